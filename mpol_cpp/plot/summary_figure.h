@@ -1,0 +1,60 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/visibilities/baselines.h>
+
+namespace mpol::plot {
+
+/// What one page says about a run: dirty image, model, residual; uv coverage, amplitude against baseline, loss.
+/// Leave out what there is none of: its panel is then left out too.
+struct SummaryFigure {
+  explicit SummaryFigure(const GridCoords& grid) : coords(grid) {}
+
+  std::string title;
+  GridCoords coords;
+
+  Tensor model;     ///< (nchan, npix, npix) or (npix, npix), sky orientation, Jy/arcsec^2
+  Tensor dirty;     ///< same shape, Jy/beam
+  Tensor residual;  ///< same shape, Jy/beam
+  std::optional<BeamEllipse> beam;  ///< of the dirty and residual images
+
+  std::optional<Baselines> baselines;  ///< for the uv coverage; thinned out to what a page can show
+
+  /// Amplitudes against baseline length, for example of the occupied uv cells: see `binned_amplitudes`.
+  std::vector<double> amplitude_q;      ///< wavelengths
+  std::vector<double> amplitude_data;   ///< Jy
+  std::vector<double> amplitude_model;  ///< Jy; may be empty
+
+  std::vector<std::string> loss_names;            ///< total, nll, terms…
+  std::vector<std::vector<double>> loss_history;  ///< one vector over the epochs per name
+};
+
+/// Whether the mean of |V|^2 keeps what noise adds to it, 2/w per sample: subtract it from data, keep it for models.
+enum class NoiseBias { keep, subtract };
+
+/// Visibilities averaged in rings of equal width in q: what a summary shows as amplitude against baseline length.
+struct AmplitudeBins {
+  std::vector<double> q;          ///< mean baseline length, wavelengths
+  std::vector<double> amplitude;  ///< root of the weighted mean of |V|^2, Jy
+};
+
+/// @param q             (n) baseline lengths, wavelengths
+/// @param visibilities  (n) complex, Jy
+/// @param weights       (n) > 0
+/// @param bins          number of rings from 0 to the largest q; empty rings are left out
+/// @throws ShapeError when the shapes differ
+AmplitudeBins binned_amplitudes(const Tensor& q, const Tensor& visibilities, const Tensor& weights,
+                                NoiseBias noise_bias, std::int64_t bins = 60);
+
+/// Draws the page. Of a cube it shows the middle channel, and says so in the titles.
+/// @throws ShapeError when an image does not fit the grid; FileError when the file cannot be written
+Renderer write_summary_figure(const std::filesystem::path& path, const SummaryFigure& summary,
+                              const RenderOptions& options = {});
+
+}  // namespace mpol::plot
