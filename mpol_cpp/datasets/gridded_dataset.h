@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/device/module.h>
+
+namespace mpol {
+
+/// Cell-averaged visibilities: the occupied uv cells of every image channel, in the order channel -> v -> u of the
+/// packed cube (the order of MPoL's `vis_indexed`).
+///
+/// State dict (all move with `.to(device)`; the first two follow `.to(dtype)`):
+///   visibilities  (ncells) complex, Jy          cell averages
+///   weights       (ncells) real, Jy^-2          cell sums
+///   cells         (ncells) int64                flat index into the packed (nchan, npix, npix) cube, increasing
+class GriddedDatasetImpl : public Module<GriddedDatasetImpl> {
+ public:
+  /// @throws ShapeError when lengths differ; DataError when an index is outside the cube or not increasing
+  GriddedDatasetImpl(GridCoords coords, std::int64_t nchan, Tensor cells, Tensor visibilities, Tensor weights);
+
+  void reset() override;
+
+  const GridCoords& coords() const { return coords_; }
+  std::int64_t nchan() const { return nchan_; }
+  std::int64_t ncells() const { return cells_.size(0); }  ///< occupied cells, summed over channels
+
+  const Tensor& cells() const { return cells_; }
+  const Tensor& visibilities() const { return visibilities_; }
+  const Tensor& weights() const { return weights_; }
+
+  /// Loose samples that were averaged, summed over channels (0 when unknown).
+  std::int64_t nvis() const { return nvis_; }
+  void set_nvis(std::int64_t nvis) { nvis_ = nvis; }
+
+  /// Dense packed cubes (nchan, npix, npix), zero (false) in empty cells.
+  Tensor mask() const;
+  Tensor packed_visibilities() const;
+  Tensor packed_weights() const;
+
+  /// The cells of this dataset taken from a packed cube (…, nchan, npix, npix) -> (…, ncells).
+  Tensor at_cells(const Tensor& packed_cube) const;
+
+  /// The dataset restricted to cells where `keep` (bool, (ncells)) is true.
+  std::shared_ptr<GriddedDatasetImpl> subset(const Tensor& keep) const;
+
+ private:
+  Tensor dense(const Tensor& values) const;
+
+  GridCoords coords_;
+  std::int64_t nchan_;
+  std::int64_t nvis_ = 0;
+  Tensor cells_, visibilities_, weights_;
+};
+
+TORCH_MODULE(GriddedDataset);
+
+}  // namespace mpol

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include <torch/nn/cloneable.h>
+
+namespace mpol {
+
+using torch::Tensor;
+
+namespace detail {
+/// Moves and casts the parameters and buffers of one module (not its children) in place: real floating tensors to
+/// `dtype`, complex ones to the complex type of the same precision; integers, booleans and `metadata` keep theirs.
+void cast_module(torch::nn::Module& module, const std::set<std::string>& metadata, const torch::Device* device,
+                 const torch::Dtype* dtype, bool non_blocking);
+}  // namespace detail
+
+/// Base of every module of this library. LibTorch's own `Module::to(dtype)` casts every buffer, complex ones to real
+/// and indices to floating point; this one casts what it should and spoils nothing:
+///   real floating -> dtype, complex -> the matching complex dtype, bool and integer stay,
+///   buffers registered with `register_metadata` (float64 coordinates, kernels) keep their dtype and only move.
+/// It holds also when a plain torch::nn::Module contains the module and is moved or cast.
+template <typename Derived>
+class Module : public torch::nn::Cloneable<Derived> {
+ public:
+  void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override {
+    apply_cast(&device, &dtype, non_blocking);
+  }
+  void to(torch::Dtype dtype, bool non_blocking = false) override { apply_cast(nullptr, &dtype, non_blocking); }
+  void to(torch::Device device, bool non_blocking = false) override { apply_cast(&device, nullptr, non_blocking); }
+
+ protected:
+  /// Registers a buffer whose dtype never changes.
+  Tensor& register_metadata(const std::string& name, Tensor tensor) {
+    metadata_.insert(name);
+    return this->register_buffer(name, std::move(tensor));
+  }
+
+ private:
+  void apply_cast(const torch::Device* device, const torch::Dtype* dtype, bool non_blocking) {
+    for (const auto& child : this->children()) {
+      if (device != nullptr && dtype != nullptr) child->to(*device, *dtype, non_blocking);
+      else if (device != nullptr) child->to(*device, non_blocking);
+      else child->to(*dtype, non_blocking);
+    }
+    detail::cast_module(*this, metadata_, device, dtype, non_blocking);
+  }
+
+  std::set<std::string> metadata_;
+};
+
+}  // namespace mpol

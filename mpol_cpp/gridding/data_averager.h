@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+
+#include <torch/arg.h>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/datasets/gridded_dataset.h>
+#include <mpol_cpp/gridding/scatter.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol {
+
+/// What is done when the scatter of the data inside cells does not match their weights.
+enum class ScatterCheck { error, warn, off };
+
+struct DataAveragerOptions {
+  /// Also grid the Hermitian partner of every sample (MPoL v0.1), doubling the cells.
+  TORCH_ARG(bool, hermitian_pairs) = false;
+  TORCH_ARG(ScatterCheck, scatter_check) = ScatterCheck::error;
+  /// Which data channels feed which image channel; empty: image channel c <- data channel c.
+  TORCH_ARG(std::optional<ChannelMap>, channel_map) = std::nullopt;
+};
+
+/// Averages loose visibilities in uv cells: V_c = sum w V / sum w, W_c = sum w, over the occupied cells only.
+///
+/// One pass over the data gives the sums and the scatter; the result is the same bit for bit for any thread count.
+/// Memory above the data and the result stays within 64 MiB + 10 % of the data.
+class DataAverager {
+ public:
+  /// @throws DataError when a baseline lies outside the grid
+  DataAverager(const GridCoords& coords, const Visibilities& visibilities, DataAveragerOptions options = {});
+
+  /// The gridded data in float64 (complex128); `.to(torch::kFloat32)` for single precision.
+  /// @throws DataError when the scatter check fails and is an error
+  GriddedDataset to_dataset() const;
+
+  /// Median over cells with several samples of the scatter of their residuals in units of 1/sqrt(w).
+  const Scatter& scatter() const;
+  ...
+};
+
+}  // namespace mpol

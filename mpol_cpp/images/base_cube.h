@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <torch/arg.h>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/device/module.h>
+
+namespace mpol {
+
+/// A differentiable, elementwise map from base pixels (any real number) to intensities, with its inverse.
+struct PixelMapping {
+  std::string name;  ///< "softplus" is the library's own, which faster steps know
+  std::function<Tensor(const Tensor&)> forward;
+  std::function<Tensor(const Tensor&)> inverse;
+};
+
+/// I = softplus(b) = ln(1 + e^b) (beta 1, threshold 20); its inverse b = I + ln(1 - e^-I), I > 0.
+PixelMapping softplus_mapping();
+
+struct BaseCubeOptions {
+  BaseCubeOptions(GridCoords coords) : coords_(coords) {}  // NOLINT: implicit, so that a call reads well
+  TORCH_ARG(GridCoords, coords);
+  TORCH_ARG(std::int64_t, nchan) = 1;
+  /// Start value of every base pixel; v0.3 default (v0.1: 0.05).
+  TORCH_ARG(double, start) = -3.0;
+  /// Start values (…, nchan, npix, npix), sky orientation; takes the place of `start` and `nchan` when defined.
+  TORCH_ARG(Tensor, base_cube);
+  TORCH_ARG(PixelMapping, pixel_mapping) = softplus_mapping();
+  TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;
+};
+
+/// The parameters of an image: base pixels that a mapping makes positive.
+///
+/// State dict: `base_cube` (…, nchan, npix, npix), sky orientation; leading dimensions are independent problems.
+class BaseCubeImpl : public Module<BaseCubeImpl> {
+ public:
+  explicit BaseCubeImpl(BaseCubeOptions options);
+  void reset() override;
+  /// Intensities (…, nchan, npix, npix), Jy/arcsec^2, sky orientation.
+  Tensor forward() const;
+  const Tensor& base_cube() const { return base_cube_; }
+  const BaseCubeOptions& options() const { return options_; }
+
+ private:
+  BaseCubeOptions options_;
+  Tensor base_cube_;
+};
+
+TORCH_MODULE(BaseCube);
+
+}  // namespace mpol

@@ -1,0 +1,29 @@
+#pragma once
+
+// Every public header of mpol::mpol.
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/coordinates/orientation.h>
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/core/precision.h>
+#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/core/version.h>
+#include <mpol_cpp/datasets/gridded_dataset.h>
+#include <mpol_cpp/device/module.h>
+#include <mpol_cpp/device/select.h>
+#include <mpol_cpp/fourier/fourier_cube.h>
+#include <mpol_cpp/gridding/data_averager.h>
+#include <mpol_cpp/gridding/dirty_imager.h>
+#include <mpol_cpp/images/base_cube.h>
+#include <mpol_cpp/images/hann_conv_cube.h>
+#include <mpol_cpp/images/image_cube.h>
+#include <mpol_cpp/losses/fourier_regularizers.h>
+#include <mpol_cpp/losses/gridded_likelihood.h>
+#include <mpol_cpp/losses/regularizers.h>
+#include <mpol_cpp/losses/visibility_losses.h>
+#include <mpol_cpp/models/gridded_net.h>
+#include <mpol_cpp/models/simple_net.h>
+#include <mpol_cpp/train/objective.h>
+#include <mpol_cpp/train/term.h>
+#include <mpol_cpp/train/trainer.h>
+#include <mpol_cpp/visibilities/visibilities.h>

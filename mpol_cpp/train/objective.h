@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/losses/likelihood.h>
+#include <mpol_cpp/train/term.h>
+
+namespace mpol {
+
+/// What an objective divides chi^2 by: 2 N_norm.
+enum class Normalize {
+  cells,         ///< N_norm = occupied cells of the likelihood's grid (the same lambda for every likelihood)
+  visibilities,  ///< N_norm = loose visibilities
+  none,          ///< N_norm = 1/2: chi^2 itself
+};
+
+/// The terms of an objective at one image, one value per problem, differentiable.
+struct ObjectiveValue {
+  Tensor total;               ///< (…): nll + sum of the weighted terms
+  Tensor nll;                 ///< (…): chi^2 / (2 N_norm)
+  std::vector<Tensor> terms;  ///< weighted, in the objective's order
+};
+
+/// A likelihood and weighted regularisers: total = chi^2 / (2 N_norm) + sum_i lambda_i R_i.
+class Objective {
+ public:
+  template <typename LikelihoodHolder>
+  Objective(const LikelihoodHolder& likelihood, std::vector<Term> terms = {}, Normalize normalize = Normalize::cells)
+      : Objective(std::shared_ptr<Likelihood>(likelihood.ptr()), std::move(terms), normalize) {}
+  /// @throws ValueError when two terms share a name
+  Objective(std::shared_ptr<Likelihood> likelihood, std::vector<Term> terms, Normalize normalize = Normalize::cells);
+
+  ObjectiveValue evaluate(const ModelOutput& output) const;
+
+  Likelihood& likelihood() const { return *likelihood_; }
+  const std::vector<Term>& terms() const { return terms_; }
+  Normalize normalize() const { return normalize_; }
+  double normaliser() const;  ///< N_norm
+
+  /// "total", "nll", then the names of the terms: the columns of every report.
+  std::vector<std::string> columns() const;
+
+ private:
+  std::shared_ptr<Likelihood> likelihood_;
+  std::vector<Term> terms_;
+  Normalize normalize_;
+};
+
+}  // namespace mpol

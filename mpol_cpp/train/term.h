@@ -1,0 +1,72 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+
+namespace mpol {
+
+/// What a regulariser sees of a model: the base pixels, the sky cube and, computed when first asked for, the
+/// visibilities.
+class ModelOutput {
+ public:
+  ModelOutput(GridCoords coords, Tensor base_cube, Tensor sky_cube)
+      : base(std::move(base_cube)), sky(std::move(sky_cube)), coords_(coords) {}
+
+  Tensor base;  ///< (…, nchan, npix, npix), or undefined
+  Tensor sky;   ///< (…, nchan, npix, npix), Jy/arcsec^2, sky orientation
+
+  /// Packed model visibilities (…, nchan, npix, npix), Jy.
+  const Tensor& visibilities() const;
+  const GridCoords& coords() const { return coords_; }
+
+ private:
+  GridCoords coords_;
+  mutable Tensor visibilities_;
+};
+
+/// The library's own regularisers, which a fused step knows; `custom` is anything else.
+enum class TermKind { custom, sparsity, tv_image, tsv, tv_channel, entropy, edge_clamp, psd, uv_sparsity };
+
+/// A regulariser with its weight: lambda times a differentiable function of the model's output, one value per problem.
+class Term {
+ public:
+  using Function = std::function<Tensor(const ModelOutput&)>;
+
+  /// @param weight  lambda, finite and >= 0, the same for every problem
+  Term(std::string name, double weight, Function function);
+
+  const std::string& name() const { return name_; }
+  double weight() const { return weight_; }
+  TermKind kind() const { return kind_; }
+  /// Settings of the library's own terms that a fused step needs (epsilon, prior intensity, …), in a fixed order.
+  const std::vector<double>& settings() const { return settings_; }
+  /// The unweighted value, (…).
+  Tensor evaluate(const ModelOutput& output) const { return function_(output); }
+
+  static Term known(TermKind kind, std::string name, double weight, std::vector<double> settings, Function function);
+
+ private:
+  std::string name_;
+  double weight_;
+  Function function_;
+  TermKind kind_ = TermKind::custom;
+  std::vector<double> settings_;
+};
+
+/// The library's regularisers as terms (formulas: losses/).
+namespace terms {
+Term sparsity(double weight);
+Term tv_image(double weight, double epsilon = 1e-10);
+Term tv_channel(double weight, double epsilon = 1e-10);
+Term tsv(double weight);
+Term entropy(double weight, double prior_intensity = 1e-4, double total_flux = 10.0);
+Term edge_clamp(double weight);
+Term psd(double weight, double length_scale);
+Term uv_sparsity(double weight, double q_max);
+}  // namespace terms
+
+}  // namespace mpol

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include <torch/types.h>
+
+namespace mpol {
+
+using torch::Tensor;
+
+/// Where the visibilities were sampled: u, v in wavelengths, or in metres with the frequencies of the channels, so
+/// that nchan channels do not cost nchan copies. Kept in the dtype it came in; widened to float64 block by block.
+class Baselines {
+ public:
+  /// u, v in wavelengths, (nvis) shared by all channels or (nchan, nvis), float32 or float64.
+  /// @throws ShapeError, DataError (not finite)
+  static Baselines in_lambda(Tensor u, Tensor v);
+  /// u, v in metres, (nvis); frequencies in Hz, (nchan), > 0.
+  static Baselines in_metres(Tensor u, Tensor v, Tensor frequencies);
+
+  std::int64_t nvis() const;
+  /// Channels that the baselines themselves distinguish: 1 when shared by all channels.
+  std::int64_t nchan() const;
+  /// True when every channel has the same u, v in wavelengths.
+  bool shared() const;
+
+  /// u and v of samples [begin, end) of a channel in wavelengths, two float64 (end - begin). The only conversion.
+  std::pair<Tensor, Tensor> block(std::int64_t channel, std::int64_t begin, std::int64_t end) const;
+  /// u and v of all samples of a channel in wavelengths, two float64 (nvis).
+  std::pair<Tensor, Tensor> channel(std::int64_t channel) const { return block(channel, 0, nvis()); }
+
+  /// Largest |u|, largest |v| over all channels (wavelengths), computed once.
+  double max_abs_u() const { return max_abs_u_; }
+  double max_abs_v() const { return max_abs_v_; }
+
+  /// Baselines of the given channels, in that order (storage shared where it can be).
+  Baselines select_channels(const std::vector<std::int64_t>& channels) const;
+
+  /// The stored arrays: (nvis) or (nchan, nvis), in metres when frequencies() is defined, else wavelengths.
+  const Tensor& u() const { return u_; }
+  const Tensor& v() const { return v_; }
+  const Tensor& frequencies() const { return frequencies_; }  ///< (nchan) float64 Hz, or undefined
+  std::int64_t memory_bytes() const;
+
+ private:
+  Baselines(Tensor u, Tensor v, Tensor frequencies);
+  double scale(std::int64_t channel) const;
+
+  Tensor u_, v_, frequencies_;
+  double max_abs_u_ = 0, max_abs_v_ = 0;
+};
+
+}  // namespace mpol

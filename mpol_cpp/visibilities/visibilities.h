@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/visibilities/baselines.h>
+
+namespace mpol {
+
+/// What a file says about the observation beyond its samples; all of it optional, carried into FITS headers.
+struct Observation {
+  std::optional<double> right_ascension;  ///< phase centre, radian (J2000)
+  std::optional<double> declination;      ///< phase centre, radian (J2000)
+  std::string object;
+  std::string telescope;
+  std::string date;                      ///< DATE-OBS, ISO 8601
+  std::optional<double> rest_frequency;  ///< Hz
+  std::string spectral_reference;        ///< SPECSYS: LSRK, BARYCENT, TOPOCENT, …
+};
+
+/// Loose (ungridded) complex visibilities with weights, in the dtypes they came in.
+/// Sign convention: V(u,v) = integral of I(l,m) exp(-2 pi i (u l + v m)), l East, m North.
+class Visibilities {
+ public:
+  /// @param baselines  nvis samples, one set or one per channel
+  /// @param data       (nvis) or (nchan, nvis), complex64/complex128, Jy; (nvis) becomes (1, nvis)
+  /// @param weights    same shape as data, float32/float64, Jy^-2 = 1/sigma^2 of the real = of the imaginary part
+  /// @throws ShapeError when the shapes differ; DataError when there are no samples, a value is not finite or a
+  ///         weight is not positive (the message names the first offending index and value)
+  Visibilities(Baselines baselines, Tensor data, Tensor weights);
+
+  std::int64_t nchan() const { return data_.size(0); }
+  std::int64_t nvis() const { return data_.size(1); }
+
+  const Baselines& baselines() const { return baselines_; }
+  const Tensor& data() const { return data_; }        ///< (nchan, nvis)
+  const Tensor& weights() const { return weights_; }  ///< (nchan, nvis)
+
+  /// Frequencies of the channels, (nchan) float64 Hz, or undefined when unknown.
+  const Tensor& frequencies() const { return frequencies_; }
+  /// @throws ShapeError unless (nchan); DataError unless finite and > 0
+  void set_frequencies(Tensor frequencies);
+
+  const Observation& observation() const { return observation_; }
+  void set_observation(Observation observation) { observation_ = std::move(observation); }
+
+  /// The given channels (0-based) in that order. @throws ValueError for a channel that is not there.
+  Visibilities select_channels(const std::vector<std::int64_t>& channels) const;
+
+  /// Bytes of all arrays as they are held.
+  std::int64_t memory_bytes() const;
+
+ private:
+  Baselines baselines_;
+  Tensor data_, weights_, frequencies_;
+  Observation observation_;
+};
+
+/// Which data channels feed which image channel: sources[image channel] lists data channels.
+/// A line cube has one source per image channel; a continuum image takes all channels, each at its own u, v.
+struct ChannelMap {
+  std::vector<std::vector<std::int64_t>> sources;
+
+  static ChannelMap cube(std::int64_t nchan);       ///< image channel c <- data channel c
+  static ChannelMap continuum(std::int64_t nchan);  ///< one image channel <- all data channels
+  std::int64_t nchan() const { return static_cast<std::int64_t>(sources.size()); }
+};
+
+}  // namespace mpol
