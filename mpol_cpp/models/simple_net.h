@@ -9,15 +9,7 @@ struct SimpleNetOptions : GriddedNetOptions {
   SimpleNetOptions(GridCoords coords) : GriddedNetOptions(coords) { start(0.05); }  // NOLINT: implicit, as its base
 };
 
-/// The model of MPoL v0.1's tutorials: the same network as GriddedNet under its older name, with base pixels that
-/// start at 0.05.
-class SimpleNetImpl : public GriddedNetImpl {
- public:
-  explicit SimpleNetImpl(SimpleNetOptions options) : GriddedNetImpl(std::move(options)) {}
-  /// Takes what the chained options of GriddedNet return; `start` is theirs.
-  explicit SimpleNetImpl(GriddedNetOptions options) : GriddedNetImpl(std::move(options)) {}
-};
-
-TORCH_MODULE(SimpleNet);
+/// The model of MPoL v0.1's tutorials: GriddedNet under its older name, with base pixels that start at 0.05.
+TORCH_MODULE_IMPL(SimpleNet, GriddedNetImpl);
 
 }  // namespace mpol

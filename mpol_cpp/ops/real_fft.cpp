@@ -40,8 +40,6 @@ struct FullPlane : torch::autograd::Function<FullPlane> {
     return {full_plane_adjoint(gradients[0])};
   }
 };
-  }
-};
 
 }  // namespace
 
