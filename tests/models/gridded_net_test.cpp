@@ -1,0 +1,124 @@
+#include "catch.h"
+
+#include <mpol_cpp/coordinates/orientation.h>
+#include <mpol_cpp/losses/regularizers.h>
+#include <mpol_cpp/losses/visibility_losses.h>
+#include <mpol_cpp/models/gridded_net.h>
+#include <mpol_cpp/models/simple_net.h>
+
+#include "compare.h"
+#include "golden.h"
+#include "random.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+struct Fixture {
+  Golden dataset_file{"dataset"}, gridding{"gridding"}, golden{"net_forward"};
+  GridCoords coords{dataset_file("in_cell_size").item<double>(), dataset_file("in_npix").item<std::int64_t>()};
+
+  GriddedDataset dataset() const {
+    const auto cells = gridding("out_mask_packed").flatten().nonzero().squeeze(1);
+    return GriddedDataset(coords, dataset_file("in_nchan").item<std::int64_t>(), cells, gridding("out_vis_indexed"),
+                          gridding("out_weight_indexed"));
+  }
+  GriddedNet net(torch::Dtype dtype) const {
+    return GriddedNet(GriddedNetOptions(coords).base_cube(packed_to_sky(dataset_file("in_base_packed"))).dtype(dtype));
+  }
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("the network's forward pass equals MPoL's", "[models][quick]", float, double) {
+  const Fixture fixture;
+  const auto net = fixture.net(dtype_of<TestType>());
+  const double bound = tolerance<TestType>(1e-12, 1e-6);
+  CHECK(relative_error(net->forward(), fixture.golden("out_vis_packed")) < bound);
+  CHECK(relative_error(net->sky_cube(), fixture.golden("out_image_sky")) < bound);
+  CHECK(relative_error(net->flux(), fixture.golden("out_flux")) < bound);
+}
+
+TEMPLATE_TEST_CASE("losses of the network and their gradients equal MPoL's", "[models][quick]", float, double) {
+  const Fixture fixture;
+  const auto& golden = fixture.golden;
+  const auto dataset = fixture.dataset();
+  dataset->to(dtype_of<TestType>());
+  const auto lambda = [&](const char* name) { return golden(name).item<double>(); };
+  const auto prior = lambda("in_prior_intensity"), flux = lambda("in_tot_flux");
+  const double bound = tolerance<TestType>(1e-12, 1e-6);
+  struct Case {
+    const char* key;
+    std::function<Tensor(const Tensor&)> terms;
+    bool has_gradient;
+  };
+  const auto sparsity = [&](const Tensor& sky) { return lambda("in_lambda_sparsity") * losses::sparsity(sky); };
+  const auto tv = [&](const Tensor& sky) { return lambda("in_lambda_tv") * losses::tv_image(sky); };
+  const auto tsv = [&](const Tensor& sky) { return lambda("in_lambda_tsv") * losses::tsv(sky); };
+  const auto entropy = [&](const Tensor& sky) { return lambda("in_lambda_entropy") * losses::entropy(sky, prior, flux); };
+  for (const auto& [key, terms, has_gradient] : std::vector<Case>{
+           {"nll", [](const Tensor&) { return torch::zeros({}, torch::kFloat64); }, true},
+           {"sparsity", sparsity, false},
+           {"tv", tv, true},
+           {"tsv", tsv, false},
+           {"entropy", entropy, false},
+           {"all", [&](const Tensor& sky) { return sparsity(sky) + tv(sky) + tsv(sky) + entropy(sky); }, true}}) {
+    INFO(key);
+    const auto net = fixture.net(dtype_of<TestType>());
+    const auto visibilities = net->forward();
+    const auto loss = losses::nll_gridded(visibilities, dataset) + terms(net->sky_cube());
+    CHECK(relative_error(loss, golden(std::string("out_loss_") + key)) < bound);
+    if (!has_gradient) continue;
+    loss.backward();
+    CHECK(relative_error(sky_to_packed(net->base().grad()), golden(std::string("out_gradient_") + key)) < tolerance<TestType>(1e-12, 1e-5));
+  }
+}
+
+TEST_CASE("a blank image has the visibilities of MPoL's documentation", "[models]") {
+  const Golden golden("net_forward");
+  const auto grid = golden("in_blank_base_cell_npix");
+  const GridCoords coords(grid[1].item<double>(), static_cast<std::int64_t>(grid[2].item<double>()));
+  const auto options = GriddedNetOptions(coords).start(grid[0].item<double>()).dtype(torch::kFloat64);
+  const auto visibilities = GriddedNet(options)->forward()[0];
+  const auto values = torch::stack({visibilities[0][0], visibilities[0][1], visibilities[1][1]});
+  CHECK(relative_error(values, golden("out_blank_vis")) < 1e-12);
+  CHECK(values[0].real().item<double>() == Approx(11.4809897).epsilon(1e-8));
+  CHECK(at::real(values[1]).item<double>() == Approx(7.17999538e-3).epsilon(1e-8));
+  CHECK(at::imag(values[2]).item<double>() == Approx(3.52663991e-8).epsilon(1e-6));
+}
+
+TEST_CASE("SimpleNet starts where MPoL v0.1 does, GriddedNet where v0.3 does", "[models][quick]") {
+  const GridCoords coords(0.05, 8);
+  CHECK((SimpleNet(SimpleNetOptions(coords))->base() == 0.05f).all().item<bool>());
+  CHECK((GriddedNet(GriddedNetOptions(coords))->base() == -3.0f).all().item<bool>());
+  CHECK(SimpleNet(SimpleNetOptions(coords).nchan(4))->base().size(0) == 4);
+}
+
+TEST_CASE("the state dict holds the base cube alone, under its documented name", "[models][quick]") {
+  const auto net = GriddedNet(GriddedNetOptions(GridCoords(0.05, 8)));
+  CHECK(net->named_parameters().keys() == std::vector<std::string>{"bcube.base_cube"});
+  CHECK(net->named_buffers().size() == 0);
+}
+
+TEST_CASE("a cloned network is independent of the original", "[models][quick]") {
+  const auto net = GriddedNet(GriddedNetOptions(GridCoords(0.05, 8)));
+  const auto copy = std::dynamic_pointer_cast<GriddedNetImpl>(net->clone());
+  REQUIRE(copy);
+  {
+    const torch::NoGradGuard no_grad;
+    copy->bcube->base_cube().fill_(1.0);
+  }
+  CHECK((net->base() == -3.0f).all().item<bool>());
+  CHECK((copy->make_sky() > net->make_sky()).all().item<bool>());
+}
+
+TEST_CASE("a batch of problems gives each problem's visibilities", "[models][quick]") {
+  const GridCoords coords(0.05, 12);
+  const auto bases = normal({3, 2, 12, 12}, torch::kFloat64, 1);
+  const auto options = GriddedNetOptions(coords).dtype(torch::kFloat64);
+  const auto together = GriddedNet(GriddedNetOptions(options).base_cube(bases))->forward();
+  for (std::int64_t i = 0; i < 3; ++i) {
+    CHECK(relative_error(together[i], GriddedNet(GriddedNetOptions(options).base_cube(bases[i]))->forward()) < 1e-15);
+  }
+}
