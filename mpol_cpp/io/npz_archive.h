@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <torch/types.h>
+
+#include <mpol_cpp/io/npy.h>
+
+namespace mpol::io {
+
+using torch::Tensor;
+
+/// Whether arrays are packed in the archive.
+enum class Compression { stored, deflated };
+
+/// Arrays of a .npz file, read one at a time, in blocks, without memory beyond the arrays themselves.
+///
+/// bool, int, float32/64 and complex64/128 arrays of either byte order, C or Fortran order, .npy versions 1 to 3, in
+/// stored or deflated entries, zip64 too. Unsigned 16, 32 and 64 bit integers widen to int32, int64 and int64.
+/// Each read verifies the checksum of the archive. Everything is on the CPU.
+/// @throws FileError  missing, empty, truncated, damaged or foreign file; missing key; header that promises more values
+///                    than the entry holds (before anything is allocated)
+/// @throws DataError  arrays of objects, structures, or text
+class NpzReader {
+ public:
+  explicit NpzReader(const std::filesystem::path& path);
+  ~NpzReader();
+  NpzReader(NpzReader&&) noexcept;
+  NpzReader& operator=(NpzReader&&) noexcept;
+
+  const std::filesystem::path& path() const;
+  const std::vector<std::string>& keys() const;  ///< names of the arrays, without ".npy"
+  bool contains(const std::string& key) const;
+
+  NpyHeader header(const std::string& key) const;
+  /// The whole array, in its own dtype, contiguous.
+  Tensor read(const std::string& key) const;
+  /// Reads into an existing view of the array's shape, of any strides; values convert to its dtype.
+  void read_into(const std::string& key, Tensor destination) const;
+  /// Reads the given rows (first index, in that order) of an array into a view of shape (rows, …).
+  void read_rows_into(const std::string& key, const std::vector<std::int64_t>& rows, Tensor destination) const;
+  /// Text of a scalar or one-element array of unicode or bytes. @throws DataError for other arrays
+  std::string read_text(const std::string& key) const;
+
+  /// "file: array 'key'", for messages.
+  std::string where(const std::string& key) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Writes arrays to a .npz file through a temporary that is renamed at the end, readable by numpy.load. The same
+/// arrays give the same bytes. Arrays must stay unchanged until write().
+class NpzWriter {
+ public:
+  /// An array on any device; complex, float32/64, bool, uint8 and signed integers.
+  void add(const std::string& key, const Tensor& array);
+  /// A scalar unicode array.
+  void add_text(const std::string& key, const std::string& text);
+  /// @throws FileError when the file cannot be written; an older file of that name is then left as it was
+  void write(const std::filesystem::path& path, Compression compression = Compression::deflated) const;
+
+ private:
+  struct Entry {
+    std::string name, header;
+    Tensor values;
+  };
+  std::vector<Entry> entries_;
+};
+
+/// All arrays of a .npz file. @throws as NpzReader
+std::map<std::string, Tensor> read_npz_arrays(const std::filesystem::path& path);
+/// One array of a .npz file. @throws as NpzReader
+Tensor read_npz_array(const std::filesystem::path& path, const std::string& key);
+/// Writes arrays to a .npz file, atomically. @throws FileError, DataError (dtype that numpy lacks)
+void write_npz_arrays(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays,
+                      Compression compression = Compression::deflated);
+
+}  // namespace mpol::io
