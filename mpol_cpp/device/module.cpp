@@ -1,5 +1,7 @@
 #include <mpol_cpp/device/module.h>
 
+#include <ATen/ops/_has_compatible_shallow_copy_type.h>
+
 #include <mpol_cpp/core/error.h>
 
 namespace mpol::detail {
@@ -8,6 +10,13 @@ namespace {
 torch::Dtype target_dtype(const Tensor& tensor, torch::Dtype dtype) {
   if (tensor.is_complex()) return c10::toComplexType(dtype);
   return tensor.is_floating_point() ? dtype : tensor.scalar_type();
+}
+
+/// Gives the tensor that every holder of it shares new data. `set_data` refuses tensors of another implementation, as
+/// Meta ones (shapes without data) are.
+void replace_data(Tensor& tensor, const Tensor& data) {
+  if (at::_has_compatible_shallow_copy_type(tensor, data)) tensor.set_data(data);
+  else tensor.unsafeGetTensorImpl()->shallow_copy_from(data.getIntrusivePtr());
 }
 
 }  // namespace
@@ -23,7 +32,7 @@ void cast_module(torch::nn::Module& module, const std::set<std::string>& metadat
     auto options = tensor.options();
     if (device != nullptr) options = options.device(*device);
     if (dtype != nullptr && !keep_dtype) options = options.dtype(target_dtype(tensor, *dtype));
-    tensor.set_data(tensor.to(options, non_blocking));
+    replace_data(tensor, tensor.to(options, non_blocking));
     if (tensor.grad().defined()) tensor.mutable_grad() = tensor.grad().to(options, non_blocking);
   };
   for (auto& parameter : module.named_parameters(/*recurse=*/false)) cast(parameter.value(), false);

@@ -85,7 +85,7 @@ TEST_CASE("modules refuse dtypes they cannot compute in", "[device][quick]") {
 }
 
 TEST_CASE("every module of the library moves whole", "[device][quick]") {
-  const auto dataset = small_dataset();
+  auto dataset = small_dataset();
   const auto check = [](torch::nn::Module& module) {
     INFO(module.name());
     module.to(torch::kFloat32);
