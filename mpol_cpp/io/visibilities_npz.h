@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include <mpol_cpp/io/npz_archive.h>
+#include <mpol_cpp/io/uv_unit.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol::io {
+
+/// What is known beside the file, and which part of it is wanted.
+struct ReadOptions {
+  std::optional<UvUnit> uv_unit;       ///< instead of the file's `uv_unit`
+  std::vector<double> frequencies;     ///< Hz, instead of the file's: one, or one per channel of the file or per selected one
+  std::vector<std::int64_t> channels;  ///< 0-based, in this order; empty: all
+};
+
+/// Reads visibilities from a .npz file.
+///
+/// Keys `uu`, `vv`, `weight` and `data` (or `data_re` and `data_im`). `data` is (nvis) or (nchan, nvis); `uu`, `vv` and
+/// `weight` have its shape, or (nvis) and then count for every channel. Optional: `frequency` (scalar or (nchan), Hz),
+/// `uv_unit` (`lambda`, `klambda` or `m`; lambda without it), and what write_npz adds of the observation.
+/// Metres need frequencies; klambda is converted to wavelengths. Arrays keep the file's dtype (integers become float64),
+/// are read in blocks, and of channels only the selected ones are held.
+/// @throws FileError, DataError, ShapeError, ValueError (a channel that is not there, or twice); messages name the file and the key
+Visibilities read_npz(const std::filesystem::path& path, const ReadOptions& options = {});
+
+/// The unit in which read_npz takes u and v of this file: the option, else the file's key, else lambda.
+UvUnit uv_unit_of(const std::filesystem::path& path, const ReadOptions& options = {});
+
+/// Writes visibilities so that read_npz gives them back: u, v in lambda, or in metres with their frequencies; the
+/// observation as far as it is known (`right_ascension` and `declination` in radian, `object`, `telescope`, `date`,
+/// `rest_frequency` in Hz, `spectral_reference`). Atomic. @throws FileError
+void write_npz(const std::filesystem::path& path, const Visibilities& visibilities,
+               Compression compression = Compression::deflated);
+
+}  // namespace mpol::io
