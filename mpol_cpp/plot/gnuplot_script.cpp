@@ -1,0 +1,222 @@
+#include <mpol_cpp/plot/gnuplot_script.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <ATen/ops/avg_pool2d.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/plot/axis_ticks.h>
+#include <mpol_cpp/plot/colour_map.h>
+#include <mpol_cpp/plot/panel_geometry.h>
+
+namespace mpol::plot {
+namespace {
+
+/// A gnuplot string constant that means exactly this text.
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char character : text) {
+    if (character == '\'') result += "''";
+    else result += character == '\n' || character == '\r' ? ' ' : character;
+  }
+  return result + "'";
+}
+
+std::string palette_name(ColourScale scale) {
+  return scale == ColourScale::sequential ? "sequential.palette" : "diverging.palette";
+}
+
+FigureFile palette_file(ColourScale scale) {
+  std::string lines = "# red green blue, from the lower to the upper end of the colour scale\n";
+  for (const auto& colour : colour_table(scale))
+    lines += fmt::format("{:.4f} {:.4f} {:.4f}\n", colour.red / 255.0, colour.green / 255.0, colour.blue / 255.0);
+  return {palette_name(scale), lines};
+}
+
+/// The ticks of a colour bar as gnuplot lists them.
+std::string tick_list(double lower, double upper) {
+  std::string list;
+  for (const auto& tick : linear_ticks(lower, upper, 7))
+    list += fmt::format("{}{} {:.10g}", list.empty() ? "" : ", ", quoted(tick.label), tick.value);
+  return list;
+}
+
+/// Averages blocks of pixels of an image that has more of them than a panel can show.
+Tensor thinned(const Tensor& image) {
+  constexpr std::int64_t most = 1200;
+  const auto factor = (std::max(image.size(0), image.size(1)) + most - 1) / most;
+  if (factor == 1 || image.size(0) % factor != 0 || image.size(1) % factor != 0) return image;
+  return at::avg_pool2d(image.unsqueeze(0), {factor, factor}).squeeze(0);
+}
+
+/// Writes the script and the data of one page.
+class Writer {
+ public:
+  Writer(const Page& page, const std::string& stem) : page_(page), stem_(stem) {}
+
+  std::vector<FigureFile> write(const std::string& default_output) {
+    head(default_output);
+    for (const auto& panel : page_.panels) {
+      ++number_;
+      std::visit([this](const auto& kind) { add(kind); }, panel);
+    }
+    script_ += "unset multiplot\nset output\n";
+    files_.insert(files_.begin(), {stem_ + ".gp", script_});
+    return std::move(files_);
+  }
+
+ private:
+  template <typename... Arguments>
+  void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    script_ += fmt::format(format, std::forward<Arguments>(arguments)...) + "\n";
+  }
+
+  void head(const std::string& default_output) {
+    const auto panels = static_cast<std::int64_t>(page_.panels.size());
+    const auto columns = std::min(page_.columns, panels);
+    const auto rows = (panels + columns - 1) / columns;
+    const std::int64_t header = page_.title.empty() ? 0 : 44;
+    line("# Draws the figure again when gnuplot runs this script in its folder.");
+    line("if (!exists('output')) output = {}", quoted(default_output));
+    line("set encoding utf8");
+    line("if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {{");
+    line("  set terminal pngcairo size {},{} fontscale 1.1", columns * page_.panel_width,
+         rows * page_.panel_height + header);
+    line("}} else {{");
+    line("  set terminal png truecolor size {},{}", columns * page_.panel_width, rows * page_.panel_height + header);
+    line("}}");
+    line("set output output");
+    const auto title = page_.title.empty() ? std::string() : fmt::format(" title {} noenhanced", quoted(page_.title));
+    line("set multiplot layout {},{}{}", rows, columns, title);
+    line("set border lw 1.3 lc rgb '#1e1e1e'");
+    line("set tics out nomirror");
+  }
+
+  void add(const ImagePanel& panel) {
+    const auto image = thinned(pixels_of(panel));
+    const auto rows = image.size(0), columns = image.size(1);
+    const auto name = fmt::format("{}_{}.f32", stem_, number_);
+    const auto west_to_east = image.flip(1).contiguous();
+    FigureFile data{name, std::string(static_cast<std::size_t>(rows * columns) * sizeof(float), '\0')};
+    std::memcpy(data.contents.data(), west_to_east.const_data_ptr<float>(), data.contents.size());
+    files_.push_back(std::move(data));
+    add_palette(panel.scale);
+
+    const auto& [east, west, south, north] = panel.extent;
+    const double dx = (east - west) / static_cast<double>(columns), dy = (north - south) / static_cast<double>(rows);
+    line("\n# {} x {} pixels, 32-bit floats, rows from South to North, each from West to East", columns, rows);
+    line("unset key\nunset object\nunset arrow\nunset label\nunset logscale\nunset grid");
+    line("set size ratio {:.6g}", (north - south) / (east - west));
+    line("set title {} noenhanced", quoted(panel.title));
+    line("set xlabel 'offset East (″)'\nset ylabel 'offset North (″)'");
+    line("set format x '%g'\nset format y '%g'");
+    line("set lmargin 9\nset rmargin 9\nset tmargin 3\nset bmargin 4");
+    line("set xtics autofreq\nset ytics autofreq");
+    line("set xrange [{:.10g}:{:.10g}]\nset yrange [{:.10g}:{:.10g}]", east, west, south, north);
+    line("set cbrange [{:.10g}:{:.10g}]", panel.lower, panel.upper > panel.lower ? panel.upper : panel.lower + 1);
+    line("set cbtics ({}) noenhanced", tick_list(panel.lower, panel.upper));
+    line("set cblabel {} noenhanced", quoted(panel.unit));
+    line("set palette file {} using 1:2:3", quoted(palette_name(panel.scale)));
+    marks(panel);
+    line("plot {} binary array=({},{}) format='%float32' endian=little origin=({:.10g},{:.10g}) dx={:.10g} dy={:.10g} "
+         "with image notitle", quoted(name), columns, rows, west + dx / 2, south + dy / 2, dx, dy);
+  }
+
+  void marks(const ImagePanel& panel) {
+    const auto* colour = panel.scale == ColourScale::sequential ? "#ffffff" : "#1e1e1e";
+    if (panel.beam) {
+      script_ += "set object 1 polygon from ";
+      auto outline = beam_outline(panel);
+      outline.push_back(outline.front());
+      for (std::size_t i = 0; i < outline.size(); ++i)
+        script_ += fmt::format("{}{:.8g},{:.8g}", i == 0 ? "" : " to ", outline[i][0], outline[i][1]);
+      line(" front fs transparent solid 0.5 border lc rgb '{}' fc rgb '{}' lw 1.5", colour, colour);
+    }
+    if (panel.scale_bar) {
+      const auto bar = bar_place(panel);
+      line("set arrow 1 from {:.8g},{:.8g} to {:.8g},{:.8g} nohead front lw 3 lc rgb '{}'", bar.east, bar.north,
+           bar.west, bar.north, colour);
+      line("set label 1 {} at {:.8g},{:.8g} center front noenhanced tc rgb '{}'", quoted(panel.scale_bar->label),
+           (bar.east + bar.west) / 2, bar.label_north, colour);
+    }
+  }
+
+  void add(const CurvePanel& panel) {
+    const auto name = fmt::format("{}_{}.txt", stem_, number_);
+    files_.push_back({name, columns_of(panel)});
+    const auto ranges = ranges_of(panel);
+    line("\n# one block of x, y per curve");
+    line("unset object\nunset arrow\nunset label\nunset logscale");
+    line("set lmargin 12\nset rmargin 5\nset tmargin 3\nset bmargin 4");
+    line("set size {}", panel.equal_axes ? "ratio 1" : "noratio");
+    line("set title {} noenhanced\nset xlabel {} noenhanced\nset ylabel {} noenhanced", quoted(panel.title),
+         quoted(panel.x_label), quoted(panel.y_label));
+    axis("x", panel.x_scale, ranges.x);
+    axis("y", panel.y_scale, ranges.y);
+    line("set grid lc rgb '#e0e0e0'\nset key top right noenhanced");
+    if (panel.curves.empty()) line("plot NaN notitle");
+    const std::vector<std::string> colours = {"#2355a0", "#d25a1e", "#288246", "#823c8c"};
+    for (std::size_t i = 0; i < panel.curves.size(); ++i) {
+      const auto& curve = panel.curves[i];
+      const bool crowded = curve.x.size() > 2000;
+      const auto style = curve.style == CurveStyle::line ? std::string("lines lw 2")
+                                                         : fmt::format("points pt 7 ps {}", crowded ? 0.15 : 0.6);
+      script_ += fmt::format("{} {} index {} using 1:2 with {} lc rgb '{}' {}{}", i == 0 ? "plot" : "    ",
+                             quoted(name), i, style, colours[i % colours.size()],
+                             curve.label.empty() ? "notitle" : "title " + quoted(curve.label),
+                             i + 1 < panel.curves.size() ? ", \\\n" : "\n");
+    }
+  }
+
+  void axis(const char* which, AxisScale scale, const AxisRange& range) {
+    line("set {}range [{:.10g}:{:.10g}]", which, range.lower, range.upper);
+    if (scale == AxisScale::linear) {
+      line("set format {} '%g'\nset {}tics autofreq", which, which);
+      return;
+    }
+    // Less than a decade has no two powers of ten to label.
+    const bool narrow = range.upper < 12 * range.lower;
+    line("set logscale {}\nset format {} {}", which, which, narrow ? "'%g'" : "'10^{%T}'");
+    if (narrow) line("set {}tics autofreq", which);
+  }
+
+  static std::string columns_of(const CurvePanel& panel) {
+    std::string text;
+    for (const auto& curve : panel.curves) {
+      text += fmt::format("# {}\n", curve.label.empty() ? "x y" : curve.label);
+      bool any = false;
+      for (std::size_t i = 0; i < std::min(curve.x.size(), curve.y.size()); ++i) {
+        if (!can_be_shown(curve.x[i], panel.x_scale) || !can_be_shown(curve.y[i], panel.y_scale)) continue;
+        text += fmt::format("{:.8g} {:.8g}\n", curve.x[i], curve.y[i]);
+        any = true;
+      }
+      if (!any) text += "NaN NaN\n";
+      text += "\n\n";
+    }
+    return text;
+  }
+
+  void add_palette(ColourScale scale) {
+    const auto name = palette_name(scale);
+    const auto same = [&](const FigureFile& file) { return file.name == name; };
+    if (std::none_of(files_.begin(), files_.end(), same)) files_.push_back(palette_file(scale));
+  }
+
+  const Page& page_;
+  std::string stem_;
+  std::string script_;
+  std::vector<FigureFile> files_;
+  int number_ = 0;
+};
+
+}  // namespace
+
+std::vector<FigureFile> gnuplot_files(const Page& page, const std::string& stem, const std::string& default_output) {
+  if (page.panels.empty() || page.columns < 1) throw ValueError("a page without panels cannot be drawn");
+  return Writer(page, stem).write(default_output);
+}
+
+}  // namespace mpol::plot

@@ -1,0 +1,154 @@
+#include <mpol_cpp/plot/summary_figure.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ops/abs.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/plot/image_panel.h>
+
+namespace mpol::plot {
+namespace {
+
+/// What distinguishes the three images of a page.
+struct ImageRole {
+  const char* name;
+  const char* unit;
+  ColourScale scale;
+};
+
+ImagePanel image_panel(const SummaryFigure& summary, const Tensor& image, const ImageRole& role) {
+  const auto cube = as_cube(image, summary.coords);
+  const auto nchan = cube.size(0), channel = nchan / 2;
+  auto panel = panel_style(cube[channel], role.scale);
+  panel.values = cube[channel];
+  panel.extent = summary.coords.img_ext();
+  panel.title = nchan == 1 ? std::string(role.name) : fmt::format("{}, channel {} of 0…{}", role.name, channel, nchan - 1);
+  panel.unit = role.unit;
+  panel.scale_bar = default_scale_bar(summary.coords);
+  return panel;
+}
+
+void add_images(Page& page, const SummaryFigure& summary) {
+  if (summary.dirty.defined()) {
+    auto panel = image_panel(summary, summary.dirty, {"dirty image", "Jy/beam", ColourScale::sequential});
+    panel.beam = summary.beam;
+    page.panels.emplace_back(std::move(panel));
+  }
+  if (summary.model.defined())
+    page.panels.emplace_back(image_panel(summary, summary.model, {"model", "Jy/arcsec²", ColourScale::sequential}));
+  if (summary.residual.defined()) {
+    auto panel = image_panel(summary, summary.residual, {"residual", "Jy/beam", ColourScale::diverging});
+    panel.beam = summary.beam;
+    page.panels.emplace_back(std::move(panel));
+  }
+}
+
+/// Both Hermitian halves of the samples of all channels, evenly thinned out to what a panel can show.
+CurvePanel uv_panel(const Baselines& baselines) {
+  constexpr std::int64_t most = 20000, block = 1 << 16;
+  const auto nvis = baselines.nvis(), channels = baselines.nchan();
+  const auto stride = std::max<std::int64_t>(1, nvis * channels / most);
+  CurvePanel panel;
+  panel.title = "uv coverage";
+  panel.x_label = "u (kλ)";
+  panel.y_label = "v (kλ)";
+  panel.equal_axes = true;
+  Curve curve{"", CurveStyle::points, {}, {}};
+  for (std::int64_t channel = 0; channel < channels; ++channel) {
+    for (std::int64_t begin = 0; begin < nvis; begin += block) {
+      const auto [u, v] = baselines.block(channel, begin, std::min(begin + block, nvis));
+      const auto skipped = (stride - begin % stride) % stride;
+      for (auto i = skipped; i < u.size(0); i += stride) {
+        const double x = u.const_data_ptr<double>()[i] / 1e3, y = v.const_data_ptr<double>()[i] / 1e3;
+        curve.x.insert(curve.x.end(), {x, -x});
+        curve.y.insert(curve.y.end(), {y, -y});
+      }
+    }
+  }
+  panel.curves.push_back(std::move(curve));
+  return panel;
+}
+
+CurvePanel amplitude_panel(const SummaryFigure& summary) {
+  CurvePanel panel;
+  panel.title = "amplitude";
+  panel.x_label = "baseline (kλ)";
+  panel.y_label = "|V| (Jy)";
+  panel.y_scale = AxisScale::logarithmic;
+  std::vector<double> q;
+  for (const double value : summary.amplitude_q) q.push_back(value / 1e3);
+  panel.curves.push_back({"data", CurveStyle::points, q, summary.amplitude_data});
+  if (!summary.amplitude_model.empty())
+    panel.curves.push_back({"model", CurveStyle::line, q, summary.amplitude_model});
+  return panel;
+}
+
+CurvePanel loss_panel(const SummaryFigure& summary) {
+  constexpr std::size_t most_curves = 4;
+  CurvePanel panel;
+  panel.title = "loss";
+  panel.x_label = "epoch";
+  panel.y_label = "loss";
+  panel.y_scale = AxisScale::logarithmic;
+  for (std::size_t i = 0; i < std::min({summary.loss_history.size(), summary.loss_names.size(), most_curves}); ++i) {
+    Curve curve{summary.loss_names[i], CurveStyle::line, {}, summary.loss_history[i]};
+    for (std::size_t epoch = 0; epoch < curve.y.size(); ++epoch) curve.x.push_back(static_cast<double>(epoch));
+    panel.curves.push_back(std::move(curve));
+  }
+  return panel;
+}
+
+}  // namespace
+
+AmplitudeBins binned_amplitudes(const Tensor& q, const Tensor& visibilities, const Tensor& weights,
+                                NoiseBias noise_bias, std::int64_t bins) {
+  if (bins < 1) throw ValueError(fmt::format("{} bins of amplitudes: at least 1", bins));
+  if (q.sizes() != visibilities.sizes() || q.sizes() != weights.sizes())
+    throw ShapeError(fmt::format("amplitudes: q ({}), visibilities ({}) and weights ({}) must have one shape",
+                                 fmt::join(q.sizes(), ", "), fmt::join(visibilities.sizes(), ", "),
+                                 fmt::join(weights.sizes(), ", ")));
+  AmplitudeBins result;
+  if (q.numel() == 0) return result;
+  const auto on_cpu = [](const Tensor& x) { return x.detach().to(torch::kCPU, torch::kFloat64).flatten().contiguous(); };
+  const auto lengths = on_cpu(q), weight = on_cpu(weights), power = on_cpu(at::abs(visibilities)).square();
+  const double width = lengths.max().item<double>() * (1 + 1e-12) / static_cast<double>(bins);
+  struct Sums {
+    double weight = 0, power = 0, q = 0, count = 0;
+  };
+  std::vector<Sums> sums(static_cast<std::size_t>(bins));
+  for (std::int64_t i = 0; i < lengths.numel(); ++i) {
+    const double length = lengths.const_data_ptr<double>()[i], w = weight.const_data_ptr<double>()[i];
+    const auto bin = width > 0 ? static_cast<std::size_t>(length / width) : 0;
+    auto& sum = sums[std::min(bin, sums.size() - 1)];
+    sum.weight += w;
+    sum.power += w * power.const_data_ptr<double>()[i];
+    sum.q += w * length;
+    sum.count += 1;
+  }
+  for (const auto& sum : sums) {
+    if (sum.count == 0) continue;
+    const double noise = noise_bias == NoiseBias::subtract ? 2 * sum.count : 0;
+    result.q.push_back(sum.q / sum.weight);
+    result.amplitude.push_back(std::sqrt(std::max(0.0, sum.power - noise) / sum.weight));
+  }
+  return result;
+}
+
+Renderer write_summary_figure(const std::filesystem::path& path, const SummaryFigure& summary,
+                              const RenderOptions& options) {
+  Page page;
+  page.title = summary.title;
+  page.columns = 3;
+  page.panel_width = 620;
+  page.panel_height = 520;
+  add_images(page, summary);
+  if (summary.baselines) page.panels.emplace_back(uv_panel(*summary.baselines));
+  if (!summary.amplitude_q.empty()) page.panels.emplace_back(amplitude_panel(summary));
+  if (!summary.loss_history.empty()) page.panels.emplace_back(loss_panel(summary));
+  return render(path, page, options);
+}
+
+}  // namespace mpol::plot
