@@ -1,0 +1,85 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <torch/arg.h>
+#include <torch/types.h>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol::io {
+
+using torch::Tensor;
+
+/// The unit of an image in a FITS file (BUNIT).
+enum class FitsUnit {
+  jy_per_pixel,    ///< Jy/pixel: the given cube is in Jy/arcsec^2 and is multiplied by the cell's area
+  jy_per_arcsec2,  ///< Jy/arcsec2: the given cube as it is
+  jy_per_beam,     ///< Jy/beam: the given cube, in Jy/beam, as it is
+};
+
+/// A Gaussian restoring beam.
+struct FitsBeam {
+  double major = 0;           ///< FWHM, arcsec
+  double minor = 0;           ///< FWHM, arcsec
+  double position_angle = 0;  ///< of the major axis, radian, North through East
+
+  bool operator==(const FitsBeam&) const = default;
+};
+
+/// What the header says beside the grid; all of it optional.
+struct FitsOptions {
+  TORCH_ARG(FitsUnit, unit) = FitsUnit::jy_per_pixel;
+  /// (nchan) Hz. Without it the third axis is CHANNEL 0, 1, …
+  TORCH_ARG(Tensor, frequencies) = {};
+  /// Phase centre, object, telescope, date, rest frequency. CRVAL is 0, 0 when the phase centre is unknown.
+  TORCH_ARG(Observation, observation) = {};
+  /// None, one for all channels, or one per channel. Only for images that were convolved with it.
+  TORCH_ARG(std::vector<FitsBeam>, beams) = {};
+  /// HISTORY lines: the command line, the configuration. Long ones are wrapped, non-ASCII characters replaced by '?'.
+  TORCH_ARG(std::vector<std::string>, history) = {};
+};
+
+/// Writes a cube in sky orientation as a FITS image: float32, axes RA, DEC, FREQ (or CHANNEL), STOKES.
+///
+/// Uneven frequencies: the third axis is CHANNEL, the frequencies lie in a binary table FREQUENCIES, and a warning is
+/// logged. Beams that differ between channels lie in a binary table BEAMS (as CASA writes it). The file appears complete
+/// or not at all; the same input gives the same bytes.
+/// @param sky_cube  (npix, npix) or (nchan, npix, npix), sky orientation, Jy/arcsec^2 (Jy/beam with jy_per_beam), real,
+///                  any dtype and device
+/// @throws ShapeError when the cube is not on the grid or an option has another number of channels; ValueError for beams
+///         that are not finite and > 0; FileError when the file cannot be written
+void write_fits(const std::filesystem::path& path, const Tensor& sky_cube, const GridCoords& coords,
+                const FitsOptions& options = {});
+
+/// Writes each channel to a file of its own: image.fits becomes image_0000.fits, image_0001.fits, …
+/// @return the paths written. @throws as write_fits
+std::vector<std::filesystem::path> write_fits_split_channels(const std::filesystem::path& path, const Tensor& sky_cube,
+                                                             const GridCoords& coords, const FitsOptions& options = {});
+
+/// An image read from a FITS file.
+struct FitsImage {
+  Tensor cube;           ///< (nchan, rows, columns) float64, sky orientation (row 0 South, column 0 East), in `unit`
+  double cell_size = 0;  ///< arcsec
+  std::string unit;      ///< BUNIT as written, "" when missing
+  Tensor frequencies;    ///< (nchan) float64 Hz, or undefined
+  /// Pixel, 0-based in the cube, of the reference position (the phase centre): npix/2 and npix/2 - 1 in our own files.
+  double reference_row = 0;
+  double reference_column = 0;
+  std::vector<FitsBeam> beams;  ///< none, one, or one per channel
+  Observation observation;      ///< reference position, object, telescope, date, rest frequency as far as known
+  std::vector<std::string> history;
+};
+
+/// Reads the first image of a FITS file: 2 to 4 axes, RA and DEC (or L and M offsets) first, then any of frequency,
+/// channel and Stokes (of length one); any BITPIX, scaled and compressed images. Flips to sky orientation when an axis
+/// runs the other way.
+/// @throws FileError when it is missing, no FITS file, damaged or holds no image; DataError when its axes are rotated,
+///         its pixels not square, or it has several Stokes planes
+FitsImage read_fits(const std::filesystem::path& path);
+
+}  // namespace mpol::io

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/io/fits_handle.h>
+
+namespace mpol::io {
+
+/// Keywords of the current header of an open file.
+class HeaderReader {
+ public:
+  explicit HeaderReader(FitsHandle& file) : file_(file) {}
+
+  std::optional<double> number(const std::string& key);  ///< nothing when missing or not finite
+  std::string text(const std::string& key);              ///< "" when missing
+  std::vector<std::string> history();                    ///< the HISTORY lines
+
+ private:
+  FitsHandle& file_;
+};
+
+/// One axis of the image as its header describes it.
+struct FitsAxis {
+  std::int64_t size = 1;
+  std::string type, unit;
+  double reference_pixel = 0;  // 1-based
+  double reference_value = 0;
+  std::optional<double> step;
+};
+
+/// The most axes that an image may have.
+inline constexpr int most_axes = 8;
+
+/// The axes of the current image. @throws FileError, DataError (too many)
+std::vector<FitsAxis> read_axes(FitsHandle& file, const std::filesystem::path& path);
+
+/// Cell size in arcsec of the first two axes. @throws DataError when they are swapped, rotated, not square, or without
+/// pixel size
+double cell_size_of(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::filesystem::path& path);
+
+/// The axis that counts channels (its place in `axes`), or none. @throws DataError when several axes after the first two
+/// have more than one value, or there are several Stokes planes
+std::optional<std::size_t> channel_axis(const std::vector<FitsAxis>& axes, const std::filesystem::path& path);
+
+/// Degrees of one unit of angle, "" meaning degrees. @throws DataError for unknown ones
+double degrees_per(const std::string& unit, const std::filesystem::path& path);
+
+}  // namespace mpol::io

@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/io/fits_axes.h>
+#include <mpol_cpp/io/fits_handle.h>
+
+namespace mpol::io {
+namespace {
+
+/// Moves to the first unit that holds an image of two axes or more.
+void find_image(FitsHandle& file, const std::filesystem::path& path) {
+  int units = 0;
+  fits_get_num_hdus(file.get(), &units, file.status());
+  file.check("counting its units");
+  for (int unit = 1; unit <= units; ++unit) {
+    int type = 0, dimensions = 0;
+    fits_movabs_hdu(file.get(), unit, &type, file.status());
+    file.check("reading its units");
+    if (type != IMAGE_HDU) continue;
+    fits_get_img_dim(file.get(), &dimensions, file.status());
+    file.check("reading its units");
+    if (dimensions >= 2) return;
+  }
+  throw FileError(fmt::format("{}: it holds no image of two axes or more; name a FITS image", path.string()));
+}
+
+double hertz_per(const std::string& unit) {
+  if (unit == "kHz") return 1e3;
+  if (unit == "MHz") return 1e6;
+  if (unit == "GHz") return 1e9;
+  return 1;
+}
+
+/// Refuses headers that promise more pixels than the file can hold, before memory is asked for.
+void check_size(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::filesystem::path& path) {
+  std::int64_t pixels = 1;
+  for (const auto& axis : axes) {
+    if (axis.size < 1 || __builtin_mul_overflow(pixels, axis.size, &pixels)) pixels = std::numeric_limits<std::int64_t>::max();
+  }
+  int status = 0;
+  const bool packed = fits_is_compressed_image(file.get(), &status) != 0;
+  // Compressed pixels may take far less than a bit; a whole file of gzip expands 1032 times at most.
+  const double most = (packed ? 1e6 : 1040.0) * static_cast<double>(std::filesystem::file_size(path));
+  if (static_cast<double>(pixels) <= most) return;
+  throw FileError(fmt::format("{}: its header promises more pixels than its {} bytes can hold; the file is damaged: write it again", path.string(),
+                              std::filesystem::file_size(path)));
+}
+
+Tensor read_cube(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::filesystem::path& path, std::int64_t nchan) {
+  check_size(file, axes, path);
+  Tensor cube;
+  try {
+    cube = at::empty({nchan, axes[1].size, axes[0].size}, torch::kFloat64);
+  } catch (const std::exception&) {
+    throw FileError(fmt::format("{}: an image of {} x {} x {} pixels is more than this machine's memory takes", path.string(), nchan, axes[1].size, axes[0].size));
+  }
+  std::array<LONGLONG, most_axes> first;
+  first.fill(1);
+  double blank = std::numeric_limits<double>::quiet_NaN();
+  int any_blank = 0;
+  fits_read_pixll(file.get(), TDOUBLE, first.data(), cube.numel(), &blank, cube.mutable_data_ptr<double>(), &any_blank, file.status());
+  file.check("reading the image");
+  return cube;
+}
+
+/// Turns the cube to East left, South first, and gives the 0-based pixel of the reference position in it.
+void orient(FitsImage& image, const std::vector<FitsAxis>& axes) {
+  image.reference_column = axes[0].reference_pixel - 1;
+  image.reference_row = axes[1].reference_pixel - 1;
+  if (*axes[0].step > 0) {
+    image.cube = image.cube.flip({2});
+    image.reference_column = static_cast<double>(axes[0].size - 1) - image.reference_column;
+  }
+  if (*axes[1].step < 0) {
+    image.cube = image.cube.flip({1});
+    image.reference_row = static_cast<double>(axes[1].size - 1) - image.reference_row;
+  }
+}
+
+/// A column of a binary table as float64, or nothing when the table or the column is not there.
+std::vector<double> table_column(FitsHandle& file, const char* table, const char* column, std::string* unit = nullptr) {
+  int number = 0, any_blank = 0;
+  LONGLONG rows = 0;
+  char name[FLEN_VALUE];
+  std::copy_n(column, std::char_traits<char>::length(column) + 1, name);
+  char table_name[FLEN_VALUE];
+  std::copy_n(table, std::char_traits<char>::length(table) + 1, table_name);
+  fits_movnam_hdu(file.get(), BINARY_TBL, table_name, 0, file.status());
+  fits_get_num_rowsll(file.get(), &rows, file.status());
+  fits_get_colnum(file.get(), CASEINSEN, name, &number, file.status());
+  constexpr LONGLONG most_rows = 1 << 24;
+  if (!file.succeeded() || rows < 1 || rows > most_rows) return {};
+  std::vector<double> values(static_cast<std::size_t>(rows));
+  fits_read_col(file.get(), TDOUBLE, number, 1, 1, rows, nullptr, values.data(), &any_blank, file.status());
+  if (!file.succeeded()) return {};
+  if (unit != nullptr) *unit = HeaderReader(file).text(fmt::format("TUNIT{}", number));
+  return values;
+}
+
+Tensor read_frequencies(FitsHandle& file, const std::vector<FitsAxis>& axes, std::optional<std::size_t> channels, std::int64_t nchan) {
+  auto frequencies = at::empty({nchan}, torch::kFloat64);
+  auto* f = frequencies.mutable_data_ptr<double>();
+  if (channels && axes[*channels].type.starts_with("FREQ") && axes[*channels].reference_value != 0) {
+    const auto& axis = axes[*channels];
+    for (std::int64_t i = 0; i < nchan; ++i) {
+      f[i] = (axis.reference_value + (static_cast<double>(i + 1) - axis.reference_pixel) * axis.step.value_or(0)) * hertz_per(axis.unit);
+    }
+    return frequencies;
+  }
+  const auto listed = table_column(file, "FREQUENCIES", "FREQUENCY");
+  if (static_cast<std::int64_t>(listed.size()) != nchan) return {};
+  std::copy(listed.begin(), listed.end(), f);
+  return frequencies;
+}
+
+std::vector<FitsBeam> read_beam_table(FitsHandle& file) {
+  std::string major_unit, minor_unit;
+  const auto major = table_column(file, "BEAMS", "BMAJ", &major_unit);
+  const auto minor = table_column(file, "BEAMS", "BMIN", &minor_unit);
+  const auto angle = table_column(file, "BEAMS", "BPA");
+  std::vector<FitsBeam> beams;
+  if (major.size() != minor.size() || major.size() != angle.size()) return beams;
+  const auto arcsec_per = [](const std::string& unit) { return unit == "deg" ? 3600.0 : 1.0; };
+  for (std::size_t i = 0; i < major.size(); ++i) {
+    beams.push_back({major[i] * arcsec_per(major_unit), minor[i] * arcsec_per(minor_unit), angle[i] * units::degree});
+  }
+  return beams;
+}
+
+void read_observation(HeaderReader header, const std::vector<FitsAxis>& axes, const std::filesystem::path& path, FitsImage& image) {
+  auto& observation = image.observation;
+  if (axes[0].type.starts_with("RA")) observation.right_ascension = axes[0].reference_value * degrees_per(axes[0].unit, path) * units::degree;
+  if (axes[1].type.starts_with("DEC")) observation.declination = axes[1].reference_value * degrees_per(axes[1].unit, path) * units::degree;
+  observation.object = header.text("OBJECT");
+  observation.telescope = header.text("TELESCOP");
+  observation.date = header.text("DATE-OBS");
+  observation.spectral_reference = header.text("SPECSYS");
+  observation.rest_frequency = header.number("RESTFRQ");
+  if (!observation.rest_frequency) observation.rest_frequency = header.number("RESTFREQ");
+  image.unit = header.text("BUNIT");
+  image.history = header.history();
+  const auto major = header.number("BMAJ"), minor = header.number("BMIN");
+  if (major && minor) image.beams = {{*major * 3600, *minor * 3600, header.number("BPA").value_or(0) * units::degree}};
+}
+
+}  // namespace
+
+FitsImage read_fits(const std::filesystem::path& path) {
+  auto file = FitsHandle::open(path);
+  find_image(file, path);
+  const auto axes = read_axes(file, path);
+  FitsImage image;
+  image.cell_size = cell_size_of(file, axes, path);
+  const auto channels = channel_axis(axes, path);
+  const auto nchan = channels ? axes[*channels].size : 1;
+  image.cube = read_cube(file, axes, path, nchan);
+  orient(image, axes);
+  read_observation(HeaderReader(file), axes, path, image);
+  image.frequencies = read_frequencies(file, axes, channels, nchan);
+  if (image.beams.empty()) image.beams = read_beam_table(file);
+  return image;
+}
+
+}  // namespace mpol::io
