@@ -1,0 +1,58 @@
+# How the libraries are put together: folders, warnings, and kernels compiled for several instruction sets.
+
+# Adds those of the given folders of mpol_cpp/ that exist; each adds its own sources to its target.
+function(mpol_add_folders)
+  foreach(folder IN LISTS ARGN)
+    if(EXISTS "${PROJECT_SOURCE_DIR}/mpol_cpp/${folder}/CMakeLists.txt")
+      add_subdirectory("mpol_cpp/${folder}")
+    endif()
+  endforeach()
+endfunction()
+
+# What all our own code is compiled with.
+function(mpol_compile_settings target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_compile_options(
+    ${target}
+    PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion>
+            $<$<AND:$<BOOL:${MPOL_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror> # not for kernels of the CUDA compiler
+            $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
+endfunction()
+
+# mpol_add_isa_sources(file.cpp ... [OPTIONS flag ...])
+#
+# Compiles each file into mpol once per instruction set, with the macro MPOL_ISA set to portable, avx2 or avx512, which
+# the file uses to name its functions. Only functions in an unnamed namespace or with MPOL_ISA in their name may be
+# defined in such a file: of an inline function of the same name the linker keeps one copy, perhaps the AVX-512 one.
+function(mpol_add_isa_sources)
+  cmake_parse_arguments(PARSE_ARGV 0 ISA "" "" "OPTIONS")
+  set(flags_portable "")
+  set(flags_avx2 -mavx2 -mfma -mbmi2)
+  set(flags_avx512 -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mbmi2 -mprefer-vector-width=512)
+  set(isas portable)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    list(APPEND isas avx2 avx512)
+  endif()
+  foreach(source IN LISTS ISA_UNPARSED_ARGUMENTS)
+    cmake_path(GET source STEM stem)
+    foreach(isa IN LISTS isas)
+      set(object mpol_${stem}_${isa})
+      add_library(${object} OBJECT "${source}")
+      target_link_libraries(${object} PRIVATE LibTorch::LibTorch mpol_fmt)
+      target_include_directories(${object} PRIVATE "${PROJECT_SOURCE_DIR}")
+      mpol_compile_settings(${object})
+      target_compile_definitions(${object} PRIVATE MPOL_ISA=${isa})
+      target_compile_options(${object} PRIVATE -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast ${ISA_OPTIONS}
+                                               ${flags_${isa}})
+      set_target_properties(${object} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+      target_sources(mpol PRIVATE $<TARGET_OBJECTS:${object}>)
+    endforeach()
+  endforeach()
+endfunction()
+
+# Adds kernels in CUDA C++ to mpol; nothing where CUDA is off.
+function(mpol_add_cuda_sources)
+  if(MPOL_WITH_CUDA)
+    target_sources(mpol PRIVATE ${ARGN})
+  endif()
+endfunction()

@@ -1,0 +1,46 @@
+# How tests, examples and benchmarks are declared.
+
+# mpol_add_test(folder [IO] [CLI] file.cpp ...)
+#
+# One program test_<folder>, registered with CTest. IO links mpol::io; with CLI the program mpol is built first and its
+# path is the macro MPOL_PROGRAM.
+function(mpol_add_test folder)
+  cmake_parse_arguments(PARSE_ARGV 1 TEST "IO;CLI" "" "")
+  if((TEST_IO AND NOT MPOL_BUILD_IO) OR (TEST_CLI AND NOT MPOL_BUILD_CLI))
+    return()
+  endif()
+  set(name test_${folder})
+  add_executable(${name} ${TEST_UNPARSED_ARGUMENTS})
+  mpol_compile_settings(${name})
+  target_link_libraries(${name} PRIVATE mpol_test_main)
+  target_compile_definitions(
+    ${name} PRIVATE MPOL_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" MPOL_DATA="${PROJECT_SOURCE_DIR}/data"
+                    MPOL_TEST_PYTHON="${MPOL_TEST_PYTHON}")
+  if(TEST_IO)
+    target_link_libraries(${name} PRIVATE mpol::io)
+  endif()
+  if(TEST_CLI)
+    add_dependencies(${name} mpol_cli)
+    target_compile_definitions(${name} PRIVATE MPOL_PROGRAM="$<TARGET_FILE:mpol_cli>")
+  endif()
+  if(MPOL_PRECOMPILE_HEADERS)
+    target_precompile_headers(${name} REUSE_FROM mpol_test_main)
+  endif()
+  add_test(NAME ${folder} COMMAND ${name} --durations yes ${MPOL_TEST_ARGUMENTS})
+endfunction()
+
+# mpol_add_example(name file.cpp ...): a program bin/<name>, written as a user would.
+function(mpol_add_example name)
+  add_executable(${name} ${ARGN})
+  mpol_compile_settings(${name})
+  target_link_libraries(${name} PRIVATE mpol::mpol)
+  if(MPOL_BUILD_IO)
+    target_link_libraries(${name} PRIVATE mpol::io)
+  endif()
+endfunction()
+
+# mpol_add_benchmark(name file.cpp ...)
+function(mpol_add_benchmark name)
+  mpol_add_example(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE nlohmann_json::nlohmann_json)
+endfunction()
