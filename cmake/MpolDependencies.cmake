@@ -17,12 +17,13 @@ if(NOT EXISTS "${LibTorch_ROOT}/include/fmt/format.h")
   target_link_libraries(mpol_fmt INTERFACE fmt::fmt-header-only)
 endif()
 
-# ---- the rest, header-only but for cfitsio and libzip
+# ---- the rest, header-only but for cfitsio, libzip and libpng
 find_package(nlohmann_json 3.9 REQUIRED)
 if(MPOL_BUILD_IO)
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(cfitsio REQUIRED IMPORTED_TARGET cfitsio)
   pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
+  pkg_check_modules(libpng REQUIRED IMPORTED_TARGET libpng)
 endif()
 if(MPOL_BUILD_CLI)
   find_package(CLI11 REQUIRED)

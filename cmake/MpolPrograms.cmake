@@ -12,9 +12,9 @@ function(mpol_add_test folder)
   set(name test_${folder})
   add_executable(${name} ${TEST_UNPARSED_ARGUMENTS})
   mpol_compile_settings(${name})
-  target_link_libraries(${name} PRIVATE mpol_test_main)
+  target_link_libraries(${name} PRIVATE mpol_test_main nlohmann_json::nlohmann_json)
   target_compile_definitions(
-    ${name} PRIVATE MPOL_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" MPOL_DATA="${PROJECT_SOURCE_DIR}/data"
+    ${name} PRIVATE MPOL_TEST_DATA_DIR="${PROJECT_SOURCE_DIR}/tests/data" MPOL_DATA_DIR="${PROJECT_SOURCE_DIR}/data"
                     MPOL_TEST_PYTHON="${MPOL_TEST_PYTHON}")
   if(TEST_IO)
     target_link_libraries(${name} PRIVATE mpol::io)
