@@ -15,7 +15,7 @@ void run(const std::string& input, const std::string& output, int epochs) {
   const auto coords = mpol::GridCoords(/*cell_size=*/0.04, /*npix=*/256);
   const auto averager = mpol::DataAverager(coords, visibilities, mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::warn));
 
-  const auto model = mpol::GriddedNet(mpol::GriddedNetOptions(coords).nchan(visibilities.nchan()));
+  auto model = mpol::GriddedNet(mpol::GriddedNetOptions(coords).nchan(visibilities.nchan()));
   const auto objective = mpol::Objective(mpol::GriddedLikelihood(averager.to_dataset()),
                                          {mpol::terms::sparsity(1e-4), mpol::terms::tv_image(1e-4)});
   const auto options = mpol::TrainOptions()

@@ -51,12 +51,14 @@ inline Tensor gradient_of(const std::function<Tensor(const Tensor&)>& function, 
   return leaf.grad();
 }
 
-/// Directional derivative by central differences against <gradient, direction>, relative; float64 only.
+/// Directional derivative by central differences against <gradient, direction>, relative to |gradient| |direction|;
+/// float64 only.
 inline double finite_difference_error(const std::function<Tensor(const Tensor&)>& function, const Tensor& x,
                                       const Tensor& direction, double step = 1e-6) {
   const double slope = (function(x + step * direction).sum() - function(x - step * direction).sum()).template item<double>() / (2 * step);
-  const double expected = inner_product(gradient_of(function, x), direction);
-  return std::abs(slope - expected) / std::max(std::abs(expected), 1e-300);
+  const auto gradient = gradient_of(function, x);
+  const double scale = std::sqrt(inner_product(gradient, gradient) * inner_product(direction, direction));
+  return std::abs(slope - inner_product(gradient, direction)) / scale;
 }
 
 }  // namespace mpol::testing

@@ -80,7 +80,9 @@ std::int64_t GridCoords::uv_cell(double u) const {
 }
 
 bool GridCoords::data_fit(double max_abs_u, double max_abs_v) const {
-  return max_abs_u < max_uv() && max_abs_v < max_uv();
+  // uv_cell rounds: a baseline within rounding of the outer edge would fall beyond the last cell.
+  const auto fits = [&](double largest) { return largest < max_uv() && uv_cell(largest) < npix_ && uv_cell(-largest) >= 0; };
+  return fits(max_abs_u) && fits(max_abs_v);
 }
 
 void GridCoords::check_data_fit(double max_abs_u, double max_abs_v) const {

@@ -4,6 +4,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/log.h>
 #include <ATen/ops/softplus.h>
+#include <ATen/ops/where.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -11,8 +12,11 @@
 namespace mpol {
 
 PixelMapping softplus_mapping() {
+  constexpr double threshold = 20.0;  // at::softplus is the identity beyond it
   return {"softplus", [](const Tensor& base) { return at::softplus(base); },
-          [](const Tensor& intensity) { return intensity + at::log(-at::expm1(-intensity)); }};
+          [](const Tensor& intensity) {
+            return at::where(intensity > threshold, intensity, intensity + at::log(-at::expm1(-intensity)));
+          }};
 }
 
 BaseCubeImpl::BaseCubeImpl(BaseCubeOptions options) : options_(std::move(options)) { reset(); }

@@ -64,10 +64,21 @@ TEST_CASE("data fit exactly when they have a cell", "[coordinates][quick]") {
     CHECK(coords.data_fit(0.0, u) == (fits[i].item<std::int64_t>() != 0));
     CHECK(coords.data_fit(u, 0.0) == (fits[i].item<std::int64_t>() != 0));
   }
-  const double inside = std::nextafter(coords.max_uv(), 0.0);
-  CHECK(coords.uv_cell(inside) == coords.npix() - 1);
-  CHECK(coords.uv_cell(-inside) >= 0);
+  CHECK(coords.uv_cell(coords.max_uv() * (1 - 1e-12)) == coords.npix() - 1);
+  CHECK(coords.uv_cell(-coords.max_uv() * (1 - 1e-12)) == 1);
   CHECK_FALSE(coords.data_fit(coords.max_uv(), 0.0));
+}
+
+TEST_CASE("whatever fits has a cell inside the grid, to the last bit", "[coordinates][quick]") {
+  const auto npix = GENERATE(2, 30, 64, 180, 4096);
+  const GridCoords coords(0.0123, npix);
+  double u = coords.max_uv();
+  for (int i = 0; i < 100; ++i, u = std::nextafter(u, 0.0)) {
+    if (!coords.data_fit(u, u)) continue;
+    CHECK(coords.uv_cell(u) == npix - 1);
+    CHECK(coords.uv_cell(-u) >= 0);
+  }
+  CHECK(coords.data_fit(coords.max_uv() * (1 - 1e-12), 0.0));
 }
 
 TEST_CASE("the maximum cell size is the largest that fits", "[coordinates][quick]") {

@@ -69,7 +69,7 @@ TEMPLATE_TEST_CASE("the Hann convolution and its gradient equal MPoL's", "[image
 
 TEMPLATE_TEST_CASE("the image cube gives both orders and the flux", "[images][quick]", float, double) {
   const Golden dataset("dataset"), golden("images_basic");
-  const auto icube = ImageCube(dataset_coords());
+  auto icube = ImageCube(dataset_coords());
   CHECK_THROWS_AS(icube->sky_cube(), ValueError);
   icube->forward(packed_to_sky(golden("out_image_packed")).to(dtype_of<TestType>()));
   const double bound = tolerance<TestType>(1e-13, 1e-6);

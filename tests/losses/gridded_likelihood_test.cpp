@@ -29,7 +29,7 @@ TEMPLATE_TEST_CASE("the gridded likelihood is chi squared of the packed model at
   const auto fraction = GENERATE(0.0, 0.3, 1.0);
   const GridCoords coords(0.05, npix);
   const auto dataset = random_dataset(coords, 2, fraction, 1);
-  const auto likelihood = GriddedLikelihood(dataset);
+  auto likelihood = GriddedLikelihood(dataset);
   const auto sky = random_image(coords, 2, torch::kFloat64, 5);
   const auto reference = [&](const Tensor& x) { return losses::chi_squared_gridded(FourierCube(coords)->forward(x), dataset); };
   const auto expected = reference(sky), expected_gradient = gradient_of(reference, sky);
@@ -54,7 +54,7 @@ TEST_CASE("the gridded likelihood of MPoL's data equals MPoL's", "[losses][quick
   const GridCoords coords(dataset_file("in_cell_size").item<double>(), dataset_file("in_npix").item<std::int64_t>());
   const auto cells = gridding("out_mask_packed").flatten().nonzero().squeeze(1);
   const auto dataset = GriddedDataset(coords, 2, cells, gridding("out_vis_indexed"), gridding("out_weight_indexed"));
-  const auto likelihood = GriddedLikelihood(dataset);
+  auto likelihood = GriddedLikelihood(dataset);
   const auto sky = dataset_file("in_image_sky");
   const auto model = FourierCube(coords)->forward(sky);
   CHECK(relative_error(likelihood->chi_squared(sky) / (2 * likelihood->normaliser()), golden("out_r_chi_squared_gridded")) < 1e-12);
@@ -66,7 +66,7 @@ TEST_CASE("the gridded likelihood of MPoL's data equals MPoL's", "[losses][quick
 
 TEST_CASE("the gridded likelihood treats leading dimensions as problems", "[losses][quick]") {
   const GridCoords coords(0.05, 16);
-  const auto likelihood = GriddedLikelihood(random_dataset(coords, 2, 0.4, 9));
+  auto likelihood = GriddedLikelihood(random_dataset(coords, 2, 0.4, 9));
   const auto skies = uniform({3, 2, 16, 16}, torch::kFloat64, 10);
   auto gradients = torch::empty_like(skies);
   const auto values = likelihood->value_and_gradient(skies, gradients, Accumulate::overwrite);
@@ -81,7 +81,7 @@ TEST_CASE("the gridded likelihood treats leading dimensions as problems", "[loss
 
 TEST_CASE("second derivatives of the gridded likelihood are those of a quadratic form", "[losses][quick]") {
   const GridCoords coords(0.05, 12);
-  const auto likelihood = GriddedLikelihood(random_dataset(coords, 1, 0.5, 11));
+  auto likelihood = GriddedLikelihood(random_dataset(coords, 1, 0.5, 11));
   const auto direction = normal({1, 12, 12}, torch::kFloat64, 12);
   const auto x = random_image(coords, 1, torch::kFloat64, 13).set_requires_grad(true);
   const auto gradient = torch::autograd::grad({likelihood->chi_squared(x)}, {x}, {}, true, true)[0];
@@ -93,7 +93,7 @@ TEST_CASE("second derivatives of the gridded likelihood are those of a quadratic
 }
 
 TEST_CASE("images that do not match the data are refused", "[losses][quick]") {
-  const auto likelihood = GriddedLikelihood(random_dataset(GridCoords(0.05, 16), 2, 0.4, 14));
+  auto likelihood = GriddedLikelihood(random_dataset(GridCoords(0.05, 16), 2, 0.4, 14));
   CHECK_THROWS_AS(likelihood->chi_squared(torch::zeros({1, 16, 16}, torch::kFloat64)), ShapeError);
   CHECK_THROWS_AS(likelihood->chi_squared(torch::zeros({2, 8, 8}, torch::kFloat64)), ShapeError);
   CHECK_THROWS_AS(likelihood->chi_squared(torch::zeros({2, 16, 16}, torch::kFloat32)), ShapeError);
