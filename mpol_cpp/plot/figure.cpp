@@ -57,7 +57,7 @@ std::string draw_with_gnuplot(const fs::path& path, const Page& page, const Rend
   fs::create_directories(folder, error);
   if (error) throw FileError(cannot_write(folder, error.value()));
   const auto stem = path.stem().string();
-  const auto files = gnuplot_files(page, stem, fs::proximate(fs::absolute(path), fs::absolute(folder)).string());
+  const auto files = gnuplot_files(page, stem);
   for (const auto& file : files) write_file_atomically(folder / file.name, file.contents);
 
   static std::atomic<unsigned> drawn{0};

@@ -57,8 +57,8 @@ class Writer {
  public:
   Writer(const Page& page, const std::string& stem) : page_(page), stem_(stem) {}
 
-  std::vector<FigureFile> write(const std::string& default_output) {
-    head(default_output);
+  std::vector<FigureFile> write() {
+    head();
     for (const auto& panel : page_.panels) {
       ++number_;
       std::visit([this](const auto& kind) { add(kind); }, panel);
@@ -74,13 +74,13 @@ class Writer {
     script_ += fmt::format(format, std::forward<Arguments>(arguments)...) + "\n";
   }
 
-  void head(const std::string& default_output) {
+  void head() {
     const auto panels = static_cast<std::int64_t>(page_.panels.size());
     const auto columns = std::min(page_.columns, panels);
     const auto rows = (panels + columns - 1) / columns;
     const std::int64_t header = page_.title.empty() ? 0 : 44;
     line("# Draws the figure again when gnuplot runs this script in its folder.");
-    line("if (!exists('output')) output = {}", quoted(default_output));
+    line("if (!exists('output')) output = {}", quoted(stem_ + ".png"));
     line("set encoding utf8");
     line("if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {{");
     line("  set terminal pngcairo size {},{} fontscale 1.1", columns * page_.panel_width,
@@ -214,9 +214,9 @@ class Writer {
 
 }  // namespace
 
-std::vector<FigureFile> gnuplot_files(const Page& page, const std::string& stem, const std::string& default_output) {
+std::vector<FigureFile> gnuplot_files(const Page& page, const std::string& stem) {
   if (page.panels.empty() || page.columns < 1) throw ValueError("a page without panels cannot be drawn");
-  return Writer(page, stem).write(default_output);
+  return Writer(page, stem).write();
 }
 
 }  // namespace mpol::plot
