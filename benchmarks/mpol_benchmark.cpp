@@ -1,0 +1,167 @@
+// Times a training step, the transforms, gridding and input/output over image sizes and channels; one JSON row a case.
+//
+// usage: mpol_benchmark step|fft|gridding|io [--npix N,N…] [--nchan C,C…] [--dtype float32,float64] [--nvis K,K…]
+//        [--step eager|fused|automatic] [--data FILE.npz] [--threads T] [--seconds S]
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <ATen/Parallel.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/io.h>
+#include <mpol_cpp/mpol.h>
+#include <mpol_cpp/ops/real_fft.h>
+#include <mpol_cpp/train/step.h>
+
+#include "synthetic_observation.h"
+#include "timing.h"
+
+namespace {
+
+using nlohmann::json;
+
+struct Settings {
+  std::string what;
+  std::vector<std::int64_t> npix{180, 512, 1024, 2048}, nchan{1, 8}, nvis{100'000, 1'000'000};
+  std::vector<std::string> dtypes{"float32", "float64"};
+  std::string step = "eager", data;
+  double seconds = 2.0;
+};
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+  return parts;
+}
+
+std::vector<std::int64_t> numbers(const std::string& text) {
+  std::vector<std::int64_t> values;
+  for (const auto& part : split(text)) values.push_back(std::stoll(part));
+  return values;
+}
+
+Settings parse(int argc, char** argv) {
+  Settings settings;
+  if (argc < 2) throw mpol::ValueError("name a group: step, fft, gridding or io");
+  settings.what = argv[1];
+  const std::map<std::string, std::function<void(const std::string&)>> options{
+      {"--npix", [&](const std::string& text) { settings.npix = numbers(text); }},
+      {"--nchan", [&](const std::string& text) { settings.nchan = numbers(text); }},
+      {"--nvis", [&](const std::string& text) { settings.nvis = numbers(text); }},
+      {"--dtype", [&](const std::string& text) { settings.dtypes = split(text); }},
+      {"--step", [&](const std::string& text) { settings.step = text; }},
+      {"--data", [&](const std::string& text) { settings.data = text; }},
+      {"--threads", [](const std::string& text) { at::set_num_threads(std::stoi(text)); }},
+      {"--seconds", [&](const std::string& text) { settings.seconds = std::stod(text); }},
+  };
+  for (int i = 2; i + 1 < argc; i += 2) {
+    const auto option = options.find(argv[i]);
+    if (option == options.end()) throw mpol::ValueError(fmt::format("unknown option {}", argv[i]));
+    option->second(argv[i + 1]);
+  }
+  return settings;
+}
+
+void print(json row, const json& times) {
+  row["threads"] = at::get_num_threads();
+  row.update(times);
+  fmt::print("{}\n", row.dump());
+  std::fflush(stdout);
+}
+
+torch::Dtype dtype_of(const std::string& name) {
+  if (name == "float32") return torch::kFloat32;
+  if (name == "float64") return torch::kFloat64;
+  throw mpol::ValueError(fmt::format("dtype is {}; it must be float32 or float64", name));
+}
+
+constexpr double cell_size = 0.005;
+
+mpol::StepKind step_kind(const std::string& name) {
+  for (const auto kind : {mpol::StepKind::automatic, mpol::StepKind::eager, mpol::StepKind::captured, mpol::StepKind::fused}) {
+    if (mpol::to_string(kind) == name) return kind;
+  }
+  throw mpol::ValueError(fmt::format("step is {}; it must be automatic, eager, captured or fused", name));
+}
+
+/// One training step of GriddedNet with sparsity and total variation, Adam.
+void step_case(const Settings& settings, std::int64_t npix, std::int64_t nchan, const std::string& dtype) {
+  const mpol::GridCoords coords(cell_size, npix);
+  const auto visibilities = settings.data.empty() ? benchmarks::synthetic_observation(coords, nchan, 500'000)
+                                                  : mpol::io::read_npz(settings.data);
+  const auto averager_options = mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::off);
+  auto likelihood = mpol::GriddedLikelihood(mpol::DataAverager(coords, visibilities, averager_options).to_dataset());
+  likelihood->to(dtype_of(dtype));
+  auto model = mpol::GriddedNet(mpol::GriddedNetOptions(coords).nchan(visibilities.nchan()).dtype(dtype_of(dtype)));
+  const mpol::Objective objective(likelihood, {mpol::terms::sparsity(1e-3), mpol::terms::tv_image(1e-3)});
+  const auto options = mpol::TrainOptions().learning_rate(0.3).step(step_kind(settings.step));
+  const auto step = mpol::make_step(model.ptr(), objective, options);
+  print({{"case", "step"}, {"npix", npix}, {"nchan", visibilities.nchan()}, {"dtype", dtype}, {"step", mpol::to_string(step->kind())}, {"cells", likelihood->samples()}},
+        benchmarks::repeat([&] { step->take(0.3); }, settings.seconds));
+}
+
+/// A real transform of every channel image and its adjoint.
+void fft_case(const Settings& settings, std::int64_t npix, std::int64_t nchan, const std::string& dtype) {
+  const auto image = at::rand({nchan, npix, npix}, dtype_of(dtype));
+  print({{"case", "fft"}, {"npix", npix}, {"nchan", nchan}, {"dtype", dtype}},
+        benchmarks::repeat([&] { mpol::ops::half_plane_adjoint(mpol::ops::half_plane_fft(image)); }, settings.seconds));
+}
+
+void gridding_case(const Settings& settings, std::int64_t nvis, const std::string& dtype) {
+  const mpol::GridCoords coords(cell_size, 1024);
+  const auto visibilities = benchmarks::synthetic_observation(coords, 1, nvis, dtype_of(dtype));
+  const auto options = mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::off);
+  print({{"case", "gridding"}, {"npix", 1024}, {"nvis", nvis}, {"dtype", dtype}},
+        benchmarks::repeat([&] { mpol::DataAverager(coords, visibilities, options).to_dataset(); }, settings.seconds));
+}
+
+void io_case(const Settings& settings, std::int64_t nvis, const std::string& dtype) {
+  const auto folder = std::filesystem::temp_directory_path() / fmt::format("mpol_benchmark_{}", getpid());
+  std::filesystem::create_directories(folder);
+  const auto npz = folder / "visibilities.npz", fits = folder / "image.fits";
+  const mpol::GridCoords coords(cell_size, 1024);
+  const auto visibilities = benchmarks::synthetic_observation(coords, 1, nvis, dtype_of(dtype));
+  const auto image = at::rand({1, 1024, 1024}, dtype_of(dtype));
+  const json row{{"nvis", nvis}, {"dtype", dtype}};
+  const auto time = [&](const char* name, const auto& call) {
+    json named = row;
+    named["case"] = name;
+    print(named, benchmarks::repeat(call, settings.seconds, 3));
+  };
+  time("write_npz", [&] { mpol::io::write_npz(npz, visibilities); });
+  time("read_npz", [&] { mpol::io::read_npz(npz); });
+  time("write_fits", [&] { mpol::io::write_fits(fits, image, coords); });
+  std::filesystem::remove_all(folder);
+}
+
+void run(const Settings& settings) {
+  for (const auto& dtype : settings.dtypes) {
+    if (settings.what == "step" || settings.what == "fft") {
+      for (const auto npix : settings.npix) {
+        for (const auto nchan : settings.nchan) (settings.what == "step" ? step_case : fft_case)(settings, npix, nchan, dtype);
+      }
+    } else if (settings.what == "gridding" || settings.what == "io") {
+      for (const auto nvis : settings.nvis) (settings.what == "gridding" ? gridding_case : io_case)(settings, nvis, dtype);
+    } else {
+      throw mpol::ValueError(fmt::format("group is {}; it must be step, fft, gridding or io", settings.what));
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    run(parse(argc, argv));
+    return EXIT_SUCCESS;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "mpol_benchmark: {}\n", error.what());
+    return EXIT_FAILURE;
+  }
+}

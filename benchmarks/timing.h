@@ -1,0 +1,58 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace benchmarks {
+
+inline double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Seconds that all cores together have been busy, and those that this process has used.
+struct CpuTime {
+  double all = 0, own = 0;
+
+  static CpuTime read() {
+    CpuTime time;
+    std::ifstream stat("/proc/stat");
+    std::string label;
+    double user = 0, nice = 0, system = 0, idle = 0, io = 0, irq = 0, soft = 0;
+    stat >> label >> user >> nice >> system >> idle >> io >> irq >> soft;
+    time.all = (user + nice + system + irq + soft) / static_cast<double>(sysconf(_SC_CLK_TCK));
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+    time.own = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+    return time;
+  }
+};
+
+/// Repeats a call for about `seconds` after two calls that do not count: median, minimum, and how many cores other
+/// processes kept busy meanwhile (a row with much of that is no result).
+template <typename Function>
+nlohmann::json repeat(Function&& call, double seconds, std::size_t least = 5, std::size_t most = 2000) {
+  call();
+  call();
+  std::vector<double> times;
+  const auto before = CpuTime::read();
+  const double start = now();
+  while (times.size() < least || (now() - start < seconds && times.size() < most)) {
+    const double begin = now();
+    call();
+    times.push_back(now() - begin);
+  }
+  const double wall = now() - start;
+  const auto after = CpuTime::read();
+  std::sort(times.begin(), times.end());
+  const double others = std::max(0.0, ((after.all - before.all) - (after.own - before.own)) / wall);
+  return {{"median_s", times[times.size() / 2]}, {"min_s", times.front()}, {"repeats", times.size()}, {"others_cpu", others}};
+}
+
+}  // namespace benchmarks
