@@ -14,8 +14,7 @@
 class Golden {
  public:
   explicit Golden(const std::string& name)
-      : name_(name),
-        arrays_(mpol::io::read_npz_arrays(std::filesystem::path(MPOL_TEST_DATA_DIR) / "golden" / (name + ".npz"))) {}
+      : name_(name), arrays_(mpol::io::read_npz_arrays(std::filesystem::path(MPOL_TEST_DATA_DIR) / "golden" / (name + ".npz"))) {}
 
   bool has(const std::string& key) const { return arrays_.contains(key); }
 

@@ -16,7 +16,8 @@ namespace mpol::testing {
 inline std::string python() {
   const char* chosen = std::getenv("MPOL_TEST_PYTHON");
   const std::string name = chosen != nullptr ? chosen : MPOL_TEST_PYTHON;
-  if (name.empty()) throw std::runtime_error("this test needs a Python with numpy and astropy: ./run_tests makes one, or set MPOL_TEST_PYTHON");
+  if (name.empty())
+    throw std::runtime_error("this test needs a Python with numpy and astropy: ./run_tests makes one, or set MPOL_TEST_PYTHON");
   return name;
 }
 

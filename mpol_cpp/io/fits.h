@@ -77,7 +77,7 @@ struct FitsImage {
 
 /// Reads the first image of a FITS file: 2 to 4 axes, RA and DEC (or L and M offsets) first, then any of frequency,
 /// channel and Stokes (of length one); any BITPIX, scaled and compressed images. Flips to sky orientation when an axis
-/// runs the other way.
+/// runs the other way. Pixels that do not match their checksum are read with a warning.
 /// @throws FileError when it is missing, no FITS file, damaged or holds no image; DataError when its axes are rotated,
 ///         its pixels not square, or it has several Stokes planes
 FitsImage read_fits(const std::filesystem::path& path);

@@ -30,7 +30,9 @@ void check_not_rotated(FitsHandle& file, const std::filesystem::path& path, doub
   const double cd = std::max(std::abs(header.number("CD1_2").value_or(0)), std::abs(header.number("CD2_1").value_or(0)));
   const double rotation = std::abs(header.number("CROTA2").value_or(0));
   if (pc <= relative_tolerance && cd <= relative_tolerance * std::abs(step) && rotation <= relative_tolerance) return;
-  throw DataError(fmt::format("{}: its axes are rotated (PC1_2 {:.3g}, CD1_2 {:.3g}, CROTA2 {:.3g} deg); North must be up: regrid it", path.string(), pc, cd, rotation));
+  throw DataError(
+      fmt::format("{}: its axes are rotated (PC1_2 {:.3g}, CD1_2 {:.3g}, CROTA2 {:.3g} deg); North must be up: regrid it",
+                  path.string(), pc, cd, rotation));
 }
 
 }  // namespace
@@ -67,13 +69,14 @@ std::vector<FitsAxis> read_axes(FitsHandle& file, const std::filesystem::path& p
   std::array<LONGLONG, most_axes> sizes{};
   fits_get_img_paramll(file.get(), most_axes, &bits, &dimensions, sizes.data(), file.status());
   file.check("reading the header");
-  if (dimensions > most_axes) throw DataError(fmt::format("{}: {} axes; at most {} can be read", path.string(), dimensions, most_axes));
+  if (dimensions > most_axes)
+    throw DataError(fmt::format("{}: {} axes; at most {} can be read", path.string(), dimensions, most_axes));
   HeaderReader header(file);
   std::vector<FitsAxis> axes;
   for (int number = 1; number <= dimensions; ++number) {
-    axes.push_back({sizes[static_cast<std::size_t>(number - 1)], header.text(indexed("CTYPE", number)), header.text(indexed("CUNIT", number)),
-                    header.number(indexed("CRPIX", number)).value_or(0), header.number(indexed("CRVAL", number)).value_or(0),
-                    step_of(header, number)});
+    axes.push_back({sizes[static_cast<std::size_t>(number - 1)], header.text(indexed("CTYPE", number)),
+                    header.text(indexed("CUNIT", number)), header.number(indexed("CRPIX", number)).value_or(0),
+                    header.number(indexed("CRVAL", number)).value_or(0), step_of(header, number)});
   }
   return axes;
 }
@@ -84,20 +87,24 @@ double degrees_per(const std::string& unit, const std::filesystem::path& path) {
   if (unit == "arcmin") return 1.0 / 60;
   if (unit == "arcsec") return 1.0 / 3600;
   if (unit == "mas") return 1.0 / 3.6e6;
-  throw DataError(fmt::format("{}: pixels are measured in '{}'; deg, rad, arcmin, arcsec or mas can be read", path.string(), unit));
+  throw DataError(
+      fmt::format("{}: pixels are measured in '{}'; deg, rad, arcmin, arcsec or mas can be read", path.string(), unit));
 }
 
 double cell_size_of(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::filesystem::path& path) {
   if (axes[0].type.starts_with("DEC") || axes[1].type.starts_with("RA")) {
-    throw DataError(fmt::format("{}: its first axis is '{}'; right ascension must come first: transpose it", path.string(), axes[0].type));
+    throw DataError(
+        fmt::format("{}: its first axis is '{}'; right ascension must come first: transpose it", path.string(), axes[0].type));
   }
   if (!axes[0].step || !axes[1].step || *axes[0].step == 0 || *axes[1].step == 0) {
-    throw DataError(fmt::format("{}: its header does not say how large a pixel is; add CDELT1 and CDELT2 in degrees", path.string()));
+    throw DataError(
+        fmt::format("{}: its header does not say how large a pixel is; add CDELT1 and CDELT2 in degrees", path.string()));
   }
   const double width = std::abs(*axes[0].step) * degrees_per(axes[0].unit, path) * 3600;
   const double height = std::abs(*axes[1].step) * degrees_per(axes[1].unit, path) * 3600;
   if (std::abs(width - height) > relative_tolerance * width) {
-    throw DataError(fmt::format("{}: its pixels are {:.6g} x {:.6g} arcsec; they must be square: regrid it", path.string(), width, height));
+    throw DataError(
+        fmt::format("{}: its pixels are {:.6g} x {:.6g} arcsec; they must be square: regrid it", path.string(), width, height));
   }
   check_not_rotated(file, path, *axes[0].step);
   return width;
@@ -110,7 +117,8 @@ std::optional<std::size_t> channel_axis(const std::vector<FitsAxis>& axes, const
       throw DataError(fmt::format("{}: {} Stokes planes; one can be read: extract Stokes I", path.string(), axes[i].size));
     }
     if (found && axes[i].size != 1 && axes[*found].size != 1) {
-      throw DataError(fmt::format("{}: axes {} and {} both have more than one value; one axis of channels can be read", path.string(), *found + 1, i + 1));
+      throw DataError(fmt::format("{}: axes {} and {} both have more than one value; one axis of channels can be read",
+                                  path.string(), *found + 1, i + 1));
     }
     const bool spectral = axes[i].type.starts_with("FREQ");
     if (axes[i].size != 1 || (spectral && (!found || axes[*found].size == 1))) found = i;

@@ -31,13 +31,15 @@ bool is_disk_error(int error) {
   const auto reason = reason_of(status);
   if (writing && is_disk_error(system)) throw FileError(cannot_write(path, system));
   if (writing) throw FileError(fmt::format("cannot write {}: {} (while {}); write elsewhere", path.string(), reason, doing));
-  throw FileError(fmt::format("{}: {} (while {}); the file is no FITS image or is damaged: write it again", path.string(), reason, doing));
+  throw FileError(
+      fmt::format("{}: {} (while {}); the file is no FITS image or is damaged: write it again", path.string(), reason, doing));
 }
 
 void check_name(const std::filesystem::path& path) {
   constexpr std::size_t longest = FLEN_FILENAME - 16;
   if (path.string().size() < longest) return;
-  throw FileError(fmt::format("{}: the name has {} characters; FITS files may have {}: use a shorter one", path.string(), path.string().size(), longest));
+  throw FileError(fmt::format("{}: the name has {} characters; FITS files may have {}: use a shorter one", path.string(),
+                              path.string().size(), longest));
 }
 
 }  // namespace
@@ -46,7 +48,10 @@ FitsHandle::FitsHandle(fitsfile* file, std::filesystem::path path, bool writing)
     : file_(file), path_(std::move(path)), writing_(writing) {}
 
 FitsHandle::FitsHandle(FitsHandle&& other) noexcept
-    : file_(std::exchange(other.file_, nullptr)), path_(std::move(other.path_)), writing_(other.writing_), status_(other.status_) {}
+    : file_(std::exchange(other.file_, nullptr)),
+      path_(std::move(other.path_)),
+      writing_(other.writing_),
+      status_(other.status_) {}
 
 FitsHandle::~FitsHandle() {
   if (file_ == nullptr) return;
@@ -70,7 +75,8 @@ FitsHandle FitsHandle::open(const std::filesystem::path& path) {
   std::error_code error;
   const auto found = std::filesystem::status(path, error);
   if (!std::filesystem::exists(found)) throw FileError(fmt::format("{}: no such file; check the path", path.string()));
-  if (!std::filesystem::is_regular_file(found)) throw FileError(fmt::format("{}: not a regular file; a FITS image is needed", path.string()));
+  if (!std::filesystem::is_regular_file(found))
+    throw FileError(fmt::format("{}: not a regular file; a FITS image is needed", path.string()));
   if (std::filesystem::file_size(path, error) == 0) {
     throw FileError(fmt::format("{}: the file is empty (0 bytes); write it again", path.string()));
   }

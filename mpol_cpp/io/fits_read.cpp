@@ -8,6 +8,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/fits_axes.h>
@@ -51,8 +52,9 @@ void check_size(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::
   // Compressed pixels may take far less than a bit; a whole file of gzip expands 1032 times at most.
   const double most = (packed ? 1e6 : 1040.0) * static_cast<double>(std::filesystem::file_size(path));
   if (static_cast<double>(pixels) <= most) return;
-  throw FileError(fmt::format("{}: its header promises more pixels than its {} bytes can hold; the file is damaged: write it again", path.string(),
-                              std::filesystem::file_size(path)));
+  throw FileError(
+      fmt::format("{}: its header promises more pixels than its {} bytes can hold; the file is damaged: write it again",
+                  path.string(), std::filesystem::file_size(path)));
 }
 
 Tensor read_cube(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::filesystem::path& path, std::int64_t nchan) {
@@ -61,13 +63,15 @@ Tensor read_cube(FitsHandle& file, const std::vector<FitsAxis>& axes, const std:
   try {
     cube = at::empty({nchan, axes[1].size, axes[0].size}, torch::kFloat64);
   } catch (const std::exception&) {
-    throw FileError(fmt::format("{}: an image of {} x {} x {} pixels is more than this machine's memory takes", path.string(), nchan, axes[1].size, axes[0].size));
+    throw FileError(fmt::format("{}: an image of {} x {} x {} pixels is more than this machine's memory takes", path.string(),
+                                nchan, axes[1].size, axes[0].size));
   }
   std::array<LONGLONG, most_axes> first;
   first.fill(1);
   double blank = std::numeric_limits<double>::quiet_NaN();
   int any_blank = 0;
-  fits_read_pixll(file.get(), TDOUBLE, first.data(), cube.numel(), &blank, cube.mutable_data_ptr<double>(), &any_blank, file.status());
+  fits_read_pixll(file.get(), TDOUBLE, first.data(), cube.numel(), &blank, cube.mutable_data_ptr<double>(), &any_blank,
+                  file.status());
   file.check("reading the image");
   return cube;
 }
@@ -106,13 +110,15 @@ std::vector<double> table_column(FitsHandle& file, const char* table, const char
   return values;
 }
 
-Tensor read_frequencies(FitsHandle& file, const std::vector<FitsAxis>& axes, std::optional<std::size_t> channels, std::int64_t nchan) {
+Tensor read_frequencies(FitsHandle& file, const std::vector<FitsAxis>& axes, std::optional<std::size_t> channels,
+                        std::int64_t nchan) {
   auto frequencies = at::empty({nchan}, torch::kFloat64);
   auto* f = frequencies.mutable_data_ptr<double>();
   if (channels && axes[*channels].type.starts_with("FREQ") && axes[*channels].reference_value != 0) {
     const auto& axis = axes[*channels];
     for (std::int64_t i = 0; i < nchan; ++i) {
-      f[i] = (axis.reference_value + (static_cast<double>(i + 1) - axis.reference_pixel) * axis.step.value_or(0)) * hertz_per(axis.unit);
+      f[i] = (axis.reference_value + (static_cast<double>(i + 1) - axis.reference_pixel) * axis.step.value_or(0)) *
+             hertz_per(axis.unit);
     }
     return frequencies;
   }
@@ -136,10 +142,13 @@ std::vector<FitsBeam> read_beam_table(FitsHandle& file) {
   return beams;
 }
 
-void read_observation(HeaderReader header, const std::vector<FitsAxis>& axes, const std::filesystem::path& path, FitsImage& image) {
+void read_observation(HeaderReader header, const std::vector<FitsAxis>& axes, const std::filesystem::path& path,
+                      FitsImage& image) {
   auto& observation = image.observation;
-  if (axes[0].type.starts_with("RA")) observation.right_ascension = axes[0].reference_value * degrees_per(axes[0].unit, path) * units::degree;
-  if (axes[1].type.starts_with("DEC")) observation.declination = axes[1].reference_value * degrees_per(axes[1].unit, path) * units::degree;
+  if (axes[0].type.starts_with("RA"))
+    observation.right_ascension = axes[0].reference_value * degrees_per(axes[0].unit, path) * units::degree;
+  if (axes[1].type.starts_with("DEC"))
+    observation.declination = axes[1].reference_value * degrees_per(axes[1].unit, path) * units::degree;
   observation.object = header.text("OBJECT");
   observation.telescope = header.text("TELESCOP");
   observation.date = header.text("DATE-OBS");
@@ -150,6 +159,17 @@ void read_observation(HeaderReader header, const std::vector<FitsAxis>& axes, co
   image.history = header.history();
   const auto major = header.number("BMAJ"), minor = header.number("BMIN");
   if (major && minor) image.beams = {{*major * 3600, *minor * 3600, header.number("BPA").value_or(0) * units::degree}};
+}
+
+/// Other programs change pixels without their DATASUM, so a difference is no error.
+void check_data_sum(FitsHandle& file, const std::filesystem::path& path) {
+  int data_state = 0, unit_state = 0;
+  fits_verify_chksum(file.get(), &data_state, &unit_state, file.status());
+  file.check("reading the image");
+  constexpr int wrong = -1;
+  if (data_state == wrong)
+    log_warning(
+        fmt::format("{}: its pixels do not match their checksum (DATASUM); the file was changed or is damaged", path.string()));
 }
 
 }  // namespace
@@ -163,6 +183,7 @@ FitsImage read_fits(const std::filesystem::path& path) {
   const auto channels = channel_axis(axes, path);
   const auto nchan = channels ? axes[*channels].size : 1;
   image.cube = read_cube(file, axes, path, nchan);
+  check_data_sum(file, path);
   orient(image, axes);
   read_observation(HeaderReader(file), axes, path, image);
   image.frequencies = read_frequencies(file, axes, channels, nchan);

@@ -75,7 +75,8 @@ SpectralAxis spectral_axis_of(const Tensor& frequencies) {
   const auto* f = frequencies.const_data_ptr<double>();
   const double step = (f[count - 1] - f[0]) / static_cast<double>(count - 1);
   for (std::int64_t i = 0; i < count; ++i) {
-    if (!(std::abs(f[i] - (f[0] + static_cast<double>(i) * step)) < even_spacing_tolerance * std::abs(step))) return SpectralAxis::channel_with_table;
+    if (!(std::abs(f[i] - (f[0] + static_cast<double>(i) * step)) < even_spacing_tolerance * std::abs(step)))
+      return SpectralAxis::channel_with_table;
   }
   return SpectralAxis::frequency;
 }
@@ -105,9 +106,12 @@ void write_sky_axes(HeaderWriter& header, const GridCoords& coords, const Observ
 
 const char* name_of(FitsUnit unit) {
   switch (unit) {
-    case FitsUnit::jy_per_arcsec2: return "Jy/arcsec2";
-    case FitsUnit::jy_per_beam: return "Jy/beam";
-    default: return "Jy/pixel";
+    case FitsUnit::jy_per_arcsec2:
+      return "Jy/arcsec2";
+    case FitsUnit::jy_per_beam:
+      return "Jy/beam";
+    default:
+      return "Jy/pixel";
   }
 }
 
@@ -189,7 +193,8 @@ void create_table(FitsHandle& file, const char* name, std::int64_t rows, const s
     forms.push_back(const_cast<char*>(column.form));
     units.push_back(const_cast<char*>(column.unit));
   }
-  fits_create_tbl(file.get(), BINARY_TBL, rows, static_cast<int>(columns.size()), names.data(), forms.data(), units.data(), name, file.status());
+  fits_create_tbl(file.get(), BINARY_TBL, rows, static_cast<int>(columns.size()), names.data(), forms.data(), units.data(), name,
+                  file.status());
 }
 
 void write_number(FitsHandle& file, int column, std::int64_t row, double value) {
@@ -209,7 +214,8 @@ void write_frequencies(FitsHandle& file, const Tensor& frequencies) {
 
 void write_beams(FitsHandle& file, const std::vector<FitsBeam>& beams) {
   const auto count = static_cast<std::int64_t>(beams.size());
-  create_table(file, "BEAMS", count, {{"BMAJ", "1E", "arcsec"}, {"BMIN", "1E", "arcsec"}, {"BPA", "1E", "deg"}, {"CHAN", "1J", ""}, {"POL", "1J", ""}});
+  create_table(file, "BEAMS", count,
+               {{"BMAJ", "1E", "arcsec"}, {"BMIN", "1E", "arcsec"}, {"BPA", "1E", "deg"}, {"CHAN", "1J", ""}, {"POL", "1J", ""}});
   int channels = static_cast<int>(count), polarisations = 1;
   fits_update_key(file.get(), TINT, "NCHAN", &channels, "number of channels", file.status());
   fits_update_key(file.get(), TINT, "NPOL", &polarisations, "number of polarisations", file.status());
@@ -230,8 +236,9 @@ Tensor as_cube(const Tensor& image, const GridCoords& coords) {
   const auto n = coords.npix();
   const bool fits = (image.dim() == 2 || image.dim() == 3) && image.size(-1) == n && image.size(-2) == n && image.numel() > 0;
   if (!fits || image.is_complex()) {
-    throw ShapeError(fmt::format("the image has shape ({}), {}; real (npix, npix) or (nchan, npix, npix) with npix = {} is needed",
-                                 fmt::join(image.sizes(), ", "), c10::toString(image.scalar_type()), n));
+    throw ShapeError(
+        fmt::format("the image has shape ({}), {}; real (npix, npix) or (nchan, npix, npix) with npix = {} is needed",
+                    fmt::join(image.sizes(), ", "), c10::toString(image.scalar_type()), n));
   }
   return image.dim() == 2 ? image.detach().unsqueeze(0) : image.detach();
 }
@@ -241,9 +248,11 @@ void check_beams(const std::vector<FitsBeam>& beams, std::int64_t nchan) {
     throw ShapeError(fmt::format("{} beams for {} channel(s); none, one, or one per channel is needed", beams.size(), nchan));
   }
   for (const auto& beam : beams) {
-    const bool good = std::isfinite(beam.major) && std::isfinite(beam.minor) && std::isfinite(beam.position_angle) && beam.minor > 0 && beam.major >= beam.minor;
+    const bool good = std::isfinite(beam.major) && std::isfinite(beam.minor) && std::isfinite(beam.position_angle) &&
+                      beam.minor > 0 && beam.major >= beam.minor;
     if (good) continue;
-    throw ValueError(fmt::format("a beam of {} x {} arcsec at {} rad; both axes must be finite and > 0, the major one first", beam.major, beam.minor, beam.position_angle));
+    throw ValueError(fmt::format("a beam of {} x {} arcsec at {} rad; both axes must be finite and > 0, the major one first",
+                                 beam.major, beam.minor, beam.position_angle));
   }
 }
 
@@ -254,7 +263,8 @@ FitsOptions checked(const FitsOptions& options, std::int64_t nchan) {
   if (!options.frequencies().defined()) return result;
   result.frequencies() = options.frequencies().detach().to(torch::kCPU, torch::kFloat64).reshape({-1}).contiguous();
   if (result.frequencies().size(0) != nchan) {
-    throw ShapeError(fmt::format("{} frequencies for {} channel(s); one per channel is needed", result.frequencies().size(0), nchan));
+    throw ShapeError(
+        fmt::format("{} frequencies for {} channel(s); one per channel is needed", result.frequencies().size(0), nchan));
   }
   check_positive(result.frequencies(), "frequency");
   return result;
@@ -281,7 +291,9 @@ void write_fits(const std::filesystem::path& path, const Tensor& sky_cube, const
   file.close();
   target.commit();
   if (spectral == SpectralAxis::channel_with_table) {
-    log_warning(fmt::format("{}: the frequencies are not evenly spaced; its third axis counts channels, and the table FREQUENCIES holds them", path.string()));
+    log_warning(fmt::format(
+        "{}: the frequencies are not evenly spaced; its third axis counts channels, and the table FREQUENCIES holds them",
+        path.string()));
   }
 }
 

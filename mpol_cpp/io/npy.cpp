@@ -95,12 +95,17 @@ class HeaderText {
 
 bool is_number(char kind, std::int64_t bytes) {
   switch (kind) {
-    case 'f': return bytes == 4 || bytes == 8;
-    case 'c': return bytes == 8 || bytes == 16;
-    case 'b': return bytes == 1;
+    case 'f':
+      return bytes == 4 || bytes == 8;
+    case 'c':
+      return bytes == 8 || bytes == 16;
+    case 'b':
+      return bytes == 1;
     case 'i':
-    case 'u': return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
-    default: return false;
+    case 'u':
+      return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
+    default:
+      return false;
   }
 }
 
@@ -147,9 +152,12 @@ torch::ScalarType NpyHeader::dtype() const {
 
 torch::ScalarType NpyHeader::stored_dtype() const {
   switch (kind) {
-    case 'f': return item_bytes == 4 ? torch::kFloat32 : torch::kFloat64;
-    case 'c': return item_bytes == 8 ? torch::kComplexFloat : torch::kComplexDouble;
-    case 'b': return torch::kBool;
+    case 'f':
+      return item_bytes == 4 ? torch::kFloat32 : torch::kFloat64;
+    case 'c':
+      return item_bytes == 8 ? torch::kComplexFloat : torch::kComplexDouble;
+    case 'b':
+      return torch::kBool;
     case 'u':
       if (item_bytes == 1) return torch::kUInt8;
       if (item_bytes == 2) return torch::kUInt16;
@@ -158,7 +166,8 @@ torch::ScalarType NpyHeader::stored_dtype() const {
       if (item_bytes == 1) return torch::kInt8;
       if (item_bytes == 2) return torch::kInt16;
       return item_bytes == 4 ? torch::kInt32 : torch::kInt64;
-    default: throw DataError(fmt::format("dtype '{}' is text; numbers are needed here", descr));
+    default:
+      throw DataError(fmt::format("dtype '{}' is text; numbers are needed here", descr));
   }
 }
 
@@ -179,7 +188,8 @@ std::int64_t npy_header_bytes(std::string_view preamble, std::int64_t available,
     length += 65536 * (byte(10) + 256 * byte(11));
   }
   if (length > largest_header || begin + length > available) {
-    malformed(where, fmt::format("it promises {} bytes of {} that are there (at most {})", begin + length, available, largest_header));
+    malformed(where,
+              fmt::format("it promises {} bytes of {} that are there (at most {})", begin + length, available, largest_header));
   }
   return begin + length;
 }
@@ -243,16 +253,26 @@ std::string npy_header(std::string_view descr, const std::vector<std::int64_t>& 
 std::string npy_descr(torch::ScalarType dtype) {
   const char order = little_endian ? '<' : '>';
   switch (dtype) {
-    case torch::kFloat32: return fmt::format("{}f4", order);
-    case torch::kFloat64: return fmt::format("{}f8", order);
-    case torch::kComplexFloat: return fmt::format("{}c8", order);
-    case torch::kComplexDouble: return fmt::format("{}c16", order);
-    case torch::kBool: return "|b1";
-    case torch::kUInt8: return "|u1";
-    case torch::kInt8: return "|i1";
-    case torch::kInt16: return fmt::format("{}i2", order);
-    case torch::kInt32: return fmt::format("{}i4", order);
-    case torch::kInt64: return fmt::format("{}i8", order);
+    case torch::kFloat32:
+      return fmt::format("{}f4", order);
+    case torch::kFloat64:
+      return fmt::format("{}f8", order);
+    case torch::kComplexFloat:
+      return fmt::format("{}c8", order);
+    case torch::kComplexDouble:
+      return fmt::format("{}c16", order);
+    case torch::kBool:
+      return "|b1";
+    case torch::kUInt8:
+      return "|u1";
+    case torch::kInt8:
+      return "|i1";
+    case torch::kInt16:
+      return fmt::format("{}i2", order);
+    case torch::kInt32:
+      return fmt::format("{}i4", order);
+    case torch::kInt64:
+      return fmt::format("{}i8", order);
     default:
       throw DataError(fmt::format("dtype {} has no counterpart in numpy: convert it with .to()", c10::toString(dtype)));
   }

@@ -15,7 +15,7 @@
 namespace mpol::io {
 namespace {
 
-constexpr std::int64_t block_bytes = 4 << 20;
+constexpr std::int64_t block_bytes = 1 << 20;
 
 template <typename Word>
 void swap_words(void* values, std::int64_t count) {
@@ -163,16 +163,16 @@ struct NpzReader::Impl {
       if (entry_of.emplace(key, entry).second) keys.push_back(key);
     }
     if (keys.empty()) {
-      throw FileError(fmt::format("{}: a zip archive without numpy arrays ({} entries); write it with numpy.savez",
-                                  path.string(), archive.entries().size()));
+      throw FileError(fmt::format("{}: a zip archive without numpy arrays ({} entries); write it with numpy.savez", path.string(),
+                                  archive.entries().size()));
     }
   }
 
   const ZipEntry& entry(const std::string& key) const {
     const auto found = entry_of.find(key);
     if (found != entry_of.end()) return found->second;
-    throw FileError(fmt::format("{}: no array '{}'; it holds {}: add it or rename one", archive.path().string(), key,
-                                fmt::join(keys, ", ")));
+    throw FileError(
+        fmt::format("{}: no array '{}'; it holds {}: add it or rename one", archive.path().string(), key, fmt::join(keys, ", ")));
   }
 
   ZipArchive archive;
@@ -212,7 +212,8 @@ NpyHeader NpzReader::header(const std::string& key) const {
 Tensor NpzReader::read(const std::string& key) const {
   const auto described = header(key);
   if (described.is_text()) {
-    throw DataError(fmt::format("{} is text ('{}'); numbers are needed: convert it with numpy.astype", where(key), described.descr));
+    throw DataError(
+        fmt::format("{} is text ('{}'); numbers are needed: convert it with numpy.astype", where(key), described.descr));
   }
   impl_->archive.open(impl_->entry(key), where(key));  // refuses damaged directories before anything is allocated
   auto array = allocate(described, where(key));
@@ -242,7 +243,8 @@ void NpzReader::read_rows_into(const std::string& key, const std::vector<std::in
   }
   expected[0] = static_cast<std::int64_t>(rows.size());
   if (destination.sizes() != at::IntArrayRef(expected)) {
-    throw ShapeError(fmt::format("the selected rows of {} have shape {}; a view of that shape is needed", where(key), shape_text(expected)));
+    throw ShapeError(
+        fmt::format("the selected rows of {} have shape {}; a view of that shape is needed", where(key), shape_text(expected)));
   }
   if (in.header().fortran_order) {
     read_interleaved_rows(in, rows, destination);

@@ -40,9 +40,8 @@ void add_entry(zip_t* archive, const std::filesystem::path& path, const std::str
   zip_error_t error;
   zip_error_init(&error);
   // libzip keeps a copy of this list; its bytes are only read.
-  zip_buffer_fragment_t fragments[2] = {
-      {reinterpret_cast<zip_uint8_t*>(const_cast<char*>(header.data())), header.size()},
-      {static_cast<zip_uint8_t*>(const_cast<void*>(values.const_data_ptr())), values.nbytes()}};
+  zip_buffer_fragment_t fragments[2] = {{reinterpret_cast<zip_uint8_t*>(const_cast<char*>(header.data())), header.size()},
+                                        {static_cast<zip_uint8_t*>(const_cast<void*>(values.const_data_ptr())), values.nbytes()}};
   zip_source_t* source = zip_source_buffer_fragment_create(fragments, values.nbytes() > 0 ? 2 : 1, 0, &error);
   if (source == nullptr) fail(path, &error);
   const auto index = zip_file_add(archive, name.c_str(), source, ZIP_FL_ENC_UTF_8);
@@ -53,7 +52,8 @@ void add_entry(zip_t* archive, const std::filesystem::path& path, const std::str
   const auto entry = static_cast<zip_uint64_t>(index);
   constexpr zip_uint16_t first_dos_day = (0 << 9) | (1 << 5) | 1;  // 1980-01-01: the same arrays give the same bytes
   const auto method = compression == Compression::deflated ? ZIP_CM_DEFLATE : ZIP_CM_STORE;
-  if (zip_file_set_dostime(archive, entry, 0, first_dos_day, 0) != 0 || zip_set_file_compression(archive, entry, method, 0) != 0) {
+  if (zip_file_set_dostime(archive, entry, 0, first_dos_day, 0) != 0 ||
+      zip_set_file_compression(archive, entry, method, 0) != 0) {
     fail(path, zip_get_error(archive));
   }
 }

@@ -59,11 +59,13 @@ void check_uv_unit(const Visibilities& visibilities, const GridCoords& coords, U
   const auto readings = other_readings(number, used, visibilities, least, most);
   const auto what = fmt::format("the largest |u| or |v|, {:.4g} read in {}, is {:.4g} lambda", number, name_of(used), longest);
   if (longest < least) {
-    throw DataError(fmt::format("{}: below two cells of the grid ({:.4g} lambda); {}; state the unit (--uv-unit), or use more or larger pixels",
-                                what, least, readings));
+    throw DataError(fmt::format(
+        "{}: below two cells of the grid ({:.4g} lambda); {}; state the unit (--uv-unit), or use more or larger pixels", what,
+        least, readings));
   }
-  throw DataError(fmt::format("{}: beyond the edge of the grid ({:.4g} lambda); {}; state the unit (--uv-unit), or use cell_size < {:.4g}\"",
-                              what, most, readings, maximum_cell_size(longest, coords.npix())));
+  throw DataError(
+      fmt::format("{}: beyond the edge of the grid ({:.4g} lambda); {}; state the unit (--uv-unit), or use cell_size < {:.4g}\"",
+                  what, most, readings, maximum_cell_size(longest, coords.npix())));
 }
 
 }  // namespace mpol::io

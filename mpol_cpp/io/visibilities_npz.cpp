@@ -29,7 +29,8 @@ class VisibilityFile {
     nchan_ = shape.size() == 2 ? shape[0] : 1;
     nvis_ = shape.back();
     if (nvis_ == 0 || nchan_ == 0) {
-      throw DataError(fmt::format("{}: shape {} holds no visibilities; at least one is needed", path.string(), shape_text(shape)));
+      throw DataError(
+          fmt::format("{}: shape {} holds no visibilities; at least one is needed", path.string(), shape_text(shape)));
     }
     for (const char* key : {"uu", "vv", "weight"}) check_goes_with_data(key, shape);
     select_channels();
@@ -60,16 +61,19 @@ class VisibilityFile {
   Shape samples_shape(const std::string& key) const {
     const auto header = reader_.header(key);
     if (header.is_text() || header.kind == 'b') {
-      throw DataError(fmt::format("{} has dtype '{}'; numbers are needed: convert it with numpy.astype", reader_.where(key), header.descr));
+      throw DataError(
+          fmt::format("{} has dtype '{}'; numbers are needed: convert it with numpy.astype", reader_.where(key), header.descr));
     }
     if (key != "data" && header.kind == 'c') {
       throw DataError(fmt::format("{} is complex ('{}'); real numbers are needed", reader_.where(key), header.descr));
     }
     if (key == "data" && header.kind != 'c') {
-      throw DataError(fmt::format("{} is real ('{}'); complex visibilities are needed, or real data_re and data_im", reader_.where(key), header.descr));
+      throw DataError(fmt::format("{} is real ('{}'); complex visibilities are needed, or real data_re and data_im",
+                                  reader_.where(key), header.descr));
     }
     if (header.shape.empty() || header.shape.size() > 2) {
-      throw ShapeError(fmt::format("{} has shape {}; (nvis) or (nchan, nvis) is needed", reader_.where(key), shape_text(header.shape)));
+      throw ShapeError(
+          fmt::format("{} has shape {}; (nvis) or (nchan, nvis) is needed", reader_.where(key), shape_text(header.shape)));
     }
     return header.shape;
   }
@@ -77,20 +81,22 @@ class VisibilityFile {
   void check_same_shape(const std::string& key, const Shape& data) const {
     const auto shape = samples_shape(key);
     if (shape == data) return;
-    throw ShapeError(fmt::format("{} has shape {}, but the data have {}; they must be the same", reader_.where(key), shape_text(shape), shape_text(data)));
+    throw ShapeError(fmt::format("{} has shape {}, but the data have {}; they must be the same", reader_.where(key),
+                                 shape_text(shape), shape_text(data)));
   }
 
   void check_goes_with_data(const std::string& key, const Shape& data) const {
     const auto shape = samples_shape(key);
     if (shape == data || shape == Shape{data.back()}) return;
-    throw ShapeError(fmt::format("{} has shape {}, but the data have {}; {} or {} is needed", reader_.where(key), shape_text(shape),
-                                 shape_text(data), shape_text(data), shape_text({data.back()})));
+    throw ShapeError(fmt::format("{} has shape {}, but the data have {}; {} or {} is needed", reader_.where(key),
+                                 shape_text(shape), shape_text(data), shape_text(data), shape_text({data.back()})));
   }
 
   void select_channels() {
     for (const auto channel : options_.channels) {
       if (channel < 0 || channel >= nchan_) {
-        throw ValueError(fmt::format("{}: channel {} is not there; the channels are 0 to {}", reader_.path().string(), channel, nchan_ - 1));
+        throw ValueError(
+            fmt::format("{}: channel {} is not there; the channels are 0 to {}", reader_.path().string(), channel, nchan_ - 1));
       }
     }
     channels_ = options_.channels;
@@ -159,8 +165,9 @@ class VisibilityFile {
 
   Baselines read_baselines(UvUnit unit, const Tensor& frequencies) const {
     if (unit == UvUnit::metres && !frequencies.defined()) {
-      throw DataError(fmt::format("{}: u and v are in metres, but there is no frequency; add the key `frequency` or give it (--frequency HZ)",
-                                  reader_.path().string()));
+      throw DataError(
+          fmt::format("{}: u and v are in metres, but there is no frequency; add the key `frequency` or give it (--frequency HZ)",
+                      reader_.path().string()));
     }
     auto u = read_coordinate("uu");
     auto v = read_coordinate("vv");
@@ -192,17 +199,20 @@ class VisibilityFile {
     }
     if (all.size(0) == 1) return all.expand({selected()}).contiguous();
     if (all.size(0) == nchan_) return all.index_select(0, at::tensor(channels_, torch::kInt64));
-    throw ShapeError(fmt::format("{}: {} frequencies for {} channel(s); one, or one per channel is needed", reader_.path().string(), all.size(0), nchan_));
+    throw ShapeError(fmt::format("{}: {} frequencies for {} channel(s); one, or one per channel is needed",
+                                 reader_.path().string(), all.size(0), nchan_));
   }
 
   std::optional<double> number(const std::string& key) const {
     if (!reader_.contains(key)) return std::nullopt;
     const auto value = reader_.read(key);
     if (value.numel() != 1 || value.is_complex()) {
-      throw ShapeError(fmt::format("{} has shape {}; one real number is needed", reader_.where(key), shape_text(value.sizes().vec())));
+      throw ShapeError(
+          fmt::format("{} has shape {}; one real number is needed", reader_.where(key), shape_text(value.sizes().vec())));
     }
     const auto read = value.item<double>();
-    if (!std::isfinite(read)) throw DataError(fmt::format("{} is {}; it must be finite: correct or leave it out", reader_.where(key), read));
+    if (!std::isfinite(read))
+      throw DataError(fmt::format("{} is {}; it must be finite: correct or leave it out", reader_.where(key), read));
     return read;
   }
 

@@ -25,7 +25,8 @@ struct ReadOptions {
 /// `uv_unit` (`lambda`, `klambda` or `m`; lambda without it), and what write_npz adds of the observation.
 /// Metres need frequencies; klambda is converted to wavelengths. Arrays keep the file's dtype (integers become float64),
 /// are read in blocks, and of channels only the selected ones are held.
-/// @throws FileError, DataError, ShapeError, ValueError (a channel that is not there, or twice); messages name the file and the key
+/// @throws FileError, DataError, ShapeError, ValueError (a channel that is not there, or twice); messages name the file and the
+/// key
 Visibilities read_npz(const std::filesystem::path& path, const ReadOptions& options = {});
 
 /// The unit in which read_npz takes u and v of this file: the option, else the file's key, else lambda.

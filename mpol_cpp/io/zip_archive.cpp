@@ -112,8 +112,8 @@ std::unique_ptr<ZipMember> ZipArchive::open(const ZipEntry& entry, std::string w
   const auto packed = static_cast<double>(stat.comp_size);
   const auto most = stat.comp_method == ZIP_CM_STORE ? packed : 1040.0 * packed + 1024.0;
   if (packed > static_cast<double>(file_bytes_) || static_cast<double>(stat.size) > most) {
-    refuse(fmt::format("the archive's directory promises {} bytes from {} packed ones in a file of {}; it is damaged",
-                       stat.size, stat.comp_size, file_bytes_));
+    refuse(fmt::format("the archive's directory promises {} bytes from {} packed ones in a file of {}; it is damaged", stat.size,
+                       stat.comp_size, file_bytes_));
   }
   zip_file* file = zip_fopen_index(archive_, entry.index, 0);
   if (file == nullptr) refuse(zip_strerror(archive_));

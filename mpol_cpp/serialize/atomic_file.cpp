@@ -31,16 +31,23 @@ std::filesystem::path temporary_beside(const std::filesystem::path& path) {
 std::string_view remedy_for(int error) {
   switch (error) {
     case ENOSPC:
-    case EDQUOT: return "free some space or write elsewhere";
-    case EFBIG: return "raise the limit on file sizes (ulimit -f) or write elsewhere";
+    case EDQUOT:
+      return "free some space or write elsewhere";
+    case EFBIG:
+      return "raise the limit on file sizes (ulimit -f) or write elsewhere";
     case EACCES:
     case EPERM:
-    case EROFS: return "choose a folder that you may write to";
+    case EROFS:
+      return "choose a folder that you may write to";
     case ENOENT:
-    case ENOTDIR: return "create its folder first";
-    case EISDIR: return "name a file, not a folder";
-    case ENAMETOOLONG: return "choose a shorter name";
-    default: return "write elsewhere";
+    case ENOTDIR:
+      return "create its folder first";
+    case EISDIR:
+      return "name a file, not a folder";
+    case ENAMETOOLONG:
+      return "choose a shorter name";
+    default:
+      return "write elsewhere";
   }
 }
 

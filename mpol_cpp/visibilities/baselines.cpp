@@ -20,7 +20,8 @@ Tensor as_wide_as(const Tensor& values, const Tensor& other) {
 
 void check_pair(const Tensor& u, const Tensor& v, std::int64_t most_dimensions) {
   if (u.sizes() != v.sizes()) {
-    throw ShapeError(fmt::format("u has shape ({}) and v ({}); they must be the same", fmt::join(u.sizes(), ", "), fmt::join(v.sizes(), ", ")));
+    throw ShapeError(fmt::format("u has shape ({}) and v ({}); they must be the same", fmt::join(u.sizes(), ", "),
+                                 fmt::join(v.sizes(), ", ")));
   }
   if (u.dim() < 1 || u.dim() > most_dimensions) {
     throw ShapeError(fmt::format("u and v have shape ({}); {} is needed", fmt::join(u.sizes(), ", "),
@@ -31,7 +32,8 @@ void check_pair(const Tensor& u, const Tensor& v, std::int64_t most_dimensions) 
 
 }  // namespace
 
-Baselines::Baselines(Tensor u, Tensor v, Tensor frequencies) : u_(as_wide_as(u, v)), v_(as_wide_as(v, u)), frequencies_(std::move(frequencies)) {
+Baselines::Baselines(Tensor u, Tensor v, Tensor frequencies)
+    : u_(as_wide_as(u, v)), v_(as_wide_as(v, u)), frequencies_(std::move(frequencies)) {
   double largest_scale = 1;
   if (frequencies_.defined()) {
     check_positive(frequencies_, "frequency");

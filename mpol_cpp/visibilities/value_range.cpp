@@ -77,7 +77,8 @@ void check_positive_of(const torch::Tensor& values, std::string_view name) {
       largest = std::max(largest, bits);
     }
     if (smallest > 0 && largest < infinity_bits<T>) continue;
-    const auto* offender = std::find_if(numbers + begin, numbers + end, [](T value) { return !(std::isfinite(value) && value > 0); });
+    const auto* offender =
+        std::find_if(numbers + begin, numbers + end, [](T value) { return !(std::isfinite(value) && value > 0); });
     throw DataError(fmt::format("{}{} is {}; it must be finite and greater than 0: remove or flag such samples", name,
                                 index_text(values, offender - numbers), *offender));
   }
@@ -87,17 +88,25 @@ void check_positive_of(const torch::Tensor& values, std::string_view name) {
 
 double largest_magnitude(const torch::Tensor& values, std::string_view name) {
   switch (c10::toRealValueType(values.scalar_type())) {
-    case torch::kFloat32: return largest_magnitude_of<float>(values, name);
-    case torch::kFloat64: return largest_magnitude_of<double>(values, name);
-    default: throw ShapeError(fmt::format("{} is {}; float32 or float64 is needed: convert it", name, c10::toString(values.scalar_type())));
+    case torch::kFloat32:
+      return largest_magnitude_of<float>(values, name);
+    case torch::kFloat64:
+      return largest_magnitude_of<double>(values, name);
+    default:
+      throw ShapeError(
+          fmt::format("{} is {}; float32 or float64 is needed: convert it", name, c10::toString(values.scalar_type())));
   }
 }
 
 void check_positive(const torch::Tensor& values, std::string_view name) {
   switch (values.scalar_type()) {
-    case torch::kFloat32: return check_positive_of<float>(values, name);
-    case torch::kFloat64: return check_positive_of<double>(values, name);
-    default: throw ShapeError(fmt::format("{} is {}; float32 or float64 is needed: convert it", name, c10::toString(values.scalar_type())));
+    case torch::kFloat32:
+      return check_positive_of<float>(values, name);
+    case torch::kFloat64:
+      return check_positive_of<double>(values, name);
+    default:
+      throw ShapeError(
+          fmt::format("{} is {}; float32 or float64 is needed: convert it", name, c10::toString(values.scalar_type())));
   }
 }
 

@@ -31,7 +31,8 @@ Visibilities::Visibilities(Baselines baselines, Tensor data, Tensor weights)
     throw ShapeError(fmt::format("data has shape ({}) and weight ({}); they must be the same", fmt::join(data_.sizes(), ", "),
                                  fmt::join(weights_.sizes(), ", ")));
   }
-  if (data_.numel() == 0) throw DataError(fmt::format("data has shape ({}): no visibilities; at least one is needed", fmt::join(data_.sizes(), ", ")));
+  if (data_.numel() == 0)
+    throw DataError(fmt::format("data has shape ({}): no visibilities; at least one is needed", fmt::join(data_.sizes(), ", ")));
   if (baselines_.nvis() != nvis() || (!baselines_.shared() && baselines_.nchan() != nchan())) {
     throw ShapeError(fmt::format("u and v are {} samples in {} channel(s), data {} in {}; they must agree, or u and v be (nvis)",
                                  baselines_.nvis(), baselines_.nchan(), nvis(), nchan()));
@@ -43,12 +44,14 @@ Visibilities::Visibilities(Baselines baselines, Tensor data, Tensor weights)
 
 void Visibilities::set_frequencies(Tensor frequencies) {
   if (frequencies.dim() != 1 || frequencies.size(0) != nchan()) {
-    throw ShapeError(fmt::format("frequencies have shape ({}); one per channel is needed, ({})", fmt::join(frequencies.sizes(), ", "), nchan()));
+    throw ShapeError(fmt::format("frequencies have shape ({}); one per channel is needed, ({})",
+                                 fmt::join(frequencies.sizes(), ", "), nchan()));
   }
   const auto given = frequencies.detach().to(torch::kCPU, torch::kFloat64).contiguous();
   check_positive(given, "frequency");
   if (baselines_.frequencies().defined() && !frequencies_.equal(given)) {
-    throw ValueError("the frequencies differ from those by which the baselines in metres are scaled: make the baselines with them");
+    throw ValueError(
+        "the frequencies differ from those by which the baselines in metres are scaled: make the baselines with them");
   }
   frequencies_ = given;
 }
@@ -67,7 +70,8 @@ Visibilities Visibilities::select_channels(const std::vector<std::int64_t>& chan
 }
 
 std::int64_t Visibilities::memory_bytes() const {
-  return baselines_.memory_bytes() + static_cast<std::int64_t>(data_.nbytes() + weights_.nbytes() + (frequencies_.defined() ? frequencies_.nbytes() : 0));
+  return baselines_.memory_bytes() +
+         static_cast<std::int64_t>(data_.nbytes() + weights_.nbytes() + (frequencies_.defined() ? frequencies_.nbytes() : 0));
 }
 
 ChannelMap ChannelMap::cube(std::int64_t nchan) {

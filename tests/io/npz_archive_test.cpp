@@ -23,8 +23,8 @@ using namespace mpol::testing;
 
 namespace {
 
-constexpr torch::Dtype dtypes[] = {torch::kFloat32, torch::kFloat64, torch::kComplexFloat, torch::kComplexDouble, torch::kBool, torch::kUInt8,
-                                   torch::kInt8,    torch::kInt16,   torch::kInt32,        torch::kInt64};
+constexpr torch::Dtype dtypes[] = {torch::kFloat32, torch::kFloat64, torch::kComplexFloat, torch::kComplexDouble, torch::kBool,
+                                   torch::kUInt8,   torch::kInt8,    torch::kInt16,        torch::kInt32,         torch::kInt64};
 
 Tensor numbers(at::IntArrayRef shape, torch::Dtype dtype) {
   std::int64_t count = 1;
@@ -34,7 +34,9 @@ Tensor numbers(at::IntArrayRef shape, torch::Dtype dtype) {
   return values.to(dtype) * c10::complex<double>(1, -0.5);
 }
 
-bool same(const Tensor& a, const Tensor& b) { return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && at::equal(a, b); }
+bool same(const Tensor& a, const Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && at::equal(a, b);
+}
 
 /// Every dtype, order, byte order and shape that can be read; the values are i - 3 (or |i - 3|, or (i - 3)(1 - 0.5 i)).
 constexpr const char* write_fixtures = R"(
@@ -66,14 +68,16 @@ with zipfile.ZipFile(folder + '/versions.npz', 'w') as archive:
 
 torch::Dtype expected_dtype(const std::string& code) {
   const std::map<std::string, torch::Dtype> names{
-      {"f4", torch::kFloat32}, {"f8", torch::kFloat64}, {"c8", torch::kComplexFloat}, {"c16", torch::kComplexDouble}, {"b1", torch::kBool},
-      {"u1", torch::kUInt8},   {"u2", torch::kInt32},   {"u4", torch::kInt64},        {"u8", torch::kInt64},          {"i1", torch::kInt8},
-      {"i2", torch::kInt16},   {"i4", torch::kInt32},   {"i8", torch::kInt64}};
+      {"f4", torch::kFloat32}, {"f8", torch::kFloat64}, {"c8", torch::kComplexFloat}, {"c16", torch::kComplexDouble},
+      {"b1", torch::kBool},    {"u1", torch::kUInt8},   {"u2", torch::kInt32},        {"u4", torch::kInt64},
+      {"u8", torch::kInt64},   {"i1", torch::kInt8},    {"i2", torch::kInt16},        {"i4", torch::kInt32},
+      {"i8", torch::kInt64}};
   return names.at(code);
 }
 
 std::vector<std::int64_t> expected_shape(const std::string& name) {
-  const std::map<std::string, std::vector<std::int64_t>> shapes{{"scalar", {}}, {"one", {7}}, {"two", {3, 4}}, {"three", {2, 3, 4}}, {"none", {0, 3}}};
+  const std::map<std::string, std::vector<std::int64_t>> shapes{
+      {"scalar", {}}, {"one", {7}}, {"two", {3, 4}}, {"three", {2, 3, 4}}, {"none", {0, 3}}};
   return shapes.at(name);
 }
 
@@ -176,7 +180,8 @@ np.savez(sys.argv[1], plain=a, swapped=a.astype('>f8'), fortran=np.asfortranarra
 
 TEST_CASE("the same arrays give the same bytes", "[io][quick]") {
   const TemporaryFolder folder;
-  for (const char* name : {"a.npz", "b.npz"}) io::write_npz_arrays(folder / name, {{"x", numbers({30}, torch::kFloat64)}, {"y", numbers({2}, torch::kInt64)}});
+  for (const char* name : {"a.npz", "b.npz"})
+    io::write_npz_arrays(folder / name, {{"x", numbers({30}, torch::kFloat64)}, {"y", numbers({2}, torch::kInt64)}});
   CHECK(run_command("cmp " + (folder / "a.npz").string() + " " + (folder / "b.npz").string()).empty());
 }
 

@@ -15,7 +15,6 @@
 
 using namespace mpol;
 using namespace mpol::testing;
-using Catch::Matchers::Contains;
 
 namespace {
 
@@ -58,14 +57,14 @@ bool read_unharmed(const std::filesystem::path& path) {
 
 TEST_CASE("missing, empty and foreign files are refused with the file's name", "[io][quick]") {
   const TemporaryFolder folder;
-  CHECK_THAT(message_of(folder / "absent.npz"), Contains("absent.npz: no such file"));
-  CHECK_THAT(message_of(folder.path()), Contains("is a folder"));
+  CHECK_THAT(message_of(folder / "absent.npz"), ContainsSubstring("absent.npz: no such file"));
+  CHECK_THAT(message_of(folder.path()), ContainsSubstring("is a folder"));
   write(folder / "empty.npz", "");
-  CHECK_THAT(message_of(folder / "empty.npz"), Contains("the file is empty (0 bytes)"));
+  CHECK_THAT(message_of(folder / "empty.npz"), ContainsSubstring("the file is empty (0 bytes)"));
   write(folder / "text.npz", std::string(5000, 'x'));
-  CHECK_THAT(message_of(folder / "text.npz"), Contains("text.npz: cannot be read as a .npz (zip) archive"));
+  CHECK_THAT(message_of(folder / "text.npz"), ContainsSubstring("text.npz: cannot be read as a .npz (zip) archive"));
   small_archive(folder, io::Compression::stored);
-  CHECK_THAT(message_of(folder / "small.npz", "uu"), Contains("no array 'uu'; it holds x"));
+  CHECK_THAT(message_of(folder / "small.npz", "uu"), ContainsSubstring("no array 'uu'; it holds x"));
 }
 
 TEST_CASE("a file that is cut short anywhere is refused", "[io][quick]") {
@@ -147,7 +146,8 @@ with zipfile.ZipFile(sys.argv[1] + '/bzip2.npz', 'w', zipfile.ZIP_BZIP2) as arch
              {folder.path().string()});
   const auto refuses = [&](const char* file, const char* key, const char* words) {
     INFO(file << " " << key);
-    CHECK_THAT(message_of(folder / file, key), Contains(std::string(file)) && Contains(key) && Contains(words));
+    CHECK_THAT(message_of(folder / file, key),
+               ContainsSubstring(std::string(file)) && ContainsSubstring(key) && ContainsSubstring(words));
   };
   refuses("odd.npz", "objects", "Python objects");
   refuses("odd.npz", "text", "is text");
@@ -171,13 +171,14 @@ with zipfile.ZipFile(sys.argv[1] + '/bzip2.npz', 'w', zipfile.ZIP_BZIP2) as arch
   refuses("headers.npz", "length", "malformed");
   refuses("headers.npz", "short", "not a .npy array");
   refuses("headers.npz", "nothing", "not a .npy array");
-  CHECK_THAT(message_of(folder / "other.npz"), Contains("without numpy arrays"));
-  CHECK_THAT(message_of(folder / "bzip2.npz"), Contains("compression method 12"));
+  CHECK_THAT(message_of(folder / "other.npz"), ContainsSubstring("without numpy arrays"));
+  CHECK_THAT(message_of(folder / "bzip2.npz"), ContainsSubstring("compression method 12"));
 }
 
 TEST_CASE("a write that fails leaves the old file and no other", "[io][quick]") {
   const TemporaryFolder folder;
-  CHECK_THROWS_WITH(io::write_npz_arrays(folder / "absent" / "a.npz", {{"x", at::arange(3)}}), Contains("No such file") && Contains("create its folder"));
+  CHECK_THROWS_WITH(io::write_npz_arrays(folder / "absent" / "a.npz", {{"x", at::arange(3)}}),
+                    ContainsSubstring("No such file") && ContainsSubstring("create its folder"));
   io::write_npz_arrays(folder / "a.npz", {{"x", at::arange(3)}});
   CHECK_THROWS_AS(io::write_npz_arrays(folder / "a.npz", {{"x", at::arange(3).to(torch::kBFloat16)}}), DataError);
   CHECK(at::equal(io::read_npz_array(folder / "a.npz", "x"), at::arange(3)));

@@ -28,7 +28,8 @@ double process_bytes(const std::string& key) {
 }
 
 /// Runs the hidden test case below in a fresh process; its output is "peak held", bytes above the idle program.
-std::pair<double, double> measure(const std::filesystem::path& big, const std::filesystem::path& small, const std::string& channels) {
+std::pair<double, double> measure(const std::filesystem::path& big, const std::filesystem::path& small,
+                                  const std::string& channels) {
   ::setenv("MPOL_TEST_BIG", big.c_str(), 1);
   ::setenv("MPOL_TEST_SMALL", small.c_str(), 1);
   ::setenv("MPOL_TEST_CHANNELS", channels.c_str(), 1);
@@ -71,7 +72,8 @@ save('fortran', 4, 3_000_000, np.savez_compressed, '>', np.asfortranarray)
 save('apart', 2, 5_000_000, order='>', apart=True)
 )",
              {folder.path().string()});
-  for (const auto& [file, channels] : {std::pair<std::string, std::string>{"plain", ""}, {"fortran", ""}, {"fortran", "2"}, {"apart", ""}, {"apart", "1"}}) {
+  for (const auto& [file, channels] :
+       {std::pair<std::string, std::string>{"plain", ""}, {"fortran", ""}, {"fortran", "2"}, {"apart", ""}, {"apart", "1"}}) {
     const auto [peak, held] = measure(folder / (file + ".npz"), folder / "small.npz", channels);
     INFO(file << " channels " << channels << ": arrays of " << held / (1 << 20) << " MiB, peak " << peak / (1 << 20) << " MiB");
     CHECK(held > 50e6);

@@ -18,7 +18,6 @@
 
 using namespace mpol;
 using namespace mpol::testing;
-using Catch::Matchers::Contains;
 using Arrays = std::map<std::string, Tensor>;
 
 namespace {
@@ -61,7 +60,9 @@ Arrays without(Arrays content, const std::string& key) {
   return content;
 }
 
-bool same(const Tensor& a, const Tensor& b) { return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && at::equal(a, b); }
+bool same(const Tensor& a, const Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && at::equal(a, b);
+}
 
 }  // namespace
 
@@ -86,7 +87,8 @@ TEST_CASE("one channel may be (nvis), and real and imaginary parts may lie apart
   content["weight"] = content["weight"][0];
   const auto whole = read(folder, content);
   CHECK(whole.data().sizes() == at::IntArrayRef{1, 50});
-  const auto apart = with(with(without(content, "data"), "data_re", at::real(content["data"]).clone()), "data_im", at::imag(content["data"]).clone());
+  const auto apart = with(with(without(content, "data"), "data_re", at::real(content["data"]).clone()), "data_im",
+                          at::imag(content["data"]).clone());
   CHECK(same(read(folder, apart).data(), whole.data()));
   const auto wide = with(apart, "data_im", at::imag(content["data"]).to(torch::kFloat64));
   CHECK(same(read(folder, wide).data(), whole.data().to(torch::kComplexDouble)));
@@ -120,9 +122,9 @@ TEST_CASE("selected channels are those of the whole file", "[io][quick]") {
   CHECK(same(selected.frequencies(), expected.frequencies()));
   CHECK(same(selected.baselines().u(), expected.baselines().u()));
   options.channels = {5};
-  CHECK_THAT(refusal(folder, content, options), Contains("channel 5 is not there; the channels are 0 to 4"));
+  CHECK_THAT(refusal(folder, content, options), ContainsSubstring("channel 5 is not there; the channels are 0 to 4"));
   options.channels = {1, 1};
-  CHECK_THAT(refusal(folder, content, options), Contains("channel 1 is selected twice"));
+  CHECK_THAT(refusal(folder, content, options), ContainsSubstring("channel 1 is selected twice"));
 }
 
 TEMPLATE_TEST_CASE("the unit comes from the option, else the file, else it is lambda", "[io][quick]", float, double) {
@@ -134,14 +136,15 @@ TEMPLATE_TEST_CASE("the unit comes from the option, else the file, else it is la
   options.uv_unit = io::UvUnit::klambda;
   CHECK(same(read(folder, content, options).baselines().u(), u * 1000));
   options.uv_unit = io::UvUnit::metres;
-  CHECK_THAT(refusal(folder, content, options), Contains("in metres") && Contains("--frequency"));
+  CHECK_THAT(refusal(folder, content, options), ContainsSubstring("in metres") && ContainsSubstring("--frequency"));
   const auto metres = read(folder, with(content, "frequency", frequency), options);
   CHECK(same(metres.baselines().u(), u));
   CHECK(relative_error(metres.baselines().channel(1).first, u.to(torch::kFloat64) * (3e11 / units::speed_of_light)) < 1e-15);
   options.frequencies = {1e11, 3e11};
   CHECK(same(read(folder, content, options).frequencies(), frequency));
   const auto per_channel = with(with(content, "uu", at::stack({u, u})), "vv", at::stack({u, u}));
-  CHECK(relative_error(read(folder, per_channel, options).baselines().channel(1).first, metres.baselines().channel(1).first) < 1e-6);
+  CHECK(relative_error(read(folder, per_channel, options).baselines().channel(1).first, metres.baselines().channel(1).first) <
+        1e-6);
 
   io::NpzWriter writer;
   for (const auto& [key, value] : content) writer.add(key, value);
@@ -157,9 +160,11 @@ TEMPLATE_TEST_CASE("the unit comes from the option, else the file, else it is la
 TEST_CASE("a scalar frequency holds for every channel; other numbers of them are refused", "[io][quick]") {
   const TemporaryFolder folder;
   const auto content = arrays<float>(3);
-  CHECK(same(read(folder, with(content, "frequency", at::tensor(7e11, torch::kFloat64))).frequencies(), at::full({3}, 7e11, torch::kFloat64)));
-  CHECK_THAT(refusal(folder, with(content, "frequency", at::tensor({1e11, 2e11}))), Contains("2 frequencies for 3 channel(s)"));
-  CHECK_THAT(refusal(folder, with(content, "frequency", at::tensor(-1.0))), Contains("frequency[0] is -1"));
+  CHECK(same(read(folder, with(content, "frequency", at::tensor(7e11, torch::kFloat64))).frequencies(),
+             at::full({3}, 7e11, torch::kFloat64)));
+  CHECK_THAT(refusal(folder, with(content, "frequency", at::tensor({1e11, 2e11}))),
+             ContainsSubstring("2 frequencies for 3 channel(s)"));
+  CHECK_THAT(refusal(folder, with(content, "frequency", at::tensor(-1.0))), ContainsSubstring("frequency[0] is -1"));
 }
 
 TEST_CASE("bad visibilities are refused with the file, the value and a remedy", "[io][quick]") {
@@ -171,24 +176,27 @@ TEST_CASE("bad visibilities are refused with the file, the value and a remedy", 
     if (array.dim() == 1) array.index_put_({j}, value);
     return with(good, key, array);
   };
-  for (const char* key : {"uu", "vv", "weight"}) CHECK_THAT(refusal(folder, without(good, key)), Contains(std::string("no array '") + key + "'"));
-  CHECK_THAT(refusal(folder, without(good, "data")), Contains("no array 'data'"));
-  CHECK_THAT(refusal(folder, with(without(good, "data"), "data_re", good.at("weight"))), Contains("no array 'data_im'"));
-  CHECK_THAT(refusal(folder, changed("weight", 1, 7, 0)), Contains("vis.npz") && Contains("weight[1, 7] is 0;") && Contains("greater than 0"));
-  CHECK_THAT(refusal(folder, changed("weight", 2, 0, -3)), Contains("weight[2, 0] is -3"));
-  CHECK_THAT(refusal(folder, changed("weight", 2, 1, NAN)), Contains("weight[2, 1] is nan"));
-  CHECK_THAT(refusal(folder, changed("data", 0, 49, NAN)), Contains("data[0, 49] is nan+0i"));
-  CHECK_THAT(refusal(folder, changed("uu", 0, 3, INFINITY)), Contains("u[3] is inf"));
-  CHECK_THAT(refusal(folder, changed("vv", 0, 4, -INFINITY)), Contains("v[4] is -inf"));
-  CHECK_THAT(refusal(folder, with(good, "vv", at::rand({49}))), Contains("'vv' has shape (49,), but the data have (3, 50)"));
-  CHECK_THAT(refusal(folder, with(good, "weight", at::rand({2, 50}))), Contains("'weight' has shape (2, 50)"));
-  CHECK_THAT(refusal(folder, with(good, "weight", at::rand({}))), Contains("'weight' has shape ()"));
-  CHECK_THAT(refusal(folder, with(good, "data", at::rand({3, 50}))), Contains("is real ('<f4')"));
-  CHECK_THAT(refusal(folder, with(good, "uu", good.at("data"))), Contains("is complex"));
-  CHECK_THAT(refusal(folder, with(good, "data", good.at("data").unsqueeze(0))), Contains("(1, 3, 50)"));
-  CHECK_THAT(refusal(folder, arrays<float>(3, 0)), Contains("holds no visibilities"));
-  CHECK_THAT(refusal(folder, arrays<float>(0, 3)), Contains("holds no visibilities"));
-  CHECK_THAT(refusal(folder, with(good, "uv_unit", at::tensor(1))), Contains("one text of at most"));
+  for (const char* key : {"uu", "vv", "weight"})
+    CHECK_THAT(refusal(folder, without(good, key)), ContainsSubstring(std::string("no array '") + key + "'"));
+  CHECK_THAT(refusal(folder, without(good, "data")), ContainsSubstring("no array 'data'"));
+  CHECK_THAT(refusal(folder, with(without(good, "data"), "data_re", good.at("weight"))), ContainsSubstring("no array 'data_im'"));
+  CHECK_THAT(refusal(folder, changed("weight", 1, 7, 0)),
+             ContainsSubstring("vis.npz") && ContainsSubstring("weight[1, 7] is 0;") && ContainsSubstring("greater than 0"));
+  CHECK_THAT(refusal(folder, changed("weight", 2, 0, -3)), ContainsSubstring("weight[2, 0] is -3"));
+  CHECK_THAT(refusal(folder, changed("weight", 2, 1, NAN)), ContainsSubstring("weight[2, 1] is nan"));
+  CHECK_THAT(refusal(folder, changed("data", 0, 49, NAN)), ContainsSubstring("data[0, 49] is nan+0i"));
+  CHECK_THAT(refusal(folder, changed("uu", 0, 3, INFINITY)), ContainsSubstring("u[3] is inf"));
+  CHECK_THAT(refusal(folder, changed("vv", 0, 4, -INFINITY)), ContainsSubstring("v[4] is -inf"));
+  CHECK_THAT(refusal(folder, with(good, "vv", at::rand({49}))),
+             ContainsSubstring("'vv' has shape (49,), but the data have (3, 50)"));
+  CHECK_THAT(refusal(folder, with(good, "weight", at::rand({2, 50}))), ContainsSubstring("'weight' has shape (2, 50)"));
+  CHECK_THAT(refusal(folder, with(good, "weight", at::rand({}))), ContainsSubstring("'weight' has shape ()"));
+  CHECK_THAT(refusal(folder, with(good, "data", at::rand({3, 50}))), ContainsSubstring("is real ('<f4')"));
+  CHECK_THAT(refusal(folder, with(good, "uu", good.at("data"))), ContainsSubstring("is complex"));
+  CHECK_THAT(refusal(folder, with(good, "data", good.at("data").unsqueeze(0))), ContainsSubstring("(1, 3, 50)"));
+  CHECK_THAT(refusal(folder, arrays<float>(3, 0)), ContainsSubstring("holds no visibilities"));
+  CHECK_THAT(refusal(folder, arrays<float>(0, 3)), ContainsSubstring("holds no visibilities"));
+  CHECK_THAT(refusal(folder, with(good, "uv_unit", at::tensor(1))), ContainsSubstring("one text of at most"));
 }
 
 TEST_CASE("unknown units and text in place of numbers are refused", "[io][quick]") {
@@ -201,10 +209,10 @@ TEST_CASE("unknown units and text in place of numbers are refused", "[io][quick]
   auto other = writer;
   writer.add("weight", arrays<float>().at("weight"));
   writer.write(folder / "furlong.npz");
-  CHECK_THROWS_WITH(io::read_npz(folder / "furlong.npz"), Contains("'furlong' is unknown; use lambda, klambda or m"));
+  CHECK_THROWS_WITH(io::read_npz(folder / "furlong.npz"), ContainsSubstring("'furlong' is unknown; use lambda, klambda or m"));
   other.add_text("weight", "heavy");
   other.write(folder / "heavy.npz");
-  CHECK_THROWS_WITH(io::read_npz(folder / "heavy.npz"), Contains("'weight' has dtype '<U5'"));
+  CHECK_THROWS_WITH(io::read_npz(folder / "heavy.npz"), ContainsSubstring("'weight' has dtype '<U5'"));
 }
 
 TEMPLATE_TEST_CASE("what is written is read again: units, frequencies, observation", "[io][quick]", float, double) {
@@ -213,7 +221,8 @@ TEMPLATE_TEST_CASE("what is written is read again: units, frequencies, observati
   Observation observation{-2.1, -0.7, "HD 142527", "ALMA", "2012-06-02T01:02:03", 3.4e11, "LSRK"};
   const bool in_metres = GENERATE(false, true);
   const auto frequencies = at::tensor({3.1e11, 3.2e11}, torch::kFloat64);
-  auto baselines = in_metres ? Baselines::in_metres(content.at("uu"), content.at("vv"), frequencies) : Baselines::in_lambda(content.at("uu"), content.at("vv"));
+  auto baselines = in_metres ? Baselines::in_metres(content.at("uu"), content.at("vv"), frequencies)
+                             : Baselines::in_lambda(content.at("uu"), content.at("vv"));
   Visibilities visibilities(baselines, content.at("data"), content.at("weight"));
   if (!in_metres) visibilities.set_frequencies(frequencies);
   visibilities.set_observation(observation);
@@ -237,16 +246,20 @@ TEST_CASE("only baselines that cannot be meant in their unit are refused", "[io]
   const GridCoords coords(0.05, 128);
   const auto longest = [&](double length) {
     const auto u = at::tensor({length, 0.5 * length}, torch::kFloat64);
-    return Visibilities(Baselines::in_lambda(u, 0.3 * u), at::tensor({1.0, 2.0}).to(torch::kComplexDouble), at::tensor({1.0, 1.0}));
+    return Visibilities(Baselines::in_lambda(u, 0.3 * u), at::tensor({1.0, 2.0}).to(torch::kComplexDouble),
+                        at::tensor({1.0, 1.0}));
   };
   CHECK_NOTHROW(io::check_uv_unit(longest(2.001 * coords.du()), coords, io::UvUnit::lambda));
   CHECK_NOTHROW(io::check_uv_unit(longest(0.999 * coords.max_uv()), coords, io::UvUnit::lambda));
   CHECK_THROWS_WITH(io::check_uv_unit(longest(500), coords, io::UvUnit::lambda),
-                    Contains("is 500 lambda") && Contains("below two cells") && Contains("read in klambda it would be 5e+05 lambda, which fits"));
+                    ContainsSubstring("is 500 lambda") && ContainsSubstring("below two cells") &&
+                        ContainsSubstring("read in klambda it would be 5e+05 lambda, which fits"));
   CHECK_THROWS_WITH(io::check_uv_unit(longest(5e8), coords, io::UvUnit::klambda),
-                    Contains("5e+05 read in klambda") && Contains("beyond the edge") && Contains("read in lambda it would be 5e+05 lambda, which fits"));
+                    ContainsSubstring("5e+05 read in klambda") && ContainsSubstring("beyond the edge") &&
+                        ContainsSubstring("read in lambda it would be 5e+05 lambda, which fits"));
   auto with_frequency = longest(500);
   with_frequency.set_frequencies(at::tensor({3e11}, torch::kFloat64));
-  CHECK_THROWS_WITH(io::check_uv_unit(with_frequency, coords, io::UvUnit::lambda), Contains("read in m it would be 5.003e+05 lambda, which fits"));
-  CHECK_THROWS_WITH(io::check_uv_unit(longest(coords.max_uv()), coords, io::UvUnit::lambda), Contains("cell_size <"));
+  CHECK_THROWS_WITH(io::check_uv_unit(with_frequency, coords, io::UvUnit::lambda),
+                    ContainsSubstring("read in m it would be 5.003e+05 lambda, which fits"));
+  CHECK_THROWS_WITH(io::check_uv_unit(longest(coords.max_uv()), coords, io::UvUnit::lambda), ContainsSubstring("cell_size <"));
 }

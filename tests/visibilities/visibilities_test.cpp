@@ -22,13 +22,13 @@
 
 using namespace mpol;
 using namespace mpol::testing;
-using Catch::Matchers::Contains;
 
 namespace {
 
 template <typename T>
 Visibilities some_visibilities(std::int64_t nchan, std::int64_t nvis, Baselines baselines) {
-  return {std::move(baselines), normal({nchan, nvis}, complex_dtype_of<T>(), 3), normal({nchan, nvis}, dtype_of<T>(), 4).abs() + 0.1};
+  return {std::move(baselines), normal({nchan, nvis}, complex_dtype_of<T>(), 3),
+          normal({nchan, nvis}, dtype_of<T>(), 4).abs() + 0.1};
 }
 
 template <typename T>
@@ -36,7 +36,9 @@ Baselines shared_baselines(std::int64_t nvis) {
   return Baselines::in_lambda(normal({nvis}, dtype_of<T>(), 1) * 1e5, normal({nvis}, dtype_of<T>(), 2) * 1e5);
 }
 
-bool same(const Tensor& a, const Tensor& b) { return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && at::equal(a, b); }
+bool same(const Tensor& a, const Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && at::equal(a, b);
+}
 
 }  // namespace
 
@@ -83,7 +85,7 @@ TEST_CASE("selected channels share storage where they follow each other", "[visi
   CHECK(same(scattered.data()[0], visibilities.data()[4]));
   CHECK(same(scattered.weights()[1], visibilities.weights()[0]));
   CHECK(same(scattered.baselines().channel(0).second, baselines.channel(4).second));
-  CHECK_THROWS_WITH(visibilities.select_channels({5}), Contains("channel 5 is not there; the channels are 0 to 4"));
+  CHECK_THROWS_WITH(visibilities.select_channels({5}), ContainsSubstring("channel 5 is not there; the channels are 0 to 4"));
   CHECK_THROWS_AS(visibilities.select_channels({-1}), ValueError);
   CHECK_THROWS_AS(visibilities.select_channels({}), ValueError);
 }
@@ -112,15 +114,15 @@ TEMPLATE_TEST_CASE("the first bad value is named wherever it stands", "[visibili
     for (const double bad : {nan, -nan, infinity, -infinity}) {
       auto broken = data.clone();
       at::view_as_real(broken).index_put_({1, where, 1}, bad);
-      CHECK_THROWS_WITH(Visibilities(baselines, broken, weights), Contains(fmt::format("data[1, {}] is ", where)));
+      CHECK_THROWS_WITH(Visibilities(baselines, broken, weights), ContainsSubstring(fmt::format("data[1, {}] is ", where)));
       auto u = baselines.u().clone();
       u.index_put_({where}, bad);
-      CHECK_THROWS_WITH(Baselines::in_lambda(u, baselines.v()), Contains(fmt::format("u[{}] is ", where)));
+      CHECK_THROWS_WITH(Baselines::in_lambda(u, baselines.v()), ContainsSubstring(fmt::format("u[{}] is ", where)));
     }
     for (const double bad : {nan, infinity, -infinity, 0.0, -0.0, -1.0}) {
       auto broken = weights.clone();
       broken.index_put_({1, where}, bad);
-      CHECK_THROWS_WITH(Visibilities(baselines, data, broken), Contains(fmt::format("weight[1, {}] is ", where)));
+      CHECK_THROWS_WITH(Visibilities(baselines, data, broken), ContainsSubstring(fmt::format("weight[1, {}] is ", where)));
     }
   }
   auto tiny = weights.clone();
@@ -132,7 +134,8 @@ TEST_CASE("shapes and kinds that do not go together are refused", "[visibilities
   const auto baselines = shared_baselines<double>(10);
   const auto data = normal({2, 10}, torch::kComplexDouble, 3);
   const auto weights = at::ones({2, 10}, torch::kFloat64);
-  CHECK_THROWS_WITH(Visibilities(baselines, data, weights.narrow(1, 0, 9)), Contains("data has shape (2, 10) and weight (2, 9)"));
+  CHECK_THROWS_WITH(Visibilities(baselines, data, weights.narrow(1, 0, 9)),
+                    ContainsSubstring("data has shape (2, 10) and weight (2, 9)"));
   CHECK_THROWS_AS(Visibilities(shared_baselines<double>(9), data, weights), ShapeError);
   CHECK_THROWS_AS(Visibilities(baselines, weights, weights), ShapeError);
   CHECK_THROWS_AS(Visibilities(baselines, data, at::ones({2, 10}, torch::kInt64)), ShapeError);
@@ -156,7 +159,8 @@ TEST_CASE("frequencies belong to the channels", "[visibilities][quick]") {
   CHECK(visibilities.select_channels({1}).frequencies().item<double>() == 2e11);
   CHECK_THROWS_AS(visibilities.set_frequencies(at::tensor({1e11})), ShapeError);
   CHECK_THROWS_AS(visibilities.set_frequencies(at::tensor({1e11, -1.0})), DataError);
-  auto metres = some_visibilities<float>(2, 10, Baselines::in_metres(at::ones({10}), at::ones({10}), at::tensor({1e11, 2e11}, torch::kFloat64)));
+  auto metres = some_visibilities<float>(
+      2, 10, Baselines::in_metres(at::ones({10}), at::ones({10}), at::tensor({1e11, 2e11}, torch::kFloat64)));
   CHECK(same(metres.frequencies(), visibilities.frequencies()));
   CHECK_THROWS_AS(metres.set_frequencies(at::tensor({1e11, 3e11}, torch::kFloat64)), ValueError);
 }
