@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Time a training step of mpol_cpp beside MPoL's, on the same data, in alternating runs, and print the ratio.
+
+Needs a Python with torch and MPoL's other requirements, and MPoL's source on PYTHONPATH:
+
+  PYTHONPATH=MPoL/src python benchmarks/compare_with_mpol.py --program build/release/bin/mpol_benchmark
+
+A step is: base cube, Hann convolution, image, Fourier transform, gridded likelihood, sparsity and total variation,
+backward, Adam. Both sides read one npz per case and run in processes of their own, in turn, `--rounds` times.
+
+MPoL's time depends on what glibc's allocator did before: "keep" never returns memory to the system and is the kinder
+baseline; "default" is what a user sees. A row whose `others_cpu` is large was disturbed by other processes and is no
+result: with as many threads as cores a busy neighbour makes a step tens of times slower.
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+CELL_SIZE = 0.005  # arcsec
+ARCSEC = 3.141592653589793 / 648000.0
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", help="mpol_benchmark")
+    parser.add_argument("--step", default="eager", help="step of mpol_cpp: eager, fused, automatic")
+    parser.add_argument("--npix", type=int, nargs="+", default=[180, 512, 1024, 2048])
+    parser.add_argument("--nchan", type=int, nargs="+", default=[1, 8], help="above 1 only where npix <= 512")
+    parser.add_argument("--dtype", nargs="+", default=["float32", "float64"])
+    parser.add_argument("--malloc", default="keep", choices=["default", "keep"])
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--mpol-case", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def observation(npix, nchan, nvis=500_000, fill=0.4):
+    """Noisy visibilities of a Gaussian source seen by a 43-antenna spiral array over a range of hour angles."""
+    import numpy as np
+
+    rng = np.random.default_rng(1)
+    radius = np.linspace(0.03, 1.0, 43) ** 1.5
+    angle = 2 * np.pi * (np.arange(43) % 3) / 3 + 2.0 * radius + rng.normal(0, 0.1, 43)
+    x, y = radius * np.cos(angle), radius * np.sin(angle)
+    first, second = np.triu_indices(43, 1)
+    pair = rng.integers(0, first.size, nvis)
+    east, north = (x[first] - x[second])[pair], (y[first] - y[second])[pair]
+    hour, declination, latitude = rng.uniform(-0.8, 0.8, nvis), np.radians(-30), np.radians(-23)
+    bx, bz = -north * np.sin(latitude), north * np.cos(latitude)
+    u = np.sin(hour) * bx + np.cos(hour) * east
+    v = -np.sin(declination) * (np.cos(hour) * bx - np.sin(hour) * east) + np.cos(declination) * bz
+    swap = np.where(rng.random(nvis) < 0.5, -1.0, 1.0)
+    scale = fill * 0.5 / (CELL_SIZE * ARCSEC) * (1 - 1 / npix) / max(np.abs(u).max(), np.abs(v).max())
+    u, v = u * swap * scale, v * swap * scale
+    size = 0.12 * npix * CELL_SIZE * ARCSEC
+    weight = rng.uniform(0.5, 2.0, nvis) * 1e4
+    data = np.exp(-2 * (np.pi * size) ** 2 * (u**2 + v**2)) * (1 + 0.2 * np.cos(2 * np.pi * size * u))
+    data = data + (rng.normal(size=nvis) + 1j * rng.normal(size=nvis)) / np.sqrt(weight)
+    return dict(uu=u, vv=v, weight=np.tile(weight, (nchan, 1)), data=np.tile(data, (nchan, 1)))
+
+
+def cpu_seconds():
+    with open("/proc/stat") as stat:
+        user, nice, system, _, _, irq, soft = map(int, stat.readline().split()[1:8])
+    return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK"), time.process_time()
+
+
+def mpol_step(case):
+    """The other side: this script runs itself with a case to time MPoL in a process of its own."""
+    if case["malloc"] == "keep":
+        libc = ctypes.CDLL(None)
+        libc.mallopt(-4, 0)  # M_MMAP_MAX
+        libc.mallopt(-1, -1)  # M_TRIM_THRESHOLD
+    import numpy as np
+    import torch
+    from mpol import coordinates, gridding, losses, precomposed
+
+    torch.set_num_threads(case["threads"])
+    real, complex_ = (torch.float32, torch.complex64) if case["dtype"] == "float32" else (torch.float64, torch.complex128)
+    file = np.load(case["data"])
+    nchan = file["data"].shape[0]
+    coords = coordinates.GridCoords(cell_size=CELL_SIZE, npix=case["npix"])
+    averager = gridding.DataAverager(
+        coords=coords, uu=np.tile(file["uu"], (nchan, 1)), vv=np.tile(file["vv"], (nchan, 1)),
+        weight=file["weight"], data_re=file["data"].real, data_im=file["data"].imag)
+    dataset = averager.to_pytorch_dataset(check_visibility_scatter=False)
+    for name, buffer in list(dataset.named_buffers()):
+        if buffer.is_complex() or buffer.is_floating_point():
+            setattr(dataset, name, buffer.to(complex_ if buffer.is_complex() else real))
+    net = precomposed.GriddedNet(coords=coords, nchan=nchan).to(real)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.3)
+
+    def step():
+        optimizer.zero_grad()
+        visibilities = net()
+        sky = net.icube.sky_cube
+        loss = (losses.r_chi_squared_gridded(visibilities, dataset) + 1e-3 * losses.sparsity(sky)
+                + 1e-3 * losses.TV_image(sky))
+        loss.backward()
+        optimizer.step()
+
+    step(), step()
+    times, start, before = [], time.perf_counter(), cpu_seconds()
+    while len(times) < 5 or (time.perf_counter() - start < case["seconds"] and len(times) < 2000):
+        begin = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - begin)
+    busy, own = (b - a for a, b in zip(before, cpu_seconds()))
+    others = max(0.0, (busy - own) / (time.perf_counter() - start))
+    print(json.dumps({"median_s": statistics.median(times), "min_s": min(times), "others_cpu": others}))
+
+
+def run(command):
+    result = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, OMP_WAIT_POLICY="PASSIVE"))
+    if result.returncode != 0:
+        sys.exit(f"{command[0]} failed: {result.stderr.strip()[-500:]}")
+    return json.loads(result.stdout.strip().splitlines()[-1])
+
+
+def compare(args, folder, npix, nchan, dtype):
+    import numpy as np
+
+    data = os.path.join(folder, "case.npz")
+    np.savez(data, **observation(npix, nchan))
+    case = dict(data=data, npix=npix, dtype=dtype, threads=args.threads, seconds=args.seconds, malloc=args.malloc)
+    ours = [args.program, "step", "--step", args.step, "--npix", str(npix), "--nchan", str(nchan), "--dtype", dtype,
+            "--data", data, "--threads", str(args.threads), "--seconds", str(args.seconds)]
+    theirs = [sys.executable, os.path.abspath(__file__), "--mpol-case", json.dumps(case)]
+    rounds = [(run(theirs), run(ours)) for _ in range(args.rounds)]
+    mpol, mpol_cpp = ([r[i]["median_s"] for r in rounds] for i in (0, 1))
+    ratios = [a / b for a, b in zip(mpol, mpol_cpp)]
+    print(json.dumps({
+        "npix": npix, "nchan": nchan, "dtype": dtype, "malloc": args.malloc, "threads": args.threads,
+        "step": rounds[0][1]["step"], "mpol_ms": round(1e3 * statistics.median(mpol), 3),
+        "mpol_cpp_ms": round(1e3 * statistics.median(mpol_cpp), 3), "ratio": round(statistics.median(ratios), 2),
+        "ratios": [round(r, 2) for r in ratios],
+        "others_cpu": round(max(side["others_cpu"] for r in rounds for side in r), 2)}), flush=True)
+
+
+def main():
+    args = parse()
+    if args.mpol_case:
+        return mpol_step(json.loads(args.mpol_case))
+    if not args.program:
+        sys.exit("compare_with_mpol.py: name the program: --program build/release/bin/mpol_benchmark")
+    with tempfile.TemporaryDirectory() as folder:
+        for npix in args.npix:
+            for nchan in args.nchan:
+                if nchan == 1 or npix <= 512:
+                    for dtype in args.dtype:
+                        compare(args, folder, npix, nchan, dtype)
+
+
+if __name__ == "__main__":
+    main()
