@@ -14,6 +14,7 @@
 #   LibTorch_FOUND, LibTorch_VERSION, LibTorch_ROOT, LibTorch_LIBRARY_DIR
 #   LibTorch_CUDA_FOUND   the CUDA libraries are there too, with everything they link
 #   LibTorch::LibTorch    headers, c10, torch_cpu; with COMPONENTS CUDA also c10_cuda and torch_cuda
+#   LibTorch::cudart      the CUDA runtime that torch_cuda loads, where it lies beside it; with COMPONENTS CUDA
 #   LibTorch::OpenMP      the OpenMP runtime that LibTorch itself loads, so that a process has only one
 include_guard(GLOBAL)
 
@@ -60,6 +61,13 @@ function(_libtorch_refusal root result)
   if(NOT cxx11_names)
     set(${result} "it was built with the ABI of before C++11" PARENT_SCOPE)
     return()
+  endif()
+  if(LibTorch_FIND_REQUIRED_CUDA)
+    _libtorch_cuda_is_complete("${root}" complete)
+    if(NOT complete)
+      set(${result} "its CUDA libraries, or some that they link, are missing" PARENT_SCOPE)
+      return()
+    endif()
   endif()
 endfunction()
 
@@ -177,6 +185,13 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
     _libtorch_library(c10_cuda)
     _libtorch_library(torch_cuda)
     set_property(TARGET LibTorch::LibTorch APPEND PROPERTY INTERFACE_LINK_LIBRARIES LibTorch::torch_cuda LibTorch::c10_cuda)
+    file(GLOB _libtorch_cudart "${LibTorch_ROOT}/lib/libcudart*.so.*" "${LibTorch_ROOT}/../nvidia/cu*/lib/libcudart.so.*")
+    if(_libtorch_cudart)
+      list(GET _libtorch_cudart 0 _libtorch_cudart)
+      file(REAL_PATH "${_libtorch_cudart}" _libtorch_cudart)
+      add_library(LibTorch::cudart SHARED IMPORTED GLOBAL)
+      set_target_properties(LibTorch::cudart PROPERTIES IMPORTED_LOCATION "${_libtorch_cudart}")
+    endif()
   endif()
 
   file(GLOB _libtorch_openmp "${LibTorch_ROOT}/lib/libgomp*.so*")

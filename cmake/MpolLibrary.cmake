@@ -17,6 +17,10 @@ function(mpol_compile_settings target)
     PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion>
             $<$<AND:$<BOOL:${MPOL_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror> # not for kernels of the CUDA compiler
             $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # GCC 12 sees overlaps in "text" + std::string that are not there (its bug 105651).
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+  endif()
 endfunction()
 
 # mpol_add_isa_sources(file.cpp ... [OPTIONS flag ...])

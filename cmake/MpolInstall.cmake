@@ -1,0 +1,78 @@
+# cmake --install: libraries, headers, the program, and what find_package(mpol_cpp) reads; nothing of it names a folder of
+# this machine, but that the installed libraries look for LibTorch where it was found, unless it is installed beside them.
+include(CMakePackageConfigHelpers)
+set(package "${CMAKE_INSTALL_LIBDIR}/cmake/mpol_cpp")
+set(bundle "${CMAKE_INSTALL_LIBDIR}/mpol_cpp/libtorch")
+
+set_target_properties(mpol_fmt PROPERTIES EXPORT_NAME fmt)
+set(targets mpol mpol_fmt)
+set(programs "")
+if(TARGET mpol_io)
+  list(APPEND targets mpol_io)
+endif()
+if(TARGET mpol_cli)
+  set(programs mpol_cli)
+endif()
+
+file(RELATIVE_PATH libraries_from_programs "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
+set(rpath_libraries "$ORIGIN")
+set(rpath_programs "$ORIGIN/${libraries_from_programs}")
+if(MPOL_BUNDLE_LIBTORCH)
+  list(APPEND rpath_libraries "$ORIGIN/mpol_cpp/libtorch/torch/lib")
+  list(APPEND rpath_programs "$ORIGIN/${libraries_from_programs}/mpol_cpp/libtorch/torch/lib")
+else()
+  list(APPEND rpath_libraries "${LibTorch_LIBRARY_DIR}")
+  list(APPEND rpath_programs "${LibTorch_LIBRARY_DIR}")
+endif()
+foreach(target IN LISTS targets)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "SHARED_LIBRARY")
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "${rpath_libraries}")
+  endif()
+endforeach()
+foreach(program IN LISTS programs)
+  set_target_properties(${program} PROPERTIES INSTALL_RPATH "${rpath_programs}")
+endforeach()
+
+install(TARGETS ${targets} EXPORT mpol_cpp LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+if(programs)
+  install(TARGETS ${programs} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+install(EXPORT mpol_cpp FILE mpol_cppTargets.cmake NAMESPACE mpol:: DESTINATION "${package}")
+
+set(not_installed PATTERN "cli" EXCLUDE)
+if(NOT MPOL_BUILD_IO)
+  list(APPEND not_installed PATTERN "io" EXCLUDE PATTERN "plot" EXCLUDE PATTERN "io.h" EXCLUDE)
+endif()
+install(DIRECTORY mpol_cpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h" ${not_installed})
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+configure_package_config_file(cmake/mpol_cppConfig.cmake.in "${PROJECT_BINARY_DIR}/mpol_cppConfig.cmake"
+                              INSTALL_DESTINATION "${package}" NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/mpol_cppConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/mpol_cppConfig.cmake" "${PROJECT_BINARY_DIR}/mpol_cppConfigVersion.cmake"
+              cmake/FindLibTorch.cmake DESTINATION "${package}")
+
+if(MPOL_BUNDLE_LIBTORCH)
+  install(DIRECTORY "${LibTorch_ROOT}/include" DESTINATION "${bundle}/torch")
+  # The layout of the wheels is kept: the libraries find one another by it.
+  if(MPOL_WITH_CUDA)
+    install(DIRECTORY "${LibTorch_ROOT}/lib" DESTINATION "${bundle}/torch" USE_SOURCE_PERMISSIONS
+            FILES_MATCHING PATTERN "lib*.so*" PATTERN "libtorch_python.so" EXCLUDE)
+  else()
+    install(DIRECTORY "${LibTorch_ROOT}/lib" DESTINATION "${bundle}/torch" USE_SOURCE_PERMISSIONS
+            FILES_MATCHING PATTERN "libc10.so" PATTERN "libtorch_cpu.so" PATTERN "libgomp*.so*")
+  endif()
+  if(IS_DIRECTORY "${LibTorch_ROOT}/../nvidia")
+    if(MPOL_WITH_CUDA)
+      install(DIRECTORY "${LibTorch_ROOT}/../nvidia" DESTINATION "${bundle}" FILES_MATCHING PATTERN "*.so*")
+    else()
+      install(DIRECTORY "${LibTorch_ROOT}/../nvidia" DESTINATION "${bundle}"
+              FILES_MATCHING REGEX "/lib(cudart|cupti)\\.so[^/]*$")
+    endif()
+  endif()
+  file(GLOB licences "${LibTorch_ROOT}/../torch-*.dist-info/licenses")
+  if(licences)
+    install(DIRECTORY ${licences} DESTINATION "${bundle}")
+  endif()
+endif()
