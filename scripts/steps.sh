@@ -1,0 +1,58 @@
+# Shared by quickstart, run_tests and .ci/run: sourced, not run. Sets root, and works from any folder.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+
+# What is printed between steps; a step's own output follows its name.
+say() { printf '\n== %s\n' "$*"; }
+fail() {
+  printf '\n%s: %s\n' "$(basename "$0")" "$*" >&2
+  exit 1
+}
+
+# stage NAME COMMAND…: runs it, prints how long it took; ends the program when it fails.
+stage() {
+  local name=$1 started=$SECONDS
+  shift
+  say "$name"
+  # Not "if stage": that would switch off set -e inside the functions that stages are.
+  "$@"
+  printf '== %s: %d s\n' "$name" "$((SECONDS - started))"
+}
+
+# As many compilers as there are cores, and memory of 2 GiB for each.
+jobs() {
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/MemAvailable/ { print int($2 / 2097152) }' /proc/meminfo)
+  if ((memory < cores)); then cores=$((memory > 0 ? memory : 1)); fi
+  echo "$cores"
+}
+
+# Packages and LibTorch; --cuda brings the CUDA libraries too. A LibTorch named by Torch_DIR in the environment is used as it is.
+set_up() {
+  scripts/install_packages
+  if [[ -z ${Torch_DIR:-} ]]; then
+    scripts/get_libtorch "$@"
+    torch=(-DTorch_DIR="$root/build/libtorch/torch")
+  else
+    torch=(-DTorch_DIR="$Torch_DIR")
+  fi
+}
+
+# configure PRESET [OPTION…]: quick when nothing changed; quiet unless it fails.
+configure() {
+  local preset=$1 log=build/$1.configure.log
+  shift
+  cmake --preset "$preset" "${torch[@]}" "$@" >"$log" 2>&1 || {
+    cat "$log" >&2
+    fail "CMake could not configure build/$preset (its message is above). If the folder is from an older state, remove it and start again."
+  }
+  grep -E '^-- (LibTorch|CUDA)' "$log" || true
+}
+
+build() {
+  local folder=$1
+  shift
+  cmake --build "build/$folder" -j "$(jobs)" "$@" ||
+    fail "the build in build/$folder failed; the compiler's message is above. If a compiler was killed, memory ran out: free some and start again, it goes on where it stopped."
+}
