@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include <torch/nn/module.h>
 #include <torch/types.h>
 
 #include <mpol_cpp/core/precision.h>

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <mpol_cpp/losses/likelihood.h>
+#include <mpol_cpp/models/image_model.h>
 #include <mpol_cpp/train/term.h>
 
 namespace mpol {
@@ -15,12 +16,16 @@ enum class Normalize {
   visibilities,  ///< N_norm = loose visibilities
   none,          ///< N_norm = 1/2: chi^2 itself
 };
+std::string to_string(Normalize normalize);
 
-/// The terms of an objective at one image, one value per problem, differentiable.
+/// The terms of an objective at one image, one float64 value per problem, differentiable.
 struct ObjectiveValue {
   Tensor total;               ///< (…): nll + sum of the weighted terms
   Tensor nll;                 ///< (…): chi^2 / (2 N_norm)
   std::vector<Tensor> terms;  ///< weighted, in the objective's order
+
+  /// All of them detached, (columns, problems), in the order of Objective::columns().
+  Tensor table() const;
 };
 
 /// A likelihood and weighted regularisers: total = chi^2 / (2 N_norm) + sum_i lambda_i R_i.
@@ -29,10 +34,14 @@ class Objective {
   template <typename LikelihoodHolder>
   Objective(const LikelihoodHolder& likelihood, std::vector<Term> terms = {}, Normalize normalize = Normalize::cells)
       : Objective(std::shared_ptr<Likelihood>(likelihood.ptr()), std::move(terms), normalize) {}
-  /// @throws ValueError when two terms share a name
+  /// @throws ValueError when two terms share a name, or when the likelihood has nothing to normalise by
   Objective(std::shared_ptr<Likelihood> likelihood, std::vector<Term> terms, Normalize normalize = Normalize::cells);
 
+  /// Terms of weight 0 are not computed.
+  /// @throws ShapeError when a term does not give one value per problem
   ObjectiveValue evaluate(const ModelOutput& output) const;
+  /// At a model's present image.
+  ObjectiveValue evaluate(ImageModel& model) const;
 
   Likelihood& likelihood() const { return *likelihood_; }
   const std::vector<Term>& terms() const { return terms_; }

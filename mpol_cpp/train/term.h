@@ -1,9 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
-#include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 
@@ -36,7 +36,10 @@ class Term {
  public:
   using Function = std::function<Tensor(const ModelOutput&)>;
 
-  /// @param weight  lambda, finite and >= 0, the same for every problem
+  /// @param name      of the column in reports: letters, digits and _; "total" and "nll" are taken
+  /// @param weight    lambda, finite and >= 0, the same for every problem
+  /// @param function  gives one value per problem, (…), on the output's device
+  /// @throws ValueError otherwise
   Term(std::string name, double weight, Function function);
 
   const std::string& name() const { return name_; }
@@ -57,7 +60,8 @@ class Term {
   std::vector<double> settings_;
 };
 
-/// The library's regularisers as terms (formulas: losses/).
+/// The library's regularisers as terms (formulas: losses/). Lengths in arcsec, q_max in wavelengths, intensities in
+/// Jy/arcsec^2, fluxes in Jy.
 namespace terms {
 Term sparsity(double weight);
 Term tv_image(double weight, double epsilon = 1e-10);

@@ -1,0 +1,182 @@
+#include <mpol_cpp/train/checkpoint.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/core/version.h>
+#include <mpol_cpp/serialize/atomic_file.h>
+
+namespace mpol {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view format_name = "mpol_cpp checkpoint";
+constexpr std::string_view format_version = "1";
+constexpr std::string_view state_prefix = "state.";
+constexpr std::string_view setting_prefix = "setting.";
+
+Tensor history_table(const Checkpoint& checkpoint) {
+  const auto rows = static_cast<std::int64_t>(checkpoint.history.size());
+  const auto columns = static_cast<std::int64_t>(checkpoint.columns.size());
+  auto table = at::empty({rows, 1 + columns}, torch::kFloat64);
+  auto* value = table.mutable_data_ptr<double>();
+  for (const auto& loss : checkpoint.history) {
+    *value++ = loss.learning_rate;
+    for (const auto entry : loss.values) *value++ = entry;
+  }
+  return table;
+}
+
+std::vector<EpochLoss> history_from(const Tensor& table, std::size_t columns) {
+  if (table.dim() != 2 || table.size(1) != static_cast<std::int64_t>(1 + columns) || table.scalar_type() != torch::kFloat64) {
+    throw FileError("its history does not match its columns");
+  }
+  std::vector<EpochLoss> history;
+  const auto* row = table.const_data_ptr<double>();
+  for (std::int64_t epoch = 0; epoch < table.size(0); ++epoch, row += 1 + columns) {
+    history.push_back({epoch, row[0], {row + 1, row + 1 + columns}});
+  }
+  return history;
+}
+
+const std::string& entry(const Metadata& metadata, const std::string& key) {
+  const auto found = metadata.find(key);
+  if (found == metadata.end()) throw FileError(fmt::format("it has no {} in its metadata", key));
+  return found->second;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::size_t from = 0; from <= text.size();) {
+    const auto comma = std::min(text.find(',', from), text.size());
+    names.push_back(text.substr(from, comma - from));
+    from = comma + 1;
+  }
+  return names;
+}
+
+Checkpoint parse(SafetensorsFile file, torch::Device device) {
+  const auto format = file.metadata.find("format");
+  if (format == file.metadata.end() || format->second != format_name) {
+    throw FileError("it is a safetensors file, but not a checkpoint of a training run");
+  }
+  if (entry(file.metadata, "format_version") != format_version) {
+    throw FileError(fmt::format("it has format version {}, this version of mpol_cpp reads {}",
+                                entry(file.metadata, "format_version"), format_version));
+  }
+  Checkpoint checkpoint;
+  checkpoint.step = entry(file.metadata, "step");
+  checkpoint.columns = split(entry(file.metadata, "columns"));
+  const auto history = file.tensors.find("history");
+  if (history == file.tensors.end()) throw FileError("it has no history");
+  checkpoint.history = history_from(history->second, checkpoint.columns.size());
+
+  const auto& epochs = entry(file.metadata, "epochs");
+  const auto parsed = std::from_chars(epochs.data(), epochs.data() + epochs.size(), checkpoint.epochs);
+  if (parsed.ec != std::errc() || parsed.ptr != epochs.data() + epochs.size() ||
+      checkpoint.epochs != static_cast<std::int64_t>(checkpoint.history.size())) {
+    throw FileError(fmt::format("it claims {} epochs but its history has {}", epochs, checkpoint.history.size()));
+  }
+  for (const auto& [key, text] : file.metadata) {
+    if (key.starts_with(setting_prefix)) checkpoint.settings[key.substr(setting_prefix.size())] = text;
+  }
+  for (const auto& [name, tensor] : file.tensors) {
+    if (name.starts_with(state_prefix)) checkpoint.state[name.substr(state_prefix.size())] = tensor.to(device);
+  }
+  return checkpoint;
+}
+
+Checkpoint read_one(const fs::path& path, torch::Device device) {
+  auto file = read_safetensors(path);
+  try {
+    return parse(std::move(file), device);
+  } catch (const FileError& error) {
+    throw FileError(fmt::format("cannot read {}: {}", path.string(), error.what()));
+  }
+}
+
+/// Gives the checkpoint the previous one's name too, so that no moment is without a checkpoint under its own name.
+void keep_as_previous(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return;
+  const auto previous = previous_checkpoint(path);
+  auto link = previous;
+  link += ".link";
+  fs::remove(link, error);
+  fs::create_hard_link(path, link, error);
+  if (!error) fs::rename(link, previous, error);
+  else fs::rename(path, previous, error);  // a file system without hard links
+  if (error) throw FileError(fmt::format("cannot keep {} as {}: {}", path.string(), previous.string(), error.message()));
+}
+
+}  // namespace
+
+fs::path previous_checkpoint(const fs::path& path) {
+  auto name = path.stem();
+  name += ".previous";
+  name += path.extension();
+  return path.parent_path() / name;
+}
+
+void write_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
+  Metadata metadata = {{"format", std::string(format_name)},
+                       {"format_version", std::string(format_version)},
+                       {"written_by", "mpol_cpp " + version()},
+                       {"epochs", std::to_string(checkpoint.epochs)},
+                       {"columns", fmt::format("{}", fmt::join(checkpoint.columns, ","))},
+                       {"step", checkpoint.step}};
+  for (const auto& [key, text] : checkpoint.settings) metadata[std::string(setting_prefix) + key] = text;
+  NamedTensors tensors = {{"history", history_table(checkpoint)}};
+  for (const auto& [name, tensor] : checkpoint.state) tensors[std::string(state_prefix) + name] = tensor;
+
+  AtomicFile file(path);
+  write_safetensors(file, tensors, metadata);
+  keep_as_previous(path);
+  file.commit();
+}
+
+std::optional<Checkpoint> read_checkpoint(const fs::path& path, torch::Device device) {
+  const auto previous = previous_checkpoint(path);
+  const bool has_previous = fs::exists(previous);
+  if (!fs::exists(path) && !has_previous) return std::nullopt;
+  try {
+    return read_one(path, device);
+  } catch (const FileError& error) {
+    if (!has_previous) throw;
+    const std::string first = error.what();
+    try {
+      auto checkpoint = read_one(previous, device);
+      log_warning(fmt::format("{}; going on from {} after {} epochs", first, previous.string(), checkpoint.epochs));
+      return checkpoint;
+    } catch (const FileError& second) {
+      throw FileError(fmt::format("{}; nor the one before: {}; remove both to start anew", first, second.what()));
+    }
+  }
+}
+
+void check_same_run(const fs::path& path, const Metadata& saved, const Metadata& present) {
+  const auto value = [](const Metadata& settings, const std::string& key) {
+    const auto found = settings.find(key);
+    return found == settings.end() ? std::string("not set") : found->second;
+  };
+  const auto compare = [&](const std::string& key) {
+    const auto there = value(saved, key), here = value(present, key);
+    if (there == here) return;
+    throw FileError(fmt::format("{} is of another run: {} is {} there and {} here; use the same setting, or start anew without "
+                                "resuming",
+                                path.string(), key, there, here));
+  };
+  for (const auto& [key, text] : present) compare(key);
+  for (const auto& [key, text] : saved) compare(key);
+}
+
+}  // namespace mpol

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/serialize/safetensors.h>
+#include <mpol_cpp/train/train_options.h>
+
+namespace mpol {
+
+/// A training run at rest, in one safetensors file that Python's `safetensors` reads too.
+///
+/// Tensors: `state.model.NAME`, `state.likelihood.NAME`, `state.optimizer.NAME`, `state.random.cpu`, and `history`
+/// (epochs, 1 + columns) float64: learning rate, then the columns. Metadata: `format`, `format_version`, `epochs`,
+/// `columns`, `step`, `written_by`, and `setting.NAME` for every setting that decides the result.
+struct Checkpoint {
+  std::int64_t epochs = 0;  ///< done
+  std::string step;         ///< the kind of step taken, for information
+  NamedTensors state;
+  std::vector<std::string> columns;
+  std::vector<EpochLoss> history;  ///< one row per epoch done
+  Metadata settings;
+};
+
+/// Where the checkpoint before the one at `path` is kept: checkpoint.safetensors -> checkpoint.previous.safetensors.
+std::filesystem::path previous_checkpoint(const std::filesystem::path& path);
+
+/// Writes a checkpoint. What was at `path` becomes the previous one; at every moment, also when the process is killed or
+/// the disk is full, a complete checkpoint is there if one was before.
+/// @throws FileError
+void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint);
+
+/// Reads the checkpoint at `path`, or, when that one is missing or damaged, the previous one, and says so.
+/// @return  nothing when neither file exists
+/// @throws FileError when there are files but none can be read
+std::optional<Checkpoint> read_checkpoint(const std::filesystem::path& path, torch::Device device = torch::kCPU);
+
+/// @throws FileError when the checkpoint is of a run with other settings: the message names the first that differs, with
+///         both values
+void check_same_run(const std::filesystem::path& path, const Metadata& saved, const Metadata& present);
+
+}  // namespace mpol

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/train/step.h>
+
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace mpol {
+
+/// A step by LibTorch's autograd and optimisers: whatever model and terms the user composes, on any device.
+class EagerStep : public Step {
+ public:
+  /// @throws ValueError when there is nothing to train
+  EagerStep(std::shared_ptr<ImageModel> model, Objective objective, const TrainOptions& options, std::string reason);
+  ~EagerStep() override;
+
+  StepReport take(double learning_rate) override;
+  StepKind kind() const override { return StepKind::eager; }
+  std::string reason() const override { return reason_; }
+  NamedTensors state() const override;
+  void load_state(const NamedTensors& state) override;
+
+ private:
+  std::shared_ptr<ImageModel> model_;
+  Objective objective_;
+  std::vector<NamedParameter> parameters_;
+  OptimizerKind kind_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  std::string reason_;
+};
+
+}  // namespace mpol

@@ -1,0 +1,220 @@
+#include <mpol_cpp/train/fit.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <ATen/Context.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/stack.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/serialize/module_state.h>
+#include <mpol_cpp/train/checkpoint.h>
+#include <mpol_cpp/train/run_settings.h>
+#include <mpol_cpp/train/stop_criterion.h>
+
+namespace mpol::detail {
+namespace {
+
+constexpr std::int64_t epochs_between_kept_states = 25;
+constexpr std::size_t epochs_between_fetches = 50;  // on a GPU
+constexpr double seconds_between_checkpoints = 30.0;
+
+/// The one device of a model and a likelihood. @throws DeviceError that names two tensors on different ones
+torch::Device common_device(ImageModel& model, Likelihood& likelihood) {
+  std::optional<torch::Device> device;
+  std::string first;
+  const auto check = [&](const std::string& owner, const torch::nn::Module& module) {
+    for (const auto& [name, tensor] : module_state(module)) {
+      if (!device) device = tensor.device(), first = owner + name;
+      if (tensor.device() == *device) continue;
+      throw DeviceError(fmt::format("{} is on {} but {}{} is on {}: move both with .to(device), or name a device in the options",
+                                    first, device->str(), owner, name, tensor.device().str()));
+    }
+  };
+  check("model.", model.as_module());
+  check("likelihood.", likelihood.as_module());
+  return device.value_or(torch::Device(torch::kCPU));
+}
+
+bool all_finite(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+}
+
+/// Columns summed over problems, then the sum of the parameters.
+Tensor row(const StepReport& report) { return at::cat({report.losses.sum(1), report.parameters_sum.view({1})}); }
+
+}  // namespace
+
+Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options)
+    : model_(std::move(model)), objective_(objective), options_(options), started_(Clock::now()), last_checkpoint_(started_) {
+  place();
+  at::manual_seed(options_.seed());
+  step_ = make_step(model_, objective_, options_);
+  result_.columns = objective_.columns();
+  result_.step = step_->kind();
+  result_.step_reason = step_->reason();
+}
+
+void Fit::place() {
+  for (auto* module : {&model_->as_module(), &objective_.likelihood().as_module()}) {
+    if (options_.device()) module->to(*options_.device());
+    if (options_.dtype()) module->to(*options_.dtype());
+  }
+  const bool watched = !options_.callbacks().empty() || options_.stop_relative() > 0;
+  const auto device = common_device(*model_, objective_.likelihood());
+  fetch_interval_ = device.is_cpu() || watched ? 1 : epochs_between_fetches;
+}
+
+TrainResult Fit::run() {
+  resume();
+  good_ = capture_state(done_, *model_, objective_, *step_);
+  auto reason = train();
+  if (reason != StopReason::diverged && !evaluate_final()) reason = StopReason::diverged;
+  if (reason == StopReason::diverged) rewind();
+  if (!options_.checkpoint().empty() && checkpoint_epochs_ != done_) write_checkpoint();
+  result_.stop_reason = reason;
+  result_.epochs = done_;
+  result_.seconds = seconds();
+  return std::move(result_);
+}
+
+void Fit::resume() {
+  if (!options_.resume()) return;
+  const auto& path = options_.checkpoint();
+  const auto checkpoint = read_checkpoint(path);
+  if (!checkpoint) return;
+  check_same_run(path, checkpoint->settings, run_settings(*model_, objective_, options_));
+  if (checkpoint->epochs > options_.epochs()) {
+    throw FileError(fmt::format("{} has {} epochs done, more than the {} asked for: ask for at least {}", path.string(),
+                                checkpoint->epochs, options_.epochs(), checkpoint->epochs));
+  }
+  try {
+    restore_state({checkpoint->epochs, checkpoint->state}, *model_, objective_, *step_);
+  } catch (const FileError& error) {
+    throw FileError(fmt::format("{} does not fit this run: {}", path.string(), error.what()));
+  }
+  done_ = result_.resumed_from = checkpoint_epochs_ = checkpoint->epochs;
+  result_.history = checkpoint->history;
+}
+
+double Fit::learning_rate(std::int64_t epoch) const { return options_.learning_rate() * options_.schedule().factor(epoch); }
+
+StepReport Fit::take_step(std::int64_t epoch) { return step_->take(learning_rate(epoch)); }
+
+StopReason Fit::train() {
+  while (done_ < options_.epochs()) {
+    if (has_converged(result_.history, options_.stop_relative(), options_.stop_window())) return StopReason::converged;
+    pending_.push_back({learning_rate(done_), take_step(done_)});
+    ++done_;
+    if (pending_.size() >= fetch_interval_ && !record()) return StopReason::diverged;
+    if (const auto reason = after_epoch()) return *reason;
+  }
+  return record() ? StopReason::epochs : StopReason::diverged;
+}
+
+std::optional<StopReason> Fit::after_epoch() {
+  bool stop = false;
+  for (const auto& callback : options_.callbacks()) {
+    const Progress progress{result_.history.back(), result_.columns, options_.epochs(), seconds(), *model_};
+    stop |= callback(progress) == CallbackAction::stop;
+  }
+  const bool interrupted = options_.interrupted() && options_.interrupted()();
+  if (stop || interrupted) {
+    if (!record()) return StopReason::diverged;
+    return interrupted ? StopReason::interrupted : StopReason::callback;
+  }
+  checkpoint_if_due();
+  return breakdown_ ? std::optional(StopReason::diverged) : std::nullopt;
+}
+
+bool Fit::record() {
+  if (pending_.empty()) return true;
+  std::vector<Tensor> rows;
+  for (const auto& pending : pending_) rows.push_back(row(pending.report));
+  const auto table = at::stack(rows).to(torch::kCPU);  // (epochs, columns + 1)
+  const auto columns = result_.columns.size();
+  const auto* values = table.const_data_ptr<double>();
+  for (const auto& pending : pending_) {
+    const auto epoch = static_cast<std::int64_t>(result_.history.size());
+    EpochLoss loss{epoch, pending.learning_rate, {values, values + columns}};
+    const bool finite_parameters = std::isfinite(values[columns]);
+    values += columns + 1;
+    if (!all_finite(loss.values)) {
+      breakdown_ = Breakdown{Breakdown::Where::loss, epoch, learning_rate(std::max<std::int64_t>(epoch - 1, 0)), loss.values};
+      return false;
+    }
+    if (!finite_parameters) {
+      breakdown_ = Breakdown{Breakdown::Where::parameters, epoch, loss.learning_rate, loss.values};
+      return false;
+    }
+    result_.history.push_back(std::move(loss));
+  }
+  pending_.clear();
+  keep_state();
+  return true;
+}
+
+void Fit::keep_state() {
+  if (candidate_ && candidate_->epochs < done_) {
+    good_ = std::move(*candidate_);
+    candidate_.reset();
+  }
+  const auto interval = options_.optimizer() == OptimizerKind::lbfgs ? 1 : epochs_between_kept_states;
+  if (!candidate_ && done_ - good_.epochs >= interval) candidate_ = capture_state(done_, *model_, objective_, *step_);
+}
+
+bool Fit::evaluate_final() {
+  const torch::NoGradGuard no_grad;
+  const auto table = objective_.evaluate(*model_).table().sum(1).to(torch::kCPU);
+  const auto* values = table.const_data_ptr<double>();
+  result_.loss = {done_, learning_rate(done_), {values, values + result_.columns.size()}};
+  if (all_finite(result_.loss.values)) return true;
+  breakdown_ = Breakdown{Breakdown::Where::loss, done_, learning_rate(std::max<std::int64_t>(done_ - 1, 0)), result_.loss.values};
+  return false;
+}
+
+void Fit::rewind() {
+  // The loss before the broken update was finite; a broken loss belongs to parameters one update later.
+  auto target = breakdown_->where == Breakdown::Where::loss ? breakdown_->epoch - 1 : breakdown_->epoch;
+  target = std::max(target, good_.epochs);
+  candidate_.reset();
+  pending_.clear();
+  restore_state(good_, *model_, objective_, *step_);
+  for (done_ = good_.epochs; done_ < target; ++done_) {
+    const auto values = row(take_step(done_)).to(torch::kCPU);
+    if (values.isfinite().all().item<bool>()) continue;
+    // Only where steps do not repeat bit for bit (some operations on a GPU): the kept state itself is good.
+    restore_state(good_, *model_, objective_, *step_);
+    done_ = good_.epochs;
+    break;
+  }
+  result_.history.resize(static_cast<std::size_t>(done_));
+  result_.diagnosis = diagnose(*breakdown_, *model_, objective_);
+  evaluate_final();
+}
+
+void Fit::checkpoint_if_due() {
+  if (options_.checkpoint().empty()) return;
+  const auto interval = options_.checkpoint_interval();
+  const std::chrono::duration<double> since = Clock::now() - last_checkpoint_;
+  if (interval > 0 ? done_ % interval != 0 : since.count() < seconds_between_checkpoints) return;
+  if (record()) write_checkpoint();
+}
+
+void Fit::write_checkpoint() {
+  const auto begin = Clock::now();
+  if (good_.epochs != done_ && !candidate_) candidate_ = capture_state(done_, *model_, objective_, *step_);
+  const auto& state = good_.epochs == done_ ? good_ : *candidate_;
+  mpol::write_checkpoint(options_.checkpoint(), {done_, to_string(step_->kind()), state.tensors, result_.columns, result_.history,
+                                                 run_settings(*model_, objective_, options_)});
+  checkpoint_epochs_ = done_;
+  last_checkpoint_ = Clock::now();
+  result_.seconds_checkpoints += std::chrono::duration<double>(last_checkpoint_ - begin).count();
+}
+
+double Fit::seconds() const { return std::chrono::duration<double>(Clock::now() - started_).count(); }
+
+}  // namespace mpol::detail

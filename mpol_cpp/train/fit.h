@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <mpol_cpp/train/divergence.h>
+#include <mpol_cpp/train/step.h>
+#include <mpol_cpp/train/trainer.h>
+#include <mpol_cpp/train/training_state.h>
+
+namespace mpol::detail {
+
+/// One run of a Trainer, from the first epoch to the result.
+///
+/// Steps report on the device; record() fetches what they said, every epoch on the CPU and every few on a GPU, where
+/// waiting would cost more than the step. Whatever it then finds broken lies in the past: rewind() goes back to a kept
+/// state and repeats the steps up to the last good epoch.
+class Fit {
+ public:
+  Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options);
+  TrainResult run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Pending {
+    double learning_rate;
+    StepReport report;
+  };
+
+  void place();   ///< moves what the options want moved, and checks that all is on one device
+  void resume();  ///< takes up the checkpoint, if one is wanted and there
+
+  StopReason train();
+  std::optional<StopReason> after_epoch();
+  double learning_rate(std::int64_t epoch) const;
+  StepReport take_step(std::int64_t epoch);
+
+  bool record();  ///< false when something was not finite: breakdown_ says what
+  void keep_state();
+  bool evaluate_final();  ///< likewise
+  void rewind();          ///< to the last state whose loss was finite
+
+  void checkpoint_if_due();
+  void write_checkpoint();
+  double seconds() const;
+
+  std::shared_ptr<ImageModel> model_;
+  const Objective& objective_;
+  const TrainOptions& options_;
+  std::unique_ptr<Step> step_;
+  TrainResult result_;
+  std::int64_t done_ = 0;  ///< epochs
+  std::size_t fetch_interval_ = 1;
+  std::vector<Pending> pending_;
+
+  TrainingState good_;                      ///< the newest kept state whose loss is known to be finite
+  std::optional<TrainingState> candidate_;  ///< a newer one that has to prove it
+  std::optional<Breakdown> breakdown_;
+
+  Clock::time_point started_, last_checkpoint_;
+  std::int64_t checkpoint_epochs_ = -1;  ///< done in the newest checkpoint
+};
+
+}  // namespace mpol::detail

@@ -1,0 +1,85 @@
+#include <mpol_cpp/train/objective.h>
+
+#include <set>
+#include <utility>
+
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+
+namespace mpol {
+
+std::string to_string(Normalize normalize) {
+  switch (normalize) {
+    case Normalize::cells: return "cells";
+    case Normalize::visibilities: return "visibilities";
+    case Normalize::none: return "none";
+  }
+  throw ValueError(fmt::format("{} is not a normalisation", static_cast<int>(normalize)));
+}
+
+Tensor ObjectiveValue::table() const {
+  std::vector<Tensor> rows = {total.detach(), nll.detach()};
+  for (const auto& term : terms) rows.push_back(term.detach());
+  return at::stack(rows).view({static_cast<std::int64_t>(rows.size()), -1});
+}
+
+Objective::Objective(std::shared_ptr<Likelihood> likelihood, std::vector<Term> terms, Normalize normalize)
+    : likelihood_(std::move(likelihood)), terms_(std::move(terms)), normalize_(normalize) {
+  if (!likelihood_) throw ValueError("an objective needs a likelihood");
+  std::set<std::string> names;
+  for (const auto& term : terms_) {
+    if (!names.insert(term.name()).second) {
+      throw ValueError(fmt::format("two terms are named {}: give one of them another name", term.name()));
+    }
+  }
+  if (!(normaliser() > 0)) {
+    throw ValueError(fmt::format("the {} likelihood has {} {} to normalise by; choose another normalisation", likelihood_->name(),
+                                 normaliser(), to_string(normalize_)));
+  }
+}
+
+double Objective::normaliser() const {
+  switch (normalize_) {
+    case Normalize::cells: return likelihood_->normaliser();
+    case Normalize::visibilities: return static_cast<double>(likelihood_->visibilities_count());
+    case Normalize::none: return 0.5;
+  }
+  throw ValueError(fmt::format("{} is not a normalisation", static_cast<int>(normalize_)));
+}
+
+ObjectiveValue Objective::evaluate(const ModelOutput& output) const {
+  ObjectiveValue value;
+  value.nll = likelihood_->chi_squared(output.sky).to(torch::kFloat64) / (2.0 * normaliser());
+  value.total = value.nll;
+  for (const auto& term : terms_) {
+    if (term.weight() == 0) {
+      value.terms.push_back(at::zeros_like(value.nll));
+      continue;
+    }
+    const auto unweighted = term.evaluate(output);
+    if (unweighted.sizes() != value.nll.sizes()) {
+      throw ShapeError(fmt::format("term {} has shape {}; one value per problem has shape {}: sum over the last three dimensions "
+                                   "of the image only",
+                                   term.name(), unweighted.sizes().vec(), value.nll.sizes().vec()));
+    }
+    value.terms.push_back(unweighted.to(torch::kFloat64) * term.weight());
+    value.total = value.total + value.terms.back();
+  }
+  return value;
+}
+
+ObjectiveValue Objective::evaluate(ImageModel& model) const {
+  auto sky = model.make_sky();
+  return evaluate(ModelOutput(model.coords(), model.base(), std::move(sky)));
+}
+
+std::vector<std::string> Objective::columns() const {
+  std::vector<std::string> names = {"total", "nll"};
+  for (const auto& term : terms_) names.push_back(term.name());
+  return names;
+}
+
+}  // namespace mpol

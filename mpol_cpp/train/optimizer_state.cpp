@@ -1,0 +1,178 @@
+#include <mpol_cpp/train/optimizer_state.h>
+
+#include <deque>
+#include <memory>
+#include <utility>
+
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/lbfgs.h>
+#include <torch/optim/sgd.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+
+namespace mpol::detail {
+namespace {
+
+using torch::optim::AdamParamState;
+using torch::optim::LBFGSParamState;
+using torch::optim::Optimizer;
+using torch::optim::SGDParamState;
+
+template <typename State>
+State* state_of(Optimizer& optimizer, const Tensor& parameter) {
+  const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
+  return found == optimizer.state().end() ? nullptr : static_cast<State*>(found->second.get());
+}
+
+/// The saved tensors, each of which must be asked for once.
+class Saved {
+ public:
+  explicit Saved(NamedTensors tensors) : tensors_(std::move(tensors)) {}
+
+  bool has(const std::string& name) const { return tensors_.contains(name); }
+  Tensor take(const std::string& name) {
+    auto node = tensors_.extract(name);
+    if (node.empty()) throw FileError(fmt::format("the optimiser's state has no {}", name));
+    return node.mapped();
+  }
+  /// A copy with the layout, dtype and device of the parameter.
+  Tensor take_like(const std::string& name, const Tensor& parameter) {
+    const auto saved = take(name);
+    if (saved.sizes() != parameter.sizes()) {
+      throw FileError(fmt::format("the optimiser's state {} has shape {}, its parameter has shape {}", name,
+                                  saved.sizes().vec(), parameter.sizes().vec()));
+    }
+    return at::empty_like(parameter.detach()).copy_(saved);
+  }
+  void check_empty() const {
+    if (!tensors_.empty()) throw FileError(fmt::format("the optimiser's state has an unknown {}", tensors_.begin()->first));
+  }
+
+ private:
+  NamedTensors tensors_;
+};
+
+Tensor scalar(std::int64_t value) { return at::scalar_tensor(value, torch::kInt64); }
+Tensor scalar(double value) { return at::scalar_tensor(value, torch::kFloat64); }
+
+void save_adam(Optimizer& optimizer, const NamedParameter& parameter, NamedTensors& saved) {
+  const auto* state = state_of<AdamParamState>(optimizer, parameter.tensor);
+  if (state == nullptr) return;
+  saved[parameter.name + ".step"] = scalar(state->step());
+  saved[parameter.name + ".exp_avg"] = state->exp_avg().clone();
+  saved[parameter.name + ".exp_avg_sq"] = state->exp_avg_sq().clone();
+}
+
+void load_adam(Optimizer& optimizer, const NamedParameter& parameter, Saved& saved) {
+  if (!saved.has(parameter.name + ".step")) return;
+  auto state = std::make_unique<AdamParamState>();
+  state->step(saved.take(parameter.name + ".step").item<std::int64_t>());
+  state->exp_avg(saved.take_like(parameter.name + ".exp_avg", parameter.tensor));
+  state->exp_avg_sq(saved.take_like(parameter.name + ".exp_avg_sq", parameter.tensor));
+  optimizer.state()[parameter.tensor.unsafeGetTensorImpl()] = std::move(state);
+}
+
+void save_sgd(Optimizer& optimizer, const NamedParameter& parameter, NamedTensors& saved) {
+  const auto* state = state_of<SGDParamState>(optimizer, parameter.tensor);
+  if (state == nullptr || !state->momentum_buffer().defined()) return;
+  saved[parameter.name + ".momentum_buffer"] = state->momentum_buffer().clone();
+}
+
+void load_sgd(Optimizer& optimizer, const NamedParameter& parameter, Saved& saved) {
+  if (!saved.has(parameter.name + ".momentum_buffer")) return;
+  auto state = std::make_unique<SGDParamState>();
+  state->momentum_buffer(saved.take_like(parameter.name + ".momentum_buffer", parameter.tensor));
+  optimizer.state()[parameter.tensor.unsafeGetTensorImpl()] = std::move(state);
+}
+
+std::string numbered(const std::string& name, std::size_t i) { return fmt::format("{}.{:04}", name, i); }
+
+// L-BFGS keeps one state for all parameters, at the first. The vectors of its history are never changed once they are
+// in it, so that they can be shared instead of copied.
+
+void save_lbfgs(Optimizer& optimizer, const Tensor& first_parameter, NamedTensors& saved) {
+  const auto* state = state_of<LBFGSParamState>(optimizer, first_parameter);
+  if (state == nullptr) return;
+  saved["func_evals"] = scalar(state->func_evals());
+  saved["n_iter"] = scalar(state->n_iter());
+  saved["t"] = scalar(state->t());
+  saved["prev_loss"] = scalar(state->prev_loss());
+  const auto copy = [&](const char* name, const Tensor& tensor) {
+    if (tensor.defined()) saved[name] = tensor.clone();
+  };
+  copy("d", state->d());
+  copy("H_diag", state->H_diag());
+  copy("prev_flat_grad", state->prev_flat_grad());
+  const auto share = [&](const char* name, const std::deque<Tensor>& tensors) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) saved[numbered(name, i)] = tensors[i];
+  };
+  share("old_dirs", state->old_dirs());
+  share("old_stps", state->old_stps());
+  share("ro", state->ro());
+}
+
+void load_lbfgs(Optimizer& optimizer, const std::vector<NamedParameter>& parameters, Saved& saved) {
+  if (!saved.has("n_iter")) return;
+  const auto& first = parameters.front().tensor;
+  std::int64_t numel = 0;
+  for (const auto& parameter : parameters) numel += parameter.tensor.numel();
+
+  const auto on_device = [&](const std::string& name) {
+    const auto tensor = saved.take(name);
+    if (tensor.dim() > 0 && tensor.numel() != numel) {
+      throw FileError(fmt::format("the optimiser's state {} has {} elements, the parameters have {}", name, tensor.numel(), numel));
+    }
+    return tensor.to(first.device());
+  };
+  const auto take_numbered = [&](const char* name) {
+    std::deque<Tensor> tensors;
+    while (saved.has(numbered(name, tensors.size()))) tensors.push_back(on_device(numbered(name, tensors.size())));
+    return tensors;
+  };
+  auto state = std::make_unique<LBFGSParamState>();
+  state->func_evals(saved.take("func_evals").item<std::int64_t>());
+  state->n_iter(saved.take("n_iter").item<std::int64_t>());
+  state->t(saved.take("t").item<double>());
+  state->prev_loss(saved.take("prev_loss").item<double>());
+  if (saved.has("d")) state->d(on_device("d").clone());
+  if (saved.has("H_diag")) state->H_diag(on_device("H_diag").clone());
+  if (saved.has("prev_flat_grad")) state->prev_flat_grad(on_device("prev_flat_grad").clone());
+  state->old_dirs(take_numbered("old_dirs"));
+  state->old_stps(take_numbered("old_stps"));
+  state->ro(take_numbered("ro"));
+  optimizer.state()[first.unsafeGetTensorImpl()] = std::move(state);
+}
+
+}  // namespace
+
+NamedTensors optimizer_state(OptimizerKind kind, Optimizer& optimizer, const std::vector<NamedParameter>& parameters) {
+  const torch::NoGradGuard no_grad;
+  NamedTensors saved;
+  if (kind == OptimizerKind::lbfgs) {
+    save_lbfgs(optimizer, parameters.front().tensor, saved);
+    return saved;
+  }
+  for (const auto& parameter : parameters) {
+    if (kind == OptimizerKind::adam) save_adam(optimizer, parameter, saved);
+    else save_sgd(optimizer, parameter, saved);
+  }
+  return saved;
+}
+
+void load_optimizer_state(OptimizerKind kind, Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
+                          const NamedTensors& state) {
+  const torch::NoGradGuard no_grad;
+  Saved saved(state);
+  optimizer.state().clear();
+  if (kind == OptimizerKind::lbfgs) load_lbfgs(optimizer, parameters, saved);
+  for (const auto& parameter : parameters) {
+    if (kind == OptimizerKind::adam) load_adam(optimizer, parameter, saved);
+    else if (kind == OptimizerKind::sgd) load_sgd(optimizer, parameter, saved);
+  }
+  saved.check_empty();
+}
+
+}  // namespace mpol::detail

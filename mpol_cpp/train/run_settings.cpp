@@ -1,0 +1,52 @@
+#include <mpol_cpp/train/run_settings.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/train/step.h>
+
+namespace mpol::detail {
+namespace {
+
+std::string shape_and_dtype(const Tensor& tensor) {
+  return fmt::format("{} {}", tensor.scalar_type() == torch::kFloat64 ? "float64" : "float32", tensor.sizes().vec());
+}
+
+void add_fingerprint(const std::vector<std::string>& fingerprint, Metadata& settings) {
+  constexpr std::string_view separator = " = ";
+  for (const auto& line : fingerprint) {
+    const auto at = line.find(separator);
+    if (at == std::string::npos || at == 0) {
+      throw ValueError(fmt::format("the fingerprint has a line '{}'; it must be 'key = value'", line));
+    }
+    settings.emplace(line.substr(0, at), line.substr(at + separator.size()));
+  }
+}
+
+}  // namespace
+
+Metadata run_settings(ImageModel& model, const Objective& objective, const TrainOptions& options) {
+  auto& likelihood = objective.likelihood();
+  Metadata settings = {{"optimizer", to_string(options.optimizer())},
+                       {"learning_rate", fmt::format("{}", options.learning_rate())},
+                       {"momentum", fmt::format("{}", options.momentum())},
+                       {"schedule", options.schedule().description},
+                       {"stop_relative", fmt::format("{}", options.stop_relative())},
+                       {"stop_window", fmt::format("{}", options.stop_window())},
+                       {"seed", fmt::format("{}", options.seed())},
+                       {"likelihood", likelihood.name()},
+                       {"likelihood_samples", fmt::format("{}", likelihood.samples())},
+                       {"n_visibilities", fmt::format("{}", likelihood.visibilities_count())},
+                       {"normalize", to_string(objective.normalize())},
+                       {"cell_size", fmt::format("{}", model.coords().cell_size())},
+                       {"npix", fmt::format("{}", model.coords().npix())}};
+  for (const auto& term : objective.terms()) {
+    settings["term " + term.name()] = fmt::format("lambda {} settings {}", term.weight(), term.settings());
+  }
+  for (const auto& parameter : trained_parameters(model, objective)) {
+    settings["parameter " + parameter.name] = shape_and_dtype(parameter.tensor);
+  }
+  add_fingerprint(options.fingerprint(), settings);
+  return settings;
+}
+
+}  // namespace mpol::detail

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <mpol_cpp/models/image_model.h>
+#include <mpol_cpp/serialize/safetensors.h>
+#include <mpol_cpp/train/objective.h>
+#include <mpol_cpp/train/train_options.h>
+
+namespace mpol {
+
+/// What one step reports, on its device; nothing has waited for it.
+struct StepReport {
+  Tensor losses;          ///< (columns, problems) float64, before the update, in the order of Objective::columns()
+  Tensor parameters_sum;  ///< () float64, sum of all parameters after the update: finite only when each of them is
+};
+
+/// One way of evaluating the objective and updating the parameters once. It owns the optimiser's state.
+class Step {
+ public:
+  virtual ~Step() = default;
+
+  virtual StepReport take(double learning_rate) = 0;
+  virtual StepKind kind() const = 0;
+  /// Why this kind of step was taken.
+  virtual std::string reason() const = 0;
+
+  /// The optimiser's state by name, in tensors that later steps leave alone.
+  virtual NamedTensors state() const = 0;
+  /// Takes up such a state, from any device. @throws FileError when names or shapes do not match the parameters
+  virtual void load_state(const NamedTensors& state) = 0;
+};
+
+/// The step that options ask for; automatic takes the fastest that applies.
+/// @throws ValueError when the kind that was asked for does not apply: the message says why and what does
+std::unique_ptr<Step> make_step(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options);
+
+/// What a step trains, by name: the model's parameters as "model.NAME" and the likelihood's, if it has any, as
+/// "likelihood.NAME"; those that require a gradient.
+struct NamedParameter {
+  std::string name;
+  Tensor tensor;
+};
+std::vector<NamedParameter> trained_parameters(ImageModel& model, const Objective& objective);
+
+}  // namespace mpol

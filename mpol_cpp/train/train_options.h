@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <torch/arg.h>
+
+#include <mpol_cpp/models/image_model.h>
+#include <mpol_cpp/train/schedule.h>
+
+namespace mpol {
+
+enum class OptimizerKind {
+  adam,   ///< betas 0.9 and 0.999, eps 1e-8
+  sgd,    ///< gradient descent, with momentum if asked for
+  lbfgs,  ///< strong Wolfe line search; one epoch is up to 20 iterations, and the problems of a batch share the search
+};
+enum class StepKind { automatic, eager, captured, fused };
+
+std::string to_string(OptimizerKind kind);
+std::string to_string(StepKind kind);
+
+/// The loss of one epoch, before its update. Weighted terms in the order of the objective's columns.
+struct EpochLoss {
+  std::int64_t epoch = 0;
+  double learning_rate = 0;
+  std::vector<double> values;  ///< total, nll, terms… (sums over problems)
+
+  double total() const { return values.at(0); }
+  double nll() const { return values.at(1); }
+};
+
+enum class CallbackAction { proceed, stop };
+
+/// Called after every epoch (every update); returning `stop` ends the fit there.
+struct Progress {
+  const EpochLoss& loss;
+  const std::vector<std::string>& columns;
+  std::int64_t epochs;  ///< epochs asked for
+  double seconds;       ///< of training so far
+  ImageModel& model;    ///< already updated
+};
+using Callback = std::function<CallbackAction(const Progress&)>;
+
+struct TrainOptions {
+  TORCH_ARG(OptimizerKind, optimizer) = OptimizerKind::adam;
+  /// Step length; for L-BFGS the first trial of the line search, for which 1 is usual.
+  TORCH_ARG(double, learning_rate) = 0.3;
+  /// Of gradient descent, in [0, 1).
+  TORCH_ARG(double, momentum) = 0.0;
+  TORCH_ARG(LearningRateSchedule, schedule) = {};
+  /// Exactly this many epochs unless a stop criterion, callback or interruption ends the fit before.
+  TORCH_ARG(std::int64_t, epochs) = 500;
+  /// Stop when the total changed by less than this, relatively, over `stop_window` epochs; 0 is off.
+  TORCH_ARG(double, stop_relative) = 0.0;
+  TORCH_ARG(std::int64_t, stop_window) = 10;
+  /// Move model, objective and optimiser state there first; nothing is moved when unset.
+  TORCH_ARG(std::optional<torch::Device>, device) = std::nullopt;
+  TORCH_ARG(std::optional<torch::Dtype>, dtype) = std::nullopt;
+  TORCH_ARG(std::uint64_t, seed) = 0;
+  TORCH_ARG(StepKind, step) = StepKind::automatic;
+  TORCH_ARG(std::vector<Callback>, callbacks) = {};
+  /// Polled after every epoch; true ends the fit with StopReason::interrupted (signal handlers set it).
+  TORCH_ARG(std::function<bool()>, interrupted) = {};
+
+  /// Where checkpoints go (a file; the one before is kept beside it); empty: none are written.
+  TORCH_ARG(std::filesystem::path, checkpoint) = {};
+  /// Epochs between checkpoints; 0: every 30 seconds. One is always written at the end.
+  TORCH_ARG(std::int64_t, checkpoint_interval) = 0;
+  /// Continue from the checkpoint when it is there.
+  TORCH_ARG(bool, resume) = false;
+  /// Stored in the checkpoint and compared when resuming: settings and digest of the input, "key = value". What the
+  /// trainer itself knows (optimiser, terms, grid, …) need not be here.
+  TORCH_ARG(std::vector<std::string>, fingerprint) = {};
+
+ public:
+  /// @throws ValueError for the first setting that is out of its range
+  void validate() const;
+};
+
+}  // namespace mpol

@@ -1,0 +1,88 @@
+#include <mpol_cpp/train/training_state.h>
+
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/serialize/module_state.h>
+
+namespace mpol::detail {
+namespace {
+
+constexpr std::string_view model_prefix = "model.";
+constexpr std::string_view likelihood_prefix = "likelihood.";
+constexpr std::string_view optimizer_prefix = "optimizer.";
+constexpr std::string_view random_name = "random.cpu";
+
+NamedTensors parameters_of(const torch::nn::Module& module) {
+  NamedTensors parameters;
+  for (const auto& parameter : module.named_parameters()) {
+    if (parameter.value().defined()) parameters[parameter.key()] = parameter.value().detach();
+  }
+  return parameters;
+}
+
+/// The tensors whose names start with the prefix, without it.
+NamedTensors part(const NamedTensors& tensors, std::string_view prefix) {
+  NamedTensors found;
+  for (const auto& [name, tensor] : tensors) {
+    if (name.starts_with(prefix)) found[name.substr(prefix.size())] = tensor;
+  }
+  return found;
+}
+
+Tensor random_state() {
+  auto generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state().clone();
+}
+
+void set_random_state(const Tensor& state) {
+  auto generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(state.to(torch::kCPU));
+}
+
+}  // namespace
+
+TrainingState capture_state(std::int64_t epochs, ImageModel& model, const Objective& objective, const Step& step) {
+  const torch::NoGradGuard no_grad;
+  TrainingState state{epochs, {}};
+  const auto add = [&](std::string_view prefix, const NamedTensors& tensors) {
+    for (const auto& [name, tensor] : tensors) state.tensors[std::string(prefix) + name] = tensor;
+  };
+  const auto copy = [](NamedTensors tensors) {
+    for (auto& [name, tensor] : tensors) tensor = tensor.clone();
+    return tensors;
+  };
+  add(model_prefix, copy(module_state(model.as_module())));
+  add(likelihood_prefix, copy(parameters_of(objective.likelihood().as_module())));
+  add(optimizer_prefix, step.state());
+  state.tensors[std::string(random_name)] = random_state();
+  return state;
+}
+
+void restore_state(const TrainingState& state, ImageModel& model, const Objective& objective, Step& step) {
+  const torch::NoGradGuard no_grad;
+  const auto found = state.tensors.find(std::string(random_name));
+  if (found == state.tensors.end()) throw FileError(fmt::format("the saved state has no {}", random_name));
+
+  const auto likelihood_saved = part(state.tensors, likelihood_prefix);
+  auto likelihood_own = parameters_of(objective.likelihood().as_module());
+  for (const auto& [name, tensor] : likelihood_own) {
+    const auto saved = likelihood_saved.find(name);
+    if (saved == likelihood_saved.end() || saved->second.sizes() != tensor.sizes()) {
+      throw FileError(fmt::format("the saved state has no parameter {} of shape {} for the likelihood", name, tensor.sizes().vec()));
+    }
+  }
+  load_module_state(model.as_module(), part(state.tensors, model_prefix), "the saved state");
+  for (auto& [name, tensor] : likelihood_own) tensor.copy_(likelihood_saved.at(name));
+  step.load_state(part(state.tensors, optimizer_prefix));
+  set_random_state(found->second);
+}
+
+}  // namespace mpol::detail
