@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include <torch/arg.h>
@@ -15,7 +16,7 @@ namespace mpol {
 enum class ScatterCheck { error, warn, off };
 
 struct DataAveragerOptions {
-  /// Also grid the Hermitian partner of every sample (MPoL v0.1), doubling the cells.
+  /// Also grid the Hermitian partner of every sample (MPoL v0.1), doubling the cells and the samples of the scatter.
   TORCH_ARG(bool, hermitian_pairs) = false;
   TORCH_ARG(ScatterCheck, scatter_check) = ScatterCheck::error;
   /// Which data channels feed which image channel; empty: image channel c <- data channel c.
@@ -24,20 +25,39 @@ struct DataAveragerOptions {
 
 /// Averages loose visibilities in uv cells: V_c = sum w V / sum w, W_c = sum w, over the occupied cells only.
 ///
-/// One pass over the data gives the sums and the scatter; the result is the same bit for bit for any thread count.
-/// Memory above the data and the result stays within 64 MiB + 10 % of the data.
+/// One pass over the data gives the sums and the scatter, in float64; the result is the same bit for bit for any thread
+/// count. Memory above the data and the result stays within 64 MiB + 10 % of the data at any npix: where the occupied
+/// cells need more, the uv plane is gone through in strips with a pass each.
+/// @throws DataError when a baseline lies outside the grid; ValueError for a channel map that names channels that are
+///         not there, or npix above 65536
 class DataAverager {
  public:
-  /// @throws DataError when a baseline lies outside the grid
   DataAverager(const GridCoords& coords, const Visibilities& visibilities, DataAveragerOptions options = {});
 
-  /// The gridded data in float64 (complex128); `.to(torch::kFloat32)` for single precision.
+  /// The gridded data in float64 (complex128); `->to(torch::kFloat32)` for single precision. With
+  /// ScatterCheck::warn one warning goes to the log where the scatter is too large.
   /// @throws DataError when the scatter check fails and is an error
   GriddedDataset to_dataset() const;
 
   /// Median over cells with several samples of the scatter of their residuals in units of 1/sqrt(w).
-  const Scatter& scatter() const;
-  ...
+  const Scatter& scatter() const { return scatter_; }
+
+  const GridCoords& coords() const { return coords_; }
+  std::int64_t nchan() const { return channel_map_.nchan(); }  ///< image channels
+  std::int64_t ncells() const { return cells_.size(0); }       ///< occupied cells, summed over image channels
+  /// Loose samples that were averaged, summed over image channels (without Hermitian partners).
+  std::int64_t nvis() const;
+
+  /// Scatter and number of samples of every occupied cell; one more pass over the data.
+  CellStatistics cell_statistics() const;
+
+ private:
+  GridCoords coords_;
+  Visibilities visibilities_;  // shares the storage of what was given
+  DataAveragerOptions options_;
+  ChannelMap channel_map_;
+  Scatter scatter_;
+  Tensor cells_, averages_, weights_;
 };
 
 }  // namespace mpol

@@ -1,0 +1,250 @@
+#include <mpol_cpp/gridding/cell_sums.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include <ATen/Parallel.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/gridding/growing_array.h>
+#include <mpol_cpp/gridding/stream_median.h>
+#include <mpol_cpp/gridding/strip_pass.h>
+
+namespace mpol::gridding {
+namespace {
+
+constexpr std::int64_t largest_npix = 65536;
+constexpr std::int64_t samples_per_worker = 4096;  // below this a thread costs more than it saves
+constexpr std::int64_t most_workers = 254;
+constexpr std::int64_t most_samples = std::numeric_limits<std::uint32_t>::max();  // that one cell can count
+
+/// What one cell's sums say.
+struct CellResult {
+  c10::complex<double> average;
+  double weight;
+  std::uint32_t samples;
+  double real, imag;  // scatter, in sigma
+};
+
+/// Population standard deviation of (V - average) sqrt(w), from sums about the cell's origin; e = origin - average.
+double deviation(const CellTotals& totals, int part, double e, double samples) {
+  const double sum = totals.root_weighted[part] + e * totals.root_weight;
+  const double squares = totals.squares[part] + e * (2 * totals.weighted[part] + e * totals.weight);
+  const double mean = sum / samples;
+  return std::sqrt(std::max(0.0, squares / samples - mean * mean));
+}
+
+CellResult result_of(const CellTotals& totals, const CellEntry& entry) {
+  const double offset[2] = {totals.weighted[0] / totals.weight, totals.weighted[1] / totals.weight};
+  CellResult result{{static_cast<double>(entry.origin[0]) + offset[0], static_cast<double>(entry.origin[1]) + offset[1]},
+                    totals.weight, entry.samples, 0, 0};
+  if (entry.samples > 1) {
+    const auto samples = static_cast<double>(entry.samples);
+    result.real = deviation(totals, 0, -offset[0], samples);
+    result.imag = deviation(totals, 1, -offset[1], samples);
+  }
+  return result;
+}
+
+/// The growing results of all image channels.
+struct Results {
+  explicit Results(std::int64_t upper_bound)
+      : cells(upper_bound), averages(upper_bound), weights(upper_bound), samples(upper_bound), real(upper_bound), imag(upper_bound) {}
+
+  GrowingArray<std::int64_t> cells;
+  GrowingArray<c10::complex<double>> averages;
+  GrowingArray<double> weights;
+  GrowingArray<std::int64_t> samples;
+  GrowingArray<double> real, imag;
+};
+
+class Gridding {
+ public:
+  Gridding(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channel_map, const CellSumOptions& options)
+      : coords_(coords), visibilities_(visibilities), channel_map_(channel_map), options_(options), results_(upper_bound()) {}
+
+  CellSums sums() {
+    go_through(&Gridding::keep);
+    bool found = finish_pass();
+    while (!found) {
+      go_through(&Gridding::measure);
+      found = finish_pass();
+    }
+    return released();
+  }
+
+ private:
+  using Visitor = void (Gridding::*)(const StripPass&, std::int64_t channel);
+
+  std::int64_t npix() const { return coords_.npix(); }
+
+  /// Samples that feed an image channel, with partners.
+  std::int64_t samples_of(const std::vector<std::int64_t>& channels) const {
+    return static_cast<std::int64_t>(channels.size()) * visibilities_.nvis() * (options_.hermitian_pairs ? 2 : 1);
+  }
+
+  std::int64_t upper_bound() const {
+    std::int64_t most = 0;
+    for (const auto& channels : channel_map_.sources) most += std::min(samples_of(channels), npix() * npix());
+    return most;
+  }
+
+  /// The memory promise leaves 64 MiB + 10 % of the data; directory, keys and medians take some of it.
+  std::int64_t table_bytes() const {
+    return options_.table_bytes.value_or((std::int64_t{24} << 20) + visibilities_.memory_bytes() / 40);
+  }
+
+  void go_through(Visitor visit) {
+    for (std::int64_t channel = 0; channel < channel_map_.nchan(); ++channel) go_through_channel(channel, visit);
+  }
+
+  /// Strip by strip; a strip whose cells exceed the budget is halved, down to a single row.
+  void go_through_channel(std::int64_t channel, Visitor visit) {
+    const auto& sources = channel_map_.sources[static_cast<std::size_t>(channel)];
+    const auto runs = sample_runs(sources, visibilities_.nvis(), options_);
+    const auto workers = std::clamp(samples_of(sources) / samples_per_worker, std::int64_t{1},
+                                    std::min<std::int64_t>(at::get_num_threads(), most_workers));
+    std::int64_t height = npix();
+    for (std::int64_t first = 0; first < npix();) {
+      const auto last = std::min(first + height, npix());
+      const bool single_row = last - first == 1;
+      StripPass strip(coords_, first, last, workers, single_row ? std::numeric_limits<std::int64_t>::max() : table_bytes());
+      if (!strip.run(visibilities_, runs, options_.transform)) {
+        height = (last - first + 1) / 2;
+        continue;
+      }
+      (this->*visit)(strip, channel);
+      if (strip.bytes_used() < table_bytes() / 3) height = std::min(2 * height, npix());
+      first = last;
+    }
+  }
+
+  /// Appends the cells of a strip to the results.
+  void keep(const StripPass& strip, std::int64_t channel) {
+    const auto offsets = row_offsets(strip);
+    const auto count = offsets.back();
+    auto* cells = results_.cells.extend(count);
+    auto* averages = results_.averages.extend(count);
+    auto* weights = results_.weights.extend(count);
+    auto* samples = options_.cell_statistics ? results_.samples.extend(count) : nullptr;
+    std::vector<double> real(static_cast<std::size_t>(count)), imag(real.size());
+    each_cell(strip, offsets, [&](std::int64_t place, std::int64_t row, std::int64_t column, const CellResult& result) {
+      cells[place] = (channel * npix() + row) * npix() + column;
+      averages[place] = result.average;
+      weights[place] = result.weight;
+      if (samples != nullptr) samples[place] = static_cast<std::int64_t>(result.samples);
+      real[static_cast<std::size_t>(place)] = result.samples > 1 ? result.real : -1;
+      imag[static_cast<std::size_t>(place)] = result.samples > 1 ? result.imag : -1;
+    });
+    add_scatter(real, imag);
+    if (options_.cell_statistics) {
+      const auto clipped = [](double value) { return std::max(value, 0.0); };
+      std::transform(real.begin(), real.end(), results_.real.extend(count), clipped);
+      std::transform(imag.begin(), imag.end(), results_.imag.extend(count), clipped);
+    }
+  }
+
+  /// Only the scatter of a strip, when the medians need another pass.
+  void measure(const StripPass& strip, std::int64_t) {
+    const auto offsets = row_offsets(strip);
+    std::vector<double> real(static_cast<std::size_t>(offsets.back())), imag(real.size());
+    each_cell(strip, offsets, [&](std::int64_t place, std::int64_t, std::int64_t, const CellResult& result) {
+      real[static_cast<std::size_t>(place)] = result.samples > 1 ? result.real : -1;
+      imag[static_cast<std::size_t>(place)] = result.samples > 1 ? result.imag : -1;
+    });
+    add_scatter(real, imag);
+  }
+
+  static std::vector<std::int64_t> row_offsets(const StripPass& strip) {
+    std::vector<std::int64_t> offsets{0};
+    for (auto row = strip.first_row(); row < strip.last_row(); ++row) offsets.push_back(offsets.back() + strip.cells_in_row(row));
+    return offsets;
+  }
+
+  template <typename Visit>
+  static void each_cell(const StripPass& strip, const std::vector<std::int64_t>& offsets, const Visit& visit) {
+    constexpr std::int64_t rows_per_task = 16;
+    at::parallel_for(strip.first_row(), strip.last_row(), rows_per_task, [&](std::int64_t first, std::int64_t last) {
+      for (auto row = first; row < last; ++row) {
+        auto place = offsets[static_cast<std::size_t>(row - strip.first_row())];
+        strip.visit_row(row, [&](std::int64_t column, const CellTotals& totals, const CellEntry& entry) {
+          visit(place++, row, column, result_of(totals, entry));
+        });
+      }
+    });
+  }
+
+  void add_scatter(const std::vector<double>& real, const std::vector<double>& imag) {
+    at::parallel_for(0, 2, 1, [&](std::int64_t first, std::int64_t last) {
+      for (auto part = first; part < last; ++part) {
+        auto& median = part == 0 ? real_median_ : imag_median_;
+        for (const double value : part == 0 ? real : imag) {
+          if (value >= 0) median.add(value);
+        }
+      }
+    });
+  }
+
+  bool finish_pass() {
+    bool found[2] = {};
+    at::parallel_for(0, 2, 1, [&](std::int64_t first, std::int64_t last) {
+      for (auto part = first; part < last; ++part) found[part] = (part == 0 ? real_median_ : imag_median_).finish_pass();
+    });
+    return found[0] && found[1];
+  }
+
+  CellSums released() {
+    CellSums sums;
+    sums.cells = results_.cells.release(torch::kInt64);
+    sums.averages = results_.averages.release(torch::kComplexDouble);
+    sums.weights = results_.weights.release(torch::kDouble);
+    sums.scatter = {real_median_.value(), imag_median_.value(), static_cast<std::int64_t>(real_median_.count())};
+    if (options_.cell_statistics) {
+      sums.samples = results_.samples.release(torch::kInt64);
+      sums.real = results_.real.release(torch::kDouble);
+      sums.imag = results_.imag.release(torch::kDouble);
+    }
+    return sums;
+  }
+
+  const GridCoords& coords_;
+  const Visibilities& visibilities_;
+  const ChannelMap& channel_map_;
+  const CellSumOptions& options_;
+  Results results_;
+  StreamMedian real_median_, imag_median_;
+};
+
+void check(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channel_map) {
+  if (coords.npix() > largest_npix) {
+    throw ValueError(fmt::format("npix is {}; gridding goes up to {}: use a larger cell size", coords.npix(), largest_npix));
+  }
+  coords.check_data_fit(visibilities.baselines().max_abs_u(), visibilities.baselines().max_abs_v());
+  if (channel_map.sources.empty()) throw ValueError("the channel map has no image channels; at least one is needed");
+  for (const auto& sources : channel_map.sources) {
+    if (sources.empty()) throw ValueError("an image channel has no data channels; the channel map must name at least one for each");
+    if (static_cast<std::int64_t>(sources.size()) * visibilities.nvis() > most_samples / 2) {
+      throw DataError(fmt::format("{} x {} samples feed one image channel; gridding counts up to {}: average them in time first",
+                                  sources.size(), visibilities.nvis(), most_samples / 2));
+    }
+    for (const auto source : sources) {
+      if (source < 0 || source >= visibilities.nchan()) {
+        throw ValueError(fmt::format("the channel map names data channel {}; there are 0 to {}", source, visibilities.nchan() - 1));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+CellSums sum_cells(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channel_map,
+                   const CellSumOptions& options) {
+  check(coords, visibilities, channel_map);
+  return Gridding(coords, visibilities, channel_map, options).sums();
+}
+
+}  // namespace mpol::gridding

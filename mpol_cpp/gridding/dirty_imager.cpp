@@ -1,0 +1,203 @@
+#include <mpol_cpp/gridding/dirty_imager.h>
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <utility>
+
+#include <ATen/ops/complex.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/view_as_real.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/gridding/cell_sums.h>
+#include <mpol_cpp/gridding/density_weights.h>
+#include <mpol_cpp/gridding/sky_image.h>
+
+namespace mpol {
+namespace {
+
+Tensor taper_at(const Taper& taper, const Tensor& u, const Tensor& v) {
+  auto values = taper(u, v).to(torch::kFloat64);
+  if (values.sizes() != u.sizes()) {
+    throw ShapeError(fmt::format("the taper made shape ({}) of u and v of shape ({}); it must keep it",
+                                 fmt::join(values.sizes(), ", "), fmt::join(u.sizes(), ", ")));
+  }
+  return values;
+}
+
+/// u and v at the centres of cells, wavelengths.
+std::pair<Tensor, Tensor> cell_centres(const GridCoords& coords, const Tensor& cells) {
+  const auto npix = coords.npix();
+  const auto centred = [&](const Tensor& packed) {
+    return at::where(packed >= npix / 2, packed - npix, packed).to(torch::kFloat64) * coords.du();
+  };
+  return {centred(cells.remainder(npix)), centred(cells.floor_divide(npix).remainder(npix))};
+}
+
+std::span<const std::int64_t> integers(const Tensor& values, std::int64_t begin, std::int64_t end) {
+  return {values.const_data_ptr<std::int64_t>() + begin, static_cast<std::size_t>(end - begin)};
+}
+std::span<const double> reals(const Tensor& values, std::int64_t begin, std::int64_t end) {
+  return {values.const_data_ptr<double>() + begin, static_cast<std::size_t>(end - begin)};
+}
+std::span<const c10::complex<double>> complexes(const Tensor& values, std::int64_t begin, std::int64_t end) {
+  return {values.const_data_ptr<c10::complex<double>>() + begin, static_cast<std::size_t>(end - begin)};
+}
+
+Tensor on_cpu(const Tensor& values, torch::Dtype dtype) { return values.detach().to(torch::kCPU, dtype).resolve_conj().contiguous(); }
+
+}  // namespace
+
+/// Beam shapes, measured when first asked for.
+struct DirtyImager::Cache {
+  std::once_flag measured;
+  std::vector<BeamShape> shapes;
+};
+
+DirtyImager::DirtyImager(const GridCoords& coords, std::int64_t nchan, DirtyImagerOptions options)
+    : coords_(coords), nchan_(nchan), options_(std::move(options)), cache_(std::make_shared<Cache>()) {
+  const double robust = options_.robust();
+  if (options_.weighting() == Weighting::briggs && !(robust >= -2 && robust <= 2)) {
+    throw ValueError(fmt::format("robust is {}; it must lie in -2 (nearly uniform) to 2 (nearly natural)", robust));
+  }
+}
+
+DirtyImager::DirtyImager(const GridCoords& coords, const Visibilities& visibilities, DirtyImagerOptions options)
+    : DirtyImager(coords, options.channel_map() ? options.channel_map()->nchan() : visibilities.nchan(), options) {
+  const auto map = options_.channel_map().value_or(ChannelMap::cube(visibilities.nchan()));
+  const auto& taper = options_.taper();
+  gridding::CellSumOptions of_data;
+  if (taper) {
+    of_data.transform = [&](const Tensor& u, const Tensor& v, const Tensor& data) { return taper_at(taper, u, v) * data; };
+  }
+  auto sums = gridding::sum_cells(coords_, visibilities, map, of_data);
+  cells_ = std::move(sums.cells);
+  visibilities_ = std::move(sums.averages);
+  if (!taper) {
+    weigh(sums.weights, sums.weights, sums.weights);
+    return;
+  }
+  gridding::CellSumOptions of_taper;
+  of_taper.transform = [&](const Tensor& u, const Tensor& v, const Tensor&) {
+    const auto values = taper_at(taper, u, v);
+    return at::complex(values, values.square());
+  };
+  const auto response = at::view_as_real(gridding::sum_cells(coords_, visibilities, map, of_taper).averages);
+  const auto mean_taper = response.select(1, 0), mean_square = response.select(1, 1);
+  visibilities_ = at::where(mean_taper != 0, visibilities_ / mean_taper, at::zeros({}, torch::kComplexDouble));
+  weigh(sums.weights, sums.weights * mean_taper, sums.weights * mean_square);
+}
+
+DirtyImager::DirtyImager(const GriddedDataset& dataset, DirtyImagerOptions options)
+    : DirtyImager(dataset->coords(), dataset->nchan(), std::move(options)) {
+  if (options_.channel_map()) throw ValueError("the data are gridded already: a channel map belongs to the DataAverager that gridded them");
+  cells_ = on_cpu(dataset->cells(), torch::kInt64);
+  visibilities_ = on_cpu(dataset->visibilities(), torch::kComplexDouble);
+  const auto weights = on_cpu(dataset->weights(), torch::kFloat64);
+  if (!options_.taper()) {
+    weigh(weights, weights, weights);
+    return;
+  }
+  const auto [u, v] = cell_centres(coords_, cells_);
+  const auto taper = taper_at(options_.taper(), u, v);
+  weigh(weights, weights * taper, weights * taper.square());
+}
+
+/// From sum w, sum T w and sum T^2 w of each cell to imaging weights, C and noise.
+void DirtyImager::weigh(const Tensor& cell_weights, const Tensor& tapered, const Tensor& tapered_twice) {
+  const auto per_plane = coords_.npix() * coords_.npix();
+  const auto all = integers(cells_, 0, cells_.size(0));
+  for (std::int64_t channel = 0; channel <= nchan_; ++channel) {
+    first_cell_.push_back(std::lower_bound(all.begin(), all.end(), channel * per_plane) - all.begin());
+  }
+  normalisation_ = at::empty({nchan_}, torch::kFloat64);
+  noise_ = at::empty({nchan_}, torch::kFloat64);
+  imaging_weights_ = at::empty_like(cell_weights);
+  for (std::int64_t channel = 0; channel < nchan_; ++channel) {
+    const auto begin = first_cell_[static_cast<std::size_t>(channel)], end = first_cell_[static_cast<std::size_t>(channel) + 1];
+    const auto density = gridding::density_weights(coords_.npix(), integers(cells_, begin, end), reals(cell_weights, begin, end),
+                                                   options_.weighting(), options_.robust());
+    const auto weights = density * tapered.slice(0, begin, end);
+    const double sum = weights.sum().item<double>();
+    if (end > begin && !(sum > 0)) throw DataError(fmt::format("the taper leaves channel {} no weight: widen it in the uv plane", channel));
+    imaging_weights_.slice(0, begin, end).copy_(weights);
+    normalisation_[channel] = 0.5 / sum;
+    noise_[channel] = std::sqrt((density.square() * tapered_twice.slice(0, begin, end)).sum().item<double>()) / sum;
+  }
+}
+
+void DirtyImager::make_image(std::int64_t channel, const Tensor& cell_visibilities, Tensor storage) const {
+  const auto begin = first_cell_[static_cast<std::size_t>(channel)], end = first_cell_[static_cast<std::size_t>(channel) + 1];
+  gridding::WeightedCells cells{integers(cells_, begin, end), reals(imaging_weights_, begin, end), {},
+                                normalisation_[channel].item<double>()};
+  if (cell_visibilities.defined()) {
+    cells.visibilities = complexes(cell_visibilities, begin, end);
+    if (options_.unit() == ImageUnit::jy_per_arcsec2) cells.scale /= shapes()[static_cast<std::size_t>(channel)].area;
+  }
+  gridding::make_sky_image(cells, coords_.npix(), std::move(storage));
+}
+
+Tensor DirtyImager::make_images(const Tensor& cell_visibilities) const {
+  const auto npix = coords_.npix(), pixels = npix * npix;
+  // The working storage of a channel reaches a little into the next one, which is made afterwards.
+  const auto storage = at::empty({nchan_ * pixels + gridding::sky_image_storage(npix) - pixels}, torch::kFloat64);
+  for (std::int64_t channel = 0; channel < nchan_; ++channel) {
+    make_image(channel, cell_visibilities, storage.narrow(0, channel * pixels, gridding::sky_image_storage(npix)));
+  }
+  return storage.narrow(0, 0, nchan_ * pixels).view({nchan_, npix, npix});
+}
+
+Tensor DirtyImager::image() const { return make_images(visibilities_); }
+
+Tensor DirtyImager::image_of(const Tensor& cell_visibilities) const {
+  if (cell_visibilities.sizes() != cells_.sizes() || !cell_visibilities.is_complex()) {
+    throw ShapeError(fmt::format("cell visibilities have shape ({}) and dtype {}; complex ({}) is needed, one for each occupied cell",
+                                 fmt::join(cell_visibilities.sizes(), ", "), c10::toString(cell_visibilities.scalar_type()),
+                                 cells_.size(0)));
+  }
+  return make_images(on_cpu(cell_visibilities, torch::kComplexDouble));
+}
+
+Tensor DirtyImager::beam() const { return make_images({}); }
+
+const std::vector<BeamShape>& DirtyImager::shapes() const {
+  std::call_once(cache_->measured, [&] {
+    const auto npix = coords_.npix();
+    const auto storage = at::empty({gridding::sky_image_storage(npix)}, torch::kFloat64);
+    for (std::int64_t channel = 0; channel < nchan_; ++channel) {
+      make_image(channel, {}, storage);
+      cache_->shapes.push_back(measure_beam(storage.narrow(0, 0, npix * npix).view({npix, npix}), coords_.cell_size()));
+    }
+  });
+  return cache_->shapes;
+}
+
+Tensor DirtyImager::normalisation() const { return normalisation_.clone(); }
+
+Tensor DirtyImager::noise() const {
+  return options_.unit() == ImageUnit::jy_per_arcsec2 ? noise_ / beam_area() : noise_.clone();
+}
+
+Tensor DirtyImager::beam_area() const {
+  auto areas = at::empty({nchan_}, torch::kFloat64);
+  for (std::int64_t channel = 0; channel < nchan_; ++channel) areas[channel] = shapes()[static_cast<std::size_t>(channel)].area;
+  return areas;
+}
+
+Tensor DirtyImager::peak_sidelobe() const {
+  auto levels = at::empty({nchan_}, torch::kFloat64);
+  for (std::int64_t channel = 0; channel < nchan_; ++channel) levels[channel] = shapes()[static_cast<std::size_t>(channel)].peak_sidelobe;
+  return levels;
+}
+
+std::vector<std::optional<GaussianBeam>> DirtyImager::fitted_beam() const {
+  std::vector<std::optional<GaussianBeam>> beams;
+  for (const auto& shape : shapes()) beams.push_back(shape.gaussian);
+  return beams;
+}
+
+}  // namespace mpol

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace mpol::gridding {
+
+/// The value of a given rank among numbers >= 0 that pass by, perhaps several times. Keeps them all while they are few;
+/// of more it keeps a histogram, which tells in which narrow range to look during the next pass.
+class RankSearch {
+ public:
+  explicit RankSearch(std::size_t capacity) : capacity_(capacity) {}
+
+  void add(double value);
+  /// Ends a pass: the value of that rank (0 = smallest), or nothing when another pass is needed.
+  std::optional<double> resolve(std::uint64_t rank);
+
+ private:
+  void count(std::uint64_t bits);
+  void narrow(std::uint64_t rank);
+
+  std::size_t capacity_;
+  std::uint64_t low_ = 0;    // the range of bit patterns looked at begins here …
+  int shift_ = 47;           // … and has 2^16 bins of 2^shift_ patterns
+  std::uint64_t below_ = 0;  // numbers below the range
+  std::vector<double> values_;
+  std::vector<std::uint64_t> histogram_;  // empty while values_ holds every number of the range
+};
+
+/// The exact median (mean of the middle two) of numbers >= 0 in bounded memory:
+/// `do { for (…) median.add(x); } while (!median.finish_pass());`
+class StreamMedian {
+ public:
+  explicit StreamMedian(std::size_t capacity = std::size_t{1} << 20) : lower_(capacity), upper_(capacity) {}
+
+  void add(double value);
+  /// Ends a pass; false when all numbers must come by once more.
+  bool finish_pass();
+
+  std::uint64_t count() const { return count_; }
+  /// 0 when there were no numbers.
+  double value() const { return count_ == 0 ? 0 : 0.5 * (*lower_value_ + *upper_value_); }
+
+ private:
+  bool first_pass_ = true;
+  std::uint64_t count_ = 0;
+  RankSearch lower_, upper_;
+  std::optional<double> lower_value_, upper_value_;
+};
+
+}  // namespace mpol::gridding

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/gridding/cell_kernels.h>
+#include <mpol_cpp/gridding/cell_sums.h>
+#include <mpol_cpp/gridding/cell_table.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol::gridding {
+
+/// Samples [begin, end) of a data channel, or their Hermitian partners.
+struct SampleRun {
+  std::int64_t channel, begin, end;
+  bool partner;
+};
+
+/// Cuts the samples that feed one image channel into runs of bounded length, in the order in which they are summed.
+std::vector<SampleRun> sample_runs(const std::vector<std::int64_t>& channels, std::int64_t nvis, const CellSumOptions& options);
+
+/// One pass over the samples of an image channel: the tables of the occupied cells in rows [first_row, last_row) of the
+/// packed plane. Rows are dealt to workers, each of which sums the cells of its own rows; while they do, they compute
+/// the cells of the run that follows.
+class StripPass {
+ public:
+  StripPass(const GridCoords& coords, std::int64_t first_row, std::int64_t last_row, std::int64_t workers, std::int64_t table_bytes);
+
+  /// @return false when the cells did not fit into the budget; the tables are then of no use
+  bool run(const Visibilities& visibilities, const std::vector<SampleRun>& runs, const DataTransform& transform);
+
+  std::int64_t first_row() const { return first_row_; }
+  std::int64_t last_row() const { return last_row_; }
+  /// Occupied cells in a row of the strip.
+  std::int64_t cells_in_row(std::int64_t row) const { return row_counts_[static_cast<std::size_t>(row)]; }
+  /// Calls `visit(column, totals, entry)` for the occupied cells of a row in increasing order.
+  template <typename Visit>
+  void visit_row(std::int64_t row, const Visit& visit) const;
+  std::int64_t bytes_used() const { return budget_.used(); }
+
+ private:
+  void locate(const Visibilities& visibilities, const SampleRun& run, std::int64_t worker, std::vector<std::uint32_t>& keys) const;
+  void accumulate(std::int64_t worker, const SampleRun& run, const SampleBlock& samples, const std::vector<std::uint32_t>& keys);
+  bool full() const;
+  bool one_table_takes_all() const { return tables_.size() == 1 && last_row_ - first_row_ == keys_.npix; }
+
+  GridCoords coords_;
+  CellKeys keys_;
+  std::int64_t first_row_, last_row_;
+  CellKernels kernels_;
+  MemoryBudget budget_;
+  std::vector<std::uint8_t> owner_of_row_;
+  std::vector<std::int32_t> row_counts_;
+  std::vector<std::int32_t> directory_;
+  std::deque<CellTable> tables_;  // one for each worker
+  std::vector<std::vector<std::uint16_t>> picks_;
+};
+
+template <typename Visit>
+void StripPass::visit_row(std::int64_t row, const Visit& visit) const {
+  const auto& table = tables_[owner_of_row_[static_cast<std::size_t>(row)]];
+  const auto leaves_per_row = std::int64_t{1} << (keys_.row_shift - keys_.leaf_shift);
+  const auto* bases = directory_.data() + (row - first_row_) * leaves_per_row;
+  for (std::int64_t run = 0; run < leaves_per_row; ++run) {
+    if (bases[run] == CellTable::none) continue;
+    const auto* leaf = table.leaf(bases[run]);
+    for (std::int64_t place = 0; place < (std::int64_t{1} << keys_.leaf_shift); ++place) {
+      const auto& entry = leaf[place];
+      if (entry.record != CellTable::none) visit((run << keys_.leaf_shift) + place, table.totals_of(entry.record), entry);
+    }
+  }
+}
+
+}  // namespace mpol::gridding
