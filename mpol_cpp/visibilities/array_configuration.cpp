@@ -127,7 +127,7 @@ ArrayConfiguration alma_like_array(double longest_baseline, std::int64_t antenna
   const double golden_angle = units::pi * (3 - std::sqrt(5.0));
   for (std::int64_t k = 0; k < antennas; ++k) {
     const auto step = static_cast<double>(k);
-    const double radius = std::pow((step + 0.5) / static_cast<double>(antennas), 0.9);
+    const double radius = std::pow((step + 0.5) / static_cast<double>(antennas), 1.2);
     array.positions.push_back({radius * std::sin(golden_angle * step), radius * std::cos(golden_angle * step), 0.0});
   }
   const double scale = longest_baseline / array.longest_baseline();

@@ -21,8 +21,8 @@ struct DiscRing {
 
 /// A crescent: Gaussian in radius, von Mises in azimuth, on top of the rings.
 struct Crescent {
-  double radius = 0.8;                         ///< arcsec, in the plane of the disc
-  double width = 0.14;                         ///< radial full width at half maximum, arcsec
+  double radius = 0.68;                        ///< arcsec, in the plane of the disc
+  double width = 0.15;                         ///< radial full width at half maximum, arcsec
   double position_angle = 140 * units::degree;  ///< of its middle as seen from the disc's centre, North through East
   double azimuthal_width = 80 * units::degree;  ///< full width at half maximum in the plane of the disc
   double contrast = 1.5;                       ///< peak brightness over that of the brightest ring
@@ -31,13 +31,13 @@ struct Crescent {
 /// An inclined disc of rings with an off-centre crescent: a sky model with everything an imager can get wrong
 /// (orientation, inclination, position angle, offset from the phase centre, flux, sharp and smooth structure).
 struct RingedDisc {
-  double flux = 0.25;                          ///< total at the reference frequency, Jy
+  double flux = 0.15;                          ///< total at the reference frequency, Jy
   double reference_frequency = 230e9;          ///< Hz
   double spectral_index = 2.2;                 ///< flux grows with frequency to this power
   double inclination = 35 * units::degree;     ///< 0: face on; below 90 degrees
   double position_angle = 60 * units::degree;  ///< of the major axis, North through East
   double offset_east = 0, offset_north = 0;    ///< of the disc's centre from the phase centre, arcsec
-  std::vector<DiscRing> rings = {{0.0, 0.25, 0.6}, {0.45, 0.16, 1.0}, {0.8, 0.18, 0.6}};
+  std::vector<DiscRing> rings = {{0.0, 0.2, 0.5}, {0.36, 0.15, 1.0}, {0.68, 0.17, 0.6}};
   std::optional<Crescent> crescent = Crescent{};
 
   /// Total flux in Jy at a frequency in Hz.

@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+
+#include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/simulate_options.h>
+#include <mpol_cpp/cli/stop_request.h>
+#include <mpol_cpp/cli/threads.h>
+#include <mpol_cpp/cli/verb.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/io/sky_unit.h>
+#include <mpol_cpp/io/visibilities_npz.h>
+
+namespace mpol::cli {
+namespace {
+
+/// A sky image with its grid: (nchan, npix, npix), Jy/arcsec^2.
+struct Sky {
+  Tensor cube;
+  GridCoords coords;
+};
+
+/// An image of any shape on an even square grid about its phase centre; the new pixels are dark.
+Sky on_grid(const io::FitsImage& image, const Tensor& brightness, const std::filesystem::path& path) {
+  const double row = std::round(image.reference_row), column = std::round(image.reference_column);
+  if (std::abs(row - image.reference_row) > 0.01 || std::abs(column - image.reference_column) > 0.01)
+    throw DataError(error_text("--sky", path.string(), "its phase centre lies between pixels", "resample it"));
+  const auto centre_row = static_cast<std::int64_t>(row), centre_column = static_cast<std::int64_t>(column);
+  const auto rows = brightness.size(1), columns = brightness.size(2);
+  // The phase centre of a grid is at row npix/2, column npix/2 - 1.
+  const auto half = std::max({centre_row, rows - centre_row, centre_column + 1, columns - 1 - centre_column, std::int64_t{1}});
+  if (half > 8192)
+    throw DataError(error_text("--sky", path.string(), "its phase centre is too far from its pixels", "crop or pad it"));
+  auto cube = at::zeros({brightness.size(0), 2 * half, 2 * half}, brightness.options());
+  cube.narrow(1, half - centre_row, rows).narrow(2, half - 1 - centre_column, columns).copy_(brightness);
+  return {cube, GridCoords(image.cell_size, 2 * half)};
+}
+
+Sky read_sky_model(const std::filesystem::path& path) {
+  const auto image = io::read_fits(path);
+  return on_grid(image, io::brightness_of(image, path), path);
+}
+
+/// The same samples with u, v in wavelengths, one set per channel.
+Visibilities in_lambda(const Visibilities& visibilities, torch::Dtype dtype) {
+  std::vector<Tensor> u, v;
+  for (std::int64_t channel = 0; channel < visibilities.nchan(); ++channel) {
+    const auto [u_channel, v_channel] = visibilities.baselines().channel(channel);
+    u.push_back(u_channel.to(dtype));
+    v.push_back(v_channel.to(dtype));
+  }
+  Visibilities result(Baselines::in_lambda(at::stack(u), at::stack(v)), visibilities.data(), visibilities.weights());
+  result.set_frequencies(visibilities.frequencies());
+  result.set_observation(visibilities.observation());
+  return result;
+}
+
+void refuse_existing(const std::filesystem::path& path, const SimulateSettings& settings) {
+  if (!path.empty() && !settings.overwrite && std::filesystem::exists(path))
+    throw FileError(error_text("output", path.string(), "is there already", "choose another name or add --overwrite"));
+}
+
+void check_files(const SimulateSettings& settings) {
+  if (settings.out.empty())
+    throw UsageError(error_text("--out", "missing", "the visibilities need a file", "add -o OUT.npz"));
+  if (settings.npix % 2 != 0)
+    throw UsageError(error_text("--npix", fmt::format("{}", settings.npix), "must be even",
+                                fmt::format("use --npix {}", settings.npix + 1)));
+  refuse_existing(settings.out, settings);
+  refuse_existing(settings.truth, settings);
+}
+
+void write_truth(const SimulateSettings& settings, const Sky& sky, const Visibilities& visibilities) {
+  io::write_fits(settings.truth, sky.cube.expand({visibilities.nchan(), -1, -1}), sky.coords,
+                 io::FitsOptions()
+                     .frequencies(visibilities.frequencies())
+                     .observation(visibilities.observation())
+                     .history({fmt::format("the sky that mpol simulate observed, seed {}", settings.seed)}));
+}
+
+std::string words(const SimulateSettings& settings, const Visibilities& visibilities, const ArrayConfiguration& array) {
+  const auto& baselines = visibilities.baselines();
+  const double sigma = 1 / std::sqrt(visibilities.weights().mean(torch::kFloat64).item<double>());
+  return fmt::format("{} channels of {} visibilities from {} antennas; max |u| {:.4g}, max |v| {:.4g} lambda; noise {:.3g} Jy "
+                     "each\n{}\n",
+                     visibilities.nchan(), visibilities.nvis(), array.antennas(), baselines.max_abs_u(),
+                     baselines.max_abs_v(), sigma, settings.out.string());
+}
+
+/// Values that the library finds out of range were options of this command line.
+template <typename Action>
+auto from_options(const Action& action) {
+  try {
+    return action();
+  } catch (const ValueError& error) {
+    throw UsageError(error.what());
+  }
+}
+
+int simulate(const SimulateSettings& settings) {
+  check_files(settings);
+  use_threads(settings.threads);
+  const auto array = from_options([&] { return array_of(settings); });
+  const auto options = from_options([&] { return observation_of(settings); });
+  const auto disc = from_options([&] { return disc_of(settings); });
+  std::optional<Sky> sky;
+  if (!settings.sky.empty()) sky = read_sky_model(settings.sky);
+  const auto observed = from_options([&] {
+    return sky ? simulate_observation(array, sky->cube, sky->coords, options) : simulate_observation(array, disc, options);
+  });
+  const auto visibilities = settings.uv_unit == "m" ? observed : in_lambda(observed, options.dtype());
+  stop_if_requested();
+  if (!settings.truth.empty()) {
+    if (!sky) {
+      const GridCoords coords(settings.cell_size, settings.npix);
+      sky = Sky{render(disc, coords, options.frequencies()), coords};
+    }
+    write_truth(settings, *sky, visibilities);
+  }
+  io::write_npz(settings.out, visibilities);
+  if (!settings.quiet) fmt::print("{}", words(settings, visibilities, array));
+  return exit_done;
+}
+
+}  // namespace
+
+Verb add_simulate(CLI::App& program) {
+  auto* app = program.add_subcommand("simulate", "Simulate an observation of a disc or of a FITS image");
+  app->footer("Example:\n  mpol simulate -o disc.npz --truth disc_truth.fits --frequency-ghz 230,232 --channel-width-mhz 62.5 "
+              "--integration 600 --seed 1");
+  const auto settings = std::make_shared<SimulateSettings>();
+  const auto options = std::make_shared<OptionSet>(*app);
+  declare(*options, *settings);
+  return {app, [settings, options] { return simulate(*settings); }};
+}
+
+}  // namespace mpol::cli
