@@ -1,0 +1,156 @@
+// Parity with MPoL, and with explicit sums where MPoL is wrong.
+#include "catch.h"
+
+#include <mpol_cpp/coordinates/orientation.h>
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/gridding/data_averager.h>
+#include <mpol_cpp/gridding/dirty_imager.h>
+
+#include "compare.h"
+#include "golden.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+struct Observed {
+  Golden file{"dataset"};
+  GridCoords coords{file.number("in_cell_size"), file.number<std::int64_t>("in_npix")};
+
+  Visibilities visibilities(torch::Dtype dtype = torch::kFloat64) const { return with_data(file("in_data"), dtype); }
+  Visibilities with_data(const Tensor& data, torch::Dtype dtype = torch::kFloat64) const {
+    return {Baselines::in_lambda(file("in_uu"), file("in_vv")), data.to(c10::toComplexType(dtype)), file("in_weight").to(dtype)};
+  }
+};
+
+DataAveragerOptions unchecked() { return DataAveragerOptions().scatter_check(ScatterCheck::off); }
+
+Tensor medians(const Scatter& scatter) { return at::tensor({scatter.real, scatter.imag}, torch::kFloat64); }
+
+/// A value of each cell of the cube in ground order, zero in empty cells.
+Tensor ground_cube(const DataAverager& averager, const Tensor& values) {
+  const auto npix = averager.coords().npix();
+  auto cube = torch::zeros({averager.nchan() * npix * npix}, values.options());
+  return packed_to_ground(cube.index_copy_(0, averager.cell_statistics().cells, values).view({averager.nchan(), npix, npix}));
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("cell averages equal MPoL's", "[gridding][quick]", double, float) {
+  const Observed observed;
+  const Golden golden("gridding");
+  const auto dataset = DataAverager(observed.coords, observed.visibilities(dtype_of<TestType>())).to_dataset();
+  const double near = tolerance<TestType>(1e-13, 1e-6);
+  CHECK(torch::equal(dataset->mask(), golden("out_mask_packed").to(torch::kBool)));
+  CHECK(relative_error(dataset->packed_visibilities(), golden("out_vis_packed")) < near);
+  CHECK(relative_error(dataset->packed_weights(), golden("out_weight_packed")) < near);
+  CHECK(relative_error(dataset->visibilities(), golden("out_vis_indexed")) < near);
+  CHECK(relative_error(dataset->weights(), golden("out_weight_indexed")) < near);
+  CHECK(dataset->nvis() == observed.file("in_data").numel());
+  CHECK(dataset->visibilities().scalar_type() == torch::kComplexDouble);
+}
+
+TEST_CASE("the cell of every sample is MPoL's", "[gridding][quick]") {
+  const Observed observed;
+  const Golden golden("gridding");
+  const auto npix = observed.coords.npix();
+  const auto samples = observed.file("in_uu").size(1);
+  // Each sample alone in a channel of its own tells its cell.
+  for (const std::int64_t channel : {0, 1}) {
+    const auto row = [&](const char* name) { return observed.file(name)[channel].slice(0, 0, samples, 7); };
+    const auto count = row("in_uu").size(0);
+    const Visibilities single(Baselines::in_lambda(row("in_uu").unsqueeze(1), row("in_vv").unsqueeze(1)),
+                              row("in_data").unsqueeze(1), row("in_weight").unsqueeze(1));
+    const auto dataset = DataAverager(observed.coords, single).to_dataset();
+    REQUIRE(dataset->ncells() == count);
+    const auto cell = dataset->cells() - torch::arange(count) * npix * npix;
+    const auto ground = [&](const Tensor& packed) { return (packed + npix / 2).remainder(npix); };
+    CHECK(torch::equal(ground(cell.remainder(npix)), golden("out_cell_index_u")[channel].slice(0, 0, samples, 7)));
+    CHECK(torch::equal(ground(cell.floor_divide(npix)), golden("out_cell_index_v")[channel].slice(0, 0, samples, 7)));
+  }
+}
+
+TEST_CASE("gridding with Hermitian pairs equals MPoL v0.1", "[gridding][quick]") {
+  const Observed observed;
+  const Golden golden("gridding");
+  const DataAverager averager(observed.coords, observed.visibilities(), DataAveragerOptions().hermitian_pairs(true));
+  const auto dataset = averager.to_dataset();
+  CHECK(torch::equal(dataset->mask(), golden("out_hermitian_mask_packed").to(torch::kBool)));
+  CHECK(relative_error(dataset->packed_visibilities(), golden("out_hermitian_vis_packed")) < 1e-13);
+  CHECK(relative_error(dataset->packed_weights(), golden("out_hermitian_weight_packed")) < 1e-13);
+  CHECK(relative_error(medians(averager.scatter()), golden("out_hermitian_scatter_median_re_im")) < 1e-12);
+  CHECK(relative_error(medians(averager.scatter()), Golden("weights")("out_scatter_median_dirty_imager")) < 1e-12);
+}
+
+TEST_CASE("the scatter of every cell and its medians equal MPoL's", "[gridding][quick]") {
+  const Observed observed;
+  const Golden golden("weights");
+  const DataAverager averager(observed.coords, observed.visibilities());
+  const auto statistics = averager.cell_statistics();
+  CHECK(relative_error(ground_cube(averager, statistics.real), golden("out_std_re_ground")) < 1e-12);
+  CHECK(relative_error(ground_cube(averager, statistics.imag), golden("out_std_im_ground")) < 1e-12);
+  CHECK(torch::equal(ground_cube(averager, statistics.samples), golden("out_nvis_cell_ground").to(torch::kInt64)));
+  CHECK(relative_error(medians(averager.scatter()), Golden("gridding")("out_scatter_median_re_im")) < 1e-12);
+  CHECK(averager.scatter().cells == (statistics.samples > 1).sum().item<std::int64_t>());
+}
+
+TEST_CASE("noise twice as large as the weights say fails the scatter check as in MPoL", "[gridding][quick]") {
+  const Observed observed;
+  const Golden golden("gridding");
+  const auto noisy = observed.with_data(golden("in_data_noise_x2"));
+  REQUIRE(golden.number<std::int64_t>("out_scatter_noise_x2_raises") == 1);
+  const DataAverager averager(observed.coords, noisy);
+  CHECK(relative_error(medians(averager.scatter()), golden("out_scatter_median_noise_x2")) < 1e-12);
+  CHECK_THROWS_AS(averager.to_dataset(), DataError);
+  CHECK_NOTHROW(DataAverager(observed.coords, noisy, unchecked()).to_dataset());
+}
+
+namespace {
+
+void check_dirty(const std::string& name, const DirtyImagerOptions& options) {
+  INFO(name);
+  const Observed observed;
+  const Golden golden("dirty");
+  const DirtyImager imager(observed.coords, observed.visibilities(), options);
+  const auto reference = [&](const char* what) { return golden("out_" + name + what); };
+  CHECK(relative_error(imager.image(), reference("_image_sky")) < 1e-12);
+  CHECK(relative_error(imager.beam()[0], reference("_beam_sky_chan0")) < 1e-12);
+  CHECK(relative_error(imager.normalisation(), reference("_C")) < 1e-12);
+  CHECK(relative_error(imager.beam_area(), golden("out_correct_" + name + "_area_each_channel")) < 1e-10);
+}
+
+DirtyImagerOptions briggs(double robust) { return DirtyImagerOptions().weighting(Weighting::briggs).robust(robust); }
+
+}  // namespace
+
+TEST_CASE("dirty images, beams, C and beam areas equal MPoL's", "[gridding][quick]") {
+  check_dirty("natural", DirtyImagerOptions().weighting(Weighting::natural));
+  check_dirty("uniform", DirtyImagerOptions().weighting(Weighting::uniform));
+  check_dirty("briggs_m0p5", briggs(-0.5));
+  check_dirty("briggs_0", briggs(0));
+  check_dirty("briggs_0p5", briggs(0.5));
+  check_dirty("briggs_2", briggs(2));
+  const double sigma = Golden("dirty").number("in_taper_sigma_lambda");
+  check_dirty("briggs_0p5_taper", briggs(0.5).taper([sigma](const Tensor& u, const Tensor& v) {
+    return torch::exp(-0.5 * (u.square() + v.square()) / (sigma * sigma));
+  }));
+}
+
+TEST_CASE("dirty images per square arcsecond equal MPoL's with the right beam area", "[gridding][quick]") {
+  const Observed observed;
+  const DirtyImager imager(observed.coords, observed.visibilities(), briggs(0.5).unit(ImageUnit::jy_per_arcsec2));
+  CHECK(relative_error(imager.image()[0], Golden("dirty")("out_correct_briggs_0p5_image_Jy_arcsec2_chan0")) < 1e-10);
+}
+
+TEST_CASE("an imager of gridded data makes the same images as one of the loose data", "[gridding][quick]") {
+  const Observed observed;
+  const DirtyImager loose(observed.coords, observed.visibilities(), briggs(0.5));
+  auto dataset = DataAverager(observed.coords, observed.visibilities()).to_dataset();
+  const DirtyImager gridded(dataset, briggs(0.5));
+  CHECK(torch::equal(gridded.image(), loose.image()));
+  CHECK(torch::equal(gridded.beam(), loose.beam()));
+  CHECK(torch::equal(gridded.cells(), loose.cells()));
+  dataset->to(torch::kFloat32);
+  CHECK(relative_error(DirtyImager(dataset, briggs(0.5)).image(), loose.image()) < 1e-5);
+}
