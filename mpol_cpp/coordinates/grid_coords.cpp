@@ -76,7 +76,8 @@ std::array<double, 4> GridCoords::vis_ext() const {
 }
 
 std::int64_t GridCoords::uv_cell(double u) const {
-  return static_cast<std::int64_t>(std::floor(u / du() + static_cast<double>(npix_ / 2) + 0.5));
+  // A coordinate within rounding of the outer edge belongs to the last cell.
+  return std::min(npix_ - 1, static_cast<std::int64_t>(std::floor(u / du() + static_cast<double>(npix_ / 2) + 0.5)));
 }
 
 bool GridCoords::data_fit(double max_abs_u, double max_abs_v) const {

@@ -119,14 +119,21 @@ void DirtyImager::weigh(const Tensor& cell_weights, const Tensor& tapered, const
   imaging_weights_ = at::empty_like(cell_weights);
   for (std::int64_t channel = 0; channel < nchan_; ++channel) {
     const auto begin = first_cell_[static_cast<std::size_t>(channel)], end = first_cell_[static_cast<std::size_t>(channel) + 1];
-    const auto density = gridding::density_weights(coords_.npix(), integers(cells_, begin, end), reals(cell_weights, begin, end),
-                                                   options_.weighting(), options_.robust());
-    const auto weights = density * tapered.slice(0, begin, end);
-    const double sum = weights.sum().item<double>();
-    if (end > begin && !(sum > 0)) throw DataError(fmt::format("the taper leaves channel {} no weight: widen it in the uv plane", channel));
-    imaging_weights_.slice(0, begin, end).copy_(weights);
+    const std::span imaging(imaging_weights_.mutable_data_ptr<double>() + begin, static_cast<std::size_t>(end - begin));
+    const auto once = reals(tapered, begin, end), twice = reals(tapered_twice, begin, end);
+    gridding::density_weights(coords_.npix(), integers(cells_, begin, end), reals(cell_weights, begin, end), options_.weighting(),
+                              options_.robust(), imaging);
+    double sum = 0, variance = 0;
+    for (std::size_t k = 0; k < imaging.size(); ++k) {
+      variance += imaging[k] * imaging[k] * twice[k];
+      imaging[k] *= once[k];
+      sum += imaging[k];
+    }
+    if (!imaging.empty() && !(sum > 0)) {
+      throw DataError(fmt::format("the taper leaves channel {} no weight (its sum is {}): widen it in the uv plane", channel, sum));
+    }
     normalisation_[channel] = 0.5 / sum;
-    noise_[channel] = std::sqrt((density.square() * tapered_twice.slice(0, begin, end)).sum().item<double>()) / sum;
+    noise_[channel] = std::sqrt(variance) / sum;
   }
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using Complex = c10::complex<double>;
 
-constexpr std::int64_t batch_bytes = std::int64_t{4} << 20;
+constexpr std::int64_t batch_bytes = std::int64_t{2} << 20;
 constexpr auto unnormalised = "forward";  // the inverse transform without 1/n
 
 std::int64_t batch_length(std::int64_t npix) {

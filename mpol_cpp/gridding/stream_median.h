@@ -33,7 +33,7 @@ class RankSearch {
 /// `do { for (…) median.add(x); } while (!median.finish_pass());`
 class StreamMedian {
  public:
-  explicit StreamMedian(std::size_t capacity = std::size_t{1} << 20) : lower_(capacity), upper_(capacity) {}
+  explicit StreamMedian(std::size_t capacity = 3 * (std::size_t{1} << 18)) : lower_(capacity), upper_(capacity) {}
 
   void add(double value);
   /// Ends a pass; false when all numbers must come by once more.

@@ -1,0 +1,242 @@
+#include "catch.h"
+
+#include <cmath>
+#include <vector>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/gridding/data_averager.h>
+#include <mpol_cpp/gridding/dirty_imager.h>
+
+#include "compare.h"
+#include "observation.h"
+#include "random.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+DirtyImagerOptions natural() { return DirtyImagerOptions().weighting(Weighting::natural); }
+
+/// One sample at the centre of every cell of the grid that has one, of visibility 1, with the given weights (cells).
+Visibilities filled_plane(const GridCoords& coords, const std::function<Tensor(const Tensor& u, const Tensor& v)>& weight) {
+  const auto axis = coords.u_centers().slice(0, 1);
+  const auto count = axis.size(0);
+  const auto u = axis.unsqueeze(0).expand({count, count}).flatten(), v = axis.unsqueeze(1).expand({count, count}).flatten();
+  return {Baselines::in_lambda(u, v), torch::ones({count * count}, torch::kComplexDouble), weight(u, v)};
+}
+
+/// Fourier transform of a Gaussian of unit flux with those FWHM (arcsec) and position angle (degrees East of North).
+Tensor gaussian_visibility(const Tensor& u, const Tensor& v, double major, double minor, double angle) {
+  const double a = angle * units::degree, scale = units::arcsec / units::fwhm_per_sigma;
+  const auto along = u * std::sin(a) + v * std::cos(a), across = u * std::cos(a) - v * std::sin(a);
+  return (-2 * std::pow(units::pi * scale, 2) * ((along * major).square() + (across * minor).square())).exp();
+}
+
+/// The beam within its first null, as explicit passes over the image for each of the 24 wedges.
+Tensor nulled(const Tensor& beam) {
+  const auto npix = beam.size(0);
+  const auto m = (torch::arange(npix, torch::kDouble) - static_cast<double>(npix / 2)).unsqueeze(1).expand({npix, npix});
+  const auto l = (static_cast<double>(npix / 2 - 1) - torch::arange(npix, torch::kDouble)).unsqueeze(0).expand({npix, npix});
+  const auto radius = torch::hypot(l, m);
+  const auto theta = torch::atan2(m, l) + units::pi;
+  auto result = beam.clone();
+  for (int k = 0; k < 24; ++k) {
+    auto wedge = torch::zeros({npix, npix}, torch::kBool);
+    for (const int turn : {-24, 0, 24}) {
+      wedge |= (theta >= (k + turn - 0.3) * (units::pi / 12)) & (theta <= (k + turn + 1.3) * (units::pi / 12));
+    }
+    const auto negative = radius.masked_select(wedge & (beam < 0));
+    if (negative.numel() > 0) result.masked_fill_(wedge & (radius >= negative.min()), 0.0);
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("a dirty beam peaks at 1 on the phase centre and is symmetric about it", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 64);
+  const auto visibilities = random_observation(coords, 2, 300, torch::kDouble, 1);
+  for (const auto weighting : {Weighting::natural, Weighting::uniform, Weighting::briggs}) {
+    const auto beam = DirtyImager(coords, visibilities, DirtyImagerOptions().weighting(weighting)).beam();
+    const auto peaks = beam.flatten(1).argmax(1);
+    for (const std::int64_t channel : {0, 1}) {
+      CHECK(peaks[channel].item<std::int64_t>() == 32 * 64 + 31);
+      CHECK_THAT(beam[channel][32][31].item<double>(), WithinAbs(1, 1e-13));
+      // Row 0 and column npix - 1 have no mirror image.
+      const auto inner = beam[channel].slice(0, 1).slice(1, 0, 63);
+      CHECK(relative_error(inner.flip({0, 1}), inner) < 1e-13);
+    }
+  }
+}
+
+TEST_CASE("the dirty image is the sum over samples that it claims to be", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 32);
+  const auto visibilities = random_observation(coords, 1, 200, torch::kDouble, 2);
+  const auto dataset = DataAverager(coords, visibilities, DataAveragerOptions().scatter_check(ScatterCheck::off)).to_dataset();
+  const auto u = coords.packed_u().flatten().index_select(0, dataset->cells());
+  const auto v = coords.packed_v().flatten().index_select(0, dataset->cells());
+  const auto w = dataset->weights();
+  const auto image = DirtyImager(coords, visibilities, natural()).image();
+  for (const auto& [row, column] : {std::pair<std::int64_t, std::int64_t>{0, 0}, {16, 15}, {7, 29}, {31, 31}}) {
+    const double l = coords.dl() * static_cast<double>(15 - column), m = coords.dl() * static_cast<double>(row - 16);
+    const auto phase = 2 * units::pi * (u * l + v * m);
+    const auto terms = w * (at::real(dataset->visibilities()) * phase.cos() - at::imag(dataset->visibilities()) * phase.sin());
+    CHECK_THAT(image[0][row][column].item<double>(), WithinAbs((terms.sum() / w.sum()).item<double>(), 1e-13));
+  }
+}
+
+TEST_CASE("a source to the East is imaged to the left, one to the North above", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 64);
+  const auto sampled = random_observation(coords, 1, 3000, torch::kDouble, 3);
+  const auto [u, v] = sampled.baselines().channel(0);
+  const double east = 5 * coords.dl(), north = 12 * coords.dl();
+  const auto data = at::polar(torch::ones_like(u), -2 * units::pi * (u * east + v * north));
+  const auto image = DirtyImager(coords, {sampled.baselines(), data, torch::ones_like(u)}, natural()).image();
+  CHECK(image[0].argmax().item<std::int64_t>() == (32 + 12) * 64 + 31 - 5);
+}
+
+TEST_CASE("images of other visibilities are linear and give the residual image", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 32);
+  const auto visibilities = random_observation(coords, 2, 400, torch::kDouble, 4);
+  for (const auto unit : {ImageUnit::jy_per_beam, ImageUnit::jy_per_arcsec2}) {
+    const DirtyImager imager(coords, visibilities, DirtyImagerOptions().unit(unit));
+    const auto cells = DataAverager(coords, visibilities, DataAveragerOptions().scatter_check(ScatterCheck::off)).to_dataset();
+    CHECK(torch::equal(imager.image_of(cells->visibilities()), imager.image()));
+    const auto model = normal({imager.cells().size(0)}, torch::kComplexDouble, 5);
+    const auto residual = imager.image_of(cells->visibilities() - 2 * model);
+    CHECK(relative_error(imager.image() - 2 * imager.image_of(model), residual) < 1e-13);
+  }
+  const DirtyImager imager(coords, visibilities);
+  CHECK_THROWS_AS(imager.image_of(torch::zeros({3}, torch::kComplexDouble)), ShapeError);
+  CHECK_THROWS_AS(imager.image_of(torch::zeros_like(imager.cells(), torch::kDouble)), ShapeError);
+}
+
+TEST_CASE("every channel is imaged as if it were alone", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 32);
+  const auto cube = random_observation(coords, 3, 100, torch::kDouble, 6);
+  const DirtyImager together(coords, cube);
+  for (const std::int64_t channel : {0, 1, 2}) {
+    const DirtyImager alone(coords, cube.select_channels({channel}));
+    CHECK(torch::equal(together.image()[channel], alone.image()[0]));
+    CHECK(torch::equal(together.beam()[channel], alone.beam()[0]));
+    CHECK(torch::equal(together.beam_area()[channel], alone.beam_area()[0]));
+    CHECK(torch::equal(together.peak_sidelobe()[channel], alone.peak_sidelobe()[0]));
+    CHECK(torch::equal(together.noise()[channel], alone.noise()[0]));
+  }
+}
+
+TEST_CASE("a continuum image takes all channels", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 32);
+  const auto cube = random_observation(coords, 3, 100, torch::kDouble, 7);
+  const auto continuum = DirtyImager(coords, cube, natural().channel_map(ChannelMap::continuum(3)));
+  const DirtyImager apart(coords, cube, natural());
+  const auto weights = cube.weights().sum(1).view({3, 1, 1});
+  CHECK(continuum.nchan() == 1);
+  CHECK(relative_error(continuum.image(), ((apart.image() * weights).sum(0) / weights.sum()).unsqueeze(0)) < 1e-13);
+}
+
+TEST_CASE("the fitted beam has the axes and the angle of the beam", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.02, 128);
+  for (const double angle : {-80.0, -45.0, 0.0, 20.0, 63.0, 90.0}) {
+    INFO(angle);
+    const double major = 0.21, minor = 0.13;
+    const auto observed =
+        filled_plane(coords, [&](const Tensor& u, const Tensor& v) { return gaussian_visibility(u, v, major, minor, angle) + 1e-30; });
+    const DirtyImager imager(coords, observed, natural());
+    const auto beam = imager.fitted_beam()[0];
+    REQUIRE(beam.has_value());
+    CHECK_THAT(beam->bmaj, WithinRel(major, 1e-5));
+    CHECK_THAT(beam->bmin, WithinRel(minor, 1e-5));
+    CHECK(std::abs(std::remainder(beam->bpa - angle, 180)) < 1e-3);
+    CHECK(beam->bpa > -90);
+    CHECK(beam->bpa <= 90);
+  }
+}
+
+TEST_CASE("a Gaussian taper widens the beam in quadrature", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.02, 128);
+  const auto observed =
+      filled_plane(coords, [](const Tensor& u, const Tensor& v) { return gaussian_visibility(u, v, 0.2, 0.12, 30) + 1e-30; });
+  const DirtyImager imager(coords, observed, natural().taper(gaussian_taper(0.15)));
+  const auto beam = imager.fitted_beam()[0];
+  REQUIRE(beam.has_value());
+  CHECK_THAT(beam->bmaj, WithinRel(std::hypot(0.2, 0.15), 1e-5));
+  CHECK_THAT(beam->bmin, WithinRel(std::hypot(0.12, 0.15), 1e-5));
+  CHECK_THAT(imager.beam()[0][64][63].item<double>(), WithinAbs(1, 1e-12));
+  // At cell centres a taper of the cells is one of the samples.
+  const DirtyImager gridded(DataAverager(coords, observed).to_dataset(), natural().taper(gaussian_taper(0.15)));
+  CHECK(relative_error(gridded.image(), imager.image()) < 1e-12);
+  CHECK(relative_error(gridded.noise(), imager.noise()) < 1e-12);
+  CHECK_THROWS_AS(gaussian_taper(-0.1), ValueError);
+  CHECK_THROWS_AS(gaussian_taper(std::nan("")), ValueError);
+  const DirtyImager untapered(coords, observed, natural());
+  CHECK(relative_error(DirtyImager(coords, observed, natural().taper(gaussian_taper(0))).image(), untapered.image()) < 1e-13);
+}
+
+TEST_CASE("beam area and sidelobe level are those within and beyond the first null", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 48);
+  for (const std::int64_t nvis : {1, 2, 5, 40, 2000}) {
+    const DirtyImager imager(coords, random_observation(coords, 1, nvis, torch::kDouble, 100 + static_cast<std::uint64_t>(nvis)), natural());
+    const auto beam = imager.beam()[0], inside = nulled(beam);
+    CHECK_THAT(imager.beam_area()[0].item<double>(), WithinRel(coords.cell_area() * inside.sum().item<double>(), 1e-10));
+    const double outside = beam.masked_fill(inside != 0, 0.0).abs().max().item<double>();
+    CHECK_THAT(imager.peak_sidelobe()[0].item<double>(), WithinAbs(outside, 1e-14));
+  }
+}
+
+TEST_CASE("a beam that is no ellipse has no fit", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 32);
+  const auto at_one_place = [&](double u) {
+    return Visibilities(Baselines::in_lambda(torch::full({1}, u * coords.du(), torch::kDouble), torch::zeros({1}, torch::kDouble)),
+                        torch::ones({1}, torch::kComplexDouble), torch::ones({1}, torch::kDouble));
+  };
+  const DirtyImager constant(coords, at_one_place(0)), fringe(coords, at_one_place(7));
+  CHECK(torch::equal(constant.beam(), torch::ones({1, 32, 32}, torch::kDouble)));
+  CHECK_FALSE(constant.fitted_beam()[0].has_value());
+  CHECK(constant.peak_sidelobe()[0].item<double>() == 0);
+  CHECK_FALSE(fringe.fitted_beam()[0].has_value());
+}
+
+TEST_CASE("the promised noise is what pure noise makes", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 32);
+  const auto sampled = random_observation(coords, 1, 500, torch::kDouble, 8);
+  const auto taper = gaussian_taper(0.1);
+  for (const auto& options : {natural(), DirtyImagerOptions(), DirtyImagerOptions().weighting(Weighting::uniform).taper(taper)}) {
+    double squares = 0;
+    const int trials = 40;
+    for (std::uint64_t trial = 0; trial < trials; ++trial) {
+      const auto noise = normal({1, 500}, torch::kComplexDouble, 200 + trial) * std::sqrt(2.0) / sampled.weights().sqrt();
+      const auto image = DirtyImager(coords, {sampled.baselines(), noise, sampled.weights()}, options).image();
+      squares += image.square().mean().item<double>() / trials;
+    }
+    const auto promised = DirtyImager(coords, sampled, options).noise()[0].item<double>();
+    CHECK_THAT(std::sqrt(squares), WithinRel(promised, 0.03));
+  }
+  const auto point = DirtyImager(coords, sampled, natural()).noise()[0];
+  CHECK_THAT(point.item<double>(), WithinRel(1 / std::sqrt(sampled.weights().sum().item<double>()), 1e-12));
+}
+
+TEST_CASE("Briggs weighting runs from uniform to natural", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 32);
+  const auto visibilities = random_observation(coords, 1, 3000, torch::kDouble, 9);
+  const auto beam_with = [&](DirtyImagerOptions options) { return DirtyImager(coords, visibilities, std::move(options)).beam(); };
+  const auto briggs = [&](double robust) { return beam_with(DirtyImagerOptions().robust(robust)); };
+  CHECK(relative_error(briggs(2), beam_with(natural())) < 0.01);
+  CHECK(relative_error(briggs(-2), beam_with(DirtyImagerOptions().weighting(Weighting::uniform))) < 0.01);
+  CHECK(relative_error(briggs(-2), briggs(2)) > 0.02);
+  CHECK_THROWS_AS(briggs(2.1), ValueError);
+  CHECK_THROWS_AS(briggs(std::nan("")), ValueError);
+}
+
+TEST_CASE("an imager refuses what it cannot do", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 32);
+  const auto visibilities = random_observation(coords, 1, 30, torch::kDouble, 10);
+  const auto with_taper = [&](Taper taper) { DirtyImager(coords, visibilities, natural().taper(std::move(taper))); };
+  CHECK_THROWS_AS(with_taper([](const Tensor&, const Tensor&) { return torch::ones({2}); }), ShapeError);
+  CHECK_THROWS_AS(with_taper([](const Tensor& u, const Tensor&) { return torch::zeros_like(u); }), DataError);
+  CHECK_THROWS_AS(DirtyImager(GridCoords(0.5, 32), visibilities), DataError);
+  const auto dataset = DataAverager(coords, visibilities, DataAveragerOptions().scatter_check(ScatterCheck::off)).to_dataset();
+  CHECK_THROWS_AS(DirtyImager(dataset, natural().channel_map(ChannelMap::continuum(1))), ValueError);
+}
