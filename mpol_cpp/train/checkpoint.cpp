@@ -98,7 +98,9 @@ Checkpoint parse(SafetensorsFile file, torch::Device device) {
 Checkpoint read_one(const fs::path& path, torch::Device device) {
   auto file = read_safetensors(path);
   try {
-    return parse(std::move(file), device);
+    auto checkpoint = parse(std::move(file), device);
+    checkpoint.read_from = path;
+    return checkpoint;
   } catch (const FileError& error) {
     throw FileError(fmt::format("cannot read {}: {}", path.string(), error.what()));
   }
@@ -127,7 +129,7 @@ fs::path previous_checkpoint(const fs::path& path) {
   return path.parent_path() / name;
 }
 
-void write_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
+void write_checkpoint(const fs::path& path, const Checkpoint& checkpoint, Existing existing) {
   Metadata metadata = {{"format", std::string(format_name)},
                        {"format_version", std::string(format_version)},
                        {"written_by", "mpol_cpp " + version()},
@@ -140,7 +142,7 @@ void write_checkpoint(const fs::path& path, const Checkpoint& checkpoint) {
 
   AtomicFile file(path);
   write_safetensors(file, tensors, metadata);
-  keep_as_previous(path);
+  if (existing == Existing::keep_as_previous) keep_as_previous(path);
   file.commit();
 }
 

@@ -23,15 +23,23 @@ struct Checkpoint {
   std::vector<std::string> columns;
   std::vector<EpochLoss> history;  ///< one row per epoch done
   Metadata settings;
+  std::filesystem::path read_from;  ///< the file it was read from; not stored
 };
 
 /// Where the checkpoint before the one at `path` is kept: checkpoint.safetensors -> checkpoint.previous.safetensors.
 std::filesystem::path previous_checkpoint(const std::filesystem::path& path);
 
-/// Writes a checkpoint. What was at `path` becomes the previous one; at every moment, also when the process is killed or
+/// What becomes of the file that is at the path of a new checkpoint.
+enum class Existing {
+  keep_as_previous,
+  replace,  ///< it is known to be damaged: the previous one stays
+};
+
+/// Writes a checkpoint. What was at `path` becomes the previous one, if it is worth keeping; at every moment, also when the process is killed or
 /// the disk is full, a complete checkpoint is there if one was before.
 /// @throws FileError
-void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint);
+void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint,
+                      Existing existing = Existing::keep_as_previous);
 
 /// Reads the checkpoint at `path`, or, when that one is missing or damaged, the previous one, and says so.
 /// @return  nothing when neither file exists

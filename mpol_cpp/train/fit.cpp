@@ -11,7 +11,6 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/serialize/module_state.h>
-#include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/run_settings.h>
 #include <mpol_cpp/train/stop_criterion.h>
 
@@ -96,6 +95,7 @@ void Fit::resume() {
   } catch (const FileError& error) {
     throw FileError(fmt::format("{} does not fit this run: {}", path.string(), error.what()));
   }
+  if (checkpoint->read_from != path) existing_checkpoint_ = Existing::replace;
   done_ = result_.resumed_from = checkpoint_epochs_ = checkpoint->epochs;
   result_.history = checkpoint->history;
 }
@@ -166,7 +166,12 @@ void Fit::keep_state() {
   if (!candidate_ && done_ - good_.epochs >= interval) candidate_ = capture_state(done_, *model_, objective_, *step_);
 }
 
+void Fit::keep_present_state() {
+  if (good_.epochs != done_ && !candidate_) candidate_ = capture_state(done_, *model_, objective_, *step_);
+}
+
 bool Fit::evaluate_final() {
+  if (!options_.checkpoint().empty()) keep_present_state();  // before a random term draws the numbers of the next epoch
   const torch::NoGradGuard no_grad;
   const auto table = objective_.evaluate(*model_).table().sum(1).to(torch::kCPU);
   const auto* values = table.const_data_ptr<double>();
@@ -206,10 +211,12 @@ void Fit::checkpoint_if_due() {
 
 void Fit::write_checkpoint() {
   const auto begin = Clock::now();
-  if (good_.epochs != done_ && !candidate_) candidate_ = capture_state(done_, *model_, objective_, *step_);
+  keep_present_state();
   const auto& state = good_.epochs == done_ ? good_ : *candidate_;
-  mpol::write_checkpoint(options_.checkpoint(), {done_, to_string(step_->kind()), state.tensors, result_.columns, result_.history,
-                                                 run_settings(*model_, objective_, options_)});
+  mpol::write_checkpoint(options_.checkpoint(),
+                         {done_, to_string(step_->kind()), state.tensors, result_.columns, result_.history,
+                          run_settings(*model_, objective_, options_), {}},
+                         std::exchange(existing_checkpoint_, Existing::keep_as_previous));
   checkpoint_epochs_ = done_;
   last_checkpoint_ = Clock::now();
   result_.seconds_checkpoints += std::chrono::duration<double>(last_checkpoint_ - begin).count();

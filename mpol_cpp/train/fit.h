@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/divergence.h>
 #include <mpol_cpp/train/step.h>
 #include <mpol_cpp/train/trainer.h>
@@ -39,7 +40,8 @@ class Fit {
   StepReport take_step(std::int64_t epoch);
 
   bool record();  ///< false when something was not finite: breakdown_ says what
-  void keep_state();
+  void keep_state();          ///< now and then, for rewind()
+  void keep_present_state();  ///< in good_ or candidate_
   bool evaluate_final();  ///< likewise
   void rewind();          ///< to the last state whose loss was finite
 
@@ -62,6 +64,7 @@ class Fit {
 
   Clock::time_point started_, last_checkpoint_;
   std::int64_t checkpoint_epochs_ = -1;  ///< done in the newest checkpoint
+  Existing existing_checkpoint_ = Existing::keep_as_previous;
 };
 
 }  // namespace mpol::detail

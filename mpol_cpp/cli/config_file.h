@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/App.hpp>
+#include <CLI/Option.hpp>
+#include <CLI/Formatter.hpp>
+#include <CLI/Config.hpp>
+
+namespace mpol::cli {
+
+/// The file that `--config` names in the arguments of a verb (the last one wins), empty when none does.
+std::filesystem::path config_in(const std::vector<std::string>& arguments);
+
+/// The settings of a TOML file as arguments "--name=value": its top level, then the table of the verb. Names are the
+/// verb's long options; relative paths in the file become relative to its folder. Tables of other verbs, and `record`,
+/// which mpol writes for people and for later checks, are passed over.
+/// @throws FileError when the file cannot be read or is not TOML; UsageError for a name that is no option of the verb
+std::vector<std::string> config_arguments(const std::filesystem::path& file, const CLI::App& verb);
+
+/// What a run.toml says about the run that wrote it (its table `record`).
+struct RecordedRun {
+  std::string data_sha256;
+  std::vector<std::string> fingerprint;  ///< "name = value" of everything that altered the result
+  std::int64_t epochs_asked = 0, epochs_done = 0;
+  std::string stop_reason;
+  std::string device;
+};
+
+/// Empty when the file has no such table. @throws FileError when it cannot be read or is not TOML
+std::optional<RecordedRun> recorded_run(const std::filesystem::path& file);
+
+}  // namespace mpol::cli

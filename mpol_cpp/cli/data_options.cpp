@@ -1,0 +1,125 @@
+#include <mpol_cpp/cli/data_options.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/suggestion.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/io/uv_unit.h>
+#include <mpol_cpp/io/visibilities_npz.h>
+
+namespace mpol::cli {
+namespace {
+
+std::vector<std::string> split(const std::string& list, char separator) {
+  std::vector<std::string> items;
+  std::istringstream text(list);
+  for (std::string item; std::getline(text, item, separator);) items.push_back(item);
+  return items;
+}
+
+io::ReadOptions read_options(const DataOptions& options) {
+  io::ReadOptions read;
+  if (!options.uv_unit.empty()) read.uv_unit = io::uv_unit_from_name(options.uv_unit);
+  read.frequencies = parse_frequencies(options.frequency);
+  read.channels = parse_channels(options.channels);
+  return read;
+}
+
+constexpr std::int64_t most_channels = 1 << 24;
+
+}  // namespace
+
+void declare(OptionSet& options, OutputOptions& output) {
+  options.path("-o,--out", output.out, "Folder for the results: new or empty", Record::none);
+  options.flag("--overwrite", output.overwrite, "Replace the files of an earlier run in OUT", Record::none);
+  options.flag("--quiet", output.quiet, "Say nothing but errors", Record::none);
+  options.flag("--verbose", output.verbose, "Say more on the way", Record::none);
+  options.flag("--json", output.json, "Print the content of summary.json on stdout instead of words", Record::none);
+  options.path("--config", output.config, "TOML file with settings; the command line beats it", Record::none);
+}
+
+void declare(OptionSet& options, DataOptions& data) {
+  options.app().add_option("DATA", data.positional_data, "Visibilities: .npz with uu vv weight data")->type_name("FILE");
+  options.path("--data", data.data, "The same as DATA", Record::result);
+  options.number("--cell-size", data.cell_size, Range::positive(), "ARCSEC", "Width of a pixel", Record::result);
+  options.integer("--npix", data.npix, Range::between(2, 1e9), "Pixels along each axis, even", Record::result);
+  options.choice("--uv-unit", data.uv_unit, {"lambda", "klambda", "m"}, "Unit of uu and vv; default: as the file says",
+                 Record::result);
+  options.text("--frequency", data.frequency, "HZ[,HZ...]", "Frequency of the channels", Record::result);
+  options.text("--channels", data.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
+  options.text("--device", data.device, "DEVICE", "auto, cpu, cuda, cuda:N or least-loaded", Record::manner);
+  options.choice("--dtype", data.dtype, {"float32", "float64"}, "Precision", Record::result);
+  options.integer("--threads", data.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
+                  Record::result);
+}
+
+void settle(const OutputOptions& output) {
+  if (output.out.empty()) {
+    throw UsageError(error_text("--out", "missing", "the results need a folder", "add -o OUT"));
+  }
+}
+
+void settle(DataOptions& data) {
+  if (!data.positional_data.empty()) data.data = data.positional_data;
+  if (data.data.empty()) {
+    throw UsageError(error_text("DATA", "missing", "there must be visibilities to read", "name a .npz file"));
+  }
+  data.data = std::filesystem::absolute(data.data).lexically_normal();
+  if (data.npix && *data.npix % 2 != 0) {
+    throw UsageError(
+        error_text("--npix", fmt::format("{}", *data.npix), "must be even", fmt::format("use --npix {}", *data.npix + 1)));
+  }
+  parse_channels(data.channels);
+  parse_frequencies(data.frequency);
+}
+
+std::vector<std::int64_t> parse_channels(const std::string& list) {
+  std::vector<std::int64_t> channels;
+  const auto refuse = [&list](const std::string& item) {
+    throw UsageError(
+        error_text("--channels", item.empty() ? list : item, "must be numbers and ranges from 0 on, as in 0,3-7", "correct it"));
+  };
+  if (!list.empty() && list.back() == ',') refuse(list);
+  for (const auto& item : split(list, ',')) {
+    const auto dash = item.find('-');
+    const auto numeral = [&](const std::string& text) {
+      if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) refuse(item);
+      return parse_integer("channels", text, Range::between(0, most_channels));
+    };
+    const auto first = numeral(item.substr(0, dash));
+    const auto last = dash == std::string::npos ? first : numeral(item.substr(dash + 1));
+    if (last < first) refuse(item);
+    for (auto channel = first; channel <= last; ++channel) channels.push_back(channel);
+  }
+  return channels;
+}
+
+std::vector<double> parse_frequencies(const std::string& list) {
+  std::vector<double> frequencies;
+  for (const auto& item : split(list, ',')) frequencies.push_back(parse_number("frequency", item, Range::positive()));
+  return frequencies;
+}
+
+Visibilities read_visibilities(const DataOptions& options) { return io::read_npz(options.data, read_options(options)); }
+
+std::string uv_unit_name(const DataOptions& options) {
+  return std::string(io::name_of(io::uv_unit_of(options.data, read_options(options))));
+}
+
+GridCoords requested_grid(const DataOptions& options) {
+  if (options.cell_size && options.npix) return GridCoords(*options.cell_size, *options.npix);
+  const auto grid = suggest_grid(summarise_uv(read_visibilities(options).baselines()));
+  std::string missing = !options.cell_size ? "--cell-size" : "--npix";
+  if (!options.cell_size && !options.npix) missing = "--cell-size and --npix";
+  throw UsageError(
+      error_text(missing, "missing", "the grid must be given",
+                 fmt::format("for these data `mpol inspect` suggests --cell-size {} --npix {}", grid.cell_size, grid.npix)));
+}
+
+void check_grid_holds(const Visibilities& visibilities, const DataOptions& options, const GridCoords& coords) {
+  io::check_uv_unit(visibilities, coords, io::uv_unit_of(options.data, read_options(options)));
+}
+
+}  // namespace mpol::cli

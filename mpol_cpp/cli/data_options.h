@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <torch/types.h>
+
+#include <mpol_cpp/cli/option_set.h>
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol::cli {
+
+/// Where results go, and what is said on the way: every verb that writes a folder.
+struct OutputOptions {
+  std::filesystem::path out;
+  bool overwrite = false;
+  bool quiet = false;
+  bool verbose = false;
+  bool json = false;
+  std::filesystem::path config;
+};
+
+/// How visibilities are read and gridded: every verb that reads them.
+struct DataOptions {
+  std::filesystem::path data;
+  std::filesystem::path positional_data;  ///< DATA on the command line; wins over `data`
+  std::string uv_unit;                    ///< "lambda", "klambda", "m" or empty: as the file says
+  std::string frequency;                  ///< comma-separated Hz
+  std::string channels;                   ///< "0,3-7"
+  std::optional<double> cell_size;        ///< arcsec
+  std::optional<std::int64_t> npix;
+  std::string device = "auto";
+  std::string dtype = "float32";
+  std::optional<std::int64_t> threads;
+
+  torch::Dtype torch_dtype() const { return dtype == "float64" ? torch::kFloat64 : torch::kFloat32; }
+};
+
+void declare(OptionSet& options, OutputOptions& output);
+void declare(OptionSet& options, DataOptions& data);
+
+// After parsing: what is required is there, and paths no longer depend on the working directory. @throws UsageError
+void settle(const OutputOptions& output);
+void settle(DataOptions& data);
+
+/// Channel numbers of a list such as "0,3-7". @throws UsageError
+std::vector<std::int64_t> parse_channels(const std::string& list);
+/// Frequencies of a list such as "230.5e9,231e9", Hz. @throws UsageError
+std::vector<double> parse_frequencies(const std::string& list);
+
+/// The visibilities that the options name, units applied, channels selected. @throws mpol::Error
+Visibilities read_visibilities(const DataOptions& options);
+
+/// The unit in which u and v of the file are read: "lambda", "klambda" or "m".
+std::string uv_unit_name(const DataOptions& options);
+
+/// The grid that --cell-size and --npix ask for.
+/// @throws UsageError when one is missing, naming what the data suggest for it (reads them); when npix is odd
+GridCoords requested_grid(const DataOptions& options);
+
+/// Refuses u, v that cannot be in the unit they were read in: no baseline reaches two cells, or some lie beyond the
+/// grid. @throws DataError naming the readings
+void check_grid_holds(const Visibilities& visibilities, const DataOptions& options, const GridCoords& coords);
+
+}  // namespace mpol::cli

@@ -1,0 +1,26 @@
+#include <mpol_cpp/cli/file_digest.h>
+
+#include <fstream>
+#include <vector>
+
+#include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/serialize/sha256.h>
+
+namespace mpol::cli {
+
+std::string sha256_of_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file || std::filesystem::is_directory(path)) {
+    throw FileError(error_text("file", path.string(), "cannot be read", "check the path"));
+  }
+  std::vector<char> block(1 << 20);
+  Sha256 digest;
+  while (file) {
+    file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    digest.update(block.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (file.bad()) throw FileError(error_text("file", path.string(), "cannot be read to its end", "check the disk"));
+  return digest.finish();
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,61 @@
+#include <mpol_cpp/cli/fit_setup.h>
+
+#include <mpol_cpp/cli/dirty_products.h>
+#include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/sky_file.h>
+#include <mpol_cpp/cli/start_image.h>
+
+namespace mpol::cli {
+
+BaseCubeOptions model_options(const ImageOptions& options, const GridCoords& coords, const GriddedDataset& dataset) {
+  const auto nchan = dataset->nchan();
+  auto model = start_options(parse_start(options.start), coords, nchan, options.data.torch_dtype(),
+                             [&dataset] { return dirty_start(dataset); });
+  if (!options.mask.empty()) model.pixel_mapping(masked_mapping(read_mask(options.mask, coords, nchan)));
+  return model;
+}
+
+std::vector<Term> regularizer_terms(const RegularizerOptions& r) {
+  std::vector<Term> list;
+  if (r.sparsity > 0) list.push_back(terms::sparsity(r.sparsity));
+  if (r.tv > 0) list.push_back(terms::tv_image(r.tv));
+  if (r.tsv > 0) list.push_back(terms::tsv(r.tsv));
+  if (r.entropy > 0) list.push_back(terms::entropy(r.entropy, r.entropy_prior, r.entropy_flux));
+  if (r.tv_channel > 0) list.push_back(terms::tv_channel(r.tv_channel));
+  if (r.edge_clamp > 0) list.push_back(terms::edge_clamp(r.edge_clamp));
+  if (r.psd > 0) list.push_back(terms::psd(r.psd, *r.psd_length));
+  if (r.uv_sparsity > 0) list.push_back(terms::uv_sparsity(r.uv_sparsity, *r.uv_sparsity_q_max));
+  return list;
+}
+
+Normalize normalize_of(const std::string& name) {
+  if (name == "visibilities") return Normalize::visibilities;
+  return name == "none" ? Normalize::none : Normalize::cells;
+}
+
+TrainOptions train_options(const ImageOptions& options, const RunRecord& record, const std::filesystem::path& out) {
+  const auto stop = parse_stop_relative(options.stop_relative);
+  const auto optimizer = options.optimizer == "sgd"     ? OptimizerKind::sgd
+                         : options.optimizer == "lbfgs" ? OptimizerKind::lbfgs
+                                                        : OptimizerKind::adam;
+  return TrainOptions()
+      .optimizer(optimizer)
+      .learning_rate(options.learning_rate)
+      .epochs(options.epochs)
+      .stop_relative(stop.change)
+      .stop_window(stop.window)
+      .seed(static_cast<std::uint64_t>(options.seed))
+      .step(StepKind::eager)
+      .checkpoint(out / "checkpoint.safetensors")
+      .checkpoint_interval(options.checkpoint_interval.value_or(0))
+      .resume(options.resume)
+      .fingerprint(record.fingerprint());
+}
+
+Tensor image_frequencies(const Visibilities& visibilities, std::int64_t image_channels) {
+  const auto& frequencies = visibilities.frequencies();
+  if (!frequencies.defined() || frequencies.numel() == image_channels) return frequencies;
+  return frequencies.mean(0, /*keepdim=*/true);
+}
+
+}  // namespace mpol::cli

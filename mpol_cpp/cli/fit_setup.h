@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include <mpol_cpp/cli/image_options.h>
+#include <mpol_cpp/cli/run_record.h>
+#include <mpol_cpp/datasets/gridded_dataset.h>
+#include <mpol_cpp/images/base_cube.h>
+#include <mpol_cpp/train/trainer.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol::cli {
+
+// The settings of the command line as the objects of the library.
+
+/// The model's options: grid, channels, start, mask.
+/// @param dataset  float64, on the CPU: what `--start dirty` is made from
+BaseCubeOptions model_options(const ImageOptions& options, const GridCoords& coords, const GriddedDataset& dataset);
+
+/// The regularisers with a lambda above zero.
+std::vector<Term> regularizer_terms(const RegularizerOptions& options);
+
+Normalize normalize_of(const std::string& name);
+
+/// The trainer's options; a run that resumes is compared with its checkpoint first.
+/// @throws UsageError naming what differs from the run that is to be resumed
+TrainOptions train_options(const ImageOptions& options, const RunRecord& record, const std::filesystem::path& out);
+
+/// Frequencies of the image channels: the data's, or their mean for one image of several channels; undefined when
+/// unknown. (nchan) float64, Hz.
+Tensor image_frequencies(const Visibilities& visibilities, std::int64_t image_channels);
+
+}  // namespace mpol::cli

@@ -1,0 +1,107 @@
+#include <mpol_cpp/cli/image_options.h>
+
+#include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/start_image.h>
+
+namespace mpol::cli {
+namespace {
+
+void declare_regularizers(OptionSet& options, RegularizerOptions& r) {
+  const auto strength = [&options](const std::string& name, double& value, const std::string& help) {
+    options.number(name, value, Range::not_negative(), "LAMBDA", help, Record::result)->group("Regularisers");
+  };
+  strength("--sparsity", r.sparsity, "Sum of |I|: few bright pixels");
+  strength("--tv", r.tv, "Total variation: sharp edges, flat inside");
+  strength("--tsv", r.tsv, "Total squared variation: smooth");
+  strength("--entropy", r.entropy, "Entropy relative to a flat prior");
+  strength("--tv-channel", r.tv_channel, "Total variation from channel to channel");
+  strength("--edge-clamp", r.edge_clamp, "Square of the pixels on the image's edges");
+  strength("--psd", r.psd, "Power spectrum of a Gaussian process; needs --psd-length");
+  strength("--uv-sparsity", r.uv_sparsity, "Visibilities beyond --uv-sparsity-q-max");
+  const auto setting = [&options](const std::string& name, auto& value, const std::string& unit, const std::string& help) {
+    options.number(name, value, Range::positive(), unit, help, Record::result)->group("Regularisers");
+  };
+  setting("--entropy-prior", r.entropy_prior, "JY_PER_ARCSEC2", "Prior intensity of the entropy");
+  setting("--entropy-flux", r.entropy_flux, "ZETA", "Total flux by which the entropy is divided");
+  setting("--psd-length", r.psd_length, "ARCSEC", "Length scale of the power spectrum");
+  setting("--uv-sparsity-q-max", r.uv_sparsity_q_max, "LAMBDA", "Visibilities beyond this baseline are made sparse");
+}
+
+void declare_likelihood(OptionSet& options, ImageOptions& image) {
+  const auto result = Record::result;
+  options.choice("--likelihood", image.likelihood, {"gridded"}, "How the image is compared with the data", result);
+  options.choice("--normalize", image.normalize, {"cells", "visibilities", "none"},
+                 "What chi^2 is divided by: twice the occupied cells, twice the visibilities, or 1", result);
+  options.choice("--mode", image.mode, {"continuum", "cube"},
+                 "One image of all channels, or one per channel; default: a cube when the arrays have channels", result);
+  options.choice("--scatter-check", image.scatter_check, {"warn", "error", "off"},
+                 "Compare the scatter of the data with their weights", Record::manner);
+}
+
+void declare_fit(OptionSet& options, ImageOptions& image) {
+  const auto result = Record::result;
+  options.choice("--optimizer", image.optimizer, {"adam", "sgd", "lbfgs"}, "Optimiser", result);
+  options.number("--learning-rate", image.learning_rate, Range::positive(), "RATE", "Learning rate", result);
+  options.integer("--epochs", image.epochs, Range::between(1, 1e15), "Exactly this many, without --stop-relative",
+                  Record::manner);
+  options.text("--stop-relative", image.stop_relative, "R[:WINDOW]",
+               "Stop when the loss changes by less than the fraction R over WINDOW (10) epochs", result);
+  options.text("--start", image.start, "START", "Start from base:V, flat:JY_PER_ARCSEC2, dirty, or FILE.fits", result);
+  options.path("--mask", image.mask, "FITS image: pixels that are 0 stay empty", result);
+  options.integer("--seed", image.seed, Range::between(0, 9e15), "Seed of whatever is random", result);
+  options.choice("--step", image.step, {"auto", "eager", "captured", "fused"}, "How a step is computed", result);
+}
+
+}  // namespace
+
+void declare(OptionSet& options, ImageOptions& image) {
+  declare(options, image.data);
+  declare_likelihood(options, image);
+  declare_fit(options, image);
+  declare_regularizers(options, image.regularizers);
+  declare(options, image.output);
+  options.integer("--checkpoint-interval", image.checkpoint_interval, Range::between(1, 1e15),
+                  "Epochs between checkpoints; default: every 30 seconds", Record::manner);
+  options.flag("--split-channels", image.split_channels, "Write image_0000.fits, … instead of cubes", Record::result);
+  options.flag("--resume", image.resume, "Continue the run in OUT from its checkpoint", Record::none);
+  options.flag("--keep-diverged", image.keep_diverged, "Write the last good image of a fit that diverged", Record::none);
+}
+
+void settle(ImageOptions& image) {
+  settle(image.output);
+  settle(image.data);
+  if (image.output.overwrite && image.resume) {
+    throw UsageError(
+        error_text("--overwrite", "given with --resume", "one replaces a run, the other continues it", "leave one of them out"));
+  }
+  const auto& r = image.regularizers;
+  if (r.psd > 0 && !r.psd_length) {
+    throw UsageError(
+        error_text("--psd-length", "missing", "--psd needs the length scale of its power spectrum", "add --psd-length ARCSEC"));
+  }
+  if (r.uv_sparsity > 0 && !r.uv_sparsity_q_max) {
+    throw UsageError(error_text("--uv-sparsity-q-max", "missing", "--uv-sparsity needs to know where it begins",
+                                "add --uv-sparsity-q-max LAMBDA"));
+  }
+  if (image.step == "captured" || image.step == "fused") {
+    throw UsageError(error_text("--step", image.step, "this version has eager only", "use --step auto"));
+  }
+  parse_stop_relative(image.stop_relative);
+  const auto start = parse_start(image.start);
+  if (const auto* file = std::get_if<StartFile>(&start))
+    image.start = std::filesystem::absolute(file->path).lexically_normal().string();
+  if (!image.mask.empty()) image.mask = std::filesystem::absolute(image.mask).lexically_normal();
+}
+
+StopRelative parse_stop_relative(const std::string& text) {
+  if (text.empty()) return {};
+  StopRelative stop;
+  const auto colon = text.find(':');
+  stop.change = parse_number("stop-relative", text.substr(0, colon), Range::positive());
+  if (colon != std::string::npos) {
+    stop.window = parse_integer("stop-relative", text.substr(colon + 1), Range::between(1, 1e15));
+  }
+  return stop;
+}
+
+}  // namespace mpol::cli

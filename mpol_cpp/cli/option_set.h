@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/App.hpp>
+#include <CLI/Option.hpp>
+#include <CLI/Formatter.hpp>
+#include <CLI/Config.hpp>
+
+namespace mpol::cli {
+
+/// What a setting means for a run that is repeated or resumed.
+enum class Record {
+  result,  ///< alters the result: in run.toml, and the same or refused when resuming
+  manner,  ///< alters how the run goes, not what it gives: in run.toml, free to change when resuming
+  none,    ///< belongs to one call of the program only
+};
+
+/// Where a number may lie; NaN and infinities lie nowhere.
+struct Range {
+  double low = -std::numeric_limits<double>::infinity();
+  bool low_allowed = true;
+  double high = std::numeric_limits<double>::infinity();
+
+  static Range any() { return {}; }
+  static Range positive() { return {.low = 0.0, .low_allowed = false}; }
+  static Range not_negative() { return {.low = 0.0}; }
+  static Range between(double low, double high) { return {.low = low, .low_allowed = true, .high = high}; }
+
+  bool contains(double value) const;
+  std::string words() const;  ///< "must be a finite number > 0"
+};
+
+/// One setting as run.toml holds it.
+struct RecordedSetting {
+  std::string name;        ///< long option name, without dashes
+  std::string toml_value;  ///< "0.3", "\"adam\"", "true"
+  Record record;
+};
+
+/// The options of a verb: each is parsed, checked against its range with one clear line, and recorded from one
+/// declaration. The last value given wins.
+class OptionSet {
+ public:
+  explicit OptionSet(CLI::App& app) : app_(app) {}
+
+  /// @param names  as CLI11 takes them, "-o,--out"; the last long one names the setting
+  CLI::Option* number(const std::string& names, double& value, const Range& range, const std::string& unit,
+                      const std::string& help, Record record);
+  CLI::Option* number(const std::string& names, std::optional<double>& value, const Range& range, const std::string& unit,
+                      const std::string& help, Record record);
+  CLI::Option* integer(const std::string& names, std::int64_t& value, const Range& range, const std::string& help, Record record);
+  CLI::Option* integer(const std::string& names, std::optional<std::int64_t>& value, const Range& range, const std::string& help,
+                       Record record);
+  CLI::Option* choice(const std::string& names, std::string& value, const std::vector<std::string>& choices,
+                      const std::string& help, Record record);
+  CLI::Option* text(const std::string& names, std::string& value, const std::string& type, const std::string& help,
+                    Record record);
+  CLI::Option* path(const std::string& names, std::filesystem::path& value, const std::string& help, Record record);
+  CLI::Option* flag(const std::string& names, bool& value, const std::string& help, Record record);
+
+  /// All settings that have a value, in the order of declaration, as they are now.
+  std::vector<RecordedSetting> recorded() const;
+
+  CLI::App& app() const { return app_; }
+
+ private:
+  using Getter = std::function<std::optional<std::string>()>;
+  CLI::Option* add(const std::string& names, const std::function<void(const std::string&)>& set, const Getter& get,
+                   const std::string& type, const std::string& help, Record record);
+
+  struct Entry {
+    std::string name;
+    Getter get;
+    Record record;
+  };
+  CLI::App& app_;
+  std::vector<Entry> entries_;
+};
+
+/// A whole text as a number. @throws UsageError naming the option, the value, the limit
+double parse_number(const std::string& option, const std::string& text, const Range& range);
+std::int64_t parse_integer(const std::string& option, const std::string& text, const Range& range);
+
+/// A TOML basic string, quotes and escapes included.
+std::string toml_string(const std::string& text);
+
+}  // namespace mpol::cli

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/cli/image_options.h>
+#include <mpol_cpp/cli/option_set.h>
+
+namespace mpol::cli {
+
+/// What a run is: its settings as run.toml holds them, and the digests of the files it reads.
+class RunRecord {
+ public:
+  /// @param settings  with what the program chose (device, threads, step) in place of "auto"
+  /// Reads the files once for their SHA-256. @throws FileError
+  RunRecord(const std::vector<RecordedSetting>& settings, const ImageOptions& image);
+
+  /// run.toml: table `image` repeats the run, table `record` says what was run.
+  std::string toml(std::int64_t epochs_done, const std::string& stop_reason) const;
+
+  /// "name = value" of everything that alters the result, digests in the place of paths: what a checkpoint is compared
+  /// with.
+  std::vector<std::string> fingerprint() const;
+
+  /// "name = value" of every setting, as in run.toml.
+  std::vector<std::string> settings() const;
+
+  const std::string& data_digest() const { return data_digest_; }
+
+ private:
+  std::vector<RecordedSetting> settings_;
+  std::string data_digest_, mask_digest_, start_digest_;
+};
+
+/// True when OUT holds the results of this very run, with at least the epochs asked for, or stopped by its criterion.
+bool is_finished(const std::filesystem::path& out, const RunRecord& record, std::int64_t epochs);
+
+/// A warning when OUT's run.toml says that the run was on another device before.
+std::optional<std::string> changed_device(const std::filesystem::path& out, const std::string& device);
+
+/// A warning when the data are not those that a run.toml given as --config was made from.
+std::optional<std::string> changed_data(const std::filesystem::path& config, const std::string& data_digest);
+
+}  // namespace mpol::cli

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <variant>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/images/base_cube.h>
+
+namespace mpol::cli {
+
+/// Where a fit starts, as `--start` says it.
+struct StartBase {
+  double value;
+};  ///< base:V, every base pixel
+struct StartFlat {
+  double intensity;
+};                     ///< flat:JY_PER_ARCSEC2, every image pixel, > 0
+struct StartDirty {};  ///< the dirty image, floored at 1e-3 of its peak
+struct StartFile {
+  std::filesystem::path path;
+};  ///< a FITS image or cube on the same grid
+using Start = std::variant<StartBase, StartFlat, StartDirty, StartFile>;
+
+/// @throws UsageError for what is none of the forms
+Start parse_start(const std::string& text);
+
+/// Model options whose base pixels make the start image through the inverse of the pixel mapping.
+/// @param dirty  gives the dirty image (nchan, npix, npix), Jy/arcsec^2, when the start asks for it
+/// @throws mpol::Error when the file cannot be read or lies on another grid
+BaseCubeOptions start_options(const Start& start, const GridCoords& coords, std::int64_t nchan, torch::Dtype dtype,
+                              const std::function<Tensor()>& dirty);
+
+/// The base pixels whose image is `sky`, floored at a fraction of the peak of each channel so that every pixel has one.
+/// @param sky  (nchan, npix, npix), any unit; @return float64, same shape
+/// @throws DataError when a channel has no positive pixel
+Tensor base_of_image(const Tensor& sky, double floor);
+
+}  // namespace mpol::cli

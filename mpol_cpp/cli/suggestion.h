@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol::cli {
+
+/// How the baselines of an observation are spread, wavelengths.
+struct UvSummary {
+  double max_abs_u = 0, max_abs_v = 0;
+  double shortest = 0;   ///< smallest sqrt(u^2 + v^2) > 0
+  double longest = 0;    ///< largest sqrt(u^2 + v^2)
+  double short_end = 0;  ///< 5 % of the samples lie below it (to 2 %)
+};
+
+/// One pass over the baselines, block by block.
+UvSummary summarise_uv(const Baselines& baselines);
+
+/// A grid that suits an observation, and why.
+struct GridSuggestion {
+  double cell_size = 0;  ///< arcsec
+  std::int64_t npix = 0;
+  std::string reason;
+};
+
+/// Cells of a fifth of the finest fringe, 1/(5 q_max), rounded down to a number with a short name, and always below the
+/// limit (1 - 1/npix)/(2 max(|u|, |v|)); a field of twice the largest scale that 5 % of the samples can see,
+/// 2/q_5%, at least 64 and at most 4096 pixels, npix even with factors 2, 3 and 5 only.
+GridSuggestion suggest_grid(const UvSummary& uv);
+
+}  // namespace mpol::cli

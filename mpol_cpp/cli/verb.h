@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <CLI/App.hpp>
+#include <CLI/Option.hpp>
+#include <CLI/Formatter.hpp>
+#include <CLI/Config.hpp>
+
+namespace mpol::cli {
+
+/// One verb of the program. `program` runs `run` when the command line names it, and turns what it throws into one
+/// line on stderr and an exit code (ending.h).
+struct Verb {
+  CLI::App* app;             ///< its options; the name is the verb's
+  std::function<int()> run;  ///< what it does once the options are parsed; returns the exit code
+};
+
+/// Each adds its subcommand, with options, help and an example, to the program.
+Verb add_image(CLI::App& program);
+Verb add_dirty(CLI::App& program);
+Verb add_inspect(CLI::App& program);
+Verb add_devices(CLI::App& program);
+Verb add_simulate(CLI::App& program);
+
+}  // namespace mpol::cli

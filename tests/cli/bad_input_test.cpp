@@ -1,0 +1,226 @@
+#include "catch.h"
+
+#include <cmath>
+#include <limits>
+
+#include <mpol_cpp/io/npz_archive.h>
+
+#include "observation.h"
+#include "program.h"
+
+using namespace mpol::testing;
+
+namespace {
+
+using Arrays = std::map<std::string, Tensor>;
+
+/// Runs `mpol image` and checks that it fails as it should: the code, one line, what it names, nothing left behind.
+void check_refused(const std::vector<std::string>& arguments, const std::filesystem::path& out, int code,
+                   const std::string& named) {
+  const auto run = run_mpol(arguments);
+  INFO(named << " in: " << run.err);
+  CHECK(run.exit_code == code);
+  CHECK(run.error_lines().size() == 1);
+  CHECK(run.err.starts_with("mpol image: "));
+  CHECK(run.error_names(named));
+  CHECK(run.err.find("Exception raised") == std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(out));
+}
+
+Arrays changed(const std::string& key, const std::function<void(Tensor&)>& change, std::int64_t nchan = 1) {
+  auto arrays = small_observation(nchan);
+  arrays[key] = arrays[key].clone();
+  change(arrays[key]);
+  return arrays;
+}
+
+Arrays without(const std::string& key) {
+  auto arrays = small_observation();
+  arrays.erase(key);
+  return arrays;
+}
+
+/// An .npy file with a header of our choosing.
+std::string npy(const std::string& descr, const std::string& shape, std::size_t bytes) {
+  std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
+  while ((header.size() + 11) % 64 != 0) header += ' ';
+  header += '\n';
+  std::string file = std::string("\x93NUMPY\x01\x00", 8);
+  file += static_cast<char>(header.size() % 256);
+  file += static_cast<char>(header.size() / 256);
+  return file + header + std::string(bytes, '\0');
+}
+
+std::uint32_t crc32(const std::string& bytes) {
+  std::uint32_t crc = 0xffffffffU;
+  for (const char c : bytes) {
+    crc ^= static_cast<unsigned char>(c);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1U) != 0 ? 0xedb88320U : 0U);
+  }
+  return ~crc;
+}
+
+std::string little_endian(std::uint32_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>((value >> (8 * i)) & 0xffU);
+  return text;
+}
+
+/// A zip archive of one stored file.
+std::string zip_of(const std::string& name, const std::string& contents) {
+  const auto size = static_cast<std::uint32_t>(contents.size());
+  const std::string sizes = little_endian(crc32(contents), 4) + little_endian(size, 4) + little_endian(size, 4) +
+                            little_endian(static_cast<std::uint32_t>(name.size()), 2);
+  const std::string common = little_endian(20, 2) + little_endian(0, 8) + sizes + little_endian(0, 2);
+  const std::string local = "PK\x03\x04" + common + name + contents;
+  const std::string central = "PK\x01\x02" + little_endian(20, 2) + common + little_endian(0, 14) + name;
+  return local + central + "PK\x05\x06" + little_endian(0, 4) + little_endian(1, 2) + little_endian(1, 2) +
+         little_endian(static_cast<std::uint32_t>(central.size()), 4) +
+         little_endian(static_cast<std::uint32_t>(local.size()), 4) + little_endian(0, 2);
+}
+
+}  // namespace
+
+TEST_CASE("an option out of range is refused with its name and value", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation());
+  struct Case {
+    std::vector<std::string> options;
+    std::string named;
+  };
+  const std::vector<Case> cases = {
+      {{"--npix", "33"}, "33"},
+      {{"--npix", "0"}, "0"},
+      {{"--npix", "-32"}, "-32"},
+      {{"--npix", "3.5"}, "3.5"},
+      {{"--npix", "many"}, "many"},
+      {{"--npix", "99999999999999999999"}, "99999999999999999999"},
+      {{"--cell-size", "0"}, "0"},
+      {{"--cell-size", "-0.1"}, "-0.1"},
+      {{"--cell-size", "nan"}, "nan"},
+      {{"--cell-size", "inf"}, "inf"},
+      {{"--cell-size", "wide"}, "wide"},
+      {{"--cell-size", ""}, "--cell-size"},
+      {{"--sparsity", "-1e-4"}, "-1e-4"},
+      {{"--sparsity", "nan"}, "nan"},
+      {{"--tv", "inf"}, "inf"},
+      {{"--tsv", "-1"}, "--tsv"},
+      {{"--entropy", "nan"}, "--entropy"},
+      {{"--tv-channel", "-1"}, "--tv-channel"},
+      {{"--edge-clamp", "-1"}, "--edge-clamp"},
+      {{"--psd", "1"}, "--psd-length"},
+      {{"--uv-sparsity", "1"}, "--uv-sparsity-q-max"},
+      {{"--epochs", "0"}, "0"},
+      {{"--epochs", "-5"}, "-5"},
+      {{"--learning-rate", "0"}, "--learning-rate"},
+      {{"--learning-rate", "nan"}, "nan"},
+      {{"--optimizer", "adamw"}, "adamw"},
+      {{"--likelihood", "exact"}, "exact"},
+      {{"--likelihood", "loose"}, "gridded"},
+      {{"--normalize", "pixels"}, "pixels"},
+      {{"--mode", "movie"}, "movie"},
+      {{"--step", "fused"}, "fused"},
+      {{"--step", "giant"}, "giant"},
+      {{"--scatter-check", "maybe"}, "maybe"},
+      {{"--dtype", "float16"}, "float16"},
+      {{"--uv-unit", "km"}, "km"},
+      {{"--frequency", "-1e9"}, "-1e9"},
+      {{"--channels", "1"}, "1"},
+      {{"--channels", "0-"}, "0-"},
+      {{"--channels", "3-1"}, "3-1"},
+      {{"--channels", "a"}, "a"},
+      {{"--start", "middle"}, "middle"},
+      {{"--start", "base:"}, "start"},
+      {{"--start", "base:nan"}, "nan"},
+      {{"--start", "flat:0"}, "0"},
+      {{"--seed", "-1"}, "-1"},
+      {{"--threads", "0"}, "0"},
+      {{"--stop-relative", "-1"}, "-1"},
+      {{"--stop-relative", "0.1:0"}, "0"},
+      {{"--checkpoint-interval", "0"}, "0"},
+      {{"--device", "tpu"}, "tpu"},
+      {{"--resume", "--overwrite"}, "--resume"},
+      {{"--no-such-option"}, "--no-such-option"},
+      {{"--epochs"}, "--epochs"},
+      {{"one", "too", "many"}, "too"},
+  };
+  for (const auto& [options, named] : cases) check_refused(short_run(data, scratch / "out", options), scratch / "out", 2, named);
+}
+
+TEST_CASE("what is missing is named, with what would do", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation());
+  const auto out = scratch / "out";
+  check_refused({"image", data, "-o", out.string(), "--npix", "32"}, out, 2, "--cell-size 0.0");
+  check_refused({"image", data, "-o", out.string(), "--cell-size", "0.1"}, out, 2, "--npix ");
+  check_refused({"image", data, "-o", out.string()}, out, 2, "mpol inspect");
+  check_refused({"image", "-o", out.string(), "--cell-size", "0.1", "--npix", "32"}, out, 2, "DATA");
+  check_refused({"image", data, "--cell-size", "0.1", "--npix", "32"}, out, 2, "-o OUT");
+  check_refused(short_run((scratch / "nothing.npz").string(), out), out, 1, "nothing.npz");
+  check_refused(short_run(scratch.path().string(), out), out, 1, scratch.path().string());
+  check_refused(short_run(data, out, {"--start", (scratch / "none.fits").string()}), out, 1, "none.fits");
+  check_refused(short_run(data, out, {"--mask", (scratch / "none.fits").string()}), out, 1, "none.fits");
+  check_refused(short_run(data, out, {"--config", (scratch / "none.toml").string()}), out, 1, "none.toml");
+  check_refused(short_run(data, out, {"--uv-unit", "m"}), out, 1, "frequenc");
+  check_refused(short_run(data, out, {"--device", "cuda:77"}), out, 1, "cuda:77");
+}
+
+TEST_CASE("a grid that the memory or the data do not allow is refused", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation());
+  const auto out = scratch / "out";
+  check_refused(short_run(data, out, {"--npix", "1000000"}), out, 1, "GiB");
+  check_refused(short_run(data, out, {"--npix", "999999998"}), out, 1, "999999998");
+  check_refused(short_run(data, out, {"--cell-size", "5"}), out, 1, "klambda");
+  check_refused(short_run(data, out, {"--uv-unit", "klambda"}), out, 1, "klambda");
+  check_refused(short_run(data, out, {"--cell-size", "1e-9"}), out, 1, "lambda");
+}
+
+TEST_CASE("a damaged or foreign file is refused", "[cli]") {
+  const Scratch scratch;
+  const auto good = write_observation(scratch / "vis.npz", small_observation());
+  const auto bytes = read_text(good);
+  const auto out = scratch / "out";
+  const auto check = [&](const std::string& contents) {
+    write_text(scratch / "bad.npz", contents);
+    check_refused(short_run((scratch / "bad.npz").string(), out), out, 1, "bad.npz");
+  };
+  check("");
+  check(bytes.substr(0, bytes.size() / 2));
+  check(bytes.substr(0, bytes.size() - 1));
+  check("not an archive, but long enough to hold something: " + std::string(200, 'x'));
+  check(npy("<f8", "(3,)", 24));
+  auto flipped = bytes;
+  flipped[bytes.size() / 2] = static_cast<char>(flipped[bytes.size() / 2] ^ 0x10);
+  check(flipped);
+  check(zip_of("uu.npy", npy("|O", "(3,)", 24)));
+  check(zip_of("uu.npy", npy("<U4", "(3,)", 48)));
+  check(zip_of("uu.npy", npy("<f8", "(100000000000,)", 24)));
+  check(zip_of("readme.txt", "hello"));
+}
+
+TEST_CASE("values that cannot be imaged are refused", "[cli]") {
+  const Scratch scratch;
+  const auto out = scratch / "out";
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  const auto check = [&](const Arrays& arrays, const std::string& named) {
+    const auto data = write_observation(scratch / "bad.npz", arrays);
+    check_refused(short_run(data, out), out, 1, named);
+  };
+  for (const auto* key : {"uu", "vv", "weight", "data"}) check(without(key), key);
+  check(changed("uu", [&](Tensor& t) { t[17].fill_(nan); }), "17");
+  check(changed("vv", [&](Tensor& t) { t[17].fill_(infinity); }), "17");
+  check(changed("data", [&](Tensor& t) { t[17].fill_(c10::complex<double>(0, nan)); }), "17");
+  check(changed(
+            "data", [&](Tensor& t) { t[1][17].fill_(infinity); }, 2),
+        "17");
+  check(changed("weight", [&](Tensor& t) { t[17].fill_(nan); }), "17");
+  check(changed("weight", [](Tensor& t) { t[17].fill_(0); }), "17");
+  check(changed("weight", [](Tensor& t) { t[17].fill_(-1); }), "-1");
+  check(changed("uu", [](Tensor& t) { t = t.slice(0, 0, 10); }), "10");
+  check(changed("weight", [](Tensor& t) { t = t.slice(0, 0, 10); }), "10");
+  check(changed("data", [](Tensor& t) { t = t.reshape({2, 10, 30}); }), "data");
+  auto none = small_observation();
+  for (auto& [key, values] : none) values = values.slice(0, 0, 0);
+  check(none, "bad.npz");
+}

@@ -1,0 +1,68 @@
+#include "catch.h"
+
+#include <algorithm>
+
+#include "observation.h"
+#include "program.h"
+
+using namespace mpol::testing;
+
+TEST_CASE("run.toml repeats a run bit for bit", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation(2));
+  const auto first = run_mpol(short_run(
+      data, scratch / "disc", {"--dtype", "float32", "--learning-rate", "0.123456789", "--channels", "1", "--start", "dirty"}));
+  INFO(first.err);
+  REQUIRE(first.exit_code == 0);
+  const auto again =
+      run_mpol({"image", "--config", (scratch / "disc" / "run.toml").string(), "-o", (scratch / "again").string()});
+  INFO(again.err);
+  REQUIRE(again.exit_code == 0);
+  for (const auto* name : {"image.fits", "dirty.fits", "residual.fits", "history.csv", "run.toml"}) {
+    INFO(name);
+    CHECK(read_text(scratch / "disc" / name) == read_text(scratch / "again" / name));
+  }
+  const auto text = read_text(scratch / "disc" / "run.toml");
+  for (const auto* part : {"likelihood = \"gridded\"", "threads = ", "data_sha256 = \""}) {
+    CHECK(text.find(part) != std::string::npos);
+  }
+  CHECK(text.find("learning-rate = 0.123456789\n") != std::string::npos);
+  CHECK(text.find("disc") == std::string::npos);  // OUT is no setting
+}
+
+TEST_CASE("the command line beats the file, and paths in it are relative to it", "[cli]") {
+  const Scratch scratch;
+  std::filesystem::create_directories(scratch / "observations");
+  write_observation(scratch / "observations" / "vis.npz", small_observation());
+  std::filesystem::create_directories(scratch / "settings");
+  write_text(scratch / "settings" / "disc.toml",
+             "data = \"../observations/vis.npz\"\nnpix = 34\n[image]\ncell-size = 0.1\nepochs = 3\ndtype = 'float64'\n"
+             "device = 'cpu'\nquiet = true\n");
+  const auto config = (scratch / "settings" / "disc.toml").string();
+  const auto run = run_mpol({"image", "--epochs", "5", "--config", config, "-o", "out"}, {.folder = scratch.path()});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.out.empty());
+  const auto history = read_text(scratch / "out" / "history.csv");
+  CHECK(std::count(history.begin(), history.end(), '\n') == 6);
+  CHECK(read_text(scratch / "out" / "run.toml").find("npix = 34\n") != std::string::npos);
+}
+
+TEST_CASE("a configuration that cannot be followed is one line that names what is wrong", "[cli]") {
+  const Scratch scratch;
+  const auto check = [&](const std::string& text, const std::string& named, int code) {
+    write_text(scratch / "bad.toml", text);
+    const auto run = run_mpol({"image", "--config", (scratch / "bad.toml").string(), "-o", (scratch / "out").string()});
+    INFO(text << "\n" << run.err);
+    CHECK(run.exit_code == code);
+    CHECK(run.error_lines().size() == 1);
+    CHECK(run.error_names(named));
+    CHECK_FALSE(std::filesystem::exists(scratch / "out"));
+  };
+  check("sparsty = 1e-3\n", "sparsty", 2);
+  check("[image]\nsparsty = 1e-3\n", "sparsty", 2);
+  check("[imag]\nsparsity = 1e-3\n", "imag", 2);
+  check("npix = 33\ndata = 'x.npz'\n", "33", 2);
+  check("sparsity = nan\n", "nan", 2);
+  check("npix = \n", "line 1", 1);
+}

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <torch/types.h>
+
+namespace mpol::testing {
+
+using torch::Tensor;
+
+/// Arrays of a small observation of an off-centre Gaussian: `uu vv` (nvis), `data weight` (nvis) or (nchan, nvis).
+/// The baselines suit cells of 0.1" and 32 pixels; the noise agrees with the weights.
+std::map<std::string, Tensor> small_observation(std::int64_t nchan = 1, std::int64_t nvis = 600);
+
+/// Writes arrays as .npz and returns the path as text.
+std::string write_observation(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays);
+
+/// Arguments of a short `mpol image` run on the small observation: 0.1", 32 pixels, 10 epochs, float64.
+std::vector<std::string> short_run(const std::string& data, const std::filesystem::path& out,
+                                   const std::vector<std::string>& more = {});
+
+}  // namespace mpol::testing

@@ -1,0 +1,95 @@
+#include "catch.h"
+
+#include <nlohmann/json.hpp>
+
+#include <mpol_cpp/io/fits.h>
+
+#include "observation.h"
+#include "program.h"
+
+using namespace mpol::testing;
+using nlohmann::json;
+
+TEST_CASE("the program explains itself", "[cli]") {
+  const auto version = run_mpol({"--version"});
+  CHECK(version.exit_code == 0);
+  CHECK(version.out.starts_with("mpol 0."));
+  const auto nothing = run_mpol({});
+  CHECK(nothing.exit_code == 2);
+  CHECK(nothing.error_names("image"));
+  const auto unknown = run_mpol({"imagine"});
+  CHECK(unknown.exit_code == 2);
+  CHECK(unknown.error_lines().size() == 1);
+  CHECK(unknown.error_names("imagine"));
+  for (const auto* verb : {"image", "dirty", "inspect", "devices"}) {
+    const auto help = run_mpol({verb, "--help"});
+    CHECK(help.exit_code == 0);
+    CHECK(help.out.find(std::string("Example:\n  mpol ") + verb) != std::string::npos);
+  }
+}
+
+TEST_CASE("dirty writes image, beam, figure and a summary per channel", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation(2));
+  const std::vector<std::string> weighting =
+      GENERATE(std::vector<std::string>{"natural"}, std::vector<std::string>{"uniform"},
+               std::vector<std::string>{"briggs", "--robust", "-0.5"}, std::vector<std::string>{"briggs", "--taper", "0.4"},
+               std::vector<std::string>{"natural", "--unit", "Jy/arcsec2"});
+  std::vector<std::string> arguments = {"dirty", data,     "-o", "dirty",  "--cell-size",
+                                        "0.1",   "--npix", "64", "--json", "--weighting"};
+  arguments.insert(arguments.end(), weighting.begin(), weighting.end());
+  const auto run = run_mpol(arguments, {.folder = scratch.path()});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.out == read_text(scratch / "dirty" / "summary.json"));
+  const auto summary = json::parse(run.out);
+  REQUIRE(summary["channels"].size() == 2);
+  for (const auto* key : {"beam_area_arcsec2", "bmaj_arcsec", "bmin_arcsec", "bpa_deg", "peak_sidelobe", "noise"}) {
+    CHECK(summary["channels"][1][key].is_number());
+  }
+  const auto image = mpol::io::read_fits(scratch / "dirty" / "dirty.fits");
+  CHECK(image.unit == (weighting.back() == "Jy/arcsec2" ? "Jy/arcsec2" : "Jy/beam"));
+  CHECK(image.cube.size(0) == 2);
+  const auto beam = mpol::io::read_fits(scratch / "dirty" / "beam.fits");
+  CHECK_THAT(beam.cube[0][32][31].item<double>(), WithinAbs(1, 1e-6));
+  CHECK(std::filesystem::exists(scratch / "dirty" / "dirty.png"));
+  CHECK(run_mpol(arguments, {.folder = scratch.path()}).exit_code == 1);
+}
+
+TEST_CASE("inspect says what is there and which grid suits it", "[cli]") {
+  const Scratch scratch;
+  auto arrays = small_observation(2);
+  arrays["frequency"] = torch::tensor({230e9, 231e9}, torch::kFloat64);
+  const auto data = write_observation(scratch / "vis.npz", arrays);
+  const auto run = run_mpol({"inspect", data, "--json"});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  const auto found = json::parse(run.out);
+  CHECK(found["n_channels"] == 2);
+  CHECK(found["n_visibilities"] == 600);
+  CHECK(found["uv_unit"] == "lambda");
+  CHECK(found["frequencies_hz"] == std::vector<double>{230e9, 231e9});
+  const double cell_size = found["suggestion"]["cell_size"];
+  const std::int64_t npix = found["suggestion"]["npix"];
+  CHECK(npix % 2 == 0);
+  CHECK(cell_size * static_cast<double>(npix) > 3);
+  CHECK_THAT(found["scatter"]["real"].get<double>(), WithinAbs(1, 0.3));
+
+  const auto words = run_mpol({"inspect", data});
+  CHECK(words.exit_code == 0);
+  CHECK(words.out.find("--cell-size") != std::string::npos);
+
+  // What it suggests can be imaged.
+  const auto image = run_mpol({"image", data, "-o", (scratch / "out").string(), "--cell-size", std::to_string(cell_size),
+                               "--npix", std::to_string(npix), "--epochs", "2"});
+  INFO(image.err);
+  CHECK(image.exit_code == 0);
+}
+
+TEST_CASE("devices lists the CPU first", "[cli]") {
+  const auto run = run_mpol({"devices", "--json"});
+  REQUIRE(run.exit_code == 0);
+  const auto devices = json::parse(run.out);
+  CHECK(devices[0]["device"] == "cpu");
+  CHECK(run_mpol({"devices"}).out.starts_with("cpu"));
+}

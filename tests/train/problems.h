@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/losses/gridded_likelihood.h>
+#include <mpol_cpp/models/gridded_net.h>
+#include <mpol_cpp/train/objective.h>
+#include <mpol_cpp/train/trainer.h>
+
+#include "random.h"
+
+namespace mpol::testing {
+
+/// Random visibilities in about a third of the cells of a small grid, with weights that a model can fit.
+inline GriddedDataset random_dataset(const GridCoords& coords, std::int64_t nchan, std::uint64_t seed) {
+  const auto cells = (uniform({nchan * coords.npix() * coords.npix()}, torch::kFloat64, seed) < 0.3).nonzero().squeeze(1);
+  return GriddedDataset(coords, nchan, cells, normal({cells.size(0)}, torch::kComplexDouble, seed + 1) * 0.1,
+                        uniform({cells.size(0)}, torch::kFloat64, seed + 2) * 100 + 1);
+}
+
+/// A training problem of a fraction of a millisecond per epoch: each call makes model and objective anew, alike.
+struct SmallProblem {
+  GridCoords coords{0.05, 12};
+  std::int64_t nchan = 2;
+  torch::Dtype dtype = torch::kFloat64;
+
+  GriddedNet model(const std::vector<std::int64_t>& problems = {}) const {
+    auto shape = problems;
+    for (const auto extent : {nchan, coords.npix(), coords.npix()}) shape.push_back(extent);
+    return model_of(normal(shape, torch::kFloat64, 3));
+  }
+  GriddedNet model_of(const Tensor& base) const { return GriddedNet(GriddedNetOptions(coords).base_cube(base).dtype(dtype)); }
+
+  Objective objective(std::vector<Term> more_terms = {}) const {
+    auto likelihood = GriddedLikelihood(random_dataset(coords, nchan, 7));
+    likelihood->to(dtype);
+    std::vector<Term> all = {terms::sparsity(1e-3), terms::tv_image(2e-3), terms::tv_channel(1e-3)};
+    for (auto& term : more_terms) all.push_back(std::move(term));
+    return Objective(likelihood, std::move(all));
+  }
+};
+
+/// Bit for bit the same rows.
+inline bool same_history(const std::vector<EpochLoss>& a, const std::vector<EpochLoss>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i].epoch != b[i].epoch || a[i].learning_rate != b[i].learning_rate || a[i].values != b[i].values) return false;
+  }
+  return true;
+}
+
+}  // namespace mpol::testing
