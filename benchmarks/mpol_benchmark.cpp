@@ -93,8 +93,8 @@ mpol::StepKind step_kind(const std::string& name) {
 /// One training step of GriddedNet with sparsity and total variation, Adam.
 void step_case(const Settings& settings, std::int64_t npix, std::int64_t nchan, const std::string& dtype) {
   const mpol::GridCoords coords(cell_size, npix);
-  const auto visibilities = settings.data.empty() ? benchmarks::synthetic_observation(coords, nchan, 500'000)
-                                                  : mpol::io::read_npz(settings.data);
+  const auto visibilities =
+      settings.data.empty() ? benchmarks::synthetic_observation(coords, nchan, 500'000) : mpol::io::read_npz(settings.data);
   const auto averager_options = mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::off);
   auto likelihood = mpol::GriddedLikelihood(mpol::DataAverager(coords, visibilities, averager_options).to_dataset());
   likelihood->to(dtype_of(dtype));
@@ -102,7 +102,12 @@ void step_case(const Settings& settings, std::int64_t npix, std::int64_t nchan, 
   const mpol::Objective objective(likelihood, {mpol::terms::sparsity(1e-3), mpol::terms::tv_image(1e-3)});
   const auto options = mpol::TrainOptions().learning_rate(0.3).step(step_kind(settings.step));
   const auto step = mpol::make_step(model.ptr(), objective, options);
-  print({{"case", "step"}, {"npix", npix}, {"nchan", visibilities.nchan()}, {"dtype", dtype}, {"step", mpol::to_string(step->kind())}, {"cells", likelihood->samples()}},
+  print({{"case", "step"},
+         {"npix", npix},
+         {"nchan", visibilities.nchan()},
+         {"dtype", dtype},
+         {"step", mpol::to_string(step->kind())},
+         {"cells", likelihood->samples()}},
         benchmarks::repeat([&] { step->take(0.3); }, settings.seconds));
 }
 

@@ -24,7 +24,8 @@ void run(const std::string& input, const std::string& output, int epochs) {
   // 2. The data, averaged on the uv cells of a grid.
   const auto visibilities = mpol::io::read_npz(input);
   const auto coords = mpol::GridCoords(/*cell_size=*/0.04, /*npix=*/256);
-  const auto averager = mpol::DataAverager(coords, visibilities, mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::warn));
+  const auto averager =
+      mpol::DataAverager(coords, visibilities, mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::warn));
   auto dataset = averager.to_dataset();
   dataset->to(torch::kFloat32);
 

@@ -13,16 +13,14 @@ namespace {
 void run(const std::string& input, const std::string& output, int epochs) {
   const auto visibilities = mpol::io::read_npz(input);
   const auto coords = mpol::GridCoords(/*cell_size=*/0.04, /*npix=*/256);
-  const auto averager = mpol::DataAverager(coords, visibilities, mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::warn));
+  const auto averager =
+      mpol::DataAverager(coords, visibilities, mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::warn));
 
   auto model = mpol::GriddedNet(mpol::GriddedNetOptions(coords).nchan(visibilities.nchan()));
-  const auto objective = mpol::Objective(mpol::GriddedLikelihood(averager.to_dataset()),
-                                         {mpol::terms::sparsity(1e-4), mpol::terms::tv_image(1e-4)});
-  const auto options = mpol::TrainOptions()
-                           .learning_rate(0.3)
-                           .epochs(epochs)
-                           .device(mpol::select_device())
-                           .dtype(torch::kFloat32);
+  const auto objective =
+      mpol::Objective(mpol::GriddedLikelihood(averager.to_dataset()), {mpol::terms::sparsity(1e-4), mpol::terms::tv_image(1e-4)});
+  const auto options =
+      mpol::TrainOptions().learning_rate(0.3).epochs(epochs).device(mpol::select_device()).dtype(torch::kFloat32);
   const auto result = mpol::Trainer(model, objective, options).fit();
 
   fmt::print("loss {:.6g} after {} epochs in {:.2f} s, {} step ({}); stopped by: {}\n", result.loss.total(), result.epochs,

@@ -34,7 +34,9 @@ inline double relative_error(const Tensor& value, const Tensor& reference) {
 
 /// Re <a, b> in float64.
 inline double inner_product(const Tensor& a, const Tensor& b) {
-  const auto real = [](const Tensor& t) { return (t.is_complex() ? at::view_as_real(t.resolve_conj()) : t).to(torch::kDouble).flatten(); };
+  const auto real = [](const Tensor& t) {
+    return (t.is_complex() ? at::view_as_real(t.resolve_conj()) : t).to(torch::kDouble).flatten();
+  };
   return real(a).dot(real(b)).item<double>();
 }
 
@@ -55,7 +57,8 @@ inline Tensor gradient_of(const std::function<Tensor(const Tensor&)>& function, 
 /// float64 only.
 inline double finite_difference_error(const std::function<Tensor(const Tensor&)>& function, const Tensor& x,
                                       const Tensor& direction, double step = 1e-6) {
-  const double slope = (function(x + step * direction).sum() - function(x - step * direction).sum()).template item<double>() / (2 * step);
+  const double slope =
+      (function(x + step * direction).sum() - function(x - step * direction).sum()).template item<double>() / (2 * step);
   const auto gradient = gradient_of(function, x);
   const double scale = std::sqrt(inner_product(gradient, gradient) * inner_product(direction, direction));
   return std::abs(slope - inner_product(gradient, direction)) / scale;

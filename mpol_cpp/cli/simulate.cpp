@@ -65,11 +65,10 @@ void refuse_existing(const std::filesystem::path& path, const SimulateSettings& 
 }
 
 void check_files(const SimulateSettings& settings) {
-  if (settings.out.empty())
-    throw UsageError(error_text("--out", "missing", "the visibilities need a file", "add -o OUT.npz"));
+  if (settings.out.empty()) throw UsageError(error_text("--out", "missing", "the visibilities need a file", "add -o OUT.npz"));
   if (settings.npix % 2 != 0)
-    throw UsageError(error_text("--npix", fmt::format("{}", settings.npix), "must be even",
-                                fmt::format("use --npix {}", settings.npix + 1)));
+    throw UsageError(
+        error_text("--npix", fmt::format("{}", settings.npix), "must be even", fmt::format("use --npix {}", settings.npix + 1)));
   refuse_existing(settings.out, settings);
   refuse_existing(settings.truth, settings);
 }
@@ -85,10 +84,11 @@ void write_truth(const SimulateSettings& settings, const Sky& sky, const Visibil
 std::string words(const SimulateSettings& settings, const Visibilities& visibilities, const ArrayConfiguration& array) {
   const auto& baselines = visibilities.baselines();
   const double sigma = 1 / std::sqrt(visibilities.weights().mean(torch::kFloat64).item<double>());
-  return fmt::format("{} channels of {} visibilities from {} antennas; max |u| {:.4g}, max |v| {:.4g} lambda; noise {:.3g} Jy "
-                     "each\n{}\n",
-                     visibilities.nchan(), visibilities.nvis(), array.antennas(), baselines.max_abs_u(),
-                     baselines.max_abs_v(), sigma, settings.out.string());
+  return fmt::format(
+      "{} channels of {} visibilities from {} antennas; max |u| {:.4g}, max |v| {:.4g} lambda; noise {:.3g} Jy "
+      "each\n{}\n",
+      visibilities.nchan(), visibilities.nvis(), array.antennas(), baselines.max_abs_u(), baselines.max_abs_v(), sigma,
+      settings.out.string());
 }
 
 /// Values that the library finds out of range were options of this command line.
@@ -130,8 +130,9 @@ int simulate(const SimulateSettings& settings) {
 
 Verb add_simulate(CLI::App& program) {
   auto* app = program.add_subcommand("simulate", "Simulate an observation of a disc or of a FITS image");
-  app->footer("Example:\n  mpol simulate -o disc.npz --truth disc_truth.fits --frequency-ghz 230,232 --channel-width-mhz 62.5 "
-              "--integration 600 --seed 1");
+  app->footer(
+      "Example:\n  mpol simulate -o disc.npz --truth disc_truth.fits --frequency-ghz 230,232 --channel-width-mhz 62.5 "
+      "--integration 600 --seed 1");
   const auto settings = std::make_shared<SimulateSettings>();
   const auto options = std::make_shared<OptionSet>(*app);
   declare(*options, *settings);

@@ -25,26 +25,32 @@ void declare_files(OptionSet& options, SimulateSettings& s) {
 }
 
 void declare_array(OptionSet& options, SimulateSettings& s) {
-  options.path("--array", s.array, "Antenna positions: lines of `x y z [diameter [name]]` in metres, East North Up, or "
-               "geocentric after a line `# coordsys=XYZ`; default: an array like ALMA's", Record::none);
+  options.path("--array", s.array,
+               "Antenna positions: lines of `x y z [diameter [name]]` in metres, East North Up, or "
+               "geocentric after a line `# coordsys=XYZ`; default: an array like ALMA's",
+               Record::none);
   options.integer("--antennas", s.antennas, Range::between(2, 10000), "Of the built-in array", Record::none);
   options.number("--longest-baseline", s.longest_baseline, Range::positive(), "METRES", "Of the built-in array", Record::none);
-  options.number("--latitude", s.latitude, Range::between(-90, 90), "DEG", "Of the array; default: its own, else ALMA's", Record::none);
+  options.number("--latitude", s.latitude, Range::between(-90, 90), "DEG", "Of the array; default: its own, else ALMA's",
+                 Record::none);
   options.number("--dish-diameter", s.diameter, Range::positive(), "METRES", "Default: the array's own, else 12", Record::none);
 }
 
 void declare_observation(OptionSet& options, SimulateSettings& s) {
   options.number("--declination", s.declination, Range::between(-90, 90), "DEG", "Of the phase centre", Record::none);
   options.number("--right-ascension", s.right_ascension, Range::between(0, 360), "DEG", "Of the phase centre", Record::none);
-  options.number("--hour-angle-start", s.hour_angle_start, Range::between(-180, 180), "DEG", "Begin of the observation", Record::none);
+  options.number("--hour-angle-start", s.hour_angle_start, Range::between(-180, 180), "DEG", "Begin of the observation",
+                 Record::none);
   options.number("--hour-angle-end", s.hour_angle_end, Range::between(-180, 180), "DEG", "Its end", Record::none);
   options.number("--integration", s.integration, Range::positive(), "SECONDS", "Between samples", Record::none);
   options.number("--minimum-elevation", s.minimum_elevation, Range::between(0, 89), "DEG", "No samples below", Record::none);
   options.text("--frequency-ghz", s.frequencies, "GHZ[,GHZ...]", "Frequency of each channel", Record::none);
   options.number("--channel-width-mhz", s.channel_width_mhz, Range::positive(), "MHZ", "Bandwidth of a channel", Record::none);
   options.number("--system-temperature", s.system_temperature, Range::positive(), "K", "Towards the zenith", Record::none);
-  options.number("--opacity", s.opacity, Range::between(0, 10), "TAU", "Towards the zenith: low sources are noisier", Record::none);
-  options.number("--antenna-efficiency", s.antenna_efficiency, Range::between(1e-6, 1), "SHARE", "Of the dish's area", Record::none);
+  options.number("--opacity", s.opacity, Range::between(0, 10), "TAU", "Towards the zenith: low sources are noisier",
+                 Record::none);
+  options.number("--antenna-efficiency", s.antenna_efficiency, Range::between(1e-6, 1), "SHARE", "Of the dish's area",
+                 Record::none);
   options.number("--correlator-efficiency", s.correlator_efficiency, Range::between(1e-6, 1), "SHARE", "", Record::none);
   options.integer("--polarisations", s.polarisations, Range::between(1, 2), "Averaged hands, 1 or 2", Record::none);
   options.flag("--no-noise", s.no_noise, "Only the weights, not the data, know of noise", Record::none);
@@ -54,18 +60,22 @@ void declare_observation(OptionSet& options, SimulateSettings& s) {
 void declare_sky(OptionSet& options, SimulateSettings& s) {
   options.path("--sky", s.sky, "Observe this FITS image instead of the disc", Record::none);
   options.number("--flux", s.flux, Range::positive(), "JY", "Of the disc at 230 GHz", Record::none);
-  options.number("--spectral-index", s.spectral_index, Range::between(-100, 100), "ALPHA", "Flux grows as frequency^ALPHA", Record::none);
+  options.number("--spectral-index", s.spectral_index, Range::between(-100, 100), "ALPHA", "Flux grows as frequency^ALPHA",
+                 Record::none);
   options.number("--inclination", s.inclination, Range::between(0, 85), "DEG", "0: face on", Record::none);
-  options.number("--position-angle", s.position_angle, Range::any(), "DEG", "Of the major axis, North through East", Record::none);
+  options.number("--position-angle", s.position_angle, Range::any(), "DEG", "Of the major axis, North through East",
+                 Record::none);
   options.number("--offset-east", s.offset_east, Range::any(), "ARCSEC", "Of the disc from the phase centre", Record::none);
   options.number("--offset-north", s.offset_north, Range::any(), "ARCSEC", "Of the disc from the phase centre", Record::none);
   options.text("--rings", s.rings, "RADIUS:FWHM:BRIGHTNESS[,...]", "Rings of the disc, arcsec; `none`: none", Record::none);
   options.flag("--no-crescent", s.no_crescent, "Rings only", Record::none);
   options.number("--crescent-radius", s.crescent_radius, Range::positive(), "ARCSEC", "", Record::none);
   options.number("--crescent-width", s.crescent_width, Range::positive(), "ARCSEC", "Radial FWHM", Record::none);
-  options.number("--crescent-position-angle", s.crescent_position_angle, Range::any(), "DEG", "Of its middle, North through East", Record::none);
+  options.number("--crescent-position-angle", s.crescent_position_angle, Range::any(), "DEG", "Of its middle, North through East",
+                 Record::none);
   options.number("--crescent-azimuthal-width", s.crescent_azimuthal_width, Range::between(5, 360), "DEG", "FWHM", Record::none);
-  options.number("--crescent-contrast", s.crescent_contrast, Range::positive(), "RATIO", "Peak over that of the brightest ring", Record::none);
+  options.number("--crescent-contrast", s.crescent_contrast, Range::positive(), "RATIO", "Peak over that of the brightest ring",
+                 Record::none);
 }
 
 DiscRing ring_of(const std::string& item) {

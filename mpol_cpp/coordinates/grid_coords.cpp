@@ -89,9 +89,10 @@ bool GridCoords::data_fit(double max_abs_u, double max_abs_v) const {
 void GridCoords::check_data_fit(double max_abs_u, double max_abs_v) const {
   if (data_fit(max_abs_u, max_abs_v)) return;
   const double largest = std::max(max_abs_u, max_abs_v);
-  throw DataError(fmt::format(
-      "baselines reach |{}| = {:.6g} lambda, but cell_size {:.6g}\" with npix {} represents only {:.6g}: use cell_size < {:.4g}\"",
-      max_abs_u >= max_abs_v ? "u" : "v", largest, cell_size_, npix_, max_uv(), maximum_cell_size(largest, npix_)));
+  throw DataError(
+      fmt::format("baselines reach |{}| = {:.6g} lambda, but cell_size {:.6g}\" with npix {} represents only {:.6g}: use "
+                  "cell_size < {:.4g}\"",
+                  max_abs_u >= max_abs_v ? "u" : "v", largest, cell_size_, npix_, max_uv(), maximum_cell_size(largest, npix_)));
 }
 
 double maximum_cell_size(double max_abs_uv, std::int64_t npix) {

@@ -21,16 +21,15 @@ void check_cells(const Tensor& cells, std::int64_t cube_cells) {
 
 }  // namespace
 
-GriddedDatasetImpl::GriddedDatasetImpl(GridCoords coords, std::int64_t nchan, Tensor cells, Tensor visibilities,
-                                       Tensor weights)
+GriddedDatasetImpl::GriddedDatasetImpl(GridCoords coords, std::int64_t nchan, Tensor cells, Tensor visibilities, Tensor weights)
     : coords_(coords),
       nchan_(nchan),
       cells_(std::move(cells)),
       visibilities_(std::move(visibilities)),
       weights_(std::move(weights)) {
   if (cells_.dim() != 1 || visibilities_.sizes() != cells_.sizes() || weights_.sizes() != cells_.sizes()) {
-    throw ShapeError(fmt::format("cells {}, visibilities {} and weights {} must be vectors of one length",
-                                 cells_.sizes().vec(), visibilities_.sizes().vec(), weights_.sizes().vec()));
+    throw ShapeError(fmt::format("cells {}, visibilities {} and weights {} must be vectors of one length", cells_.sizes().vec(),
+                                 visibilities_.sizes().vec(), weights_.sizes().vec()));
   }
   if (!visibilities_.is_complex()) throw ShapeError("gridded visibilities must be complex");
   check_cells(cells_, nchan_ * coords_.npix() * coords_.npix());
@@ -71,8 +70,8 @@ std::shared_ptr<GriddedDatasetImpl> GriddedDatasetImpl::subset(const Tensor& kee
     throw ShapeError(fmt::format("keep must be bool of shape ({}), one value per cell", ncells()));
   }
   const auto kept = keep.to(cells_.device()).nonzero().squeeze(1);
-  return std::make_shared<GriddedDatasetImpl>(coords_, nchan_, cells_.index_select(0, kept),
-                                              visibilities_.index_select(0, kept), weights_.index_select(0, kept));
+  return std::make_shared<GriddedDatasetImpl>(coords_, nchan_, cells_.index_select(0, kept), visibilities_.index_select(0, kept),
+                                              weights_.index_select(0, kept));
 }
 
 }  // namespace mpol

@@ -96,7 +96,8 @@ struct Samples {
 };
 
 template <typename Weight, typename Value>
-bool find_group(CellTable& table, const Samples<Weight, Value>& samples, std::int64_t begin, std::int64_t end, CellEntry** entries) {
+bool find_group(CellTable& table, const Samples<Weight, Value>& samples, std::int64_t begin, std::int64_t end,
+                CellEntry** entries) {
   for (auto k = begin; k < end; ++k) {
     const auto i = samples.index(k);
     __builtin_prefetch(samples.data + 2 * (i + samples_ahead));
@@ -108,7 +109,7 @@ bool find_group(CellTable& table, const Samples<Weight, Value>& samples, std::in
       if (entry == nullptr) return false;
     }
     *entries++ = entry;
-    __builtin_prefetch(totals_of(table, entry->record), 1);
+    __builtin_prefetch(totals_of(table, entry->record), 0, 2);
   }
   return true;
 }

@@ -41,7 +41,10 @@ double deviation(const CellTotals& totals, int part, double e, double samples) {
 CellResult result_of(const CellTotals& totals, const CellEntry& entry) {
   const double offset[2] = {totals.weighted[0] / totals.weight, totals.weighted[1] / totals.weight};
   CellResult result{{static_cast<double>(entry.origin[0]) + offset[0], static_cast<double>(entry.origin[1]) + offset[1]},
-                    totals.weight, entry.samples, 0, 0};
+                    totals.weight,
+                    entry.samples,
+                    0,
+                    0};
   if (entry.samples > 1) {
     const auto samples = static_cast<double>(entry.samples);
     result.real = deviation(totals, 0, -offset[0], samples);
@@ -53,7 +56,12 @@ CellResult result_of(const CellTotals& totals, const CellEntry& entry) {
 /// The growing results of all image channels.
 struct Results {
   explicit Results(std::int64_t upper_bound)
-      : cells(upper_bound), averages(upper_bound), weights(upper_bound), samples(upper_bound), real(upper_bound), imag(upper_bound) {}
+      : cells(upper_bound),
+        averages(upper_bound),
+        weights(upper_bound),
+        samples(upper_bound),
+        real(upper_bound),
+        imag(upper_bound) {}
 
   GrowingArray<std::int64_t> cells;
   GrowingArray<c10::complex<double>> averages;
@@ -64,7 +72,8 @@ struct Results {
 
 class Gridding {
  public:
-  Gridding(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channel_map, const CellSumOptions& options)
+  Gridding(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channel_map,
+           const CellSumOptions& options)
       : coords_(coords), visibilities_(visibilities), channel_map_(channel_map), options_(options), results_(upper_bound()) {}
 
   CellSums sums() {
@@ -226,14 +235,16 @@ void check(const GridCoords& coords, const Visibilities& visibilities, const Cha
   coords.check_data_fit(visibilities.baselines().max_abs_u(), visibilities.baselines().max_abs_v());
   if (channel_map.sources.empty()) throw ValueError("the channel map has no image channels; at least one is needed");
   for (const auto& sources : channel_map.sources) {
-    if (sources.empty()) throw ValueError("an image channel has no data channels; the channel map must name at least one for each");
+    if (sources.empty())
+      throw ValueError("an image channel has no data channels; the channel map must name at least one for each");
     if (static_cast<std::int64_t>(sources.size()) * visibilities.nvis() > most_samples / 2) {
       throw DataError(fmt::format("{} x {} samples feed one image channel; gridding counts up to {}: average them in time first",
                                   sources.size(), visibilities.nvis(), most_samples / 2));
     }
     for (const auto source : sources) {
       if (source < 0 || source >= visibilities.nchan()) {
-        throw ValueError(fmt::format("the channel map names data channel {}; there are 0 to {}", source, visibilities.nchan() - 1));
+        throw ValueError(
+            fmt::format("the channel map names data channel {}; there are 0 to {}", source, visibilities.nchan() - 1));
       }
     }
   }

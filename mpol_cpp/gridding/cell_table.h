@@ -10,11 +10,11 @@ namespace mpol::gridding {
 
 /// Sums over the samples of one cell about its origin o, with d = V - o: one cache line.
 struct alignas(64) CellTotals {
-  double weight;                     // sum w
-  double root_weight;                // sum sqrt(w)
-  double weighted[2];                // sum w d, real and imaginary
-  double root_weighted[2];           // sum sqrt(w) d
-  double squares[2];                 // sum w d^2
+  double weight;            // sum w
+  double root_weight;       // sum sqrt(w)
+  double weighted[2];       // sum w d, real and imaginary
+  double root_weighted[2];  // sum sqrt(w) d
+  double squares[2];        // sum w d^2
 };
 
 /// A cell in its leaf: where its totals are, how many samples it has, and the origin o of its sums: its first sample,
@@ -66,7 +66,9 @@ struct CellTable {
   /// Makes the entry of a cell that has none; null when the budget is exceeded.
   CellEntry* insert(std::uint32_t key, double real, double imag);
   /// The entries of the run of cells whose directory element is `base`.
-  const CellEntry* leaf(std::int32_t base) const { return leaves[base >> leaf_slab_shift] + (base & ((1 << leaf_slab_shift) - 1)); }
+  const CellEntry* leaf(std::int32_t base) const {
+    return leaves[base >> leaf_slab_shift] + (base & ((1 << leaf_slab_shift) - 1));
+  }
   const CellTotals& totals_of(std::int32_t record) const {
     return totals[record >> total_slab_shift][record & ((1 << total_slab_shift) - 1)];
   }

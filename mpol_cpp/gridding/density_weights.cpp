@@ -33,8 +33,8 @@ double briggs_f_squared(std::int64_t npix, std::span<const std::int64_t> cells, 
 
 }  // namespace
 
-void density_weights(std::int64_t npix, std::span<const std::int64_t> cells, std::span<const double> weights,
-                     Weighting weighting, double robust, std::span<double> density) {
+void density_weights(std::int64_t npix, std::span<const std::int64_t> cells, std::span<const double> weights, Weighting weighting,
+                     double robust, std::span<double> density) {
   if (weighting == Weighting::natural) {
     std::fill(density.begin(), density.end(), 1.0);
     return;

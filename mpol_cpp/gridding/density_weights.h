@@ -12,7 +12,7 @@ namespace mpol::gridding {
 /// @param cells    flat indices into a packed cube of channels of npix^2 cells, increasing, all of one channel
 /// @param weights  sum w of the samples in each cell
 /// @param density  receives D of each cell
-void density_weights(std::int64_t npix, std::span<const std::int64_t> cells, std::span<const double> weights,
-                     Weighting weighting, double robust, std::span<double> density);
+void density_weights(std::int64_t npix, std::span<const std::int64_t> cells, std::span<const double> weights, Weighting weighting,
+                     double robust, std::span<double> density);
 
 }  // namespace mpol::gridding

@@ -48,7 +48,9 @@ std::span<const c10::complex<double>> complexes(const Tensor& values, std::int64
   return {values.const_data_ptr<c10::complex<double>>() + begin, static_cast<std::size_t>(end - begin)};
 }
 
-Tensor on_cpu(const Tensor& values, torch::Dtype dtype) { return values.detach().to(torch::kCPU, dtype).resolve_conj().contiguous(); }
+Tensor on_cpu(const Tensor& values, torch::Dtype dtype) {
+  return values.detach().to(torch::kCPU, dtype).resolve_conj().contiguous();
+}
 
 }  // namespace
 
@@ -94,7 +96,8 @@ DirtyImager::DirtyImager(const GridCoords& coords, const Visibilities& visibilit
 
 DirtyImager::DirtyImager(const GriddedDataset& dataset, DirtyImagerOptions options)
     : DirtyImager(dataset->coords(), dataset->nchan(), std::move(options)) {
-  if (options_.channel_map()) throw ValueError("the data are gridded already: a channel map belongs to the DataAverager that gridded them");
+  if (options_.channel_map())
+    throw ValueError("the data are gridded already: a channel map belongs to the DataAverager that gridded them");
   cells_ = on_cpu(dataset->cells(), torch::kInt64);
   visibilities_ = on_cpu(dataset->visibilities(), torch::kComplexDouble);
   const auto weights = on_cpu(dataset->weights(), torch::kFloat64);
@@ -130,7 +133,8 @@ void DirtyImager::weigh(const Tensor& cell_weights, const Tensor& tapered, const
       sum += imaging[k];
     }
     if (!imaging.empty() && !(sum > 0)) {
-      throw DataError(fmt::format("the taper leaves channel {} no weight (its sum is {}): widen it in the uv plane", channel, sum));
+      throw DataError(
+          fmt::format("the taper leaves channel {} no weight (its sum is {}): widen it in the uv plane", channel, sum));
     }
     normalisation_[channel] = 0.5 / sum;
     noise_[channel] = std::sqrt(variance) / sum;
@@ -139,8 +143,8 @@ void DirtyImager::weigh(const Tensor& cell_weights, const Tensor& tapered, const
 
 void DirtyImager::make_image(std::int64_t channel, const Tensor& cell_visibilities, Tensor storage) const {
   const auto begin = first_cell_[static_cast<std::size_t>(channel)], end = first_cell_[static_cast<std::size_t>(channel) + 1];
-  gridding::WeightedCells cells{integers(cells_, begin, end), reals(imaging_weights_, begin, end), {},
-                                normalisation_[channel].item<double>()};
+  gridding::WeightedCells cells{
+      integers(cells_, begin, end), reals(imaging_weights_, begin, end), {}, normalisation_[channel].item<double>()};
   if (cell_visibilities.defined()) {
     cells.visibilities = complexes(cell_visibilities, begin, end);
     if (options_.unit() == ImageUnit::jy_per_arcsec2) cells.scale /= shapes()[static_cast<std::size_t>(channel)].area;
@@ -162,9 +166,9 @@ Tensor DirtyImager::image() const { return make_images(visibilities_); }
 
 Tensor DirtyImager::image_of(const Tensor& cell_visibilities) const {
   if (cell_visibilities.sizes() != cells_.sizes() || !cell_visibilities.is_complex()) {
-    throw ShapeError(fmt::format("cell visibilities have shape ({}) and dtype {}; complex ({}) is needed, one for each occupied cell",
-                                 fmt::join(cell_visibilities.sizes(), ", "), c10::toString(cell_visibilities.scalar_type()),
-                                 cells_.size(0)));
+    throw ShapeError(
+        fmt::format("cell visibilities have shape ({}) and dtype {}; complex ({}) is needed, one for each occupied cell",
+                    fmt::join(cell_visibilities.sizes(), ", "), c10::toString(cell_visibilities.scalar_type()), cells_.size(0)));
   }
   return make_images(on_cpu(cell_visibilities, torch::kComplexDouble));
 }
@@ -185,9 +189,7 @@ const std::vector<BeamShape>& DirtyImager::shapes() const {
 
 Tensor DirtyImager::normalisation() const { return normalisation_.clone(); }
 
-Tensor DirtyImager::noise() const {
-  return options_.unit() == ImageUnit::jy_per_arcsec2 ? noise_ / beam_area() : noise_.clone();
-}
+Tensor DirtyImager::noise() const { return options_.unit() == ImageUnit::jy_per_arcsec2 ? noise_ / beam_area() : noise_.clone(); }
 
 Tensor DirtyImager::beam_area() const {
   auto areas = at::empty({nchan_}, torch::kFloat64);
@@ -197,7 +199,8 @@ Tensor DirtyImager::beam_area() const {
 
 Tensor DirtyImager::peak_sidelobe() const {
   auto levels = at::empty({nchan_}, torch::kFloat64);
-  for (std::int64_t channel = 0; channel < nchan_; ++channel) levels[channel] = shapes()[static_cast<std::size_t>(channel)].peak_sidelobe;
+  for (std::int64_t channel = 0; channel < nchan_; ++channel)
+    levels[channel] = shapes()[static_cast<std::size_t>(channel)].peak_sidelobe;
   return levels;
 }
 

@@ -40,7 +40,8 @@ class GrowingArray {
     reallocate(size_);
     const auto size = std::exchange(size_, 0);
     capacity_ = 0;
-    return at::from_blob(memory_.release(), {size}, [](void* memory) { std::free(memory); }, dtype);
+    return at::from_blob(
+        memory_.release(), {size}, [](void* memory) { std::free(memory); }, dtype);
   }
 
  private:

@@ -27,7 +27,8 @@ std::vector<SampleRun> sample_runs(const std::vector<std::int64_t>& channels, st
 /// the cells of the run that follows.
 class StripPass {
  public:
-  StripPass(const GridCoords& coords, std::int64_t first_row, std::int64_t last_row, std::int64_t workers, std::int64_t table_bytes);
+  StripPass(const GridCoords& coords, std::int64_t first_row, std::int64_t last_row, std::int64_t workers,
+            std::int64_t table_bytes);
 
   /// @return false when the cells did not fit into the budget; the tables are then of no use
   bool run(const Visibilities& visibilities, const std::vector<SampleRun>& runs, const DataTransform& transform);
@@ -42,7 +43,8 @@ class StripPass {
   std::int64_t bytes_used() const { return budget_.used(); }
 
  private:
-  void locate(const Visibilities& visibilities, const SampleRun& run, std::int64_t worker, std::vector<std::uint32_t>& keys) const;
+  void locate(const Visibilities& visibilities, const SampleRun& run, std::int64_t worker,
+              std::vector<std::uint32_t>& keys) const;
   void accumulate(std::int64_t worker, const SampleRun& run, const SampleBlock& samples, const std::vector<std::uint32_t>& keys);
   bool full() const;
   bool one_table_takes_all() const { return tables_.size() == 1 && last_row_ - first_row_ == keys_.npix; }

@@ -10,8 +10,8 @@ Tensor flux(const Tensor& sky_cube, const GridCoords& coords) { return sky_cube.
 
 Tensor ImageCubeImpl::forward(const Tensor& sky) {
   if (sky.dim() < 3 || sky.size(-1) != coords_.npix() || sky.size(-2) != coords_.npix()) {
-    throw ShapeError(fmt::format("the image has shape {}; it must be (…, nchan, {}, {})", sky.sizes().vec(), coords_.npix(),
-                                 coords_.npix()));
+    throw ShapeError(
+        fmt::format("the image has shape {}; it must be (…, nchan, {}, {})", sky.sizes().vec(), coords_.npix(), coords_.npix()));
   }
   sky_cube_ = sky;
   return sky;

@@ -15,8 +15,7 @@ namespace mpol::io {
 namespace {
 
 std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 
@@ -34,8 +33,8 @@ Tensor brightness_of(const FitsImage& image, const std::filesystem::path& path) 
     for (const auto& beam : image.beams) areas.push_back(area(beam));
     return image.cube / at::tensor(areas, torch::kFloat64).reshape({-1, 1, 1});
   }
-  throw DataError(fmt::format("\"{}\" is in the unit \"{}\"; give Jy/pixel, Jy/arcsec2, or Jy/beam with its beam",
-                              path.string(), image.unit));
+  throw DataError(fmt::format("\"{}\" is in the unit \"{}\"; give Jy/pixel, Jy/arcsec2, or Jy/beam with its beam", path.string(),
+                              image.unit));
 }
 
 }  // namespace mpol::io

@@ -17,7 +17,8 @@ constexpr double largest_exponent = 60.0;
 
 void check_cube(const Tensor& cube) {
   if (cube.dim() < 3 || !cube.is_complex()) {
-    throw ShapeError(fmt::format("the visibilities have shape {}; they must be complex, (…, nchan, npix, npix)", cube.sizes().vec()));
+    throw ShapeError(
+        fmt::format("the visibilities have shape {}; they must be complex, (…, nchan, npix, npix)", cube.sizes().vec()));
   }
 }
 

@@ -71,9 +71,10 @@ Tensor entropy(const Tensor& sky_cube, const Tensor& prior_intensity, double tot
   }
   const auto smallest = sky_cube.detach().min().item<double>();
   if (smallest < 0) {
-    throw DataError(fmt::format("the image has a pixel of {:.6g} Jy/arcsec^2, but entropy needs intensities >= 0: use a "
-                                "positive pixel mapping",
-                                smallest));
+    throw DataError(
+        fmt::format("the image has a pixel of {:.6g} Jy/arcsec^2, but entropy needs intensities >= 0: use a "
+                    "positive pixel mapping",
+                    smallest));
   }
   // I ln(J/p) with J = max(I, floor) has the right value everywhere but lacks the derivative of ln J below the floor.
   const auto floored = sky_cube.clamp_min(entropy_gradient_floor);

@@ -16,15 +16,16 @@ void check(const Tensor& model, const Tensor& data, const Tensor& weights) {
   if (!model.is_complex() || !data.is_complex() || weights.is_complex()) {
     throw ShapeError("model and data visibilities must be complex and weights real");
   }
-  const auto trailing = model.sizes().size() >= data.sizes().size() ? model.sizes().slice(model.sizes().size() - data.sizes().size())
-                                                                    : model.sizes();
+  const auto trailing = model.sizes().size() >= data.sizes().size()
+                            ? model.sizes().slice(model.sizes().size() - data.sizes().size())
+                            : model.sizes();
   if (data.sizes() != weights.sizes() || trailing != data.sizes() || data.dim() == 0) {
     throw ShapeError(fmt::format("model {}, data {} and weights {} must have one shape (the model may have leading dimensions)",
                                  model.sizes().vec(), data.sizes().vec(), weights.sizes().vec()));
   }
   if (model.device() != data.device() || data.device() != weights.device()) {
-    throw DeviceError(fmt::format("model is on {}, data on {} and weights on {}: move them to one device",
-                                  model.device().str(), data.device().str(), weights.device().str()));
+    throw DeviceError(fmt::format("model is on {}, data on {} and weights on {}: move them to one device", model.device().str(),
+                                  data.device().str(), weights.device().str()));
   }
 }
 

@@ -112,8 +112,7 @@ TORCH_LIBRARY_IMPL(mpol, Autograd, library) { library.impl("hann", hann_autograd
 
 Tensor hann(const Tensor& sky) {
   if (sky.dim() < 2) throw ShapeError("hann needs an image (…, npix, npix), not " + std::to_string(sky.dim()) + " dimensions");
-  static const auto operation =
-      c10::Dispatcher::singleton().findSchemaOrThrow("mpol::hann", "").typed<Tensor(const Tensor&)>();
+  static const auto operation = c10::Dispatcher::singleton().findSchemaOrThrow("mpol::hann", "").typed<Tensor(const Tensor&)>();
   return operation.call(sky);
 }
 

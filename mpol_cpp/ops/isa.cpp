@@ -29,9 +29,12 @@ Isa isa_named(std::string_view name) {
 
 std::string_view to_string(Isa isa) {
   switch (isa) {
-    case Isa::avx512: return "avx512";
-    case Isa::avx2: return "avx2";
-    case Isa::portable: break;
+    case Isa::avx512:
+      return "avx512";
+    case Isa::avx2:
+      return "avx2";
+    case Isa::portable:
+      break;
   }
   return "portable";
 }

@@ -26,9 +26,7 @@ struct HalfPlane : torch::autograd::Function<HalfPlane> {
     const at::AutoDispatchBelowADInplaceOrView guard;
     return at::fft_rfft2(image);
   }
-  static variable_list backward(AutogradContext*, const variable_list& gradients) {
-    return {half_plane_adjoint(gradients[0])};
-  }
+  static variable_list backward(AutogradContext*, const variable_list& gradients) { return {half_plane_adjoint(gradients[0])}; }
 };
 
 struct FullPlane : torch::autograd::Function<FullPlane> {
@@ -36,9 +34,7 @@ struct FullPlane : torch::autograd::Function<FullPlane> {
     const at::AutoDispatchBelowADInplaceOrView guard;
     return at::fft_fft2(image);
   }
-  static variable_list backward(AutogradContext*, const variable_list& gradients) {
-    return {full_plane_adjoint(gradients[0])};
-  }
+  static variable_list backward(AutogradContext*, const variable_list& gradients) { return {full_plane_adjoint(gradients[0])}; }
 };
 
 }  // namespace

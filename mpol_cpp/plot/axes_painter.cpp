@@ -13,8 +13,7 @@ constexpr double tick_length = 6;
 std::vector<Tick> ticks_of(const AxisMap& axis, double pixels_per_tick) {
   const auto wanted = static_cast<std::int64_t>(std::abs(axis.to_pixel - axis.from_pixel) / pixels_per_tick);
   const double lower = std::min(axis.from_value, axis.to_value), upper = std::max(axis.from_value, axis.to_value);
-  return axis.scale == AxisScale::logarithmic ? logarithmic_ticks(lower, upper, wanted)
-                                              : linear_ticks(lower, upper, wanted);
+  return axis.scale == AxisScale::logarithmic ? logarithmic_ticks(lower, upper, wanted) : linear_ticks(lower, upper, wanted);
 }
 
 }  // namespace
@@ -42,8 +41,7 @@ void paint_axes(Canvas& canvas, const Axes& axes) {
   }
   const double middle_x = (box.left + box.right) / 2, middle_y = (box.top + box.bottom) / 2;
   canvas.text({middle_x, box.bottom + tick_length + 4 * letter_size}, axes.x_label, {letter_size, ink});
-  canvas.text({box.left - tick_length - widest - 16, middle_y}, axes.y_label,
-              {letter_size, ink, Anchor::middle, Direction::up});
+  canvas.text({box.left - tick_length - widest - 16, middle_y}, axes.y_label, {letter_size, ink, Anchor::middle, Direction::up});
   canvas.text({middle_x, box.top - 0.9 * title_size}, axes.title, {title_size, ink});
 }
 

@@ -16,8 +16,7 @@ Picture draw_page(const Page& page) {
   const auto rows = (panels + columns - 1) / columns;
   const std::int64_t header = page.title.empty() ? 0 : 44;
   Canvas canvas(columns * page.panel_width, rows * page.panel_height + header);
-  if (header > 0)
-    canvas.text({static_cast<double>(canvas.width()) / 2, 32}, page.title, {1.3 * title_size, ink});
+  if (header > 0) canvas.text({static_cast<double>(canvas.width()) / 2, 32}, page.title, {1.3 * title_size, ink});
   for (std::int64_t i = 0; i < panels; ++i) {
     const auto left = static_cast<double>((i % columns) * page.panel_width);
     const auto top = static_cast<double>((i / columns) * page.panel_height + header);

@@ -78,8 +78,8 @@ void Canvas::line(const std::vector<CanvasPoint>& points, double line_width, Rgb
 }
 
 void Canvas::frame(const Box& box, double line_width, Rgb colour) {
-  line({{box.left, box.top}, {box.right, box.top}, {box.right, box.bottom}, {box.left, box.bottom},
-        {box.left, box.top}}, line_width, colour);
+  line({{box.left, box.top}, {box.right, box.top}, {box.right, box.bottom}, {box.left, box.bottom}, {box.left, box.top}},
+       line_width, colour);
 }
 
 void Canvas::dot(CanvasPoint centre, double radius, Rgb colour, double opacity, const Box& clip) {
@@ -88,8 +88,7 @@ void Canvas::dot(CanvasPoint centre, double radius, Rgb colour, double opacity, 
   const auto rows = pixels_between(centre.y - radius - 1, centre.y + radius + 1, height_);
   for (auto row = rows.begin; row < rows.end; ++row) {
     for (auto column = columns.begin; column < columns.end; ++column) {
-      const double distance =
-          std::hypot(static_cast<double>(column) + 0.5 - centre.x, static_cast<double>(row) + 0.5 - centre.y);
+      const double distance = std::hypot(static_cast<double>(column) + 0.5 - centre.x, static_cast<double>(row) + 0.5 - centre.y);
       blend(column, row, colour, opacity * std::clamp(radius + 0.5 - distance, 0.0, 1.0));
     }
   }
@@ -98,8 +97,7 @@ void Canvas::dot(CanvasPoint centre, double radius, Rgb colour, double opacity, 
 void Canvas::fill(const std::vector<CanvasPoint>& polygon, Rgb colour, double opacity) {
   if (polygon.size() < 3) return;
   constexpr int samples = 4;  // scan lines in a row of pixels
-  const auto [lowest, highest] = std::minmax_element(polygon.begin(), polygon.end(),
-                                                     [](auto a, auto b) { return a.y < b.y; });
+  const auto [lowest, highest] = std::minmax_element(polygon.begin(), polygon.end(), [](auto a, auto b) { return a.y < b.y; });
   const auto rows = pixels_between(lowest->y, highest->y, height_);
   for (auto row = rows.begin; row < rows.end; ++row) {
     std::vector<double> coverage(static_cast<std::size_t>(width_), 0.0);

@@ -45,8 +45,7 @@ fs::path script_folder(const fs::path& figure, const RenderOptions& options) {
 }
 
 /// Draws with gnuplot and gives the bytes of the picture; empty, with a reason, when that failed.
-std::string draw_with_gnuplot(const fs::path& path, const Page& page, const RenderOptions& options,
-                              std::string& reason) {
+std::string draw_with_gnuplot(const fs::path& path, const Page& page, const RenderOptions& options, std::string& reason) {
   const auto gnuplot = find_gnuplot();
   if (!gnuplot) {
     reason = "gnuplot is not on PATH";
@@ -63,8 +62,8 @@ std::string draw_with_gnuplot(const fs::path& path, const Page& page, const Rend
   static std::atomic<unsigned> drawn{0};
   const auto name = fmt::format(".figure-{}-{}.png", ::getpid(), drawn++);
   const Scratch scratch(folder / name);
-  const auto result = run_gnuplot(*gnuplot, folder, files.front().name, fmt::format("output = '{}'", name),
-                                  options.timeout_seconds);
+  const auto result =
+      run_gnuplot(*gnuplot, folder, files.front().name, fmt::format("output = '{}'", name), options.timeout_seconds);
   if (!result.succeeded) {
     reason = result.message;
     return {};

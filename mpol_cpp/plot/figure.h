@@ -49,7 +49,7 @@ struct ImagePanel {
   std::array<double, 4> extent{};  ///< outer edges East (left), West (right), South, North, arcsec
   double lower = 0, upper = 1;     ///< values at the ends of the colour scale
   ColourScale scale = ColourScale::sequential;
-  std::string unit;                ///< beside the colour bar
+  std::string unit;  ///< beside the colour bar
   std::optional<ScaleBar> scale_bar;
   std::optional<BeamEllipse> beam;
 };

@@ -118,8 +118,8 @@ std::optional<std::filesystem::path> find_gnuplot() {
   return std::nullopt;
 }
 
-GnuplotResult run_gnuplot(const std::filesystem::path& gnuplot, const std::filesystem::path& folder,
-                          const std::string& script, const std::string& definition, double timeout) {
+GnuplotResult run_gnuplot(const std::filesystem::path& gnuplot, const std::filesystem::path& folder, const std::string& script,
+                          const std::string& definition, double timeout) {
   Pipe pipe;
   if (!pipe.open()) return {false, fmt::format("no pipe to gnuplot: {}", std::strerror(errno))};
   std::vector<std::string> words = {gnuplot.string(), "-d", "-e", definition, script};
@@ -129,8 +129,7 @@ GnuplotResult run_gnuplot(const std::filesystem::path& gnuplot, const std::files
 
   pid_t process = 0;
   const SpawnSetup setup(folder, pipe.writing());
-  const int error = ::posix_spawn(&process, gnuplot.c_str(), setup.actions(), setup.attributes(), arguments.data(),
-                                  environ);
+  const int error = ::posix_spawn(&process, gnuplot.c_str(), setup.actions(), setup.attributes(), arguments.data(), environ);
   if (error != 0) return {false, fmt::format("gnuplot cannot be started: {}", std::strerror(error))};
   pipe.close_writing();
 
@@ -142,8 +141,7 @@ GnuplotResult run_gnuplot(const std::filesystem::path& gnuplot, const std::files
   }
   if (!in_time) return {false, fmt::format("gnuplot took more than {:.0f} s", timeout)};
   if (WIFSIGNALED(status)) return {false, fmt::format("gnuplot was ended by signal {}", WTERMSIG(status))};
-  if (WEXITSTATUS(status) != 0)
-    return {false, fmt::format("gnuplot ended with {}: {}", WEXITSTATUS(status), last_line(text))};
+  if (WEXITSTATUS(status) != 0) return {false, fmt::format("gnuplot ended with {}: {}", WEXITSTATUS(status), last_line(text))};
   return {true, {}};
 }
 

@@ -19,7 +19,7 @@ struct GnuplotResult {
 /// @param script        file name in the folder
 /// @param definition    one gnuplot statement to be executed first, for example `output = 'figure.png'`
 /// @param timeout       seconds after which it is killed
-GnuplotResult run_gnuplot(const std::filesystem::path& gnuplot, const std::filesystem::path& folder,
-                          const std::string& script, const std::string& definition, double timeout);
+GnuplotResult run_gnuplot(const std::filesystem::path& gnuplot, const std::filesystem::path& folder, const std::string& script,
+                          const std::string& definition, double timeout);
 
 }  // namespace mpol::plot

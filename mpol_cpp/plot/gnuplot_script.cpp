@@ -83,8 +83,7 @@ class Writer {
     line("if (!exists('output')) output = {}", quoted(stem_ + ".png"));
     line("set encoding utf8");
     line("if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {{");
-    line("  set terminal pngcairo size {},{} fontscale 1.1", columns * page_.panel_width,
-         rows * page_.panel_height + header);
+    line("  set terminal pngcairo size {},{} fontscale 1.1", columns * page_.panel_width, rows * page_.panel_height + header);
     line("}} else {{");
     line("  set terminal png truecolor size {},{}", columns * page_.panel_width, rows * page_.panel_height + header);
     line("}}");
@@ -121,8 +120,10 @@ class Writer {
     line("set cblabel {} noenhanced", quoted(panel.unit));
     line("set palette file {} using 1:2:3", quoted(palette_name(panel.scale)));
     marks(panel);
-    line("plot {} binary array=({},{}) format='%float32' endian=little origin=({:.10g},{:.10g}) dx={:.10g} dy={:.10g} "
-         "with image notitle", quoted(name), columns, rows, west + dx / 2, south + dy / 2, dx, dy);
+    line(
+        "plot {} binary array=({},{}) format='%float32' endian=little origin=({:.10g},{:.10g}) dx={:.10g} dy={:.10g} "
+        "with image notitle",
+        quoted(name), columns, rows, west + dx / 2, south + dy / 2, dx, dy);
   }
 
   void marks(const ImagePanel& panel) {
@@ -137,8 +138,8 @@ class Writer {
     }
     if (panel.scale_bar) {
       const auto bar = bar_place(panel);
-      line("set arrow 1 from {:.8g},{:.8g} to {:.8g},{:.8g} nohead front lw 3 lc rgb '{}'", bar.east, bar.north,
-           bar.west, bar.north, colour);
+      line("set arrow 1 from {:.8g},{:.8g} to {:.8g},{:.8g} nohead front lw 3 lc rgb '{}'", bar.east, bar.north, bar.west,
+           bar.north, colour);
       line("set label 1 {} at {:.8g},{:.8g} center front noenhanced tc rgb '{}'", quoted(panel.scale_bar->label),
            (bar.east + bar.west) / 2, bar.label_north, colour);
     }
@@ -162,11 +163,10 @@ class Writer {
     for (std::size_t i = 0; i < panel.curves.size(); ++i) {
       const auto& curve = panel.curves[i];
       const bool crowded = curve.x.size() > 2000;
-      const auto style = curve.style == CurveStyle::line ? std::string("lines lw 2")
-                                                         : fmt::format("points pt 7 ps {}", crowded ? 0.15 : 0.6);
-      script_ += fmt::format("{} {} index {} using 1:2 with {} lc rgb '{}' {}{}", i == 0 ? "plot" : "    ",
-                             quoted(name), i, style, colours[i % colours.size()],
-                             curve.label.empty() ? "notitle" : "title " + quoted(curve.label),
+      const auto style =
+          curve.style == CurveStyle::line ? std::string("lines lw 2") : fmt::format("points pt 7 ps {}", crowded ? 0.15 : 0.6);
+      script_ += fmt::format("{} {} index {} using 1:2 with {} lc rgb '{}' {}{}", i == 0 ? "plot" : "    ", quoted(name), i,
+                             style, colours[i % colours.size()], curve.label.empty() ? "notitle" : "title " + quoted(curve.label),
                              i + 1 < panel.curves.size() ? ", \\\n" : "\n");
     }
   }

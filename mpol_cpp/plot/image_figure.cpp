@@ -33,8 +33,7 @@ std::vector<std::int64_t> shown_channels(std::int64_t nchan, std::int64_t max_ch
   if (max_channels == 1) return {nchan / 2};
   const auto shown = std::min(nchan, max_channels);
   std::vector<std::int64_t> channels;
-  for (std::int64_t i = 0; i < shown; ++i)
-    channels.push_back(shown == 1 ? 0 : (i * (nchan - 1) + (shown - 1) / 2) / (shown - 1));
+  for (std::int64_t i = 0; i < shown; ++i) channels.push_back(shown == 1 ? 0 : (i * (nchan - 1) + (shown - 1) / 2) / (shown - 1));
   return channels;
 }
 

@@ -13,13 +13,13 @@ namespace mpol::plot {
 /// How an image figure looks; the defaults suit a model image.
 struct ImageFigureOptions {
   std::string title;
-  std::string unit = "Jy/arcsec²";                ///< of the values given, beside the colour bar
+  std::string unit = "Jy/arcsec²";  ///< of the values given, beside the colour bar
   ColourScale scale = ColourScale::sequential;
-  std::optional<double> lower, upper;             ///< ends of the colour scale; unset: from the values shown
+  std::optional<double> lower, upper;  ///< ends of the colour scale; unset: from the values shown
   std::optional<BeamEllipse> beam;
-  std::optional<ScaleBar> scale_bar;              ///< unset: a round length of about a fifth of the width
-  std::vector<double> frequencies;                ///< Hz, one per channel: named above each channel of a cube
-  std::int64_t max_channels = 12;                 ///< of a cube; more are thinned out evenly, first and last kept
+  std::optional<ScaleBar> scale_bar;  ///< unset: a round length of about a fifth of the width
+  std::vector<double> frequencies;    ///< Hz, one per channel: named above each channel of a cube
+  std::int64_t max_channels = 12;     ///< of a cube; more are thinned out evenly, first and last kept
   RenderOptions render;
 };
 

@@ -14,12 +14,11 @@ namespace mpol::plot {
 
 Tensor as_cube(const Tensor& sky_image, const GridCoords& coords) {
   const auto npix = coords.npix();
-  const bool has_pixels = sky_image.defined() && (sky_image.dim() == 2 || sky_image.dim() == 3) &&
-                          sky_image.numel() > 0 && sky_image.size(-1) == npix && sky_image.size(-2) == npix;
+  const bool has_pixels = sky_image.defined() && (sky_image.dim() == 2 || sky_image.dim() == 3) && sky_image.numel() > 0 &&
+                          sky_image.size(-1) == npix && sky_image.size(-2) == npix;
   if (!has_pixels)
     throw ShapeError(fmt::format("image of shape ({}) for a figure: expected (nchan, {}, {})",
-                                 sky_image.defined() ? fmt::format("{}", fmt::join(sky_image.sizes(), ", ")) : "",
-                                 npix, npix));
+                                 sky_image.defined() ? fmt::format("{}", fmt::join(sky_image.sizes(), ", ")) : "", npix, npix));
   return sky_image.detach().to(torch::kCPU, torch::kFloat64).reshape({-1, npix, npix});
 }
 

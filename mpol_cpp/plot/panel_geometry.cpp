@@ -10,9 +10,7 @@
 
 namespace mpol::plot {
 
-bool can_be_shown(double value, AxisScale scale) {
-  return std::isfinite(value) && (scale == AxisScale::linear || value > 0);
-}
+bool can_be_shown(double value, AxisScale scale) { return std::isfinite(value) && (scale == AxisScale::linear || value > 0); }
 
 AxisRange axis_range(const std::vector<Curve>& curves, std::vector<double> Curve::*coordinate, AxisScale scale) {
   double lower = std::numeric_limits<double>::infinity(), upper = -lower;
@@ -34,11 +32,10 @@ AxisRange axis_range(const std::vector<Curve>& curves, std::vector<double> Curve
 }
 
 PanelRanges ranges_of(const CurvePanel& panel) {
-  PanelRanges ranges{axis_range(panel.curves, &Curve::x, panel.x_scale),
-                     axis_range(panel.curves, &Curve::y, panel.y_scale)};
+  PanelRanges ranges{axis_range(panel.curves, &Curve::x, panel.x_scale), axis_range(panel.curves, &Curve::y, panel.y_scale)};
   if (panel.equal_axes) {
-    const double reach = std::max({std::abs(ranges.x.lower), std::abs(ranges.x.upper), std::abs(ranges.y.lower),
-                                   std::abs(ranges.y.upper)});
+    const double reach =
+        std::max({std::abs(ranges.x.lower), std::abs(ranges.x.upper), std::abs(ranges.y.lower), std::abs(ranges.y.upper)});
     ranges.x = ranges.y = {-reach, reach};
   }
   return ranges;

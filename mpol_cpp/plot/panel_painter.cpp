@@ -19,8 +19,7 @@ Box fitted(const Box& room, double width, double height) {
   const double scale = std::min(room.width() / width, room.height() / height);
   const double half_width = scale * width / 2, half_height = scale * height / 2;
   const double x = (room.left + room.right) / 2, y = (room.top + room.bottom) / 2;
-  return {std::round(x - half_width), std::round(y - half_height), std::round(x + half_width),
-          std::round(y + half_height)};
+  return {std::round(x - half_width), std::round(y - half_height), std::round(x + half_width), std::round(y + half_height)};
 }
 
 /// Averages of the image's pixels that each pixel of the box covers: at least the one under its middle.
@@ -125,8 +124,12 @@ void paint(Canvas& canvas, const Box& area, const ImagePanel& panel) {
   const Box room{area.left + 80, area.top + 40, area.right - 135, area.bottom - 65};
   const auto& [east, west, south, north] = panel.extent;
   const auto box = fitted(room, east - west, north - south);
-  const Axes axes{box, {east, west, box.left, box.right}, {south, north, box.bottom, box.top}, panel.title,
-                  "offset East (″)", "offset North (″)"};
+  const Axes axes{box,
+                  {east, west, box.left, box.right},
+                  {south, north, box.bottom, box.top},
+                  panel.title,
+                  "offset East (″)",
+                  "offset North (″)"};
   paint_image(canvas, box, panel);
   paint_axes(canvas, axes);
   paint_marks(canvas, axes, panel);
@@ -140,7 +143,9 @@ void paint(Canvas& canvas, const Box& area, const CurvePanel& panel) {
   const Axes axes{box,
                   {ranges.x.lower, ranges.x.upper, box.left, box.right, panel.x_scale},
                   {ranges.y.lower, ranges.y.upper, box.bottom, box.top, panel.y_scale},
-                  panel.title, panel.x_label, panel.y_label};
+                  panel.title,
+                  panel.x_label,
+                  panel.y_label};
   for (std::size_t i = 0; i < panel.curves.size(); ++i)
     paint_curve(canvas, axes, panel.curves[i], curve_colours[i % curve_colours.size()]);
   paint_axes(canvas, axes);

@@ -81,8 +81,7 @@ CurvePanel amplitude_panel(const SummaryFigure& summary) {
   std::vector<double> q;
   for (const double value : summary.amplitude_q) q.push_back(value / 1e3);
   panel.curves.push_back({"data", CurveStyle::points, q, summary.amplitude_data});
-  if (!summary.amplitude_model.empty())
-    panel.curves.push_back({"model", CurveStyle::line, q, summary.amplitude_model});
+  if (!summary.amplitude_model.empty()) panel.curves.push_back({"model", CurveStyle::line, q, summary.amplitude_model});
   return panel;
 }
 
@@ -103,8 +102,8 @@ CurvePanel loss_panel(const SummaryFigure& summary) {
 
 }  // namespace
 
-AmplitudeBins binned_amplitudes(const Tensor& q, const Tensor& visibilities, const Tensor& weights,
-                                NoiseBias noise_bias, std::int64_t bins) {
+AmplitudeBins binned_amplitudes(const Tensor& q, const Tensor& visibilities, const Tensor& weights, NoiseBias noise_bias,
+                                std::int64_t bins) {
   if (bins < 1) throw ValueError(fmt::format("{} bins of amplitudes: at least 1", bins));
   if (q.sizes() != visibilities.sizes() || q.sizes() != weights.sizes())
     throw ShapeError(fmt::format("amplitudes: q ({}), visibilities ({}) and weights ({}) must have one shape",
@@ -137,8 +136,7 @@ AmplitudeBins binned_amplitudes(const Tensor& q, const Tensor& visibilities, con
   return result;
 }
 
-Renderer write_summary_figure(const std::filesystem::path& path, const SummaryFigure& summary,
-                              const RenderOptions& options) {
+Renderer write_summary_figure(const std::filesystem::path& path, const SummaryFigure& summary, const RenderOptions& options) {
   Page page;
   page.title = summary.title;
   page.columns = 3;

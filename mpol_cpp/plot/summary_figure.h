@@ -19,9 +19,9 @@ struct SummaryFigure {
   std::string title;
   GridCoords coords;
 
-  Tensor model;     ///< (nchan, npix, npix) or (npix, npix), sky orientation, Jy/arcsec^2
-  Tensor dirty;     ///< same shape, Jy/beam
-  Tensor residual;  ///< same shape, Jy/beam
+  Tensor model;                     ///< (nchan, npix, npix) or (npix, npix), sky orientation, Jy/arcsec^2
+  Tensor dirty;                     ///< same shape, Jy/beam
+  Tensor residual;                  ///< same shape, Jy/beam
   std::optional<BeamEllipse> beam;  ///< of the dirty and residual images
 
   std::optional<Baselines> baselines;  ///< for the uv coverage; thinned out to what a page can show
@@ -49,12 +49,11 @@ struct AmplitudeBins {
 /// @param weights       (n) > 0
 /// @param bins          number of rings from 0 to the largest q; empty rings are left out
 /// @throws ShapeError when the shapes differ
-AmplitudeBins binned_amplitudes(const Tensor& q, const Tensor& visibilities, const Tensor& weights,
-                                NoiseBias noise_bias, std::int64_t bins = 60);
+AmplitudeBins binned_amplitudes(const Tensor& q, const Tensor& visibilities, const Tensor& weights, NoiseBias noise_bias,
+                                std::int64_t bins = 60);
 
 /// Draws the page. Of a cube it shows the middle channel, and says so in the titles.
 /// @throws ShapeError when an image does not fit the grid; FileError when the file cannot be written
-Renderer write_summary_figure(const std::filesystem::path& path, const SummaryFigure& summary,
-                              const RenderOptions& options = {});
+Renderer write_summary_figure(const std::filesystem::path& path, const SummaryFigure& summary, const RenderOptions& options = {});
 
 }  // namespace mpol::plot

@@ -22,9 +22,10 @@ void load_module_state(torch::nn::Module& module, const NamedTensors& state, con
     const auto found = state.find(name);
     if (found == state.end()) throw FileError(fmt::format("{} has no tensor {}, which the model needs", what, name));
     if (found->second.sizes() != tensor.sizes()) {
-      throw FileError(fmt::format("{} has {} of shape {}, the model's has shape {}: make the model with the same grid, channels "
-                                  "and problems",
-                                  what, name, found->second.sizes().vec(), tensor.sizes().vec()));
+      throw FileError(
+          fmt::format("{} has {} of shape {}, the model's has shape {}: make the model with the same grid, channels "
+                      "and problems",
+                      what, name, found->second.sizes().vec(), tensor.sizes().vec()));
     }
     if (found->second.scalar_type() != tensor.scalar_type()) {
       throw FileError(fmt::format("{} has {} as {}, the model's is {}: cast the model with .to(dtype) first", what, name,

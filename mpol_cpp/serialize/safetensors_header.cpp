@@ -24,8 +24,12 @@ struct DtypeName {
   torch::Dtype dtype;
   std::string_view name;
 };
-constexpr std::array<DtypeName, 6> dtype_names = {{{torch::kFloat64, "F64"}, {torch::kFloat32, "F32"}, {torch::kInt64, "I64"},
-                                                   {torch::kInt32, "I32"}, {torch::kUInt8, "U8"}, {torch::kBool, "BOOL"}}};
+constexpr std::array<DtypeName, 6> dtype_names = {{{torch::kFloat64, "F64"},
+                                                   {torch::kFloat32, "F32"},
+                                                   {torch::kInt64, "I64"},
+                                                   {torch::kInt32, "I32"},
+                                                   {torch::kUInt8, "U8"},
+                                                   {torch::kBool, "BOOL"}}};
 constexpr std::size_t digest_digits = 64;
 
 torch::Dtype dtype_from(const std::string& name) {
@@ -123,7 +127,8 @@ void check_layout(std::vector<SafetensorsEntry>& entries, std::uint64_t payload_
     position = entry.end;
   }
   if (position != payload_bytes) {
-    throw FileError(fmt::format("its tensors need {} bytes but {} are there: it is truncated or damaged", position, payload_bytes));
+    throw FileError(
+        fmt::format("its tensors need {} bytes but {} are there: it is truncated or damaged", position, payload_bytes));
   }
 }
 
@@ -132,8 +137,9 @@ void check_layout(std::vector<SafetensorsEntry>& entries, std::uint64_t payload_
 std::string_view safetensors_dtype(torch::Dtype dtype) {
   const auto found = std::find_if(dtype_names.begin(), dtype_names.end(), [&](const auto& d) { return d.dtype == dtype; });
   if (found == dtype_names.end()) {
-    throw ValueError(fmt::format("a tensor of dtype {} cannot be stored: use float64, float32, complex, int64, int32, uint8 or bool",
-                                 c10::toString(dtype)));
+    throw ValueError(
+        fmt::format("a tensor of dtype {} cannot be stored: use float64, float32, complex, int64, int32, uint8 or bool",
+                    c10::toString(dtype)));
   }
   return found->name;
 }
@@ -157,9 +163,8 @@ std::string format_header(const SafetensorsHeader& header, const std::string& pa
   metadata[std::string(payload_digest_key)] = payload_digest;
   metadata[std::string(header_digest_key)] = std::string(digest_digits, '0');
   for (const auto& entry : header.entries) {
-    root[entry.name] = {{"dtype", safetensors_dtype(entry.dtype)},
-                        {"shape", entry.shape},
-                        {"data_offsets", {entry.begin, entry.end}}};
+    root[entry.name] = {
+        {"dtype", safetensors_dtype(entry.dtype)}, {"shape", entry.shape}, {"data_offsets", {entry.begin, entry.end}}};
   }
   std::string text;
   try {

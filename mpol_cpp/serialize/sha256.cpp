@@ -22,8 +22,8 @@ void compress(std::uint32_t* state, const std::uint8_t* block) {
     const auto s1 = std::rotr(w[t - 2], 17) ^ std::rotr(w[t - 2], 19) ^ (w[t - 2] >> 10);
     w[t] = w[t - 16] + s0 + w[t - 7] + s1;
   }
-  auto [a, b, c, d, e, f, g, h] = std::array<std::uint32_t, 8>{state[0], state[1], state[2], state[3],
-                                                               state[4], state[5], state[6], state[7]};
+  auto [a, b, c, d, e, f, g, h] =
+      std::array<std::uint32_t, 8>{state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7]};
   for (std::size_t t = 0; t < 64; ++t) {
     const auto sum1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
     const auto sum0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);

@@ -173,9 +173,10 @@ void check_same_run(const fs::path& path, const Metadata& saved, const Metadata&
   const auto compare = [&](const std::string& key) {
     const auto there = value(saved, key), here = value(present, key);
     if (there == here) return;
-    throw FileError(fmt::format("{} is of another run: {} is {} there and {} here; use the same setting, or start anew without "
-                                "resuming",
-                                path.string(), key, there, here));
+    throw FileError(
+        fmt::format("{} is of another run: {} is {} there and {} here; use the same setting, or start anew without "
+                    "resuming",
+                    path.string(), key, there, here));
   };
   for (const auto& [key, text] : present) compare(key);
   for (const auto& [key, text] : saved) compare(key);

@@ -35,8 +35,8 @@ enum class Existing {
   replace,  ///< it is known to be damaged: the previous one stays
 };
 
-/// Writes a checkpoint. What was at `path` becomes the previous one, if it is worth keeping; at every moment, also when the process is killed or
-/// the disk is full, a complete checkpoint is there if one was before.
+/// Writes a checkpoint. What was at `path` becomes the previous one, if it is worth keeping; at every moment, also when the
+/// process is killed or the disk is full, a complete checkpoint is there if one was before.
 /// @throws FileError
 void write_checkpoint(const std::filesystem::path& path, const Checkpoint& checkpoint,
                       Existing existing = Existing::keep_as_previous);

@@ -55,9 +55,10 @@ std::string diagnose(const Breakdown& breakdown, ImageModel& model, const Object
   }
   const auto column = broken_gradient(model, objective);
   if (column.empty()) return fmt::format("the update of epoch {} overflowed: {}", breakdown.epoch, smaller);
-  return fmt::format("the gradient of {} is not finite at epoch {}: it must be differentiable at every image that the model can "
-                     "make (no square root or logarithm at 0); if it is, {}",
-                     column, breakdown.epoch, smaller);
+  return fmt::format(
+      "the gradient of {} is not finite at epoch {}: it must be differentiable at every image that the model can "
+      "make (no square root or logarithm at 0); if it is, {}",
+      column, breakdown.epoch, smaller);
 }
 
 }  // namespace mpol::detail

@@ -214,8 +214,13 @@ void Fit::write_checkpoint() {
   keep_present_state();
   const auto& state = good_.epochs == done_ ? good_ : *candidate_;
   mpol::write_checkpoint(options_.checkpoint(),
-                         {done_, to_string(step_->kind()), state.tensors, result_.columns, result_.history,
-                          run_settings(*model_, objective_, options_), {}},
+                         {done_,
+                          to_string(step_->kind()),
+                          state.tensors,
+                          result_.columns,
+                          result_.history,
+                          run_settings(*model_, objective_, options_),
+                          {}},
                          std::exchange(existing_checkpoint_, Existing::keep_as_previous));
   checkpoint_epochs_ = done_;
   last_checkpoint_ = Clock::now();

@@ -39,11 +39,11 @@ class Fit {
   double learning_rate(std::int64_t epoch) const;
   StepReport take_step(std::int64_t epoch);
 
-  bool record();  ///< false when something was not finite: breakdown_ says what
+  bool record();              ///< false when something was not finite: breakdown_ says what
   void keep_state();          ///< now and then, for rewind()
   void keep_present_state();  ///< in good_ or candidate_
-  bool evaluate_final();  ///< likewise
-  void rewind();          ///< to the last state whose loss was finite
+  bool evaluate_final();      ///< likewise
+  void rewind();              ///< to the last state whose loss was finite
 
   void checkpoint_if_due();
   void write_checkpoint();

@@ -13,9 +13,12 @@ namespace mpol {
 
 std::string to_string(Normalize normalize) {
   switch (normalize) {
-    case Normalize::cells: return "cells";
-    case Normalize::visibilities: return "visibilities";
-    case Normalize::none: return "none";
+    case Normalize::cells:
+      return "cells";
+    case Normalize::visibilities:
+      return "visibilities";
+    case Normalize::none:
+      return "none";
   }
   throw ValueError(fmt::format("{} is not a normalisation", static_cast<int>(normalize)));
 }
@@ -43,9 +46,12 @@ Objective::Objective(std::shared_ptr<Likelihood> likelihood, std::vector<Term> t
 
 double Objective::normaliser() const {
   switch (normalize_) {
-    case Normalize::cells: return likelihood_->normaliser();
-    case Normalize::visibilities: return static_cast<double>(likelihood_->visibilities_count());
-    case Normalize::none: return 0.5;
+    case Normalize::cells:
+      return likelihood_->normaliser();
+    case Normalize::visibilities:
+      return static_cast<double>(likelihood_->visibilities_count());
+    case Normalize::none:
+      return 0.5;
   }
   throw ValueError(fmt::format("{} is not a normalisation", static_cast<int>(normalize_)));
 }
@@ -61,9 +67,10 @@ ObjectiveValue Objective::evaluate(const ModelOutput& output) const {
     }
     const auto unweighted = term.evaluate(output);
     if (unweighted.sizes() != value.nll.sizes()) {
-      throw ShapeError(fmt::format("term {} has shape {}; one value per problem has shape {}: sum over the last three dimensions "
-                                   "of the image only",
-                                   term.name(), unweighted.sizes().vec(), value.nll.sizes().vec()));
+      throw ShapeError(
+          fmt::format("term {} has shape {}; one value per problem has shape {}: sum over the last three dimensions "
+                      "of the image only",
+                      term.name(), unweighted.sizes().vec(), value.nll.sizes().vec()));
     }
     value.terms.push_back(unweighted.to(torch::kFloat64) * term.weight());
     value.total = value.total + value.terms.back();

@@ -42,8 +42,8 @@ class Saved {
   Tensor take_like(const std::string& name, const Tensor& parameter) {
     const auto saved = take(name);
     if (saved.sizes() != parameter.sizes()) {
-      throw FileError(fmt::format("the optimiser's state {} has shape {}, its parameter has shape {}", name,
-                                  saved.sizes().vec(), parameter.sizes().vec()));
+      throw FileError(fmt::format("the optimiser's state {} has shape {}, its parameter has shape {}", name, saved.sizes().vec(),
+                                  parameter.sizes().vec()));
     }
     return at::empty_like(parameter.detach()).copy_(saved);
   }
@@ -123,7 +123,8 @@ void load_lbfgs(Optimizer& optimizer, const std::vector<NamedParameter>& paramet
   const auto on_device = [&](const std::string& name) {
     const auto tensor = saved.take(name);
     if (tensor.dim() > 0 && tensor.numel() != numel) {
-      throw FileError(fmt::format("the optimiser's state {} has {} elements, the parameters have {}", name, tensor.numel(), numel));
+      throw FileError(
+          fmt::format("the optimiser's state {} has {} elements, the parameters have {}", name, tensor.numel(), numel));
     }
     return tensor.to(first.device());
   };

@@ -23,7 +23,7 @@ NamedTensors optimizer_state(OptimizerKind kind, torch::optim::Optimizer& optimi
 
 /// Replaces an optimiser's state by one of those, from any device.
 /// @throws FileError when names or shapes do not match the parameters
-void load_optimizer_state(OptimizerKind kind, torch::optim::Optimizer& optimizer,
-                          const std::vector<NamedParameter>& parameters, const NamedTensors& state);
+void load_optimizer_state(OptimizerKind kind, torch::optim::Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
+                          const NamedTensors& state);
 
 }  // namespace mpol::detail

@@ -11,9 +11,9 @@
 namespace mpol {
 namespace {
 
-constexpr double bar_interval = 0.1;         // seconds
-constexpr std::int64_t usual_width = 80;     // columns
-constexpr std::int64_t smallest_bar = 5;     // cells; narrower terminals get none
+constexpr double bar_interval = 0.1;      // seconds
+constexpr std::int64_t usual_width = 80;  // columns
+constexpr std::int64_t smallest_bar = 5;  // cells; narrower terminals get none
 constexpr std::int64_t widest_bar = 40;
 
 ReportStyle resolve(ReportStyle style, std::FILE* stream) {
@@ -67,7 +67,8 @@ CallbackAction ProgressReport::show(const Progress& progress) {
 std::string ProgressReport::text(std::int64_t width) const {
   const double rate = static_cast<double>(epoch_ - first_epoch_) / std::max(seconds_ - first_seconds_, 1e-9);
   const auto left = duration(static_cast<double>(epochs_ - epoch_) / rate);
-  const auto words = fmt::format("epoch {}/{}  loss {:.6g}  nll {:.6g}  {:.3g} steps/s  {} left", epoch_, epochs_, total_, nll_, rate, left);
+  const auto words =
+      fmt::format("epoch {}/{}  loss {:.6g}  nll {:.6g}  {:.3g} steps/s  {} left", epoch_, epochs_, total_, nll_, rate, left);
   if (style_ != ReportStyle::bar) return words;
   const auto cells = std::min(widest_bar, width - static_cast<std::int64_t>(words.size()) - 4);
   if (cells < smallest_bar) return words.substr(0, static_cast<std::size_t>(std::max<std::int64_t>(width - 1, 0)));

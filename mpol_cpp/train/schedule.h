@@ -13,8 +13,8 @@ struct LearningRateSchedule {
   std::string description = "constant";
   std::function<double(std::int64_t)> factor = [](std::int64_t) { return 1.0; };
 
-  static LearningRateSchedule exponential(double gamma);                      ///< gamma^epoch, 0 < gamma <= 1
-  static LearningRateSchedule step(std::int64_t interval, double gamma);      ///< gamma^floor(epoch / interval)
+  static LearningRateSchedule exponential(double gamma);                  ///< gamma^epoch, 0 < gamma <= 1
+  static LearningRateSchedule step(std::int64_t interval, double gamma);  ///< gamma^floor(epoch / interval)
   /// From 1 to final_factor along half a cosine over `epochs` epochs, then final_factor.
   static LearningRateSchedule cosine(std::int64_t epochs, double final_factor = 0.0);
 };

@@ -12,7 +12,9 @@ namespace mpol {
 namespace {
 
 bool usable_name(const std::string& name) {
-  const auto usable = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
+  const auto usable = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
   return !name.empty() && name != "total" && name != "nll" && std::all_of(name.begin(), name.end(), usable);
 }
 

@@ -24,7 +24,8 @@ class InversePower {
 
   const Tensor& like(const Tensor& visibilities, const GridCoords& coords) {
     const auto dtype = c10::toRealValueType(visibilities.scalar_type());
-    const bool fits = value_.defined() && coords_ == coords && value_.scalar_type() == dtype && value_.device() == visibilities.device();
+    const bool fits =
+        value_.defined() && coords_ == coords && value_.scalar_type() == dtype && value_.device() == visibilities.device();
     if (!fits) {
       value_ = losses::inverse_expected_power(coords, length_scale_).to(visibilities.device(), dtype);
       coords_ = coords;
@@ -41,7 +42,8 @@ class InversePower {
 }  // namespace
 
 Term sparsity(double weight) {
-  return Term::known(TermKind::sparsity, "sparsity", weight, {}, [](const ModelOutput& out) { return losses::sparsity(out.sky); });
+  return Term::known(TermKind::sparsity, "sparsity", weight, {},
+                     [](const ModelOutput& out) { return losses::sparsity(out.sky); });
 }
 
 Term tv_image(double weight, double epsilon) {
@@ -63,9 +65,8 @@ Term tsv(double weight) {
 Term entropy(double weight, double prior_intensity, double total_flux) {
   check_positive("entropy", "prior_intensity", prior_intensity);
   check_positive("entropy", "total_flux", total_flux);
-  return Term::known(TermKind::entropy, "entropy", weight, {prior_intensity, total_flux}, [=](const ModelOutput& out) {
-    return losses::entropy(out.sky, prior_intensity, total_flux);
-  });
+  return Term::known(TermKind::entropy, "entropy", weight, {prior_intensity, total_flux},
+                     [=](const ModelOutput& out) { return losses::entropy(out.sky, prior_intensity, total_flux); });
 }
 
 Term edge_clamp(double weight) {

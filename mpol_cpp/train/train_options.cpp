@@ -9,19 +9,26 @@ namespace mpol {
 
 std::string to_string(OptimizerKind kind) {
   switch (kind) {
-    case OptimizerKind::adam: return "adam";
-    case OptimizerKind::sgd: return "sgd";
-    case OptimizerKind::lbfgs: return "lbfgs";
+    case OptimizerKind::adam:
+      return "adam";
+    case OptimizerKind::sgd:
+      return "sgd";
+    case OptimizerKind::lbfgs:
+      return "lbfgs";
   }
   throw ValueError(fmt::format("{} is not an optimiser", static_cast<int>(kind)));
 }
 
 std::string to_string(StepKind kind) {
   switch (kind) {
-    case StepKind::automatic: return "auto";
-    case StepKind::eager: return "eager";
-    case StepKind::captured: return "captured";
-    case StepKind::fused: return "fused";
+    case StepKind::automatic:
+      return "auto";
+    case StepKind::eager:
+      return "eager";
+    case StepKind::captured:
+      return "captured";
+    case StepKind::fused:
+      return "fused";
   }
   throw ValueError(fmt::format("{} is not a kind of step", static_cast<int>(kind)));
 }
@@ -37,7 +44,8 @@ void TrainOptions::validate() const {
   require(stop_window_ >= 1, "stop_window", stop_window_, "at least 1");
   require(checkpoint_interval_ >= 0, "checkpoint_interval", checkpoint_interval_, ">= 0");
   if (momentum_ > 0 && optimizer_ != OptimizerKind::sgd) {
-    throw ValueError(fmt::format("momentum is {}, but the optimiser is {}: only sgd has momentum", momentum_, to_string(optimizer_)));
+    throw ValueError(
+        fmt::format("momentum is {}, but the optimiser is {}: only sgd has momentum", momentum_, to_string(optimizer_)));
   }
   if (resume_ && checkpoint_.empty()) throw ValueError("resume is asked for without a checkpoint: name the checkpoint file");
   if (!schedule_.factor) throw ValueError("the schedule has no factor function");

@@ -10,11 +10,16 @@ namespace mpol {
 
 std::string to_string(StopReason reason) {
   switch (reason) {
-    case StopReason::epochs: return "epochs";
-    case StopReason::converged: return "converged";
-    case StopReason::callback: return "callback";
-    case StopReason::interrupted: return "interrupted";
-    case StopReason::diverged: return "diverged";
+    case StopReason::epochs:
+      return "epochs";
+    case StopReason::converged:
+      return "converged";
+    case StopReason::callback:
+      return "callback";
+    case StopReason::interrupted:
+      return "interrupted";
+    case StopReason::diverged:
+      return "diverged";
   }
   throw ValueError(fmt::format("{} is not a reason to stop", static_cast<int>(reason)));
 }

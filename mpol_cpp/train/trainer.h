@@ -22,10 +22,10 @@ struct TrainResult {
   std::int64_t epochs = 0;           ///< epochs done in all
   std::int64_t resumed_from = 0;     ///< epochs that were already done
   StopReason stop_reason = StopReason::epochs;
-  std::string diagnosis;             ///< for `diverged`: epoch, the term that broke, what to try
-  StepKind step = StepKind::eager;   ///< the kind of step taken
-  std::string step_reason;           ///< why
-  double seconds = 0;                ///< of training, checkpoints included
+  std::string diagnosis;            ///< for `diverged`: epoch, the term that broke, what to try
+  StepKind step = StepKind::eager;  ///< the kind of step taken
+  std::string step_reason;          ///< why
+  double seconds = 0;               ///< of training, checkpoints included
   double seconds_checkpoints = 0;
 };
 

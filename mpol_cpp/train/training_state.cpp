@@ -76,7 +76,8 @@ void restore_state(const TrainingState& state, ImageModel& model, const Objectiv
   for (const auto& [name, tensor] : likelihood_own) {
     const auto saved = likelihood_saved.find(name);
     if (saved == likelihood_saved.end() || saved->second.sizes() != tensor.sizes()) {
-      throw FileError(fmt::format("the saved state has no parameter {} of shape {} for the likelihood", name, tensor.sizes().vec()));
+      throw FileError(
+          fmt::format("the saved state has no parameter {} of shape {} for the likelihood", name, tensor.sizes().vec()));
     }
   }
   load_module_state(model.as_module(), part(state.tensors, model_prefix), "the saved state");

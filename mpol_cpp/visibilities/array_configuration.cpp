@@ -34,8 +34,7 @@ double geodetic_latitude(const Position& position) {
   constexpr double second_e2 = e2 / (1 - e2);
   const double p = std::hypot(position[0], position[1]);
   const double theta = std::atan2(position[2] * a, p * b);
-  return std::atan2(position[2] + second_e2 * b * std::pow(std::sin(theta), 3),
-                    p - e2 * a * std::pow(std::cos(theta), 3));
+  return std::atan2(position[2] + second_e2 * b * std::pow(std::sin(theta), 3), p - e2 * a * std::pow(std::cos(theta), 3));
 }
 
 void turn_geocentric_to_local(ArrayConfiguration& array) {
@@ -80,8 +79,10 @@ void read_comment(const std::string& comment, const std::string& where, Header& 
   if (key == "coordsys") {
     const auto system = value.substr(0, value.find_first_of(" \t("));
     if (system != "LOC" && system != "XYZ")
-      throw FileError(fmt::format("{}: coordsys is \"{}\"; convert the positions to LOC (East, North, Up) or XYZ "
-                                  "(geocentric)", where, value));
+      throw FileError(
+          fmt::format("{}: coordsys is \"{}\"; convert the positions to LOC (East, North, Up) or XYZ "
+                      "(geocentric)",
+                      where, value));
     header.geocentric = system == "XYZ";
   }
 }
@@ -139,8 +140,8 @@ ArrayConfiguration alma_like_array(double longest_baseline, std::int64_t antenna
 ArrayConfiguration read_array_configuration(const std::filesystem::path& path) {
   std::ifstream file(path);
   if (!file || std::filesystem::is_directory(path))
-    throw FileError(fmt::format("array configuration \"{}\" cannot be read: give a text file of antenna positions",
-                                path.string()));
+    throw FileError(
+        fmt::format("array configuration \"{}\" cannot be read: give a text file of antenna positions", path.string()));
   ArrayConfiguration array;
   Header header;
   bool diameter_known = false;
@@ -159,8 +160,8 @@ ArrayConfiguration read_array_configuration(const std::filesystem::path& path) {
     }
   }
   if (array.antennas() < 2)
-    throw FileError(fmt::format("array configuration \"{}\" has {} antennas: at least 2 are needed", path.string(),
-                                array.antennas()));
+    throw FileError(
+        fmt::format("array configuration \"{}\" has {} antennas: at least 2 are needed", path.string(), array.antennas()));
   if (header.geocentric) turn_geocentric_to_local(array);
   else array.latitude = header.latitude.value_or(alma_latitude);
   if (!(array.longest_baseline() > 0))

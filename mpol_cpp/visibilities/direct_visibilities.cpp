@@ -33,19 +33,18 @@ Tensor block_visibilities(const Tensor& flux, const Tensor& centres, const Tenso
 void check_shapes(const Tensor& sky_cube, const GridCoords& coords, const Baselines& baselines, std::int64_t nchan) {
   const auto npix = coords.npix();
   if (sky_cube.dim() != 3 || sky_cube.size(1) != npix || sky_cube.size(2) != npix)
-    throw ShapeError(fmt::format("image of shape ({}): expected (nchan, {}, {})", fmt::join(sky_cube.sizes(), ", "),
-                                 npix, npix));
+    throw ShapeError(fmt::format("image of shape ({}): expected (nchan, {}, {})", fmt::join(sky_cube.sizes(), ", "), npix, npix));
   if (sky_cube.size(0) != 1 && sky_cube.size(0) != nchan)
-    throw ShapeError(fmt::format("image of {} channels for {} channels of visibilities: give 1 or {}",
-                                 sky_cube.size(0), nchan, nchan));
+    throw ShapeError(
+        fmt::format("image of {} channels for {} channels of visibilities: give 1 or {}", sky_cube.size(0), nchan, nchan));
   if (!baselines.shared() && baselines.nchan() != nchan)
     throw ShapeError(fmt::format("baselines of {} channels for {} channels of visibilities", baselines.nchan(), nchan));
 }
 
 }  // namespace
 
-Tensor direct_visibilities(const Tensor& sky_cube, const GridCoords& coords, const Baselines& baselines,
-                           std::int64_t nchan, PixelShape shape) {
+Tensor direct_visibilities(const Tensor& sky_cube, const GridCoords& coords, const Baselines& baselines, std::int64_t nchan,
+                           PixelShape shape) {
   check_shapes(sky_cube, coords, baselines, nchan);
   const auto flux = (sky_cube.to(torch::kCPU, torch::kFloat64).flip(-1) * coords.cell_area()).contiguous();
   const auto centres = coords.l_centers();

@@ -26,7 +26,7 @@ enum class PixelShape {
 /// @param nchan      channels of the result
 /// @return           (nchan, nvis) complex128 on the CPU, Jy
 /// @throws ShapeError when image, grid, baselines and nchan do not agree
-Tensor direct_visibilities(const Tensor& sky_cube, const GridCoords& coords, const Baselines& baselines,
-                           std::int64_t nchan, PixelShape shape = PixelShape::point);
+Tensor direct_visibilities(const Tensor& sky_cube, const GridCoords& coords, const Baselines& baselines, std::int64_t nchan,
+                           PixelShape shape = PixelShape::point);
 
 }  // namespace mpol

@@ -32,8 +32,7 @@ Pointing point(const ArrayConfiguration& array, const SimulationOptions& options
   const auto tracks = uv_tracks(array, options.tracks());
   const auto column = [&](std::int64_t i) { return tracks.uvw.select(1, i).contiguous().to(options.dtype()); };
   return {Baselines::in_metres(column(0), column(1), at::tensor(options.frequencies(), torch::kFloat64)),
-          thermal_noise_sigma(tracks.elevation, array.diameter, options.tracks().integration_time(),
-                              options.receiver())};
+          thermal_noise_sigma(tracks.elevation, array.diameter, options.tracks().integration_time(), options.receiver())};
 }
 
 /// Adds noise and weights to the visibilities of the sky.
@@ -58,8 +57,7 @@ Visibilities observe(const ArrayConfiguration& array, const Pointing& pointing, 
 
 }  // namespace
 
-Visibilities simulate_observation(const ArrayConfiguration& array, const RingedDisc& disc,
-                                  const SimulationOptions& options) {
+Visibilities simulate_observation(const ArrayConfiguration& array, const RingedDisc& disc, const SimulationOptions& options) {
   const auto pointing = point(array, options);
   const auto longest = std::max(pointing.baselines.max_abs_u(), pointing.baselines.max_abs_v());
   const auto grid = sampling_grid(disc, longest);
@@ -75,8 +73,7 @@ Visibilities simulate_observation(const ArrayConfiguration& array, const Tensor&
   const auto pointing = point(array, options);
   const auto nchan = static_cast<std::int64_t>(options.frequencies().size());
   const auto cube = sky_image.dim() == 2 ? sky_image.unsqueeze(0) : sky_image;
-  return observe(array, pointing, direct_visibilities(cube, coords, pointing.baselines, nchan, PixelShape::square),
-                 options);
+  return observe(array, pointing, direct_visibilities(cube, coords, pointing.baselines, nchan, PixelShape::square), options);
 }
 
 }  // namespace mpol

@@ -24,7 +24,7 @@ enum class NoiseModel { thermal, none };
 struct SimulationOptions {
   TORCH_ARG(TrackOptions, tracks) = {};
   TORCH_ARG(ReceiverOptions, receiver) = {};
-  TORCH_ARG(std::vector<double>, frequencies) = {230e9};  ///< Hz, one per channel
+  TORCH_ARG(std::vector<double>, frequencies) = {230e9};             ///< Hz, one per channel
   TORCH_ARG(std::optional<double>, right_ascension) = std::nullopt;  ///< radian, only written down
   TORCH_ARG(NoiseModel, noise) = NoiseModel::thermal;
   TORCH_ARG(std::uint64_t, seed) = 0;
@@ -36,8 +36,7 @@ struct SimulationOptions {
 /// @return (nchan, nvis) visibilities; baselines in metres with the frequencies; weights 1/sigma^2; phase centre and
 ///         telescope in its observation
 /// @throws ValueError for options out of range
-Visibilities simulate_observation(const ArrayConfiguration& array, const RingedDisc& disc,
-                                  const SimulationOptions& options = {});
+Visibilities simulate_observation(const ArrayConfiguration& array, const RingedDisc& disc, const SimulationOptions& options = {});
 
 /// Observes an image, (nchan, npix, npix), or (1, npix, npix) or (npix, npix) for all channels alike, Jy/arcsec^2, sky
 /// orientation. The pixels are squares of constant brightness.

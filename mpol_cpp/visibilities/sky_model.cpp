@@ -57,9 +57,8 @@ class UnitDisc {
     }
     if (disc.crescent) {
       const auto& crescent = *disc.crescent;
-      components_.push_back({crescent.contrast * (brightest > 0 ? brightest : 1), crescent.radius,
-                             sigma_of(crescent.width), von_mises_kappa(crescent.azimuthal_width),
-                             azimuth_in_disc(disc, crescent.position_angle)});
+      components_.push_back({crescent.contrast * (brightest > 0 ? brightest : 1), crescent.radius, sigma_of(crescent.width),
+                             von_mises_kappa(crescent.azimuthal_width), azimuth_in_disc(disc, crescent.position_angle)});
     }
     for (const auto& part : components_)
       total += part.peak * radial_integral(part.radius, part.sigma) * von_mises_integral(part.kappa);
@@ -97,9 +96,7 @@ bool not_negative(double value) { return value >= 0 && std::isfinite(value); }
 
 }  // namespace
 
-double RingedDisc::flux_at(double frequency) const {
-  return flux * std::pow(frequency / reference_frequency, spectral_index);
-}
+double RingedDisc::flux_at(double frequency) const { return flux * std::pow(frequency / reference_frequency, spectral_index); }
 
 double RingedDisc::half_width() const {
   double reach = 0;
@@ -112,8 +109,7 @@ double RingedDisc::finest_sigma() const {
   double finest = std::numeric_limits<double>::infinity();
   for (const auto& ring : rings) finest = std::min(finest, sigma_of(ring.width));
   if (crescent) {
-    const double arc = crescent->radius > 0 ? crescent->radius / std::sqrt(von_mises_kappa(crescent->azimuthal_width))
-                                            : finest;
+    const double arc = crescent->radius > 0 ? crescent->radius / std::sqrt(von_mises_kappa(crescent->azimuthal_width)) : finest;
     finest = std::min({finest, sigma_of(crescent->width), arc});
   }
   return finest * std::cos(inclination);
@@ -137,15 +133,13 @@ void RingedDisc::check() const {
   if (!crescent) return;
   require(positive(crescent->radius), "crescent radius", crescent->radius, "it must be positive, in arcsec");
   require(positive(crescent->width), "crescent width", crescent->width, "it must be positive, in arcsec");
-  require(std::isfinite(crescent->position_angle), "crescent position angle", crescent->position_angle,
-          "it must be a number");
+  require(std::isfinite(crescent->position_angle), "crescent position angle", crescent->position_angle, "it must be a number");
   require(crescent->azimuthal_width >= 5 * units::degree && crescent->azimuthal_width <= 360 * units::degree,
           "crescent azimuthal width", crescent->azimuthal_width / units::degree, "it lies between 5 and 360 degrees");
   require(positive(crescent->contrast), "crescent contrast", crescent->contrast, "it must be positive");
 }
 
-Tensor render(const RingedDisc& disc, const GridCoords& coords, const std::vector<double>& frequencies,
-              std::int64_t oversample) {
+Tensor render(const RingedDisc& disc, const GridCoords& coords, const std::vector<double>& frequencies, std::int64_t oversample) {
   disc.check();
   if (oversample < 1) throw ValueError(fmt::format("oversample {}: at least 1", oversample));
   if (frequencies.empty()) throw ValueError("no frequencies: give one per channel, in Hz");
@@ -180,9 +174,10 @@ GridCoords sampling_grid(const RingedDisc& disc, double max_abs_uv) {
   const double cell_size = 1 / (max_abs_uv + 1.3 / sigma) / units::arcsec;
   const auto npix = 2 * static_cast<std::int64_t>(std::ceil(disc.half_width() / cell_size)) + 2;
   if (npix > 16384)
-    throw ValueError(fmt::format("a disc {:.3g} arcsec wide with structure of {:.2g} arcsec takes {} pixels across to "
-                                 "sample; at most 16384: widen its rings or shorten the baselines",
-                                 2 * disc.half_width(), disc.finest_sigma(), npix));
+    throw ValueError(
+        fmt::format("a disc {:.3g} arcsec wide with structure of {:.2g} arcsec takes {} pixels across to "
+                    "sample; at most 16384: widen its rings or shorten the baselines",
+                    2 * disc.half_width(), disc.finest_sigma(), npix));
   return {cell_size, npix};
 }
 

@@ -21,11 +21,11 @@ struct DiscRing {
 
 /// A crescent: Gaussian in radius, von Mises in azimuth, on top of the rings.
 struct Crescent {
-  double radius = 0.68;                        ///< arcsec, in the plane of the disc
-  double width = 0.15;                         ///< radial full width at half maximum, arcsec
+  double radius = 0.68;                         ///< arcsec, in the plane of the disc
+  double width = 0.15;                          ///< radial full width at half maximum, arcsec
   double position_angle = 140 * units::degree;  ///< of its middle as seen from the disc's centre, North through East
   double azimuthal_width = 80 * units::degree;  ///< full width at half maximum in the plane of the disc
-  double contrast = 1.5;                       ///< peak brightness over that of the brightest ring
+  double contrast = 1.5;                        ///< peak brightness over that of the brightest ring
 };
 
 /// An inclined disc of rings with an off-centre crescent: a sky model with everything an imager can get wrong

@@ -18,8 +18,7 @@ constexpr double boltzmann = 1.380649e-23;  // J/K (exact)
 constexpr double jansky = 1e-26;            // W m^-2 Hz^-1
 
 void require_positive(double value, const char* name, const char* unit) {
-  if (!(value > 0) || !std::isfinite(value))
-    throw ValueError(fmt::format("{} {} {}: it must be positive", name, value, unit));
+  if (!(value > 0) || !std::isfinite(value)) throw ValueError(fmt::format("{} {} {}: it must be positive", name, value, unit));
 }
 
 void require_fraction(double value, const char* name) {
@@ -42,16 +41,13 @@ double uniform(std::mt19937_64& generator) { return (static_cast<double>(generat
 
 }  // namespace
 
-Tensor thermal_noise_sigma(const Tensor& elevation, double diameter, double integration_time,
-                           const ReceiverOptions& options) {
+Tensor thermal_noise_sigma(const Tensor& elevation, double diameter, double integration_time, const ReceiverOptions& options) {
   check_options(options);
   require_positive(diameter, "dish diameter", "m");
   require_positive(integration_time, "integration time", "s");
   const double area = units::pi * diameter * diameter / 4;
-  const double flux_density =
-      2 * boltzmann * options.system_temperature() / (options.antenna_efficiency() * area) / jansky;
-  const double samples =
-      2 * options.channel_width() * integration_time * static_cast<double>(options.polarisations());
+  const double flux_density = 2 * boltzmann * options.system_temperature() / (options.antenna_efficiency() * area) / jansky;
+  const double samples = 2 * options.channel_width() * integration_time * static_cast<double>(options.polarisations());
   const double zenith_sigma = flux_density / (options.correlator_efficiency() * std::sqrt(samples));
   const auto airmass = 1 / at::sin(elevation);
   return zenith_sigma * at::exp(options.zenith_opacity() * (airmass - 1));

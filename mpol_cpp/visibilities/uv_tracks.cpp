@@ -18,18 +18,18 @@ constexpr double sidereal_rate = 2 * units::pi / 86164.0905;
 
 void check_options(const TrackOptions& options) {
   if (!(std::abs(options.declination()) <= 90 * units::degree))
-    throw ValueError(fmt::format("declination {} degrees: it lies between -90 and 90",
-                                 options.declination() / units::degree));
+    throw ValueError(fmt::format("declination {} degrees: it lies between -90 and 90", options.declination() / units::degree));
   if (!(options.integration_time() > 0) || !std::isfinite(options.integration_time()))
     throw ValueError(fmt::format("integration time {} s: it must be positive", options.integration_time()));
   if (!(options.hour_angle_start() < options.hour_angle_end()) ||
       !(options.hour_angle_end() - options.hour_angle_start() <= 360 * units::degree))
-    throw ValueError(fmt::format("hour angles from {} to {} degrees: the end must come after the start, by 360 degrees "
-                                 "at most", options.hour_angle_start() / units::degree,
-                                 options.hour_angle_end() / units::degree));
+    throw ValueError(
+        fmt::format("hour angles from {} to {} degrees: the end must come after the start, by 360 degrees "
+                    "at most",
+                    options.hour_angle_start() / units::degree, options.hour_angle_end() / units::degree));
   if (!(options.minimum_elevation() >= 0) || !(options.minimum_elevation() < 90 * units::degree))
-    throw ValueError(fmt::format("minimum elevation {} degrees: it lies between 0 and 90",
-                                 options.minimum_elevation() / units::degree));
+    throw ValueError(
+        fmt::format("minimum elevation {} degrees: it lies between 0 and 90", options.minimum_elevation() / units::degree));
 }
 
 /// Hour angles of the middles of the integrations during which the source is high enough.
@@ -38,8 +38,10 @@ std::vector<double> observed_hour_angles(const ArrayConfiguration& array, const 
   const double range = options.hour_angle_end() - options.hour_angle_start();
   const auto integrations = static_cast<std::int64_t>(std::floor(range / step + 1e-9));
   if (integrations < 1)
-    throw ValueError(fmt::format("integration time {} s is longer than the observation, {:.6g} s: shorten it or widen "
-                                 "the hour angles", options.integration_time(), range / sidereal_rate));
+    throw ValueError(
+        fmt::format("integration time {} s is longer than the observation, {:.6g} s: shorten it or widen "
+                    "the hour angles",
+                    options.integration_time(), range / sidereal_rate));
   std::vector<double> observed;
   double highest = -90 * units::degree;
   for (std::int64_t k = 0; k < integrations; ++k) {
@@ -49,9 +51,10 @@ std::vector<double> observed_hour_angles(const ArrayConfiguration& array, const 
     if (elevation >= options.minimum_elevation()) observed.push_back(hour_angle);
   }
   if (observed.empty())
-    throw ValueError(fmt::format("the source rises to {:.1f} degrees at most, below the minimum elevation of {:.1f}: "
-                                 "change the declination, the hour angles or the minimum elevation",
-                                 highest / units::degree, options.minimum_elevation() / units::degree));
+    throw ValueError(
+        fmt::format("the source rises to {:.1f} degrees at most, below the minimum elevation of {:.1f}: "
+                    "change the declination, the hour angles or the minimum elevation",
+                    highest / units::degree, options.minimum_elevation() / units::degree));
   return observed;
 }
 
@@ -72,21 +75,19 @@ std::vector<std::array<double, 3>> equatorial_baselines(const ArrayConfiguration
 }  // namespace
 
 double source_elevation(double latitude, double declination, double hour_angle) {
-  const double sine = std::sin(latitude) * std::sin(declination) +
-                      std::cos(latitude) * std::cos(declination) * std::cos(hour_angle);
+  const double sine =
+      std::sin(latitude) * std::sin(declination) + std::cos(latitude) * std::cos(declination) * std::cos(hour_angle);
   return std::asin(std::clamp(sine, -1.0, 1.0));
 }
 
 UvTracks uv_tracks(const ArrayConfiguration& array, const TrackOptions& options) {
   check_options(options);
-  if (array.antennas() < 2)
-    throw ValueError(fmt::format("array of {} antennas: at least 2 are needed", array.antennas()));
+  if (array.antennas() < 2) throw ValueError(fmt::format("array of {} antennas: at least 2 are needed", array.antennas()));
   const auto hour_angles = observed_hour_angles(array, options);
   const auto baselines = equatorial_baselines(array);
   const auto nvis = static_cast<std::int64_t>(hour_angles.size() * baselines.size());
 
-  UvTracks tracks{at::empty({nvis, 3}, torch::kFloat64), at::empty({nvis}, torch::kFloat64),
-                  at::empty({nvis}, torch::kFloat64)};
+  UvTracks tracks{at::empty({nvis, 3}, torch::kFloat64), at::empty({nvis}, torch::kFloat64), at::empty({nvis}, torch::kFloat64)};
   auto* uvw = tracks.uvw.mutable_data_ptr<double>();
   auto* hour_angle = tracks.hour_angle.mutable_data_ptr<double>();
   auto* elevation = tracks.elevation.mutable_data_ptr<double>();

@@ -53,8 +53,8 @@ TEST_CASE("cells of a batch of cubes keep the leading dimensions", "[datasets][q
 TEST_CASE("a gridded dataset refuses inconsistent arrays", "[datasets][quick]") {
   const GridCoords coords(0.05, 4);
   const auto make = [&](std::initializer_list<std::int64_t> cells, std::int64_t count) {
-    return GriddedDataset(coords, 1, torch::tensor(at::ArrayRef<std::int64_t>(cells)), torch::zeros({count}, torch::kComplexDouble),
-                          torch::ones({count}, torch::kFloat64));
+    return GriddedDataset(coords, 1, torch::tensor(at::ArrayRef<std::int64_t>(cells)),
+                          torch::zeros({count}, torch::kComplexDouble), torch::ones({count}, torch::kFloat64));
   };
   CHECK(make({0, 15}, 2)->ncells() == 2);
   CHECK_THROWS_AS(make({0, 16}, 2), DataError);

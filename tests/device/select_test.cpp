@@ -21,7 +21,9 @@ TEST_CASE("device requests parse as on the command line", "[device][quick]") {
   }
 }
 
-TEST_CASE("the CPU is always there", "[device][quick]") { CHECK(select_device(DeviceRequest::cpu()) == torch::Device(torch::kCPU)); }
+TEST_CASE("the CPU is always there", "[device][quick]") {
+  CHECK(select_device(DeviceRequest::cpu()) == torch::Device(torch::kCPU));
+}
 
 TEST_CASE("a device that is not there is an error or, where asked, the CPU said once", "[device][quick]") {
   const int missing = cuda_device_count() + 7;

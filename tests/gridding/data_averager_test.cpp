@@ -106,9 +106,9 @@ TEST_CASE("the order of the samples does not matter", "[gridding][quick]") {
   const GridCoords coords(0.05, 64);
   const auto visibilities = random_observation(coords, 1, 20000, torch::kDouble, 3);
   const auto order = torch::randperm(20000, generator(4), torch::kInt64);
-  const Visibilities shuffled(
-      Baselines::in_lambda(visibilities.baselines().u().index_select(0, order), visibilities.baselines().v().index_select(0, order)),
-      visibilities.data().index_select(1, order), visibilities.weights().index_select(1, order));
+  const Visibilities shuffled(Baselines::in_lambda(visibilities.baselines().u().index_select(0, order),
+                                                   visibilities.baselines().v().index_select(0, order)),
+                              visibilities.data().index_select(1, order), visibilities.weights().index_select(1, order));
   const DataAverager one(coords, visibilities, unchecked()), other(coords, shuffled, unchecked());
   const auto a = one.to_dataset(), b = other.to_dataset();
   CHECK(torch::equal(a->cells(), b->cells()));
@@ -168,17 +168,20 @@ TEST_CASE("instruction sets agree to rounding", "[gridding][quick]") {
 TEST_CASE("float32 samples are summed in float64", "[gridding][quick]") {
   const GridCoords coords(0.05, 32);
   const auto narrow = random_observation(coords, 1, 50'000, torch::kFloat, 8);
-  const Visibilities wide(Baselines::in_lambda(narrow.baselines().u().to(torch::kDouble), narrow.baselines().v().to(torch::kDouble)),
-                          narrow.data().to(torch::kComplexDouble), narrow.weights().to(torch::kDouble));
+  const Visibilities wide(
+      Baselines::in_lambda(narrow.baselines().u().to(torch::kDouble), narrow.baselines().v().to(torch::kDouble)),
+      narrow.data().to(torch::kComplexDouble), narrow.weights().to(torch::kDouble));
   const auto a = gridding::sum_cells(coords, narrow, ChannelMap::cube(1), with_statistics());
   CHECK(same_bits(a, gridding::sum_cells(coords, wide, ChannelMap::cube(1), with_statistics())));
 }
 
-TEST_CASE("a sample on the edge between two cells lies in the upper one, its Hermitian partner in cell npix - i", "[gridding][quick]") {
+TEST_CASE("a sample on the edge between two cells lies in the upper one, its Hermitian partner in cell npix - i",
+          "[gridding][quick]") {
   const GridCoords coords(0.05, 32);
   const double du = coords.du();
   for (const double edge : {-3.5, -0.5, 0.5, 7.5}) {
-    const auto dataset = DataAverager(coords, one_sample(edge * du, 2 * du), DataAveragerOptions().hermitian_pairs(true)).to_dataset();
+    const auto dataset =
+        DataAverager(coords, one_sample(edge * du, 2 * du), DataAveragerOptions().hermitian_pairs(true)).to_dataset();
     REQUIRE(dataset->ncells() == 2);
     const auto [first_u, first_v] = ground_cell(dataset, 0);
     const auto [second_u, second_v] = ground_cell(dataset, 1);
@@ -269,7 +272,8 @@ TEST_CASE("baselines in metres are gridded at each channel's frequency", "[gridd
   const auto frequencies = at::tensor({2.3e11, 2.9e11}, torch::kDouble);
   const auto wavelengths = (frequencies / 299792458.0).unsqueeze(1);
   const auto data = normal({2, 500}, torch::kComplexDouble, 13), weights = torch::ones({2, 500}, torch::kDouble);
-  const auto in_metres = DataAverager(coords, {Baselines::in_metres(metres[0], metres[1], frequencies), data, weights}, unchecked());
+  const auto in_metres =
+      DataAverager(coords, {Baselines::in_metres(metres[0], metres[1], frequencies), data, weights}, unchecked());
   const auto in_lambda =
       DataAverager(coords, {Baselines::in_lambda(metres[0] * wavelengths, metres[1] * wavelengths), data, weights}, unchecked());
   CHECK(torch::equal(in_metres.to_dataset()->cells(), in_lambda.to_dataset()->cells()));

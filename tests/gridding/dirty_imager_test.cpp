@@ -142,8 +142,8 @@ TEST_CASE("the fitted beam has the axes and the angle of the beam", "[gridding][
   for (const double angle : {-80.0, -45.0, 0.0, 20.0, 63.0, 90.0}) {
     INFO(angle);
     const double major = 0.21, minor = 0.13;
-    const auto observed =
-        filled_plane(coords, [&](const Tensor& u, const Tensor& v) { return gaussian_visibility(u, v, major, minor, angle) + 1e-30; });
+    const auto observed = filled_plane(
+        coords, [&](const Tensor& u, const Tensor& v) { return gaussian_visibility(u, v, major, minor, angle) + 1e-30; });
     const DirtyImager imager(coords, observed, natural());
     const auto beam = imager.fitted_beam()[0];
     REQUIRE(beam.has_value());
@@ -178,7 +178,8 @@ TEST_CASE("a Gaussian taper widens the beam in quadrature", "[gridding][dirty][q
 TEST_CASE("beam area and sidelobe level are those within and beyond the first null", "[gridding][dirty][quick]") {
   const GridCoords coords(0.05, 48);
   for (const std::int64_t nvis : {1, 2, 5, 40, 2000}) {
-    const DirtyImager imager(coords, random_observation(coords, 1, nvis, torch::kDouble, 100 + static_cast<std::uint64_t>(nvis)), natural());
+    const DirtyImager imager(coords, random_observation(coords, 1, nvis, torch::kDouble, 100 + static_cast<std::uint64_t>(nvis)),
+                             natural());
     const auto beam = imager.beam()[0], inside = nulled(beam);
     CHECK_THAT(imager.beam_area()[0].item<double>(), WithinRel(coords.cell_area() * inside.sum().item<double>(), 1e-10));
     const double outside = beam.masked_fill(inside != 0, 0.0).abs().max().item<double>();
@@ -189,8 +190,9 @@ TEST_CASE("beam area and sidelobe level are those within and beyond the first nu
 TEST_CASE("a beam that is no ellipse has no fit", "[gridding][dirty][quick]") {
   const GridCoords coords(0.05, 32);
   const auto at_one_place = [&](double u) {
-    return Visibilities(Baselines::in_lambda(torch::full({1}, u * coords.du(), torch::kDouble), torch::zeros({1}, torch::kDouble)),
-                        torch::ones({1}, torch::kComplexDouble), torch::ones({1}, torch::kDouble));
+    return Visibilities(
+        Baselines::in_lambda(torch::full({1}, u * coords.du(), torch::kDouble), torch::zeros({1}, torch::kDouble)),
+        torch::ones({1}, torch::kComplexDouble), torch::ones({1}, torch::kDouble));
   };
   const DirtyImager constant(coords, at_one_place(0)), fringe(coords, at_one_place(7));
   CHECK(torch::equal(constant.beam(), torch::ones({1, 32, 32}, torch::kDouble)));

@@ -42,7 +42,9 @@ double peak_above_start(const Function& function) {
 
 double megabytes(double bytes) { return bytes / (1 << 20); }
 double megabytes(const Tensor& values) { return megabytes(static_cast<double>(values.nbytes())); }
-double allowance(const Visibilities& visibilities) { return 64 + 0.1 * megabytes(static_cast<double>(visibilities.memory_bytes())); }
+double allowance(const Visibilities& visibilities) {
+  return 64 + 0.1 * megabytes(static_cast<double>(visibilities.memory_bytes()));
+}
 
 void check_averager(std::int64_t npix, const Visibilities& visibilities) {
   std::unique_ptr<DataAverager> averager;

@@ -31,7 +31,8 @@ TEMPLATE_TEST_CASE("the base cube and its gradient equal MPoL's", "[images][quic
   CHECK(relative_error(sky_to_packed(intensity), golden("out_basecube_packed")) < tolerance<TestType>(1e-13, 1e-6));
 
   (packed_to_sky(golden("in_random_weights")).to(dtype_of<TestType>()) * intensity).sum().backward();
-  CHECK(relative_error(sky_to_packed(cube->base_cube().grad()), golden("out_basecube_gradient")) < tolerance<TestType>(1e-13, 1e-6));
+  CHECK(relative_error(sky_to_packed(cube->base_cube().grad()), golden("out_basecube_gradient")) <
+        tolerance<TestType>(1e-13, 1e-6));
 }
 
 TEST_CASE("the base cube starts at MPoL's default", "[images][quick]") {

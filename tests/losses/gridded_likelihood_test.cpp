@@ -38,7 +38,8 @@ TEMPLATE_TEST_CASE("the gridded likelihood is chi squared of the packed model at
   const auto typed = sky.to(dtype_of<TestType>());
   const double bound = tolerance<TestType>(1e-12, 2e-6);
   CHECK(relative_error(likelihood->chi_squared(typed), expected) < bound);
-  CHECK(relative_error(gradient_of([&](const Tensor& x) { return likelihood->chi_squared(x); }, typed), expected_gradient) < bound);
+  CHECK(relative_error(gradient_of([&](const Tensor& x) { return likelihood->chi_squared(x); }, typed), expected_gradient) <
+        bound);
 
   auto gradient = torch::full_like(typed, 7.0);
   const auto value = likelihood->value_and_gradient(typed, gradient, Accumulate::overwrite);
@@ -57,7 +58,8 @@ TEST_CASE("the gridded likelihood of MPoL's data equals MPoL's", "[losses][quick
   auto likelihood = GriddedLikelihood(dataset);
   const auto sky = dataset_file("in_image_sky");
   const auto model = FourierCube(coords)->forward(sky);
-  CHECK(relative_error(likelihood->chi_squared(sky) / (2 * likelihood->normaliser()), golden("out_r_chi_squared_gridded")) < 1e-12);
+  CHECK(relative_error(likelihood->chi_squared(sky) / (2 * likelihood->normaliser()), golden("out_r_chi_squared_gridded")) <
+        1e-12);
   CHECK(relative_error(losses::nll_gridded(model, dataset), golden("out_r_chi_squared_gridded")) < 1e-12);
   CHECK(relative_error(losses::log_likelihood_gridded(model, dataset), golden("out_log_likelihood_gridded")) < 1e-12);
   CHECK(relative_error(gradient_of([&](const Tensor& v) { return losses::nll_gridded(v, dataset); }, model),
@@ -97,5 +99,6 @@ TEST_CASE("images that do not match the data are refused", "[losses][quick]") {
   CHECK_THROWS_AS(likelihood->chi_squared(torch::zeros({1, 16, 16}, torch::kFloat64)), ShapeError);
   CHECK_THROWS_AS(likelihood->chi_squared(torch::zeros({2, 8, 8}, torch::kFloat64)), ShapeError);
   CHECK_THROWS_AS(likelihood->chi_squared(torch::zeros({2, 16, 16}, torch::kFloat32)), ShapeError);
-  CHECK_THROWS_AS(likelihood->chi_squared(torch::zeros({2, 16, 16}, torch::TensorOptions(torch::kFloat64).device(torch::kMeta))), DeviceError);
+  CHECK_THROWS_AS(likelihood->chi_squared(torch::zeros({2, 16, 16}, torch::TensorOptions(torch::kFloat64).device(torch::kMeta))),
+                  DeviceError);
 }

@@ -41,7 +41,8 @@ TEST_CASE("chi squared does not change when samples are permuted or conjugated i
   const auto weights = uniform({50}, torch::kFloat64, 6);
   const double value = chi_squared(model, data, weights).item<double>();
   const auto order = torch::randperm(50, generator(7), torch::kLong);
-  CHECK(chi_squared(model.index({order}), data.index({order}), weights.index({order})).item<double>() == Approx(value).epsilon(1e-13));
+  CHECK(chi_squared(model.index({order}), data.index({order}), weights.index({order})).item<double>() ==
+        Approx(value).epsilon(1e-13));
   CHECK(chi_squared(model.conj(), data.conj(), weights).item<double>() == Approx(value).epsilon(1e-13));
 }
 

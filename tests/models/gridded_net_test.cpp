@@ -57,13 +57,13 @@ TEMPLATE_TEST_CASE("losses of the network and their gradients equal MPoL's", "[m
   const auto tv = [&](const Tensor& sky) { return lambda("in_lambda_tv") * losses::tv_image(sky); };
   const auto tsv = [&](const Tensor& sky) { return lambda("in_lambda_tsv") * losses::tsv(sky); };
   const auto entropy = [&](const Tensor& sky) { return lambda("in_lambda_entropy") * losses::entropy(sky, prior, flux); };
-  for (const auto& [key, terms, has_gradient] : std::vector<Case>{
-           {"nll", [](const Tensor&) { return torch::zeros({}, torch::kFloat64); }, true},
-           {"sparsity", sparsity, false},
-           {"tv", tv, true},
-           {"tsv", tsv, false},
-           {"entropy", entropy, false},
-           {"all", [&](const Tensor& sky) { return sparsity(sky) + tv(sky) + tsv(sky) + entropy(sky); }, true}}) {
+  for (const auto& [key, terms, has_gradient] :
+       std::vector<Case>{{"nll", [](const Tensor&) { return torch::zeros({}, torch::kFloat64); }, true},
+                         {"sparsity", sparsity, false},
+                         {"tv", tv, true},
+                         {"tsv", tsv, false},
+                         {"entropy", entropy, false},
+                         {"all", [&](const Tensor& sky) { return sparsity(sky) + tv(sky) + tsv(sky) + entropy(sky); }, true}}) {
     INFO(key);
     auto net = fixture.net(dtype_of<TestType>());
     const auto visibilities = net->forward();
@@ -71,7 +71,8 @@ TEMPLATE_TEST_CASE("losses of the network and their gradients equal MPoL's", "[m
     CHECK(relative_error(loss, golden(std::string("out_loss_") + key)) < bound);
     if (!has_gradient) continue;
     loss.backward();
-    CHECK(relative_error(sky_to_packed(net->base().grad()), golden(std::string("out_gradient_") + key)) < tolerance<TestType>(1e-12, 1e-5));
+    CHECK(relative_error(sky_to_packed(net->base().grad()), golden(std::string("out_gradient_") + key)) <
+          tolerance<TestType>(1e-12, 1e-5));
   }
 }
 

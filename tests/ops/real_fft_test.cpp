@@ -32,8 +32,10 @@ TEST_CASE("gradients of the transforms are those of autograd's own", "[ops][fft]
   const auto reference = gradient_of([&](const Tensor& t) { return at::real(at::fft_fft2(t) * weights).square().sum(); }, x);
   CHECK(relative_error(own, reference) < 1e-13);
   const auto half_weights = weights.narrow(-1, 0, 10);
-  const auto own_half = gradient_of([&](const Tensor& t) { return at::real(ops::half_plane_fft(t) * half_weights).square().sum(); }, x);
-  const auto reference_half = gradient_of([&](const Tensor& t) { return at::real(at::fft_fft2(t).narrow(-1, 0, 10) * half_weights).square().sum(); }, x);
+  const auto own_half =
+      gradient_of([&](const Tensor& t) { return at::real(ops::half_plane_fft(t) * half_weights).square().sum(); }, x);
+  const auto reference_half =
+      gradient_of([&](const Tensor& t) { return at::real(at::fft_fft2(t).narrow(-1, 0, 10) * half_weights).square().sum(); }, x);
   CHECK(relative_error(own_half, reference_half) < 1e-13);
 }
 

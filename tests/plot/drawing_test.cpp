@@ -120,7 +120,7 @@ TEST_CASE("a beam's outline has its axes and its position angle, North through E
   const auto outline = beam_outline(panel);
   const auto &tip = outline.front(), &tail = outline[outline.size() / 2];
   CHECK(std::hypot(tip[0] - tail[0], tip[1] - tail[1]) == Approx(0.4));
-  CHECK(tip[0] - tail[0] == Approx(0.4 * 0.5));                  // East
+  CHECK(tip[0] - tail[0] == Approx(0.4 * 0.5));                 // East
   CHECK(tip[1] - tail[1] == Approx(0.4 * std::sqrt(3.0) / 2));  // North
   for (const auto& [east, north] : outline) CHECK((east < 2 && north > -2 && east > 1 && north < -1));
 }

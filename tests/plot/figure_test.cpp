@@ -23,8 +23,7 @@ namespace {
 
 bool alike(Rgb a, Rgb b) {
   constexpr int tolerance = 12;
-  return std::abs(a.red - b.red) < tolerance && std::abs(a.green - b.green) < tolerance &&
-         std::abs(a.blue - b.blue) < tolerance;
+  return std::abs(a.red - b.red) < tolerance && std::abs(a.green - b.green) < tolerance && std::abs(a.blue - b.blue) < tolerance;
 }
 
 Rgb pixel(const Picture& picture, std::int64_t column, std::int64_t row) {
@@ -175,11 +174,11 @@ TEST_CASE("without gnuplot the figure is there all the same, with a warning", "[
 }
 
 TEST_CASE("a gnuplot that fails, lies or hangs is replaced", "[plot]") {
-  const auto [commands, reason] = GENERATE(table<std::string, std::string>(
-      {{"echo 'line 3: out of ink' >&2; exit 4", "out of ink"},
-       {"exit 0", "complete picture"},
-       {"while :; do :; done", "more than 1 s"},
-       {"kill -9 $$", "signal 9"}}));
+  const auto [commands, reason] =
+      GENERATE(table<std::string, std::string>({{"echo 'line 3: out of ink' >&2; exit 4", "out of ink"},
+                                                {"exit 0", "complete picture"},
+                                                {"while :; do :; done", "more than 1 s"},
+                                                {"kill -9 $$", "signal 9"}}));
   INFO(commands);
   const FigureFolder folder, programs;
   write_gnuplot(programs.path(), commands);
@@ -237,7 +236,8 @@ TEST_CASE("a summary page shows what it is given, by either renderer", "[plot]")
   summary.model = random_image(coords, 3, torch::kFloat32, 8);
   summary.dirty = summary.residual = normal({3, 32, 32}, torch::kFloat32, 9);
   summary.beam = BeamEllipse{0.3, 0.2, 0.5};
-  summary.baselines = Baselines::in_lambda(1e5 * normal({3, 30000}, torch::kFloat32, 10), 1e5 * normal({3, 30000}, torch::kFloat32, 11));
+  summary.baselines =
+      Baselines::in_lambda(1e5 * normal({3, 30000}, torch::kFloat32, 10), 1e5 * normal({3, 30000}, torch::kFloat32, 11));
   summary.amplitude_q = {1e4, 2e4, 3e4};
   summary.amplitude_data = {1, 0.3, 0};
   summary.amplitude_model = {1, 0.4, 0.2};

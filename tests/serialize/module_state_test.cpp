@@ -34,8 +34,8 @@ TEST_CASE("a saved model gives the same image when it is loaded", "[serialize][q
 TEST_CASE("complex and index buffers of a module survive", "[serialize][quick]") {
   const TemporaryFolder folder;
   const auto dataset = [](std::uint64_t seed) {
-    return GriddedDataset(GridCoords(0.05, 4), 1, torch::tensor({1, 5, 9}, torch::kInt64), normal({3}, torch::kComplexDouble, seed),
-                          uniform({3}, torch::kFloat64, seed) + 0.1);
+    return GriddedDataset(GridCoords(0.05, 4), 1, torch::tensor({1, 5, 9}, torch::kInt64),
+                          normal({3}, torch::kComplexDouble, seed), uniform({3}, torch::kFloat64, seed) + 0.1);
   };
   const auto saved = dataset(1), loaded = dataset(2);
   save_model(folder / "dataset.safetensors", saved);

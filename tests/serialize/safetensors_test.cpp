@@ -92,7 +92,8 @@ TEST_CASE("what cannot be stored is refused", "[serialize][quick]") {
 
 TEST_CASE("every truncation of a file is seen", "[serialize][quick]") {
   const TemporaryFolder folder;
-  write_safetensors(folder / "a", {{"x", normal({9}, torch::kFloat32, 1)}, {"z", normal({2}, torch::kComplexDouble, 2)}}, {{"k", "v"}});
+  write_safetensors(folder / "a", {{"x", normal({9}, torch::kFloat32, 1)}, {"z", normal({2}, torch::kComplexDouble, 2)}},
+                    {{"k", "v"}});
   const auto bytes = read_bytes(folder / "a");
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     write_bytes(folder / "b", bytes.substr(0, size));
@@ -124,7 +125,8 @@ TEST_CASE("random damage to a header without digests never does worse than an er
   for (int i = 0; i < 3000; ++i) {
     auto damaged = bytes;
     for (int changes = 0; changes < 1 + i % 4; ++changes) {
-      damaged[random() % (8 + header.size())] = static_cast<char>(random() % 4 == 0 ? random() : " \"{}[]:,0123456789"[random() % 18]);
+      damaged[random() % (8 + header.size())] =
+          static_cast<char>(random() % 4 == 0 ? random() : " \"{}[]:,0123456789"[random() % 18]);
     }
     write_bytes(folder / "b", damaged);
     try {
@@ -172,9 +174,9 @@ TEST_CASE("malformed headers are refused with the reason", "[serialize][quick]")
 
 TEST_CASE("Python's safetensors reads our files and we read its", "[serialize]") {
   const TemporaryFolder folder;
-  const NamedTensors tensors = {{"f32", normal({2, 3, 4}, torch::kFloat32, 1)}, {"f64", normal({5}, torch::kFloat64, 2)},
-                                {"i64", torch::arange(7, torch::kInt64)},       {"i32", torch::arange(3, torch::kInt32)},
-                                {"u8", torch::arange(13, torch::kUInt8)},       {"bool", torch::tensor({true, false, true})},
+  const NamedTensors tensors = {{"f32", normal({2, 3, 4}, torch::kFloat32, 1)},  {"f64", normal({5}, torch::kFloat64, 2)},
+                                {"i64", torch::arange(7, torch::kInt64)},        {"i32", torch::arange(3, torch::kInt32)},
+                                {"u8", torch::arange(13, torch::kUInt8)},        {"bool", torch::tensor({true, false, true})},
                                 {"c128", normal({4}, torch::kComplexDouble, 3)}, {"scalar", torch::tensor(2.5, torch::kFloat64)}};
   write_safetensors(folder / "ours.safetensors", tensors, {{"key", "value"}});
   const auto printed = run_python(R"(

@@ -32,15 +32,21 @@ struct Plan {
   Outcome run(TrainOptions with) const {
     const auto model = problem.model();
     // A random term, so that the generator's state matters.
-    const auto noisy = Term("noisy", 1e-4, [](const ModelOutput& out) { return (out.sky * at::rand_like(out.sky)).sum({-3, -2, -1}); });
+    const auto noisy = Term("noisy", 1e-4, [](const ModelOutput& out) {
+      return (out.sky * at::rand_like(out.sky)).sum({-3, -2, -1});
+    });
     auto result = Trainer(model, problem.objective({noisy}), std::move(with)).fit();
     return {std::move(result), model->base().detach().clone()};
   }
   Outcome uninterrupted() const { return run(options); }
   Outcome stopped_after(std::int64_t epochs, const std::filesystem::path& checkpoint) const {
-    return run(TrainOptions(options).checkpoint(checkpoint).interrupted([=, done = std::int64_t{0}]() mutable { return ++done == epochs; }));
+    return run(TrainOptions(options).checkpoint(checkpoint).interrupted([=, done = std::int64_t{0}]() mutable {
+      return ++done == epochs;
+    }));
   }
-  Outcome resumed(const std::filesystem::path& checkpoint) const { return run(TrainOptions(options).checkpoint(checkpoint).resume(true)); }
+  Outcome resumed(const std::filesystem::path& checkpoint) const {
+    return run(TrainOptions(options).checkpoint(checkpoint).resume(true));
+  }
 };
 
 Plan plan_for(OptimizerKind optimizer) {
@@ -181,7 +187,8 @@ TEST_CASE("when both checkpoints are damaged the error names both", "[train][qui
   std::ofstream(path) << "x";
   std::ofstream(previous_checkpoint(path)) << "y";
   CHECK_THROWS_AS(plan.resumed(path), FileError);
-  CHECK_THROWS_WITH(plan.resumed(path), ContainsSubstring("checkpoint.safetensors") && ContainsSubstring("checkpoint.previous.safetensors"));
+  CHECK_THROWS_WITH(plan.resumed(path),
+                    ContainsSubstring("checkpoint.safetensors") && ContainsSubstring("checkpoint.previous.safetensors"));
 }
 
 TEST_CASE("a checkpoint of another run is refused with the setting and both values", "[train][quick]") {
@@ -214,7 +221,8 @@ TEST_CASE("a checkpoint of another run is refused with the setting and both valu
   CHECK_THROWS_AS(plan.run(TrainOptions(base_options).fingerprint({"no separator"}).checkpoint(path)), ValueError);
 
   // What may change: epochs, the interval, callbacks.
-  CHECK(plan.run(TrainOptions(base_options).epochs(5).checkpoint(path).resume(true).checkpoint_interval(1)).result.resumed_from == 3);
+  CHECK(plan.run(TrainOptions(base_options).epochs(5).checkpoint(path).resume(true).checkpoint_interval(1)).result.resumed_from ==
+        3);
 }
 
 TEST_CASE("a full disk ends the run and leaves the last good checkpoint", "[train][quick]") {

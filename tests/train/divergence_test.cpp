@@ -39,8 +39,8 @@ Tensor infinite_gradient(const Tensor& sum) { return ((sum - sum.detach()).squar
 }  // namespace
 
 TEST_CASE("a fit whose loss breaks ends at the last epoch whose loss was finite", "[train][quick]") {
-  const auto [optimizer, distance] = GENERATE(std::pair(OptimizerKind::adam, 4.0), std::pair(OptimizerKind::adam, 9.5),
-                                              std::pair(OptimizerKind::sgd, 0.05));
+  const auto [optimizer, distance] =
+      GENERATE(std::pair(OptimizerKind::adam, 4.0), std::pair(OptimizerKind::adam, 9.5), std::pair(OptimizerKind::sgd, 0.05));
   const SmallProblem problem;
   const auto model = problem.model();
   const auto objective = problem.objective({has_an_edge(distance, not_a_number, model)});
@@ -50,7 +50,8 @@ TEST_CASE("a fit whose loss breaks ends at the last epoch whose loss was finite"
     return CallbackAction::proceed;
   };
   const TemporaryFolder folder;
-  const auto options = TrainOptions().optimizer(optimizer).epochs(5000).callbacks({keep}).checkpoint(folder / "checkpoint.safetensors");
+  const auto options =
+      TrainOptions().optimizer(optimizer).epochs(5000).callbacks({keep}).checkpoint(folder / "checkpoint.safetensors");
   const auto result = Trainer(model, objective, options).fit();
 
   REQUIRE(result.stop_reason == StopReason::diverged);
@@ -61,7 +62,8 @@ TEST_CASE("a fit whose loss breaks ends at the last epoch whose loss was finite"
   CHECK(static_cast<std::int64_t>(result.history.size()) == broken - 1);
   CHECK(at::equal(model->base(), bases[static_cast<std::size_t>(broken - 1)]));
   CHECK(std::isfinite(result.loss.total()));
-  CHECK_THAT(result.diagnosis, ContainsSubstring("mine is nan at epoch " + std::to_string(broken)) && ContainsSubstring("smaller learning rate"));
+  CHECK_THAT(result.diagnosis,
+             ContainsSubstring("mine is nan at epoch " + std::to_string(broken)) && ContainsSubstring("smaller learning rate"));
 
   const auto checkpoint = read_checkpoint(folder / "checkpoint.safetensors");
   REQUIRE(checkpoint);
@@ -106,7 +108,8 @@ TEST_CASE("a learning rate beyond reason diverges with every optimiser, and the 
   const auto [optimizer, rate] = GENERATE(std::pair(OptimizerKind::sgd, 1e200), std::pair(OptimizerKind::adam, 1e200));
   const SmallProblem problem;
   const auto model = problem.model();
-  const auto result = Trainer(model, problem.objective(), TrainOptions().optimizer(optimizer).learning_rate(rate).epochs(100)).fit();
+  const auto result =
+      Trainer(model, problem.objective(), TrainOptions().optimizer(optimizer).learning_rate(rate).epochs(100)).fit();
   CHECK(result.stop_reason == StopReason::diverged);
   CHECK(model->make_sky().isfinite().all().item<bool>());
   CHECK_THAT(result.diagnosis, ContainsSubstring("nll is inf at epoch 1") && ContainsSubstring("1e+200"));
@@ -129,7 +132,8 @@ TEST_CASE("L-BFGS that meets what is not a number ends with a finite image", "[t
   const SmallProblem problem;
   const auto model = problem.model();
   const auto objective = problem.objective({has_an_edge(0.3, not_a_number, model)});
-  const auto result = Trainer(model, objective, TrainOptions().optimizer(OptimizerKind::lbfgs).learning_rate(1.0).epochs(60)).fit();
+  const auto result =
+      Trainer(model, objective, TrainOptions().optimizer(OptimizerKind::lbfgs).learning_rate(1.0).epochs(60)).fit();
   CHECK(model->base().isfinite().all().item<bool>());
   CHECK(std::isfinite(result.loss.total()));
   if (result.stop_reason == StopReason::diverged) CHECK(!result.diagnosis.empty());

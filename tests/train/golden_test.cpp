@@ -73,8 +73,10 @@ TEMPLATE_TEST_CASE("Adam goes MPoL's way", "[train]", float, double) {
                       run.golden.number("in_lambda_tv")) < tolerance<TestType>(1e-10, 1e-5));
   CHECK(result.loss.total() == Approx(run.golden.number("out_adam_loss_after")).epsilon(tolerance<TestType>(1e-10, 1e-5)));
   if constexpr (std::is_same_v<TestType, double>) {
-    CHECK((sky_to_packed(bases.at(1))[0] - run.golden("out_adam_base_1_packed_chan0")).abs().max().template item<double>() < 1e-7);
-    CHECK((sky_to_packed(bases.at(10))[0] - run.golden("out_adam_base_10_packed_chan0")).abs().max().template item<double>() < 1e-7);
+    CHECK((sky_to_packed(bases.at(1))[0] - run.golden("out_adam_base_1_packed_chan0")).abs().max().template item<double>() <
+          1e-7);
+    CHECK((sky_to_packed(bases.at(10))[0] - run.golden("out_adam_base_10_packed_chan0")).abs().max().template item<double>() <
+          1e-7);
     CHECK((sky_to_packed(bases.at(50)) - run.golden("out_adam_base_50_packed")).abs().max().template item<double>() < 1e-7);
   }
   CHECK(relative_error(model->make_sky(), run.golden("out_adam_image_50_sky")) < tolerance<TestType>(1e-9, 1e-4));
@@ -133,7 +135,8 @@ TEMPLATE_TEST_CASE("training to the dirty image, by a likelihood of one's own, g
     if (done == 1 || done == 10 || done == 1000) bases[done] = progress.model.base().detach().clone();
     return CallbackAction::proceed;
   };
-  const auto options = TrainOptions().optimizer(OptimizerKind::sgd).learning_rate(golden.number("in_lr")).epochs(1000).callbacks({keep});
+  const auto options =
+      TrainOptions().optimizer(OptimizerKind::sgd).learning_rate(golden.number("in_lr")).epochs(1000).callbacks({keep});
   const Objective objective(Distance(golden("in_dirty_image_sky").to(dtype)), {}, Normalize::none);
   const auto result = Trainer(model, objective, options).fit();
   const auto bound = tolerance<TestType>(1e-10, 1e-4);

@@ -43,9 +43,11 @@ TEMPLATE_TEST_CASE("objectives and their gradients equal MPoL's", "[train][quick
   const auto sparsity = terms::sparsity(set.lambda("sparsity"));
   const auto tv = terms::tv_image(set.lambda("tv"));
   const auto tsv = terms::tsv(set.lambda("tsv"));
-  const auto entropy = terms::entropy(set.lambda("entropy"), set.golden.number("in_prior_intensity"), set.golden.number("in_tot_flux"));
+  const auto entropy =
+      terms::entropy(set.lambda("entropy"), set.golden.number("in_prior_intensity"), set.golden.number("in_tot_flux"));
   const std::vector<std::pair<std::string, std::vector<Term>>> cases = {
-      {"nll", {}}, {"sparsity", {sparsity}}, {"tv", {tv}}, {"tsv", {tsv}}, {"entropy", {entropy}}, {"all", {sparsity, tv, tsv, entropy}}};
+      {"nll", {}},    {"sparsity", {sparsity}}, {"tv", {tv}},
+      {"tsv", {tsv}}, {"entropy", {entropy}},   {"all", {sparsity, tv, tsv, entropy}}};
   for (const auto& [name, terms] : cases) {
     INFO(name);
     auto model = set.model(dtype);
@@ -55,7 +57,8 @@ TEMPLATE_TEST_CASE("objectives and their gradients equal MPoL's", "[train][quick
     CHECK(relative_error(value.nll, set.golden("out_loss_nll")) < tolerance<TestType>(1e-12, 1e-6));
     if (!set.golden.has("out_gradient_" + name)) continue;
     value.total.backward();
-    CHECK(relative_error(sky_to_packed(model->base().grad()), set.golden("out_gradient_" + name)) < tolerance<TestType>(1e-12, 1e-5));
+    CHECK(relative_error(sky_to_packed(model->base().grad()), set.golden("out_gradient_" + name)) <
+          tolerance<TestType>(1e-12, 1e-5));
   }
 }
 
@@ -140,5 +143,6 @@ TEST_CASE("terms and objectives that cannot be are refused", "[train][quick]") {
   CHECK_THROWS_AS(terms::psd(1.0, -1.0), ValueError);
   CHECK_THROWS_WITH(problem.objective({terms::sparsity(1)}), ContainsSubstring("sparsity"));
   auto batch = problem.model({2});
-  CHECK_THROWS_WITH(problem.objective({Term("mine", 1.0, sum)}).evaluate(*batch), ContainsSubstring("mine") && ContainsSubstring("[2]"));
+  CHECK_THROWS_WITH(problem.objective({Term("mine", 1.0, sum)}).evaluate(*batch),
+                    ContainsSubstring("mine") && ContainsSubstring("[2]"));
 }

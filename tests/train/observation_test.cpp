@@ -33,13 +33,15 @@ TEMPLATE_TEST_CASE("600 epochs of the GPU tutorial's problem end where MPoL's do
   const auto dtype = dtype_of<TestType>();
   const auto model = GriddedNet(GriddedNetOptions(coords).start(golden.number("in_base_start")).dtype(dtype));
   const auto objective = objective_of(dataset, golden.number("in_lambda_sparsity"), golden.number("in_lambda_tv"));
-  const auto options = TrainOptions().learning_rate(golden.number("in_lr")).epochs(golden.number<std::int64_t>("in_epochs")).dtype(dtype);
+  const auto options =
+      TrainOptions().learning_rate(golden.number("in_lr")).epochs(golden.number<std::int64_t>("in_epochs")).dtype(dtype);
   const auto result = Trainer(model, objective, options).fit();
 
   const auto loss_bound = tolerance<TestType>(1e-10, 1e-5);
   const auto every50 = golden("out_" + era + "_loss_every50");
   for (std::int64_t i = 0; i < every50.size(0); ++i) {
-    CHECK(result.history.at(static_cast<std::size_t>(50 * i)).total() == Approx(every50[i].template item<double>()).epsilon(loss_bound));
+    CHECK(result.history.at(static_cast<std::size_t>(50 * i)).total() ==
+          Approx(every50[i].template item<double>()).epsilon(loss_bound));
   }
   CHECK(result.loss.total() == Approx(golden.number("out_" + era + "_loss_after")).epsilon(loss_bound));
   const auto image = golden("out_" + era + "_image_sky").to(torch::kFloat64);

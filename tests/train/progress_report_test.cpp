@@ -70,7 +70,8 @@ TEST_CASE("on a terminal the progress is one bar that is rewritten and ended", "
   const auto text = report(ProgressReportOptions().style(ReportStyle::bar), 4000, 3000);
   CHECK(std::count(text.begin(), text.end(), '\n') == 1);
   CHECK(text.back() == '\n');
-  CHECK_THAT(text, ContainsSubstring("\r") && ContainsSubstring("#") && ContainsSubstring("epoch 3000/4000") && ContainsSubstring("16:40 left"));
+  CHECK_THAT(text, ContainsSubstring("\r") && ContainsSubstring("#") && ContainsSubstring("epoch 3000/4000") &&
+                       ContainsSubstring("16:40 left"));
 }
 
 TEST_CASE("silence is silent", "[train][quick]") {

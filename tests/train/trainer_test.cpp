@@ -79,7 +79,9 @@ TEST_CASE("the same fit twice is the same bit for bit", "[train][quick]") {
 
 TEST_CASE("the seed decides what a random term sees", "[train][quick]") {
   const SmallProblem problem;
-  const auto noisy = Term("noisy", 1e-3, [](const ModelOutput& out) { return (out.sky * at::rand_like(out.sky)).sum({-3, -2, -1}); });
+  const auto noisy = Term("noisy", 1e-3, [](const ModelOutput& out) {
+    return (out.sky * at::rand_like(out.sky)).sum({-3, -2, -1});
+  });
   const auto fit = [&](std::uint64_t seed) {
     return totals(Trainer(problem.model(), problem.objective({noisy}), TrainOptions().epochs(4).seed(seed)).fit());
   };
@@ -106,7 +108,8 @@ TEST_CASE("a batch of problems is fitted as each of them alone", "[train][quick]
 TEST_CASE("schedules multiply the learning rate", "[train][quick]") {
   const SmallProblem problem;
   const auto rates = [&](LearningRateSchedule schedule) {
-    const auto result = Trainer(problem.model(), problem.objective(), TrainOptions().learning_rate(2.0).schedule(schedule).epochs(5)).fit();
+    const auto result =
+        Trainer(problem.model(), problem.objective(), TrainOptions().learning_rate(2.0).schedule(schedule).epochs(5)).fit();
     std::vector<double> values;
     for (const auto& loss : result.history) values.push_back(loss.learning_rate);
     return values;
@@ -129,7 +132,8 @@ TEST_CASE("a schedule changes the trajectory as its rates say", "[train][quick]"
   const auto scheduled = problem.model(), stepwise = problem.model();
   const auto objective = problem.objective();
   const auto sgd = TrainOptions().optimizer(OptimizerKind::sgd);
-  Trainer(scheduled, objective, TrainOptions(sgd).learning_rate(2.0).schedule(LearningRateSchedule::exponential(0.5)).epochs(3)).fit();
+  Trainer(scheduled, objective, TrainOptions(sgd).learning_rate(2.0).schedule(LearningRateSchedule::exponential(0.5)).epochs(3))
+      .fit();
   for (const double rate : {2.0, 1.0, 0.5}) Trainer(stepwise, objective, TrainOptions(sgd).learning_rate(rate).epochs(1)).fit();
   CHECK(at::equal(scheduled->base(), stepwise->base()));
 }
@@ -181,7 +185,9 @@ TEST_CASE("callbacks see every epoch in order and may end the fit", "[train][qui
     CHECK(progress.columns.size() == progress.loss.values.size());
     return CallbackAction::proceed;
   };
-  const auto stop = [](const Progress& progress) { return progress.loss.epoch == 7 ? CallbackAction::stop : CallbackAction::proceed; };
+  const auto stop = [](const Progress& progress) {
+    return progress.loss.epoch == 7 ? CallbackAction::stop : CallbackAction::proceed;
+  };
   const auto result = Trainer(model, problem.objective(), TrainOptions().epochs(50).callbacks({stop, watch})).fit();
   CHECK(result.stop_reason == StopReason::callback);
   CHECK(result.epochs == 8);
@@ -235,7 +241,9 @@ TEST_CASE("model and data on different devices are one error that names both", "
 
 TEST_CASE("a step that does not apply is refused, not replaced", "[train][quick]") {
   const SmallProblem problem;
-  const auto fit = [&](StepKind kind) { return Trainer(problem.model(), problem.objective(), TrainOptions().epochs(1).step(kind)).fit(); };
+  const auto fit = [&](StepKind kind) {
+    return Trainer(problem.model(), problem.objective(), TrainOptions().epochs(1).step(kind)).fit();
+  };
   CHECK_THROWS_WITH(fit(StepKind::captured), ContainsSubstring("captured"));
   CHECK_THROWS_WITH(fit(StepKind::fused), ContainsSubstring("fused"));
   CHECK_THROWS_AS(fit(StepKind::fused), ValueError);

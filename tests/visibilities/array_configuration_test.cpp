@@ -70,15 +70,13 @@ TEST_CASE("array files: geocentric positions become East, North, Up", "[visibili
   const double e2 = (2 - 1 / 298.257223563) / 298.257223563;
   const double normal = 6378137 / std::sqrt(1 - e2 * std::pow(std::sin(latitude), 2));
   const std::array<double, 3> place = {normal * std::cos(latitude) * std::cos(longitude),
-                                       normal * std::cos(latitude) * std::sin(longitude),
-                                       normal * (1 - e2) * std::sin(latitude)};
+                                       normal * std::cos(latitude) * std::sin(longitude), normal * (1 - e2) * std::sin(latitude)};
   const std::array<double, 3> east = {-std::sin(longitude), std::cos(longitude), 0};
-  const std::array<double, 3> north = {-std::sin(latitude) * std::cos(longitude),
-                                       -std::sin(latitude) * std::sin(longitude), std::cos(latitude)};
+  const std::array<double, 3> north = {-std::sin(latitude) * std::cos(longitude), -std::sin(latitude) * std::sin(longitude),
+                                       std::cos(latitude)};
   const auto line = [&](double to_east, double to_north) {
     return fmt::format("{:.6f} {:.6f} {:.6f} 12\n", place[0] + to_east * east[0] + to_north * north[0],
-                       place[1] + to_east * east[1] + to_north * north[1],
-                       place[2] + to_east * east[2] + to_north * north[2]);
+                       place[1] + to_east * east[1] + to_north * north[1], place[2] + to_east * east[2] + to_north * north[2]);
   };
   const ConfigurationFile file("# coordsys=XYZ\n" + line(100, 0) + line(-100, 0) + line(0, 100) + line(0, -100));
   const auto array = read_array_configuration(file.path());

@@ -25,8 +25,13 @@ ArrayConfiguration small_array() { return alma_like_array(400, 12); }
 
 TEST_CASE("noise follows the radiometer equation", "[visibilities][quick]") {
   const auto elevations = torch::tensor({90.0, 30.0}, torch::kFloat64) * units::degree;
-  const auto options = ReceiverOptions().system_temperature(80).antenna_efficiency(0.7).correlator_efficiency(0.88)
-                           .channel_width(2e9).polarisations(2).zenith_opacity(0.1);
+  const auto options = ReceiverOptions()
+                           .system_temperature(80)
+                           .antenna_efficiency(0.7)
+                           .correlator_efficiency(0.88)
+                           .channel_width(2e9)
+                           .polarisations(2)
+                           .zenith_opacity(0.1);
   const auto sigma = thermal_noise_sigma(elevations, 12, 300, options);
   // 2 k T / (0.7 x 113.1 m^2) = 2790 Jy; times 1 / (0.88 sqrt(2 x 2e9 x 300 x 2)).
   CHECK(sigma[0].item<double>() == Approx(2.0465e-3).epsilon(1e-3));
@@ -79,8 +84,8 @@ TEST_CASE("an observation is the sky plus noise that its weights describe", "[vi
 
 TEST_CASE("the sky is seen at u, v as they are stored", "[visibilities][quick]") {
   const RingedDisc disc;
-  const auto observed = simulate_observation(
-      small_array(), disc, short_observation().noise(NoiseModel::none).dtype(torch::kFloat64));
+  const auto observed =
+      simulate_observation(small_array(), disc, short_observation().noise(NoiseModel::none).dtype(torch::kFloat64));
   const auto& baselines = observed.baselines();
   const auto grid = sampling_grid(disc, 2 * std::max(baselines.max_abs_u(), baselines.max_abs_v()));
   const auto expected = direct_visibilities(render(disc, grid, {225e9, 235e9}, 1), grid, baselines, 2);

@@ -16,9 +16,7 @@ namespace {
 
 constexpr double degree = units::degree;
 
-double total_flux(const Tensor& image, const GridCoords& coords) {
-  return image.sum().item<double>() * coords.cell_area();
-}
+double total_flux(const Tensor& image, const GridCoords& coords) { return image.sum().item<double>() * coords.cell_area(); }
 
 /// Position angle (North through East, degrees) of the centre of light of an image.
 double position_angle_of_light(const Tensor& image, const GridCoords& coords) {
@@ -104,8 +102,7 @@ TEST_CASE("direct sums give a Gaussian disc's own transform", "[visibilities][qu
   const double sigma = 0.5 / units::fwhm_per_sigma * units::arcsec;
   const auto along = u * std::sin(disc.position_angle) + v * std::cos(disc.position_angle);
   const auto across = (u * std::cos(disc.position_angle) - v * std::sin(disc.position_angle)) * std::cos(disc.inclination);
-  const auto amplitude =
-      disc.flux * (-2 * std::pow(units::pi * sigma, 2) * (along.square() + across.square())).exp();
+  const auto amplitude = disc.flux * (-2 * std::pow(units::pi * sigma, 2) * (along.square() + across.square())).exp();
   const auto phase = -2 * units::pi * (u * disc.offset_east + v * disc.offset_north) * units::arcsec;
   CHECK(relative_error(visibilities[0], torch::polar(amplitude, phase)) < 1e-10);
 }

@@ -23,8 +23,12 @@ ArrayConfiguration pair_at(double latitude, double east, double north, double up
 }
 
 TrackOptions whole_day(double declination) {
-  return TrackOptions().declination(declination).hour_angle_start(-180 * degree).hour_angle_end(180 * degree)
-      .integration_time(600).minimum_elevation(0);
+  return TrackOptions()
+      .declination(declination)
+      .hour_angle_start(-180 * degree)
+      .hour_angle_end(180 * degree)
+      .integration_time(600)
+      .minimum_elevation(0);
 }
 
 Tensor column(const UvTracks& tracks, int i) { return tracks.uvw.select(1, i); }
