@@ -79,7 +79,7 @@ inline void add_sample(CellTotals& totals, CellEntry& entry, double weight, Pair
 }
 
 /// Records lie all over the second and third level caches: they are looked up, and asked for, a group ahead of their use.
-constexpr std::int64_t group_samples = 64;
+constexpr std::int64_t group_samples = 256;
 /// Samples come from memory, where the processor sees no further ahead than a page.
 constexpr std::int64_t samples_ahead = 256;
 

@@ -47,4 +47,9 @@ void load_model(const std::filesystem::path& path, torch::nn::Module& module) {
   load_module_state(module, read_safetensors(path).tensors, path.string());
 }
 
+void load_model(const std::filesystem::path& path, torch::nn::Module& module, torch::Device device) {
+  module.to(device);
+  load_model(path, module);
+}
+
 }  // namespace mpol

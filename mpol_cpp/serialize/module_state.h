@@ -24,20 +24,13 @@ void save_model(const std::filesystem::path& path, const torch::nn::ModuleHolder
   save_model(path, *module);
 }
 
-/// Loads what save_model wrote into a module of the same shape, which stays on its device.
+/// Loads what save_model wrote into a module of the same shape, which stays on its device or moves to another one first.
 /// @throws FileError when the file is damaged or is of another model
 void load_model(const std::filesystem::path& path, torch::nn::Module& module);
-template <typename Impl>
-void load_model(const std::filesystem::path& path, const torch::nn::ModuleHolder<Impl>& module) {
-  load_model(path, *module);
-}
-
-/// The same, and moves the module to a device first.
-template <typename ModuleOrHolder>
-void load_model(const std::filesystem::path& path, ModuleOrHolder&& module, torch::Device device) {
-  if constexpr (requires { module->to(device); }) module->to(device);
-  else module.to(device);
-  load_model(path, module);
+void load_model(const std::filesystem::path& path, torch::nn::Module& module, torch::Device device);
+template <typename Impl, typename... Device>
+void load_model(const std::filesystem::path& path, const torch::nn::ModuleHolder<Impl>& module, Device... device) {
+  load_model(path, static_cast<torch::nn::Module&>(*module.ptr()), device...);
 }
 
 }  // namespace mpol

@@ -30,7 +30,7 @@ struct Plan {
   TrainOptions options;
 
   Outcome run(TrainOptions with) const {
-    const auto model = problem.model();
+    auto model = problem.model();
     // A random term, so that the generator's state matters.
     const auto noisy = Term("noisy", 1e-4, [](const ModelOutput& out) {
       return (out.sky * at::rand_like(out.sky)).sum({-3, -2, -1});

@@ -42,7 +42,7 @@ TEST_CASE("a fit whose loss breaks ends at the last epoch whose loss was finite"
   const auto [optimizer, distance] =
       GENERATE(std::pair(OptimizerKind::adam, 4.0), std::pair(OptimizerKind::adam, 9.5), std::pair(OptimizerKind::sgd, 0.05));
   const SmallProblem problem;
-  const auto model = problem.model();
+  auto model = problem.model();
   const auto objective = problem.objective({has_an_edge(distance, not_a_number, model)});
   std::vector<Tensor> bases = {model->base().detach().clone()};
   const auto keep = [&](const Progress& progress) {
@@ -73,7 +73,7 @@ TEST_CASE("a fit whose loss breaks ends at the last epoch whose loss was finite"
 
 TEST_CASE("a gradient that is not finite ends the fit before its update", "[train][quick]") {
   const SmallProblem problem;
-  const auto model = problem.model();
+  auto model = problem.model();
   const auto objective = problem.objective({has_an_edge(3.0, infinite_gradient, model)});
   const auto result = Trainer(model, objective, TrainOptions().epochs(200)).fit();
   REQUIRE(result.stop_reason == StopReason::diverged);
@@ -85,7 +85,7 @@ TEST_CASE("a gradient that is not finite ends the fit before its update", "[trai
 
 TEST_CASE("a loss that is broken from the start blames the start", "[train][quick]") {
   const SmallProblem problem;
-  const auto model = problem.model();
+  auto model = problem.model();
   const auto before = model->base().detach().clone();
   const auto result = Trainer(model, problem.objective({breaks_at(0, not_a_number)}), TrainOptions().epochs(10)).fit();
   CHECK(result.stop_reason == StopReason::diverged);
@@ -97,7 +97,7 @@ TEST_CASE("a loss that is broken from the start blames the start", "[train][quic
 
 TEST_CASE("a last update that breaks the image is seen too", "[train][quick]") {
   const SmallProblem problem;
-  const auto model = problem.model();
+  auto model = problem.model();
   const auto result = Trainer(model, problem.objective({breaks_at(10, not_a_number)}), TrainOptions().epochs(10)).fit();
   CHECK(result.stop_reason == StopReason::diverged);
   CHECK(model->base().isfinite().all().item<bool>());
@@ -107,7 +107,7 @@ TEST_CASE("a last update that breaks the image is seen too", "[train][quick]") {
 TEST_CASE("a learning rate beyond reason diverges with every optimiser, and the image stays finite", "[train][quick]") {
   const auto [optimizer, rate] = GENERATE(std::pair(OptimizerKind::sgd, 1e200), std::pair(OptimizerKind::adam, 1e200));
   const SmallProblem problem;
-  const auto model = problem.model();
+  auto model = problem.model();
   const auto result =
       Trainer(model, problem.objective(), TrainOptions().optimizer(optimizer).learning_rate(rate).epochs(100)).fit();
   CHECK(result.stop_reason == StopReason::diverged);
@@ -117,7 +117,7 @@ TEST_CASE("a learning rate beyond reason diverges with every optimiser, and the 
 
 TEST_CASE("an update that overflows is found although the image stays finite", "[train][quick]") {
   const SmallProblem problem{.dtype = torch::kFloat32};
-  const auto model = problem.model();
+  auto model = problem.model();
   // A gradient that lowers every pixel: the base overflows to -infinity, where the image is 0.
   const auto push = Term("push", 1e30, [](const ModelOutput& out) { return out.base.sum({-3, -2, -1}); });
   const auto options = TrainOptions().optimizer(OptimizerKind::sgd).learning_rate(1e10).epochs(10);
@@ -130,7 +130,7 @@ TEST_CASE("an update that overflows is found although the image stays finite", "
 
 TEST_CASE("L-BFGS that meets what is not a number ends with a finite image", "[train][quick]") {
   const SmallProblem problem;
-  const auto model = problem.model();
+  auto model = problem.model();
   const auto objective = problem.objective({has_an_edge(0.3, not_a_number, model)});
   const auto result =
       Trainer(model, objective, TrainOptions().optimizer(OptimizerKind::lbfgs).learning_rate(1.0).epochs(60)).fit();

@@ -61,7 +61,7 @@ TEMPLATE_TEST_CASE("Adam goes MPoL's way", "[train]", float, double) {
   const auto era = GENERATE(std::string("v03"), std::string("v01"));
   INFO(era);
   const Run run(era);
-  const auto model = run.model(dtype_of<TestType>());
+  auto model = run.model(dtype_of<TestType>());
   std::map<std::int64_t, Tensor> bases;
   const auto keep = [&](const Progress& progress) {
     bases[progress.loss.epoch + 1] = progress.model.base().detach().clone();
@@ -86,7 +86,7 @@ TEMPLATE_TEST_CASE("gradient descent goes MPoL's way", "[train]", float, double)
   const auto era = GENERATE(std::string("v03"), std::string("v01"));
   INFO(era);
   const Run run(era);
-  const auto model = run.model(dtype_of<TestType>());
+  auto model = run.model(dtype_of<TestType>());
   const auto options = TrainOptions().optimizer(OptimizerKind::sgd).learning_rate(run.golden.number("in_sgd_lr")).epochs(20);
   const auto result = run.fit(model, options, dtype_of<TestType>());
   CHECK(history_error(result, run.golden("out_sgd_loss_nll_sparsity_tv"), run.golden.number("in_lambda_sparsity"),
@@ -128,7 +128,7 @@ TEMPLATE_TEST_CASE("training to the dirty image, by a likelihood of one's own, g
   const Golden data("dataset"), golden("train_to_dirty");
   const GridCoords coords(data.number("in_cell_size"), data.number<std::int64_t>("in_npix"));
   const auto dtype = dtype_of<TestType>();
-  const auto model = GriddedNet(GriddedNetOptions(coords).nchan(data.number<std::int64_t>("in_nchan")).dtype(dtype));
+  auto model = GriddedNet(GriddedNetOptions(coords).nchan(data.number<std::int64_t>("in_nchan")).dtype(dtype));
   std::map<std::int64_t, Tensor> bases;
   const auto keep = [&](const Progress& progress) {
     const auto done = progress.loss.epoch + 1;

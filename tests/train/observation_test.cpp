@@ -31,7 +31,7 @@ TEMPLATE_TEST_CASE("600 epochs of the GPU tutorial's problem end where MPoL's do
   CHECK(dataset->ncells() == golden.number<std::int64_t>("out_" + era + "_cells"));
 
   const auto dtype = dtype_of<TestType>();
-  const auto model = GriddedNet(GriddedNetOptions(coords).start(golden.number("in_base_start")).dtype(dtype));
+  auto model = GriddedNet(GriddedNetOptions(coords).start(golden.number("in_base_start")).dtype(dtype));
   const auto objective = objective_of(dataset, golden.number("in_lambda_sparsity"), golden.number("in_lambda_tv"));
   const auto options =
       TrainOptions().learning_rate(golden.number("in_lr")).epochs(golden.number<std::int64_t>("in_epochs")).dtype(dtype);
@@ -56,7 +56,7 @@ TEST_CASE("the real observation gives MPoL's loss at every epoch, and its image"
   const auto dataset = DataAverager(coords, visibilities, DataAveragerOptions().scatter_check(ScatterCheck::warn)).to_dataset();
   CHECK(dataset->ncells() == expected.at("out_n_cells").item<std::int64_t>());
 
-  const auto model = GriddedNet(GriddedNetOptions(coords).start(number("in_base_start")).dtype(torch::kFloat64));
+  auto model = GriddedNet(GriddedNetOptions(coords).start(number("in_base_start")).dtype(torch::kFloat64));
   const auto objective = objective_of(dataset, number("in_lambda_sparsity"), number("in_lambda_tv"));
   const auto epochs = expected.at("in_epochs").item<std::int64_t>();
   const auto result = Trainer(model, objective, TrainOptions().learning_rate(number("in_learning_rate")).epochs(epochs)).fit();

@@ -39,7 +39,7 @@ class Capture {
 std::string report(ProgressReportOptions options, std::int64_t epochs, std::int64_t stop_at = -1) {
   const Capture capture;
   const SmallProblem problem;
-  const auto model = problem.model();
+  auto model = problem.model();
   const std::vector<std::string> columns = {"total", "nll"};
   ProgressReport progress_report(options.stream(capture.stream()));
   const auto callback = progress_report.callback();

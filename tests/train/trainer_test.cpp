@@ -27,7 +27,7 @@ TEST_CASE("a fit does exactly its epochs and reports every one", "[train][quick]
   const auto dtype = GENERATE(torch::kFloat32, torch::kFloat64);
   INFO(to_string(optimizer));
   const SmallProblem problem{.dtype = dtype};
-  const auto model = problem.model();
+  auto model = problem.model();
   const auto objective = problem.objective();
   const auto start = objective.evaluate(*model).table();
   const auto result = Trainer(model, objective, TrainOptions().optimizer(optimizer).epochs(17)).fit();
@@ -51,7 +51,7 @@ TEST_CASE("a fit does exactly its epochs and reports every one", "[train][quick]
 
 TEST_CASE("Adam is the formula of Kingma and Ba", "[train][quick]") {
   const SmallProblem problem;
-  const auto model = problem.model();
+  auto model = problem.model();
   const auto objective = problem.objective();
   auto reference = problem.model();
   auto m = torch::zeros_like(reference->base()).detach(), v = m.clone();
@@ -70,7 +70,7 @@ TEST_CASE("Adam is the formula of Kingma and Ba", "[train][quick]") {
 
 TEST_CASE("the same fit twice is the same bit for bit", "[train][quick]") {
   const SmallProblem problem;
-  const auto first = problem.model(), second = problem.model();
+  auto first = problem.model(), second = problem.model();
   const auto a = Trainer(first, problem.objective(), TrainOptions().epochs(20)).fit();
   const auto b = Trainer(second, problem.objective(), TrainOptions().epochs(20)).fit();
   CHECK(same_history(a.history, b.history));
@@ -92,13 +92,13 @@ TEST_CASE("the seed decides what a random term sees", "[train][quick]") {
 TEST_CASE("a batch of problems is fitted as each of them alone", "[train][quick]") {
   const auto [optimizer, rate] = GENERATE(std::pair(OptimizerKind::adam, 0.3), std::pair(OptimizerKind::sgd, 1.0));
   const SmallProblem problem;
-  const auto batch = problem.model({3});
+  auto batch = problem.model({3});
   const auto bases = batch->base().detach().clone();
   const auto options = TrainOptions().optimizer(optimizer).learning_rate(rate).epochs(30);
   const auto together = Trainer(batch, problem.objective(), options).fit();
   double sum = 0;
   for (std::int64_t i = 0; i < 3; ++i) {
-    const auto single = problem.model_of(bases[i]);
+    auto single = problem.model_of(bases[i]);
     sum += Trainer(single, problem.objective(), options).fit().loss.total();
     CHECK(relative_error(batch->base()[i], single->base()) < 1e-9);
   }
@@ -129,7 +129,7 @@ TEST_CASE("schedules multiply the learning rate", "[train][quick]") {
 
 TEST_CASE("a schedule changes the trajectory as its rates say", "[train][quick]") {
   const SmallProblem problem;
-  const auto scheduled = problem.model(), stepwise = problem.model();
+  auto scheduled = problem.model(), stepwise = problem.model();
   const auto objective = problem.objective();
   const auto sgd = TrainOptions().optimizer(OptimizerKind::sgd);
   Trainer(scheduled, objective, TrainOptions(sgd).learning_rate(2.0).schedule(LearningRateSchedule::exponential(0.5)).epochs(3))
@@ -175,7 +175,7 @@ TEST_CASE("a fit stops at the first epoch that meets the criterion", "[train][qu
 
 TEST_CASE("callbacks see every epoch in order and may end the fit", "[train][quick]") {
   const SmallProblem problem;
-  const auto model = problem.model();
+  auto model = problem.model();
   std::vector<std::int64_t> seen;
   Tensor base;
   const auto watch = [&](const Progress& progress) {
@@ -207,7 +207,7 @@ TEST_CASE("an interruption finishes the epoch and ends the fit", "[train][quick]
 
 TEST_CASE("a dtype in the options casts model and likelihood", "[train][quick]") {
   const SmallProblem problem;
-  const auto model = problem.model();
+  auto model = problem.model();
   const auto objective = problem.objective();
   const auto single = Trainer(model, objective, TrainOptions().epochs(5).dtype(torch::kFloat32).device(torch::kCPU)).fit();
   CHECK(model->base().scalar_type() == torch::kFloat32);
@@ -232,7 +232,7 @@ TEST_CASE("a likelihood's own parameters are trained too", "[train][quick]") {
 
 TEST_CASE("model and data on different devices are one error that names both", "[train][quick]") {
   const SmallProblem problem;
-  const auto model = problem.model();
+  auto model = problem.model();
   model->to(torch::kMeta);
   CHECK_THROWS_AS(Trainer(model, problem.objective(), TrainOptions().epochs(1)).fit(), DeviceError);
   CHECK_THROWS_WITH(Trainer(model, problem.objective(), TrainOptions().epochs(1)).fit(),
@@ -266,7 +266,7 @@ TEST_CASE("options out of range are refused by name", "[train][quick]") {
   check(TrainOptions().optimizer(OptimizerKind::sgd).momentum(1.0), "momentum");
   check(TrainOptions().momentum(0.5), "momentum");
   check(TrainOptions().resume(true), "resume");
-  const auto frozen = problem.model();
+  auto frozen = problem.model();
   frozen->base().set_requires_grad(false);
   CHECK_THROWS_WITH(Trainer(frozen, problem.objective(), TrainOptions().epochs(1)).fit(), ContainsSubstring("nothing to train"));
 }
