@@ -23,7 +23,7 @@ void run(const std::string& input, const std::string& output, int epochs) {
 
   // 2. The data, averaged on the uv cells of a grid.
   const auto visibilities = mpol::io::read_npz(input);
-  const auto coords = mpol::GridCoords(/*cell_size=*/0.04, /*npix=*/256);
+  const auto coords = mpol::GridCoords(/*cell_size=*/0.08, /*npix=*/128);
   const auto averager =
       mpol::DataAverager(coords, visibilities, mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::warn));
   auto dataset = averager.to_dataset();
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   try {
     const int epochs = argc > 3 ? std::stoi(argv[3]) : 600;
     if (epochs < 1) throw mpol::ValueError(fmt::format("epochs is {}; it must be at least 1", epochs));
-    run(argc > 1 ? argv[1] : "data/simulated_disc.npz", argc > 2 ? argv[2] : "simple_net.fits", epochs);
+    run(argc > 1 ? argv[1] : "data/hd142527_band9.npz", argc > 2 ? argv[2] : "simple_net.fits", epochs);
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
     fmt::print(stderr, "simple_net: {}\n", error.what());

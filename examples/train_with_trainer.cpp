@@ -12,7 +12,7 @@ namespace {
 
 void run(const std::string& input, const std::string& output, int epochs) {
   const auto visibilities = mpol::io::read_npz(input);
-  const auto coords = mpol::GridCoords(/*cell_size=*/0.04, /*npix=*/256);
+  const auto coords = mpol::GridCoords(/*cell_size=*/0.08, /*npix=*/128);
   const auto averager =
       mpol::DataAverager(coords, visibilities, mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::warn));
 
@@ -34,7 +34,7 @@ void run(const std::string& input, const std::string& output, int epochs) {
 int main(int argc, char** argv) {
   try {
     const int epochs = argc > 3 ? std::stoi(argv[3]) : 500;
-    run(argc > 1 ? argv[1] : "data/simulated_disc.npz", argc > 2 ? argv[2] : "train_with_trainer.fits", epochs);
+    run(argc > 1 ? argv[1] : "data/hd142527_band9.npz", argc > 2 ? argv[2] : "train_with_trainer.fits", epochs);
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
     fmt::print(stderr, "train_with_trainer: {}\n", error.what());
