@@ -142,7 +142,7 @@ class ImageRun {
   void fit(const OutputFolder& folder) {
     const Stopwatch watch(summary_.seconds.training);
     const auto dtype = options_.data.torch_dtype();
-    auto own = dataset_->subset(torch::ones({dataset_->ncells()}, torch::kBool));
+    auto own = std::dynamic_pointer_cast<GriddedDatasetImpl>(dataset_->clone());
     GriddedDataset moved(own);
     moved->to(device_, dtype);
     GriddedLikelihood likelihood(moved);

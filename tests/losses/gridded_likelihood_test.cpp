@@ -1,5 +1,7 @@
 #include "catch.h"
 
+#include <torch/autograd.h>
+
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/fourier/fourier_cube.h>
 #include <mpol_cpp/losses/gridded_likelihood.h>

@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/conv2d.h>
 
+#include <torch/autograd.h>
+
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/ops/hann.h>
 

@@ -2,6 +2,8 @@
 
 #include <ATen/ops/fft_fft2.h>
 
+#include <torch/autograd.h>
+
 #include <mpol_cpp/ops/real_fft.h>
 
 #include "compare.h"

@@ -47,13 +47,13 @@ TEST_CASE("SHA-256 of a stream does not depend on how it is cut", "[serialize][q
 }
 
 TEST_CASE("the processor's SHA instructions agree with the portable rounds", "[serialize][quick]") {
-  if (!detail::has_sha_instructions()) {
+  if (!mpol::detail::has_sha_instructions()) {
     WARN("this processor has no SHA instructions");
     return;
   }
   const auto bytes = varied_bytes(64 * 50);
   std::array<std::uint32_t, 8> portable = {1, 2, 3, 4, 5, 6, 7, 8}, fast = portable;
-  detail::sha256_portable(portable.data(), bytes.data(), 50);
-  detail::sha256_instructions(fast.data(), bytes.data(), 50);
+  mpol::detail::sha256_portable(portable.data(), bytes.data(), 50);
+  mpol::detail::sha256_instructions(fast.data(), bytes.data(), 50);
   CHECK(portable == fast);
 }

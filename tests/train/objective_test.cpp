@@ -113,7 +113,7 @@ TEST_CASE("the normalisation divides chi squared by twice its number", "[train][
   auto model = problem.model();
   auto dataset = random_dataset(problem.coords, problem.nchan, 7);
   dataset->set_nvis(12345);
-  const auto likelihood = GriddedLikelihood(dataset);
+  auto likelihood = GriddedLikelihood(dataset);
   const auto chi_squared = likelihood->chi_squared(model->make_sky()).item<double>();
   const auto nll = [&](Normalize normalize) { return Objective(likelihood, {}, normalize).evaluate(*model).nll.item<double>(); };
   CHECK(nll(Normalize::cells) == Approx(chi_squared / (2.0 * static_cast<double>(dataset->ncells()))).epsilon(1e-14));
