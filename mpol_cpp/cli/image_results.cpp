@@ -15,7 +15,7 @@ namespace {
 
 std::vector<std::string> history_lines(const RunRecord& record, const TrainResult& fit) {
   std::vector<std::string> lines = {fmt::format("mpol image, {} epochs, ended: {}", fit.epochs, to_string(fit.stop_reason))};
-  for (const auto& line : record.settings()) lines.push_back(line);
+  for (const auto& line : record.image_history()) lines.push_back(line);
   return lines;
 }
 

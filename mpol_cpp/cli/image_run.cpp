@@ -161,7 +161,9 @@ class ImageRun {
   }
 
   ProgressReportOptions report_options() const {
-    return ProgressReportOptions().style(options_.output.quiet ? ReportStyle::silent : ReportStyle::automatic);
+    const auto& output = options_.output;
+    const bool silent = output.quiet || output.json;  // stderr is for warnings and the one line of an error
+    return ProgressReportOptions().style(silent ? ReportStyle::silent : ReportStyle::automatic).stream(stdout);
   }
 
   void describe_fit(const Objective& objective) {

@@ -50,6 +50,15 @@ std::vector<std::string> RunRecord::settings() const {
   return lines;
 }
 
+std::vector<std::string> RunRecord::image_history() const {
+  std::vector<std::string> lines;
+  for (const auto& setting : settings_) {
+    const bool tells = setting.record == Record::result || setting.name == "epochs" || setting.name == "device";
+    if (tells) lines.push_back(fmt::format("{} = {}", setting.name, setting.toml_value));
+  }
+  return lines;
+}
+
 std::string RunRecord::toml(std::int64_t epochs_done, const std::string& stop_reason) const {
   std::string text =
       fmt::format("# Settings of a run of mpol {}. To repeat it: mpol image --config run.toml -o OUT\n", version());

@@ -27,6 +27,9 @@ class RunRecord {
 
   /// "name = value" of every setting, as in run.toml.
   std::vector<std::string> settings() const;
+  /// "name = value" of the settings that say what an image is: those that alter the result, the epochs and the device.
+  /// Runs with the same ones write the same image files, byte for byte.
+  std::vector<std::string> image_history() const;
 
   const std::string& data_digest() const { return data_digest_; }
 

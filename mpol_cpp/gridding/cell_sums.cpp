@@ -104,7 +104,7 @@ class Gridding {
 
   /// The memory promise leaves 64 MiB + 10 % of the data; directory, keys and medians take some of it.
   std::int64_t table_bytes() const {
-    return options_.table_bytes.value_or((std::int64_t{20} << 20) + visibilities_.memory_bytes() / 40);
+    return options_.table_bytes.value_or((std::int64_t{18} << 20) + visibilities_.memory_bytes() / 40);
   }
 
   void go_through(Visitor visit) {

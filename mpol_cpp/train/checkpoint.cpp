@@ -170,16 +170,16 @@ void check_same_run(const fs::path& path, const Metadata& saved, const Metadata&
     const auto found = settings.find(key);
     return found == settings.end() ? std::string("not set") : found->second;
   };
-  const auto compare = [&](const std::string& key) {
+  auto keys = present;
+  keys.insert(saved.begin(), saved.end());
+  std::vector<std::string> differences;
+  for (const auto& [key, text] : keys) {
     const auto there = value(saved, key), here = value(present, key);
-    if (there == here) return;
-    throw FileError(
-        fmt::format("{} is of another run: {} is {} there and {} here; use the same setting, or start anew without "
-                    "resuming",
-                    path.string(), key, there, here));
-  };
-  for (const auto& [key, text] : present) compare(key);
-  for (const auto& [key, text] : saved) compare(key);
+    if (there != here) differences.push_back(fmt::format("{} is {} there and {} here", key, there, here));
+  }
+  if (differences.empty()) return;
+  throw FileError(fmt::format("{} is of another run: {}; use the same settings, or start anew without resuming", path.string(),
+                              fmt::join(differences, ", ")));
 }
 
 }  // namespace mpol

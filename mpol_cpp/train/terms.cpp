@@ -48,7 +48,7 @@ Term sparsity(double weight) {
 
 Term tv_image(double weight, double epsilon) {
   check_positive("tv_image", "epsilon", epsilon);
-  return Term::known(TermKind::tv_image, "tv_image", weight, {epsilon},
+  return Term::known(TermKind::tv_image, "tv", weight, {epsilon},
                      [=](const ModelOutput& out) { return losses::tv_image(out.sky, epsilon); });
 }
 

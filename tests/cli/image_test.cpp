@@ -126,9 +126,10 @@ TEST_CASE("the image shows the source where it is, in Jy/pixel", "[cli]") {
   const auto image = mpol::io::read_fits(scratch / "out" / "image.fits");
   CHECK(image.unit == "Jy/pixel");
   CHECK_THAT(image.cell_size, WithinRel(0.1, 1e-6));
-  const auto pixels = image.cube[0];
+  CHECK_THAT(image.cube[0].sum().item<double>(), WithinAbs(1.0, 0.05));
+  // The centroid of the source itself: what is fainter lies all over the field.
+  const auto pixels = image.cube[0].where(image.cube[0] > 0.2 * image.cube[0].max(), torch::zeros({}, torch::kFloat64));
   const double flux = pixels.sum().item<double>();
-  CHECK_THAT(flux, WithinAbs(1.0, 0.05));
   const auto rows = torch::arange(32, torch::kFloat64).reshape({32, 1}), columns = torch::arange(32, torch::kFloat64);
   const double north = ((pixels * rows).sum().item<double>() / flux - image.reference_row) * 0.1;
   const double east = (image.reference_column - (pixels * columns).sum().item<double>() / flux) * 0.1;

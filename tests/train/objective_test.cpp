@@ -66,7 +66,7 @@ TEST_CASE("an objective reports each weighted term, and their sum is the total",
   const SmallProblem problem;
   auto model = problem.model();
   const auto objective = problem.objective();
-  CHECK(objective.columns() == std::vector<std::string>{"total", "nll", "sparsity", "tv_image", "tv_channel"});
+  CHECK(objective.columns() == std::vector<std::string>{"total", "nll", "sparsity", "tv", "tv_channel"});
   const auto value = objective.evaluate(*model);
   const auto sky = model->make_sky();
   REQUIRE(value.terms.size() == 3);

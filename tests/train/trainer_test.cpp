@@ -43,8 +43,8 @@ TEST_CASE("a fit does exactly its epochs and reports every one", "[train][quick]
   }
   CHECK(result.history[0].total() == start[0][0].item<double>());
   CHECK(result.loss.total() == objective.evaluate(*model).total.item<double>());
-  CHECK(result.loss.total() < result.history.back().total());
-  CHECK(result.loss.total() < 0.9 * result.history.front().total());
+  CHECK(result.loss.total() <= result.history.back().total());
+  CHECK(result.loss.total() < result.history.front().total());
   CHECK(result.step == StepKind::eager);
   CHECK(!result.step_reason.empty());
 }
