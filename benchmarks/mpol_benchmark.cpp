@@ -2,6 +2,7 @@
 //
 // usage: mpol_benchmark step|fft|gridding|io [--npix N,N…] [--nchan C,C…] [--dtype float32,float64] [--nvis K,K…]
 //        [--step eager|fused|automatic] [--data FILE.npz] [--threads T] [--seconds S]
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -166,7 +167,7 @@ int main(int argc, char** argv) {
     run(parse(argc, argv));
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "mpol_benchmark: {}\n", error.what());
+    std::fprintf(stderr, "mpol_benchmark: %s\n", error.what());
     return EXIT_FAILURE;
   }
 }

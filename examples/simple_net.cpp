@@ -2,6 +2,7 @@
 //
 // usage: simple_net [visibilities.npz] [image.fits] [epochs]
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -72,7 +73,7 @@ int main(int argc, char** argv) {
     run(argc > 1 ? argv[1] : "data/hd142527_band9.npz", argc > 2 ? argv[2] : "simple_net.fits", epochs);
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "simple_net: {}\n", error.what());
+    std::fprintf(stderr, "simple_net: %s\n", error.what());
     return EXIT_FAILURE;
   }
 }

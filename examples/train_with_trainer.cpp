@@ -1,6 +1,7 @@
 // The same image left to the trainer: an objective of a likelihood and regularisers, and one call.
 //
 // usage: train_with_trainer [visibilities.npz] [image.fits] [epochs]
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -37,7 +38,7 @@ int main(int argc, char** argv) {
     run(argc > 1 ? argv[1] : "data/hd142527_band9.npz", argc > 2 ? argv[2] : "train_with_trainer.fits", epochs);
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "train_with_trainer: {}\n", error.what());
+    std::fprintf(stderr, "train_with_trainer: %s\n", error.what());
     return EXIT_FAILURE;
   }
 }

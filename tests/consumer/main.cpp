@@ -36,8 +36,7 @@ double train(int epochs) {
   for (int epoch = 0; epoch < epochs; ++epoch) {
     optimizer.zero_grad();
     const auto model_visibilities = model->forward();
-    const auto loss =
-        mpol::losses::nll_gridded(model_visibilities, dataset) + 1e-4 * mpol::losses::sparsity(model->sky_cube());
+    const auto loss = mpol::losses::nll_gridded(model_visibilities, dataset) + 1e-4 * mpol::losses::sparsity(model->sky_cube());
     loss.backward();
     optimizer.step();
     last = loss.item<double>();
