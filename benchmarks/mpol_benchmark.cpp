@@ -119,11 +119,13 @@ void fft_case(const Settings& settings, std::int64_t npix, std::int64_t nchan, c
         benchmarks::repeat([&] { mpol::ops::half_plane_adjoint(mpol::ops::half_plane_fft(image)); }, settings.seconds));
 }
 
-void gridding_case(const Settings& settings, std::int64_t nvis, const std::string& dtype) {
-  const mpol::GridCoords coords(cell_size, 1024);
-  const auto visibilities = benchmarks::synthetic_observation(coords, 1, nvis, dtype_of(dtype));
+/// Cell averages with their scatter; reading and simulating are not timed.
+void gridding_case(const Settings& settings, std::int64_t npix, std::int64_t nvis, const std::string& dtype) {
+  const mpol::GridCoords coords(cell_size, npix);
+  const auto visibilities = settings.data.empty() ? benchmarks::synthetic_observation(coords, 1, nvis, dtype_of(dtype))
+                                                  : mpol::io::read_npz(settings.data);
   const auto options = mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::off);
-  print({{"case", "gridding"}, {"npix", 1024}, {"nvis", nvis}, {"dtype", dtype}},
+  print({{"case", "gridding"}, {"npix", npix}, {"nvis", visibilities.nvis()}, {"dtype", dtype}},
         benchmarks::repeat([&] { mpol::DataAverager(coords, visibilities, options).to_dataset(); }, settings.seconds));
 }
 
@@ -153,7 +155,10 @@ void run(const Settings& settings) {
         for (const auto nchan : settings.nchan) (settings.what == "step" ? step_case : fft_case)(settings, npix, nchan, dtype);
       }
     } else if (settings.what == "gridding" || settings.what == "io") {
-      for (const auto nvis : settings.nvis) (settings.what == "gridding" ? gridding_case : io_case)(settings, nvis, dtype);
+      for (const auto nvis : settings.nvis) {
+        if (settings.what == "io") io_case(settings, nvis, dtype);
+        else for (const auto npix : settings.npix) gridding_case(settings, npix, nvis, dtype);
+      }
     } else {
       throw mpol::ValueError(fmt::format("group is {}; it must be step, fft, gridding or io", settings.what));
     }
@@ -167,7 +172,7 @@ int main(int argc, char** argv) {
     run(parse(argc, argv));
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "mpol_benchmark: %s\n", error.what());
+    fmt::print(stderr, "mpol_benchmark: {}\n", error.what());
     return EXIT_FAILURE;
   }
 }

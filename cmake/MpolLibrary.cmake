@@ -12,6 +12,8 @@ endfunction()
 # What all our own code is compiled with.
 function(mpol_compile_settings target)
   target_compile_features(${target} PUBLIC cxx_std_20)
+  # With Torch's headers even an empty file takes seconds (their pending templates are instantiated in each).
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${MPOL_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 8)
   target_compile_options(
     ${target}
     PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion>
@@ -23,8 +25,8 @@ function(mpol_compile_settings target)
   endif()
 endfunction()
 
-# Precompiles Torch's headers, which cost more time than most of our files: once for the libraries (compiled with -fPIC)
-# and once for programs. A file must still include what it uses: clang-tidy sees it without.
+# Precompiles Torch's headers, which cost more time than most of our files: once, in mpol, for everything. A file must
+# still include what it uses: clang-tidy sees it without.
 function(mpol_precompile target)
   if(NOT MPOL_PRECOMPILE_HEADERS)
     return()
@@ -32,24 +34,15 @@ function(mpol_precompile target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>) # ccache asks for it
   endif()
-  get_target_property(type ${target} TYPE)
-  if(NOT type STREQUAL "SHARED_LIBRARY")
-    if(NOT TARGET mpol_program_headers)
-      set(source "${PROJECT_BINARY_DIR}/program_headers.cpp")
-      file(CONFIGURE OUTPUT "${source}" CONTENT "")
-      add_library(mpol_program_headers STATIC "${source}")
-      target_link_libraries(mpol_program_headers PRIVATE mpol::mpol)
-      mpol_compile_settings(mpol_program_headers)
-      target_compile_options(mpol_program_headers PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
-      target_precompile_headers(mpol_program_headers PRIVATE "${PROJECT_SOURCE_DIR}/cmake/precompiled.h")
-    endif()
-    target_precompile_headers(${target} REUSE_FROM mpol_program_headers)
-    return()
-  endif()
-  set_target_properties(${target} PROPERTIES DEFINE_SYMBOL "") # the same macros in both libraries
+  # What is precompiled fits only where it is used with the same options: macros and kind of position-independent code.
+  set_target_properties(${target} PROPERTIES DEFINE_SYMBOL "")
   if(target STREQUAL "mpol")
     target_precompile_headers(mpol PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/cmake/precompiled.h>")
   else()
+    get_target_property(type ${target} TYPE)
+    if(NOT type STREQUAL "SHARED_LIBRARY")
+      target_compile_options(${target} PRIVATE -fPIC)
+    endif()
     target_precompile_headers(${target} REUSE_FROM mpol)
   endif()
 endfunction()

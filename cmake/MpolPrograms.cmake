@@ -2,8 +2,8 @@
 
 # mpol_add_test(folder [IO] [CLI] file.cpp ...)
 #
-# One program test_<folder>, registered with CTest. IO links mpol::io; with CLI the program mpol is built first and its
-# path is the macro MPOL_PROGRAM.
+# One program test_<folder>, registered with CTest. IO links mpol::io; CLI links the library of the program mpol, which is
+# built first; its path is the macro MPOL_PROGRAM.
 function(mpol_add_test folder)
   cmake_parse_arguments(PARSE_ARGV 1 TEST "IO;CLI" "" "")
   if((TEST_IO AND NOT MPOL_BUILD_IO) OR (TEST_CLI AND NOT MPOL_BUILD_CLI))
@@ -25,8 +25,9 @@ function(mpol_add_test folder)
     target_link_libraries(${name} PRIVATE mpol::io)
   endif()
   if(TEST_CLI)
-    add_dependencies(${name} mpol_cli)
-    target_compile_definitions(${name} PRIVATE MPOL_PROGRAM="$<TARGET_FILE:mpol_cli>")
+    add_dependencies(${name} mpol_program)
+    target_link_libraries(${name} PRIVATE mpol_cli)
+    target_compile_definitions(${name} PRIVATE MPOL_PROGRAM="$<TARGET_FILE:mpol_program>")
   endif()
   add_test(NAME ${folder} COMMAND ${name} --durations yes ${MPOL_TEST_ARGUMENTS})
 endfunction()

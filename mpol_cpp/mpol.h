@@ -23,7 +23,11 @@
 #include <mpol_cpp/losses/visibility_losses.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/models/simple_net.h>
+#include <mpol_cpp/serialize/module_state.h>
+#include <mpol_cpp/serialize/safetensors.h>
+#include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/objective.h>
+#include <mpol_cpp/train/progress_report.h>
 #include <mpol_cpp/train/term.h>
 #include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/visibilities/visibilities.h>

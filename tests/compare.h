@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include <ATen/ops/equal.h>
 #include <ATen/ops/view_as_real.h>
 #include <torch/types.h>
 
@@ -21,6 +22,11 @@ constexpr torch::Dtype complex_dtype_of() {
 template <typename T>
 constexpr double tolerance(double for_double, double for_float) {
   return std::is_same_v<T, double> ? for_double : for_float;
+}
+
+/// Equal in dtype, shape and every value.
+inline bool same(const Tensor& a, const Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && at::equal(a, b);
 }
 
 /// Largest absolute difference relative to the largest absolute value of the reference; infinite when shapes differ.

@@ -8,6 +8,7 @@
 
 #include <torch/types.h>
 
+#include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/io/npz_archive.h>
 
 /// Reference data computed with MPoL (tests/data/golden/README.md): `const Golden g("dirty"); g("out_natural_C")`.
@@ -35,3 +36,9 @@ class Golden {
   std::string name_;
   std::map<std::string, torch::Tensor> arrays_;
 };
+
+/// The coordinates that most of the reference data share.
+inline mpol::GridCoords dataset_coords() {
+  const Golden dataset("dataset");
+  return {dataset.number("in_cell_size"), dataset.number<std::int64_t>("in_npix")};
+}

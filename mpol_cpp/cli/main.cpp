@@ -1,82 +1,17 @@
-#include <algorithm>
+// The program: sets what LibTorch's OpenMP runtime reads when it is loaded, then loads everything else.
+#include <dlfcn.h>
+
 #include <cstdio>
-#include <string>
-#include <vector>
-
-#include <mpol_cpp/cli/config_file.h>
-#include <mpol_cpp/cli/ending.h>
-#include <mpol_cpp/cli/stop_request.h>
-#include <mpol_cpp/cli/verb.h>
-#include <mpol_cpp/core/format.h>
-#include <mpol_cpp/core/version.h>
-
-namespace mpol::cli {
-namespace {
-
-/// The settings of a verb's --config file go before the user's own arguments: the last value of an option wins.
-std::vector<std::string> with_config(std::vector<std::string> arguments, const std::vector<Verb>& verbs) {
-  if (arguments.empty()) return arguments;
-  const auto verb = std::find_if(verbs.begin(), verbs.end(),
-                                 [&](const Verb& candidate) { return candidate.app->get_name() == arguments.front(); });
-  if (verb == verbs.end()) return arguments;
-  const auto file = config_in(arguments);
-  if (file.empty()) return arguments;
-  const auto settings = config_arguments(file, *verb->app);
-  arguments.insert(arguments.begin() + 1, settings.begin(), settings.end());
-  return arguments;
-}
-
-std::string verb_in(const std::vector<std::string>& arguments, const std::vector<Verb>& verbs) {
-  if (arguments.empty()) return {};
-  const auto named =
-      std::any_of(verbs.begin(), verbs.end(), [&](const Verb& verb) { return verb.app->get_name() == arguments.front(); });
-  return named ? arguments.front() : std::string();
-}
-
-/// What CLI11 finds wrong, in the words of this program.
-UsageError usage_error(const CLI::ParseError& error, const std::string& verb) {
-  const std::string help = fmt::format("see `mpol {}--help`", verb.empty() ? "" : verb + " ");
-  std::string message = error.what();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    const auto colon = message.find(": ");
-    const auto names = colon == std::string::npos ? message : message.substr(colon + 2);
-    return UsageError(error_text(verb.empty() ? "unknown verb or option" : "unknown option or argument", names,
-                                 "there is no such thing", help));
-  }
-  return UsageError(error_text("command line", message, "cannot be understood", help));
-}
-
-int run(CLI::App& program, const std::vector<Verb>& verbs, const std::vector<std::string>& arguments) {
-  try {
-    auto reversed = with_config(arguments, verbs);
-    std::reverse(reversed.begin(), reversed.end());
-    program.parse(std::move(reversed));
-  } catch (const CLI::Success& wanted) {  // --help, --version
-    return program.exit(wanted);
-  } catch (const CLI::ParseError& error) {
-    throw usage_error(error, verb_in(arguments, verbs));
-  }
-  for (const auto& verb : verbs) {
-    if (verb.app->parsed()) return verb.run();
-  }
-  fmt::print(stderr, "{}", program.help());
-  return exit_usage;
-}
-
-}  // namespace
-}  // namespace mpol::cli
+#include <cstdlib>
 
 int main(int argument_count, char** argument_values) {
-  using namespace mpol::cli;
-  watch_signals();
-  CLI::App program("Images from radio-interferometric visibilities by regularised maximum likelihood", "mpol");
-  program.set_version_flag("--version", "mpol " + mpol::version());
-  program.require_subcommand(0, 1);
-  program.footer(
-      "Example:\n  mpol image vis.npz -o disc --cell-size 0.03 --npix 180 --sparsity 1e-4 --tv 1e-4\n\n"
-      "`mpol VERB --help` explains each verb.");
-  const std::vector<Verb> verbs = {add_image(program), add_dirty(program), add_inspect(program), add_simulate(program),
-                                   add_devices(program)};
-  const std::vector<std::string> arguments(argument_values + 1, argument_values + argument_count);
-  return run_to_exit_code(verb_in(arguments, verbs), [&] { return run(program, verbs, arguments); });
+  // Threads that spin while they wait starve other programs on a shared machine, and are starved by them.
+  if (std::getenv("GOMP_SPINCOUNT") == nullptr) setenv("OMP_WAIT_POLICY", "PASSIVE", 0);
+  void* library = dlopen(MPOL_CLI_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
+  void* symbol = library == nullptr ? nullptr : dlsym(library, "mpol_main");
+  if (symbol == nullptr) {
+    std::fprintf(stderr, "mpol: cannot load its libraries: %s; install it anew\n", dlerror());
+    return 1;
+  }
+  return reinterpret_cast<int (*)(int, char**)>(symbol)(argument_count, argument_values);
 }

@@ -11,6 +11,8 @@
 namespace mpol::cli {
 namespace {
 
+constexpr double program_bytes = 160 * 0x1p20;  // LibTorch at rest
+
 std::optional<double> meminfo_available() {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
@@ -51,11 +53,12 @@ std::optional<double> available_memory() {
 
 double fit_memory(double npix, double nchan, torch::Dtype dtype, const std::string& optimizer) {
   const double real_bytes = dtype == torch::kFloat64 ? 8 : 4;
-  // Base, gradient, two moments, and what a step keeps of softplus, convolution, transform and regularisers.
-  double arrays = 16;
+  // Base, gradient, two moments, the copy kept for divergence, what a step keeps of softplus, convolution, transform and
+  // regularisers, and the results: measured at 23 (float64) and 24 (float32) arrays of the cube.
+  double arrays = 26;
   if (optimizer == "lbfgs") arrays += 2 * 100;  // its history of steps and gradient changes
   const double dirty_bytes = dirty_memory(npix, nchan);
-  return std::max(arrays * real_bytes * npix * npix * nchan, dirty_bytes + 2 * real_bytes * npix * npix * nchan);
+  return program_bytes + std::max(arrays * real_bytes * npix * npix * nchan, dirty_bytes + 2 * real_bytes * npix * npix * nchan);
 }
 
 double dirty_memory(double npix, double nchan) {

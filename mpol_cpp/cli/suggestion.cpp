@@ -95,7 +95,7 @@ UvSummary summarise_uv(const Baselines& baselines) {
 GridSuggestion suggest_grid(const UvSummary& uv) {
   if (uv.longest <= 0) return {.cell_size = 1, .npix = fewest_pixels, .reason = "all baselines have length zero"};
   const double fringe = 1 / (uv.longest * units::arcsec);
-  const double largest_scale = 1 / (uv.short_end * units::arcsec);
+  const double largest_scale = 1 / (uv.shortest * units::arcsec);
   const double limit = maximum_cell_size(std::max(uv.max_abs_u, uv.max_abs_v), fewest_pixels);
   GridSuggestion grid;
   grid.cell_size = round_down(std::min(fringe / 5, 0.95 * limit));

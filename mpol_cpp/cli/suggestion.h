@@ -26,8 +26,8 @@ struct GridSuggestion {
 };
 
 /// Cells of a fifth of the finest fringe, 1/(5 q_max), rounded down to a number with a short name, and always below the
-/// limit (1 - 1/npix)/(2 max(|u|, |v|)); a field of twice the largest scale that 5 % of the samples can see,
-/// 2/q_5%, at least 64 and at most 4096 pixels, npix even with factors 2, 3 and 5 only.
+/// limit (1 - 1/npix)/(2 max(|u|, |v|)); a field of twice the largest scale that the shortest
+/// baseline sees, 2/q_min, at least 64 and at most 4096 pixels, npix even with factors 2, 3 and 5 only.
 GridSuggestion suggest_grid(const UvSummary& uv);
 
 }  // namespace mpol::cli

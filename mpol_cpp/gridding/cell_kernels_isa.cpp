@@ -51,14 +51,9 @@ std::int64_t select(const std::uint32_t* keys, std::int64_t count, int row_shift
 /// Null where the cell has no entry yet.
 inline CellEntry* find_entry(const CellTable& table, std::uint32_t key) {
   const auto base = table.directory[(key - table.first_key) >> table.leaf_shift];
-  if (base < 0) return nullptr;
-  const auto index = base + static_cast<std::int32_t>(key & ((1U << table.leaf_shift) - 1));
-  auto* entry = table.leaves[index >> CellTable::leaf_slab_shift] + (index & ((1 << CellTable::leaf_slab_shift) - 1));
-  return entry->record < 0 ? nullptr : entry;
-}
-
-inline CellTotals* totals_of(const CellTable& table, std::int32_t record) {
-  return table.totals[record >> CellTable::total_slab_shift] + (record & ((1 << CellTable::total_slab_shift) - 1));
+  if (base == CellTable::none) return nullptr;
+  auto* entry = table.leaves + base + (key & ((1U << table.leaf_shift) - 1));
+  return entry->record == CellTable::none ? nullptr : entry;
 }
 
 // A complex number in one register: what the compiler makes of pairs of doubles is slower.
@@ -109,7 +104,7 @@ bool find_group(CellTable& table, const Samples<Weight, Value>& samples, std::in
       if (entry == nullptr) return false;
     }
     *entries++ = entry;
-    __builtin_prefetch(totals_of(table, entry->record), 0, 2);
+    __builtin_prefetch(table.totals + entry->record, 0, 2);
   }
   return true;
 }
@@ -123,7 +118,7 @@ void accumulate_samples(CellTable& table, const Samples<Weight, Value>& samples,
     for (auto k = begin; k < end; ++k) {
       const auto i = samples.index(k);
       auto& entry = *entries[k - begin];
-      add_sample(*totals_of(table, entry.record), entry, static_cast<double>(samples.weights[i]), samples.value(i));
+      add_sample(table.totals[entry.record], entry, static_cast<double>(samples.weights[i]), samples.value(i));
     }
   }
 }

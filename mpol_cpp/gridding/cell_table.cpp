@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace mpol::gridding {
 namespace {
@@ -19,10 +20,10 @@ float rounded(double value) {
   return std::abs(value) < static_cast<double>(std::numeric_limits<float>::max()) ? static_cast<float>(value) : 0.0F;
 }
 
-template <typename T>
-void add_slab(std::vector<std::unique_ptr<T[]>>& slabs, std::vector<T*>& pointers, int shift) {
-  slabs.push_back(std::make_unique_for_overwrite<T[]>(std::size_t{1} << shift));
-  pointers.push_back(slabs.back().get());
+/// What the pages of one worker must have room for: all cells of the strip, or the first beyond the budget.
+std::size_t room_for(std::int64_t all, std::int64_t step, std::size_t size, const MemoryBudget& budget) {
+  const auto within_budget = budget.bytes() / static_cast<std::int64_t>(size);
+  return static_cast<std::size_t>(std::min(all, within_budget) + 2 * step);
 }
 
 }  // namespace
@@ -33,18 +34,25 @@ CellKeys::CellKeys(std::int64_t npix_, std::int64_t rows_in_strip)
       leaf_shift(std::max(row_shift + shift_for(rows_in_strip) - largest_directory_shift, shortest_leaf_shift)) {}
 
 CellTable::CellTable(const CellKeys& keys, std::int32_t* directory_, std::uint32_t first_key_, std::int32_t* row_counts,
-                     MemoryBudget& budget)
+                     std::int64_t most_cells, MemoryBudget& budget)
     : directory(directory_),
       first_key(first_key_),
       leaf_shift(keys.leaf_shift),
       row_shift_(keys.row_shift),
       row_counts_(row_counts),
-      budget_(budget) {}
+      budget_(budget),
+      entries_(1 << leaf_shift),
+      records_(1),
+      leaf_pages_(room_for(most_cells, 1 << leaf_shift, sizeof(CellEntry), budget)),
+      total_pages_(room_for(most_cells, charged_records, sizeof(CellTotals), budget)) {
+  leaves = leaf_pages_.data();
+  totals = total_pages_.data();
+}
 
 CellEntry* CellTable::insert(std::uint32_t key, double real, double imag) {
   auto& base = directory[(key - first_key) >> leaf_shift];
   if (base == none) base = add_leaf();
-  auto* entry = const_cast<CellEntry*>(leaf(base)) + (key & ((1U << leaf_shift) - 1));
+  auto* entry = leaves + base + (key & ((1U << leaf_shift) - 1));
   *entry = {add_totals(), 0, {rounded(real), rounded(imag)}};
   ++row_counts_[key >> row_shift_];
   full = budget_.exceeded();
@@ -52,25 +60,12 @@ CellEntry* CellTable::insert(std::uint32_t key, double real, double imag) {
 }
 
 std::int32_t CellTable::add_leaf() {
-  if ((entries_ & ((1 << leaf_slab_shift) - 1)) == 0) {
-    add_slab(leaf_slabs_, leaf_pointers_, leaf_slab_shift);
-    leaves = leaf_pointers_.data();
-  }
-  const auto base = entries_;
-  entries_ += std::int32_t{1} << leaf_shift;
-  auto* begin = leaf_pointers_.back() + (base & ((1 << leaf_slab_shift) - 1));
-  std::fill_n(begin, std::int32_t{1} << leaf_shift, CellEntry{none, 0, {0, 0}});
   budget_.charge((std::int64_t{1} << leaf_shift) * static_cast<std::int64_t>(sizeof(CellEntry)));
-  return base;
+  return std::exchange(entries_, entries_ + (1 << leaf_shift));
 }
 
 std::int32_t CellTable::add_totals() {
-  if ((records_ & ((1 << total_slab_shift) - 1)) == 0) {
-    add_slab(total_slabs_, total_pointers_, total_slab_shift);
-    totals = total_pointers_.data();
-  }
-  if (records_ % charged_records == 0) budget_.charge(charged_records * static_cast<std::int64_t>(sizeof(CellTotals)));
-  total_pointers_.back()[records_ & ((1 << total_slab_shift) - 1)] = CellTotals{};
+  if (records_ % charged_records == 1) budget_.charge(charged_records * static_cast<std::int64_t>(sizeof(CellTotals)));
   return records_++;
 }
 

@@ -3,8 +3,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <vector>
+
+#include <mpol_cpp/gridding/page_array.h>
 
 namespace mpol::gridding {
 
@@ -53,29 +53,21 @@ class MemoryBudget {
 /// for each cell) -> totals, in order of first appearance, so that a track of samples walks through memory.
 /// The pointers are public for the kernels, which are compiled apart for each instruction set.
 struct CellTable {
-  static constexpr int total_slab_shift = 10;  // totals in a slab
-  static constexpr int leaf_slab_shift = 14;   // leaf entries in a slab
-  static constexpr std::int32_t none = -1;
+  static constexpr std::int32_t none = 0;  // fresh pages hold zeros: numbers of leaves and records begin above
 
   /// @param directory   shared by all workers; each writes the elements of its own rows only
   /// @param first_key   key of the first cell of the strip, where the directory begins
   /// @param row_counts  occupied cells of each row of the plane, shared in the same way
+  /// @param most_cells  that the strip can have
   CellTable(const CellKeys& keys, std::int32_t* directory, std::uint32_t first_key, std::int32_t* row_counts,
-            MemoryBudget& budget);
+            std::int64_t most_cells, MemoryBudget& budget);
 
   /// Makes the entry of a cell that has none; null when the budget is exceeded.
   CellEntry* insert(std::uint32_t key, double real, double imag);
-  /// The entries of the run of cells whose directory element is `base`.
-  const CellEntry* leaf(std::int32_t base) const {
-    return leaves[base >> leaf_slab_shift] + (base & ((1 << leaf_slab_shift) - 1));
-  }
-  const CellTotals& totals_of(std::int32_t record) const {
-    return totals[record >> total_slab_shift][record & ((1 << total_slab_shift) - 1)];
-  }
 
   std::int32_t* directory;
-  CellEntry* const* leaves = nullptr;
-  CellTotals* const* totals = nullptr;
+  CellEntry* leaves;   // a directory element is the number of its run's first entry
+  CellTotals* totals;  // by record
   std::uint32_t first_key;
   int leaf_shift;
   bool full = false;
@@ -87,11 +79,9 @@ struct CellTable {
   int row_shift_;
   std::int32_t* row_counts_;
   MemoryBudget& budget_;
-  std::int32_t records_ = 0, entries_ = 0;
-  std::vector<std::unique_ptr<CellEntry[]>> leaf_slabs_;
-  std::vector<std::unique_ptr<CellTotals[]>> total_slabs_;
-  std::vector<CellEntry*> leaf_pointers_;
-  std::vector<CellTotals*> total_pointers_;
+  std::int32_t entries_, records_;
+  PageArray<CellEntry> leaf_pages_;
+  PageArray<CellTotals> total_pages_;
 };
 
 }  // namespace mpol::gridding

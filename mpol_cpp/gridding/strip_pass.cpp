@@ -76,11 +76,12 @@ StripPass::StripPass(const GridCoords& coords, std::int64_t first_row, std::int6
       budget_(table_bytes),
       owner_of_row_(deal_rows(coords.npix(), first_row, last_row, workers)),
       row_counts_(static_cast<std::size_t>(coords.npix()), 0),
-      directory_(static_cast<std::size_t>((last_row - first_row) << (keys_.row_shift - keys_.leaf_shift)), CellTable::none),
+      directory_(static_cast<std::size_t>((last_row - first_row) << (keys_.row_shift - keys_.leaf_shift))),
       picks_(static_cast<std::size_t>(workers)) {
   const auto first_key = static_cast<std::uint32_t>(first_row << keys_.row_shift);
+  const auto most_cells = (last_row - first_row) << keys_.row_shift;
   for (std::int64_t worker = 0; worker < workers; ++worker) {
-    tables_.emplace_back(keys_, directory_.data(), first_key, row_counts_.data(), budget_);
+    tables_.emplace_back(keys_, directory_.data(), first_key, row_counts_.data(), most_cells, budget_);
   }
 }
 

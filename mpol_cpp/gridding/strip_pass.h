@@ -9,6 +9,7 @@
 #include <mpol_cpp/gridding/cell_kernels.h>
 #include <mpol_cpp/gridding/cell_sums.h>
 #include <mpol_cpp/gridding/cell_table.h>
+#include <mpol_cpp/gridding/page_array.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::gridding {
@@ -56,7 +57,7 @@ class StripPass {
   MemoryBudget budget_;
   std::vector<std::uint8_t> owner_of_row_;
   std::vector<std::int32_t> row_counts_;
-  std::vector<std::int32_t> directory_;
+  PageArray<std::int32_t> directory_;
   std::deque<CellTable> tables_;  // one for each worker
   std::vector<std::vector<std::uint16_t>> picks_;
 };
@@ -68,10 +69,10 @@ void StripPass::visit_row(std::int64_t row, const Visit& visit) const {
   const auto* bases = directory_.data() + (row - first_row_) * leaves_per_row;
   for (std::int64_t run = 0; run < leaves_per_row; ++run) {
     if (bases[run] == CellTable::none) continue;
-    const auto* leaf = table.leaf(bases[run]);
+    const auto* leaf = table.leaves + bases[run];
     for (std::int64_t place = 0; place < (std::int64_t{1} << keys_.leaf_shift); ++place) {
       const auto& entry = leaf[place];
-      if (entry.record != CellTable::none) visit((run << keys_.leaf_shift) + place, table.totals_of(entry.record), entry);
+      if (entry.record != CellTable::none) visit((run << keys_.leaf_shift) + place, table.totals[entry.record], entry);
     }
   }
 }

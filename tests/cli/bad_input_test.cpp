@@ -17,7 +17,7 @@ using Arrays = std::map<std::string, Tensor>;
 /// Runs `mpol image` and checks that it fails as it should: the code, one line, what it names, nothing left behind.
 void check_refused(const std::vector<std::string>& arguments, const std::filesystem::path& out, int code,
                    const std::string& named) {
-  const auto run = run_mpol(arguments);
+  const auto run = run_mpol_here(arguments);
   INFO(named << " in: " << run.err);
   CHECK(run.exit_code == code);
   CHECK(run.error_lines().size() == 1);
@@ -81,7 +81,7 @@ std::string zip_of(const std::string& name, const std::string& contents) {
 
 }  // namespace
 
-TEST_CASE("an option out of range is refused with its name and value", "[cli]") {
+TEST_CASE("an option out of range is refused with its name and value", "[cli][quick]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());
   struct Case {
@@ -147,7 +147,7 @@ TEST_CASE("an option out of range is refused with its name and value", "[cli]") 
   for (const auto& [options, named] : cases) check_refused(short_run(data, scratch / "out", options), scratch / "out", 2, named);
 }
 
-TEST_CASE("what is missing is named, with what would do", "[cli]") {
+TEST_CASE("what is missing is named, with what would do", "[cli][quick]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());
   const auto out = scratch / "out";
@@ -165,7 +165,7 @@ TEST_CASE("what is missing is named, with what would do", "[cli]") {
   check_refused(short_run(data, out, {"--device", "cuda:77"}), out, 1, "cuda:77");
 }
 
-TEST_CASE("a grid that the memory or the data do not allow is refused", "[cli]") {
+TEST_CASE("a grid that the memory or the data do not allow is refused", "[cli][quick]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());
   const auto out = scratch / "out";
@@ -176,7 +176,7 @@ TEST_CASE("a grid that the memory or the data do not allow is refused", "[cli]")
   check_refused(short_run(data, out, {"--cell-size", "1e-9"}), out, 1, "lambda");
 }
 
-TEST_CASE("a damaged or foreign file is refused", "[cli]") {
+TEST_CASE("a damaged or foreign file is refused", "[cli][quick]") {
   const Scratch scratch;
   const auto good = write_observation(scratch / "vis.npz", small_observation());
   const auto bytes = read_text(good);
@@ -199,7 +199,7 @@ TEST_CASE("a damaged or foreign file is refused", "[cli]") {
   check(zip_of("readme.txt", "hello"));
 }
 
-TEST_CASE("values that cannot be imaged are refused", "[cli]") {
+TEST_CASE("values that cannot be imaged are refused", "[cli][quick]") {
   const Scratch scratch;
   const auto out = scratch / "out";
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();

@@ -35,7 +35,7 @@ TEST_CASE("image leaves the promised files and nothing else", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());
   const auto out = scratch / "new";
-  const auto run = run_mpol(short_run(data, out / "disc"));
+  const auto run = run_mpol_here(short_run(data, out / "disc"));
   INFO(run.err);
   REQUIRE(run.exit_code == 0);
   auto names = names_in(out / "disc");
@@ -49,7 +49,7 @@ TEST_CASE("image leaves the promised files and nothing else", "[cli]") {
 TEST_CASE("summary.json has exactly the keys of the contract, and they agree with each other", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation(2));
-  const auto run = run_mpol(short_run(data, scratch / "out", {"--json", "--seed", "7", "--threads", "1"}));
+  const auto run = run_mpol_here(short_run(data, scratch / "out", {"--json", "--seed", "7", "--threads", "1"}));
   INFO(run.err);
   REQUIRE(run.exit_code == 0);
   CHECK(run.out == read_text(scratch / "out" / "summary.json"));
@@ -99,7 +99,7 @@ TEST_CASE("summary.json has exactly the keys of the contract, and they agree wit
 TEST_CASE("history.csv holds the loss before each update with 17 digits", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());
-  REQUIRE(run_mpol(short_run(data, scratch / "out")).exit_code == 0);
+  REQUIRE(run_mpol_here(short_run(data, scratch / "out")).exit_code == 0);
   const auto lines = lines_of(read_text(scratch / "out" / "history.csv"));
   REQUIRE(lines.size() == 11);
   CHECK(lines[0] == "epoch,total,nll,sparsity,tv,learning_rate");
@@ -122,7 +122,7 @@ TEST_CASE("history.csv holds the loss before each update with 17 digits", "[cli]
 TEST_CASE("the image shows the source where it is, in Jy/pixel", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());
-  REQUIRE(run_mpol(short_run(data, scratch / "out", {"--epochs", "150"})).exit_code == 0);
+  REQUIRE(run_mpol_here(short_run(data, scratch / "out", {"--epochs", "150"})).exit_code == 0);
   const auto image = mpol::io::read_fits(scratch / "out" / "image.fits");
   CHECK(image.unit == "Jy/pixel");
   CHECK_THAT(image.cell_size, WithinRel(0.1, 1e-6));
@@ -145,7 +145,7 @@ TEST_CASE("the image shows the source where it is, in Jy/pixel", "[cli]") {
 TEST_CASE("quiet says nothing", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());
-  const auto run = run_mpol(short_run(data, scratch / "out", {"--quiet"}));
+  const auto run = run_mpol_here(short_run(data, scratch / "out", {"--quiet"}));
   CHECK(run.exit_code == 0);
   CHECK(run.out.empty());
   CHECK(run.err.empty());
@@ -154,11 +154,11 @@ TEST_CASE("quiet says nothing", "[cli]") {
 TEST_CASE("channels become a cube, one image, or files of their own", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation(3));
-  REQUIRE(run_mpol(short_run(data, scratch / "cube")).exit_code == 0);
+  REQUIRE(run_mpol_here(short_run(data, scratch / "cube")).exit_code == 0);
   CHECK(mpol::io::read_fits(scratch / "cube" / "image.fits").cube.size(0) == 3);
-  REQUIRE(run_mpol(short_run(data, scratch / "continuum", {"--mode", "continuum"})).exit_code == 0);
+  REQUIRE(run_mpol_here(short_run(data, scratch / "continuum", {"--mode", "continuum"})).exit_code == 0);
   CHECK(mpol::io::read_fits(scratch / "continuum" / "image.fits").cube.size(0) == 1);
-  REQUIRE(run_mpol(short_run(data, scratch / "some", {"--channels", "0,2", "--split-channels"})).exit_code == 0);
+  REQUIRE(run_mpol_here(short_run(data, scratch / "some", {"--channels", "0,2", "--split-channels"})).exit_code == 0);
   const auto names = names_in(scratch / "some");
   for (const auto* stem : {"image", "dirty", "residual"}) {
     CHECK(std::count(names.begin(), names.end(), std::string(stem) + "_0001.fits") == 1);
@@ -171,13 +171,13 @@ TEST_CASE("every form of --start and a mask are followed", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());
   const auto first_loss = [&](const std::string& out) { return lines_of(read_text(scratch / out / "history.csv")).at(1); };
-  REQUIRE(run_mpol(short_run(data, scratch / "base", {"--epochs", "60"})).exit_code == 0);
+  REQUIRE(run_mpol_here(short_run(data, scratch / "base", {"--epochs", "60"})).exit_code == 0);
   const auto image = (scratch / "base" / "image.fits").string();
   const std::vector<std::string> starts = {"base:-3", "base:-5", "flat:0.01", "dirty", image};
   std::vector<std::string> losses;
   for (std::size_t i = 0; i < starts.size(); ++i) {
     const auto out = "start" + std::to_string(i);
-    const auto run = run_mpol(short_run(data, scratch / out, {"--start", starts[i], "--epochs", "2"}));
+    const auto run = run_mpol_here(short_run(data, scratch / out, {"--start", starts[i], "--epochs", "2"}));
     INFO(starts[i] << " " << run.err);
     REQUIRE(run.exit_code == 0);
     losses.push_back(first_loss(out));
@@ -189,7 +189,7 @@ TEST_CASE("every form of --start and a mask are followed", "[cli]") {
   auto mask = torch::zeros({32, 32}, torch::kFloat64);
   mask.slice(0, 8, 20).slice(1, 4, 20).fill_(1);
   mpol::io::write_fits(scratch / "mask.fits", mask, coords);
-  REQUIRE(run_mpol(short_run(data, scratch / "masked", {"--mask", (scratch / "mask.fits").string()})).exit_code == 0);
+  REQUIRE(run_mpol_here(short_run(data, scratch / "masked", {"--mask", (scratch / "mask.fits").string()})).exit_code == 0);
   const auto masked = mpol::io::read_fits(scratch / "masked" / "image.fits").cube[0];
   CHECK(masked[0][0].item<double>() == 0);
   CHECK(masked[25][10].item<double>() == 0);
@@ -199,7 +199,7 @@ TEST_CASE("every form of --start and a mask are followed", "[cli]") {
 TEST_CASE("every regulariser, optimiser and normalisation runs", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation(2));
-  const auto run = run_mpol(
+  const auto run = run_mpol_here(
       short_run(data, scratch / "all",
                 {"--tsv", "1e-4", "--entropy", "1e-4", "--tv-channel", "1e-4", "--edge-clamp", "1e-4", "--psd", "1e-12",
                  "--psd-length", "0.2", "--uv-sparsity", "1e-6", "--uv-sparsity-q-max", "5e5", "--normalize", "visibilities"}));
@@ -207,12 +207,12 @@ TEST_CASE("every regulariser, optimiser and normalisation runs", "[cli]") {
   REQUIRE(run.exit_code == 0);
   CHECK(lines_of(read_text(scratch / "all" / "history.csv"))[0] ==
         "epoch,total,nll,sparsity,tv,tsv,entropy,tv_channel,edge_clamp,psd,uv_sparsity,learning_rate");
-  CHECK(run_mpol(short_run(data, scratch / "sgd", {"--optimizer", "sgd", "--learning-rate", "0.01", "--normalize", "none"}))
+  CHECK(run_mpol_here(short_run(data, scratch / "sgd", {"--optimizer", "sgd", "--learning-rate", "0.01", "--normalize", "none"}))
             .exit_code == 0);
   CHECK(
-      run_mpol(short_run(data, scratch / "lbfgs", {"--optimizer", "lbfgs", "--learning-rate", "1", "--epochs", "3"})).exit_code ==
+      run_mpol_here(short_run(data, scratch / "lbfgs", {"--optimizer", "lbfgs", "--learning-rate", "1", "--epochs", "3"})).exit_code ==
       0);
-  const auto stopped = run_mpol(short_run(data, scratch / "stop", {"--epochs", "3000", "--stop-relative", "1e-2:5", "--json"}));
+  const auto stopped = run_mpol_here(short_run(data, scratch / "stop", {"--epochs", "3000", "--stop-relative", "1e-2:5", "--json"}));
   REQUIRE(stopped.exit_code == 0);
   CHECK(json::parse(stopped.out)["stop_reason"] == "converged");
   CHECK(json::parse(stopped.out)["epochs"] < 3000);

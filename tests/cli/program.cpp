@@ -8,11 +8,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
+
+#include <mpol_cpp/cli/program.h>
 
 namespace mpol::testing {
 namespace {
@@ -107,6 +110,45 @@ void Program::collect(int status) {
 
 Outcome run_mpol(const std::vector<std::string>& arguments, const RunOptions& options) {
   return Program(arguments, options).wait();
+}
+
+namespace {
+
+/// Sends what is written to a stream's descriptor into a file while it lives.
+class Redirected {
+ public:
+  Redirected(std::FILE* stream, const std::filesystem::path& file) : stream_(stream), before_(::dup(::fileno(stream))) {
+    std::fflush(stream_);
+    const int target = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (before_ < 0 || target < 0) throw std::runtime_error("cannot redirect output to " + file.string());
+    ::dup2(target, ::fileno(stream_));
+    ::close(target);
+  }
+  ~Redirected() {
+    std::fflush(stream_);
+    ::dup2(before_, ::fileno(stream_));
+    ::close(before_);
+  }
+  Redirected(const Redirected&) = delete;
+  Redirected& operator=(const Redirected&) = delete;
+
+ private:
+  std::FILE* stream_;
+  int before_;
+};
+
+}  // namespace
+
+Outcome run_mpol_here(const std::vector<std::string>& arguments) {
+  const Scratch folder;
+  Outcome outcome;
+  {
+    const Redirected out(stdout, folder / "out"), err(stderr, folder / "err");
+    outcome.exit_code = cli::run_program(arguments);
+  }
+  outcome.out = read_text(folder / "out");
+  outcome.err = read_text(folder / "err");
+  return outcome;
 }
 
 Scratch::Scratch() : path_(new_folder("mpol tëst ")) {}

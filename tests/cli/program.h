@@ -54,6 +54,9 @@ class Program {
 /// Runs `mpol` with arguments to its end.
 Outcome run_mpol(const std::vector<std::string>& arguments, const RunOptions& options = {});
 
+/// The same within this process: for what ends before it computes, many times faster than starting a program.
+Outcome run_mpol_here(const std::vector<std::string>& arguments);
+
 /// A folder that is removed with its contents at the end of a test. Its name has a space and non-ASCII letters.
 class Scratch {
  public:

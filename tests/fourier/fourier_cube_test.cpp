@@ -12,15 +12,6 @@
 using namespace mpol;
 using namespace mpol::testing;
 
-namespace {
-
-GridCoords dataset_coords() {
-  const Golden dataset("dataset");
-  return {dataset("in_cell_size").item<double>(), dataset("in_npix").item<std::int64_t>()};
-}
-
-}  // namespace
-
 TEMPLATE_TEST_CASE("model visibilities and their gradient equal MPoL's", "[fourier][quick]", float, double) {
   const Golden dataset("dataset"), golden("fourier");
   const double bound = tolerance<TestType>(1e-13, 1e-6);

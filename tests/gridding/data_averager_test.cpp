@@ -21,8 +21,6 @@ using namespace mpol::testing;
 
 namespace {
 
-DataAveragerOptions unchecked() { return DataAveragerOptions().scatter_check(ScatterCheck::off); }
-
 /// Sets the number of threads while it lives.
 class Threads {
  public:

@@ -8,6 +8,7 @@
 
 #include "compare.h"
 #include "golden.h"
+#include "gridding/observation.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -23,8 +24,6 @@ struct Observed {
     return {Baselines::in_lambda(file("in_uu"), file("in_vv")), data.to(c10::toComplexType(dtype)), file("in_weight").to(dtype)};
   }
 };
-
-DataAveragerOptions unchecked() { return DataAveragerOptions().scatter_check(ScatterCheck::off); }
 
 Tensor medians(const Scatter& scatter) { return at::tensor({scatter.real, scatter.imag}, torch::kFloat64); }
 

@@ -1,11 +1,15 @@
 #pragma once
 
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 #include "random.h"
 
 namespace mpol::testing {
+
+/// For data whose weights are not those of their scatter.
+inline DataAveragerOptions unchecked() { return DataAveragerOptions().scatter_check(ScatterCheck::off); }
 
 /// Samples all over the grid, each channel at its own u, v, of a source of 1 Jy with noise as the weights say.
 inline Visibilities random_observation(const GridCoords& coords, std::int64_t nchan, std::int64_t nvis, torch::Dtype dtype,

@@ -13,15 +13,6 @@
 using namespace mpol;
 using namespace mpol::testing;
 
-namespace {
-
-GridCoords dataset_coords() {
-  const Golden dataset("dataset");
-  return {dataset("in_cell_size").item<double>(), dataset("in_npix").item<std::int64_t>()};
-}
-
-}  // namespace
-
 TEMPLATE_TEST_CASE("the base cube and its gradient equal MPoL's", "[images][quick]", float, double) {
   const Golden dataset("dataset"), golden("images_basic");
   const auto base = packed_to_sky(dataset("in_base_packed"));

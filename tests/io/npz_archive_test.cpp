@@ -14,6 +14,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/io/npz_archive.h>
 
+#include "../compare.h"
 #include "../golden.h"
 #include "../python.h"
 #include "../random.h"
@@ -32,10 +33,6 @@ Tensor numbers(at::IntArrayRef shape, torch::Dtype dtype) {
   const auto values = (at::arange(count, torch::kFloat64) - 3).reshape(shape);
   if (!c10::isComplexType(dtype)) return (dtype == torch::kUInt8 ? values.abs() : values).to(dtype);
   return values.to(dtype) * c10::complex<double>(1, -0.5);
-}
-
-bool same(const Tensor& a, const Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && at::equal(a, b);
 }
 
 /// Every dtype, order, byte order and shape that can be read; the values are i - 3 (or |i - 3|, or (i - 3)(1 - 0.5 i)).

@@ -60,10 +60,6 @@ Arrays without(Arrays content, const std::string& key) {
   return content;
 }
 
-bool same(const Tensor& a, const Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && at::equal(a, b);
-}
-
 }  // namespace
 
 TEMPLATE_TEST_CASE("visibilities are read in the file's own dtype", "[io][quick]", float, double) {

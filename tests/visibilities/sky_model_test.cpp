@@ -11,10 +11,9 @@
 
 using namespace mpol;
 using namespace mpol::testing;
+using mpol::units::degree;
 
 namespace {
-
-constexpr double degree = units::degree;
 
 double total_flux(const Tensor& image, const GridCoords& coords) { return image.sum().item<double>() * coords.cell_area(); }
 

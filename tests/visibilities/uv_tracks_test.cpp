@@ -9,10 +9,9 @@
 
 using namespace mpol;
 using namespace mpol::testing;
+using mpol::units::degree;
 
 namespace {
-
-constexpr double degree = units::degree;
 
 /// Two antennas, the first `east`, `north`, `up` metres from the second.
 ArrayConfiguration pair_at(double latitude, double east, double north, double up) {

@@ -36,10 +36,6 @@ Baselines shared_baselines(std::int64_t nvis) {
   return Baselines::in_lambda(normal({nvis}, dtype_of<T>(), 1) * 1e5, normal({nvis}, dtype_of<T>(), 2) * 1e5);
 }
 
-bool same(const Tensor& a, const Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && at::equal(a, b);
-}
-
 }  // namespace
 
 TEMPLATE_TEST_CASE("baselines keep their dtype and widen block by block", "[visibilities][quick]", float, double) {
