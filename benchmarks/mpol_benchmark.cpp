@@ -157,7 +157,8 @@ void run(const Settings& settings) {
     } else if (settings.what == "gridding" || settings.what == "io") {
       for (const auto nvis : settings.nvis) {
         if (settings.what == "io") io_case(settings, nvis, dtype);
-        else for (const auto npix : settings.npix) gridding_case(settings, npix, nvis, dtype);
+        else
+          for (const auto npix : settings.npix) gridding_case(settings, npix, nvis, dtype);
       }
     } else {
       throw mpol::ValueError(fmt::format("group is {}; it must be step, fft, gridding or io", settings.what));

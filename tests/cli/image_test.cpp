@@ -209,10 +209,10 @@ TEST_CASE("every regulariser, optimiser and normalisation runs", "[cli]") {
         "epoch,total,nll,sparsity,tv,tsv,entropy,tv_channel,edge_clamp,psd,uv_sparsity,learning_rate");
   CHECK(run_mpol_here(short_run(data, scratch / "sgd", {"--optimizer", "sgd", "--learning-rate", "0.01", "--normalize", "none"}))
             .exit_code == 0);
-  CHECK(
-      run_mpol_here(short_run(data, scratch / "lbfgs", {"--optimizer", "lbfgs", "--learning-rate", "1", "--epochs", "3"})).exit_code ==
-      0);
-  const auto stopped = run_mpol_here(short_run(data, scratch / "stop", {"--epochs", "3000", "--stop-relative", "1e-2:5", "--json"}));
+  CHECK(run_mpol_here(short_run(data, scratch / "lbfgs", {"--optimizer", "lbfgs", "--learning-rate", "1", "--epochs", "3"}))
+            .exit_code == 0);
+  const auto stopped =
+      run_mpol_here(short_run(data, scratch / "stop", {"--epochs", "3000", "--stop-relative", "1e-2:5", "--json"}));
   REQUIRE(stopped.exit_code == 0);
   CHECK(json::parse(stopped.out)["stop_reason"] == "converged");
   CHECK(json::parse(stopped.out)["epochs"] < 3000);
