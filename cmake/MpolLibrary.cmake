@@ -9,6 +9,18 @@ function(mpol_add_folders)
   endforeach()
 endfunction()
 
+# In a unity build the files of a folder are compiled together, and those of different folders never: call it once all
+# folders were added.
+function(mpol_group_by_folder target)
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    if(source MATCHES "/mpol_cpp/([a-z]+)/[^/]+\\.cpp$")
+      set_source_files_properties("${source}" TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${CMAKE_MATCH_1})
+    endif()
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+endfunction()
+
 # What all our own code is compiled with.
 function(mpol_compile_settings target)
   target_compile_features(${target} PUBLIC cxx_std_20)

@@ -6,6 +6,16 @@
 #include <mpol_cpp/cli/start_image.h>
 
 namespace mpol::cli {
+namespace {
+
+StepKind step_of(const std::string& name) {
+  for (const auto kind : {StepKind::eager, StepKind::captured, StepKind::fused}) {
+    if (name == to_string(kind)) return kind;
+  }
+  return StepKind::automatic;
+}
+
+}  // namespace
 
 BaseCubeOptions model_options(const ImageOptions& options, const GridCoords& coords, const GriddedDataset& dataset) {
   const auto nchan = dataset->nchan();
@@ -45,7 +55,7 @@ TrainOptions train_options(const ImageOptions& options, const RunRecord& record,
       .stop_relative(stop.change)
       .stop_window(stop.window)
       .seed(static_cast<std::uint64_t>(options.seed))
-      .step(StepKind::eager)
+      .step(step_of(options.step))
       .checkpoint(out / "checkpoint.safetensors")
       .checkpoint_interval(options.checkpoint_interval.value_or(0))
       .resume(options.resume)

@@ -83,8 +83,8 @@ void settle(ImageOptions& image) {
     throw UsageError(error_text("--uv-sparsity-q-max", "missing", "--uv-sparsity needs to know where it begins",
                                 "add --uv-sparsity-q-max LAMBDA"));
   }
-  if (image.step == "captured" || image.step == "fused") {
-    throw UsageError(error_text("--step", image.step, "this version has eager only", "use --step auto"));
+  if (image.step == "captured") {
+    throw UsageError(error_text("--step", image.step, "this build records no CUDA graphs", "use --step auto"));
   }
   parse_stop_relative(image.stop_relative);
   const auto start = parse_start(image.start);

@@ -66,7 +66,6 @@ class ImageRun {
     check_memory_for(1);  // before anything is read or allocated; again with the channels of the data
     options_.data.device = device_.str();
     options_.data.threads = threads_;
-    options_.step = "eager";
     record_.emplace(settings.recorded(), options_);
   }
 

@@ -4,6 +4,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/train/eager_step.h>
+#include <mpol_cpp/train/fused_step.h>
 
 namespace mpol {
 
@@ -24,14 +25,16 @@ std::vector<NamedParameter> trained_parameters(ImageModel& model, const Objectiv
 std::unique_ptr<Step> make_step(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options) {
   switch (options.step()) {
     case StepKind::automatic:
-      return std::make_unique<EagerStep>(std::move(model), objective, options,
-                                         "no faster step applies to this model, objective and device");
+      if (const auto obstacle = FusedStep::obstacle(*model, objective, options); !obstacle.empty()) {
+        return std::make_unique<EagerStep>(std::move(model), objective, options, obstacle);
+      }
+      return std::make_unique<FusedStep>(std::move(model), objective, options, "it applies");
     case StepKind::eager:
       return std::make_unique<EagerStep>(std::move(model), objective, options, "asked for");
     case StepKind::captured:
       throw ValueError("step is captured, but this build records no CUDA graphs: use auto or eager");
     case StepKind::fused:
-      throw ValueError("step is fused, but this build has no fused step for any model: use auto or eager");
+      return std::make_unique<FusedStep>(std::move(model), objective, options, "asked for");
   }
   throw ValueError("unknown kind of step");
 }

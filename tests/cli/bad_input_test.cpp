@@ -119,7 +119,7 @@ TEST_CASE("an option out of range is refused with its name and value", "[cli][qu
       {{"--likelihood", "loose"}, "gridded"},
       {{"--normalize", "pixels"}, "pixels"},
       {{"--mode", "movie"}, "movie"},
-      {{"--step", "fused"}, "fused"},
+      {{"--step", "fused", "--optimizer", "lbfgs"}, "L-BFGS"},
       {{"--step", "giant"}, "giant"},
       {{"--scatter-check", "maybe"}, "maybe"},
       {{"--dtype", "float16"}, "float16"},

@@ -86,7 +86,7 @@ TEST_CASE("summary.json has exactly the keys of the contract, and they agree wit
   CHECK(summary["stop_reason"] == "epochs");
   CHECK(summary["device"] == "cpu");
   CHECK(summary["dtype"] == "float64");
-  CHECK(summary["step"] == "eager");
+  CHECK(summary["step"] == "fused");
   CHECK(summary["threads"] == 1);
   CHECK(summary["seed"] == 7);
   const double cells = summary["n_cells"], chi_squared = summary["chi_squared"], nll = summary["loss"]["nll"];

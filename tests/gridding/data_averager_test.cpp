@@ -15,23 +15,12 @@
 #include "forced_isa.h"
 #include "observation.h"
 #include "random.h"
+#include "threads.h"
 
 using namespace mpol;
 using namespace mpol::testing;
 
 namespace {
-
-/// Sets the number of threads while it lives.
-class Threads {
- public:
-  explicit Threads(int count) : before_(at::get_num_threads()) { at::set_num_threads(count); }
-  ~Threads() { at::set_num_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
 
 bool same_bits(const gridding::CellSums& a, const gridding::CellSums& b) {
   return torch::equal(a.cells, b.cells) && torch::equal(a.averages, b.averages) && torch::equal(a.weights, b.weights) &&

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <algorithm>
+#include <complex>
+#include <memory>
+#include <vector>
+
+#include <mpol_cpp/ops/fused_memory.h>
+#include <mpol_cpp/ops/fused_pipeline.h>
+
+namespace mpol::ops::detail {
+
+/// How the images of a FusedPipeline lie in memory and in which pieces they are worked off.
+struct FusedGeometry {
+  std::int64_t npix;
+  std::int64_t row_distance;     // between image rows, elements
+  std::int64_t half_distance;    // between half spectra, complex elements
+  std::int64_t column_distance;  // between kept columns, complex elements
+  std::int64_t rows_per_block, blocks;
+
+  template <typename T>
+  static FusedGeometry of(std::int64_t npix);
+
+  std::int64_t first_row(std::int64_t block) const { return block * rows_per_block; }
+  std::int64_t end_row(std::int64_t block) const { return std::min(npix, (block + 1) * rows_per_block); }
+};
+
+/// Rows that one worker has in hand, with zeros around them; indices may be any image row.
+template <typename T>
+class RowScratch {
+ public:
+  RowScratch(const FusedGeometry& geometry, std::int64_t cells_per_column);
+
+  T* mapped() const { return row(0); }
+  T* smoothed(std::int64_t r) const { return row(1 + (r + 3) % 3); }
+  T* along() const { return row(4); }
+  T* across(std::int64_t r) const { return row(5 + (r & 1)); }
+  T* gradient(std::int64_t r) const { return row(7 + (r + 3) % 3); }
+  T* blended() const { return row(10); }
+  const T* zeros() const { return row(11); }
+
+  /// A batch of image rows and of their half spectra.
+  T* lines() const { return lines_.data(); }
+  std::complex<T>* halves() const { return halves_.data(); }
+  T* cells() const { return cells_.data(); }
+
+  std::size_t bytes() const { return rows_.bytes() + lines_.bytes() + halves_.bytes() + cells_.bytes(); }
+
+ private:
+  static constexpr std::int64_t row_count = 12;
+  T* row(std::int64_t i) const { return rows_.data() + i * distance_ + row_margin; }
+
+  std::int64_t distance_;
+  AlignedArray<T> rows_, lines_, cells_;
+  AlignedArray<std::complex<T>> halves_;
+};
+
+/// The three passes of a FusedPipeline over one piece of its images each. `image` counts problems and channels.
+template <typename T>
+class FusedPasses {
+ public:
+  FusedPasses(const FusedSettings& settings, std::vector<ColumnCells<T>> cells);
+
+  const FusedGeometry& geometry() const { return geometry_; }
+  std::int64_t images() const { return settings_.problems * settings_.nchan; }
+  /// Columns with data in all channels of a problem.
+  std::int64_t columns() const { return static_cast<std::int64_t>(places_.size()); }
+  RowScratch<T> scratch() const { return {geometry_, cells_per_column_}; }
+
+  void map_rows(const T* base, std::int64_t image, std::int64_t block, const RowScratch<T>& scratch);
+  /// @return  its part of chi^2
+  double weigh_column(std::int64_t problem, std::int64_t column, const RowScratch<T>& scratch);
+  void finish_rows(FusedUpdate kind, const UpdateRow<T>& pixels, const UpdateSettings& update, std::int64_t image,
+                   std::int64_t block, const RowScratch<T>& scratch, RowSums& sums);
+
+  const T* image_row(std::int64_t image, std::int64_t row) const {
+    return images_.data() + (image * geometry_.npix + row) * geometry_.row_distance;
+  }
+  double constant() const;
+  std::size_t bytes() const { return images_.bytes() + spectra_.bytes(); }
+
+ private:
+  struct Place {  // of a kept column
+    std::int64_t channel, index;
+  };
+
+  T* image_row(std::int64_t image, std::int64_t row) { return const_cast<T*>(std::as_const(*this).image_row(image, row)); }
+  const ColumnCells<T>& cells_of(std::int64_t image) const { return cells_[static_cast<std::size_t>(image % settings_.nchan)]; }
+  std::complex<T>* spectrum(std::int64_t image) const;
+  bool has_differences() const { return settings_.terms.tv_image > 0 || settings_.terms.tsv > 0; }
+
+  /// Likelihood gradient of up to a batch of rows, into scratch.lines().
+  void likelihood_rows(std::int64_t image, std::int64_t first, std::int64_t count, const RowScratch<T>& scratch);
+  void difference_row(std::int64_t image, std::int64_t row, const RowScratch<T>& scratch, RowSums& sums);
+  void gradient_row(std::int64_t image, std::int64_t row, const T* likelihood, const RowScratch<T>& scratch, RowSums& sums);
+  void clamp_edges(std::int64_t image, std::int64_t row, T* gradient, RowSums& sums) const;
+
+  FusedSettings settings_;
+  FusedGeometry geometry_;
+  std::vector<ColumnCells<T>> cells_;
+  std::vector<std::int64_t> first_column_;  // of each channel among the kept columns of a problem
+  std::vector<Place> places_;
+  std::int64_t cells_per_column_ = 0;
+  FusedKernels<T> kernels_;
+  std::unique_ptr<LineTransforms<T>> fft_;
+  AlignedArray<T> images_;
+  AlignedArray<std::complex<T>> spectra_;
+};
+
+}  // namespace mpol::ops::detail

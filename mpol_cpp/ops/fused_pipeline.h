@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <mpol_cpp/ops/fft.h>
+#include <mpol_cpp/ops/fused_cells.h>
+#include <mpol_cpp/ops/fused_kernels.h>
+#include <mpol_cpp/ops/isa.h>
+
+namespace mpol::ops {
+
+/// The unweighted sums of one problem, and the sum of its base pixels after the update.
+struct FusedValues {
+  double chi_squared = 0, sparsity = 0, tv_image = 0, tsv = 0, entropy = 0, tv_channel = 0, edge_clamp = 0, parameters = 0;
+};
+
+struct FusedSettings {
+  std::int64_t npix = 0, nchan = 1, problems = 1;
+  double cell_area = 1;         // arcsec^2
+  double likelihood_scale = 1;  // what chi^2 is multiplied by in the objective: 1 / (2 N_norm)
+  FusedTerms terms;
+  Isa isa = selected_isa();
+  FftBackend fft = best_fft_backend();
+};
+
+/// Value, gradient and update of
+///   chi^2 / (2 N_norm) + sum_i lambda_i R_i,   image = Hann(softplus(base))
+/// in three passes over the images of all problems and channels, without autograd:
+///   rows     softplus, Hann, real transform; the columns that hold data are kept, transposed
+///   columns  transform, weighted residual at the cells, adjoint transform, while the column is in the cache
+///   rows     adjoint transform, regularisers, Hann, derivative of softplus, update
+/// Everything is allocated once. Work is cut into the same pieces for any number of threads and sums are taken in the
+/// same order, so results are bitwise the same for any number of threads and for a problem alone or among others.
+template <typename T>
+class FusedPipeline {
+ public:
+  /// @param cells  per channel, shared by all problems
+  /// @throws ValueError unless npix is even
+  FusedPipeline(const FusedSettings& settings, std::vector<ColumnCells<T>> cells);
+  ~FusedPipeline();
+  FusedPipeline(const FusedPipeline&) = delete;
+  FusedPipeline& operator=(const FusedPipeline&) = delete;
+
+  /// Arrays are (problems, nchan, npix, npix), contiguous; `pixels` names what `kind` needs.
+  /// @return  one entry per problem, valid until the next call; of terms whose weight is 0 the value may be 0
+  const std::vector<FusedValues>& run(FusedUpdate kind, const UpdateRow<T>& pixels, const UpdateSettings& update);
+
+  /// The image of the last run, before its update, (problems, nchan, npix, npix).
+  Tensor image() const;
+
+  std::int64_t memory_bytes() const;
+
+ private:
+  class Runs;
+  std::unique_ptr<Runs> runs_;
+};
+
+}  // namespace mpol::ops

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <mpol_cpp/train/step.h>
+
+namespace mpol {
+
+/// A step in three passes over the images, without autograd, on the CPU: for GriddedNet with the softplus mapping, the
+/// gridded likelihood, the regularisers sparsity, tv_image, tsv, entropy, tv_channel and edge_clamp, and Adam or
+/// gradient descent. The base pixels are updated in place. Its state is that of EagerStep with the same optimiser.
+class FusedStep : public Step {
+ public:
+  /// Empty where a fused step applies, else why it does not.
+  static std::string obstacle(ImageModel& model, const Objective& objective, const TrainOptions& options);
+
+  /// @throws ValueError where there is an obstacle
+  FusedStep(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options, std::string reason);
+  ~FusedStep() override;
+
+  StepReport take(double learning_rate) override;
+  StepKind kind() const override { return StepKind::fused; }
+  std::string reason() const override { return reason_; }
+  NamedTensors state() const override;
+  void load_state(const NamedTensors& state) override;
+
+ private:
+  class Optimizer;
+  std::string reason_;
+  std::unique_ptr<Optimizer> optimizer_;
+};
+
+}  // namespace mpol

@@ -1,0 +1,185 @@
+#include "catch.h"
+
+#include <functional>
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/stack.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/train/eager_step.h>
+#include <mpol_cpp/train/fused_step.h>
+
+#include "compare.h"
+#include "problems.h"
+#include "random.h"
+#include "temporary_folder.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+std::vector<Term> every_term() {
+  return {terms::edge_clamp(1e-2), terms::sparsity(1e-3), terms::tv_image(2e-3),
+          terms::tsv(3e-3),        terms::entropy(1e-3),  terms::tv_channel(1e-3)};
+}
+
+/// A model with random base pixels and the objective it is fitted to.
+struct Fitted {
+  GriddedNet model;
+  Objective objective;
+
+  Fitted(std::int64_t npix, std::int64_t nchan, torch::Dtype dtype, std::vector<Term> terms,
+         std::vector<std::int64_t> problems = {})
+      : model(make_model(npix, nchan, dtype, std::move(problems))),
+        objective(make_objective(npix, nchan, dtype, std::move(terms))) {}
+
+  static GriddedNet make_model(std::int64_t npix, std::int64_t nchan, torch::Dtype dtype, std::vector<std::int64_t> shape) {
+    shape.insert(shape.end(), {nchan, npix, npix});
+    return GriddedNet(GriddedNetOptions(GridCoords(0.05, npix)).base_cube(normal(shape, torch::kFloat64, 3) - 2).dtype(dtype));
+  }
+  static Objective make_objective(std::int64_t npix, std::int64_t nchan, torch::Dtype dtype, std::vector<Term> terms) {
+    auto likelihood = GriddedLikelihood(random_dataset(GridCoords(0.05, npix), nchan, 7));
+    likelihood->to(dtype);
+    return Objective(likelihood, std::move(terms));
+  }
+
+  std::unique_ptr<Step> step(StepKind kind, const TrainOptions& options) {
+    if (kind == StepKind::fused) return std::make_unique<FusedStep>(model.ptr(), objective, options, "tested");
+    return std::make_unique<EagerStep>(model.ptr(), objective, options, "tested");
+  }
+  Tensor base() { return model->base().detach().clone(); }
+  Tensor image() {
+    const torch::NoGradGuard no_grad;
+    return model->make_sky().clone();
+  }
+};
+
+struct Trajectory {
+  Tensor losses;  // (steps, columns, problems)
+  Tensor parameter_sums, base, image;
+};
+
+Trajectory follow(Fitted& fitted, StepKind kind, const TrainOptions& options, int steps) {
+  const auto step = fitted.step(kind, options);
+  std::vector<Tensor> losses, sums;
+  for (int i = 0; i < steps; ++i) {
+    const auto report = step->take(options.learning_rate() * (i < steps / 2 ? 1 : 0.5));
+    losses.push_back(report.losses);
+    sums.push_back(report.parameters_sum);
+  }
+  return {at::stack(losses), at::stack(sums), fitted.base(), fitted.image()};
+}
+
+TrainOptions optimizer_options(OptimizerKind kind, double momentum = 0) {
+  return TrainOptions().optimizer(kind).learning_rate(kind == OptimizerKind::adam ? 0.1 : 2.0).momentum(momentum);
+}
+
+}  // namespace
+
+TEST_CASE("fused steps follow eager ones in float64", "[train][fused]") {
+  const std::int64_t npix = GENERATE(2, 6, 30, 64, 106), nchan = GENERATE(1, 3);
+  const auto options = GENERATE(optimizer_options(OptimizerKind::adam), optimizer_options(OptimizerKind::sgd),
+                                optimizer_options(OptimizerKind::sgd, 0.8));
+  CAPTURE(npix, nchan, to_string(options.optimizer()), options.momentum());
+  Fitted fused(npix, nchan, torch::kFloat64, every_term()), eager(npix, nchan, torch::kFloat64, every_term());
+  const auto own = follow(fused, StepKind::fused, options, 100), expected = follow(eager, StepKind::eager, options, 100);
+  CHECK(((own.losses - expected.losses).abs() <= 1e-10 * expected.losses.abs()).all().item<bool>());
+  CHECK(relative_error(own.image, expected.image) < 1e-9);
+  CHECK(relative_error(own.base, expected.base) < 1e-7);
+  CHECK(relative_error(own.parameter_sums, expected.parameter_sums) < 1e-9);
+}
+
+TEST_CASE("fused steps follow eager ones in float32", "[train][fused][quick]") {
+  const auto options = GENERATE(optimizer_options(OptimizerKind::adam), optimizer_options(OptimizerKind::sgd, 0.8));
+  Fitted fused(30, 2, torch::kFloat32, every_term()), eager(30, 2, torch::kFloat32, every_term()),
+      exact(30, 2, torch::kFloat64, every_term());
+  const auto own = follow(fused, StepKind::fused, options, 100), other = follow(eager, StepKind::eager, options, 100);
+  const auto expected = follow(exact, StepKind::eager, options, 100);
+  CHECK(relative_error(own.losses.select(1, 0), expected.losses.select(1, 0)) < 1e-5);
+  const double own_error = relative_error(own.image, expected.image), other_error = relative_error(other.image, expected.image);
+  CAPTURE(own_error, other_error);
+  CHECK(own_error < std::max(1e-4, 2 * other_error));
+}
+
+TEMPLATE_TEST_CASE("a batch of fused problems is bitwise each of them alone", "[train][fused][quick]", float, double) {
+  const auto dtype = dtype_of<TestType>();
+  const auto options = optimizer_options(OptimizerKind::adam);
+  Fitted together(22, 2, dtype, every_term(), {2, 3});
+  const auto start = together.base();
+  const auto all = follow(together, StepKind::fused, options, 10);
+  CHECK(all.losses.size(2) == 6);
+  for (std::int64_t problem = 0; problem < 6; ++problem) {
+    Fitted alone(22, 2, dtype, every_term());
+    {
+      const torch::NoGradGuard no_grad;
+      alone.model->base().copy_(start.flatten(0, 1)[problem]);
+    }
+    const auto one = follow(alone, StepKind::fused, options, 10);
+    CHECK(torch::equal(all.base.flatten(0, 1)[problem], one.base));
+    CHECK(torch::equal(all.losses.select(2, problem), one.losses.select(2, 0)));
+  }
+}
+
+TEST_CASE("fused and eager steps take up each other's state", "[train][fused][quick]") {
+  const auto options = GENERATE(optimizer_options(OptimizerKind::adam), optimizer_options(OptimizerKind::sgd),
+                                optimizer_options(OptimizerKind::sgd, 0.8));
+  const auto [first_kind, second_kind] =
+      GENERATE(std::pair(StepKind::fused, StepKind::eager), std::pair(StepKind::eager, StepKind::fused),
+               std::pair(StepKind::fused, StepKind::fused));
+  Fitted interrupted(14, 2, torch::kFloat64, every_term()), whole(14, 2, torch::kFloat64, every_term());
+  const auto first = interrupted.step(first_kind, options), second = interrupted.step(second_kind, options);
+  CHECK(first->state().empty());
+  for (int i = 0; i < 5; ++i) first->take(0.1);
+  second->load_state(first->state());
+  const auto state = second->state();
+  for (int i = 0; i < 5; ++i) second->take(0.1);
+  const auto reference = whole.step(StepKind::fused, options);
+  for (int i = 0; i < 10; ++i) reference->take(0.1);
+  CHECK(relative_error(interrupted.base(), whole.base()) < (first_kind == second_kind ? 1e-300 : 1e-9));
+  const auto later = second->state();
+  CHECK(later.size() == state.size());
+  for (const auto& [name, tensor] : state) CHECK_FALSE(torch::equal(tensor, later.at(name)));
+}
+
+TEST_CASE("a state that does not fit is refused by a fused step", "[train][fused][quick]") {
+  Fitted fitted(14, 2, torch::kFloat64, every_term()), other(16, 2, torch::kFloat64, every_term());
+  const auto step = fitted.step(StepKind::fused, optimizer_options(OptimizerKind::adam));
+  const auto larger = other.step(StepKind::fused, optimizer_options(OptimizerKind::adam));
+  const auto descent = fitted.step(StepKind::fused, optimizer_options(OptimizerKind::sgd, 0.5));
+  larger->take(0.1);
+  descent->take(0.1);
+  CHECK_THROWS_AS(step->load_state(larger->state()), FileError);
+  CHECK_THROWS_AS(step->load_state(descent->state()), FileError);
+  CHECK_THROWS_AS(descent->load_state({{"model.bcube.base_cube.exp_avg", torch::zeros({1})}}), FileError);
+}
+
+TEST_CASE("what a fused step cannot do it says", "[train][fused][quick]") {
+  Fitted fitted(12, 2, torch::kFloat64, {});
+  const auto adam = optimizer_options(OptimizerKind::adam);
+  const auto obstacle = [&](const Objective& objective, const TrainOptions& options) {
+    return FusedStep::obstacle(*fitted.model, objective, options);
+  };
+  const auto with = [&](std::vector<Term> terms) { return Fitted::make_objective(12, 2, torch::kFloat64, std::move(terms)); };
+  CHECK(obstacle(with(every_term()), adam).empty());
+  CHECK_THAT(obstacle(with({}), optimizer_options(OptimizerKind::lbfgs)), ContainsSubstring("L-BFGS"));
+  CHECK_THAT(obstacle(with({terms::psd(1.0, 0.2)}), adam), ContainsSubstring("psd"));
+  CHECK_THAT(obstacle(with({Term("mine", 1.0,
+                                 [](const ModelOutput& out) {
+                                   return out.sky.sum({-3, -2, -1});
+                                 })}),
+                      adam),
+             ContainsSubstring("mine"));
+  CHECK_THAT(obstacle(Fitted::make_objective(12, 2, torch::kFloat32, {}), adam), ContainsSubstring("Float"));
+  CHECK_THAT(obstacle(Fitted::make_objective(14, 2, torch::kFloat64, {}), adam), ContainsSubstring("grid"));
+  CHECK_THAT(obstacle(Fitted::make_objective(12, 3, torch::kFloat64, {}), adam), ContainsSubstring("channels"));
+
+  auto options = GriddedNetOptions(GridCoords(0.05, 12)).nchan(2).dtype(torch::kFloat64);
+  auto exponential = softplus_mapping();
+  exponential.name = "exponential";
+  GriddedNet mapped(options.pixel_mapping(exponential));
+  CHECK_THAT(FusedStep::obstacle(*mapped, with({}), adam), ContainsSubstring("exponential"));
+  fitted.model->base().set_requires_grad(false);
+  CHECK_THAT(obstacle(with({}), adam), ContainsSubstring("trained"));
+  CHECK_THROWS_AS(FusedStep(fitted.model.ptr(), with({}), adam, "tested"), ValueError);
+}
