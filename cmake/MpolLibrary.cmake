@@ -35,6 +35,9 @@ function(mpol_compile_settings target)
     # GCC 12 sees overlaps in "text" + std::string that are not there (its bug 105651).
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
   endif()
+  if(MPOL_SANITIZE)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>) # false with sanitizers
+  endif()
 endfunction()
 
 # Precompiles Torch's headers, which cost more time than most of our files: once, in mpol, for everything. A file must
