@@ -12,6 +12,7 @@ function(mpol_add_test folder)
   set(name test_${folder})
   add_executable(${name} ${TEST_UNPARSED_ARGUMENTS})
   mpol_compile_settings(${name})
+  mpol_optimise_lightly(${name})
   mpol_precompile(${name})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # More of what GCC 12 sees in std::string that is not there (see mpol_compile_settings).
