@@ -2,16 +2,21 @@
 
 // Every public header of mpol::mpol.
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/coordinates/loglinspace.h>
+#include <mpol_cpp/coordinates/optimal_grid.h>
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/precision.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/core/version.h>
+#include <mpol_cpp/datasets/cell_split.h>
+#include <mpol_cpp/datasets/dartboard.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
 #include <mpol_cpp/device/module.h>
 #include <mpol_cpp/device/select.h>
 #include <mpol_cpp/fourier/fourier_cube.h>
+#include <mpol_cpp/geometry/projection.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
 #include <mpol_cpp/images/base_cube.h>

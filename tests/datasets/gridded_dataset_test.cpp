@@ -5,21 +5,11 @@
 
 #include "compare.h"
 #include "golden.h"
+#include "golden_dataset.h"
 #include "random.h"
 
 using namespace mpol;
 using namespace mpol::testing;
-
-namespace {
-
-GriddedDataset golden_dataset() {
-  const Golden file("dataset"), gridding("gridding");
-  const GridCoords coords(file("in_cell_size").item<double>(), file("in_npix").item<std::int64_t>());
-  return GriddedDataset(coords, 2, gridding("out_mask_packed").flatten().nonzero().squeeze(1), gridding("out_vis_indexed"),
-                        gridding("out_weight_indexed"));
-}
-
-}  // namespace
 
 TEST_CASE("dense cubes of a gridded dataset equal MPoL's", "[datasets][quick]") {
   const Golden gridding("gridding");
