@@ -20,7 +20,7 @@
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
-#include <mpol_cpp/device/cuda_memory.h>
+#include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/select.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/losses/gridded_likelihood.h>
@@ -50,7 +50,7 @@ class Stopwatch {
 /// the device.
 torch::Device choose_device(const std::string& text) {
   const auto request = DeviceRequest::parse(text);
-  if (request.kind() != DeviceRequest::Kind::automatic || cuda_device_count() > 0) return select_device(request, Fallback::error);
+  if (request.kind() != DeviceRequest::Kind::automatic || no_gpu_reason().empty()) return select_device(request, Fallback::error);
   log_info("no GPU: " + no_gpu_reason());
   return torch::kCPU;
 }
@@ -96,7 +96,7 @@ class ImageRun {
     const auto needed = fit_memory(npix, static_cast<double>(nchan), options_.data.torch_dtype(), options_.optimizer);
     check_memory(needed, available_memory(), coords_.npix(), nchan);
     if (!device_.is_cuda()) return;
-    const auto free = static_cast<double>(detail::cuda_free_bytes(std::max<int>(0, device_.index())));
+    const auto free = static_cast<double>(memory_info(device_).free_bytes);
     check_memory(needed, free, coords_.npix(), nchan);
   }
 

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <mpol_cpp/device/backend.h>
+
 namespace mpol::detail {
 
 #ifdef MPOL_WITH_CUDA
@@ -10,7 +12,14 @@ inline constexpr bool compiled_with_cuda = true;
 inline constexpr bool compiled_with_cuda = false;
 #endif
 
-/// Free memory of a CUDA device as its driver reports it, bytes; 0 in a build without CUDA.
-std::int64_t cuda_free_bytes(int index);
+// What the CUDA runtime says; zeros and empty texts in a build without CUDA.
+
+/// Memory of a device as its driver reports it; makes a context on the device.
+DeviceMemory cuda_memory(int index);
+/// Name, UUID, PCI id and compute capability of a device; makes no context.
+DeviceInfo cuda_properties(int index);
+/// Newest CUDA that the driver runs, and the CUDA of the runtime: 1000 * major + 10 * minor.
+int cuda_driver_version();
+int cuda_runtime_version();
 
 }  // namespace mpol::detail

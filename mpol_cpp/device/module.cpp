@@ -3,23 +3,20 @@
 #include <ATen/ops/_has_compatible_shallow_copy_type.h>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/device/tensor_data.h>
 
 namespace mpol::detail {
-namespace {
 
 torch::Dtype target_dtype(const Tensor& tensor, torch::Dtype dtype) {
   if (tensor.is_complex()) return c10::toComplexType(dtype);
   return tensor.is_floating_point() ? dtype : tensor.scalar_type();
 }
 
-/// Gives the tensor that every holder of it shares new data. `set_data` refuses tensors of another implementation, as
-/// Meta ones (shapes without data) are.
 void replace_data(Tensor& tensor, const Tensor& data) {
+  // set_data refuses tensors of another implementation, as Meta ones (shapes without data) are.
   if (at::_has_compatible_shallow_copy_type(tensor, data)) tensor.set_data(data);
   else tensor.unsafeGetTensorImpl()->shallow_copy_from(data.getIntrusivePtr());
 }
-
-}  // namespace
 
 void cast_module(torch::nn::Module& module, const std::set<std::string>& metadata, const torch::Device* device,
                  const torch::Dtype* dtype, bool non_blocking) {

@@ -5,6 +5,8 @@
 
 #include <torch/types.h>
 
+#include <mpol_cpp/device/backend.h>
+
 namespace mpol {
 
 /// What is done when the device that was asked for is not there.
@@ -16,33 +18,52 @@ enum class Fallback {
 /// Which device is wanted.
 class DeviceRequest {
  public:
-  enum class Kind { automatic, cpu, cuda, least_loaded };
+  enum class Kind { automatic, cpu, accelerator, least_loaded };
 
-  static DeviceRequest automatic() { return {Kind::automatic, -1}; }  ///< a usable GPU, else the CPU
-  static DeviceRequest cpu() { return {Kind::cpu, -1}; }
-  static DeviceRequest cuda(int index = 0) { return {Kind::cuda, index}; }
-  static DeviceRequest least_loaded() { return {Kind::least_loaded, -1}; }  ///< the GPU with most free memory
-  /// "auto", "cpu", "cuda", "cuda:N" or "least-loaded". @throws ValueError for anything else
+  /// The default device if one was set, else the first GPU that has memory free, else the CPU.
+  static DeviceRequest automatic() { return {Kind::automatic, c10::DeviceType::CPU, -1}; }
+  static DeviceRequest cpu() { return {Kind::cpu, c10::DeviceType::CPU, 0}; }
+  static DeviceRequest cuda(int index = 0) { return accelerator(c10::DeviceType::CUDA, index); }
+  /// A device of a registered backend.
+  static DeviceRequest accelerator(c10::DeviceType type, int index = 0) { return {Kind::accelerator, type, index}; }
+  /// The GPU that is least loaded, as select_device_by_load() finds it.
+  static DeviceRequest least_loaded() { return {Kind::least_loaded, c10::DeviceType::CPU, -1}; }
+  /// "auto", "cpu", "least-loaded", "cuda", "cuda:N", or NAME and NAME:N of another registered backend.
+  /// @throws ValueError for anything else
   static DeviceRequest parse(std::string_view text);
 
   Kind kind() const { return kind_; }
+  c10::DeviceType type() const { return type_; }
   int index() const { return index_; }
 
  private:
-  DeviceRequest(Kind kind, int index) : kind_(kind), index_(index) {}
+  DeviceRequest(Kind kind, c10::DeviceType type, int index) : kind_(kind), type_(type), index_(index) {}
   Kind kind_;
+  c10::DeviceType type_;
   int index_;
 };
 
-/// The device for a request. An automatic request without a usable GPU gives the CPU; with Fallback::warn it says so
-/// once per process, with the reason. A named GPU that is not there: Fallback::warn takes the CPU and says so,
-/// Fallback::error throws.
-/// @throws DeviceError as above
+/// The device for a request. Where it is not there (for an automatic one: no GPU with memory free), Fallback::warn gives the
+/// CPU and says so once per process, with the reason; Fallback::error throws.
+/// @throws DeviceError as above; the message lists the devices that are there
 torch::Device select_device(const DeviceRequest& request = DeviceRequest::automatic(), Fallback fallback = Fallback::warn);
+
+/// Makes automatic requests give this device, in the whole process. @throws DeviceError when it is not there
+void set_default_device(torch::Device device);
+/// Makes automatic requests choose again.
+void reset_default_device();
+
+/// Whether this build has code for a type of device.
+bool compiled_in(c10::DeviceType type);
+/// Whether a device of the type is there to compute with.
+bool functional(c10::DeviceType type);
+
+/// A GPU with less free memory is busy: an automatic request passes it over. A context alone takes about as much.
+inline constexpr std::int64_t least_free_bytes = std::int64_t{512} << 20;
 
 /// Usable CUDA devices, 0 without any.
 int cuda_device_count();
-/// Why there is no usable GPU: "this build has no CUDA", …; empty when there is one.
+/// Why an automatic request gives the CPU: "this build has no CUDA", …; empty when it gives a GPU.
 std::string no_gpu_reason();
 
 }  // namespace mpol

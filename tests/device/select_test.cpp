@@ -1,12 +1,25 @@
 #include "catch.h"
 
-#include <vector>
-
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/device/cuda_absence.h>
+#include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/select.h>
 
+#include "fake_backend.h"
+
 using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+torch::Device cuda(int index) { return {torch::kCUDA, static_cast<torch::DeviceIndex>(index)}; }
+
+/// Automatic requests choose by themselves again when the test is over.
+struct DefaultRestored {
+  ~DefaultRestored() { reset_default_device(); }
+};
+
+}  // namespace
 
 TEST_CASE("device requests parse as on the command line", "[device][quick]") {
   using Kind = DeviceRequest::Kind;
@@ -14,8 +27,9 @@ TEST_CASE("device requests parse as on the command line", "[device][quick]") {
   CHECK(DeviceRequest::parse("cpu").kind() == Kind::cpu);
   CHECK(DeviceRequest::parse("cuda").index() == 0);
   CHECK(DeviceRequest::parse("cuda:3").index() == 3);
+  CHECK(DeviceRequest::parse("cuda:3").type() == c10::DeviceType::CUDA);
   CHECK(DeviceRequest::parse("least-loaded").kind() == Kind::least_loaded);
-  for (const auto* text : {"", "gpu", "cuda:", "cuda:-1", "cuda:x", "cuda:1x", "CPU"}) {
+  for (const auto* text : {"", "gpu", "cuda:", "cuda:-1", "cuda:x", "cuda:1x", "CPU", "cpu:0", "cuda:99999999999"}) {
     INFO(text);
     CHECK_THROWS_AS(DeviceRequest::parse(text), ValueError);
   }
@@ -23,29 +37,108 @@ TEST_CASE("device requests parse as on the command line", "[device][quick]") {
 
 TEST_CASE("the CPU is always there", "[device][quick]") {
   CHECK(select_device(DeviceRequest::cpu()) == torch::Device(torch::kCPU));
+  CHECK(functional(c10::DeviceType::CPU));
+  CHECK(compiled_in(c10::DeviceType::CPU));
+  CHECK(unregister_backend(c10::DeviceType::CPU) == nullptr);
+  CHECK(functional(c10::DeviceType::CPU));
 }
 
-TEST_CASE("a device that is not there is an error or, where asked, the CPU said once", "[device][quick]") {
-  const int missing = cuda_device_count() + 7;
+TEST_CASE("without a GPU an automatic choice is the CPU, said once with the reason", "[device][quick]") {
+  const Registered none(std::vector<FakeDevice>{});
+  const Warnings warnings;
+  CHECK_FALSE(functional(c10::DeviceType::CUDA));
+  CHECK(compiled_in(c10::DeviceType::CUDA));
+  for (int i = 0; i < 3; ++i) CHECK(select_device().is_cpu());
+  REQUIRE(warnings.said().size() == 1);
+  CHECK_THAT(warnings.said()[0], ContainsSubstring("the fake driver is asleep") && ContainsSubstring("CPU"));
+  CHECK_THROWS_AS(select_device(DeviceRequest::automatic(), Fallback::error), DeviceError);
+  CHECK(gpu_info().empty());
+  CHECK(devices_by_load().empty());
+}
+
+TEST_CASE("one GPU is taken when it has memory free", "[device][quick]") {
+  {
+    const Registered one({FakeDevice{}});
+    CHECK(select_device() == cuda(0));
+    CHECK(select_device(DeviceRequest::least_loaded()) == cuda(0));
+    CHECK(no_gpu_reason().empty());
+    CHECK(functional(c10::DeviceType::CUDA));
+  }
+  const Registered busy({FakeDevice{.memory_in_use = 0.99}});
+  const Warnings warnings;
+  CHECK(select_device().is_cpu());
+  CHECK(select_device().is_cpu());
+  REQUIRE(warnings.said().size() == 1);
+  CHECK_THAT(warnings.said()[0], ContainsSubstring("none of 1 cuda GPUs is free"));
+  CHECK(select_device(DeviceRequest::cuda(0), Fallback::error) == cuda(0));  // who names it gets it
+}
+
+TEST_CASE("among three GPUs the first free one, the least loaded one, or the one that is named", "[device][quick]") {
+  const Registered three({FakeDevice{.memory_in_use = 0.98, .processor_load = 1.0},
+                          FakeDevice{.memory_in_use = 0.5, .processor_load = 0.2},
+                          FakeDevice{.memory_in_use = 0.1, .processor_load = 0.1}});
+  CHECK(select_device() == cuda(1));
+  CHECK(select_device(DeviceRequest::least_loaded()) == cuda(2));
+  CHECK(select_device(DeviceRequest::cuda(0)) == cuda(0));
+  CHECK(cuda_device_count() == 3);
   try {
-    select_device(DeviceRequest::cuda(missing), Fallback::error);
+    select_device(DeviceRequest::cuda(3), Fallback::error);
     FAIL("no error");
   } catch (const DeviceError& error) {
-    CHECK_THAT(error.what(), ContainsSubstring("cuda:" + std::to_string(missing)) && ContainsSubstring("devices here: cpu"));
+    CHECK_THAT(error.what(), ContainsSubstring("cuda:3") && ContainsSubstring("there are 3 GPUs") &&
+                                 ContainsSubstring("devices here: cpu, cuda:0, cuda:1, cuda:2"));
   }
-  std::vector<std::string> said;
-  const auto previous = set_log_sink([&](LogLevel, std::string_view message) { said.emplace_back(message); });
-  for (int i = 0; i < 3; ++i) CHECK(select_device(DeviceRequest::cuda(missing), Fallback::warn).is_cpu());
-  set_log_sink(previous);
-  CHECK(said.size() <= 1);
+  const Warnings warnings;
+  for (int i = 0; i < 3; ++i) CHECK(select_device(DeviceRequest::cuda(7)).is_cpu());
+  CHECK(warnings.said().size() == 1);
 }
 
-TEST_CASE("without a usable GPU an automatic choice is the CPU, with a reason", "[device][quick]") {
-  if (cuda_device_count() > 0) {
-    CHECK(select_device().is_cuda());
-    CHECK(no_gpu_reason().empty());
-  } else {
-    CHECK(select_device().is_cpu());
-    CHECK_FALSE(no_gpu_reason().empty());
+TEST_CASE("a default device is what automatic requests give, until it is reset", "[device][quick]") {
+  const Registered two({FakeDevice{}, FakeDevice{}});
+  const DefaultRestored restored;
+  set_default_device(cuda(1));
+  CHECK(select_device() == cuda(1));
+  set_default_device(torch::kCPU);
+  CHECK(select_device().is_cpu());
+  CHECK_FALSE(no_gpu_reason().empty());
+  CHECK_THROWS_AS(set_default_device(cuda(2)), DeviceError);
+  CHECK(select_device().is_cpu());
+  reset_default_device();
+  CHECK(select_device() == cuda(0));
+}
+
+TEST_CASE("another accelerator is known everywhere once it is registered", "[device][quick]") {
+  const auto type = c10::DeviceType::PrivateUse1;
+  CHECK_THROWS_AS(DeviceRequest::parse("tpu:1"), ValueError);
+  CHECK_THROWS_AS(memory_info(torch::Device(type, 0)), DeviceError);
+  {
+    const Registered none(std::vector<FakeDevice>{});
+    const Registered tpu(std::make_shared<FakeBackend>(std::vector<FakeDevice>{{.memory_in_use = 0.5}, {}}, type, "tpu"));
+    CHECK(select_device() == torch::Device(type, 0));
+    CHECK(select_device(DeviceRequest::parse("tpu:1"), Fallback::error) == torch::Device(type, 1));
+    CHECK(select_device_by_load() == torch::Device(type, 1));
+    CHECK(memory_info(torch::Device(type, 0)).free_bytes == std::int64_t{8} << 30);
+    CHECK(gpu_info().size() == 2);
+    CHECK_THROWS_WITH(DeviceRequest::parse("ipu"), ContainsSubstring("tpu:N"));
+    CHECK_THROWS_WITH(select_device(DeviceRequest::parse("tpu:2"), Fallback::error), ContainsSubstring("tpu:1"));
   }
+  CHECK_FALSE(functional(type));
+  CHECK_THROWS_AS(register_backend(nullptr), ValueError);
+}
+
+TEST_CASE("the reason for no CUDA device says what to do", "[device][quick]") {
+  using mpol::detail::cuda_absence_reason, mpol::detail::CudaProbe;
+  CudaProbe probe;
+  CHECK_THAT(cuda_absence_reason(probe), ContainsSubstring("build") && ContainsSubstring("no CUDA"));
+  probe.compiled_in = true;
+  CHECK_THAT(cuda_absence_reason(probe), ContainsSubstring("no NVIDIA driver"));
+  probe.driver_there = true;
+  probe.driver_version = 12040;
+  probe.runtime_version = 13000;
+  CHECK_THAT(cuda_absence_reason(probe), ContainsSubstring("too old") && ContainsSubstring("12.4") && ContainsSubstring("13.0"));
+  probe.driver_version = 13010;
+  CHECK_THAT(cuda_absence_reason(probe), ContainsSubstring("finds no usable GPU"));
+  probe.visible_devices = "-1";
+  probe.machine_gpus = 4;
+  CHECK_THAT(cuda_absence_reason(probe), ContainsSubstring("CUDA_VISIBLE_DEVICES='-1'") && ContainsSubstring("of 4"));
 }

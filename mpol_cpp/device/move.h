@@ -1,0 +1,216 @@
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+#include <torch/types.h>
+
+#include <mpol_cpp/core/format.h>
+
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace mpol {
+
+using torch::Tensor;
+
+/// A field of a struct and its name in messages.
+template <typename T>
+struct Field {
+  std::string_view name;
+  T& value;
+};
+template <typename T>
+Field<T> field(std::string_view name, T& value) {
+  return {name, value};
+}
+
+// A struct of one's own moves like everything else once it declares its fields, beside it or as a friend:
+//
+//   struct State { Tensor image; std::vector<Tensor> moments; };
+//   auto device_fields(State& s) { return std::tuple(field("image", s.image), field("moments", s.moments)); }
+//
+// std::tie(s.image, s.moments) does as well; the fields are then called .0, .1, … in messages.
+
+namespace detail {
+
+/// What is done with each thing that lives on a device. `path` says where it was found.
+class LeafVisitor {
+ public:
+  virtual ~LeafVisitor() = default;
+  virtual void tensor(Tensor& tensor, const std::string& path) = 0;
+  virtual void module(torch::nn::Module& module, const std::string& path) = 0;
+  virtual void optimizer(torch::optim::Optimizer& optimizer, const std::string& path) = 0;
+};
+
+template <typename T>
+concept HasDeviceFields = requires(T& object) {
+  device_fields(object);
+};
+template <typename T>
+concept TupleLike = requires {
+  std::tuple_size<T>::value;
+};
+template <typename T>
+concept PointerLike = requires(T& object) {
+  *object;
+  object == nullptr;
+};
+template <typename T>
+concept DictionaryItem = requires(T& item) {
+  item.key();
+  item.value();
+};
+
+/// What has no device of its own.
+template <typename T>
+inline constexpr bool is_plain =
+    std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_convertible_v<T, std::string_view> ||
+    std::is_same_v<T, std::filesystem::path> || std::is_same_v<T, std::monostate> || std::is_same_v<T, torch::Device>;
+template <typename T>
+inline constexpr bool not_movable = false;
+
+template <typename T>
+void visit_leaves(T& object, const std::string& path, LeafVisitor& visitor);
+
+template <typename T>
+void visit_field(T& value, const std::string& path, LeafVisitor& visitor) {
+  visit_leaves(value, path, visitor);
+}
+template <typename T>
+void visit_field(Field<T>& named, const std::string& path, LeafVisitor& visitor) {
+  visit_leaves(named.value, path.substr(0, path.rfind('.') + 1) + std::string(named.name), visitor);
+}
+
+template <typename Tuple>
+void visit_tuple(Tuple&& fields, const std::string& path, LeafVisitor& visitor) {
+  std::size_t index = 0;
+  std::apply([&](auto&... each) { (visit_field(each, fmt::format("{}.{}", path, index++), visitor), ...); }, fields);
+}
+
+template <typename Range>
+void visit_range(Range& range, const std::string& path, LeafVisitor& visitor) {
+  std::size_t index = 0;
+  for (auto& element : range) {
+    if constexpr (DictionaryItem<decltype(element)>) {
+      visit_leaves(element.value(), fmt::format("{}['{}']", path, element.key()), visitor);
+    } else if constexpr (requires { typename Range::mapped_type; }) {
+      if constexpr (fmt::is_formattable<typename Range::key_type>::value) {
+        visit_leaves(element.second, fmt::format("{}['{}']", path, element.first), visitor);
+      } else {
+        visit_leaves(element.second, fmt::format("{}[{}]", path, index), visitor);
+      }
+    } else {
+      visit_leaves(element, fmt::format("{}[{}]", path, index), visitor);
+    }
+    ++index;
+  }
+}
+
+/// Calls the visitor for everything in an object that lives on a device.
+template <typename T>
+void visit_leaves(T& object, const std::string& path, LeafVisitor& visitor) {
+  if constexpr (std::is_same_v<T, Tensor>) {
+    visitor.tensor(object, path);
+  } else if constexpr (std::is_base_of_v<torch::nn::Module, T>) {
+    visitor.module(object, path);
+  } else if constexpr (std::is_base_of_v<torch::optim::Optimizer, T>) {
+    visitor.optimizer(object, path);
+  } else if constexpr (std::is_base_of_v<torch::detail::ModuleHolderIndicator, T>) {
+    if (!object.is_empty()) visitor.module(*object.ptr(), path);
+  } else if constexpr (HasDeviceFields<T>) {
+    visit_tuple(device_fields(object), path, visitor);
+  } else if constexpr (is_plain<T>) {
+    return;
+  } else if constexpr (requires { object.has_value(); }) {
+    if (object.has_value()) visit_leaves(*object, path, visitor);
+  } else if constexpr (requires { object.valueless_by_exception(); }) {
+    std::visit([&](auto& alternative) { visit_leaves(alternative, path, visitor); }, object);
+  } else if constexpr (std::ranges::range<T>) {
+    if constexpr (!is_plain<std::ranges::range_value_t<T>>) visit_range(object, path, visitor);
+  } else if constexpr (TupleLike<T>) {
+    visit_tuple(object, path, visitor);
+  } else if constexpr (PointerLike<T>) {
+    if (object != nullptr) visit_leaves(*object, path, visitor);
+  } else {
+    static_assert(not_movable<T>, "declare the fields of this struct: auto device_fields(T& object) (mpol_cpp/device/move.h)");
+  }
+}
+
+std::unique_ptr<LeafVisitor> make_mover(torch::Device device, std::optional<torch::Dtype> dtype);
+
+/// Collects the devices of leaves.
+class DeviceFinder : public LeafVisitor {
+ public:
+  void tensor(Tensor& tensor, const std::string& path) override;
+  void module(torch::nn::Module& module, const std::string& path) override;
+  void optimizer(torch::optim::Optimizer& optimizer, const std::string& path) override;
+  /// @throws DeviceError when there are several, ValueError when there is none
+  torch::Device found() const;
+
+ private:
+  std::vector<std::pair<torch::Device, std::string>> leaves_;
+};
+
+}  // namespace detail
+
+/// Moves everything in an object to a device: tensors, modules (datasets and likelihoods among them), optimisers with their
+/// state, and, to any depth, std::vector, array, map, optional, tuple, pair, variant and pointers of them, and structs that
+/// declare their fields (above). What is there already stays the same tensor. Tensors that were one stay one; modules and
+/// tensors that require gradients are moved in place, so that optimisers go on with them, and their gradients come along.
+/// @param dtype  float32 or float64: real tensors get it, complex ones the complex type of that precision; integers,
+///               booleans and the float64 metadata of our modules stay. Without it no dtype changes.
+/// @return       the object
+/// @throws ValueError for another dtype; DeviceError for an optimiser whose state it does not know
+template <typename T>
+T& move_to(T& object, torch::Device device, std::optional<torch::Dtype> dtype = std::nullopt) {
+  detail::visit_leaves(object, "object", *detail::make_mover(device, dtype));
+  return object;
+}
+template <typename T>
+requires(!std::is_lvalue_reference_v<T>) T
+    move_to(T&& object, torch::Device device, std::optional<torch::Dtype> dtype = std::nullopt) {
+  detail::visit_leaves(object, "object", *detail::make_mover(device, dtype));
+  return std::move(object);
+}
+
+/// The device of everything in an object.
+/// @throws DeviceError that names the leaves when they are on several devices; ValueError when nothing has a device
+template <typename T>
+torch::Device device_of(const T& object) {
+  detail::DeviceFinder finder;
+  detail::visit_leaves(const_cast<T&>(object), "object", finder);  // NOLINT(cppcoreguidelines-pro-type-const-cast): reads
+  return finder.found();
+}
+
+/// The object on the CPU: tensors and containers are copied where they are elsewhere, modules are moved.
+template <typename T>
+T to_host(T object) {
+  move_to(object, torch::kCPU);
+  return object;
+}
+
+/// A function of the same arguments that takes them to a device, computes there, and brings the result back to the host.
+template <typename Function>
+auto on_device(torch::Device device, Function function) {
+  return [device, function = std::move(function)](auto... arguments) {
+    (move_to(arguments, device), ...);
+    if constexpr (std::is_void_v<decltype(function(arguments...))>) function(arguments...);
+    else return to_host(function(arguments...));
+  };
+}
+
+}  // namespace mpol
