@@ -124,8 +124,7 @@ int make_dirty(DirtyOptions& options) {
   listen_to_library("dirty", options.output);
   const auto coords = requested_grid(options.data);
   const auto check = [&coords](std::int64_t nchan) {
-    check_memory(dirty_memory(static_cast<double>(coords.npix()), static_cast<double>(nchan)), available_memory(), coords.npix(),
-                 nchan);
+    check_memory(dirty_memory(coords.npix(), nchan), available_memory(), coords.npix(), nchan);
   };
   check(1);
   use_threads(options.data.threads);

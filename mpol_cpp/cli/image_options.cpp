@@ -62,6 +62,8 @@ void declare(OptionSet& options, ImageOptions& image) {
   declare(options, image.output);
   options.integer("--checkpoint-interval", image.checkpoint_interval, Range::between(1, 1e15),
                   "Epochs between checkpoints; default: every 30 seconds", Record::manner);
+  options.number("--memory-limit", image.memory_limit, Range::positive(), "GIB",
+                 "Refuse a fit that is estimated to need more memory than this; default: what is free", Record::manner);
   options.flag("--split-channels", image.split_channels, "Write image_0000.fits, … instead of cubes", Record::result);
   options.flag("--resume", image.resume, "Continue the run in OUT from its checkpoint", Record::none);
   options.flag("--keep-diverged", image.keep_diverged, "Write the last good image of a fit that diverged", Record::none);

@@ -40,6 +40,7 @@ struct ImageOptions {
   std::string step = "auto";
 
   std::optional<std::int64_t> checkpoint_interval;  ///< epochs
+  std::optional<double> memory_limit;               ///< GiB
   bool resume = false;
   bool keep_diverged = false;
   bool split_channels = false;

@@ -92,8 +92,8 @@ class ImageRun {
   }
 
   void check_memory_for(std::int64_t nchan) const {
-    const auto npix = static_cast<double>(coords_.npix());
-    const auto needed = fit_memory(npix, static_cast<double>(nchan), options_.data.torch_dtype(), options_.optimizer);
+    const auto needed = fit_memory(coords_.npix(), nchan, options_.data.torch_dtype(), options_.optimizer);
+    if (options_.memory_limit) check_memory_limit(needed, *options_.memory_limit * 0x1p30, coords_.npix(), nchan);
     check_memory(needed, available_memory(), coords_.npix(), nchan);
     if (!device_.is_cuda()) return;
     const auto free = static_cast<double>(memory_info(device_).free_bytes);

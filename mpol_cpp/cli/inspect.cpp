@@ -75,10 +75,9 @@ Json describe(const InspectOptions& options, const Visibilities& visibilities) {
   }
   json["data_bytes"] = visibilities.memory_bytes();
   json["suggestion"] = {{"cell_size", suggestion.cell_size}, {"npix", suggestion.npix}, {"reason", suggestion.reason}};
-  const auto npix = static_cast<double>(coords.npix()), nchan = static_cast<double>(visibilities.nchan());
   json["grid"] = {{"cell_size", coords.cell_size()},
                   {"npix", coords.npix()},
-                  {"fit_memory_bytes", fit_memory(npix, nchan, options.data.torch_dtype(), "adam")}};
+                  {"fit_memory_bytes", fit_memory(coords.npix(), visibilities.nchan(), options.data.torch_dtype(), "adam")}};
   stop_if_requested();
   json["scatter"] = describe_scatter(visibilities, coords);
   return json;

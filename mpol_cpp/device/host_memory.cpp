@@ -8,6 +8,9 @@
 
 #include <unistd.h>
 
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/backend.h>
+
 namespace mpol {
 namespace {
 
@@ -68,6 +71,11 @@ std::optional<double> available_memory() {
   const auto machine = meminfo_available(), group = group_available();
   if (machine && group) return std::min(*machine, *group);
   return machine ? machine : group;
+}
+
+std::string memory_words(double bytes) {
+  if (bytes >= 0x1p40) return fmt::format("{:.1f} TiB", bytes / 0x1p40);
+  return bytes >= 0x1p30 ? fmt::format("{:.1f} GiB", bytes / 0x1p30) : fmt::format("{:.0f} MiB", bytes / 0x1p20);
 }
 
 std::shared_ptr<const DeviceBackend> detail::make_cpu_backend() { return std::make_shared<CpuBackend>(); }

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <torch/arg.h>
+#include <torch/types.h>
+
+#include <mpol_cpp/train/train_options.h>
+
+namespace mpol {
+
+/// The sizes that decide what memory a fit takes.
+struct MemorySettings {
+  MemorySettings(std::int64_t npix, std::int64_t nchan) : npix_(npix), nchan_(nchan) {}
+  TORCH_ARG(std::int64_t, npix);
+  TORCH_ARG(std::int64_t, nchan);
+  TORCH_ARG(std::int64_t, problems) = 1;  ///< leading dimensions: folds, lambdas
+  TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;
+  TORCH_ARG(OptimizerKind, optimizer) = OptimizerKind::adam;
+  TORCH_ARG(double, data_bytes) = 0;  ///< of the visibilities as they are held, where they are known
+};
+
+/// One entry of an estimate.
+struct MemoryPart {
+  std::string name;
+  double bytes;
+};
+
+/// What a fit takes at its peak, bytes.
+struct MemoryEstimate {
+  std::vector<MemoryPart> parts;  ///< things that are there at the same time
+  double total() const;
+  /// "2.1 GiB (image and its gradient 1.9 GiB, program 160 MiB)", the largest part first.
+  std::string words() const;
+};
+
+/// Peak memory of a fit and its results, from sizes alone: nothing is allocated. It is an upper bound for every kind of
+/// step, and for the gridded likelihood the dirty images of the results are in it.
+/// @throws ValueError unless npix, nchan and problems are positive and the dtype is float32 or float64
+MemoryEstimate estimate_memory(const MemorySettings& settings);
+
+/// Peak memory of making dirty images and beams, bytes.
+MemoryEstimate estimate_dirty_memory(std::int64_t npix, std::int64_t nchan);
+
+}  // namespace mpol

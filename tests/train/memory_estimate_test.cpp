@@ -1,0 +1,35 @@
+#include "catch.h"
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/train/memory_estimate.h>
+
+using namespace mpol;
+
+TEST_CASE("the estimate grows with everything that takes memory", "[train][quick]") {
+  const auto bytes = [](const MemorySettings& settings) { return estimate_memory(settings).total(); };
+  const auto base = MemorySettings(512, 2);
+  const double pixels = 512.0 * 512 * 2;
+  CHECK(bytes(base) >= 24 * 4 * pixels);
+  CHECK(bytes(MemorySettings(1024, 2)) > 3 * bytes(base) - 0x1p30);
+  CHECK(bytes(MemorySettings(base).dtype(torch::kFloat64)) - bytes(base) == 26 * 4 * pixels);
+  CHECK(bytes(MemorySettings(base).optimizer(OptimizerKind::lbfgs)) - bytes(base) == 200 * 4 * pixels);
+  CHECK(bytes(MemorySettings(base).problems(3)) - bytes(base) == 2 * 26 * 4 * pixels);
+  CHECK(bytes(MemorySettings(base).data_bytes(1e9)) - bytes(base) == 1e9);
+  CHECK(bytes(MemorySettings(1'000'000'000, 1)) > 1e18);  // no overflow, nothing allocated
+}
+
+TEST_CASE("an estimate says what it is made of, the largest part first", "[train][quick]") {
+  const auto estimate = estimate_memory(MemorySettings(2048, 4).optimizer(OptimizerKind::lbfgs));
+  CHECK_THAT(estimate.words(), StartsWith("14.") && ContainsSubstring("GiB (history of L-BFGS 12.5 GiB, fit 1.6 GiB"));
+  double sum = 0;
+  for (const auto& part : estimate.parts) sum += part.bytes;
+  CHECK(sum == estimate.total());
+  CHECK(estimate_dirty_memory(1000, 2).total() == 8e6 * 12);
+}
+
+TEST_CASE("an estimate refuses what is no size", "[train][quick]") {
+  CHECK_THROWS_AS(estimate_memory(MemorySettings(0, 1)), ValueError);
+  CHECK_THROWS_AS(estimate_memory(MemorySettings(8, -1)), ValueError);
+  CHECK_THROWS_AS(estimate_memory(MemorySettings(8, 1).problems(0)), ValueError);
+  CHECK_THROWS_AS(estimate_memory(MemorySettings(8, 1).dtype(torch::kInt64)), ValueError);
+}
