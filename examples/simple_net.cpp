@@ -1,7 +1,6 @@
 // The training loop by hand: the six steps of MPoL's GPU tutorial, on the GPU when there is one and on the CPU when not.
 //
 // usage: simple_net [visibilities.npz] [image.fits] [epochs]
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -13,10 +12,6 @@
 #include <mpol_cpp/mpol.h>
 
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 void run(const std::string& input, const std::string& output, int epochs) {
   // 1. A device: a usable GPU, else the CPU, said once.
@@ -34,17 +29,17 @@ void run(const std::string& input, const std::string& output, int epochs) {
   auto model = mpol::SimpleNet(mpol::SimpleNetOptions(coords).nchan(dataset->nchan()));
 
   // 4. Both to the device.
-  auto start = std::chrono::steady_clock::now();
+  mpol::DeviceTimer timer(device);
   dataset->to(device);
   model->to(device);
   fmt::print("{} cells and {} pixels moved to {} in {:.3f} s\n", dataset->ncells(), model->base().numel(), device.str(),
-             seconds_since(start));
+             timer.seconds());
 
   // 5. An optimiser over the model's parameters.
   auto optimizer = torch::optim::Adam(model->parameters(), 0.5);
 
   // 6. The loop.
-  start = std::chrono::steady_clock::now();
+  timer.start();
   for (int epoch = 0; epoch < epochs; ++epoch) {
     optimizer.zero_grad();
     const auto model_visibilities = model->forward();  // packed cube, Jy
@@ -55,9 +50,9 @@ void run(const std::string& input, const std::string& output, int epochs) {
     optimizer.step();
     if (epoch % 100 == 0) fmt::print("epoch {:4d}  loss {:.6g}\n", epoch, loss.item<double>());
   }
+  const double elapsed = timer.seconds();  // waits for the device
   model->make_sky();
-  const auto flux = model->flux().sum().item<double>();  // waits for the device
-  const double elapsed = seconds_since(start);
+  const auto flux = model->flux().sum().item<double>();
   fmt::print("{} epochs in {:.2f} s, {:.2f} ms each; flux {:.4g} Jy\n", epochs, elapsed, 1e3 * elapsed / epochs, flux);
 
   mpol::io::write_fits(output, model->sky_cube(), coords);
