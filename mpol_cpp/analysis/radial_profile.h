@@ -1,0 +1,71 @@
+#pragma once
+
+#include <vector>
+
+#include <torch/arg.h>
+#include <torch/types.h>
+
+#include <mpol_cpp/analysis/disc_geometry.h>
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol {
+
+/// Brightness of a disc against radius in its plane, averaged over azimuth. float64 on the CPU.
+struct BrightnessProfile {
+  Tensor radius;   ///< (nbins) middle of each ring, arcsec
+  Tensor mean;     ///< (nchan, nbins), unit of the image; 0 in a ring without pixels
+  Tensor scatter;  ///< (nchan, nbins) standard deviation of the pixels about the mean; 0 for fewer than two
+  Tensor error;    ///< (nchan, nbins) of the mean: scatter over the root of the number of independent pixels
+  Tensor pixels;   ///< (nbins) int64
+};
+
+struct RadialImageOptions {
+  /// Edges of the rings, arcsec, increasing; empty: 0, sqrt(2) cell_size, … up to the largest
+  /// distance of a pixel from the disc's centre to the East, West, North or South.
+  TORCH_ARG(std::vector<double>, edges);
+  /// Solid angle over which neighbouring pixels are alike, arcsec^2 (`beam_area` of the resolution): a ring has
+  /// pixels cell_area / beam_area independent ones, at least one. 0: all pixels are independent.
+  TORCH_ARG(double, beam_area) = 0;
+};
+
+/// Radial brightness profile of every channel: pixels are shifted by the offset (positive to the East and North), turned
+/// by the position angle, their distance along the minor axis divided by cos i, and averaged in rings that include their
+/// inner edge (the last one also its outer edge). MPoL's radialI, with error bars.
+/// @param sky_cube  (nchan, npix, npix) real, sky orientation, any dtype and device
+/// @throws ShapeError for another shape; ValueError for edges that do not increase, a negative beam area, or a disc seen edge on
+BrightnessProfile radial_i(const Tensor& sky_cube, const GridCoords& coords, const DiscGeometry& geometry,
+                           const RadialImageOptions& options = {});
+
+/// Visibilities of a disc against deprojected baseline length. float64 and complex128 on the CPU.
+struct VisibilityProfile {
+  Tensor q;        ///< (nbins) middle of each bin, wavelengths
+  Tensor mean;     ///< (nchan, nbins) complex, Jy; 0 in an empty bin
+  Tensor error;    ///< (nchan, nbins) complex, Jy: of the real and of the imaginary part of the mean
+  Tensor samples;  ///< (nchan, nbins) int64
+};
+
+/// Whether amplitudes are divided by cos i: the flux that an optically thick disc would have face on.
+enum class FluxScale { observed, face_on };
+
+struct RadialVisibilityOptions {
+  /// Edges of the bins, wavelengths, increasing; empty: 0, sqrt(2)/2 du, … up to the longest deprojected baseline.
+  TORCH_ARG(std::vector<double>, edges);
+  TORCH_ARG(FluxScale, flux_scale) = FluxScale::observed;
+};
+
+/// Radial profile of model visibilities on the cells of a grid: the disc's centre is moved to the phase centre,
+/// V exp(2 pi i (u East + v North)), and cells are averaged by the length of their deprojected baseline,
+/// hypot((u cos PA - v sin PA) cos i, u sin PA + v cos PA). The error is the standard deviation in the bin over the root of
+/// the number of cells. MPoL's radialV, which shifts the wrong way and scales only the real part to face on.
+/// @param packed_cube  (nchan, npix, npix) complex, Jy, packed, any dtype and device
+/// @throws ShapeError for another shape; ValueError as radial_i
+VisibilityProfile radial_v(const Tensor& packed_cube, const GridCoords& coords, const DiscGeometry& geometry,
+                           const RadialVisibilityOptions& options = {});
+
+/// Radial profile of loose visibilities: means with the samples' weights and errors 1/sqrt(sum w) from them. The default
+/// bins need a width: 50 of equal width up to the longest deprojected baseline.
+VisibilityProfile radial_v(const Visibilities& visibilities, const DiscGeometry& geometry,
+                           const RadialVisibilityOptions& options = {});
+
+}  // namespace mpol

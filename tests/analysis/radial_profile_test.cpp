@@ -1,0 +1,163 @@
+#include "catch.h"
+
+#include <mpol_cpp/analysis/fake_data.h>
+#include <mpol_cpp/analysis/radial_profile.h>
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/fourier/fourier_cube.h>
+
+#include "compare.h"
+#include "golden.h"
+#include "inclined_ring.h"
+#include "random.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+const DiscGeometry tilted{
+    .inclination = 35 * units::degree, .position_angle = 50 * units::degree, .offset_east = 0.2, .offset_north = -0.13};
+
+DiscGeometry golden_geometry(const Golden& golden) {
+  const auto& values = golden("in_incl_Omega_omega_deg_dRA_dDec_arcsec");
+  return {.inclination = values[0].item<double>() * units::degree,
+          .position_angle = values[1].item<double>() * units::degree,
+          .offset_east = values[3].item<double>(),
+          .offset_north = values[4].item<double>()};
+}
+
+std::vector<double> as_vector(const Tensor& values) {
+  return {values.const_data_ptr<double>(), values.const_data_ptr<double>() + values.numel()};
+}
+
+/// Edges of MPoL's name for default bins and for bins of the file.
+std::vector<double> golden_edges(const Golden& golden, const std::string& name, const std::string& key) {
+  return name == "bins" ? as_vector(golden(key)) : std::vector<double>{};
+}
+
+Tensor golden_visibilities(const Golden& golden) { return FourierCube(dataset_coords())->forward(golden("in_image_sky")); }
+
+}  // namespace
+
+TEST_CASE("radial brightness profiles equal MPoL's", "[analysis][quick]") {
+  const Golden golden("onedim");
+  const std::string name = GENERATE("default", "bins");
+  const auto profile = radial_i(golden("in_image_sky"), dataset_coords(), golden_geometry(golden),
+                                RadialImageOptions().edges(golden_edges(golden, name, "in_bins_r")));
+  CHECK(relative_error(profile.radius, golden("out_radialI_" + name + "_r")) < 1e-12);
+  CHECK(relative_error(profile.mean[0], golden("out_radialI_" + name)) < 1e-12);
+  CHECK(torch::equal(profile.pixels == 0, golden("out_radialI_" + name + "_empty").to(torch::kBool)));
+}
+
+TEST_CASE("radial visibility profiles equal MPoL's with the right offset", "[analysis][quick]") {
+  const Golden golden("onedim");
+  const std::string name = GENERATE("default", "bins");
+  const auto visibilities = golden_visibilities(golden);
+  const auto geometry = golden_geometry(golden);
+  const auto options = RadialVisibilityOptions().edges(golden_edges(golden, name, "in_bins_q"));
+  const auto profile = radial_v(visibilities, dataset_coords(), geometry, options);
+  const std::string key = "out_correct_radialV_" + name;
+  CHECK(relative_error(profile.q, golden(key + "_q")) < 1e-12);
+  CHECK(relative_error(profile.mean[0], golden(key)) < 1e-12);
+  CHECK(torch::equal(profile.samples[0] == 0, golden(key + "_empty").to(torch::kBool)));
+
+  const auto face_on =
+      radial_v(visibilities, dataset_coords(), geometry, RadialVisibilityOptions(options).flux_scale(FluxScale::face_on));
+  CHECK(relative_error(at::real(face_on.mean[0]), at::real(golden(key + "_rescaled"))) < 1e-12);
+  CHECK(relative_error(face_on.mean * std::cos(geometry.inclination), profile.mean) < 1e-14);
+}
+
+TEST_CASE("radial visibility profiles do not double the offset as MPoL's do", "[analysis][quick]") {
+  const Golden golden("onedim");
+  const auto profile = radial_v(golden_visibilities(golden), dataset_coords(), golden_geometry(golden),
+                                RadialVisibilityOptions().edges(as_vector(golden("in_bins_q"))));
+  CHECK(relative_error(profile.mean[0], golden("out_correct_radialV_bins_by_hand")) < 1e-12);
+  CHECK(relative_error(profile.mean[0], golden("bug_radialV_bins")) > 0.1);
+}
+
+TEMPLATE_TEST_CASE("the profile of an inclined ring is the ring", "[analysis][quick]", float, double) {
+  const GridCoords coords(0.02, 256);
+  const auto ring = inclined_ring(coords, tilted, 0.9, 0.15).to(dtype_of<TestType>());
+  std::vector<double> edges;
+  for (int i = 0; i <= 60; ++i) edges.push_back(0.03 * i);
+  const auto profile = radial_i(torch::cat({ring, 2 * ring}), coords, tilted, RadialImageOptions().edges(edges));
+  const auto expected = at::exp(-0.5 * ((profile.radius - 0.9) / 0.15).square());
+  CHECK(relative_error(profile.mean[0], expected) < 0.01);  // a ring of pixels is 0.03 arcsec wide
+  CHECK(relative_error(profile.mean[1], 2 * profile.mean[0]) < 1e-14);
+  auto wrong = tilted;
+  wrong.offset_east = -tilted.offset_east;
+  CHECK(relative_error(radial_i(ring, coords, wrong, RadialImageOptions().edges(edges)).mean[0], expected) > 0.1);
+  wrong = tilted;
+  wrong.position_angle = -tilted.position_angle;
+  CHECK(relative_error(radial_i(ring, coords, wrong, RadialImageOptions().edges(edges)).mean[0], expected) > 0.1);
+}
+
+TEST_CASE("the visibilities of an offset, inclined ring are real after centring, and the Hankel transform of the ring",
+          "[analysis][quick]") {
+  const GridCoords coords(0.02, 256);
+  const double radius = 0.9, width = 0.15;
+  const auto visibilities = FourierCube(coords)->forward(inclined_ring(coords, tilted, radius, width));
+  std::vector<double> edges;
+  for (int i = 0; i <= 1500; ++i) edges.push_back(200.0 * i);  // so narrow that a bin's middle is where its cells are
+  const auto profile = radial_v(visibilities, coords, tilted, RadialVisibilityOptions().edges(edges));
+  const double flux = visibilities[0][0][0].abs().item<double>();
+  CHECK(at::imag(profile.mean).abs().max().item<double>() < 1e-9 * flux);
+  // V(q) = cos i int 2 pi r I(r) J0(2 pi q r) dr
+  const auto filled = profile.samples[0] > 0;
+  REQUIRE(filled.sum().item<std::int64_t>() > 50);
+  const auto q = profile.q.index({filled}).unsqueeze(1), r = at::linspace(0, 2.2, 1000, torch::kFloat64);
+  const auto brightness = r * at::exp(-0.5 * ((r - radius) / width).square());
+  const auto kernel = at::special_bessel_j0(2 * units::pi * units::arcsec * q * r);
+  const auto hankel = (kernel * brightness).sum(1) * (2 * units::pi * std::cos(tilted.inclination)) * (r[1] - r[0]);
+  CHECK((at::real(profile.mean[0]).index({filled}) - hankel).abs().max().item<double>() < 3e-3 * flux);
+}
+
+TEST_CASE("error bars tell how far profiles of noise lie from the truth", "[analysis][quick]") {
+  const GridCoords coords(0.05, 128);
+  const auto noise = normal({200, 128, 128}, torch::kFloat64, 7);
+  const auto profile = radial_i(noise, coords, {});
+  const auto enough = profile.pixels > 30;
+  const auto pulls = (profile.mean / profile.error).transpose(0, 1).index({enough});
+  CHECK(pulls.std().item<double>() == Approx(1).epsilon(0.03));
+  CHECK(profile.scatter.transpose(0, 1).index({enough}).mean().item<double>() == Approx(1).epsilon(0.01));
+  const double beam = 9 * coords.cell_area();
+  const auto blurred = radial_i(noise, coords, {}, RadialImageOptions().beam_area(beam));
+  CHECK(relative_error(blurred.error.transpose(0, 1).index({enough}), 3 * profile.error.transpose(0, 1).index({enough})) < 1e-12);
+}
+
+TEST_CASE("loose visibilities have the profile of the model behind them, within their error bars", "[analysis][quick]") {
+  const GridCoords coords(0.05, 64);
+  const DiscGeometry geometry{.inclination = 0.5, .position_angle = 1.1, .offset_east = 0.1, .offset_north = -0.2};
+  const auto sky = inclined_ring(coords, geometry, 0.6, 0.1);
+  const auto u = (uniform({2000}, torch::kFloat64, 1) - 0.5) * coords.max_uv() * 1.9;
+  const auto v = (uniform({2000}, torch::kFloat64, 2) - 0.5) * coords.max_uv() * 1.9;
+  const auto baselines = Baselines::in_lambda(u, v);
+  const auto weights = 1e4 * (0.1 + uniform({2, 2000}, torch::kFloat64, 3));
+  const auto clean = fake_data(sky, coords, baselines, torch::full_like(weights, 1e24));
+  const auto exact = radial_v(clean, geometry);
+  CHECK(exact.q.numel() == 50);
+  CHECK(exact.samples.sum().item<std::int64_t>() == 4000);
+  CHECK(at::imag(exact.mean).abs().max().item<double>() < 1e-6);
+  // weights of the noise on exact data: what noise alone adds to the profile
+  const auto weighted = radial_v(Visibilities(baselines, clean.data(), weights), geometry);
+  const auto noisy = radial_v(fake_data(sky, coords, baselines, weights, 5), geometry);
+  const auto filled = noisy.samples > 0;
+  const auto pulls = at::real(noisy.mean - weighted.mean).index({filled}) / at::real(noisy.error).index({filled});
+  CHECK(pulls.square().mean().item<double>() == Approx(1).epsilon(0.5));
+  CHECK(pulls.abs().max().item<double>() < 5);
+}
+
+TEST_CASE("profiles that cannot be are refused", "[analysis][quick]") {
+  const GridCoords coords(0.05, 16);
+  const auto sky = torch::zeros({1, 16, 16}, torch::kFloat64);
+  const auto visibilities = torch::zeros({1, 16, 16}, torch::kComplexDouble);
+  const DiscGeometry edge_on{.inclination = 90 * units::degree};
+  CHECK_THROWS_AS(radial_i(torch::zeros({16, 16}), coords, {}), ShapeError);
+  CHECK_THROWS_AS(radial_i(sky, coords, edge_on), ValueError);
+  CHECK_THROWS_AS(radial_i(sky, coords, {}, RadialImageOptions().edges({0.0, 0.0, 1.0})), ValueError);
+  CHECK_THROWS_AS(radial_i(sky, coords, {}, RadialImageOptions().beam_area(-1)), ValueError);
+  CHECK_THROWS_AS(radial_v(sky, coords, {}), ShapeError);
+  CHECK_THROWS_AS(radial_v(visibilities, coords, edge_on), ValueError);
+  CHECK_THROWS_AS(radial_v(visibilities, coords, {}, RadialVisibilityOptions().edges({1.0})), ValueError);
+}
