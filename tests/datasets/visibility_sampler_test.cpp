@@ -15,23 +15,23 @@ using namespace mpol::testing;
 
 namespace {
 
-const GridCoords coords(0.05, 64);
+const GridCoords uv_grid(0.05, 64);
 
 /// Many short baselines and few long ones, as arrays have them.
 Baselines random_uv(std::int64_t nvis) {
-  const auto radius = 0.9 * coords.max_uv() * uniform({nvis}, torch::kFloat64, 1).pow(2);
+  const auto radius = 0.9 * uv_grid.max_uv() * uniform({nvis}, torch::kFloat64, 1).pow(2);
   const auto angle = 6.283185307179586 * uniform({nvis}, torch::kFloat64, 2);
   return Baselines::in_lambda(radius * angle.cos(), radius * angle.sin());
 }
 
 VisibilitySampler make_sampler(const Baselines& baselines, Sampling sampling, std::int64_t batch_size, std::uint64_t seed = 0) {
-  return VisibilitySampler(coords, baselines, VisibilitySamplerOptions().sampling(sampling).batch_size(batch_size).seed(seed));
+  return VisibilitySampler(uv_grid, baselines, VisibilitySamplerOptions().sampling(sampling).batch_size(batch_size).seed(seed));
 }
 
 /// uv cells that a batch touches.
 std::int64_t cells_touched(const Baselines& baselines, const Tensor& batch) {
   const auto [u, v] = baselines.channel(0);
-  const auto cell = (u.index_select(0, batch) / coords.du()).round() * 1e4 + (v.index_select(0, batch) / coords.du()).round();
+  const auto cell = (u.index_select(0, batch) / uv_grid.du()).round() * 1e4 + (v.index_select(0, batch) / uv_grid.du()).round();
   return std::get<0>(at::unique_dim(cell, 0)).numel();
 }
 

@@ -14,7 +14,7 @@ using namespace mpol;
 
 namespace {
 
-const torch::Device meta(torch::kMeta);
+const torch::Device fake_gpu(torch::kMeta);  // stands in for a GPU
 
 /// A batch that counts how many of it are alive.
 struct CountedBatch {
@@ -72,7 +72,7 @@ TEST_CASE("batches are staged as far ahead as asked and freed behind", "[device]
   Loader loader;
   loader.count = 20;
   int number = 0;
-  for (auto& batch : DeviceIterator(loader, meta, 3)) {
+  for (auto& batch : DeviceIterator(loader, fake_gpu, 3)) {
     CHECK(batch.number == number);
     CHECK(loader.made == std::min(number + 4, 20));
     CHECK(loader.alive <= 4);
@@ -91,14 +91,14 @@ TEST_CASE("on the CPU the loader's tensors pass through as they are, one at a ti
 
 TEST_CASE("the loader's own batches stay where they are", "[device][quick]") {
   std::vector<std::map<std::string, Tensor>> loader(3, {{"data", at::full({2}, 1.0).set_requires_grad(true)}});
-  for (auto& batch : DeviceIterator(loader, meta)) CHECK(batch.at("data").is_meta());
+  for (auto& batch : DeviceIterator(loader, fake_gpu)) CHECK(batch.at("data").is_meta());
   for (const auto& batch : loader) CHECK(batch.at("data").is_cpu());
 }
 
 TEST_CASE("leaving the loop early frees what was staged", "[device][quick]") {
   Loader loader;
   {
-    DeviceIterator batches(loader, meta, 2);
+    DeviceIterator batches(loader, fake_gpu, 2);
     for (auto& batch : batches) {
       if (batch.number == 1) break;
     }
@@ -107,7 +107,7 @@ TEST_CASE("leaving the loop early frees what was staged", "[device][quick]") {
   }
   CHECK(loader.alive == 0);
   try {
-    for (auto& batch : DeviceIterator(loader, meta, 2)) {
+    for (auto& batch : DeviceIterator(loader, fake_gpu, 2)) {
       if (batch.number == 1) throw std::runtime_error("not converged");
     }
     FAIL("no error");
@@ -122,7 +122,7 @@ TEST_CASE("an exception of the loader comes behind the batches before it", "[dev
   loader.fails_at = 3;
   std::vector<int> numbers;
   try {
-    for (auto& batch : DeviceIterator(loader, meta, 2)) numbers.push_back(batch.number);
+    for (auto& batch : DeviceIterator(loader, fake_gpu, 2)) numbers.push_back(batch.number);
     FAIL("no error");
   } catch (const std::runtime_error& error) {
     CHECK_THAT(error.what(), ContainsSubstring("the disk is gone"));
@@ -133,8 +133,9 @@ TEST_CASE("an exception of the loader comes behind the batches before it", "[dev
 
 TEST_CASE("an empty loader gives no batch", "[device][quick]") {
   std::vector<Tensor> none;
-  for ([[maybe_unused]] auto& batch : DeviceIterator(none, meta)) FAIL("a batch of nothing");
+  for ([[maybe_unused]] auto& batch : DeviceIterator(none, fake_gpu)) FAIL("a batch of nothing");
   int given = 0;
-  for (auto& batch : DeviceIterator(std::vector<Tensor>(2, at::full({1}, 1.0)), meta)) given += static_cast<int>(batch.numel());
+  for (auto& batch : DeviceIterator(std::vector<Tensor>(2, at::full({1}, 1.0)), fake_gpu))
+    given += static_cast<int>(batch.numel());
   CHECK(given == 2);
 }
