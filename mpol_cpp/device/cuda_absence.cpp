@@ -16,7 +16,7 @@ std::string cuda_absence_reason(const CudaProbe& probe) {
     return fmt::format("the NVIDIA driver is too old: it runs CUDA up to {} and this build needs {}",
                        cuda_version_words(probe.driver_version), cuda_version_words(probe.runtime_version));
   }
-  if (probe.visible_devices) {
+  if (probe.visible_devices && probe.visible_gpus == 0) {
     const auto gpus = probe.machine_gpus > 0 ? fmt::format(" of {}", probe.machine_gpus) : std::string();
     return fmt::format("CUDA_VISIBLE_DEVICES='{}' hides every GPU{}", *probe.visible_devices, gpus);
   }

@@ -41,7 +41,9 @@ class CudaBackend : public DeviceBackend {
     probe.driver_version = cuda_driver_version();
     probe.runtime_version = cuda_runtime_version();
     if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) probe.visible_devices = visible;
-    probe.machine_gpus = static_cast<int>(nvml_gpus().size());
+    const auto gpus = nvml_gpus();
+    probe.machine_gpus = static_cast<int>(gpus.size());
+    probe.visible_gpus = static_cast<int>(visible_gpus(gpus, probe.visible_devices).size());
     return cuda_absence_reason(probe);
   }
 

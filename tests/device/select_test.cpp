@@ -141,4 +141,6 @@ TEST_CASE("the reason for no CUDA device says what to do", "[device][quick]") {
   probe.visible_devices = "-1";
   probe.machine_gpus = 4;
   CHECK_THAT(cuda_absence_reason(probe), ContainsSubstring("CUDA_VISIBLE_DEVICES='-1'") && ContainsSubstring("of 4"));
+  probe.visible_gpus = 1;  // it is shown, and still cannot be used
+  CHECK_THAT(cuda_absence_reason(probe), ContainsSubstring("finds no usable GPU"));
 }
