@@ -1,0 +1,203 @@
+#include <mpol_cpp/fourier/normal_operator.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/fft_rfft2.h>
+#include <ATen/ops/real.h>
+#include <ATen/ops/view_as_real.h>
+#include <ATen/ops/zeros.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/nufft_convolution.h>
+#include <mpol_cpp/ops/nufft_plan.h>
+
+namespace mpol {
+namespace {
+
+constexpr double normal_tolerance = 1e-12;
+constexpr std::int64_t normal_block = std::int64_t{1} << 24;
+
+/// Type-1 transforms of some samples on a plane of twice the image's size, which holds all differences of pixels.
+class DifferencePlane {
+ public:
+  DifferencePlane(const GridCoords& coords, const Baselines& baselines, const Tensor& u, const Tensor& v)
+      : coords_(coords),
+        plan_({2 * coords.npix(), coords.dl(), normal_tolerance}, u.const_data_ptr<double>(), v.const_data_ptr<double>(),
+              u.size(0), baselines.max_abs_u(), baselines.max_abs_v()) {}
+
+  /// @param values  (n) complex128
+  /// @return        (2 npix, 2 npix) float64; the pixel at npix - 1 (columns), npix (rows) is the origin
+  Tensor transform(const Tensor& values, double scale) const {
+    auto plane = at::empty({2 * coords_.npix(), 2 * coords_.npix()}, torch::kFloat64);
+    plan_.type1(reinterpret_cast<const std::complex<double>*>(values.const_data_ptr<c10::complex<double>>()), scale,
+                plane.mutable_data_ptr<double>(), Accumulate::overwrite);
+    return plane;
+  }
+
+  /// The transform of t, (npix + 1, 2 npix), over 4 npix^2.
+  Tensor kernel(const Tensor& weights) const {
+    const auto npix = coords_.npix();
+    auto t = transform(weights.to(torch::kComplexDouble), coords_.cell_area() * coords_.cell_area());
+    t.select(0, 0).zero_();  // no two pixels are npix apart
+    t.select(1, 2 * npix - 1).zero_();
+    const auto circular = t.roll({npix, npix + 1}, {0, 1});  // the origin first
+    const double norm = 1.0 / (4.0 * static_cast<double>(npix * npix));
+    return at::real(at::fft_rfft2(circular)).transpose(0, 1) * norm;
+  }
+
+  Tensor dirty(const Tensor& weighted) const {
+    const auto npix = coords_.npix();
+    return transform(weighted, coords_.cell_area()).narrow(0, npix / 2, npix).narrow(1, npix / 2, npix);
+  }
+
+ private:
+  const GridCoords& coords_;
+  ops::NufftPlan<double> plan_;
+};
+
+void count_cells(const GridCoords& coords, const Tensor& u, const Tensor& v, Tensor counts) {
+  const auto* columns = u.const_data_ptr<double>();
+  const auto* rows = v.const_data_ptr<double>();
+  auto* cells = counts.mutable_data_ptr<std::int32_t>();
+  for (std::int64_t i = 0; i < u.size(0); ++i) ++cells[coords.uv_cell(rows[i]) * coords.npix() + coords.uv_cell(columns[i])];
+}
+
+void check_normal_image(const Tensor& image, const NormalOperator& normal) {
+  const auto npix = normal.coords().npix();
+  if (image.dim() < 3 || image.size(-3) != normal.nchan() || image.size(-2) != npix || image.size(-1) != npix) {
+    throw ShapeError(
+        fmt::format("the image has shape {}; the data need (…, {}, {}, {})", image.sizes().vec(), normal.nchan(), npix, npix));
+  }
+  if (!image.device().is_cpu()) {
+    throw DeviceError(
+        fmt::format("the image is on {}; the exact likelihood runs on the CPU: move it with .to(cpu)", image.device().str()));
+  }
+}
+
+template <typename T>
+Tensor apply_normal(const NormalOperator& normal, const Tensor& x) {
+  const auto npix = normal.coords().npix(), pixels = npix * npix;
+  const ops::NufftConvolution<T> convolution(npix);
+  const auto image = x.contiguous();
+  const auto kernel = normal.kernel().to(x.scalar_type());
+  auto product = at::empty_like(image);
+  for (std::int64_t i = 0; i < image.numel() / pixels; ++i) {
+    convolution.apply(kernel.template const_data_ptr<T>() + i % normal.nchan() * 2 * npix * (npix + 1),
+                      image.template const_data_ptr<T>() + i * pixels, product.template mutable_data_ptr<T>() + i * pixels);
+  }
+  return product;
+}
+
+}  // namespace
+
+NormalOperator::NormalOperator(const GridCoords& coords, std::int64_t nchan) : coords_(coords), nchan_(nchan) {
+  if (nchan < 1) throw ValueError(fmt::format("{} image channels: give at least 1", nchan));
+  const auto npix = coords.npix();
+  kernel_ = at::zeros({nchan, npix + 1, 2 * npix}, torch::kFloat64);
+  dirty_ = at::zeros({nchan, npix, npix}, torch::kFloat64);
+  constant_ = at::zeros({nchan}, torch::kFloat64);
+  cell_counts_ = at::zeros({nchan, npix, npix}, torch::kInt32);
+}
+
+NormalOperator NormalOperator::of(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels) {
+  NormalOperator normal(coords, channels.nchan());
+  normal.add(visibilities, channels);
+  return normal;
+}
+
+void NormalOperator::add(const Visibilities& visibilities, const ChannelMap& channels) {
+  if (channels.nchan() != nchan_) {
+    throw ShapeError(fmt::format("data for {} image channels; this operator has {}", channels.nchan(), nchan_));
+  }
+  const auto& baselines = visibilities.baselines();
+  coords_.check_data_fit(baselines.max_abs_u(), baselines.max_abs_v());
+  for (auto* tensor : {&kernel_, &dirty_, &constant_, &cell_counts_}) *tensor = tensor->clone();  // copies of this share them
+  for (std::int64_t image_channel = 0; image_channel < nchan_; ++image_channel) {
+    for (const auto channel : channels.sources[static_cast<std::size_t>(image_channel)]) {
+      if (channel < 0 || channel >= visibilities.nchan()) {
+        throw ValueError(fmt::format("image channel {} wants data channel {}, but the data have channels 0 to {}", image_channel,
+                                     channel, visibilities.nchan() - 1));
+      }
+      add_channel(image_channel, visibilities, channel);
+    }
+  }
+}
+
+void NormalOperator::add_channel(std::int64_t image_channel, const Visibilities& visibilities, std::int64_t channel) {
+  const torch::NoGradGuard no_grad;
+  const auto nvis = visibilities.nvis();
+  for (std::int64_t begin = 0; begin < nvis; begin += normal_block) {
+    const auto count = std::min(nvis - begin, normal_block);
+    const auto& baselines = visibilities.baselines();
+    const auto [block_u, block_v] = baselines.block(baselines.shared() ? 0 : channel, begin, begin + count);
+    const auto u = block_u.contiguous(), v = block_v.contiguous();
+    const auto data = visibilities.data()[channel].narrow(0, begin, count).to(torch::kComplexDouble).resolve_conj();
+    const auto weights = visibilities.weights()[channel].narrow(0, begin, count).to(torch::kFloat64);
+    const DifferencePlane plane(coords_, baselines, u, v);
+    const auto weighted = (data * weights).contiguous();
+    kernel_[image_channel].add_(plane.kernel(weights));
+    dirty_[image_channel].add_(plane.dirty(weighted));
+    constant_[image_channel].add_((at::view_as_real(data).square().sum({-1}) * weights).sum());
+    count_cells(coords_, u, v, cell_counts_[image_channel]);
+  }
+  nvis_ += nvis;
+}
+
+void NormalOperator::check_same_grid(const NormalOperator& other) const {
+  if (coords_ == other.coords_ && nchan_ == other.nchan_) return;
+  throw ShapeError(
+      fmt::format("operators of {} channels of {} pixels of {}\" and of {} channels of {} pixels of {}\" have no sum", nchan_,
+                  coords_.npix(), coords_.cell_size(), other.nchan_, other.coords_.npix(), other.coords_.cell_size()));
+}
+
+NormalOperator& NormalOperator::operator+=(const NormalOperator& other) {
+  check_same_grid(other);
+  kernel_ = kernel_ + other.kernel_;
+  dirty_ = dirty_ + other.dirty_;
+  constant_ = constant_ + other.constant_;
+  cell_counts_ = cell_counts_ + other.cell_counts_;
+  nvis_ += other.nvis_;
+  return *this;
+}
+
+NormalOperator& NormalOperator::operator-=(const NormalOperator& other) {
+  check_same_grid(other);
+  kernel_ = kernel_ - other.kernel_;
+  dirty_ = dirty_ - other.dirty_;
+  constant_ = constant_ - other.constant_;
+  cell_counts_ = cell_counts_ - other.cell_counts_;
+  nvis_ -= other.nvis_;
+  return *this;
+}
+
+Tensor NormalOperator::apply(const Tensor& x) const {
+  check_normal_image(x, *this);
+  const torch::NoGradGuard no_grad;
+  if (x.scalar_type() == torch::kFloat32) return apply_normal<float>(*this, x);
+  if (x.scalar_type() == torch::kFloat64) return apply_normal<double>(*this, x);
+  throw ShapeError(fmt::format("the image is {}; cast it to float32 or float64", c10::toString(x.scalar_type())));
+}
+
+Tensor NormalOperator::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) const {
+  const torch::NoGradGuard no_grad;
+  if (sky.scalar_type() != torch::kFloat64) {
+    throw ShapeError(fmt::format("the image is {}; cast it to float64", c10::toString(sky.scalar_type())));
+  }
+  const auto product = apply(sky);
+  const auto value = (sky * (product - 2 * dirty_)).sum({-3, -2, -1}) + constant_.sum();
+  if (accumulate == Accumulate::add) gradient.add_(2 * (product - dirty_));
+  else gradient.copy_(2 * (product - dirty_));
+  return value;
+}
+
+std::int64_t NormalOperator::occupied_cells() const { return (cell_counts_ > 0).sum().item<std::int64_t>(); }
+
+std::int64_t NormalOperator::memory_bytes() const {
+  return static_cast<std::int64_t>(kernel_.nbytes() + dirty_.nbytes() + constant_.nbytes() + cell_counts_.nbytes());
+}
+
+}  // namespace mpol

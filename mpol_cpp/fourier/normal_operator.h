@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/core/precision.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol {
+
+/// What chi^2 of loose visibilities is as a function of the image, for weights that are the same for real and imaginary
+/// parts, without the visibilities:
+///
+///   chi^2(x) = x^T T x - 2 b^T x + c,   T[n,m] = t[n - m],
+///   t[p] = s^2 sum_k w_k cos(k.p),   b[n] = s Re sum_k w_k d_k e^{+ik.n},   c = sum_k w_k |d_k|^2,   s = cell_size^2
+///
+/// for each image channel: exact, and one real transform pair of twice the image's size whatever the number of
+/// visibilities. Operators of blocks of data add and subtract.
+/// Source: Wajer & Pruessmann 2001 for the Toeplitz form; MIRT, torchkbnufft.
+class NormalOperator {
+ public:
+  /// Of no data: zero.
+  /// @throws ValueError unless nchan > 0
+  NormalOperator(const GridCoords& coords, std::int64_t nchan);
+  /// @param channels  which data channels feed which image channel
+  /// @throws DataError when baselines do not fit the grid; ValueError for a channel that is not there
+  static NormalOperator of(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels);
+
+  /// Adds a block of data, which need not be kept afterwards; transforms in float64 of tolerance 1e-12, in pieces of
+  /// 2^24 samples.
+  void add(const Visibilities& visibilities, const ChannelMap& channels);
+
+  /// @throws ShapeError for another grid or number of channels
+  NormalOperator& operator+=(const NormalOperator& other);
+  NormalOperator& operator-=(const NormalOperator& other);
+  friend NormalOperator operator+(NormalOperator a, const NormalOperator& b) { return a += b; }
+  friend NormalOperator operator-(NormalOperator a, const NormalOperator& b) { return a -= b; }
+
+  /// T x, without autograd.
+  /// @param x  (…, nchan, npix, npix) float32 or float64, sky orientation, CPU
+  Tensor apply(const Tensor& x) const;
+
+  /// chi^2 and its gradient in float64.
+  /// @param sky       (…, nchan, npix, npix) float64, Jy/arcsec^2, sky orientation, CPU
+  /// @param gradient  same shape
+  /// @return          (…) float64
+  Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) const;
+
+  const GridCoords& coords() const { return coords_; }
+  std::int64_t nchan() const { return nchan_; }
+  /// Visibilities behind it, summed over channels.
+  std::int64_t nvis() const { return nvis_; }
+  /// Cells of the grid that hold visibilities, summed over channels.
+  std::int64_t occupied_cells() const;
+
+  /// Transform of t over 4 npix^2, (nchan, npix + 1, 2 npix) float64: real, for each column ku >= 0 all kv.
+  const Tensor& kernel() const { return kernel_; }
+  /// b, (nchan, npix, npix) float64, sky orientation.
+  const Tensor& dirty() const { return dirty_; }
+  /// c, (nchan) float64.
+  const Tensor& constant() const { return constant_; }
+  /// Visibilities in each cell, (nchan, npix, npix) int32, ground order.
+  const Tensor& cell_counts() const { return cell_counts_; }
+
+  std::int64_t memory_bytes() const;
+
+ private:
+  void add_channel(std::int64_t image_channel, const Visibilities& visibilities, std::int64_t channel);
+  void check_same_grid(const NormalOperator& other) const;
+
+  GridCoords coords_;
+  std::int64_t nchan_, nvis_ = 0;
+  Tensor kernel_, dirty_, constant_, cell_counts_;
+};
+
+}  // namespace mpol

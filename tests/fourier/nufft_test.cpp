@@ -1,0 +1,291 @@
+#include "catch.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/real.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/autograd.h>
+
+#include <mpol_cpp/coordinates/orientation.h>
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/fourier/fourier_cube.h>
+#include <mpol_cpp/fourier/nufft.h>
+#include <mpol_cpp/visibilities/direct_visibilities.h>
+
+#include "compare.h"
+#include "forced_isa.h"
+#include "golden.h"
+#include "instruction_sets.h"
+#include "random.h"
+#include "threads.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+double norm_error(const Tensor& value, const Tensor& reference) {
+  const auto difference = value.to(reference.scalar_type()) - reference;
+  return std::sqrt(inner_product(difference, difference) / inner_product(reference, reference));
+}
+
+/// Points at u = 0, v = 0, +-Nyquist, on cells of the fine grid, on borders of its tiles, and `random` ones that fill the plane.
+Baselines edge_baselines(const GridCoords& coords, std::int64_t random, std::uint64_t seed) {
+  const double limit = 0.5 / coords.dl(), fine = 0.5 * coords.du();
+  const std::vector<double> special{0, limit, -limit, fine, -fine, 0.5 * fine, -0.5 * fine, 1e-9 * fine, 0.25 * limit};
+  std::vector<double> u, v;
+  for (const double a : special) {
+    for (const double b : special) {
+      u.push_back(a);
+      v.push_back(b);
+    }
+  }
+  for (std::int64_t cell = -coords.npix(); cell <= coords.npix(); cell += std::max<std::int64_t>(coords.npix() / 32, 1)) {
+    u.push_back(static_cast<double>(cell) * fine);
+    v.push_back(static_cast<double>(-cell) * fine);
+  }
+  const auto anywhere = [&](std::uint64_t s) { return (uniform({random}, torch::kFloat64, s) * 2 - 1) * limit; };
+  return Baselines::in_lambda(at::cat({at::tensor(u, torch::kFloat64), anywhere(seed)}),
+                              at::cat({at::tensor(v, torch::kFloat64), anywhere(seed + 1)}));
+}
+
+/// So many samples within a fraction of a cell of the fine grid: they are worked off as one run.
+Baselines crowd(const GridCoords& coords, std::int64_t count, std::uint64_t seed) {
+  const auto near = [&](double cells, std::uint64_t s) {
+    return (uniform({count}, torch::kFloat64, s) * 0.9 + cells) * (0.5 * coords.du());
+  };
+  return Baselines::in_lambda(near(-3.4, seed), near(1.6, seed + 1));
+}
+
+enum class Picture { centre, corner, edge, noise, smooth };
+
+Tensor picture(Picture kind, const GridCoords& coords) {
+  const auto npix = coords.npix();
+  auto image = at::zeros({1, npix, npix}, torch::kFloat64);
+  switch (kind) {
+    case Picture::centre:
+      image[0][npix / 2][npix / 2 - 1] = 1.0;
+      return image;
+    case Picture::corner:
+      image[0][0][0] = 1.0;
+      return image;
+    case Picture::edge:
+      image[0][npix - 1][npix / 3] = 1.0;
+      return image;
+    case Picture::noise:
+      return normal({1, npix, npix}, torch::kFloat64, 7);
+    case Picture::smooth:
+      break;
+  }
+  const auto x = coords.sky_x() / (coords.cell_size() * static_cast<double>(npix)),
+             y = coords.sky_y() / (coords.cell_size() * static_cast<double>(npix));
+  return (-((x - 0.1).square() + (y + 0.05).square()) * 60).exp().unsqueeze(0);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("the nonuniform transform agrees with direct sums to its tolerance", "[fourier][nufft][quick]", float,
+                   double) {
+  const auto npix = GENERATE(8, 30, 64, 128);
+  const GridCoords coords(0.03, npix);
+  const auto tolerances = std::is_same_v<TestType, float> ? std::vector<double>{1e-2, 1e-3, 1e-4, 1e-5, 1e-6}
+                                                          : std::vector<double>{1e-2, 1e-5, 1e-8, 1e-11, 1e-12, 1e-13};
+  for (const auto& baselines : {edge_baselines(coords, 200, 1), crowd(coords, 300, 3)}) {
+    for (const auto kind : {Picture::centre, Picture::corner, Picture::edge, Picture::noise, Picture::smooth}) {
+      const auto image = picture(kind, coords).to(dtype_of<TestType>()).to(torch::kFloat64);
+      const auto expected = direct_visibilities(image, coords, baselines, 1);
+      for (const double tolerance : tolerances) {
+        CAPTURE(npix, static_cast<int>(kind), tolerance);
+        // A single pixel at the border of the image has several times the error of the norm over all pixels.
+        const double bound = (kind == Picture::corner || kind == Picture::edge ? 10 : 3) * tolerance + 1e-14;
+        const auto nufft = Nufft(coords, baselines, 1, NufftOptions{tolerance});
+        CHECK(norm_error(nufft->forward(image.to(dtype_of<TestType>())), expected) < bound);
+      }
+    }
+  }
+}
+
+TEST_CASE("the error of the nonuniform transform falls with the tolerance", "[fourier][nufft][quick]") {
+  const GridCoords coords(0.03, 64);
+  const auto baselines = edge_baselines(coords, 300, 5);
+  const auto image = picture(Picture::noise, coords);
+  const auto expected = direct_visibilities(image, coords, baselines, 1);
+  double before = 1;
+  for (const double tolerance : {1e-2, 1e-6, 1e-9, 1e-12, 1e-13}) {
+    const double error = norm_error(Nufft(coords, baselines, 1, NufftOptions{tolerance})->forward(image), expected);
+    CHECK(error < before);
+    before = error;
+  }
+  CHECK(before < 1e-13);
+}
+
+TEMPLATE_TEST_CASE("the nonuniform transform and its adjoint are adjoint", "[fourier][nufft][quick]", float, double) {
+  const auto npix = GENERATE(8, 30, 64);
+  const GridCoords coords(0.03, npix);
+  for (const auto& baselines : {edge_baselines(coords, 500, 9), crowd(coords, 500, 11)}) {
+    for (const double tolerance : {1e-3, 1e-6}) {
+      const auto nufft = Nufft(coords, baselines, 2, NufftOptions{tolerance});
+      const auto x = normal({3, 2, npix, npix}, dtype_of<TestType>(), 13);
+      const auto y = normal({3, 2, baselines.nvis()}, complex_dtype_of<TestType>(), 14);
+      const auto ax = nufft->forward(x), aty = nufft->adjoint(y);
+      CHECK(ax.sizes() == at::IntArrayRef({3, 2, baselines.nvis()}));
+      CHECK(adjoint_error(ax, y, x, aty) < mpol::testing::tolerance<TestType>(1e-13, 1e-6));
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("loose visibilities and their gradient equal MPoL's correct ones", "[fourier][nufft][quick]", float, double) {
+  const Golden shared("nufft_shared");
+  const auto name = GENERATE("nufft_shared", "nufft_chan");
+  const Golden golden(name);
+  const double bound = mpol::testing::tolerance<TestType>(1e-11, 5e-6);
+  const auto nufft = Nufft(dataset_coords(), Baselines::in_lambda(golden("in_uu"), golden("in_vv")), 2,
+                           NufftOptions{mpol::testing::tolerance<TestType>(1e-12, 1e-6)});
+  const auto image = packed_to_sky(shared("in_image_packed")).to(dtype_of<TestType>());
+  CHECK(relative_error(nufft->forward(image), golden("out_correct_vis")) < bound);
+  const auto c = golden("in_c").to(complex_dtype_of<TestType>());
+  const auto gradient = gradient_of([&](const Tensor& x) { return at::real(c.conj() * nufft->forward(x)).sum(); }, image);
+  CHECK(relative_error(sky_to_packed(gradient), golden("out_correct_gradient_packed")) < bound);
+}
+
+TEST_CASE("on the cells of the grid loose visibilities are those of the FFT", "[fourier][nufft][quick]") {
+  const GridCoords coords(0.03, 30);
+  const auto u = coords.packed_u().flatten().contiguous(), v = coords.packed_v().flatten().contiguous();
+  const auto nufft = Nufft(coords, Baselines::in_lambda(u, v), 1, NufftOptions{1e-12});
+  const auto image = normal({1, 30, 30}, torch::kFloat64, 15);
+  CHECK(relative_error(nufft->forward(image), FourierCube(coords)->forward(image).flatten(-2)) < 1e-11);
+}
+
+TEST_CASE("loose visibilities of real images are Hermitian", "[fourier][nufft][quick]") {
+  const GridCoords coords(0.03, 30);
+  const auto baselines = edge_baselines(coords, 300, 17);
+  const auto mirrored = Baselines::in_lambda(-baselines.u(), -baselines.v());
+  const auto image = normal({1, 30, 30}, torch::kFloat64, 18);
+  const auto there = Nufft(coords, baselines, 1)->forward(image);
+  const auto back = Nufft(coords, mirrored, 1)->forward(image).conj().resolve_conj();
+  CHECK(relative_error(back, there) < 5e-6);
+  const auto y = normal({1, baselines.nvis()}, torch::kComplexDouble, 19);
+  CHECK(relative_error(Nufft(coords, mirrored, 1)->adjoint(y.conj()), Nufft(coords, baselines, 1)->adjoint(y)) < 5e-6);
+}
+
+TEMPLATE_TEST_CASE("nonuniform transforms are bitwise the same for any number of threads", "[fourier][nufft]", float, double) {
+  const GridCoords coords(0.03, 128);
+  // Tiles with one task, and one of many tasks.
+  const auto spread = edge_baselines(coords, 150000, 21), dense = crowd(coords, 70000, 23);
+  const auto baselines = Baselines::in_lambda(at::cat({spread.u(), dense.u()}), at::cat({spread.v(), dense.v()}));
+  const auto x = normal({1, 128, 128}, dtype_of<TestType>(), 24);
+  const auto y = normal({1, baselines.nvis()}, complex_dtype_of<TestType>(), 25);
+  const auto run = [&](int threads) {
+    const Threads setting(threads);
+    const auto nufft = Nufft(coords, baselines, 1);
+    return std::pair(nufft->forward(x), nufft->adjoint(y));
+  };
+  const auto [forward_1, adjoint_1] = run(1);
+  for (const int threads : {2, 3, 7}) {
+    const auto [forward, adjoint] = run(threads);
+    CHECK(same(forward, forward_1));
+    CHECK(same(adjoint, adjoint_1));
+  }
+}
+
+TEMPLATE_TEST_CASE("every instruction set computes the same transforms to rounding", "[fourier][nufft][quick]", float, double) {
+  const GridCoords coords(0.03, 30);
+  for (const double tolerance : {1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-11, 1e-12, 1e-13}) {
+    if (std::is_same_v<TestType, float> && tolerance < 1e-6) continue;
+    for (const auto& baselines : {edge_baselines(coords, 300, 27), crowd(coords, 400, 29)}) {
+      const auto x = normal({1, 30, 30}, dtype_of<TestType>(), 30);
+      const auto y = normal({1, baselines.nvis()}, complex_dtype_of<TestType>(), 31);
+      const auto run = [&](Isa isa) {
+        const ForcedIsa forced(to_string(isa));
+        const auto nufft = Nufft(coords, baselines, 1, NufftOptions{tolerance});
+        return std::pair(nufft->forward(x), nufft->adjoint(y));
+      };
+      const auto [forward, adjoint] = run(Isa::portable);
+      for (const auto isa : instruction_sets()) {
+        CAPTURE(to_string(isa), tolerance);
+        const auto [other_forward, other_adjoint] = run(isa);
+        CHECK(relative_error(other_forward, forward) < mpol::testing::tolerance<TestType>(1e-14, 5e-6));
+        CHECK(relative_error(other_adjoint, adjoint) < mpol::testing::tolerance<TestType>(1e-14, 5e-6));
+      }
+    }
+  }
+}
+
+TEST_CASE("a nonuniform transform has derivatives of any order", "[fourier][nufft][quick]") {
+  const GridCoords coords(0.03, 16);
+  const auto baselines = edge_baselines(coords, 50, 33);
+  const auto nufft = Nufft(coords, baselines, 1, NufftOptions{1e-12});
+  const auto x = normal({1, 16, 16}, torch::kFloat64, 34).set_requires_grad(true);
+  const auto direction = normal({1, 16, 16}, torch::kFloat64, 35);
+  const auto quartic = [&](const Tensor& image) { return at::view_as_real(nufft->forward(image)).square().sum().square(); };
+  CHECK(finite_difference_error(quartic, x.detach(), direction) < 1e-7);
+  const auto gradient = torch::autograd::grad({quartic(x)}, {x}, {}, true, true)[0];
+  const auto second = torch::autograd::grad({(gradient * direction).sum()}, {x})[0];
+  const double step = 1e-5;
+  const auto difference =
+      (gradient_of(quartic, x.detach() + step * direction) - gradient_of(quartic, x.detach() - step * direction)) / (2 * step);
+  CHECK(relative_error(second, difference) < 1e-6);
+}
+
+TEST_CASE("no, one, equal and duplicate visibilities", "[fourier][nufft][quick]") {
+  const GridCoords coords(0.03, 16);
+  const auto image = normal({1, 16, 16}, torch::kFloat64, 36);
+  const auto at_point = [&](std::int64_t count) {
+    return Baselines::in_lambda(at::full({count}, 1.3 * coords.du(), torch::kFloat64),
+                                at::full({count}, -2.2 * coords.du(), torch::kFloat64));
+  };
+  const auto single = Nufft(coords, at_point(1), 1)->forward(image);
+  CHECK(relative_error(single, direct_visibilities(image, coords, at_point(1), 1)) < 5e-6);
+  for (const std::int64_t count : {2, 23, 24, 257, 20000}) {
+    const auto nufft = Nufft(coords, at_point(count), 1);
+    CHECK(relative_error(nufft->forward(image), single.expand({1, count})) < 5e-6);
+    const auto ones = at::ones({1, count}, torch::kComplexDouble);
+    const auto expected = Nufft(coords, at_point(1), 1)->adjoint(at::ones({1, 1}, torch::kComplexDouble)) * count;
+    CHECK(relative_error(nufft->adjoint(ones), expected) < 5e-6);
+  }
+  CHECK_THROWS_AS(at_point(0), DataError);
+  const ops::NufftPlan<double> none({16, coords.dl(), 1e-6}, nullptr, nullptr, 0, 0, 0);
+  auto empty = at::ones({1, 16, 16}, torch::kFloat64);
+  none.type2(image.const_data_ptr<double>(), 1, nullptr);
+  none.type1(nullptr, 1, empty.mutable_data_ptr<double>(), Accumulate::overwrite);
+  CHECK(same(empty, at::zeros_like(empty)));
+}
+
+TEST_CASE("baselines in metres are transformed channel by channel", "[fourier][nufft][quick]") {
+  const GridCoords coords(0.03, 16);
+  const auto frequencies = at::tensor(std::vector<double>{2.2e11, 2.3e11, 2.4e11}, torch::kFloat64);
+  const double metres = 0.4 / coords.dl() * units::speed_of_light / 2.4e11;
+  const auto spread = [&](std::uint64_t seed) { return (uniform({40}, torch::kFloat64, seed) * 2 - 1) * metres; };
+  const auto baselines = Baselines::in_metres(spread(37), spread(38), frequencies);
+  const auto image = normal({3, 16, 16}, torch::kFloat64, 39);
+  CHECK(norm_error(Nufft(coords, baselines, 3)->forward(image), direct_visibilities(image, coords, baselines, 3)) < 3e-6);
+}
+
+TEST_CASE("what a nonuniform transform cannot do is refused", "[fourier][nufft][quick]") {
+  const GridCoords coords(0.03, 16);
+  const auto at_u = [&](double u) {
+    return Baselines::in_lambda(at::full({1}, u, torch::kFloat64), at::zeros({1}, torch::kFloat64));
+  };
+  const double limit = 0.5 / coords.dl();
+  CHECK_NOTHROW(Nufft(coords, at_u(-limit), 1));
+  CHECK_THROWS_AS(Nufft(coords, at_u(limit * 1.0001), 1), DataError);
+  CHECK_THROWS_AS(at_u(std::nan("")), DataError);
+  CHECK_THROWS_AS(Nufft(coords, at_u(0), 1, NufftOptions{1e-15}), ValueError);
+  CHECK_THROWS_AS(Nufft(coords, at_u(0), 1, NufftOptions{std::nan("")}), ValueError);
+  CHECK_THROWS_AS(Nufft(coords, at_u(0), 0), ShapeError);
+  const auto nufft = Nufft(coords, at_u(0), 1, NufftOptions{1e-9});
+  CHECK_THROWS_AS(nufft->forward(at::zeros({1, 16, 16}, torch::kFloat32)), ValueError);
+  CHECK_THROWS_AS(nufft->forward(at::zeros({2, 16, 16}, torch::kFloat64)), ShapeError);
+  CHECK_THROWS_AS(nufft->forward(at::zeros({1, 16, 16}, torch::kInt64)), ShapeError);
+  CHECK_THROWS_AS(nufft->forward(at::zeros({1, 16, 16}, torch::TensorOptions(torch::kFloat64).device(torch::kMeta))),
+                  DeviceError);
+  CHECK_THROWS_AS(nufft->adjoint(at::zeros({1, 2}, torch::kComplexDouble)), ShapeError);
+}
