@@ -1,0 +1,248 @@
+#include <mpol_cpp/losses/exact_likelihood.h>
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
+#include <torch/autograd.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/nufft_convolution.h>
+
+namespace mpol {
+
+/// chi^2 of each image (problem, channel) with its gradient.
+class NormalForm {
+ public:
+  NormalForm(std::int64_t npix, std::int64_t nchan, Tensor kernel, const Tensor& dirty, const Tensor& constant)
+      : npix_(npix), nchan_(nchan), kernel_(std::move(kernel)), linear_(dirty * -2), constant_(constant), double_(npix) {}
+
+  /// @param sky       (…, nchan, npix, npix) contiguous
+  /// @param gradient  same, overwritten
+  /// @return          (…) float64
+  Tensor evaluate(const Tensor& sky, Tensor& gradient) {
+    const std::lock_guard lock(mutex_);
+    const auto images = sky.numel() / pixels();
+    auto values = at::empty({images}, torch::kFloat64);
+    auto* value = values.mutable_data_ptr<double>();
+    if (sky.scalar_type() == torch::kFloat64) {
+      for (std::int64_t i = 0; i < images; ++i) {
+        value[i] = evaluate_double(sky.const_data_ptr<double>() + i * pixels(), i % nchan_,
+                                   gradient.mutable_data_ptr<double>() + i * pixels());
+      }
+    } else {
+      prepare_single(images);
+      for (std::int64_t i = 0; i < images; ++i) {
+        value[i] =
+            evaluate_single(sky.const_data_ptr<float>() + i * pixels(), i, gradient.mutable_data_ptr<float>() + i * pixels());
+      }
+    }
+    return values.view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 2))).sum(-1);
+  }
+
+  /// 2 T x for the images of every problem.
+  Tensor twice_product(const Tensor& x) {
+    const std::lock_guard lock(mutex_);
+    const auto image = x.contiguous();
+    auto product = at::empty_like(image);
+    const auto images = image.numel() / pixels();
+    if (x.scalar_type() == torch::kFloat32) prepare_single(0);
+    for (std::int64_t i = 0; i < images; ++i) {
+      if (x.scalar_type() == torch::kFloat64) {
+        double_.apply(kernel_of<double>(kernel_, i % nchan_), image.const_data_ptr<double>() + i * pixels(),
+                      product.mutable_data_ptr<double>() + i * pixels());
+      } else {
+        single_->apply(kernel_of<float>(single_kernel_, i % nchan_), image.const_data_ptr<float>() + i * pixels(),
+                       product.mutable_data_ptr<float>() + i * pixels());
+      }
+    }
+    return product.mul_(2);
+  }
+
+  std::int64_t anchors() const { return anchored_; }
+  std::int64_t memory_bytes() const {
+    auto bytes = kernel_.nbytes() + linear_.nbytes() + constant_.nbytes();
+    if (single_kernel_.defined()) bytes += single_kernel_.nbytes();
+    for (const auto& anchor : anchors_) {
+      if (anchor.image.defined()) bytes += anchor.image.nbytes() + anchor.gradient.nbytes();
+    }
+    return static_cast<std::int64_t>(bytes);
+  }
+
+ private:
+  struct Anchor {
+    Tensor image, gradient;  // (npix, npix) float32
+    double value = 0;
+  };
+
+  std::int64_t pixels() const { return npix_ * npix_; }
+  template <typename T>
+  const T* kernel_of(const Tensor& kernel, std::int64_t channel) const {
+    return kernel.const_data_ptr<T>() + channel * 2 * npix_ * (npix_ + 1);
+  }
+
+  double evaluate_double(const double* sky, std::int64_t channel, double* gradient) {
+    const auto sums = double_.quadratic(kernel_of<double>(kernel_, channel), sky, nullptr,
+                                        linear_.const_data_ptr<double>() + channel * pixels(), gradient);
+    return sums.value + constant_.const_data_ptr<double>()[channel];
+  }
+
+  void prepare_single(std::int64_t images) {
+    if (!single_) {
+      single_ = std::make_unique<ops::NufftConvolution<float>>(npix_);
+      single_kernel_ = kernel_.to(torch::kFloat32);
+    }
+    if (images > 0 && static_cast<std::int64_t>(anchors_.size()) != images)
+      anchors_ = std::vector<Anchor>(static_cast<std::size_t>(images));
+  }
+
+  double evaluate_single(const float* sky, std::int64_t image, float* gradient) {
+    auto& anchor = anchors_[static_cast<std::size_t>(image)];
+    const auto channel = image % nchan_;
+    if (anchor.image.defined()) {
+      constexpr double largest_ratio = 3;
+      const auto sums = single_->quadratic(kernel_of<float>(single_kernel_, channel), sky, anchor.image.const_data_ptr<float>(),
+                                           anchor.gradient.const_data_ptr<float>(), gradient);
+      if (sums.change <= largest_ratio * largest_ratio * sums.gradient) return anchor.value + sums.value;
+    }
+    ++anchored_;
+    const auto pixel = at::from_blob(const_cast<float*>(sky), {npix_, npix_}, torch::kFloat32);
+    const auto precise = pixel.to(torch::kFloat64);
+    auto slope = at::empty_like(precise);
+    anchor.value = evaluate_double(precise.const_data_ptr<double>(), channel, slope.mutable_data_ptr<double>());
+    anchor.image = pixel.clone();
+    anchor.gradient = slope.to(torch::kFloat32);
+    at::from_blob(gradient, {npix_, npix_}, torch::kFloat32).copy_(anchor.gradient);
+    return anchor.value;
+  }
+
+  std::int64_t npix_, nchan_;
+  Tensor kernel_, linear_, constant_, single_kernel_;
+  ops::NufftConvolution<double> double_;
+  std::unique_ptr<ops::NufftConvolution<float>> single_;
+  std::vector<Anchor> anchors_;
+  std::int64_t anchored_ = 0;
+  std::mutex mutex_;
+};
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+using NormalFormPtr = std::shared_ptr<NormalForm>;
+
+/// What an autograd graph can keep.
+struct NormalFormHolder : torch::CustomClassHolder {
+  explicit NormalFormHolder(NormalFormPtr held) : form(std::move(held)) {}
+  NormalFormPtr form;
+};
+
+c10::IValue kept_normal_form(const NormalFormPtr& form) {
+  return c10::IValue::make_capsule(c10::make_intrusive<NormalFormHolder>(form));
+}
+
+NormalFormPtr normal_form_of(AutogradContext* context) {
+  return c10::static_intrusive_pointer_cast<NormalFormHolder>(context->saved_data["form"].toCapsule())->form;
+}
+
+/// x -> 2 T x, its own adjoint.
+struct TwiceProduct : torch::autograd::Function<TwiceProduct> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const NormalFormPtr& form) {
+    context->saved_data["form"] = kept_normal_form(form);
+    return form->twice_product(x);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return {TwiceProduct::apply(gradients[0], normal_form_of(context)), Tensor()};
+  }
+};
+
+/// sky -> the gradient of chi^2 given as a constant; its own derivative is 2 T.
+struct GradientAt : torch::autograd::Function<GradientAt> {
+  static Tensor forward(AutogradContext* context, const Tensor&, const Tensor& gradient, const NormalFormPtr& form) {
+    context->saved_data["form"] = kept_normal_form(form);
+    return gradient.clone();
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return {TwiceProduct::apply(gradients[0], normal_form_of(context)), Tensor(), Tensor()};
+  }
+};
+
+struct ExactChiSquared : torch::autograd::Function<ExactChiSquared> {
+  static Tensor forward(AutogradContext* context, const Tensor& sky, const NormalFormPtr& form) {
+    const auto image = sky.contiguous();
+    auto gradient = at::empty_like(image);
+    const auto value = form->evaluate(image, gradient);
+    context->save_for_backward({sky, gradient});
+    context->saved_data["form"] = kept_normal_form(form);
+    return value.to(sky.scalar_type());
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto slope = GradientAt::apply(saved[0], saved[1], normal_form_of(context));
+    return {gradients[0].unsqueeze(-1).unsqueeze(-1).unsqueeze(-1) * slope, Tensor()};
+  }
+};
+
+}  // namespace
+
+ExactLikelihoodImpl::ExactLikelihoodImpl(const NormalOperator& normal)
+    : coords_(normal.coords()),
+      nchan_(normal.nchan()),
+      nvis_(normal.nvis()),
+      normaliser_(static_cast<double>(normal.occupied_cells())),
+      kernel_(normal.kernel().clone()),
+      dirty_(normal.dirty().clone()),
+      constant_(normal.constant().clone()) {
+  reset();
+}
+
+void ExactLikelihoodImpl::reset() {
+  register_metadata("kernel", kernel_);
+  register_metadata("dirty", dirty_);
+  register_metadata("constant", constant_);
+  form_ = std::make_shared<NormalForm>(coords_.npix(), nchan_, kernel_, dirty_, constant_);
+}
+
+void ExactLikelihoodImpl::check(const Tensor& sky) const {
+  const auto npix = coords_.npix();
+  if (sky.dim() < 3 || sky.size(-3) != nchan_ || sky.size(-2) != npix || sky.size(-1) != npix) {
+    throw ShapeError(fmt::format("the image has shape {}; the data need (…, {}, {}, {})", sky.sizes().vec(), nchan_, npix, npix));
+  }
+  if (!sky.device().is_cpu()) {
+    throw DeviceError(
+        fmt::format("the image is on {}; the exact likelihood runs on the CPU: move it with .to(cpu)", sky.device().str()));
+  }
+  if (sky.scalar_type() != torch::kFloat32 && sky.scalar_type() != torch::kFloat64) {
+    throw ShapeError(fmt::format("the image is {}; cast it to float32 or float64", c10::toString(sky.scalar_type())));
+  }
+}
+
+Tensor ExactLikelihoodImpl::chi_squared(const Tensor& sky) {
+  check(sky);
+  return ExactChiSquared::apply(sky, form_);
+}
+
+Tensor ExactLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  check(sky);
+  const torch::NoGradGuard no_grad;
+  const auto image = sky.contiguous();
+  if (accumulate == Accumulate::overwrite && gradient.is_contiguous()) return form_->evaluate(image, gradient);
+  auto slope = at::empty_like(image);
+  const auto value = form_->evaluate(image, slope);
+  if (accumulate == Accumulate::add) gradient.add_(slope);
+  else gradient.copy_(slope);
+  return value;
+}
+
+std::int64_t ExactLikelihoodImpl::anchors() const { return form_->anchors(); }
+
+std::int64_t ExactLikelihoodImpl::memory_bytes() const {
+  return form_->memory_bytes() + static_cast<std::int64_t>(dirty_.nbytes());
+}
+
+}  // namespace mpol

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+
+#include <mpol_cpp/device/module.h>
+#include <mpol_cpp/fourier/normal_operator.h>
+#include <mpol_cpp/losses/likelihood.h>
+
+namespace mpol {
+
+/// What ExactLikelihood computes with, shared by its autograd graph.
+class NormalForm;
+
+/// The exact chi^2 of loose visibilities by their normal operator: one real transform pair of twice the image's size per
+/// evaluation, whatever the number of visibilities. On the CPU.
+///
+/// In float32 chi^2 is a quadratic form about an anchor x0, with D = x - x0 and chi0, g0 computed in float64:
+///
+///   chi^2 = chi0 + g0^T D + D^T T D,   gradient = g0 + 2 T D
+///
+/// An image becomes the anchor itself where 2 T D, which float32 knows to 2e-7, is larger than three times the gradient.
+///
+/// State dict, float64 whatever the dtype of the module: `kernel`, `dirty`, `constant`, as in NormalOperator.
+class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihood {
+ public:
+  explicit ExactLikelihoodImpl(const NormalOperator& normal);
+  /// @throws DataError when baselines do not fit the grid
+  ExactLikelihoodImpl(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels)
+      : ExactLikelihoodImpl(NormalOperator::of(coords, visibilities, channels)) {}
+  void reset() override;
+
+  /// Differentiable to any order; float32 or float64.
+  Tensor chi_squared(const Tensor& sky) override;
+  Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
+
+  double normaliser() const override { return normaliser_; }
+  std::int64_t samples() const override { return nvis_; }
+  std::int64_t visibilities_count() const override { return nvis_; }
+  std::int64_t memory_bytes() const override;
+  std::string name() const override { return "exact"; }
+  torch::nn::Module& as_module() override { return *this; }
+
+  const GridCoords& coords() const { return coords_; }
+  std::int64_t nchan() const { return nchan_; }
+  /// How often an image became the anchor so far, over all images.
+  std::int64_t anchors() const;
+
+ private:
+  void check(const Tensor& sky) const;
+
+  GridCoords coords_;
+  std::int64_t nchan_, nvis_;
+  double normaliser_;
+  Tensor kernel_, dirty_, constant_;
+  std::shared_ptr<NormalForm> form_;
+};
+
+TORCH_MODULE(ExactLikelihood);
+
+}  // namespace mpol

@@ -1,0 +1,238 @@
+#include <mpol_cpp/losses/loose_likelihood.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/autograd.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+
+namespace mpol {
+
+/// The data in the order of the plans, for each dtype that was used, and which image channel each data channel belongs to.
+class LooseForm {
+ public:
+  LooseForm(Nufft nufft, std::vector<std::int64_t> image_channels, std::int64_t image_count, Tensor data, Tensor weights)
+      : nufft_(std::move(nufft)),
+        image_channels_(std::move(image_channels)),
+        image_count_(image_count),
+        data_(std::move(data)),
+        weights_(std::move(weights)) {}
+
+  /// @param sky       (…, nchan, npix, npix) contiguous
+  /// @param gradient  same, overwritten or added to
+  /// @return          (…) float64
+  Tensor evaluate(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+    if (accumulate == Accumulate::overwrite) gradient.zero_();
+    if (sky.scalar_type() == torch::kFloat32) return evaluate_in<float>(sky, gradient);
+    return evaluate_in<double>(sky, gradient);
+  }
+
+  Tensor model(const Tensor& sky) const {
+    return nufft_->forward(sky.index_select(-3, at::tensor(image_channels_, torch::kInt64)));
+  }
+
+  /// The gradient as an expression that has derivatives itself.
+  Tensor gradient(const Tensor& sky) const {
+    const auto complex_type = c10::toComplexType(sky.scalar_type());
+    const auto residual = (model(sky) - data_.to(complex_type)) * weights_.to(sky.scalar_type());
+    return at::zeros_like(sky).index_add(-3, at::tensor(image_channels_, torch::kInt64), nufft_->adjoint(residual) * 2);
+  }
+
+  std::int64_t memory_bytes() const {
+    const auto sorted = 3 * data_.numel() * static_cast<std::int64_t>((single_.empty() ? 0 : 4) + (double_.empty() ? 0 : 8));
+    return nufft_->memory_bytes() + static_cast<std::int64_t>(data_.nbytes() + weights_.nbytes()) + sorted;
+  }
+
+ private:
+  template <typename T>
+  using Sorted = std::vector<std::shared_ptr<const typename ops::NufftPlan<T>::Data>>;
+
+  template <typename T>
+  Sorted<T>& sorted() {
+    if constexpr (std::is_same_v<T, float>) return single_;
+    else return double_;
+  }
+
+  template <typename T>
+  const Sorted<T>& sorted_data() {
+    const std::lock_guard lock(mutex_);
+    auto& all = sorted<T>();
+    for (auto channel = static_cast<std::int64_t>(all.size()); channel < data_.size(0); ++channel) {
+      const auto data = data_[channel].to(torch::kComplexDouble).contiguous();
+      const auto weights = weights_[channel].to(torch::kFloat64).contiguous();
+      all.push_back(nufft_->plans().template plan<T>(channel).sorted(
+          reinterpret_cast<const std::complex<double>*>(data.template const_data_ptr<c10::complex<double>>()),
+          weights.template const_data_ptr<double>()));
+    }
+    return all;
+  }
+
+  template <typename T>
+  Tensor evaluate_in(const Tensor& sky, Tensor& gradient) {
+    const auto& data = sorted_data<T>();
+    const auto npix = nufft_->coords().npix(), pixels = npix * npix;
+    const auto problems = sky.numel() / (image_count_ * pixels);
+    auto values = at::zeros({problems}, torch::kFloat64);
+    auto* value = values.template mutable_data_ptr<double>();
+    for (std::int64_t problem = 0; problem < problems; ++problem) {
+      for (std::size_t channel = 0; channel < image_channels_.size(); ++channel) {
+        const auto at = (problem * image_count_ + image_channels_[channel]) * pixels;
+        value[problem] += nufft_->plans()
+                              .template plan<T>(static_cast<std::int64_t>(channel))
+                              .fused(sky.const_data_ptr<T>() + at, nufft_->coords().cell_area(), *data[channel],
+                                     gradient.mutable_data_ptr<T>() + at, Accumulate::add);
+      }
+    }
+    return values.view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3)));
+  }
+
+  Nufft nufft_;
+  std::vector<std::int64_t> image_channels_;
+  std::int64_t image_count_;
+  Tensor data_, weights_;
+  std::mutex mutex_;
+  Sorted<float> single_;
+  Sorted<double> double_;
+};
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+using LooseFormPtr = std::shared_ptr<LooseForm>;
+
+/// What an autograd graph can keep.
+struct LooseFormHolder : torch::CustomClassHolder {
+  explicit LooseFormHolder(LooseFormPtr held) : form(std::move(held)) {}
+  LooseFormPtr form;
+};
+
+c10::IValue kept_loose_form(const LooseFormPtr& form) {
+  return c10::IValue::make_capsule(c10::make_intrusive<LooseFormHolder>(form));
+}
+
+struct LooseChiSquared : torch::autograd::Function<LooseChiSquared> {
+  static Tensor forward(AutogradContext* context, const Tensor& sky, const LooseFormPtr& form) {
+    const auto image = sky.contiguous();
+    auto gradient = at::empty_like(image);
+    const auto value = form->evaluate(image, gradient, Accumulate::overwrite);
+    context->save_for_backward({sky, gradient});
+    context->saved_data["form"] = kept_loose_form(form);
+    return value.to(sky.scalar_type());
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto form = c10::static_intrusive_pointer_cast<LooseFormHolder>(context->saved_data["form"].toCapsule())->form;
+    const auto slope = torch::GradMode::is_enabled() ? form->gradient(saved[0]) : saved[1];
+    return {gradients[0].unsqueeze(-1).unsqueeze(-1).unsqueeze(-1) * slope, Tensor()};
+  }
+};
+
+std::vector<std::int64_t> checked_sources(const Visibilities& visibilities, const ChannelMap& channels,
+                                          std::vector<std::int64_t>& image_channels) {
+  std::vector<std::int64_t> sources;
+  for (std::int64_t image_channel = 0; image_channel < channels.nchan(); ++image_channel) {
+    for (const auto channel : channels.sources[static_cast<std::size_t>(image_channel)]) {
+      if (channel < 0 || channel >= visibilities.nchan()) {
+        throw ValueError(fmt::format("image channel {} wants data channel {}, but the data have channels 0 to {}", image_channel,
+                                     channel, visibilities.nchan() - 1));
+      }
+      sources.push_back(channel);
+      image_channels.push_back(image_channel);
+    }
+  }
+  return sources;
+}
+
+/// Cells of the grid that hold visibilities of each image channel, summed over them.
+std::int64_t count_occupied(const GridCoords& coords, const Baselines& baselines, const std::vector<std::int64_t>& image_channels,
+                            std::int64_t nchan) {
+  const auto npix = coords.npix();
+  auto occupied = at::zeros({nchan, npix, npix}, torch::kBool);
+  for (std::size_t channel = 0; channel < image_channels.size(); ++channel) {
+    auto* cells = occupied[image_channels[channel]].mutable_data_ptr<bool>();
+    constexpr std::int64_t block = std::int64_t{1} << 20;
+    for (std::int64_t begin = 0; begin < baselines.nvis(); begin += block) {
+      const auto end = std::min(baselines.nvis(), begin + block);
+      const auto [u, v] = baselines.block(baselines.shared() ? 0 : static_cast<std::int64_t>(channel), begin, end);
+      const auto columns = u.contiguous(), rows = v.contiguous();
+      for (std::int64_t i = 0; i < end - begin; ++i) {
+        cells[coords.uv_cell(rows.const_data_ptr<double>()[i]) * npix + coords.uv_cell(columns.const_data_ptr<double>()[i])] =
+            true;
+      }
+    }
+  }
+  return occupied.sum().item<std::int64_t>();
+}
+
+}  // namespace
+
+LooseLikelihoodImpl::LooseLikelihoodImpl(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
+                                         NufftOptions options)
+    : coords_(coords), nchan_(channels.nchan()) {
+  const auto& baselines = visibilities.baselines();
+  coords.check_data_fit(baselines.max_abs_u(), baselines.max_abs_v());
+  std::vector<std::int64_t> image_channels;
+  const auto sources = checked_sources(visibilities, channels, image_channels);
+  const auto selected = visibilities.select_channels(sources);
+  normaliser_ = static_cast<double>(count_occupied(coords, selected.baselines(), image_channels, nchan_));
+  data_ = selected.data().resolve_conj();
+  weights_ = selected.weights();
+  form_ = std::make_shared<LooseForm>(Nufft(coords, selected.baselines(), selected.nchan(), options), std::move(image_channels),
+                                      nchan_, data_, weights_);
+  reset();
+}
+
+void LooseLikelihoodImpl::reset() {
+  register_metadata("data", data_);
+  register_metadata("weights", weights_);
+}
+
+void LooseLikelihoodImpl::check(const Tensor& sky) const {
+  const auto npix = coords_.npix();
+  if (sky.dim() < 3 || sky.size(-3) != nchan_ || sky.size(-2) != npix || sky.size(-1) != npix) {
+    throw ShapeError(fmt::format("the image has shape {}; the data need (…, {}, {}, {})", sky.sizes().vec(), nchan_, npix, npix));
+  }
+  if (!sky.device().is_cpu()) {
+    throw DeviceError(
+        fmt::format("the image is on {}; the loose likelihood runs on the CPU: move it with .to(cpu)", sky.device().str()));
+  }
+  if (sky.scalar_type() != torch::kFloat32 && sky.scalar_type() != torch::kFloat64) {
+    throw ShapeError(fmt::format("the image is {}; cast it to float32 or float64", c10::toString(sky.scalar_type())));
+  }
+}
+
+Tensor LooseLikelihoodImpl::chi_squared(const Tensor& sky) {
+  check(sky);
+  return LooseChiSquared::apply(sky, form_);
+}
+
+Tensor LooseLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  check(sky);
+  const torch::NoGradGuard no_grad;
+  const auto image = sky.contiguous();
+  if (gradient.is_contiguous()) return form_->evaluate(image, gradient, accumulate);
+  auto slope = at::empty_like(image);
+  const auto value = form_->evaluate(image, slope, Accumulate::overwrite);
+  if (accumulate == Accumulate::add) gradient.add_(slope);
+  else gradient.copy_(slope);
+  return value;
+}
+
+Tensor LooseLikelihoodImpl::model_visibilities(const Tensor& sky) const {
+  check(sky);
+  return form_->model(sky);
+}
+
+std::int64_t LooseLikelihoodImpl::memory_bytes() const { return form_->memory_bytes(); }
+
+}  // namespace mpol
