@@ -21,43 +21,30 @@ namespace {
 constexpr double normal_tolerance = 1e-12;
 constexpr std::int64_t normal_block = std::int64_t{1} << 24;
 
-/// Type-1 transforms of some samples on a plane of twice the image's size, which holds all differences of pixels.
-class DifferencePlane {
- public:
-  DifferencePlane(const GridCoords& coords, const Baselines& baselines, const Tensor& u, const Tensor& v)
-      : coords_(coords),
-        plan_({2 * coords.npix(), coords.dl(), normal_tolerance}, u.const_data_ptr<double>(), v.const_data_ptr<double>(),
-              u.size(0), baselines.max_abs_u(), baselines.max_abs_v()) {}
-
-  /// @param values  (n) complex128
-  /// @return        (2 npix, 2 npix) float64; the pixel at npix - 1 (columns), npix (rows) is the origin
-  Tensor transform(const Tensor& values, double scale) const {
-    auto plane = at::empty({2 * coords_.npix(), 2 * coords_.npix()}, torch::kFloat64);
-    plan_.type1(reinterpret_cast<const std::complex<double>*>(values.const_data_ptr<c10::complex<double>>()), scale,
-                plane.mutable_data_ptr<double>(), Accumulate::overwrite);
-    return plane;
-  }
-
-  /// The transform of t, (npix + 1, 2 npix), over 4 npix^2.
-  Tensor kernel(const Tensor& weights) const {
-    const auto npix = coords_.npix();
-    auto t = transform(weights.to(torch::kComplexDouble), coords_.cell_area() * coords_.cell_area());
-    t.select(0, 0).zero_();  // no two pixels are npix apart
-    t.select(1, 2 * npix - 1).zero_();
-    const auto circular = t.roll({npix, npix + 1}, {0, 1});  // the origin first
-    const double norm = 1.0 / (4.0 * static_cast<double>(npix * npix));
-    return at::real(at::fft_rfft2(circular)).transpose(0, 1) * norm;
-  }
-
-  Tensor dirty(const Tensor& weighted) const {
-    const auto npix = coords_.npix();
-    return transform(weighted, coords_.cell_area()).narrow(0, npix / 2, npix).narrow(1, npix / 2, npix);
-  }
-
- private:
-  const GridCoords& coords_;
-  ops::NufftPlan<double> plan_;
+/// The transform of t over 4 npix^2, (npix + 1, 2 npix), and b of some samples.
+struct NormalTerms {
+  Tensor kernel, dirty;
 };
+
+/// @param u, v, weights  (n) float64, contiguous
+/// @param data           (n) complex128, contiguous
+NormalTerms normal_terms(const GridCoords& coords, const Baselines& baselines, const Tensor& u, const Tensor& v,
+                         const Tensor& data, const Tensor& weights) {
+  // A plane of twice the image's size holds all differences of pixels; the origin is at row npix, column npix - 1.
+  const auto npix = coords.npix();
+  const ops::NufftPlan<double> plan({2 * npix, coords.dl(), normal_tolerance}, u.const_data_ptr<double>(),
+                                    v.const_data_ptr<double>(), u.size(0), baselines.max_abs_u(), baselines.max_abs_v());
+  const auto sorted = plan.sorted(reinterpret_cast<const std::complex<double>*>(data.const_data_ptr<c10::complex<double>>()),
+                                  weights.const_data_ptr<double>());
+  auto dirty = at::empty({2 * npix, 2 * npix}, torch::kFloat64), t = at::empty_like(dirty);
+  plan.dirty_and_beam(*sorted, coords.cell_area(), dirty.mutable_data_ptr<double>(), coords.cell_area() * coords.cell_area(),
+                      t.mutable_data_ptr<double>());
+  t.select(0, 0).zero_();  // no two pixels are npix apart
+  t.select(1, 2 * npix - 1).zero_();
+  const auto circular = t.roll({npix, npix + 1}, {0, 1});  // the origin first
+  const double norm = 1.0 / (4.0 * static_cast<double>(npix * npix));
+  return {at::real(at::fft_rfft2(circular)).transpose(0, 1) * norm, dirty.narrow(0, npix / 2, npix).narrow(1, npix / 2, npix)};
+}
 
 void count_cells(const GridCoords& coords, const Tensor& u, const Tensor& v, Tensor counts) {
   const auto* columns = u.const_data_ptr<double>();
@@ -135,12 +122,11 @@ void NormalOperator::add_channel(std::int64_t image_channel, const Visibilities&
     const auto& baselines = visibilities.baselines();
     const auto [block_u, block_v] = baselines.block(baselines.shared() ? 0 : channel, begin, begin + count);
     const auto u = block_u.contiguous(), v = block_v.contiguous();
-    const auto data = visibilities.data()[channel].narrow(0, begin, count).to(torch::kComplexDouble).resolve_conj();
-    const auto weights = visibilities.weights()[channel].narrow(0, begin, count).to(torch::kFloat64);
-    const DifferencePlane plane(coords_, baselines, u, v);
-    const auto weighted = (data * weights).contiguous();
-    kernel_[image_channel].add_(plane.kernel(weights));
-    dirty_[image_channel].add_(plane.dirty(weighted));
+    const auto data = visibilities.data()[channel].narrow(0, begin, count).to(torch::kComplexDouble).resolve_conj().contiguous();
+    const auto weights = visibilities.weights()[channel].narrow(0, begin, count).to(torch::kFloat64).contiguous();
+    const auto terms = normal_terms(coords_, baselines, u, v, data, weights);
+    kernel_[image_channel].add_(terms.kernel);
+    dirty_[image_channel].add_(terms.dirty);
     constant_[image_channel].add_((at::view_as_real(data).square().sum({-1}) * weights).sum());
     count_cells(coords_, u, v, cell_counts_[image_channel]);
   }

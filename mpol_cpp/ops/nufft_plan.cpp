@@ -1,6 +1,7 @@
 #include <mpol_cpp/ops/nufft_plan.h>
 
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include <mpol_cpp/ops/nufft_points.h>
@@ -47,7 +48,7 @@ class NufftPlan<T>::Transforms {
     const std::lock_guard lock(mutex_);
     prepare();
     to_grid(image, scale);
-    AlignedArray<T> real(points_.count() + 64), imag(points_.count() + 64);
+    const auto& [real, imag] = sorted_values();
     each_task([&](const NufftTask& task, const NufftTileTasks& tile, std::int64_t worker) {
       T* cells = tile_in(worker);
       copy_tile(tile, cells);
@@ -61,15 +62,13 @@ class NufftPlan<T>::Transforms {
   void type1(const Complex* visibilities, double scale, T* image, Accumulate accumulate) {
     const std::lock_guard lock(mutex_);
     prepare();
-    AlignedArray<T> real(points_.count() + 64), imag(points_.count() + 64);
+    const auto& [real, imag] = sorted_values();
     each_block([&](std::int64_t i) {
       const auto value = visibilities[points_.source(i)];
       real.data()[i] = value.real();
       imag.data()[i] = points_.mirrored(i) ? -value.imag() : value.imag();
     });
-    spread([&](const NufftTask& task, const NufftTileTasks&, std::int64_t, T* out) {
-      kernels_.grid(*tables_, points_.points_of(task), real.data(), imag.data(), out);
-    });
+    grid_sorted(real, imag);
     from_grid(image, scale, accumulate);
   }
 
@@ -89,9 +88,24 @@ class NufftPlan<T>::Transforms {
     return sum;
   }
 
+  void dirty_and_beam(const Data& data, double scale, T* dirty, double beam_scale, T* beam) {
+    const std::lock_guard lock(mutex_);
+    prepare();
+    const auto& [real, imag] = sorted_values();
+    each_block([&](std::int64_t i) {
+      real.data()[i] = data.weight.data()[i] * data.real.data()[i];
+      imag.data()[i] = data.weight.data()[i] * data.imag.data()[i];
+    });
+    grid_sorted(real, imag);
+    from_grid(dirty, scale, Accumulate::overwrite);
+    each_block([&](std::int64_t i) { imag.data()[i] = 0; });
+    grid_sorted(data.weight, imag);
+    from_grid(beam, beam_scale, Accumulate::overwrite);
+  }
+
   std::int64_t memory_bytes() const {
     const auto scratch = sizeof(T) * static_cast<std::size_t>(2 * tile_.size());
-    return points_.memory_bytes() +
+    return points_.memory_bytes() + static_cast<std::int64_t>(2 * values_.first.bytes()) +
            static_cast<std::int64_t>(
                sizeof(Complex) * static_cast<std::size_t>(2 * grid_columns_ * grid_distance_ + kept_ * rows_.column_distance()) +
                sizeof(T) * static_cast<std::size_t>(points_.buffers() * tile_.size()) +
@@ -112,6 +126,13 @@ class NufftPlan<T>::Transforms {
     if (residual_grid_.size() == 0) residual_grid_ = AlignedArray<Complex>(grid_columns_ * grid_distance_);
     if (grid_.size() == 0) grid_ = AlignedArray<Complex>(grid_columns_ * grid_distance_);
     if (buffers_.size() == 0) buffers_ = AlignedArray<T>(points_.buffers() * tile_.size() + 1);
+  }
+
+  /// Real and imaginary parts in the order of the points, of a transform to or from the order of the caller.
+  const std::pair<AlignedArray<T>, AlignedArray<T>>& sorted_values() {
+    const auto size = points_.count() + 64;
+    if (values_.first.size() == 0) values_ = {AlignedArray<T>(size), AlignedArray<T>(size)};
+    return values_;
   }
 
   T* tile_in(std::int64_t worker) const { return tiles_[static_cast<std::size_t>(worker)].data(); }
@@ -189,6 +210,12 @@ class NufftPlan<T>::Transforms {
         }
       });
     }
+  }
+
+  void grid_sorted(const AlignedArray<T>& real, const AlignedArray<T>& imag) {
+    spread([&](const NufftTask& task, const NufftTileTasks&, std::int64_t, T* out) {
+      kernels_.grid(*tables_, points_.points_of(task), real.data(), imag.data(), out);
+    });
   }
 
   /// The rows' factors: the window, the scale, and the sign that moves v = 0 to the middle of a column's transform.
@@ -302,6 +329,7 @@ class NufftPlan<T>::Transforms {
   std::vector<AlignedArray<T>> tiles_;
   AlignedArray<Complex> columns_, grid_, residual_grid_;
   AlignedArray<T> buffers_;
+  std::pair<AlignedArray<T>, AlignedArray<T>> values_;
   std::vector<double> chi_squared_;
 };
 
@@ -348,6 +376,11 @@ std::shared_ptr<const typename NufftPlan<T>::Data> NufftPlan<T>::sorted(const st
 template <typename T>
 double NufftPlan<T>::fused(const T* image, double scale, const Data& data, T* gradient, Accumulate accumulate) const {
   return transforms_->fused(image, scale, data, gradient, accumulate);
+}
+
+template <typename T>
+void NufftPlan<T>::dirty_and_beam(const Data& data, double scale, T* dirty, double beam_scale, T* beam) const {
+  transforms_->dirty_and_beam(data, scale, dirty, beam_scale, beam);
 }
 
 template <typename T>

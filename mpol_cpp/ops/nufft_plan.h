@@ -50,6 +50,9 @@ class NufftPlan {
   /// sum w |V(x) - d|^2, and its gradient with respect to x; each visibility is read once.
   double fused(const T* image, double scale, const Data& data, T* gradient, Accumulate accumulate) const;
 
+  /// Type-1 transforms of w d, and of the weights w alone.
+  void dirty_and_beam(const Data& data, double scale, T* dirty, double beam_scale, T* beam) const;
+
   std::int64_t memory_bytes() const;
 
  private:

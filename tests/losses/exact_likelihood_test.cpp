@@ -10,6 +10,8 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/losses/exact_likelihood.h>
 #include <mpol_cpp/losses/loose_likelihood.h>
+#include <mpol_cpp/models/gridded_net.h>
+#include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/visibilities/direct_visibilities.h>
 
 #include "compare.h"
@@ -171,6 +173,23 @@ TEMPLATE_TEST_CASE("exact and loose chi squared are bitwise the same for any num
     CHECK(same(exact.second, exact_1.second));
     CHECK(same(loose.first, loose_1.first));
     CHECK(same(loose.second, loose_1.second));
+  }
+}
+
+TEST_CASE("a fit to the exact likelihood goes where one to the loose likelihood goes", "[losses][exact]") {
+  const auto dtype = GENERATE(torch::kFloat32, torch::kFloat64);
+  const auto data = observed(1, 400, 20, 43);
+  const auto fitted = [&](const auto& likelihood) {
+    const auto model = GriddedNet(GriddedNetOptions(small_grid).dtype(dtype));
+    const auto options = TrainOptions().optimizer(OptimizerKind::adam).epochs(30);
+    return Trainer(model, Objective(likelihood, {terms::sparsity(1e-3)}), options).fit();
+  };
+  const auto exact = fitted(ExactLikelihood(small_grid, data, ChannelMap::cube(1)));
+  const auto loose = fitted(LooseLikelihood(small_grid, data, ChannelMap::cube(1)));
+  REQUIRE(exact.history.size() == 30);
+  CHECK(exact.history.back().total() < 0.5 * exact.history.front().total());
+  for (std::size_t i = 0; i < 30; ++i) {
+    CHECK(exact.history[i].total() == Approx(loose.history[i].total()).epsilon(dtype == torch::kFloat64 ? 1e-4 : 1e-3));
   }
 }
 
