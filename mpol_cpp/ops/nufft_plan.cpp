@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include <mpol_cpp/ops/nufft_memory.h>
 #include <mpol_cpp/ops/nufft_points.h>
 #include <mpol_cpp/ops/nufft_rows.h>
 #include <mpol_cpp/ops/nufft_window.h>
@@ -12,8 +13,8 @@ namespace mpol::ops {
 
 template <typename T>
 struct NufftPlan<T>::Data {
-  explicit Data(std::int64_t count) : real(count + 64), imag(count + 64), weight(count + 64) {}
-  AlignedArray<T> real, imag, weight;
+  explicit Data(std::int64_t count) : real(count), imag(count), weight(count) {}
+  PointArray<T> real, imag, weight;
 };
 
 template <typename T>
@@ -129,9 +130,8 @@ class NufftPlan<T>::Transforms {
   }
 
   /// Real and imaginary parts in the order of the points, of a transform to or from the order of the caller.
-  const std::pair<AlignedArray<T>, AlignedArray<T>>& sorted_values() {
-    const auto size = points_.count() + 64;
-    if (values_.first.size() == 0) values_ = {AlignedArray<T>(size), AlignedArray<T>(size)};
+  const std::pair<PointArray<T>, PointArray<T>>& sorted_values() {
+    if (values_.first.size() == 0) values_ = {PointArray<T>(points_.count()), PointArray<T>(points_.count())};
     return values_;
   }
 
@@ -212,7 +212,7 @@ class NufftPlan<T>::Transforms {
     }
   }
 
-  void grid_sorted(const AlignedArray<T>& real, const AlignedArray<T>& imag) {
+  void grid_sorted(const PointArray<T>& real, const PointArray<T>& imag) {
     spread([&](const NufftTask& task, const NufftTileTasks&, std::int64_t, T* out) {
       kernels_.grid(*tables_, points_.points_of(task), real.data(), imag.data(), out);
     });
@@ -329,7 +329,7 @@ class NufftPlan<T>::Transforms {
   std::vector<AlignedArray<T>> tiles_;
   AlignedArray<Complex> columns_, grid_, residual_grid_;
   AlignedArray<T> buffers_;
-  std::pair<AlignedArray<T>, AlignedArray<T>> values_;
+  std::pair<PointArray<T>, PointArray<T>> values_;
   std::vector<double> chi_squared_;
 };
 

@@ -12,7 +12,6 @@ namespace mpol::ops {
 namespace {
 
 constexpr std::int64_t nufft_tile_cells = NufftTile::cells;
-constexpr std::int64_t nufft_room = 64;  // elements beyond the last point that kernels may read
 
 NufftExtent extent_of(double max_u, double max_v, int width) {
   NufftExtent extent = {};
@@ -53,10 +52,10 @@ NufftPoints<T>::NufftPoints(const double* u, const double* v, std::int64_t count
       width_(width),
       tile_(NufftTile::of(width, sizeof(T))),
       extent_(extent_of(max_abs_u * scale, max_abs_v * scale, width)),
-      x_(count + nufft_room),
-      y_(count + nufft_room),
-      cell_(count + nufft_room),
-      order_(count + nufft_room) {
+      x_(count),
+      y_(count),
+      cell_(count),
+      order_(count) {
   if (count >= std::int64_t{1} << 31) {
     throw ValueError(fmt::format("{} visibilities in one channel; at most 2^31 - 1 are possible: split them into blocks", count));
   }
@@ -96,7 +95,7 @@ void NufftPoints<T>::sort(const double* u, const double* v) {
   }
   tile_begin.back() = sum;
 
-  AlignedArray<Record> records(count_ + 1);
+  PointArray<Record> records(count_);
   share_tasks(chunks, 1, [&](std::int64_t chunk, std::int64_t) {
     auto& places = next[static_cast<std::size_t>(chunk)];
     for (auto i = first_of(chunk); i < first_of(chunk + 1); ++i) {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <mpol_cpp/ops/fused_memory.h>
 #include <mpol_cpp/ops/nufft_kernels.h>
+#include <mpol_cpp/ops/nufft_memory.h>
 
 namespace mpol::ops {
 
@@ -72,9 +72,9 @@ class NufftPoints {
   int width_;
   NufftTile tile_;
   NufftExtent extent_;
-  AlignedArray<T> x_, y_;
-  AlignedArray<std::uint16_t> cell_;
-  AlignedArray<std::uint32_t> order_;
+  PointArray<T> x_, y_;
+  PointArray<std::uint16_t> cell_;
+  PointArray<std::uint32_t> order_;
   std::vector<NufftRun> runs_;
   std::vector<NufftTask> tasks_;
   std::vector<NufftTileTasks> tiles_;
