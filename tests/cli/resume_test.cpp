@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <csignal>
+#include <random>
 #include <thread>
+
+#include <mpol_cpp/train/checkpoint.h>
 
 #include "observation.h"
 #include "program.h"
 
+using mpol::read_checkpoint;
 using namespace mpol::testing;
 
 namespace {
@@ -18,6 +22,15 @@ bool wait_for(const std::filesystem::path& file, Program& program) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return true;
+}
+
+/// Waits until the checkpoint is of more epochs; false when the program ended before.
+bool wait_for_checkpoint_after(const std::filesystem::path& file, std::int64_t epochs, Program& program) {
+  while (program.running()) {
+    if (std::filesystem::exists(file) && read_checkpoint(file)->epochs > epochs) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return false;
 }
 
 std::vector<std::string> with(std::vector<std::string> arguments, const std::vector<std::string>& more) {
@@ -59,19 +72,67 @@ TEST_CASE("SIGINT and SIGTERM end a run with its state, and --resume gives what 
   check_same_results(scratch / "out", scratch / "straight");
 }
 
-TEST_CASE("a killed run resumes to what an uninterrupted run gives", "[cli]") {
+TEST_CASE("a run that is killed at random moments, twenty times, ends as one that never was", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());
-  const std::vector<std::string> settings = {"--epochs", "1500", "--checkpoint-interval", "20"};
-  Program program(short_run(data, scratch / "out", settings));
-  REQUIRE(wait_for(scratch / "out" / "checkpoint.safetensors", program));
-  program.send(SIGKILL);
-  CHECK(program.wait().signal == SIGKILL);
+  const auto optimizer = GENERATE(std::string("adam"), std::string("lbfgs"));
+  const int kills = optimizer == "adam" ? 20 : 5;
+  const std::vector<std::string> unending = {"--epochs", "1000000", "--optimizer", optimizer, "--checkpoint-interval", "3"};
+  const auto seed = std::random_device()();
+  std::mt19937 random(seed);
+  INFO("seed " << seed << ", " << optimizer);
+  std::uniform_int_distribution<int> microseconds(0, 60'000);
+  const auto checkpoint = scratch / "out" / "checkpoint.safetensors";
+  for (int i = 0; i < kills; ++i) {
+    // From before the first checkpoint of the program's life to many later, while it reads, computes, writes or renames.
+    const auto last = std::filesystem::exists(checkpoint) ? read_checkpoint(checkpoint)->epochs : 0;
+    Program program(short_run(data, scratch / "out", with(unending, {"--resume"})));
+    if (i % 4 != 0) REQUIRE(wait_for_checkpoint_after(checkpoint, last, program));
+    std::this_thread::sleep_for(std::chrono::microseconds((i % 4 == 0 ? 10 : 1) * microseconds(random)));
+    program.send(SIGKILL);
+    const auto ended = program.wait();
+    INFO(ended.err);
+    REQUIRE(ended.signal == SIGKILL);
+    if (i % 4 != 0) REQUIRE(read_checkpoint(checkpoint)->epochs > last);
+  }
+  const auto all = std::to_string(read_checkpoint(checkpoint)->epochs + 7);
+  const std::vector<std::string> settings = {"--epochs", all, "--optimizer", optimizer};
   const auto resumed = run_mpol(short_run(data, scratch / "out", with(settings, {"--resume"})));
   INFO(resumed.err);
   REQUIRE(resumed.exit_code == 0);
   REQUIRE(run_mpol(short_run(data, scratch / "straight", settings)).exit_code == 0);
   check_same_results(scratch / "out", scratch / "straight");
+}
+
+TEST_CASE("a full disk ends a run, and with room it goes on from its last good state", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation());
+  // The history grows by a row an epoch until the checkpoint is larger than a file may be.
+  const std::vector<std::string> unending = {"--epochs", "1000000", "--checkpoint-interval", "50"};
+  RunOptions small_disk;
+  small_disk.largest_file_bytes = 120'000;
+  const auto full = run_mpol(short_run(data, scratch / "out", unending), small_disk);
+  INFO(full.err);
+  CHECK(full.exit_code == 1);
+  CHECK(full.error_lines().size() == 1);
+  const auto checkpoint = scratch / "out" / "checkpoint.safetensors";
+  const auto epochs = read_checkpoint(checkpoint)->epochs;
+  CHECK(epochs >= 50);
+  const std::vector<std::string> settings = {"--epochs", std::to_string(epochs + 5)};
+  REQUIRE(run_mpol(short_run(data, scratch / "out", with(settings, {"--resume"}))).exit_code == 0);
+  REQUIRE(run_mpol(short_run(data, scratch / "straight", settings)).exit_code == 0);
+  check_same_results(scratch / "out", scratch / "straight");
+}
+
+TEST_CASE("--memory-limit refuses a fit before anything is read", "[cli]") {
+  const Scratch scratch;
+  const auto refused = run_mpol(short_run((scratch / "missing.npz").string(), scratch / "out", {"--memory-limit", "0.1"}));
+  CHECK(refused.exit_code == 1);
+  CHECK(refused.error_lines().size() == 1);
+  CHECK(refused.error_names("--memory-limit"));
+  CHECK_FALSE(std::filesystem::exists(scratch / "out" / "image.fits"));
+  const auto data = write_observation(scratch / "vis.npz", small_observation());
+  CHECK(run_mpol(short_run(data, scratch / "out", {"--memory-limit", "4"})).exit_code == 0);
 }
 
 TEST_CASE("--resume on a finished run touches nothing", "[cli]") {
