@@ -1,7 +1,6 @@
 #include <mpol_cpp/datasets/visibility_sampler.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/argsort.h>

@@ -1,5 +1,6 @@
 #include <mpol_cpp/device/select.h>
 
+#include <algorithm>
 #include <charconv>
 #include <mutex>
 #include <optional>
