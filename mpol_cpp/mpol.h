@@ -1,6 +1,12 @@
 #pragma once
 
 // Every public header of mpol::mpol.
+#include <mpol_cpp/analysis/deproject.h>
+#include <mpol_cpp/analysis/disc_geometry.h>
+#include <mpol_cpp/analysis/fake_data.h>
+#include <mpol_cpp/analysis/radial_profile.h>
+#include <mpol_cpp/analysis/residuals.h>
+#include <mpol_cpp/analysis/sky_gaussian.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/coordinates/loglinspace.h>
 #include <mpol_cpp/coordinates/optimal_grid.h>
@@ -24,14 +30,19 @@
 #include <mpol_cpp/device/select.h>
 #include <mpol_cpp/device/timer.h>
 #include <mpol_cpp/fourier/fourier_cube.h>
+#include <mpol_cpp/fourier/gauss_conv_fourier.h>
 #include <mpol_cpp/fourier/normal_operator.h>
 #include <mpol_cpp/fourier/nufft.h>
 #include <mpol_cpp/geometry/projection.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
 #include <mpol_cpp/images/base_cube.h>
+#include <mpol_cpp/images/brightness.h>
+#include <mpol_cpp/images/gauss_conv_image.h>
 #include <mpol_cpp/images/hann_conv_cube.h>
 #include <mpol_cpp/images/image_cube.h>
+#include <mpol_cpp/images/regrid.h>
+#include <mpol_cpp/images/restore.h>
 #include <mpol_cpp/losses/exact_likelihood.h>
 #include <mpol_cpp/losses/fourier_regularizers.h>
 #include <mpol_cpp/losses/gridded_likelihood.h>
@@ -48,5 +59,6 @@
 #include <mpol_cpp/train/objective.h>
 #include <mpol_cpp/train/progress_report.h>
 #include <mpol_cpp/train/term.h>
+#include <mpol_cpp/train/train_to_dirty.h>
 #include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/visibilities/visibilities.h>

@@ -19,7 +19,8 @@ TEMPLATE_TEST_CASE("a point source restored to a beam peaks at its flux in Jy/be
   const auto restored = restore(sky, coords, beams);
   for (std::int64_t c = 0; c < 2; ++c) {
     CHECK(restored[c][30][33].template item<double>() == Approx(flux).epsilon(1e-6));
-    const double sum = restored[c].sum().template item<double>() * coords.cell_area() / beam_area(beams[static_cast<std::size_t>(c)]);
+    const double sum =
+        restored[c].sum().template item<double>() * coords.cell_area() / beam_area(beams[static_cast<std::size_t>(c)]);
     CHECK(sum == Approx(flux).epsilon(1e-5));
   }
 }
