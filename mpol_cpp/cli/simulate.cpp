@@ -1,18 +1,16 @@
-#include <algorithm>
 #include <cmath>
 #include <memory>
 
 #include <ATen/ops/stack.h>
-#include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/cli/ending.h>
 #include <mpol_cpp/cli/simulate_options.h>
+#include <mpol_cpp/cli/sky_grid.h>
 #include <mpol_cpp/cli/stop_request.h>
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/fits.h>
-#include <mpol_cpp/io/sky_unit.h>
 #include <mpol_cpp/io/visibilities_npz.h>
 
 namespace mpol::cli {
@@ -24,25 +22,9 @@ struct Sky {
   GridCoords coords;
 };
 
-/// An image of any shape on an even square grid about its phase centre; the new pixels are dark.
-Sky on_grid(const io::FitsImage& image, const Tensor& brightness, const std::filesystem::path& path) {
-  const double row = std::round(image.reference_row), column = std::round(image.reference_column);
-  if (std::abs(row - image.reference_row) > 0.01 || std::abs(column - image.reference_column) > 0.01)
-    throw DataError(error_text("--sky", path.string(), "its phase centre lies between pixels", "resample it"));
-  const auto centre_row = static_cast<std::int64_t>(row), centre_column = static_cast<std::int64_t>(column);
-  const auto rows = brightness.size(1), columns = brightness.size(2);
-  // The phase centre of a grid is at row npix/2, column npix/2 - 1.
-  const auto half = std::max({centre_row, rows - centre_row, centre_column + 1, columns - 1 - centre_column, std::int64_t{1}});
-  if (half > 8192)
-    throw DataError(error_text("--sky", path.string(), "its phase centre is too far from its pixels", "crop or pad it"));
-  auto cube = at::zeros({brightness.size(0), 2 * half, 2 * half}, brightness.options());
-  cube.narrow(1, half - centre_row, rows).narrow(2, half - 1 - centre_column, columns).copy_(brightness);
-  return {cube, GridCoords(image.cell_size, 2 * half)};
-}
-
 Sky read_sky_model(const std::filesystem::path& path) {
-  const auto image = io::read_fits(path);
-  return on_grid(image, io::brightness_of(image, path), path);
+  const auto image = read_sky_image(path, "--sky");
+  return {image.cube, image.coords};
 }
 
 /// The same samples with u, v in wavelengths, one set per channel.

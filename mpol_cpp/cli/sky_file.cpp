@@ -2,15 +2,16 @@
 
 #include <cmath>
 
-#include <ATen/ops/isfinite.h>
-
 #include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/sky_grid.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/images/regrid.h>
 #include <mpol_cpp/io/fits.h>
-#include <mpol_cpp/io/sky_unit.h>
 
 namespace mpol::cli {
 namespace {
+
+constexpr double same_cell = 1e-4;  // relative difference of cell sizes that headers may round away
 
 [[noreturn]] void refuse(const std::string& option, const std::filesystem::path& path, const std::string& limit,
                          const std::string& remedy) {
@@ -22,7 +23,7 @@ io::FitsImage read_on_grid(const std::filesystem::path& path, const std::string&
                            std::int64_t nchan) {
   auto image = io::read_fits(path);
   const auto rows = image.cube.size(-2), columns = image.cube.size(-1), channels = image.cube.size(0);
-  if (rows != coords.npix() || columns != coords.npix() || std::abs(image.cell_size / coords.cell_size() - 1) > 1e-4) {
+  if (rows != coords.npix() || columns != coords.npix() || std::abs(image.cell_size / coords.cell_size() - 1) > same_cell) {
     refuse(option, path,
            fmt::format("has {} x {} pixels of {:.6g}\", the run {} of {:.6g}\"", rows, columns, image.cell_size, coords.npix(),
                        coords.cell_size()),
@@ -37,9 +38,14 @@ io::FitsImage read_on_grid(const std::filesystem::path& path, const std::string&
 }  // namespace
 
 Tensor read_sky(const std::filesystem::path& path, const std::string& option, const GridCoords& coords, std::int64_t nchan) {
-  const auto image = read_on_grid(path, option, coords, nchan);
-  const auto sky = io::brightness_of(image, path);
-  if (!sky.isfinite().all().item<bool>()) refuse(option, path, "holds pixels that are not finite", "give a whole image");
+  const auto image = read_sky_image(path, option);
+  const auto channels = image.cube.size(0);
+  if (channels != 1 && channels != nchan) {
+    refuse(option, path, fmt::format("has {} channels, the run {}", channels, nchan), "give one channel or as many");
+  }
+  const bool same_grid =
+      image.coords.npix() == coords.npix() && std::abs(image.coords.cell_size() / coords.cell_size() - 1) < same_cell;
+  const auto sky = same_grid ? image.cube : regrid(image.cube, image.coords, coords);
   return sky.expand({nchan, coords.npix(), coords.npix()}).contiguous();
 }
 

@@ -21,7 +21,7 @@ struct StartFlat {
 struct StartDirty {};  ///< the dirty image, floored at 1e-3 of its peak
 struct StartFile {
   std::filesystem::path path;
-};  ///< a FITS image or cube on the same grid
+};  ///< a FITS image or cube, regridded to the run's coordinates
 using Start = std::variant<StartBase, StartFlat, StartDirty, StartFile>;
 
 /// @throws UsageError for what is none of the forms
@@ -29,7 +29,7 @@ Start parse_start(const std::string& text);
 
 /// Model options whose base pixels make the start image through the inverse of the pixel mapping.
 /// @param dirty  gives the dirty image (nchan, npix, npix), Jy/arcsec^2, when the start asks for it
-/// @throws mpol::Error when the file cannot be read or lies on another grid
+/// @throws mpol::Error when the file cannot be read
 BaseCubeOptions start_options(const Start& start, const GridCoords& coords, std::int64_t nchan, torch::Dtype dtype,
                               const std::function<Tensor()>& dirty);
 

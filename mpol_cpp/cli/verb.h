@@ -24,5 +24,10 @@ Verb add_dirty(CLI::App& program);
 Verb add_inspect(CLI::App& program);
 Verb add_devices(CLI::App& program);
 Verb add_simulate(CLI::App& program);
+Verb add_weights(CLI::App& program);
+Verb add_profile(CLI::App& program);
+Verb add_deproject(CLI::App& program);
+Verb add_convolve(CLI::App& program);
+Verb add_compare(CLI::App& program);
 
 }  // namespace mpol::cli

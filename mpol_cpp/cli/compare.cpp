@@ -1,0 +1,155 @@
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <mpol_cpp/cli/data_options.h>
+#include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/messages.h>
+#include <mpol_cpp/cli/output_folder.h>
+#include <mpol_cpp/cli/sky_grid.h>
+#include <mpol_cpp/cli/stop_request.h>
+#include <mpol_cpp/cli/threads.h>
+#include <mpol_cpp/cli/verb.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/images/image_cube.h>
+#include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/serialize/atomic_file.h>
+
+namespace mpol::cli {
+namespace {
+
+struct CompareOptions {
+  OutputOptions output;
+  std::filesystem::path first, second;
+  std::optional<std::int64_t> threads;
+};
+
+void declare(OptionSet& options, CompareOptions& compare) {
+  options.app().add_option("A", compare.first, "Image or cube in a FITS file")->type_name("FILE");
+  options.app().add_option("B", compare.second, "Another one on the same grid")->type_name("FILE");
+  options.integer("--threads", compare.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
+                  Record::result);
+  declare(options, compare.output);
+}
+
+void check_same_grid(const CompareOptions& options, const SkyImage& a, const SkyImage& b) {
+  if (a.cube.sizes() == b.cube.sizes() && std::abs(a.coords.cell_size() / b.coords.cell_size() - 1) < 1e-6) return;
+  throw DataError(error_text(
+      "B", options.second.string(),
+      fmt::format("has {} channels of {} x {} pixels of {:.6g}\", A {} of {} x {} of {:.6g}\"", b.cube.size(0), b.coords.npix(),
+                  b.coords.npix(), b.coords.cell_size(), a.cube.size(0), a.coords.npix(), a.coords.npix(), a.coords.cell_size()),
+      "give images on the same grid"));
+}
+
+/// Pearson's correlation of the pixels of two images; 0 where one of them is constant.
+double correlation(const Tensor& a, const Tensor& b) {
+  const auto x = a - a.mean(), y = b - b.mean();
+  const double scale = std::sqrt((x * x).sum().item<double>() * (y * y).sum().item<double>());
+  return scale > 0 ? (x * y).sum().item<double>() / scale : 0.0;
+}
+
+std::string summary_json(const CompareOptions& options, const SkyImage& a, const SkyImage& b, const Tensor& difference) {
+  nlohmann::ordered_json channels = nlohmann::ordered_json::array();
+  const auto flux_a = flux(a.cube, a.coords), flux_b = flux(b.cube, b.coords);
+  for (std::int64_t c = 0; c < difference.size(0); ++c) {
+    const double peak = a.cube[c].abs().max().item<double>(), largest = difference[c].abs().max().item<double>();
+    const double norm = a.cube[c].norm().item<double>(), distance = difference[c].norm().item<double>();
+    nlohmann::ordered_json channel = {
+        {"flux_a_jy", flux_a[c].item<double>()},
+        {"flux_b_jy", flux_b[c].item<double>()},
+        {"peak_a", a.cube[c].max().item<double>()},
+        {"peak_b", b.cube[c].max().item<double>()},
+        {"rms_difference", distance / static_cast<double>(a.coords.npix())},
+        {"max_abs_difference", largest},
+        {"max_relative_to_peak", nullptr},
+        {"relative_distance", nullptr},
+        {"correlation", correlation(a.cube[c], b.cube[c])},
+    };
+    if (peak > 0) channel["max_relative_to_peak"] = largest / peak;
+    if (norm > 0) channel["relative_distance"] = distance / norm;
+    channels.push_back(channel);
+  }
+  const nlohmann::ordered_json json = {
+      {"a", options.first.string()}, {"b", options.second.string()}, {"unit", "Jy/arcsec2"}, {"channels", channels}};
+  return json.dump(2) + "\n";
+}
+
+plot::ImagePanel panel_of(const std::string& title, const Tensor& plane, const GridCoords& coords) {
+  plot::ImagePanel panel;
+  panel.title = title;
+  panel.values = plane;
+  panel.extent = coords.img_ext();
+  panel.unit = "Jy/arcsec²";
+  return panel;
+}
+
+/// A, B and their difference, of the channel in which they differ most.
+plot::Page figure_of(const SkyImage& a, const SkyImage& b, const Tensor& difference) {
+  const auto channel = difference.abs().amax({1, 2}).argmax().item<std::int64_t>();
+  plot::Page page{.title = difference.size(0) > 1 ? fmt::format("channel {}", channel) : "", .columns = 3, .panels = {}};
+  const double upper = std::max(a.cube[channel].max().item<double>(), b.cube[channel].max().item<double>());
+  const double lower = std::min({0.0, a.cube[channel].min().item<double>(), b.cube[channel].min().item<double>()});
+  const double span = difference[channel].abs().max().item<double>();
+  for (const auto& [title, cube] : {std::pair{"A", a.cube}, std::pair{"B", b.cube}}) {
+    auto panel = panel_of(title, cube[channel], a.coords);
+    panel.lower = lower;
+    panel.upper = upper > lower ? upper : lower + 1;
+    page.panels.emplace_back(panel);
+  }
+  auto panel = panel_of("B - A", difference[channel], a.coords);
+  panel.scale = plot::ColourScale::diverging;
+  panel.upper = span > 0 ? span : 1;
+  panel.lower = -panel.upper;
+  page.panels.emplace_back(panel);
+  return page;
+}
+
+int make_comparison(CompareOptions& options) {
+  settle(options.output);
+  if (options.second.empty()) {
+    throw UsageError(error_text(options.first.empty() ? "A and B" : "B", "missing", "there must be two images to compare",
+                                "name two FITS files"));
+  }
+  listen_to_library("compare", options.output);
+  use_threads(options.threads);
+  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse);
+  const auto a = read_sky_image(options.first, "A"), b = read_sky_image(options.second, "B");
+  check_same_grid(options, a, b);
+  stop_if_requested();
+  const auto difference = b.cube - a.cube;
+  auto header = a.header;
+  header.beams({}).unit(io::FitsUnit::jy_per_arcsec2);
+  header.history(
+      {fmt::format("mpol compare: {} minus {}", options.second.filename().string(), options.first.filename().string())});
+  io::write_fits(folder.staged("difference.fits"), difference, a.coords, header);
+  plot::render(folder.staged("comparison.png"), figure_of(a, b, difference));
+  const auto summary = summary_json(options, a, b, difference);
+  write_file_atomically(folder.staged("summary.json"), summary);
+  folder.commit();
+  if (options.output.json) fmt::print("{}", summary);
+  else if (!options.output.quiet) {
+    fmt::print("largest difference  {:.4g} Jy/arcsec2, {:.3g} of the peak of A\nfiles               {}\n",
+               difference.abs().max().item<double>(),
+               difference.abs().max().item<double>() / std::max(a.cube.abs().max().item<double>(), 1e-300),
+               folder.path().string());
+  }
+  return exit_done;
+}
+
+}  // namespace
+
+Verb add_compare(CLI::App& program) {
+  auto* app = program.add_subcommand("compare", "Compare two images on the same grid");
+  app->footer("Example:\n  mpol compare disc/image.fits again/image.fits -o comparison");
+  const auto options = std::make_shared<CompareOptions>();
+  const auto settings = std::make_shared<OptionSet>(*app);
+  declare(*settings, *options);
+  return {app, [options, settings] { return make_comparison(*options); }};
+}
+
+}  // namespace mpol::cli
