@@ -6,7 +6,8 @@ Needs a Python with torch and MPoL's other requirements, and MPoL's source on PY
   PYTHONPATH=MPoL/src python benchmarks/compare_with_mpol.py --program build/release/bin/mpol_benchmark
 
 A step is: base cube, Hann convolution, image, Fourier transform, gridded likelihood, sparsity and total variation,
-backward, Adam. Both sides read one npz per case and run in processes of their own, in turn, `--rounds` times.
+backward, Adam. All sides read one npz per case and run in processes of their own, in turn, `--rounds` times: MPoL, our eager
+and our fused step, and a copy of one cube, which tells the memory bandwidth. One JSON row a case, then a table.
 
 MPoL's time depends on what glibc's allocator did before: "keep" never returns memory to the system and is the kinder
 baseline; "default" is what a user sees. A row whose `others_cpu` is large was disturbed by other processes and is no
@@ -30,7 +31,8 @@ ARCSEC = 3.141592653589793 / 648000.0
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", help="mpol_benchmark")
-    parser.add_argument("--step", default="eager", help="step of mpol_cpp: eager, fused, automatic")
+    parser.add_argument("--step", nargs="+", default=["eager", "fused"], help="steps of mpol_cpp: eager, fused, auto")
+    parser.add_argument("--compile", action="store_true", help="MPoL with torch.compile too (needs a C++ compiler)")
     parser.add_argument("--npix", type=int, nargs="+", default=[180, 512, 1024, 2048])
     parser.add_argument("--nchan", type=int, nargs="+", default=[1, 8], help="above 1 only where npix <= 512")
     parser.add_argument("--dtype", nargs="+", default=["float32", "float64"])
@@ -107,6 +109,8 @@ def mpol_step(case):
         loss.backward()
         optimizer.step()
 
+    if case["compile"]:
+        step = torch.compile(step)
     step(), step()
     times, start, before = [], time.perf_counter(), cpu_seconds()
     while len(times) < 5 or (time.perf_counter() - start < case["seconds"] and len(times) < 2000):
@@ -131,18 +135,34 @@ def compare(args, folder, npix, nchan, dtype):
     data = os.path.join(folder, "case.npz")
     np.savez(data, **observation(npix, nchan))
     case = dict(data=data, npix=npix, dtype=dtype, threads=args.threads, seconds=args.seconds, malloc=args.malloc)
-    ours = [args.program, "step", "--step", args.step, "--npix", str(npix), "--nchan", str(nchan), "--dtype", dtype,
-            "--data", data, "--threads", str(args.threads), "--seconds", str(args.seconds)]
-    theirs = [sys.executable, os.path.abspath(__file__), "--mpol-case", json.dumps(case)]
-    rounds = [(run(theirs), run(ours)) for _ in range(args.rounds)]
-    mpol, mpol_cpp = ([r[i]["median_s"] for r in rounds] for i in (0, 1))
-    ratios = [a / b for a, b in zip(mpol, mpol_cpp)]
-    print(json.dumps({
-        "npix": npix, "nchan": nchan, "dtype": dtype, "malloc": args.malloc, "threads": args.threads,
-        "step": rounds[0][1]["step"], "mpol_ms": round(1e3 * statistics.median(mpol), 3),
-        "mpol_cpp_ms": round(1e3 * statistics.median(mpol_cpp), 3), "ratio": round(statistics.median(ratios), 2),
-        "ratios": [round(r, 2) for r in ratios],
-        "others_cpu": round(max(side["others_cpu"] for r in rounds for side in r), 2)}), flush=True)
+    sizes = ["--npix", str(npix), "--nchan", str(nchan), "--dtype", dtype, "--threads", str(args.threads),
+             "--seconds", str(args.seconds)]
+    sides = {"MPoL": [sys.executable, os.path.abspath(__file__), "--mpol-case", json.dumps(dict(case, compile=False))]}
+    if args.compile:
+        sides["MPoL compiled"] = [*sides["MPoL"][:-1], json.dumps(dict(case, compile=True))]
+    sides |= {step: [args.program, "step", "--step", step, "--data", data, *sizes] for step in args.step}
+    sides["copy"] = [args.program, "copy", *sizes]
+    rounds = [{side: run(command) for side, command in sides.items()} for _ in range(args.rounds)]
+    row = {"npix": npix, "nchan": nchan, "dtype": dtype, "malloc": args.malloc, "threads": args.threads,
+           "others_cpu": round(max(times["others_cpu"] for r in rounds for times in r.values()), 2)}
+    for side in sides:
+        row[side] = {
+            "ms": round(1e3 * statistics.median(r[side]["median_s"] for r in rounds), 3),
+            "min_ms": round(1e3 * min(r[side]["min_s"] for r in rounds), 3),
+            "ratios": [round(r["MPoL"]["median_s"] / r[side]["median_s"], 2) for r in rounds]}
+    print(json.dumps(row), flush=True)
+    return row
+
+
+def table(rows):
+    """The rows in Markdown: ms, and in brackets MPoL's time over it, the median of the rounds."""
+    sides = [name for name, value in rows[0].items() if isinstance(value, dict)]
+    print("\n| npix × nchan | dtype | " + " | ".join(f"{side}, ms" for side in sides) + " | others' CPU |")
+    print("|---|---|" + "---|" * (len(sides) + 1))
+    for row in rows:
+        cells = [f"{row[side]['ms']:.3g}" + ("" if side in ("MPoL", "copy") else f" ({statistics.median(row[side]['ratios']):.3g})")
+                 for side in sides]
+        print(f"| {row['npix']} × {row['nchan']} | {row['dtype']} | " + " | ".join(cells) + f" | {row['others_cpu']} |")
 
 
 def main():
@@ -151,12 +171,13 @@ def main():
         return mpol_step(json.loads(args.mpol_case))
     if not args.program:
         sys.exit("compare_with_mpol.py: name the program: --program build/release/bin/mpol_benchmark")
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
         for npix in args.npix:
             for nchan in args.nchan:
                 if nchan == 1 or npix <= 512:
-                    for dtype in args.dtype:
-                        compare(args, folder, npix, nchan, dtype)
+                    rows += [compare(args, folder, npix, nchan, dtype) for dtype in args.dtype]
+    table(rows)
 
 
 if __name__ == "__main__":

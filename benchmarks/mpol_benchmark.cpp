@@ -1,7 +1,7 @@
 // Times a training step, the transforms, gridding and input/output over image sizes and channels; one JSON row a case.
 //
-// usage: mpol_benchmark step|fft|gridding|io [--npix N,N…] [--nchan C,C…] [--dtype float32,float64] [--nvis K,K…]
-//        [--step eager|fused|automatic] [--data FILE.npz] [--threads T] [--seconds S]
+// usage: mpol_benchmark step|copy|fft|gridding|io [--npix N,N…] [--nchan C,C…] [--dtype float32,float64] [--nvis K,K…]
+//        [--step auto|eager|fused] [--data FILE.npz] [--threads T] [--seconds S]
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -49,7 +49,7 @@ std::vector<std::int64_t> numbers(const std::string& text) {
 
 Settings parse(int argc, char** argv) {
   Settings settings;
-  if (argc < 2) throw mpol::ValueError("name a group: step, fft, gridding or io");
+  if (argc < 2) throw mpol::ValueError("name a group: step, copy, fft, gridding or io");
   settings.what = argv[1];
   const std::map<std::string, std::function<void(const std::string&)>> options{
       {"--npix", [&](const std::string& text) { settings.npix = numbers(text); }},
@@ -88,7 +88,7 @@ mpol::StepKind step_kind(const std::string& name) {
   for (const auto kind : {mpol::StepKind::automatic, mpol::StepKind::eager, mpol::StepKind::captured, mpol::StepKind::fused}) {
     if (mpol::to_string(kind) == name) return kind;
   }
-  throw mpol::ValueError(fmt::format("step is {}; it must be automatic, eager, captured or fused", name));
+  throw mpol::ValueError(fmt::format("step is {}; it must be auto, eager, captured or fused", name));
 }
 
 /// One training step of GriddedNet with sparsity and total variation, Adam.
@@ -110,6 +110,14 @@ void step_case(const Settings& settings, std::int64_t npix, std::int64_t nchan, 
          {"step", mpol::to_string(step->kind())},
          {"cells", likelihood->samples()}},
         benchmarks::repeat([&] { step->take(0.3); }, settings.seconds));
+}
+
+/// A copy of the cube: what the memory allows.
+void copy_case(const Settings& settings, std::int64_t npix, std::int64_t nchan, const std::string& dtype) {
+  const auto from = at::rand({nchan, npix, npix}, dtype_of(dtype));
+  auto to = at::empty_like(from);
+  print({{"case", "copy"}, {"npix", npix}, {"nchan", nchan}, {"dtype", dtype}, {"bytes", 2 * from.nbytes()}},
+        benchmarks::repeat([&] { to.copy_(from); }, settings.seconds));
 }
 
 /// A real transform of every channel image and its adjoint.
@@ -150,9 +158,10 @@ void io_case(const Settings& settings, std::int64_t nvis, const std::string& dty
 
 void run(const Settings& settings) {
   for (const auto& dtype : settings.dtypes) {
-    if (settings.what == "step" || settings.what == "fft") {
+    if (settings.what == "step" || settings.what == "fft" || settings.what == "copy") {
+      const auto image_case = settings.what == "step" ? step_case : settings.what == "fft" ? fft_case : copy_case;
       for (const auto npix : settings.npix) {
-        for (const auto nchan : settings.nchan) (settings.what == "step" ? step_case : fft_case)(settings, npix, nchan, dtype);
+        for (const auto nchan : settings.nchan) image_case(settings, npix, nchan, dtype);
       }
     } else if (settings.what == "gridding" || settings.what == "io") {
       for (const auto nvis : settings.nvis) {
@@ -161,7 +170,7 @@ void run(const Settings& settings) {
           for (const auto npix : settings.npix) gridding_case(settings, npix, nvis, dtype);
       }
     } else {
-      throw mpol::ValueError(fmt::format("group is {}; it must be step, fft, gridding or io", settings.what));
+      throw mpol::ValueError(fmt::format("group is {}; it must be step, copy, fft, gridding or io", settings.what));
     }
   }
 }

@@ -79,6 +79,23 @@ std::vector<ColumnCells<T>> column_cells(const Tensor& cells, const Tensor& data
   return result;
 }
 
+template <typename T>
+ColumnCells<T> with_every_column(const ColumnCells<T>& cells, std::int64_t half) {
+  auto every = cells;
+  every.columns.clear();
+  every.begin.clear();
+  std::size_t k = 0;
+  for (std::int32_t column = 0; column < half; ++column) {
+    every.columns.push_back(column);
+    every.begin.push_back(cells.begin[k]);
+    if (k < cells.columns.size() && cells.columns[k] == column) ++k;
+  }
+  every.begin.push_back(cells.begin.back());
+  return every;
+}
+
+template ColumnCells<float> with_every_column(const ColumnCells<float>&, std::int64_t);
+template ColumnCells<double> with_every_column(const ColumnCells<double>&, std::int64_t);
 template std::vector<ColumnCells<float>> column_cells(const Tensor&, const Tensor&, const Tensor&, std::int64_t, std::int64_t);
 template std::vector<ColumnCells<double>> column_cells(const Tensor&, const Tensor&, const Tensor&, std::int64_t, std::int64_t);
 

@@ -30,4 +30,8 @@ template <typename T>
 std::vector<ColumnCells<T>> column_cells(const Tensor& cells, const Tensor& data, const Tensor& weights, std::int64_t nchan,
                                          std::int64_t npix);
 
+/// The same with all `half` columns of the half plane, those without data empty.
+template <typename T>
+ColumnCells<T> with_every_column(const ColumnCells<T>& cells, std::int64_t half);
+
 }  // namespace mpol::ops

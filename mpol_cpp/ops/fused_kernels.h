@@ -33,7 +33,7 @@ struct RowSums {
 
 /// Weights (lambda) of the regularisers, 0 for those that are not there, and what they need.
 struct FusedTerms {
-  double sparsity = 0, tv_image = 0, tsv = 0, entropy = 0, tv_channel = 0, edge_clamp = 0;
+  double sparsity = 0, tv_image = 0, tsv = 0, entropy = 0, tv_channel = 0, edge_clamp = 0, psd = 0;
   double tv_image_epsilon = 1e-10, tv_channel_epsilon = 1e-10;  // Jy^2/arcsec^4
   double prior_intensity = 1, entropy_floor = 1e-30;            // Jy/arcsec^2
   double total_flux = 1;                                        // Jy
@@ -82,6 +82,11 @@ struct FusedKernels {
   /// Replaces a column V of n complex values by factor * w (scale V - d) at the cells and 0 elsewhere; returns
   /// sum w |scale V - d|^2. `scratch` holds 2 (cells.count + row_margin) values.
   double (*weigh_residual)(T* column, std::int64_t n, const CellRange<T>& cells, double scale, double factor, T* scratch);
+
+  /// slopes = factor * inverse_power * V for a column V of n complex values; returns sum inverse_power |V|^2.
+  double (*weigh_power)(const T* column, std::int64_t n, const T* inverse_power, double factor, T* slopes);
+  /// Adds n complex values to a column.
+  void (*add_column)(T* column, const T* values, std::int64_t n);
 
   /// Derivatives of lambda_tv TV + lambda_tsv TSV by the forward differences of one row to those along l (`along`) and
   /// to the next row (`across`): 0 in the last pixel. The element before along[0] must be 0 already.

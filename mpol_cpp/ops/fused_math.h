@@ -50,9 +50,10 @@ MPOL_INLINE Vector<T> polynomial(const T (&coefficients)[count], Vector<T> x) {
 template <typename T>
 MPOL_INLINE Vector<T> exp_of_negative(Vector<T> x) {
   using C = MathConstants<T>;
-  const Vector<T> shifted = x * C::log2_e + C::round;
+  const Vector<T> bounded = x < C::smallest_log ? broadcast<T>(C::smallest_log) : x;
+  const Vector<T> shifted = bounded * C::log2_e + C::round;
   const Vector<T> n = shifted - C::round;
-  const Vector<T> r = (x - n * C::ln2_high) - n * C::ln2_low;
+  const Vector<T> r = (bounded - n * C::ln2_high) - n * C::ln2_low;
   const Vector<T> power = T(1) + (r + r * r * polynomial<T>(C::exponential, r));
   const auto bits = (reinterpret_cast<IntegerVector<T>>(shifted) << C::mantissa_bits) + C::one;
   return x < C::smallest_log ? Vector<T>{} : power * reinterpret_cast<Vector<T>>(bits);

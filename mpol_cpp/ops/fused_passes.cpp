@@ -1,7 +1,11 @@
 #include <mpol_cpp/ops/fused_passes.h>
 
+#include <cmath>
 #include <cstring>
 #include <utility>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
 
 namespace mpol::ops::detail {
 
@@ -20,12 +24,13 @@ FusedGeometry FusedGeometry::of(std::int64_t npix) {
 }
 
 template <typename T>
-RowScratch<T>::RowScratch(const FusedGeometry& geometry, std::int64_t cells_per_column)
+RowScratch<T>::RowScratch(const FusedGeometry& geometry, std::int64_t cells_per_column, bool has_power)
     : distance_(geometry.row_distance + 2 * row_margin),
       rows_(row_count * distance_),
       lines_(LineTransforms<T>::batch * geometry.row_distance),
       cells_(2 * (AlignedArray<T>::padded(cells_per_column) + row_margin)),
-      halves_(LineTransforms<T>::batch * geometry.half_distance) {}
+      halves_(LineTransforms<T>::batch * geometry.half_distance),
+      power_(has_power ? 2 * geometry.column_distance : 0) {}
 
 template <typename T>
 FusedPasses<T>::FusedPasses(const FusedSettings& settings, std::vector<ColumnCells<T>> cells)
@@ -35,6 +40,7 @@ FusedPasses<T>::FusedPasses(const FusedSettings& settings, std::vector<ColumnCel
       kernels_(fused_kernels<T>(settings.isa)),
       fft_(plan_line_transforms<T>({settings.npix, geometry_.row_distance, geometry_.half_distance}, settings.fft)),
       images_(images() * settings.npix * geometry_.row_distance + row_margin) {
+  if (has_power()) prepare_power();
   for (std::size_t channel = 0; channel < cells_.size(); ++channel) {
     first_column_.push_back(columns());
     const auto& begin = cells_[channel].begin;
@@ -44,6 +50,24 @@ FusedPasses<T>::FusedPasses(const FusedSettings& settings, std::vector<ColumnCel
     }
   }
   spectra_ = AlignedArray<std::complex<T>>(settings_.problems * columns() * geometry_.column_distance);
+}
+
+template <typename T>
+void FusedPasses<T>::prepare_power() {
+  const std::int64_t npix = geometry_.npix, half = npix / 2 + 1, distance = geometry_.column_distance;
+  if (!settings_.inverse_power.defined() || settings_.inverse_power.sizes() != torch::IntArrayRef({npix, half})) {
+    throw ValueError(fmt::format("the power spectrum needs inverse_power of shape ({}, {})", npix, half));
+  }
+  for (auto& channel : cells_) channel = with_every_column(channel, half);
+  inverse_power_ = AlignedArray<T>(half * distance);
+  const auto by_column =
+      (settings_.inverse_power.to(torch::kCPU, torch::kFloat64) * std::pow(settings_.cell_area, 2)).t().contiguous();
+  const auto* value = by_column.const_data_ptr<double>();
+  for (std::int64_t column = 0; column < half; ++column) {
+    for (std::int64_t row = 0; row < npix; ++row) {
+      inverse_power_.data()[column * distance + row] = static_cast<T>(value[column * npix + row]);
+    }
+  }
 }
 
 template <typename T>
@@ -85,22 +109,29 @@ void FusedPasses<T>::map_rows(const T* base, std::int64_t image, std::int64_t bl
 }
 
 template <typename T>
-double FusedPasses<T>::weigh_column(std::int64_t problem, std::int64_t column, const RowScratch<T>& scratch) {
+ColumnSums FusedPasses<T>::weigh_column(std::int64_t problem, std::int64_t column, const RowScratch<T>& scratch) {
   const auto [channel, index] = places_[static_cast<std::size_t>(column)];
   const auto& cells = cells_[static_cast<std::size_t>(channel)];
   const auto k = static_cast<std::size_t>(index);
   const auto begin = static_cast<std::size_t>(cells.begin[k]);
-  const CellRange<T> range{&cells.row[begin], &cells.weight[begin], &cells.real[begin], &cells.imag[begin],
-                           cells.begin[k + 1] - cells.begin[k]};
+  const CellRange<T> range{cells.row.data() + begin, cells.weight.data() + begin, cells.real.data() + begin,
+                           cells.imag.data() + begin, cells.begin[k + 1] - cells.begin[k]};
   // Columns 0 and npix/2 of the half plane stand for one column of the full plane, the others for two.
   const double share = cells.columns[k] == 0 || 2 * cells.columns[k] == geometry_.npix ? 1.0 : 0.5;
   auto* line = spectra_.data() + (problem * columns() + column) * geometry_.column_distance;
+  auto* values = reinterpret_cast<T*>(line);
+  ColumnSums sums;
   fft_->forward_column(line);
-  const double chi_squared =
-      kernels_.weigh_residual(reinterpret_cast<T*>(line), geometry_.npix, range, settings_.cell_area,
-                              2.0 * settings_.likelihood_scale * settings_.cell_area * share, scratch.cells());
+  if (has_power()) {
+    const auto* inverse_power = inverse_power_.data() + cells.columns[k] * geometry_.column_distance;
+    // The inverse real transform counts these columns twice, as the sum over the full plane does.
+    sums.psd = kernels_.weigh_power(values, geometry_.npix, inverse_power, 2.0 * settings_.terms.psd, scratch.power()) / share;
+  }
+  sums.chi_squared = kernels_.weigh_residual(values, geometry_.npix, range, settings_.cell_area,
+                                             2.0 * settings_.likelihood_scale * settings_.cell_area * share, scratch.cells());
+  if (has_power()) kernels_.add_column(values, scratch.power(), geometry_.npix);
   fft_->inverse_column(line);
-  return chi_squared;
+  return sums;
 }
 
 template <typename T>

@@ -29,7 +29,7 @@ struct FusedGeometry {
 template <typename T>
 class RowScratch {
  public:
-  RowScratch(const FusedGeometry& geometry, std::int64_t cells_per_column);
+  RowScratch(const FusedGeometry& geometry, std::int64_t cells_per_column, bool has_power);
 
   T* mapped() const { return row(0); }
   T* smoothed(std::int64_t r) const { return row(1 + (r + 3) % 3); }
@@ -43,8 +43,10 @@ class RowScratch {
   T* lines() const { return lines_.data(); }
   std::complex<T>* halves() const { return halves_.data(); }
   T* cells() const { return cells_.data(); }
+  /// A column of slopes of the power spectrum.
+  T* power() const { return power_.data(); }
 
-  std::size_t bytes() const { return rows_.bytes() + lines_.bytes() + halves_.bytes() + cells_.bytes(); }
+  std::size_t bytes() const { return rows_.bytes() + lines_.bytes() + halves_.bytes() + cells_.bytes() + power_.bytes(); }
 
  private:
   static constexpr std::int64_t row_count = 12;
@@ -53,6 +55,12 @@ class RowScratch {
   std::int64_t distance_;
   AlignedArray<T> rows_, lines_, cells_;
   AlignedArray<std::complex<T>> halves_;
+  AlignedArray<T> power_;
+};
+
+/// A column's part of chi^2 and of the power spectrum.
+struct ColumnSums {
+  double chi_squared = 0, psd = 0;
 };
 
 /// The three passes of a FusedPipeline over one piece of its images each. `image` counts problems and channels.
@@ -65,11 +73,10 @@ class FusedPasses {
   std::int64_t images() const { return settings_.problems * settings_.nchan; }
   /// Columns with data in all channels of a problem.
   std::int64_t columns() const { return static_cast<std::int64_t>(places_.size()); }
-  RowScratch<T> scratch() const { return {geometry_, cells_per_column_}; }
+  RowScratch<T> scratch() const { return {geometry_, cells_per_column_, has_power()}; }
 
   void map_rows(const T* base, std::int64_t image, std::int64_t block, const RowScratch<T>& scratch);
-  /// @return  its part of chi^2
-  double weigh_column(std::int64_t problem, std::int64_t column, const RowScratch<T>& scratch);
+  ColumnSums weigh_column(std::int64_t problem, std::int64_t column, const RowScratch<T>& scratch);
   void finish_rows(FusedUpdate kind, const UpdateRow<T>& pixels, const UpdateSettings& update, std::int64_t image,
                    std::int64_t block, const RowScratch<T>& scratch, RowSums& sums);
 
@@ -89,7 +96,11 @@ class FusedPasses {
   std::complex<T>* spectrum(std::int64_t image) const;
   bool has_differences() const { return settings_.terms.tv_image > 0 || settings_.terms.tsv > 0; }
 
-  /// Likelihood gradient of up to a batch of rows, into scratch.lines().
+  bool has_power() const { return settings_.terms.psd > 0; }
+  /// Adds the columns without data, which the power spectrum needs too, and lays its weights out by column.
+  void prepare_power();
+
+  /// Gradient of likelihood and power spectrum of up to a batch of rows, into scratch.lines().
   void likelihood_rows(std::int64_t image, std::int64_t first, std::int64_t count, const RowScratch<T>& scratch);
   void difference_row(std::int64_t image, std::int64_t row, const RowScratch<T>& scratch, RowSums& sums);
   void gradient_row(std::int64_t image, std::int64_t row, const T* likelihood, const RowScratch<T>& scratch, RowSums& sums);
@@ -101,6 +112,7 @@ class FusedPasses {
   std::vector<std::int64_t> first_column_;  // of each channel among the kept columns of a problem
   std::vector<Place> places_;
   std::int64_t cells_per_column_ = 0;
+  AlignedArray<T> inverse_power_;  // (npix/2 + 1, column_distance), times the cell area squared
   FusedKernels<T> kernels_;
   std::unique_ptr<LineTransforms<T>> fft_;
   AlignedArray<T> images_;

@@ -75,7 +75,8 @@ class FusedPipeline<T>::Runs {
     const auto columns = passes_.columns(), pieces = images_per_problem_ * passes_.geometry().blocks;
     values.chi_squared = passes_.constant();
     for (auto i = problem * columns; i < (problem + 1) * columns; ++i) {
-      values.chi_squared += column_sums_[static_cast<std::size_t>(i)];
+      values.chi_squared += column_sums_[static_cast<std::size_t>(i)].chi_squared;
+      values.psd += column_sums_[static_cast<std::size_t>(i)].psd;
     }
     for (auto i = problem * pieces; i < (problem + 1) * pieces; ++i) {
       const auto& sums = row_sums_[static_cast<std::size_t>(i)];
@@ -96,7 +97,7 @@ class FusedPipeline<T>::Runs {
   detail::FusedPasses<T> passes_;
   std::int64_t workers_ = 1;
   std::vector<detail::RowScratch<T>> scratch_;
-  std::vector<double> column_sums_;
+  std::vector<detail::ColumnSums> column_sums_;
   std::vector<RowSums> row_sums_;
   std::vector<FusedValues> values_;
 };

@@ -13,7 +13,8 @@ namespace mpol::ops {
 
 /// The unweighted sums of one problem, and the sum of its base pixels after the update.
 struct FusedValues {
-  double chi_squared = 0, sparsity = 0, tv_image = 0, tsv = 0, entropy = 0, tv_channel = 0, edge_clamp = 0, parameters = 0;
+  double chi_squared = 0, sparsity = 0, tv_image = 0, tsv = 0, entropy = 0, tv_channel = 0, edge_clamp = 0, psd = 0,
+         parameters = 0;
 };
 
 struct FusedSettings {
@@ -21,6 +22,7 @@ struct FusedSettings {
   double cell_area = 1;         // arcsec^2
   double likelihood_scale = 1;  // what chi^2 is multiplied by in the objective: 1 / (2 N_norm)
   FusedTerms terms;
+  Tensor inverse_power = {};  // (npix, npix/2 + 1) of the half plane, Jy^-2; needed when terms.psd > 0
   Isa isa = selected_isa();
   FftBackend fft = best_fft_backend();
 };
@@ -29,7 +31,7 @@ struct FusedSettings {
 ///   chi^2 / (2 N_norm) + sum_i lambda_i R_i,   image = Hann(softplus(base))
 /// in three passes over the images of all problems and channels, without autograd:
 ///   rows     softplus, Hann, real transform; the columns that hold data are kept, transposed
-///   columns  transform, weighted residual at the cells, adjoint transform, while the column is in the cache
+///   columns  transform, weighted residual at the cells, power spectrum, adjoint transform, while the column is in the cache
 ///   rows     adjoint transform, regularisers, Hann, derivative of softplus, update
 /// Everything is allocated once. Work is cut into the same pieces for any number of threads and sums are taken in the
 /// same order, so results are bitwise the same for any number of threads and for a problem alone or among others.

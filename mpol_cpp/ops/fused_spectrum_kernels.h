@@ -80,4 +80,30 @@ double weigh_residual(T* column, std::int64_t n, const CellRange<T>& cells, doub
   return sum;
 }
 
+template <typename T>
+double weigh_power(const T* __restrict column, std::int64_t n, const T* __restrict inverse_power, double factor,
+                   T* __restrict slopes) {
+  constexpr int sums = 8;
+  const T slope = static_cast<T>(factor);
+  double sum[sums] = {};
+  const auto weigh = [&](std::int64_t i, double& into) __attribute__((always_inline)) {
+    const T real = column[2 * i], imag = column[2 * i + 1], weight = inverse_power[i];
+    slopes[2 * i] = slope * weight * real;
+    slopes[2 * i + 1] = slope * weight * imag;
+    into += static_cast<double>(weight) * static_cast<double>(real * real + imag * imag);
+  };
+  std::int64_t i = 0;
+  for (; i + sums <= n; i += sums) {
+    for (int k = 0; k < sums; ++k) weigh(i + k, sum[k]);
+  }
+  for (; i < n; ++i) weigh(i, sum[0]);
+  for (int k = 1; k < sums; ++k) sum[0] += sum[k];
+  return sum[0];
+}
+
+template <typename T>
+void add_column(T* __restrict column, const T* __restrict values, std::int64_t n) {
+  for (std::int64_t i = 0; i < 2 * n; ++i) column[i] += values[i];
+}
+
 }  // namespace mpol::ops::MPOL_ISA

@@ -2,32 +2,13 @@
 
 #include <utility>
 
-#include <torch/optim/adam.h>
-#include <torch/optim/lbfgs.h>
-#include <torch/optim/sgd.h>
+#include <torch/optim/optimizer.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/train/optimizer_state.h>
 
 namespace mpol {
 namespace {
-
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options, std::vector<Tensor> parameters) {
-  const double learning_rate = options.learning_rate();
-  switch (options.optimizer()) {
-    case OptimizerKind::adam:
-      return std::make_unique<torch::optim::Adam>(std::move(parameters), torch::optim::AdamOptions(learning_rate));
-    case OptimizerKind::sgd:
-      return std::make_unique<torch::optim::SGD>(std::move(parameters),
-                                                 torch::optim::SGDOptions(learning_rate).momentum(options.momentum()));
-    case OptimizerKind::lbfgs:
-      // No tolerances of its own: the trainer's stop criterion says when a fit has converged.
-      return std::make_unique<torch::optim::LBFGS>(
-          std::move(parameters),
-          torch::optim::LBFGSOptions(learning_rate).line_search_fn("strong_wolfe").tolerance_grad(0).tolerance_change(0));
-  }
-  throw ValueError("unknown optimiser");
-}
 
 Tensor sum_of(const std::vector<NamedParameter>& parameters) {
   const torch::NoGradGuard no_grad;
@@ -50,7 +31,7 @@ EagerStep::EagerStep(std::shared_ptr<ImageModel> model, Objective objective, con
   if (parameters_.empty()) throw ValueError("the model has no parameter that requires a gradient: there is nothing to train");
   std::vector<Tensor> tensors;
   for (const auto& parameter : parameters_) tensors.push_back(parameter.tensor);
-  optimizer_ = make_optimizer(options, std::move(tensors));
+  optimizer_ = detail::make_optimizer(options, std::move(tensors));
 }
 
 EagerStep::~EagerStep() = default;

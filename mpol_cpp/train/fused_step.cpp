@@ -1,5 +1,6 @@
 #include <mpol_cpp/train/fused_step.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <typeinfo>
@@ -7,15 +8,19 @@
 
 #include <ATen/Dispatch.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros_like.h>
+#include <torch/optim/optimizer.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/losses/fourier_regularizers.h>
 #include <mpol_cpp/losses/gridded_likelihood.h>
 #include <mpol_cpp/losses/regularizers.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/ops/fused_pipeline.h>
+#include <mpol_cpp/train/optimizer_state.h>
 
 namespace mpol {
 namespace {
@@ -30,6 +35,7 @@ bool is_fused(TermKind kind) {
     case TermKind::entropy:
     case TermKind::tv_channel:
     case TermKind::edge_clamp:
+    case TermKind::psd:
       return true;
     default:
       return false;
@@ -84,6 +90,9 @@ ops::FusedTerms fused_terms(const std::vector<Term>& terms) {
       case TermKind::edge_clamp:
         fused.edge_clamp = term.weight();
         break;
+      case TermKind::psd:
+        fused.psd = term.weight();
+        break;
       case TermKind::tv_image:
         fused.tv_image = term.weight();
         fused.tv_image_epsilon = settings.at(0);
@@ -104,6 +113,12 @@ ops::FusedTerms fused_terms(const std::vector<Term>& terms) {
   return fused;
 }
 
+/// 1/P on the half plane; it is the same at -kv.
+Tensor half_plane_inverse_power(const std::vector<Term>& terms, const GridCoords& coords) {
+  const auto psd = std::find_if(terms.begin(), terms.end(), [](const Term& term) { return term.kind() == TermKind::psd; });
+  return losses::inverse_expected_power(coords, psd->settings().at(0)).narrow(-1, 0, coords.npix() / 2 + 1);
+}
+
 double value_of(TermKind kind, const ops::FusedValues& values) {
   switch (kind) {
     case TermKind::sparsity:
@@ -118,6 +133,8 @@ double value_of(TermKind kind, const ops::FusedValues& values) {
       return values.tv_channel;
     case TermKind::edge_clamp:
       return values.edge_clamp;
+    case TermKind::psd:
+      return values.psd;
     default:
       throw ValueError("not one of the regularisers of the fused step");
   }
@@ -149,20 +166,21 @@ class FusedStep::Optimizer {
     settings.cell_area = model_->coords().cell_area();
     settings.likelihood_scale = likelihood_scale_;
     settings.terms = fused_terms(terms_);
+    if (settings.terms.psd > 0) settings.inverse_power = half_plane_inverse_power(terms_, model_->coords());
     const auto buffers = objective.likelihood().as_module().named_buffers();
     const auto cells = [&]<typename T>(T) {
       return ops::column_cells<T>(buffers["cells"], buffers["data"], buffers["weights"], settings.nchan, settings.npix);
     };
     if (dtype_ == torch::kFloat32) single_ = std::make_unique<ops::FusedPipeline<float>>(settings, cells(float{}));
     else double_ = std::make_unique<ops::FusedPipeline<double>>(settings, cells(double{}));
+    if (kind_ == OptimizerKind::lbfgs) lbfgs_ = detail::make_optimizer(options, {base()});
     reset();
   }
 
   StepReport take(double learning_rate) {
     const torch::NoGradGuard no_grad;
-    if (base().scalar_type() != dtype_ || !base().device().is_cpu() || !base().is_contiguous()) {
-      throw ValueError("the model was moved or cast after its step was made: make a new one");
-    }
+    if (lbfgs_) return search(learning_rate);
+    check_base();
     ++steps_;
     const auto& values = single_ ? run(*single_, learning_rate) : run(*double_, learning_rate);
     base().unsafeGetTensorImpl()->bump_version();
@@ -170,6 +188,7 @@ class FusedStep::Optimizer {
   }
 
   NamedTensors state() const {
+    if (lbfgs_) return detail::optimizer_state(kind_, *lbfgs_, {{parameter_name, base()}});
     NamedTensors saved;
     if (steps_ == 0) return saved;
     const std::string name = parameter_name;
@@ -184,6 +203,7 @@ class FusedStep::Optimizer {
   }
 
   void load_state(NamedTensors saved) {
+    if (lbfgs_) return detail::load_optimizer_state(kind_, *lbfgs_, {{parameter_name, base()}}, saved);
     const torch::NoGradGuard no_grad;
     reset();
     if (saved.empty()) return;
@@ -207,6 +227,36 @@ class FusedStep::Optimizer {
     const auto zeros = [&] { return at::zeros_like(base().detach(), at::MemoryFormat::Contiguous); };
     if (kind_ == OptimizerKind::adam) second_ = zeros();
     if (kind_ == OptimizerKind::adam || momentum_ != 0) first_ = zeros();
+  }
+
+  /// One step of L-BFGS, which evaluates value and gradient several times along its direction.
+  StepReport search(double learning_rate) {
+    lbfgs_->param_groups().front().options().set_lr(learning_rate);
+    StepReport first;
+    lbfgs_->step([&] {
+      const torch::NoGradGuard no_autograd;
+      check_base();
+      const auto& values = single_ ? gradient(*single_) : gradient(*double_);
+      const auto evaluated = report(values);
+      if (!first.losses.defined()) first = evaluated;
+      return evaluated.losses.select(0, 0).sum();
+    });
+    first.parameters_sum = base().sum(torch::kFloat64);
+    return first;
+  }
+
+  template <typename T>
+  const std::vector<ops::FusedValues>& gradient(ops::FusedPipeline<T>& pipeline) {
+    auto& gradient = base().mutable_grad();
+    if (!gradient.defined()) gradient = at::empty_like(base());
+    return pipeline.run(ops::FusedUpdate::none,
+                        {base().mutable_data_ptr<T>(), nullptr, nullptr, gradient.template mutable_data_ptr<T>()}, {});
+  }
+
+  void check_base() const {
+    if (base().scalar_type() != dtype_ || !base().device().is_cpu() || !base().is_contiguous()) {
+      throw ValueError("the model was moved or cast after its step was made: make a new one");
+    }
   }
 
   static void copy(Tensor& to, NamedTensors& saved, const std::string& name) {
@@ -264,10 +314,10 @@ class FusedStep::Optimizer {
   std::unique_ptr<ops::FusedPipeline<double>> double_;
   std::int64_t steps_ = 0;
   Tensor first_, second_;
+  std::unique_ptr<torch::optim::Optimizer> lbfgs_;  // null for the others, which the pipeline itself does
 };
 
-std::string FusedStep::obstacle(ImageModel& model, const Objective& objective, const TrainOptions& options) {
-  if (options.optimizer() == OptimizerKind::lbfgs) return "L-BFGS takes eager steps";
+std::string FusedStep::obstacle(ImageModel& model, const Objective& objective, const TrainOptions&) {
   const auto* likelihood = dynamic_cast<const GriddedLikelihoodImpl*>(&objective.likelihood());
   if (likelihood == nullptr || typeid(*likelihood) != typeid(GriddedLikelihoodImpl)) {
     return fmt::format("the likelihood is {}, not the gridded one", objective.likelihood().name());

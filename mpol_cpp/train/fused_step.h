@@ -8,8 +8,9 @@
 namespace mpol {
 
 /// A step in three passes over the images, without autograd, on the CPU: for GriddedNet with the softplus mapping, the
-/// gridded likelihood, the regularisers sparsity, tv_image, tsv, entropy, tv_channel and edge_clamp, and Adam or
-/// gradient descent. The base pixels are updated in place. Its state is that of EagerStep with the same optimiser.
+/// gridded likelihood and the regularisers sparsity, tv_image, tsv, entropy, tv_channel, edge_clamp and psd. Adam and
+/// gradient descent update the base pixels within the last pass; L-BFGS is LibTorch's on the gradient of the passes.
+/// Its state is that of EagerStep with the same optimiser.
 class FusedStep : public Step {
  public:
   /// Empty where a fused step applies, else why it does not.

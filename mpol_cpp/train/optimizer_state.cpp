@@ -149,6 +149,23 @@ void load_lbfgs(Optimizer& optimizer, const std::vector<NamedParameter>& paramet
 
 }  // namespace
 
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options, std::vector<Tensor> parameters) {
+  const double learning_rate = options.learning_rate();
+  switch (options.optimizer()) {
+    case OptimizerKind::adam:
+      return std::make_unique<torch::optim::Adam>(std::move(parameters), torch::optim::AdamOptions(learning_rate));
+    case OptimizerKind::sgd:
+      return std::make_unique<torch::optim::SGD>(std::move(parameters),
+                                                 torch::optim::SGDOptions(learning_rate).momentum(options.momentum()));
+    case OptimizerKind::lbfgs:
+      // No tolerances of its own: the trainer's stop criterion says when a fit has converged.
+      return std::make_unique<torch::optim::LBFGS>(
+          std::move(parameters),
+          torch::optim::LBFGSOptions(learning_rate).line_search_fn("strong_wolfe").tolerance_grad(0).tolerance_change(0));
+  }
+  throw ValueError("unknown optimiser");
+}
+
 NamedTensors optimizer_state(OptimizerKind kind, Optimizer& optimizer, const std::vector<NamedParameter>& parameters) {
   const torch::NoGradGuard no_grad;
   NamedTensors saved;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@ class Optimizer;
 }
 
 namespace mpol::detail {
+
+/// LibTorch's optimiser for these options; `momentum` and learning rate are theirs.
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options, std::vector<Tensor> parameters);
 
 /// The state of one of LibTorch's optimisers by name, in tensors that later steps leave alone:
 ///   adam   PARAMETER.step, PARAMETER.exp_avg, PARAMETER.exp_avg_sq

@@ -60,7 +60,7 @@ std::uint32_t crc32(const std::string& bytes) {
   return ~crc;
 }
 
-std::string little_endian(std::uint32_t value, int bytes) {
+std::string little_endian(std::uint64_t value, int bytes) {
   std::string text;
   for (int i = 0; i < bytes; ++i) text += static_cast<char>((value >> (8 * i)) & 0xffU);
   return text;
@@ -119,7 +119,7 @@ TEST_CASE("an option out of range is refused with its name and value", "[cli][qu
       {{"--likelihood", "loose"}, "gridded"},
       {{"--normalize", "pixels"}, "pixels"},
       {{"--mode", "movie"}, "movie"},
-      {{"--step", "fused", "--optimizer", "lbfgs"}, "L-BFGS"},
+      {{"--step", "fused", "--uv-sparsity", "1", "--uv-sparsity-q-max", "1e4"}, "uv_sparsity"},
       {{"--step", "giant"}, "giant"},
       {{"--scatter-check", "maybe"}, "maybe"},
       {{"--dtype", "float16"}, "float16"},

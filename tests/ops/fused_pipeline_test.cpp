@@ -54,6 +54,10 @@ Tensor reference(const Tensor& base, const Samples& samples, const ops::FusedSet
   total = total + terms.sparsity * cube_sum(image) + terms.tsv * cube_sum(squares) +
           terms.tv_image * cube_sum((squares + terms.tv_image_epsilon).sqrt()) +
           terms.entropy / terms.total_flux * cube_sum(image * (image / terms.prior_intensity).log());
+  if (terms.psd > 0) {
+    const auto power = (ops::half_plane_fft(image).abs() * cell_area).square() * settings.inverse_power;
+    total = total + terms.psd * (2 * cube_sum(power) - cube_sum(power.narrow(-1, 0, 1)) - cube_sum(power.narrow(-1, n / 2, 1)));
+  }
   const auto step = image.narrow(-3, 1, image.size(-3) - 1) - image.narrow(-3, 0, image.size(-3) - 1);
   total = total + terms.tv_channel * cube_sum((step.square() + terms.tv_channel_epsilon).sqrt());
   for (const auto edge : {0L, n - 1}) {
@@ -67,7 +71,7 @@ double total_of(const ops::FusedValues& values, const ops::FusedSettings& settin
   const auto& terms = settings.terms;
   return settings.likelihood_scale * values.chi_squared + terms.sparsity * values.sparsity + terms.tv_image * values.tv_image +
          terms.tsv * values.tsv + terms.entropy * values.entropy + terms.tv_channel * values.tv_channel +
-         terms.edge_clamp * values.edge_clamp;
+         terms.edge_clamp * values.edge_clamp + terms.psd * values.psd;
 }
 
 struct Evaluation {
@@ -103,7 +107,7 @@ void check_against_autograd(const Samples& samples, const ops::FusedSettings& se
 ops::FusedTerms all_terms() {
   ops::FusedTerms terms;
   terms.sparsity = 0.3, terms.tv_image = 0.2, terms.tsv = 0.11, terms.entropy = 0.4, terms.tv_channel = 0.25;
-  terms.edge_clamp = 0.17, terms.prior_intensity = 0.02, terms.total_flux = 3;
+  terms.edge_clamp = 0.17, terms.psd = 0.02, terms.prior_intensity = 0.02, terms.total_flux = 3;
   terms.tv_image_epsilon = 1e-3, terms.tv_channel_epsilon = 2e-3;
   return terms;
 }
@@ -112,6 +116,7 @@ ops::FusedSettings settings_for(std::int64_t npix, std::int64_t nchan, const ops
   ops::FusedSettings settings;
   settings.npix = npix, settings.nchan = nchan, settings.problems = 1, settings.cell_area = cell_area;
   settings.likelihood_scale = 1e-2, settings.terms = terms;
+  settings.inverse_power = uniform({npix, npix / 2 + 1}, torch::kFloat64, 16) + 0.1;
   return settings;
 }
 
@@ -139,10 +144,11 @@ TEMPLATE_TEST_CASE("the fused gradient is that of autograd on every instruction 
 
 TEMPLATE_TEST_CASE("the fused gradient is right for each regulariser alone", "[ops][fused][quick]", float, double) {
   const auto every = all_terms();
-  const auto weight = GENERATE(&ops::FusedTerms::sparsity, &ops::FusedTerms::tv_image, &ops::FusedTerms::tsv,
-                               &ops::FusedTerms::entropy, &ops::FusedTerms::tv_channel, &ops::FusedTerms::edge_clamp);
+  const auto weight =
+      GENERATE(&ops::FusedTerms::sparsity, &ops::FusedTerms::tv_image, &ops::FusedTerms::tsv, &ops::FusedTerms::entropy,
+               &ops::FusedTerms::tv_channel, &ops::FusedTerms::edge_clamp, &ops::FusedTerms::psd);
   auto terms = every;
-  terms.sparsity = terms.tv_image = terms.tsv = terms.entropy = terms.tv_channel = terms.edge_clamp = 0;
+  terms.sparsity = terms.tv_image = terms.tsv = terms.entropy = terms.tv_channel = terms.edge_clamp = terms.psd = 0;
   check_against_autograd<TestType>(Samples(38, 3, 0.3, 7), settings_for(38, 3, terms));
   terms.*weight = every.*weight;
   check_against_autograd<TestType>(Samples(38, 3, 0.3, 7), settings_for(38, 3, terms));

@@ -78,7 +78,7 @@ class Warnings {
 
 }  // namespace
 
-TEST_CASE("a run stopped at any epoch and resumed equals one that was not, bit for bit", "[train][quick]") {
+TEST_CASE("a run stopped at any epoch and resumed equals one that was not, bit for bit", "[train]") {
   const auto optimizer = GENERATE(OptimizerKind::adam, OptimizerKind::sgd, OptimizerKind::lbfgs);
   const auto dtype = GENERATE(torch::kFloat32, torch::kFloat64);
   INFO(to_string(optimizer));
@@ -99,7 +99,7 @@ TEST_CASE("a run stopped at any epoch and resumed equals one that was not, bit f
   }
 }
 
-TEST_CASE("a resumed run converges at the epoch where the whole one does", "[train][quick]") {
+TEST_CASE("a resumed run converges at the epoch where the whole one does", "[train]") {
   auto plan = plan_for(OptimizerKind::adam);
   plan.problem.dtype = torch::kFloat64;
   plan.options.epochs(2000).stop_relative(1e-3).stop_window(6);
@@ -117,7 +117,7 @@ TEST_CASE("a resumed run converges at the epoch where the whole one does", "[tra
   }
 }
 
-TEST_CASE("saving checkpoints does not alter the run, and none is left half written", "[train][quick]") {
+TEST_CASE("saving checkpoints does not alter the run, and none is left half written", "[train]") {
   const auto optimizer = GENERATE(OptimizerKind::adam, OptimizerKind::lbfgs);
   const auto plan = plan_for(optimizer);
   const auto without = plan.uninterrupted();

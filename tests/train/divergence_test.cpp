@@ -46,7 +46,7 @@ Term breaks_at_base(Tensor base) {
 
 }  // namespace
 
-TEST_CASE("a fit whose loss breaks at any epoch ends at the last one whose loss was finite", "[train][quick]") {
+TEST_CASE("a fit whose loss breaks at any epoch ends at the last one whose loss was finite", "[train]") {
   const auto [optimizer, rate] = GENERATE(std::pair(OptimizerKind::adam, 0.3), std::pair(OptimizerKind::sgd, 1.0));
   const SmallProblem problem;
   auto whole = problem.model();

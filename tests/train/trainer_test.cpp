@@ -43,9 +43,10 @@ TEST_CASE("a fit does exactly its epochs and reports every one", "[train][quick]
   }
   CHECK(result.history[0].total() == Approx(start[0][0].item<double>()).epsilon(dtype == torch::kFloat64 ? 1e-13 : 1e-6));
   CHECK(result.loss.total() == objective.evaluate(*model).total.item<double>());
-  CHECK(result.loss.total() <= result.history.back().total());
+  // Both are the same function, but the fused step sums in another order.
+  CHECK(result.loss.total() <= result.history.back().total() * (1 + (dtype == torch::kFloat64 ? 1e-13 : 1e-6)));
   CHECK(result.loss.total() < result.history.front().total());
-  CHECK(result.step == (optimizer == OptimizerKind::lbfgs ? StepKind::eager : StepKind::fused));
+  CHECK(result.step == StepKind::fused);
   CHECK(!result.step_reason.empty());
 }
 
@@ -246,8 +247,12 @@ TEST_CASE("a step that does not apply is refused, not replaced", "[train][quick]
   };
   CHECK_THROWS_WITH(fit(StepKind::captured), ContainsSubstring("captured"));
   CHECK_THROWS_AS(fit(StepKind::captured), ValueError);
-  const auto lbfgs = TrainOptions().epochs(1).optimizer(OptimizerKind::lbfgs).step(StepKind::fused);
-  CHECK_THROWS_WITH(Trainer(problem.model(), problem.objective(), lbfgs).fit(), ContainsSubstring("L-BFGS"));
+  auto user_model = GriddedNet(
+      GriddedNetOptions(problem.coords)
+          .nchan(2)
+          .pixel_mapping({.name = "square", .forward = [](const Tensor& base) { return base.square(); }, .inverse = {}}));
+  const auto fused = TrainOptions().epochs(1).step(StepKind::fused);
+  CHECK_THROWS_WITH(Trainer(user_model, problem.objective(), fused).fit(), ContainsSubstring("square"));
   for (const auto kind : {StepKind::eager, StepKind::fused}) CHECK(fit(kind).step == kind);
 }
 
