@@ -1,11 +1,11 @@
 # How tests, examples and benchmarks are declared.
 
-# mpol_add_test(folder [IO] [CLI] file.cpp ...)
+# mpol_add_test(folder [IO] [CLI] [BY_HAND] file.cpp ...)
 #
 # One program test_<folder>, registered with CTest. IO links mpol::io; CLI links the library of the program mpol, which is
-# built first; its path is the macro MPOL_PROGRAM.
+# built first; its path is the macro MPOL_PROGRAM. BY_HAND: CTest does not know it (it needs a GPU).
 function(mpol_add_test folder)
-  cmake_parse_arguments(PARSE_ARGV 1 TEST "IO;CLI" "" "")
+  cmake_parse_arguments(PARSE_ARGV 1 TEST "IO;CLI;BY_HAND" "" "")
   if((TEST_IO AND NOT MPOL_BUILD_IO) OR (TEST_CLI AND NOT MPOL_BUILD_CLI))
     return()
   endif()
@@ -30,7 +30,9 @@ function(mpol_add_test folder)
     target_link_libraries(${name} PRIVATE mpol_cli)
     target_compile_definitions(${name} PRIVATE MPOL_PROGRAM="$<TARGET_FILE:mpol_program>")
   endif()
-  add_test(NAME ${folder} COMMAND ${name} --durations yes ${MPOL_TEST_ARGUMENTS})
+  if(NOT TEST_BY_HAND)
+    add_test(NAME ${folder} COMMAND ${name} --durations yes ${MPOL_TEST_ARGUMENTS})
+  endif()
 endfunction()
 
 # mpol_add_example(name file.cpp ...): a program bin/<name>, written as a user would.
