@@ -123,7 +123,7 @@ def mpol_step(case):
 
 
 def run(command):
-    result = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, OMP_WAIT_POLICY="PASSIVE"))
+    result = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, GOMP_SPINCOUNT="10000"))
     if result.returncode != 0:
         sys.exit(f"{command[0]} failed: {result.stderr.strip()[-500:]}")
     return json.loads(result.stdout.strip().splitlines()[-1])

@@ -218,8 +218,10 @@ TEST_CASE("every regulariser, optimiser and normalisation runs", "[cli]") {
   CHECK(json::parse(stopped.out)["epochs"] < 3000);
 }
 
-TEST_CASE("threads wait passively", "[cli]") {
+TEST_CASE("threads spin briefly, unless the user says otherwise", "[cli]") {
   const auto run = run_mpol({"--version"}, {.environment = {"OMP_DISPLAY_ENV=verbose"}});
   CHECK(run.exit_code == 0);
-  CHECK(run.error_names("GOMP_SPINCOUNT = '0'"));
+  CHECK(run.error_names("GOMP_SPINCOUNT = '10000'"));
+  const auto passive = run_mpol({"--version"}, {.environment = {"OMP_DISPLAY_ENV=verbose", "OMP_WAIT_POLICY=PASSIVE"}});
+  CHECK(passive.error_names("GOMP_SPINCOUNT = '0'"));
 }
