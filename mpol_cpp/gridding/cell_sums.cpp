@@ -11,6 +11,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/gridding/growing_array.h>
+#include <mpol_cpp/gridding/page_array.h>
 #include <mpol_cpp/gridding/stream_median.h>
 #include <mpol_cpp/gridding/strip_pass.h>
 
@@ -140,32 +141,33 @@ class Gridding {
     auto* averages = results_.averages.extend(count);
     auto* weights = results_.weights.extend(count);
     auto* samples = options_.cell_statistics ? results_.samples.extend(count) : nullptr;
-    std::vector<double> real(static_cast<std::size_t>(count)), imag(real.size());
+    const PageArray<double> real(static_cast<std::size_t>(count)), imag(static_cast<std::size_t>(count));
     each_cell(strip, offsets, [&](std::int64_t place, std::int64_t row, std::int64_t column, const CellResult& result) {
       cells[place] = (channel * npix() + row) * npix() + column;
       averages[place] = result.average;
       weights[place] = result.weight;
       if (samples != nullptr) samples[place] = static_cast<std::int64_t>(result.samples);
-      real[static_cast<std::size_t>(place)] = result.samples > 1 ? result.real : -1;
-      imag[static_cast<std::size_t>(place)] = result.samples > 1 ? result.imag : -1;
+      real.data()[place] = result.samples > 1 ? result.real : -1;
+      imag.data()[place] = result.samples > 1 ? result.imag : -1;
     });
-    add_scatter(real, imag);
+    add_scatter(real.data(), imag.data(), count);
     if (options_.cell_statistics) {
       const auto clipped = [](double value) { return std::max(value, 0.0); };
-      std::transform(real.begin(), real.end(), results_.real.extend(count), clipped);
-      std::transform(imag.begin(), imag.end(), results_.imag.extend(count), clipped);
+      std::transform(real.data(), real.data() + count, results_.real.extend(count), clipped);
+      std::transform(imag.data(), imag.data() + count, results_.imag.extend(count), clipped);
     }
   }
 
   /// Only the scatter of a strip, when the medians need another pass.
   void measure(const StripPass& strip, std::int64_t) {
     const auto offsets = row_offsets(strip);
-    std::vector<double> real(static_cast<std::size_t>(offsets.back())), imag(real.size());
+    const auto count = static_cast<std::size_t>(offsets.back());
+    const PageArray<double> real(count), imag(count);
     each_cell(strip, offsets, [&](std::int64_t place, std::int64_t, std::int64_t, const CellResult& result) {
-      real[static_cast<std::size_t>(place)] = result.samples > 1 ? result.real : -1;
-      imag[static_cast<std::size_t>(place)] = result.samples > 1 ? result.imag : -1;
+      real.data()[place] = result.samples > 1 ? result.real : -1;
+      imag.data()[place] = result.samples > 1 ? result.imag : -1;
     });
-    add_scatter(real, imag);
+    add_scatter(real.data(), imag.data(), offsets.back());
   }
 
   static std::vector<std::int64_t> row_offsets(const StripPass& strip) {
@@ -187,12 +189,13 @@ class Gridding {
     });
   }
 
-  void add_scatter(const std::vector<double>& real, const std::vector<double>& imag) {
+  void add_scatter(const double* real, const double* imag, std::int64_t count) {
     at::parallel_for(0, 2, 1, [&](std::int64_t first, std::int64_t last) {
       for (auto part = first; part < last; ++part) {
         auto& median = part == 0 ? real_median_ : imag_median_;
-        for (const double value : part == 0 ? real : imag) {
-          if (value >= 0) median.add(value);
+        const auto* values = part == 0 ? real : imag;
+        for (std::int64_t i = 0; i < count; ++i) {
+          if (values[i] >= 0) median.add(values[i]);
         }
       }
     });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <new>
 #include <type_traits>
@@ -16,9 +17,10 @@ class PageArray {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  explicit PageArray(std::size_t size) : bytes_(size * sizeof(T)) {
+  explicit PageArray(std::size_t size) : bytes_(std::max<std::size_t>(size, 1) * sizeof(T)) {
     auto* pages = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (pages == MAP_FAILED) throw std::bad_alloc();
+    ::madvise(pages, bytes_, MADV_NOHUGEPAGE);  // or a system that likes huge pages makes them of pages never written
     data_ = static_cast<T*>(pages);
   }
   PageArray(PageArray&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}

@@ -23,14 +23,23 @@ void RankSearch::add(double value) {
   const auto bits = pattern(value);
   if (!histogram_.empty()) return count(bits);
   if (bits < low_ || (bits - low_) >> shift_ >= bins) return;
-  if (values_.size() < capacity_) {
-    values_.push_back(value);
+  if (held_ < capacity_) {
+    if (!values_) values_.emplace(capacity_);
+    values_->data()[held_++] = value;
     return;
   }
   histogram_.assign(bins, 0);
-  for (const double held : values_) count(pattern(held));
+  for (std::size_t i = 0; i < held_; ++i) count(pattern(values_->data()[i]));
   count(bits);
-  std::vector<double>().swap(values_);
+  values_.reset();
+  held_ = 0;
+}
+
+void RankSearch::begin_with(const RankSearch& other) {
+  low_ = other.low_;
+  shift_ = other.shift_;
+  below_ = other.below_;
+  histogram_ = other.histogram_;
 }
 
 std::optional<double> RankSearch::resolve(std::uint64_t rank) {
@@ -39,9 +48,10 @@ std::optional<double> RankSearch::resolve(std::uint64_t rank) {
     if (shift_ >= 0) return std::nullopt;
     return std::bit_cast<double>(low_);
   }
-  const auto middle = values_.begin() + static_cast<std::ptrdiff_t>(rank - below_);
-  std::nth_element(values_.begin(), middle, values_.end());
-  return *middle;
+  auto* first = values_->data();
+  auto* wanted = first + (rank - below_);
+  std::nth_element(first, wanted, first + held_);
+  return *wanted;
 }
 
 void RankSearch::narrow(std::uint64_t rank) {
@@ -60,7 +70,12 @@ void StreamMedian::add(double value) {
 
 bool StreamMedian::finish_pass() {
   if (count_ == 0) return true;
-  if (first_pass_) upper_ = lower_;
+  if (first_pass_ && lower_.holds_all()) {
+    lower_value_ = lower_.resolve((count_ - 1) / 2);
+    upper_value_ = lower_.resolve(count_ / 2);
+    return true;
+  }
+  if (first_pass_) upper_.begin_with(lower_);
   first_pass_ = false;
   if (!lower_value_) lower_value_ = lower_.resolve((count_ - 1) / 2);
   if (!upper_value_) upper_value_ = count_ % 2 == 1 && lower_value_ ? lower_value_ : upper_.resolve(count_ / 2);

@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include <mpol_cpp/gridding/page_array.h>
+
 namespace mpol::gridding {
 
 /// The value of a given rank among numbers >= 0 that pass by, perhaps several times. Keeps them all while they are few;
@@ -14,8 +16,13 @@ class RankSearch {
   explicit RankSearch(std::size_t capacity) : capacity_(capacity) {}
 
   void add(double value);
-  /// Ends a pass: the value of that rank (0 = smallest), or nothing when another pass is needed.
+  /// Whether every number of the range is still here.
+  bool holds_all() const { return histogram_.empty(); }
+  /// Ends a pass: the value of that rank (0 = smallest), or nothing when another pass is needed. While it holds all
+  /// numbers it can be asked for several ranks.
   std::optional<double> resolve(std::uint64_t rank);
+  /// Looks for another rank from the histogram of another search.
+  void begin_with(const RankSearch& other);
 
  private:
   void count(std::uint64_t bits);
@@ -25,7 +32,8 @@ class RankSearch {
   std::uint64_t low_ = 0;    // the range of bit patterns looked at begins here …
   int shift_ = 47;           // … and has 2^16 bins of 2^shift_ patterns
   std::uint64_t below_ = 0;  // numbers below the range
-  std::vector<double> values_;
+  std::optional<PageArray<double>> values_;
+  std::size_t held_ = 0;                  // numbers in values_
   std::vector<std::uint64_t> histogram_;  // empty while values_ holds every number of the range
 };
 

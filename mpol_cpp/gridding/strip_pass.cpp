@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include <ATen/Parallel.h>
 
@@ -85,19 +86,17 @@ StripPass::StripPass(const GridCoords& coords, std::int64_t first_row, std::int6
   }
 }
 
-void StripPass::locate(const Visibilities& visibilities, const SampleRun& run, std::int64_t worker,
-                       std::vector<std::uint32_t>& keys) const {
+void StripPass::locate(const Visibilities& visibilities, const SampleRun& run, std::int64_t worker, std::uint32_t* keys) const {
   const CellRule rule{coords_.du(), static_cast<std::int32_t>(keys_.npix), keys_.row_shift, run.partner};
   const auto workers = static_cast<std::int64_t>(tables_.size());
   for (auto begin = run.begin + worker * block_samples; begin < run.end; begin += workers * block_samples) {
     const auto end = std::min(begin + block_samples, run.end);
     const auto [u, v] = visibilities.baselines().block(run.channel, begin, end);
-    kernels_.locate(u.const_data_ptr<double>(), v.const_data_ptr<double>(), end - begin, rule, keys.data() + (begin - run.begin));
+    kernels_.locate(u.const_data_ptr<double>(), v.const_data_ptr<double>(), end - begin, rule, keys + (begin - run.begin));
   }
 }
 
-void StripPass::accumulate(std::int64_t worker, const SampleRun& run, const SampleBlock& samples,
-                           const std::vector<std::uint32_t>& keys) {
+void StripPass::accumulate(std::int64_t worker, const SampleRun& run, const SampleBlock& samples, const std::uint32_t* keys) {
   auto& table = tables_[static_cast<std::size_t>(worker)];
   auto& picks = picks_[static_cast<std::size_t>(worker)];
   const auto all = run.end - run.begin;
@@ -106,12 +105,12 @@ void StripPass::accumulate(std::int64_t worker, const SampleRun& run, const Samp
     const auto count = std::min(block_samples, all - begin);
     const auto block = from(samples, begin);
     if (one_table_takes_all()) {
-      kernels_.accumulate(table, keys.data() + begin, nullptr, count, block);
+      kernels_.accumulate(table, keys + begin, nullptr, count, block);
       continue;
     }
-    const auto picked = kernels_.select(keys.data() + begin, count, keys_.row_shift, owner_of_row_.data(),
+    const auto picked = kernels_.select(keys + begin, count, keys_.row_shift, owner_of_row_.data(),
                                         static_cast<std::uint8_t>(worker), picks.data());
-    kernels_.accumulate(table, keys.data() + begin, picks.data(), picked, block);
+    kernels_.accumulate(table, keys + begin, picks.data(), picked, block);
   }
 }
 
@@ -122,20 +121,21 @@ bool StripPass::full() const {
 bool StripPass::run(const Visibilities& visibilities, const std::vector<SampleRun>& runs, const DataTransform& transform) {
   const auto workers = static_cast<std::int64_t>(tables_.size());
   const auto longest = runs.front().end - runs.front().begin;
-  std::vector<std::uint32_t> keys(static_cast<std::size_t>(longest)), next_keys(keys.size());
+  PageArray<std::uint32_t> keys(static_cast<std::size_t>(longest)), next_keys(static_cast<std::size_t>(longest));
+  auto *present = keys.data(), *next = next_keys.data();
   const auto each_worker = [&](const auto& work) {
     at::parallel_for(0, workers, 1, [&](std::int64_t first, std::int64_t last) {
       for (auto worker = first; worker < last; ++worker) work(worker);
     });
   };
-  each_worker([&](std::int64_t worker) { locate(visibilities, runs.front(), worker, keys); });
+  each_worker([&](std::int64_t worker) { locate(visibilities, runs.front(), worker, present); });
   for (std::size_t i = 0; i < runs.size() && !full(); ++i) {
     const auto samples = samples_of(visibilities, runs[i], transform);
     each_worker([&](std::int64_t worker) {
-      accumulate(worker, runs[i], samples.block, keys);
-      if (i + 1 < runs.size()) locate(visibilities, runs[i + 1], worker, next_keys);
+      accumulate(worker, runs[i], samples.block, present);
+      if (i + 1 < runs.size()) locate(visibilities, runs[i + 1], worker, next);
     });
-    keys.swap(next_keys);
+    std::swap(present, next);
   }
   return !full();
 }

@@ -44,9 +44,8 @@ class StripPass {
   std::int64_t bytes_used() const { return budget_.used(); }
 
  private:
-  void locate(const Visibilities& visibilities, const SampleRun& run, std::int64_t worker,
-              std::vector<std::uint32_t>& keys) const;
-  void accumulate(std::int64_t worker, const SampleRun& run, const SampleBlock& samples, const std::vector<std::uint32_t>& keys);
+  void locate(const Visibilities& visibilities, const SampleRun& run, std::int64_t worker, std::uint32_t* keys) const;
+  void accumulate(std::int64_t worker, const SampleRun& run, const SampleBlock& samples, const std::uint32_t* keys);
   bool full() const;
   bool one_table_takes_all() const { return tables_.size() == 1 && last_row_ - first_row_ == keys_.npix; }
 
