@@ -83,6 +83,7 @@ std::string closing_words(const ImageSummary& summary, const std::string& folder
                         : fmt::format("flux        {:.4g} Jy in {} channels\n", flux, channels);
   text += fmt::format("ended       {} after {} epochs, {:.1f} s, {} step on {}\n", to_string(summary.fit.stop_reason),
                       summary.fit.epochs, summary.fit.seconds, to_string(summary.fit.step), summary.device);
+  if (summary.fit.step == StepKind::eager) text += fmt::format("step        eager: {}\n", summary.fit.step_reason);
   text += fmt::format("files       {}\n", folder);
   if (!warning.empty()) text += fmt::format("warning     {}\n", warning);
   return text;

@@ -9,6 +9,7 @@
 #include <ATen/Dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/optim/optimizer.h>
@@ -51,6 +52,12 @@ std::string obstacle_of_terms(const std::vector<Term>& terms) {
   return {};
 }
 
+bool is_softplus(const PixelMapping& mapping) {
+  const torch::NoGradGuard no_grad;
+  const auto probe = torch::tensor({-40.0, -3.0, 0.05, 1.5, 30.0}, torch::kFloat64);
+  return at::equal(mapping.forward(probe), softplus_mapping().forward(probe));
+}
+
 std::string obstacle_of_model(ImageModel& model, const GriddedLikelihoodImpl& likelihood) {
   const auto* net = dynamic_cast<const GriddedNetImpl*>(&model);
   // A class derived from one of ours may do something else.
@@ -58,6 +65,7 @@ std::string obstacle_of_model(ImageModel& model, const GriddedLikelihoodImpl& li
   if (net->options().pixel_mapping().name != "softplus") {
     return fmt::format("the pixel mapping is {}, not softplus", net->options().pixel_mapping().name);
   }
+  if (!is_softplus(net->options().pixel_mapping())) return "the pixel mapping calls itself softplus, but is another function";
   const auto base = net->base();
   if (!base.device().is_cpu()) return fmt::format("the model is on {}; the fused step is for the CPU", base.device().str());
   if (base.scalar_type() != torch::kFloat32 && base.scalar_type() != torch::kFloat64) {

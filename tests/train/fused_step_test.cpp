@@ -195,6 +195,10 @@ TEST_CASE("what a fused step cannot do it says", "[train][fused][quick]") {
   exponential.name = "exponential";
   GriddedNet mapped(options.pixel_mapping(exponential));
   CHECK_THAT(FusedStep::obstacle(*mapped, with({}), adam), ContainsSubstring("exponential"));
+  auto impostor = softplus_mapping();
+  impostor.forward = [](const Tensor& base) { return base.exp(); };
+  GriddedNet misnamed(GriddedNetOptions(options).pixel_mapping(impostor));
+  CHECK_THAT(FusedStep::obstacle(*misnamed, with({}), adam), ContainsSubstring("another function"));
   fitted.model->base().set_requires_grad(false);
   CHECK_THAT(obstacle(with({}), adam), ContainsSubstring("trained"));
   CHECK_THROWS_AS(FusedStep(fitted.model.ptr(), with({}), adam, "tested"), ValueError);
