@@ -12,6 +12,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/losses/sky_checks.h>
 #include <mpol_cpp/ops/nufft_convolution.h>
 
 namespace mpol {
@@ -209,17 +210,7 @@ void ExactLikelihoodImpl::reset() {
 }
 
 void ExactLikelihoodImpl::check(const Tensor& sky) const {
-  const auto npix = coords_.npix();
-  if (sky.dim() < 3 || sky.size(-3) != nchan_ || sky.size(-2) != npix || sky.size(-1) != npix) {
-    throw ShapeError(fmt::format("the image has shape {}; the data need (…, {}, {}, {})", sky.sizes().vec(), nchan_, npix, npix));
-  }
-  if (!sky.device().is_cpu()) {
-    throw DeviceError(
-        fmt::format("the image is on {}; the exact likelihood runs on the CPU: move it with .to(cpu)", sky.device().str()));
-  }
-  if (sky.scalar_type() != torch::kFloat32 && sky.scalar_type() != torch::kFloat64) {
-    throw ShapeError(fmt::format("the image is {}; cast it to float32 or float64", c10::toString(sky.scalar_type())));
-  }
+  losses::detail::check_sky_of_cpu(sky, nchan_, coords_.npix(), "exact");
 }
 
 Tensor ExactLikelihoodImpl::chi_squared(const Tensor& sky) {

@@ -9,6 +9,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/losses/sky_checks.h>
 #include <mpol_cpp/losses/sums.h>
 #include <mpol_cpp/ops/real_fft.h>
 
@@ -57,10 +58,7 @@ void GriddedLikelihoodImpl::reset() {
 }
 
 void GriddedLikelihoodImpl::check(const Tensor& sky) const {
-  const auto npix = coords_.npix();
-  if (sky.dim() < 3 || sky.size(-3) != nchan_ || sky.size(-2) != npix || sky.size(-1) != npix) {
-    throw ShapeError(fmt::format("the image has shape {}; the data need (…, {}, {}, {})", sky.sizes().vec(), nchan_, npix, npix));
-  }
+  losses::detail::check_sky_shape(sky, nchan_, coords_.npix());
   if (sky.device() != data_.device()) {
     throw DeviceError(fmt::format("the image is on {} but the data are on {}: move one of them with .to(device)",
                                   sky.device().str(), data_.device().str()));

@@ -14,6 +14,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/losses/sky_checks.h>
 
 namespace mpol {
 
@@ -198,17 +199,7 @@ void LooseLikelihoodImpl::reset() {
 }
 
 void LooseLikelihoodImpl::check(const Tensor& sky) const {
-  const auto npix = coords_.npix();
-  if (sky.dim() < 3 || sky.size(-3) != nchan_ || sky.size(-2) != npix || sky.size(-1) != npix) {
-    throw ShapeError(fmt::format("the image has shape {}; the data need (…, {}, {}, {})", sky.sizes().vec(), nchan_, npix, npix));
-  }
-  if (!sky.device().is_cpu()) {
-    throw DeviceError(
-        fmt::format("the image is on {}; the loose likelihood runs on the CPU: move it with .to(cpu)", sky.device().str()));
-  }
-  if (sky.scalar_type() != torch::kFloat32 && sky.scalar_type() != torch::kFloat64) {
-    throw ShapeError(fmt::format("the image is {}; cast it to float32 or float64", c10::toString(sky.scalar_type())));
-  }
+  losses::detail::check_sky_of_cpu(sky, nchan_, coords_.npix(), "loose");
 }
 
 Tensor LooseLikelihoodImpl::chi_squared(const Tensor& sky) {
