@@ -141,10 +141,7 @@ int make_convolved(ConvolveOptions& options) {
   figure.beam = plot::BeamEllipse{beams[0].bmaj, beams[0].bmin, beams[0].bpa * units::degree};
   plot::write_image_figure(folder.staged("convolved.png"), convolved, image.coords, figure);
   const auto summary = summary_json(options, image, beams, convolved);
-  write_file_atomically(folder.staged("summary.json"), summary);
-  folder.commit();
-  if (options.output.json) fmt::print("{}", summary);
-  else if (!options.output.quiet) fmt::print("files  {}\n", folder.path().string());
+  commit_with_summary(folder, summary, options.output, fmt::format("files  {}\n", folder.path().string()));
   return exit_done;
 }
 

@@ -62,10 +62,7 @@ int make_deprojected(DeprojectOptions& options) {
   io::write_fits(folder.staged("deprojected.fits"), face_on, image.coords, header);
   plot::write_image_figure(folder.staged("deprojected.png"), face_on, image.coords);
   const auto summary = summary_json(options, image, face_on);
-  write_file_atomically(folder.staged("summary.json"), summary);
-  folder.commit();
-  if (options.output.json) fmt::print("{}", summary);
-  else if (!options.output.quiet) fmt::print("files  {}\n", folder.path().string());
+  commit_with_summary(folder, summary, options.output, fmt::format("files  {}\n", folder.path().string()));
   return exit_done;
 }
 

@@ -136,10 +136,7 @@ int make_dirty(DirtyOptions& options) {
   const DirtyImager imager(coords, visibilities, imager_options(options));
   stage(folder, imager, visibilities, options);
   const auto summary = summary_json(imager, visibilities, options);
-  write_file_atomically(folder.staged("summary.json"), summary);
-  folder.commit();
-  if (options.output.json) fmt::print("{}", summary);
-  else if (!options.output.quiet) fmt::print("{}", words(imager, options, folder));
+  commit_with_summary(folder, summary, options.output, words(imager, options, folder));
   return exit_done;
 }
 

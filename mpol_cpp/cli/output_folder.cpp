@@ -10,6 +10,7 @@
 
 #include <mpol_cpp/cli/ending.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/serialize/atomic_file.h>
 
 namespace mpol::cli {
 namespace {
@@ -139,6 +140,14 @@ void OutputFolder::release() noexcept {
   for (auto folder = path_; folder != first_created_.parent_path(); folder = folder.parent_path()) {
     if (!fs::remove(folder, ignored)) return;  // keeps what is not empty
   }
+}
+
+void commit_with_summary(OutputFolder& folder, const std::string& summary, const OutputOptions& output,
+                         const std::string& words) {
+  write_file_atomically(folder.staged("summary.json"), summary);
+  folder.commit();
+  if (output.json) fmt::print("{}", summary);
+  else if (!output.quiet) fmt::print("{}", words);
 }
 
 }  // namespace mpol::cli

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include <mpol_cpp/cli/data_options.h>
+
 namespace mpol::cli {
 
 /// What a verb may find in its output folder.
@@ -42,5 +44,9 @@ class OutputFolder {
   std::filesystem::path first_created_;  ///< topmost folder that was made for this run; empty: none
   int lock_ = -1;
 };
+
+/// Ends a verb: summary.json is staged with the rest, all files get their names, and stdout says what the options ask for:
+/// the summary, `words`, or nothing.
+void commit_with_summary(OutputFolder& folder, const std::string& summary, const OutputOptions& output, const std::string& words);
 
 }  // namespace mpol::cli

@@ -140,10 +140,7 @@ int make_profile(ProfileOptions& options) {
   write_file_atomically(folder.staged("profile.csv"), csv(profile));
   plot::render(folder.staged("profile.png"), figure(profile, image.unit));
   const auto summary = summary_json(options, profile, image, beam);
-  write_file_atomically(folder.staged("summary.json"), summary);
-  folder.commit();
-  if (options.output.json) fmt::print("{}", summary);
-  else if (!options.output.quiet) fmt::print("{}", words(profile, image, folder));
+  commit_with_summary(folder, summary, options.output, words(profile, image, folder));
   return exit_done;
 }
 

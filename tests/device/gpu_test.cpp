@@ -17,21 +17,12 @@
 
 #include "compare.h"
 #include "random.h"
+#include "required_gpu.h"
 
 // Run by hand with the tag [gpu]; without a GPU they fail.
 
 using namespace mpol;
 using namespace mpol::testing;
-
-namespace {
-
-torch::Device required_gpu() {
-  INFO(no_gpu_reason());
-  REQUIRE(cuda_device_count() > 0);
-  return torch::Device(torch::kCUDA, 0);
-}
-
-}  // namespace
 
 TEST_CASE("the selection gives the GPU that is there", "[.][gpu]") {
   const auto gpu = required_gpu();

@@ -8,6 +8,7 @@
 #include <mpol_cpp/ops/real_fft.h>
 
 #include "compare.h"
+#include "device/required_gpu.h"
 #include "temporary_folder.h"
 #include "train/problems.h"
 
@@ -15,12 +16,6 @@ using namespace mpol;
 using namespace mpol::testing;
 
 namespace {
-
-torch::Device gpu() {
-  INFO(no_gpu_reason());
-  REQUIRE(cuda_device_count() > 0);
-  return select_device(DeviceRequest::cuda(0), Fallback::error);
-}
 
 SmallProblem problem(torch::Dtype dtype) { return {.coords = GridCoords(0.05, 64), .nchan = 3, .dtype = dtype}; }
 
@@ -40,7 +35,7 @@ Fitted fit(const SmallProblem& problem, const TrainOptions& options) {
 }  // namespace
 
 TEMPLATE_TEST_CASE("operations on a GPU are those on the CPU", "[gpu]", float, double) {
-  const auto device = gpu();
+  const auto device = required_gpu();
   const double bound = tolerance<TestType>(1e-13, 1e-5);
   for (const std::int64_t npix : {2, 30, 64, 210}) {
     CAPTURE(npix);
@@ -57,7 +52,7 @@ TEMPLATE_TEST_CASE("operations on a GPU are those on the CPU", "[gpu]", float, d
 }
 
 TEMPLATE_TEST_CASE("a fit on a GPU is that on the CPU", "[gpu]", float, double) {
-  const auto device = gpu();
+  const auto device = required_gpu();
   const auto dtype = dtype_of<TestType>();
   const auto options = TrainOptions().epochs(100).learning_rate(0.1).dtype(dtype);
   const auto there = fit(problem(dtype), TrainOptions(options).device(device)), here = fit(problem(dtype), options);
@@ -66,7 +61,7 @@ TEMPLATE_TEST_CASE("a fit on a GPU is that on the CPU", "[gpu]", float, double) 
 }
 
 TEST_CASE("a fit that moves from GPU to CPU and back midway is the same", "[gpu]") {
-  const auto device = gpu();
+  const auto device = required_gpu();
   const TemporaryFolder folder;
   const auto options = TrainOptions().learning_rate(0.1).dtype(torch::kFloat64);
   const auto whole = fit(problem(torch::kFloat64), TrainOptions(options).epochs(60).device(device));
