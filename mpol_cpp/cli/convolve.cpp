@@ -80,6 +80,7 @@ std::vector<GaussianBeam> wanted_beams(const ConvolveOptions& options) {
 
 std::vector<io::FitsBeam> header_beams(const std::vector<GaussianBeam>& beams) {
   std::vector<io::FitsBeam> headers;
+  headers.reserve(beams.size());
   for (const auto& beam : beams) {
     headers.push_back({.major = beam.bmaj, .minor = beam.bmin, .position_angle = beam.bpa * units::degree});
   }
