@@ -33,13 +33,14 @@ RowScratch<T>::RowScratch(const FusedGeometry& geometry, std::int64_t cells_per_
       power_(has_power ? 2 * geometry.column_distance : 0) {}
 
 template <typename T>
-FusedPasses<T>::FusedPasses(const FusedSettings& settings, std::vector<ColumnCells<T>> cells)
+FusedPasses<T>::FusedPasses(const FusedSettings& settings, std::vector<ColumnCells<T>> cells, GradientOf likelihood)
     : settings_(settings),
       geometry_(FusedGeometry::of<T>(settings.npix)),
       cells_(std::move(cells)),
       kernels_(fused_kernels<T>(settings.isa)),
       fft_(plan_line_transforms<T>({settings.npix, geometry_.row_distance, geometry_.half_distance}, settings.fft)),
       images_(images() * settings.npix * geometry_.row_distance + row_margin) {
+  if (likelihood == GradientOf::images) gradients_ = AlignedArray<T>(images_.size());
   if (has_power()) prepare_power();
   for (std::size_t channel = 0; channel < cells_.size(); ++channel) {
     first_column_.push_back(columns());
@@ -136,6 +137,16 @@ ColumnSums FusedPasses<T>::weigh_column(std::int64_t problem, std::int64_t colum
 
 template <typename T>
 void FusedPasses<T>::likelihood_rows(std::int64_t image, std::int64_t first, std::int64_t count, const RowScratch<T>& scratch) {
+  rows_of_columns(image, first, count, scratch);
+  if (gradients_.size() == 0) return;
+  const T scale = static_cast<T>(settings_.likelihood_scale);
+  const T* gradient = gradients_.data() + row_offset(image, first);
+  T* lines = scratch.lines();
+  for (std::int64_t i = 0; i < count * geometry_.row_distance; ++i) lines[i] += scale * gradient[i];
+}
+
+template <typename T>
+void FusedPasses<T>::rows_of_columns(std::int64_t image, std::int64_t first, std::int64_t count, const RowScratch<T>& scratch) {
   const auto& cells = cells_of(image);
   const auto columns = static_cast<std::int64_t>(cells.columns.size());
   if (columns == 0) {

@@ -63,11 +63,14 @@ struct ColumnSums {
   double chi_squared = 0, psd = 0;
 };
 
+/// What the gradient of the likelihood is taken from.
+enum class GradientOf { cells, images };
+
 /// The three passes of a FusedPipeline over one piece of its images each. `image` counts problems and channels.
 template <typename T>
 class FusedPasses {
  public:
-  FusedPasses(const FusedSettings& settings, std::vector<ColumnCells<T>> cells);
+  FusedPasses(const FusedSettings& settings, std::vector<ColumnCells<T>> cells, GradientOf likelihood);
 
   const FusedGeometry& geometry() const { return geometry_; }
   std::int64_t images() const { return settings_.problems * settings_.nchan; }
@@ -80,17 +83,22 @@ class FusedPasses {
   void finish_rows(FusedUpdate kind, const UpdateRow<T>& pixels, const UpdateSettings& update, std::int64_t image,
                    std::int64_t block, const RowScratch<T>& scratch, RowSums& sums);
 
-  const T* image_row(std::int64_t image, std::int64_t row) const {
-    return images_.data() + (image * geometry_.npix + row) * geometry_.row_distance;
-  }
+  const T* image_row(std::int64_t image, std::int64_t row) const { return images_.data() + row_offset(image, row); }
+  T* images_data() const { return images_.data(); }
+  /// Where the gradient of a likelihood of the images is expected, in the layout of the images; the elements between rows
+  /// are 0.
+  T* gradients_data() const { return gradients_.data(); }
   double constant() const;
-  std::size_t bytes() const { return images_.bytes() + spectra_.bytes(); }
+  std::size_t bytes() const { return images_.bytes() + gradients_.bytes() + spectra_.bytes(); }
 
  private:
   struct Place {  // of a kept column
     std::int64_t channel, index;
   };
 
+  std::int64_t row_offset(std::int64_t image, std::int64_t row) const {
+    return (image * geometry_.npix + row) * geometry_.row_distance;
+  }
   T* image_row(std::int64_t image, std::int64_t row) { return const_cast<T*>(std::as_const(*this).image_row(image, row)); }
   const ColumnCells<T>& cells_of(std::int64_t image) const { return cells_[static_cast<std::size_t>(image % settings_.nchan)]; }
   std::complex<T>* spectrum(std::int64_t image) const;
@@ -102,6 +110,7 @@ class FusedPasses {
 
   /// Gradient of likelihood and power spectrum of up to a batch of rows, into scratch.lines().
   void likelihood_rows(std::int64_t image, std::int64_t first, std::int64_t count, const RowScratch<T>& scratch);
+  void rows_of_columns(std::int64_t image, std::int64_t first, std::int64_t count, const RowScratch<T>& scratch);
   void difference_row(std::int64_t image, std::int64_t row, const RowScratch<T>& scratch, RowSums& sums);
   void gradient_row(std::int64_t image, std::int64_t row, const T* likelihood, const RowScratch<T>& scratch, RowSums& sums);
   void clamp_edges(std::int64_t image, std::int64_t row, T* gradient, RowSums& sums) const;
@@ -115,7 +124,7 @@ class FusedPasses {
   AlignedArray<T> inverse_power_;  // (npix/2 + 1, column_distance), times the cell area squared
   FusedKernels<T> kernels_;
   std::unique_ptr<LineTransforms<T>> fft_;
-  AlignedArray<T> images_;
+  AlignedArray<T> images_, gradients_;
   AlignedArray<std::complex<T>> spectra_;
 };
 

@@ -14,11 +14,12 @@ namespace mpol::ops {
 template <typename T>
 class FusedPipeline<T>::Runs {
  public:
-  Runs(const FusedSettings& settings, std::vector<ColumnCells<T>> cells)
+  Runs(const FusedSettings& settings, std::vector<ColumnCells<T>> cells, ImageLikelihood likelihood)
       : problems_(settings.problems),
         images_per_problem_(settings.nchan),
         total_flux_(settings.terms.total_flux),
-        passes_(settings, std::move(cells)),
+        likelihood_(std::move(likelihood)),
+        passes_(settings, std::move(cells), likelihood_ ? detail::GradientOf::images : detail::GradientOf::cells),
         column_sums_(static_cast<std::size_t>(problems_ * passes_.columns())),
         row_sums_(static_cast<std::size_t>(passes_.images() * passes_.geometry().blocks)),
         values_(static_cast<std::size_t>(problems_)) {}
@@ -30,6 +31,7 @@ class FusedPipeline<T>::Runs {
     share(passes_.images() * blocks, [&](std::int64_t task, const detail::RowScratch<T>& scratch) {
       passes_.map_rows(pixels.base, task / blocks, task % blocks, scratch);
     });
+    if (likelihood_) weigh_images();
     share(problems_ * passes_.columns(), [&](std::int64_t task, const detail::RowScratch<T>& scratch) {
       column_sums_[static_cast<std::size_t>(task)] =
           passes_.weigh_column(task / passes_.columns(), task % passes_.columns(), scratch);
@@ -43,14 +45,7 @@ class FusedPipeline<T>::Runs {
     return values_;
   }
 
-  Tensor image() const {
-    const auto& geometry = passes_.geometry();
-    const auto npix = geometry.npix, distance = geometry.row_distance;
-    const auto options = torch::TensorOptions().dtype(c10::CppTypeToScalarType<T>::value);
-    return at::from_blob(const_cast<T*>(passes_.image_row(0, 0)), {problems_, images_per_problem_, npix, npix},
-                         {images_per_problem_ * npix * distance, npix * distance, distance, 1}, options)
-        .clone(at::MemoryFormat::Contiguous);
-  }
+  Tensor image() const { return view(passes_.images_data()).clone(at::MemoryFormat::Contiguous); }
 
   std::int64_t memory_bytes() const {
     auto bytes = passes_.bytes();
@@ -70,10 +65,29 @@ class FusedPipeline<T>::Runs {
     });
   }
 
+  /// The images, or their gradients, where they lie.
+  Tensor view(T* data) const {
+    const auto npix = passes_.geometry().npix, distance = passes_.geometry().row_distance;
+    const auto options = torch::TensorOptions().dtype(c10::CppTypeToScalarType<T>::value);
+    return at::from_blob(data, {problems_, images_per_problem_, npix, npix},
+                         {images_per_problem_ * npix * distance, npix * distance, distance, 1}, options);
+  }
+
+  void weigh_images() {
+    auto gradient = view(passes_.gradients_data());
+    const auto values = likelihood_(view(passes_.images_data()), gradient).to(torch::kCPU, torch::kFloat64).contiguous();
+    if (values.numel() != problems_) {
+      throw ShapeError(fmt::format("the likelihood gave {} values for {} problems: sum over the last three dimensions only",
+                                   values.numel(), problems_));
+    }
+    const auto* value = values.template const_data_ptr<double>();
+    chi_squared_of_images_.assign(value, value + problems_);
+  }
+
   FusedValues sum_up(std::int64_t problem) const {
     FusedValues values;
     const auto columns = passes_.columns(), pieces = images_per_problem_ * passes_.geometry().blocks;
-    values.chi_squared = passes_.constant();
+    values.chi_squared = likelihood_ ? chi_squared_of_images_[static_cast<std::size_t>(problem)] : passes_.constant();
     for (auto i = problem * columns; i < (problem + 1) * columns; ++i) {
       values.chi_squared += column_sums_[static_cast<std::size_t>(i)].chi_squared;
       values.psd += column_sums_[static_cast<std::size_t>(i)].psd;
@@ -94,6 +108,8 @@ class FusedPipeline<T>::Runs {
 
   std::int64_t problems_, images_per_problem_;
   double total_flux_;
+  ImageLikelihood likelihood_;  // empty when the cells are the likelihood
+  std::vector<double> chi_squared_of_images_;
   detail::FusedPasses<T> passes_;
   std::int64_t workers_ = 1;
   std::vector<detail::RowScratch<T>> scratch_;
@@ -110,7 +126,19 @@ FusedPipeline<T>::FusedPipeline(const FusedSettings& settings, std::vector<Colum
                     "every channel",
                     settings.problems, settings.nchan, cells.size()));
   }
-  runs_ = std::make_unique<Runs>(settings, std::move(cells));
+  runs_ = std::make_unique<Runs>(settings, std::move(cells), nullptr);
+}
+
+template <typename T>
+FusedPipeline<T>::FusedPipeline(const FusedSettings& settings, ImageLikelihood likelihood) {
+  if (settings.nchan < 1 || settings.problems < 1 || !likelihood) {
+    throw ValueError(fmt::format("{} problems of {} channels: at least one of each is needed, and a likelihood",
+                                 settings.problems, settings.nchan));
+  }
+  ColumnCells<T> no_cells;
+  no_cells.begin = {0};
+  runs_ = std::make_unique<Runs>(settings, std::vector<ColumnCells<T>>(static_cast<std::size_t>(settings.nchan), no_cells),
+                                 std::move(likelihood));
 }
 
 template <typename T>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -27,12 +28,17 @@ struct FusedSettings {
   FftBackend fft = best_fft_backend();
 };
 
+/// A likelihood that is given images: chi^2 of each problem, (problems) float64, and its gradient, which it overwrites. Both
+/// tensors are (problems, nchan, npix, npix), their rows may lie apart.
+using ImageLikelihood = std::function<Tensor(const Tensor& images, Tensor& gradient)>;
+
 /// Value, gradient and update of
 ///   chi^2 / (2 N_norm) + sum_i lambda_i R_i,   image = Hann(softplus(base))
 /// in three passes over the images of all problems and channels, without autograd:
 ///   rows     softplus, Hann, real transform; the columns that hold data are kept, transposed
 ///   columns  transform, weighted residual at the cells, power spectrum, adjoint transform, while the column is in the cache
 ///   rows     adjoint transform, regularisers, Hann, derivative of softplus, update
+/// A likelihood of the images takes the place of the pass over columns, which then is there for the power spectrum alone.
 /// Everything is allocated once. Work is cut into the same pieces for any number of threads and sums are taken in the
 /// same order, so results are bitwise the same for any number of threads and for a problem alone or among others.
 template <typename T>
@@ -41,11 +47,13 @@ class FusedPipeline {
   /// @param cells  per channel, shared by all problems
   /// @throws ValueError unless npix is even
   FusedPipeline(const FusedSettings& settings, std::vector<ColumnCells<T>> cells);
+  FusedPipeline(const FusedSettings& settings, ImageLikelihood likelihood);
   ~FusedPipeline();
   FusedPipeline(const FusedPipeline&) = delete;
   FusedPipeline& operator=(const FusedPipeline&) = delete;
 
   /// Arrays are (problems, nchan, npix, npix), contiguous; `pixels` names what `kind` needs.
+  /// @throws ShapeError when the likelihood of the images does not give one value per problem
   /// @return  one entry per problem, valid until the next call; of terms whose weight is 0 the value may be 0
   const std::vector<FusedValues>& run(FusedUpdate kind, const UpdateRow<T>& pixels, const UpdateSettings& update);
 

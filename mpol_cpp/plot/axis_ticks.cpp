@@ -19,6 +19,16 @@ double step_at_least(double length) {
   return 10 * decade;
 }
 
+/// 0.05, 20, 3·10⁻⁵.
+std::string short_label(double value) {
+  if (value == 0) return "0";
+  const int decade = decade_of(std::abs(value));
+  if (decade >= -3 && decade <= 4) return short_number(value);
+  const double factor = value / std::pow(10.0, decade);
+  const auto power = power_of_ten(decade);
+  return short_number(factor) == "1" ? power : fmt::format("{}·{}", short_number(factor), power);
+}
+
 }  // namespace
 
 double round_length(double length) {
@@ -54,6 +64,30 @@ std::vector<Tick> linear_ticks(double first, double last, std::int64_t wanted) {
     if (scientific) label = k == 0 ? "0" : label + "·" + power_of_ten(decade);
     ticks.push_back({value, std::move(label)});
   }
+  return ticks;
+}
+
+std::vector<Tick> stretched_ticks(double lower, double upper, const std::function<double(double)>& place, double spacing) {
+  const double largest = std::max(std::abs(lower), std::abs(upper));
+  if (!(upper > lower) || !std::isfinite(lower) || !std::isfinite(upper)) return {};
+  // Zero, then 1, 5, 2 times powers of ten from the largest down: the first to come has the place.
+  std::vector<double> wanted = {0.0};
+  for (const double factor : {1.0, 5.0, 2.0}) {
+    for (int decade = decade_of(largest); decade > decade_of(largest) - 4; --decade) {
+      const double value = factor * std::pow(10.0, decade);
+      wanted.insert(wanted.end(), {value, -value});
+    }
+  }
+  std::vector<double> taken;
+  for (const double value : wanted) {
+    if (value < lower || value > upper) continue;
+    const double at = place(value);
+    if (std::any_of(taken.begin(), taken.end(), [&](double other) { return std::abs(place(other) - at) < spacing; })) continue;
+    taken.push_back(value);
+  }
+  std::sort(taken.begin(), taken.end());
+  std::vector<Tick> ticks;
+  for (const double value : taken) ticks.push_back({value, short_label(value)});
   return ticks;
 }
 

@@ -57,7 +57,34 @@ Polar diverging(double t) {
   return {0.97 - 0.55 * std::abs(side), 0.155 * std::pow(std::abs(side), 0.9), side < 0 ? 255.0 : 28.0};
 }
 
+/// Stretched share, both in [0, 1].
+double stretched(double share, const ColourNorm& norm) {
+  switch (norm.stretch) {
+    case Stretch::power:
+      return std::pow(share, norm.gamma);
+    case Stretch::asinh:
+      return std::asinh(share / norm.softening) / std::asinh(1 / norm.softening);
+    case Stretch::linear:
+      break;
+  }
+  return share;
+}
+
 }  // namespace
+
+double colour_place(double value, double lower, double upper, const ColourNorm& norm, ColourScale scale) {
+  if (std::isnan(value)) return value;
+  const double share = upper > lower ? std::clamp((value - lower) / (upper - lower), 0.0, 1.0) : 0.0;
+  if (scale == ColourScale::sequential) return stretched(share, norm);
+  const double side = 2 * share - 1;
+  return 0.5 * (1 + std::copysign(stretched(std::abs(side), norm), side));
+}
+
+Rgb curve_colour(std::size_t number) {
+  static constexpr std::array<Rgb, 7> colours = {
+      {{0, 114, 178}, {213, 94, 0}, {0, 158, 115}, {204, 121, 167}, {86, 180, 233}, {230, 159, 0}, {60, 60, 60}}};
+  return colours[number % colours.size()];
+}
 
 std::vector<Rgb> colour_table(ColourScale scale, std::int64_t entries) {
   if (entries < 2) throw ValueError(fmt::format("colour table of {} entries: at least 2", entries));

@@ -19,6 +19,13 @@ struct Rgb {
 /// @param entries  at least 2
 std::vector<Rgb> colour_table(ColourScale scale, std::int64_t entries = 256);
 
+/// Place of a value on the colour scale, from 0 (lower) to 1 (upper); beyond the ends 0 or 1; NaN for NaN.
+/// @param scale  diverging: both halves are stretched from the middle outwards
+double colour_place(double value, double lower, double upper, const ColourNorm& norm, ColourScale scale);
+
+/// Colours of curves, told apart also by colour-blind eyes (Okabe & Ito 2008, the yellow left out); counted round.
+Rgb curve_colour(std::size_t number);
+
 /// Entry of a table for a value between the ends of a scale; beyond them the end's colour, for NaN grey.
 Rgb colour_of(double value, double lower, double upper, const std::vector<Rgb>& table);
 

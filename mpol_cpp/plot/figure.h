@@ -29,6 +29,20 @@ enum class ColourScale {
   diverging,   ///< blue, white, red about zero
 };
 
+/// How the place of a value on the colour scale follows from its share of the range.
+enum class Stretch {
+  linear,
+  power,  ///< share^gamma: gamma < 1 lifts what is faint
+  asinh,  ///< asinh(share / softening) / asinh(1 / softening): linear below the softening, logarithmic above
+};
+
+/// Maps values onto the colour scale. On a diverging scale both signs are stretched alike.
+struct ColourNorm {
+  Stretch stretch = Stretch::linear;
+  double gamma = 0.5;       ///< of the power, > 0
+  double softening = 0.02;  ///< of asinh, part of the range, > 0
+};
+
 /// Restoring or dirty beam, drawn as an ellipse in the lower left corner.
 struct BeamEllipse {
   double major = 0;           ///< full width at half maximum, arcsec
@@ -47,20 +61,29 @@ struct ImagePanel {
   std::string title;
   Tensor values;                   ///< (ny, nx) in sky orientation: row 0 South, column 0 East; any floating dtype
   std::array<double, 4> extent{};  ///< outer edges East (left), West (right), South, North, arcsec
-  double lower = 0, upper = 1;     ///< values at the ends of the colour scale
+  ColourNorm norm;
+  double lower = 0, upper = 1;  ///< values at the ends of the colour scale
   ColourScale scale = ColourScale::sequential;
   std::string unit;  ///< beside the colour bar
   std::optional<ScaleBar> scale_bar;
   std::optional<BeamEllipse> beam;
 };
 
-enum class CurveStyle { line, points };
+enum class CurveStyle {
+  line,
+  dashes,
+  steps,  ///< a histogram's outline: y is constant around each x, half way to its neighbours
+  points,
+  guide,  ///< thin and grey, for edges and zero lines; takes none of the figure's colours
+};
 
 /// One set of points of a curve panel. Points that are not finite, or not positive on a logarithmic axis, are left out.
 struct Curve {
   std::string label;  ///< empty: not in the legend
   CurveStyle style = CurveStyle::line;
   std::vector<double> x, y;
+  std::vector<double> error = {};                    ///< half lengths of bars along y, one per point; empty: no bars
+  std::optional<std::size_t> colour = std::nullopt;  ///< which of the figure's colours; unset: the place in the panel
 };
 
 enum class AxisScale { linear, logarithmic };
@@ -72,6 +95,8 @@ struct CurvePanel {
   AxisScale x_scale = AxisScale::linear;
   AxisScale y_scale = AxisScale::linear;
   bool equal_axes = false;  ///< the same range, symmetric about zero, in x and y (uv coverage)
+  /// Lower and upper end of y; unset: what holds all points and bars.
+  std::optional<std::array<double, 2>> y_range = std::nullopt;
 };
 
 using Panel = std::variant<ImagePanel, CurvePanel>;

@@ -36,13 +36,25 @@ FigureFile palette_file(ColourScale scale) {
   return {palette_name(scale), lines};
 }
 
-/// The ticks of a colour bar as gnuplot lists them.
-std::string tick_list(double lower, double upper) {
+/// The ticks of a colour bar as gnuplot lists them, at their places along it.
+std::string tick_list(const ImagePanel& panel, double upper) {
   std::string list;
-  for (const auto& tick : linear_ticks(lower, upper, 7))
-    list += fmt::format("{}{} {:.10g}", list.empty() ? "" : ", ", quoted(tick.label), tick.value);
+  for (const auto& tick : colour_bar_ticks(panel, 1.0 / 7)) {
+    const double place = panel.norm.stretch == Stretch::linear
+                             ? tick.value
+                             : colour_place(tick.value, panel.lower, upper, panel.norm, panel.scale);
+    list += fmt::format("{}{} {:.10g}", list.empty() ? "" : ", ", quoted(tick.label), place);
+  }
   return list;
 }
+
+/// gnuplot's expression for the stretched share of a share, both in [0, 1].
+std::string stretch_expression(const ColourNorm& norm) {
+  if (norm.stretch == Stretch::power) return fmt::format("x**{:.10g}", norm.gamma);
+  return fmt::format("asinh(x/{:.10g})/asinh(1/{:.10g})", norm.softening, norm.softening);
+}
+
+std::string hex(Rgb colour) { return fmt::format("#{:02x}{:02x}{:02x}", colour.red, colour.green, colour.blue); }
 
 /// Averages blocks of pixels of an image that has more of them than a panel can show.
 Tensor thinned(const Tensor& image) {
@@ -115,15 +127,28 @@ class Writer {
     line("set lmargin 9\nset rmargin 9\nset tmargin 3\nset bmargin 4");
     line("set xtics autofreq\nset ytics autofreq");
     line("set xrange [{:.10g}:{:.10g}]\nset yrange [{:.10g}:{:.10g}]", east, west, south, north);
-    line("set cbrange [{:.10g}:{:.10g}]", panel.lower, panel.upper > panel.lower ? panel.upper : panel.lower + 1);
-    line("set cbtics ({}) noenhanced", tick_list(panel.lower, panel.upper));
+    const double upper = panel.upper > panel.lower ? panel.upper : panel.lower + 1;
+    const bool stretched = panel.norm.stretch != Stretch::linear;
+    line("set cbrange [{:.10g}:{:.10g}]", stretched ? 0.0 : panel.lower, stretched ? 1.0 : upper);
+    line("set cbtics ({}) noenhanced", tick_list(panel, upper));
+    if (stretched) define_stretch(panel, upper);
     line("set cblabel {} noenhanced", quoted(panel.unit));
     line("set palette file {} using 1:2:3", quoted(palette_name(panel.scale)));
     marks(panel);
     line(
         "plot {} binary array=({},{}) format='%float32' endian=little origin=({:.10g},{:.10g}) dx={:.10g} dy={:.10g} "
-        "with image notitle",
-        quoted(name), columns, rows, west + dx / 2, south + dy / 2, dx, dy);
+        "{}with image notitle",
+        quoted(name), columns, rows, west + dx / 2, south + dy / 2, dx, dy, stretched ? "using (place($1)) " : "");
+  }
+
+  /// place(value) along the colour bar, which then runs from 0 to 1.
+  void define_stretch(const ImagePanel& panel, double upper) {
+    line("stretch(x) = {}", stretch_expression(panel.norm));
+    line("share(value) = (value-({:.17g}))/({:.17g})", panel.lower, upper - panel.lower);
+    line("clip(x) = x < 0 ? 0 : x > 1 ? 1 : x");
+    line("place(value) = {}", panel.scale == ColourScale::sequential
+                                  ? "stretch(clip(share(value)))"
+                                  : "0.5+0.5*sgn(share(value)-0.5)*stretch(clip(2*abs(share(value)-0.5)))");
   }
 
   void marks(const ImagePanel& panel) {
@@ -147,9 +172,9 @@ class Writer {
 
   void add(const CurvePanel& panel) {
     const auto name = fmt::format("{}_{}.txt", stem_, number_);
-    files_.push_back({name, columns_of(panel)});
+    files_.push_back({name, columns_of(panel, ranges_of(panel).y.lower)});
     const auto ranges = ranges_of(panel);
-    line("\n# one block of x, y per curve");
+    line("\n# one block of x, y and, for error bars, their ends per curve");
     line("unset object\nunset arrow\nunset label\nunset logscale");
     line("set lmargin 12\nset rmargin 5\nset tmargin 3\nset bmargin 4");
     line("set size {}", panel.equal_axes ? "ratio 1" : "noratio");
@@ -157,18 +182,33 @@ class Writer {
          quoted(panel.x_label), quoted(panel.y_label));
     axis("x", panel.x_scale, ranges.x);
     axis("y", panel.y_scale, ranges.y);
-    line("set grid lc rgb '#e0e0e0'\nset key top right noenhanced");
+    const auto corner = legend_corner(panel);
+    line("set grid lc rgb '#e0e0e0'\nset key {} {} noenhanced", corner.top ? "top" : "bottom", corner.right ? "right" : "left");
     if (panel.curves.empty()) line("plot NaN notitle");
-    const std::vector<std::string> colours = {"#2355a0", "#d25a1e", "#288246", "#823c8c"};
     for (std::size_t i = 0; i < panel.curves.size(); ++i) {
       const auto& curve = panel.curves[i];
-      const bool crowded = curve.x.size() > 2000;
-      const auto style =
-          curve.style == CurveStyle::line ? std::string("lines lw 2") : fmt::format("points pt 7 ps {}", crowded ? 0.15 : 0.6);
-      script_ += fmt::format("{} {} index {} using 1:2 with {} lc rgb '{}' {}{}", i == 0 ? "plot" : "    ", quoted(name), i,
-                             style, colours[i % colours.size()], curve.label.empty() ? "notitle" : "title " + quoted(curve.label),
+      script_ += fmt::format("{} {} index {} {} lc rgb '{}' {}{}", i == 0 ? "plot" : "    ", quoted(name), i, drawing(curve),
+                             hex(colour_of_curve(panel, i)), curve.label.empty() ? "notitle" : "title " + quoted(curve.label),
                              i + 1 < panel.curves.size() ? ", \\\n" : "\n");
     }
+  }
+
+  static std::string drawing(const Curve& curve) {
+    const double size = curve.x.size() > 2000 ? 0.15 : curve.x.size() > 200 ? 0.4 : 0.7;
+    switch (curve.style) {
+      case CurveStyle::line:
+        return "using 1:2 with lines lw 2";
+      case CurveStyle::dashes:
+        return "using 1:2 with lines lw 2 dt 2";
+      case CurveStyle::steps:
+        return "using 1:2 with histeps lw 2";
+      case CurveStyle::guide:
+        return "using 1:2 with lines lw 0.7";
+      case CurveStyle::points:
+        break;
+    }
+    if (curve.error.empty()) return fmt::format("using 1:2 with points pt 7 ps {}", size);
+    return fmt::format("using 1:2:3:4 with yerrorbars pt 7 ps {} lw 1.3", size);
   }
 
   void axis(const char* which, AxisScale scale, const AxisRange& range) {
@@ -183,17 +223,23 @@ class Writer {
     if (narrow) line("set {}tics autofreq", which);
   }
 
-  static std::string columns_of(const CurvePanel& panel) {
+  /// @param floor  where bars end that reach below a logarithmic axis
+  static std::string columns_of(const CurvePanel& panel, double floor) {
     std::string text;
     for (const auto& curve : panel.curves) {
       text += fmt::format("# {}\n", curve.label.empty() ? "x y" : curve.label);
       bool any = false;
       for (std::size_t i = 0; i < std::min(curve.x.size(), curve.y.size()); ++i) {
         if (!can_be_shown(curve.x[i], panel.x_scale) || !can_be_shown(curve.y[i], panel.y_scale)) continue;
-        text += fmt::format("{:.8g} {:.8g}\n", curve.x[i], curve.y[i]);
+        text += fmt::format("{:.8g} {:.8g}", curve.x[i], curve.y[i]);
+        if (!curve.error.empty()) {
+          const auto [low, high] = bar_of(curve, i);
+          text += fmt::format(" {:.8g} {:.8g}", can_be_shown(low, panel.y_scale) ? low : floor, high);
+        }
+        text += '\n';
         any = true;
       }
-      if (!any) text += "NaN NaN\n";
+      if (!any) text += "NaN NaN NaN NaN\n";
       text += "\n\n";
     }
     return text;

@@ -5,6 +5,8 @@
 
 #include <ATen/ops/where.h>
 
+#include <torch/types.h>
+
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/plot/axis_ticks.h>
@@ -19,6 +21,15 @@ std::string channel_title(const ImageFigureOptions& options, std::int64_t channe
   if (options.frequencies.size() == static_cast<std::size_t>(nchan))
     title += fmt::format(", {:.6g} GHz", options.frequencies[static_cast<std::size_t>(channel)] / 1e9);
   return title;
+}
+
+std::vector<std::int64_t> channels_of(const ImageFigureOptions& options, std::int64_t nchan) {
+  if (options.channels.empty()) return shown_channels(nchan, options.max_channels);
+  for (const auto channel : options.channels) {
+    if (channel < 0 || channel >= nchan)
+      throw ValueError(fmt::format("channel {} of a figure: the image has {}, from 0 on", channel, nchan));
+  }
+  return options.channels;
 }
 
 /// Columns of a page of so many panels: wider than high.
@@ -41,13 +52,15 @@ Renderer write_image_figure(const std::filesystem::path& path, const Tensor& sky
                             const ImageFigureOptions& options) {
   const auto cube = as_cube(sky_image, coords);
   const auto nchan = cube.size(0);
-  const auto channels = shown_channels(nchan, options.max_channels);
-  auto style = panel_style(cube, options.scale);
+  const auto channels = channels_of(options, nchan);
+  auto style = panel_style(cube.index_select(0, torch::tensor(channels)), options.scale);
+  style.norm = options.norm;
   if (options.lower) style.lower = *options.lower;
   if (options.upper) style.upper = *options.upper;
   style.unit = options.unit;
   style.beam = options.beam;
-  style.scale_bar = options.scale_bar ? *options.scale_bar : default_scale_bar(coords);
+  const double width = coords.cell_size() * static_cast<double>(coords.npix());
+  style.scale_bar = options.scale_bar.value_or(scale_bar_for(std::min(width, 2 * options.half_width.value_or(width))));
 
   Page page;
   const auto panels = static_cast<std::int64_t>(channels.size());
@@ -63,6 +76,7 @@ Renderer write_image_figure(const std::filesystem::path& path, const Tensor& sky
     panel.values = cube[channel];
     panel.extent = coords.img_ext();
     panel.title = channel_title(options, channel, nchan);
+    if (options.half_width) crop(panel, *options.half_width);
     page.panels.emplace_back(std::move(panel));
   }
   return render(path, page, options.render);

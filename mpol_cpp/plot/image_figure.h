@@ -15,11 +15,14 @@ struct ImageFigureOptions {
   std::string title;
   std::string unit = "Jy/arcsec²";  ///< of the values given, beside the colour bar
   ColourScale scale = ColourScale::sequential;
+  ColourNorm norm;
   std::optional<double> lower, upper;  ///< ends of the colour scale; unset: from the values shown
+  std::optional<double> half_width;    ///< arcsec shown to each side of the phase centre; unset: the whole image
   std::optional<BeamEllipse> beam;
-  std::optional<ScaleBar> scale_bar;  ///< unset: a round length of about a fifth of the width
-  std::vector<double> frequencies;    ///< Hz, one per channel: named above each channel of a cube
-  std::int64_t max_channels = 12;     ///< of a cube; more are thinned out evenly, first and last kept
+  std::optional<ScaleBar> scale_bar;   ///< unset: a round length of about a fifth of the width
+  std::vector<double> frequencies;     ///< Hz, one per channel: named above each channel of a cube
+  std::int64_t max_channels = 12;      ///< of a cube; more are thinned out evenly, first and last kept
+  std::vector<std::int64_t> channels;  ///< those to show, from 0; empty: as max_channels says
   RenderOptions render;
 };
 
@@ -29,7 +32,8 @@ struct ImageFigureOptions {
 /// channel it is, and all share one colour scale.
 /// @param path       PNG file; appears only when complete
 /// @param sky_image  (npix, npix), (1, npix, npix) or (nchan, npix, npix), sky orientation, any floating dtype, device
-/// @throws ShapeError when the image does not fit the grid; FileError when the file cannot be written
+/// @throws ShapeError when the image does not fit the grid; ValueError for a channel that is not there; FileError when the file
+/// cannot be written
 /// @return the program that drew it
 Renderer write_image_figure(const std::filesystem::path& path, const Tensor& sky_image, const GridCoords& coords,
                             const ImageFigureOptions& options = {});

@@ -1,6 +1,8 @@
 #include <mpol_cpp/plot/image_panel.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/where.h>
@@ -9,6 +11,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/plot/axis_ticks.h>
+#include <mpol_cpp/plot/panel_geometry.h>
 
 namespace mpol::plot {
 
@@ -38,8 +41,41 @@ ImagePanel panel_style(const Tensor& values, ColourScale scale) {
   return panel;
 }
 
+void crop(ImagePanel& panel, double half_width) {
+  const auto pixels = pixels_of(panel);
+  // First and number of the pixels along an axis whose middles lie within the half width.
+  const auto kept = [half_width](double from, double to, std::int64_t count) {
+    const double step = (to - from) / static_cast<double>(count);
+    std::int64_t first = count, last = -1;
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (std::abs(from + (static_cast<double>(i) + 0.5) * step) > half_width * (1 + 1e-9)) continue;
+      first = std::min(first, i);
+      last = i;
+    }
+    if (last < first) throw ValueError(fmt::format("a figure of {} arcsec to each side holds no pixel: show more", half_width));
+    return std::pair{first, last - first + 1};
+  };
+  const auto [east, west, south, north] = panel.extent;
+  const auto rows = pixels.size(0), columns = pixels.size(1);
+  const auto [left, width] = kept(east, west, columns);
+  const auto [bottom, height] = kept(south, north, rows);
+  const double dx = (west - east) / static_cast<double>(columns), dy = (north - south) / static_cast<double>(rows);
+  panel.values = pixels.narrow(0, bottom, height).narrow(1, left, width);
+  panel.extent = {east + static_cast<double>(left) * dx, east + static_cast<double>(left + width) * dx,
+                  south + static_cast<double>(bottom) * dy, south + static_cast<double>(bottom + height) * dy};
+}
+
+std::vector<double> to_vector(const Tensor& values) {
+  const auto flat = values.detach().to(torch::kCPU, torch::kFloat64).contiguous();
+  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
+}
+
 ScaleBar default_scale_bar(const GridCoords& coords) {
-  const double length = round_length(coords.cell_size() * static_cast<double>(coords.npix()) / 4);
+  return scale_bar_for(coords.cell_size() * static_cast<double>(coords.npix()));
+}
+
+ScaleBar scale_bar_for(double width) {
+  const double length = round_length(width / 4);
   return {length, short_number(length) + "″"};
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/plot/figure.h>
 
@@ -12,7 +14,16 @@ Tensor as_cube(const Tensor& sky_image, const GridCoords& coords);
 /// the sequential scale, symmetric about zero for the diverging one.
 ImagePanel panel_style(const Tensor& values, ColourScale scale);
 
+/// Restricts a panel to the pixels whose middles lie within so many arcsec of the phase centre along both axes.
+/// @throws ValueError when that leaves none
+void crop(ImagePanel& panel, double half_width);
+
+/// Values of a tensor as a vector of double, in its order.
+std::vector<double> to_vector(const Tensor& values);
+
 /// A bar of a round length, about a fifth of the image's width, labelled in arcsec.
 ScaleBar default_scale_bar(const GridCoords& coords);
+/// The same for an image of that width, arcsec.
+ScaleBar scale_bar_for(double width);
 
 }  // namespace mpol::plot

@@ -14,11 +14,19 @@ bool can_be_shown(double value, AxisScale scale) { return std::isfinite(value) &
 
 AxisRange axis_range(const std::vector<Curve>& curves, std::vector<double> Curve::*coordinate, AxisScale scale) {
   double lower = std::numeric_limits<double>::infinity(), upper = -lower;
+  const auto include = [&](double value) {
+    if (!can_be_shown(value, scale)) return;
+    lower = std::min(lower, value);
+    upper = std::max(upper, value);
+  };
   for (const auto& curve : curves) {
-    for (const double value : curve.*coordinate) {
-      if (!can_be_shown(value, scale)) continue;
-      lower = std::min(lower, value);
-      upper = std::max(upper, value);
+    for (const double value : curve.*coordinate) include(value);
+    if (coordinate != &Curve::y || curve.error.empty()) continue;
+    for (std::size_t i = 0; i < curve.y.size(); ++i) {
+      // A bar that reaches far below its point must not stretch a logarithmic axis over empty decades.
+      const auto [low, high] = bar_of(curve, i);
+      include(scale == AxisScale::logarithmic ? std::max(low, curve.y[i] / 3) : low);
+      include(high);
     }
   }
   if (scale == AxisScale::logarithmic) {
@@ -38,7 +46,68 @@ PanelRanges ranges_of(const CurvePanel& panel) {
         std::max({std::abs(ranges.x.lower), std::abs(ranges.x.upper), std::abs(ranges.y.lower), std::abs(ranges.y.upper)});
     ranges.x = ranges.y = {-reach, reach};
   }
+  if (panel.y_range) ranges.y = {(*panel.y_range)[0], (*panel.y_range)[1]};
   return ranges;
+}
+
+std::array<double, 2> bar_of(const Curve& curve, std::size_t point) {
+  const double y = curve.y[point], half = point < curve.error.size() ? curve.error[point] : 0;
+  return {y - half, y + half};
+}
+
+Rgb colour_of_curve(const CurvePanel& panel, std::size_t number) {
+  const auto& curve = panel.curves[number];
+  if (curve.style == CurveStyle::guide) return {150, 150, 150};
+  const auto first = panel.curves.begin();
+  const auto guides = std::count_if(first, first + static_cast<std::ptrdiff_t>(number),
+                                    [](const Curve& other) { return other.style == CurveStyle::guide; });
+  return curve_colour(curve.colour.value_or(number - static_cast<std::size_t>(guides)));
+}
+
+StepOutline step_outline(const Curve& curve) {
+  StepOutline outline;
+  const auto count = std::min(curve.x.size(), curve.y.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const double before = i > 0 ? curve.x[i] - curve.x[i - 1] : count > 1 ? curve.x[1] - curve.x[0] : 1;
+    const double after = i + 1 < count ? curve.x[i + 1] - curve.x[i] : before;
+    outline.x.insert(outline.x.end(), {curve.x[i] - before / 2, curve.x[i] + after / 2});
+    outline.y.insert(outline.y.end(), {curve.y[i], curve.y[i]});
+  }
+  return outline;
+}
+
+Corner legend_corner(const CurvePanel& panel) {
+  const auto ranges = ranges_of(panel);
+  const auto share = [](double value, const AxisRange& range, AxisScale scale) {
+    if (scale == AxisScale::linear) return (value - range.lower) / (range.upper - range.lower);
+    return std::log(value / range.lower) / std::log(range.upper / range.lower);
+  };
+  std::array<double, 4> crowd{};  // top right, top left, bottom right, bottom left
+  for (const auto& curve : panel.curves) {
+    if (curve.style == CurveStyle::guide) continue;
+    const auto count = std::min(curve.x.size(), curve.y.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!can_be_shown(curve.x[i], panel.x_scale)) continue;
+      const double x = share(curve.x[i], ranges.x, panel.x_scale);
+      if (x > 0.4 && x < 0.6) continue;
+      for (const double end : bar_of(curve, i)) {
+        if (!can_be_shown(end, panel.y_scale)) continue;
+        const double y = share(end, ranges.y, panel.y_scale);
+        // Each curve counts alike, however many points it has.
+        if (y > 0.7) crowd[x < 0.5 ? 1 : 0] += 1 / static_cast<double>(count);
+        if (y < 0.3) crowd[x < 0.5 ? 3 : 2] += 1 / static_cast<double>(count);
+      }
+    }
+  }
+  const auto best = std::min_element(crowd.begin(), crowd.end()) - crowd.begin();
+  return {best % 2 == 0, best < 2};
+}
+
+std::vector<Tick> colour_bar_ticks(const ImagePanel& panel, double spacing) {
+  const double upper = panel.upper > panel.lower ? panel.upper : panel.lower + 1;
+  if (panel.norm.stretch == Stretch::linear) return linear_ticks(panel.lower, upper, static_cast<std::int64_t>(1 / spacing));
+  const auto place = [&](double value) { return colour_place(value, panel.lower, upper, panel.norm, panel.scale); };
+  return stretched_ticks(panel.lower, upper, place, 0.6 * spacing);
 }
 
 std::vector<std::array<double, 2>> beam_outline(const ImagePanel& panel) {

@@ -3,6 +3,8 @@
 #include <array>
 #include <vector>
 
+#include <mpol_cpp/plot/axis_ticks.h>
+#include <mpol_cpp/plot/colour_map.h>
 #include <mpol_cpp/plot/figure.h>
 
 namespace mpol::plot {
@@ -22,6 +24,27 @@ struct PanelRanges {
   AxisRange x, y;
 };
 PanelRanges ranges_of(const CurvePanel& panel);
+
+/// The corner of a panel that holds fewest points and bars: there its legend goes.
+struct Corner {
+  bool right = true, top = true;
+};
+Corner legend_corner(const CurvePanel& panel);
+
+/// Ends of the bar of one point; both are its y without bars.
+std::array<double, 2> bar_of(const Curve& curve, std::size_t point);
+
+/// The colour of a curve: its own, or that of its place among the curves that are no guides.
+Rgb colour_of_curve(const CurvePanel& panel, std::size_t number);
+
+/// x and y of the outline that a curve of steps draws.
+struct StepOutline {
+  std::vector<double> x, y;
+};
+StepOutline step_outline(const Curve& curve);
+
+/// Ticks of a panel's colour bar, about one per `spacing` of its length.
+std::vector<Tick> colour_bar_ticks(const ImagePanel& panel, double spacing);
 
 /// Whether a value has a place on an axis.
 bool can_be_shown(double value, AxisScale scale);

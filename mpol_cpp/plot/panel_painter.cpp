@@ -12,7 +12,6 @@ namespace mpol::plot {
 namespace {
 
 constexpr Rgb white{255, 255, 255};
-constexpr std::array<Rgb, 4> curve_colours = {{{35, 85, 160}, {210, 90, 30}, {40, 130, 70}, {130, 60, 140}}};
 
 /// The largest box with the shape of the image in the middle of the room for it.
 Box fitted(const Box& room, double width, double height) {
@@ -43,7 +42,7 @@ void paint_image(Canvas& canvas, const Box& box, const ImagePanel& panel) {
           sum += static_cast<double>(values[row * columns + column]);
       const auto count = static_cast<double>((row_end - row_begin) * (column_end - column_begin));
       canvas.set(static_cast<std::int64_t>(box.left) + x, static_cast<std::int64_t>(box.top) + y,
-                 colour_of(sum / count, panel.lower, panel.upper, table));
+                 colour_of(colour_place(sum / count, panel.lower, panel.upper, panel.norm, panel.scale), 0, 1, table));
     }
   }
 }
@@ -58,10 +57,10 @@ void paint_colour_bar(Canvas& canvas, const Box& box, const ImagePanel& panel) {
       canvas.set(column, row, colour);
   }
   canvas.frame(box, 1.4, ink);
-  const AxisMap axis{panel.lower, panel.upper, box.bottom, box.top};
   double widest = 0;
-  for (const auto& tick : linear_ticks(panel.lower, panel.upper, static_cast<std::int64_t>(box.height() / 60))) {
-    const double y = axis(tick.value);
+  for (const auto& tick : colour_bar_ticks(panel, 60 / box.height())) {
+    const double share = colour_place(tick.value, panel.lower, panel.upper, panel.norm, panel.scale);
+    const double y = box.bottom - share * box.height();
     canvas.line({{box.right, y}, {box.right + 5, y}}, 1.4, ink);
     canvas.text({box.right + 9, y + letter_size / 2}, tick.label, {letter_size, ink, Anchor::start});
     widest = std::max(widest, text_width(tick.label, letter_size));
@@ -87,35 +86,61 @@ void paint_marks(Canvas& canvas, const Axes& axes, const ImagePanel& panel) {
   }
 }
 
-void paint_legend(Canvas& canvas, const Box& box, const std::vector<Curve>& curves) {
-  double widest = 0;
-  for (const auto& curve : curves) widest = std::max(widest, text_width(curve.label, letter_size));
-  double y = box.top + 18;
-  for (std::size_t i = 0; i < curves.size(); ++i) {
-    if (curves[i].label.empty()) continue;
-    const auto colour = curve_colours[i % curve_colours.size()];
-    const double x = box.right - widest - 52;
-    if (curves[i].style == CurveStyle::line) canvas.line({{x, y}, {x + 28, y}}, 2, colour);
-    else canvas.dot({x + 14, y}, 3, colour);
-    canvas.text({x + 38, y + letter_size / 2}, curves[i].label, {letter_size, ink, Anchor::start});
+void paint_legend(Canvas& canvas, const Box& box, const CurvePanel& panel) {
+  double widest = 0, rows = 0;
+  for (const auto& curve : panel.curves) {
+    widest = std::max(widest, text_width(curve.label, letter_size));
+    rows += curve.label.empty() ? 0 : 1;
+  }
+  const auto corner = legend_corner(panel);
+  const double x = corner.right ? box.right - widest - 52 : box.left + 14;
+  double y = corner.top ? box.top + 18 : box.bottom - 18 - (rows - 1) * 2 * letter_size;
+  for (std::size_t i = 0; i < panel.curves.size(); ++i) {
+    const auto& curve = panel.curves[i];
+    if (curve.label.empty()) continue;
+    const auto colour = colour_of_curve(panel, i);
+    if (curve.style == CurveStyle::points) canvas.dot({x + 14, y}, 3, colour);
+    else canvas.line({{x, y}, {x + 28, y}}, 2, colour);
+    canvas.text({x + 38, y + letter_size / 2}, curve.label, {letter_size, ink, Anchor::start});
     y += 2 * letter_size;
   }
 }
 
-void paint_curve(Canvas& canvas, const Axes& axes, const Curve& curve, Rgb colour) {
+void paint_points(Canvas& canvas, const Axes& axes, const Curve& curve, Rgb colour) {
   const bool crowded = curve.x.size() > 2000;
-  std::vector<CanvasPoint> run;
   for (std::size_t i = 0; i < std::min(curve.x.size(), curve.y.size()); ++i) {
-    if (!can_be_shown(curve.x[i], axes.x.scale) || !can_be_shown(curve.y[i], axes.y.scale)) {
-      canvas.line(run, 2, colour, axes.box);
-      run.clear();
+    if (!can_be_shown(curve.x[i], axes.x.scale) || !can_be_shown(curve.y[i], axes.y.scale)) continue;
+    const CanvasPoint point{axes.x(curve.x[i]), axes.y(curve.y[i])};
+    canvas.dot(point, crowded ? 0.8 : 2.5, colour, crowded ? 0.6 : 1, axes.box);
+    if (curve.error.empty()) continue;
+    const auto [low, high] = bar_of(curve, i);
+    const double bottom = can_be_shown(low, axes.y.scale) ? axes.y(low) : axes.box.bottom;
+    if (std::isfinite(high)) canvas.line({{point.x, bottom}, {point.x, axes.y(high)}}, 1.3, colour, axes.box);
+  }
+}
+
+/// Lines through all points that can be shown, broken where one cannot; dashes are drawn whole.
+void paint_line(Canvas& canvas, const Axes& axes, const std::vector<double>& x, const std::vector<double>& y, Rgb colour,
+                double width) {
+  std::vector<CanvasPoint> run;
+  for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
+    if (can_be_shown(x[i], axes.x.scale) && can_be_shown(y[i], axes.y.scale)) {
+      run.push_back({axes.x(x[i]), axes.y(y[i])});
       continue;
     }
-    const CanvasPoint point{axes.x(curve.x[i]), axes.y(curve.y[i])};
-    if (curve.style == CurveStyle::points) canvas.dot(point, crowded ? 0.8 : 2.5, colour, crowded ? 0.6 : 1, axes.box);
-    else run.push_back(point);
+    canvas.line(run, width, colour, axes.box);
+    run.clear();
   }
-  if (!run.empty()) canvas.line(run, 2, colour, axes.box);
+  if (!run.empty()) canvas.line(run, width, colour, axes.box);
+}
+
+void paint_curve(Canvas& canvas, const Axes& axes, const Curve& curve, Rgb colour) {
+  if (curve.style == CurveStyle::points) return paint_points(canvas, axes, curve, colour);
+  if (curve.style == CurveStyle::steps) {
+    const auto outline = step_outline(curve);
+    return paint_line(canvas, axes, outline.x, outline.y, colour, 2);
+  }
+  paint_line(canvas, axes, curve.x, curve.y, colour, curve.style == CurveStyle::guide ? 0.7 : 2);
 }
 
 }  // namespace
@@ -146,10 +171,9 @@ void paint(Canvas& canvas, const Box& area, const CurvePanel& panel) {
                   panel.title,
                   panel.x_label,
                   panel.y_label};
-  for (std::size_t i = 0; i < panel.curves.size(); ++i)
-    paint_curve(canvas, axes, panel.curves[i], curve_colours[i % curve_colours.size()]);
+  for (std::size_t i = 0; i < panel.curves.size(); ++i) paint_curve(canvas, axes, panel.curves[i], colour_of_curve(panel, i));
   paint_axes(canvas, axes);
-  paint_legend(canvas, box, panel.curves);
+  paint_legend(canvas, box, panel);
 }
 
 }  // namespace mpol::plot

@@ -7,7 +7,9 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/plot/coverage_figure.h>
 #include <mpol_cpp/plot/image_panel.h>
+#include <mpol_cpp/plot/training_figure.h>
 
 namespace mpol::plot {
 namespace {
@@ -46,32 +48,6 @@ void add_images(Page& page, const SummaryFigure& summary) {
   }
 }
 
-/// Both Hermitian halves of the samples of all channels, evenly thinned out to what a panel can show.
-CurvePanel uv_panel(const Baselines& baselines) {
-  constexpr std::int64_t most = 20000, block = 1 << 16;
-  const auto nvis = baselines.nvis(), channels = baselines.nchan();
-  const auto stride = std::max<std::int64_t>(1, nvis * channels / most);
-  CurvePanel panel;
-  panel.title = "uv coverage";
-  panel.x_label = "u (kλ)";
-  panel.y_label = "v (kλ)";
-  panel.equal_axes = true;
-  Curve curve{"", CurveStyle::points, {}, {}};
-  for (std::int64_t channel = 0; channel < channels; ++channel) {
-    for (std::int64_t begin = 0; begin < nvis; begin += block) {
-      const auto [u, v] = baselines.block(channel, begin, std::min(begin + block, nvis));
-      const auto skipped = (stride - begin % stride) % stride;
-      for (auto i = skipped; i < u.size(0); i += stride) {
-        const double x = u.const_data_ptr<double>()[i] / 1e3, y = v.const_data_ptr<double>()[i] / 1e3;
-        curve.x.insert(curve.x.end(), {x, -x});
-        curve.y.insert(curve.y.end(), {y, -y});
-      }
-    }
-  }
-  panel.curves.push_back(std::move(curve));
-  return panel;
-}
-
 CurvePanel amplitude_panel(const SummaryFigure& summary) {
   CurvePanel panel;
   panel.title = "amplitude";
@@ -82,21 +58,6 @@ CurvePanel amplitude_panel(const SummaryFigure& summary) {
   for (const double value : summary.amplitude_q) q.push_back(value / 1e3);
   panel.curves.push_back({"data", CurveStyle::points, q, summary.amplitude_data});
   if (!summary.amplitude_model.empty()) panel.curves.push_back({"model", CurveStyle::line, q, summary.amplitude_model});
-  return panel;
-}
-
-CurvePanel loss_panel(const SummaryFigure& summary) {
-  constexpr std::size_t most_curves = 4;
-  CurvePanel panel;
-  panel.title = "loss";
-  panel.x_label = "epoch";
-  panel.y_label = "loss";
-  panel.y_scale = AxisScale::logarithmic;
-  for (std::size_t i = 0; i < std::min({summary.loss_history.size(), summary.loss_names.size(), most_curves}); ++i) {
-    Curve curve{summary.loss_names[i], CurveStyle::line, {}, summary.loss_history[i]};
-    for (std::size_t epoch = 0; epoch < curve.y.size(); ++epoch) curve.x.push_back(static_cast<double>(epoch));
-    panel.curves.push_back(std::move(curve));
-  }
   return panel;
 }
 
@@ -143,9 +104,9 @@ Renderer write_summary_figure(const std::filesystem::path& path, const SummaryFi
   page.panel_width = 620;
   page.panel_height = 520;
   add_images(page, summary);
-  if (summary.baselines) page.panels.emplace_back(uv_panel(*summary.baselines));
+  if (summary.baselines) page.panels.emplace_back(coverage_panel(*summary.baselines));
   if (!summary.amplitude_q.empty()) page.panels.emplace_back(amplitude_panel(summary));
-  if (!summary.loss_history.empty()) page.panels.emplace_back(loss_panel(summary));
+  if (!summary.loss_history.empty()) page.panels.emplace_back(loss_panel(summary.loss_names, summary.loss_history));
   return render(path, page, options);
 }
 

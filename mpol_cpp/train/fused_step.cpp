@@ -58,7 +58,30 @@ bool is_softplus(const PixelMapping& mapping) {
   return at::equal(mapping.forward(probe), softplus_mapping().forward(probe));
 }
 
-std::string obstacle_of_model(ImageModel& model, const GriddedLikelihoodImpl& likelihood) {
+/// The likelihood whose cells the passes know; null for another one, a derived one too, which is given images.
+const GriddedLikelihoodImpl* gridded(const Likelihood& likelihood) {
+  return typeid(likelihood) == typeid(GriddedLikelihoodImpl) ? dynamic_cast<const GriddedLikelihoodImpl*>(&likelihood) : nullptr;
+}
+
+std::string obstacle_of_likelihood(Likelihood& likelihood) {
+  for (const auto& parameter : likelihood.as_module().named_parameters()) {
+    if (!parameter.value().defined() || !parameter.value().requires_grad()) continue;
+    return fmt::format("the {} likelihood trains a parameter of its own, {}", likelihood.name(), parameter.key());
+  }
+  return {};
+}
+
+std::string obstacle_of_data(const ImageModel& model, const GriddedLikelihoodImpl& likelihood) {
+  const auto base = model.base();
+  if (!(likelihood.coords() == model.coords()) || base.size(-3) != likelihood.nchan()) {
+    return "the model's grid or channels are not those of the likelihood";
+  }
+  const auto dtype = likelihood.named_buffers()["weights"].scalar_type();
+  if (dtype == base.scalar_type()) return {};
+  return fmt::format("the base pixels are {} but the data are {}", c10::toString(base.scalar_type()), c10::toString(dtype));
+}
+
+std::string obstacle_of_model(ImageModel& model) {
   const auto* net = dynamic_cast<const GriddedNetImpl*>(&model);
   // A class derived from one of ours may do something else.
   if (net == nullptr || typeid(model) != typeid(GriddedNetImpl)) return "the model is not GriddedNet";
@@ -73,13 +96,6 @@ std::string obstacle_of_model(ImageModel& model, const GriddedLikelihoodImpl& li
   }
   if (!base.requires_grad()) return "the base pixels are not trained";
   if (!base.is_contiguous() || base.numel() == 0) return "the base pixels are not contiguous";
-  if (!(likelihood.coords() == net->coords()) || base.size(-3) != likelihood.nchan()) {
-    return "the model's grid or channels are not those of the likelihood";
-  }
-  const auto dtype = likelihood.named_buffers()["weights"].scalar_type();
-  if (dtype != base.scalar_type()) {
-    return fmt::format("the base pixels are {} but the data are {}", c10::toString(base.scalar_type()), c10::toString(dtype));
-  }
   return {};
 }
 
@@ -175,12 +191,8 @@ class FusedStep::Optimizer {
     settings.likelihood_scale = likelihood_scale_;
     settings.terms = fused_terms(terms_);
     if (settings.terms.psd > 0) settings.inverse_power = half_plane_inverse_power(terms_, model_->coords());
-    const auto buffers = objective.likelihood().as_module().named_buffers();
-    const auto cells = [&]<typename T>(T) {
-      return ops::column_cells<T>(buffers["cells"], buffers["data"], buffers["weights"], settings.nchan, settings.npix);
-    };
-    if (dtype_ == torch::kFloat32) single_ = std::make_unique<ops::FusedPipeline<float>>(settings, cells(float{}));
-    else double_ = std::make_unique<ops::FusedPipeline<double>>(settings, cells(double{}));
+    if (dtype_ == torch::kFloat32) single_ = pipeline<float>(settings, objective);
+    else double_ = pipeline<double>(settings, objective);
     if (kind_ == OptimizerKind::lbfgs) lbfgs_ = detail::make_optimizer(options, {base()});
     reset();
   }
@@ -228,6 +240,19 @@ class FusedStep::Optimizer {
   }
 
  private:
+  template <typename T>
+  static std::unique_ptr<ops::FusedPipeline<T>> pipeline(const ops::FusedSettings& settings, const Objective& objective) {
+    if (gridded(objective.likelihood()) == nullptr) {
+      return std::make_unique<ops::FusedPipeline<T>>(settings, [held = objective.shared_likelihood()](const Tensor& images,
+                                                                                                      Tensor& gradient) {
+        return held->value_and_gradient(images, gradient, Accumulate::overwrite);
+      });
+    }
+    const auto buffers = objective.likelihood().as_module().named_buffers();
+    return std::make_unique<ops::FusedPipeline<T>>(
+        settings, ops::column_cells<T>(buffers["cells"], buffers["data"], buffers["weights"], settings.nchan, settings.npix));
+  }
+
   Tensor base() const { return model_->base(); }
 
   void reset() {
@@ -326,11 +351,11 @@ class FusedStep::Optimizer {
 };
 
 std::string FusedStep::obstacle(ImageModel& model, const Objective& objective, const TrainOptions&) {
-  const auto* likelihood = dynamic_cast<const GriddedLikelihoodImpl*>(&objective.likelihood());
-  if (likelihood == nullptr || typeid(*likelihood) != typeid(GriddedLikelihoodImpl)) {
-    return fmt::format("the likelihood is {}, not the gridded one", objective.likelihood().name());
+  if (auto reason = obstacle_of_likelihood(objective.likelihood()); !reason.empty()) return reason;
+  if (auto reason = obstacle_of_model(model); !reason.empty()) return reason;
+  if (const auto* likelihood = gridded(objective.likelihood()); likelihood != nullptr) {
+    if (auto reason = obstacle_of_data(model, *likelihood); !reason.empty()) return reason;
   }
-  if (auto reason = obstacle_of_model(model, *likelihood); !reason.empty()) return reason;
   return obstacle_of_terms(objective.terms());
 }
 

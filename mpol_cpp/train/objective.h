@@ -44,6 +44,7 @@ class Objective {
   ObjectiveValue evaluate(ImageModel& model) const;
 
   Likelihood& likelihood() const { return *likelihood_; }
+  const std::shared_ptr<Likelihood>& shared_likelihood() const { return likelihood_; }
   const std::vector<Term>& terms() const { return terms_; }
   Normalize normalize() const { return normalize_; }
   double normaliser() const;  ///< N_norm

@@ -40,13 +40,29 @@ struct Samples {
 
 constexpr double cell_area = 0.3;
 
+/// chi^2 of each problem at the cells.
+Tensor chi_squared_of(const Tensor& image, const Samples& samples) {
+  const auto model = ops::half_plane_fft(image).flatten(-3).index_select(-1, samples.cells) * cell_area;
+  return ((model - samples.data).abs().square() * samples.weights).sum({-1});
+}
+
+/// The same as a likelihood of images, by autograd in float64.
+ops::ImageLikelihood image_likelihood(const Samples& samples) {
+  return [samples](const Tensor& images, Tensor& gradient) {
+    const auto precise = images.to(torch::kFloat64).contiguous();
+    gradient.copy_(gradient_of([&](const Tensor& x) { return chi_squared_of(x, samples); }, precise));
+    return chi_squared_of(precise, samples);
+  };
+}
+
+enum class LikelihoodOf { cells, images };
+
 /// The objective by autograd, in float64.
 Tensor reference(const Tensor& base, const Samples& samples, const ops::FusedSettings& settings) {
   const auto& terms = settings.terms;
   const auto image = ops::hann(at::softplus(base));
   const auto n = settings.npix;
-  const auto model = ops::half_plane_fft(image).flatten(-3).index_select(-1, samples.cells) * cell_area;
-  auto total = settings.likelihood_scale * ((model - samples.data).abs().square() * samples.weights).sum({-1});
+  auto total = settings.likelihood_scale * chi_squared_of(image, samples);
   const auto corner = image.narrow(-1, 0, n - 1).narrow(-2, 0, n - 1);
   const auto squares = (image.narrow(-1, 1, n - 1).narrow(-2, 0, n - 1) - corner).square() +
                        (image.narrow(-1, 0, n - 1).narrow(-2, 1, n - 1) - corner).square();
@@ -79,26 +95,37 @@ struct Evaluation {
 };
 
 template <typename T>
-Evaluation evaluate(const Tensor& base, const Samples& samples, const ops::FusedSettings& settings) {
-  auto cells = ops::column_cells<T>(samples.cells, samples.data, samples.weights, settings.nchan, settings.npix);
-  ops::FusedPipeline<T> pipeline(settings, std::move(cells));
+std::unique_ptr<ops::FusedPipeline<T>> make_pipeline(const Samples& samples, const ops::FusedSettings& settings,
+                                                     LikelihoodOf likelihood) {
+  if (likelihood == LikelihoodOf::images) {
+    return std::make_unique<ops::FusedPipeline<T>>(settings, image_likelihood(samples));
+  }
+  return std::make_unique<ops::FusedPipeline<T>>(
+      settings, ops::column_cells<T>(samples.cells, samples.data, samples.weights, settings.nchan, settings.npix));
+}
+
+template <typename T>
+Evaluation evaluate(const Tensor& base, const Samples& samples, const ops::FusedSettings& settings,
+                    LikelihoodOf likelihood = LikelihoodOf::cells) {
+  const auto pipeline = make_pipeline<T>(samples, settings, likelihood);
   const auto typed = base.to(dtype_of<T>()).contiguous();
   auto gradient = torch::full_like(typed, 9.0);
   const ops::UpdateRow<T> pixels{typed.template mutable_data_ptr<T>(), nullptr, nullptr, gradient.template mutable_data_ptr<T>()};
   std::vector<double> totals;
-  for (const auto& values : pipeline.run(ops::FusedUpdate::none, pixels, {})) totals.push_back(total_of(values, settings));
+  for (const auto& values : pipeline->run(ops::FusedUpdate::none, pixels, {})) totals.push_back(total_of(values, settings));
   CHECK(torch::equal(typed.nan_to_num(), base.to(dtype_of<T>()).nan_to_num()));
-  return {torch::tensor(totals, torch::kFloat64), gradient, pipeline.image()};
+  return {torch::tensor(totals, torch::kFloat64), gradient, pipeline->image()};
 }
 
 /// Values, gradients and images are those of autograd.
 template <typename T>
-void check_against_autograd(const Samples& samples, const ops::FusedSettings& settings) {
+void check_against_autograd(const Samples& samples, const ops::FusedSettings& settings,
+                            LikelihoodOf likelihood = LikelihoodOf::cells) {
   const auto base = normal({settings.problems, settings.nchan, settings.npix, settings.npix}, torch::kFloat64, 17) * 3 - 1;
   const auto rounded = base.to(dtype_of<T>()).to(torch::kFloat64);
   const auto expected = reference(rounded, samples, settings);
   const auto gradient = gradient_of([&](const Tensor& x) { return reference(x, samples, settings); }, rounded);
-  const auto evaluation = evaluate<T>(rounded, samples, settings);
+  const auto evaluation = evaluate<T>(rounded, samples, settings, likelihood);
   CHECK(relative_error(evaluation.totals, expected) < tolerance<T>(1e-12, 1e-5));
   CHECK(relative_error(evaluation.gradient, gradient) < tolerance<T>(1e-12, 1e-5));
   CHECK(relative_error(evaluation.image, ops::hann(at::softplus(rounded))) < tolerance<T>(1e-14, 1e-6));
@@ -128,6 +155,18 @@ TEMPLATE_TEST_CASE("the fused gradient is that of autograd for every size", "[op
   auto settings = settings_for(npix, nchan, all_terms());
   settings.problems = npix < 64 ? 2 : 1;
   check_against_autograd<TestType>(Samples(npix, nchan, fraction, 5), settings);
+}
+
+TEMPLATE_TEST_CASE("the fused gradient with a likelihood of images is that of autograd", "[ops][fused][quick]", float, double) {
+  const std::int64_t npix = GENERATE(2, 6, 30, 64, 106), nchan = GENERATE(1, 3);
+  auto settings = settings_for(npix, nchan, all_terms());
+  settings.terms.psd *= GENERATE(0, 1);
+  settings.problems = npix < 64 ? 2 : 1;
+  check_against_autograd<TestType>(Samples(npix, nchan, 0.4, 5), settings, LikelihoodOf::images);
+}
+
+TEMPLATE_TEST_CASE("a likelihood of images alone is fitted by the fused passes", "[ops][fused][quick]", float, double) {
+  check_against_autograd<TestType>(Samples(38, 2, 0.3, 7), settings_for(38, 2, {}), LikelihoodOf::images);
 }
 
 TEMPLATE_TEST_CASE("the fused gradient is that of autograd on every instruction set", "[ops][fused]", float, double) {
@@ -177,11 +216,12 @@ TEMPLATE_TEST_CASE("fused results are bitwise the same for any number of threads
   const Samples samples(150, 2, 0.2, 9);
   auto settings = settings_for(150, 2, all_terms());
   const auto base = normal({1, 2, 150, 150}, torch::kFloat64, 10);
+  const auto likelihood = GENERATE(LikelihoodOf::cells, LikelihoodOf::images);
   for (const auto isa : instruction_sets()) {
     settings.isa = isa;
     const auto run = [&](int threads) {
       const Threads used(threads);
-      return evaluate<TestType>(base, samples, settings);
+      return evaluate<TestType>(base, samples, settings, likelihood);
     };
     const auto expected = run(1);
     for (const int threads : {2, 3}) {
@@ -222,4 +262,18 @@ TEST_CASE("the fused pipeline refuses cells that do not fit it", "[ops][fused][q
   CHECK_THROWS_AS(ops::column_cells<float>(samples.cells, samples.data, samples.weights, 1, 12), ValueError);
   auto cells = ops::column_cells<float>(samples.cells, samples.data, samples.weights, 2, 12);
   CHECK_THROWS_AS(ops::FusedPipeline<float>(settings_for(12, 3, {}), std::move(cells)), ValueError);
+  CHECK_THROWS_AS(ops::FusedPipeline<float>(settings_for(12, 3, {}), ops::ImageLikelihood{}), ValueError);
+}
+
+TEST_CASE("the fused pipeline refuses a likelihood of images that mixes its problems", "[ops][fused][quick]") {
+  auto settings = settings_for(12, 1, {});
+  settings.problems = 2;
+  ops::FusedPipeline<double> pipeline(settings, [](const Tensor& images, Tensor& gradient) {
+    gradient.zero_();
+    return images.sum();
+  });
+  auto base = torch::zeros({2, 1, 12, 12}, torch::kFloat64), gradient = torch::empty_like(base);
+  CHECK_THROWS_AS(pipeline.run(ops::FusedUpdate::none,
+                               {base.mutable_data_ptr<double>(), nullptr, nullptr, gradient.mutable_data_ptr<double>()}, {}),
+                  ShapeError);
 }

@@ -13,6 +13,7 @@
 #include "problems.h"
 #include "random.h"
 #include "temporary_folder.h"
+#include "threads.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -30,18 +31,17 @@ struct Fitted {
   Objective objective;
 
   Fitted(std::int64_t npix, std::int64_t nchan, torch::Dtype dtype, std::vector<Term> terms,
-         std::vector<std::int64_t> problems = {})
+         const std::string& likelihood, std::vector<std::int64_t> problems = {})
       : model(make_model(npix, nchan, dtype, std::move(problems))),
-        objective(make_objective(npix, nchan, dtype, std::move(terms))) {}
+        objective(make_objective(npix, nchan, dtype, std::move(terms), likelihood)) {}
 
   static GriddedNet make_model(std::int64_t npix, std::int64_t nchan, torch::Dtype dtype, std::vector<std::int64_t> shape) {
     shape.insert(shape.end(), {nchan, npix, npix});
     return GriddedNet(GriddedNetOptions(GridCoords(0.05, npix)).base_cube(normal(shape, torch::kFloat64, 3) - 2).dtype(dtype));
   }
-  static Objective make_objective(std::int64_t npix, std::int64_t nchan, torch::Dtype dtype, std::vector<Term> terms) {
-    auto likelihood = GriddedLikelihood(random_dataset(GridCoords(0.05, npix), nchan, 7));
-    likelihood->to(dtype);
-    return Objective(likelihood, std::move(terms));
+  static Objective make_objective(std::int64_t npix, std::int64_t nchan, torch::Dtype dtype, std::vector<Term> terms,
+                                  const std::string& likelihood = "gridded") {
+    return Objective(random_likelihood(likelihood, GridCoords(0.05, npix), nchan, dtype), std::move(terms));
   }
 
   std::unique_ptr<Step> step(StepKind kind, const TrainOptions& options) {
@@ -81,8 +81,10 @@ TEST_CASE("fused steps follow eager ones in float64", "[train][fused]") {
   const std::int64_t npix = GENERATE(2, 6, 30, 64, 106), nchan = GENERATE(1, 3);
   const auto options = GENERATE(optimizer_options(OptimizerKind::adam), optimizer_options(OptimizerKind::sgd),
                                 optimizer_options(OptimizerKind::sgd, 0.8));
-  CAPTURE(npix, nchan, to_string(options.optimizer()), options.momentum());
-  Fitted fused(npix, nchan, torch::kFloat64, every_term()), eager(npix, nchan, torch::kFloat64, every_term());
+  const std::string likelihood = GENERATE("gridded", "exact", "loose");
+  CAPTURE(npix, nchan, to_string(options.optimizer()), options.momentum(), likelihood);
+  Fitted fused(npix, nchan, torch::kFloat64, every_term(), likelihood),
+      eager(npix, nchan, torch::kFloat64, every_term(), likelihood);
   const auto own = follow(fused, StepKind::fused, options, 100), expected = follow(eager, StepKind::eager, options, 100);
   CHECK(((own.losses - expected.losses).abs() <= 1e-10 * expected.losses.abs()).all().item<bool>());
   CHECK(relative_error(own.image, expected.image) < 1e-9);
@@ -92,8 +94,9 @@ TEST_CASE("fused steps follow eager ones in float64", "[train][fused]") {
 
 TEST_CASE("fused L-BFGS follows eager L-BFGS, to the same objective", "[train][fused]") {
   const std::int64_t nchan = GENERATE(1, 2);
+  const std::string likelihood = GENERATE("gridded", "exact", "loose");
   const auto options = TrainOptions().optimizer(OptimizerKind::lbfgs).learning_rate(1);
-  Fitted fused(30, nchan, torch::kFloat64, every_term()), eager(30, nchan, torch::kFloat64, every_term());
+  Fitted fused(30, nchan, torch::kFloat64, every_term(), likelihood), eager(30, nchan, torch::kFloat64, every_term(), likelihood);
   const auto own = fused.step(StepKind::fused, options), other = eager.step(StepKind::eager, options);
   for (int i = 0; i < 40; ++i) {
     const auto report = own->take(1), expected = other->take(1);
@@ -108,8 +111,10 @@ TEST_CASE("fused L-BFGS follows eager L-BFGS, to the same objective", "[train][f
 
 TEST_CASE("fused steps follow eager ones in float32", "[train][fused][quick]") {
   const auto options = GENERATE(optimizer_options(OptimizerKind::adam), optimizer_options(OptimizerKind::sgd, 0.8));
-  Fitted fused(30, 2, torch::kFloat32, every_term()), eager(30, 2, torch::kFloat32, every_term()),
-      exact(30, 2, torch::kFloat64, every_term());
+  const std::string likelihood = GENERATE("gridded", "exact", "loose");
+  CAPTURE(to_string(options.optimizer()), likelihood);
+  Fitted fused(30, 2, torch::kFloat32, every_term(), likelihood), eager(30, 2, torch::kFloat32, every_term(), likelihood),
+      exact(30, 2, torch::kFloat64, every_term(), likelihood);
   const auto own = follow(fused, StepKind::fused, options, 100), other = follow(eager, StepKind::eager, options, 100);
   const auto expected = follow(exact, StepKind::eager, options, 100);
   CHECK(relative_error(own.losses.select(1, 0), expected.losses.select(1, 0)) < 1e-5);
@@ -121,12 +126,13 @@ TEST_CASE("fused steps follow eager ones in float32", "[train][fused][quick]") {
 TEMPLATE_TEST_CASE("a batch of fused problems is bitwise each of them alone", "[train][fused][quick]", float, double) {
   const auto dtype = dtype_of<TestType>();
   const auto options = optimizer_options(OptimizerKind::adam);
-  Fitted together(22, 2, dtype, every_term(), {2, 3});
+  const std::string likelihood = GENERATE("gridded", "exact", "loose");
+  Fitted together(22, 2, dtype, every_term(), likelihood, {2, 3});
   const auto start = together.base();
   const auto all = follow(together, StepKind::fused, options, 10);
   CHECK(all.losses.size(2) == 6);
   for (std::int64_t problem = 0; problem < 6; ++problem) {
-    Fitted alone(22, 2, dtype, every_term());
+    Fitted alone(22, 2, dtype, every_term(), likelihood);
     {
       const torch::NoGradGuard no_grad;
       alone.model->base().copy_(start.flatten(0, 1)[problem]);
@@ -143,7 +149,8 @@ TEST_CASE("fused and eager steps take up each other's state", "[train][fused][qu
   const auto [first_kind, second_kind] =
       GENERATE(std::pair(StepKind::fused, StepKind::eager), std::pair(StepKind::eager, StepKind::fused),
                std::pair(StepKind::fused, StepKind::fused));
-  Fitted interrupted(14, 2, torch::kFloat64, every_term()), whole(14, 2, torch::kFloat64, every_term());
+  const std::string likelihood = GENERATE("gridded", "exact");
+  Fitted interrupted(14, 2, torch::kFloat64, every_term(), likelihood), whole(14, 2, torch::kFloat64, every_term(), likelihood);
   const auto first = interrupted.step(first_kind, options), second = interrupted.step(second_kind, options);
   CHECK(first->state().empty());
   for (int i = 0; i < 5; ++i) first->take(0.1);
@@ -158,8 +165,23 @@ TEST_CASE("fused and eager steps take up each other's state", "[train][fused][qu
   for (const auto& [name, tensor] : state) CHECK_FALSE(torch::equal(tensor, later.at(name)));
 }
 
+TEMPLATE_TEST_CASE("fused steps are bitwise the same for any number of threads", "[train][fused][quick]", float, double) {
+  const std::string likelihood = GENERATE("gridded", "exact", "loose");
+  const auto run = [&](int threads) {
+    const Threads used(threads);
+    Fitted fitted(70, 2, dtype_of<TestType>(), every_term(), likelihood);
+    return follow(fitted, StepKind::fused, optimizer_options(OptimizerKind::adam), 6);
+  };
+  const auto expected = run(1);
+  for (const int threads : {2, 3}) {
+    const auto own = run(threads);
+    CHECK(torch::equal(own.base, expected.base));
+    CHECK(torch::equal(own.losses, expected.losses));
+  }
+}
+
 TEST_CASE("a state that does not fit is refused by a fused step", "[train][fused][quick]") {
-  Fitted fitted(14, 2, torch::kFloat64, every_term()), other(16, 2, torch::kFloat64, every_term());
+  Fitted fitted(14, 2, torch::kFloat64, every_term(), "gridded"), other(16, 2, torch::kFloat64, every_term(), "gridded");
   const auto step = fitted.step(StepKind::fused, optimizer_options(OptimizerKind::adam));
   const auto larger = other.step(StepKind::fused, optimizer_options(OptimizerKind::adam));
   const auto descent = fitted.step(StepKind::fused, optimizer_options(OptimizerKind::sgd, 0.5));
@@ -171,7 +193,7 @@ TEST_CASE("a state that does not fit is refused by a fused step", "[train][fused
 }
 
 TEST_CASE("what a fused step cannot do it says", "[train][fused][quick]") {
-  Fitted fitted(12, 2, torch::kFloat64, {});
+  Fitted fitted(12, 2, torch::kFloat64, {}, "gridded");
   const auto adam = optimizer_options(OptimizerKind::adam);
   const auto obstacle = [&](const Objective& objective, const TrainOptions& options) {
     return FusedStep::obstacle(*fitted.model, objective, options);
@@ -179,6 +201,10 @@ TEST_CASE("what a fused step cannot do it says", "[train][fused][quick]") {
   const auto with = [&](std::vector<Term> terms) { return Fitted::make_objective(12, 2, torch::kFloat64, std::move(terms)); };
   CHECK(obstacle(with(every_term()), adam).empty());
   CHECK(obstacle(with(every_term()), optimizer_options(OptimizerKind::lbfgs)).empty());
+  CHECK(obstacle(Fitted::make_objective(12, 2, torch::kFloat64, every_term(), "exact"), adam).empty());
+  auto shifted = LooseLikelihood(GridCoords(0.05, 12), random_visibilities(GridCoords(0.05, 12), 2, 7), ChannelMap::cube(2));
+  shifted->register_parameter("shift", torch::zeros({2}));
+  CHECK_THAT(obstacle(Objective(shifted), adam), ContainsSubstring("shift"));
   CHECK_THAT(obstacle(with({terms::uv_sparsity(1.0, 1e5)}), adam), ContainsSubstring("uv_sparsity"));
   CHECK_THAT(obstacle(with({Term("mine", 1.0,
                                  [](const ModelOutput& out) {

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include <mpol_cpp/losses/exact_likelihood.h>
 #include <mpol_cpp/losses/gridded_likelihood.h>
+#include <mpol_cpp/losses/loose_likelihood.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/train/objective.h>
 #include <mpol_cpp/train/trainer.h>
@@ -18,6 +20,25 @@ inline GriddedDataset random_dataset(const GridCoords& coords, std::int64_t ncha
   const auto cells = (uniform({nchan * coords.npix() * coords.npix()}, torch::kFloat64, seed) < 0.3).nonzero().squeeze(1);
   return GriddedDataset(coords, nchan, cells, normal({cells.size(0)}, torch::kComplexDouble, seed + 1) * 0.1,
                         uniform({cells.size(0)}, torch::kFloat64, seed + 2) * 100 + 1);
+}
+
+/// Random loose visibilities on baselines of the grid, with weights that a model can fit.
+inline Visibilities random_visibilities(const GridCoords& coords, std::int64_t nchan, std::uint64_t seed) {
+  const std::int64_t nvis = 3 * coords.npix() * coords.npix();
+  const double longest = 0.9 * (static_cast<double>(coords.npix()) / 2 - 0.5) * coords.du();
+  const auto spread = [&](std::uint64_t s) { return (2 * uniform({nchan, nvis}, torch::kFloat64, s) - 1) * longest; };
+  return {Baselines::in_lambda(spread(seed), spread(seed + 1)), normal({nchan, nvis}, torch::kComplexDouble, seed + 2) * 0.1,
+          uniform({nchan, nvis}, torch::kFloat64, seed + 3) * 10 + 1};
+}
+
+/// The likelihood of that name for random data.
+inline std::shared_ptr<Likelihood> random_likelihood(const std::string& name, const GridCoords& coords, std::int64_t nchan,
+                                                     torch::Dtype dtype) {
+  if (name == "exact") return ExactLikelihood(coords, random_visibilities(coords, nchan, 7), ChannelMap::cube(nchan)).ptr();
+  if (name == "loose") return LooseLikelihood(coords, random_visibilities(coords, nchan, 7), ChannelMap::cube(nchan)).ptr();
+  auto likelihood = GriddedLikelihood(random_dataset(coords, nchan, 7));
+  likelihood->to(dtype);
+  return likelihood.ptr();
 }
 
 /// A training problem of a fraction of a millisecond per epoch: each call makes model and objective anew, alike.
