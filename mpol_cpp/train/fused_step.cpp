@@ -243,10 +243,10 @@ class FusedStep::Optimizer {
   template <typename T>
   static std::unique_ptr<ops::FusedPipeline<T>> pipeline(const ops::FusedSettings& settings, const Objective& objective) {
     if (gridded(objective.likelihood()) == nullptr) {
-      return std::make_unique<ops::FusedPipeline<T>>(settings, [held = objective.shared_likelihood()](const Tensor& images,
-                                                                                                      Tensor& gradient) {
-        return held->value_and_gradient(images, gradient, Accumulate::overwrite);
-      });
+      return std::make_unique<ops::FusedPipeline<T>>(
+          settings, [held = objective.shared_likelihood()](const Tensor& images, Tensor& gradient) {
+            return held->value_and_gradient(images, gradient, Accumulate::overwrite);
+          });
     }
     const auto buffers = objective.likelihood().as_module().named_buffers();
     return std::make_unique<ops::FusedPipeline<T>>(

@@ -30,8 +30,8 @@ struct Fitted {
   GriddedNet model;
   Objective objective;
 
-  Fitted(std::int64_t npix, std::int64_t nchan, torch::Dtype dtype, std::vector<Term> terms,
-         const std::string& likelihood, std::vector<std::int64_t> problems = {})
+  Fitted(std::int64_t npix, std::int64_t nchan, torch::Dtype dtype, std::vector<Term> terms, const std::string& likelihood,
+         std::vector<std::int64_t> problems = {})
       : model(make_model(npix, nchan, dtype, std::move(problems))),
         objective(make_objective(npix, nchan, dtype, std::move(terms), likelihood)) {}
 
