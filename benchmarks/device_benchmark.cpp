@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
     }
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "device_benchmark: {}\n", error.what());
+    std::fprintf(stderr, "device_benchmark: %s\n", error.what());
     return EXIT_FAILURE;
   }
 }

@@ -182,7 +182,7 @@ int main(int argc, char** argv) {
     run(parse(argc, argv));
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "mpol_benchmark: {}\n", error.what());
+    std::fprintf(stderr, "mpol_benchmark: %s\n", error.what());
     return EXIT_FAILURE;
   }
 }

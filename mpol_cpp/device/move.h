@@ -184,7 +184,7 @@ template <typename T>
 requires(!std::is_lvalue_reference_v<T>) T
     move_to(T&& object, torch::Device device, std::optional<torch::Dtype> dtype = std::nullopt) {
   detail::visit_leaves(object, "object", *detail::make_mover(device, dtype));
-  return std::move(object);
+  return std::forward<T>(object);
 }
 
 /// The device of everything in an object.
