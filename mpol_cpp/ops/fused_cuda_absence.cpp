@@ -1,0 +1,31 @@
+// In builds without CUDA: what needs it says so.
+#ifndef MPOL_WITH_CUDA
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/ops/fused_cuda_fft.h>
+#include <mpol_cpp/ops/fused_cuda_launch.h>
+#include <mpol_cpp/ops/fused_cuda_pipeline.h>
+
+namespace mpol::ops {
+namespace {
+
+constexpr const char* no_cuda = "this build of mpol_cpp has no CUDA: configure one with -DMPOL_CUDA=ON";
+
+}  // namespace
+
+template <typename T>
+void launch_on_gpu(DeviceKernel, TileKind, const DeviceArrays<T>&, void*) {
+  throw DeviceError(no_cuda);
+}
+template void launch_on_gpu(DeviceKernel, TileKind, const DeviceArrays<float>&, void*);
+template void launch_on_gpu(DeviceKernel, TileKind, const DeviceArrays<double>&, void*);
+
+std::unique_ptr<ImageTransforms> cufft_image_transforms(std::int64_t, std::int64_t, torch::Dtype, torch::Device) {
+  throw DeviceError(no_cuda);
+}
+
+namespace detail {
+void* current_gpu_stream(torch::Device) { throw DeviceError(no_cuda); }
+}  // namespace detail
+
+}  // namespace mpol::ops
+#endif

@@ -1,0 +1,86 @@
+#pragma once
+
+// What kernels on blocks of threads are written with, once for a GPU and for its emulation on the CPU. A body is a
+// struct with
+//   static constexpr int threads, phases;    threads of a block, and parts between barriers
+//   struct Shared, Local;                    memory of a block, and of one of its threads, without initialisers
+//   template <int phase> void run(Place, Shared&, Local&) const
+// Within a phase no thread reads what another one writes. The CUDA compiler reads this in C++17: neither LibTorch nor
+// C++20 belongs in here.
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#ifdef __CUDACC__
+#define MPOL_DEVICE __host__ __device__ __forceinline__
+#else
+#define MPOL_DEVICE inline
+#endif
+
+namespace mpol::ops {
+
+/// A thread of a block.
+struct Place {
+  std::int64_t block;
+  int thread;
+};
+
+[[noreturn]] inline void report_outside(std::int64_t index, std::int64_t size) {
+  throw std::out_of_range("a kernel reaches for element " + std::to_string(index) + " of " + std::to_string(size));
+}
+
+/// Device memory of a known size. @throws std::out_of_range, in the emulation only, for an element that is not there
+template <typename T>
+struct DeviceArray {
+  T* data = nullptr;
+  std::int64_t size = 0;
+
+  MPOL_DEVICE T& operator[](std::int64_t i) const {
+#ifndef __CUDA_ARCH__
+    if (i < 0 || i >= size) report_outside(i, size);
+#endif
+    return data[i];
+  }
+};
+
+/// The same within a block's shared memory.
+template <typename T, int count>
+struct SharedArray {
+  T data[count];
+
+  MPOL_DEVICE T& operator[](int i) {
+#ifndef __CUDA_ARCH__
+    if (i < 0 || i >= count) report_outside(i, count);
+#endif
+    return data[i];
+  }
+};
+
+/// Sums of several quantities over the threads of a block, in float64 and in the same order each time:
+///   phase n      put
+///   phase n + 1  gather
+///   phase n + 2  total
+template <int quantities, int threads>
+struct BlockSums {
+  static constexpr int groups = 16;
+  SharedArray<double, quantities * threads> of_threads;
+  SharedArray<double, quantities * groups> of_groups;
+
+  MPOL_DEVICE void put(int thread, const double (&sums)[quantities]) {
+    for (int q = 0; q < quantities; ++q) of_threads[q * threads + thread] = sums[q];
+  }
+  MPOL_DEVICE void gather(int thread) {
+    for (int k = thread; k < quantities * groups; k += threads) {
+      double sum = 0;
+      for (int t = k % groups; t < threads; t += groups) sum += of_threads[k / groups * threads + t];
+      of_groups[k] = sum;
+    }
+  }
+  MPOL_DEVICE double total(int quantity) {
+    double sum = 0;
+    for (int group = 0; group < groups; ++group) sum += of_groups[quantity * groups + group];
+    return sum;
+  }
+};
+
+}  // namespace mpol::ops
