@@ -122,11 +122,13 @@ def mpol_step(case):
     print(json.dumps({"median_s": statistics.median(times), "min_s": min(times), "others_cpu": others}))
 
 
-def run(command):
+def run(command, every_row=False):
+    """What a command prints: its last row of JSON, or every one."""
     result = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, GOMP_SPINCOUNT="10000"))
     if result.returncode != 0:
         sys.exit(f"{command[0]} failed: {result.stderr.strip()[-500:]}")
-    return json.loads(result.stdout.strip().splitlines()[-1])
+    rows = [json.loads(line) for line in result.stdout.strip().splitlines() if line.startswith("{")]
+    return rows if every_row else rows[-1]
 
 
 def compare(args, folder, npix, nchan, dtype):

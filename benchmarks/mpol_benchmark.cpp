@@ -2,87 +2,21 @@
 //
 // usage: mpol_benchmark step|copy|fft|gridding|io [--npix N,N…] [--nchan C,C…] [--dtype float32,float64] [--nvis K,K…]
 //        [--step auto|eager|fused] [--data FILE.npz] [--threads T] [--seconds S]
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
-#include <sstream>
 #include <string>
-#include <vector>
 
-#include <ATen/Parallel.h>
-
-#include <mpol_cpp/core/error.h>
-#include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io.h>
 #include <mpol_cpp/mpol.h>
 #include <mpol_cpp/ops/real_fft.h>
 #include <mpol_cpp/train/step.h>
 
-#include "synthetic_observation.h"
-#include "timing.h"
+#include "settings.h"
 
 namespace {
 
+using benchmarks::cell_size, benchmarks::dtype_of, benchmarks::print, benchmarks::Settings;
 using nlohmann::json;
-
-struct Settings {
-  std::string what;
-  std::vector<std::int64_t> npix{180, 512, 1024, 2048}, nchan{1, 8}, nvis{100'000, 1'000'000};
-  std::vector<std::string> dtypes{"float32", "float64"};
-  std::string step = "eager", data;
-  double seconds = 2.0;
-};
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
-  return parts;
-}
-
-std::vector<std::int64_t> numbers(const std::string& text) {
-  std::vector<std::int64_t> values;
-  for (const auto& part : split(text)) values.push_back(std::stoll(part));
-  return values;
-}
-
-Settings parse(int argc, char** argv) {
-  Settings settings;
-  if (argc < 2) throw mpol::ValueError("name a group: step, copy, fft, gridding or io");
-  settings.what = argv[1];
-  const std::map<std::string, std::function<void(const std::string&)>> options{
-      {"--npix", [&](const std::string& text) { settings.npix = numbers(text); }},
-      {"--nchan", [&](const std::string& text) { settings.nchan = numbers(text); }},
-      {"--nvis", [&](const std::string& text) { settings.nvis = numbers(text); }},
-      {"--dtype", [&](const std::string& text) { settings.dtypes = split(text); }},
-      {"--step", [&](const std::string& text) { settings.step = text; }},
-      {"--data", [&](const std::string& text) { settings.data = text; }},
-      {"--threads", [](const std::string& text) { at::set_num_threads(std::stoi(text)); }},
-      {"--seconds", [&](const std::string& text) { settings.seconds = std::stod(text); }},
-  };
-  for (int i = 2; i + 1 < argc; i += 2) {
-    const auto option = options.find(argv[i]);
-    if (option == options.end()) throw mpol::ValueError(fmt::format("unknown option {}", argv[i]));
-    option->second(argv[i + 1]);
-  }
-  return settings;
-}
-
-void print(json row, const json& times) {
-  row["threads"] = at::get_num_threads();
-  row.update(times);
-  fmt::print("{}\n", row.dump());
-  std::fflush(stdout);
-}
-
-torch::Dtype dtype_of(const std::string& name) {
-  if (name == "float32") return torch::kFloat32;
-  if (name == "float64") return torch::kFloat64;
-  throw mpol::ValueError(fmt::format("dtype is {}; it must be float32 or float64", name));
-}
-
-constexpr double cell_size = 0.005;
 
 mpol::StepKind step_kind(const std::string& name) {
   for (const auto kind : {mpol::StepKind::automatic, mpol::StepKind::eager, mpol::StepKind::captured, mpol::StepKind::fused}) {
@@ -94,8 +28,7 @@ mpol::StepKind step_kind(const std::string& name) {
 /// One training step of GriddedNet with sparsity and total variation, Adam.
 void step_case(const Settings& settings, std::int64_t npix, std::int64_t nchan, const std::string& dtype) {
   const mpol::GridCoords coords(cell_size, npix);
-  const auto visibilities =
-      settings.data.empty() ? benchmarks::synthetic_observation(coords, nchan, 500'000) : mpol::io::read_npz(settings.data);
+  const auto visibilities = benchmarks::observation(settings, coords, nchan, 500'000);
   const auto averager_options = mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::off);
   auto likelihood = mpol::GriddedLikelihood(mpol::DataAverager(coords, visibilities, averager_options).to_dataset());
   likelihood->to(dtype_of(dtype));
@@ -130,8 +63,7 @@ void fft_case(const Settings& settings, std::int64_t npix, std::int64_t nchan, c
 /// Cell averages with their scatter; reading and simulating are not timed.
 void gridding_case(const Settings& settings, std::int64_t npix, std::int64_t nvis, const std::string& dtype) {
   const mpol::GridCoords coords(cell_size, npix);
-  const auto visibilities = settings.data.empty() ? benchmarks::synthetic_observation(coords, 1, nvis, dtype_of(dtype))
-                                                  : mpol::io::read_npz(settings.data);
+  const auto visibilities = benchmarks::observation(settings, coords, 1, nvis, dtype_of(dtype));
   const auto options = mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::off);
   print({{"case", "gridding"}, {"npix", npix}, {"nvis", visibilities.nvis()}, {"dtype", dtype}},
         benchmarks::repeat([&] { mpol::DataAverager(coords, visibilities, options).to_dataset(); }, settings.seconds));
@@ -179,7 +111,7 @@ void run(const Settings& settings) {
 
 int main(int argc, char** argv) {
   try {
-    run(parse(argc, argv));
+    run(benchmarks::parse(argc, argv));
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "mpol_benchmark: %s\n", error.what());
