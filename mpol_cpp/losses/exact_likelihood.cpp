@@ -8,6 +8,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/stack.h>
 #include <torch/autograd.h>
 
 #include <mpol_cpp/core/error.h>
@@ -66,6 +67,27 @@ class NormalForm {
   }
 
   std::int64_t anchors() const { return anchored_; }
+
+  /// Images of the anchors, (images, npix, npix) float32; undefined while one is missing.
+  Tensor anchor_images() {
+    const std::lock_guard lock(mutex_);
+    std::vector<Tensor> images;
+    images.reserve(anchors_.size());
+    for (const auto& anchor : anchors_) {
+      if (!anchor.image.defined()) return {};
+      images.push_back(anchor.image);
+    }
+    return images.empty() ? Tensor() : at::stack(images);
+  }
+
+  /// Makes the anchors of some images, or forgets all.
+  void set_anchor_images(const Tensor& images) {
+    const std::lock_guard lock(mutex_);
+    anchors_.clear();
+    if (!images.defined()) return;
+    prepare_single(images.size(0));
+    for (std::int64_t i = 0; i < images.size(0); ++i) set_anchor(images[i], i);
+  }
   std::int64_t memory_bytes() const {
     auto bytes = kernel_.nbytes() + linear_.nbytes() + constant_.nbytes();
     if (single_kernel_.defined()) bytes += single_kernel_.nbytes();
@@ -112,14 +134,18 @@ class NormalForm {
       if (sums.change <= largest_ratio * largest_ratio * sums.gradient) return anchor.value + sums.value;
     }
     ++anchored_;
-    const auto pixel = at::from_blob(const_cast<float*>(sky), {npix_, npix_}, torch::kFloat32);
-    const auto precise = pixel.to(torch::kFloat64);
-    auto slope = at::empty_like(precise);
-    anchor.value = evaluate_double(precise.const_data_ptr<double>(), channel, slope.mutable_data_ptr<double>());
-    anchor.image = pixel.clone();
-    anchor.gradient = slope.to(torch::kFloat32);
+    set_anchor(at::from_blob(const_cast<float*>(sky), {npix_, npix_}, torch::kFloat32), image);
     at::from_blob(gradient, {npix_, npix_}, torch::kFloat32).copy_(anchor.gradient);
     return anchor.value;
+  }
+
+  void set_anchor(const Tensor& sky, std::int64_t image) {
+    auto& anchor = anchors_[static_cast<std::size_t>(image)];
+    const auto precise = sky.to(torch::kFloat64);
+    auto slope = at::empty_like(precise);
+    anchor.value = evaluate_double(precise.const_data_ptr<double>(), image % nchan_, slope.mutable_data_ptr<double>());
+    anchor.image = sky.clone();
+    anchor.gradient = slope.to(torch::kFloat32);
   }
 
   std::int64_t npix_, nchan_;
@@ -228,6 +254,25 @@ Tensor ExactLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradie
   if (accumulate == Accumulate::add) gradient.add_(slope);
   else gradient.copy_(slope);
   return value;
+}
+
+NamedTensors ExactLikelihoodImpl::working_state() const {
+  const auto images = form_->anchor_images();
+  if (!images.defined()) return {};
+  return {{"anchors", images}};
+}
+
+void ExactLikelihoodImpl::load_working_state(const NamedTensors& state) {
+  const auto found = state.find("anchors");
+  if (state.size() != (found == state.end() ? 0 : 1)) throw FileError("the exact likelihood has no such state, only anchors");
+  if (found == state.end()) return form_->set_anchor_images({});
+  const auto images = found->second.to(torch::kCPU, torch::kFloat32).contiguous();
+  const auto npix = coords_.npix();
+  if (images.dim() != 3 || images.size(0) % nchan_ != 0 || images.size(1) != npix || images.size(2) != npix) {
+    throw FileError(fmt::format("the anchors of the exact likelihood have shape {}; they need (n * {}, {}, {})",
+                                images.sizes().vec(), nchan_, npix, npix));
+  }
+  form_->set_anchor_images(images);
 }
 
 std::int64_t ExactLikelihoodImpl::anchors() const { return form_->anchors(); }

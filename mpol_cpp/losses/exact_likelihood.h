@@ -37,6 +37,9 @@ class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihoo
   std::int64_t samples() const override { return nvis_; }
   std::int64_t visibilities_count() const override { return nvis_; }
   std::int64_t memory_bytes() const override;
+  /// `anchors`, the anchor images of float32, once there are some: (images, npix, npix).
+  NamedTensors working_state() const override;
+  void load_working_state(const NamedTensors& state) override;
   std::string name() const override { return "exact"; }
   torch::nn::Module& as_module() override { return *this; }
 

@@ -6,7 +6,9 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
+#include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/precision.h>
+#include <mpol_cpp/serialize/safetensors.h>
 
 namespace mpol {
 
@@ -36,6 +38,15 @@ class Likelihood {
   /// The loose visibilities behind it, summed over channels.
   virtual std::int64_t visibilities_count() const = 0;
   virtual std::int64_t memory_bytes() const = 0;
+
+  /// What its next values depend on, to the last bit, besides data, parameters and image; for checkpoints. Tensors that
+  /// later evaluations leave alone; none for most likelihoods.
+  virtual NamedTensors working_state() const { return {}; }
+  /// Takes up such a state, from any device. @throws FileError when names or shapes do not match
+  virtual void load_working_state(const NamedTensors& state) {
+    if (!state.empty()) throw FileError("the " + name() + " likelihood has no state " + state.begin()->first);
+  }
+
   /// "gridded", "exact" or "loose".
   virtual std::string name() const = 0;
   /// The module that holds its tensors.

@@ -13,9 +13,9 @@ namespace mpol {
 
 /// A training run at rest, in one safetensors file that Python's `safetensors` reads too.
 ///
-/// Tensors: `state.model.NAME`, `state.likelihood.NAME`, `state.optimizer.NAME`, `state.random.cpu`, and `history`
-/// (epochs, 1 + columns) float64: learning rate, then the columns. Metadata: `format`, `format_version`, `epochs`,
-/// `columns`, `step`, `written_by`, and `setting.NAME` for every setting that decides the result.
+/// Tensors: `state.model.NAME`, `state.likelihood.NAME`, `state.likelihood_state.NAME`, `state.optimizer.NAME`,
+/// `state.random.cpu`, and `history` (epochs, 1 + columns) float64: learning rate, then the columns. Metadata: `format`,
+/// `format_version`, `epochs`, `columns`, `step`, `written_by`, and `setting.NAME` for every setting that decides the result.
 struct Checkpoint {
   std::int64_t epochs = 0;  ///< done
   std::string step;         ///< the kind of step taken, for information

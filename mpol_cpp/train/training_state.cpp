@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view model_prefix = "model.";
 constexpr std::string_view likelihood_prefix = "likelihood.";
+constexpr std::string_view working_prefix = "likelihood_state.";
 constexpr std::string_view optimizer_prefix = "optimizer.";
 constexpr std::string_view random_name = "random.cpu";
 
@@ -61,6 +62,7 @@ TrainingState capture_state(std::int64_t epochs, ImageModel& model, const Object
   };
   add(model_prefix, copy(module_state(model.as_module())));
   add(likelihood_prefix, copy(parameters_of(objective.likelihood().as_module())));
+  add(working_prefix, objective.likelihood().working_state());
   add(optimizer_prefix, step.state());
   state.tensors[std::string(random_name)] = random_state();
   return state;
@@ -82,6 +84,7 @@ void restore_state(const TrainingState& state, ImageModel& model, const Objectiv
   }
   load_module_state(model.as_module(), part(state.tensors, model_prefix), "the saved state");
   for (auto& [name, tensor] : likelihood_own) tensor.copy_(likelihood_saved.at(name));
+  objective.likelihood().load_working_state(part(state.tensors, working_prefix));
   step.load_state(part(state.tensors, optimizer_prefix));
   set_random_state(found->second);
 }

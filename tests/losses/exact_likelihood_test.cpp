@@ -126,6 +126,28 @@ TEST_CASE("an anchor is kept while it serves", "[losses][exact][quick]") {
   CHECK(exact->anchors() == 1);
 }
 
+TEMPLATE_TEST_CASE("the exact likelihood's working state makes another one its equal, bit for bit", "[losses][exact][quick]",
+                   float, double) {
+  const auto dtype = dtype_of<TestType>();
+  const auto data = observed(2, 500, 100, 17);
+  auto first = ExactLikelihood(small_grid, data, ChannelMap::cube(2)),
+       second = ExactLikelihood(small_grid, data, ChannelMap::cube(2));
+  CHECK(first->working_state().empty());
+  const auto sky = (exact_disc(2) * 1.5).to(dtype);
+  evaluated(first, sky);
+  const auto state = first->working_state();
+  CHECK(state.size() == (dtype == torch::kFloat32 ? 1U : 0U));
+  evaluated(second, sky * TestType(0.4));  // an anchor elsewhere
+  second->load_working_state(state);
+  const auto later = sky * TestType(1.001);
+  const auto [value, gradient] = evaluated(first, later);
+  const auto [same_value, same_gradient] = evaluated(second, later);
+  CHECK(same(value, same_value));
+  CHECK(same(gradient, same_gradient));
+  CHECK_THROWS_AS(second->load_working_state({{"anchors", torch::zeros({3, exact_npix, exact_npix})}}), FileError);
+  CHECK_THROWS_AS(second->load_working_state({{"other", torch::zeros({2, exact_npix, exact_npix})}}), FileError);
+}
+
 TEST_CASE("problems of the exact likelihood are independent in float32", "[losses][exact][quick]") {
   auto exact = ExactLikelihood(small_grid, observed(2, 300, 50, 19), ChannelMap::cube(2));
   const auto skies =

@@ -46,6 +46,7 @@ struct SmallProblem {
   GridCoords coords{0.05, 12};
   std::int64_t nchan = 2;
   torch::Dtype dtype = torch::kFloat64;
+  std::string likelihood = "gridded";
 
   GriddedNet model(const std::vector<std::int64_t>& problems = {}) const {
     auto shape = problems;
@@ -55,11 +56,9 @@ struct SmallProblem {
   GriddedNet model_of(const Tensor& base) const { return GriddedNet(GriddedNetOptions(coords).base_cube(base).dtype(dtype)); }
 
   Objective objective(std::vector<Term> more_terms = {}) const {
-    auto likelihood = GriddedLikelihood(random_dataset(coords, nchan, 7));
-    likelihood->to(dtype);
     std::vector<Term> all = {terms::sparsity(1e-3), terms::tv_image(2e-3), terms::tv_channel(1e-3)};
     for (auto& term : more_terms) all.push_back(std::move(term));
-    return Objective(likelihood, std::move(all));
+    return Objective(random_likelihood(likelihood, coords, nchan, dtype), std::move(all));
   }
 };
 
