@@ -68,7 +68,7 @@ Tensor deproject(const Tensor& sky_cube, const GridCoords& coords, const DiscGeo
   const double c = std::cos(geometry.position_angle), s = std::sin(geometry.position_angle);
   const auto minor = coords.sky_x() * foreshortening, major = coords.sky_y();
   const auto east = minor * c + major * s + geometry.offset_east, north = major * c - minor * s + geometry.offset_north;
-  const double half = static_cast<double>(npix / 2);
+  const double half = 0.5 * static_cast<double>(npix);
   const auto column = half - 1.0 - east / coords.cell_size(), row = half + north / coords.cell_size();
   return interpolate(sky_cube, row, column);
 }

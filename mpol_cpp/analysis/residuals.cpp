@@ -139,6 +139,7 @@ std::vector<GroupScatter> scatter_by_group(const Tensor& residuals, const Tensor
   std::map<std::int64_t, AbsoluteValues> by_group;
   for (std::int64_t i = 0; i < values.size(0); ++i) by_group[number[i]].add(value[2 * i], value[2 * i + 1]);
   std::vector<GroupScatter> result;
+  result.reserve(by_group.size());
   for (auto& [group, all] : by_group) result.push_back({group, all.statistics()});
   return result;
 }
