@@ -17,7 +17,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/images/image_cube.h>
 #include <mpol_cpp/io/fits.h>
-#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/plot/comparison_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 
 namespace mpol::cli {
@@ -35,15 +35,6 @@ void declare(OptionSet& options, CompareOptions& compare) {
   options.integer("--threads", compare.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
                   Record::result);
   declare(options, compare.output);
-}
-
-void check_same_grid(const CompareOptions& options, const SkyImage& a, const SkyImage& b) {
-  if (a.cube.sizes() == b.cube.sizes() && std::abs(a.coords.cell_size() / b.coords.cell_size() - 1) < 1e-6) return;
-  throw DataError(error_text(
-      "B", options.second.string(),
-      fmt::format("has {} channels of {} x {} pixels of {:.6g}\", A {} of {} x {} of {:.6g}\"", b.cube.size(0), b.coords.npix(),
-                  b.coords.npix(), b.coords.cell_size(), a.cube.size(0), a.coords.npix(), a.coords.npix(), a.coords.cell_size()),
-      "give images on the same grid"));
 }
 
 /// Pearson's correlation of the pixels of two images; 0 where one of them is constant.
@@ -79,36 +70,6 @@ std::string summary_json(const CompareOptions& options, const SkyImage& a, const
   return json.dump(2) + "\n";
 }
 
-plot::ImagePanel panel_of(const std::string& title, const Tensor& plane, const GridCoords& coords) {
-  plot::ImagePanel panel;
-  panel.title = title;
-  panel.values = plane;
-  panel.extent = coords.img_ext();
-  panel.unit = "Jy/arcsec²";
-  return panel;
-}
-
-/// A, B and their difference, of the channel in which they differ most.
-plot::Page figure_of(const SkyImage& a, const SkyImage& b, const Tensor& difference) {
-  const auto channel = difference.abs().amax({1, 2}).argmax().item<std::int64_t>();
-  plot::Page page{.title = difference.size(0) > 1 ? fmt::format("channel {}", channel) : "", .columns = 3, .panels = {}};
-  const double upper = std::max(a.cube[channel].max().item<double>(), b.cube[channel].max().item<double>());
-  const double lower = std::min({0.0, a.cube[channel].min().item<double>(), b.cube[channel].min().item<double>()});
-  const double span = difference[channel].abs().max().item<double>();
-  for (const auto& [title, cube] : {std::pair{"A", a.cube}, std::pair{"B", b.cube}}) {
-    auto panel = panel_of(title, cube[channel], a.coords);
-    panel.lower = lower;
-    panel.upper = upper > lower ? upper : lower + 1;
-    page.panels.emplace_back(panel);
-  }
-  auto panel = panel_of("B - A", difference[channel], a.coords);
-  panel.scale = plot::ColourScale::diverging;
-  panel.upper = span > 0 ? span : 1;
-  panel.lower = -panel.upper;
-  page.panels.emplace_back(panel);
-  return page;
-}
-
 int make_comparison(CompareOptions& options) {
   settle(options.output);
   if (options.second.empty()) {
@@ -119,7 +80,7 @@ int make_comparison(CompareOptions& options) {
   use_threads(options.threads);
   OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse);
   const auto a = read_sky_image(options.first, "A"), b = read_sky_image(options.second, "B");
-  check_same_grid(options, a, b);
+  check_same_grid(a, b, options.second.string());
   stop_if_requested();
   const auto difference = b.cube - a.cube;
   auto header = a.header;
@@ -127,7 +88,7 @@ int make_comparison(CompareOptions& options) {
   header.history(
       {fmt::format("mpol compare: {} minus {}", options.second.filename().string(), options.first.filename().string())});
   io::write_fits(folder.staged("difference.fits"), difference, a.coords, header);
-  plot::render(folder.staged("comparison.png"), figure_of(a, b, difference));
+  plot::write_comparison_figure(folder.staged("comparison.png"), a.cube, b.cube, a.coords);
   const auto summary = summary_json(options, a, b, difference);
   write_file_atomically(folder.staged("summary.json"), summary);
   folder.commit();

@@ -14,9 +14,10 @@
 namespace mpol::cli {
 namespace {
 
-constexpr std::array other_tables = {"image", "dirty", "inspect", "devices", "simulate", "record"};
+constexpr std::array other_tables = {"image",   "dirty",     "inspect",  "devices", "simulate", "weights",
+                                     "profile", "deproject", "convolve", "compare", "plot",     "record"};
 /// Options whose value is a file or a folder, when it is one.
-constexpr std::array path_options = {"data", "mask", "start", "out", "array", "sky", "truth"};
+constexpr std::array path_options = {"data", "image", "mask", "start", "out", "array", "sky", "truth", "beam-of", "residual"};
 
 template <std::size_t N>
 bool contains(const std::array<const char*, N>& names, std::string_view name) {

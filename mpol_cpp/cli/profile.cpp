@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <memory>
 #include <numbers>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <mpol_cpp/cli/image_file_options.h>
 #include <mpol_cpp/cli/messages.h>
 #include <mpol_cpp/cli/output_folder.h>
+#include <mpol_cpp/cli/profile_visibilities.h>
 #include <mpol_cpp/cli/sky_grid.h>
 #include <mpol_cpp/cli/stop_request.h>
 #include <mpol_cpp/cli/threads.h>
@@ -19,7 +21,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/images/brightness.h>
-#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/plot/profile_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 
 namespace mpol::cli {
@@ -30,15 +32,22 @@ struct ProfileOptions {
   ImageFileOptions image;
   GeometryOptions geometry;
   std::optional<double> ring_width, radius;  ///< arcsec
+  VisibilityProfileOptions visibilities;
 };
 
 void declare(OptionSet& options, ProfileOptions& profile) {
-  declare(options, profile.image);
+  options.app()
+      .add_option("INPUT", profile.image.positional_image, "Image or cube in a FITS file, or visibilities (.npz)")
+      ->type_name("FILE");
+  options.path("--image", profile.image.image, "The same as INPUT", Record::result);
+  options.integer("--threads", profile.image.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
+                  Record::result);
   declare(options, profile.geometry);
   options.number("--ring-width", profile.ring_width, Range::positive(), "ARCSEC", "Width of a ring; default: sqrt(2) pixels",
                  Record::result);
   options.number("--radius", profile.radius, Range::positive(), "ARCSEC", "Largest radius; default: that of the image",
                  Record::result);
+  declare(options, profile.visibilities);
   declare(options, profile.output);
 }
 
@@ -76,29 +85,6 @@ std::string csv(const BrightnessProfile& profile) {
   return text;
 }
 
-std::vector<double> numbers(const Tensor& values) {
-  const auto flat = values.contiguous();
-  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
-}
-
-plot::Page figure(const BrightnessProfile& profile, const std::string& unit) {
-  plot::CurvePanel panel{.title = "", .x_label = "radius (arcsec)", .y_label = unit, .curves = {}};
-  const auto radius = numbers(profile.radius);
-  constexpr std::int64_t most_curves = 8;
-  const auto nchan = profile.mean.size(0);
-  for (std::int64_t i = 0; i < std::min(nchan, most_curves); ++i) {
-    const auto c = nchan <= most_curves ? i : i * (nchan - 1) / (most_curves - 1);
-    const auto label = nchan == 1 ? "mean" : fmt::format("channel {}", c);
-    panel.curves.push_back({.label = label, .style = plot::CurveStyle::line, .x = radius, .y = numbers(profile.mean[c])});
-    if (nchan > 1) continue;
-    panel.curves.push_back(
-        {.label = "± error", .style = plot::CurveStyle::points, .x = radius, .y = numbers(profile.mean[c] + profile.error[c])});
-    panel.curves.push_back(
-        {.label = "", .style = plot::CurveStyle::points, .x = radius, .y = numbers(profile.mean[c] - profile.error[c])});
-  }
-  return {.title = "", .columns = 1, .panels = {panel}};
-}
-
 std::string summary_json(const ProfileOptions& options, const BrightnessProfile& profile, const SkyImage& image, double beam) {
   nlohmann::ordered_json channels = nlohmann::ordered_json::array();
   for (std::int64_t c = 0; c < profile.mean.size(0); ++c) {
@@ -126,29 +112,44 @@ std::string words(const BrightnessProfile& profile, const SkyImage& image, const
                      folder.path().string());
 }
 
-int make_profile(ProfileOptions& options) {
-  settle(options.output);
-  settle(options.image);
-  listen_to_library("profile", options.output);
-  use_threads(options.image.threads);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse);
+void profile_image(const ProfileOptions& options, OutputFolder& folder) {
   const auto image = read_sky_image(options.image.image, "IMAGE", SkyUnit::as_written);
   stop_if_requested();
   const double beam = correlated_area(image);
   const auto profile = radial_i(image.cube, image.coords, options.geometry.geometry(),
                                 RadialImageOptions().edges(ring_edges(options, image.coords)).beam_area(beam));
   write_file_atomically(folder.staged("profile.csv"), csv(profile));
-  plot::render(folder.staged("profile.png"), figure(profile, image.unit));
+  plot::write_profile_figure(folder.staged("profile.png"), profile, image.unit == "Jy/arcsec2" ? "Jy/arcsec²" : image.unit);
   const auto summary = summary_json(options, profile, image, beam);
   commit_with_summary(folder, summary, options.output, words(profile, image, folder));
+}
+
+/// Visibilities come in zip archives.
+bool holds_visibilities(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return file.get() == 'P' && file.get() == 'K';
+}
+
+int make_profile(ProfileOptions& options) {
+  settle(options.output);
+  settle(options.image);
+  listen_to_library("profile", options.output);
+  use_threads(options.image.threads);
+  const bool visibilities = holds_visibilities(options.image.image);
+  if (visibilities) settle(options.visibilities, options.image.image);
+  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse);
+  if (visibilities) profile_visibilities(options.visibilities, options.geometry, options.output, folder);
+  else profile_image(options, folder);
   return exit_done;
 }
 
 }  // namespace
 
 Verb add_profile(CLI::App& program) {
-  auto* app = program.add_subcommand("profile", "Average an image of a disc in rings about its centre");
-  app->footer("Example:\n  mpol profile disc/image.fits -o profile --inclination 35 --position-angle 60 --ring-width 0.05");
+  auto* app = program.add_subcommand("profile", "Average an image, or visibilities, of a disc in rings about its centre");
+  app->footer(
+      "Example:\n  mpol profile disc/image.fits -o profile --inclination 35 --position-angle 60 --ring-width 0.05\n"
+      "  mpol profile vis.npz -o vis_profile --inclination 35 --position-angle 60 --bin-width 20");
   const auto options = std::make_shared<ProfileOptions>();
   const auto settings = std::make_shared<OptionSet>(*app);
   declare(*settings, *options);

@@ -40,4 +40,13 @@ SkyImage read_sky_image(const std::filesystem::path& path, const std::string& op
   return {cube, GridCoords(image.cell_size, 2 * half), unit == SkyUnit::brightness ? "Jy/arcsec2" : image.unit, header};
 }
 
+void check_same_grid(const SkyImage& a, const SkyImage& b, const std::string& name_b) {
+  if (a.cube.sizes() == b.cube.sizes() && std::abs(a.coords.cell_size() / b.coords.cell_size() - 1) < 1e-6) return;
+  throw DataError(error_text(
+      "B", name_b,
+      fmt::format("has {} channels of {} x {} pixels of {:.6g}\", A {} of {} x {} of {:.6g}\"", b.cube.size(0), b.coords.npix(),
+                  b.coords.npix(), b.coords.cell_size(), a.cube.size(0), a.coords.npix(), a.coords.npix(), a.coords.cell_size()),
+      "give images on the same grid"));
+}
+
 }  // namespace mpol::cli

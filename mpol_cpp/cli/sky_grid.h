@@ -28,4 +28,7 @@ enum class SkyUnit {
 ///         or the unit cannot be converted
 SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit = SkyUnit::brightness);
 
+/// @param name_b  of the second image, for the message  @throws DataError unless both have the same channels, pixels and cells
+void check_same_grid(const SkyImage& a, const SkyImage& b, const std::string& name_b);
+
 }  // namespace mpol::cli

@@ -29,5 +29,6 @@ Verb add_profile(CLI::App& program);
 Verb add_deproject(CLI::App& program);
 Verb add_convolve(CLI::App& program);
 Verb add_compare(CLI::App& program);
+Verb add_plot(CLI::App& program);
 
 }  // namespace mpol::cli

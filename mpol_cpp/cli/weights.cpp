@@ -14,7 +14,7 @@
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/visibilities_npz.h>
-#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/plot/residual_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 
 namespace mpol::cli {
@@ -53,22 +53,6 @@ std::string csv(const ResidualHistogram& histogram) {
                     histogram.density[i].item<double>(), histogram.expected[i].item<double>());
   }
   return text;
-}
-
-plot::Page figure_of(const ResidualHistogram& histogram) {
-  const auto values = [](const Tensor& tensor) {
-    const auto flat = tensor.contiguous();
-    return std::vector<double>(flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel());
-  };
-  const auto count = histogram.density.size(0);
-  const auto middle = values(0.5 * (histogram.edges.slice(0, 0, count) + histogram.edges.slice(0, 1)));
-  const plot::CurvePanel panel{
-      .title = "",
-      .x_label = "residual (sigma)",
-      .y_label = "part per sigma",
-      .curves = {{.label = "data", .style = plot::CurveStyle::points, .x = middle, .y = values(histogram.density)},
-                 {.label = "unit Gaussian", .style = plot::CurveStyle::line, .x = middle, .y = values(histogram.expected)}}};
-  return {.title = "", .columns = 1, .panels = {panel}};
 }
 
 /// Factors of the weights, (nchan, 1) float64. @throws DataError when a channel's scatter is not known
@@ -112,7 +96,7 @@ int check_weights(WeightOptions& options) {
   const auto summary = json.dump(2) + "\n";
   write_file_atomically(folder.staged("summary.json"), summary);
   write_file_atomically(folder.staged("histogram.csv"), csv(histogram));
-  plot::render(folder.staged("residuals.png"), figure_of(histogram));
+  plot::write_residual_figure(folder.staged("residuals.png"), histogram);
   if (options.apply != "none") {
     io::write_npz(folder.staged("visibilities.npz"), scale_weights(visibilities, factors_of(options, all, channels)));
   }

@@ -183,18 +183,25 @@ class Writer {
     axis("x", panel.x_scale, ranges.x);
     axis("y", panel.y_scale, ranges.y);
     const auto corner = legend_corner(panel);
-    line("set grid lc rgb '#e0e0e0'\nset key {} {} noenhanced", corner.top ? "top" : "bottom", corner.right ? "right" : "left");
+    line("set grid lc rgb '#e0e0e0'\nset key {} {} noenhanced samplen 2", corner.top ? "top" : "bottom",
+         corner.right ? "right" : "left");
     if (panel.curves.empty()) line("plot NaN notitle");
     for (std::size_t i = 0; i < panel.curves.size(); ++i) {
       const auto& curve = panel.curves[i];
-      script_ += fmt::format("{} {} index {} {} lc rgb '{}' {}{}", i == 0 ? "plot" : "    ", quoted(name), i, drawing(curve),
-                             hex(colour_of_curve(panel, i)), curve.label.empty() ? "notitle" : "title " + quoted(curve.label),
-                             i + 1 < panel.curves.size() ? ", \\\n" : "\n");
+      const auto colour = hex(colour_of_curve(panel, i));
+      const auto title = curve.label.empty() ? "notitle" : "title " + quoted(curve.label);
+      const bool small = curve.style == CurveStyle::points && point_size(curve) < 0.5 && !curve.label.empty();
+      script_ += fmt::format("{} {} index {} {} lc rgb '{}' {}", i == 0 ? "plot" : "    ", quoted(name), i, drawing(curve),
+                             colour, small ? "notitle" : title);
+      if (small) script_ += fmt::format(", \\\n     keyentry with points pt 7 ps 0.7 lc rgb '{}' {}", colour, title);
+      script_ += i + 1 < panel.curves.size() ? ", \\\n" : "\n";
     }
   }
 
+  static double point_size(const Curve& curve) { return curve.x.size() > 2000 ? 0.15 : curve.x.size() > 200 ? 0.4 : 0.7; }
+
   static std::string drawing(const Curve& curve) {
-    const double size = curve.x.size() > 2000 ? 0.15 : curve.x.size() > 200 ? 0.4 : 0.7;
+    const double size = point_size(curve);
     switch (curve.style) {
       case CurveStyle::line:
         return "using 1:2 with lines lw 2";

@@ -1,0 +1,121 @@
+#include <mpol_cpp/cli/plot_options.h>
+
+#include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/plot_input.h>
+#include <mpol_cpp/core/format.h>
+
+namespace mpol::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> kinds_and_auto() {
+  std::vector<std::string> names = {"auto"};
+  for (const auto& name : plot_kind_names()) names.push_back(name);
+  return names;
+}
+
+void declare_colours(OptionSet& options, PlotOptions& plot) {
+  options.choice("--norm", plot.norm, {"linear", "power", "asinh", "symmetric"},
+                 "Images: how values become colours; symmetric: blue, white, red about zero", Record::result);
+  options.number("--gamma", plot.gamma, Range::positive(), "G", "Exponent of --norm power; below 1 lifts what is faint",
+                 Record::result);
+  options.number("--softening", plot.softening, Range::positive(), "A", "Part of the range below which --norm asinh is linear",
+                 Record::result);
+  options.number("--lower", plot.lower, Range::any(), "VALUE", "Images: value at the lower end of the colours", Record::result);
+  options.number("--upper", plot.upper, Range::any(), "VALUE", "Images: value at the upper end of the colours", Record::result);
+  options.number("--half-width", plot.half_width, Range::positive(), "ARCSEC",
+                 "Images: show so much to each side of the phase centre", Record::result);
+  options.flag("--no-beam", plot.no_beam, "Images: leave the beam out", Record::result);
+}
+
+void declare_visibilities(OptionSet& options, PlotOptions& plot) {
+  options.text("--channels", plot.data.channels, "LIST", "Channels to draw, from 0, as in 0,3-7; default: all or evenly spaced",
+               Record::result);
+  options.choice("--uv-unit", plot.data.uv_unit, {"lambda", "klambda", "m"}, "Unit of uu and vv; default: as the file says",
+                 Record::result);
+  options.text("--frequency", plot.data.frequency, "HZ[,HZ...]", "Frequency of the channels", Record::result);
+  options.integer("--bins", plot.bins, Range::between(1, 100000), "Visibilities: rings of baseline length", Record::result);
+  options.number("--cell-size", plot.data.cell_size, Range::positive(), "ARCSEC",
+                 "Residuals and split: width of a pixel; default: as mpol inspect suggests", Record::result);
+  options.integer("--npix", plot.data.npix, Range::between(2, 65536), "Residuals and split: pixels along each axis, even",
+                  Record::result);
+  options.choice("--split", plot.split, {"dartboard", "random"}, "Split: how cells are shared among folds", Record::result);
+  options.integer("--folds", plot.folds, Range::between(2, 1000), "Split: number of folds; the first five are drawn",
+                  Record::result);
+  options.integer("--seed", plot.seed, Range::between(0, 1e15), "Split: of the random choice", Record::result);
+}
+
+void check_figure_file(const PlotOptions& options) {
+  const auto& out = options.output.out;
+  if (out.empty()) throw UsageError(error_text("--out", "missing", "the figure needs a file", "add -o FIGURE.png"));
+  const auto refuse = [&out](const std::string& limit, const std::string& remedy) {
+    throw FileError(error_text("figure", out.string(), limit, remedy));
+  };
+  if (out.extension() != ".png") {
+    throw UsageError(error_text("--out", out.string(), "figures are PNG files", "let the name end in .png"));
+  }
+  if (fs::is_directory(out)) refuse("is a folder", "name a file");
+  if (fs::exists(out) && !options.output.overwrite) refuse("is there already", "choose another name, or --overwrite");
+  if (!fs::is_directory(out.parent_path())) refuse("its folder is not there", "make the folder, or choose another one");
+}
+
+}  // namespace
+
+plot::ColourNorm PlotOptions::colour_norm() const {
+  const auto stretch = norm == "power" ? plot::Stretch::power : norm == "asinh" ? plot::Stretch::asinh : plot::Stretch::linear;
+  return {.stretch = stretch, .gamma = gamma, .softening = softening};
+}
+
+plot::RenderOptions PlotOptions::render() const {
+  plot::RenderOptions options;
+  if (renderer == "gnuplot") options.renderer = plot::RendererChoice::gnuplot;
+  if (renderer == "built-in") options.renderer = plot::RendererChoice::built_in;
+  return options;
+}
+
+void declare(OptionSet& options, PlotOptions& plot) {
+  options.app()
+      .add_option("INPUT", plot.inputs,
+                  "An image or cube (.fits), two to compare, visibilities (.npz), a table of mpol (.csv), or the OUT of a run")
+      ->type_name("FILE")
+      ->expected(0, 2);
+  options.path("-o,--out", plot.output.out, "The figure, a .png file; gnuplot's script and data go to figures/ beside it",
+               Record::none);
+  options.flag("--overwrite", plot.output.overwrite, "Replace the figure when it is there already", Record::none);
+  options.choice("--kind", plot.kind, kinds_and_auto(), "What to draw; auto: what suits the input", Record::result);
+  options.text("--title", plot.title, "TEXT", "Above the figure", Record::result);
+  declare_colours(options, plot);
+  declare_visibilities(options, plot);
+  options.choice("--renderer", plot.renderer, {"auto", "gnuplot", "built-in"}, "Who draws; auto: gnuplot where it is installed",
+                 Record::manner);
+  options.integer("--threads", plot.data.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
+                  Record::result);
+  options.flag("--quiet", plot.output.quiet, "Say nothing but errors", Record::none);
+  options.flag("--verbose", plot.output.verbose, "Say more on the way", Record::none);
+  options.path("--config", plot.output.config, "TOML file with settings; the command line beats it", Record::none);
+}
+
+void settle(PlotOptions& options) {
+  if (options.inputs.empty()) {
+    throw UsageError(error_text("INPUT", "missing", "there must be something to draw", "name a file or the OUT of a run"));
+  }
+  for (auto& input : options.inputs) input = fs::absolute(input).lexically_normal();
+  if (!options.output.out.empty()) options.output.out = fs::absolute(options.output.out).lexically_normal();
+  if (options.lower && options.upper && !(*options.lower < *options.upper)) {
+    throw UsageError(error_text("--lower", fmt::format("{}", *options.lower),
+                                fmt::format("must be below --upper {}", *options.upper), "swap them"));
+  }
+  if (options.norm == "symmetric" && options.lower) {
+    throw UsageError(error_text("--lower", fmt::format("{}", *options.lower), "--norm symmetric runs from -upper to upper",
+                                "give --upper alone"));
+  }
+  if (options.data.npix && *options.data.npix % 2 != 0) {
+    throw UsageError(error_text("--npix", fmt::format("{}", *options.data.npix), "must be even",
+                                fmt::format("use --npix {}", *options.data.npix + 1)));
+  }
+  parse_channels(options.data.channels);
+  check_figure_file(options);
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include <mpol_cpp/cli/data_options.h>
+#include <mpol_cpp/cli/image_file_options.h>
+#include <mpol_cpp/cli/output_folder.h>
+
+namespace mpol::cli {
+
+/// How `mpol profile` averages visibilities.
+struct VisibilityProfileOptions {
+  DataOptions data;                               ///< channels and units
+  std::optional<double> bin_width, max_baseline;  ///< kilo-wavelengths
+  bool face_on = false;
+};
+
+void declare(OptionSet& options, VisibilityProfileOptions& profile);
+/// @param file  with the visibilities  @throws UsageError
+void settle(VisibilityProfileOptions& profile, const std::filesystem::path& file);
+
+/// Real and imaginary part against deprojected baseline length: profile.csv, profile.png, summary.json.
+/// @throws mpol::Error when the visibilities cannot be read or no baseline is in a bin
+void profile_visibilities(const VisibilityProfileOptions& options, const GeometryOptions& geometry, const OutputOptions& output,
+                          OutputFolder& folder);
+
+}  // namespace mpol::cli

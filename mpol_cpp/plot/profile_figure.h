@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <mpol_cpp/analysis/radial_profile.h>
+#include <mpol_cpp/plot/figure.h>
+
+namespace mpol::plot {
+
+/// Draws a radial brightness profile with error bars; of more than seven channels evenly spaced ones.
+/// @param unit  of the brightness  @throws FileError when the file cannot be written
+Renderer write_profile_figure(const std::filesystem::path& path, const BrightnessProfile& profile, const std::string& unit,
+                              const std::string& title = "", const RenderOptions& options = {});
+
+/// Draws the real and imaginary part of visibilities against deprojected baseline length, with error bars.
+Renderer write_profile_figure(const std::filesystem::path& path, const VisibilityProfile& profile, const std::string& title = "",
+                              const RenderOptions& options = {});
+
+}  // namespace mpol::plot

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/plot/figure.h>
+
+namespace mpol::plot {
+
+/// Values of several quantities over the epochs: one vector per name, epoch 0 first.
+using EpochHistory = std::vector<std::vector<double>>;
+
+/// The total and up to five terms of a loss over the epochs; logarithmic when the total is positive throughout.
+CurvePanel loss_panel(const std::vector<std::string>& names, const EpochHistory& history);
+
+/// How a fit goes or went. Leave out what there is none of: its panel is then left out too. Of a cube the middle channel
+/// is shown.
+struct TrainingFigure {
+  explicit TrainingFigure(const GridCoords& grid) : coords(grid) {}
+
+  std::string title;
+  GridCoords coords;
+
+  Tensor image;     ///< (nchan, npix, npix) or (npix, npix), sky orientation, Jy/arcsec^2
+  Tensor gradient;  ///< of the loss with respect to the image, same shape
+  Tensor change;    ///< of the image since an earlier epoch, same shape, Jy/arcsec^2
+
+  std::vector<std::string> loss_names;  ///< total, nll, terms…
+  EpochHistory loss_history;            ///< one vector per name
+  std::vector<double> learning_rate;    ///< of each epoch
+  EpochHistory flux;                    ///< Jy, one vector per channel
+};
+
+/// Draws the page: image, gradient, change; loss, learning rate, flux.
+/// @throws ShapeError when an image does not fit the grid; FileError when the file cannot be written; ValueError when
+///         there is nothing to draw
+Renderer write_training_figure(const std::filesystem::path& path, const TrainingFigure& training,
+                               const RenderOptions& options = {});
+
+}  // namespace mpol::plot

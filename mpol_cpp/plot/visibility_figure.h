@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol::plot {
+
+/// Visibilities of all channels averaged in rings of equal width in baseline length; empty rings are left out. The errors
+/// are those of thermal noise as the weights claim it.
+struct VisibilityBins {
+  std::vector<double> q;                ///< mean baseline length, wavelengths
+  std::vector<double> amplitude;        ///< root of the weighted mean of |V|^2, less what noise adds to it, Jy
+  std::vector<double> amplitude_error;  ///< Jy
+  std::vector<double> phase;            ///< of the weighted mean of V, turned to v >= 0, degrees; NaN below 3 sigma
+  std::vector<double> phase_error;      ///< degrees
+};
+
+/// @param bins  number of rings from 0 to the longest baseline, >= 1  @throws ValueError otherwise
+VisibilityBins binned_visibilities(const Visibilities& visibilities, std::int64_t bins = 40);
+
+struct VisibilityFigureOptions {
+  std::string title;
+  std::optional<Visibilities> model;  ///< at the same baselines, drawn as a line
+  std::int64_t bins = 40;
+  RenderOptions render;
+};
+
+/// Draws uv coverage, amplitude and phase against baseline length, with error bars.
+/// @throws ValueError for fewer than one bin; FileError when the file cannot be written
+Renderer write_visibility_figure(const std::filesystem::path& path, const Visibilities& visibilities,
+                                 const VisibilityFigureOptions& options = {});
+
+}  // namespace mpol::plot

@@ -1,0 +1,274 @@
+#include "catch.h"
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+#include <ATen/ops/complex.h>
+#include <ATen/ops/polar.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/gridding/data_averager.h>
+#include <mpol_cpp/plot/axis_ticks.h>
+#include <mpol_cpp/plot/colour_map.h>
+#include <mpol_cpp/plot/comparison_figure.h>
+#include <mpol_cpp/plot/coverage_figure.h>
+#include <mpol_cpp/plot/image_figure.h>
+#include <mpol_cpp/plot/image_panel.h>
+#include <mpol_cpp/plot/panel_geometry.h>
+#include <mpol_cpp/plot/png.h>
+#include <mpol_cpp/plot/profile_figure.h>
+#include <mpol_cpp/plot/residual_figure.h>
+#include <mpol_cpp/plot/split_figure.h>
+#include <mpol_cpp/plot/training_figure.h>
+#include <mpol_cpp/plot/visibility_figure.h>
+
+#include "figure_folder.h"
+#include "random.h"
+
+using namespace mpol;
+using namespace mpol::plot;
+using namespace mpol::testing;
+
+namespace {
+
+std::string script_of(const FigureFolder& folder, const std::string& stem) {
+  std::ifstream file(folder / "figures" / (stem + ".gp"), std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+RenderOptions with(RendererChoice renderer) {
+  RenderOptions options;
+  options.renderer = renderer;
+  return options;
+}
+
+/// A point source to the East of the phase centre with noise of the given weight.
+Visibilities point_source(std::int64_t nvis, double east, double weight, std::uint64_t seed) {
+  const auto u = (uniform({nvis}, torch::kFloat64, seed) - 0.5) * 4e5,
+             v = (uniform({nvis}, torch::kFloat64, seed + 1) - 0.5) * 4e5;
+  const auto phase = -2 * units::pi * u * east * units::arcsec;
+  const auto noise = normal({nvis}, torch::kComplexDouble, seed + 2) * std::sqrt(2 / weight);
+  return {Baselines::in_lambda(u, v), at::polar(torch::ones_like(u), phase) + noise,
+          torch::full({nvis}, weight, torch::kFloat64)};
+}
+
+}  // namespace
+
+TEST_CASE("a colour norm keeps the ends, grows, and treats both signs alike", "[plot][quick]") {
+  const auto stretch = GENERATE(Stretch::linear, Stretch::power, Stretch::asinh);
+  const ColourNorm norm{.stretch = stretch, .gamma = 0.4, .softening = 0.05};
+  CHECK(colour_place(-2, -2, 6, norm, ColourScale::sequential) == 0);
+  CHECK(colour_place(6, -2, 6, norm, ColourScale::sequential) == Approx(1));
+  CHECK(colour_place(-9, -2, 6, norm, ColourScale::sequential) == 0);
+  CHECK(colour_place(9, -2, 6, norm, ColourScale::sequential) == Approx(1));
+  CHECK(std::isnan(colour_place(NAN, -2, 6, norm, ColourScale::sequential)));
+  double before = -1;
+  for (double value = -2; value <= 6; value += 0.25) {
+    const double place = colour_place(value, -2, 6, norm, ColourScale::sequential);
+    CHECK(place > before);
+    before = place;
+  }
+  CHECK(colour_place(0, -3, 3, norm, ColourScale::diverging) == Approx(0.5));
+  for (const double value : {0.01, 0.7, 2.9, 5.0}) {
+    const double up = colour_place(value, -3, 3, norm, ColourScale::diverging);
+    CHECK(up + colour_place(-value, -3, 3, norm, ColourScale::diverging) == Approx(1));
+    CHECK(up > 0.5);
+  }
+  // The definitions themselves.
+  CHECK(colour_place(0.25, 0, 1, {.stretch = Stretch::power, .gamma = 0.5}, ColourScale::sequential) == Approx(0.5));
+  CHECK(colour_place(0.1, 0, 1, {.stretch = Stretch::asinh, .softening = 0.02}, ColourScale::sequential) ==
+        Approx(std::asinh(5.0) / std::asinh(50.0)));
+}
+
+TEST_CASE("ticks of a stretched bar are round, apart, and include zero", "[plot][quick]") {
+  const ColourNorm norm{.stretch = Stretch::asinh, .softening = 0.02};
+  const double lower = GENERATE(0.0, -3.7e-5, -80.0), upper = GENERATE(9.3e-5, 41.0);
+  if (-lower > upper) return;
+  const auto place = [&](double value) { return colour_place(value, lower, upper, norm, ColourScale::sequential); };
+  const auto ticks = stretched_ticks(lower, upper, place, 0.08);
+  REQUIRE(ticks.size() >= 3);
+  bool zero = false;
+  for (std::size_t i = 0; i < ticks.size(); ++i) {
+    CHECK(ticks[i].value >= lower);
+    CHECK(ticks[i].value <= upper);
+    zero = zero || ticks[i].label == "0";
+    if (i > 0) CHECK(place(ticks[i].value) - place(ticks[i - 1].value) >= 0.08);
+  }
+  CHECK(zero);
+}
+
+TEST_CASE("gnuplot stretches colours as the built-in writer does", "[plot]") {
+  const auto norm = GENERATE(ColourNorm{.stretch = Stretch::power, .gamma = 0.5}, ColourNorm{.stretch = Stretch::asinh});
+  const auto scale = GENERATE(ColourScale::sequential, ColourScale::diverging);
+  const FigureFolder folder;
+  const GridCoords coords(0.1, 2);
+  ImageFigureOptions options;
+  options.norm = norm;
+  options.scale = scale;
+  options.lower = -1, options.upper = 1;
+  options.scale_bar = ScaleBar{0.01, ""};
+  const auto image = torch::tensor({{0.05, 0.05}, {0.05, 0.05}}, torch::kFloat64);
+  const auto expected = colour_of(colour_place(0.05, -1, 1, norm, scale), 0, 1, colour_table(scale));
+  for (const auto renderer : {RendererChoice::built_in, RendererChoice::gnuplot}) {
+    options.render = with(renderer);
+    write_image_figure(folder / "image.png", image, coords, options);
+    const auto picture = read_png(folder / "image.png");
+    const auto* middle = picture.pixels.data() + 3 * ((picture.height / 2) * picture.width + 2 * picture.width / 5);
+    INFO(int(middle[0]) << " " << int(middle[1]) << " " << int(middle[2]));
+    CHECK(std::abs(middle[0] - expected.red) <= 3);
+    CHECK(std::abs(middle[1] - expected.green) <= 3);
+    CHECK(std::abs(middle[2] - expected.blue) <= 3);
+  }
+}
+
+TEST_CASE("a cropped panel shows the same sky at the same place", "[plot][quick]") {
+  const GridCoords coords(0.1, 32);
+  ImagePanel panel;
+  panel.values = coords.sky_x();
+  panel.extent = coords.img_ext();
+  crop(panel, 0.45);
+  REQUIRE(panel.values.sizes() == torch::IntArrayRef({9, 9}));
+  const double width = (panel.extent[1] - panel.extent[0]) / 9;
+  for (std::int64_t column = 0; column < 9; ++column) {
+    const double east = panel.extent[0] + (static_cast<double>(column) + 0.5) * width;
+    CHECK(panel.values[0][column].item<double>() == Approx(east).margin(1e-6));
+    CHECK(std::abs(east) <= 0.45);
+  }
+  CHECK(panel.extent[3] - panel.extent[2] == Approx(0.9));
+  ImagePanel whole;
+  whole.values = coords.sky_x();
+  whole.extent = coords.img_ext();
+  CHECK_NOTHROW(crop(whole, 100));
+  CHECK(whole.values.size(0) == 32);
+  whole.extent = {1.0, 0.5, 0.5, 1.0};
+  CHECK_THROWS_AS(crop(whole, 0.1), ValueError);
+}
+
+TEST_CASE("a cube's figure shows the channels that are asked for", "[plot]") {
+  const FigureFolder folder;
+  const GridCoords coords(0.05, 16);
+  ImageFigureOptions options;
+  options.channels = {4, 1};
+  write_image_figure(folder / "cube.png", random_image(coords, 6, torch::kFloat32, 1), coords, options);
+  const auto script = script_of(folder, "cube");
+  CHECK_THAT(script, ContainsSubstring("channel 4"));
+  CHECK_THAT(script, ContainsSubstring("channel 1"));
+  CHECK_THAT(script, !ContainsSubstring("channel 0"));
+  options.channels = {6};
+  CHECK_THROWS_AS(write_image_figure(folder / "cube.png", random_image(coords, 6, torch::kFloat32, 1), coords, options),
+                  ValueError);
+}
+
+TEST_CASE("binned visibilities: amplitude without its noise bias, phase, and errors that hold", "[plot][quick]") {
+  const double east = 0.05, weight = 4;
+  const auto bins = binned_visibilities(point_source(200000, east, weight, 21), 8);
+  REQUIRE(bins.q.size() == 8);
+  double chi_squared = 0;
+  for (std::size_t i = 0; i < 7; ++i) {
+    CHECK(bins.amplitude[i] == Approx(1).margin(6 * bins.amplitude_error[i]));
+    chi_squared += std::pow((bins.amplitude[i] - 1) / bins.amplitude_error[i], 2);
+    CHECK(bins.amplitude_error[i] < 0.02);
+  }
+  CHECK(chi_squared < 25);  // 7 degrees of freedom
+  CHECK(chi_squared > 0.5);
+  // The source lies in the East: u and its phase average out over a ring, but a source at the phase centre has phase 0.
+  const auto centred = binned_visibilities(point_source(200000, 0, weight, 22), 8);
+  for (std::size_t i = 0; i < 7; ++i) CHECK(centred.phase[i] == Approx(0).margin(5 * centred.phase_error[i]));
+
+  // One sample and its Hermitian partner give the same, whichever half was observed.
+  const auto one = [](double sign) {
+    const auto u = torch::tensor({3e4 * sign}, torch::kFloat64), v = torch::tensor({4e4 * sign}, torch::kFloat64);
+    const auto data = at::complex(torch::tensor({3.0}, torch::kFloat64), torch::tensor({sign * 3.0}, torch::kFloat64));
+    return binned_visibilities({Baselines::in_lambda(u, v), data, torch::full({1}, 1e4, torch::kFloat64)}, 1);
+  };
+  CHECK(one(1).phase[0] == Approx(45));
+  CHECK(one(-1).phase[0] == Approx(45));
+  CHECK(one(1).q[0] == Approx(5e4));
+  CHECK_THROWS_AS(binned_visibilities(point_source(10, 0, 1, 23), 0), ValueError);
+}
+
+TEST_CASE("the legend goes where there is room", "[plot][quick]") {
+  CurvePanel panel;
+  panel.curves.push_back({"a", CurveStyle::line, {0, 1, 2, 3, 4}, {0, 1, 2, 3, 4}});
+  auto corner = legend_corner(panel);
+  CHECK(corner.right != corner.top);  // not at the ends of the rising line
+  panel.curves[0].y = {4, 3, 2, 1, 0};
+  corner = legend_corner(panel);
+  CHECK(corner.right == corner.top);
+}
+
+TEST_CASE("error bars are inside the axes, and a logarithmic axis is not stretched by them", "[plot][quick]") {
+  CurvePanel panel;
+  panel.curves.push_back({"", CurveStyle::points, {1, 2}, {1, 2}, {0.5, 3}});
+  const auto linear = ranges_of(panel);
+  CHECK(linear.y.lower < -1);
+  CHECK(linear.y.upper > 5);
+  panel.y_scale = AxisScale::logarithmic;
+  const auto logarithmic = ranges_of(panel);
+  CHECK(logarithmic.y.lower > 0.2);
+  CHECK(logarithmic.y.upper > 5);
+  panel.y_range = {0.5, 8.0};
+  CHECK(ranges_of(panel).y.upper == 8);
+}
+
+TEST_CASE("every figure is drawn by either renderer", "[plot]") {
+  const auto choice = GENERATE(RendererChoice::built_in, RendererChoice::automatic);
+  const auto drawn_by = choice == RendererChoice::built_in ? Renderer::built_in : Renderer::gnuplot;
+  const auto render_options = with(choice);
+  const FigureFolder folder;
+  const auto path = folder / "figure.png";
+  const GridCoords coords(0.1, 32);
+  const auto visibilities = point_source(4000, 0.1, 25, 31);
+
+  SECTION("coverage") { CHECK(write_coverage_figure(path, visibilities.baselines(), "uv", render_options) == drawn_by); }
+  SECTION("visibilities") {
+    VisibilityFigureOptions options;
+    options.model = visibilities;
+    options.render = render_options;
+    CHECK(write_visibility_figure(path, visibilities, options) == drawn_by);
+  }
+  SECTION("residuals") {
+    const auto histogram = residual_histogram(normal({5000}, torch::kComplexDouble, 32));
+    CHECK(write_residual_figure(path, histogram, "", render_options) == drawn_by);
+  }
+  SECTION("split") {
+    const auto dataset = DataAverager(coords, visibilities, DataAveragerOptions().scatter_check(ScatterCheck::off)).to_dataset();
+    SplitFigureOptions options;
+    options.dartboard = Dartboard(coords);
+    options.render = render_options;
+    const DartboardSplit split(dataset, DartboardSplitOptions().folds(3));
+    CHECK(write_split_figure(path, split, dataset, options) == drawn_by);
+    options.channel = 1;
+    CHECK_THROWS_AS(write_split_figure(path, split, dataset, options), ValueError);
+  }
+  SECTION("training") {
+    TrainingFigure figure(coords);
+    figure.image = random_image(coords, 3, torch::kFloat32, 33);
+    figure.change = figure.gradient = normal({3, 32, 32}, torch::kFloat32, 34);
+    figure.loss_names = {"total", "nll"};
+    figure.loss_history = {{3, 2, 1}, {2, 1, -1}};
+    figure.learning_rate = {0.3, 0.3, 0.3};
+    figure.flux = {{1, 2, 3}, {1, 2, 2}};
+    CHECK(write_training_figure(path, figure, render_options) == drawn_by);
+    CHECK(read_png(path).width == 3 * 620);
+    CHECK_THROWS_AS(write_training_figure(path, TrainingFigure(coords), render_options), ValueError);
+  }
+  SECTION("profiles") {
+    const auto image = radial_i(random_image(coords, 2, torch::kFloat64, 35), coords, {});
+    CHECK(write_profile_figure(path, image, "Jy/arcsec²", "", render_options) == drawn_by);
+    CHECK(write_profile_figure(path, radial_v(visibilities, {}), "", render_options) == drawn_by);
+  }
+  SECTION("comparison") {
+    const auto a = random_image(coords, 2, torch::kFloat32, 36);
+    ComparisonFigureOptions options;
+    options.render = render_options;
+    options.half_width = 1;
+    CHECK(write_comparison_figure(path, a, 1.1 * a, coords, options) == drawn_by);
+    CHECK_THROWS_AS(write_comparison_figure(path, a, a.narrow(0, 0, 1), coords, options), ShapeError);
+    options.channel = 2;
+    CHECK_THROWS_AS(write_comparison_figure(path, a, a, coords, options), ValueError);
+  }
+  CHECK(read_png(path).width > 400);
+}
