@@ -1,0 +1,278 @@
+#include <mpol_cpp/train/cuda_fused_step.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/optim/optimizer.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/recorded_work.h>
+#include <mpol_cpp/ops/fused_cuda_pipeline.h>
+#include <mpol_cpp/train/fused_objective.h>
+#include <mpol_cpp/train/moments.h>
+#include <mpol_cpp/train/optimizer_state.h>
+
+namespace mpol {
+namespace {
+
+constexpr std::int64_t steps_per_graph = 8;
+
+ops::DeviceTerm device_term(const Term& term) {
+  switch (term.kind()) {
+    case TermKind::sparsity:
+      return ops::DeviceTerm::sparsity;
+    case TermKind::tv_image:
+      return ops::DeviceTerm::tv_image;
+    case TermKind::tsv:
+      return ops::DeviceTerm::tsv;
+    case TermKind::entropy:
+      return ops::DeviceTerm::entropy;
+    case TermKind::tv_channel:
+      return ops::DeviceTerm::tv_channel;
+    case TermKind::edge_clamp:
+      return ops::DeviceTerm::edge_clamp;
+    case TermKind::psd:
+      return ops::DeviceTerm::psd;
+    default:
+      throw ValueError(fmt::format("term {} is not one of the regularisers of the fused step", term.name()));
+  }
+}
+
+ops::DeviceUpdate device_update(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::adam:
+      return ops::DeviceUpdate::adam;
+    case OptimizerKind::sgd:
+      return ops::DeviceUpdate::sgd;
+    case OptimizerKind::lbfgs:
+      return ops::DeviceUpdate::none;
+  }
+  throw ValueError("unknown optimiser");
+}
+
+ops::DevicePipelineSettings pipeline_settings(const ImageModel& model, const Objective& objective, const TrainOptions& options) {
+  const auto base = model.base();
+  ops::DevicePipelineSettings settings;
+  settings.npix = base.size(-1);
+  settings.nchan = base.size(-3);
+  settings.problems = base.numel() / (settings.npix * settings.npix * settings.nchan);
+  settings.cell_area = model.coords().cell_area();
+  settings.likelihood_scale = 1.0 / (2.0 * objective.normaliser());
+  settings.terms = detail::weights_of_terms(objective.terms());
+  for (const auto& term : objective.terms()) settings.columns.push_back(device_term(term));
+  if (settings.terms.psd > 0) settings.inverse_power = detail::inverse_power_of_terms(objective.terms(), model.coords());
+  settings.update = device_update(options.optimizer());
+  settings.momentum = options.momentum();
+  settings.dtype = base.scalar_type();
+  settings.device = base.device();
+  return settings;
+}
+
+/// Largest difference relative to the largest value of the reference; NaN where either is not a number.
+double gradient_error(const Tensor& value, const Tensor& reference) {
+  const double scale = reference.abs().max().item<double>();
+  return (value - reference).abs().max().item<double>() / (scale > 0 ? scale : 1.0);
+}
+
+/// Largest difference relative to the loss itself, of any term; NaN where either is not a number.
+double loss_error(const Tensor& value, const Tensor& reference) {
+  constexpr double smallest = 1e-300;  // of a term that is not there
+  return ((value - reference).abs() / reference.abs().clamp_min(smallest)).max().item<double>();
+}
+
+}  // namespace
+
+/// The base pixels, the pipeline over them and its recordings.
+class CudaFusedStep::Optimizer {
+ public:
+  Optimizer(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options)
+      : model_(std::move(model)),
+        objective_(objective),
+        kind_(options.optimizer()),
+        pipeline_(make_pipeline(options)),
+        moments_({{{detail::base_cube_name, base()}, like_base(pipeline_->first()), like_base(pipeline_->second())}}) {
+    if (kind_ == OptimizerKind::lbfgs) lbfgs_ = detail::make_optimizer(options, {base()});
+  }
+
+  StepReport take(double learning_rate) {
+    const torch::NoGradGuard no_grad;
+    check_base();
+    if (lbfgs_) return search(learning_rate);
+    return run(learning_rate, 1).front();
+  }
+
+  std::vector<StepReport> take_several(double learning_rate, std::int64_t count) {
+    const torch::NoGradGuard no_grad;
+    if (lbfgs_) throw ValueError("L-BFGS takes one step at a time");
+    check_base();
+    std::vector<StepReport> reports;
+    while (count > 0) {
+      const auto steps = count >= steps_per_graph ? steps_per_graph : 1;
+      for (auto& report : run(learning_rate, steps)) reports.push_back(std::move(report));
+      count -= steps;
+    }
+    return reports;
+  }
+
+  std::string disagreement() {
+    const auto kept = base().detach().clone();
+    perturb();
+    const auto expected = objective_by_autograd();
+    const torch::NoGradGuard no_grad;
+    auto gradient = at::empty_like(expected.gradient);
+    const auto losses = evaluate(gradient);
+    base().copy_(kept);
+    const double in_losses = loss_error(losses.losses, expected.losses);
+    const double in_gradient = gradient_error(gradient, expected.gradient);
+    const bool single = base().scalar_type() == torch::kFloat32;
+    const double bound_of_losses = single ? 1e-4 : 1e-9, bound_of_gradient = single ? 1e-3 : 1e-8;
+    if (in_losses <= bound_of_losses && in_gradient <= bound_of_gradient) return {};
+    return fmt::format(
+        "on {} the fused kernels differ from autograd by {:.1e} in the losses (at most {:.0e} is expected) and by {:.1e} in the "
+        "gradient (at most {:.0e})",
+        base().device().str(), in_losses, bound_of_losses, in_gradient, bound_of_gradient);
+  }
+
+  NamedTensors state() const {
+    if (lbfgs_) return detail::optimizer_state(kind_, *lbfgs_, {moments_.front().parameter});
+    return detail::save_moments(kind_, moments_, steps_);
+  }
+
+  void load_state(const NamedTensors& saved) {
+    if (lbfgs_) return detail::load_optimizer_state(kind_, *lbfgs_, {moments_.front().parameter}, saved);
+    steps_ = detail::load_moments(kind_, moments_, saved);
+    pipeline_->set_steps(steps_);
+  }
+
+ private:
+  struct Evaluated {
+    Tensor losses, gradient;
+  };
+
+  Tensor base() const { return model_->base(); }
+  /// A moment of the pipeline in the shape of the base pixels.
+  Tensor like_base(const Tensor& moment) const { return moment.defined() ? moment.view(base().sizes()) : moment; }
+
+  std::unique_ptr<ops::DevicePipeline> make_pipeline(const TrainOptions& options) const {
+    const auto buffers = objective_.likelihood().as_module().named_buffers();
+    return std::make_unique<ops::DevicePipeline>(pipeline_settings(*model_, objective_, options), buffers["cells"],
+                                                 buffers["data"], buffers["weights"]);
+  }
+
+  /// Recordings know where the base pixels lie.
+  void check_base() const {
+    const auto& made_for = moments_.front().parameter.tensor;
+    if (base().data_ptr() != made_for.data_ptr() || base().scalar_type() != made_for.scalar_type()) {
+      throw ValueError("the model was moved, cast or given other base pixels after its step was made: make a new one");
+    }
+  }
+
+  std::vector<StepReport> run(double learning_rate, std::int64_t steps) {
+    auto& work = steps == 1 ? one_step_ : several_steps_;
+    if (!work) work = record(steps);
+    pipeline_->set_learning_rate(learning_rate);
+    pipeline_->make_room(steps);
+    work->replay();
+    base().unsafeGetTensorImpl()->bump_version();
+    steps_ += steps;
+    std::vector<StepReport> reports;
+    reports.reserve(static_cast<std::size_t>(steps));
+    for (std::int64_t i = 0; i < steps; ++i) reports.push_back(report());
+    return reports;
+  }
+
+  std::unique_ptr<RecordedWork> record(std::int64_t steps) {
+    auto gradient = at::empty_like(base());
+    evaluate(gradient);  // loads kernels and plans, which a recording could not
+    const auto work = [this, steps, pixels = base().detach()] {
+      for (std::int64_t i = 0; i < steps; ++i) pipeline_->enqueue(pixels);
+    };
+    return std::make_unique<RecordedWork>(base().device(), work, /*warm_ups=*/0);
+  }
+
+  StepReport report() {
+    const auto losses = pipeline_->next_losses();
+    return {losses.losses, losses.parameters.size(0) == 1 ? losses.parameters.select(0, 0) : losses.parameters.sum()};
+  }
+
+  ops::DevicePipeline::Losses evaluate(const Tensor& gradient) {
+    pipeline_->make_room(1);
+    pipeline_->enqueue_gradient(base().detach(), gradient);
+    return pipeline_->next_losses();
+  }
+
+  /// One step of L-BFGS, which evaluates value and gradient several times along its direction.
+  StepReport search(double learning_rate) {
+    lbfgs_->param_groups().front().options().set_lr(learning_rate);
+    StepReport first;
+    lbfgs_->step([&] {
+      const torch::NoGradGuard no_autograd;
+      auto& gradient = base().mutable_grad();
+      if (!gradient.defined()) gradient = at::empty_like(base());
+      const auto losses = evaluate(gradient).losses;
+      if (!first.losses.defined()) first.losses = losses;
+      return losses.select(0, 0).sum();
+    });
+    first.parameters_sum = base().sum(torch::kFloat64);
+    return first;
+  }
+
+  /// Away from the start of a fit, which is flat: an image turned or shifted would look the same.
+  void perturb() {
+    const torch::NoGradGuard no_grad;
+    const auto index = at::arange(base().numel(), torch::TensorOptions(torch::kFloat64).device(base().device()));
+    base().add_((index * 0.7548776662466927).sin().view_as(base()).to(base().scalar_type()));
+  }
+
+  Evaluated objective_by_autograd() {
+    const torch::AutoGradMode with_autograd(true);
+    const auto value = objective_.evaluate(*model_);
+    return {value.table(), torch::autograd::grad({value.total.sum()}, {base()}).front()};
+  }
+
+  std::shared_ptr<ImageModel> model_;
+  Objective objective_;
+  OptimizerKind kind_;
+  std::unique_ptr<ops::DevicePipeline> pipeline_;
+  std::vector<detail::Moments> moments_;  // one
+  std::int64_t steps_ = 0;
+  std::unique_ptr<RecordedWork> one_step_, several_steps_;
+  std::unique_ptr<torch::optim::Optimizer> lbfgs_;  // null for the others, which the pipeline itself does
+};
+
+std::string CudaFusedStep::obstacle(ImageModel& model, const Objective& objective) {
+  if (auto reason = detail::obstacle_to_fusing(model, objective); !reason.empty()) return reason;
+  if (detail::likelihood_of_cells(objective.likelihood()) == nullptr) {
+    return fmt::format("on a GPU the fused step is for the gridded likelihood, not the {} one", objective.likelihood().name());
+  }
+  return {};
+}
+
+CudaFusedStep::CudaFusedStep(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options,
+                             std::string reason)
+    : reason_(std::move(reason)) {
+  if (const auto why = obstacle(*model, objective); !why.empty()) {
+    throw ValueError(fmt::format("the fused step does not apply: {}; use auto or eager", why));
+  }
+  optimizer_ = std::make_unique<Optimizer>(std::move(model), objective, options);
+}
+
+CudaFusedStep::~CudaFusedStep() = default;
+
+std::string CudaFusedStep::disagreement() { return optimizer_->disagreement(); }
+
+StepReport CudaFusedStep::take(double learning_rate) { return optimizer_->take(learning_rate); }
+
+std::vector<StepReport> CudaFusedStep::take_several(double learning_rate, std::int64_t count) {
+  return optimizer_->take_several(learning_rate, count);
+}
+
+NamedTensors CudaFusedStep::state() const { return optimizer_->state(); }
+
+void CudaFusedStep::load_state(const NamedTensors& state) { optimizer_->load_state(state); }
+
+}  // namespace mpol

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <mpol_cpp/train/step.h>
+
+namespace mpol {
+
+/// FusedStep on a GPU: the kernels of ops::DevicePipeline, recorded once as a CUDA graph and replayed. For the gridded
+/// likelihood, and otherwise where FusedStep applies. Losses stay on the device until somebody reads them. L-BFGS is
+/// LibTorch's, which waits for the value of each gradient. On the CPU the kernels are emulated, for tests.
+class CudaFusedStep : public Step {
+ public:
+  /// Empty where it applies, else why it does not.
+  static std::string obstacle(ImageModel& model, const Objective& objective);
+
+  /// @throws ValueError where there is an obstacle other than the device
+  /// @throws DeviceError when CUDA or cuFFT refuse
+  CudaFusedStep(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options, std::string reason);
+  ~CudaFusedStep() override;
+
+  /// Compares losses and gradient with those of the objective by autograd, near the present base pixels, which stay as
+  /// they are: every GPU is new to kernels that were proven in an emulation. Waits for the device.
+  /// @return empty when they agree within what the dtype allows, else by how much they do not
+  std::string disagreement();
+
+  StepReport take(double learning_rate) override;
+  /// `count` steps, eight of them in a graph where so many are left: for images so small that the launch of a graph is
+  /// what a step costs. Not for L-BFGS. @return the report of each, in a list
+  std::vector<StepReport> take_several(double learning_rate, std::int64_t count);
+
+  StepKind kind() const override { return StepKind::fused; }
+  std::string reason() const override { return reason_; }
+  NamedTensors state() const override;
+  void load_state(const NamedTensors& state) override;
+
+ private:
+  class Optimizer;
+  std::string reason_;
+  std::unique_ptr<Optimizer> optimizer_;
+};
+
+}  // namespace mpol

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/losses/gridded_likelihood.h>
+#include <mpol_cpp/ops/fused_kernels.h>
+#include <mpol_cpp/train/objective.h>
+
+/// What the fused steps, on the CPU and on a GPU, have to know of a model and an objective.
+namespace mpol::detail {
+
+/// By whose name the base pixels are saved.
+inline constexpr const char* base_cube_name = "model.bcube.base_cube";
+
+/// Why no fused step applies on any device; empty where one does.
+std::string obstacle_to_fusing(ImageModel& model, const Objective& objective);
+
+/// The likelihood whose cells fused steps know; null for another one, a derived one too.
+const GriddedLikelihoodImpl* likelihood_of_cells(const Likelihood& likelihood);
+
+/// Weights and settings of the regularisers. @throws ValueError for a term that is not one of them
+ops::FusedTerms weights_of_terms(const std::vector<Term>& terms);
+
+/// 1/P of the term psd on the half plane, (npix, npix/2 + 1); it is the same at -kv. @throws ValueError without that term
+Tensor inverse_power_of_terms(const std::vector<Term>& terms, const GridCoords& coords);
+
+}  // namespace mpol::detail

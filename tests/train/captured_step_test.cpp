@@ -1,0 +1,85 @@
+// The recorded step; on the CPU the same operations run without a recording.
+#include "catch.h"
+
+#include <ATen/ops/stack.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/train/captured_step.h>
+#include <mpol_cpp/train/eager_step.h>
+
+#include "compare.h"
+#include "problems.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+struct Recorded {
+  Tensor losses, sums, base;
+};
+
+template <typename Kind>
+Recorded steps_of(torch::Dtype dtype, const TrainOptions& options, double rate, const std::vector<std::int64_t>& problems = {}) {
+  SmallProblem problem;
+  problem.dtype = dtype;
+  auto model = problem.model(problems);
+  Kind step(model.ptr(), problem.objective(), options, "tested");
+  std::vector<Tensor> losses, sums;
+  for (int i = 0; i < 40; ++i) {
+    const auto report = step.take(rate * (i < 20 ? 1 : 0.5));
+    losses.push_back(report.losses);
+    sums.push_back(report.parameters_sum);
+  }
+  return {at::stack(losses), at::stack(sums), model->base().detach().clone()};
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("captured steps follow eager ones", "[train][captured][quick]", float, double) {
+  const auto options = GENERATE(TrainOptions(), TrainOptions().optimizer(OptimizerKind::sgd),
+                                TrainOptions().optimizer(OptimizerKind::sgd).momentum(0.8));
+  const double rate = options.optimizer() == OptimizerKind::adam ? 0.1 : 1.0;
+  CAPTURE(to_string(options.optimizer()), options.momentum());
+  const auto dtype = dtype_of<TestType>();
+  const auto own = steps_of<CapturedStep>(dtype, options, rate), expected = steps_of<EagerStep>(dtype, options, rate);
+  CHECK(relative_error(own.losses, expected.losses) < tolerance<TestType>(1e-12, 1e-5));
+  CHECK(relative_error(own.sums, expected.sums) < tolerance<TestType>(1e-12, 1e-4));
+  CHECK(relative_error(own.base, expected.base) < tolerance<TestType>(1e-11, 1e-3));
+}
+
+TEST_CASE("captured steps of a batch report each problem", "[train][captured][quick]") {
+  const auto own = steps_of<CapturedStep>(torch::kFloat64, TrainOptions(), 0.1, {3});
+  const auto expected = steps_of<EagerStep>(torch::kFloat64, TrainOptions(), 0.1, {3});
+  CHECK(relative_error(own.losses, expected.losses) < 1e-12);
+}
+
+TEST_CASE("the optimiser's state passes between captured and eager steps", "[train][captured][quick]") {
+  const auto options = GENERATE(TrainOptions(), TrainOptions().optimizer(OptimizerKind::sgd).momentum(0.8));
+  const SmallProblem problem;
+  auto mixed = problem.model(), whole = problem.model();
+  const auto objective = problem.objective();
+  EagerStep expected(whole.ptr(), objective, options, "tested");
+  for (int i = 0; i < 6; ++i) expected.take(0.1);
+
+  EagerStep first(mixed.ptr(), objective, options, "tested"), last(mixed.ptr(), objective, options, "tested");
+  CapturedStep captured(mixed.ptr(), objective, options, "tested");
+  CHECK(captured.state().empty());
+  first.take(0.1), first.take(0.1);
+  captured.load_state(first.state());
+  captured.take(0.1), captured.take(0.1);
+  last.load_state(captured.state());
+  last.take(0.1), last.take(0.1);
+  CHECK(relative_error(mixed->base(), whole->base()) < 1e-12);
+  CHECK_THROWS_AS(captured.load_state({{"something.else", torch::ones({1})}}), FileError);
+}
+
+TEST_CASE("a step that cannot be captured is refused with the reason", "[train][captured][quick]") {
+  const SmallProblem problem;
+  auto model = problem.model();
+  const auto objective = problem.objective();
+  const auto lbfgs = TrainOptions().optimizer(OptimizerKind::lbfgs);
+  CHECK_THAT(CapturedStep::obstacle(*model, objective, TrainOptions()), ContainsSubstring("on a GPU only"));
+  CHECK_THAT(CapturedStep::obstacle(*model, objective, lbfgs), ContainsSubstring("L-BFGS"));
+  CHECK_THROWS_AS(CapturedStep(model.ptr(), objective, lbfgs, "tested"), ValueError);
+}

@@ -1,0 +1,166 @@
+// The fused step of a GPU with its kernels emulated on the CPU.
+#include "catch.h"
+
+#include <functional>
+
+#include <ATen/ops/stack.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/train/cuda_fused_step.h>
+#include <mpol_cpp/train/eager_step.h>
+
+#include "compare.h"
+#include "problems.h"
+#include "random.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+/// Model and objective with every term, made anew alike.
+struct Emulated {
+  GriddedNet model;
+  Objective objective;
+
+  explicit Emulated(torch::Dtype dtype, const std::vector<std::int64_t>& problems = {}, const std::string& likelihood = "gridded")
+      : model(model_of(dtype, problems)),
+        objective(random_likelihood(likelihood, GridCoords(0.05, npix), nchan, dtype),
+                  {terms::edge_clamp(1e-2), terms::sparsity(1e-3), terms::tv_image(2e-3), terms::tsv(3e-3), terms::entropy(1e-3),
+                   terms::tv_channel(1e-3), terms::psd(1e-16, 0.05)}) {}
+
+  static GriddedNet model_of(torch::Dtype dtype, std::vector<std::int64_t> shape) {
+    shape.insert(shape.end(), {nchan, npix, npix});
+    return GriddedNet(GriddedNetOptions(GridCoords(0.05, npix)).base_cube(normal(shape, torch::kFloat64, 3) - 2).dtype(dtype));
+  }
+  CudaFusedStep step(const TrainOptions& options) { return {model.ptr(), objective, options, "tested"}; }
+  EagerStep eager(const TrainOptions& options) { return {model.ptr(), objective, options, "tested"}; }
+  Tensor base() { return model->base().detach().clone(); }
+
+  static constexpr std::int64_t npix = 22, nchan = 2;
+};
+
+struct Walk {
+  Tensor losses, sums, base;
+};
+
+Walk walk(Emulated& emulated, Step& step, double learning_rate, int steps) {
+  std::vector<Tensor> losses, sums;
+  for (int i = 0; i < steps; ++i) {
+    const auto report = step.take(learning_rate * (i < steps / 2 ? 1 : 0.5));
+    losses.push_back(report.losses);
+    sums.push_back(report.parameters_sum);
+  }
+  return {at::stack(losses), at::stack(sums), emulated.base()};
+}
+
+TrainOptions options_of(OptimizerKind kind, double momentum = 0) { return TrainOptions().optimizer(kind).momentum(momentum); }
+double rate_of(OptimizerKind kind) { return kind == OptimizerKind::adam ? 0.1 : 2.0; }
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("fused steps of a GPU, emulated, follow eager ones", "[train][fused][cuda][quick]", float, double) {
+  const auto options =
+      GENERATE(options_of(OptimizerKind::adam), options_of(OptimizerKind::sgd), options_of(OptimizerKind::sgd, 0.8));
+  const auto dtype = dtype_of<TestType>();
+  const double rate = rate_of(options.optimizer());
+  CAPTURE(to_string(options.optimizer()), options.momentum());
+  Emulated fused(dtype), eager(dtype);
+  auto own_step = fused.step(options);
+  auto other_step = eager.eager(options);
+  const auto own = walk(fused, own_step, rate, 30), expected = walk(eager, other_step, rate, 30);
+  CHECK(relative_error(own.losses.select(1, 0), expected.losses.select(1, 0)) < tolerance<TestType>(1e-10, 1e-5));
+  CHECK(relative_error(own.losses, expected.losses) < tolerance<TestType>(1e-10, 1e-4));
+  CHECK(relative_error(own.base, expected.base) < tolerance<TestType>(1e-7, 1e-3));
+  CHECK(relative_error(own.sums, expected.sums) < tolerance<TestType>(1e-9, 1e-4));
+}
+
+TEST_CASE("emulated L-BFGS follows eager L-BFGS", "[train][fused][cuda][quick]") {
+  const auto options = options_of(OptimizerKind::lbfgs);
+  Emulated fused(torch::kFloat64), eager(torch::kFloat64);
+  auto own_step = fused.step(options);
+  auto other_step = eager.eager(options);
+  const auto own = walk(fused, own_step, 1, 5), expected = walk(eager, other_step, 1, 5);
+  CHECK(relative_error(own.losses, expected.losses) < 1e-8);
+  CHECK(relative_error(own.sums[4], own.base.sum()) < 1e-12);
+}
+
+TEST_CASE("an emulated batch reports each problem and the sum of all parameters", "[train][fused][cuda][quick]") {
+  const auto options = options_of(OptimizerKind::adam);
+  Emulated fused(torch::kFloat64, {2, 3}), eager(torch::kFloat64, {2, 3});
+  auto own_step = fused.step(options);
+  auto other_step = eager.eager(options);
+  const auto own = walk(fused, own_step, 0.1, 4), expected = walk(eager, other_step, 0.1, 4);
+  CHECK(own.losses.sizes() == torch::IntArrayRef({4, 9, 6}));
+  CHECK(relative_error(own.losses, expected.losses) < 1e-11);
+  CHECK(relative_error(own.sums, expected.sums) < 1e-11);
+}
+
+TEST_CASE("several emulated steps at once are the same steps", "[train][fused][cuda][quick]") {
+  const auto options = options_of(OptimizerKind::adam);
+  Emulated once(torch::kFloat32), many(torch::kFloat32);
+  auto one = once.step(options), several = many.step(options);
+  std::vector<Tensor> expected, losses;
+  for (int i = 0; i < 100; ++i) expected.push_back(one.take(0.1).losses);
+  for (const auto& report : several.take_several(0.1, 100)) losses.push_back(report.losses);
+  CHECK(torch::equal(at::stack(losses), at::stack(expected)));
+  CHECK(torch::equal(many.base(), once.base()));
+}
+
+TEST_CASE("the optimiser's state passes between emulated fused and eager steps", "[train][fused][cuda][quick]") {
+  const auto options = GENERATE(options_of(OptimizerKind::adam), options_of(OptimizerKind::sgd, 0.8));
+  const double rate = rate_of(options.optimizer());
+  CAPTURE(to_string(options.optimizer()));
+  Emulated mixed(torch::kFloat64), whole(torch::kFloat64);
+  auto expected_step = whole.eager(options);
+  for (const double factor : {1.0, 1.0, 1.0, 0.5, 0.5, 0.5}) expected_step.take(rate * factor);
+
+  auto first_step = mixed.eager(options), last_step = mixed.eager(options);
+  auto fused_step = mixed.step(options);
+  first_step.take(rate), first_step.take(rate);
+  fused_step.load_state(first_step.state());
+  fused_step.take(rate), fused_step.take(rate * 0.5);
+  last_step.load_state(fused_step.state());
+  last_step.take(rate * 0.5), last_step.take(rate * 0.5);
+  CHECK(relative_error(mixed.base(), whole.base()) < 1e-8);
+  CHECK_THROWS_AS(fused_step.load_state({{"something.else", torch::ones({1})}}), FileError);
+}
+
+TEST_CASE("the state of L-BFGS passes between emulated fused and eager steps", "[train][fused][cuda][quick]") {
+  const auto options = options_of(OptimizerKind::lbfgs);
+  Emulated emulated(torch::kFloat64);
+  auto eager_step = emulated.eager(options);
+  auto fused_step = emulated.step(options);
+  eager_step.take(1);
+  const auto saved = eager_step.state();
+  fused_step.load_state(saved);
+  const auto own = fused_step.state();
+  REQUIRE(own.size() == saved.size());
+  for (const auto& [name, tensor] : saved) CHECK(same(own.at(name), tensor));
+}
+
+TEMPLATE_TEST_CASE("kernels that agree with autograd are told from those that do not", "[train][fused][cuda][quick]", float,
+                   double) {
+  Emulated emulated(dtype_of<TestType>());
+  auto step = emulated.step(options_of(OptimizerKind::adam));
+  const auto before = emulated.base();
+  CHECK(step.disagreement().empty());
+  CHECK(torch::equal(emulated.base(), before));
+  CHECK(step.state().empty());
+  {  // The step keeps the data it was made with.
+    const torch::NoGradGuard no_grad;
+    emulated.objective.likelihood().as_module().named_buffers()["data"].mul_(1.05);
+  }
+  CHECK_THAT(step.disagreement(), ContainsSubstring("differ from autograd"));
+  CHECK(torch::equal(emulated.base(), before));
+}
+
+TEST_CASE("the fused step of a GPU names its obstacle", "[train][fused][cuda][quick]") {
+  Emulated gridded(torch::kFloat64), exact(torch::kFloat64, {}, "exact");
+  CHECK(CudaFusedStep::obstacle(*gridded.model, gridded.objective).empty());
+  CHECK_THAT(CudaFusedStep::obstacle(*exact.model, exact.objective), ContainsSubstring("exact"));
+  CHECK_THROWS_AS(exact.step(TrainOptions()), ValueError);
+  auto step = gridded.step(TrainOptions());
+  gridded.model->to(torch::kFloat32);
+  CHECK_THROWS_AS(step.take(0.1), ValueError);
+}
