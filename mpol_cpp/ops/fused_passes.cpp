@@ -41,16 +41,25 @@ FusedPasses<T>::FusedPasses(const FusedSettings& settings, std::vector<ColumnCel
       fft_(plan_line_transforms<T>({settings.npix, geometry_.row_distance, geometry_.half_distance}, settings.fft)),
       images_(images() * settings.npix * geometry_.row_distance + row_margin) {
   if (likelihood == GradientOf::images) gradients_ = AlignedArray<T>(images_.size());
+  if (settings_.own.empty()) {
+    settings_.own.assign(static_cast<std::size_t>(settings.problems), {settings.likelihood_scale, settings.terms});
+  }
   if (has_power()) prepare_power();
-  for (std::size_t channel = 0; channel < cells_.size(); ++channel) {
+  for (std::int64_t image = 0; image < images(); ++image) {
     first_column_.push_back(columns());
-    const auto& begin = cells_[channel].begin;
+    const auto& begin = cells_of(image).begin;
     for (std::size_t k = 0; k + 1 < begin.size(); ++k) {
-      places_.push_back({static_cast<std::int64_t>(channel), static_cast<std::int64_t>(k)});
+      places_.push_back({image, static_cast<std::int64_t>(k)});
       cells_per_column_ = std::max<std::int64_t>(cells_per_column_, begin[k + 1] - begin[k]);
     }
   }
-  spectra_ = AlignedArray<std::complex<T>>(settings_.problems * columns() * geometry_.column_distance);
+  first_column_.push_back(columns());
+  spectra_ = AlignedArray<std::complex<T>>(columns() * geometry_.column_distance);
+}
+
+template <typename T>
+bool FusedPasses<T>::has_power() const {
+  return std::any_of(settings_.own.begin(), settings_.own.end(), [](const auto& problem) { return problem.terms.psd > 0; });
 }
 
 template <typename T>
@@ -72,16 +81,8 @@ void FusedPasses<T>::prepare_power() {
 }
 
 template <typename T>
-double FusedPasses<T>::constant() const {
-  double sum = 0;
-  for (const auto& channel : cells_) sum += channel.constant;
-  return sum;
-}
-
-template <typename T>
 std::complex<T>* FusedPasses<T>::spectrum(std::int64_t image) const {
-  const auto problem = image / settings_.nchan, channel = image % settings_.nchan;
-  return spectra_.data() + (problem * columns() + first_column_[static_cast<std::size_t>(channel)]) * geometry_.column_distance;
+  return spectra_.data() + first_column(image) * geometry_.column_distance;
 }
 
 template <typename T>
@@ -110,26 +111,27 @@ void FusedPasses<T>::map_rows(const T* base, std::int64_t image, std::int64_t bl
 }
 
 template <typename T>
-ColumnSums FusedPasses<T>::weigh_column(std::int64_t problem, std::int64_t column, const RowScratch<T>& scratch) {
-  const auto [channel, index] = places_[static_cast<std::size_t>(column)];
-  const auto& cells = cells_[static_cast<std::size_t>(channel)];
+ColumnSums FusedPasses<T>::weigh_column(std::int64_t column, const RowScratch<T>& scratch) {
+  const auto [image, index] = places_[static_cast<std::size_t>(column)];
+  const auto& problem = problem_of(image);
+  const auto& cells = cells_of(image);
   const auto k = static_cast<std::size_t>(index);
   const auto begin = static_cast<std::size_t>(cells.begin[k]);
   const CellRange<T> range{cells.row.data() + begin, cells.weight.data() + begin, cells.real.data() + begin,
                            cells.imag.data() + begin, cells.begin[k + 1] - cells.begin[k]};
   // Columns 0 and npix/2 of the half plane stand for one column of the full plane, the others for two.
   const double share = cells.columns[k] == 0 || 2 * cells.columns[k] == geometry_.npix ? 1.0 : 0.5;
-  auto* line = spectra_.data() + (problem * columns() + column) * geometry_.column_distance;
+  auto* line = spectra_.data() + column * geometry_.column_distance;
   auto* values = reinterpret_cast<T*>(line);
   ColumnSums sums;
   fft_->forward_column(line);
   if (has_power()) {
     const auto* inverse_power = inverse_power_.data() + cells.columns[k] * geometry_.column_distance;
     // The inverse real transform counts these columns twice, as the sum over the full plane does.
-    sums.psd = kernels_.weigh_power(values, geometry_.npix, inverse_power, 2.0 * settings_.terms.psd, scratch.power()) / share;
+    sums.psd = kernels_.weigh_power(values, geometry_.npix, inverse_power, 2.0 * problem.terms.psd, scratch.power()) / share;
   }
   sums.chi_squared = kernels_.weigh_residual(values, geometry_.npix, range, settings_.cell_area,
-                                             2.0 * settings_.likelihood_scale * settings_.cell_area * share, scratch.cells());
+                                             2.0 * problem.likelihood_scale * settings_.cell_area * share, scratch.cells());
   if (has_power()) kernels_.add_column(values, scratch.power(), geometry_.npix);
   fft_->inverse_column(line);
   return sums;
@@ -139,7 +141,7 @@ template <typename T>
 void FusedPasses<T>::likelihood_rows(std::int64_t image, std::int64_t first, std::int64_t count, const RowScratch<T>& scratch) {
   rows_of_columns(image, first, count, scratch);
   if (gradients_.size() == 0) return;
-  const T scale = static_cast<T>(settings_.likelihood_scale);
+  const T scale = static_cast<T>(problem_of(image).likelihood_scale);
   const T* gradient = gradients_.data() + row_offset(image, first);
   T* lines = scratch.lines();
   for (std::int64_t i = 0; i < count * geometry_.row_distance; ++i) lines[i] += scale * gradient[i];
@@ -168,17 +170,18 @@ void FusedPasses<T>::rows_of_columns(std::int64_t image, std::int64_t first, std
 
 template <typename T>
 void FusedPasses<T>::difference_row(std::int64_t image, std::int64_t row, const RowScratch<T>& scratch, RowSums& sums) {
-  if (!has_differences() || row < 0 || row + 1 >= geometry_.npix) return;
+  const auto& terms = problem_of(image).terms;
+  if (!has_differences(terms) || row < 0 || row + 1 >= geometry_.npix) return;
   const auto* pixels = std::as_const(*this).image_row(image, row);
-  kernels_.differences(pixels, pixels + geometry_.row_distance, scratch.along(), scratch.across(row), geometry_.npix,
-                       settings_.terms, sums);
+  kernels_.differences(pixels, pixels + geometry_.row_distance, scratch.along(), scratch.across(row), geometry_.npix, terms,
+                       sums);
 }
 
 template <typename T>
 void FusedPasses<T>::clamp_edges(std::int64_t image, std::int64_t row, T* gradient, RowSums& sums) const {
   const auto npix = geometry_.npix;
   const auto* pixels = image_row(image, row);
-  const T slope = static_cast<T>(2 * settings_.terms.edge_clamp);
+  const T slope = static_cast<T>(2 * problem_of(image).terms.edge_clamp);
   const auto clamp = [&](std::int64_t column) {
     gradient[column] += slope * pixels[column];
     sums.edge_clamp += static_cast<double>(pixels[column]) * static_cast<double>(pixels[column]);
@@ -194,9 +197,9 @@ template <typename T>
 void FusedPasses<T>::gradient_row(std::int64_t image, std::int64_t row, const T* likelihood, const RowScratch<T>& scratch,
                                   RowSums& sums) {
   const auto npix = geometry_.npix;
-  const auto& terms = settings_.terms;
+  const auto& terms = problem_of(image).terms;
   const bool last_row = row == npix - 1;
-  const T* along = !has_differences() ? nullptr : (last_row ? scratch.zeros() : scratch.along());
+  const T* along = !has_differences(terms) ? nullptr : (last_row ? scratch.zeros() : scratch.along());
   const T* across = last_row ? scratch.zeros() : scratch.across(row);
   const T* across_below = row == 0 ? scratch.zeros() : scratch.across(row - 1);
   auto* gradient = scratch.gradient(row);

@@ -74,12 +74,16 @@ class FusedPasses {
 
   const FusedGeometry& geometry() const { return geometry_; }
   std::int64_t images() const { return settings_.problems * settings_.nchan; }
-  /// Columns with data in all channels of a problem.
+  /// Columns that are kept, of all images; those of an image follow one another.
   std::int64_t columns() const { return static_cast<std::int64_t>(places_.size()); }
+  std::int64_t first_column(std::int64_t image) const { return first_column_[static_cast<std::size_t>(image)]; }
+  const FusedProblem& problem_of(std::int64_t image) const {
+    return settings_.own[static_cast<std::size_t>(image / settings_.nchan)];
+  }
   RowScratch<T> scratch() const { return {geometry_, cells_per_column_, has_power()}; }
 
   void map_rows(const T* base, std::int64_t image, std::int64_t block, const RowScratch<T>& scratch);
-  ColumnSums weigh_column(std::int64_t problem, std::int64_t column, const RowScratch<T>& scratch);
+  ColumnSums weigh_column(std::int64_t column, const RowScratch<T>& scratch);
   void finish_rows(FusedUpdate kind, const UpdateRow<T>& pixels, const UpdateSettings& update, std::int64_t image,
                    std::int64_t block, const RowScratch<T>& scratch, RowSums& sums);
 
@@ -88,23 +92,23 @@ class FusedPasses {
   /// Where the gradient of a likelihood of the images is expected, in the layout of the images; the elements between rows
   /// are 0.
   T* gradients_data() const { return gradients_.data(); }
-  double constant() const;
+  /// What the residuals of a channel's cells leave out of chi^2.
+  double constant(std::int64_t image) const { return cells_of(image).constant; }
   std::size_t bytes() const { return images_.bytes() + gradients_.bytes() + spectra_.bytes(); }
 
  private:
   struct Place {  // of a kept column
-    std::int64_t channel, index;
+    std::int64_t image, index;
   };
 
   std::int64_t row_offset(std::int64_t image, std::int64_t row) const {
     return (image * geometry_.npix + row) * geometry_.row_distance;
   }
   T* image_row(std::int64_t image, std::int64_t row) { return const_cast<T*>(std::as_const(*this).image_row(image, row)); }
-  const ColumnCells<T>& cells_of(std::int64_t image) const { return cells_[static_cast<std::size_t>(image % settings_.nchan)]; }
+  const ColumnCells<T>& cells_of(std::int64_t image) const { return cells_[static_cast<std::size_t>(image) % cells_.size()]; }
   std::complex<T>* spectrum(std::int64_t image) const;
-  bool has_differences() const { return settings_.terms.tv_image > 0 || settings_.terms.tsv > 0; }
-
-  bool has_power() const { return settings_.terms.psd > 0; }
+  static bool has_differences(const FusedTerms& terms) { return terms.tv_image > 0 || terms.tsv > 0; }
+  bool has_power() const;  // in any of the problems
   /// Adds the columns without data, which the power spectrum needs too, and lays its weights out by column.
   void prepare_power();
 
@@ -115,10 +119,10 @@ class FusedPasses {
   void gradient_row(std::int64_t image, std::int64_t row, const T* likelihood, const RowScratch<T>& scratch, RowSums& sums);
   void clamp_edges(std::int64_t image, std::int64_t row, T* gradient, RowSums& sums) const;
 
-  FusedSettings settings_;
+  FusedSettings settings_;  // with every problem's own
   FusedGeometry geometry_;
-  std::vector<ColumnCells<T>> cells_;
-  std::vector<std::int64_t> first_column_;  // of each channel among the kept columns of a problem
+  std::vector<ColumnCells<T>> cells_;       // per channel, or per image
+  std::vector<std::int64_t> first_column_;  // of each image, and behind the last
   std::vector<Place> places_;
   std::int64_t cells_per_column_ = 0;
   AlignedArray<T> inverse_power_;  // (npix/2 + 1, column_distance), times the cell area squared

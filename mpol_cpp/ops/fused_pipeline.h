@@ -18,12 +18,19 @@ struct FusedValues {
          parameters = 0;
 };
 
+/// The objective of one problem.
+struct FusedProblem {
+  double likelihood_scale = 1;  // what chi^2 is multiplied by: 1 / (2 N_norm)
+  FusedTerms terms;
+};
+
 struct FusedSettings {
   std::int64_t npix = 0, nchan = 1, problems = 1;
   double cell_area = 1;         // arcsec^2
-  double likelihood_scale = 1;  // what chi^2 is multiplied by in the objective: 1 / (2 N_norm)
+  double likelihood_scale = 1;  // of every problem, and so are the terms ...
   FusedTerms terms;
-  Tensor inverse_power = {};  // (npix, npix/2 + 1) of the half plane, Jy^-2; needed when terms.psd > 0
+  std::vector<FusedProblem> own = {};  // ... unless each of them has its own
+  Tensor inverse_power = {};           // (npix, npix/2 + 1) of the half plane, Jy^-2; needed when terms.psd > 0
   Isa isa = selected_isa();
   FftBackend fft = best_fft_backend();
 };
@@ -40,12 +47,13 @@ using ImageLikelihood = std::function<Tensor(const Tensor& images, Tensor& gradi
 ///   rows     adjoint transform, regularisers, Hann, derivative of softplus, update
 /// A likelihood of the images takes the place of the pass over columns, which then is there for the power spectrum alone.
 /// Everything is allocated once. Work is cut into the same pieces for any number of threads and sums are taken in the
-/// same order, so results are bitwise the same for any number of threads and for a problem alone or among others.
+/// same order, so results are bitwise the same for any number of threads and for a problem alone or among others. Each
+/// problem may have its own weights, cells (a fold's), learning rate and end.
 template <typename T>
 class FusedPipeline {
  public:
-  /// @param cells  per channel, shared by all problems
-  /// @throws ValueError unless npix is even
+  /// @param cells  per channel, shared by all problems, or per problem and channel
+  /// @throws ValueError unless npix is even and the numbers of cells and of `own` fit
   FusedPipeline(const FusedSettings& settings, std::vector<ColumnCells<T>> cells);
   FusedPipeline(const FusedSettings& settings, ImageLikelihood likelihood);
   ~FusedPipeline();
@@ -53,9 +61,15 @@ class FusedPipeline {
   FusedPipeline& operator=(const FusedPipeline&) = delete;
 
   /// Arrays are (problems, nchan, npix, npix), contiguous; `pixels` names what `kind` needs.
-  /// @throws ShapeError when the likelihood of the images does not give one value per problem
-  /// @return  one entry per problem, valid until the next call; of terms whose weight is 0 the value may be 0
+  /// @param update  for all problems; run_each takes one for each
+  /// @return        one entry per problem, valid until the next call; of terms whose weight is 0 the value may be 0
   const std::vector<FusedValues>& run(FusedUpdate kind, const UpdateRow<T>& pixels, const UpdateSettings& update);
+  const std::vector<FusedValues>& run_each(FusedUpdate kind, const UpdateRow<T>& pixels,
+                                           const std::vector<UpdateSettings>& update);
+
+  /// From now on runs leave this problem as it is, at no cost (but that of a likelihood of images, which is given all of
+  /// them); its values stay those of its last run.
+  void stop(std::int64_t problem);
 
   /// The image of the last run, before its update, (problems, nchan, npix, npix).
   Tensor image() const;

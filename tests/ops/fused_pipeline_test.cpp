@@ -161,6 +161,96 @@ TEMPLATE_TEST_CASE("a fused problem is bitwise the same alone and among others",
   }
 }
 
+namespace {
+
+/// Base pixels of a fit by Adam after some steps, each problem with its own weights, cells, rate and number of steps.
+template <typename T>
+class Scan {
+ public:
+  static constexpr std::int64_t npix = 30, nchan = 2;
+
+  explicit Scan(const Tensor& base) : base_(base.to(dtype_of<T>()).clone(at::MemoryFormat::Contiguous)) {
+    settings_.problems = base.size(0);
+    settings_.own.clear();
+  }
+
+  void add(std::int64_t which) {
+    const auto factor = static_cast<double>(which + 1);
+    auto terms = all_terms();
+    terms.sparsity *= factor, terms.tsv *= which == 1 ? 1 : 0, terms.psd *= which > 0 ? 1 : 0, terms.total_flux += factor;
+    settings_.own.push_back({1e-2 / factor, terms});
+    const Samples fold(npix, nchan, 0.1 + 0.1 * factor, 20 + static_cast<std::uint64_t>(which));
+    for (auto& cells : ops::column_cells<T>(fold.cells, fold.data, fold.weights, nchan, npix)) cells_.push_back(std::move(cells));
+    ops::UpdateSettings update;
+    update.rate = 0.1 * factor;
+    updates_.push_back(update);
+    last_step_.push_back(2 + which);
+  }
+
+  /// The totals of each step, (steps, problems).
+  Tensor run() {
+    ops::FusedPipeline<T> pipeline(settings_, cells_);
+    auto first = torch::zeros_like(base_), second = torch::zeros_like(base_);
+    const ops::UpdateRow<T> pixels{base_.template mutable_data_ptr<T>(), first.template mutable_data_ptr<T>(),
+                                   second.template mutable_data_ptr<T>(), nullptr};
+    std::vector<Tensor> history;
+    for (std::int64_t step = 0; step < 6; ++step) {
+      for (std::size_t i = 0; i < last_step_.size(); ++i) {
+        if (last_step_[i] == step) pipeline.stop(static_cast<std::int64_t>(i));
+      }
+      std::vector<double> totals;
+      for (const auto& values : pipeline.run_each(ops::FusedUpdate::adam, pixels, updates_)) totals.push_back(values.sparsity);
+      history.push_back(torch::tensor(totals, torch::kFloat64));
+    }
+    return at::stack(history);
+  }
+
+  const Tensor& base() const { return base_; }
+
+ private:
+  ops::FusedSettings settings_ = settings_for(npix, nchan, {});
+  Tensor base_;
+  std::vector<ops::ColumnCells<T>> cells_;
+  std::vector<ops::UpdateSettings> updates_;
+  std::vector<std::int64_t> last_step_;
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("problems with weights, cells, rates and ends of their own are what each is alone", "[ops][fused][quick]",
+                   float, double) {
+  constexpr std::int64_t problems = 4;
+  const auto start = normal({problems, 2, 30, 30}, torch::kFloat64, 19);
+  Scan<TestType> together(start);
+  for (std::int64_t i = 0; i < problems; ++i) together.add(i);
+  const auto history = together.run();
+  for (std::int64_t i = 0; i < problems; ++i) {
+    Scan<TestType> alone(start.narrow(0, i, 1));
+    alone.add(i);
+    CHECK(torch::equal(history.select(1, i), alone.run().select(1, 0)));
+    CHECK(torch::equal(together.base()[i], alone.base()[0]));
+    CHECK_FALSE(torch::equal(alone.base()[0], start[i].to(alone.base().scalar_type())));
+  }
+}
+
+TEST_CASE("the fused gradient of problems with weights of their own is that of autograd", "[ops][fused][quick]") {
+  const std::int64_t npix = 20, nchan = 2;
+  auto settings = settings_for(npix, nchan, {});
+  auto second = all_terms();
+  second.tv_image = 0, second.sparsity = 1.5, second.total_flux = 0.7;
+  settings.problems = 2;
+  settings.own = {{1e-2, all_terms()}, {3e-2, second}};
+  const Samples samples(npix, nchan, 0.3, 21);
+  const auto base = normal({2, nchan, npix, npix}, torch::kFloat64, 22);
+  const auto gradient = evaluate<double>(base, samples, settings).gradient;
+  for (std::int64_t i = 0; i < 2; ++i) {
+    auto one = settings_for(npix, nchan, settings.own[static_cast<std::size_t>(i)].terms);
+    one.likelihood_scale = settings.own[static_cast<std::size_t>(i)].likelihood_scale;
+    const auto expected = gradient_of([&](const Tensor& x) { return reference(x, samples, one); }, base.narrow(0, i, 1));
+    CHECK(relative_error(gradient.narrow(0, i, 1), expected) < 1e-12);
+  }
+}
+
 TEST_CASE("a pixel that is not a number shows in the fused sums", "[ops][fused][quick]") {
   const Samples samples(12, 1, 0.2, 13);
   const auto settings = settings_for(12, 1, {});
@@ -177,6 +267,16 @@ TEST_CASE("the fused pipeline refuses cells that do not fit it", "[ops][fused][q
   auto cells = ops::column_cells<float>(samples.cells, samples.data, samples.weights, 2, 12);
   CHECK_THROWS_AS(ops::FusedPipeline<float>(settings_for(12, 3, {}), std::move(cells)), ValueError);
   CHECK_THROWS_AS(ops::FusedPipeline<float>(settings_for(12, 3, {}), ops::ImageLikelihood{}), ValueError);
+  auto settings = settings_for(12, 2, {});
+  settings.problems = 2;
+  settings.own = {{}};
+  const auto fitting = ops::column_cells<float>(samples.cells, samples.data, samples.weights, 2, 12);
+  CHECK_THROWS_AS(ops::FusedPipeline<float>(settings, fitting), ValueError);
+  settings.own.clear();
+  ops::FusedPipeline<float> pipeline(settings, fitting);
+  CHECK_THROWS_AS(pipeline.stop(2), ValueError);
+  CHECK_THROWS_AS(pipeline.stop(-1), ValueError);
+  CHECK_THROWS_AS(pipeline.run_each(ops::FusedUpdate::none, {}, {{}}), ValueError);
 }
 
 TEST_CASE("the fused pipeline refuses a likelihood of images that mixes its problems", "[ops][fused][quick]") {
