@@ -6,13 +6,14 @@
 
 #include <mpol_cpp/cli/data_options.h>
 #include <mpol_cpp/cli/ending.h>
-#include <mpol_cpp/cli/memory.h>
 #include <mpol_cpp/cli/stop_request.h>
 #include <mpol_cpp/cli/suggestion.h>
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/host_memory.h>
 #include <mpol_cpp/gridding/data_averager.h>
+#include <mpol_cpp/train/memory_estimate.h>
 
 namespace mpol::cli {
 namespace {
@@ -54,6 +55,21 @@ Json describe_scatter(const Visibilities& visibilities, const GridCoords& coords
   return {{"real", scatter.real}, {"imag", scatter.imag}, {"cells", scatter.cells}, {"limit", Scatter::limit}};
 }
 
+/// Of a fit with the settings that `mpol image` has by default.
+MemoryEstimate fit_estimate(const Visibilities& visibilities, const GridCoords& coords, torch::Dtype dtype) {
+  return estimate_memory(MemorySettings(coords.npix(), visibilities.nchan())
+                             .dtype(dtype)
+                             .likelihood(LikelihoodKind::exact)
+                             .visibilities(visibilities.nchan() * visibilities.nvis())
+                             .data_bytes(static_cast<double>(visibilities.memory_bytes())));
+}
+
+Json describe_memory(const MemoryEstimate& estimate) {
+  Json parts = Json::object();
+  for (const auto& part : estimate.parts) parts[part.name] = part.bytes;
+  return parts;
+}
+
 Json describe(const InspectOptions& options, const Visibilities& visibilities) {
   const auto uv = summarise_uv(visibilities.baselines());
   const auto suggestion = suggest_grid(uv);
@@ -75,9 +91,12 @@ Json describe(const InspectOptions& options, const Visibilities& visibilities) {
   }
   json["data_bytes"] = visibilities.memory_bytes();
   json["suggestion"] = {{"cell_size", suggestion.cell_size}, {"npix", suggestion.npix}, {"reason", suggestion.reason}};
+  const auto memory = fit_estimate(visibilities, coords, options.data.torch_dtype());
   json["grid"] = {{"cell_size", coords.cell_size()},
                   {"npix", coords.npix()},
-                  {"fit_memory_bytes", fit_memory(coords.npix(), visibilities.nchan(), options.data.torch_dtype(), "adam")}};
+                  {"fit_memory_bytes", memory.total()},
+                  {"fit_memory_parts", describe_memory(memory)},
+                  {"fit_memory", memory.words()}};
   stop_if_requested();
   json["scatter"] = describe_scatter(visibilities, coords);
   return json;
@@ -120,8 +139,8 @@ std::string words(const Json& json) {
   text += fmt::format("scatter       {}\n", scatter_words(json["scatter"], json["grid"]));
   text += fmt::format("suggestion    --cell-size {} --npix {}\n", number(grid["cell_size"]), grid["npix"].get<std::int64_t>());
   text += fmt::format("              {}\n", grid["reason"].get<std::string>());
-  text += fmt::format("memory        about {} for a fit with --npix {}\n", memory_words(number(json["grid"]["fit_memory_bytes"])),
-                      json["grid"]["npix"].get<std::int64_t>());
+  text += fmt::format("memory        for a fit with --npix {}: {}\n", json["grid"]["npix"].get<std::int64_t>(),
+                      json["grid"]["fit_memory"].get<std::string>());
   return text;
 }
 

@@ -151,7 +151,7 @@ TEST_CASE("plot says what is wrong in one line, and draws nothing", "[cli]") {
   check_refused(scratch, 1, "holds no values", {text("none.csv", "epoch,total\n")});
   check_refused(scratch, 1, "no column", {text("half.csv", "epoch,nll\n0,1\n")});
   check_refused(scratch, 1, "channels", {text("gap.csv", "channel,radius_arcsec,mean,scatter,error,pixels\n1,0,0,0,0,1\n")});
-  check_refused(scratch, 1, "channel 7", {image, "--channels", "7"});
+  check_refused(scratch, 2, "channel 7", {image, "--channels", "7"});
   check_refused(scratch, 1, "mpol plot", {text("cut.fits", read_text(scratch / "image.fits").substr(0, 3000))});
   check_refused(scratch, 1, "mpol plot", {text("cut.npz", read_text(scratch / "vis.npz").substr(0, 300))});
   std::filesystem::create_directory(scratch / "folder");
@@ -169,6 +169,21 @@ TEST_CASE("plot says what is wrong in one line, and draws nothing", "[cli]") {
   refused_name(text("old.png", "an older file"), 1, "--overwrite");
   CHECK(read_text(scratch / "old.png") == "an older file");
   CHECK_FALSE(std::filesystem::exists(scratch / "no"));
+}
+
+TEST_CASE("inspect tells what the memory of a fit is for", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation(2));
+  const auto run = run_mpol_here({"inspect", data, "--json"});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  const auto grid = nlohmann::json::parse(run.out)["grid"];
+  double sum = 0;
+  for (const auto& part : grid["fit_memory_parts"]) sum += part.get<double>();
+  CHECK(grid["fit_memory_parts"].size() >= 3);
+  CHECK(sum == Approx(grid["fit_memory_bytes"].get<double>()));
+  const auto words = run_mpol_here({"inspect", data}).out;
+  CHECK(words.find(grid["fit_memory"].get<std::string>()) != std::string::npos);
 }
 
 TEST_CASE("profile averages visibilities by deprojected baseline", "[cli]") {
