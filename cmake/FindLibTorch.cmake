@@ -15,6 +15,7 @@
 #   LibTorch_CUDA_FOUND   the CUDA libraries are there too, with everything they link
 #   LibTorch::LibTorch    headers, c10, torch_cpu; with COMPONENTS CUDA also c10_cuda and torch_cuda
 #   LibTorch::cudart      the CUDA runtime that torch_cuda loads, where it lies beside it; with COMPONENTS CUDA
+#   LibTorch::cufft       its cuFFT, likewise
 #   LibTorch::OpenMP      the OpenMP runtime that LibTorch itself loads, so that a process has only one
 include_guard(GLOBAL)
 
@@ -185,13 +186,15 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
     _libtorch_library(c10_cuda)
     _libtorch_library(torch_cuda)
     set_property(TARGET LibTorch::LibTorch APPEND PROPERTY INTERFACE_LINK_LIBRARIES LibTorch::torch_cuda LibTorch::c10_cuda)
-    file(GLOB _libtorch_cudart "${LibTorch_ROOT}/lib/libcudart*.so.*" "${LibTorch_ROOT}/../nvidia/cu*/lib/libcudart.so.*")
-    if(_libtorch_cudart)
-      list(GET _libtorch_cudart 0 _libtorch_cudart)
-      file(REAL_PATH "${_libtorch_cudart}" _libtorch_cudart)
-      add_library(LibTorch::cudart SHARED IMPORTED GLOBAL)
-      set_target_properties(LibTorch::cudart PROPERTIES IMPORTED_LOCATION "${_libtorch_cudart}")
-    endif()
+    foreach(library cudart cufft)
+      file(GLOB _libtorch_found "${LibTorch_ROOT}/lib/lib${library}[.-]*so*" "${LibTorch_ROOT}/../nvidia/cu*/lib/lib${library}.so.*")
+      if(_libtorch_found)
+        list(GET _libtorch_found 0 _libtorch_found)
+        file(REAL_PATH "${_libtorch_found}" _libtorch_found)
+        add_library(LibTorch::${library} SHARED IMPORTED GLOBAL)
+        set_target_properties(LibTorch::${library} PROPERTIES IMPORTED_LOCATION "${_libtorch_found}")
+      endif()
+    endforeach()
   endif()
 
   file(GLOB _libtorch_openmp "${LibTorch_ROOT}/lib/libgomp*.so*")
