@@ -1,10 +1,12 @@
 // Times a training step, the transforms, gridding and input/output over image sizes and channels; one JSON row a case.
 //
 // usage: mpol_benchmark step|copy|fft|gridding|io [--npix N,N…] [--nchan C,C…] [--dtype float32,float64] [--nvis K,K…]
-//        [--step auto|eager|fused] [--data FILE.npz] [--threads T] [--seconds S]
+//        [--problems P,P…] [--step auto|eager|fused] [--data FILE.npz] [--threads T] [--seconds S]
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+
+#include <ATen/ops/full.h>
 
 #include <mpol_cpp/io.h>
 #include <mpol_cpp/mpol.h>
@@ -25,24 +27,28 @@ mpol::StepKind step_kind(const std::string& name) {
   throw mpol::ValueError(fmt::format("step is {}; it must be auto, eager, captured or fused", name));
 }
 
-/// One training step of GriddedNet with sparsity and total variation, Adam.
+/// One training step of GriddedNet with sparsity and total variation, Adam, for one or several problems with the same data.
 void step_case(const Settings& settings, std::int64_t npix, std::int64_t nchan, const std::string& dtype) {
   const mpol::GridCoords coords(cell_size, npix);
   const auto visibilities = benchmarks::observation(settings, coords, nchan, 500'000);
   const auto averager_options = mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::off);
   auto likelihood = mpol::GriddedLikelihood(mpol::DataAverager(coords, visibilities, averager_options).to_dataset());
   likelihood->to(dtype_of(dtype));
-  auto model = mpol::GriddedNet(mpol::GriddedNetOptions(coords).nchan(visibilities.nchan()).dtype(dtype_of(dtype)));
-  const mpol::Objective objective(likelihood, {mpol::terms::sparsity(1e-3), mpol::terms::tv_image(1e-3)});
-  const auto options = mpol::TrainOptions().learning_rate(0.3).step(step_kind(settings.step));
-  const auto step = mpol::make_step(model.ptr(), objective, options);
-  print({{"case", "step"},
-         {"npix", npix},
-         {"nchan", visibilities.nchan()},
-         {"dtype", dtype},
-         {"step", mpol::to_string(step->kind())},
-         {"cells", likelihood->samples()}},
-        benchmarks::repeat([&] { step->take(0.3); }, settings.seconds));
+  for (const auto problems : settings.problems) {
+    const auto start = at::full({problems, visibilities.nchan(), npix, npix}, -3.0, dtype_of(dtype));
+    auto model = mpol::GriddedNet(mpol::GriddedNetOptions(coords).base_cube(start).dtype(dtype_of(dtype)));
+    const mpol::Objective objective(likelihood, {mpol::terms::sparsity(1e-3), mpol::terms::tv_image(1e-3)});
+    const auto options = mpol::TrainOptions().learning_rate(0.3).step(step_kind(settings.step));
+    const auto step = mpol::make_step(model.ptr(), objective, options);
+    print({{"case", "step"},
+           {"npix", npix},
+           {"nchan", visibilities.nchan()},
+           {"problems", problems},
+           {"dtype", dtype},
+           {"step", mpol::to_string(step->kind())},
+           {"cells", likelihood->samples()}},
+          benchmarks::repeat([&] { step->take(0.3); }, settings.seconds));
+  }
 }
 
 /// A copy of the cube: what the memory allows.
