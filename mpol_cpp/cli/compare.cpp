@@ -70,6 +70,20 @@ std::string summary_json(const CompareOptions& options, const SkyImage& a, const
   return json.dump(2) + "\n";
 }
 
+std::string words(const SkyImage& a, const SkyImage& b, const Tensor& difference, const OutputFolder& folder) {
+  const double peak = a.cube.abs().max().item<double>(), largest = difference.abs().max().item<double>();
+  const double norm = a.cube.norm().item<double>();
+  const auto share = [](double part, double whole) {
+    return whole > 0 ? fmt::format("{:.3g}", part / whole) : std::string("unknown part");
+  };
+  std::string text = fmt::format("flux                A {:.4g} Jy, B {:.4g} Jy, all channels\n",
+                                 flux(a.cube, a.coords).sum().item<double>(), flux(b.cube, b.coords).sum().item<double>());
+  text += fmt::format("largest difference  {:.4g} Jy/arcsec2, {} of the peak of A\n", largest, share(largest, peak));
+  text += fmt::format("distance            {} of the norm of A; correlation {:.4f}\n",
+                      share(difference.norm().item<double>(), norm), correlation(a.cube, b.cube));
+  return text + fmt::format("files               {}\n", folder.path().string());
+}
+
 int make_comparison(CompareOptions& options) {
   settle(options.output);
   if (options.second.empty()) {
@@ -93,12 +107,7 @@ int make_comparison(CompareOptions& options) {
   write_file_atomically(folder.staged("summary.json"), summary);
   folder.commit();
   if (options.output.json) fmt::print("{}", summary);
-  else if (!options.output.quiet) {
-    fmt::print("largest difference  {:.4g} Jy/arcsec2, {:.3g} of the peak of A\nfiles               {}\n",
-               difference.abs().max().item<double>(),
-               difference.abs().max().item<double>() / std::max(a.cube.abs().max().item<double>(), 1e-300),
-               folder.path().string());
-  }
+  else if (!options.output.quiet) fmt::print("{}", words(a, b, difference, folder));
   return exit_done;
 }
 

@@ -103,7 +103,7 @@ plot::Renderer draw(const PlotInput& input, PlotOptions& options) {
 int make_plot(PlotOptions& options) {
   settle(options);
   listen_to_library("plot", options.output);
-  const auto input = plot_input(options.kind, options.inputs);
+  const auto input = plot_input(options.kind, options.input, options.second);
   use_threads(options.data.threads);
   stop_if_requested();
   const auto renderer = draw(input, options);

@@ -79,16 +79,19 @@ PlotKind plot_kind_of(const std::string& name) {
   return static_cast<PlotKind>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
-PlotInput plot_input(const std::string& kind, const std::vector<fs::path>& paths) {
-  const bool two = paths.size() == 2;
+PlotInput plot_input(const std::string& kind, const fs::path& first, const fs::path& second) {
+  const bool two = !second.empty();
   if (two != (kind == "comparison") && !(two && kind == "auto")) {
-    throw UsageError(error_text("--kind", kind, fmt::format("does not suit {} input{}", paths.size(), two ? "s" : ""),
+    throw UsageError(error_text("--kind", kind, fmt::format("does not suit {}", two ? "two inputs" : "one input"),
                                 "give two images for a comparison, else one input"));
   }
-  for (const auto& path : paths) check_there(path);
-  if (two) return {PlotKind::comparison, paths[0], paths[1]};
-  if (fs::is_directory(paths[0])) return in_folder(paths[0], kind);
-  return {kind == "auto" ? kind_of_file(paths[0]) : plot_kind_of(kind), paths[0], {}};
+  check_there(first);
+  if (two) {
+    check_there(second);
+    return {PlotKind::comparison, first, second};
+  }
+  if (fs::is_directory(first)) return in_folder(first, kind);
+  return {kind == "auto" ? kind_of_file(first) : plot_kind_of(kind), first, {}};
 }
 
 }  // namespace mpol::cli

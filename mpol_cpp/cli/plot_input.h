@@ -23,10 +23,10 @@ struct PlotInput {
 
 /// Finds out what to draw from what is given: one image, two images, visibilities, a table, or the folder of an earlier
 /// run, of which the most telling file is taken.
-/// @param kind   one of the names, or "auto"
-/// @param paths  one, or two for a comparison
+/// @param kind    one of the names, or "auto"
+/// @param second  of a comparison; else empty
 /// @throws UsageError when the kind does not suit the number of files, or the kind of a file cannot be told; FileError
 ///         when a file is not there
-PlotInput plot_input(const std::string& kind, const std::vector<std::filesystem::path>& paths);
+PlotInput plot_input(const std::string& kind, const std::filesystem::path& first, const std::filesystem::path& second);
 
 }  // namespace mpol::cli

@@ -76,10 +76,9 @@ plot::RenderOptions PlotOptions::render() const {
 
 void declare(OptionSet& options, PlotOptions& plot) {
   options.app()
-      .add_option("INPUT", plot.inputs,
-                  "An image or cube (.fits), two to compare, visibilities (.npz), a table of mpol (.csv), or the OUT of a run")
-      ->type_name("FILE")
-      ->expected(0, 2);
+      .add_option("INPUT", plot.input, "An image (.fits), visibilities (.npz), a table of mpol (.csv), or the OUT of a run")
+      ->type_name("FILE");
+  options.app().add_option("SECOND", plot.second, "An image on the same grid to compare with")->type_name("FILE");
   options.path("-o,--out", plot.output.out, "The figure, a .png file; gnuplot's script and data go to figures/ beside it",
                Record::none);
   options.flag("--overwrite", plot.output.overwrite, "Replace the figure when it is there already", Record::none);
@@ -97,10 +96,11 @@ void declare(OptionSet& options, PlotOptions& plot) {
 }
 
 void settle(PlotOptions& options) {
-  if (options.inputs.empty()) {
+  if (options.input.empty()) {
     throw UsageError(error_text("INPUT", "missing", "there must be something to draw", "name a file or the OUT of a run"));
   }
-  for (auto& input : options.inputs) input = fs::absolute(input).lexically_normal();
+  options.input = fs::absolute(options.input).lexically_normal();
+  if (!options.second.empty()) options.second = fs::absolute(options.second).lexically_normal();
   if (!options.output.out.empty()) options.output.out = fs::absolute(options.output.out).lexically_normal();
   if (options.lower && options.upper && !(*options.lower < *options.upper)) {
     throw UsageError(error_text("--lower", fmt::format("{}", *options.lower),

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <mpol_cpp/cli/data_options.h>
 #include <mpol_cpp/cli/option_set.h>
@@ -14,9 +13,10 @@ namespace mpol::cli {
 
 /// What `mpol plot` draws, and how.
 struct PlotOptions {
-  std::vector<std::filesystem::path> inputs;
-  OutputOptions output;  ///< `out` is the PNG file
-  DataOptions data;      ///< channels, units and grid for visibilities
+  std::filesystem::path input;
+  std::filesystem::path second;  ///< of a comparison; else empty
+  OutputOptions output;          ///< `out` is the PNG file
+  DataOptions data;              ///< channels, units and grid for visibilities
   std::string kind = "auto";
   std::string title;
   std::string norm = "linear";
@@ -37,7 +37,7 @@ struct PlotOptions {
 
 void declare(OptionSet& options, PlotOptions& plot);
 
-/// After parsing: there are one or two inputs, the figure has a name that may be used. @throws UsageError, FileError
+/// After parsing: there is something to draw, the figure has a name that may be used. @throws UsageError, FileError
 void settle(PlotOptions& options);
 
 }  // namespace mpol::cli

@@ -103,8 +103,11 @@ int check_weights(WeightOptions& options) {
   folder.commit();
   if (options.output.json) fmt::print("{}", summary);
   else if (!options.output.quiet && all.sigma_factor > 0) {
-    fmt::print("sigma    looks {:.4g} times what the weights say: multiply the weights by {:.4g}\nfiles    {}\n",
-               all.sigma_factor, all.weight_factor(), folder.path().string());
+    const auto* advice = options.apply == "none"  ? "multiply the weights by"
+                         : options.apply == "one" ? "the weights in visibilities.npz are multiplied by"
+                                                  : "those in visibilities.npz are corrected channel by channel, all in all by";
+    fmt::print("sigma    looks {:.4g} times what the weights say: {} {:.4g}\nfiles    {}\n", all.sigma_factor, advice,
+               all.weight_factor(), folder.path().string());
   } else if (!options.output.quiet) {
     fmt::print("sigma    unknown: no cell has two samples that differ\nfiles    {}\n", folder.path().string());
   }

@@ -125,7 +125,7 @@ class Writer {
     line("set xlabel 'offset East (″)'\nset ylabel 'offset North (″)'");
     line("set format x '%g'\nset format y '%g'");
     line("set lmargin 9\nset rmargin 9\nset tmargin 3\nset bmargin 4");
-    line("set xtics autofreq\nset ytics autofreq");
+    line("set xtics enhanced autofreq\nset ytics enhanced autofreq");
     line("set xrange [{:.10g}:{:.10g}]\nset yrange [{:.10g}:{:.10g}]", east, west, south, north);
     const double upper = panel.upper > panel.lower ? panel.upper : panel.lower + 1;
     const bool stretched = panel.norm.stretch != Stretch::linear;
@@ -221,13 +221,15 @@ class Writer {
   void axis(const char* which, AxisScale scale, const AxisRange& range) {
     line("set {}range [{:.10g}:{:.10g}]", which, range.lower, range.upper);
     if (scale == AxisScale::linear) {
-      line("set format {} '%g'\nset {}tics autofreq", which, which);
+      std::string list;
+      for (const auto& tick : linear_ticks(range.lower, range.upper, 8))
+        list += fmt::format("{}{} {:.10g}", list.empty() ? "" : ", ", quoted(tick.label), tick.value);
+      line("set {}tics ({}) noenhanced", which, list);
       return;
     }
     // Less than a decade has no two powers of ten to label.
     const bool narrow = range.upper < 12 * range.lower;
-    line("set logscale {}\nset format {} {}", which, which, narrow ? "'%g'" : "'10^{%T}'");
-    if (narrow) line("set {}tics autofreq", which);
+    line("set logscale {}\nset {}tics enhanced autofreq\nset format {} {}", which, which, which, narrow ? "'%g'" : "'10^{%T}'");
   }
 
   /// @param floor  where bars end that reach below a logarithmic axis
