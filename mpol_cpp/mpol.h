@@ -47,6 +47,8 @@
 #include <mpol_cpp/losses/fourier_regularizers.h>
 #include <mpol_cpp/losses/gridded_likelihood.h>
 #include <mpol_cpp/losses/loose_likelihood.h>
+#include <mpol_cpp/losses/noise_likelihood.h>
+#include <mpol_cpp/losses/prediction.h>
 #include <mpol_cpp/losses/regularizers.h>
 #include <mpol_cpp/losses/visibility_losses.h>
 #include <mpol_cpp/models/gridded_net.h>

@@ -4,9 +4,15 @@
 #include <mpol_cpp/cli/ending.h>
 #include <mpol_cpp/cli/sky_file.h>
 #include <mpol_cpp/cli/start_image.h>
+#include <mpol_cpp/losses/exact_likelihood.h>
+#include <mpol_cpp/losses/gridded_likelihood.h>
+#include <mpol_cpp/losses/loose_likelihood.h>
+#include <mpol_cpp/losses/noise_likelihood.h>
 
 namespace mpol::cli {
 namespace {
+
+constexpr double default_degrees_of_freedom = 4;
 
 StepKind step_of(const std::string& name) {
   for (const auto kind : {StepKind::eager, StepKind::captured, StepKind::fused}) {
@@ -23,6 +29,20 @@ BaseCubeOptions model_options(const ImageOptions& options, const GridCoords& coo
                              [&dataset] { return dirty_start(dataset); });
   if (!options.mask.empty()) model.pixel_mapping(masked_mapping(read_mask(options.mask, coords, nchan)));
   return model;
+}
+
+std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const Visibilities& visibilities,
+                                            const ChannelMap& channels, const GriddedDataset& dataset, torch::Device device) {
+  const auto& coords = dataset->coords();
+  if (options.likelihood == "exact") return ExactLikelihood(coords, visibilities, channels).ptr();
+  if (options.noise == "student") {
+    const auto noise = NoiseModel::student(options.degrees_of_freedom.value_or(default_degrees_of_freedom));
+    return NoiseLikelihood(coords, visibilities, channels, noise).ptr();
+  }
+  if (options.likelihood == "loose") return LooseLikelihood(coords, visibilities, channels).ptr();
+  GriddedDataset own(std::dynamic_pointer_cast<GriddedDatasetImpl>(dataset->clone()));
+  own->to(device, options.data.torch_dtype());
+  return GriddedLikelihood(own).ptr();
 }
 
 std::vector<Term> regularizer_terms(const RegularizerOptions& r) {

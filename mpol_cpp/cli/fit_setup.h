@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include <mpol_cpp/cli/image_options.h>
@@ -17,6 +18,12 @@ namespace mpol::cli {
 /// The model's options: grid, channels, start, mask.
 /// @param dataset  float64, on the CPU: what `--start dirty` is made from
 BaseCubeOptions model_options(const ImageOptions& options, const GridCoords& coords, const GriddedDataset& dataset);
+
+/// The likelihood that --likelihood names, in the run's dtype and on its device.
+/// @param channels  which data channels feed which image channel
+/// @param dataset   float64, on the CPU: the cell averages, and the grid
+std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const Visibilities& visibilities,
+                                            const ChannelMap& channels, const GriddedDataset& dataset, torch::Device device);
 
 /// The regularisers with a lambda above zero.
 std::vector<Term> regularizer_terms(const RegularizerOptions& options);

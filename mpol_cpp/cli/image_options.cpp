@@ -2,6 +2,7 @@
 
 #include <mpol_cpp/cli/ending.h>
 #include <mpol_cpp/cli/start_image.h>
+#include <mpol_cpp/core/format.h>
 
 namespace mpol::cli {
 namespace {
@@ -29,7 +30,14 @@ void declare_regularizers(OptionSet& options, RegularizerOptions& r) {
 
 void declare_likelihood(OptionSet& options, ImageOptions& image) {
   const auto result = Record::result;
-  options.choice("--likelihood", image.likelihood, {"gridded"}, "How the image is compared with the data", result);
+  options.choice("--likelihood", image.likelihood, {"exact", "gridded", "loose"},
+                 "How the image is compared with the data: chi^2 of the visibilities themselves, of their cell averages (as "
+                 "MPoL), or of the visibilities by nonuniform transforms, whose cost grows with their number",
+                 result);
+  options.choice("--noise", image.noise, {"gaussian", "student"},
+                 "Noise of the visibilities; student: outliers hardly count, needs --likelihood loose", result);
+  options.number("--degrees-of-freedom", image.degrees_of_freedom, Range::positive(), "NU", "Of --noise student; default: 4",
+                 result);
   options.choice("--normalize", image.normalize, {"cells", "visibilities", "none"},
                  "What chi^2 is divided by: twice the occupied cells, twice the visibilities, or 1", result);
   options.choice("--mode", image.mode, {"continuum", "cube"},
@@ -84,6 +92,15 @@ void settle(ImageOptions& image) {
   if (r.uv_sparsity > 0 && !r.uv_sparsity_q_max) {
     throw UsageError(error_text("--uv-sparsity-q-max", "missing", "--uv-sparsity needs to know where it begins",
                                 "add --uv-sparsity-q-max LAMBDA"));
+  }
+  if (image.noise != "gaussian" && image.likelihood != "loose") {
+    throw UsageError(error_text("--noise", image.noise,
+                                fmt::format("the {} likelihood is for Gaussian noise alone", image.likelihood),
+                                "add --likelihood loose"));
+  }
+  if (image.degrees_of_freedom && image.noise != "student") {
+    throw UsageError(error_text("--degrees-of-freedom", fmt::format("{}", *image.degrees_of_freedom),
+                                "belongs to --noise student", "add that or leave this out"));
   }
   if (image.step == "captured") {
     throw UsageError(error_text("--step", image.step, "this build records no CUDA graphs", "use --step auto"));

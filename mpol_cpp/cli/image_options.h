@@ -25,7 +25,9 @@ struct ImageOptions {
   DataOptions data;
   RegularizerOptions regularizers;
 
-  std::string likelihood = "gridded";
+  std::string likelihood = "exact";          ///< "exact", "gridded" or "loose"
+  std::string noise = "gaussian";            ///< "gaussian" or "student"
+  std::optional<double> degrees_of_freedom;  ///< of Student's noise
   std::string normalize = "cells";
   std::string mode;  ///< "continuum", "cube" or empty: as the arrays' shape says
   std::string scatter_check = "warn";

@@ -23,7 +23,7 @@
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/select.h>
 #include <mpol_cpp/gridding/data_averager.h>
-#include <mpol_cpp/losses/gridded_likelihood.h>
+#include <mpol_cpp/losses/prediction.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 #include <mpol_cpp/train/progress_report.h>
@@ -48,9 +48,18 @@ class Stopwatch {
 
 /// The device for --device. That "auto" takes the CPU where there is no GPU is no reason for a warning: the summary names
 /// the device.
-torch::Device choose_device(const std::string& text) {
+torch::Device choose_device(const ImageOptions& options) {
+  const auto& text = options.data.device;
   const auto request = DeviceRequest::parse(text);
-  if (request.kind() != DeviceRequest::Kind::automatic || no_gpu_reason().empty()) return select_device(request, Fallback::error);
+  const bool automatic = request.kind() == DeviceRequest::Kind::automatic;
+  if (options.likelihood != "gridded") {
+    if (automatic) return torch::kCPU;
+    const auto device = select_device(request, Fallback::error);
+    if (device.is_cpu()) return device;
+    throw UsageError(error_text("--device", text, fmt::format("the {} likelihood runs on the CPU", options.likelihood),
+                                "use --device cpu or --likelihood gridded"));
+  }
+  if (!automatic || no_gpu_reason().empty()) return select_device(request, Fallback::error);
   log_info("no GPU: " + no_gpu_reason());
   return torch::kCPU;
 }
@@ -61,9 +70,9 @@ class ImageRun {
   ImageRun(ImageOptions& options, const OptionSet& settings)
       : options_(options),
         coords_(requested_grid(options.data)),
-        device_(choose_device(options.data.device)),
+        device_(choose_device(options)),
         threads_(use_threads(options.data.threads)) {
-    check_memory_for(1);  // before anything is read or allocated; again with the channels of the data
+    check_memory_for(1, 0);  // before anything is read or allocated; again with the channels of the data
     options_.data.device = device_.str();
     options_.data.threads = threads_;
     record_.emplace(settings.recorded(), options_);
@@ -91,8 +100,9 @@ class ImageRun {
     return options_.output.overwrite ? Existing::replace : Existing::refuse;
   }
 
-  void check_memory_for(std::int64_t nchan) const {
-    const auto needed = fit_memory(coords_.npix(), nchan, options_.data.torch_dtype(), options_.optimizer);
+  void check_memory_for(std::int64_t nchan, std::int64_t visibilities) const {
+    const auto needed =
+        fit_memory(coords_.npix(), nchan, options_.data.torch_dtype(), options_.optimizer, options_.likelihood, visibilities);
     if (options_.memory_limit) check_memory_limit(needed, *options_.memory_limit * 0x1p30, coords_.npix(), nchan);
     check_memory(needed, available_memory(), coords_.npix(), nchan);
     if (!device_.is_cuda()) return;
@@ -126,28 +136,26 @@ class ImageRun {
 
   void grid() {
     const Stopwatch watch(summary_.seconds.gridding);
-    const auto map =
-        options_.mode == "continuum" ? ChannelMap::continuum(visibilities_->nchan()) : ChannelMap::cube(visibilities_->nchan());
-    check_memory_for(map.nchan());
-    // A warning is this program's own line; only an error is left to the library.
-    const auto check = options_.scatter_check == "error" ? ScatterCheck::error : ScatterCheck::off;
-    const DataAverager averager(coords_, *visibilities_, DataAveragerOptions().channel_map(map).scatter_check(check));
+    const auto nchan = visibilities_->nchan();
+    channels_ = options_.mode == "continuum" ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
+    check_memory_for(channels_.nchan(), nchan * visibilities_->nvis());
+    // A warning is this program's own line; only an error is left to the library. Only cell averages need right weights.
+    const bool refuses = options_.scatter_check == "error" && options_.likelihood == "gridded";
+    const auto check = refuses ? ScatterCheck::error : ScatterCheck::off;
+    const DataAverager averager(coords_, *visibilities_, DataAveragerOptions().channel_map(channels_).scatter_check(check));
     summary_.scatter = averager.scatter();
     dataset_ = averager.to_dataset();
-    if (options_.scatter_check == "warn") warning_ = scatter_warning(summary_.scatter);
+    if (options_.scatter_check != "off" && !refuses) warning_ = scatter_warning(summary_.scatter);
     if (!warning_.empty()) log_warning(warning_);
+    stop_if_requested();
+    likelihood_ = make_likelihood(options_, *visibilities_, channels_, dataset_, device_);
   }
 
   void fit(const OutputFolder& folder) {
     const Stopwatch watch(summary_.seconds.training);
-    const auto dtype = options_.data.torch_dtype();
-    auto own = std::dynamic_pointer_cast<GriddedDatasetImpl>(dataset_->clone());
-    GriddedDataset moved(own);
-    moved->to(device_, dtype);
-    GriddedLikelihood likelihood(moved);
     GriddedNet model(model_options(options_, coords_, dataset_));
-    model->to(device_, dtype);
-    Objective objective(likelihood, regularizer_terms(options_.regularizers), normalize_of(options_.normalize));
+    model->to(device_, options_.data.torch_dtype());
+    Objective objective(likelihood_, regularizer_terms(options_.regularizers), normalize_of(options_.normalize));
     auto train = train_options(options_, *record_, folder.path());
     train.interrupted([] { return stop_requested() != 0; });
     ProgressReport report(report_options());
@@ -167,7 +175,7 @@ class ImageRun {
 
   void describe_fit(const Objective& objective) {
     auto& likelihood = objective.likelihood();
-    summary_.likelihood = likelihood.name();
+    summary_.likelihood = options_.likelihood;
     summary_.normaliser = objective.normaliser();
     summary_.chi_squared = summary_.fit.loss.nll() * 2 * summary_.normaliser;
     summary_.samples = likelihood.samples();
@@ -181,8 +189,14 @@ class ImageRun {
     summary_.seed = options_.seed;
   }
 
+  double chi_squared_of_visibilities() const {
+    if (options_.likelihood != "gridded" && options_.noise == "gaussian") return summary_.chi_squared;
+    return losses::loose_chi_squared(coords_, sky_, *visibilities_, channels_);
+  }
+
   void write(OutputFolder& folder) {
     const auto begin = seconds_since_start();
+    summary_.chi_squared_of_visibilities = chi_squared_of_visibilities();
     const ImageResults results{.coords = coords_,
                                .sky = sky_,
                                .dirty = dirty_products(dataset_, sky_),
@@ -222,8 +236,10 @@ class ImageRun {
   std::optional<RunRecord> record_;
 
   std::optional<Visibilities> visibilities_;
+  ChannelMap channels_;
   GriddedDataset dataset_{nullptr};  // float64, on the CPU
-  Tensor sky_;                       // (nchan, npix, npix) float64, on the CPU, Jy/arcsec^2
+  std::shared_ptr<Likelihood> likelihood_;
+  Tensor sky_;  // (nchan, npix, npix) float64, on the CPU, Jy/arcsec^2
   ImageSummary summary_;
   std::string warning_;
 };

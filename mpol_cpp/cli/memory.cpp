@@ -12,6 +12,11 @@ OptimizerKind memory_optimizer(const std::string& name) {
   return name == "sgd" ? OptimizerKind::sgd : OptimizerKind::adam;
 }
 
+LikelihoodKind memory_likelihood(const std::string& name) {
+  if (name == "exact") return LikelihoodKind::exact;
+  return name == "loose" ? LikelihoodKind::loose : LikelihoodKind::gridded;
+}
+
 std::string fewer_words(std::int64_t nchan) {
   return nchan == 1 ? "choose a smaller --npix" : "choose a smaller --npix or fewer --channels";
 }
@@ -22,8 +27,14 @@ std::string size_words(std::int64_t npix, std::int64_t nchan) {
 
 }  // namespace
 
-double fit_memory(std::int64_t npix, std::int64_t nchan, torch::Dtype dtype, const std::string& optimizer) {
-  return estimate_memory(MemorySettings(npix, nchan).dtype(dtype).optimizer(memory_optimizer(optimizer))).total();
+double fit_memory(std::int64_t npix, std::int64_t nchan, torch::Dtype dtype, const std::string& optimizer,
+                  const std::string& likelihood, std::int64_t visibilities) {
+  return estimate_memory(MemorySettings(npix, nchan)
+                             .dtype(dtype)
+                             .optimizer(memory_optimizer(optimizer))
+                             .likelihood(memory_likelihood(likelihood))
+                             .visibilities(visibilities))
+      .total();
 }
 
 double dirty_memory(std::int64_t npix, std::int64_t nchan) { return estimate_dirty_memory(npix, nchan).total(); }

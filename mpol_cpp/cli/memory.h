@@ -10,8 +10,10 @@
 
 namespace mpol::cli {
 
-/// Peak memory of the arrays of a fit, bytes, from its sizes alone.
-double fit_memory(std::int64_t npix, std::int64_t nchan, torch::Dtype dtype, const std::string& optimizer);
+/// Peak memory of the arrays of a fit, bytes, from its sizes alone; 0 visibilities where their number, over all channels,
+/// is not known yet.
+double fit_memory(std::int64_t npix, std::int64_t nchan, torch::Dtype dtype, const std::string& optimizer,
+                  const std::string& likelihood = "exact", std::int64_t visibilities = 0);
 
 /// Peak memory of making dirty images, bytes, from their sizes alone.
 double dirty_memory(std::int64_t npix, std::int64_t nchan);

@@ -79,7 +79,7 @@ int run_program(const std::vector<std::string>& arguments) {
       "`mpol VERB --help` explains each verb.");
   const std::vector<Verb> verbs = {add_image(program),   add_dirty(program),     add_inspect(program),  add_weights(program),
                                    add_profile(program), add_deproject(program), add_convolve(program), add_compare(program),
-                                   add_plot(program),    add_simulate(program),  add_devices(program)};
+                                   add_plot(program),    add_predict(program),   add_simulate(program), add_devices(program)};
   return run_to_exit_code(verb_in(arguments, verbs), [&] { return run(program, verbs, arguments); });
 }
 

@@ -30,5 +30,6 @@ Verb add_deproject(CLI::App& program);
 Verb add_convolve(CLI::App& program);
 Verb add_compare(CLI::App& program);
 Verb add_plot(CLI::App& program);
+Verb add_predict(CLI::App& program);
 
 }  // namespace mpol::cli

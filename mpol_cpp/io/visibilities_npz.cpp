@@ -253,13 +253,15 @@ UvUnit uv_unit_of(const std::filesystem::path& path, const ReadOptions& options)
   return VisibilityFile(path, options).uv_unit();
 }
 
-void write_npz(const std::filesystem::path& path, const Visibilities& visibilities, Compression compression) {
+void write_npz(const std::filesystem::path& path, const Visibilities& visibilities, Compression compression,
+               const std::map<std::string, Tensor>& more) {
   NpzWriter writer;
   const auto& baselines = visibilities.baselines();
   writer.add("uu", baselines.u());
   writer.add("vv", baselines.v());
   writer.add("weight", visibilities.weights());
   writer.add("data", visibilities.data());
+  for (const auto& [key, array] : more) writer.add(key, array);
   if (visibilities.frequencies().defined()) writer.add("frequency", visibilities.frequencies());
   writer.add_text("uv_unit", std::string(name_of(baselines.frequencies().defined() ? UvUnit::metres : UvUnit::lambda)));
   const auto& observation = visibilities.observation();

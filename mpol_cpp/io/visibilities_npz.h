@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <mpol_cpp/io/npz_archive.h>
@@ -35,7 +37,8 @@ UvUnit uv_unit_of(const std::filesystem::path& path, const ReadOptions& options 
 /// Writes visibilities so that read_npz gives them back: u, v in lambda, or in metres with their frequencies; the
 /// observation as far as it is known (`right_ascension` and `declination` in radian, `object`, `telescope`, `date`,
 /// `rest_frequency` in Hz, `spectral_reference`). Atomic. @throws FileError
+/// @param more  further arrays by key, which read_npz leaves alone
 void write_npz(const std::filesystem::path& path, const Visibilities& visibilities,
-               Compression compression = Compression::deflated);
+               Compression compression = Compression::deflated, const std::map<std::string, Tensor>& more = {});
 
 }  // namespace mpol::io

@@ -1,6 +1,5 @@
 #include <mpol_cpp/losses/loose_likelihood.h>
 
-#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -14,6 +13,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/losses/loose_samples.h>
 #include <mpol_cpp/losses/sky_checks.h>
 
 namespace mpol {
@@ -138,58 +138,18 @@ struct LooseChiSquared : torch::autograd::Function<LooseChiSquared> {
   }
 };
 
-std::vector<std::int64_t> checked_sources(const Visibilities& visibilities, const ChannelMap& channels,
-                                          std::vector<std::int64_t>& image_channels) {
-  std::vector<std::int64_t> sources;
-  for (std::int64_t image_channel = 0; image_channel < channels.nchan(); ++image_channel) {
-    for (const auto channel : channels.sources[static_cast<std::size_t>(image_channel)]) {
-      if (channel < 0 || channel >= visibilities.nchan()) {
-        throw ValueError(fmt::format("image channel {} wants data channel {}, but the data have channels 0 to {}", image_channel,
-                                     channel, visibilities.nchan() - 1));
-      }
-      sources.push_back(channel);
-      image_channels.push_back(image_channel);
-    }
-  }
-  return sources;
-}
-
-/// Cells of the grid that hold visibilities of each image channel, summed over them.
-std::int64_t count_occupied(const GridCoords& coords, const Baselines& baselines, const std::vector<std::int64_t>& image_channels,
-                            std::int64_t nchan) {
-  const auto npix = coords.npix();
-  auto occupied = at::zeros({nchan, npix, npix}, torch::kBool);
-  for (std::size_t channel = 0; channel < image_channels.size(); ++channel) {
-    auto* cells = occupied[image_channels[channel]].mutable_data_ptr<bool>();
-    constexpr std::int64_t block = std::int64_t{1} << 20;
-    for (std::int64_t begin = 0; begin < baselines.nvis(); begin += block) {
-      const auto end = std::min(baselines.nvis(), begin + block);
-      const auto [u, v] = baselines.block(baselines.shared() ? 0 : static_cast<std::int64_t>(channel), begin, end);
-      const auto columns = u.contiguous(), rows = v.contiguous();
-      for (std::int64_t i = 0; i < end - begin; ++i) {
-        cells[coords.uv_cell(rows.const_data_ptr<double>()[i]) * npix + coords.uv_cell(columns.const_data_ptr<double>()[i])] =
-            true;
-      }
-    }
-  }
-  return occupied.sum().item<std::int64_t>();
-}
-
 }  // namespace
 
 LooseLikelihoodImpl::LooseLikelihoodImpl(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
                                          NufftOptions options)
     : coords_(coords), nchan_(channels.nchan()) {
-  const auto& baselines = visibilities.baselines();
-  coords.check_data_fit(baselines.max_abs_u(), baselines.max_abs_v());
-  std::vector<std::int64_t> image_channels;
-  const auto sources = checked_sources(visibilities, channels, image_channels);
-  const auto selected = visibilities.select_channels(sources);
-  normaliser_ = static_cast<double>(count_occupied(coords, selected.baselines(), image_channels, nchan_));
+  auto samples = losses::detail::loose_samples(coords, visibilities, channels);
+  const auto& selected = samples.visibilities;
+  normaliser_ = static_cast<double>(samples.occupied_cells);
   data_ = selected.data().resolve_conj();
   weights_ = selected.weights();
-  form_ = std::make_shared<LooseForm>(Nufft(coords, selected.baselines(), selected.nchan(), options), std::move(image_channels),
-                                      nchan_, data_, weights_);
+  form_ = std::make_shared<LooseForm>(Nufft(coords, selected.baselines(), selected.nchan(), options),
+                                      std::move(samples.image_channels), nchan_, data_, weights_);
   reset();
 }
 

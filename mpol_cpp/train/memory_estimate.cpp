@@ -20,6 +20,44 @@ double dirty_images(double npix, double nchan) {
   return 8 * npix * npix * (3 * nchan + 6);
 }
 
+/// What a likelihood takes during the fit, at most while it is made, and for chi^2 of the loose visibilities in the end,
+/// bytes.
+struct LikelihoodMemory {
+  double held = 0, making = 0, ending = 0;
+};
+
+LikelihoodMemory exact_memory(const MemorySettings& settings) {
+  const auto npix = static_cast<double>(settings.npix()), nchan = static_cast<double>(settings.nchan());
+  const auto problems = static_cast<double>(settings.problems());
+  const bool single = settings.dtype() == torch::kFloat32;
+  // Per channel kernel, dirty vector and its double, and in float32 the kernel again and the anchors with their copies for
+  // checkpoints; one plane of twice the image's size to transform in, for each precision.
+  const double of_channel = 32 + (single ? 8 + 16 * problems : 0), planes = 32 + (single ? 16 : 0);
+  // One transform in float64 on four times the image's size, with its results and the points of one block; per channel
+  // what the operator and the likelihood made from it have both.
+  const double block = std::min(static_cast<double>(settings.visibilities()), 0x1p24) * 120;
+  return {npix * npix * (of_channel * nchan + planes), npix * npix * (440 + 52 * nchan) + block, 0};
+}
+
+LikelihoodMemory loose_memory(const MemorySettings& settings) {
+  const auto npix = static_cast<double>(settings.npix()), nchan = static_cast<double>(settings.nchan());
+  const auto size = static_cast<double>(c10::elementSize(settings.dtype()));
+  // For each channel with points of its own two grids of twice the image's size; the visibilities, sorted, and as given.
+  return {12 * size * npix * npix * nchan + static_cast<double>(settings.visibilities()) * (10 * size + 24), 0, 0};
+}
+
+LikelihoodMemory likelihood_memory(const MemorySettings& settings) {
+  switch (settings.likelihood()) {
+    case LikelihoodKind::gridded:
+      return {0, 0, 110 * static_cast<double>(settings.npix() * settings.npix())};  // a transform in float64
+    case LikelihoodKind::exact:
+      return exact_memory(settings);
+    case LikelihoodKind::loose:
+      return loose_memory(settings);
+  }
+  throw ValueError(fmt::format("{} is not a likelihood", static_cast<int>(settings.likelihood())));
+}
+
 }  // namespace
 
 double MemoryEstimate::total() const {
@@ -40,6 +78,9 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   check_memory_size("npix", settings.npix());
   check_memory_size("nchan", settings.nchan());
   check_memory_size("problems", settings.problems());
+  if (settings.visibilities() < 0) {
+    throw ValueError(fmt::format("visibilities is {}; it must be at least 0", settings.visibilities()));
+  }
   const auto dtype = settings.dtype();
   if (dtype != torch::kFloat32 && dtype != torch::kFloat64) {
     throw ValueError(fmt::format("fits are in float32 or float64, not {}", c10::toString(dtype)));
@@ -51,7 +92,8 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   // regularisers, and the results: measured at 23 (float64) and 24 (float32) arrays of the cube.
   const double fit = 26 * cube;
   const double history = settings.optimizer() == OptimizerKind::lbfgs ? 2 * 100 * cube : 0;  // of steps and gradient changes
-  const double results = dirty_images(npix, nchan) + 2 * cube;
+  const auto likelihood = likelihood_memory(settings);
+  const double results = std::max(dirty_images(npix, nchan), likelihood.ending) + 2 * cube;
 
   MemoryEstimate estimate;
   const auto add = [&](const char* name, double bytes) {
@@ -60,7 +102,10 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   add("program", program_bytes);
   add("fit", fit);
   add("history of L-BFGS", history);
+  add("likelihood", likelihood.held);
   add("dirty images", std::max(0.0, results - fit - history));  // made when the fit is done and its memory free again
+  // Before the fit.
+  add("making of the likelihood", std::max(0.0, likelihood.making - std::max(fit + history + likelihood.held, results)));
   add("visibilities", settings.data_bytes());
   return estimate;
 }

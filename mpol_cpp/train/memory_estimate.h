@@ -11,6 +11,9 @@
 
 namespace mpol {
 
+/// The likelihoods of this library, as far as their memory goes.
+enum class LikelihoodKind { gridded, exact, loose };
+
 /// The sizes that decide what memory a fit takes.
 struct MemorySettings {
   MemorySettings(std::int64_t npix, std::int64_t nchan) : npix_(npix), nchan_(nchan) {}
@@ -19,7 +22,9 @@ struct MemorySettings {
   TORCH_ARG(std::int64_t, problems) = 1;  ///< leading dimensions: folds, lambdas
   TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;
   TORCH_ARG(OptimizerKind, optimizer) = OptimizerKind::adam;
-  TORCH_ARG(double, data_bytes) = 0;  ///< of the visibilities as they are held, where they are known
+  TORCH_ARG(LikelihoodKind, likelihood) = LikelihoodKind::gridded;
+  TORCH_ARG(std::int64_t, visibilities) = 0;  ///< behind the likelihood, over all channels, where they are known
+  TORCH_ARG(double, data_bytes) = 0;          ///< of the visibilities as they are held, where they are known
 };
 
 /// One entry of an estimate.
@@ -37,7 +42,7 @@ struct MemoryEstimate {
 };
 
 /// Peak memory of a fit and its results, from sizes alone: nothing is allocated. It is an upper bound for every kind of
-/// step, and for the gridded likelihood the dirty images of the results are in it.
+/// step, and the dirty images of the results are in it.
 /// @throws ValueError unless npix, nchan and problems are positive and the dtype is float32 or float64
 MemoryEstimate estimate_memory(const MemorySettings& settings);
 

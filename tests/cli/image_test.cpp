@@ -78,7 +78,7 @@ TEST_CASE("summary.json has exactly the keys of the contract, and they agree wit
   CHECK(keys(summary["scatter"]) == std::vector<std::string>{"imag", "real"});
   CHECK(keys(summary["seconds"]) == std::vector<std::string>{"gridding", "reading", "start", "total", "training", "writing"});
   CHECK(summary["likelihood"] == "gridded");
-  CHECK(summary["chi_squared_per_visibility"].is_null());
+  CHECK(summary["chi_squared_per_visibility"].get<double>() > 0);
   CHECK(summary["n_visibilities"] == 1200);
   CHECK(summary["normaliser"] == summary["n_cells"]);
   CHECK(summary["flux_jy"].size() == 2);

@@ -75,12 +75,16 @@ TEST_CASE("SIGINT and SIGTERM end a run with its state, and --resume gives what 
 TEST_CASE("a run that is killed at random moments, twenty times, ends as one that never was", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());
-  const auto optimizer = GENERATE(std::string("adam"), std::string("lbfgs"));
-  const int kills = optimizer == "adam" ? 20 : 5;
-  const std::vector<std::string> unending = {"--epochs", "1000000", "--optimizer", optimizer, "--checkpoint-interval", "3"};
+  const auto [optimizer, likelihood, dtype, kills] =
+      GENERATE(table<std::string, std::string, std::string, int>({{"adam", "gridded", "float64", 20},
+                                                                  {"lbfgs", "gridded", "float64", 5},
+                                                                  {"adam", "exact", "float32", 7},
+                                                                  {"adam", "exact", "float64", 3}}));
+  const std::vector<std::string> manner = {"--optimizer", optimizer, "--likelihood", likelihood, "--dtype", dtype};
+  const auto unending = with({"--epochs", "1000000", "--checkpoint-interval", "3"}, manner);
   const auto seed = std::random_device()();
   std::mt19937 random(seed);
-  INFO("seed " << seed << ", " << optimizer);
+  INFO("seed " << seed << ", " << optimizer << ", " << likelihood << ", " << dtype);
   std::uniform_int_distribution<int> microseconds(0, 60'000);
   const auto checkpoint = scratch / "out" / "checkpoint.safetensors";
   for (int i = 0; i < kills; ++i) {
@@ -96,7 +100,7 @@ TEST_CASE("a run that is killed at random moments, twenty times, ends as one tha
     if (i % 4 != 0) REQUIRE(read_checkpoint(checkpoint)->epochs > last);
   }
   const auto all = std::to_string(read_checkpoint(checkpoint)->epochs + 7);
-  const std::vector<std::string> settings = {"--epochs", all, "--optimizer", optimizer};
+  const auto settings = with({"--epochs", all}, manner);
   const auto resumed = run_mpol(short_run(data, scratch / "out", with(settings, {"--resume"})));
   INFO(resumed.err);
   REQUIRE(resumed.exit_code == 0);

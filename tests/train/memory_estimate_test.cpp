@@ -15,6 +15,12 @@ TEST_CASE("the estimate grows with everything that takes memory", "[train][quick
   CHECK(bytes(MemorySettings(base).optimizer(OptimizerKind::lbfgs)) - bytes(base) == 200 * 4 * pixels);
   CHECK(bytes(MemorySettings(base).problems(3)) - bytes(base) == 2 * 26 * 4 * pixels);
   CHECK(bytes(MemorySettings(base).data_bytes(1e9)) - bytes(base) == 1e9);
+  for (const auto kind : {LikelihoodKind::exact, LikelihoodKind::loose}) {
+    const auto with = MemorySettings(base).likelihood(kind);
+    CHECK(bytes(with) >= bytes(base) + 48 * pixels);
+    CHECK(bytes(MemorySettings(with).dtype(torch::kFloat64)) > bytes(MemorySettings(base).dtype(torch::kFloat64)));
+    CHECK(bytes(MemorySettings(with).visibilities(100'000'000)) > bytes(with) + 1e9);
+  }
   CHECK(bytes(MemorySettings(1'000'000'000, 1)) > 1e18);  // no overflow, nothing allocated
 }
 
@@ -31,5 +37,6 @@ TEST_CASE("an estimate refuses what is no size", "[train][quick]") {
   CHECK_THROWS_AS(estimate_memory(MemorySettings(0, 1)), ValueError);
   CHECK_THROWS_AS(estimate_memory(MemorySettings(8, -1)), ValueError);
   CHECK_THROWS_AS(estimate_memory(MemorySettings(8, 1).problems(0)), ValueError);
+  CHECK_THROWS_AS(estimate_memory(MemorySettings(8, 1).visibilities(-1)), ValueError);
   CHECK_THROWS_AS(estimate_memory(MemorySettings(8, 1).dtype(torch::kInt64)), ValueError);
 }

@@ -1,0 +1,60 @@
+#include <mpol_cpp/losses/loose_samples.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/ops/zeros.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+
+namespace mpol::losses::detail {
+namespace {
+
+std::vector<std::int64_t> checked_sources(const Visibilities& visibilities, const ChannelMap& channels,
+                                          std::vector<std::int64_t>& image_channels) {
+  std::vector<std::int64_t> sources;
+  for (std::int64_t image_channel = 0; image_channel < channels.nchan(); ++image_channel) {
+    for (const auto channel : channels.sources[static_cast<std::size_t>(image_channel)]) {
+      if (channel < 0 || channel >= visibilities.nchan()) {
+        throw ValueError(fmt::format("image channel {} wants data channel {}, but the data have channels 0 to {}", image_channel,
+                                     channel, visibilities.nchan() - 1));
+      }
+      sources.push_back(channel);
+      image_channels.push_back(image_channel);
+    }
+  }
+  return sources;
+}
+
+}  // namespace
+
+LooseSamples loose_samples(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels) {
+  const auto& baselines = visibilities.baselines();
+  coords.check_data_fit(baselines.max_abs_u(), baselines.max_abs_v());
+  std::vector<std::int64_t> image_channels;
+  auto selected = visibilities.select_channels(checked_sources(visibilities, channels, image_channels));
+  const auto occupied = at::zeros({channels.nchan(), coords.npix(), coords.npix()}, torch::kBool);
+  mark_occupied(coords, selected.baselines(), image_channels, occupied);
+  return {std::move(selected), std::move(image_channels), occupied.sum().item<std::int64_t>()};
+}
+
+void mark_occupied(const GridCoords& coords, const Baselines& baselines, const std::vector<std::int64_t>& image_channels,
+                   const Tensor& occupied) {
+  const auto npix = coords.npix();
+  for (std::size_t channel = 0; channel < image_channels.size(); ++channel) {
+    auto* cells = occupied.mutable_data_ptr<bool>() + image_channels[channel] * npix * npix;
+    constexpr std::int64_t block = std::int64_t{1} << 20;
+    for (std::int64_t begin = 0; begin < baselines.nvis(); begin += block) {
+      const auto end = std::min(baselines.nvis(), begin + block);
+      const auto [u, v] = baselines.block(baselines.shared() ? 0 : static_cast<std::int64_t>(channel), begin, end);
+      const auto columns = u.contiguous(), rows = v.contiguous();
+      for (std::int64_t i = 0; i < end - begin; ++i) {
+        cells[coords.uv_cell(rows.const_data_ptr<double>()[i]) * npix + coords.uv_cell(columns.const_data_ptr<double>()[i])] =
+            true;
+      }
+    }
+  }
+}
+
+}  // namespace mpol::losses::detail

@@ -1,0 +1,182 @@
+#include <mpol_cpp/losses/noise_likelihood.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <utility>
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/log1p.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/view_as_real.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/losses/loose_samples.h>
+#include <mpol_cpp/losses/sky_checks.h>
+
+namespace mpol {
+namespace {
+
+constexpr std::int64_t noise_block = 4096;  // samples whose sum is taken at once, whatever the number of threads
+
+/// -2 ln L of a sample as a function of x, and its derivative.
+struct Deviance {
+  double value, slope;
+};
+
+Deviance deviance(const NoiseModel& noise, double x) {
+  switch (noise.kind) {
+    case NoiseModel::Kind::student:
+      return {(noise.parameter + 2) * std::log1p(x / noise.parameter), (noise.parameter + 2) / (noise.parameter + x)};
+    case NoiseModel::Kind::huber: {
+      const double k = noise.parameter;
+      if (x > k * k) return {2 * k * std::sqrt(x) - k * k, k / std::sqrt(x)};
+      break;
+    }
+    default:
+      break;
+  }
+  return {x, 1};
+}
+
+/// The same of a tensor, differentiable.
+Tensor deviances(const NoiseModel& noise, const Tensor& x) {
+  if (noise.kind == NoiseModel::Kind::student) return (noise.parameter + 2) * at::log1p(x / noise.parameter);
+  if (noise.kind != NoiseModel::Kind::huber) return x;
+  const double k = noise.parameter;
+  return at::where(x <= k * k, x, 2 * k * x.clamp_min(k * k).sqrt() - k * k);
+}
+
+/// Replaces model visibilities by the gradient with respect to them; returns the sum of -2 ln L.
+template <typename T>
+double weigh_samples(const NoiseModel& noise, std::complex<T>* model, const std::complex<T>* data, const T* weights,
+                     std::int64_t count) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::complex<double> v(model[i]), d(data[i]);
+    const double w = weights[i], amplitude = std::abs(v);
+    auto residual = v - d;
+    if (noise.kind == NoiseModel::Kind::amplitude) {
+      const double difference = amplitude - std::abs(d);
+      residual = amplitude > 0 ? v * (difference / amplitude) : std::complex<double>(0);
+      sum += w * difference * difference;
+      model[i] = std::complex<T>(2 * w * residual);
+      continue;
+    }
+    const auto own = deviance(noise, w * std::norm(residual));
+    sum += own.value;
+    model[i] = std::complex<T>(2 * w * own.slope * residual);
+  }
+  return sum;
+}
+
+/// The same for every problem, in blocks.
+/// @param model  (problems, samples) complex, contiguous
+template <typename T>
+Tensor weigh_problems(const NoiseModel& noise, Tensor& model, const Tensor& data, const Tensor& weights) {
+  const auto problems = model.size(0), samples = model.size(1), blocks = (samples + noise_block - 1) / noise_block;
+  auto* v = reinterpret_cast<std::complex<T>*>(model.mutable_data_ptr<c10::complex<T>>());
+  const auto* d = reinterpret_cast<const std::complex<T>*>(data.const_data_ptr<c10::complex<T>>());
+  const auto* w = weights.const_data_ptr<T>();
+  std::vector<double> sums(static_cast<std::size_t>(problems * blocks));
+  at::parallel_for(0, problems * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = begin; i < end; ++i) {
+      const auto first = i % blocks * noise_block;
+      sums[static_cast<std::size_t>(i)] =
+          weigh_samples(noise, v + i / blocks * samples + first, d + first, w + first, std::min(noise_block, samples - first));
+    }
+  });
+  auto values = at::zeros({problems}, torch::kFloat64);
+  auto* value = values.mutable_data_ptr<double>();
+  for (std::size_t i = 0; i < sums.size(); ++i) value[static_cast<std::int64_t>(i) / blocks] += sums[i];
+  return values;
+}
+
+void check_noise_parameter(const char* name, double value) {
+  if (value > 0 && std::isfinite(value)) return;
+  throw ValueError(fmt::format("{} is {}; it must be a finite number > 0", name, value));
+}
+
+}  // namespace
+
+NoiseModel NoiseModel::student(double degrees_of_freedom) {
+  check_noise_parameter("degrees_of_freedom", degrees_of_freedom);
+  return {Kind::student, degrees_of_freedom};
+}
+
+NoiseModel NoiseModel::huber(double threshold) {
+  check_noise_parameter("threshold", threshold);
+  return {Kind::huber, threshold};
+}
+
+std::string to_string(NoiseModel::Kind kind) {
+  switch (kind) {
+    case NoiseModel::Kind::gaussian:
+      return "gaussian";
+    case NoiseModel::Kind::student:
+      return "student";
+    case NoiseModel::Kind::huber:
+      return "huber";
+    case NoiseModel::Kind::amplitude:
+      return "amplitude";
+  }
+  throw ValueError(fmt::format("{} is not a kind of noise", static_cast<int>(kind)));
+}
+
+NoiseLikelihoodImpl::NoiseLikelihoodImpl(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
+                                         NoiseModel noise, NufftOptions options)
+    : coords_(coords), nchan_(channels.nchan()), noise_(noise) {
+  auto samples = losses::detail::loose_samples(coords, visibilities, channels);
+  normaliser_ = static_cast<double>(samples.occupied_cells);
+  image_channels_ = std::move(samples.image_channels);
+  data_ = samples.visibilities.data().resolve_conj().contiguous();
+  weights_ = samples.visibilities.weights().contiguous();
+  nufft_ = Nufft(coords, samples.visibilities.baselines(), samples.visibilities.nchan(), options);
+  reset();
+}
+
+void NoiseLikelihoodImpl::reset() {
+  register_metadata("data", data_);
+  register_metadata("weights", weights_);
+}
+
+void NoiseLikelihoodImpl::check(const Tensor& sky) const {
+  losses::detail::check_sky_of_cpu(sky, nchan_, coords_.npix(), "loose");
+}
+
+Tensor NoiseLikelihoodImpl::model(const Tensor& sky) const {
+  return nufft_->forward(sky.index_select(-3, at::tensor(image_channels_, torch::kInt64)));
+}
+
+Tensor NoiseLikelihoodImpl::chi_squared(const Tensor& sky) {
+  check(sky);
+  const auto v = model(sky), d = data_.to(v.scalar_type());
+  const bool amplitude = noise_.kind == NoiseModel::Kind::amplitude;
+  const auto squares = amplitude ? (v.abs() - d.abs()).square() : at::view_as_real(v - d).square().sum({-1});
+  const auto x = squares * weights_.to(sky.scalar_type());
+  return deviances(noise_, x).sum({-1}, false, torch::kFloat64).sum({-1}).to(sky.scalar_type());
+}
+
+Tensor NoiseLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  check(sky);
+  const torch::NoGradGuard no_grad;
+  auto v = model(sky);
+  const auto shape = sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3));
+  auto flat = v.view({-1, data_.numel()});
+  const auto d = data_.to(v.scalar_type()), w = weights_.to(sky.scalar_type());
+  const auto values = sky.scalar_type() == torch::kFloat32 ? weigh_problems<float>(noise_, flat, d, w)
+                                                           : weigh_problems<double>(noise_, flat, d, w);
+  if (accumulate == Accumulate::overwrite) gradient.zero_();
+  gradient.index_add_(-3, at::tensor(image_channels_, torch::kInt64), nufft_->adjoint(v));
+  return values.view(shape);
+}
+
+std::int64_t NoiseLikelihoodImpl::memory_bytes() const {
+  return nufft_->memory_bytes() + static_cast<std::int64_t>(data_.nbytes() + weights_.nbytes());
+}
+
+}  // namespace mpol

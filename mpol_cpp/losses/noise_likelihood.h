@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/device/module.h>
+#include <mpol_cpp/fourier/nufft.h>
+#include <mpol_cpp/losses/likelihood.h>
+#include <mpol_cpp/losses/noise_model.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol {
+
+/// -2 ln L of loose visibilities, relative to a perfect fit, for noise that is not Gaussian (NoiseModel), by one nonuniform
+/// transform of each type an evaluation. On the CPU; bitwise the same for any number of threads.
+///
+/// Of Student's t and Huber's function few outliers hardly move the image; they are not convex together with the phase-free
+/// amplitudes: begin such a fit near its end, from a Gaussian one.
+///
+/// State dict, in the dtypes of the visibilities: `data` (n, nvis) complex, Jy, `weights` (n, nvis) real, Jy^-2, where n
+/// counts the data channels of all image channels.
+class NoiseLikelihoodImpl : public Module<NoiseLikelihoodImpl>, public Likelihood {
+ public:
+  /// @throws ValueError for a channel that is not there; DataError when baselines do not fit the grid
+  NoiseLikelihoodImpl(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels, NoiseModel noise,
+                      NufftOptions options = {});
+  void reset() override;
+
+  /// Differentiable; float32 or float64.
+  Tensor chi_squared(const Tensor& sky) override;
+  Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
+
+  double normaliser() const override { return normaliser_; }
+  std::int64_t samples() const override { return data_.numel(); }
+  std::int64_t visibilities_count() const override { return data_.numel(); }
+  std::int64_t memory_bytes() const override;
+  std::string name() const override { return "loose with " + to_string(noise_.kind) + " noise"; }
+  torch::nn::Module& as_module() override { return *this; }
+
+  const GridCoords& coords() const { return coords_; }
+  std::int64_t nchan() const { return nchan_; }
+  const NoiseModel& noise() const { return noise_; }
+
+ private:
+  void check(const Tensor& sky) const;
+  Tensor model(const Tensor& sky) const;
+
+  GridCoords coords_;
+  std::int64_t nchan_;
+  NoiseModel noise_;
+  double normaliser_;
+  std::vector<std::int64_t> image_channels_;
+  Tensor data_, weights_;
+  Nufft nufft_{nullptr};
+};
+
+TORCH_MODULE(NoiseLikelihood);
+
+}  // namespace mpol
