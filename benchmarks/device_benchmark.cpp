@@ -1,8 +1,14 @@
-// Times a training step on a device; needs neither files nor mpol::io. One JSON row a case.
+// Times a training step on a device; needs neither files nor mpol::io. One JSON row a case: seconds a step and, where a
+// step was recorded as a CUDA graph, the launches in it.
 //
-// usage: device_benchmark [--device cuda:0] [--npix N,N…] [--nchan C,C…] [--dtype float32,float64] [--steps K]
+// usage: device_benchmark [--device cuda:0] [--npix N,N…] [--nchan C,C…] [--problems P,P…] [--dtype float32,float64]
+//                         [--step fused,fused8,captured,eager] [--steps K]
+//
+// fused8 takes eight fused steps in a graph.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <sstream>
 #include <string>
@@ -13,6 +19,8 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/mpol.h>
+#include <mpol_cpp/train/captured_step.h>
+#include <mpol_cpp/train/cuda_fused_step.h>
 #include <mpol_cpp/train/step.h>
 
 #include "synthetic_observation.h"
@@ -23,7 +31,8 @@ using nlohmann::json;
 
 struct Settings {
   torch::Device device = torch::kCPU;
-  std::vector<std::string> npix{"256", "512", "1024"}, nchan{"1"}, dtypes{"float32", "float64"};
+  std::vector<std::string> npix{"256", "512", "1024"}, nchan{"1"}, problems{"1"}, dtypes{"float32", "float64"};
+  std::vector<std::string> steps_of{"fused", "eager"};
   int steps = 50;
 };
 
@@ -43,6 +52,8 @@ Settings parse(int argc, char** argv) {
        }},
       {"--npix", [&](const std::string& text) { settings.npix = split(text); }},
       {"--nchan", [&](const std::string& text) { settings.nchan = split(text); }},
+      {"--problems", [&](const std::string& text) { settings.problems = split(text); }},
+      {"--step", [&](const std::string& text) { settings.steps_of = split(text); }},
       {"--dtype", [&](const std::string& text) { settings.dtypes = split(text); }},
       {"--steps", [&](const std::string& text) { settings.steps = std::stoi(text); }},
   };
@@ -55,12 +66,12 @@ Settings parse(int argc, char** argv) {
 }
 
 /// Seconds a step, the median of five runs of `steps`: the device is waited for once in each.
-double seconds_per_step(mpol::Step& step, const Settings& settings) {
-  for (int i = 0; i < 5; ++i) step.take(0.3);
+double seconds_per_step(const std::function<void(int steps)>& take, const Settings& settings) {
+  take(16);
   std::vector<double> runs;
   for (int run = 0; run < 5; ++run) {
     mpol::DeviceTimer timer(settings.device);
-    for (int i = 0; i < settings.steps; ++i) step.take(0.3);
+    take(settings.steps);
     timer.stop();
     runs.push_back(timer.seconds() / settings.steps);
   }
@@ -68,28 +79,60 @@ double seconds_per_step(mpol::Step& step, const Settings& settings) {
   return runs[runs.size() / 2];
 }
 
+json timed(mpol::Step& step, const Settings& settings) {
+  const auto take = [&](int steps) {
+    for (int i = 0; i < steps; ++i) step.take(0.3);
+  };
+  json row{{"seconds", seconds_per_step(take, settings)}};
+  if (const auto* fused = dynamic_cast<mpol::CudaFusedStep*>(&step)) row["launches"] = fused->launches();
+  if (const auto* captured = dynamic_cast<mpol::CapturedStep*>(&step)) row["launches"] = captured->launches();
+  return row;
+}
+
+json timed_in_eights(mpol::Step& step, const Settings& settings) {
+  auto* fused = dynamic_cast<mpol::CudaFusedStep*>(&step);
+  if (fused == nullptr) throw mpol::ValueError("fused8 is for GPUs");
+  return {{"seconds", seconds_per_step([&](int steps) { fused->take_several(0.3, steps); }, settings)}};
+}
+
+struct Case {
+  std::int64_t npix, nchan, problems;
+  std::string dtype;
+};
+
 /// GriddedNet with the gridded likelihood, sparsity, total variation and Adam.
-void step_case(const Settings& settings, std::int64_t npix, std::int64_t nchan, const std::string& dtype_name) {
-  const auto dtype = dtype_name == "float64" ? torch::kFloat64 : torch::kFloat32;
-  const mpol::GridCoords coords(0.005, npix);
+json step_case(const Settings& settings, const Case& which, const std::string& kind) {
+  const auto dtype = which.dtype == "float64" ? torch::kFloat64 : torch::kFloat32;
+  const mpol::GridCoords coords(0.005, which.npix);
   const auto averager_options = mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::off);
   const auto dataset =
-      mpol::DataAverager(coords, benchmarks::synthetic_observation(coords, nchan, 500'000), averager_options).to_dataset();
+      mpol::DataAverager(coords, benchmarks::synthetic_observation(coords, which.nchan, 500'000), averager_options).to_dataset();
   auto likelihood = mpol::GriddedLikelihood(dataset);
   likelihood->to(settings.device, dtype);
-  auto model = mpol::GriddedNet(mpol::GriddedNetOptions(coords).nchan(nchan).dtype(dtype));
+  const auto base = torch::full({which.problems, which.nchan, which.npix, which.npix}, -3.0, torch::kFloat64);
+  auto model = mpol::GriddedNet(mpol::GriddedNetOptions(coords).base_cube(base).dtype(dtype));
   model->to(settings.device);
   const mpol::Objective objective(likelihood, {mpol::terms::sparsity(1e-3), mpol::terms::tv_image(1e-3)});
-  const auto step = mpol::make_step(model.ptr(), objective, mpol::TrainOptions().learning_rate(0.3));
-  fmt::print("{}\n", json{{"npix", npix},
-                          {"nchan", nchan},
-                          {"dtype", dtype_name},
-                          {"device", settings.device.str()},
-                          {"step", mpol::to_string(step->kind())},
-                          {"cells", likelihood->samples()},
-                          {"seconds", seconds_per_step(*step, settings)}}
-                         .dump());
-  std::fflush(stdout);
+  const auto wanted = kind == "eager"      ? mpol::StepKind::eager
+                      : kind == "captured" ? mpol::StepKind::captured
+                                           : mpol::StepKind::fused;
+  const auto step = mpol::make_step(model.ptr(), objective, mpol::TrainOptions().learning_rate(0.3).step(wanted));
+  json row{{"npix", which.npix},
+           {"nchan", which.nchan},
+           {"problems", which.problems},
+           {"dtype", which.dtype},
+           {"device", settings.device.str()},
+           {"step", kind},
+           {"cells", likelihood->samples()}};
+  row.update(kind == "fused8" ? timed_in_eights(*step, settings) : timed(*step, settings));
+  return row;
+}
+
+void print_case(const Settings& settings, const Case& which) {
+  for (const auto& kind : settings.steps_of) {
+    fmt::print("{}\n", step_case(settings, which, kind).dump());
+    std::fflush(stdout);
+  }
 }
 
 }  // namespace
@@ -99,7 +142,11 @@ int main(int argc, char** argv) {
     const auto settings = parse(argc, argv);
     for (const auto& dtype : settings.dtypes) {
       for (const auto& npix : settings.npix) {
-        for (const auto& nchan : settings.nchan) step_case(settings, std::stoll(npix), std::stoll(nchan), dtype);
+        for (const auto& nchan : settings.nchan) {
+          for (const auto& problems : settings.problems) {
+            print_case(settings, {std::stoll(npix), std::stoll(nchan), std::stoll(problems), dtype});
+          }
+        }
       }
     }
     return EXIT_SUCCESS;

@@ -38,6 +38,12 @@ class RecordedWork::Graph {
     graph_.replay();
   }
 
+  std::int64_t launches() {
+    std::size_t nodes = 0;
+    if (cudaGraphGetNodes(graph_.raw_cuda_graph(), nullptr, &nodes) != cudaSuccess) return 0;
+    return static_cast<std::int64_t>(nodes);
+  }
+
  private:
   /// What comes in the one stream waits for what is in the other.
   static void follow(const c10::cuda::CUDAStream& later, const c10::cuda::CUDAStream& earlier) {
@@ -58,10 +64,11 @@ class RecordedWork::Graph {
       throw DeviceError(fmt::format("the step cannot be recorded as a CUDA graph: {}; use the eager step", error.what()));
     }
     graph_.capture_end();
+    graph_.instantiate();
   }
 
   torch::Device device_;
-  at::cuda::CUDAGraph graph_;
+  at::cuda::CUDAGraph graph_{/*keep_graph=*/true};  // for launches()
 };
 
 #else
@@ -73,6 +80,7 @@ class RecordedWork::Graph {
         fmt::format("this build of mpol_cpp records nothing on {}: configure one with -DMPOL_CUDA=ON", device.str()));
   }
   void replay() {}
+  std::int64_t launches() { return 0; }
 };
 
 #endif
@@ -87,5 +95,7 @@ void RecordedWork::replay() {
   if (graph_) graph_->replay();
   else work_();
 }
+
+std::int64_t RecordedWork::launches() const { return graph_ ? graph_->launches() : 0; }
 
 }  // namespace mpol

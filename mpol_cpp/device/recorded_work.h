@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -22,6 +23,8 @@ class RecordedWork {
 
   /// Puts it into the current stream.
   void replay();
+  /// Kernels, copies and fills in the recording; 0 where nothing is recorded.
+  std::int64_t launches() const;
 
  private:
   class Graph;

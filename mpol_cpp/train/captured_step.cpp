@@ -75,6 +75,7 @@ void CapturedStep::allocate() {
 StepReport CapturedStep::take(double learning_rate) {
   const torch::NoGradGuard no_grad;
   if (!work_) record();
+  check_places();
   rate_.fill_(learning_rate);
   work_->replay();
   ++taken_;
@@ -84,10 +85,18 @@ StepReport CapturedStep::take(double learning_rate) {
   return {kept.narrow(0, 0, kept.numel() - 1).view({columns, -1}), kept.select(0, kept.numel() - 1)};
 }
 
+void CapturedStep::check_places() const {
+  for (std::size_t i = 0; i < moments_.size(); ++i) {
+    if (moments_[i].parameter.tensor.data_ptr() == places_[i]) continue;
+    throw ValueError(fmt::format("{} was moved or cast after its step was recorded: make a new one", moments_[i].parameter.name));
+  }
+}
+
 /// Steps to warm up leave no trace: parameters, moments and counters are put back.
 void CapturedStep::record() {
   std::vector<Tensor> changed = steps_;
   for (const auto& [parameter, first, second] : moments_) {
+    places_.push_back(parameter.tensor.data_ptr());
     for (const auto& tensor : {parameter.tensor.detach(), first, second}) {
       if (tensor.defined()) changed.push_back(tensor);
     }

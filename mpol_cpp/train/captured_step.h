@@ -21,10 +21,13 @@ class CapturedStep : public Step {
   /// @throws ValueError when there is nothing to train, or for L-BFGS, whose search needs the host
   CapturedStep(std::shared_ptr<ImageModel> model, Objective objective, const TrainOptions& options, std::string reason);
 
+  /// @throws ValueError when parameters were moved or cast since the first step
   /// @throws DeviceError, the first time, when the model or a term waits for the device or does what no graph can hold
   StepReport take(double learning_rate) override;
   StepKind kind() const override { return StepKind::captured; }
   std::string reason() const override { return reason_; }
+  /// Of one step, once it is recorded; else 0.
+  std::int64_t launches() const { return work_ ? work_->launches() : 0; };
   NamedTensors state() const override;
   void load_state(const NamedTensors& state) override;
 
@@ -32,7 +35,8 @@ class CapturedStep : public Step {
   torch::Device device() const { return moments_.front().parameter.tensor.device(); }
   void allocate();
   void record();
-  void run();  ///< what is recorded
+  void check_places() const;  ///< a recording knows where the parameters lie
+  void run();                 ///< what is recorded
   void update(const std::vector<Tensor>& gradients);
   void update_with_fused_adam(const std::vector<Tensor>& gradients);
   void update_by_adam(const detail::Moments& moments, const Tensor& gradient);
@@ -48,7 +52,8 @@ class CapturedStep : public Step {
   Tensor rate_;                // () on the device
   std::vector<Tensor> steps_;  // () on the device, as many as parameters
   std::int64_t taken_ = 0;
-  Tensor report_;  // (columns problems + 1) float64: the last step's losses and sum of parameters
+  Tensor report_;                    // (columns problems + 1) float64: the last step's losses and sum of parameters
+  std::vector<const void*> places_;  // of the parameters, when they were recorded
   std::unique_ptr<RecordedWork> work_;
 };
 

@@ -93,6 +93,8 @@ class CudaFusedStep::Optimizer {
       : model_(std::move(model)),
         objective_(objective),
         kind_(options.optimizer()),
+        place_(base().data_ptr()),
+        dtype_(base().scalar_type()),
         pipeline_(make_pipeline(options)),
         moments_({{{detail::base_cube_name, base()}, like_base(pipeline_->first()), like_base(pipeline_->second())}}) {
     if (kind_ == OptimizerKind::lbfgs) lbfgs_ = detail::make_optimizer(options, {base()});
@@ -137,6 +139,8 @@ class CudaFusedStep::Optimizer {
         base().device().str(), in_losses, bound_of_losses, in_gradient, bound_of_gradient);
   }
 
+  std::int64_t launches() const { return one_step_ ? one_step_->launches() : 0; }
+
   NamedTensors state() const {
     if (lbfgs_) return detail::optimizer_state(kind_, *lbfgs_, {moments_.front().parameter});
     return detail::save_moments(kind_, moments_, steps_);
@@ -165,8 +169,7 @@ class CudaFusedStep::Optimizer {
 
   /// Recordings know where the base pixels lie.
   void check_base() const {
-    const auto& made_for = moments_.front().parameter.tensor;
-    if (base().data_ptr() != made_for.data_ptr() || base().scalar_type() != made_for.scalar_type()) {
+    if (base().data_ptr() != place_ || base().scalar_type() != dtype_) {
       throw ValueError("the model was moved, cast or given other base pixels after its step was made: make a new one");
     }
   }
@@ -237,6 +240,8 @@ class CudaFusedStep::Optimizer {
   std::shared_ptr<ImageModel> model_;
   Objective objective_;
   OptimizerKind kind_;
+  const void* place_;  // of the base pixels
+  torch::Dtype dtype_;
   std::unique_ptr<ops::DevicePipeline> pipeline_;
   std::vector<detail::Moments> moments_;  // one
   std::int64_t steps_ = 0;
@@ -270,6 +275,8 @@ StepReport CudaFusedStep::take(double learning_rate) { return optimizer_->take(l
 std::vector<StepReport> CudaFusedStep::take_several(double learning_rate, std::int64_t count) {
   return optimizer_->take_several(learning_rate, count);
 }
+
+std::int64_t CudaFusedStep::launches() const { return optimizer_->launches(); }
 
 NamedTensors CudaFusedStep::state() const { return optimizer_->state(); }
 

@@ -32,6 +32,8 @@ class CudaFusedStep : public Step {
 
   StepKind kind() const override { return StepKind::fused; }
   std::string reason() const override { return reason_; }
+  /// Of one step, once it is recorded; else 0.
+  std::int64_t launches() const;
   NamedTensors state() const override;
   void load_state(const NamedTensors& state) override;
 

@@ -42,8 +42,10 @@ bool all_finite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
 }
 
-/// Columns summed over problems, then the sum of the parameters.
-Tensor row(const StepReport& report) { return at::cat({report.losses.sum(1), report.parameters_sum.view({1})}); }
+/// Of each report its columns summed over problems, then the sum of the parameters, (reports, columns + 1).
+Tensor table_of(const std::vector<Tensor>& losses, const std::vector<Tensor>& parameters_sums) {
+  return at::cat({at::stack(losses).sum(2), at::stack(parameters_sums).unsqueeze(1)}, 1);
+}
 
 }  // namespace
 
@@ -132,9 +134,14 @@ std::optional<StopReason> Fit::after_epoch() {
 
 bool Fit::record() {
   if (pending_.empty()) return true;
-  std::vector<Tensor> rows;
-  for (const auto& pending : pending_) rows.push_back(row(pending.report));
-  const auto table = at::stack(rows).to(torch::kCPU);  // (epochs, columns + 1)
+  std::vector<Tensor> losses, parameters_sums;
+  losses.reserve(pending_.size());
+  parameters_sums.reserve(pending_.size());
+  for (const auto& pending : pending_) {
+    losses.push_back(pending.report.losses);
+    parameters_sums.push_back(pending.report.parameters_sum);
+  }
+  const auto table = table_of(losses, parameters_sums).to(torch::kCPU);
   const auto columns = result_.columns.size();
   const auto* values = table.const_data_ptr<double>();
   for (const auto& pending : pending_) {
@@ -189,7 +196,8 @@ void Fit::rewind() {
   pending_.clear();
   restore_state(good_, *model_, objective_, *step_);
   for (done_ = good_.epochs; done_ < target; ++done_) {
-    const auto values = row(take_step(done_)).to(torch::kCPU);
+    const auto report = take_step(done_);
+    const auto values = table_of({report.losses}, {report.parameters_sum}).to(torch::kCPU);
     if (values.isfinite().all().item<bool>()) continue;
     // Only where steps do not repeat bit for bit (some operations on a GPU): the kept state itself is good.
     restore_state(good_, *model_, objective_, *step_);

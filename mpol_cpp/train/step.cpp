@@ -3,6 +3,9 @@
 #include <utility>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/train/captured_step.h>
+#include <mpol_cpp/train/cuda_fused_step.h>
 #include <mpol_cpp/train/eager_step.h>
 #include <mpol_cpp/train/fused_step.h>
 
@@ -22,19 +25,57 @@ std::vector<NamedParameter> trained_parameters(ImageModel& model, const Objectiv
   return parameters;
 }
 
+namespace {
+
+/// One of the two: a fused step, or why there is none.
+struct FusedChoice {
+  std::unique_ptr<Step> step;
+  std::string obstacle;
+};
+
+bool is_on_gpu(const ImageModel& model) { return model.base().defined() && model.base().is_cuda(); }
+
+/// On a GPU the step must first agree with autograd there.
+FusedChoice choose_on_gpu(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options,
+                          std::string reason) {
+  if (auto obstacle = CudaFusedStep::obstacle(*model, objective); !obstacle.empty()) return {nullptr, std::move(obstacle)};
+  try {
+    auto step = std::make_unique<CudaFusedStep>(std::move(model), objective, options, std::move(reason));
+    if (auto disagreement = step->disagreement(); !disagreement.empty()) return {nullptr, std::move(disagreement)};
+    return {std::move(step), {}};
+  } catch (const DeviceError& error) {
+    return {nullptr, error.what()};
+  }
+}
+
+FusedChoice choose_fused(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options,
+                         std::string reason) {
+  if (is_on_gpu(*model)) return choose_on_gpu(model, objective, options, std::move(reason));
+  if (auto obstacle = FusedStep::obstacle(*model, objective, options); !obstacle.empty()) return {nullptr, std::move(obstacle)};
+  return {std::make_unique<FusedStep>(model, objective, options, std::move(reason)), {}};
+}
+
+}  // namespace
+
 std::unique_ptr<Step> make_step(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options) {
   switch (options.step()) {
-    case StepKind::automatic:
-      if (const auto obstacle = FusedStep::obstacle(*model, objective, options); !obstacle.empty()) {
-        return std::make_unique<EagerStep>(std::move(model), objective, options, obstacle);
-      }
-      return std::make_unique<FusedStep>(std::move(model), objective, options, "it applies");
+    case StepKind::automatic: {
+      auto choice = choose_fused(model, objective, options, "it applies");
+      if (choice.step) return std::move(choice.step);
+      return std::make_unique<EagerStep>(std::move(model), objective, options, choice.obstacle);
+    }
     case StepKind::eager:
       return std::make_unique<EagerStep>(std::move(model), objective, options, "asked for");
     case StepKind::captured:
-      throw ValueError("step is captured, but this build records no CUDA graphs: use auto or eager");
-    case StepKind::fused:
-      return std::make_unique<FusedStep>(std::move(model), objective, options, "asked for");
+      if (const auto obstacle = CapturedStep::obstacle(*model, objective, options); !obstacle.empty()) {
+        throw ValueError(fmt::format("step is captured, but {}: use auto or eager", obstacle));
+      }
+      return std::make_unique<CapturedStep>(std::move(model), objective, options, "asked for");
+    case StepKind::fused: {
+      auto choice = choose_fused(model, objective, options, "asked for");
+      if (choice.step) return std::move(choice.step);
+      throw ValueError(fmt::format("the fused step does not apply: {}; use auto or eager", choice.obstacle));
+    }
   }
   throw ValueError("unknown kind of step");
 }

@@ -82,4 +82,9 @@ TEST_CASE("a step that cannot be captured is refused with the reason", "[train][
   CHECK_THAT(CapturedStep::obstacle(*model, objective, TrainOptions()), ContainsSubstring("on a GPU only"));
   CHECK_THAT(CapturedStep::obstacle(*model, objective, lbfgs), ContainsSubstring("L-BFGS"));
   CHECK_THROWS_AS(CapturedStep(model.ptr(), objective, lbfgs, "tested"), ValueError);
+  CapturedStep step(model.ptr(), objective, TrainOptions(), "tested");
+  step.take(0.1);
+  model->to(torch::kFloat32);
+  model->to(torch::kFloat64);
+  CHECK_THROWS_AS(step.take(0.1), ValueError);
 }

@@ -161,6 +161,9 @@ TEST_CASE("the fused step of a GPU names its obstacle", "[train][fused][cuda][qu
   CHECK_THAT(CudaFusedStep::obstacle(*exact.model, exact.objective), ContainsSubstring("exact"));
   CHECK_THROWS_AS(exact.step(TrainOptions()), ValueError);
   auto step = gridded.step(TrainOptions());
+  step.take(0.1);
   gridded.model->to(torch::kFloat32);
+  CHECK_THROWS_AS(step.take(0.1), ValueError);
+  gridded.model->to(torch::kFloat64);  // elsewhere in memory than it was
   CHECK_THROWS_AS(step.take(0.1), ValueError);
 }

@@ -1,0 +1,185 @@
+// The fused and the captured step on a GPU against their emulation and against eager steps. Run by hand or by
+// scripts/gpu_check; without a GPU they fail.
+#include "catch.h"
+
+#include <functional>
+
+#include <ATen/ops/stack.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/ops/fused_cuda_pipeline.h>
+#include <mpol_cpp/train/captured_step.h>
+#include <mpol_cpp/train/cuda_fused_step.h>
+#include <mpol_cpp/train/eager_step.h>
+
+#include "compare.h"
+#include "device/required_gpu.h"
+#include "ops/fused_problem.h"
+#include "train/problems.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+struct Gradient {
+  Tensor losses, gradient, image;
+};
+
+/// By the kernels of a device: a GPU, or the emulation on the CPU.
+Gradient gradient_on(torch::Device device, const ops::FusedSettings& settings, const Samples& samples, const Tensor& base,
+                     std::optional<ops::TileKind> tile) {
+  ops::DevicePipelineSettings own;
+  own.npix = settings.npix, own.nchan = settings.nchan, own.problems = settings.problems;
+  own.cell_area = settings.cell_area, own.likelihood_scale = settings.likelihood_scale;
+  own.terms = settings.terms, own.inverse_power = settings.inverse_power;
+  own.columns = {ops::DeviceTerm::psd,     ops::DeviceTerm::sparsity,   ops::DeviceTerm::tv_image,  ops::DeviceTerm::tsv,
+                 ops::DeviceTerm::entropy, ops::DeviceTerm::tv_channel, ops::DeviceTerm::edge_clamp};
+  own.dtype = base.scalar_type(), own.device = device, own.tile = tile;
+  ops::DevicePipeline pipeline(own, samples.cells, samples.data, samples.weights);
+  const auto there = base.to(device);
+  auto gradient = torch::full_like(there, std::nan(""));
+  pipeline.make_room(1);
+  pipeline.enqueue_gradient(there, gradient);
+  return {pipeline.next_losses().losses.cpu(), gradient.cpu(), pipeline.image().cpu()};
+}
+
+std::vector<Term> terms_beside(const std::vector<Term>& more = {}) {
+  std::vector<Term> all = {terms::tsv(1e-3), terms::edge_clamp(1e-3), terms::psd(1e-16, 0.05)};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+/// A problem on a device.
+struct Placed {
+  GriddedNet model;
+  Objective objective;
+
+  Placed(const SmallProblem& problem, torch::Device device, const std::vector<Term>& more = {},
+         const std::vector<std::int64_t>& problems = {})
+      : model(problem.model(problems)), objective(problem.objective(terms_beside(more))) {
+    model->to(device);
+    objective.likelihood().as_module().to(device);
+  }
+};
+
+struct Path {
+  Tensor losses, sums, base;
+};
+
+Path path_of(Placed& placed, Step& step, double rate, int steps = 100) {
+  std::vector<Tensor> losses, sums;
+  for (int i = 0; i < steps; ++i) {
+    const auto report = step.take(rate * (i < steps / 2 ? 1 : 0.5));
+    losses.push_back(report.losses);
+    sums.push_back(report.parameters_sum);
+  }
+  return {at::stack(losses).cpu(), at::stack(sums).cpu(), placed.model->base().detach().cpu()};
+}
+
+SmallProblem of_size(std::int64_t npix, torch::Dtype dtype) {
+  return {.coords = GridCoords(0.05, npix), .nchan = 3, .dtype = dtype};
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("fused kernels on a GPU give what their emulation gives", "[gpu][fused]", float, double) {
+  const auto device = required_gpu();
+  const std::int64_t npix = GENERATE(2, 4, 6, 30, 34, 42, 64, 106, 210), nchan = GENERATE(1, 3);
+  const auto tile = GENERATE(ops::TileKind::low, ops::TileKind::high);
+  CAPTURE(npix, nchan);
+  auto settings = settings_for(npix, nchan, all_terms());
+  settings.problems = npix < 64 ? 2 : 1;
+  const Samples samples(npix, nchan, 0.3, 5);
+  const auto base = (normal({settings.problems, nchan, npix, npix}, torch::kFloat64, 17) * 3 - 1).to(dtype_of<TestType>());
+  const auto there = gradient_on(device, settings, samples, base, tile);
+  const auto here = gradient_on(torch::kCPU, settings, samples, base, tile);
+  CHECK(relative_error(there.losses, here.losses) < tolerance<TestType>(1e-12, 1e-5));
+  CHECK(relative_error(there.gradient, here.gradient) < tolerance<TestType>(1e-12, 1e-5));
+  CHECK(relative_error(there.image, here.image) < tolerance<TestType>(1e-14, 1e-6));
+  const auto again = gradient_on(device, settings, samples, base, tile);
+  CHECK(torch::equal(again.losses, there.losses));
+  CHECK(torch::equal(again.gradient, there.gradient));
+}
+
+TEMPLATE_TEST_CASE("fused kernels on a GPU are right without any data", "[gpu][fused]", float, double) {
+  const auto device = required_gpu();
+  Samples samples(40, 2, 0.3, 8);
+  samples.only([](const Tensor& flat) { return flat < 0; });
+  const auto settings = settings_for(40, 2, all_terms());
+  const auto base = (normal({1, 2, 40, 40}, torch::kFloat64, 17) * 3 - 1).to(dtype_of<TestType>());
+  const auto there = gradient_on(device, settings, samples, base, {}),
+             here = gradient_on(torch::kCPU, settings, samples, base, {});
+  CHECK(relative_error(there.losses, here.losses) < tolerance<TestType>(1e-12, 1e-5));
+  CHECK(relative_error(there.gradient, here.gradient) < tolerance<TestType>(1e-12, 1e-5));
+}
+
+TEMPLATE_TEST_CASE("fused and captured steps on a GPU follow eager ones", "[gpu][fused][captured]", float, double) {
+  const auto device = required_gpu();
+  const auto dtype = dtype_of<TestType>();
+  const std::int64_t npix = GENERATE(12, 42, 128);
+  const auto options = GENERATE(TrainOptions(), TrainOptions().optimizer(OptimizerKind::sgd),
+                                TrainOptions().optimizer(OptimizerKind::sgd).momentum(0.8));
+  const double rate = options.optimizer() == OptimizerKind::adam ? 0.1 : 1.0;
+  CAPTURE(npix, to_string(options.optimizer()), options.momentum());
+  const auto problem = of_size(npix, dtype);
+  Placed eager(problem, device), fused(problem, device), captured(problem, device);
+  EagerStep eager_step(eager.model.ptr(), eager.objective, options, "tested");
+  CudaFusedStep fused_step(fused.model.ptr(), fused.objective, options, "tested");
+  CapturedStep captured_step(captured.model.ptr(), captured.objective, options, "tested");
+  CHECK(fused_step.disagreement().empty());
+  const auto expected = path_of(eager, eager_step, rate);
+  for (const auto& own : {path_of(fused, fused_step, rate), path_of(captured, captured_step, rate)}) {
+    CHECK(relative_error(own.losses, expected.losses) < tolerance<TestType>(1e-10, 1e-4));
+    CHECK(relative_error(own.sums, expected.sums) < tolerance<TestType>(1e-8, 1e-2));
+    CHECK(relative_error(own.base, expected.base) < tolerance<TestType>(1e-7, 1e-2));
+  }
+}
+
+TEST_CASE("fused L-BFGS on a GPU follows eager L-BFGS", "[gpu][fused]") {
+  const auto device = required_gpu();
+  const auto problem = of_size(30, torch::kFloat64);
+  const auto options = TrainOptions().optimizer(OptimizerKind::lbfgs);
+  Placed eager(problem, device), fused(problem, device);
+  EagerStep eager_step(eager.model.ptr(), eager.objective, options, "tested");
+  CudaFusedStep fused_step(fused.model.ptr(), fused.objective, options, "tested");
+  const auto own = path_of(fused, fused_step, 1, 5), expected = path_of(eager, eager_step, 1, 5);
+  CHECK(relative_error(own.losses, expected.losses) < 1e-8);
+}
+
+TEMPLATE_TEST_CASE("several fused steps in a graph are bitwise the same steps", "[gpu][fused]", float, double) {
+  const auto device = required_gpu();
+  const auto problem = of_size(64, dtype_of<TestType>());
+  Placed once(problem, device, {}, {2}), many(problem, device, {}, {2});
+  CudaFusedStep one(once.model.ptr(), once.objective, TrainOptions(), "tested");
+  CudaFusedStep several(many.model.ptr(), many.objective, TrainOptions(), "tested");
+  std::vector<Tensor> expected, losses;
+  for (int i = 0; i < 203; ++i) expected.push_back(one.take(0.1).losses);
+  for (const auto& report : several.take_several(0.1, 203)) losses.push_back(report.losses);
+  CHECK(torch::equal(at::stack(losses), at::stack(expected)));
+  CHECK(torch::equal(many.model->base(), once.model->base()));
+}
+
+TEST_CASE("the trainer takes the fused step on a GPU, and the eager one where it does not apply", "[gpu][fused]") {
+  const auto device = required_gpu();
+  const auto problem = of_size(30, torch::kFloat32);
+  const auto options = TrainOptions().device(device).dtype(torch::kFloat32);
+  const auto fused = make_step(Placed(problem, device).model.ptr(), Placed(problem, device).objective, options);
+  CAPTURE(fused->reason());
+  CHECK(fused->kind() == StepKind::fused);
+  const Placed other(problem, device, {terms::uv_sparsity(1e-6, 1e5)});
+  const auto eager = make_step(other.model.ptr(), other.objective, options);
+  CHECK(eager->kind() == StepKind::eager);
+  CHECK_THAT(eager->reason(), ContainsSubstring("uv_sparsity"));
+}
+
+TEST_CASE("a step that waits for the device cannot be captured and says so", "[gpu][captured]") {
+  const auto device = required_gpu();
+  const auto problem = of_size(12, torch::kFloat32);
+  const Placed placed(problem, device, {Term("waiting", 1.0, [](const ModelOutput& out) {
+                        const auto sum = out.sky.sum({-3, -2, -1});
+                        return sum * (sum.item<float>() > 0 ? 1.0 : 2.0);
+                      })});
+  CapturedStep step(placed.model.ptr(), placed.objective, TrainOptions(), "tested");
+  CHECK_THROWS_AS(step.take(0.1), DeviceError);
+}
