@@ -176,7 +176,7 @@ class Writer {
     const auto ranges = ranges_of(panel);
     line("\n# one block of x, y and, for error bars, their ends per curve");
     line("unset object\nunset arrow\nunset label\nunset logscale");
-    line("set lmargin 12\nset rmargin 5\nset tmargin 3\nset bmargin 4");
+    line("set lmargin {}\nset rmargin 5\nset tmargin 3\nset bmargin 4", left_margin(panel.y_scale, ranges.y));
     line("set size {}", panel.equal_axes ? "ratio 1" : "noratio");
     line("set title {} noenhanced\nset xlabel {} noenhanced\nset ylabel {} noenhanced", quoted(panel.title),
          quoted(panel.x_label), quoted(panel.y_label));
@@ -218,11 +218,25 @@ class Writer {
     return fmt::format("using 1:2:3:4 with yerrorbars pt 7 ps {} lw 1.3", size);
   }
 
+  static std::vector<Tick> shown_ticks(const AxisRange& range) { return linear_ticks(range.lower, range.upper, 8); }
+
+  /// Letters that the labels of the y axis need beside the panel.
+  static std::size_t left_margin(AxisScale scale, const AxisRange& range) {
+    std::size_t widest = 5;
+    if (scale == AxisScale::linear) {
+      for (const auto& tick : shown_ticks(range)) {
+        const auto is_letter = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; };  // of UTF-8
+        widest = std::max(widest, static_cast<std::size_t>(std::count_if(tick.label.begin(), tick.label.end(), is_letter)));
+      }
+    }
+    return 7 + widest;
+  }
+
   void axis(const char* which, AxisScale scale, const AxisRange& range) {
     line("set {}range [{:.10g}:{:.10g}]", which, range.lower, range.upper);
     if (scale == AxisScale::linear) {
       std::string list;
-      for (const auto& tick : linear_ticks(range.lower, range.upper, 8))
+      for (const auto& tick : shown_ticks(range))
         list += fmt::format("{}{} {:.10g}", list.empty() ? "" : ", ", quoted(tick.label), tick.value);
       line("set {}tics ({}) noenhanced", which, list);
       return;

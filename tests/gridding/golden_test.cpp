@@ -1,10 +1,13 @@
 // Parity with MPoL, and with explicit sums where MPoL is wrong.
 #include "catch.h"
 
+#include <ATen/ops/fft_fft2.h>
+
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
+#include <mpol_cpp/losses/visibility_losses.h>
 
 #include "compare.h"
 #include "golden.h"
@@ -80,6 +83,19 @@ TEST_CASE("gridding with Hermitian pairs equals MPoL v0.1", "[gridding][quick]")
   CHECK(relative_error(dataset->packed_weights(), golden("out_hermitian_weight_packed")) < 1e-13);
   CHECK(relative_error(medians(averager.scatter()), golden("out_hermitian_scatter_median_re_im")) < 1e-12);
   CHECK(relative_error(medians(averager.scatter()), Golden("weights")("out_scatter_median_dirty_imager")) < 1e-12);
+}
+
+TEST_CASE("the likelihood of cells with Hermitian pairs is that of MPoL v0.1 with the mask of each channel its own",
+          "[gridding][quick]") {
+  const Observed observed;
+  const Golden golden("losses_vis");
+  const auto options = DataAveragerOptions().hermitian_pairs(true);
+  const auto dataset = DataAverager(observed.coords, observed.visibilities(), options).to_dataset();
+  const auto model = at::fft_fft2(sky_to_packed(observed.file("in_image_sky"))) * observed.coords.cell_area();
+  const double value = losses::nll_gridded(model, dataset).item<double>();
+  CHECK(value == Approx(golden.number("out_v01_nll_gridded_hermitian")).epsilon(1e-12));
+  const double shifted_mask = golden.number("bug_v01_nll_gridded_shifted_mask");
+  CHECK(std::abs(value / shifted_mask - 1) > 1e-4);
 }
 
 TEST_CASE("the scatter of every cell and its medians equal MPoL's", "[gridding][quick]") {
