@@ -3,6 +3,7 @@
 #include <mpol_cpp/cli/ending.h>
 #include <mpol_cpp/cli/start_image.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/backend.h>
 
 namespace mpol::cli {
 namespace {
@@ -102,7 +103,8 @@ void settle(ImageOptions& image) {
     throw UsageError(error_text("--degrees-of-freedom", fmt::format("{}", *image.degrees_of_freedom),
                                 "belongs to --noise student", "add that or leave this out"));
   }
-  if (image.step == "captured") {
+  const auto cuda = find_backend(c10::DeviceType::CUDA);
+  if (image.step == "captured" && !(cuda && cuda->compiled_in())) {
     throw UsageError(error_text("--step", image.step, "this build records no CUDA graphs", "use --step auto"));
   }
   parse_stop_relative(image.stop_relative);
