@@ -37,29 +37,29 @@ class FusedPipeline<T>::Runs {
         column_sums_(static_cast<std::size_t>(passes_.columns())),
         row_sums_(static_cast<std::size_t>(passes_.images() * passes_.geometry().blocks)),
         stopped_(static_cast<std::size_t>(problems_)),
-        values_(static_cast<std::size_t>(problems_)) {
-    list_work();
-  }
+        values_(static_cast<std::size_t>(problems_)) {}
 
   /// @param updates  one, or one for each problem
   const std::vector<FusedValues>& run(FusedUpdate kind, const UpdateRow<T>& pixels, std::span<const UpdateSettings> updates) {
-    const auto blocks = passes_.geometry().blocks;
-    workers_ = at::get_num_threads();
-    while (static_cast<std::int64_t>(scratch_.size()) < workers_) scratch_.push_back(passes_.scratch());
-    share(blocks_, [&](std::int64_t block, const detail::RowScratch<T>& scratch) {
-      passes_.map_rows(pixels.base, block / blocks, block % blocks, scratch);
-    });
-    if (likelihood_) weigh_images();
-    share(columns_, [&](std::int64_t column, const detail::RowScratch<T>& scratch) {
+    prepare_workers();
+    const auto map = [&](std::int64_t block, const detail::RowScratch<T>& scratch) { map_block(pixels, block, scratch); };
+    const auto weigh = [&](std::int64_t column, const detail::RowScratch<T>& scratch) {
       column_sums_[static_cast<std::size_t>(column)] = passes_.weigh_column(column, scratch);
+    };
+    const auto finish = [&](std::int64_t block, const detail::RowScratch<T>& scratch) {
+      const auto problem = static_cast<std::size_t>(block / passes_.geometry().blocks / images_per_problem_);
+      finish_block(kind, pixels, updates[updates.size() == 1 ? 0 : problem], block, scratch);
+    };
+    share(static_cast<std::int64_t>(whole_.size()), [&](std::int64_t i, const detail::RowScratch<T>& scratch) {
+      const auto& part = whole_[static_cast<std::size_t>(i)];
+      for (auto block = part.first_block; block < part.end_block; ++block) map(block, scratch);
+      for (auto column = part.first_column; column < part.end_column; ++column) weigh(column, scratch);
+      for (auto block = part.first_block; block < part.end_block; ++block) finish(block, scratch);
     });
-    share(blocks_, [&](std::int64_t block, const detail::RowScratch<T>& scratch) {
-      auto& sums = row_sums_[static_cast<std::size_t>(block)];
-      sums = {};
-      const auto image = block / blocks;
-      const auto& update = updates[updates.size() == 1 ? 0 : static_cast<std::size_t>(image / images_per_problem_)];
-      passes_.finish_rows(kind, pixels, update, image, block % blocks, scratch, sums);
-    });
+    share(blocks_, map);
+    if (likelihood_) weigh_images();
+    share(columns_, weigh);
+    share(blocks_, finish);
     for (std::int64_t problem = 0; problem < problems_; ++problem) {
       const auto i = static_cast<std::size_t>(problem);
       if (!stopped_[i]) values_[i] = sum_up(problem);
@@ -72,7 +72,7 @@ class FusedPipeline<T>::Runs {
       throw ValueError(fmt::format("problem {} is to stop; there are 0 to {}", problem, problems_ - 1));
     }
     stopped_[static_cast<std::size_t>(problem)] = true;
-    list_work();
+    listed_for_ = 0;
   }
 
   std::size_t problems() const { return values_.size(); }
@@ -85,28 +85,67 @@ class FusedPipeline<T>::Runs {
   }
 
  private:
-  /// The blocks of rows and the columns of the problems that go on.
+  /// Images that need nothing of others: one, or all channels of a problem where neighbours are compared.
+  struct Part {
+    std::int64_t first_block, end_block, first_column, end_column;
+  };
+
+  void prepare_workers() {
+    workers_ = at::get_num_threads();
+    while (static_cast<std::int64_t>(scratch_.size()) < workers_) scratch_.push_back(passes_.scratch());
+    if (listed_for_ != workers_) list_work();
+  }
+
+  /// The work of the problems that go on. As many parts as can be dealt out evenly are taken through all passes by one worker
+  /// each, in its cache and without waiting; all workers go through the passes over the rest together.
   void list_work() {
-    blocks_.clear(), columns_.clear();
+    std::vector<Part> parts;
     const auto blocks = passes_.geometry().blocks;
-    for (std::int64_t image = 0; image < passes_.images(); ++image) {
-      if (stopped_[static_cast<std::size_t>(image / images_per_problem_)]) continue;
-      for (auto block = image * blocks; block < (image + 1) * blocks; ++block) blocks_.push_back(block);
-      for (auto column = passes_.first_column(image); column < passes_.first_column(image + 1); ++column) {
-        columns_.push_back(column);
+    for (std::int64_t image = 0; image < passes_.images();) {
+      const auto images = passes_.problem_of(image).terms.tv_channel > 0 ? images_per_problem_ : 1, end = image + images;
+      if (!stopped_[static_cast<std::size_t>(image / images_per_problem_)]) {
+        parts.push_back({image * blocks, end * blocks, passes_.first_column(image), passes_.first_column(end)});
       }
+      image = end;
     }
+    const auto count = static_cast<std::int64_t>(parts.size());
+    const auto whole = parts.begin() + (likelihood_ ? 0 : count - count % workers_);
+    whole_.assign(parts.begin(), whole);
+    blocks_.clear(), columns_.clear();
+    for (auto part = whole; part != parts.end(); ++part) {
+      for (auto block = part->first_block; block < part->end_block; ++block) blocks_.push_back(block);
+      for (auto column = part->first_column; column < part->end_column; ++column) columns_.push_back(column);
+    }
+    listed_for_ = workers_;
+  }
+
+  void map_block(const UpdateRow<T>& pixels, std::int64_t block, const detail::RowScratch<T>& scratch) {
+    const auto blocks = passes_.geometry().blocks;
+    passes_.map_rows(pixels.base, block / blocks, block % blocks, scratch);
+  }
+
+  void finish_block(FusedUpdate kind, const UpdateRow<T>& pixels, const UpdateSettings& update, std::int64_t block,
+                    const detail::RowScratch<T>& scratch) {
+    const auto blocks = passes_.geometry().blocks;
+    auto& sums = row_sums_[static_cast<std::size_t>(block)];
+    sums = {};
+    passes_.finish_rows(kind, pixels, update, block / blocks, block % blocks, scratch, sums);
+  }
+
+  template <typename Task>
+  void share(const std::vector<std::int64_t>& tasks, const Task& task) {
+    share(static_cast<std::int64_t>(tasks.size()),
+          [&](std::int64_t i, const detail::RowScratch<T>& scratch) { task(tasks[static_cast<std::size_t>(i)], scratch); });
   }
 
   /// Each worker takes a run of neighbouring tasks; what a task computes does not depend on who takes it.
   template <typename Task>
-  void share(const std::vector<std::int64_t>& tasks, const Task& task) {
-    const auto count = static_cast<std::int64_t>(tasks.size());
+  void share(std::int64_t count, const Task& task) {
+    if (count == 0) return;
     at::parallel_for(0, workers_, 1, [&](std::int64_t begin, std::int64_t end) {
       for (auto worker = begin; worker < end; ++worker) {
         const auto& scratch = scratch_[static_cast<std::size_t>(worker)];
-        const auto last = count * (worker + 1) / workers_;
-        for (auto i = count * worker / workers_; i < last; ++i) task(tasks[static_cast<std::size_t>(i)], scratch);
+        for (auto i = count * worker / workers_; i < count * (worker + 1) / workers_; ++i) task(i, scratch);
       }
     });
   }
@@ -158,12 +197,13 @@ class FusedPipeline<T>::Runs {
   ImageLikelihood likelihood_;  // empty when the cells are the likelihood
   std::vector<double> chi_squared_of_images_;
   detail::FusedPasses<T> passes_;
-  std::int64_t workers_ = 1;
+  std::int64_t workers_ = 0, listed_for_ = 0;
   std::vector<detail::RowScratch<T>> scratch_;
   std::vector<detail::ColumnSums> column_sums_;
   std::vector<RowSums> row_sums_;
   std::vector<bool> stopped_;
-  std::vector<std::int64_t> blocks_, columns_;  // of problems that go on
+  std::vector<Part> whole_;
+  std::vector<std::int64_t> blocks_, columns_;
   std::vector<FusedValues> values_;
 };
 
