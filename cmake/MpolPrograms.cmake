@@ -32,6 +32,9 @@ function(mpol_add_test folder)
   endif()
   if(NOT TEST_BY_HAND)
     add_test(NAME ${folder} COMMAND ${name} --durations yes ${MPOL_TEST_ARGUMENTS})
+    if(NOT TEST_CLI) # mpol sets this itself, which the tests of the command line look at
+      set_tests_properties(${folder} PROPERTIES ENVIRONMENT GOMP_SPINCOUNT=10000) # a busy neighbour must not stall threads
+    endif()
   endif()
 endfunction()
 
