@@ -5,6 +5,7 @@
 
 #include <mpol_cpp/cli/data_options.h>
 #include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/figure_options.h>
 #include <mpol_cpp/cli/image_file_options.h>
 #include <mpol_cpp/cli/messages.h>
 #include <mpol_cpp/cli/output_folder.h>
@@ -137,10 +138,7 @@ int make_convolved(ConvolveOptions& options) {
   header.history(
       {fmt::format("mpol convolve, beam {} x {} arcsec, position angle {} deg", beams[0].bmaj, beams[0].bmin, beams[0].bpa)});
   io::write_fits(folder.staged("convolved.fits"), convolved, image.coords, header);
-  plot::ImageFigureOptions figure;
-  figure.unit = options.per_beam() ? "Jy/beam" : "Jy/arcsec²";
-  figure.beam = plot::BeamEllipse{beams[0].bmaj, beams[0].bmin, beams[0].bpa * units::degree};
-  plot::write_image_figure(folder.staged("convolved.png"), convolved, image.coords, figure);
+  plot::write_image_figure(folder.staged("convolved.png"), convolved, image.coords, figure_options(header, convolved.size(0)));
   const auto summary = summary_json(options, image, beams, convolved);
   commit_with_summary(folder, summary, options.output, fmt::format("files  {}\n", folder.path().string()));
   return exit_done;

@@ -5,6 +5,7 @@
 #include <mpol_cpp/analysis/deproject.h>
 #include <mpol_cpp/cli/data_options.h>
 #include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/figure_options.h>
 #include <mpol_cpp/cli/image_file_options.h>
 #include <mpol_cpp/cli/messages.h>
 #include <mpol_cpp/cli/output_folder.h>
@@ -60,7 +61,7 @@ int make_deprojected(DeprojectOptions& options) {
                               options.geometry.offset_north),
                   "face on, the major axis of the sky to the North"});
   io::write_fits(folder.staged("deprojected.fits"), face_on, image.coords, header);
-  plot::write_image_figure(folder.staged("deprojected.png"), face_on, image.coords);
+  plot::write_image_figure(folder.staged("deprojected.png"), face_on, image.coords, figure_options(header, face_on.size(0)));
   const auto summary = summary_json(options, image, face_on);
   commit_with_summary(folder, summary, options.output, fmt::format("files  {}\n", folder.path().string()));
   return exit_done;

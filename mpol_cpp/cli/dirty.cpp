@@ -5,6 +5,7 @@
 #include <mpol_cpp/cli/data_options.h>
 #include <mpol_cpp/cli/dirty_products.h>
 #include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/figure_options.h>
 #include <mpol_cpp/cli/memory.h>
 #include <mpol_cpp/cli/messages.h>
 #include <mpol_cpp/cli/output_folder.h>
@@ -110,12 +111,7 @@ void stage(OutputFolder& folder, const DirtyImager& imager, const Visibilities& 
   write(folder.staged("dirty.fits"), image, imager.coords(), header);
   write(folder.staged("beam.fits"), imager.beam(), imager.coords(), header.unit(io::FitsUnit::jy_per_beam));
   stop_if_requested();
-  plot::ImageFigureOptions figure;
-  figure.unit = options.per_beam() ? "Jy/beam" : "Jy/arcsec²";
-  if (!beams.empty()) {
-    figure.beam = plot::BeamEllipse{beams.front().major, beams.front().minor, beams.front().position_angle};
-  }
-  plot::write_image_figure(folder.staged("dirty.png"), image, imager.coords(), figure);
+  plot::write_image_figure(folder.staged("dirty.png"), image, imager.coords(), figure_options(header.unit(unit), image.size(0)));
 }
 
 int make_dirty(DirtyOptions& options) {

@@ -1,10 +1,10 @@
 #include <memory>
-#include <optional>
 #include <tuple>
 #include <utility>
 
 #include <mpol_cpp/cli/csv_table.h>
 #include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/figure_options.h>
 #include <mpol_cpp/cli/messages.h>
 #include <mpol_cpp/cli/plot_input.h>
 #include <mpol_cpp/cli/plot_options.h>
@@ -24,16 +24,10 @@ namespace {
 /// BUNIT as people write it.
 std::string unit_label(const std::string& unit) { return unit == "Jy/arcsec2" ? "Jy/arcsec²" : unit; }
 
-std::optional<plot::BeamEllipse> beam_of(const SkyImage& image, const PlotOptions& options) {
-  const auto& beams = image.header.beams();
-  if (options.no_beam || beams.empty()) return std::nullopt;
-  const auto& beam = beams[beams.size() / 2];
-  return plot::BeamEllipse{.major = beam.major, .minor = beam.minor, .position_angle = beam.position_angle};
-}
-
 plot::Renderer draw_image(const PlotInput& input, const PlotOptions& options) {
   const auto image = read_sky_image(input.file, "INPUT", SkyUnit::as_written);
-  plot::ImageFigureOptions figure;
+  auto figure = figure_options(image.header, image.cube.size(0));
+  if (options.no_beam) figure.beam.reset(), figure.beams.clear();
   figure.title = options.title;
   figure.unit = unit_label(image.unit);
   figure.norm = options.colour_norm();
@@ -44,14 +38,8 @@ plot::Renderer draw_image(const PlotInput& input, const PlotOptions& options) {
     if (options.upper) figure.lower = -*options.upper;
   }
   figure.half_width = options.half_width;
-  figure.beam = beam_of(image, options);
   figure.channels = parse_channels(options.data.channels);
   figure.render = options.render();
-  const auto& frequencies = image.header.frequencies();
-  if (frequencies.defined()) {
-    const auto values = frequencies.contiguous();
-    figure.frequencies.assign(values.const_data_ptr<double>(), values.const_data_ptr<double>() + values.numel());
-  }
   return plot::write_image_figure(options.output.out, image.cube, image.coords, figure);
 }
 

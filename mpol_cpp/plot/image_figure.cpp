@@ -53,6 +53,8 @@ Renderer write_image_figure(const std::filesystem::path& path, const Tensor& sky
   const auto cube = as_cube(sky_image, coords);
   const auto nchan = cube.size(0);
   const auto channels = channels_of(options, nchan);
+  if (!options.beams.empty() && options.beams.size() != static_cast<std::size_t>(nchan))
+    throw ShapeError(fmt::format("figure of {} channels with {} beams: give one per channel", nchan, options.beams.size()));
   auto style = panel_style(cube.index_select(0, torch::tensor(channels)), options.scale);
   style.norm = options.norm;
   if (options.lower) style.lower = *options.lower;
@@ -75,6 +77,7 @@ Renderer write_image_figure(const std::filesystem::path& path, const Tensor& sky
     auto panel = style;
     panel.values = cube[channel];
     panel.extent = coords.img_ext();
+    if (!options.beams.empty()) panel.beam = options.beams[static_cast<std::size_t>(channel)];
     panel.title = channel_title(options, channel, nchan);
     if (options.half_width) crop(panel, *options.half_width);
     page.panels.emplace_back(std::move(panel));

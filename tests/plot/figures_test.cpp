@@ -146,6 +146,24 @@ TEST_CASE("a cropped panel shows the same sky at the same place", "[plot][quick]
   CHECK_THROWS_AS(crop(whole, 0.1), ValueError);
 }
 
+TEST_CASE("each channel of a cube's figure has its own beam", "[plot]") {
+  const FigureFolder folder;
+  const GridCoords coords(0.1, 32);
+  ImageFigureOptions options;
+  options.beams = {{0.3, 0.2, 0.1}, {0.8, 0.5, 0.1}};
+  write_image_figure(folder / "cube.png", random_image(coords, 2, torch::kFloat32, 1), coords, options);
+  const auto script = script_of(folder, "cube");
+  const auto outline = [&script](std::size_t from) {
+    const auto begin = script.find("polygon from", from);
+    REQUIRE(begin != std::string::npos);
+    return script.substr(begin, script.find('\n', begin) - begin);
+  };
+  CHECK(outline(0) != outline(script.find("polygon") + 1));
+  options.beams.pop_back();
+  CHECK_THROWS_AS(write_image_figure(folder / "cube.png", random_image(coords, 2, torch::kFloat32, 1), coords, options),
+                  ShapeError);
+}
+
 TEST_CASE("a cube's figure shows the channels that are asked for", "[plot]") {
   const FigureFolder folder;
   const GridCoords coords(0.05, 16);

@@ -1,0 +1,23 @@
+#include <mpol_cpp/cli/figure_options.h>
+
+#include <mpol_cpp/plot/image_panel.h>
+
+namespace mpol::cli {
+
+plot::ImageFigureOptions figure_options(const io::FitsOptions& header, std::int64_t nchan) {
+  plot::ImageFigureOptions figure;
+  figure.unit = header.unit() == io::FitsUnit::jy_per_beam ? "Jy/beam" : "Jy/arcsec²";  // cubes in Jy/pixel are given so
+  if (header.frequencies().defined()) figure.frequencies = plot::to_vector(header.frequencies());
+  const auto ellipse = [](const io::FitsBeam& beam) {
+    return plot::BeamEllipse{.major = beam.major, .minor = beam.minor, .position_angle = beam.position_angle};
+  };
+  const auto& beams = header.beams();
+  if (beams.size() == static_cast<std::size_t>(nchan)) {
+    for (const auto& beam : beams) figure.beams.push_back(ellipse(beam));
+  } else if (!beams.empty()) {
+    figure.beam = ellipse(beams.front());
+  }
+  return figure;
+}
+
+}  // namespace mpol::cli
