@@ -27,18 +27,21 @@ std::vector<Tensor> parameters_of(const std::vector<detail::Moments>& moments) {
   return parameters;
 }
 
+/// Entropy looks whether its image is negative; the uv sparsity makes its mask there.
+bool needs_host(const Term& term) {
+  return term.weight() != 0 && (term.kind() == TermKind::entropy || term.kind() == TermKind::uv_sparsity);
+}
+
 }  // namespace
 
 std::string CapturedStep::obstacle(ImageModel& model, const Objective& objective, const TrainOptions& options) {
   if (options.optimizer() == OptimizerKind::lbfgs) return "L-BFGS searches along its direction on the host";
+  for (const auto& term : objective.terms()) {
+    if (needs_host(term)) return fmt::format("term {} needs the host in each step", term.name());
+  }
   for (const auto& parameter : trained_parameters(model, objective)) {
     if (parameter.tensor.is_cuda()) continue;
     return fmt::format("{} is on {}, and steps are recorded on a GPU only", parameter.name, parameter.tensor.device().str());
-  }
-  for (const auto& term : objective.terms()) {
-    if (term.kind() == TermKind::entropy && term.weight() != 0) {
-      return fmt::format("term {} looks at its image on the host", term.name());
-    }
   }
   return {};
 }

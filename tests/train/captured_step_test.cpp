@@ -81,6 +81,10 @@ TEST_CASE("a step that cannot be captured is refused with the reason", "[train][
   const auto lbfgs = TrainOptions().optimizer(OptimizerKind::lbfgs);
   CHECK_THAT(CapturedStep::obstacle(*model, objective, TrainOptions()), ContainsSubstring("on a GPU only"));
   CHECK_THAT(CapturedStep::obstacle(*model, objective, lbfgs), ContainsSubstring("L-BFGS"));
+  CHECK_THAT(CapturedStep::obstacle(*model, problem.objective({terms::entropy(1e-3)}), TrainOptions()),
+             ContainsSubstring("entropy"));
+  CHECK_THAT(CapturedStep::obstacle(*model, problem.objective({terms::uv_sparsity(1e-3, 1e5)}), TrainOptions()),
+             ContainsSubstring("uv_sparsity"));
   CHECK_THROWS_AS(CapturedStep(model.ptr(), objective, lbfgs, "tested"), ValueError);
   CapturedStep step(model.ptr(), objective, TrainOptions(), "tested");
   step.take(0.1);
