@@ -13,6 +13,7 @@ plot::ImageFigureOptions figure_options(const io::FitsOptions& header, std::int6
   };
   const auto& beams = header.beams();
   if (beams.size() == static_cast<std::size_t>(nchan)) {
+    figure.beams.reserve(beams.size());
     for (const auto& beam : beams) figure.beams.push_back(ellipse(beam));
   } else if (!beams.empty()) {
     figure.beam = ellipse(beams.front());

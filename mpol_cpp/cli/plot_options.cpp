@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> kinds_and_auto() {
   std::vector<std::string> names = {"auto"};
-  for (const auto& name : plot_kind_names()) names.push_back(name);
+  names.insert(names.end(), plot_kind_names().begin(), plot_kind_names().end());
   return names;
 }
 

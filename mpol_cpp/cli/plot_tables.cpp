@@ -1,7 +1,6 @@
 #include <mpol_cpp/cli/plot_tables.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/complex.h>
@@ -31,12 +30,16 @@ class ProfileTable {
  private:
   static std::int64_t count(const CsvTable& table) {
     const auto& channel = table["channel"];
-    const double last = *std::max_element(channel.begin(), channel.end());
-    const auto channels = static_cast<std::int64_t>(std::isfinite(last) ? last : 0) + 1;
     const auto rows = static_cast<std::int64_t>(table.rows());
-    const auto of_row = [&](std::size_t i) { return static_cast<double>(static_cast<std::int64_t>(i) / (rows / channels)); };
-    bool regular = channels <= rows && rows % channels == 0;
-    for (std::size_t i = 0; regular && i < channel.size(); ++i) regular = channel[i] == of_row(i);
+    const double last = *std::max_element(channel.begin(), channel.end());
+    const bool countable = last >= 0 && last < static_cast<double>(rows);
+    const auto channels = countable ? static_cast<std::int64_t>(last) + 1 : 1;
+    const auto of_row = [each = rows / channels](std::size_t i) { return static_cast<std::int64_t>(i) / each; };
+    bool regular = countable && rows % channels == 0;
+    for (std::size_t i = 0; regular && i < channel.size(); ++i) {
+      const auto expected = of_row(i);
+      regular = channel[i] == static_cast<double>(expected);
+    }
     if (regular) return channels;
     throw DataError(error_text("table", table.path.string(), "its channels are not complete and in order",
                                "give a profile.csv as mpol profile writes it"));

@@ -40,6 +40,7 @@ std::vector<double> bin_edges(const VisibilityProfileOptions& options, const Vis
         error_text("--bin-width", fmt::format("{}", width / kilo), fmt::format("makes {} bins", bins), "widen the bins"));
   }
   std::vector<double> edges;
+  edges.reserve(static_cast<std::size_t>(bins) + 1);
   for (std::int64_t i = 0; i <= bins; ++i) edges.push_back(width * static_cast<double>(i));
   return edges;
 }

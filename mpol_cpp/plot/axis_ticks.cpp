@@ -87,6 +87,7 @@ std::vector<Tick> stretched_ticks(double lower, double upper, const std::functio
   }
   std::sort(taken.begin(), taken.end());
   std::vector<Tick> ticks;
+  ticks.reserve(taken.size());
   for (const double value : taken) ticks.push_back({value, short_label(value)});
   return ticks;
 }

@@ -81,6 +81,7 @@ CurvePanel held_out_panel(const SplitCells& cells, std::int64_t folds, double re
   panel.x_label = "baseline (kλ)";
   panel.y_label = "cells per ring";
   std::vector<double> middle;
+  middle.reserve(bins);
   for (std::size_t bin = 0; bin < bins; ++bin) middle.push_back(reach * (static_cast<double>(bin) + 0.5) / bins);
   for (std::int64_t fold = 0; fold < folds; ++fold) {
     std::vector<double> counts(bins);

@@ -151,6 +151,7 @@ TEST_CASE("plot says what is wrong in one line, and draws nothing", "[cli]") {
   check_refused(scratch, 1, "holds no values", {text("none.csv", "epoch,total\n")});
   check_refused(scratch, 1, "no column", {text("half.csv", "epoch,nll\n0,1\n")});
   check_refused(scratch, 1, "channels", {text("gap.csv", "channel,radius_arcsec,mean,scatter,error,pixels\n1,0,0,0,0,1\n")});
+  check_refused(scratch, 1, "channels", {text("far.csv", "channel,radius_arcsec,mean,scatter,error,pixels\n1e300,0,0,0,0,1\n")});
   check_refused(scratch, 2, "channel 7", {image, "--channels", "7"});
   check_refused(scratch, 1, "mpol plot", {text("cut.fits", read_text(scratch / "image.fits").substr(0, 3000))});
   check_refused(scratch, 1, "mpol plot", {text("cut.npz", read_text(scratch / "vis.npz").substr(0, 300))});
