@@ -55,8 +55,8 @@ TEST_CASE("the page on the command line names every option, and none that is not
   const auto text = page("command_line.md");
   const std::set<std::string> shared = {"--help",    "--out",   "--overwrite", "--config",
                                         "--threads", "--quiet", "--verbose",   "--json"};
-  for (const auto* verb :
-       {"image", "dirty", "inspect", "weights", "profile", "deproject", "convolve", "compare", "plot", "simulate", "devices"}) {
+  for (const auto* verb : {"image", "dirty", "inspect", "weights", "profile", "deproject", "convolve", "compare", "plot",
+                           "predict", "simulate", "devices"}) {
     INFO(verb);
     auto helped = options_in(run_mpol_here({verb, "--help"}).out, "  ");
     auto told = options_in(section(text, std::string("mpol ") + verb), "\\| `");

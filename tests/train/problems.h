@@ -24,7 +24,7 @@ inline GriddedDataset random_dataset(const GridCoords& coords, std::int64_t ncha
 
 /// Random loose visibilities on baselines of the grid, with weights that a model can fit.
 inline Visibilities random_visibilities(const GridCoords& coords, std::int64_t nchan, std::uint64_t seed) {
-  const std::int64_t nvis = 3 * coords.npix() * coords.npix();
+  constexpr std::int64_t nvis = 800;
   const double longest = 0.9 * (static_cast<double>(coords.npix()) / 2 - 0.5) * coords.du();
   const auto spread = [&](std::uint64_t s) { return (2 * uniform({nchan, nvis}, torch::kFloat64, s) - 1) * longest; };
   return {Baselines::in_lambda(spread(seed), spread(seed + 1)), normal({nchan, nvis}, torch::kComplexDouble, seed + 2) * 0.1,
