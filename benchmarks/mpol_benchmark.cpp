@@ -2,7 +2,6 @@
 //
 // usage: mpol_benchmark step|copy|fft|gridding|io [--npix N,N…] [--nchan C,C…] [--dtype float32,float64] [--nvis K,K…]
 //        [--problems P,P…] [--step auto|eager|fused] [--data FILE.npz] [--threads T] [--seconds S]
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -115,12 +114,4 @@ void run(const Settings& settings) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    run(benchmarks::parse(argc, argv));
-    return EXIT_SUCCESS;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "mpol_benchmark: %s\n", error.what());
-    return EXIT_FAILURE;
-  }
-}
+int main(int argc, char** argv) { return benchmarks::run_benchmark("mpol_benchmark", argc, argv, run); }

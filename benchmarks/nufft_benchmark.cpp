@@ -3,7 +3,6 @@
 //
 // usage: nufft_benchmark transforms|exact [--npix N,N…] [--nvis K,K…] [--dtype float32,float64] [--tolerance E]
 //        [--data FILE.npz] [--threads T] [--seconds S]
-#include <cstdlib>
 #include <string>
 
 #include <mpol_cpp/mpol.h>
@@ -87,12 +86,4 @@ void run(const Settings& settings) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    run(benchmarks::parse(argc, argv));
-    return EXIT_SUCCESS;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "nufft_benchmark: %s\n", error.what());
-    return EXIT_FAILURE;
-  }
-}
+int main(int argc, char** argv) { return benchmarks::run_benchmark("nufft_benchmark", argc, argv, run); }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <functional>
 #include <map>
 #include <sstream>
@@ -86,6 +88,18 @@ inline void print(nlohmann::json row, const nlohmann::json& times) {
   row.update(times);
   fmt::print("{}\n", row.dump());
   std::fflush(stdout);
+}
+
+/// What main() does: `run` with the settings; errors in one line.
+template <typename Run>
+int run_benchmark(const char* name, int argc, char** argv, const Run& run) {
+  try {
+    run(parse(argc, argv));
+    return EXIT_SUCCESS;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", name, error.what());
+    return EXIT_FAILURE;
+  }
 }
 
 }  // namespace benchmarks

@@ -53,7 +53,12 @@ torch::Device choose_device(const ImageOptions& options) {
   const auto request = DeviceRequest::parse(text);
   const bool automatic = request.kind() == DeviceRequest::Kind::automatic;
   if (options.likelihood != "gridded") {
-    if (automatic) return torch::kCPU;
+    if (automatic) {
+      if (no_gpu_reason().empty()) {
+        log_warning(fmt::format("the {} likelihood runs on the CPU; --likelihood gridded can use the GPU", options.likelihood));
+      }
+      return torch::kCPU;
+    }
     const auto device = select_device(request, Fallback::error);
     if (device.is_cpu()) return device;
     throw UsageError(error_text("--device", text, fmt::format("the {} likelihood runs on the CPU", options.likelihood),

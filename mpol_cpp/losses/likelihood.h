@@ -47,7 +47,7 @@ class Likelihood {
     if (!state.empty()) throw FileError("the " + name() + " likelihood has no state " + state.begin()->first);
   }
 
-  /// "gridded", "exact" or "loose".
+  /// "gridded", "exact" or "loose", the last with the kind of noise unless it is Gaussian.
   virtual std::string name() const = 0;
   /// The module that holds its tensors.
   virtual torch::nn::Module& as_module() = 0;
