@@ -181,6 +181,7 @@ class ImageRun {
   void describe_fit(const Objective& objective) {
     auto& likelihood = objective.likelihood();
     summary_.likelihood = options_.likelihood;
+    summary_.gaussian = options_.noise == "gaussian";
     summary_.normaliser = objective.normaliser();
     summary_.chi_squared = summary_.fit.loss.nll() * 2 * summary_.normaliser;
     summary_.samples = likelihood.samples();

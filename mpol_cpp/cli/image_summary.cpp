@@ -77,8 +77,9 @@ std::string scatter_warning(const Scatter& scatter) {
 std::string closing_words(const ImageSummary& summary, const std::string& folder, const std::string& warning) {
   const double flux = std::accumulate(summary.flux.begin(), summary.flux.end(), 0.0);
   const auto channels = summary.flux.size();
-  std::string text = fmt::format("chi^2/(2N)  {:.4f} over {} {}\n", summary.reduced_chi_squared(), summary.samples,
-                                 summary.likelihood == "gridded" ? "cells" : "visibilities");
+  std::string text =
+      fmt::format("{}  {:.4f} over {} {}\n", summary.gaussian ? "chi^2/(2N)" : "-lnL/N    ", summary.reduced_chi_squared(),
+                  summary.samples, summary.likelihood == "gridded" ? "cells" : "visibilities");
   text += channels == 1 ? fmt::format("flux        {:.4g} Jy\n", flux)
                         : fmt::format("flux        {:.4g} Jy in {} channels\n", flux, channels);
   text += fmt::format("ended       {} after {} epochs, {:.1f} s, {} step on {}\n", to_string(summary.fit.stop_reason),

@@ -19,6 +19,7 @@ struct Timings {
 struct ImageSummary {
   TrainResult fit;
   std::string likelihood;
+  bool gaussian = true;  ///< the noise of that likelihood; without it chi_squared is -2 ln L relative to a perfect fit
   double chi_squared = 0;                             ///< of that likelihood, on the saved image
   std::int64_t samples = 0;                           ///< terms of its sum
   std::optional<double> chi_squared_of_visibilities;  ///< of the loose data, when something computed it
