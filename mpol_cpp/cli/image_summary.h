@@ -19,9 +19,9 @@ struct Timings {
 struct ImageSummary {
   TrainResult fit;
   std::string likelihood;
-  bool gaussian = true;  ///< the noise of that likelihood; without it chi_squared is -2 ln L relative to a perfect fit
-  double chi_squared = 0;                             ///< of that likelihood, on the saved image
-  std::int64_t samples = 0;                           ///< terms of its sum
+  bool gaussian = true;      ///< the noise of that likelihood; without it chi_squared is -2 ln L relative to a perfect fit
+  double chi_squared = 0;    ///< of that likelihood, on the saved image
+  std::int64_t samples = 0;  ///< terms of its sum
   std::optional<double> chi_squared_of_visibilities;  ///< of the loose data, when something computed it
   double normaliser = 0;
   std::int64_t visibilities = 0, cells = 0;  ///< summed over channels
