@@ -6,7 +6,8 @@ Needs a Python with numpy and finufft; with --mpol torch and MPoL's other requir
   python benchmarks/compare_with_finufft.py --program build/release/bin/nufft_benchmark
 
 Both sides read one npz per case and run in processes of their own, in turn, `--rounds` times. FINUFFT gets its best: a plan
-made once with FFTW_MEASURE, points sorted by cell beforehand, the faster of the upsampling factors 2 and 1.25. "pair" is its
+made once with FFTW_MEASURE and the faster of the upsampling factors 2 and 1.25. Points are sorted by cell beforehand, for both,
+and FINUFFT is told so; with --order random neither gets them sorted. Fused is beside FINUFFT's pair: "pair" is its
 type 2, the residual and its type 1, which "fused" does in one call of ours; "exact" is value and gradient of the exact
 likelihood, which reads no visibility. One JSON row a case, then a table.
 """
@@ -29,6 +30,7 @@ def parse():
     parser.add_argument("--nvis", type=float, nargs="+", default=[1e5, 1e6, 1e7])
     parser.add_argument("--case", nargs="+", default=["float32:1e-3", "float32:1e-5", "float64:1e-6", "float64:1e-12"],
                         help="dtype:tolerance")
+    parser.add_argument("--order", choices=["sorted", "random"], default="sorted", help="of the points in the file")
     parser.add_argument("--mpol", action="store_true", help="MPoL's NuFFT step too, with float32 and up to 1e6 visibilities")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=1.5)
@@ -48,6 +50,15 @@ def repeat(call, seconds):
     return {"median_s": statistics.median(times), "others_cpu": max(0.0, (busy - own) / (time.perf_counter() - start))}
 
 
+def sorted_by_cell(observed, npix):
+    """The same samples, those of a cell of the image's uv grid one after the other."""
+    import numpy as np
+
+    rows, columns = (np.floor(2 * np.pi * CELL_SIZE * ARCSEC * observed[key] * npix / np.pi) for key in ("vv", "uu"))
+    order = np.lexsort((columns, rows))
+    return {key: value[..., order] for key, value in observed.items()}
+
+
 def finufft_times(case):
     import finufft
     import numpy as np
@@ -55,14 +66,13 @@ def finufft_times(case):
     file, npix = np.load(case["data"]), case["npix"]
     real, complex_ = (np.float32, np.complex64) if case["dtype"] == "float32" else (np.float64, np.complex128)
     x, y = (2 * np.pi * CELL_SIZE * ARCSEC * file[key] for key in ("uu", "vv"))
-    order = np.lexsort((np.floor(x * npix / np.pi), np.floor(y * npix / np.pi)))
-    x, y = x[order].astype(real), y[order].astype(real)
-    data, weight = file["data"][0][order].astype(complex_), file["weight"][0][order].astype(real)
+    x, y = x.astype(real), y.astype(real)
+    data, weight = file["data"][0].astype(complex_), file["weight"][0].astype(real)
     sky, model = np.random.default_rng(2).random((npix, npix)).astype(complex_), np.empty(x.size, complex_)
     gradient, best = np.empty((npix, npix), complex_), {}
     for sigma in (2.0, 1.25):
         plan = finufft.Plan(2, (npix, npix), eps=case["tolerance"], isign=-1, dtype=complex_, nthreads=case["threads"],
-                            upsampfac=sigma, spread_sort=0, fftw=0)
+                            upsampfac=sigma, spread_sort=0 if case["order"] == "sorted" else 1, fftw=0)
         plan.setpts(y, x)
 
         def pair():
@@ -114,13 +124,13 @@ def ours(args, group, names, **options):
 
 def compare(args, data, npix, nvis, dtype, tolerance):
     case = dict(side="finufft", data=data, npix=npix, dtype=dtype, tolerance=tolerance, threads=args.threads,
-                seconds=args.seconds)
+                seconds=args.seconds, order=args.order)
     this = [sys.executable, os.path.abspath(__file__), "--other-case"]
     names, rounds = ["plan", "type2", "type1", "fused"], []
     for _ in range(args.rounds):
         own = ours(args, "transforms", names, npix=npix, dtype=dtype, tolerance=tolerance, data=data)
         rounds.append((own, run([*this, json.dumps(case)])))
-    row = {"npix": npix, "nvis": nvis, "dtype": dtype, "tolerance": tolerance, "threads": args.threads,
+    row = {"npix": npix, "nvis": nvis, "order": args.order, "dtype": dtype, "tolerance": tolerance, "threads": args.threads,
            "others_cpu": round(max(t["others_cpu"] for pair in rounds for side in pair for t in side.values()), 2)}
     for name in names:
         row[name] = {"ms": round(1e3 * statistics.median(own[name]["median_s"] for own, _ in rounds), 3)}
@@ -172,7 +182,9 @@ def main():
         data = os.path.join(folder, "case.npz")
         for npix in args.npix:
             for nvis in map(int, args.nvis):
-                np.savez(data, **observation(npix, 1, nvis))
+                observed = observation(npix, 1, nvis)
+                np.savez(data, **(sorted_by_cell(observed, npix) if args.order == "sorted" else observed))
+                del observed
                 for case in args.case:
                     dtype, tolerance = case.split(":")
                     rows.append(compare(args, data, npix, nvis, dtype, float(tolerance)))

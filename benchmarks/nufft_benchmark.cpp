@@ -4,6 +4,7 @@
 // usage: nufft_benchmark transforms|exact [--npix N,N…] [--nvis K,K…] [--dtype float32,float64] [--tolerance E]
 //        [--data FILE.npz] [--threads T] [--seconds S]
 #include <string>
+#include <vector>
 
 #include <mpol_cpp/mpol.h>
 #include <mpol_cpp/ops/nufft_plan.h>
@@ -15,7 +16,8 @@ namespace {
 using benchmarks::cell_size, benchmarks::dtype_of, benchmarks::print, benchmarks::Settings;
 using nlohmann::json;
 
-/// Type 2, type 1 and both around a residual, for data that are there already: the time of sorting is apart.
+/// Type 2, type 1 and both around a residual, of one image and of four at the same points, for data that are there already:
+/// the time of sorting is apart.
 template <typename T>
 void transforms_case(const Settings& settings, std::int64_t npix, std::int64_t nvis, json row) {
   const mpol::GridCoords coords(cell_size, npix);
@@ -51,6 +53,14 @@ void transforms_case(const Settings& settings, std::int64_t npix, std::int64_t n
   time("type2", [&] { plan->type2(pixels, 1, values); });
   time("type1", [&] { plan->type1(values, 1, slopes, mpol::Accumulate::overwrite); });
   time("fused", [&] { plan->fused(pixels, 1, *sorted, slopes, mpol::Accumulate::overwrite); });
+  const auto four = at::rand({4, npix, npix}, dtype);
+  auto gradients = at::empty_like(four);
+  std::vector<typename mpol::ops::NufftPlan<T>::Comparison> comparisons;
+  for (std::int64_t i = 0; i < 4; ++i) {
+    const auto at = i * npix * npix;
+    comparisons.push_back({four.template const_data_ptr<T>() + at, sorted.get(), gradients.template mutable_data_ptr<T>() + at});
+  }
+  time("fused_4", [&] { plan->fused(comparisons, 1, mpol::Accumulate::overwrite); });
 }
 
 /// Value and gradient of the exact likelihood, and making its normal operator.

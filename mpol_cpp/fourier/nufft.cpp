@@ -60,6 +60,15 @@ void check_nufft_input(const Tensor& values, at::IntArrayRef last, const char* w
   }
 }
 
+/// Pointers to the parts of the given indices in an array of parts of the given size.
+template <typename T>
+std::vector<T*> parts_at(T* array, std::int64_t size, const std::vector<std::int64_t>& indices) {
+  std::vector<T*> parts;
+  parts.reserve(indices.size());
+  for (const auto index : indices) parts.push_back(array + index * size);
+  return parts;
+}
+
 std::vector<std::int64_t> with_last(const Tensor& values, std::int64_t dropped, at::IntArrayRef last) {
   auto shape = values.sizes().slice(0, static_cast<std::size_t>(values.dim() - dropped)).vec();
   shape.insert(shape.end(), last.begin(), last.end());
@@ -116,6 +125,17 @@ const ops::NufftPlan<T>& NufftPlans::plan(std::int64_t channel) {
 template const ops::NufftPlan<float>& NufftPlans::plan(std::int64_t);
 template const ops::NufftPlan<double>& NufftPlans::plan(std::int64_t);
 
+void NufftPlans::for_each_set(
+    std::int64_t images, const std::function<void(std::int64_t channel, const std::vector<std::int64_t>& images)>& use) const {
+  const auto sets = baselines_.shared() ? 1 : nchan_;
+  for (std::int64_t channel = 0; channel < sets; ++channel) {
+    std::vector<std::int64_t> own;
+    own.reserve(static_cast<std::size_t>(images / sets));
+    for (auto i = channel; i < images; i += sets) own.push_back(i);
+    use(channel, own);
+  }
+}
+
 Tensor NufftPlans::type2(const Tensor& sky) {
   const auto npix = coords_.npix(), nvis = baselines_.nvis();
   const auto image = sky.contiguous();
@@ -123,9 +143,9 @@ Tensor NufftPlans::type2(const Tensor& sky) {
   const auto transform = [&]<typename T>(T) {
     const auto* from = image.const_data_ptr<T>();
     auto* to = reinterpret_cast<std::complex<T>*>(visibilities.mutable_data_ptr<c10::complex<T>>());
-    for (std::int64_t i = 0; i < image.numel() / (npix * npix); ++i) {
-      plan<T>(i % nchan_).type2(from + i * npix * npix, coords_.cell_area(), to + i * nvis);
-    }
+    for_each_set(image.numel() / (npix * npix), [&](std::int64_t channel, const std::vector<std::int64_t>& images) {
+      plan<T>(channel).type2(parts_at(from, npix * npix, images), coords_.cell_area(), parts_at(to, nvis, images));
+    });
   };
   if (sky.scalar_type() == torch::kFloat32) transform(float{});
   else transform(double{});
@@ -140,9 +160,10 @@ Tensor NufftPlans::type1(const Tensor& visibilities) {
   const auto transform = [&]<typename T>(T) {
     const auto* from = reinterpret_cast<const std::complex<T>*>(values.const_data_ptr<c10::complex<T>>());
     auto* to = image.mutable_data_ptr<T>();
-    for (std::int64_t i = 0; i < image.numel() / (npix * npix); ++i) {
-      plan<T>(i % nchan_).type1(from + i * nvis, coords_.cell_area(), to + i * npix * npix, Accumulate::overwrite);
-    }
+    for_each_set(image.numel() / (npix * npix), [&](std::int64_t channel, const std::vector<std::int64_t>& images) {
+      plan<T>(channel).type1(parts_at(from, nvis, images), coords_.cell_area(), parts_at(to, npix * npix, images),
+                             Accumulate::overwrite);
+    });
   };
   if (visibilities.scalar_type() == torch::kComplexFloat) transform(float{});
   else transform(double{});

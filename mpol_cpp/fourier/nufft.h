@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -41,6 +42,9 @@ class NufftPlans : public torch::CustomClassHolder {
   using Plans = std::vector<std::unique_ptr<ops::NufftPlan<T>>>;
   template <typename T>
   Plans<T>& plans();
+  /// Of so many images, those that each set of baselines is for, which are transformed together.
+  void for_each_set(std::int64_t images,
+                    const std::function<void(std::int64_t channel, const std::vector<std::int64_t>& images)>& use) const;
 
   GridCoords coords_;
   Baselines baselines_;

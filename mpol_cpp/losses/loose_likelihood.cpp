@@ -84,14 +84,19 @@ class LooseForm {
     const auto problems = sky.numel() / (image_count_ * pixels);
     auto values = at::zeros({problems}, torch::kFloat64);
     auto* value = values.template mutable_data_ptr<double>();
-    for (std::int64_t problem = 0; problem < problems; ++problem) {
-      for (std::size_t channel = 0; channel < image_channels_.size(); ++channel) {
-        const auto at = (problem * image_count_ + image_channels_[channel]) * pixels;
-        value[problem] += nufft_->plans()
-                              .template plan<T>(static_cast<std::int64_t>(channel))
-                              .fused(sky.const_data_ptr<T>() + at, nufft_->coords().cell_area(), *data[channel],
-                                     gradient.mutable_data_ptr<T>() + at, Accumulate::add);
+    const auto channels = image_channels_.size(), together = nufft_->baselines().shared() ? channels : 1;
+    for (std::size_t first = 0; first < channels; first += together) {
+      std::vector<typename ops::NufftPlan<T>::Comparison> comparisons;
+      comparisons.reserve(static_cast<std::size_t>(problems) * together);
+      for (std::int64_t problem = 0; problem < problems; ++problem) {
+        for (auto channel = first; channel < first + together; ++channel) {
+          const auto at = (problem * image_count_ + image_channels_[channel]) * pixels;
+          comparisons.push_back({sky.const_data_ptr<T>() + at, data[channel].get(), gradient.mutable_data_ptr<T>() + at});
+        }
       }
+      const auto& plan = nufft_->plans().template plan<T>(static_cast<std::int64_t>(first));
+      const auto sums = plan.fused(comparisons, nufft_->coords().cell_area(), Accumulate::add);
+      for (std::size_t i = 0; i < sums.size(); ++i) value[i / together] += sums[i];
     }
     return values.view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3)));
   }

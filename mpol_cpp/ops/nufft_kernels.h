@@ -13,6 +13,8 @@
 namespace mpol::ops {
 
 inline constexpr int nufft_max_width = 15;
+/// Images that one visit of a tile can take: the window is evaluated once for all of them.
+inline constexpr int nufft_max_images = 4;
 
 /// The extent of a tile with the cells that the footprints of its points reach.
 struct NufftTile {
@@ -67,18 +69,30 @@ struct NufftTilePoints {
   std::int64_t begin, end;
   const NufftRun* runs;
   std::int64_t run_count;
+  std::int64_t first;  ///< of all of these; they follow each other up to `last`
+  std::int64_t last;
 };
 
-/// Real and imaginary parts are indexed like the points; all arrays have room for a vector beyond their end.
+/// The share of one image in a visit of a tile. Values are indexed from the first of the points on; their arrays have room
+/// for a vector beyond their end.
+template <typename T>
+struct NufftImage {
+  const T* cells = nullptr;                                     ///< the tile that is read
+  T* sums = nullptr;                                            ///< the tile that is added to
+  const T *real = nullptr, *imag = nullptr, *weight = nullptr;  ///< values at the points
+  T *model_real = nullptr, *model_imag = nullptr;               ///< what `degrid` finds there
+  double chi_squared = 0;                                       ///< what `fused` finds
+};
+
+/// Of up to nufft_max_images images.
 template <typename T>
 struct NufftKernels {
-  /// Values at the points of what lies in the tile.
-  void (*degrid)(const NufftTables<T>&, const NufftTilePoints<T>&, const T* tile, T* real, T* imag);
-  /// Adds the points to the tile.
-  void (*grid)(const NufftTables<T>&, const NufftTilePoints<T>&, const T* real, const T* imag, T* tile);
-  /// Model values m at the points from `tile`, adds w (m - d) to `residual`, returns the sum of w |m - d|^2.
-  double (*fused)(const NufftTables<T>&, const NufftTilePoints<T>&, const T* real, const T* imag, const T* weight, const T* tile,
-                  T* residual);
+  /// Values at the points of what lies in the cells.
+  void (*degrid)(const NufftTables<T>&, const NufftTilePoints<T>&, NufftImage<T>* images, int count);
+  /// Adds the values at the points to the sums.
+  void (*grid)(const NufftTables<T>&, const NufftTilePoints<T>&, NufftImage<T>* images, int count);
+  /// Of model values m from the cells and data d, adds w (m - d) to the sums; chi_squared becomes the sum of w |m - d|^2.
+  void (*fused)(const NufftTables<T>&, const NufftTilePoints<T>&, NufftImage<T>* images, int count);
 };
 
 /// @throws ValueError for a width that is not compiled for this dtype

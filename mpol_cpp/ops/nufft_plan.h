@@ -3,6 +3,8 @@
 #include <complex>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include <mpol_cpp/core/precision.h>
 
@@ -15,7 +17,7 @@ struct NufftSettings {
   double tolerance;   ///< error relative to the norm of the result
 };
 
-/// Nonuniform transforms between a real image x in sky orientation and visibilities at fixed u, v (wavelengths), on the
+/// Nonuniform transforms between real images x in sky orientation and visibilities at fixed u, v (wavelengths), on the
 /// CPU:
 ///
 ///   type 2:  V_k = scale sum_{m,l} x(m,l) exp(-2 pi i (u_k l + v_k m))
@@ -23,11 +25,13 @@ struct NufftSettings {
 ///
 /// The image, divided by the window's transform, is transformed on a fine grid of twice its size; the window interpolates
 /// there. Points are folded to u >= 0 and sorted into tiles once. All sums have a fixed order: results are bitwise the
-/// same for any number of threads. Several threads may call, one at a time is served.
+/// same for any number of threads, and for an image alone or among others. Several threads may call, one at a time is served.
 /// Source: Dutt & Rokhlin 1993; Barnett, Magland & af Klinteberg 2019 for windows, tiles and the choice of the fine grid.
 template <typename T>
 class NufftPlan {
  public:
+  using Complex = std::complex<T>;
+
   /// @param u, v        (count) wavelengths, finite
   /// @param max_abs_u   their largest magnitudes, <= 1/(2 pixel)
   NufftPlan(const NufftSettings& settings, const double* u, const double* v, std::int64_t count, double max_abs_u,
@@ -38,17 +42,32 @@ class NufftPlan {
 
   std::int64_t points() const;
 
-  /// @param image         (npix, npix), contiguous
-  /// @param visibilities  (points), in the order of u and v
-  void type2(const T* image, double scale, std::complex<T>* visibilities) const;
-  void type1(const std::complex<T>* visibilities, double scale, T* image, Accumulate accumulate) const;
+  /// Of several images at the same points: the window is evaluated once for a few of them.
+  /// @param images        (npix, npix) each, contiguous
+  /// @param visibilities  (points) each, in the order of u and v
+  void type2(std::span<const T* const> images, double scale, std::span<Complex* const> visibilities) const;
+  void type2(const T* image, double scale, Complex* visibilities) const { type2({&image, 1}, scale, {&visibilities, 1}); }
+  void type1(std::span<const Complex* const> visibilities, double scale, std::span<T* const> images, Accumulate accumulate) const;
+  void type1(const Complex* visibilities, double scale, T* image, Accumulate accumulate) const {
+    type1({&visibilities, 1}, scale, {&image, 1}, accumulate);
+  }
 
   /// Data for `fused`, (points) each in the plan's own order, with room for whole vectors.
   struct Data;
   std::shared_ptr<const Data> sorted(const std::complex<double>* visibilities, const double* weights) const;
 
-  /// sum w |V(x) - d|^2, and its gradient with respect to x; each visibility is read once.
-  double fused(const T* image, double scale, const Data& data, T* gradient, Accumulate accumulate) const;
+  /// An image beside the data that it is compared with. Several may add to the same gradient.
+  struct Comparison {
+    const T* image;
+    const Data* data;
+    T* gradient;
+  };
+  /// sum w |V(x) - d|^2 of each, and its gradient with respect to x; each visibility is read once.
+  std::vector<double> fused(std::span<const Comparison> comparisons, double scale, Accumulate accumulate) const;
+  double fused(const T* image, double scale, const Data& data, T* gradient, Accumulate accumulate) const {
+    const Comparison one{image, &data, gradient};
+    return fused({&one, 1}, scale, accumulate).front();
+  }
 
   /// Type-1 transforms of w d, and of the weights w alone.
   void dirty_and_beam(const Data& data, double scale, T* dirty, double beam_scale, T* beam) const;

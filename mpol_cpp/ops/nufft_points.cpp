@@ -183,7 +183,11 @@ void NufftPoints<T>::plan_tasks(const std::vector<std::int64_t>& tile_begin, con
 
 template <typename T>
 NufftTilePoints<T> NufftPoints<T>::points_of(const NufftTask& task) const {
-  return {x_.data(), y_.data(), cell_.data(), task.begin, task.end, runs_.data() + task.run_begin, task.run_end - task.run_begin};
+  const auto* runs = runs_.data() + task.run_begin;
+  const auto run_count = task.run_end - task.run_begin;
+  const auto first = task.begin < task.end || run_count == 0 ? task.begin : runs[0].begin;
+  const auto last = run_count == 0 ? task.end : runs[run_count - 1].begin + runs[run_count - 1].count;
+  return {x_.data(), y_.data(), cell_.data(), task.begin, task.end, runs, run_count, first, last};
 }
 
 template <typename T>

@@ -219,6 +219,31 @@ TEMPLATE_TEST_CASE("every instruction set computes the same transforms to roundi
   }
 }
 
+TEMPLATE_TEST_CASE("an image is transformed alike alone and among others, bit for bit", "[fourier][nufft][quick]", float,
+                   double) {
+  const GridCoords coords(0.03, 30);
+  const auto spread = edge_baselines(coords, 333, 51), dense = crowd(coords, 101, 53);
+  const auto baselines = Baselines::in_lambda(at::cat({spread.u(), dense.u()}), at::cat({spread.v(), dense.v()}));
+  const std::int64_t nchan = 3, problems = 3;  // nine images: groups of four, four and one
+  const auto x = normal({problems, nchan, 30, 30}, dtype_of<TestType>(), 54);
+  const auto y = normal({problems, nchan, baselines.nvis()}, complex_dtype_of<TestType>(), 55);
+  for (const auto isa : instruction_sets()) {
+    for (const double tolerance : {1e-3, 1e-6}) {
+      CAPTURE(to_string(isa), tolerance);
+      const ForcedIsa forced(to_string(isa));
+      const auto many = Nufft(coords, baselines, nchan, NufftOptions{tolerance}),
+                 one = Nufft(coords, baselines, 1, NufftOptions{tolerance});
+      const auto visibilities = many->forward(x), images = many->adjoint(y);
+      for (std::int64_t problem = 0; problem < problems; ++problem) {
+        for (std::int64_t channel = 0; channel < nchan; ++channel) {
+          CHECK(same(visibilities[problem][channel], one->forward(x[problem].narrow(0, channel, 1))[0]));
+          CHECK(same(images[problem][channel], one->adjoint(y[problem].narrow(0, channel, 1))[0]));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("a nonuniform transform has derivatives of any order", "[fourier][nufft][quick]") {
   const GridCoords coords(0.03, 16);
   const auto baselines = edge_baselines(coords, 50, 33);

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <vector>
+
+#include <mpol_cpp/core/precision.h>
+#include <mpol_cpp/ops/fused_memory.h>
+#include <mpol_cpp/ops/nufft_points.h>
+#include <mpol_cpp/ops/nufft_rows.h>
+
+namespace mpol::ops {
+
+/// The fine uv grid of a nonuniform transform, twice as fine as the image's: from an image divided by the window's transform
+/// to the cells that footprints of points reach, and the adjoint of that. Cells are columns of constant u, `distance`
+/// complex numbers apart, from u = -guard on; each goes from v = -last_v to last_v.
+template <typename T>
+class NufftGrid {
+ public:
+  using Complex = std::complex<T>;
+
+  NufftGrid(std::int64_t npix, int width, const NufftExtent& extent);
+
+  const NufftTile& tile() const { return tile_; }
+  std::int64_t columns() const { return columns_; }
+  std::int64_t distance() const { return distance_; }
+  std::int64_t size() const { return columns_ * distance_; }  ///< complex cells
+  /// The first real of a tile in an array of cells.
+  T* corner(Complex* cells, const NufftTileTasks& tile) const {
+    return reinterpret_cast<T*>(cells + tile.u * NufftTile::cells * distance_ + tile.v * NufftTile::cells);
+  }
+
+  /// @param image  (npix, npix), contiguous, sky orientation
+  void from_image(const T* image, double scale, Complex* cells);
+  void to_image(Complex* cells, double scale, T* image, Accumulate accumulate);
+
+  std::int64_t memory_bytes() const;
+
+ private:
+  std::int64_t guard() const { return -extent_.first_u; }
+  /// Cells of a column that hold something.
+  std::int64_t rows() const { return 2 * extent_.last_v + 1; }
+  std::int64_t wrapped(std::int64_t v) const { return (v + 5 * npix_) % (2 * npix_); }
+
+  void prepare();
+  std::vector<T> row_factors(double scale) const;
+  void column_from_image(std::int64_t j, std::int64_t worker, Complex* cells) const;
+  void column_to_image(std::int64_t j, std::int64_t worker, const Complex* cells) const;
+
+  std::int64_t npix_;
+  NufftTile tile_;
+  NufftExtent extent_;
+  PaddedRows<T> padded_rows_;
+  std::int64_t kept_, distance_, columns_;
+  std::vector<double> correction_;  // 1/transform of the window at pixels n = -npix/2, ...
+  std::vector<T> column_factors_;
+  std::vector<typename PaddedRows<T>::Scratch> scratch_;
+  AlignedArray<Complex> half_plane_;
+};
+
+}  // namespace mpol::ops
