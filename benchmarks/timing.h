@@ -1,19 +1,17 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include <mpol_cpp/device/timer.h>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 #include <unistd.h>
 
 namespace benchmarks {
-
-inline double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// Seconds that all cores together have been busy, and those that this process has used.
 struct CpuTime {
@@ -42,13 +40,13 @@ nlohmann::json repeat(Function&& call, double seconds, std::size_t least = 5, st
   call();
   std::vector<double> times;
   const auto before = CpuTime::read();
-  const double start = now();
-  while (times.size() < least || (now() - start < seconds && times.size() < most)) {
-    const double begin = now();
+  double wall = 0;
+  while (times.size() < least || (wall < seconds && times.size() < most)) {
+    mpol::DeviceTimer timer(torch::kCPU);
     call();
-    times.push_back(now() - begin);
+    times.push_back(timer.seconds());
+    wall += times.back();
   }
-  const double wall = now() - start;
   const auto after = CpuTime::read();
   std::sort(times.begin(), times.end());
   const double others = std::max(0.0, ((after.all - before.all) - (after.own - before.own)) / wall);

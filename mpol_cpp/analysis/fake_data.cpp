@@ -8,9 +8,9 @@
 namespace mpol {
 
 Visibilities add_noise(const Visibilities& visibilities, std::uint64_t seed) {
-  const auto& data = visibilities.data();
+  const auto data = visibilities.data().to(torch::kCPU);
   const auto noise = standard_complex_noise(data.numel(), seed).view(data.sizes());
-  const auto noisy = data.to(torch::kComplexDouble) + noise / visibilities.weights().to(torch::kFloat64).sqrt();
+  const auto noisy = data.to(torch::kComplexDouble) + noise / visibilities.weights().to(torch::kCPU, torch::kFloat64).sqrt();
   Visibilities result(visibilities.baselines(), noisy.to(data.scalar_type()), visibilities.weights());
   if (visibilities.frequencies().defined()) result.set_frequencies(visibilities.frequencies());
   result.set_observation(visibilities.observation());

@@ -217,11 +217,9 @@ VisibilityProfile radial_v(const Visibilities& visibilities, const DiscGeometry&
   for (std::int64_t channel = 0; channel < nchan; ++channel) {
     for (std::int64_t begin = 0; begin < nvis; begin += profile_block) {
       const auto end = std::min(nvis, begin + profile_block);
-      const auto [u, v] = baselines.block(baselines.shared() ? 0 : channel, begin, end);
+      const auto [u, v, data, weights] = visibilities.block(channel, begin, end);
       const auto bins = bins_of_distances(deprojected_length(u, v, geometry), edges);
-      const auto weights = visibilities.weights()[channel].slice(0, begin, end).to(torch::kFloat64);
-      const auto centred =
-          visibilities.data()[channel].slice(0, begin, end).to(torch::kComplexDouble) * centring_phase(u, v, geometry);
+      const auto centred = data * centring_phase(u, v, geometry);
       real[channel] += sum_in_bins(at::real(centred) * weights, bins, nbins);
       imag[channel] += sum_in_bins(at::imag(centred) * weights, bins, nbins);
       weight[channel] += sum_in_bins(weights, bins, nbins);

@@ -90,16 +90,13 @@ Tensor cell_residuals(const GridCoords& coords, const Visibilities& visibilities
   const CellMeans means{dataset->cells(), dataset->visibilities(), dataset->weights()};
   const auto* average = means.averages.const_data_ptr<c10::complex<double>>();
   const auto* total = means.weights.const_data_ptr<double>();
-  const auto& baselines = visibilities.baselines();
   const auto nvis = visibilities.nvis();
   auto residuals = at::zeros({visibilities.nchan(), nvis}, torch::kComplexFloat);
   for (std::int64_t channel = 0; channel < visibilities.nchan(); ++channel) {
     auto* residual = residuals.mutable_data_ptr<c10::complex<float>>() + channel * nvis;
     for (std::int64_t begin = 0; begin < nvis; begin += residual_block) {
       const auto end = std::min(nvis, begin + residual_block);
-      const auto [u, v] = baselines.block(baselines.shared() ? 0 : channel, begin, end);
-      const auto data = visibilities.data()[channel].slice(0, begin, end).to(torch::kComplexDouble).contiguous();
-      const auto weights = visibilities.weights()[channel].slice(0, begin, end).to(torch::kFloat64).contiguous();
+      const auto [u, v, data, weights] = visibilities.block(channel, begin, end);
       const auto *us = u.const_data_ptr<double>(), *vs = v.const_data_ptr<double>();
       const auto* samples = data.const_data_ptr<c10::complex<double>>();
       const auto* weight = weights.const_data_ptr<double>();

@@ -100,15 +100,12 @@ void NormalOperator::add(const Visibilities& visibilities, const ChannelMap& cha
   if (channels.nchan() != nchan_) {
     throw ShapeError(fmt::format("data for {} image channels; this operator has {}", channels.nchan(), nchan_));
   }
+  channels.check_sources(visibilities.nchan());
   const auto& baselines = visibilities.baselines();
   coords_.check_data_fit(baselines.max_abs_u(), baselines.max_abs_v());
   for (auto* tensor : {&kernel_, &dirty_, &constant_, &cell_counts_}) *tensor = tensor->clone();  // copies of this share them
   for (std::int64_t image_channel = 0; image_channel < nchan_; ++image_channel) {
     for (const auto channel : channels.sources[static_cast<std::size_t>(image_channel)]) {
-      if (channel < 0 || channel >= visibilities.nchan()) {
-        throw ValueError(fmt::format("image channel {} wants data channel {}, but the data have channels 0 to {}", image_channel,
-                                     channel, visibilities.nchan() - 1));
-      }
       add_channel(image_channel, visibilities, channel);
     }
   }
@@ -119,12 +116,8 @@ void NormalOperator::add_channel(std::int64_t image_channel, const Visibilities&
   const auto nvis = visibilities.nvis();
   for (std::int64_t begin = 0; begin < nvis; begin += normal_block) {
     const auto count = std::min(nvis - begin, normal_block);
-    const auto& baselines = visibilities.baselines();
-    const auto [block_u, block_v] = baselines.block(baselines.shared() ? 0 : channel, begin, begin + count);
-    const auto u = block_u.contiguous(), v = block_v.contiguous();
-    const auto data = visibilities.data()[channel].narrow(0, begin, count).to(torch::kComplexDouble).resolve_conj().contiguous();
-    const auto weights = visibilities.weights()[channel].narrow(0, begin, count).to(torch::kFloat64).contiguous();
-    const auto terms = normal_terms(coords_, baselines, u, v, data, weights);
+    const auto [u, v, data, weights] = visibilities.block(channel, begin, begin + count);
+    const auto terms = normal_terms(coords_, visibilities.baselines(), u, v, data, weights);
     kernel_[image_channel].add_(terms.kernel);
     dirty_[image_channel].add_(terms.dirty);
     constant_[image_channel].add_((at::view_as_real(data).square().sum({-1}) * weights).sum());

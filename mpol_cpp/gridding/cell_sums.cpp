@@ -244,13 +244,8 @@ void check(const GridCoords& coords, const Visibilities& visibilities, const Cha
       throw DataError(fmt::format("{} x {} samples feed one image channel; gridding counts up to {}: average them in time first",
                                   sources.size(), visibilities.nvis(), most_samples / 2));
     }
-    for (const auto source : sources) {
-      if (source < 0 || source >= visibilities.nchan()) {
-        throw ValueError(
-            fmt::format("the channel map names data channel {}; there are 0 to {}", source, visibilities.nchan() - 1));
-      }
-    }
   }
+  channel_map.check_sources(visibilities.nchan());
 }
 
 }  // namespace

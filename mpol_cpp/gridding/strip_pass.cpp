@@ -17,11 +17,13 @@ constexpr std::uint8_t nobody = 255;
 /// The data and weights of a run, and what keeps them alive.
 struct RunSamples {
   SampleBlock block;
-  Tensor data;
+  Tensor weights, data;
 };
 
 RunSamples samples_of(const Visibilities& visibilities, const SampleRun& run, const DataTransform& transform) {
-  const auto row = [&](const Tensor& values) { return values.select(0, run.channel).narrow(0, run.begin, run.end - run.begin); };
+  const auto row = [&](const Tensor& values) {
+    return values.select(0, run.channel).narrow(0, run.begin, run.end - run.begin).to(torch::kCPU);
+  };
   const auto weights = row(visibilities.weights());
   auto data = row(visibilities.data());
   if (transform) {
@@ -30,6 +32,7 @@ RunSamples samples_of(const Visibilities& visibilities, const SampleRun& run, co
   }
   return {{weights.const_data_ptr(), data.const_data_ptr(), weights.scalar_type() == torch::kDouble,
            data.scalar_type() == torch::kComplexDouble, run.partner ? -1.0 : 1.0},
+          weights,
           data};
 }
 

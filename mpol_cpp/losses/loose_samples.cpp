@@ -11,15 +11,11 @@
 namespace mpol::losses::detail {
 namespace {
 
-std::vector<std::int64_t> checked_sources(const Visibilities& visibilities, const ChannelMap& channels,
-                                          std::vector<std::int64_t>& image_channels) {
+/// The data channels of all image channels, and to which image channel each of them belongs.
+std::vector<std::int64_t> all_sources(const ChannelMap& channels, std::vector<std::int64_t>& image_channels) {
   std::vector<std::int64_t> sources;
   for (std::int64_t image_channel = 0; image_channel < channels.nchan(); ++image_channel) {
     for (const auto channel : channels.sources[static_cast<std::size_t>(image_channel)]) {
-      if (channel < 0 || channel >= visibilities.nchan()) {
-        throw ValueError(fmt::format("image channel {} wants data channel {}, but the data have channels 0 to {}", image_channel,
-                                     channel, visibilities.nchan() - 1));
-      }
       sources.push_back(channel);
       image_channels.push_back(image_channel);
     }
@@ -32,8 +28,9 @@ std::vector<std::int64_t> checked_sources(const Visibilities& visibilities, cons
 LooseSamples loose_samples(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels) {
   const auto& baselines = visibilities.baselines();
   coords.check_data_fit(baselines.max_abs_u(), baselines.max_abs_v());
+  channels.check_sources(visibilities.nchan());
   std::vector<std::int64_t> image_channels;
-  auto selected = visibilities.select_channels(checked_sources(visibilities, channels, image_channels));
+  auto selected = visibilities.select_channels(all_sources(channels, image_channels));
   const auto occupied = at::zeros({channels.nchan(), coords.npix(), coords.npix()}, torch::kBool);
   mark_occupied(coords, selected.baselines(), image_channels, occupied);
   return {std::move(selected), std::move(image_channels), occupied.sum().item<std::int64_t>()};

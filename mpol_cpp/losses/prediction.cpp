@@ -11,19 +11,11 @@
 #include <mpol_cpp/losses/sky_checks.h>
 
 namespace mpol::losses {
-namespace {
-
-void check_data_channel(std::int64_t channel, std::int64_t count) {
-  if (channel >= 0 && channel < count) return;
-  throw ValueError(fmt::format("data channel {} is wanted, but the data have channels 0 to {}", channel, count - 1));
-}
-
-}  // namespace
-
 void for_each_prediction(const GridCoords& coords, const Tensor& sky, const Visibilities& visibilities,
                          const ChannelMap& channels,
                          const std::function<void(std::int64_t channel, std::int64_t begin, const Tensor& model)>& use) {
   const torch::NoGradGuard no_grad;
+  channels.check_sources(visibilities.nchan());
   detail::check_sky_shape(sky, channels.nchan(), coords.npix());
   const auto image = sky.detach().to(torch::kCPU, torch::kFloat64).view({channels.nchan(), coords.npix(), coords.npix()});
   const auto& baselines = visibilities.baselines();
@@ -32,7 +24,6 @@ void for_each_prediction(const GridCoords& coords, const Tensor& sky, const Visi
   std::optional<Nufft> transform;
   for (std::int64_t image_channel = 0; image_channel < channels.nchan(); ++image_channel) {
     for (const auto channel : channels.sources[static_cast<std::size_t>(image_channel)]) {
-      check_data_channel(channel, visibilities.nchan());
       for (std::int64_t begin = 0; begin < nvis; begin += prediction_block) {
         if (!transform || !once) {
           const auto [u, v] = baselines.block(baselines.shared() ? 0 : channel, begin, std::min(nvis, begin + prediction_block));
@@ -57,9 +48,8 @@ double loose_chi_squared(const GridCoords& coords, const Tensor& sky, const Visi
                          const ChannelMap& channels) {
   double sum = 0;
   for_each_prediction(coords, sky, visibilities, channels, [&](std::int64_t channel, std::int64_t begin, const Tensor& model) {
-    const auto data = visibilities.data()[channel].narrow(0, begin, model.size(0)).to(torch::kComplexDouble);
-    const auto weights = visibilities.weights()[channel].narrow(0, begin, model.size(0));
-    sum += (at::view_as_real(model - data).square().sum({-1}) * weights).sum().item<double>();
+    const auto samples = visibilities.block(channel, begin, begin + model.size(0));
+    sum += (at::view_as_real(model - samples.data).square().sum({-1}) * samples.weights).sum().item<double>();
   });
   return sum;
 }

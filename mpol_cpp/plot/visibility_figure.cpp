@@ -27,12 +27,7 @@ void for_each_sample(const Visibilities& visibilities, const Visit& visit) {
   for (std::int64_t channel = 0; channel < visibilities.nchan(); ++channel) {
     for (std::int64_t begin = 0; begin < visibilities.nvis(); begin += samples_per_block) {
       const auto end = std::min(begin + samples_per_block, visibilities.nvis());
-      const auto [u, v] = visibilities.baselines().block(channel, begin, end);
-      const auto on_cpu = [&](const Tensor& values, torch::Dtype dtype) {
-        return values[channel].slice(0, begin, end).to(torch::kCPU, dtype).contiguous();
-      };
-      const Tensor data = on_cpu(visibilities.data(), torch::kComplexDouble);
-      const Tensor weights = on_cpu(visibilities.weights(), torch::kFloat64);
+      const auto [u, v, data, weights] = visibilities.block(channel, begin, end);
       const auto *u_of = u.const_data_ptr<double>(), *v_of = v.const_data_ptr<double>();
       const auto* value = data.const_data_ptr<c10::complex<double>>();
       for (std::int64_t i = 0; i < end - begin; ++i) {

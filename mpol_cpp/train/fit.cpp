@@ -50,7 +50,7 @@ Tensor table_of(const std::vector<Tensor>& losses, const std::vector<Tensor>& pa
 }  // namespace
 
 Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options)
-    : model_(std::move(model)), objective_(objective), options_(options), started_(Clock::now()), last_checkpoint_(started_) {
+    : model_(std::move(model)), objective_(objective), options_(options) {
   place();
   at::manual_seed(options_.seed());
   step_ = make_step(model_, objective_, options_);
@@ -66,6 +66,7 @@ void Fit::place() {
   }
   const bool watched = !options_.callbacks().empty() || options_.stop_relative() > 0;
   const auto device = common_device(*model_, objective_.likelihood());
+  timer_.emplace(device);
   fetch_interval_ = device.is_cpu() || watched ? 1 : epochs_between_fetches;
 }
 
@@ -235,6 +236,9 @@ void Fit::write_checkpoint() {
   result_.seconds_checkpoints += std::chrono::duration<double>(last_checkpoint_ - begin).count();
 }
 
-double Fit::seconds() const { return std::chrono::duration<double>(Clock::now() - started_).count(); }
+double Fit::seconds() {
+  timer_->stop();
+  return timer_->seconds();
+}
 
 }  // namespace mpol::detail

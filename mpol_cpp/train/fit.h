@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include <mpol_cpp/device/timer.h>
 #include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/divergence.h>
 #include <mpol_cpp/train/step.h>
@@ -47,7 +48,7 @@ class Fit {
 
   void checkpoint_if_due();
   void write_checkpoint();
-  double seconds() const;
+  double seconds();
 
   std::shared_ptr<ImageModel> model_;
   const Objective& objective_;
@@ -62,7 +63,8 @@ class Fit {
   std::optional<TrainingState> candidate_;  ///< a newer one that has to prove it
   std::optional<Breakdown> breakdown_;
 
-  Clock::time_point started_, last_checkpoint_;
+  std::optional<DeviceTimer> timer_;
+  Clock::time_point last_checkpoint_ = Clock::now();
   std::int64_t checkpoint_epochs_ = -1;  ///< done in the newest checkpoint
   Existing existing_checkpoint_ = Existing::keep_as_previous;
 };

@@ -11,7 +11,7 @@ namespace mpol {
 using torch::Tensor;
 
 /// Where the visibilities were sampled: u, v in wavelengths, or in metres with the frequencies of the channels, so
-/// that nchan channels do not cost nchan copies. Kept in the dtype it came in; widened to float64 block by block.
+/// that nchan channels do not cost nchan copies. Kept on the host in the dtype it came in; widened to float64 block by block.
 class Baselines {
  public:
   /// u, v in wavelengths, (nvis) shared by all channels or (nchan, nvis), float32 or float64.

@@ -56,6 +56,16 @@ void Visibilities::set_frequencies(Tensor frequencies) {
   frequencies_ = given;
 }
 
+VisibilityBlock Visibilities::block(std::int64_t channel, std::int64_t begin, std::int64_t end) const {
+  auto [u, v] = baselines_.block(baselines_.shared() ? 0 : channel, begin, end);
+  if (channel < 0 || channel >= nchan())
+    throw ValueError(fmt::format("channel {} was asked for; there are {}", channel, nchan()));
+  const auto samples = [&](const Tensor& values, torch::Dtype dtype) {
+    return values.select(0, channel).slice(0, begin, end).to(torch::kCPU, dtype).contiguous();
+  };
+  return {u.contiguous(), v.contiguous(), samples(data_, torch::kComplexDouble), samples(weights_, torch::kFloat64)};
+}
+
 Visibilities Visibilities::select_channels(const std::vector<std::int64_t>& channels) const {
   if (channels.empty()) throw ValueError("no channels were selected; name at least one");
   for (const auto channel : channels) {
@@ -72,6 +82,16 @@ Visibilities Visibilities::select_channels(const std::vector<std::int64_t>& chan
 std::int64_t Visibilities::memory_bytes() const {
   return baselines_.memory_bytes() +
          static_cast<std::int64_t>(data_.nbytes() + weights_.nbytes() + (frequencies_.defined() ? frequencies_.nbytes() : 0));
+}
+
+void ChannelMap::check_sources(std::int64_t data_channels) const {
+  for (std::size_t image_channel = 0; image_channel < sources.size(); ++image_channel) {
+    for (const auto channel : sources[image_channel]) {
+      if (channel >= 0 && channel < data_channels) continue;
+      throw ValueError(fmt::format("image channel {} wants data channel {}, but the data have channels 0 to {}", image_channel,
+                                   channel, data_channels - 1));
+    }
+  }
 }
 
 ChannelMap ChannelMap::cube(std::int64_t nchan) {

@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include <mpol_cpp/device/fields.h>
 #include <mpol_cpp/visibilities/baselines.h>
 
 namespace mpol {
@@ -20,8 +22,18 @@ struct Observation {
   std::string spectral_reference;        ///< SPECSYS: LSRK, BARYCENT, TOPOCENT, …
 };
 
+/// Samples of one channel on the host, each (samples), contiguous.
+struct VisibilityBlock {
+  Tensor u, v;     ///< float64, wavelengths
+  Tensor data;     ///< complex128, Jy
+  Tensor weights;  ///< float64, Jy^-2
+};
+
 /// Loose (ungridded) complex visibilities with weights, in the dtypes they came in.
 /// Sign convention: V(u,v) = integral of I(l,m) exp(-2 pi i (u l + v m)), l East, m North.
+///
+/// They are made on the host. `move_to` takes data and weights to a device; baselines and frequencies stay on the host, where
+/// everything that is planned from them is made, and are never cast.
 class Visibilities {
  public:
   /// @param baselines  nvis samples, one set or one per channel
@@ -38,6 +50,10 @@ class Visibilities {
   const Tensor& data() const { return data_; }        ///< (nchan, nvis)
   const Tensor& weights() const { return weights_; }  ///< (nchan, nvis)
 
+  /// Samples [begin, end) of a channel, widened, from whatever device they are on. @throws ValueError for samples or a
+  /// channel that are not there
+  VisibilityBlock block(std::int64_t channel, std::int64_t begin, std::int64_t end) const;
+
   /// Frequencies of the channels, (nchan) float64 Hz, or undefined when unknown.
   const Tensor& frequencies() const { return frequencies_; }
   /// @throws ShapeError unless (nchan); DataError unless finite and > 0
@@ -51,6 +67,10 @@ class Visibilities {
 
   /// Bytes of all arrays as they are held.
   std::int64_t memory_bytes() const;
+
+  friend auto device_fields(Visibilities& visibilities) {
+    return std::tuple(field("data", visibilities.data_), field("weights", visibilities.weights_));
+  }
 
  private:
   Baselines baselines_;
@@ -66,6 +86,8 @@ struct ChannelMap {
   static ChannelMap cube(std::int64_t nchan);       ///< image channel c <- data channel c
   static ChannelMap continuum(std::int64_t nchan);  ///< one image channel <- all data channels
   std::int64_t nchan() const { return static_cast<std::int64_t>(sources.size()); }
+  /// @throws ValueError for a source beyond the channels of the data
+  void check_sources(std::int64_t data_channels) const;
 };
 
 }  // namespace mpol

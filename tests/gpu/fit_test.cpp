@@ -3,7 +3,10 @@
 
 #include <ATen/ops/stack.h>
 
+#include <mpol_cpp/device/move.h>
 #include <mpol_cpp/device/select.h>
+#include <mpol_cpp/fourier/normal_operator.h>
+#include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/ops/hann.h>
 #include <mpol_cpp/ops/real_fft.h>
 
@@ -49,6 +52,24 @@ TEMPLATE_TEST_CASE("operations on a GPU are those on the CPU", "[gpu]", float, d
     };
     CHECK(relative_error(gradient(image.to(device)), gradient(image)) < bound);
   }
+}
+
+TEST_CASE("visibilities on a GPU are gridded and written like those on the host", "[gpu]") {
+  const auto device = required_gpu();
+  const GridCoords coords(0.05, 64);
+  const auto u = normal({2000}, torch::kFloat64, 1) * 0.1 * coords.max_uv(),
+             v = normal({2000}, torch::kFloat64, 2) * 0.1 * coords.max_uv();
+  const Visibilities here(Baselines::in_lambda(u, v), normal({2, 2000}, torch::kComplexFloat, 3), torch::ones({2, 2000}));
+  auto there = here;
+  move_to(there, device);
+  CHECK(device_of(there) == device);
+  const auto averaged = [&](const Visibilities& visibilities) {
+    return DataAverager(coords, visibilities, DataAveragerOptions().scatter_check(ScatterCheck::off)).to_dataset();
+  };
+  CHECK(same(averaged(there)->visibilities(), averaged(here)->visibilities()));
+  CHECK(same(there.block(1, 10, 20).data, here.block(1, 10, 20).data));
+  CHECK(same(NormalOperator::of(coords, there, ChannelMap::cube(2)).dirty(),
+             NormalOperator::of(coords, here, ChannelMap::cube(2)).dirty()));
 }
 
 TEMPLATE_TEST_CASE("a fit on a GPU is that on the CPU", "[gpu]", float, double) {

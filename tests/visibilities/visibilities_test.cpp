@@ -15,6 +15,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/device/move.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 #include "../compare.h"
@@ -165,4 +166,42 @@ TEST_CASE("channel maps of a cube and of a continuum image", "[visibilities][qui
   CHECK(ChannelMap::cube(3).sources == std::vector<std::vector<std::int64_t>>{{0}, {1}, {2}});
   CHECK(ChannelMap::continuum(3).sources == std::vector<std::vector<std::int64_t>>{{0, 1, 2}});
   CHECK(ChannelMap::continuum(3).nchan() == 1);
+  CHECK_NOTHROW(ChannelMap::continuum(3).check_sources(3));
+  CHECK_THROWS_WITH(ChannelMap::cube(3).check_sources(2),
+                    ContainsSubstring("image channel 2 wants data channel 2, but the data have channels 0 to 1"));
+  CHECK_THROWS_AS((ChannelMap{{{0}, {-1}}}.check_sources(2)), ValueError);
+}
+
+TEMPLATE_TEST_CASE("a block holds the samples of a channel, widened", "[visibilities][quick]", float, double) {
+  const auto frequencies = at::tensor({1e11, 2e11}, torch::kFloat64);
+  const auto metres =
+      Baselines::in_metres(normal({10}, dtype_of<TestType>(), 1), normal({10}, dtype_of<TestType>(), 2), frequencies);
+  const auto visibilities = some_visibilities<TestType>(2, 10, metres);
+  const auto block = visibilities.block(1, 3, 8);
+  CHECK(same(block.u, metres.block(1, 3, 8).first));
+  CHECK(same(block.v, metres.block(1, 3, 8).second));
+  CHECK(same(block.data, visibilities.data()[1].slice(0, 3, 8).to(torch::kComplexDouble)));
+  CHECK(same(block.weights, visibilities.weights()[1].slice(0, 3, 8).to(torch::kFloat64)));
+  CHECK_THROWS_AS(visibilities.block(2, 0, 1), ValueError);
+  CHECK_THROWS_AS(visibilities.block(0, 5, 11), ValueError);
+  CHECK_THROWS_AS(some_visibilities<TestType>(2, 10, shared_baselines<TestType>(10)).block(2, 0, 1), ValueError);
+}
+
+TEST_CASE("visibilities move and are cast; their baselines stay on the host in their own dtype", "[visibilities][quick]") {
+  const auto held = some_visibilities<double>(2, 10, shared_baselines<double>(10));
+  auto single = held;
+  move_to(single, torch::kCPU, torch::kFloat32);
+  CHECK(same(single.data(), held.data().to(torch::kComplexFloat)));
+  CHECK(same(single.weights(), held.weights().to(torch::kFloat32)));
+  CHECK(single.baselines().u().scalar_type() == torch::kFloat64);
+  CHECK(held.data().scalar_type() == torch::kComplexDouble);
+  auto elsewhere = held;  // meta tensors stand in for a GPU
+  move_to(elsewhere, torch::kMeta);
+  CHECK(device_of(elsewhere) == torch::Device(torch::kMeta));
+  CHECK(device_of(held) == torch::Device(torch::kCPU));
+  CHECK(elsewhere.baselines().u().is_cpu());
+  CHECK(elsewhere.nvis() == 10);
+  std::vector blocks{held, single};
+  move_to(blocks, torch::kMeta);
+  CHECK(blocks[1].weights().is_meta());
 }
