@@ -43,6 +43,7 @@
 #include <mpol_cpp/images/image_cube.h>
 #include <mpol_cpp/images/regrid.h>
 #include <mpol_cpp/images/restore.h>
+#include <mpol_cpp/losses/block_likelihood.h>
 #include <mpol_cpp/losses/exact_likelihood.h>
 #include <mpol_cpp/losses/fourier_regularizers.h>
 #include <mpol_cpp/losses/gridded_likelihood.h>
