@@ -2,6 +2,8 @@
 
 #include <functional>
 
+#include <malloc.h>
+
 #include <ATen/Parallel.h>
 #include <ATen/ops/stack.h>
 
@@ -191,6 +193,26 @@ TEMPLATE_TEST_CASE("fused steps are bitwise the same for any number of threads",
     CHECK(torch::equal(own.base, expected.base));
     CHECK(torch::equal(own.losses, expected.losses));
   }
+}
+
+TEST_CASE("memory does not grow over 10,000 fused steps", "[train][fused]") {
+  const std::string likelihood = GENERATE("gridded", "exact", "loose");
+  const auto kind = GENERATE(OptimizerKind::adam, OptimizerKind::sgd, OptimizerKind::lbfgs);
+  CAPTURE(likelihood, static_cast<int>(kind));
+  Fitted fitted(12, 2, torch::kFloat32, every_term(), likelihood);
+  const auto step = fitted.step(StepKind::fused, optimizer_options(kind));
+  const auto held = [] {
+    const auto heap = mallinfo2();
+    return static_cast<std::int64_t>(heap.uordblks + heap.hblkhd);
+  };
+  const auto take = [&](int count) {
+    for (int i = 0; i < count; ++i) step->take(1e-4);
+  };
+  take(120);  // L-BFGS fills its history of 100
+  const auto before = held();
+  if (kind == OptimizerKind::lbfgs) take(100);  // some 20 evaluations each
+  else take(likelihood == "loose" ? 1000 : 10'000);
+  CHECK(held() < before + 4096);
 }
 
 TEST_CASE("a state that does not fit is refused by a fused step", "[train][fused][quick]") {
