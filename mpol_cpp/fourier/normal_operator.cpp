@@ -14,6 +14,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/nufft_convolution.h>
 #include <mpol_cpp/ops/nufft_plan.h>
+#include <mpol_cpp/ops/toeplitz_product.h>
 
 namespace mpol {
 namespace {
@@ -59,9 +60,9 @@ void check_normal_image(const Tensor& image, const NormalOperator& normal) {
     throw ShapeError(
         fmt::format("the image has shape {}; the data need (…, {}, {}, {})", image.sizes().vec(), normal.nchan(), npix, npix));
   }
-  if (!image.device().is_cpu()) {
-    throw DeviceError(
-        fmt::format("the image is on {}; the exact likelihood runs on the CPU: move it with .to(cpu)", image.device().str()));
+  if (image.device() != normal.device()) {
+    throw DeviceError(fmt::format("the image is on {}, the normal operator on {}: move one to the other with .to(device)",
+                                  image.device().str(), normal.device().str()));
   }
 }
 
@@ -101,6 +102,12 @@ void NormalOperator::add(const Visibilities& visibilities, const ChannelMap& cha
     throw ShapeError(fmt::format("data for {} image channels; this operator has {}", channels.nchan(), nchan_));
   }
   channels.check_sources(visibilities.nchan());
+  if (!device().is_cpu()) {
+    throw DeviceError(
+        fmt::format("data are added to a normal operator on the CPU, not on {}: build it there and move it with "
+                    ".to(device)",
+                    device().str()));
+  }
   const auto& baselines = visibilities.baselines();
   coords_.check_data_fit(baselines.max_abs_u(), baselines.max_abs_v());
   for (auto* tensor : {&kernel_, &dirty_, &constant_, &cell_counts_}) *tensor = tensor->clone();  // copies of this share them
@@ -156,9 +163,17 @@ NormalOperator& NormalOperator::operator-=(const NormalOperator& other) {
 Tensor NormalOperator::apply(const Tensor& x) const {
   check_normal_image(x, *this);
   const torch::NoGradGuard no_grad;
-  if (x.scalar_type() == torch::kFloat32) return apply_normal<float>(*this, x);
-  if (x.scalar_type() == torch::kFloat64) return apply_normal<double>(*this, x);
-  throw ShapeError(fmt::format("the image is {}; cast it to float32 or float64", c10::toString(x.scalar_type())));
+  if (x.scalar_type() != torch::kFloat32 && x.scalar_type() != torch::kFloat64) {
+    throw ShapeError(fmt::format("the image is {}; cast it to float32 or float64", c10::toString(x.scalar_type())));
+  }
+  if (!x.device().is_cpu()) return ops::toeplitz_product(x.to(torch::kFloat64), kernel_).to(x.scalar_type());
+  return x.scalar_type() == torch::kFloat32 ? apply_normal<float>(*this, x) : apply_normal<double>(*this, x);
+}
+
+NormalOperator NormalOperator::to(torch::Device device) const {
+  auto moved = *this;
+  for (auto* tensor : {&moved.kernel_, &moved.dirty_, &moved.constant_, &moved.cell_counts_}) *tensor = tensor->to(device);
+  return moved;
 }
 
 Tensor NormalOperator::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) const {

@@ -28,7 +28,7 @@ class NormalOperator {
   static NormalOperator of(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels);
 
   /// Adds a block of data, which need not be kept afterwards; transforms in float64 of tolerance 1e-12, in pieces of
-  /// 2^24 samples.
+  /// 2^24 samples. @throws DeviceError unless the operator is on the CPU
   void add(const Visibilities& visibilities, const ChannelMap& channels);
 
   /// @throws ShapeError for another grid or number of channels
@@ -37,12 +37,16 @@ class NormalOperator {
   friend NormalOperator operator+(NormalOperator a, const NormalOperator& b) { return a += b; }
   friend NormalOperator operator-(NormalOperator a, const NormalOperator& b) { return a -= b; }
 
-  /// T x, without autograd.
-  /// @param x  (…, nchan, npix, npix) float32 or float64, sky orientation, CPU
+  /// A copy on another device, where it is applied; data are added on the CPU alone.
+  NormalOperator to(torch::Device device) const;
+  torch::Device device() const { return kernel_.device(); }
+
+  /// T x, without autograd; on a GPU computed in float64.
+  /// @param x  (…, nchan, npix, npix) float32 or float64, sky orientation, on the operator's device
   Tensor apply(const Tensor& x) const;
 
   /// chi^2 and its gradient in float64.
-  /// @param sky       (…, nchan, npix, npix) float64, Jy/arcsec^2, sky orientation, CPU
+  /// @param sky       (…, nchan, npix, npix) float64, Jy/arcsec^2, sky orientation, on the operator's device
   /// @param gradient  same shape
   /// @return          (…) float64
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) const;

@@ -4,6 +4,7 @@
 #include <mpol_cpp/ops/fused_cuda_fft.h>
 #include <mpol_cpp/ops/fused_cuda_launch.h>
 #include <mpol_cpp/ops/fused_cuda_pipeline.h>
+#include <mpol_cpp/ops/nufft_cuda_launch.h>
 
 namespace mpol::ops {
 namespace {
@@ -18,6 +19,13 @@ void launch_on_gpu(DeviceKernel, TileKind, const DeviceArrays<T>&, void*) {
 }
 template void launch_on_gpu(DeviceKernel, TileKind, const DeviceArrays<float>&, void*);
 template void launch_on_gpu(DeviceKernel, TileKind, const DeviceArrays<double>&, void*);
+
+template <typename T>
+void launch_nufft_on_gpu(NufftDeviceKernel, const NufftDeviceArrays<T>&, void*) {
+  throw DeviceError(no_cuda);
+}
+template void launch_nufft_on_gpu(NufftDeviceKernel, const NufftDeviceArrays<float>&, void*);
+template void launch_nufft_on_gpu(NufftDeviceKernel, const NufftDeviceArrays<double>&, void*);
 
 std::unique_ptr<ImageTransforms> cufft_image_transforms(std::int64_t, std::int64_t, torch::Dtype, torch::Device) {
   throw DeviceError(no_cuda);

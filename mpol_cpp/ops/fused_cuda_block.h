@@ -5,16 +5,22 @@
 //   static constexpr int threads, phases;    threads of a block, and parts between barriers
 //   struct Shared, Local;                    memory of a block, and of one of its threads, without initialisers
 //   template <int phase> void run(Place, Shared&, Local&) const
+// and, where some phases are gone through several times,
+//   static constexpr int round_begin, round_end;           those phases
+//   std::int64_t rounds(std::int64_t block) const          how often; Place::round counts
 // Within a phase no thread reads what another one writes. The CUDA compiler reads this in C++17: neither LibTorch nor
 // C++20 belongs in here.
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #ifdef __CUDACC__
 #define MPOL_DEVICE __host__ __device__ __forceinline__
+#define MPOL_UNROLL _Pragma("unroll")
 #else
 #define MPOL_DEVICE inline
+#define MPOL_UNROLL
 #endif
 
 namespace mpol::ops {
@@ -23,6 +29,20 @@ namespace mpol::ops {
 struct Place {
   std::int64_t block;
   int thread;
+  std::int64_t round;
+};
+
+/// The phases of a body that are gone through several times: none unless it says so.
+template <typename Body, typename = void>
+struct BodyRounds {
+  static constexpr int begin = Body::phases, end = Body::phases;
+  MPOL_DEVICE static std::int64_t count(const Body&, std::int64_t) { return 0; }
+};
+template <typename Body>
+struct BodyRounds<Body, std::void_t<decltype(Body::round_begin)>> {
+  static constexpr int begin = Body::round_begin, end = Body::round_end;
+  static_assert(begin < end && end < Body::phases, "something must come after the last round");
+  MPOL_DEVICE static std::int64_t count(const Body& body, std::int64_t block) { return body.rounds(block); }
 };
 
 [[noreturn]] inline void report_outside(std::int64_t index, std::int64_t size) {

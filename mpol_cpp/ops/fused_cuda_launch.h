@@ -1,6 +1,7 @@
 #pragma once
 
 // The kernels of a fused step, on a GPU and in the emulation; C++17, no LibTorch.
+#include <mpol_cpp/ops/fused_cuda_emulated_block.h>
 #include <mpol_cpp/ops/fused_cuda_half_plane.h>
 #include <mpol_cpp/ops/fused_cuda_image.h>
 #include <mpol_cpp/ops/fused_cuda_losses.h>
@@ -26,10 +27,6 @@ void with_body(DeviceKernel kernel, const DeviceArrays<T>& arrays, const Run& ru
 /// @throws DeviceError when CUDA refuses it, or when this build has no CUDA
 template <typename T>
 void launch_on_gpu(DeviceKernel kernel, TileKind tile, const DeviceArrays<T>& arrays, void* stream);
-
-/// In which order the emulation goes through blocks, and through the threads of each: what comes out does not depend
-/// on it unless a barrier is missing.
-enum class EmulatedOrder { ascending, descending };
 
 /// Runs a kernel at once, on the CPU. Shared memory begins as NaN. @throws std::out_of_range for an element outside an array
 template <typename T>

@@ -22,6 +22,7 @@
 
 #include "compare.h"
 #include "forced_isa.h"
+#include "fourier/edge_baselines.h"
 #include "golden.h"
 #include "instruction_sets.h"
 #include "random.h"
@@ -35,34 +36,6 @@ namespace {
 double norm_error(const Tensor& value, const Tensor& reference) {
   const auto difference = value.to(reference.scalar_type()) - reference;
   return std::sqrt(inner_product(difference, difference) / inner_product(reference, reference));
-}
-
-/// Points at u = 0, v = 0, +-Nyquist, on cells of the fine grid, on borders of its tiles, and `random` ones that fill the plane.
-Baselines edge_baselines(const GridCoords& coords, std::int64_t random, std::uint64_t seed) {
-  const double limit = 0.5 / coords.dl(), fine = 0.5 * coords.du();
-  const std::vector<double> special{0, limit, -limit, fine, -fine, 0.5 * fine, -0.5 * fine, 1e-9 * fine, 0.25 * limit};
-  std::vector<double> u, v;
-  for (const double a : special) {
-    for (const double b : special) {
-      u.push_back(a);
-      v.push_back(b);
-    }
-  }
-  for (std::int64_t cell = -coords.npix(); cell <= coords.npix(); cell += std::max<std::int64_t>(coords.npix() / 32, 1)) {
-    u.push_back(static_cast<double>(cell) * fine);
-    v.push_back(static_cast<double>(-cell) * fine);
-  }
-  const auto anywhere = [&](std::uint64_t s) { return (uniform({random}, torch::kFloat64, s) * 2 - 1) * limit; };
-  return Baselines::in_lambda(at::cat({at::tensor(u, torch::kFloat64), anywhere(seed)}),
-                              at::cat({at::tensor(v, torch::kFloat64), anywhere(seed + 1)}));
-}
-
-/// So many samples within a fraction of a cell of the fine grid: they are worked off as one run.
-Baselines crowd(const GridCoords& coords, std::int64_t count, std::uint64_t seed) {
-  const auto near = [&](double cells, std::uint64_t s) {
-    return (uniform({count}, torch::kFloat64, s) * 0.9 + cells) * (0.5 * coords.du());
-  };
-  return Baselines::in_lambda(near(-3.4, seed), near(1.6, seed + 1));
 }
 
 enum class Picture { centre, corner, edge, noise, smooth };

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/ivalue.h>
+#include <torch/types.h>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/ops/nufft_plan.h>
+#include <mpol_cpp/visibilities/baselines.h>
+
+namespace mpol {
+
+namespace ops {
+template <typename T>
+class NufftDevicePlan;
+}  // namespace ops
+
+using torch::Tensor;
+
+/// Whose kernels transform tensors on the CPU.
+enum class NufftKernelsOf {
+  device,        ///< the CPU's
+  emulated_gpu,  ///< those of a GPU, by loops: slow, for tests
+};
+
+struct NufftOptions {
+  /// Error relative to the norm of the result: 1e-6 to 0.1 in float32, 1e-13 to 0.1 in float64. Near an optimum, where
+  /// residuals are small, the error of a gradient is larger by |data| / |residual|: train with no less than 1e-6.
+  double tolerance = 1e-6;
+  NufftKernelsOf kernels = NufftKernelsOf::device;
+};
+
+/// The plans of a Nufft: one for each device and dtype that was used and each distinct set of baselines.
+class NufftPlans : public torch::CustomClassHolder {
+ public:
+  NufftPlans(const GridCoords& coords, Baselines baselines, std::int64_t nchan, NufftOptions options);
+  ~NufftPlans() override;
+
+  /// As Nufft's forward and adjoint, without checks.
+  Tensor type2(const Tensor& sky);
+  Tensor type1(const Tensor& visibilities);
+
+  template <typename T>
+  const ops::NufftPlan<T>& plan(std::int64_t channel);
+
+  /// True where tensors of a device are transformed by the kernels of a GPU.
+  bool uses_gpu_kernels(torch::Device device) const;
+  /// For those: the plan of a channel, or of all where they share their baselines.
+  template <typename T>
+  ops::NufftDevicePlan<T>& device_plan(torch::Device device, std::int64_t channel);
+
+  const GridCoords& coords() const { return coords_; }
+  const Baselines& baselines() const { return baselines_; }
+  std::int64_t nchan() const { return nchan_; }
+  const NufftOptions& options() const { return options_; }
+  /// Of all plans made so far, on every device.
+  std::int64_t memory_bytes() const;
+
+ private:
+  template <typename T>
+  struct Plans {
+    std::vector<std::unique_ptr<ops::NufftPlan<T>>> of_cpu;                                               // by set of baselines
+    std::map<std::pair<std::string, std::int64_t>, std::unique_ptr<ops::NufftDevicePlan<T>>> of_devices;  // and device
+
+    std::int64_t memory_bytes() const;
+  };
+  template <typename T>
+  Plans<T>& plans();
+  /// Of so many images, those that each set of baselines is for, which are transformed together.
+  void for_each_set(std::int64_t images,
+                    const std::function<void(std::int64_t channel, const std::vector<std::int64_t>& images)>& use) const;
+  template <typename T>
+  Tensor type2_on_gpu(const Tensor& sky);
+  template <typename T>
+  Tensor type1_on_gpu(const Tensor& visibilities);
+  ops::NufftSettings settings() const;
+
+  GridCoords coords_;
+  Baselines baselines_;
+  std::int64_t nchan_;
+  NufftOptions options_;
+  mutable std::mutex mutex_;
+  std::unique_ptr<Plans<float>> single_;
+  std::unique_ptr<Plans<double>> double_;
+};
+
+/// @throws DataError unless max_abs_u, max_abs_v (wavelengths) <= 1/(2 dl), the largest that the image represents
+void check_nufft_fit(const GridCoords& coords, double max_abs_u, double max_abs_v);
+
+}  // namespace mpol
