@@ -4,7 +4,6 @@
 
 #include <ATen/ops/polar.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros.h>
 #include <torch/autograd.h>
@@ -49,7 +48,7 @@ BlockLikelihoodImpl::BlockLikelihoodImpl(const GridCoords& coords, const std::ve
     const auto [u, v] = all_baselines(samples.visibilities.baselines());
     samples_ += samples.visibilities.data().numel();
     blocks_.push_back({Nufft(coords, samples.visibilities.baselines(), samples.visibilities.nchan(), options),
-                       std::move(samples.image_channels),
+                       std::make_shared<losses::detail::ImageChannels>(std::move(samples.image_channels), nchan_),
                        u,
                        v,
                        samples.visibilities.data().resolve_conj(),
@@ -80,7 +79,7 @@ void BlockLikelihoodImpl::reset() {
 }
 
 Tensor BlockLikelihoodImpl::value_of(const Block& block, const Tensor& sky) const {
-  auto model = block.nufft->forward(sky.index_select(-3, at::tensor(block.image_channels, torch::kInt64)));
+  auto model = block.nufft->forward(block.channels->images(sky));
   if (block.shift.defined()) {
     const auto shift = block.shift.to(torch::kFloat64) * (-2 * units::pi * coords_.dl());
     const auto angle = block.u * shift[0] + block.v * shift[1];
@@ -96,7 +95,7 @@ Tensor BlockLikelihoodImpl::value_of(const Block& block, const Tensor& sky) cons
 }
 
 Tensor BlockLikelihoodImpl::chi_squared(const Tensor& sky) {
-  losses::detail::check_sky_of_cpu(sky, nchan_, coords_.npix(), "loose");
+  losses::detail::check_sky_on(blocks_.front().data.device(), sky, nchan_, coords_.npix(), "loose");
   auto sum = value_of(blocks_.front(), sky);
   for (std::size_t i = 1; i < blocks_.size(); ++i) sum = sum + value_of(blocks_[i], sky);
   return sum.to(sky.scalar_type());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,10 @@
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol {
+
+namespace losses::detail {
+class ImageChannels;
+}  // namespace losses::detail
 
 /// A block of loose visibilities (an execution, an array) and what of it is fitted together with the image.
 struct DataBlock {
@@ -31,8 +36,9 @@ struct DataBlock {
 ///   sum_b [ s_b sum_k w_k |a_b e^{-2 pi i (u_k dl_b + v_k dm_b)} V_k - d_k|^2 - 2 N_b ln s_b ]
 ///
 /// A block's data show the sky displaced by (dl_b, dm_b) to the East and North, a_b times as bright, and its weights are too
-/// small by s_b. Shifts and amplitudes are relative to each other: leave one block without them. By autograd; steps are
-/// eager. The parameters and the image hang together: L-BFGS finds them in far fewer epochs than Adam.
+/// small by s_b. Shifts and amplitudes are relative to each other: leave one block without them. By autograd, on the CPU
+/// or, after .to(device), on a GPU; steps are eager. The parameters and the image hang together: L-BFGS finds them in far fewer
+/// epochs than Adam.
 ///
 /// Parameters, those asked for: `shift_B` (2), cells East and North, `log_amplitude_B` and `log_weight_scale_B` (), B the
 /// block from 0.
@@ -63,7 +69,7 @@ class BlockLikelihoodImpl : public Module<BlockLikelihoodImpl>, public Likelihoo
  private:
   struct Block {
     Nufft nufft{nullptr};
-    std::vector<std::int64_t> image_channels;
+    std::shared_ptr<const losses::detail::ImageChannels> channels;
     Tensor u, v, data, weights;  // (1 or n, nvis) float64; (n, nvis) as given
     bool fits_shift, fits_amplitude, fits_weight_scale;
     Tensor shift, log_amplitude, log_weight_scale;

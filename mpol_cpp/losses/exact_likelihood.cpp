@@ -15,20 +15,34 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/losses/sky_checks.h>
 #include <mpol_cpp/ops/nufft_convolution.h>
+#include <mpol_cpp/ops/toeplitz_product.h>
 
 namespace mpol {
 
 /// chi^2 of each image (problem, channel) with its gradient.
 class NormalForm {
  public:
+  /// These tensors move with the module that holds them.
   NormalForm(std::int64_t npix, std::int64_t nchan, Tensor kernel, const Tensor& dirty, const Tensor& constant)
-      : npix_(npix), nchan_(nchan), kernel_(std::move(kernel)), linear_(dirty * -2), constant_(constant), double_(npix) {}
+      : npix_(npix),
+        nchan_(nchan),
+        kernel_(std::move(kernel)),
+        dirty_(dirty),
+        linear_(dirty * -2),
+        constant_(constant),
+        double_(npix) {}
+
+  torch::Device device() const { return kernel_.device(); }
 
   /// @param sky       (…, nchan, npix, npix) contiguous
   /// @param gradient  same, overwritten
   /// @return          (…) float64
   Tensor evaluate(const Tensor& sky, Tensor& gradient) {
     const std::lock_guard lock(mutex_);
+    follow_device();
+    if (!device().is_cpu()) {
+      return ops::toeplitz_quadratic(sky, kernel_, linear_, constant_, gradient, Accumulate::overwrite);
+    }
     const auto images = sky.numel() / pixels();
     auto values = at::empty({images}, torch::kFloat64);
     auto* value = values.mutable_data_ptr<double>();
@@ -50,6 +64,8 @@ class NormalForm {
   /// 2 T x for the images of every problem.
   Tensor twice_product(const Tensor& x) {
     const std::lock_guard lock(mutex_);
+    follow_device();
+    if (!device().is_cpu()) return ops::toeplitz_product(x.to(torch::kFloat64), kernel_).mul(2).to(x.scalar_type());
     const auto image = x.contiguous();
     auto product = at::empty_like(image);
     const auto images = image.numel() / pixels();
@@ -71,6 +87,7 @@ class NormalForm {
   /// Images of the anchors, (images, npix, npix) float32; undefined while one is missing.
   Tensor anchor_images() {
     const std::lock_guard lock(mutex_);
+    if (!device().is_cpu()) return {};
     std::vector<Tensor> images;
     images.reserve(anchors_.size());
     for (const auto& anchor : anchors_) {
@@ -84,7 +101,8 @@ class NormalForm {
   void set_anchor_images(const Tensor& images) {
     const std::lock_guard lock(mutex_);
     anchors_.clear();
-    if (!images.defined()) return;
+    if (!images.defined() || !device().is_cpu()) return;  // a GPU needs none
+    follow_device();
     prepare_single(images.size(0));
     for (std::int64_t i = 0; i < images.size(0); ++i) set_anchor(images[i], i);
   }
@@ -104,6 +122,15 @@ class NormalForm {
   };
 
   std::int64_t pixels() const { return npix_ * npix_; }
+
+  /// What was made of the tensors is made again where they are now.
+  void follow_device() {
+    if (linear_.device() == device()) return;
+    linear_ = dirty_ * -2;
+    single_.reset();
+    single_kernel_ = Tensor();
+  }
+
   template <typename T>
   const T* kernel_of(const Tensor& kernel, std::int64_t channel) const {
     return kernel.const_data_ptr<T>() + channel * 2 * npix_ * (npix_ + 1);
@@ -149,7 +176,7 @@ class NormalForm {
   }
 
   std::int64_t npix_, nchan_;
-  Tensor kernel_, linear_, constant_, single_kernel_;
+  Tensor kernel_, dirty_, linear_, constant_, single_kernel_;
   ops::NufftConvolution<double> double_;
   std::unique_ptr<ops::NufftConvolution<float>> single_;
   std::vector<Anchor> anchors_;
@@ -236,7 +263,7 @@ void ExactLikelihoodImpl::reset() {
 }
 
 void ExactLikelihoodImpl::check(const Tensor& sky) const {
-  losses::detail::check_sky_of_cpu(sky, nchan_, coords_.npix(), "exact");
+  losses::detail::check_sky_on(form_->device(), sky, nchan_, coords_.npix(), "exact");
 }
 
 Tensor ExactLikelihoodImpl::chi_squared(const Tensor& sky) {

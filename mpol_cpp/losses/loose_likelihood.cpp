@@ -1,55 +1,62 @@
 #include <mpol_cpp/losses/loose_likelihood.h>
 
+#include <map>
 #include <mutex>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <torch/autograd.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/losses/loose_samples.h>
 #include <mpol_cpp/losses/sky_checks.h>
+#include <mpol_cpp/ops/nufft_cuda_plan.h>
 
 namespace mpol {
 
-/// The data in the order of the plans, for each dtype that was used, and which image channel each data channel belongs to.
+/// The data in the order of the plans, for each device and dtype that was used. `data` and `weights` move with the module
+/// that holds them.
 class LooseForm {
  public:
   LooseForm(Nufft nufft, std::vector<std::int64_t> image_channels, std::int64_t image_count, Tensor data, Tensor weights)
       : nufft_(std::move(nufft)),
-        image_channels_(std::move(image_channels)),
-        image_count_(image_count),
+        channels_(std::move(image_channels), image_count),
         data_(std::move(data)),
         weights_(std::move(weights)) {}
+
+  torch::Device device() const { return data_.device(); }
 
   /// @param sky       (…, nchan, npix, npix) contiguous
   /// @param gradient  same, overwritten or added to
   /// @return          (…) float64
   Tensor evaluate(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+    if (nufft_->plans().uses_gpu_kernels(sky.device())) {
+      return sky.scalar_type() == torch::kFloat32 ? evaluate_on_gpu<float>(sky, gradient, accumulate)
+                                                  : evaluate_on_gpu<double>(sky, gradient, accumulate);
+    }
     if (accumulate == Accumulate::overwrite) gradient.zero_();
     if (sky.scalar_type() == torch::kFloat32) return evaluate_in<float>(sky, gradient);
     return evaluate_in<double>(sky, gradient);
   }
 
-  Tensor model(const Tensor& sky) const {
-    return nufft_->forward(sky.index_select(-3, at::tensor(image_channels_, torch::kInt64)));
-  }
+  Tensor model(const Tensor& sky) const { return nufft_->forward(channels_.images(sky)); }
 
   /// The gradient as an expression that has derivatives itself.
   Tensor gradient(const Tensor& sky) const {
     const auto complex_type = c10::toComplexType(sky.scalar_type());
     const auto residual = (model(sky) - data_.to(complex_type)) * weights_.to(sky.scalar_type());
-    return at::zeros_like(sky).index_add(-3, at::tensor(image_channels_, torch::kInt64), nufft_->adjoint(residual) * 2);
+    return channels_.sum(nufft_->adjoint(residual) * 2, sky);
   }
 
   std::int64_t memory_bytes() const {
-    const auto sorted = 3 * data_.numel() * static_cast<std::int64_t>((single_.empty() ? 0 : 4) + (double_.empty() ? 0 : 8));
+    auto sorted = 3 * data_.numel() * static_cast<std::int64_t>((single_.empty() ? 0 : 4) + (double_.empty() ? 0 : 8));
+    for (const auto& [place, data] : on_devices_) sorted += static_cast<std::int64_t>(3 * data.weight.nbytes());
     return nufft_->memory_bytes() + static_cast<std::int64_t>(data_.nbytes() + weights_.nbytes()) + sorted;
   }
 
@@ -81,16 +88,16 @@ class LooseForm {
   Tensor evaluate_in(const Tensor& sky, Tensor& gradient) {
     const auto& data = sorted_data<T>();
     const auto npix = nufft_->coords().npix(), pixels = npix * npix;
-    const auto problems = sky.numel() / (image_count_ * pixels);
+    const auto problems = sky.numel() / (channels_.nchan() * pixels);
     auto values = at::zeros({problems}, torch::kFloat64);
     auto* value = values.template mutable_data_ptr<double>();
-    const auto channels = image_channels_.size(), together = nufft_->baselines().shared() ? channels : 1;
+    const auto channels = data.size(), together = nufft_->baselines().shared() ? channels : 1;
     for (std::size_t first = 0; first < channels; first += together) {
       std::vector<typename ops::NufftPlan<T>::Comparison> comparisons;
       comparisons.reserve(static_cast<std::size_t>(problems) * together);
       for (std::int64_t problem = 0; problem < problems; ++problem) {
         for (auto channel = first; channel < first + together; ++channel) {
-          const auto at = (problem * image_count_ + image_channels_[channel]) * pixels;
+          const auto at = (problem * channels_.nchan() + channels_[channel]) * pixels;
           comparisons.push_back({sky.const_data_ptr<T>() + at, data[channel].get(), gradient.mutable_data_ptr<T>() + at});
         }
       }
@@ -101,13 +108,66 @@ class LooseForm {
     return values.view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3)));
   }
 
+  /// By the plans of a GPU: all channels in one stack where they share their baselines, else one after the other.
+  template <typename T>
+  Tensor evaluate_on_gpu(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+    const auto npix = nufft_->coords().npix(), count = channels_.data_channels();
+    const bool shared = nufft_->baselines().shared(), in_place = channels_.one_to_one() && accumulate == Accumulate::overwrite;
+    const auto images = channels_.images(sky).contiguous().view({-1, count, npix, npix});
+    auto slopes = in_place ? gradient.view(images.sizes()) : at::empty_like(images);
+    auto values = at::empty({images.size(0), count}, images.options().dtype(torch::kFloat64));
+    const auto work = [&](std::int64_t first, const Tensor& own, const Tensor& slope, const Tensor& value) {
+      nufft_->plans()
+          .template device_plan<T>(sky.device(), first)
+          .fused(own, nufft_->coords().cell_area(), data_on_gpu<T>(sky.device(), first), slope, value);
+    };
+    if (shared) {
+      work(0, images.view({-1, npix, npix}), slopes.view({-1, npix, npix}), values.view({-1}));
+    } else {
+      for (std::int64_t channel = 0; channel < count; ++channel) {
+        const auto slope = at::empty_like(slopes.select(1, channel), at::MemoryFormat::Contiguous);
+        const auto value = at::empty({images.size(0)}, values.options());
+        work(channel, images.select(1, channel).contiguous(), slope, value);
+        slopes.select(1, channel).copy_(slope);
+        values.select(1, channel).copy_(value);
+      }
+    }
+    if (!in_place) {
+      if (accumulate == Accumulate::overwrite) gradient.zero_();
+      channels_.add(slopes.view(channel_shape(sky)), gradient);
+    }
+    return values.sum({1}).view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3)));
+  }
+
+  /// The sky's shape with data channels in the place of image channels.
+  std::vector<std::int64_t> channel_shape(const Tensor& sky) const {
+    auto shape = sky.sizes().vec();
+    shape[shape.size() - 3] = channels_.data_channels();
+    return shape;
+  }
+
+  /// Of the channels of one plan.
+  template <typename T>
+  const ops::NufftDeviceData& data_on_gpu(torch::Device device, std::int64_t first) {
+    const std::lock_guard lock(mutex_);
+    constexpr auto dtype = c10::CppTypeToScalarType<T>::value;
+    auto& own = on_devices_[{device.str(), first, dtype}];
+    if (!own.weight.defined()) {
+      const auto count = nufft_->baselines().shared() ? channels_.data_channels() : 1;
+      own = nufft_->plans()
+                .template device_plan<T>(device, first)
+                .sorted(data_.narrow(0, first, count), weights_.narrow(0, first, count));
+    }
+    return own;
+  }
+
   Nufft nufft_;
-  std::vector<std::int64_t> image_channels_;
-  std::int64_t image_count_;
+  losses::detail::ImageChannels channels_;
   Tensor data_, weights_;
   std::mutex mutex_;
   Sorted<float> single_;
   Sorted<double> double_;
+  std::map<std::tuple<std::string, std::int64_t, torch::Dtype>, ops::NufftDeviceData> on_devices_;
 };
 
 namespace {
@@ -164,7 +224,7 @@ void LooseLikelihoodImpl::reset() {
 }
 
 void LooseLikelihoodImpl::check(const Tensor& sky) const {
-  losses::detail::check_sky_of_cpu(sky, nchan_, coords_.npix(), "loose");
+  losses::detail::check_sky_on(form_->device(), sky, nchan_, coords_.npix(), "loose");
 }
 
 Tensor LooseLikelihoodImpl::chi_squared(const Tensor& sky) {

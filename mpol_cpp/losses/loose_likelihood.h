@@ -15,7 +15,7 @@ class LooseForm;
 
 /// chi^2 of loose visibilities by nonuniform transforms, chi^2 = sum_k w_k |V_k - d_k|^2, each visibility read once per
 /// evaluation. For Gaussian noise ExactLikelihood gives the same at a cost that does not depend on their number; this
-/// one is what other likelihoods are made from, and its second opinion. On the CPU.
+/// one is what other likelihoods are made from, and its second opinion. On the CPU or, after .to(device), on a GPU.
 ///
 /// Its error is that of the transform relative to data and model, not to the residual: near an optimum a tolerance of
 /// 1e-3 leaves a gradient wrong by tens of per cent.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -24,6 +26,34 @@ std::vector<std::int64_t> all_sources(const ChannelMap& channels, std::vector<st
 }
 
 }  // namespace
+
+ImageChannels::ImageChannels(std::vector<std::int64_t> channels, std::int64_t nchan)
+    : channels_(std::move(channels)), nchan_(nchan), one_to_one_(data_channels() == nchan) {
+  for (std::size_t i = 0; i < channels_.size(); ++i) one_to_one_ = one_to_one_ && channels_[i] == static_cast<std::int64_t>(i);
+}
+
+Tensor ImageChannels::index(torch::Device device) const {
+  const std::lock_guard lock(mutex_);
+  auto& own = indices_[device.str()];
+  if (!own.defined()) own = at::tensor(channels_, torch::kInt64).to(device);
+  return own;
+}
+
+Tensor ImageChannels::images(const Tensor& sky) const { return one_to_one_ ? sky : sky.index_select(-3, index(sky.device())); }
+
+void ImageChannels::add(const Tensor& of_data_channels, Tensor& gradient) const {
+  if (one_to_one_) {
+    gradient.add_(of_data_channels);
+    return;
+  }
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    gradient.select(-3, channels_[i]).add_(of_data_channels.select(-3, static_cast<std::int64_t>(i)));
+  }
+}
+
+Tensor ImageChannels::sum(const Tensor& of_data_channels, const Tensor& sky) const {
+  return one_to_one_ ? of_data_channels : at::zeros_like(sky).index_add(-3, index(sky.device()), of_data_channels);
+}
 
 LooseSamples loose_samples(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels) {
   const auto& baselines = visibilities.baselines();

@@ -8,7 +8,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/log1p.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
@@ -96,6 +95,28 @@ Tensor weigh_problems(const NoiseModel& noise, Tensor& model, const Tensor& data
   return values;
 }
 
+/// The derivative of `deviances`.
+Tensor deviance_slopes(const NoiseModel& noise, const Tensor& x) {
+  if (noise.kind == NoiseModel::Kind::student) return (x + noise.parameter).reciprocal() * (noise.parameter + 2);
+  const double k = noise.parameter;
+  return at::where(x <= k * k, 1.0, k * x.clamp_min(k * k).rsqrt());
+}
+
+/// As weigh_problems, by LibTorch's operations on any device.
+Tensor weigh_by_tensors(const NoiseModel& noise, Tensor& model, const Tensor& data, const Tensor& weights) {
+  const auto sum = [](const Tensor& x) { return x.sum({1}, false, torch::kFloat64); };
+  if (noise.kind == NoiseModel::Kind::amplitude) {
+    const auto amplitude = model.abs(), difference = amplitude - data.abs(), weighted = weights * difference;
+    model.mul_(at::where(amplitude > 0, 2 * weighted / amplitude, 0.0));
+    return sum(weighted * difference);
+  }
+  model.sub_(data);
+  const auto x = at::view_as_real(model).square().sum({-1}) * weights;
+  const bool has_slope = noise.kind != NoiseModel::Kind::gaussian;
+  model.mul_(has_slope ? 2 * weights * deviance_slopes(noise, x) : 2 * weights);
+  return sum(deviances(noise, x));
+}
+
 void check_noise_parameter(const char* name, double value) {
   if (value > 0 && std::isfinite(value)) return;
   throw ValueError(fmt::format("{} is {}; it must be a finite number > 0", name, value));
@@ -132,7 +153,7 @@ NoiseLikelihoodImpl::NoiseLikelihoodImpl(const GridCoords& coords, const Visibil
     : coords_(coords), nchan_(channels.nchan()), noise_(noise) {
   auto samples = losses::detail::loose_samples(coords, visibilities, channels);
   normaliser_ = static_cast<double>(samples.occupied_cells);
-  image_channels_ = std::move(samples.image_channels);
+  channels_ = std::make_shared<losses::detail::ImageChannels>(std::move(samples.image_channels), nchan_);
   data_ = samples.visibilities.data().resolve_conj().contiguous();
   weights_ = samples.visibilities.weights().contiguous();
   nufft_ = Nufft(coords, samples.visibilities.baselines(), samples.visibilities.nchan(), options);
@@ -145,12 +166,10 @@ void NoiseLikelihoodImpl::reset() {
 }
 
 void NoiseLikelihoodImpl::check(const Tensor& sky) const {
-  losses::detail::check_sky_of_cpu(sky, nchan_, coords_.npix(), "loose");
+  losses::detail::check_sky_on(data_.device(), sky, nchan_, coords_.npix(), "loose");
 }
 
-Tensor NoiseLikelihoodImpl::model(const Tensor& sky) const {
-  return nufft_->forward(sky.index_select(-3, at::tensor(image_channels_, torch::kInt64)));
-}
+Tensor NoiseLikelihoodImpl::model(const Tensor& sky) const { return nufft_->forward(channels_->images(sky)); }
 
 Tensor NoiseLikelihoodImpl::chi_squared(const Tensor& sky) {
   check(sky);
@@ -167,11 +186,13 @@ Tensor NoiseLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradie
   auto v = model(sky);
   const auto shape = sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3));
   auto flat = v.view({-1, data_.numel()});
-  const auto d = data_.to(v.scalar_type()), w = weights_.to(sky.scalar_type());
-  const auto values = sky.scalar_type() == torch::kFloat32 ? weigh_problems<float>(noise_, flat, d, w)
-                                                           : weigh_problems<double>(noise_, flat, d, w);
+  const auto d = data_.to(v.scalar_type()).flatten(), w = weights_.to(sky.scalar_type()).flatten();
+  Tensor values;
+  if (nufft_->plans().uses_gpu_kernels(sky.device())) values = weigh_by_tensors(noise_, flat, d, w);
+  else if (sky.scalar_type() == torch::kFloat32) values = weigh_problems<float>(noise_, flat, d, w);
+  else values = weigh_problems<double>(noise_, flat, d, w);
   if (accumulate == Accumulate::overwrite) gradient.zero_();
-  gradient.index_add_(-3, at::tensor(image_channels_, torch::kInt64), nufft_->adjoint(v));
+  channels_->add(nufft_->adjoint(v), gradient);
   return values.view(shape);
 }
 

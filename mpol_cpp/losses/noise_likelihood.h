@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include <mpol_cpp/device/module.h>
 #include <mpol_cpp/fourier/nufft.h>
@@ -12,8 +12,12 @@
 
 namespace mpol {
 
+namespace losses::detail {
+class ImageChannels;
+}  // namespace losses::detail
+
 /// -2 ln L of loose visibilities, relative to a perfect fit, for noise that is not Gaussian (NoiseModel), by one nonuniform
-/// transform of each type an evaluation. On the CPU; bitwise the same for any number of threads.
+/// transform of each type an evaluation. On the CPU, bitwise the same for any number of threads, or, after .to(device), on a GPU.
 ///
 /// Of Student's t and Huber's function few outliers hardly move the image; they are not convex together with the phase-free
 /// amplitudes: begin such a fit near its end, from a Gaussian one.
@@ -50,7 +54,7 @@ class NoiseLikelihoodImpl : public Module<NoiseLikelihoodImpl>, public Likelihoo
   std::int64_t nchan_;
   NoiseModel noise_;
   double normaliser_;
-  std::vector<std::int64_t> image_channels_;
+  std::shared_ptr<const losses::detail::ImageChannels> channels_;
   Tensor data_, weights_;
   Nufft nufft_{nullptr};
 };

@@ -11,11 +11,15 @@ void check_sky_shape(const Tensor& sky, std::int64_t nchan, std::int64_t npix) {
   }
 }
 
-void check_sky_of_cpu(const Tensor& sky, std::int64_t nchan, std::int64_t npix, std::string_view likelihood) {
+void check_sky_on(torch::Device device, const Tensor& sky, std::int64_t nchan, std::int64_t npix, std::string_view likelihood) {
   check_sky_shape(sky, nchan, npix);
-  if (!sky.device().is_cpu()) {
-    throw DeviceError(fmt::format("the image is on {}; the {} likelihood runs on the CPU: move it with .to(cpu)",
-                                  sky.device().str(), likelihood));
+  if (!device.is_cpu() && !device.is_cuda()) {
+    throw DeviceError(
+        fmt::format("the {} likelihood is on {}; it runs on the CPU or a CUDA device: move it there", likelihood, device.str()));
+  }
+  if (sky.device() != device) {
+    throw DeviceError(fmt::format("the image is on {}, the {} likelihood on {}: move one to the other with .to(device)",
+                                  sky.device().str(), likelihood, device.str()));
   }
   if (sky.scalar_type() != torch::kFloat32 && sky.scalar_type() != torch::kFloat64) {
     throw ShapeError(fmt::format("the image is {}; cast it to float32 or float64", c10::toString(sky.scalar_type())));

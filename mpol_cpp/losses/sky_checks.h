@@ -12,7 +12,8 @@ using torch::Tensor;
 /// @throws ShapeError unless the sky is (…, nchan, npix, npix)
 void check_sky_shape(const Tensor& sky, std::int64_t nchan, std::int64_t npix);
 
-/// For a likelihood that runs on the CPU. @throws DeviceError, ShapeError when the sky is elsewhere or not of real numbers
-void check_sky_of_cpu(const Tensor& sky, std::int64_t nchan, std::int64_t npix, std::string_view likelihood);
+/// For a likelihood whose tensors are on a device, the CPU or a GPU.
+/// @throws DeviceError, ShapeError when the sky is elsewhere or not of real numbers
+void check_sky_on(torch::Device device, const Tensor& sky, std::int64_t nchan, std::int64_t npix, std::string_view likelihood);
 
 }  // namespace mpol::losses::detail
