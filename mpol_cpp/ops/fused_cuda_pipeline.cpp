@@ -75,11 +75,20 @@ std::pair<std::int64_t, std::int64_t> pieces_and_tiles(TileKind tile, const Devi
 
 DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, const Tensor& cells, const Tensor& data,
                                const Tensor& weights)
+    : DevicePipeline(settings, cells, data, weights, nullptr) {}
+
+DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, ImageLikelihood likelihood)
+    : DevicePipeline(settings, at::empty({0}, torch::kInt64), at::empty({0}, torch::kComplexDouble),
+                     at::empty({0}, torch::kFloat64), std::move(likelihood)) {}
+
+DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, const Tensor& cells, const Tensor& data,
+                               const Tensor& weights, ImageLikelihood likelihood)
     : device_(settings.device),
       dtype_(settings.dtype),
       shape_{settings.npix, settings.nchan, settings.problems},
       tile_(settings.tile.value_or(suitable_tile(shape_))),
       order_(settings.order),
+      image_likelihood_(std::move(likelihood)),
       entries_(settings.history_entries) {
   check(settings);
   const torch::NoGradGuard no_grad;
@@ -145,6 +154,7 @@ void DevicePipeline::allocate(const DevicePipelineSettings& settings) {
   const std::vector<std::int64_t> cube = {problems, shape_.nchan, shape_.npix, shape_.npix};
   image_ = unwritten(cube, real);
   likelihood_ = unwritten(cube, real);
+  if (image_likelihood_ && has_power()) slope_ = unwritten(cube, real);
   spectrum_ = unwritten({shape_.images(), shape_.npix, shape_.half()}, real.dtype(c10::toComplexType(dtype_)));
   if (settings.update == DeviceUpdate::adam) second_ = at::zeros(cube, real);
   if (settings.update == DeviceUpdate::adam || (settings.update == DeviceUpdate::sgd && settings.momentum != 0)) {
@@ -164,6 +174,7 @@ void DevicePipeline::allocate(const DevicePipelineSettings& settings) {
   set_steps(0);
   const auto [pieces, tiles] = pieces_and_tiles(tile_, shape_);
   of_half_planes_ = unwritten({half_plane_sums, shape_.images(), pieces}, sums);
+  if (image_likelihood_) of_half_planes_.zero_();
   of_images_ = unwritten({image_sums, shape_.images(), tiles}, sums);
   address_ = at::empty({1}, counts);
   entry_ = at::empty({problems}, counts);
@@ -263,6 +274,14 @@ DeviceArrays<T> DevicePipeline::arrays(const Tensor& base, const Tensor& gradien
   return arrays;
 }
 
+void DevicePipeline::evaluate_likelihood() {
+  auto& gradient = has_power() ? slope_ : likelihood_;
+  const auto values = image_likelihood_(image_, gradient);
+  of_half_planes_[0].view({shape_.problems, -1}).select(1, 0).copy_(values);
+  if (has_power()) likelihood_.add_(slope_, constants_.likelihood_scale);
+  else likelihood_.mul_(constants_.likelihood_scale);
+}
+
 template <typename T>
 void DevicePipeline::launch(const DeviceArrays<T>& arrays) {
   const auto kernel = [&](DeviceKernel which) {
@@ -272,16 +291,19 @@ void DevicePipeline::launch(const DeviceArrays<T>& arrays) {
   const auto images = image_.view({shape_.images(), shape_.npix, shape_.npix});
   const auto likelihoods = likelihood_.view_as(images);
   kernel(DeviceKernel::map);
-  transforms_->forward(images, spectrum_);
-  kernel(DeviceKernel::weigh);
-  transforms_->inverse(spectrum_, likelihoods);
+  if (!image_likelihood_ || has_power()) {
+    transforms_->forward(images, spectrum_);
+    kernel(DeviceKernel::weigh);
+    transforms_->inverse(spectrum_, likelihoods);
+  }
+  if (image_likelihood_) evaluate_likelihood();
   kernel(DeviceKernel::finish);
   kernel(DeviceKernel::collect);
 }
 
 std::int64_t DevicePipeline::memory_bytes() const {
   std::size_t bytes = 0;
-  for (const auto* tensor : {&first_, &second_, &image_, &likelihood_, &spectrum_, &inverse_power_, &cells_.cell_of,
+  for (const auto* tensor : {&first_, &second_, &image_, &likelihood_, &slope_, &spectrum_, &inverse_power_, &cells_.cell_of,
                              &cells_.weight, &cells_.real, &cells_.imag, &of_half_planes_, &of_images_, &history_}) {
     if (tensor->defined()) bytes += tensor->nbytes();
   }

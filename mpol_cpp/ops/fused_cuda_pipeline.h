@@ -9,6 +9,7 @@
 #include <mpol_cpp/ops/fused_cuda_fft.h>
 #include <mpol_cpp/ops/fused_cuda_launch.h>
 #include <mpol_cpp/ops/fused_kernels.h>
+#include <mpol_cpp/ops/fused_pipeline.h>
 
 namespace mpol::ops {
 
@@ -37,6 +38,7 @@ struct DevicePipelineSettings {
 ///   ...      inverse real transform
 ///   finish   regularisers, Hann, derivative of softplus, update
 ///   collect  losses into the history
+/// A likelihood of the images takes the place of the cells: transforms and weigh are then for the power spectrum alone.
 /// What changes between steps (learning rate, lambda, counters, stop flags) lies on the device: a step is the same
 /// launches each time, reads nothing back and allocates nothing, so that it can be recorded as a CUDA graph. Sums are
 /// taken in a fixed order.
@@ -44,6 +46,8 @@ class DevicePipeline {
  public:
   /// Cells as in device_cells, shared by all problems. @throws ValueError where settings or cells do not fit
   DevicePipeline(const DevicePipelineSettings& settings, const Tensor& cells, const Tensor& data, const Tensor& weights);
+  /// @param likelihood  puts its work into the current stream and waits for nothing
+  DevicePipeline(const DevicePipelineSettings& settings, ImageLikelihood likelihood);
   ~DevicePipeline();
   DevicePipeline(const DevicePipeline&) = delete;
   DevicePipeline& operator=(const DevicePipeline&) = delete;
@@ -80,6 +84,8 @@ class DevicePipeline {
   std::int64_t memory_bytes() const;
 
  private:
+  DevicePipeline(const DevicePipelineSettings& settings, const Tensor& cells, const Tensor& data, const Tensor& weights,
+                 ImageLikelihood likelihood);
   void check(const DevicePipelineSettings& settings) const;
   void allocate(const DevicePipelineSettings& settings);
   void fill_constants(const DevicePipelineSettings& settings);
@@ -88,6 +94,8 @@ class DevicePipeline {
 
   template <typename T>
   DeviceArrays<T> arrays(const Tensor& base, const Tensor& gradient, DeviceUpdate update) const;
+  bool has_power() const { return constants_.present[static_cast<int>(DeviceTerm::psd)]; }
+  void evaluate_likelihood();
   template <typename T>
   void launch(const DeviceArrays<T>& arrays);
   void run(const Tensor& base, const Tensor& gradient, DeviceUpdate update);
@@ -100,6 +108,8 @@ class DevicePipeline {
   EmulatedOrder order_;
   std::unique_ptr<ImageTransforms> transforms_;
   DeviceCells cells_;
+  ImageLikelihood image_likelihood_;  // null where cells are the data
+  Tensor slope_;                      // its gradient, where likelihood_ holds that of the power spectrum
   Tensor inverse_power_;
   Tensor first_, second_, image_, likelihood_, spectrum_;
   Tensor lambda_, rate_, stopped_, steps_, bias_, of_half_planes_, of_images_;

@@ -162,6 +162,13 @@ class CudaFusedStep::Optimizer {
   Tensor like_base(const Tensor& moment) const { return moment.defined() ? moment.view(base().sizes()) : moment; }
 
   std::unique_ptr<ops::DevicePipeline> make_pipeline(const TrainOptions& options) const {
+    if (detail::likelihood_of_cells(objective_.likelihood()) == nullptr) {
+      return std::make_unique<ops::DevicePipeline>(
+          pipeline_settings(*model_, objective_, options),
+          [held = objective_.shared_likelihood()](const Tensor& images, Tensor& gradient) {
+            return held->value_and_gradient(images, gradient, Accumulate::overwrite);
+          });
+    }
     const auto buffers = objective_.likelihood().as_module().named_buffers();
     return std::make_unique<ops::DevicePipeline>(pipeline_settings(*model_, objective_, options), buffers["cells"],
                                                  buffers["data"], buffers["weights"]);
@@ -251,8 +258,9 @@ class CudaFusedStep::Optimizer {
 
 std::string CudaFusedStep::obstacle(ImageModel& model, const Objective& objective) {
   if (auto reason = detail::obstacle_to_fusing(model, objective); !reason.empty()) return reason;
-  if (detail::likelihood_of_cells(objective.likelihood()) == nullptr) {
-    return fmt::format("on a GPU the fused step is for the gridded likelihood, not the {} one", objective.likelihood().name());
+  if (!detail::is_recordable(objective.likelihood())) {
+    return fmt::format("on a GPU the fused step is for the likelihoods of mpol_cpp; this {} one is another class",
+                       objective.likelihood().name());
   }
   return {};
 }

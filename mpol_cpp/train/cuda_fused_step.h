@@ -7,9 +7,9 @@
 
 namespace mpol {
 
-/// FusedStep on a GPU: the kernels of ops::DevicePipeline, recorded once as a CUDA graph and replayed. For the gridded
-/// likelihood, and otherwise where FusedStep applies. Losses stay on the device until somebody reads them. L-BFGS is
-/// LibTorch's, which waits for the value of each gradient. On the CPU the kernels are emulated, for tests.
+/// FusedStep on a GPU: the kernels of ops::DevicePipeline, recorded once as a CUDA graph and replayed. For the likelihoods
+/// of this library (gridded, exact, loose), and otherwise where FusedStep applies. Losses stay on the device until somebody reads
+/// them. L-BFGS is LibTorch's, which waits for the value of each gradient. On the CPU the kernels are emulated, for tests.
 class CudaFusedStep : public Step {
  public:
   /// Empty where it applies, else why it does not.

@@ -9,7 +9,10 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/losses/exact_likelihood.h>
 #include <mpol_cpp/losses/fourier_regularizers.h>
+#include <mpol_cpp/losses/loose_likelihood.h>
+#include <mpol_cpp/losses/noise_likelihood.h>
 #include <mpol_cpp/losses/regularizers.h>
 #include <mpol_cpp/models/gridded_net.h>
 
@@ -85,6 +88,12 @@ std::string obstacle_of_model(ImageModel& model) {
 
 const GriddedLikelihoodImpl* likelihood_of_cells(const Likelihood& likelihood) {
   return typeid(likelihood) == typeid(GriddedLikelihoodImpl) ? dynamic_cast<const GriddedLikelihoodImpl*>(&likelihood) : nullptr;
+}
+
+bool is_recordable(const Likelihood& likelihood) {
+  const auto& type = typeid(likelihood);
+  return type == typeid(GriddedLikelihoodImpl) || type == typeid(ExactLikelihoodImpl) || type == typeid(LooseLikelihoodImpl) ||
+         type == typeid(NoiseLikelihoodImpl);
 }
 
 std::string obstacle_to_fusing(ImageModel& model, const Objective& objective) {

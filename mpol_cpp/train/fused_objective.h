@@ -19,6 +19,10 @@ std::string obstacle_to_fusing(ImageModel& model, const Objective& objective);
 /// The likelihood whose cells fused steps know; null for another one, a derived one too.
 const GriddedLikelihoodImpl* likelihood_of_cells(const Likelihood& likelihood);
 
+/// True for likelihoods of this library, not for derived ones: their value and gradient are put into a GPU's stream and wait
+/// for nothing, so that they can be recorded.
+bool is_recordable(const Likelihood& likelihood);
+
 /// Weights and settings of the regularisers. @throws ValueError for a term that is not one of them
 ops::FusedTerms weights_of_terms(const std::vector<Term>& terms);
 
