@@ -33,13 +33,17 @@ BaseCubeOptions model_options(const ImageOptions& options, const GridCoords& coo
 
 std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const Visibilities& visibilities,
                                             const ChannelMap& channels, const GriddedDataset& dataset, torch::Device device) {
+  const auto on_device = [device](auto likelihood) -> std::shared_ptr<Likelihood> {
+    likelihood->to(device);
+    return likelihood.ptr();
+  };
   const auto& coords = dataset->coords();
-  if (options.likelihood == "exact") return ExactLikelihood(coords, visibilities, channels).ptr();
+  if (options.likelihood == "exact") return on_device(ExactLikelihood(coords, visibilities, channels));
   if (options.noise == "student") {
     const auto noise = NoiseModel::student(options.degrees_of_freedom.value_or(default_degrees_of_freedom));
-    return NoiseLikelihood(coords, visibilities, channels, noise).ptr();
+    return on_device(NoiseLikelihood(coords, visibilities, channels, noise));
   }
-  if (options.likelihood == "loose") return LooseLikelihood(coords, visibilities, channels).ptr();
+  if (options.likelihood == "loose") return on_device(LooseLikelihood(coords, visibilities, channels));
   GriddedDataset own(std::dynamic_pointer_cast<GriddedDatasetImpl>(dataset->clone()));
   own->to(device, options.data.torch_dtype());
   return GriddedLikelihood(own).ptr();

@@ -52,18 +52,6 @@ torch::Device choose_device(const ImageOptions& options) {
   const auto& text = options.data.device;
   const auto request = DeviceRequest::parse(text);
   const bool automatic = request.kind() == DeviceRequest::Kind::automatic;
-  if (options.likelihood != "gridded") {
-    if (automatic) {
-      if (no_gpu_reason().empty()) {
-        log_warning(fmt::format("the {} likelihood runs on the CPU; --likelihood gridded can use the GPU", options.likelihood));
-      }
-      return torch::kCPU;
-    }
-    const auto device = select_device(request, Fallback::error);
-    if (device.is_cpu()) return device;
-    throw UsageError(error_text("--device", text, fmt::format("the {} likelihood runs on the CPU", options.likelihood),
-                                "use --device cpu or --likelihood gridded"));
-  }
   if (!automatic || no_gpu_reason().empty()) return select_device(request, Fallback::error);
   log_info("no GPU: " + no_gpu_reason());
   return torch::kCPU;
