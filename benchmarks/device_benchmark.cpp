@@ -1,8 +1,9 @@
-// Times a training step on a device; needs neither files nor mpol::io. One JSON row a case: seconds a step and, where a
-// step was recorded as a CUDA graph, the launches in it.
+// Times a training step on a device, or nonuniform transforms; needs neither files nor mpol::io. One JSON row a case: seconds
+// a step and, where a step was recorded as a CUDA graph, the launches in it; or seconds a transform.
 //
 // usage: device_benchmark [--device cuda:0] [--npix N,N…] [--nchan C,C…] [--problems P,P…] [--dtype float32,float64]
-//                         [--step fused,fused8,captured,eager] [--steps K]
+//                         [--likelihood gridded,exact,loose] [--step fused,fused8,captured,eager] [--steps K]
+//        device_benchmark --transform type2,type1,fused [--points K,K…] [--tolerance E] [--npix …] [--nchan …] [--dtype …]
 //
 // fused8 takes eight fused steps in a graph.
 #include <algorithm>
@@ -32,7 +33,9 @@ using nlohmann::json;
 struct Settings {
   torch::Device device = torch::kCPU;
   std::vector<std::string> npix{"256", "512", "1024"}, nchan{"1"}, problems{"1"}, dtypes{"float32", "float64"};
-  std::vector<std::string> steps_of{"fused", "eager"};
+  std::vector<std::string> steps_of{"fused", "eager"}, likelihoods{"gridded"};
+  std::vector<std::string> transforms, points{"1000000"};
+  double tolerance = 1e-5;
   int steps = 50;
 };
 
@@ -55,6 +58,10 @@ Settings parse(int argc, char** argv) {
       {"--problems", [&](const std::string& text) { settings.problems = split(text); }},
       {"--step", [&](const std::string& text) { settings.steps_of = split(text); }},
       {"--dtype", [&](const std::string& text) { settings.dtypes = split(text); }},
+      {"--likelihood", [&](const std::string& text) { settings.likelihoods = split(text); }},
+      {"--transform", [&](const std::string& text) { settings.transforms = split(text); }},
+      {"--points", [&](const std::string& text) { settings.points = split(text); }},
+      {"--tolerance", [&](const std::string& text) { settings.tolerance = std::stod(text); }},
       {"--steps", [&](const std::string& text) { settings.steps = std::stoi(text); }},
   };
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -100,17 +107,28 @@ struct Case {
   std::string dtype;
 };
 
-/// GriddedNet with the gridded likelihood, sparsity, total variation and Adam.
-json step_case(const Settings& settings, const Case& which, const std::string& kind) {
-  const auto dtype = which.dtype == "float64" ? torch::kFloat64 : torch::kFloat32;
+torch::Dtype dtype_of(const Case& which) { return which.dtype == "float64" ? torch::kFloat64 : torch::kFloat32; }
+
+std::shared_ptr<mpol::Likelihood> make_likelihood(const Settings& settings, const mpol::GridCoords& coords, const Case& which,
+                                                  const std::string& name) {
+  const auto observed = benchmarks::synthetic_observation(coords, which.nchan, 500'000);
+  const auto channels = mpol::ChannelMap::cube(which.nchan);
+  const auto on_device = [&](auto likelihood) -> std::shared_ptr<mpol::Likelihood> {
+    likelihood->to(settings.device, dtype_of(which));
+    return likelihood.ptr();
+  };
+  if (name == "exact") return on_device(mpol::ExactLikelihood(coords, observed, channels));
+  if (name == "loose") return on_device(mpol::LooseLikelihood(coords, observed, channels));
+  const auto options = mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::off);
+  return on_device(mpol::GriddedLikelihood(mpol::DataAverager(coords, observed, options).to_dataset()));
+}
+
+/// GriddedNet with sparsity, total variation and Adam.
+json step_case(const Settings& settings, const Case& which, const std::string& likelihood_name, const std::string& kind) {
   const mpol::GridCoords coords(0.005, which.npix);
-  const auto averager_options = mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::off);
-  const auto dataset =
-      mpol::DataAverager(coords, benchmarks::synthetic_observation(coords, which.nchan, 500'000), averager_options).to_dataset();
-  auto likelihood = mpol::GriddedLikelihood(dataset);
-  likelihood->to(settings.device, dtype);
+  const auto likelihood = make_likelihood(settings, coords, which, likelihood_name);
   const auto base = torch::full({which.problems, which.nchan, which.npix, which.npix}, -3.0, torch::kFloat64);
-  auto model = mpol::GriddedNet(mpol::GriddedNetOptions(coords).base_cube(base).dtype(dtype));
+  auto model = mpol::GriddedNet(mpol::GriddedNetOptions(coords).base_cube(base).dtype(dtype_of(which)));
   model->to(settings.device);
   const mpol::Objective objective(likelihood, {mpol::terms::sparsity(1e-3), mpol::terms::tv_image(1e-3)});
   const auto wanted = kind == "eager"      ? mpol::StepKind::eager
@@ -122,16 +140,62 @@ json step_case(const Settings& settings, const Case& which, const std::string& k
            {"problems", which.problems},
            {"dtype", which.dtype},
            {"device", settings.device.str()},
+           {"likelihood", likelihood_name},
            {"step", kind},
-           {"cells", likelihood->samples()}};
+           {"samples", likelihood->samples()}};
   row.update(kind == "fused8" ? timed_in_eights(*step, settings) : timed(*step, settings));
   return row;
 }
 
+void print_row(const json& row) {
+  fmt::print("{}\n", row.dump());
+  std::fflush(stdout);
+}
+
+/// Transforms of all channels at once, which share their points; on the CPU by its own kernels, one after the other.
+void print_transforms(const Settings& settings, const Case& which, std::int64_t points) {
+  const mpol::GridCoords coords(0.005, which.npix);
+  const auto observed = benchmarks::synthetic_observation(coords, which.nchan, points);
+  const mpol::NufftOptions options{settings.tolerance};
+  const auto nufft = mpol::Nufft(coords, observed.baselines(), which.nchan, options);
+  auto likelihood = mpol::LooseLikelihood(coords, observed, mpol::ChannelMap::cube(which.nchan), options);
+  likelihood->to(settings.device);
+  const auto on_device = torch::TensorOptions(settings.device).dtype(dtype_of(which));
+  const auto image = at::rand({which.nchan, which.npix, which.npix}, on_device);
+  const auto visibilities = nufft->forward(image);
+  auto gradient = at::empty_like(image);
+  const std::map<std::string, std::function<void()>> transforms{
+      {"type2", [&] { nufft->forward(image); }},
+      {"type1", [&] { nufft->adjoint(visibilities); }},
+      {"fused", [&] { likelihood->value_and_gradient(image, gradient, mpol::Accumulate::overwrite); }},
+  };
+  const torch::NoGradGuard no_grad;
+  for (const auto& name : settings.transforms) {
+    const auto& transform = transforms.at(name);
+    const double seconds = seconds_per_step(
+        [&](int count) {
+          for (int i = 0; i < count; ++i) transform();
+        },
+        settings);
+    print_row({{"npix", which.npix},
+               {"nchan", which.nchan},
+               {"points", points},
+               {"dtype", which.dtype},
+               {"device", settings.device.str()},
+               {"tolerance", settings.tolerance},
+               {"transform", name},
+               {"seconds", seconds},
+               {"points_per_s", static_cast<double>(which.nchan * points) / seconds}});
+  }
+}
+
 void print_case(const Settings& settings, const Case& which) {
-  for (const auto& kind : settings.steps_of) {
-    fmt::print("{}\n", step_case(settings, which, kind).dump());
-    std::fflush(stdout);
+  if (!settings.transforms.empty()) {
+    for (const auto& points : settings.points) print_transforms(settings, which, std::stoll(points));
+    return;
+  }
+  for (const auto& likelihood : settings.likelihoods) {
+    for (const auto& kind : settings.steps_of) print_row(step_case(settings, which, likelihood, kind));
   }
 }
 
