@@ -10,6 +10,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/ops/nufft_cuda_check.h>
 #include <mpol_cpp/ops/nufft_cuda_plan.h>
 #include <mpol_cpp/ops/nufft_window.h>
 
@@ -101,6 +102,7 @@ ops::NufftDevicePlan<T>& NufftPlans::device_plan(torch::Device device, std::int6
   const auto index = baselines_.shared() ? 0 : channel;
   auto& plan = plans<T>().of_devices[{device.str(), index}];
   if (!plan) {
+    if (!device.is_cpu() && index == 0) ops::check_nufft_device<T>(device, options_.tolerance);
     const auto [u, v] = baselines_.channel(index);
     const auto columns = u.contiguous(), rows = v.contiguous();
     ops::NufftDeviceSettings device_settings;

@@ -98,16 +98,16 @@ Tensor weigh_problems(const NoiseModel& noise, Tensor& model, const Tensor& data
 /// The derivative of `deviances`.
 Tensor deviance_slopes(const NoiseModel& noise, const Tensor& x) {
   if (noise.kind == NoiseModel::Kind::student) return (x + noise.parameter).reciprocal() * (noise.parameter + 2);
-  const double k = noise.parameter;
-  return at::where(x <= k * k, 1.0, k * x.clamp_min(k * k).rsqrt());
+  return x.clamp_min(noise.parameter * noise.parameter).rsqrt() * noise.parameter;
 }
 
-/// As weigh_problems, by LibTorch's operations on any device.
+/// As weigh_problems, by LibTorch's operations on any device. None of them copies a number from the host, so that all can be
+/// recorded as a CUDA graph.
 Tensor weigh_by_tensors(const NoiseModel& noise, Tensor& model, const Tensor& data, const Tensor& weights) {
   const auto sum = [](const Tensor& x) { return x.sum({1}, false, torch::kFloat64); };
   if (noise.kind == NoiseModel::Kind::amplitude) {
-    const auto amplitude = model.abs(), difference = amplitude - data.abs(), weighted = weights * difference;
-    model.mul_(at::where(amplitude > 0, 2 * weighted / amplitude, 0.0));
+    const auto difference = model.abs() - data.abs(), weighted = weights * difference;
+    model.sgn_().mul_(2 * weighted);
     return sum(weighted * difference);
   }
   model.sub_(data);

@@ -12,6 +12,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/ops/nufft_cuda_check.h>
 #include <mpol_cpp/ops/nufft_cuda_plan.h>
 #include <mpol_cpp/visibilities/direct_visibilities.h>
 
@@ -218,6 +219,14 @@ TEMPLATE_TEST_CASE("no, one and equal points on an emulated GPU", "[ops][nufft][
   auto value = at::full({1}, std::nan(""), torch::kFloat64);
   none.fused(sky, 1, none.sorted(nothing, at::zeros({1, 0}, dtype_of<TestType>())), empty, value);
   CHECK(value.item<double>() == 0);
+}
+
+TEMPLATE_TEST_CASE("what compares a device with the CPU finds no difference in the emulation", "[ops][nufft][cuda][quick]", float,
+                   double) {
+  for (const double tolerance : {1e-3, 1e-6}) {
+    CHECK(ops::nufft_device_error<TestType>(torch::kCPU, tolerance) < 3 * tolerance);
+    CHECK_NOTHROW(ops::check_nufft_device<TestType>(torch::kCPU, tolerance));
+  }
 }
 
 TEST_CASE("the transform on a GPU refuses tensors that do not fit it", "[ops][nufft][cuda][quick]") {
