@@ -8,6 +8,7 @@
 #include <torch/autograd.h>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/losses/block_likelihood.h>
 #include <mpol_cpp/losses/exact_likelihood.h>
 #include <mpol_cpp/losses/loose_likelihood.h>
 #include <mpol_cpp/losses/noise_likelihood.h>
@@ -106,6 +107,26 @@ TEST_CASE("an amplitude of zero leaves the gradient of GPU operations finite", "
   const auto dark = evaluate(*gpu, torch::zeros({1, gpu_npix, gpu_npix}));
   CHECK(dark.gradient.eq(0).all().item<bool>());
   CHECK(dark.value.item<double>() == Approx((data.weights() * data.data().abs().square()).sum().item<double>()).epsilon(1e-5));
+}
+
+TEST_CASE("blocks of data by emulated GPU kernels are those of the CPU, with their parameters", "[losses][loose][cuda][quick]") {
+  const auto make = [&](NufftKernelsOf kernels) {
+    return BlockLikelihood(
+        gpu_sky_grid,
+        std::vector<DataBlock>{
+            DataBlock(gpu_visibilities(Sets::shared, 3, 50), gpu_maps[2]),
+            DataBlock(gpu_visibilities(Sets::of_channels, 2, 40), ChannelMap::cube(2)).fit_shift().fit_amplitude()},
+        NufftOptions{1e-12, kernels});
+  };
+  auto cpu = make(NufftKernelsOf::device), gpu = make(NufftKernelsOf::emulated_gpu);
+  const auto sky = gpu_skies<double>(2);
+  check_same<double>(*gpu, *cpu, sky);
+  gpu->zero_grad();  // of what check_same did
+  cpu->chi_squared(sky).sum().backward();
+  gpu->chi_squared(sky).sum().backward();
+  for (const auto* name : {"shift_1", "log_amplitude_1"}) {
+    CHECK(relative_error(gpu->named_parameters()[name].grad(), cpu->named_parameters()[name].grad()) < 1e-9);
+  }
 }
 
 TEST_CASE("second derivatives of the loose likelihood by emulated GPU kernels are 2 T", "[losses][loose][cuda][quick]") {
