@@ -17,24 +17,50 @@ struct SampleBlock {
   double imag_sign;  // -1 for the Hermitian partners of the samples
 };
 
+/// u and v of some samples as they are held.
+struct CoordinateBlock {
+  const void* u;
+  const void* v;
+  bool are_double;
+};
+
 /// How u and v become keys (CellKeys).
 struct CellRule {
+  double scale;  // to wavelengths
   double du;
   std::int32_t npix;
   int row_shift;
   bool partner;  // the cell of the Hermitian partner, N - i, instead of the cell i
 };
 
+/// How keys become buckets of rows: those of a bucket, with all their cells, fit into a near cache.
+struct BucketRule {
+  std::uint32_t first_key;  // of the strip
+  int shift;
+  std::uint32_t buckets;
+};
+
+/// A sample among those of its bucket.
+template <typename Real>
+struct SortedSample {
+  Real real, imag, weight;
+  std::uint32_t key;
+};
+
 /// The inner loops of gridding, compiled for one instruction set.
 struct CellKernels {
   /// keys[i] of the cell of (u[i], v[i]): GridCoords::uv_cell's rule, then packed order.
-  void (*locate)(const double* u, const double* v, std::int64_t count, const CellRule& rule, std::uint32_t* keys);
-  /// Indices of the samples whose row belongs to `owner`, increasing; returns how many. count <= 65536.
-  std::int64_t (*select)(const std::uint32_t* keys, std::int64_t count, int row_shift, const std::uint8_t* owner_of_row,
-                         std::uint8_t owner, std::uint16_t* picks);
-  /// Adds the picked samples (all of them where picks is null) to their cells, in order; stops when the table is full.
-  void (*accumulate)(CellTable& table, const std::uint32_t* keys, const std::uint16_t* picks, std::int64_t count,
-                     const SampleBlock& block);
+  void (*locate)(const CoordinateBlock& coordinates, std::int64_t samples, const CellRule& rule, std::uint32_t* keys);
+  /// Adds the number of samples of each bucket to counts; those of no bucket to counts[rule.buckets].
+  void (*count)(const std::uint32_t* keys, std::int64_t samples, const BucketRule& rule, std::uint32_t* counts);
+  /// Puts the samples of each bucket, in order, to `sorted` from positions[bucket] on, which it advances. They are
+  /// SortedSample<float>, or <double> where weights or data are.
+  void (*scatter)(const std::uint32_t* keys, const SampleBlock& block, std::int64_t samples, const BucketRule& rule,
+                  std::uint32_t* positions, void* sorted);
+  /// Adds sorted samples [begin, end) to their cells, in order; stops when the table is full.
+  void (*accumulate)(CellTable& table, const void* sorted, std::int64_t begin, std::int64_t end, bool are_double);
+  /// Elements behind the last sorted sample that `accumulate` reads.
+  static constexpr std::int64_t slack = 4;
 };
 
 CellKernels cell_kernels(Isa isa);

@@ -1,155 +1,314 @@
 // Compiled once per instruction set: everything here is in an unnamed namespace but the one function that names it.
 #include <cmath>
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 #include <mpol_cpp/gridding/cell_kernels.h>
 #include <mpol_cpp/gridding/cell_table.h>
 
 namespace mpol::gridding {
 namespace {
 
-/// Ground cell of a coordinate: truncation is floor here, since everything on the grid has u/du + npix/2 + 1/2 >= 1.
-/// A coordinate within rounding of the grid's outer edge belongs to the last cell.
-inline std::int32_t ground_cell(double u, double du, double half, std::int32_t last) {
-  const auto cell = static_cast<std::int32_t>(u / du + half + 0.5);
+constexpr std::int64_t located_samples = 64;  // samples whose cells are computed together
+
+/// Truncation is floor here, since everything on the grid has u/du + npix/2 + 1/2 >= 1. A coordinate within rounding of the
+/// grid's outer edge belongs to the last cell.
+inline std::int32_t clipped(double position, std::int32_t last) {
+  const auto cell = static_cast<std::int32_t>(position);
   return cell < last ? cell : last;
+}
+
+/// Ground cells of up to `located_samples` coordinates by multiplication, which is several times as fast as the division that
+/// decides (GridCoords::uv_cell). The two differ by rounding only: false when a coordinate is so near the edge of a cell that the
+/// difference could matter.
+inline bool cells_by_product(const double* __restrict u, std::int64_t count, double inverse, double centre, std::int32_t last,
+                             std::int32_t* __restrict cells) {
+  constexpr double rounding = 1e-9;  // npix <= 65536: an error of 4e-11 at most
+  double beyond_edge[located_samples];
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double position = u[i] * inverse + (centre + 0.5);
+    cells[i] = clipped(position, last);
+    beyond_edge[i] = position - static_cast<double>(static_cast<std::int32_t>(position));
+  }
+  std::int64_t unsure = 0;
+  for (std::int64_t i = 0; i < count; ++i) unsure += beyond_edge[i] < rounding || beyond_edge[i] > 1 - rounding ? 1 : 0;
+  return unsure == 0;
+}
+
+inline void ground_cells(const double* __restrict u, std::int64_t count, const CellRule& rule, std::int32_t* __restrict cells) {
+  const double centre = rule.npix / 2;
+  if (cells_by_product(u, count, 1 / rule.du, centre, rule.npix - 1, cells)) return;
+  for (std::int64_t i = 0; i < count; ++i) cells[i] = clipped(u[i] / rule.du + centre + 0.5, rule.npix - 1);
 }
 
 inline std::uint32_t packed_cell(std::int32_t ground, std::int32_t half) {
   return static_cast<std::uint32_t>(ground >= half ? ground - half : ground + half);
 }
 
-template <bool partner>
-void locate_cells(const double* __restrict u, const double* __restrict v, std::int64_t count, double du, std::int32_t npix,
-                  int row_shift, std::uint32_t* __restrict keys) {
-  const std::int32_t half = npix / 2, last = npix - 1;
-  const double centre = half;
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int32_t column = ground_cell(u[i], du, centre, last), row = ground_cell(v[i], du, centre, last);
-    if constexpr (partner) {
-      column = npix - column;
-      row = npix - row;
+template <typename Real>
+void locate_cells(const Real* __restrict u, const Real* __restrict v, std::int64_t count, const CellRule& rule,
+                  std::uint32_t* __restrict keys) {
+  const std::int32_t half = rule.npix / 2, row_shift = rule.row_shift;
+  for (std::int64_t begin = 0; begin < count; begin += located_samples) {
+    const auto samples = count - begin < located_samples ? count - begin : located_samples;
+    double wide_u[located_samples], wide_v[located_samples];
+    std::int32_t columns[located_samples], rows[located_samples];
+    for (std::int64_t i = 0; i < samples; ++i) {
+      wide_u[i] = static_cast<double>(u[begin + i]) * rule.scale;
+      wide_v[i] = static_cast<double>(v[begin + i]) * rule.scale;
     }
-    keys[i] = packed_cell(row, half) << row_shift | packed_cell(column, half);
+    ground_cells(wide_u, samples, rule, columns);
+    ground_cells(wide_v, samples, rule, rows);
+    if (rule.partner) {
+      for (std::int64_t i = 0; i < samples; ++i) columns[i] = rule.npix - columns[i];
+      for (std::int64_t i = 0; i < samples; ++i) rows[i] = rule.npix - rows[i];
+    }
+    for (std::int64_t i = 0; i < samples; ++i) {
+      keys[begin + i] = packed_cell(rows[i], half) << row_shift | packed_cell(columns[i], half);
+    }
   }
 }
 
-void locate(const double* u, const double* v, std::int64_t count, const CellRule& rule, std::uint32_t* keys) {
-  if (rule.partner) locate_cells<true>(u, v, count, rule.du, rule.npix, rule.row_shift, keys);
-  else locate_cells<false>(u, v, count, rule.du, rule.npix, rule.row_shift, keys);
-}
-
-std::int64_t select(const std::uint32_t* keys, std::int64_t count, int row_shift, const std::uint8_t* owner_of_row,
-                    std::uint8_t owner, std::uint16_t* picks) {
-  std::int64_t picked = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    picks[picked] = static_cast<std::uint16_t>(i);
-    picked += owner_of_row[keys[i] >> row_shift] == owner;
+void locate(const CoordinateBlock& coordinates, std::int64_t count, const CellRule& rule, std::uint32_t* keys) {
+  if (coordinates.are_double) {
+    locate_cells(static_cast<const double*>(coordinates.u), static_cast<const double*>(coordinates.v), count, rule, keys);
+  } else {
+    locate_cells(static_cast<const float*>(coordinates.u), static_cast<const float*>(coordinates.v), count, rule, keys);
   }
-  return picked;
 }
 
-/// Null where the cell has no entry yet.
-inline CellEntry* find_entry(const CellTable& table, std::uint32_t key) {
-  const auto base = table.directory[(key - table.first_key) >> table.leaf_shift];
-  if (base == CellTable::none) return nullptr;
-  auto* entry = table.leaves + base + (key & ((1U << table.leaf_shift) - 1));
-  return entry->record == CellTable::none ? nullptr : entry;
+/// The bucket of a key; rule.buckets for rows outside the strip.
+inline std::uint32_t bucket_of(std::uint32_t key, const BucketRule& rule) {
+  const auto bucket = (key - rule.first_key) >> rule.shift;
+  return bucket < rule.buckets ? bucket : rule.buckets;
 }
 
-// A complex number in one register: what the compiler makes of pairs of doubles is slower.
-using Pair = double __attribute__((vector_size(16)));
-
-inline Pair load_pair(const double* values) { return Pair{values[0], values[1]}; }
-inline Pair load_pair(const float* values) { return Pair{static_cast<double>(values[0]), static_cast<double>(values[1])}; }
-
-inline void add_sample(CellTotals& totals, CellEntry& entry, double weight, Pair value) {
-  auto* sums = reinterpret_cast<Pair*>(&totals);
-  const double root = std::sqrt(weight);
-  const Pair d = value - load_pair(entry.origin), weighted = weight * d;
-  sums[0] += Pair{weight, root};
-  sums[1] += weighted;
-  sums[2] += root * d;
-  sums[3] += weighted * d;
-  ++entry.samples;
+void count(const std::uint32_t* keys, std::int64_t samples, const BucketRule& rule_, std::uint32_t* counts) {
+  const auto rule = rule_;
+  for (std::int64_t i = 0; i < samples; ++i) ++counts[bucket_of(keys[i], rule)];
 }
 
-/// Records lie all over the second and third level caches: they are looked up, and asked for, a group ahead of their use.
-constexpr std::int64_t group_samples = 256;
 /// Samples come from memory, where the processor sees no further ahead than a page.
-constexpr std::int64_t samples_ahead = 256;
+constexpr std::int64_t bytes_ahead = 2048;
+template <typename T>
+inline void prefetch_ahead(const T* values) {
+  __builtin_prefetch(reinterpret_cast<const char*>(values) + bytes_ahead, 0, 2);
+}
 
-template <typename Weight, typename Value>
-struct Samples {
-  const std::uint32_t* keys;
-  const std::uint16_t* picks;  // null: all of them
-  const Weight* weights;
-  const Value* data;
-  Pair sign;  // of real and imaginary parts
+template <typename Real, typename Weight, typename Value>
+inline void scatter_each(const std::uint32_t* keys, const Weight* weights, const Value* data, Real sign, std::int64_t begin,
+                         std::int64_t end, const BucketRule& rule, std::uint32_t* positions, SortedSample<Real>* sorted) {
+  for (auto i = begin; i < end; ++i) {
+    if (i % 8 == 0) {
+      prefetch_ahead(weights + i);
+      prefetch_ahead(data + 2 * i);
+    }
+    sorted[positions[bucket_of(keys[i], rule)]++] = {static_cast<Real>(data[2 * i]), sign * static_cast<Real>(data[2 * i + 1]),
+                                                     static_cast<Real>(weights[i]), keys[i]};
+  }
+}
 
-  std::int64_t index(std::int64_t k) const { return picks != nullptr ? picks[k] : k; }
-  Pair value(std::int64_t i) const { return sign * load_pair(data + 2 * i); }
+template <typename Real, typename Weight, typename Value>
+void scatter_samples(const std::uint32_t* keys, const Weight* weights, const Value* data, double imag_sign, std::int64_t samples,
+                     const BucketRule& rule, std::uint32_t* positions, SortedSample<Real>* sorted) {
+  scatter_each(keys, weights, data, static_cast<Real>(imag_sign), 0, samples, BucketRule(rule), positions, sorted);
+}
+
+#if defined(__SSE2__)
+/// Eight at a time, each sorted sample written at once.
+template <>
+void scatter_samples(const std::uint32_t* keys, const float* weights, const float* data, double imag_sign, std::int64_t samples,
+                     const BucketRule& given_rule, std::uint32_t* positions, SortedSample<float>* sorted) {
+  const auto rule = given_rule;
+  const auto sign = static_cast<float>(imag_sign);
+  const auto signs = _mm_setr_ps(1, sign, 1, sign);
+  const auto put = [&](std::int64_t i, __m128 sample) {
+    _mm_storeu_ps(&sorted[positions[bucket_of(keys[i], rule)]++].real, sample);
+  };
+  const auto put_four = [&](std::int64_t i) {
+    const auto weight = _mm_loadu_ps(weights + i);
+    const auto key = _mm_castsi128_ps(_mm_loadu_si128(reinterpret_cast<const __m128i_u*>(keys + i)));
+    const auto first = _mm_mul_ps(signs, _mm_loadu_ps(data + 2 * i)), second = _mm_mul_ps(signs, _mm_loadu_ps(data + 2 * i + 4));
+    const auto low = _mm_unpacklo_ps(weight, key), high = _mm_unpackhi_ps(weight, key);
+    put(i, _mm_movelh_ps(first, low));
+    put(i + 1, _mm_movehl_ps(low, first));
+    put(i + 2, _mm_movelh_ps(second, high));
+    put(i + 3, _mm_movehl_ps(high, second));
+  };
+  std::int64_t i = 0;
+  for (; i + 8 <= samples; i += 8) {
+    prefetch_ahead(weights + i);
+    prefetch_ahead(data + 2 * i);
+    put_four(i);
+    put_four(i + 4);
+  }
+  scatter_each(keys, weights, data, sign, i, samples, rule, positions, sorted);
+}
+
+template <>
+void scatter_samples(const std::uint32_t* keys, const double* weights, const double* data, double imag_sign, std::int64_t samples,
+                     const BucketRule& given_rule, std::uint32_t* positions, SortedSample<double>* sorted) {
+  const auto rule = given_rule;
+  const auto signs = _mm_setr_pd(1, imag_sign);
+  for (std::int64_t i = 0; i < samples; ++i) {
+    if (i % 4 == 0) {
+      prefetch_ahead(weights + i);
+      prefetch_ahead(data + 2 * i);
+    }
+    auto* to = &sorted[positions[bucket_of(keys[i], rule)]++].real;
+    const auto key = _mm_castsi128_pd(_mm_cvtsi32_si128(static_cast<int>(keys[i])));
+    _mm_storeu_pd(to, _mm_mul_pd(signs, _mm_loadu_pd(data + 2 * i)));
+    _mm_storeu_pd(to + 2, _mm_unpacklo_pd(_mm_load_sd(weights + i), key));
+  }
+}
+#endif
+
+void scatter(const std::uint32_t* keys, const SampleBlock& block, std::int64_t samples, const BucketRule& rule,
+             std::uint32_t* positions, void* sorted) {
+  const auto* single_weights = static_cast<const float*>(block.weights);
+  const auto* double_weights = static_cast<const double*>(block.weights);
+  const auto* single_data = static_cast<const float*>(block.data);
+  const auto* double_data = static_cast<const double*>(block.data);
+  auto* narrow = static_cast<SortedSample<float>*>(sorted);
+  auto* wide = static_cast<SortedSample<double>*>(sorted);
+  const auto sign = block.imag_sign;
+  if (block.weights_are_double && block.data_are_double) {
+    scatter_samples(keys, double_weights, double_data, sign, samples, rule, positions, wide);
+  } else if (block.weights_are_double) {
+    scatter_samples(keys, double_weights, single_data, sign, samples, rule, positions, wide);
+  } else if (block.data_are_double) {
+    scatter_samples(keys, single_weights, double_data, sign, samples, rule, positions, wide);
+  } else {
+    scatter_samples(keys, single_weights, single_data, sign, samples, rule, positions, narrow);
+  }
+}
+
+/// Samples whose cells are looked up before they are added: their totals arrive meanwhile.
+constexpr std::int64_t group_samples = 128;
+static_assert(group_samples % 4 == 0);
+
+/// Where the samples of a group go.
+struct Group {
+  alignas(64) std::int32_t records[group_samples] = {};
+  alignas(64) CellOrigin origins[group_samples] = {};
 };
 
-template <typename Weight, typename Value>
-bool find_group(CellTable& table, const Samples<Weight, Value>& samples, std::int64_t begin, std::int64_t end,
-                CellEntry** entries) {
-  for (auto k = begin; k < end; ++k) {
-    const auto i = samples.index(k);
-    __builtin_prefetch(samples.data + 2 * (i + samples_ahead));
-    __builtin_prefetch(samples.weights + i + samples_ahead);
-    auto* entry = find_entry(table, samples.keys[i]);
-    if (entry == nullptr) [[unlikely]] {
-      const auto value = samples.value(i);
-      entry = table.insert(samples.keys[i], value[0], value[1]);
-      if (entry == nullptr) return false;
+template <typename Real>
+inline bool find_group(CellTable& table, const SortedSample<Real>* samples, std::int64_t size, Group& group) {
+  const auto* directory = table.directory;
+  auto* leaves = table.leaves;
+  const auto* totals = table.totals;
+  const auto* origins = table.origins;
+  const auto first_key = table.first_key, in_leaf = (1U << table.leaf_shift) - 1;
+  const auto leaf_shift = table.leaf_shift;
+  for (std::int64_t k = 0; k < size; ++k) {
+    const auto key = samples[k].key;
+    auto* entry = leaves + directory[(key - first_key) >> leaf_shift] + (key & in_leaf);
+    if (entry->record == CellTable::none) [[unlikely]] {
+      const auto place = table.insert(key, static_cast<double>(samples[k].real), static_cast<double>(samples[k].imag));
+      if (place == 0) return false;
+      entry = leaves + place;
     }
-    *entries++ = entry;
-    __builtin_prefetch(table.totals + entry->record, 0, 2);
+    const auto record = entry->record;
+    ++entry->samples;
+    __builtin_prefetch(totals + record, 1);
+    group.records[k] = record;
+    group.origins[k] = origins[record];
   }
   return true;
 }
 
-template <typename Weight, typename Value>
-void accumulate_samples(CellTable& table, const Samples<Weight, Value>& samples, std::int64_t count) {
-  CellEntry* entries[group_samples];
-  for (std::int64_t begin = 0; begin < count; begin += group_samples) {
-    const auto end = begin + group_samples < count ? begin + group_samples : count;
-    if (!find_group(table, samples, begin, end, entries)) return;
-    for (auto k = begin; k < end; ++k) {
-      const auto i = samples.index(k);
-      auto& entry = *entries[k - begin];
-      add_sample(table.totals[entry.record], entry, static_cast<double>(samples.weights[i]), samples.value(i));
-    }
+#if defined(__AVX512F__)
+
+/// Real and imaginary parts of four samples, and their weights, each twice.
+inline void load_four(const SortedSample<float>* samples, __m512d& values, __m512d& weights) {
+  const auto parts = _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 2, 2, 6, 6, 10, 10, 14, 14);
+  const auto ordered = _mm512_permutexvar_ps(parts, _mm512_loadu_ps(samples));
+  values = _mm512_cvtps_pd(_mm512_castps512_ps256(ordered));
+  weights = _mm512_cvtps_pd(_mm512_extractf32x8_ps(ordered, 1));
+}
+inline void load_four(const SortedSample<double>* samples, __m512d& values, __m512d& weights) {
+  const auto* numbers = reinterpret_cast<const double*>(samples);
+  const auto first = _mm512_loadu_pd(numbers), second = _mm512_loadu_pd(numbers + 8);
+  values = _mm512_permutex2var_pd(first, _mm512_setr_epi64(0, 1, 4, 5, 8, 9, 12, 13), second);
+  weights = _mm512_permutex2var_pd(first, _mm512_setr_epi64(2, 2, 6, 6, 10, 10, 14, 14), second);
+}
+
+inline void add_to(CellTotals& totals, __m512d contribution) {
+  auto* sums = reinterpret_cast<double*>(&totals);
+  _mm512_store_pd(sums, _mm512_add_pd(_mm512_load_pd(sums), contribution));
+}
+
+/// Four samples at a time: their contributions are computed sum by sum and turned into one register for each sample. What
+/// lies beyond the last sample is computed (CellKernels::slack), but not added.
+template <typename Real>
+inline void add_group(CellTotals* totals, const SortedSample<Real>* samples, std::int64_t size, const Group& group) {
+  const auto add_four = [&](std::int64_t k, std::int64_t left) {
+    __m512d value, weight;
+    load_four(samples + k, value, weight);
+    const auto d = _mm512_sub_pd(value, _mm512_cvtps_pd(_mm256_load_ps(&group.origins[k].real)));
+    const auto root = _mm512_sqrt_pd(weight), weighted = _mm512_mul_pd(weight, d);
+    const auto rooted = _mm512_mul_pd(root, d), squares = _mm512_mul_pd(weighted, d);
+    const auto plain = _mm512_mask_blend_pd(0b10101010, weight, root);
+    const auto low = _mm512_shuffle_f64x2(plain, weighted, 0b01000100),
+               low_too = _mm512_shuffle_f64x2(rooted, squares, 0b01000100);
+    const auto high = _mm512_shuffle_f64x2(plain, weighted, 0b11101110),
+               high_too = _mm512_shuffle_f64x2(rooted, squares, 0b11101110);
+    add_to(totals[group.records[k]], _mm512_shuffle_f64x2(low, low_too, 0b10001000));
+    if (left > 1) add_to(totals[group.records[k + 1]], _mm512_shuffle_f64x2(low, low_too, 0b11011101));
+    if (left > 2) add_to(totals[group.records[k + 2]], _mm512_shuffle_f64x2(high, high_too, 0b10001000));
+    if (left > 3) add_to(totals[group.records[k + 3]], _mm512_shuffle_f64x2(high, high_too, 0b11011101));
+  };
+  std::int64_t k = 0;
+  for (; k + 4 <= size; k += 4) add_four(k, 4);
+  if (k < size) add_four(k, size - k);
+}
+
+#else
+
+// A complex number in one register: what the compiler makes of pairs of doubles is slower.
+using Pair = double __attribute__((vector_size(16)));
+
+template <typename Real>
+inline void add_group(CellTotals* totals, const SortedSample<Real>* samples, std::int64_t size, const Group& group) {
+  double weights[group_samples], roots[group_samples];
+  for (std::int64_t k = 0; k < size; ++k) weights[k] = static_cast<double>(samples[k].weight);
+  for (std::int64_t k = 0; k < size; ++k) roots[k] = std::sqrt(weights[k]);
+  for (std::int64_t k = 0; k < size; ++k) {
+    auto* sums = reinterpret_cast<Pair*>(totals + group.records[k]);
+    const Pair value{static_cast<double>(samples[k].real), static_cast<double>(samples[k].imag)};
+    const Pair origin{static_cast<double>(group.origins[k].real), static_cast<double>(group.origins[k].imag)};
+    const Pair d = value - origin, weighted = weights[k] * d;
+    sums[0] += Pair{weights[k], roots[k]};
+    sums[1] += weighted;
+    sums[2] += roots[k] * d;
+    sums[3] += weighted * d;
   }
 }
 
-template <typename Weight, typename Value>
-void accumulate_block(CellTable& table, const std::uint32_t* keys, const std::uint16_t* picks, std::int64_t count,
-                      const Weight* weights, const Value* data, double imag_sign) {
-  accumulate_samples(table, Samples<Weight, Value>{keys, picks, weights, data, Pair{1, imag_sign}}, count);
-}
+#endif
 
-template <typename Weight>
-void accumulate_weights(CellTable& table, const std::uint32_t* keys, const std::uint16_t* picks, std::int64_t count,
-                        const SampleBlock& block) {
-  const auto* weights = static_cast<const Weight*>(block.weights);
-  if (block.data_are_double) {
-    accumulate_block(table, keys, picks, count, weights, static_cast<const double*>(block.data), block.imag_sign);
-  } else {
-    accumulate_block(table, keys, picks, count, weights, static_cast<const float*>(block.data), block.imag_sign);
+template <typename Real>
+void accumulate_sorted(CellTable& table, const SortedSample<Real>* samples, std::int64_t size) {
+  Group group;
+  for (std::int64_t begin = 0; begin < size; begin += group_samples) {
+    const auto part = size - begin < group_samples ? size - begin : group_samples;
+    if (!find_group(table, samples + begin, part, group)) return;
+    add_group(table.totals, samples + begin, part, group);
   }
 }
 
-void accumulate(CellTable& table, const std::uint32_t* keys, const std::uint16_t* picks, std::int64_t count,
-                const SampleBlock& block) {
-  if (block.weights_are_double) accumulate_weights<double>(table, keys, picks, count, block);
-  else accumulate_weights<float>(table, keys, picks, count, block);
+void accumulate(CellTable& table, const void* sorted, std::int64_t begin, std::int64_t end, bool are_double) {
+  if (are_double) accumulate_sorted(table, static_cast<const SortedSample<double>*>(sorted) + begin, end - begin);
+  else accumulate_sorted(table, static_cast<const SortedSample<float>*>(sorted) + begin, end - begin);
 }
 
 }  // namespace
 
 namespace MPOL_ISA {
-CellKernels cell_kernels() { return {locate, select, accumulate}; }
+CellKernels cell_kernels() { return {locate, count, scatter, accumulate}; }
 }  // namespace MPOL_ISA
 
 }  // namespace mpol::gridding

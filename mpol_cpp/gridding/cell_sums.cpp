@@ -39,15 +39,16 @@ double deviation(const CellTotals& totals, int part, double e, double samples) {
   return std::sqrt(std::max(0.0, squares / samples - mean * mean));
 }
 
-CellResult result_of(const CellTotals& totals, const CellEntry& entry) {
+CellResult result_of(const OccupiedCell& cell) {
+  const auto& totals = cell.totals;
   const double offset[2] = {totals.weighted[0] / totals.weight, totals.weighted[1] / totals.weight};
-  CellResult result{{static_cast<double>(entry.origin[0]) + offset[0], static_cast<double>(entry.origin[1]) + offset[1]},
+  CellResult result{{static_cast<double>(cell.origin.real) + offset[0], static_cast<double>(cell.origin.imag) + offset[1]},
                     totals.weight,
-                    entry.samples,
+                    cell.samples,
                     0,
                     0};
-  if (entry.samples > 1) {
-    const auto samples = static_cast<double>(entry.samples);
+  if (cell.samples > 1) {
+    const auto samples = static_cast<double>(cell.samples);
     result.real = deviation(totals, 0, -offset[0], samples);
     result.imag = deviation(totals, 1, -offset[1], samples);
   }
@@ -115,7 +116,7 @@ class Gridding {
   /// Strip by strip; a strip whose cells exceed the budget is halved, down to a single row.
   void go_through_channel(std::int64_t channel, Visitor visit) {
     const auto& sources = channel_map_.sources[static_cast<std::size_t>(channel)];
-    const auto runs = sample_runs(sources, visibilities_.nvis(), options_);
+    const auto runs = sample_runs(sources, visibilities_, options_);
     const auto workers = std::clamp(samples_of(sources) / samples_per_worker, std::int64_t{1},
                                     std::min<std::int64_t>(at::get_num_threads(), most_workers));
     std::int64_t height = npix();
@@ -182,9 +183,8 @@ class Gridding {
     at::parallel_for(strip.first_row(), strip.last_row(), rows_per_task, [&](std::int64_t first, std::int64_t last) {
       for (auto row = first; row < last; ++row) {
         auto place = offsets[static_cast<std::size_t>(row - strip.first_row())];
-        strip.visit_row(row, [&](std::int64_t column, const CellTotals& totals, const CellEntry& entry) {
-          visit(place++, row, column, result_of(totals, entry));
-        });
+        strip.visit_row(row,
+                        [&](std::int64_t column, const OccupiedCell& cell) { visit(place++, row, column, result_of(cell)); });
       }
     });
   }

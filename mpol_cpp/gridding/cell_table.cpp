@@ -44,19 +44,23 @@ CellTable::CellTable(const CellKeys& keys, std::int32_t* directory_, std::uint32
       entries_(1 << leaf_shift),
       records_(1),
       leaf_pages_(room_for(most_cells, 1 << leaf_shift, sizeof(CellEntry), budget)),
-      total_pages_(room_for(most_cells, charged_records, sizeof(CellTotals), budget)) {
+      total_pages_(room_for(most_cells, charged_records, sizeof(CellTotals), budget)),
+      origin_pages_(room_for(most_cells, charged_records, sizeof(CellTotals), budget)) {
   leaves = leaf_pages_.data();
   totals = total_pages_.data();
+  origins = origin_pages_.data();
 }
 
-CellEntry* CellTable::insert(std::uint32_t key, double real, double imag) {
+std::int32_t CellTable::insert(std::uint32_t key, double real, double imag) {
   auto& base = directory[(key - first_key) >> leaf_shift];
   if (base == none) base = add_leaf();
-  auto* entry = leaves + base + (key & ((1U << leaf_shift) - 1));
-  *entry = {add_totals(), 0, {rounded(real), rounded(imag)}};
+  const auto place = base + static_cast<std::int32_t>(key & ((1U << leaf_shift) - 1));
+  if (leaves[place].record != none) return place;
+  leaves[place] = {add_totals(), 0};
+  origins[leaves[place].record] = {rounded(real), rounded(imag)};
   ++row_counts_[key >> row_shift_];
   full = budget_.exceeded();
-  return full ? nullptr : entry;
+  return full ? 0 : place;
 }
 
 std::int32_t CellTable::add_leaf() {
@@ -65,7 +69,8 @@ std::int32_t CellTable::add_leaf() {
 }
 
 std::int32_t CellTable::add_totals() {
-  if (records_ % charged_records == 1) budget_.charge(charged_records * static_cast<std::int64_t>(sizeof(CellTotals)));
+  constexpr auto bytes = static_cast<std::int64_t>(sizeof(CellTotals) + sizeof(CellOrigin));
+  if (records_ % charged_records == 1) budget_.charge(charged_records * bytes);
   return records_++;
 }
 

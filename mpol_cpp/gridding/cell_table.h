@@ -17,12 +17,16 @@ struct alignas(64) CellTotals {
   double squares[2];        // sum w d^2
 };
 
-/// A cell in its leaf: where its totals are, how many samples it has, and the origin o of its sums: its first sample,
-/// rounded, so that the sums keep their digits when the signal is 10^6 times the noise.
+/// The origin o of a cell's sums: its first sample, rounded, so that the sums keep their digits when the signal is 10^6
+/// times the noise.
+struct CellOrigin {
+  float real, imag;
+};
+
+/// A cell in its leaf: where its totals and its origin are, and how many samples it has.
 struct CellEntry {
   std::int32_t record;  // CellTable::none where the cell is empty
   std::uint32_t samples;
-  float origin[2];
 };
 
 /// How keys number the cells of the packed uv plane: row << row_shift | column. A run of 1 << leaf_shift cells of a row
@@ -50,7 +54,8 @@ class MemoryBudget {
 };
 
 /// The occupied cells of the rows that one worker owns: directory (one element for each run of cells) -> leaf (one entry
-/// for each cell) -> totals, in order of first appearance, so that a track of samples walks through memory.
+/// for each cell) -> totals and origin, in order of first appearance, so that a track of samples walks through memory.
+/// Only the totals are large: for a plane of a million cells the rest stays in the second level cache.
 /// The pointers are public for the kernels, which are compiled apart for each instruction set.
 struct CellTable {
   static constexpr std::int32_t none = 0;  // fresh pages hold zeros: numbers of leaves and records begin above
@@ -62,12 +67,14 @@ struct CellTable {
   CellTable(const CellKeys& keys, std::int32_t* directory, std::uint32_t first_key, std::int32_t* row_counts,
             std::int64_t most_cells, MemoryBudget& budget);
 
-  /// Makes the entry of a cell that has none; null when the budget is exceeded.
-  CellEntry* insert(std::uint32_t key, double real, double imag);
+  /// The number of a cell's entry, which is made where there is none with the given sample as origin; 0 when the budget
+  /// is exceeded.
+  std::int32_t insert(std::uint32_t key, double real, double imag);
 
   std::int32_t* directory;
-  CellEntry* leaves;   // a directory element is the number of its run's first entry
-  CellTotals* totals;  // by record
+  CellEntry* leaves;    // a directory element is the number of its run's first entry
+  CellTotals* totals;   // by record
+  CellOrigin* origins;  // by record
   std::uint32_t first_key;
   int leaf_shift;
   bool full = false;
@@ -82,6 +89,7 @@ struct CellTable {
   std::int32_t entries_, records_;
   PageArray<CellEntry> leaf_pages_;
   PageArray<CellTotals> total_pages_;
+  PageArray<CellOrigin> origin_pages_;
 };
 
 }  // namespace mpol::gridding

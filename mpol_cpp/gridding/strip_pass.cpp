@@ -6,13 +6,19 @@
 
 #include <ATen/Parallel.h>
 
+#include <mpol_cpp/core/units.h>
+
 namespace mpol::gridding {
 namespace {
 
-constexpr std::int64_t run_samples = std::int64_t{1} << 19;
+constexpr std::int64_t run_bytes = std::int64_t{4} << 20;  // of sorted samples
 constexpr std::int64_t transformed_run_samples = std::int64_t{1} << 17;
-constexpr std::int64_t block_samples = std::int64_t{1} << 14;
-constexpr std::uint8_t nobody = 255;
+constexpr std::int64_t near_samples = 4096;  // whose keys stay in the nearest cache
+constexpr std::int64_t most_buckets = 512;   // more would be written to in too many places at once
+
+bool sorted_in_double(const Visibilities& visibilities) {
+  return visibilities.weights().scalar_type() == torch::kDouble || visibilities.data().scalar_type() == torch::kComplexDouble;
+}
 
 /// The data and weights of a run, and what keeps them alive.
 struct RunSamples {
@@ -47,17 +53,38 @@ SampleBlock from(const SampleBlock& block, std::int64_t sample) {
   return rest;
 }
 
-/// Deals the rows of the strip to the workers in turn.
-std::vector<std::uint8_t> deal_rows(std::int64_t npix, std::int64_t first, std::int64_t last, std::int64_t workers) {
-  std::vector<std::uint8_t> owner(static_cast<std::size_t>(npix), nobody);
-  for (auto row = first; row < last; ++row) owner[static_cast<std::size_t>(row)] = static_cast<std::uint8_t>(row % workers);
-  return owner;
+/// What Baselines::block multiplies by.
+double wavelengths_per_unit(const Baselines& baselines, std::int64_t channel) {
+  if (!baselines.frequencies().defined()) return 1;
+  const auto own_channel = baselines.shared() ? 0 : channel;
+  return units::metres_to_lambda(1, baselines.frequencies().const_data_ptr<double>()[own_channel]);
+}
+
+/// The coordinates of a channel from the given sample on, as they are held: kernels widen them.
+CoordinateBlock coordinates_from(const Baselines& baselines, std::int64_t channel, std::int64_t sample) {
+  const bool are_double = baselines.u().scalar_type() == torch::kDouble;
+  const auto first = (baselines.u().dim() == 2 && !baselines.shared() ? channel * baselines.nvis() : 0) + sample;
+  const auto from_first = [&](const Tensor& values) {
+    const auto bytes = static_cast<std::size_t>(first) * (are_double ? sizeof(double) : sizeof(float));
+    return static_cast<const char*>(values.const_data_ptr()) + bytes;
+  };
+  return {from_first(baselines.u()), from_first(baselines.v()), are_double};
+}
+
+/// Rows of a bucket, as a power of two.
+int bucket_shift(std::int64_t rows) {
+  int shift = 0;
+  while (rows > most_buckets << shift) ++shift;
+  return shift;
 }
 
 }  // namespace
 
-std::vector<SampleRun> sample_runs(const std::vector<std::int64_t>& channels, std::int64_t nvis, const CellSumOptions& options) {
-  const auto length = options.transform ? transformed_run_samples : run_samples;
+std::vector<SampleRun> sample_runs(const std::vector<std::int64_t>& channels, const Visibilities& visibilities,
+                                   const CellSumOptions& options) {
+  const auto bytes = sorted_in_double(visibilities) ? sizeof(SortedSample<double>) : sizeof(SortedSample<float>);
+  const auto length = options.transform ? transformed_run_samples : run_bytes / static_cast<std::int64_t>(bytes);
+  const auto nvis = visibilities.nvis();
   std::vector<SampleRun> runs;
   for (const bool partner : {false, true}) {
     if (partner && !options.hermitian_pairs) continue;
@@ -78,10 +105,11 @@ StripPass::StripPass(const GridCoords& coords, std::int64_t first_row, std::int6
       last_row_(last_row),
       kernels_(cell_kernels(selected_isa())),
       budget_(table_bytes),
-      owner_of_row_(deal_rows(coords.npix(), first_row, last_row, workers)),
+      bucket_rows_shift_(bucket_shift(last_row - first_row)),
+      bucket_rule_{static_cast<std::uint32_t>(first_row << keys_.row_shift), keys_.row_shift + bucket_rows_shift_,
+                   static_cast<std::uint32_t>(((last_row - first_row - 1) >> bucket_rows_shift_) + 1)},
       row_counts_(static_cast<std::size_t>(coords.npix()), 0),
-      directory_(static_cast<std::size_t>((last_row - first_row) << (keys_.row_shift - keys_.leaf_shift))),
-      picks_(static_cast<std::size_t>(workers)) {
+      directory_(static_cast<std::size_t>((last_row - first_row) << (keys_.row_shift - keys_.leaf_shift))) {
   const auto first_key = static_cast<std::uint32_t>(first_row << keys_.row_shift);
   const auto most_cells = (last_row - first_row) << keys_.row_shift;
   for (std::int64_t worker = 0; worker < workers; ++worker) {
@@ -89,31 +117,40 @@ StripPass::StripPass(const GridCoords& coords, std::int64_t first_row, std::int6
   }
 }
 
-void StripPass::locate(const Visibilities& visibilities, const SampleRun& run, std::int64_t worker, std::uint32_t* keys) const {
-  const CellRule rule{coords_.du(), static_cast<std::int32_t>(keys_.npix), keys_.row_shift, run.partner};
-  const auto workers = static_cast<std::int64_t>(tables_.size());
-  for (auto begin = run.begin + worker * block_samples; begin < run.end; begin += workers * block_samples) {
-    const auto end = std::min(begin + block_samples, run.end);
-    const auto [u, v] = visibilities.baselines().block(run.channel, begin, end);
-    kernels_.locate(u.const_data_ptr<double>(), v.const_data_ptr<double>(), end - begin, rule, keys + (begin - run.begin));
+StripPass::SortedRun::SortedRun(std::int64_t most_samples, std::int64_t workers)
+    : keys(static_cast<std::size_t>(most_samples)),
+      samples(static_cast<std::size_t>(most_samples + CellKernels::slack)),
+      share_begins(static_cast<std::size_t>(workers) + 1),
+      ends(static_cast<std::size_t>(workers)) {}
+
+void StripPass::sort(std::int64_t worker, const Visibilities& visibilities, const SampleRun& run, const SampleBlock& block,
+                     SortedRun& sorted) const {
+  const auto begin = sorted.share_begins[static_cast<std::size_t>(worker)];
+  const auto count = sorted.share_begins[static_cast<std::size_t>(worker) + 1] - begin;
+  const auto& baselines = visibilities.baselines();
+  const CellRule rule{wavelengths_per_unit(baselines, run.channel), coords_.du(), static_cast<std::int32_t>(keys_.npix),
+                      keys_.row_shift, run.partner};
+  auto* keys = sorted.keys.data() + begin;
+  auto& positions = sorted.ends[static_cast<std::size_t>(worker)];
+  positions.assign(bucket_rule_.buckets + 1, 0);
+  for (std::int64_t done = 0; done < count; done += near_samples) {
+    const auto part = std::min(near_samples, count - done);
+    kernels_.locate(coordinates_from(baselines, run.channel, run.begin + begin + done), part, rule, keys + done);
+    kernels_.count(keys + done, part, bucket_rule_, positions.data());
   }
+  std::exclusive_scan(positions.begin(), positions.end(), positions.begin(), static_cast<std::uint32_t>(begin));
+  kernels_.scatter(keys, from(block, begin), count, bucket_rule_, positions.data(), sorted.samples.data());
 }
 
-void StripPass::accumulate(std::int64_t worker, const SampleRun& run, const SampleBlock& samples, const std::uint32_t* keys) {
+void StripPass::accumulate(std::int64_t worker, const SortedRun& sorted) {
   auto& table = tables_[static_cast<std::size_t>(worker)];
-  auto& picks = picks_[static_cast<std::size_t>(worker)];
-  const auto all = run.end - run.begin;
-  picks.resize(static_cast<std::size_t>(block_samples));
-  for (std::int64_t begin = 0; begin < all && !table.full; begin += block_samples) {
-    const auto count = std::min(block_samples, all - begin);
-    const auto block = from(samples, begin);
-    if (one_table_takes_all()) {
-      kernels_.accumulate(table, keys + begin, nullptr, count, block);
-      continue;
+  const auto workers = tables_.size();
+  for (auto bucket = static_cast<std::size_t>(worker); bucket < bucket_rule_.buckets; bucket += workers) {
+    for (std::size_t share = 0; share < workers && !table.full; ++share) {
+      const auto& ends = sorted.ends[share];
+      const auto begin = bucket == 0 ? sorted.share_begins[share] : static_cast<std::int64_t>(ends[bucket - 1]);
+      kernels_.accumulate(table, sorted.samples.data(), begin, ends[bucket], sorted.are_double);
     }
-    const auto picked = kernels_.select(keys + begin, count, keys_.row_shift, owner_of_row_.data(),
-                                        static_cast<std::uint8_t>(worker), picks.data());
-    kernels_.accumulate(table, keys + begin, picks.data(), picked, block);
   }
 }
 
@@ -123,22 +160,20 @@ bool StripPass::full() const {
 
 bool StripPass::run(const Visibilities& visibilities, const std::vector<SampleRun>& runs, const DataTransform& transform) {
   const auto workers = static_cast<std::int64_t>(tables_.size());
-  const auto longest = runs.front().end - runs.front().begin;
-  PageArray<std::uint32_t> keys(static_cast<std::size_t>(longest)), next_keys(static_cast<std::size_t>(longest));
-  auto *present = keys.data(), *next = next_keys.data();
+  SortedRun sorted(runs.front().end - runs.front().begin, workers);
   const auto each_worker = [&](const auto& work) {
     at::parallel_for(0, workers, 1, [&](std::int64_t first, std::int64_t last) {
       for (auto worker = first; worker < last; ++worker) work(worker);
     });
   };
-  each_worker([&](std::int64_t worker) { locate(visibilities, runs.front(), worker, present); });
   for (std::size_t i = 0; i < runs.size() && !full(); ++i) {
     const auto samples = samples_of(visibilities, runs[i], transform);
-    each_worker([&](std::int64_t worker) {
-      accumulate(worker, runs[i], samples.block, present);
-      if (i + 1 < runs.size()) locate(visibilities, runs[i + 1], worker, next);
-    });
-    std::swap(present, next);
+    sorted.are_double = samples.block.weights_are_double || samples.block.data_are_double;
+    for (std::int64_t worker = 0; worker <= workers; ++worker) {
+      sorted.share_begins[static_cast<std::size_t>(worker)] = (runs[i].end - runs[i].begin) * worker / workers;
+    }
+    each_worker([&](std::int64_t worker) { sort(worker, visibilities, runs[i], samples.block, sorted); });
+    each_worker([&](std::int64_t worker) { accumulate(worker, sorted); });
   }
   return !full();
 }

@@ -21,11 +21,20 @@ struct SampleRun {
 };
 
 /// Cuts the samples that feed one image channel into runs of bounded length, in the order in which they are summed.
-std::vector<SampleRun> sample_runs(const std::vector<std::int64_t>& channels, std::int64_t nvis, const CellSumOptions& options);
+std::vector<SampleRun> sample_runs(const std::vector<std::int64_t>& channels, const Visibilities& visibilities,
+                                   const CellSumOptions& options);
+
+/// What one cell has collected.
+struct OccupiedCell {
+  const CellTotals& totals;
+  CellOrigin origin;
+  std::uint32_t samples;
+};
 
 /// One pass over the samples of an image channel: the tables of the occupied cells in rows [first_row, last_row) of the
-/// packed plane. Rows are dealt to workers, each of which sums the cells of its own rows; while they do, they compute
-/// the cells of the run that follows.
+/// packed plane. The samples of a run are first sorted into buckets of rows, each worker sorting a share of them; then each
+/// worker sums the cells of its own buckets, in the order of the data whatever the number of workers. So a cell's sums are
+/// in a near cache when its samples come.
 class StripPass {
  public:
   StripPass(const GridCoords& coords, std::int64_t first_row, std::int64_t last_row, std::int64_t workers,
@@ -38,32 +47,42 @@ class StripPass {
   std::int64_t last_row() const { return last_row_; }
   /// Occupied cells in a row of the strip.
   std::int64_t cells_in_row(std::int64_t row) const { return row_counts_[static_cast<std::size_t>(row)]; }
-  /// Calls `visit(column, totals, entry)` for the occupied cells of a row in increasing order.
+  /// Calls `visit(column, cell)` for the occupied cells of a row in increasing order.
   template <typename Visit>
   void visit_row(std::int64_t row, const Visit& visit) const;
   std::int64_t bytes_used() const { return budget_.used(); }
 
  private:
-  void locate(const Visibilities& visibilities, const SampleRun& run, std::int64_t worker, std::uint32_t* keys) const;
-  void accumulate(std::int64_t worker, const SampleRun& run, const SampleBlock& samples, const std::uint32_t* keys);
+  /// A run of samples, sorted into buckets within the share of each worker.
+  struct SortedRun {
+    SortedRun(std::int64_t samples, std::int64_t workers);
+
+    PageArray<std::uint32_t> keys;
+    PageArray<SortedSample<double>> samples;       // or <float>, in half the room
+    std::vector<std::int64_t> share_begins;        // of each worker, and the end
+    std::vector<std::vector<std::uint32_t>> ends;  // of each bucket in each share
+    bool are_double = false;
+  };
+  void sort(std::int64_t worker, const Visibilities& visibilities, const SampleRun& run, const SampleBlock& block,
+            SortedRun& sorted) const;
+  void accumulate(std::int64_t worker, const SortedRun& sorted);
   bool full() const;
-  bool one_table_takes_all() const { return tables_.size() == 1 && last_row_ - first_row_ == keys_.npix; }
 
   GridCoords coords_;
   CellKeys keys_;
   std::int64_t first_row_, last_row_;
   CellKernels kernels_;
   MemoryBudget budget_;
-  std::vector<std::uint8_t> owner_of_row_;
+  int bucket_rows_shift_;  // a bucket has 1 << bucket_rows_shift_ rows
+  BucketRule bucket_rule_;
   std::vector<std::int32_t> row_counts_;
   PageArray<std::int32_t> directory_;
   std::deque<CellTable> tables_;  // one for each worker
-  std::vector<std::vector<std::uint16_t>> picks_;
 };
 
 template <typename Visit>
 void StripPass::visit_row(std::int64_t row, const Visit& visit) const {
-  const auto& table = tables_[owner_of_row_[static_cast<std::size_t>(row)]];
+  const auto& table = tables_[static_cast<std::size_t>((row - first_row_) >> bucket_rows_shift_) % tables_.size()];
   const auto leaves_per_row = std::int64_t{1} << (keys_.row_shift - keys_.leaf_shift);
   const auto* bases = directory_.data() + (row - first_row_) * leaves_per_row;
   for (std::int64_t run = 0; run < leaves_per_row; ++run) {
@@ -71,7 +90,9 @@ void StripPass::visit_row(std::int64_t row, const Visit& visit) const {
     const auto* leaf = table.leaves + bases[run];
     for (std::int64_t place = 0; place < (std::int64_t{1} << keys_.leaf_shift); ++place) {
       const auto& entry = leaf[place];
-      if (entry.record != CellTable::none) visit((run << keys_.leaf_shift) + place, table.totals[entry.record], entry);
+      if (entry.record == CellTable::none) continue;
+      visit((run << keys_.leaf_shift) + place,
+            OccupiedCell{table.totals[entry.record], table.origins[entry.record], entry.samples});
     }
   }
 }
