@@ -3,6 +3,7 @@
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/units.h>
 
 #include "compare.h"
 #include "golden.h"
@@ -44,6 +45,11 @@ TEST_CASE("grid coordinates equal MPoL's", "[coordinates][quick]") {
   const auto image = coords.img_ext(), plane = coords.vis_ext();
   check("out_img_ext", vector({image[0], image[1], image[2], image[3]}));
   check("out_vis_ext", vector({plane[0], plane[1], plane[2], plane[3]}));
+  check("out_vis_ext_Mlam", vector({plane[0], plane[1], plane[2], plane[3]}) * 1e-6);
+  check("out_u_bin_min", coords.u_edges()[0]);
+  check("out_v_bin_min", coords.v_edges()[0]);
+  check("out_u_bin_max", coords.u_edges()[-1]);
+  check("out_v_bin_max", coords.v_edges()[-1]);
   check("out_packed_u_centers_2D", coords.packed_u());
   check("out_packed_v_centers_2D", coords.packed_v());
   check("out_packed_q_centers_2D", coords.packed_q());
@@ -52,6 +58,34 @@ TEST_CASE("grid coordinates equal MPoL's", "[coordinates][quick]") {
   check("out_packed_y_centers_2D", coords.packed_y());
   check("out_sky_x_centers_2D", coords.sky_x());
   check("out_sky_y_centers_2D", coords.sky_y());
+}
+
+TEST_CASE("grids are equal when cell size and pixels are", "[coordinates][quick]") {
+  CHECK(GridCoords(0.01, 512) == GridCoords(0.01, 512));
+  CHECK_FALSE(GridCoords(0.01, 510) == GridCoords(0.01, 512));
+  CHECK_FALSE(GridCoords(0.011, 512) == GridCoords(0.01, 512));
+}
+
+TEST_CASE("two-dimensional coordinates are the outer products of the axes", "[coordinates][quick]") {
+  const GridCoords coords(0.05, 30);
+  const auto u = coords.u_centers(), v = coords.v_centers();
+  CHECK(torch::equal(packed_to_ground(coords.packed_u()), u.unsqueeze(0).expand({30, 30})));
+  CHECK(torch::equal(packed_to_ground(coords.packed_v()), v.unsqueeze(1).expand({30, 30})));
+  CHECK(torch::equal(coords.packed_q(), torch::hypot(coords.packed_u(), coords.packed_v())));
+  CHECK(torch::equal(coords.packed_phi(), torch::atan2(coords.packed_v(), coords.packed_u())));
+  CHECK(torch::equal(packed_to_sky(coords.packed_x()), coords.sky_x()));
+  CHECK(torch::equal(packed_to_sky(coords.packed_y()), coords.sky_y()));
+}
+
+TEST_CASE("equally spaced positions and the largest frequency of an image equal MPoL's", "[coordinates][quick]") {
+  const Golden golden("utils");
+  const auto width_and_count = golden("in_fftspace_width_n");  // from -width, without +width
+  const double width = width_and_count[0].item<double>();
+  const auto count = static_cast<std::int64_t>(width_and_count[1].item<double>());
+  const auto positions = GridCoords(2 * width / static_cast<double>(count), count).l_centers() / units::arcsec;
+  CHECK(relative_error(positions, golden("out_fftspace")) < 1e-13);
+  const auto highest = dataset_coords().u_centers()[-1];  // (npix/2 - 1) du
+  CHECK(relative_error(highest, golden("out_max_spatial_freq")) < 1e-13);
 }
 
 TEST_CASE("data fit exactly when they have a cell", "[coordinates][quick]") {
@@ -89,6 +123,12 @@ TEST_CASE("the maximum cell size is the largest that fits", "[coordinates][quick
   CHECK(limit == Approx(golden("out_correct_maximum_cell_size").item<double>()).epsilon(1e-14));
   CHECK(GridCoords(limit * (1 - 1e-12), coords.npix()).data_fit(u, u));
   CHECK_FALSE(GridCoords(limit * (1 + 1e-12), coords.npix()).data_fit(u, u));
+  const double nyquist = golden("out_correct_nyquist_cell_size").item<double>();  // 1/(2u): half a cell too large
+  CHECK(limit / (1 - 1.0 / static_cast<double>(coords.npix())) == Approx(nyquist).epsilon(1e-14));
+  CHECK_FALSE(GridCoords(nyquist, coords.npix()).data_fit(u, u));
+  const double of_mpol = golden("bug_maximum_cell_size").item<double>();
+  CHECK_FALSE(GridCoords(of_mpol, coords.npix()).data_fit(u, u));
+  CHECK_FALSE(GridCoords(0.51 * of_mpol, coords.npix()).data_fit(u, u));  // wrong by a factor of two
 }
 
 TEST_CASE("an unfit baseline is named with the limit and the remedy", "[coordinates][quick]") {

@@ -96,6 +96,30 @@ TEST_CASE("no cell that MPoL's dartboard loses is lost", "[datasets][quick]") {
   }
 }
 
+TEST_CASE("no cell that MPoL's random split loses is lost", "[datasets][quick]") {
+  const Golden golden("crossval");
+  const auto dataset = golden_dataset();
+  const auto of_mpol = (golden("bug_random_train_masks") + golden("bug_random_test_masks")).any(0);
+  const auto lost = dataset->mask() & of_mpol.logical_not();
+  REQUIRE(torch::equal(lost.sum({-2, -1}), golden("bug_random_lost_count").to(torch::kInt64)));
+  REQUIRE(lost.any().item<bool>());
+  const RandomCellSplit split(dataset);
+  for (std::int64_t k = 0; k < split.size(); ++k) {
+    const auto fold = split[k];
+    CHECK(torch::equal((fold.train->mask() | fold.test->mask()) & lost, lost));
+  }
+}
+
+TEST_CASE("a mask keeps the cells that it names, with their values", "[datasets][quick]") {
+  const auto dataset = golden_dataset();
+  const auto plane = dataset->coords().packed_q() < 0.4 * dataset->coords().q_max();
+  const auto kept = plane.flatten().index_select(0, dataset->cells().remainder(plane.numel()));
+  const GriddedDataset masked(dataset->subset(kept));
+  CHECK(torch::equal(masked->mask(), dataset->mask() & plane));
+  CHECK(same(masked->packed_visibilities(), dataset->packed_visibilities() * plane));
+  CHECK(same(masked->packed_weights(), dataset->packed_weights() * plane));
+}
+
 TEST_CASE("without short baselines the innermost ring that holds data is always in train", "[datasets][quick]") {
   const GridCoords coords(0.1, 32);
   const auto q = coords.packed_q().flatten();

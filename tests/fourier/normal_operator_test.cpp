@@ -1,5 +1,7 @@
 #include "catch.h"
 
+#include <ATen/ops/fft_rfft2.h>
+#include <ATen/ops/real.h>
 #include <ATen/ops/view_as_real.h>
 
 #include <mpol_cpp/coordinates/orientation.h>
@@ -36,6 +38,12 @@ TEST_CASE("the normal operator equals MPoL's chi squared by direct sums", "[four
   const auto normal = NormalOperator::of(coords, golden_visibilities(dataset), ChannelMap::cube(2));
   CHECK(relative_error(normal.constant(), golden("out_c")) < 1e-12);
   CHECK(relative_error(normal.dirty(), packed_to_sky(golden("out_b_packed"))) < 1e-11);
+  auto unused = torch::empty_like(dataset("in_image_sky"));
+  const auto of_nothing = normal.value_and_gradient(torch::zeros_like(unused), unused, Accumulate::overwrite);
+  CHECK(relative_error(of_nothing, golden("out_chi2_of_zero").sum()) < 1e-12);
+  const auto t = golden("out_t").flip({-1}).roll({1}, {-1});  // columns of the sky run to the West
+  const auto kernel = at::real(at::fft_rfft2(t)).transpose(-2, -1) / static_cast<double>(t.size(-1) * t.size(-1));
+  CHECK(relative_error(normal.kernel(), kernel) < 1e-11);
   for (const auto& [name, image] : {std::pair{"a", dataset("in_image_sky")}, {"b", packed_to_sky(golden("in_image_b_packed"))}}) {
     auto gradient = torch::empty_like(image);
     const auto value = normal.value_and_gradient(image, gradient, Accumulate::overwrite);

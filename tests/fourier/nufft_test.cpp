@@ -13,6 +13,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/autograd.h>
 
+#include <mpol_cpp/analysis/sky_gaussian.h>
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/units.h>
@@ -124,9 +125,42 @@ TEMPLATE_TEST_CASE("loose visibilities and their gradient equal MPoL's correct o
                            NufftOptions{mpol::testing::tolerance<TestType>(1e-12, 1e-6)});
   const auto image = packed_to_sky(shared("in_image_packed")).to(dtype_of<TestType>());
   CHECK(relative_error(nufft->forward(image), golden("out_correct_vis")) < bound);
+  CHECK(relative_error(golden("bug_mpol_vis"), golden("out_correct_vis")) > 1e-4);  // MPoL's
+  CHECK(nufft->forward(image).abs().max().template item<double>() == Approx(golden.number("out_peak_vis")).epsilon(bound));
   const auto c = golden("in_c").to(complex_dtype_of<TestType>());
   const auto gradient = gradient_of([&](const Tensor& x) { return at::real(c.conj() * nufft->forward(x)).sum(); }, image);
   CHECK(relative_error(sky_to_packed(gradient), golden("out_correct_gradient_packed")) < bound);
+  CHECK(gradient.abs().max().template item<double>() == Approx(golden.number("out_peak_gradient")).epsilon(bound));
+}
+
+TEST_CASE("loose visibilities of a Gaussian are the analytic ones, in one channel and in several", "[fourier][nufft][quick]") {
+  const GridCoords coords(0.005, 800);
+  const SkyGaussian gaussian{.peak = 1,
+                             .offset_east = 0.02,
+                             .offset_north = -0.01,
+                             .sigma_minor = 0.02,
+                             .sigma_major = 0.01,
+                             .position_angle = 20 * units::degree};
+  const auto image = gaussian.brightness(coords.sky_x(), coords.sky_y());
+  const auto several = GENERATE(false, true);
+  const std::int64_t nchan = several ? 3 : 1, nvis = 400;
+  const auto spread = [&](std::uint64_t seed) { return uniform({nchan, nvis}, torch::kFloat64, seed) * 2 - 1; };
+  const auto u = spread(31) * (0.9 * coords.max_uv()), v = spread(32) * (0.9 * coords.max_uv());
+  const auto baselines = Baselines::in_lambda(u, v);
+  const auto visibilities = Nufft(coords, baselines, nchan, NufftOptions{1e-12})->forward(image.expand({nchan, -1, -1}));
+  // What the pixels leave out at the grid's edge is below 1e-8 Jy; the rest is rounding. MPoL's bounds are 2.5e-6 and 2e-8.
+  const auto error = (visibilities - gaussian.visibility(u, v)).abs();
+  const auto inner = torch::hypot(u, v) < 0.5 * coords.max_uv();
+  CHECK(error.max().item<double>() < 2e-8);
+  CHECK(error.masked_select(inner).max().item<double>() < 1e-12);
+}
+
+TEST_CASE("an empty image has no visibilities, in every channel", "[fourier][nufft][quick]") {
+  const GridCoords coords(0.03, 64);
+  const auto nufft = Nufft(coords, edge_baselines(coords, 200, 33), 10);
+  const auto visibilities = nufft->forward(torch::zeros({10, 64, 64}));
+  CHECK(visibilities.sizes() == at::IntArrayRef({10, nufft->baselines().nvis()}));
+  CHECK((visibilities == 0).all().item<bool>());
 }
 
 TEST_CASE("on the cells of the grid loose visibilities are those of the FFT", "[fourier][nufft][quick]") {

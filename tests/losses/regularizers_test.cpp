@@ -36,6 +36,39 @@ TEMPLATE_TEST_CASE("image regularisers and their gradients equal MPoL's", "[loss
   CHECK(relative_error(losses::entropy(cube, prior), golden("out_entropy_default_tot_flux")) < bound);
 }
 
+TEST_CASE("total variations are the sums that their formulas name", "[losses][quick]") {
+  const std::int64_t npix = 9;
+  const auto cube = normal({3, npix, npix}, torch::kFloat64, 11).abs();
+  const auto at = [&](std::int64_t c, std::int64_t i, std::int64_t j) { return cube[c][i][j].item<double>(); };
+  double tv = 0, tsv = 0, across = 0;
+  for (std::int64_t c = 0; c < 3; ++c) {
+    for (std::int64_t i = 0; i + 1 < npix; ++i) {
+      for (std::int64_t j = 0; j + 1 < npix; ++j) {
+        const double squares = std::pow(at(c, i + 1, j) - at(c, i, j), 2) + std::pow(at(c, i, j + 1) - at(c, i, j), 2);
+        tv += std::sqrt(squares + 1e-6);
+        tsv += squares;
+      }
+    }
+  }
+  for (std::int64_t c = 0; c + 1 < 3; ++c) {
+    for (std::int64_t i = 0; i < npix; ++i) {
+      for (std::int64_t j = 0; j < npix; ++j) across += std::sqrt(std::pow(at(c + 1, i, j) - at(c, i, j), 2) + 1e-6);
+    }
+  }
+  CHECK(losses::tv_image(cube, 1e-6).item<double>() == Approx(tv).epsilon(1e-13));
+  CHECK(losses::tsv(cube).item<double>() == Approx(tsv).epsilon(1e-13));
+  CHECK(losses::tv_channel(cube, 1e-6).item<double>() == Approx(across).epsilon(1e-13));
+}
+
+TEST_CASE("entropy is measured in units of the flux that is given, not of the image's as in MPoL v0.1", "[losses][quick]") {
+  const Golden golden("losses_image");
+  const auto cube = golden("in_cube_sky");
+  const double prior = golden.number("in_prior_intensity"), flux = golden.number("in_tot_flux");
+  const double value = losses::entropy(cube, prior, flux).item<double>();
+  CHECK(losses::entropy(cube, prior, 2 * flux).item<double>() == Approx(value / 2).epsilon(1e-13));
+  CHECK(std::abs(value / golden.number("bug_v01_entropy") - 1) > 0.1);
+}
+
 TEST_CASE("entropy of empty pixels is zero with a finite gradient", "[losses][quick]") {
   const Golden golden("losses_image");
   const double prior = golden("in_prior_intensity").item<double>(), flux = golden("in_tot_flux").item<double>();

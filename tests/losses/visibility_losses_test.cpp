@@ -1,6 +1,9 @@
 #include "catch.h"
 
+#include <ATen/ops/view_as_real.h>
+
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/units.h>
 #include <mpol_cpp/losses/visibility_losses.h>
 
 #include "compare.h"
@@ -25,6 +28,38 @@ TEMPLATE_TEST_CASE("losses on loose visibilities and their gradients equal MPoL'
   check("r_chi_squared", [&](const Tensor& m) { return losses::nll(m, data, weights); });
   check("log_likelihood", [&](const Tensor& m) { return losses::log_likelihood(m, data, weights); });
   check("neg_log_likelihood_avg", [&](const Tensor& m) { return losses::neg_log_likelihood_avg(m, data, weights); });
+}
+
+TEST_CASE("the log likelihood is the logarithm of the Gaussian density, which MPoL v0.1's is not", "[losses][quick]") {
+  const Golden golden("losses_vis");
+  const auto model = golden("in_model"), data = golden("in_data"), weights = golden("in_weight");
+  const double value = losses::log_likelihood(model, data, weights).item<double>();
+  const auto deviation = at::view_as_real((data - model).resolve_conj()), sigma = weights.rsqrt().unsqueeze(-1);
+  const auto density = -0.5 * (deviation / sigma).square() - sigma.log() - 0.5 * std::log(2 * units::pi);
+  CHECK(value == Approx(density.sum().item<double>()).epsilon(1e-12));
+  CHECK(std::abs(value / golden.number("bug_v01_log_likelihood") - 1) > 1e-3);
+}
+
+TEST_CASE("without residuals chi squared is exactly zero", "[losses][quick]") {
+  for (const auto& shape : {std::vector<std::int64_t>{10000}, {50, 1000}}) {
+    const auto model = normal(shape, torch::kComplexDouble, 8);
+    const auto weights = torch::ones(shape, torch::kFloat64);
+    CHECK(chi_squared(model, model.clone(), weights).item<double>() == 0);
+    CHECK(losses::nll(model, model.clone(), weights).item<double>() == 0);
+  }
+}
+
+TEST_CASE("averaged losses of pure noise do not depend on the number of visibilities", "[losses][quick]") {
+  const double sigma = 0.2;
+  const double expected = 0.5 + std::log(sigma * std::sqrt(2 * units::pi));  // of one real value
+  for (const std::int64_t count : {10'000, 30'000, 100'000}) {
+    const auto model = torch::ones({count}, torch::kComplexDouble);
+    const auto weights = torch::full({count}, 1 / (sigma * sigma), torch::kFloat64);
+    const auto data = model + normal({count}, torch::kComplexDouble, 9) * (std::sqrt(2.0) * sigma);
+    const double spread = 6 / std::sqrt(4.0 * static_cast<double>(count));  // six standard errors of either
+    CHECK_THAT(losses::neg_log_likelihood_avg(model, data, weights).item<double>(), WithinAbs(expected, spread));
+    CHECK_THAT(losses::nll(model, data, weights).item<double>(), WithinAbs(1, 2 * spread));
+  }
 }
 
 TEST_CASE("leading dimensions of the model are independent problems", "[losses][quick]") {

@@ -87,6 +87,11 @@ TEST_CASE("a blank image has the visibilities of MPoL's documentation", "[models
   CHECK(at::real(values[0]).item<double>() == Approx(11.4809897).epsilon(1e-8));
   CHECK(at::real(values[1]).item<double>() == Approx(7.17999538e-3).epsilon(1e-8));
   CHECK(at::imag(values[2]).item<double>() == Approx(3.52663991e-8).epsilon(1e-6));
+
+  const auto own = GriddedNetOptions(dataset_coords()).start(golden.number("in_blank_own_base")).dtype(torch::kFloat64);
+  const auto of_dataset = GriddedNet(own)->forward()[0];
+  CHECK(relative_error(torch::stack({of_dataset[0][0], of_dataset[0][1], of_dataset[1][1]}), golden("out_blank_own_vis")) <
+        1e-12);
 }
 
 TEST_CASE("SimpleNet starts where MPoL v0.1 does, GriddedNet where v0.3 does", "[models][quick]") {
