@@ -11,6 +11,8 @@
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/visibilities/hermitian_pairs.h>
+#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/device/host_memory.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/train/memory_estimate.h>
@@ -149,6 +151,9 @@ int inspect(InspectOptions& options) {
   use_threads(options.data.threads);
   const auto visibilities = read_visibilities(options.data);
   stop_if_requested();
+  if (find_hermitian_pairs(visibilities).present()) {
+    log_warning("the data hold Hermitian pairs: leave out the half with conjugated values at (-u, -v)");
+  }
   const auto json = describe(options, visibilities);
   if (options.output.json) fmt::print("{}\n", json.dump(2));
   else if (!options.output.quiet) fmt::print("{}", words(json));

@@ -13,6 +13,7 @@
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/visibilities/hermitian_pairs.h>
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/plot/residual_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
@@ -81,6 +82,7 @@ int check_weights(WeightOptions& options) {
   OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse);
   const auto visibilities = read_visibilities(options.data);
   check_grid_holds(visibilities, options.data, coords);
+  check_no_hermitian_pairs(visibilities);
   stop_if_requested();
   const auto residuals = cell_residuals(coords, visibilities);
   const auto all = residual_statistics(residuals);
