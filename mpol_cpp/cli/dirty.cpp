@@ -6,17 +6,21 @@
 #include <mpol_cpp/cli/dirty_products.h>
 #include <mpol_cpp/cli/ending.h>
 #include <mpol_cpp/cli/figure_options.h>
+#include <mpol_cpp/cli/image_summary.h>
 #include <mpol_cpp/cli/memory.h>
 #include <mpol_cpp/cli/messages.h>
 #include <mpol_cpp/cli/output_folder.h>
 #include <mpol_cpp/cli/stop_request.h>
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/cli/verb.h>
+#include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/plot/image_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
+#include <mpol_cpp/visibilities/hermitian_pairs.h>
 
 namespace mpol::cli {
 namespace {
@@ -28,6 +32,7 @@ struct DirtyOptions {
   double robust = 0.5;
   double taper = 0;  ///< FWHM, arcsec; 0: none
   std::string unit = "Jy/beam";
+  std::string scatter_check = "warn";
   bool split_channels = false;
 
   bool per_beam() const { return unit == "Jy/beam"; }
@@ -40,6 +45,8 @@ void declare(OptionSet& options, DirtyOptions& dirty) {
   options.number("--taper", dirty.taper, Range::not_negative(), "ARCSEC", "FWHM of a Gaussian taper on the sky; 0: none",
                  Record::result);
   options.choice("--unit", dirty.unit, {"Jy/beam", "Jy/arcsec2"}, "Unit of the image", Record::result);
+  options.choice("--scatter-check", dirty.scatter_check, {"warn", "error", "off"},
+                 "Compare the scatter of the data with their weights; not with a taper", Record::manner);
   options.flag("--split-channels", dirty.split_channels, "Write dirty_0000.fits, … instead of cubes", Record::result);
   declare(options, dirty.output);
 }
@@ -114,6 +121,14 @@ void stage(OutputFolder& folder, const DirtyImager& imager, const Visibilities& 
   plot::write_image_figure(folder.staged("dirty.png"), image, imager.coords(), figure_options(header.unit(unit), image.size(0)));
 }
 
+void check_scatter(const DirtyImager& imager, const DirtyOptions& options) {
+  if (options.scatter_check == "off" || !imager.scatter()) return;
+  const auto warning = scatter_warning(*imager.scatter());
+  if (warning.empty()) return;
+  if (options.scatter_check == "error") throw DataError(warning + "; scale them with mpol weights, or use --scatter-check off");
+  log_warning(warning);
+}
+
 int make_dirty(DirtyOptions& options) {
   settle(options.output);
   settle(options.data);
@@ -127,9 +142,11 @@ int make_dirty(DirtyOptions& options) {
   OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse);
   const auto visibilities = read_visibilities(options.data);
   check_grid_holds(visibilities, options.data, coords);
+  check_no_hermitian_pairs(visibilities);
   check(visibilities.nchan());
   stop_if_requested();
   const DirtyImager imager(coords, visibilities, imager_options(options));
+  check_scatter(imager, options);
   stage(folder, imager, visibilities, options);
   const auto summary = summary_json(imager, visibilities, options);
   commit_with_summary(folder, summary, options.output, words(imager, options, folder));

@@ -80,6 +80,7 @@ DirtyImager::DirtyImager(const GridCoords& coords, const Visibilities& visibilit
   cells_ = std::move(sums.cells);
   visibilities_ = std::move(sums.averages);
   if (!taper) {
+    scatter_ = sums.scatter;
     weigh(sums.weights, sums.weights, sums.weights);
     return;
   }

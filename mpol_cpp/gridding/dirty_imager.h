@@ -11,6 +11,7 @@
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
 #include <mpol_cpp/gridding/beam_shape.h>
+#include <mpol_cpp/gridding/scatter.h>
 #include <mpol_cpp/gridding/taper.h>
 #include <mpol_cpp/gridding/weighting.h>
 #include <mpol_cpp/visibilities/visibilities.h>
@@ -55,6 +56,8 @@ class DirtyImager {
   /// Occupied cells, (ncells) int64, flat index into the packed (nchan, npix, npix) cube, increasing: the cells of
   /// `DataAverager(coords, visibilities).to_dataset()`.
   const Tensor& cells() const { return cells_; }
+  /// Scatter of loose visibilities in their cells (see DataAverager); none of gridded or tapered ones.
+  const std::optional<Scatter>& scatter() const { return scatter_; }
 
   /// Dirty image of the data, (nchan, npix, npix) sky, in the unit of the options.
   Tensor image() const;
@@ -96,6 +99,7 @@ class DirtyImager {
   Tensor visibilities_;                   // (ncells) complex128, averages with weights T w
   Tensor imaging_weights_;                // (ncells) float64, D sum T w
   Tensor normalisation_, noise_;          // (nchan) float64; the noise in Jy/beam
+  std::optional<Scatter> scatter_;
   std::shared_ptr<Cache> cache_;
 };
 

@@ -232,6 +232,18 @@ TEST_CASE("Briggs weighting runs from uniform to natural", "[gridding][dirty][qu
   CHECK_THROWS_AS(briggs(std::nan("")), ValueError);
 }
 
+TEST_CASE("an imager knows the scatter of loose data", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 32);
+  const auto visibilities = random_observation(coords, 1, 3000, torch::kDouble, 11);
+  const DataAverager averager(coords, visibilities, unchecked());
+  const DirtyImager imager(coords, visibilities);
+  REQUIRE(imager.scatter());
+  CHECK(imager.scatter()->real == averager.scatter().real);
+  CHECK(imager.scatter()->imag == averager.scatter().imag);
+  CHECK_FALSE(DirtyImager(averager.to_dataset()).scatter());
+  CHECK_FALSE(DirtyImager(coords, visibilities, natural().taper(gaussian_taper(0.1))).scatter());
+}
+
 TEST_CASE("an imager refuses what it cannot do", "[gridding][dirty][quick]") {
   const GridCoords coords(0.05, 32);
   const auto visibilities = random_observation(coords, 1, 30, torch::kDouble, 10);
