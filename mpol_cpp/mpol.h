@@ -58,10 +58,12 @@
 #include <mpol_cpp/serialize/module_state.h>
 #include <mpol_cpp/serialize/safetensors.h>
 #include <mpol_cpp/train/checkpoint.h>
+#include <mpol_cpp/train/guess_weights.h>
 #include <mpol_cpp/train/memory_estimate.h>
 #include <mpol_cpp/train/objective.h>
 #include <mpol_cpp/train/progress_report.h>
 #include <mpol_cpp/train/term.h>
 #include <mpol_cpp/train/train_to_dirty.h>
 #include <mpol_cpp/train/trainer.h>
+#include <mpol_cpp/visibilities/hermitian_pairs.h>
 #include <mpol_cpp/visibilities/visibilities.h>

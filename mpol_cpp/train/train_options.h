@@ -55,7 +55,7 @@ struct TrainOptions {
   TORCH_ARG(LearningRateSchedule, schedule) = {};
   /// Exactly this many epochs unless a stop criterion, callback or interruption ends the fit before.
   TORCH_ARG(std::int64_t, epochs) = 500;
-  /// Stop when the total changed by less than this, relatively, over `stop_window` epochs; 0 is off.
+  /// Stop when the total of each of the last `stop_window` epochs is within this, relatively, of the present one; 0 is off.
   TORCH_ARG(double, stop_relative) = 0.0;
   TORCH_ARG(std::int64_t, stop_window) = 10;
   /// Move model, objective and optimiser state there first; nothing is moved when unset.

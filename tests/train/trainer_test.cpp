@@ -154,8 +154,10 @@ TEST_CASE("the stop criterion compares the total over its window", "[train][quic
     return rows;
   };
   CHECK(!has_converged(history({1, 1}), 1e-3, 2));
-  CHECK(has_converged(history({1, 5, 1}), 1e-3, 2));
+  CHECK(!has_converged(history({1, 5, 1}), 1e-3, 2));  // it swings
   CHECK(!has_converged(history({1, 5, 1}), 1e-3, 1));
+  CHECK(has_converged(history({5, 1, 1, 1}), 1e-3, 2));
+  CHECK(!has_converged(history({5, 1, 1, 1}), 1e-3, 3));
   CHECK(!has_converged(history({1, 1, 0.99}), 1e-2, 2));
   CHECK(has_converged(history({1, 1, 0.995}), 1e-2, 2));
   CHECK(!has_converged(history({1, 1, 1}), 0.0, 1));
