@@ -1,5 +1,8 @@
 #include <mpol_cpp/cli/image_options.h>
 
+#include <map>
+#include <sstream>
+
 #include <mpol_cpp/cli/ending.h>
 #include <mpol_cpp/cli/start_image.h>
 #include <mpol_cpp/core/format.h>
@@ -54,7 +57,7 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
   options.integer("--epochs", image.epochs, Range::between(1, 1e15), "Exactly this many, without --stop-relative",
                   Record::manner);
   options.text("--stop-relative", image.stop_relative, "R[:WINDOW]",
-               "Stop when the loss changes by less than the fraction R over WINDOW (10) epochs", result);
+               "Stop when the loss of each of the last WINDOW (10) epochs is within the fraction R of the present one", result);
   options.text("--start", image.start, "START", "Start from base:V, flat:JY_PER_ARCSEC2, dirty, or FILE.fits", result);
   options.path("--mask", image.mask, "FITS image: pixels that are 0 stay empty", result);
   options.integer("--seed", image.seed, Range::between(0, 9e15), "Seed of whatever is random", result);
@@ -68,14 +71,46 @@ void declare(OptionSet& options, ImageOptions& image) {
   declare_likelihood(options, image);
   declare_fit(options, image);
   declare_regularizers(options, image.regularizers);
+  options
+      .text("--guess-lambda", image.guess_lambda, "NAME[,NAME...]",
+            "Guess LAMBDA of these regularisers (tv, ...) from dirty images: an order of magnitude", Record::result)
+      ->group("Regularisers");
   declare(options, image.output);
   options.integer("--checkpoint-interval", image.checkpoint_interval, Range::between(1, 1e15),
                   "Epochs between checkpoints; default: every 30 seconds", Record::manner);
+  options.integer("--diagnostics-interval", image.diagnostics_interval, Range::between(1, 1e15),
+                  "Epochs between figures of how the fit goes, in OUT/diagnostics; default: none", Record::manner);
   options.number("--memory-limit", image.memory_limit, Range::positive(), "GIB",
                  "Refuse a fit that is estimated to need more memory than this; default: what is free", Record::manner);
   options.flag("--split-channels", image.split_channels, "Write image_0000.fits, … instead of cubes", Record::result);
   options.flag("--resume", image.resume, "Continue the run in OUT from its checkpoint", Record::none);
   options.flag("--keep-diverged", image.keep_diverged, "Write the last good image of a fit that diverged", Record::none);
+}
+
+RegularizerOptions guessed_regularizers(const ImageOptions& image) {
+  auto guessed = image.regularizers;
+  const std::map<std::string, double RegularizerOptions::*> strengths = {{"sparsity", &RegularizerOptions::sparsity},
+                                                                         {"tv", &RegularizerOptions::tv},
+                                                                         {"tsv", &RegularizerOptions::tsv},
+                                                                         {"entropy", &RegularizerOptions::entropy},
+                                                                         {"tv-channel", &RegularizerOptions::tv_channel},
+                                                                         {"edge-clamp", &RegularizerOptions::edge_clamp},
+                                                                         {"psd", &RegularizerOptions::psd},
+                                                                         {"uv-sparsity", &RegularizerOptions::uv_sparsity}};
+  for (const auto& [name, strength] : strengths) guessed.*strength = 0;
+  std::istringstream names(image.guess_lambda);
+  for (std::string name; std::getline(names, name, ',');) {
+    const auto found = strengths.find(name);
+    if (found == strengths.end()) {
+      throw UsageError(error_text("--guess-lambda", name, "is none of the regularisers",
+                                  "name sparsity, tv, tsv, entropy, tv-channel, edge-clamp, psd or uv-sparsity"));
+    }
+    if (image.regularizers.*found->second != 0) {
+      throw UsageError(error_text("--guess-lambda", name, fmt::format("given with --{}", name), "leave one of them out"));
+    }
+    guessed.*found->second = 1;
+  }
+  return guessed;
 }
 
 void settle(ImageOptions& image) {
@@ -85,12 +120,12 @@ void settle(ImageOptions& image) {
     throw UsageError(
         error_text("--overwrite", "given with --resume", "one replaces a run, the other continues it", "leave one of them out"));
   }
-  const auto& r = image.regularizers;
-  if (r.psd > 0 && !r.psd_length) {
+  const auto &r = image.regularizers, guessed = guessed_regularizers(image);
+  if ((r.psd > 0 || guessed.psd > 0) && !r.psd_length) {
     throw UsageError(
         error_text("--psd-length", "missing", "--psd needs the length scale of its power spectrum", "add --psd-length ARCSEC"));
   }
-  if (r.uv_sparsity > 0 && !r.uv_sparsity_q_max) {
+  if ((r.uv_sparsity > 0 || guessed.uv_sparsity > 0) && !r.uv_sparsity_q_max) {
     throw UsageError(error_text("--uv-sparsity-q-max", "missing", "--uv-sparsity needs to know where it begins",
                                 "add --uv-sparsity-q-max LAMBDA"));
   }

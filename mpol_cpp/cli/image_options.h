@@ -24,6 +24,7 @@ struct ImageOptions {
   OutputOptions output;
   DataOptions data;
   RegularizerOptions regularizers;
+  std::string guess_lambda;  ///< comma-separated names of regularisers
 
   std::string likelihood = "exact";          ///< "exact", "gridded" or "loose"
   std::string noise = "gaussian";            ///< "gaussian" or "student"
@@ -41,8 +42,9 @@ struct ImageOptions {
   std::int64_t seed = 0;
   std::string step = "auto";
 
-  std::optional<std::int64_t> checkpoint_interval;  ///< epochs
-  std::optional<double> memory_limit;               ///< GiB
+  std::optional<std::int64_t> checkpoint_interval;   ///< epochs
+  std::optional<std::int64_t> diagnostics_interval;  ///< epochs
+  std::optional<double> memory_limit;                ///< GiB
   bool resume = false;
   bool keep_diverged = false;
   bool split_channels = false;
@@ -53,6 +55,9 @@ void declare(OptionSet& options, ImageOptions& image);
 
 /// What cannot be seen from one option alone. @throws UsageError
 void settle(ImageOptions& image);
+
+/// The options of the regularisers named by --guess-lambda, each with strength 1, and of no others. @throws UsageError
+RegularizerOptions guessed_regularizers(const ImageOptions& image);
 
 /// A stop criterion "R" or "R:WINDOW".
 struct StopRelative {

@@ -4,10 +4,13 @@
 #include <fstream>
 #include <iostream>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <mpol_cpp/cli/config_file.h>
 #include <mpol_cpp/cli/dirty_products.h>
 #include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/fit_diagnostics.h>
 #include <mpol_cpp/cli/fit_setup.h>
 #include <mpol_cpp/cli/image_results.h>
 #include <mpol_cpp/cli/image_summary.h>
@@ -26,8 +29,10 @@
 #include <mpol_cpp/losses/prediction.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/serialize/atomic_file.h>
+#include <mpol_cpp/train/guess_weights.h>
 #include <mpol_cpp/train/progress_report.h>
 #include <mpol_cpp/train/trainer.h>
+#include <mpol_cpp/visibilities/hermitian_pairs.h>
 
 namespace mpol::cli {
 namespace {
@@ -124,6 +129,7 @@ class ImageRun {
     const Stopwatch watch(summary_.seconds.reading);
     visibilities_.emplace(read_visibilities(options_.data));
     check_grid_holds(*visibilities_, options_.data, coords_);
+    check_no_hermitian_pairs(*visibilities_);
     stop_if_requested();
   }
 
@@ -148,16 +154,36 @@ class ImageRun {
     const Stopwatch watch(summary_.seconds.training);
     GriddedNet model(model_options(options_, coords_, dataset_));
     model->to(device_, options_.data.torch_dtype());
-    Objective objective(likelihood_, regularizer_terms(options_.regularizers), normalize_of(options_.normalize));
+    Objective objective(likelihood_, terms_of_fit(), normalize_of(options_.normalize));
     auto train = train_options(options_, *record_, folder.path());
     train.interrupted([] { return stop_requested() != 0; });
     ProgressReport report(report_options());
-    train.callbacks({report.callback()});
+    std::optional<FitDiagnostics> diagnostics;
+    std::vector<Callback> callbacks{report.callback()};
+    if (options_.diagnostics_interval) {
+      diagnostics.emplace(folder.path(), *options_.diagnostics_interval, objective, *model.ptr(), train.checkpoint());
+      callbacks.push_back(diagnostics->callback());
+    }
+    train.callbacks(std::move(callbacks));
     summary_.fit = Trainer(model, objective, train).fit();
     report.finish();
+    const auto reason = summary_.fit.stop_reason;
+    const bool ended = reason == StopReason::epochs || reason == StopReason::converged;
+    if (diagnostics && ended) diagnostics->finish(*model);  // not of an interrupted fit, which goes on as if it never was
     torch::NoGradGuard no_gradient;
     sky_ = model->make_sky().detach().to(torch::kCPU, torch::kFloat64);
     describe_fit(objective);
+  }
+
+  /// The regularisers that were given a weight, and those whose weight is to be guessed.
+  std::vector<Term> terms_of_fit() const {
+    auto terms = regularizer_terms(options_.regularizers);
+    for (const auto& term : guess_weights(regularizer_terms(guessed_regularizers(options_)), dataset_)) {
+      if (!options_.output.quiet && !options_.output.json)
+        fmt::print("lambda of {}: {:.3g} (guessed)\n", term.name(), term.weight());
+      terms.push_back(term);
+    }
+    return terms;
   }
 
   ProgressReportOptions report_options() const {
@@ -202,6 +228,7 @@ class ImageRun {
     summary_.seconds.total = seconds_since_start();
     stage_texts(folder, summary_, *record_);
     folder.commit();
+    if (!options_.resume && !options_.diagnostics_interval) remove_diagnostics(folder.path());  // of the run that was replaced
     if (options_.output.json) fmt::print("{}", summary_json(summary_));
     else if (!options_.output.quiet) fmt::print("{}", closing_words(summary_, folder.path().string(), warning_));
   }

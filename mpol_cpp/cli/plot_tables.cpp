@@ -7,6 +7,7 @@
 
 #include <mpol_cpp/cli/csv_table.h>
 #include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/fit_diagnostics.h>
 #include <mpol_cpp/cli/sky_grid.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/plot/profile_figure.h>
@@ -57,9 +58,22 @@ plot::Renderer draw_training(const std::filesystem::path& file, const PlotOption
   const auto image_file = file.parent_path() / "image.fits";
   std::optional<SkyImage> image;
   if (std::filesystem::exists(image_file)) image = read_sky_image(image_file, "INPUT");
-  plot::TrainingFigure figure(image ? image->coords : GridCoords(1, 2));
+  const auto diagnostics = read_diagnostics(file.parent_path());
+  const bool shown = diagnostics && diagnostics->image.defined();
+  plot::TrainingFigure figure(image   ? image->coords
+                              : shown ? GridCoords(diagnostics->cell_size, diagnostics->image.size(-1))
+                                      : GridCoords(1, 2));
   if (image) figure.image = image->cube;
   figure.title = options.title;
+  if (diagnostics) {
+    figure.flux = diagnostics->flux;
+    figure.flux_epochs = diagnostics->epochs;
+  }
+  if (shown) {
+    if (!image) figure.image = diagnostics->image;
+    figure.gradient = diagnostics->gradient;
+    figure.change = diagnostics->change;
+  }
   figure.loss_names = {"total"};
   figure.loss_history = {total};
   for (std::size_t i = 0; i < table.names.size(); ++i) {

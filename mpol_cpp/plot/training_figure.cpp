@@ -1,6 +1,7 @@
 #include <mpol_cpp/plot/training_figure.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/plot/image_panel.h>
@@ -43,7 +44,7 @@ CurvePanel rate_panel(const std::vector<double>& rate) {
   return panel;
 }
 
-CurvePanel flux_panel(const EpochHistory& flux) {
+CurvePanel flux_panel(const EpochHistory& flux, const std::vector<double>& epochs) {
   constexpr std::size_t most_curves = 7;
   CurvePanel panel;
   panel.title = "flux";
@@ -52,7 +53,10 @@ CurvePanel flux_panel(const EpochHistory& flux) {
   const auto shown = std::min(flux.size(), most_curves);
   for (std::size_t i = 0; i < shown; ++i) {
     const auto channel = flux.size() <= most_curves ? i : i * (flux.size() - 1) / (most_curves - 1);
-    panel.curves.push_back(curve_over_epochs(flux.size() == 1 ? "" : fmt::format("channel {}", channel), flux[channel]));
+    auto curve = curve_over_epochs(flux.size() == 1 ? "" : fmt::format("channel {}", channel), flux[channel]);
+    if (!epochs.empty()) curve.x = epochs;
+    if (curve.x.size() == 1) curve.style = CurveStyle::points;
+    panel.curves.push_back(std::move(curve));
   }
   return panel;
 }
@@ -89,7 +93,7 @@ Renderer write_training_figure(const std::filesystem::path& path, const Training
   add_image(page, training, training.gradient, role);
   if (!training.loss_history.empty()) page.panels.emplace_back(loss_panel(training.loss_names, training.loss_history));
   if (!training.learning_rate.empty()) page.panels.emplace_back(rate_panel(training.learning_rate));
-  if (!training.flux.empty()) page.panels.emplace_back(flux_panel(training.flux));
+  if (!training.flux.empty()) page.panels.emplace_back(flux_panel(training.flux, training.flux_epochs));
   page.columns = std::min<std::int64_t>(3, static_cast<std::int64_t>(page.panels.size()));
   return render(path, page, options);
 }

@@ -31,6 +31,7 @@ struct TrainingFigure {
   EpochHistory loss_history;            ///< one vector per name
   std::vector<double> learning_rate;    ///< of each epoch
   EpochHistory flux;                    ///< Jy, one vector per channel
+  std::vector<double> flux_epochs;      ///< epochs of the values in each of them; empty: 0, 1, …
 };
 
 /// Draws the page: image, gradient, change; loss, learning rate, flux.
