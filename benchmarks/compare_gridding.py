@@ -6,7 +6,8 @@ Needs a Python with MPoL's requirements, and MPoL's source on PYTHONPATH:
   PYTHONPATH=MPoL/src python benchmarks/compare_gridding.py --program build/release/bin/mpol_benchmark
 
 Both sides read one npz per case, in processes of their own, in turn, `--rounds` times; reading is not timed. One JSON
-row a case: medians, the ratio, and how many cores other processes kept busy (a row with much of that is no result).
+row a case: medians of wall-clock time, their ratio, and how many cores other processes kept busy (a row with much of that
+is no result); besides, the processor time that a call takes on all cores, and its ratio, which others disturb less.
 """
 
 import argparse
@@ -61,7 +62,8 @@ def mpol_gridding(case):
         times.append(time.perf_counter() - begin)
     busy, own = (b - a for a, b in zip(before, cpu_seconds()))
     others = max(0.0, (busy - own) / (time.perf_counter() - start))
-    print(json.dumps({"median_s": statistics.median(times), "min_s": min(times), "others_cpu": others}))
+    print(json.dumps({"median_s": statistics.median(times), "min_s": min(times), "cpu_s": own / len(times),
+                      "others_cpu": others}))
 
 
 def compare(args, folder, nvis, dtype):
@@ -75,11 +77,14 @@ def compare(args, folder, nvis, dtype):
     theirs = [sys.executable, os.path.abspath(__file__), "--mpol-case", json.dumps(case)]
     rounds = [(run(theirs), run(ours)) for _ in range(args.rounds)]
     mpol, mpol_cpp = ([r[i]["median_s"] for r in rounds] for i in (0, 1))
+    mpol_cpu, mpol_cpp_cpu = (statistics.median(r[i]["cpu_s"] for r in rounds) for i in (0, 1))
     ratios = [a / b for a, b in zip(mpol, mpol_cpp)]
     print(json.dumps({
         "npix": args.npix, "nvis": nvis, "dtype": dtype, "threads": args.threads,
         "mpol_ms": round(1e3 * statistics.median(mpol), 3), "mpol_cpp_ms": round(1e3 * statistics.median(mpol_cpp), 3),
         "ratio": round(statistics.median(ratios), 1), "ratios": [round(r, 1) for r in ratios],
+        "mpol_cpu_ms": round(1e3 * mpol_cpu, 3), "mpol_cpp_cpu_ms": round(1e3 * mpol_cpp_cpu, 3),
+        "cpu_ratio": round(mpol_cpu / mpol_cpp_cpu, 1),
         "min_ratio": round(min(r[0]["min_s"] for r in rounds) / min(r[1]["min_s"] for r in rounds), 1),
         "others_cpu": round(max(side["others_cpu"] for r in rounds for side in r), 2)}), flush=True)
 

@@ -66,4 +66,5 @@
 #include <mpol_cpp/train/train_to_dirty.h>
 #include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
+#include <mpol_cpp/visibilities/join_samples.h>
 #include <mpol_cpp/visibilities/visibilities.h>

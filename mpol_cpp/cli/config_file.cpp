@@ -14,8 +14,8 @@
 namespace mpol::cli {
 namespace {
 
-constexpr std::array other_tables = {"image",   "dirty",     "inspect",  "devices", "simulate", "weights",
-                                     "profile", "deproject", "convolve", "compare", "plot",     "record"};
+constexpr std::array other_tables = {"image",     "dirty",    "inspect", "devices", "simulate", "weights", "profile",
+                                     "deproject", "convolve", "compare", "plot",    "predict",  "record"};
 /// Options whose value is a file or a folder, when it is one.
 constexpr std::array path_options = {"data", "image", "mask", "start", "out", "array", "sky", "truth", "beam-of", "residual"};
 
@@ -76,7 +76,8 @@ class Reader {
       if (option->get_items_expected_max() == 0) {
         arguments.push_back(fmt::format("--{}={}", name, value));
       } else {
-        arguments.push_back(fmt::format("--{}={}", name, names_a_file(name, value) ? beside_file(value) : value));
+        const auto text = name == "more-data" ? all_beside_file(value) : names_a_file(name, value) ? beside_file(value) : value;
+        arguments.push_back(fmt::format("--{}={}", name, text));
       }
     }
   }
@@ -88,6 +89,12 @@ class Reader {
                                 fmt::format("see `mpol {} --help`", verb_.get_name())));
   }
 
+  std::string all_beside_file(const std::string& paths) const {
+    std::string all;
+    std::istringstream list(paths);
+    for (std::string path; std::getline(list, path, ',');) all += (all.empty() ? "" : ",") + beside_file(path);
+    return all;
+  }
   std::string beside_file(const std::string& path) const {
     if (path.empty() || std::filesystem::path(path).is_absolute()) return path;
     return (std::filesystem::absolute(file_).parent_path() / path).lexically_normal().string();

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include <mpol_cpp/cli/ending.h>
 #include <mpol_cpp/cli/suggestion.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/uv_unit.h>
 #include <mpol_cpp/io/visibilities_npz.h>
+#include <mpol_cpp/visibilities/join_samples.h>
 
 namespace mpol::cli {
 namespace {
@@ -43,6 +45,9 @@ void declare(OptionSet& options, OutputOptions& output) {
 void declare(OptionSet& options, DataOptions& data) {
   options.app().add_option("DATA", data.positional_data, "Visibilities: .npz with uu vv weight data")->type_name("FILE");
   options.path("--data", data.data, "The same as DATA", Record::result);
+  options.text("--more-data", data.more_data, "FILE[,FILE...]",
+               "Further visibilities for one continuum image of all; --uv-unit, --frequency, --channels hold for each",
+               Record::result);
   options.number("--cell-size", data.cell_size, Range::positive(), "ARCSEC", "Width of a pixel", Record::result);
   options.integer("--npix", data.npix, Range::between(2, 1e9), "Pixels along each axis, even", Record::result);
   options.choice("--uv-unit", data.uv_unit, {"lambda", "klambda", "m"}, "Unit of uu and vv; default: as the file says",
@@ -67,6 +72,11 @@ void settle(DataOptions& data) {
     throw UsageError(error_text("DATA", "missing", "there must be visibilities to read", "name a .npz file"));
   }
   data.data = std::filesystem::absolute(data.data).lexically_normal();
+  std::string more;
+  for (const auto& file : more_files(data)) {
+    more += (more.empty() ? "" : ",") + std::filesystem::absolute(file).lexically_normal().string();
+  }
+  data.more_data = more;
   if (data.npix && *data.npix % 2 != 0) {
     throw UsageError(
         error_text("--npix", fmt::format("{}", *data.npix), "must be even", fmt::format("use --npix {}", *data.npix + 1)));
@@ -102,7 +112,19 @@ std::vector<double> parse_frequencies(const std::string& list) {
   return frequencies;
 }
 
-Visibilities read_visibilities(const DataOptions& options) { return io::read_npz(options.data, read_options(options)); }
+std::vector<std::filesystem::path> more_files(const DataOptions& data) {
+  const auto names = split(data.more_data, ',');
+  return {names.begin(), names.end()};
+}
+
+Visibilities read_visibilities(const DataOptions& options) {
+  const auto read = read_options(options);
+  auto visibilities = io::read_npz(options.data, read);
+  if (options.more_data.empty()) return visibilities;
+  std::vector<Visibilities> blocks{std::move(visibilities)};
+  for (const auto& file : more_files(options)) blocks.push_back(io::read_npz(file, read));
+  return join_samples(blocks);
+}
 
 std::string uv_unit_name(const DataOptions& options) {
   return std::string(io::name_of(io::uv_unit_of(options.data, read_options(options))));

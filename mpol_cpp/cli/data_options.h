@@ -28,6 +28,7 @@ struct OutputOptions {
 struct DataOptions {
   std::filesystem::path data;
   std::filesystem::path positional_data;  ///< DATA on the command line; wins over `data`
+  std::string more_data;                  ///< comma-separated files, joined with the data to one continuum block
   std::string uv_unit;                    ///< "lambda", "klambda", "m" or empty: as the file says
   std::string frequency;                  ///< comma-separated Hz
   std::string channels;                   ///< "0,3-7"
@@ -47,12 +48,16 @@ void declare(OptionSet& options, DataOptions& data);
 void settle(const OutputOptions& output);
 void settle(DataOptions& data);
 
+/// The files of --more-data.
+std::vector<std::filesystem::path> more_files(const DataOptions& data);
+
 /// Channel numbers of a list such as "0,3-7". @throws UsageError
 std::vector<std::int64_t> parse_channels(const std::string& list);
 /// Frequencies of a list such as "230.5e9,231e9", Hz. @throws UsageError
 std::vector<double> parse_frequencies(const std::string& list);
 
-/// The visibilities that the options name, units applied, channels selected. @throws mpol::Error
+/// The visibilities that the options name, units applied, channels selected; of several files, all samples as one channel.
+/// @throws mpol::Error
 Visibilities read_visibilities(const DataOptions& options);
 
 /// The unit in which u and v of the file are read: "lambda", "klambda" or "m".

@@ -138,6 +138,10 @@ void settle(ImageOptions& image) {
     throw UsageError(error_text("--degrees-of-freedom", fmt::format("{}", *image.degrees_of_freedom),
                                 "belongs to --noise student", "add that or leave this out"));
   }
+  if (!image.data.more_data.empty() && image.mode == "cube") {
+    throw UsageError(
+        error_text("--more-data", "given with --mode cube", "several files make one continuum image", "leave one of them out"));
+  }
   const auto cuda = find_backend(c10::DeviceType::CUDA);
   if (image.step == "captured" && !(cuda && cuda->compiled_in())) {
     throw UsageError(error_text("--step", image.step, "this build records no CUDA graphs", "use --step auto"));

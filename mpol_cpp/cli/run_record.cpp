@@ -13,7 +13,7 @@ namespace mpol::cli {
 namespace {
 
 /// Settings that name files: their contents count, not where they lie.
-bool names_a_file(const std::string& setting) { return setting == "data" || setting == "mask"; }
+bool names_a_file(const std::string& setting) { return setting == "data" || setting == "more-data" || setting == "mask"; }
 
 std::string toml_list(const std::vector<std::string>& lines) {
   std::string list = "[\n";
@@ -28,6 +28,7 @@ RunRecord::RunRecord(const std::vector<RecordedSetting>& settings, const ImageOp
     if (setting.record != Record::none) settings_.push_back(setting);
   }
   data_digest_ = sha256_of_file(image.data.data);
+  for (const auto& file : more_files(image.data)) data_digest_ += "+" + sha256_of_file(file);
   if (!image.mask.empty()) mask_digest_ = sha256_of_file(image.mask);
   const auto start = parse_start(image.start);
   if (const auto* file = std::get_if<StartFile>(&start)) start_digest_ = sha256_of_file(file->path);

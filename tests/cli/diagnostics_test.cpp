@@ -87,7 +87,9 @@ TEST_CASE("diagnostics say how far the image has moved since the figure before",
   const auto data = write_observation(scratch / "vis.npz", small_observation());
   run_well(short_run(data, scratch / "out", {"--epochs", "8", "--diagnostics-interval", "4"}));
   run_well(short_run(data, scratch / "before", {"--epochs", "4"}));
-  const auto image = [&](const std::string& out) { return mpol::io::read_fits(scratch / out / "image.fits").cube; };
+  const auto image = [&](const std::string& out) {
+    return mpol::io::read_fits(scratch / out / "image.fits").cube / 0.01;
+  };  // Jy/arcsec^2
   const auto rows = diagnostic_rows(scratch / "out" / "diagnostics" / "diagnostics.csv");
   REQUIRE(rows.size() == 2);
   CHECK(rows[1][2] == Approx((image("out") - image("before")).abs().max().item<double>()).epsilon(1e-5));
@@ -223,4 +225,40 @@ TEST_CASE("dirty compares the scatter of the data with their weights", "[cli]") 
   CHECK(refused.exit_code == 1);
   CHECK(refused.error_lines().size() == 1);
   CHECK_FALSE(std::filesystem::exists(scratch / "refused"));
+}
+
+TEST_CASE("several files make one continuum image, whatever their channels and samples", "[cli]") {
+  const Scratch scratch;
+  auto first = small_observation(2, 500), second = small_observation(1, 400);
+  const auto a = write_observation(scratch / "a.npz", first), b = write_observation(scratch / "b.npz", second);
+  // The same samples in one file.
+  const auto all = [&](const std::string& key) {
+    const auto& own = first.at(key);
+    return at::cat({own.dim() == 1 ? own.repeat({2}) : own.flatten(), second.at(key).flatten()});
+  };
+  const auto together = write_observation(
+      scratch / "ab.npz", {{"uu", all("uu")}, {"vv", all("vv")}, {"weight", all("weight")}, {"data", all("data")}});
+  for (const auto* likelihood : {"gridded", "exact"}) {
+    INFO(likelihood);
+    const auto out = scratch / (std::string("several_") + likelihood), one = scratch / (std::string("one_") + likelihood);
+    run_well(short_run(a, out, {"--more-data", b, "--likelihood", likelihood}));
+    run_well(short_run(together, one, {"--likelihood", likelihood}));
+    CHECK(same_files(out / "history.csv", one / "history.csv"));
+    const auto summary = nlohmann::json::parse(read_text(out / "summary.json"));
+    CHECK(summary["n_visibilities"] == 1400);
+    CHECK(summary["flux_jy"].size() == 1);
+  }
+  // run.toml repeats it; another second file is another run.
+  const auto toml = (scratch / "several_gridded" / "run.toml").string();
+  run_well({"image", "--config", toml, "-o", (scratch / "again").string()});
+  CHECK(same_files(scratch / "again" / "image.fits", scratch / "several_gridded" / "image.fits"));
+  const auto other = run_mpol_here(
+      short_run(a, scratch / "several_gridded", {"--more-data", a, "--likelihood", "gridded", "--resume", "--epochs", "12"}));
+  CHECK(other.exit_code != 0);
+  const auto cube = run_mpol_here(short_run(a, scratch / "cube", {"--more-data", b, "--mode", "cube"}));
+  CHECK(cube.exit_code == 2);
+  CHECK(cube.error_names("--more-data"));
+  const auto missing = run_mpol_here(short_run(a, scratch / "missing", {"--more-data", "nothing.npz"}));
+  CHECK(missing.exit_code == 1);
+  CHECK(missing.error_names("nothing.npz"));
 }

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol {
+
+/// The samples of all channels of several blocks of data (spectral windows, configurations, pointings in time) as one channel,
+/// block after block and channel after channel, each at its own u, v: what a continuum image is made from. Blocks may have
+/// different numbers of channels and samples. Within one block `ChannelMap::continuum` does the same without a copy.
+///
+/// u and v are in wavelengths: as they are where all blocks hold them so, else float64. Other dtypes are the widest of the
+/// blocks. The frequency is the mean over all channels, if all are known; the observation is the first block's.
+/// @throws ValueError without blocks
+Visibilities join_samples(const std::vector<Visibilities>& blocks);
+
+}  // namespace mpol
