@@ -91,7 +91,10 @@ TEST_CASE("a run that is killed at random moments, twenty times, ends as one tha
     // From before the first checkpoint of the program's life to many later, while it reads, computes, writes or renames.
     const auto last = std::filesystem::exists(checkpoint) ? read_checkpoint(checkpoint)->epochs : 0;
     Program program(short_run(data, scratch / "out", with(unending, {"--resume"})));
-    if (i % 4 != 0) REQUIRE(wait_for_checkpoint_after(checkpoint, last, program));
+    if (i % 4 != 0 && !wait_for_checkpoint_after(checkpoint, last, program)) {
+      const auto ended = program.wait();
+      FAIL("ended by itself, exit " << ended.exit_code << ", signal " << ended.signal << ": " << ended.err);
+    }
     std::this_thread::sleep_for(std::chrono::microseconds((i % 4 == 0 ? 10 : 1) * microseconds(random)));
     program.send(SIGKILL);
     const auto ended = program.wait();
