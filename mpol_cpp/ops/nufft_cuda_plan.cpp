@@ -97,7 +97,7 @@ NufftDevicePlan<T>::NufftDevicePlan(const NufftDeviceSettings& settings, const d
   for (int k = 0; k <= nufft_power_degree<T>(width); ++k) power_.insert(power_.end(), tables->power[k], tables->power[k] + width);
   Tensor correction = at::empty({npix}, c10::CppTypeToScalarType<T>::value);
   for (std::int64_t i = 0; i < npix; ++i) {
-    const double frequency = static_cast<double>(i - npix / 2) / (2.0 * static_cast<double>(npix));
+    const double frequency = static_cast<double>(2 * i - npix) / (4.0 * static_cast<double>(npix));
     correction.mutable_data_ptr<T>()[i] = static_cast<T>(1 / window.transform(frequency));
   }
   correction_ = correction.to(settings_.device);

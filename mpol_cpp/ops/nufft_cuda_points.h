@@ -44,7 +44,7 @@ struct NufftTaskBody {
     double chi_squared;
   };
 
-  static_assert(sizeof(Shared) <= 48 * 1024, "a block has 48 KiB of shared memory");
+  static_assert(sizeof(Shared) <= 49152, "a block has 48 KiB of shared memory");
 
   NufftDeviceArrays<T> arrays;
 
