@@ -180,7 +180,7 @@ class ImageRun {
     auto terms = regularizer_terms(options_.regularizers);
     for (const auto& term : guess_weights(regularizer_terms(guessed_regularizers(options_)), dataset_)) {
       if (!options_.output.quiet && !options_.output.json)
-        fmt::print("lambda of {}: {:.3g} (guessed)\n", term.name(), term.weight());
+        fmt::print("lambda of {}: {:.3g} (guessed)\n", term.name(), term.weights().front());
       terms.push_back(term);
     }
     return terms;

@@ -27,9 +27,10 @@ std::vector<Tensor> parameters_of(const std::vector<detail::Moments>& moments) {
   return parameters;
 }
 
-/// Entropy looks whether its image is negative; the uv sparsity makes its mask there.
+/// Entropy looks whether its image is negative; the uv sparsity makes its mask there, and weights of problems come from there.
 bool needs_host(const Term& term) {
-  return term.weight() != 0 && (term.kind() == TermKind::entropy || term.kind() == TermKind::uv_sparsity);
+  return !term.is_off() &&
+         (term.kind() == TermKind::entropy || term.kind() == TermKind::uv_sparsity || term.weights().size() > 1);
 }
 
 }  // namespace

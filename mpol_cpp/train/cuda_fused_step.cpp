@@ -5,6 +5,7 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/tensor.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/optim/optimizer.h>
 
@@ -54,6 +55,15 @@ ops::DeviceUpdate device_update(OptimizerKind kind) {
   throw ValueError("unknown optimiser");
 }
 
+/// The same terms, each with the largest of its weights for all problems: what is 0 in all of them is left out.
+std::vector<Term> with_largest_weights(const std::vector<Term>& terms) {
+  std::vector<Term> largest;
+  largest.reserve(terms.size());
+  for (const auto& term : terms)
+    largest.push_back(term.with_weights({*std::max_element(term.weights().begin(), term.weights().end())}));
+  return largest;
+}
+
 ops::DevicePipelineSettings pipeline_settings(const ImageModel& model, const Objective& objective, const TrainOptions& options) {
   const auto base = model.base();
   ops::DevicePipelineSettings settings;
@@ -62,7 +72,7 @@ ops::DevicePipelineSettings pipeline_settings(const ImageModel& model, const Obj
   settings.problems = base.numel() / (settings.npix * settings.npix * settings.nchan);
   settings.cell_area = model.coords().cell_area();
   settings.likelihood_scale = 1.0 / (2.0 * objective.normaliser());
-  settings.terms = detail::weights_of_terms(objective.terms());
+  settings.terms = detail::weights_of_terms(with_largest_weights(objective.terms()), 0);
   for (const auto& term : objective.terms()) settings.columns.push_back(device_term(term));
   if (settings.terms.psd > 0) settings.inverse_power = detail::inverse_power_of_terms(objective.terms(), model.coords());
   settings.update = device_update(options.optimizer());
@@ -98,6 +108,11 @@ class CudaFusedStep::Optimizer {
         pipeline_(make_pipeline(options)),
         moments_({{{detail::base_cube_name, base()}, like_base(pipeline_->first()), like_base(pipeline_->second())}}) {
     if (kind_ == OptimizerKind::lbfgs) lbfgs_ = detail::make_optimizer(options, {base()});
+    for (const auto& term : objective_.terms()) {
+      if (term.weights().size() == 1) continue;
+      auto lambdas = pipeline_->lambdas().select(0, static_cast<std::int64_t>(device_term(term)));
+      lambdas.copy_(at::tensor(term.weights(), torch::kFloat64));
+    }
   }
 
   StepReport take(double learning_rate) {

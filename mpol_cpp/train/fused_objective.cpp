@@ -34,10 +34,13 @@ bool is_fused(TermKind kind) {
   }
 }
 
-std::string obstacle_of_terms(const std::vector<Term>& terms) {
+std::string obstacle_of_terms(const std::vector<Term>& terms, std::int64_t problems) {
   std::set<TermKind> kinds;
   for (const auto& term : terms) {
     if (!is_fused(term.kind())) return fmt::format("term {} is not one of the regularisers of the fused step", term.name());
+    if (term.weights().size() > 1 && static_cast<std::int64_t>(term.weights().size()) != problems) {
+      return fmt::format("term {} has weights for {} problems, the model {}", term.name(), term.weights().size(), problems);
+    }
     if (!kinds.insert(term.kind()).second) return fmt::format("term {} is a second one of its kind", term.name());
   }
   return {};
@@ -102,37 +105,38 @@ std::string obstacle_to_fusing(ImageModel& model, const Objective& objective) {
   if (const auto* likelihood = likelihood_of_cells(objective.likelihood())) {
     if (auto reason = obstacle_of_data(model, *likelihood); !reason.empty()) return reason;
   }
-  return obstacle_of_terms(objective.terms());
+  const auto base = model.base();
+  return obstacle_of_terms(objective.terms(), base.numel() / (base.size(-1) * base.size(-2) * base.size(-3)));
 }
 
-ops::FusedTerms weights_of_terms(const std::vector<Term>& terms) {
+ops::FusedTerms weights_of_terms(const std::vector<Term>& terms, std::size_t problem) {
   ops::FusedTerms fused;
   fused.entropy_floor = losses::entropy_gradient_floor;
   for (const auto& term : terms) {
     const auto& settings = term.settings();
     switch (term.kind()) {
       case TermKind::sparsity:
-        fused.sparsity = term.weight();
+        fused.sparsity = term.weight(problem);
         break;
       case TermKind::tsv:
-        fused.tsv = term.weight();
+        fused.tsv = term.weight(problem);
         break;
       case TermKind::edge_clamp:
-        fused.edge_clamp = term.weight();
+        fused.edge_clamp = term.weight(problem);
         break;
       case TermKind::psd:
-        fused.psd = term.weight();
+        fused.psd = term.weight(problem);
         break;
       case TermKind::tv_image:
-        fused.tv_image = term.weight();
+        fused.tv_image = term.weight(problem);
         fused.tv_image_epsilon = settings.at(0);
         break;
       case TermKind::tv_channel:
-        fused.tv_channel = term.weight();
+        fused.tv_channel = term.weight(problem);
         fused.tv_channel_epsilon = settings.at(0);
         break;
       case TermKind::entropy:
-        fused.entropy = term.weight();
+        fused.entropy = term.weight(problem);
         fused.prior_intensity = settings.at(0);
         fused.total_flux = settings.at(1);
         break;

@@ -23,8 +23,8 @@ const GriddedLikelihoodImpl* likelihood_of_cells(const Likelihood& likelihood);
 /// for nothing, so that they can be recorded.
 bool is_recordable(const Likelihood& likelihood);
 
-/// Weights and settings of the regularisers. @throws ValueError for a term that is not one of them
-ops::FusedTerms weights_of_terms(const std::vector<Term>& terms);
+/// Weights of one problem and settings of the regularisers. @throws ValueError for a term that is not one of them
+ops::FusedTerms weights_of_terms(const std::vector<Term>& terms, std::size_t problem);
 
 /// 1/P of the term psd on the half plane, (npix, npix/2 + 1); it is the same at -kv. @throws ValueError without that term
 Tensor inverse_power_of_terms(const std::vector<Term>& terms, const GridCoords& coords);

@@ -1,5 +1,6 @@
 #include <mpol_cpp/train/fused_step.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -58,8 +59,11 @@ class FusedStep::Optimizer {
     settings.problems = base().numel() / (settings.npix * settings.npix * settings.nchan);
     settings.cell_area = model_->coords().cell_area();
     settings.likelihood_scale = likelihood_scale_;
-    settings.terms = detail::weights_of_terms(terms_);
-    if (settings.terms.psd > 0) settings.inverse_power = detail::inverse_power_of_terms(terms_, model_->coords());
+    for (std::int64_t problem = 0; problem < settings.problems; ++problem) {
+      settings.own.push_back({likelihood_scale_, detail::weights_of_terms(terms_, static_cast<std::size_t>(problem))});
+    }
+    if (std::any_of(settings.own.begin(), settings.own.end(), [](const auto& own) { return own.terms.psd > 0; }))
+      settings.inverse_power = detail::inverse_power_of_terms(terms_, model_->coords());
     if (dtype_ == torch::kFloat32) single_ = pipeline<float>(settings, objective);
     else double_ = pipeline<double>(settings, objective);
     if (kind_ == OptimizerKind::lbfgs) lbfgs_ = detail::make_optimizer(options, {base()});
@@ -165,7 +169,8 @@ class FusedStep::Optimizer {
       double total = nll;
       for (std::int64_t i = 2; i < columns; ++i) {
         const auto& term = terms_[static_cast<std::size_t>(i - 2)];
-        const double value = term.weight() == 0 ? 0.0 : term.weight() * value_of(term.kind(), own);
+        const double weight = term.weight(static_cast<std::size_t>(problem));
+        const double value = weight == 0 ? 0.0 : weight * value_of(term.kind(), own);
         table[i][problem] = value;
         total += value;
       }

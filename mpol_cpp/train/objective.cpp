@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <mpol_cpp/core/error.h>
@@ -22,6 +23,20 @@ std::string to_string(Normalize normalize) {
   }
   throw ValueError(fmt::format("{} is not a normalisation", static_cast<int>(normalize)));
 }
+
+namespace {
+
+/// @param value  one per problem, (…)
+Tensor weighted(const Term& term, const Tensor& value) {
+  if (term.weights().size() == 1) return value * term.weights().front();
+  if (static_cast<std::int64_t>(term.weights().size()) != value.numel()) {
+    throw ShapeError(fmt::format("term {} has weights for {} problems, the model {}: give one for each, or one for all",
+                                 term.name(), term.weights().size(), value.numel()));
+  }
+  return value * at::tensor(term.weights(), value.options()).view(value.sizes());
+}
+
+}  // namespace
 
 Tensor ObjectiveValue::table() const {
   std::vector<Tensor> rows = {total.detach(), nll.detach()};
@@ -61,7 +76,7 @@ ObjectiveValue Objective::evaluate(const ModelOutput& output) const {
   value.nll = likelihood_->chi_squared(output.sky).to(torch::kFloat64) / (2.0 * normaliser());
   value.total = value.nll;
   for (const auto& term : terms_) {
-    if (term.weight() == 0) {
+    if (term.is_off()) {
       value.terms.push_back(at::zeros_like(value.nll));
       continue;
     }
@@ -72,7 +87,7 @@ ObjectiveValue Objective::evaluate(const ModelOutput& output) const {
                       "of the image only",
                       term.name(), unweighted.sizes().vec(), value.nll.sizes().vec()));
     }
-    value.terms.push_back(unweighted.to(torch::kFloat64) * term.weight());
+    value.terms.push_back(weighted(term, unweighted.to(torch::kFloat64)));
     value.total = value.total + value.terms.back();
   }
   return value;

@@ -40,7 +40,7 @@ Metadata run_settings(ImageModel& model, const Objective& objective, const Train
                        {"cell_size", fmt::format("{}", model.coords().cell_size())},
                        {"npix", fmt::format("{}", model.coords().npix())}};
   for (const auto& term : objective.terms()) {
-    settings["term " + term.name()] = fmt::format("lambda {} settings {}", term.weight(), term.settings());
+    settings["term " + term.name()] = fmt::format("lambda {} settings {}", fmt::join(term.weights(), ", "), term.settings());
   }
   for (const auto& parameter : trained_parameters(model, objective)) {
     settings["parameter " + parameter.name] = shape_and_dtype(parameter.tensor);

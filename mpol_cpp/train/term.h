@@ -37,13 +37,21 @@ class Term {
   using Function = std::function<Tensor(const ModelOutput&)>;
 
   /// @param name      of the column in reports: letters, digits and _; "total" and "nll" are taken
-  /// @param weight    lambda, finite and >= 0, the same for every problem
+  /// @param weight    lambda, finite and >= 0, of every problem unless with_weights gives each its own
   /// @param function  gives one value per problem, (…), on the output's device
   /// @throws ValueError otherwise
   Term(std::string name, double weight, Function function);
 
+  /// The same term with a weight for each problem of a batch, in the order of its leading dimensions.
+  /// @throws ValueError unless there is one at least, and all are finite and >= 0
+  Term with_weights(std::vector<double> weights) const;
+
   const std::string& name() const { return name_; }
-  double weight() const { return weight_; }
+  /// One for all problems, or one for each.
+  const std::vector<double>& weights() const { return weights_; }
+  double weight(std::size_t problem) const { return weights_.size() == 1 ? weights_.front() : weights_.at(problem); }
+  /// Whether it has no weight in any problem: it is then not computed.
+  bool is_off() const;
   TermKind kind() const { return kind_; }
   /// Settings of the library's own terms that a fused step needs (epsilon, prior intensity, …), in a fixed order.
   const std::vector<double>& settings() const { return settings_; }
@@ -54,7 +62,7 @@ class Term {
 
  private:
   std::string name_;
-  double weight_;
+  std::vector<double> weights_;
   Function function_;
   TermKind kind_ = TermKind::custom;
   std::vector<double> settings_;

@@ -76,6 +76,23 @@ TEMPLATE_TEST_CASE("fused steps of a GPU, emulated, follow eager ones", "[train]
   CHECK(relative_error(own.sums, expected.sums) < tolerance<TestType>(1e-9, 1e-4));
 }
 
+TEMPLATE_TEST_CASE("emulated problems with weights of their own follow eager ones", "[train][fused][cuda][quick]", float,
+                   double) {
+  const auto dtype = dtype_of<TestType>();
+  const auto options = options_of(OptimizerKind::adam);
+  Emulated fused(dtype, {3}), eager(dtype, {3});
+  for (auto* emulated : {&fused, &eager}) {
+    emulated->objective = Objective(emulated->objective.shared_likelihood(),
+                                    {terms::tv_image(2e-3), terms::sparsity(1).with_weights({0, 1e-3, 1e-2}),
+                                     terms::psd(1, 0.05).with_weights({1e-16, 0, 3e-16}), terms::tsv(1).with_weights({0, 0, 0})});
+  }
+  auto own_step = fused.step(options);
+  auto other_step = eager.eager(options);
+  const auto own = walk(fused, own_step, 0.1, 10), expected = walk(eager, other_step, 0.1, 10);
+  CHECK(relative_error(own.losses, expected.losses) < tolerance<TestType>(1e-10, 1e-4));
+  CHECK(relative_error(own.base, expected.base) < tolerance<TestType>(1e-7, 1e-3));
+}
+
 TEST_CASE("emulated L-BFGS follows eager L-BFGS", "[train][fused][cuda][quick]") {
   const auto options = options_of(OptimizerKind::lbfgs);
   Emulated fused(torch::kFloat64), eager(torch::kFloat64);

@@ -158,6 +158,36 @@ TEMPLATE_TEST_CASE("a batch of fused problems is bitwise each of them alone", "[
   }
 }
 
+TEMPLATE_TEST_CASE("problems with weights of their own are bitwise each of them alone", "[train][fused][quick]", float, double) {
+  const auto dtype = dtype_of<TestType>();
+  const auto options = optimizer_options(OptimizerKind::adam);
+  const std::vector<double> sparsity{0, 1e-3, 1e-2}, psd{1e-16, 0, 3e-16};
+  const auto terms_of = [&](std::vector<double> own_sparsity, std::vector<double> own_psd) {
+    return std::vector<Term>{terms::tv_image(2e-3), terms::sparsity(1).with_weights(std::move(own_sparsity)),
+                             terms::psd(1, 0.05).with_weights(std::move(own_psd))};
+  };
+  Fitted together(22, 2, dtype, terms_of(sparsity, psd), "gridded", {3});
+  const auto start = together.base();
+  Fitted eager(22, 2, dtype, terms_of(sparsity, psd), "gridded", {3});
+  const auto all = follow(together, StepKind::fused, options, 10), by_autograd = follow(eager, StepKind::eager, options, 10);
+  CHECK(relative_error(all.losses, by_autograd.losses) < tolerance<TestType>(1e-10, 1e-5));
+  for (std::size_t problem = 0; problem < 3; ++problem) {
+    Fitted alone(22, 2, dtype, terms_of({sparsity[problem]}, {psd[problem]}), "gridded");
+    {
+      const torch::NoGradGuard no_grad;
+      alone.model->base().copy_(start[static_cast<std::int64_t>(problem)]);
+    }
+    const auto one = follow(alone, StepKind::fused, options, 10);
+    CHECK(torch::equal(all.base[static_cast<std::int64_t>(problem)], one.base));
+    CHECK(torch::equal(all.losses.select(2, static_cast<std::int64_t>(problem)), one.losses.select(2, 0)));
+  }
+  CHECK_THROWS_AS(terms::sparsity(1).with_weights({}), ValueError);
+  CHECK_THROWS_AS(terms::sparsity(1).with_weights({1, -1}), ValueError);
+  Fitted two(22, 2, dtype, terms_of({1, 2}, {0}), "gridded", {3});
+  CHECK_THAT(FusedStep::obstacle(*two.model, two.objective, options), ContainsSubstring("weights for 2 problems, the model 3"));
+  CHECK_THROWS_AS(two.objective.evaluate(*two.model), ShapeError);
+}
+
 TEST_CASE("fused and eager steps take up each other's state", "[train][fused][quick]") {
   const auto options = GENERATE(optimizer_options(OptimizerKind::adam), optimizer_options(OptimizerKind::sgd),
                                 optimizer_options(OptimizerKind::sgd, 0.8));

@@ -42,7 +42,7 @@ TEST_CASE("weights are guessed from dirty images in the unit of the regularisers
     CHECK(guessed[i].name() == terms[i].name());
     CHECK(guessed[i].kind() == terms[i].kind());
     CHECK(guessed[i].settings() == terms[i].settings());
-    CHECK(guessed[i].weight() == Approx(guess_weight(terms[i], coords, image_with(0), image_with(0.5))).epsilon(0.051));
+    CHECK(guessed[i].weight(0) == Approx(guess_weight(terms[i], coords, image_with(0), image_with(0.5))).epsilon(0.051));
     const ModelOutput output(coords, probe, probe);
     CHECK(torch::equal(guessed[i].evaluate(output), terms[i].evaluate(output)));
   }
