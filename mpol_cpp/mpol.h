@@ -29,6 +29,7 @@
 #include <mpol_cpp/device/move.h>
 #include <mpol_cpp/device/select.h>
 #include <mpol_cpp/device/timer.h>
+#include <mpol_cpp/fourier/displacement.h>
 #include <mpol_cpp/fourier/fourier_cube.h>
 #include <mpol_cpp/fourier/gauss_conv_fourier.h>
 #include <mpol_cpp/fourier/normal_operator.h>

@@ -8,13 +8,13 @@
 #include <utility>
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/polar.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/fourier/displacement.h>
 
 namespace mpol {
 namespace {
@@ -119,8 +119,7 @@ Tensor deprojected_length(const Tensor& u, const Tensor& v, const DiscGeometry& 
 
 /// exp(2 pi i (u East + v North)), complex128: moves the disc's centre to the phase centre.
 Tensor centring_phase(const Tensor& u, const Tensor& v, const DiscGeometry& geometry) {
-  const auto phase = (2 * units::pi * units::arcsec) * (u * geometry.offset_east + v * geometry.offset_north);
-  return at::polar(at::ones_like(phase), phase);
+  return displacement_phase(u, v, at::tensor({-geometry.offset_east, -geometry.offset_north}, torch::kFloat64));
 }
 
 double amplitude_scale(const DiscGeometry& geometry, FluxScale scale) {

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include <ATen/ops/polar.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros.h>
@@ -10,7 +9,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/fourier/displacement.h>
 #include <mpol_cpp/losses/loose_samples.h>
 #include <mpol_cpp/losses/sky_checks.h>
 
@@ -81,9 +80,8 @@ void BlockLikelihoodImpl::reset() {
 Tensor BlockLikelihoodImpl::value_of(const Block& block, const Tensor& sky) const {
   auto model = block.nufft->forward(block.channels->images(sky));
   if (block.shift.defined()) {
-    const auto shift = block.shift.to(torch::kFloat64) * (-2 * units::pi * coords_.dl());
-    const auto angle = block.u * shift[0] + block.v * shift[1];
-    model = model * at::polar(at::ones_like(angle), angle).to(model.scalar_type());
+    const auto shift = block.shift.to(torch::kFloat64) * coords_.cell_size();
+    model = model * displacement_phase(block.u, block.v, shift).to(model.scalar_type());
   }
   if (block.log_amplitude.defined()) model = model * block.log_amplitude.exp().to(sky.scalar_type());
   const auto residual = at::view_as_real(model - block.data.to(model.scalar_type()));

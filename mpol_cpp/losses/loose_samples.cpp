@@ -60,10 +60,11 @@ LooseSamples loose_samples(const GridCoords& coords, const Visibilities& visibil
   coords.check_data_fit(baselines.max_abs_u(), baselines.max_abs_v());
   channels.check_sources(visibilities.nchan());
   std::vector<std::int64_t> image_channels;
-  auto selected = visibilities.select_channels(all_sources(channels, image_channels));
+  auto sources = all_sources(channels, image_channels);
+  auto selected = visibilities.select_channels(sources);
   const auto occupied = at::zeros({channels.nchan(), coords.npix(), coords.npix()}, torch::kBool);
   mark_occupied(coords, selected.baselines(), image_channels, occupied);
-  return {std::move(selected), std::move(image_channels), occupied.sum().item<std::int64_t>()};
+  return {std::move(selected), std::move(sources), std::move(image_channels), occupied.sum().item<std::int64_t>()};
 }
 
 void mark_occupied(const GridCoords& coords, const Baselines& baselines, const std::vector<std::int64_t>& image_channels,

@@ -14,6 +14,7 @@ namespace mpol::losses::detail {
 /// Loose visibilities as a likelihood wants them.
 struct LooseSamples {
   Visibilities visibilities;                 ///< the data channels of all image channels, in their order
+  std::vector<std::int64_t> sources;         ///< which of those given they are
   std::vector<std::int64_t> image_channels;  ///< of each of them
   std::int64_t occupied_cells;               ///< of the grid, for each image channel, summed over them
 };

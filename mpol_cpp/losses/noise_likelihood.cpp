@@ -8,6 +8,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/log1p.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
@@ -50,14 +51,20 @@ Tensor deviances(const NoiseModel& noise, const Tensor& x) {
   return at::where(x <= k * k, x, 2 * k * x.clamp_min(k * k).sqrt() - k * k);
 }
 
+/// Samples with the weights of their real and imaginary parts.
+template <typename T>
+struct WeightedData {
+  const std::complex<T>* data;
+  const T *weights, *imaginary_weights;
+};
+
 /// Replaces model visibilities by the gradient with respect to them; returns the sum of -2 ln L.
 template <typename T>
-double weigh_samples(const NoiseModel& noise, std::complex<T>* model, const std::complex<T>* data, const T* weights,
-                     std::int64_t count) {
+double weigh_samples(const NoiseModel& noise, std::complex<T>* model, const WeightedData<T>& samples, std::int64_t count) {
   double sum = 0;
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::complex<double> v(model[i]), d(data[i]);
-    const double w = weights[i], amplitude = std::abs(v);
+    const std::complex<double> v(model[i]), d(samples.data[i]);
+    const double w = samples.weights[i], imaginary_w = samples.imaginary_weights[i], amplitude = std::abs(v);
     auto residual = v - d;
     if (noise.kind == NoiseModel::Kind::amplitude) {
       const double difference = amplitude - std::abs(d);
@@ -66,9 +73,10 @@ double weigh_samples(const NoiseModel& noise, std::complex<T>* model, const std:
       model[i] = std::complex<T>(2 * w * residual);
       continue;
     }
-    const auto own = deviance(noise, w * std::norm(residual));
+    const std::complex<double> weighted(w * residual.real(), imaginary_w * residual.imag());
+    const auto own = deviance(noise, weighted.real() * residual.real() + weighted.imag() * residual.imag());
     sum += own.value;
-    model[i] = std::complex<T>(2 * w * own.slope * residual);
+    model[i] = std::complex<T>(2 * own.slope * weighted);
   }
   return sum;
 }
@@ -76,17 +84,19 @@ double weigh_samples(const NoiseModel& noise, std::complex<T>* model, const std:
 /// The same for every problem, in blocks.
 /// @param model  (problems, samples) complex, contiguous
 template <typename T>
-Tensor weigh_problems(const NoiseModel& noise, Tensor& model, const Tensor& data, const Tensor& weights) {
+Tensor weigh_problems(const NoiseModel& noise, Tensor& model, const Tensor& data, const Tensor& weights,
+                      const Tensor& imaginary_weights) {
   const auto problems = model.size(0), samples = model.size(1), blocks = (samples + noise_block - 1) / noise_block;
   auto* v = reinterpret_cast<std::complex<T>*>(model.mutable_data_ptr<c10::complex<T>>());
   const auto* d = reinterpret_cast<const std::complex<T>*>(data.const_data_ptr<c10::complex<T>>());
-  const auto* w = weights.const_data_ptr<T>();
+  const auto *w = weights.const_data_ptr<T>(), *imaginary_w = imaginary_weights.const_data_ptr<T>();
   std::vector<double> sums(static_cast<std::size_t>(problems * blocks));
   at::parallel_for(0, problems * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = begin; i < end; ++i) {
       const auto first = i % blocks * noise_block;
       sums[static_cast<std::size_t>(i)] =
-          weigh_samples(noise, v + i / blocks * samples + first, d + first, w + first, std::min(noise_block, samples - first));
+          weigh_samples<T>(noise, v + i / blocks * samples + first, {d + first, w + first, imaginary_w + first},
+                           std::min(noise_block, samples - first));
     }
   });
   auto values = at::zeros({problems}, torch::kFloat64);
@@ -103,7 +113,8 @@ Tensor deviance_slopes(const NoiseModel& noise, const Tensor& x) {
 
 /// As weigh_problems, by LibTorch's operations on any device. None of them copies a number from the host, so that all can be
 /// recorded as a CUDA graph.
-Tensor weigh_by_tensors(const NoiseModel& noise, Tensor& model, const Tensor& data, const Tensor& weights) {
+Tensor weigh_by_tensors(const NoiseModel& noise, Tensor& model, const Tensor& data, const Tensor& weights,
+                        const Tensor& imaginary_weights) {
   const auto sum = [](const Tensor& x) { return x.sum({1}, false, torch::kFloat64); };
   if (noise.kind == NoiseModel::Kind::amplitude) {
     const auto difference = model.abs() - data.abs(), weighted = weights * difference;
@@ -111,9 +122,11 @@ Tensor weigh_by_tensors(const NoiseModel& noise, Tensor& model, const Tensor& da
     return sum(weighted * difference);
   }
   model.sub_(data);
-  const auto x = at::view_as_real(model).square().sum({-1}) * weights;
+  auto residual = at::view_as_real(model);
+  const auto of_parts = at::stack({weights, imaginary_weights}, -1);
+  const auto x = (residual.square() * of_parts).sum({-1});
   const bool has_slope = noise.kind != NoiseModel::Kind::gaussian;
-  model.mul_(has_slope ? 2 * weights * deviance_slopes(noise, x) : 2 * weights);
+  residual.mul_(has_slope ? 2 * of_parts * deviance_slopes(noise, x).unsqueeze(-1) : 2 * of_parts);
   return sum(deviances(noise, x));
 }
 
@@ -149,20 +162,32 @@ std::string to_string(NoiseModel::Kind kind) {
 }
 
 NoiseLikelihoodImpl::NoiseLikelihoodImpl(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
-                                         NoiseModel noise, NufftOptions options)
+                                         NoiseModel noise, NufftOptions options, const Tensor& imaginary_weights)
     : coords_(coords), nchan_(channels.nchan()), noise_(noise) {
   auto samples = losses::detail::loose_samples(coords, visibilities, channels);
   normaliser_ = static_cast<double>(samples.occupied_cells);
   channels_ = std::make_shared<losses::detail::ImageChannels>(std::move(samples.image_channels), nchan_);
   data_ = samples.visibilities.data().resolve_conj().contiguous();
   weights_ = samples.visibilities.weights().contiguous();
+  if (imaginary_weights.defined()) take_imaginary_weights(imaginary_weights, visibilities, samples.sources);
   nufft_ = Nufft(coords, samples.visibilities.baselines(), samples.visibilities.nchan(), options);
   reset();
+}
+
+void NoiseLikelihoodImpl::take_imaginary_weights(const Tensor& weights, const Visibilities& visibilities,
+                                                 const std::vector<std::int64_t>& sources) {
+  if (noise_.kind == NoiseModel::Kind::amplitude) {
+    throw ValueError("amplitudes have one weight: give no weights of imaginary parts");
+  }
+  // Visibilities check shape and values.
+  const Visibilities of_imaginary_parts(visibilities.baselines(), visibilities.data(), weights);
+  imaginary_weights_ = of_imaginary_parts.select_channels(sources).weights().to(weights_.scalar_type()).contiguous();
 }
 
 void NoiseLikelihoodImpl::reset() {
   register_metadata("data", data_);
   register_metadata("weights", weights_);
+  if (imaginary_weights_.defined()) register_metadata("imaginary_weights", imaginary_weights_);
 }
 
 void NoiseLikelihoodImpl::check(const Tensor& sky) const {
@@ -174,9 +199,11 @@ Tensor NoiseLikelihoodImpl::model(const Tensor& sky) const { return nufft_->forw
 Tensor NoiseLikelihoodImpl::chi_squared(const Tensor& sky) {
   check(sky);
   const auto v = model(sky), d = data_.to(v.scalar_type());
+  const auto w = weights_.to(sky.scalar_type());
+  const auto imaginary_w = imaginary_weights_.defined() ? imaginary_weights_.to(sky.scalar_type()) : w;
   const bool amplitude = noise_.kind == NoiseModel::Kind::amplitude;
-  const auto squares = amplitude ? (v.abs() - d.abs()).square() : at::view_as_real(v - d).square().sum({-1});
-  const auto x = squares * weights_.to(sky.scalar_type());
+  const auto x = amplitude ? (v.abs() - d.abs()).square() * w
+                           : (at::view_as_real(v - d).square() * at::stack({w, imaginary_w}, -1)).sum({-1});
   return deviances(noise_, x).sum({-1}, false, torch::kFloat64).sum({-1}).to(sky.scalar_type());
 }
 
@@ -187,17 +214,19 @@ Tensor NoiseLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradie
   const auto shape = sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3));
   auto flat = v.view({-1, data_.numel()});
   const auto d = data_.to(v.scalar_type()).flatten(), w = weights_.to(sky.scalar_type()).flatten();
+  const auto imaginary_w = imaginary_weights_.defined() ? imaginary_weights_.to(sky.scalar_type()).flatten() : w;
   Tensor values;
-  if (nufft_->plans().uses_gpu_kernels(sky.device())) values = weigh_by_tensors(noise_, flat, d, w);
-  else if (sky.scalar_type() == torch::kFloat32) values = weigh_problems<float>(noise_, flat, d, w);
-  else values = weigh_problems<double>(noise_, flat, d, w);
+  if (nufft_->plans().uses_gpu_kernels(sky.device())) values = weigh_by_tensors(noise_, flat, d, w, imaginary_w);
+  else if (sky.scalar_type() == torch::kFloat32) values = weigh_problems<float>(noise_, flat, d, w, imaginary_w);
+  else values = weigh_problems<double>(noise_, flat, d, w, imaginary_w);
   if (accumulate == Accumulate::overwrite) gradient.zero_();
   channels_->add(nufft_->adjoint(v), gradient);
   return values.view(shape);
 }
 
 std::int64_t NoiseLikelihoodImpl::memory_bytes() const {
-  return nufft_->memory_bytes() + static_cast<std::int64_t>(data_.nbytes() + weights_.nbytes());
+  const auto imaginary = imaginary_weights_.defined() ? imaginary_weights_.nbytes() : 0;
+  return nufft_->memory_bytes() + static_cast<std::int64_t>(data_.nbytes() + weights_.nbytes() + imaginary);
 }
 
 }  // namespace mpol

@@ -23,12 +23,15 @@ class ImageChannels;
 /// amplitudes: begin such a fit near its end, from a Gaussian one.
 ///
 /// State dict, in the dtypes of the visibilities: `data` (n, nvis) complex, Jy, `weights` (n, nvis) real, Jy^-2, where n
-/// counts the data channels of all image channels.
+/// counts the data channels of all image channels; `imaginary_weights` likewise, where they were given.
 class NoiseLikelihoodImpl : public Module<NoiseLikelihoodImpl>, public Likelihood {
  public:
-  /// @throws ValueError for a channel that is not there; DataError when baselines do not fit the grid
+  /// @param imaginary_weights  of the imaginary parts, in the shape of the visibilities' weights, which are then those of
+  ///                           the real parts: x = w_re Re(V - d)^2 + w_im Im(V - d)^2; undefined where they are the same
+  /// @throws ValueError for a channel that is not there, or for amplitudes with imaginary weights; DataError when baselines do
+  ///         not fit the grid or a weight is not positive; ShapeError
   NoiseLikelihoodImpl(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels, NoiseModel noise,
-                      NufftOptions options = {});
+                      NufftOptions options = {}, const Tensor& imaginary_weights = {});
   void reset() override;
 
   /// Differentiable; float32 or float64.
@@ -48,6 +51,7 @@ class NoiseLikelihoodImpl : public Module<NoiseLikelihoodImpl>, public Likelihoo
 
  private:
   void check(const Tensor& sky) const;
+  void take_imaginary_weights(const Tensor& weights, const Visibilities& visibilities, const std::vector<std::int64_t>& sources);
   Tensor model(const Tensor& sky) const;
 
   GridCoords coords_;
@@ -55,7 +59,7 @@ class NoiseLikelihoodImpl : public Module<NoiseLikelihoodImpl>, public Likelihoo
   NoiseModel noise_;
   double normaliser_;
   std::shared_ptr<const losses::detail::ImageChannels> channels_;
-  Tensor data_, weights_;
+  Tensor data_, weights_, imaginary_weights_;
   Nufft nufft_{nullptr};
 };
 

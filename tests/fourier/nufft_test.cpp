@@ -17,6 +17,7 @@
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/fourier/displacement.h>
 #include <mpol_cpp/fourier/fourier_cube.h>
 #include <mpol_cpp/fourier/nufft.h>
 #include <mpol_cpp/visibilities/direct_visibilities.h>
@@ -265,6 +266,31 @@ TEST_CASE("a nonuniform transform has derivatives of any order", "[fourier][nuff
   const auto difference =
       (gradient_of(quartic, x.detach() + step * direction) - gradient_of(quartic, x.detach() - step * direction)) / (2 * step);
   CHECK(relative_error(second, difference) < 1e-6);
+}
+
+TEST_CASE("shifts of the sky and factors of visibilities have derivatives", "[fourier][nufft][quick]") {
+  const GridCoords coords(0.03, 16);
+  const auto baselines = edge_baselines(coords, 40, 61);
+  const auto nufft = Nufft(coords, baselines, 1, NufftOptions{1e-12});
+  const auto [u, v] = baselines.channel(0);
+  auto image = at::zeros({1, 16, 16}, torch::kFloat64);
+  image[0][6][9] = 2.0;
+  const auto at_shift = [&](const Tensor& shift) { return nufft->forward(image) * displacement_phase(u, v, shift); };
+  // A whole cell to the East is one column to the left, one to the North one row up.
+  const auto moved = image.roll({1, -1}, {1, 2});
+  CHECK(norm_error(at_shift(at::tensor({coords.cell_size(), coords.cell_size()}, torch::kFloat64)), nufft->forward(moved)) <
+        1e-10);
+  const auto data = normal({1, baselines.nvis()}, torch::kComplexDouble, 62);
+  const auto of_shift = [&](const Tensor& shift) { return at::view_as_real(at_shift(shift) - data).square().sum(); };
+  CHECK(finite_difference_error(of_shift, at::tensor({0.01, -0.02}, torch::kFloat64), at::tensor({0.3, 0.7}, torch::kFloat64)) <
+        1e-6);
+  const auto of_gains = [&](const Tensor& gains) {
+    return at::view_as_real(at_shift(at::tensor({0.01, -0.02}, torch::kFloat64)) * gains - data).square().sum();
+  };
+  const auto gains = uniform({baselines.nvis()}, torch::kFloat64, 63);
+  CHECK(finite_difference_error(of_gains, gains, normal({baselines.nvis()}, torch::kFloat64, 64)) < 1e-6);
+  CHECK_THROWS_AS(displacement_phase(u, v, at::zeros({3})), ShapeError);
+  CHECK_THROWS_AS(displacement_phase(u, v.narrow(0, 0, 2), at::zeros({2})), ShapeError);
 }
 
 TEST_CASE("no, one, equal and duplicate visibilities", "[fourier][nufft][quick]") {

@@ -109,6 +109,30 @@ TEST_CASE("Gaussian noise, and Student's of very many degrees of freedom, is chi
   }
 }
 
+TEST_CASE("real and imaginary parts may have weights of their own", "[losses][noise][quick]") {
+  const auto data = noisy_visibilities(3, 50, 0.1);
+  const ChannelMap channels{{{1}, {0, 2}}};
+  const auto imaginary = uniform({3, 50}, torch::kFloat64, 41) * 300 + 50;
+  const auto sky = uniform({2, 20, 20}, torch::kFloat64, 11);
+  const auto residual =
+      direct_visibilities(sky.index_select(0, torch::tensor({1, 0, 1})), noise_grid, data.baselines(), 3) - data.data();
+  const auto x = torch::real(residual).square() * data.weights() + torch::imag(residual).square() * imaginary;
+  for (const auto& noise : {NoiseModel::gaussian(), NoiseModel::student(3)}) {
+    CAPTURE(to_string(noise.kind));
+    auto likelihood = NoiseLikelihood(noise_grid, data, channels, noise, NufftOptions{1e-12}, imaginary);
+    const auto expected = noise.kind == NoiseModel::Kind::gaussian ? x.sum() : 5 * (x / 3).log1p().sum();
+    auto gradient = torch::full_like(sky, 7.0);
+    CHECK(relative_error(likelihood->value_and_gradient(sky, gradient, Accumulate::overwrite), expected) < 1e-10);
+    CHECK(relative_error(likelihood->chi_squared(sky), expected) < 1e-10);
+    CHECK(relative_error(gradient, gradient_of([&](const Tensor& image) { return likelihood->chi_squared(image); }, sky)) <
+          1e-11);
+    CHECK(likelihood->named_buffers().contains("imaginary_weights"));
+  }
+  CHECK_THROWS_AS(NoiseLikelihood(noise_grid, data, channels, NoiseModel::amplitude(), NufftOptions{}, imaginary), ValueError);
+  CHECK_THROWS_AS(NoiseLikelihood(noise_grid, data, channels, NoiseModel::gaussian(), NufftOptions{}, imaginary[0]), ShapeError);
+  CHECK_THROWS_AS(NoiseLikelihood(noise_grid, data, channels, NoiseModel::gaussian(), NufftOptions{}, -imaginary), DataError);
+}
+
 TEST_CASE("amplitudes do not know phases", "[losses][noise][quick]") {
   const auto data = noisy_visibilities(1, 80);
   const auto turned = data.data() * at::polar(torch::ones({1, 80}, torch::kFloat64), 6 * uniform({1, 80}, torch::kFloat64, 12));
