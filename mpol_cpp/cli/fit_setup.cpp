@@ -38,7 +38,8 @@ std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const V
     return likelihood.ptr();
   };
   const auto& coords = dataset->coords();
-  if (options.likelihood == "exact") return on_device(ExactLikelihood(coords, visibilities, channels));
+  if (options.likelihood == "exact")
+    return on_device(ExactLikelihood(coords, visibilities, channels, KernelStorage{options.kernel_folder}));
   if (options.noise == "student") {
     const auto noise = NoiseModel::student(options.degrees_of_freedom.value_or(default_degrees_of_freedom));
     return on_device(NoiseLikelihood(coords, visibilities, channels, noise));

@@ -82,6 +82,10 @@ void declare(OptionSet& options, ImageOptions& image) {
                   "Epochs between figures of how the fit goes, in OUT/diagnostics; default: none", Record::manner);
   options.number("--memory-limit", image.memory_limit, Range::positive(), "GIB",
                  "Refuse a fit that is estimated to need more memory than this; default: what is free", Record::manner);
+  options.path(
+      "--kernel-folder", image.kernel_folder,
+      "Keep the kernels of the exact likelihood (24 bytes a pixel and channel) in files of this folder instead of memory",
+      Record::manner);
   options.flag("--split-channels", image.split_channels, "Write image_0000.fits, … instead of cubes", Record::result);
   options.flag("--resume", image.resume, "Continue the run in OUT from its checkpoint", Record::none);
   options.flag("--keep-diverged", image.keep_diverged, "Write the last good image of a fit that diverged", Record::none);
@@ -142,6 +146,10 @@ void settle(ImageOptions& image) {
     throw UsageError(
         error_text("--more-data", "given with --mode cube", "several files make one continuum image", "leave one of them out"));
   }
+  if (!image.kernel_folder.empty() && image.likelihood != "exact") {
+    throw UsageError(error_text("--kernel-folder", image.kernel_folder.string(),
+                                fmt::format("the {} likelihood has no kernels", image.likelihood), "leave it out"));
+  }
   const auto cuda = find_backend(c10::DeviceType::CUDA);
   if (image.step == "captured" && !(cuda && cuda->compiled_in())) {
     throw UsageError(error_text("--step", image.step, "this build records no CUDA graphs", "use --step auto"));
@@ -150,7 +158,9 @@ void settle(ImageOptions& image) {
   const auto start = parse_start(image.start);
   if (const auto* file = std::get_if<StartFile>(&start))
     image.start = std::filesystem::absolute(file->path).lexically_normal().string();
-  if (!image.mask.empty()) image.mask = std::filesystem::absolute(image.mask).lexically_normal();
+  for (auto* path : {&image.mask, &image.kernel_folder}) {
+    if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal();
+  }
 }
 
 StopRelative parse_stop_relative(const std::string& text) {

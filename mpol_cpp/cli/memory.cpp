@@ -27,12 +27,12 @@ std::string size_words(std::int64_t npix, std::int64_t nchan) {
 
 }  // namespace
 
-double fit_memory(std::int64_t npix, std::int64_t nchan, torch::Dtype dtype, const std::string& optimizer,
-                  const std::string& likelihood, std::int64_t visibilities) {
+double fit_memory(const ImageOptions& options, std::int64_t npix, std::int64_t nchan, std::int64_t visibilities) {
   return estimate_memory(MemorySettings(npix, nchan)
-                             .dtype(dtype)
-                             .optimizer(memory_optimizer(optimizer))
-                             .likelihood(memory_likelihood(likelihood))
+                             .dtype(options.data.torch_dtype())
+                             .optimizer(memory_optimizer(options.optimizer))
+                             .likelihood(memory_likelihood(options.likelihood))
+                             .kernels_in_memory(options.kernel_folder.empty())
                              .visibilities(visibilities))
       .total();
 }

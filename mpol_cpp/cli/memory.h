@@ -2,18 +2,15 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
-#include <torch/types.h>
-
+#include <mpol_cpp/cli/image_options.h>
 #include <mpol_cpp/device/host_memory.h>
 
 namespace mpol::cli {
 
-/// Peak memory of the arrays of a fit, bytes, from its sizes alone; 0 visibilities where their number, over all channels,
-/// is not known yet.
-double fit_memory(std::int64_t npix, std::int64_t nchan, torch::Dtype dtype, const std::string& optimizer,
-                  const std::string& likelihood = "exact", std::int64_t visibilities = 0);
+/// Peak memory of the arrays of a fit, bytes, from its options and sizes alone; 0 visibilities where their number, over all
+/// channels, is not known yet.
+double fit_memory(const ImageOptions& options, std::int64_t npix, std::int64_t nchan, std::int64_t visibilities);
 
 /// Peak memory of making dirty images, bytes, from their sizes alone.
 double dirty_memory(std::int64_t npix, std::int64_t nchan);

@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/fft_rfft2.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/real.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros.h>
@@ -82,17 +83,19 @@ Tensor apply_normal(const NormalOperator& normal, const Tensor& x) {
 
 }  // namespace
 
-NormalOperator::NormalOperator(const GridCoords& coords, std::int64_t nchan) : coords_(coords), nchan_(nchan) {
+NormalOperator::NormalOperator(const GridCoords& coords, std::int64_t nchan, KernelStorage storage)
+    : coords_(coords), nchan_(nchan), storage_(std::move(storage)) {
   if (nchan < 1) throw ValueError(fmt::format("{} image channels: give at least 1", nchan));
   const auto npix = coords.npix();
-  kernel_ = at::zeros({nchan, npix + 1, 2 * npix}, torch::kFloat64);
+  kernel_ = storage_.zeros({nchan, npix + 1, 2 * npix}, torch::kFloat64);
   dirty_ = at::zeros({nchan, npix, npix}, torch::kFloat64);
   constant_ = at::zeros({nchan}, torch::kFloat64);
   cell_counts_ = at::zeros({nchan, npix, npix}, torch::kInt32);
 }
 
-NormalOperator NormalOperator::of(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels) {
-  NormalOperator normal(coords, channels.nchan());
+NormalOperator NormalOperator::of(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
+                                  KernelStorage storage) {
+  NormalOperator normal(coords, channels.nchan(), std::move(storage));
   normal.add(visibilities, channels);
   return normal;
 }
@@ -110,11 +113,21 @@ void NormalOperator::add(const Visibilities& visibilities, const ChannelMap& cha
   }
   const auto& baselines = visibilities.baselines();
   coords_.check_data_fit(baselines.max_abs_u(), baselines.max_abs_v());
-  for (auto* tensor : {&kernel_, &dirty_, &constant_, &cell_counts_}) *tensor = tensor->clone();  // copies of this share them
+  own_tensors();
   for (std::int64_t image_channel = 0; image_channel < nchan_; ++image_channel) {
     for (const auto channel : channels.sources[static_cast<std::size_t>(image_channel)]) {
       add_channel(image_channel, visibilities, channel);
     }
+  }
+}
+
+/// Copies share their tensors until one of them changes.
+void NormalOperator::own_tensors() {
+  if (is_shared(kernel_)) {
+    kernel_ = device().is_cpu() ? storage_.copy(kernel_, torch::kFloat64) : kernel_.clone();
+  }
+  for (auto* tensor : {&dirty_, &constant_, &cell_counts_}) {
+    if (is_shared(*tensor)) *tensor = tensor->clone();
   }
 }
 
@@ -142,21 +155,41 @@ void NormalOperator::check_same_grid(const NormalOperator& other) const {
 
 NormalOperator& NormalOperator::operator+=(const NormalOperator& other) {
   check_same_grid(other);
-  kernel_ = kernel_ + other.kernel_;
-  dirty_ = dirty_ + other.dirty_;
-  constant_ = constant_ + other.constant_;
-  cell_counts_ = cell_counts_ + other.cell_counts_;
+  own_tensors();
+  kernel_.add_(other.kernel_);
+  dirty_.add_(other.dirty_);
+  constant_.add_(other.constant_);
+  cell_counts_.add_(other.cell_counts_);
   nvis_ += other.nvis_;
   return *this;
 }
 
 NormalOperator& NormalOperator::operator-=(const NormalOperator& other) {
   check_same_grid(other);
-  kernel_ = kernel_ - other.kernel_;
-  dirty_ = dirty_ - other.dirty_;
-  constant_ = constant_ - other.constant_;
-  cell_counts_ = cell_counts_ - other.cell_counts_;
+  own_tensors();
+  kernel_.sub_(other.kernel_);
+  dirty_.sub_(other.dirty_);
+  constant_.sub_(other.constant_);
+  cell_counts_.sub_(other.cell_counts_);
   nvis_ -= other.nvis_;
+  return *this;
+}
+
+NormalOperator& NormalOperator::operator*=(double factor) { return scale_weights(at::full({nchan_}, factor, torch::kFloat64)); }
+
+NormalOperator& NormalOperator::scale_weights(const Tensor& factors) {
+  if (factors.dim() != 1 || factors.size(0) != nchan_) {
+    throw ShapeError(fmt::format("factors of shape {} for the weights of {} image channels", factors.sizes().vec(), nchan_));
+  }
+  const auto own = factors.detach().to(torch::kCPU, torch::kFloat64);
+  if (!((own >= 0) & own.isfinite()).all().item<bool>()) {
+    throw ValueError("a factor of the weights is negative or not finite; factors must be >= 0");
+  }
+  const auto on_device = own.to(device());
+  own_tensors();
+  kernel_.mul_(on_device.view({-1, 1, 1}));
+  dirty_.mul_(on_device.view({-1, 1, 1}));
+  constant_.mul_(on_device);
   return *this;
 }
 

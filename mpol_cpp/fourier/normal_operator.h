@@ -5,6 +5,7 @@
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/core/precision.h>
+#include <mpol_cpp/fourier/kernel_storage.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol {
@@ -21,11 +22,12 @@ namespace mpol {
 class NormalOperator {
  public:
   /// Of no data: zero.
-  /// @throws ValueError unless nchan > 0
-  NormalOperator(const GridCoords& coords, std::int64_t nchan);
+  /// @throws ValueError unless nchan > 0; FileError when the storage has no room
+  NormalOperator(const GridCoords& coords, std::int64_t nchan, KernelStorage storage = {});
   /// @param channels  which data channels feed which image channel
   /// @throws DataError when baselines do not fit the grid; ValueError for a channel that is not there
-  static NormalOperator of(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels);
+  static NormalOperator of(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
+                           KernelStorage storage = {});
 
   /// Adds a block of data, which need not be kept afterwards; transforms in float64 of tolerance 1e-12, in pieces of
   /// 2^24 samples. @throws DeviceError unless the operator is on the CPU
@@ -36,6 +38,14 @@ class NormalOperator {
   NormalOperator& operator-=(const NormalOperator& other);
   friend NormalOperator operator+(NormalOperator a, const NormalOperator& b) { return a += b; }
   friend NormalOperator operator-(NormalOperator a, const NormalOperator& b) { return a -= b; }
+
+  /// As if all weights were so many times as large; blocks with scales of their own are scaled, then added.
+  /// @throws ValueError unless factor is finite and >= 0
+  NormalOperator& operator*=(double factor);
+  /// The same with a factor for each image channel. @param factors  (nchan)
+  /// @throws ShapeError, ValueError
+  NormalOperator& scale_weights(const Tensor& factors);
+  friend NormalOperator operator*(NormalOperator a, double factor) { return a *= factor; }
 
   /// A copy on another device, where it is applied; data are added on the CPU alone.
   NormalOperator to(torch::Device device) const;
@@ -51,6 +61,7 @@ class NormalOperator {
   /// @return          (…) float64
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) const;
 
+  const KernelStorage& storage() const { return storage_; }
   const GridCoords& coords() const { return coords_; }
   std::int64_t nchan() const { return nchan_; }
   /// Visibilities behind it, summed over channels.
@@ -72,9 +83,11 @@ class NormalOperator {
  private:
   void add_channel(std::int64_t image_channel, const Visibilities& visibilities, std::int64_t channel);
   void check_same_grid(const NormalOperator& other) const;
+  void own_tensors();
 
   GridCoords coords_;
   std::int64_t nchan_, nvis_ = 0;
+  KernelStorage storage_;
   Tensor kernel_, dirty_, constant_, cell_counts_;
 };
 

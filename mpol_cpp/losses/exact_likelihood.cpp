@@ -23,9 +23,11 @@ namespace mpol {
 class NormalForm {
  public:
   /// These tensors move with the module that holds them.
-  NormalForm(std::int64_t npix, std::int64_t nchan, Tensor kernel, const Tensor& dirty, const Tensor& constant)
+  NormalForm(std::int64_t npix, std::int64_t nchan, KernelStorage storage, Tensor kernel, const Tensor& dirty,
+             const Tensor& constant)
       : npix_(npix),
         nchan_(nchan),
+        storage_(std::move(storage)),
         kernel_(std::move(kernel)),
         dirty_(dirty),
         linear_(dirty * -2),
@@ -145,7 +147,7 @@ class NormalForm {
   void prepare_single(std::int64_t images) {
     if (!single_) {
       single_ = std::make_unique<ops::NufftConvolution<float>>(npix_);
-      single_kernel_ = kernel_.to(torch::kFloat32);
+      single_kernel_ = storage_.copy(kernel_, torch::kFloat32);
     }
     if (images > 0 && static_cast<std::int64_t>(anchors_.size()) != images)
       anchors_ = std::vector<Anchor>(static_cast<std::size_t>(images));
@@ -176,6 +178,7 @@ class NormalForm {
   }
 
   std::int64_t npix_, nchan_;
+  KernelStorage storage_;
   Tensor kernel_, dirty_, linear_, constant_, single_kernel_;
   ops::NufftConvolution<double> double_;
   std::unique_ptr<ops::NufftConvolution<float>> single_;
@@ -244,14 +247,17 @@ struct ExactChiSquared : torch::autograd::Function<ExactChiSquared> {
 
 }  // namespace
 
-ExactLikelihoodImpl::ExactLikelihoodImpl(const NormalOperator& normal)
+ExactLikelihoodImpl::ExactLikelihoodImpl(NormalOperator normal)
     : coords_(normal.coords()),
       nchan_(normal.nchan()),
       nvis_(normal.nvis()),
       normaliser_(static_cast<double>(normal.occupied_cells())),
-      kernel_(normal.kernel().clone()),
-      dirty_(normal.dirty().clone()),
-      constant_(normal.constant().clone()) {
+      storage_(normal.storage()) {
+  const auto& kernel = normal.kernel();
+  if (!is_shared(kernel)) kernel_ = kernel;
+  else kernel_ = kernel.is_cpu() ? storage_.copy(kernel, torch::kFloat64) : kernel.clone();
+  dirty_ = normal.dirty().clone();
+  constant_ = normal.constant().clone();
   reset();
 }
 
@@ -259,7 +265,7 @@ void ExactLikelihoodImpl::reset() {
   register_metadata("kernel", kernel_);
   register_metadata("dirty", dirty_);
   register_metadata("constant", constant_);
-  form_ = std::make_shared<NormalForm>(coords_.npix(), nchan_, kernel_, dirty_, constant_);
+  form_ = std::make_shared<NormalForm>(coords_.npix(), nchan_, storage_, kernel_, dirty_, constant_);
 }
 
 void ExactLikelihoodImpl::check(const Tensor& sky) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include <mpol_cpp/device/module.h>
 #include <mpol_cpp/fourier/normal_operator.h>
@@ -27,10 +28,12 @@ class NormalForm;
 /// State dict, float64 whatever the dtype of the module: `kernel`, `dirty`, `constant`, as in NormalOperator.
 class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihood {
  public:
-  explicit ExactLikelihoodImpl(const NormalOperator& normal);
+  /// An operator that nobody else holds gives its tensors, and is copied otherwise.
+  explicit ExactLikelihoodImpl(NormalOperator normal);
   /// @throws DataError when baselines do not fit the grid
-  ExactLikelihoodImpl(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels)
-      : ExactLikelihoodImpl(NormalOperator::of(coords, visibilities, channels)) {}
+  ExactLikelihoodImpl(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
+                      KernelStorage storage = {})
+      : ExactLikelihoodImpl(NormalOperator::of(coords, visibilities, channels, std::move(storage))) {}
   void reset() override;
 
   /// Differentiable to any order; float32 or float64.
@@ -58,6 +61,7 @@ class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihoo
   GridCoords coords_;
   std::int64_t nchan_, nvis_;
   double normaliser_;
+  KernelStorage storage_;
   Tensor kernel_, dirty_, constant_;
   std::shared_ptr<NormalForm> form_;
 };

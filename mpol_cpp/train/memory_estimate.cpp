@@ -32,11 +32,13 @@ LikelihoodMemory exact_memory(const MemorySettings& settings) {
   const bool single = settings.dtype() == torch::kFloat32;
   // Per channel kernel, dirty vector and its double, and in float32 the kernel again and the anchors with their copies for
   // checkpoints; one plane of twice the image's size to transform in, for each precision.
-  const double of_channel = 32 + (single ? 8 + 16 * problems : 0), planes = 32 + (single ? 16 : 0);
+  const double kernels = settings.kernels_in_memory() ? 16 + (single ? 8 : 0) : 0;
+  const double of_channel = 16 + kernels + (single ? 16 * problems : 0), planes = 32 + (single ? 16 : 0);
   // One transform in float64 on four times the image's size, with its results and the points of one block; per channel
-  // what the operator and the likelihood made from it have both.
+  // the kernel and what the operator and the likelihood made from it have both.
   const double block = std::min(static_cast<double>(settings.visibilities()), 0x1p24) * 120;
-  return {npix * npix * (of_channel * nchan + planes), npix * npix * (440 + 52 * nchan) + block, 0};
+  return {npix * npix * (of_channel * nchan + planes),
+          npix * npix * (440 + (20 + (settings.kernels_in_memory() ? 16 : 0)) * nchan) + block, 0};
 }
 
 LikelihoodMemory loose_memory(const MemorySettings& settings) {

@@ -1,7 +1,12 @@
 #include "catch.h"
 
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
 #include <ATen/ops/fft_rfft2.h>
 #include <ATen/ops/real.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/view_as_real.h>
 
 #include <mpol_cpp/coordinates/orientation.h>
@@ -12,6 +17,7 @@
 #include "compare.h"
 #include "golden.h"
 #include "random.h"
+#include "temporary_folder.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -97,6 +103,43 @@ TEST_CASE("normal operators of blocks of data add and subtract", "[fourier][norm
   CHECK(difference.nvis() == 60);
   CHECK(difference.occupied_cells() == a.occupied_cells());
   CHECK(both.nvis() == 150);
+}
+
+TEST_CASE("scales of weights scale the normal operator", "[fourier][normal][quick]") {
+  const GridCoords coords(0.03, 16);
+  const auto data = loose_visibilities(coords, 2, 40, 29);
+  const auto factors = at::tensor({0.3, 2.5}, torch::kFloat64);
+  const auto own = Visibilities(data.baselines(), data.data(), data.weights() * factors.unsqueeze(1));
+  const auto expected = NormalOperator::of(coords, own, ChannelMap::cube(2));
+  const auto plain = NormalOperator::of(coords, data, ChannelMap::cube(2));
+  auto scaled = plain;
+  scaled.scale_weights(factors);
+  for (const auto& [got, wanted] : {std::pair(scaled.kernel(), expected.kernel()), std::pair(scaled.dirty(), expected.dirty()),
+                                    std::pair(scaled.constant(), expected.constant())}) {
+    CHECK(relative_error(got, wanted) < 1e-13);
+  }
+  CHECK(relative_error((plain * 2 + plain).kernel(), (plain * 3).kernel()) < 1e-14);
+  CHECK(scaled.nvis() == plain.nvis());
+  CHECK_THROWS_AS(scaled.scale_weights(factors.narrow(0, 0, 1)), ShapeError);
+  CHECK_THROWS_AS(scaled *= -1, ValueError);
+  CHECK_THROWS_AS(scaled *= std::nan(""), ValueError);
+}
+
+TEST_CASE("a normal operator whose kernels lie in files is the same, bit for bit, and leaves no file",
+          "[fourier][normal][quick]") {
+  const TemporaryFolder folder;
+  const GridCoords coords(0.03, 16);
+  const auto data = loose_visibilities(coords, 3, 40, 31), more = loose_visibilities(coords, 3, 20, 37);
+  const auto channels = ChannelMap::cube(3);
+  auto in_memory = NormalOperator::of(coords, data, channels),
+       in_files = NormalOperator::of(coords, data, channels, {folder.path()});
+  const auto copy = in_files;
+  in_memory.add(more, channels), in_files.add(more, channels);
+  CHECK(same(in_files.kernel(), in_memory.kernel()));
+  CHECK_FALSE(same(copy.kernel(), in_files.kernel()));
+  CHECK(same((in_files - copy).kernel(), (in_memory - copy).kernel()));
+  CHECK(std::filesystem::is_empty(folder.path()));
+  CHECK_THROWS_WITH(NormalOperator(coords, 3, {folder.path() / "missing"}), ContainsSubstring("missing cannot hold"));
 }
 
 TEST_CASE("a continuum image takes the visibilities of all channels", "[fourier][normal][quick]") {

@@ -17,6 +17,7 @@
 #include "compare.h"
 #include "golden.h"
 #include "random.h"
+#include "temporary_folder.h"
 #include "threads.h"
 
 using namespace mpol;
@@ -95,6 +96,27 @@ TEST_CASE("the exact and the loose likelihood agree for every map of channels", 
     loose->value_and_gradient(skies, twice, Accumulate::add);
     CHECK(relative_error(twice, 3 * gradient) < 1e-11);
   }
+}
+
+TEMPLATE_TEST_CASE("an exact likelihood whose kernels lie in files is the same, bit for bit", "[losses][exact][quick]", float,
+                   double) {
+  const TemporaryFolder folder;
+  const auto data = observed(3, 200, 10, 71);
+  const auto channels = ChannelMap::cube(3);
+  auto in_memory = ExactLikelihood(small_grid, data, channels),
+       in_files = ExactLikelihood(small_grid, data, channels, KernelStorage{folder.path()});
+  const auto normal_operator = NormalOperator::of(small_grid, data, channels, {folder.path()});
+  auto of_copy = ExactLikelihood(normal_operator);
+  for (const double bright : {1.0, 1.001, 3.0}) {
+    const auto sky = exact_disc(3).to(dtype_of<TestType>()) * bright;
+    const auto [value, gradient] = evaluated(in_memory, sky);
+    for (auto* other : {&in_files, &of_copy}) {
+      const auto [own_value, own_gradient] = evaluated(*other, sky);
+      CHECK(same(own_value, value));
+      CHECK(same(own_gradient, gradient));
+    }
+  }
+  CHECK(folder.count() == 0);
 }
 
 TEST_CASE("chi squared at the truth is the number of measured values", "[losses][exact][quick]") {
