@@ -99,7 +99,7 @@ class ImageRun {
   }
 
   void check_memory_for(std::int64_t nchan, std::int64_t visibilities) const {
-    const auto needed = fit_memory(options_, coords_.npix(), nchan, visibilities);
+    const auto needed = fit_memory(options_, coords_.npix(), nchan, visibilities, device_);
     if (options_.memory_limit) check_memory_limit(needed, *options_.memory_limit * 0x1p30, coords_.npix(), nchan);
     check_memory(needed, available_memory(), coords_.npix(), nchan);
     if (!device_.is_cuda()) return;

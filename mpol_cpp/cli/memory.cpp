@@ -27,12 +27,14 @@ std::string size_words(std::int64_t npix, std::int64_t nchan) {
 
 }  // namespace
 
-double fit_memory(const ImageOptions& options, std::int64_t npix, std::int64_t nchan, std::int64_t visibilities) {
+double fit_memory(const ImageOptions& options, std::int64_t npix, std::int64_t nchan, std::int64_t visibilities,
+                  torch::Device device) {
   return estimate_memory(MemorySettings(npix, nchan)
                              .dtype(options.data.torch_dtype())
                              .optimizer(memory_optimizer(options.optimizer))
                              .likelihood(memory_likelihood(options.likelihood))
                              .kernels_in_memory(options.kernel_folder.empty())
+                             .on_gpu(device.is_cuda())
                              .visibilities(visibilities))
       .total();
 }

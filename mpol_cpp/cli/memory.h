@@ -10,7 +10,8 @@ namespace mpol::cli {
 
 /// Peak memory of the arrays of a fit, bytes, from its options and sizes alone; 0 visibilities where their number, over all
 /// channels, is not known yet.
-double fit_memory(const ImageOptions& options, std::int64_t npix, std::int64_t nchan, std::int64_t visibilities);
+double fit_memory(const ImageOptions& options, std::int64_t npix, std::int64_t nchan, std::int64_t visibilities,
+                  torch::Device device);
 
 /// Peak memory of making dirty images, bytes, from their sizes alone.
 double dirty_memory(std::int64_t npix, std::int64_t nchan);

@@ -24,6 +24,7 @@ struct MemorySettings {
   TORCH_ARG(OptimizerKind, optimizer) = OptimizerKind::adam;
   TORCH_ARG(LikelihoodKind, likelihood) = LikelihoodKind::gridded;
   TORCH_ARG(bool, kernels_in_memory) = true;  ///< of the exact likelihood; else in files
+  TORCH_ARG(bool, on_gpu) = false;            ///< where likelihoods work with other memory
   TORCH_ARG(std::int64_t, visibilities) = 0;  ///< behind the likelihood, over all channels, where they are known
   TORCH_ARG(double, data_bytes) = 0;          ///< of the visibilities as they are held, where they are known
 };
