@@ -50,6 +50,27 @@ TEST_CASE("the exact likelihood is the default, and recorded", "[cli]") {
   CHECK(read_text(scratch / "out" / "run.toml").find("likelihood = \"exact\"") != std::string::npos);
 }
 
+TEST_CASE("kernels in files change nothing, and leave nothing", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation(2));
+  const auto folder = scratch / "kernels";
+  std::filesystem::create_directory(folder);
+  run_with("exact", data, scratch / "memory");
+  run_with("exact", data, scratch / "files", {"--kernel-folder", folder.string()});
+  CHECK(read_text(scratch / "files" / "history.csv") == read_text(scratch / "memory" / "history.csv"));
+  CHECK(std::filesystem::is_empty(folder));
+
+  const auto refused = [&](const std::string& likelihood, const std::string& kernel_folder) {
+    return run_mpol_here(short_run(data, scratch / "refused", {"--likelihood", likelihood, "--kernel-folder", kernel_folder}));
+  };
+  const auto missing = refused("exact", (scratch / "missing").string());
+  CHECK(missing.exit_code == 1);
+  CHECK_THAT(missing.err, ContainsSubstring("missing cannot hold") && ContainsSubstring("choose another folder"));
+  const auto gridded = refused("gridded", folder.string());
+  CHECK(gridded.exit_code == 2);
+  CHECK_THAT(gridded.err, ContainsSubstring("--kernel-folder") && ContainsSubstring("leave it out"));
+}
+
 TEST_CASE("each likelihood says chi squared of the data on the saved image", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation(2));
