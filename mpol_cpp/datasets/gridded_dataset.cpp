@@ -37,9 +37,10 @@ GriddedDatasetImpl::GriddedDatasetImpl(GridCoords coords, std::int64_t nchan, Te
 }
 
 void GriddedDatasetImpl::reset() {
-  register_buffer("visibilities", visibilities_);
-  register_buffer("weights", weights_);
-  register_buffer("cells", cells_);
+  // Tensors of its own, of the same values: a copy of the module that is moved or cast leaves this one alone.
+  visibilities_ = register_buffer("visibilities", visibilities_.variable_data());
+  weights_ = register_buffer("weights", weights_.variable_data());
+  cells_ = register_buffer("cells", cells_.variable_data());
 }
 
 Tensor GriddedDatasetImpl::dense(const Tensor& values) const {

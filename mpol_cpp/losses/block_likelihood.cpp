@@ -67,10 +67,10 @@ void BlockLikelihoodImpl::reset() {
   const auto zero = [](at::IntArrayRef shape) { return at::zeros(shape, torch::kFloat64); };
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     auto& block = blocks_[i];
-    register_metadata(fmt::format("data_{}", i), block.data);
-    register_metadata(fmt::format("weights_{}", i), block.weights);
-    register_metadata(fmt::format("u_{}", i), block.u);
-    register_metadata(fmt::format("v_{}", i), block.v);
+    block.data = register_metadata(fmt::format("data_{}", i), block.data.variable_data());  // of this module alone
+    block.weights = register_metadata(fmt::format("weights_{}", i), block.weights.variable_data());
+    block.u = register_metadata(fmt::format("u_{}", i), block.u.variable_data());
+    block.v = register_metadata(fmt::format("v_{}", i), block.v.variable_data());
     if (block.fits_shift) block.shift = register_parameter(fmt::format("shift_{}", i), zero({2}));
     if (block.fits_amplitude) block.log_amplitude = register_parameter(fmt::format("log_amplitude_{}", i), zero({}));
     if (block.fits_weight_scale) block.log_weight_scale = register_parameter(fmt::format("log_weight_scale_{}", i), zero({}));

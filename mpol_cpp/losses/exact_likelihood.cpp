@@ -262,9 +262,10 @@ ExactLikelihoodImpl::ExactLikelihoodImpl(NormalOperator normal)
 }
 
 void ExactLikelihoodImpl::reset() {
-  register_metadata("kernel", kernel_);
-  register_metadata("dirty", dirty_);
-  register_metadata("constant", constant_);
+  // Tensors of its own, of the same values: a copy of the module that is moved or cast leaves this one alone.
+  kernel_ = register_metadata("kernel", kernel_.variable_data());
+  dirty_ = register_metadata("dirty", dirty_.variable_data());
+  constant_ = register_metadata("constant", constant_.variable_data());
   form_ = std::make_shared<NormalForm>(coords_.npix(), nchan_, storage_, kernel_, dirty_, constant_);
 }
 

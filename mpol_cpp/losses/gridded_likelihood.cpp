@@ -52,9 +52,10 @@ GriddedLikelihoodImpl::GriddedLikelihoodImpl(const GriddedDataset& dataset)
 }
 
 void GriddedLikelihoodImpl::reset() {
-  register_buffer("data", data_);
-  register_buffer("weights", weights_);
-  register_buffer("cells", cells_);
+  // Tensors of its own, of the same values: a copy of the module that is moved or cast leaves this one alone.
+  data_ = register_buffer("data", data_.variable_data());
+  weights_ = register_buffer("weights", weights_.variable_data());
+  cells_ = register_buffer("cells", cells_.variable_data());
 }
 
 void GriddedLikelihoodImpl::check(const Tensor& sky) const {

@@ -24,11 +24,13 @@ namespace mpol {
 /// that holds them.
 class LooseForm {
  public:
-  LooseForm(Nufft nufft, std::vector<std::int64_t> image_channels, std::int64_t image_count, Tensor data, Tensor weights)
-      : nufft_(std::move(nufft)),
-        channels_(std::move(image_channels), image_count),
-        data_(std::move(data)),
-        weights_(std::move(weights)) {}
+  LooseForm(Nufft nufft, std::shared_ptr<const losses::detail::ImageChannels> channels, Tensor data, Tensor weights)
+      : nufft_(std::move(nufft)), channels_(std::move(channels)), data_(std::move(data)), weights_(std::move(weights)) {}
+
+  /// The same of other tensors with the same values.
+  std::shared_ptr<LooseForm> of(Tensor data, Tensor weights) const {
+    return std::make_shared<LooseForm>(nufft_, channels_, std::move(data), std::move(weights));
+  }
 
   torch::Device device() const { return data_.device(); }
 
@@ -45,13 +47,13 @@ class LooseForm {
     return evaluate_in<double>(sky, gradient);
   }
 
-  Tensor model(const Tensor& sky) const { return nufft_->forward(channels_.images(sky)); }
+  Tensor model(const Tensor& sky) const { return nufft_->forward(channels_->images(sky)); }
 
   /// The gradient as an expression that has derivatives itself.
   Tensor gradient(const Tensor& sky) const {
     const auto complex_type = c10::toComplexType(sky.scalar_type());
     const auto residual = (model(sky) - data_.to(complex_type)) * weights_.to(sky.scalar_type());
-    return channels_.sum(nufft_->adjoint(residual) * 2, sky);
+    return channels_->sum(nufft_->adjoint(residual) * 2, sky);
   }
 
   std::int64_t memory_bytes() const {
@@ -88,7 +90,7 @@ class LooseForm {
   Tensor evaluate_in(const Tensor& sky, Tensor& gradient) {
     const auto& data = sorted_data<T>();
     const auto npix = nufft_->coords().npix(), pixels = npix * npix;
-    const auto problems = sky.numel() / (channels_.nchan() * pixels);
+    const auto problems = sky.numel() / (channels_->nchan() * pixels);
     auto values = at::zeros({problems}, torch::kFloat64);
     auto* value = values.template mutable_data_ptr<double>();
     const auto channels = data.size(), together = nufft_->baselines().shared() ? channels : 1;
@@ -97,7 +99,7 @@ class LooseForm {
       comparisons.reserve(static_cast<std::size_t>(problems) * together);
       for (std::int64_t problem = 0; problem < problems; ++problem) {
         for (auto channel = first; channel < first + together; ++channel) {
-          const auto at = (problem * channels_.nchan() + channels_[channel]) * pixels;
+          const auto at = (problem * channels_->nchan() + (*channels_)[channel]) * pixels;
           comparisons.push_back({sky.const_data_ptr<T>() + at, data[channel].get(), gradient.mutable_data_ptr<T>() + at});
         }
       }
@@ -111,9 +113,9 @@ class LooseForm {
   /// By the plans of a GPU: all channels in one stack where they share their baselines, else one after the other.
   template <typename T>
   Tensor evaluate_on_gpu(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
-    const auto npix = nufft_->coords().npix(), count = channels_.data_channels();
-    const bool shared = nufft_->baselines().shared(), in_place = channels_.one_to_one() && accumulate == Accumulate::overwrite;
-    const auto images = channels_.images(sky).contiguous().view({-1, count, npix, npix});
+    const auto npix = nufft_->coords().npix(), count = channels_->data_channels();
+    const bool shared = nufft_->baselines().shared(), in_place = channels_->one_to_one() && accumulate == Accumulate::overwrite;
+    const auto images = channels_->images(sky).contiguous().view({-1, count, npix, npix});
     auto slopes = in_place ? gradient.view(images.sizes()) : at::empty_like(images);
     auto values = at::empty({images.size(0), count}, images.options().dtype(torch::kFloat64));
     const auto work = [&](std::int64_t first, const Tensor& own, const Tensor& slope, const Tensor& value) {
@@ -134,7 +136,7 @@ class LooseForm {
     }
     if (!in_place) {
       if (accumulate == Accumulate::overwrite) gradient.zero_();
-      channels_.add(slopes.view(channel_shape(sky)), gradient);
+      channels_->add(slopes.view(channel_shape(sky)), gradient);
     }
     return values.sum({1}).view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3)));
   }
@@ -142,7 +144,7 @@ class LooseForm {
   /// The sky's shape with data channels in the place of image channels.
   std::vector<std::int64_t> channel_shape(const Tensor& sky) const {
     auto shape = sky.sizes().vec();
-    shape[shape.size() - 3] = channels_.data_channels();
+    shape[shape.size() - 3] = channels_->data_channels();
     return shape;
   }
 
@@ -153,7 +155,7 @@ class LooseForm {
     constexpr auto dtype = c10::CppTypeToScalarType<T>::value;
     auto& own = on_devices_[{device.str(), first, dtype}];
     if (!own.weight.defined()) {
-      const auto count = nufft_->baselines().shared() ? channels_.data_channels() : 1;
+      const auto count = nufft_->baselines().shared() ? channels_->data_channels() : 1;
       own = nufft_->plans()
                 .template device_plan<T>(device, first)
                 .sorted(data_.narrow(0, first, count), weights_.narrow(0, first, count));
@@ -162,7 +164,7 @@ class LooseForm {
   }
 
   Nufft nufft_;
-  losses::detail::ImageChannels channels_;
+  std::shared_ptr<const losses::detail::ImageChannels> channels_;
   Tensor data_, weights_;
   std::mutex mutex_;
   Sorted<float> single_;
@@ -213,14 +215,17 @@ LooseLikelihoodImpl::LooseLikelihoodImpl(const GridCoords& coords, const Visibil
   normaliser_ = static_cast<double>(samples.occupied_cells);
   data_ = selected.data().resolve_conj();
   weights_ = selected.weights();
-  form_ = std::make_shared<LooseForm>(Nufft(coords, selected.baselines(), selected.nchan(), options),
-                                      std::move(samples.image_channels), nchan_, data_, weights_);
+  const auto image_channels = std::make_shared<losses::detail::ImageChannels>(std::move(samples.image_channels), nchan_);
+  form_ = std::make_shared<LooseForm>(Nufft(coords, selected.baselines(), selected.nchan(), options), image_channels, data_,
+                                      weights_);
   reset();
 }
 
 void LooseLikelihoodImpl::reset() {
-  register_metadata("data", data_);
-  register_metadata("weights", weights_);
+  // Tensors of its own, of the same values: a copy of the module that is moved or cast leaves this one alone.
+  data_ = register_metadata("data", data_.variable_data());
+  weights_ = register_metadata("weights", weights_.variable_data());
+  form_ = form_->of(data_, weights_);
 }
 
 void LooseLikelihoodImpl::check(const Tensor& sky) const {

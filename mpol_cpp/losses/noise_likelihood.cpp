@@ -185,9 +185,12 @@ void NoiseLikelihoodImpl::take_imaginary_weights(const Tensor& weights, const Vi
 }
 
 void NoiseLikelihoodImpl::reset() {
-  register_metadata("data", data_);
-  register_metadata("weights", weights_);
-  if (imaginary_weights_.defined()) register_metadata("imaginary_weights", imaginary_weights_);
+  // Tensors of its own, of the same values: a copy of the module that is moved or cast leaves this one alone.
+  data_ = register_metadata("data", data_.variable_data());
+  weights_ = register_metadata("weights", weights_.variable_data());
+  if (imaginary_weights_.defined()) {
+    imaginary_weights_ = register_metadata("imaginary_weights", imaginary_weights_.variable_data());
+  }
 }
 
 void NoiseLikelihoodImpl::check(const Tensor& sky) const {
