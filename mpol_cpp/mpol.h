@@ -27,6 +27,7 @@
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/module.h>
 #include <mpol_cpp/device/move.h>
+#include <mpol_cpp/device/numerics.h>
 #include <mpol_cpp/device/select.h>
 #include <mpol_cpp/device/timer.h>
 #include <mpol_cpp/fourier/displacement.h>
@@ -49,6 +50,7 @@
 #include <mpol_cpp/losses/fourier_regularizers.h>
 #include <mpol_cpp/losses/gridded_likelihood.h>
 #include <mpol_cpp/losses/loose_likelihood.h>
+#include <mpol_cpp/losses/mini_batch_likelihood.h>
 #include <mpol_cpp/losses/noise_likelihood.h>
 #include <mpol_cpp/losses/prediction.h>
 #include <mpol_cpp/losses/regularizers.h>

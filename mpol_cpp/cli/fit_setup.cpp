@@ -7,6 +7,7 @@
 #include <mpol_cpp/losses/exact_likelihood.h>
 #include <mpol_cpp/losses/gridded_likelihood.h>
 #include <mpol_cpp/losses/loose_likelihood.h>
+#include <mpol_cpp/losses/mini_batch_likelihood.h>
 #include <mpol_cpp/losses/noise_likelihood.h>
 
 namespace mpol::cli {
@@ -19,6 +20,11 @@ StepKind step_of(const std::string& name) {
     if (name == to_string(kind)) return kind;
   }
   return StepKind::automatic;
+}
+
+Sampling sampling_of(const std::string& name) {
+  if (name == "compact") return Sampling::compact;
+  return name == "uniform" ? Sampling::uniform : Sampling::random;
 }
 
 }  // namespace
@@ -40,10 +46,17 @@ std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const V
   const auto& coords = dataset->coords();
   if (options.likelihood == "exact")
     return on_device(ExactLikelihood(coords, visibilities, channels, KernelStorage{options.kernel_folder}));
-  if (options.noise == "student") {
-    const auto noise = NoiseModel::student(options.degrees_of_freedom.value_or(default_degrees_of_freedom));
-    return on_device(NoiseLikelihood(coords, visibilities, channels, noise));
+  const bool student = options.noise == "student";
+  const auto noise =
+      student ? NoiseModel::student(options.degrees_of_freedom.value_or(default_degrees_of_freedom)) : NoiseModel::gaussian();
+  if (options.batch_size) {
+    const auto batches = VisibilitySamplerOptions()
+                             .batch_size(*options.batch_size)
+                             .sampling(sampling_of(options.sampling))
+                             .seed(static_cast<std::uint64_t>(options.seed));
+    return on_device(MiniBatchLikelihood(coords, visibilities, channels, batches, noise));
   }
+  if (student) return on_device(NoiseLikelihood(coords, visibilities, channels, noise));
   if (options.likelihood == "loose") return on_device(LooseLikelihood(coords, visibilities, channels));
   GriddedDataset own(std::dynamic_pointer_cast<GriddedDatasetImpl>(dataset->clone()));
   own->to(device, options.data.torch_dtype());

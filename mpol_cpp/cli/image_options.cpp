@@ -42,6 +42,10 @@ void declare_likelihood(OptionSet& options, ImageOptions& image) {
                  "Noise of the visibilities; student: outliers hardly count, needs --likelihood loose", result);
   options.number("--degrees-of-freedom", image.degrees_of_freedom, Range::positive(), "NU", "Of --noise student; default: 4",
                  result);
+  options.integer("--batch-size", image.batch_size, Range::between(1, 1e15),
+                  "Visibilities of a channel that a step sees, of --likelihood loose; default: all", result);
+  options.choice("--sampling", image.sampling, {"random", "compact", "uniform"},
+                 "Which visibilities make a batch: any, neighbours in the uv plane, or of every baseline length alike", result);
   options.choice("--normalize", image.normalize, {"cells", "visibilities", "none"},
                  "What chi^2 is divided by: twice the occupied cells, twice the visibilities, or 1", result);
   options.choice("--mode", image.mode, {"continuum", "cube"},
@@ -61,6 +65,8 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
   options.text("--start", image.start, "START", "Start from base:V, flat:JY_PER_ARCSEC2, dirty, or FILE.fits", result);
   options.path("--mask", image.mask, "FITS image: pixels that are 0 stay empty", result);
   options.integer("--seed", image.seed, Range::between(0, 9e15), "Seed of whatever is random", result);
+  options.flag("--deterministic", image.deterministic,
+               "Take only operations that give the same bits each time on the same device, also LibTorch's", Record::result);
   options.choice("--step", image.step, {"auto", "eager", "captured", "fused"}, "How a step is computed", result);
 }
 
@@ -141,6 +147,15 @@ void settle(ImageOptions& image) {
   if (image.degrees_of_freedom && image.noise != "student") {
     throw UsageError(error_text("--degrees-of-freedom", fmt::format("{}", *image.degrees_of_freedom),
                                 "belongs to --noise student", "add that or leave this out"));
+  }
+  if (image.batch_size && image.likelihood != "loose") {
+    throw UsageError(error_text("--batch-size", fmt::format("{}", *image.batch_size),
+                                fmt::format("the {} likelihood takes all visibilities at once", image.likelihood),
+                                "add --likelihood loose or leave this out"));
+  }
+  if (image.batch_size && image.optimizer == "lbfgs") {
+    throw UsageError(error_text("--batch-size", fmt::format("{}", *image.batch_size), "L-BFGS compares values of the same data",
+                                "add --optimizer adam or leave this out"));
   }
   if (!image.data.more_data.empty() && image.mode == "cube") {
     throw UsageError(

@@ -29,6 +29,8 @@ struct ImageOptions {
   std::string likelihood = "exact";          ///< "exact", "gridded" or "loose"
   std::string noise = "gaussian";            ///< "gaussian" or "student"
   std::optional<double> degrees_of_freedom;  ///< of Student's noise
+  std::optional<std::int64_t> batch_size;    ///< visibilities of a channel that each step of the loose likelihood sees
+  std::string sampling = "random";           ///< "random", "compact" or "uniform": which visibilities make a batch
   std::string normalize = "cells";
   std::string mode;  ///< "continuum", "cube" or empty: as the arrays' shape says
   std::string scatter_check = "warn";
@@ -48,6 +50,7 @@ struct ImageOptions {
   std::filesystem::path kernel_folder;               ///< for the kernels of the exact likelihood; empty: memory
   bool resume = false;
   bool keep_diverged = false;
+  bool deterministic = false;
   bool split_channels = false;
 };
 

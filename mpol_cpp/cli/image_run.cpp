@@ -32,6 +32,7 @@
 #include <mpol_cpp/train/guess_weights.h>
 #include <mpol_cpp/train/progress_report.h>
 #include <mpol_cpp/train/trainer.h>
+#include <mpol_cpp/device/numerics.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
 
 namespace mpol::cli {
@@ -70,6 +71,7 @@ class ImageRun {
         coords_(requested_grid(options.data)),
         device_(choose_device(options)),
         threads_(use_threads(options.data.threads)) {
+    set_deterministic(options.deterministic);
     check_memory_for(1, 0);  // before anything is read or allocated; again with the channels of the data
     options_.data.device = device_.str();
     options_.data.threads = threads_;

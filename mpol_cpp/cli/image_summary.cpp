@@ -1,4 +1,5 @@
 #include <mpol_cpp/cli/image_summary.h>
+#include <mpol_cpp/device/numerics.h>
 
 #include <algorithm>
 #include <numeric>
@@ -51,6 +52,7 @@ std::string summary_json(const ImageSummary& summary) {
   json["threads"] = summary.threads;
   json["instruction_set"] = std::string(to_string(selected_isa()));
   json["seed"] = summary.seed;
+  json["deterministic"] = is_deterministic();
   json["versions"] = versions();
   return json.dump(2) + "\n";
 }

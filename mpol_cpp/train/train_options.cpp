@@ -33,6 +33,11 @@ std::string to_string(StepKind kind) {
   throw ValueError(fmt::format("{} is not a kind of step", static_cast<int>(kind)));
 }
 
+TrainOptions& TrainOptions::precision(const Precision& precision) {
+  precision.validate();
+  return dtype(precision.real);
+}
+
 void TrainOptions::validate() const {
   const auto require = [](bool holds, const char* setting, auto value, const char* limit) {
     if (!holds) throw ValueError(fmt::format("{} is {}; it must be {}", setting, value, limit));

@@ -9,6 +9,7 @@
 
 #include <torch/arg.h>
 
+#include <mpol_cpp/device/numerics.h>
 #include <mpol_cpp/models/image_model.h>
 #include <mpol_cpp/train/schedule.h>
 
@@ -60,6 +61,7 @@ struct TrainOptions {
   TORCH_ARG(std::int64_t, stop_window) = 10;
   /// Move model, objective and optimiser state there first; nothing is moved when unset.
   TORCH_ARG(std::optional<torch::Device>, device) = std::nullopt;
+  /// Cast model and objective to it first.
   TORCH_ARG(std::optional<torch::Dtype>, dtype) = std::nullopt;
   TORCH_ARG(std::uint64_t, seed) = 0;
   TORCH_ARG(StepKind, step) = StepKind::automatic;
@@ -78,6 +80,8 @@ struct TrainOptions {
   TORCH_ARG(std::vector<std::string>, fingerprint) = {};
 
  public:
+  /// Sets the dtype. @throws ValueError for a precision that there is not
+  TrainOptions& precision(const Precision& precision);
   /// @throws ValueError for the first setting that is out of its range
   void validate() const;
 };

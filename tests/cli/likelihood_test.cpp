@@ -47,7 +47,36 @@ TEST_CASE("the exact likelihood is the default, and recorded", "[cli]") {
   const auto summary = json::parse(run.out);
   CHECK(summary["likelihood"] == "exact");
   CHECK(summary["step"] == "fused");
+  CHECK(summary["deterministic"] == false);
   CHECK(read_text(scratch / "out" / "run.toml").find("likelihood = \"exact\"") != std::string::npos);
+}
+
+TEST_CASE("a fit in batches sees all data in the end", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation(2));
+  const std::string sampling = GENERATE("random", "compact", "uniform");
+  const auto summary = run_with("loose", data, scratch / "batches", {"--batch-size", "200", "--sampling", sampling});
+  CHECK(summary["likelihood"] == "loose");
+  CHECK(summary["n_visibilities"] == 1200);
+  CHECK_THAT(summary["chi_squared"].get<double>(),
+             WithinRel(chi_squared_of_image(scratch / "batches" / "image.fits", data), 1e-4));
+  const auto refused = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--batch-size", "200"});
+    return run_mpol_here(short_run(data, scratch / "refused", more));
+  };
+  CHECK(refused({"--likelihood", "exact"}).exit_code == 2);
+  CHECK_THAT(refused({"--likelihood", "loose", "--optimizer", "lbfgs"}).err, ContainsSubstring("L-BFGS compares values"));
+}
+
+TEST_CASE("deterministic operations are taken when asked for", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation());
+  const std::string step = GENERATE("fused", "eager");
+  const auto plain = run_with("gridded", data, scratch / "plain", {"--step", step});
+  const auto asked = run_with("gridded", data, scratch / "asked", {"--step", step, "--deterministic"});
+  CHECK(plain["deterministic"] == false);
+  CHECK(asked["deterministic"] == true);
+  CHECK(asked["loss"] == plain["loss"]);
 }
 
 TEST_CASE("kernels in files change nothing, and leave nothing", "[cli]") {

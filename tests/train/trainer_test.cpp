@@ -217,6 +217,8 @@ TEST_CASE("a dtype in the options casts model and likelihood", "[train][quick]")
   const auto wide = Trainer(problem.model(), problem.objective(), TrainOptions().epochs(5)).fit();
   CHECK(single.loss.total() == Approx(wide.loss.total()).epsilon(1e-5));
   CHECK(single.loss.total() != wide.loss.total());
+  CHECK(TrainOptions().precision({torch::kFloat64}).dtype() == torch::kFloat64);
+  CHECK_THROWS_AS(TrainOptions().precision({torch::kFloat16}), ValueError);
 }
 
 TEST_CASE("a likelihood's own parameters are trained too", "[train][quick]") {

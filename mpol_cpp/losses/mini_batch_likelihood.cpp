@@ -1,0 +1,99 @@
+#include <mpol_cpp/losses/mini_batch_likelihood.h>
+
+#include <utility>
+
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/scalar_tensor.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/losses/loose_likelihood.h>
+#include <mpol_cpp/losses/loose_samples.h>
+#include <mpol_cpp/losses/noise_likelihood.h>
+
+namespace mpol {
+namespace {
+
+/// The given samples of all channels. @param samples  (n) int64
+Visibilities batch_of(const Visibilities& visibilities, const Tensor& samples) {
+  const auto& baselines = visibilities.baselines();
+  const auto picked = [&](const Tensor& values) { return values.index_select(-1, samples); };
+  auto own = baselines.frequencies().defined()
+                 ? Baselines::in_metres(picked(baselines.u()), picked(baselines.v()), baselines.frequencies())
+                 : Baselines::in_lambda(picked(baselines.u()), picked(baselines.v()));
+  return {std::move(own), picked(visibilities.data()), picked(visibilities.weights())};
+}
+
+}  // namespace
+
+MiniBatchLikelihoodImpl::MiniBatchLikelihoodImpl(const GridCoords& coords, Visibilities visibilities, ChannelMap channels,
+                                                 const VisibilitySamplerOptions& batches, NoiseModel noise, NufftOptions options)
+    : coords_(coords),
+      visibilities_(std::move(visibilities)),
+      channels_(std::move(channels)),
+      sampler_(coords, visibilities_.baselines(), batches),
+      noise_(noise),
+      options_(options) {
+  const auto all = losses::detail::loose_samples(coords_, visibilities_, channels_);
+  samples_ = all.visibilities.data().numel();
+  normaliser_ = static_cast<double>(all.occupied_cells);
+}
+
+std::shared_ptr<Likelihood> MiniBatchLikelihoodImpl::likelihood_of(const Tensor& samples, torch::Device device) const {
+  const auto own = batch_of(visibilities_, samples);
+  std::shared_ptr<Likelihood> likelihood;
+  if (noise_.kind == NoiseModel::Kind::gaussian) likelihood = LooseLikelihood(coords_, own, channels_, options_).ptr();
+  else likelihood = NoiseLikelihood(coords_, own, channels_, noise_, options_).ptr();
+  likelihood->as_module().to(device);
+  return likelihood;
+}
+
+MiniBatchLikelihoodImpl::Batch MiniBatchLikelihoodImpl::take_batch(torch::Device device) {
+  const auto epoch = position_ / batches();
+  if (epoch != epoch_) batches_ = sampler_.epoch(epoch), epoch_ = epoch;
+  const auto& samples = batches_[static_cast<std::size_t>(position_++ % batches())];
+  return {likelihood_of(samples, device), static_cast<double>(visibilities_.nvis()) / static_cast<double>(samples.size(0))};
+}
+
+Tensor MiniBatchLikelihoodImpl::chi_squared(const Tensor& sky) {
+  if (torch::GradMode::is_enabled()) {
+    const auto batch = take_batch(sky.device());
+    return batch.likelihood->chi_squared(sky) * batch.scale;
+  }
+  Tensor sum;
+  for (const auto& samples : sampler_.epoch(0)) {
+    const auto value = likelihood_of(samples, sky.device())->chi_squared(sky).to(torch::kFloat64);
+    sum = sum.defined() ? sum + value : value;
+  }
+  return sum.to(sky.scalar_type());
+}
+
+Tensor MiniBatchLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  const torch::NoGradGuard no_grad;
+  const auto batch = take_batch(sky.device());
+  auto slope = at::empty_like(sky, at::MemoryFormat::Contiguous);
+  const auto value = batch.likelihood->value_and_gradient(sky, slope, Accumulate::overwrite);
+  if (accumulate == Accumulate::overwrite) gradient.zero_();
+  gradient.add_(slope, batch.scale);
+  return value * batch.scale;
+}
+
+std::int64_t MiniBatchLikelihoodImpl::memory_bytes() const { return visibilities_.memory_bytes(); }
+
+NamedTensors MiniBatchLikelihoodImpl::working_state() const {
+  return {{"position", at::scalar_tensor(position_, torch::kInt64)}};
+}
+
+void MiniBatchLikelihoodImpl::load_working_state(const NamedTensors& state) {
+  const auto position = state.find("position");
+  if (position == state.end() || state.size() != 1 || position->second.numel() != 1) {
+    throw FileError("the state of a likelihood of batches is the number of batches taken, position, alone");
+  }
+  position_ = position->second.item<std::int64_t>();
+}
+
+std::string MiniBatchLikelihoodImpl::name() const {
+  const auto noise = noise_.kind == NoiseModel::Kind::gaussian ? std::string() : " with " + to_string(noise_.kind) + " noise";
+  return "loose" + noise + " in batches";
+}
+
+}  // namespace mpol
