@@ -31,6 +31,7 @@ def parse():
     parser.add_argument("--case", nargs="+", default=["float32:1e-3", "float32:1e-5", "float64:1e-6", "float64:1e-12"],
                         help="dtype:tolerance")
     parser.add_argument("--order", choices=["sorted", "random"], default="sorted", help="of the points in the file")
+    parser.add_argument("--ducc", action="store_true", help="ducc0 too")
     parser.add_argument("--mpol", action="store_true", help="MPoL's NuFFT step too, with float32 and up to 1e6 visibilities")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=1.5)
@@ -59,30 +60,47 @@ def sorted_by_cell(observed, npix):
     return {key: value[..., order] for key, value in observed.items()}
 
 
-def finufft_times(case):
+def finufft_plans(case, x, y, complex_):
+    """Functions type2(sky, model) and type1(data, gradient) for each upsampling factor."""
     import finufft
+
+    for sigma in (2.0, 1.25):
+        plan = finufft.Plan(2, (case["npix"], case["npix"]), eps=case["tolerance"], isign=-1, dtype=complex_,
+                            nthreads=case["threads"], upsampfac=sigma, spread_sort=0 if case["order"] == "sorted" else 1, fftw=0)
+        plan.setpts(y, x)
+        yield (lambda sky, model: plan.execute(sky, out=model)), (lambda data, gradient: plan.execute_adjoint(data, out=gradient))
+
+
+def ducc_plans(case, x, y, complex_):
+    """The same of ducc, which chooses its upsampling itself."""
+    import ducc0
+    import numpy as np
+
+    settings = dict(coord=np.stack([y, x], 1), grid_shape=(case["npix"], case["npix"]), epsilon=case["tolerance"],
+                    nthreads=case["threads"])
+    to_points, from_points = (ducc0.nufft.plan(nu2u=nu2u, **settings) for nu2u in (False, True))
+    yield (lambda sky, model: to_points.u2nu(forward=True, grid=sky, out=model)), (
+        lambda data, gradient: from_points.nu2u(forward=False, points=data, out=gradient))
+
+
+def library_times(case):
     import numpy as np
 
     file, npix = np.load(case["data"]), case["npix"]
     real, complex_ = (np.float32, np.complex64) if case["dtype"] == "float32" else (np.float64, np.complex128)
-    x, y = (2 * np.pi * CELL_SIZE * ARCSEC * file[key] for key in ("uu", "vv"))
-    x, y = x.astype(real), y.astype(real)
+    x, y = ((2 * np.pi * CELL_SIZE * ARCSEC * file[key]).astype(real) for key in ("uu", "vv"))
     data, weight = file["data"][0].astype(complex_), file["weight"][0].astype(real)
     sky, model = np.random.default_rng(2).random((npix, npix)).astype(complex_), np.empty(x.size, complex_)
     gradient, best = np.empty((npix, npix), complex_), {}
-    for sigma in (2.0, 1.25):
-        plan = finufft.Plan(2, (npix, npix), eps=case["tolerance"], isign=-1, dtype=complex_, nthreads=case["threads"],
-                            upsampfac=sigma, spread_sort=0 if case["order"] == "sorted" else 1, fftw=0)
-        plan.setpts(y, x)
+    for type2, type1 in {"finufft": finufft_plans, "ducc": ducc_plans}[case["side"]](case, x, y, complex_):
 
         def pair():
-            plan.execute(sky, out=model)
+            type2(sky, model)
             residual = weight * (model - data)
-            plan.execute_adjoint(residual, out=gradient)
+            type1(residual, gradient)
             return np.vdot(model - data, residual).real
 
-        for name, call in {"type2": lambda: plan.execute(sky, out=model), "fused": pair,
-                           "type1": lambda: plan.execute_adjoint(data, out=gradient)}.items():
+        for name, call in {"type2": lambda: type2(sky, model), "fused": pair, "type1": lambda: type1(data, gradient)}.items():
             times = repeat(call, case["seconds"])
             if name not in best or times["median_s"] < best[name]["median_s"]:
                 best[name] = times
@@ -111,7 +129,7 @@ def mpol_times(case):
 
 
 def other_sides(case):
-    return mpol_times(case) if case["side"] == "mpol" else finufft_times(case)
+    return mpol_times(case) if case["side"] == "mpol" else library_times(case)
 
 
 def ours(args, group, names, **options):
@@ -123,21 +141,27 @@ def ours(args, group, names, **options):
 
 
 def compare(args, data, npix, nvis, dtype, tolerance):
-    case = dict(side="finufft", data=data, npix=npix, dtype=dtype, tolerance=tolerance, threads=args.threads,
-                seconds=args.seconds, order=args.order)
+    case = dict(data=data, npix=npix, dtype=dtype, tolerance=tolerance, threads=args.threads, seconds=args.seconds,
+                order=args.order)
     this = [sys.executable, os.path.abspath(__file__), "--other-case"]
+    libraries = ["finufft"]
+    if args.ducc and tolerance > (1e-6 if dtype == "float32" else 2e-13):
+        libraries.append("ducc")
     names, rounds = ["plan", "type2", "type1", "fused"], []
     for _ in range(args.rounds):
         own = ours(args, "transforms", names, npix=npix, dtype=dtype, tolerance=tolerance, data=data)
-        rounds.append((own, run([*this, json.dumps(case)])))
+        rounds.append((own, {name: run([*this, json.dumps(dict(case, side=name))]) for name in libraries}))
+    sides = [side for own, others in rounds for side in (own, *others.values())]
     row = {"npix": npix, "nvis": nvis, "order": args.order, "dtype": dtype, "tolerance": tolerance, "threads": args.threads,
-           "others_cpu": round(max(t["others_cpu"] for pair in rounds for side in pair for t in side.values()), 2)}
+           "others_cpu": round(max(t["others_cpu"] for side in sides for t in side.values()), 2)}
     for name in names:
         row[name] = {"ms": round(1e3 * statistics.median(own[name]["median_s"] for own, _ in rounds), 3)}
-        if name != "plan":
-            row[name] |= {"finufft_ms": round(1e3 * statistics.median(other[name]["median_s"] for _, other in rounds), 3),
-                          "ratio": round(statistics.median(other[name]["median_s"] / own[name]["median_s"]
-                                                           for own, other in rounds), 2)}
+        if name == "plan":
+            continue
+        for library in libraries:
+            row[name] |= {f"{library}_ms": round(1e3 * statistics.median(o[library][name]["median_s"] for _, o in rounds), 3),
+                          library: round(statistics.median(o[library][name]["median_s"] / own[name]["median_s"]
+                                                           for own, o in rounds), 2)}
     print(json.dumps(row), flush=True)
     return row
 
@@ -159,7 +183,11 @@ def tables(rows, exact):
     print("\n| npix | visibilities | dtype | tolerance | type 2, ms | type 1, ms | fused, ms | plan, ms | others' CPU |")
     print("|---|---|---|---|---|---|---|---|---|")
     for row in rows:
-        cells = [f"{row[name]['ms']:.3g} ({row[name]['ratio']:.3g})" for name in ("type2", "type1", "fused")]
+        def cell(name):
+            ratios = ", ".join(f"{row[name][side]:.3g}" for side in ("finufft", "ducc") if side in row[name])
+            return f"{row[name]['ms']:.3g} ({ratios})"
+
+        cells = [cell(name) for name in ("type2", "type1", "fused")]
         print(f"| {row['npix']} | {row['nvis']:.0e} | {row['dtype']} | {row['tolerance']:.0e} | " + " | ".join(cells)
               + f" | {row['plan']['ms']:.3g} | {row['others_cpu']} |")
     print("\n| npix | visibilities | dtype | exact step, ms | set-up, ms | MPoL's NuFFT step, ms | ratio | others' CPU |")
