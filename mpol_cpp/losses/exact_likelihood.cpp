@@ -247,7 +247,7 @@ struct ExactChiSquared : torch::autograd::Function<ExactChiSquared> {
 
 }  // namespace
 
-ExactLikelihoodImpl::ExactLikelihoodImpl(NormalOperator normal)
+ExactLikelihoodImpl::ExactLikelihoodImpl(NormalOperator&& normal)
     : coords_(normal.coords()),
       nchan_(normal.nchan()),
       nvis_(normal.nvis()),

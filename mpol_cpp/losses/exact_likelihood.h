@@ -29,7 +29,8 @@ class NormalForm;
 class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihood {
  public:
   /// An operator that nobody else holds gives its tensors, and is copied otherwise.
-  explicit ExactLikelihoodImpl(NormalOperator normal);
+  explicit ExactLikelihoodImpl(NormalOperator&& normal);
+  explicit ExactLikelihoodImpl(const NormalOperator& normal) : ExactLikelihoodImpl(NormalOperator(normal)) {}
   /// @throws DataError when baselines do not fit the grid
   ExactLikelihoodImpl(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
                       KernelStorage storage = {})
