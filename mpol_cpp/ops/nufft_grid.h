@@ -27,7 +27,8 @@ class NufftGrid {
   std::int64_t size() const { return columns_ * distance_; }  ///< complex cells
   /// The first real of a tile in an array of cells.
   T* corner(Complex* cells, const NufftTileTasks& tile) const {
-    return reinterpret_cast<T*>(cells + tile.u * NufftTile::cells * distance_ + tile.v * NufftTile::cells);
+    const std::int64_t column = std::int64_t{tile.u} * NufftTile::cells, row = std::int64_t{tile.v} * NufftTile::cells;
+    return reinterpret_cast<T*>(cells + column * distance_ + row);
   }
 
   /// @param image  (npix, npix), contiguous, sky orientation
