@@ -1,5 +1,4 @@
 #include <mpol_cpp/cli/image_summary.h>
-#include <mpol_cpp/device/numerics.h>
 
 #include <algorithm>
 #include <numeric>
@@ -52,7 +51,6 @@ std::string summary_json(const ImageSummary& summary) {
   json["threads"] = summary.threads;
   json["instruction_set"] = std::string(to_string(selected_isa()));
   json["seed"] = summary.seed;
-  json["deterministic"] = is_deterministic();
   json["versions"] = versions();
   return json.dump(2) + "\n";
 }
