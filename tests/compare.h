@@ -4,6 +4,7 @@
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/view_as_real.h>
+#include <torch/autograd.h>
 #include <torch/types.h>
 
 namespace mpol::testing {
@@ -68,6 +69,17 @@ inline double finite_difference_error(const std::function<Tensor(const Tensor&)>
   const auto gradient = gradient_of(function, x);
   const double scale = std::sqrt(inner_product(gradient, gradient) * inner_product(direction, direction));
   return std::abs(slope - inner_product(gradient, direction)) / scale;
+}
+
+/// The second derivative along a direction of a scalar function at x against central differences of its gradient; float64
+/// only.
+inline double second_derivative_error(const std::function<Tensor(const Tensor&)>& function, const Tensor& x,
+                                      const Tensor& direction, double step = 1e-5) {
+  const auto leaf = x.detach().clone().set_requires_grad(true);
+  const auto gradient = torch::autograd::grad({function(leaf).sum()}, {leaf}, {}, true, true)[0];
+  const auto second = torch::autograd::grad({(gradient * direction).sum()}, {leaf})[0];
+  const auto slopes = gradient_of(function, x + step * direction) - gradient_of(function, x - step * direction);
+  return relative_error(second, slopes / (2 * step));
 }
 
 }  // namespace mpol::testing

@@ -192,7 +192,7 @@ VisibilityProfile radial_v(const Visibilities& visibilities, const DiscGeometry&
   const auto nchan = visibilities.nchan(), nvis = visibilities.nvis();
   const auto& baselines = visibilities.baselines();
   const auto length = [&](std::int64_t channel, std::int64_t begin, std::int64_t end) {
-    const auto [u, v] = baselines.block(baselines.shared() ? 0 : channel, begin, end);
+    const auto [u, v] = baselines.block(channel, begin, end);
     return deprojected_length(u, v, geometry);
   };
   auto edges = options.edges();

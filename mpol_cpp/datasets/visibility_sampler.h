@@ -39,6 +39,7 @@ class VisibilitySampler {
   /// The batches of an epoch: (samples) int64 indices each, increasing, of sizes that differ by at most one.
   std::vector<Tensor> epoch(std::int64_t number) const;
   std::int64_t batches() const { return batches_; }  ///< per epoch
+  std::int64_t memory_bytes() const { return sorted_.defined() ? static_cast<std::int64_t>(sorted_.nbytes()) : 0; }
 
  private:
   Tensor order(std::int64_t number) const;

@@ -75,7 +75,9 @@ std::optional<double> available_memory() {
 
 std::string memory_words(double bytes) {
   if (bytes >= 0x1p40) return fmt::format("{:.1f} TiB", bytes / 0x1p40);
-  return bytes >= 0x1p30 ? fmt::format("{:.1f} GiB", bytes / 0x1p30) : fmt::format("{:.0f} MiB", bytes / 0x1p20);
+  if (bytes >= 0x1p30) return fmt::format("{:.1f} GiB", bytes / 0x1p30);
+  if (bytes >= 0x1p20) return fmt::format("{:.0f} MiB", bytes / 0x1p20);
+  return bytes >= 0x1p10 ? fmt::format("{:.0f} KiB", bytes / 0x1p10) : fmt::format("{:.0f} bytes", bytes);
 }
 
 std::shared_ptr<const DeviceBackend> detail::make_cpu_backend() { return std::make_shared<CpuBackend>(); }

@@ -9,7 +9,7 @@ namespace mpol {
 /// group leaves. Empty where neither says.
 std::optional<double> available_memory();
 
-/// "3.2 GiB", "512 MiB": bytes in words.
+/// "3.2 GiB", "512 MiB", "17 KiB": bytes in words.
 std::string memory_words(double bytes);
 
 }  // namespace mpol

@@ -44,12 +44,12 @@ BlockLikelihoodImpl::BlockLikelihoodImpl(const GridCoords& coords, const std::ve
     }
     auto samples = losses::detail::loose_samples(coords, block.visibilities, block.channels);
     losses::detail::mark_occupied(coords, samples.visibilities.baselines(), samples.image_channels, occupied);
-    const auto [u, v] = all_baselines(samples.visibilities.baselines());
+    auto [u, v] = block.fits_shift ? all_baselines(samples.visibilities.baselines()) : std::pair<Tensor, Tensor>();
     samples_ += samples.visibilities.data().numel();
     blocks_.push_back({Nufft(coords, samples.visibilities.baselines(), samples.visibilities.nchan(), options),
                        std::make_shared<losses::detail::ImageChannels>(std::move(samples.image_channels), nchan_),
-                       u,
-                       v,
+                       std::move(u),
+                       std::move(v),
                        samples.visibilities.data().resolve_conj(),
                        samples.visibilities.weights(),
                        block.fits_shift,
@@ -69,9 +69,11 @@ void BlockLikelihoodImpl::reset() {
     auto& block = blocks_[i];
     block.data = register_metadata(fmt::format("data_{}", i), block.data.variable_data());  // of this module alone
     block.weights = register_metadata(fmt::format("weights_{}", i), block.weights.variable_data());
-    block.u = register_metadata(fmt::format("u_{}", i), block.u.variable_data());
-    block.v = register_metadata(fmt::format("v_{}", i), block.v.variable_data());
-    if (block.fits_shift) block.shift = register_parameter(fmt::format("shift_{}", i), zero({2}));
+    if (block.fits_shift) {
+      block.u = register_metadata(fmt::format("u_{}", i), block.u.variable_data());
+      block.v = register_metadata(fmt::format("v_{}", i), block.v.variable_data());
+      block.shift = register_parameter(fmt::format("shift_{}", i), zero({2}));
+    }
     if (block.fits_amplitude) block.log_amplitude = register_parameter(fmt::format("log_amplitude_{}", i), zero({}));
     if (block.fits_weight_scale) block.log_weight_scale = register_parameter(fmt::format("log_weight_scale_{}", i), zero({}));
   }
@@ -113,8 +115,8 @@ Tensor BlockLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradie
 std::int64_t BlockLikelihoodImpl::memory_bytes() const {
   std::int64_t bytes = 0;
   for (const auto& block : blocks_) {
-    bytes += block.nufft->memory_bytes() +
-             static_cast<std::int64_t>(block.u.nbytes() + block.v.nbytes() + block.data.nbytes() + block.weights.nbytes());
+    const auto of_shift = block.fits_shift ? block.u.nbytes() + block.v.nbytes() : 0;
+    bytes += block.nufft->memory_bytes() + static_cast<std::int64_t>(of_shift + block.data.nbytes() + block.weights.nbytes());
   }
   return bytes;
 }

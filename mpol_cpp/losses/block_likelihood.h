@@ -42,6 +42,10 @@ struct DataBlock {
 ///
 /// Parameters, those asked for: `shift_B` (2), cells East and North, `log_amplitude_B` and `log_weight_scale_B` (), B the
 /// block from 0.
+///
+/// Buffers, beside them in the state dict: `data_B` (n, nvis) complex, Jy, and `weights_B` (n, nvis) real, Jy^-2, in the dtypes
+/// of the visibilities, where n counts the data channels of all image channels; of blocks that fit a shift also `u_B` and `v_B`,
+/// (n, nvis) float64, wavelengths, or (1, nvis) where channels share them.
 class BlockLikelihoodImpl : public Module<BlockLikelihoodImpl>, public Likelihood {
  public:
   /// @throws ValueError without blocks, or for a channel that is not there; ShapeError when blocks have different numbers of
@@ -70,7 +74,7 @@ class BlockLikelihoodImpl : public Module<BlockLikelihoodImpl>, public Likelihoo
   struct Block {
     Nufft nufft{nullptr};
     std::shared_ptr<const losses::detail::ImageChannels> channels;
-    Tensor u, v, data, weights;  // (1 or n, nvis) float64; (n, nvis) as given
+    Tensor u, v, data, weights;  // u, v where a shift is fitted
     bool fits_shift, fits_amplitude, fits_weight_scale;
     Tensor shift, log_amplitude, log_weight_scale;
   };

@@ -75,7 +75,7 @@ void mark_occupied(const GridCoords& coords, const Baselines& baselines, const s
     constexpr std::int64_t block = std::int64_t{1} << 20;
     for (std::int64_t begin = 0; begin < baselines.nvis(); begin += block) {
       const auto end = std::min(baselines.nvis(), begin + block);
-      const auto [u, v] = baselines.block(baselines.shared() ? 0 : static_cast<std::int64_t>(channel), begin, end);
+      const auto [u, v] = baselines.block(static_cast<std::int64_t>(channel), begin, end);
       const auto columns = u.contiguous(), rows = v.contiguous();
       for (std::int64_t i = 0; i < end - begin; ++i) {
         cells[coords.uv_cell(rows.const_data_ptr<double>()[i]) * npix + coords.uv_cell(columns.const_data_ptr<double>()[i])] =

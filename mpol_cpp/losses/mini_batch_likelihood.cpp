@@ -77,7 +77,11 @@ Tensor MiniBatchLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gr
   return value * batch.scale;
 }
 
-std::int64_t MiniBatchLikelihoodImpl::memory_bytes() const { return visibilities_.memory_bytes(); }
+std::int64_t MiniBatchLikelihoodImpl::memory_bytes() const {
+  auto bytes = visibilities_.memory_bytes() + sampler_.memory_bytes();
+  for (const auto& samples : batches_) bytes += static_cast<std::int64_t>(samples.nbytes());
+  return bytes;
+}
 
 NamedTensors MiniBatchLikelihoodImpl::working_state() const {
   return {{"position", at::scalar_tensor(position_, torch::kInt64)}};

@@ -36,6 +36,7 @@ class MiniBatchLikelihoodImpl : public Module<MiniBatchLikelihoodImpl>, public L
   double normaliser() const override { return normaliser_; }
   std::int64_t samples() const override { return samples_; }
   std::int64_t visibilities_count() const override { return samples_; }
+  /// The data and which of them make the batches; an evaluation takes more, for its batch.
   std::int64_t memory_bytes() const override;
   /// `position`: batches taken so far, () int64.
   NamedTensors working_state() const override;

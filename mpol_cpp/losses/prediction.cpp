@@ -26,7 +26,7 @@ void for_each_prediction(const GridCoords& coords, const Tensor& sky, const Visi
     for (const auto channel : channels.sources[static_cast<std::size_t>(image_channel)]) {
       for (std::int64_t begin = 0; begin < nvis; begin += prediction_block) {
         if (!transform || !once) {
-          const auto [u, v] = baselines.block(baselines.shared() ? 0 : channel, begin, std::min(nvis, begin + prediction_block));
+          const auto [u, v] = baselines.block(channel, begin, std::min(nvis, begin + prediction_block));
           transform.emplace(coords, Baselines::in_lambda(u, v), 1, NufftOptions{prediction_tolerance});
         }
         use(channel, begin, (*transform)->forward(image.narrow(0, image_channel, 1))[0]);

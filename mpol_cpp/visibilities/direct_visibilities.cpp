@@ -57,7 +57,7 @@ Tensor direct_visibilities(const Tensor& sky_cube, const GridCoords& coords, con
     const auto image = flux[flux.size(0) == 1 ? 0 : channel];
     for (std::int64_t begin = 0; begin < nvis; begin += block) {
       const auto end = std::min(begin + block, nvis);
-      const auto [u, v] = baselines.block(baselines.shared() ? 0 : channel, begin, end);
+      const auto [u, v] = baselines.block(channel, begin, end);
       auto values = block_visibilities(image, centres, u, v);
       if (shape == PixelShape::square) values = values * (at::sinc(u * coords.dl()) * at::sinc(v * coords.dm()));
       visibilities[channel].narrow(0, begin, end - begin).copy_(values);

@@ -57,9 +57,9 @@ void Visibilities::set_frequencies(Tensor frequencies) {
 }
 
 VisibilityBlock Visibilities::block(std::int64_t channel, std::int64_t begin, std::int64_t end) const {
-  auto [u, v] = baselines_.block(baselines_.shared() ? 0 : channel, begin, end);
   if (channel < 0 || channel >= nchan())
     throw ValueError(fmt::format("channel {} was asked for; there are {}", channel, nchan()));
+  const auto [u, v] = baselines_.block(channel, begin, end);
   const auto samples = [&](const Tensor& values, torch::Dtype dtype) {
     return values.select(0, channel).slice(0, begin, end).to(torch::kCPU, dtype).contiguous();
   };

@@ -109,6 +109,23 @@ TEST_CASE("shift, amplitude and weight scale of a block are found together with 
   CHECK(blocks->weight_scale(0) == 1);
 }
 
+TEST_CASE("only blocks that fit a shift keep their baselines beside the data", "[losses][blocks][quick]") {
+  const std::int64_t nchan = 3, nvis = 40;
+  const auto metres = [](std::uint64_t seed) { return (2 * uniform({nvis}, torch::kFloat64, seed) - 1) * 100; };
+  const auto frequencies = torch::tensor(std::vector<double>{2.2e11, 2.3e11, 2.4e11}, torch::kFloat64);
+  const Visibilities data(Baselines::in_metres(metres(1), metres(2), frequencies),
+                          normal({nchan, nvis}, torch::kComplexDouble, 3), torch::ones({nchan, nvis}, torch::kFloat64));
+  const auto likelihood_of = [&](const DataBlock& block) { return BlockLikelihood(block_grid, std::vector{block}); };
+  const DataBlock block(data, ChannelMap::cube(nchan));
+  const auto fixed = likelihood_of(DataBlock(block).fit_amplitude()), shifted = likelihood_of(DataBlock(block).fit_shift());
+  CHECK(fixed->named_buffers().size() == 2);
+  CHECK(fixed->named_buffers().contains("data_0"));
+  CHECK(fixed->named_buffers().contains("weights_0"));
+  CHECK(shifted->named_buffers()["u_0"].sizes() == at::IntArrayRef({nchan, nvis}));
+  CHECK(shifted->named_buffers().contains("v_0"));
+  CHECK(shifted->memory_bytes() - fixed->memory_bytes() == 2 * nchan * nvis * 8);
+}
+
 TEST_CASE("blocks that do not fit together are refused", "[losses][blocks][quick]") {
   const auto data = faulty_block({}, 20, 1);
   CHECK_THROWS_AS(BlockLikelihood(block_grid, std::vector<DataBlock>{}), ValueError);

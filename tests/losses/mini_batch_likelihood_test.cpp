@@ -86,6 +86,17 @@ TEST_CASE("autograd sees the batches that value_and_gradient sees", "[losses][ba
   CHECK_THROWS_AS(MiniBatchLikelihood(batch_grid, batch_data(), ChannelMap::cube(3), batches_of_300), ValueError);
 }
 
+TEST_CASE("the memory of batches is that of the data and of what chooses them", "[losses][batches][quick]") {
+  auto random = in_batches();
+  const auto data = batch_data();
+  CHECK(random->memory_bytes() == data.memory_bytes());
+  evaluate_batch(*random, torch::ones({2, 16, 16}, torch::kFloat64));
+  CHECK(random->memory_bytes() == data.memory_bytes() + 8 * data.nvis());
+  const auto uniform = VisibilitySamplerOptions().batch_size(300).sampling(Sampling::uniform);
+  const auto sorted = MiniBatchLikelihood(batch_grid, data, ChannelMap::cube(2), uniform);
+  CHECK(sorted->memory_bytes() == data.memory_bytes() + 8 * data.nvis());
+}
+
 TEST_CASE("a fit in batches comes near that of all data, and is resumed bit for bit", "[losses][batches]") {
   const auto step = GENERATE(StepKind::fused, StepKind::eager);
   const TemporaryFolder folder;
