@@ -45,7 +45,8 @@ void declare_likelihood(OptionSet& options, ImageOptions& image) {
   options.integer("--batch-size", image.batch_size, Range::between(1, 1e15),
                   "Visibilities of a channel that a step sees, of --likelihood loose; default: all", result);
   options.choice("--sampling", image.sampling, {"random", "compact", "uniform"},
-                 "Which visibilities make a batch: any, neighbours in the uv plane, or of every baseline length alike", result);
+                 "Which visibilities make a batch: any (default), neighbours in the uv plane, or of every baseline length alike",
+                 result);
   options.choice("--normalize", image.normalize, {"cells", "visibilities", "none"},
                  "What chi^2 is divided by: twice the occupied cells, twice the visibilities, or 1", result);
   options.choice("--mode", image.mode, {"continuum", "cube"},
@@ -152,6 +153,10 @@ void settle(ImageOptions& image) {
     throw UsageError(error_text("--batch-size", fmt::format("{}", *image.batch_size),
                                 fmt::format("the {} likelihood takes all visibilities at once", image.likelihood),
                                 "add --likelihood loose or leave this out"));
+  }
+  if (!image.sampling.empty() && !image.batch_size) {
+    throw UsageError(
+        error_text("--sampling", image.sampling, "says which visibilities make a batch", "add --batch-size or leave this out"));
   }
   if (image.batch_size && image.optimizer == "lbfgs") {
     throw UsageError(error_text("--batch-size", fmt::format("{}", *image.batch_size), "L-BFGS compares values of the same data",

@@ -24,6 +24,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/device/load.h>
+#include <mpol_cpp/device/numerics.h>
 #include <mpol_cpp/device/select.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/losses/prediction.h>
@@ -32,7 +33,6 @@
 #include <mpol_cpp/train/guess_weights.h>
 #include <mpol_cpp/train/progress_report.h>
 #include <mpol_cpp/train/trainer.h>
-#include <mpol_cpp/device/numerics.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
 
 namespace mpol::cli {

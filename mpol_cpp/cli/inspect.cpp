@@ -11,11 +11,11 @@
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/visibilities/hermitian_pairs.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/device/host_memory.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/train/memory_estimate.h>
+#include <mpol_cpp/visibilities/hermitian_pairs.h>
 
 namespace mpol::cli {
 namespace {

@@ -13,10 +13,10 @@
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/visibilities/hermitian_pairs.h>
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/plot/residual_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
+#include <mpol_cpp/visibilities/hermitian_pairs.h>
 
 namespace mpol::cli {
 namespace {

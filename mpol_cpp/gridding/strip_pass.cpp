@@ -6,8 +6,6 @@
 
 #include <ATen/Parallel.h>
 
-#include <mpol_cpp/core/units.h>
-
 namespace mpol::gridding {
 namespace {
 
@@ -51,13 +49,6 @@ SampleBlock from(const SampleBlock& block, std::int64_t sample) {
   rest.weights = advanced(block.weights, block.weights_are_double ? sizeof(double) : sizeof(float));
   rest.data = advanced(block.data, 2 * (block.data_are_double ? sizeof(double) : sizeof(float)));
   return rest;
-}
-
-/// What Baselines::block multiplies by.
-double wavelengths_per_unit(const Baselines& baselines, std::int64_t channel) {
-  if (!baselines.frequencies().defined()) return 1;
-  const auto own_channel = baselines.shared() ? 0 : channel;
-  return units::metres_to_lambda(1, baselines.frequencies().const_data_ptr<double>()[own_channel]);
 }
 
 /// The coordinates of a channel from the given sample on, as they are held: kernels widen them.
@@ -128,7 +119,7 @@ void StripPass::sort(std::int64_t worker, const Visibilities& visibilities, cons
   const auto begin = sorted.share_begins[static_cast<std::size_t>(worker)];
   const auto count = sorted.share_begins[static_cast<std::size_t>(worker) + 1] - begin;
   const auto& baselines = visibilities.baselines();
-  const CellRule rule{wavelengths_per_unit(baselines, run.channel), coords_.du(), static_cast<std::int32_t>(keys_.npix),
+  const CellRule rule{baselines.wavelengths_per_unit(run.channel), coords_.du(), static_cast<std::int32_t>(keys_.npix),
                       keys_.row_shift, run.partner};
   auto* keys = sorted.keys.data() + begin;
   auto& positions = sorted.ends[static_cast<std::size_t>(worker)];

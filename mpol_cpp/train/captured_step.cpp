@@ -13,6 +13,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/losses/mini_batch_likelihood.h>
 
 namespace mpol {
 namespace {
@@ -37,6 +38,9 @@ bool needs_host(const Term& term) {
 
 std::string CapturedStep::obstacle(ImageModel& model, const Objective& objective, const TrainOptions& options) {
   if (options.optimizer() == OptimizerKind::lbfgs) return "L-BFGS searches along its direction on the host";
+  if (dynamic_cast<const MiniBatchLikelihoodImpl*>(&objective.likelihood()) != nullptr) {
+    return "the likelihood takes another batch of visibilities in each step, and a recording would repeat one";
+  }
   for (const auto& term : objective.terms()) {
     if (needs_host(term)) return fmt::format("term {} needs the host in each step", term.name());
   }

@@ -274,8 +274,9 @@ class CudaFusedStep::Optimizer {
 std::string CudaFusedStep::obstacle(ImageModel& model, const Objective& objective) {
   if (auto reason = detail::obstacle_to_fusing(model, objective); !reason.empty()) return reason;
   if (!detail::is_recordable(objective.likelihood())) {
-    return fmt::format("on a GPU the fused step is for the likelihoods of mpol_cpp; this {} one is another class",
-                       objective.likelihood().name());
+    return fmt::format(
+        "on a GPU the fused step is for the gridded, exact, loose and noise likelihoods themselves; this {} one is another class",
+        objective.likelihood().name());
   }
   return {};
 }

@@ -34,11 +34,11 @@ LikelihoodMemory exact_memory(const MemorySettings& settings) {
   // checkpoints; one plane of twice the image's size to transform in, for each precision.
   const double kernels = settings.kernels_in_memory() ? 16 + (single ? 8 : 0) : 0;
   const double of_channel = 16 + kernels + (single ? 16 * problems : 0), planes = 32 + (single ? 16 : 0);
-  // One transform in float64 on four times the image's size, with its results and the points of one block; per channel
-  // the kernel and what the operator and the likelihood made from it have both.
   // On a GPU a quadratic form in float64, of as many images together as 512 MiB hold, or of one.
   const double images = nchan * problems, together = std::clamp(0x1p29 / (160 * npix * npix), 1.0, images);
   const double evaluation = settings.on_gpu() ? npix * npix * (40 * images + 160 * together) : 0;
+  // One transform in float64 on four times the image's size, with its results and the points of one block; per channel
+  // the kernel and what the operator and the likelihood made from it have both.
   const double block = std::min(static_cast<double>(settings.visibilities()), 0x1p24) * 120;
   return {npix * npix * (of_channel * nchan + planes) + evaluation,
           npix * npix * (440 + (20 + (settings.kernels_in_memory() ? 16 : 0)) * nchan) + block, 0};

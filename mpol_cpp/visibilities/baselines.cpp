@@ -65,8 +65,9 @@ std::int64_t Baselines::nchan() const {
 
 bool Baselines::shared() const { return nchan() == 1; }
 
-double Baselines::scale(std::int64_t channel) const {
-  return frequencies_.defined() ? units::metres_to_lambda(1, frequencies_.const_data_ptr<double>()[channel]) : 1.0;
+double Baselines::wavelengths_per_unit(std::int64_t channel) const {
+  if (!frequencies_.defined()) return 1;
+  return units::metres_to_lambda(1, frequencies_.const_data_ptr<double>()[shared() ? 0 : channel]);
 }
 
 std::pair<Tensor, Tensor> Baselines::block(std::int64_t channel, std::int64_t begin, std::int64_t end) const {
@@ -80,7 +81,7 @@ std::pair<Tensor, Tensor> Baselines::block(std::int64_t channel, std::int64_t be
   const auto in_wavelengths = [&](const Tensor& stored) {
     const auto samples = (stored.dim() == 2 ? stored.select(0, own_channel) : stored).narrow(0, begin, end - begin);
     if (!frequencies_.defined()) return samples.to(torch::kFloat64);
-    return samples.to(torch::kFloat64) * scale(own_channel);
+    return samples.to(torch::kFloat64) * wavelengths_per_unit(channel);
   };
   return {in_wavelengths(u_), in_wavelengths(v_)};
 }

@@ -31,6 +31,9 @@ class Baselines {
   /// u and v of all samples of a channel in wavelengths, two float64 (nvis).
   std::pair<Tensor, Tensor> channel(std::int64_t channel) const { return block(channel, 0, nvis()); }
 
+  /// What the stored u and v of a channel are multiplied by: wavelengths in a metre, or 1.
+  double wavelengths_per_unit(std::int64_t channel) const;
+
   /// Largest |u|, largest |v| over all channels (wavelengths), computed once.
   double max_abs_u() const { return max_abs_u_; }
   double max_abs_v() const { return max_abs_v_; }
@@ -46,7 +49,6 @@ class Baselines {
 
  private:
   Baselines(Tensor u, Tensor v, Tensor frequencies);
-  double scale(std::int64_t channel) const;
 
   Tensor u_, v_, frequencies_;
   double max_abs_u_ = 0, max_abs_v_ = 0;

@@ -1,11 +1,14 @@
 #include <mpol_cpp/visibilities/join_samples.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include <ATen/ops/cat.h>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/units.h>
 
 namespace mpol {
 namespace {
@@ -43,10 +46,30 @@ Baselines joined_baselines(const std::vector<Visibilities>& blocks) {
   return Baselines::in_lambda(at::cat(u), at::cat(v));
 }
 
+/// Blocks whose phase centre is not known pass.
+void check_phase_centres(const std::vector<Visibilities>& blocks) {
+  constexpr double tolerance = 1e-9;  // radian
+  const Observation* first = nullptr;
+  for (const auto& block : blocks) {
+    const auto& centre = block.observation();
+    if (!centre.right_ascension || !centre.declination) continue;
+    if (first == nullptr) first = &centre;
+    const double turn = std::remainder(*centre.right_ascension - *first->right_ascension, 2 * units::pi);
+    const double east = turn * std::cos(*first->declination), north = *centre.declination - *first->declination;
+    if (std::hypot(east, north) <= tolerance) continue;
+    throw DataError(fmt::format(
+        "the blocks have different phase centres: RA {:.9g}, Dec {:.9g} and RA {:.9g}, Dec {:.9g} degrees, {:.4g} arcsec apart; "
+        "shift their visibilities to one centre first, or image them one by one",
+        *first->right_ascension / units::degree, *first->declination / units::degree, *centre.right_ascension / units::degree,
+        *centre.declination / units::degree, std::hypot(east, north) / units::arcsec));
+  }
+}
+
 }  // namespace
 
 Visibilities join_samples(const std::vector<Visibilities>& blocks) {
   if (blocks.empty()) throw ValueError("there are no blocks to join; at least one is needed");
+  check_phase_centres(blocks);
   Visibilities joined(joined_baselines(blocks), all_of(blocks, [](const Visibilities& block) { return block.data(); }),
                       all_of(blocks, [](const Visibilities& block) { return block.weights(); }));
   const bool known =

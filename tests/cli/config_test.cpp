@@ -37,7 +37,8 @@ TEST_CASE("the command line beats the file, and paths in it are relative to it",
   std::filesystem::create_directories(scratch / "settings");
   write_text(scratch / "settings" / "disc.toml",
              "data = \"../observations/vis.npz\"\nnpix = 34\n[image]\ncell-size = 0.1\nepochs = 3\ndtype = 'float64'\n"
-             "device = 'cpu'\nquiet = true\n");
+             "device = 'cpu'\nquiet = true\nlikelihood = 'exact'\nkernel-folder = '../kernels'\n");
+  std::filesystem::create_directories(scratch / "kernels");
   const auto config = (scratch / "settings" / "disc.toml").string();
   const auto run = run_mpol({"image", "--epochs", "5", "--config", config, "-o", "out"}, {.folder = scratch.path()});
   INFO(run.err);
@@ -45,7 +46,9 @@ TEST_CASE("the command line beats the file, and paths in it are relative to it",
   CHECK(run.out.empty());
   const auto history = read_text(scratch / "out" / "history.csv");
   CHECK(std::count(history.begin(), history.end(), '\n') == 6);
-  CHECK(read_text(scratch / "out" / "run.toml").find("npix = 34\n") != std::string::npos);
+  const auto record = read_text(scratch / "out" / "run.toml");
+  CHECK_THAT(record, ContainsSubstring("npix = 34\n"));
+  CHECK_THAT(record, ContainsSubstring("kernel-folder = \"" + (scratch / "kernels").string() + "\""));
 }
 
 TEST_CASE("a configuration that cannot be followed is one line that names what is wrong", "[cli]") {

@@ -65,6 +65,9 @@ TEST_CASE("a fit in batches sees all data in the end", "[cli]") {
   };
   CHECK(refused({"--likelihood", "exact"}).exit_code == 2);
   CHECK_THAT(refused({"--likelihood", "loose", "--optimizer", "lbfgs"}).err, ContainsSubstring("L-BFGS compares values"));
+  const auto alone = run_mpol_here(short_run(data, scratch / "refused", {"--likelihood", "loose", "--sampling", sampling}));
+  CHECK(alone.exit_code == 2);
+  CHECK_THAT(alone.err, ContainsSubstring("add --batch-size"));
 }
 
 TEST_CASE("deterministic operations are taken when asked for", "[cli]") {

@@ -4,6 +4,7 @@
 #include <ATen/ops/stack.h>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/losses/mini_batch_likelihood.h>
 #include <mpol_cpp/train/captured_step.h>
 #include <mpol_cpp/train/eager_step.h>
 
@@ -85,6 +86,11 @@ TEST_CASE("a step that cannot be captured is refused with the reason", "[train][
              ContainsSubstring("entropy"));
   CHECK_THAT(CapturedStep::obstacle(*model, problem.objective({terms::uv_sparsity(1e-3, 1e5)}), TrainOptions()),
              ContainsSubstring("uv_sparsity"));
+  const GridCoords coords(0.1, 16);
+  const Objective batches(MiniBatchLikelihood(coords, random_visibilities(coords, 1, 7), ChannelMap::cube(1),
+                                              VisibilitySamplerOptions().batch_size(20)),
+                          {});
+  CHECK_THAT(CapturedStep::obstacle(*model, batches, TrainOptions()), ContainsSubstring("another batch"));
   CHECK_THROWS_AS(CapturedStep(model.ptr(), objective, lbfgs, "tested"), ValueError);
   CapturedStep step(model.ptr(), objective, TrainOptions(), "tested");
   step.take(0.1);

@@ -1,6 +1,7 @@
 #include "catch.h"
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/units.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/visibilities/join_samples.h>
 
@@ -73,4 +74,22 @@ TEST_CASE("blocks of different channels and samples are summed, each at its own 
   CHECK(relative_error(weights, expected_weights) < 1e-13);
   CHECK(relative_error(sums, expected_sums) < 1e-13);
   CHECK_THROWS_AS(join_samples({}), ValueError);
+}
+
+TEST_CASE("blocks with different phase centres are not one image", "[visibilities][quick]") {
+  const auto frequencies = torch::tensor({2.30e11}, torch::kFloat64);
+  const auto pointing = [&](double right_ascension, double declination) {
+    auto window = window_in_metres(20, frequencies, torch::kFloat64, 21);
+    Observation observation;
+    observation.right_ascension = right_ascension * units::degree;
+    observation.declination = declination * units::degree;
+    window.set_observation(observation);
+    return window;
+  };
+  const auto unknown = window_in_metres(20, frequencies, torch::kFloat64, 22);
+  const auto first = pointing(359.9999, -42);
+  CHECK(join_samples({unknown, first, pointing(-0.0001, -42 + 1e-9)}).nvis() == 60);  // the same but for rounding
+  CHECK_THROWS_WITH(join_samples({unknown, first, pointing(359.9999, -42.001)}),
+                    ContainsSubstring("359.9999") && ContainsSubstring("-42.001") && ContainsSubstring("3.6 arcsec apart"));
+  CHECK_THROWS_AS(join_samples({first, pointing(0.0001, -42)}), DataError);
 }
