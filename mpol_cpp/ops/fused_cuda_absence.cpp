@@ -4,6 +4,7 @@
 #include <mpol_cpp/ops/fused_cuda_fft.h>
 #include <mpol_cpp/ops/fused_cuda_launch.h>
 #include <mpol_cpp/ops/fused_cuda_pipeline.h>
+#include <mpol_cpp/ops/lbfgs_launch.h>
 #include <mpol_cpp/ops/nufft_cuda_launch.h>
 
 namespace mpol::ops {
@@ -19,6 +20,13 @@ void launch_on_gpu(DeviceKernel, TileKind, const DeviceArrays<T>&, void*) {
 }
 template void launch_on_gpu(DeviceKernel, TileKind, const DeviceArrays<float>&, void*);
 template void launch_on_gpu(DeviceKernel, TileKind, const DeviceArrays<double>&, void*);
+
+template <typename T>
+void launch_lbfgs_on_gpu(LbfgsKernel, const LbfgsArrays<T>&, void*) {
+  throw DeviceError(no_cuda);
+}
+template void launch_lbfgs_on_gpu(LbfgsKernel, const LbfgsArrays<float>&, void*);
+template void launch_lbfgs_on_gpu(LbfgsKernel, const LbfgsArrays<double>&, void*);
 
 template <typename T>
 void launch_nufft_on_gpu(NufftDeviceKernel, const NufftDeviceArrays<T>&, void*) {

@@ -64,6 +64,7 @@ struct DeviceArrays {
   DeviceArray<double> bias;                  // (2, problems): Adam's factors of rate and of sqrt(second), next step
   DeviceArray<double> of_half_planes;        // (half_plane_sums, images, pieces)
   DeviceArray<double> of_images;             // (image_sums, images, tiles)
+  DeviceArray<double> total;                 // (problems): of the last step
   DeviceArray<std::int64_t> history, entry;  // (1): address of (entries, columns + 1, problems) float64; (problems)
   std::int64_t entries;                      // of the history
 

@@ -79,7 +79,7 @@ struct CollectBody {
       history[begin + column * problems] = value;
       total += value;
     }
-    history[begin] = total;
+    history[begin] = arrays.total[problem] = total;
     history[begin + problems] = nll;
     history[begin + constants.columns * problems] = shared.sums.total(half_plane_sums + parameters_sum);
   }

@@ -11,6 +11,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/device_array.h>
 
 namespace mpol::ops {
 namespace {
@@ -24,12 +25,6 @@ TileKind suitable_tile(const DeviceShape& shape) {
 /// Kernels and transforms must have written what others read.
 Tensor unwritten(torch::IntArrayRef shape, torch::TensorOptions options) {
   return at::full(shape, std::numeric_limits<double>::quiet_NaN(), options);
-}
-
-template <typename T>
-DeviceArray<T> device_array(const Tensor& tensor) {
-  if (!tensor.defined()) return {};
-  return {static_cast<T*>(tensor.data_ptr()), tensor.numel()};
 }
 
 double weight_of(const FusedTerms& terms, DeviceTerm term) {
@@ -171,6 +166,7 @@ void DevicePipeline::allocate(const DevicePipelineSettings& settings) {
   stopped_ = at::zeros({problems}, torch::TensorOptions(torch::kUInt8).device(device_));
   steps_ = at::empty({problems}, counts);
   bias_ = at::empty({2, problems}, sums);
+  total_ = unwritten({problems}, sums);
   set_steps(0);
   const auto [pieces, tiles] = pieces_and_tiles(tile_, shape_);
   of_half_planes_ = unwritten({half_plane_sums, shape_.images(), pieces}, sums);
@@ -268,6 +264,7 @@ DeviceArrays<T> DevicePipeline::arrays(const Tensor& base, const Tensor& gradien
   arrays.bias = device_array<double>(bias_);
   arrays.of_half_planes = device_array<double>(of_half_planes_);
   arrays.of_images = device_array<double>(of_images_);
+  arrays.total = device_array<double>(total_);
   arrays.history = device_array<std::int64_t>(address_);
   arrays.entry = device_array<std::int64_t>(entry_);
   arrays.entries = entries_;

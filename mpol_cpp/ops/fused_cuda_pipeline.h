@@ -77,6 +77,7 @@ class DevicePipeline {
   Tensor lambdas() const { return lambda_; }       ///< (device_terms, problems) float64, in the order of DeviceTerm
   Tensor stopped() const { return stopped_; }      ///< (problems) uint8; parameters and moments stay where it is not 0
   Tensor steps() const { return steps_; }          ///< (problems) int64
+  Tensor totals() const { return total_; }         ///< (problems) float64, of the last step
   Tensor first() const { return first_; }          ///< (problems, nchan, npix, npix); undefined where there is none
   Tensor second() const { return second_; }        ///< likewise
   Tensor image() const { return image_; }          ///< (problems, nchan, npix, npix) of the last step, before its update
@@ -112,7 +113,7 @@ class DevicePipeline {
   Tensor slope_;                      // its gradient, where likelihood_ holds that of the power spectrum
   Tensor inverse_power_;
   Tensor first_, second_, image_, likelihood_, spectrum_;
-  Tensor lambda_, rate_, stopped_, steps_, bias_, of_half_planes_, of_images_;
+  Tensor lambda_, rate_, stopped_, steps_, bias_, total_, of_half_planes_, of_images_;
   Tensor address_, entry_;  // of the history, as the kernels see it
   Tensor history_;          // (entries, columns + 1, problems)
   std::int64_t entries_, enqueued_ = 0, read_ = 0;

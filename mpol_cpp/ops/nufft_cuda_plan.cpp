@@ -14,6 +14,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/device_array.h>
 #include <mpol_cpp/ops/fused_cuda_pipeline.h>
 #include <mpol_cpp/ops/nufft_window.h>
 
@@ -21,12 +22,6 @@ namespace mpol::ops {
 namespace {
 
 constexpr std::int64_t stack_bytes = std::int64_t{1} << 31;  // workspace of images that are transformed together
-
-template <typename T>
-DeviceArray<T> nufft_array(const Tensor& tensor) {
-  if (!tensor.defined()) return {};
-  return {static_cast<T*>(tensor.data_ptr()), tensor.numel()};
-}
 
 /// So many that there are several blocks for each processor, and no fewer than one batch.
 std::int64_t suitable_task_points(std::int64_t points) { return std::clamp<std::int64_t>(points / 2048, 256, 4096); }
@@ -50,8 +45,8 @@ struct NufftDevicePlan<T>::Workspace {
     const std::int64_t period = plan.shape_.period();
     plane = nufft_workspace({count, period, period}, dtype, plan.settings_.device);
     half = nufft_workspace({count, period, plan.shape_.half()}, c10::toComplexType(dtype), plan.settings_.device);
-    arrays.plane = nufft_array<T>(plane);
-    arrays.half = nufft_array<ComplexValue<T>>(half);
+    arrays.plane = device_array<T>(plane);
+    arrays.half = device_array<ComplexValue<T>>(half);
   }
 
   /// For what tasks grid.
@@ -60,8 +55,8 @@ struct NufftDevicePlan<T>::Workspace {
     constexpr auto dtype = c10::CppTypeToScalarType<T>::value;
     tiles_ = nufft_workspace({images, tasks, side, side}, c10::toComplexType(dtype), plan.settings_.device);
     sums_ = nufft_workspace({images, tasks}, torch::kFloat64, plan.settings_.device);
-    arrays.tile = nufft_array<ComplexValue<T>>(tiles_);
-    arrays.of_tasks = nufft_array<double>(sums_);
+    arrays.tile = device_array<ComplexValue<T>>(tiles_);
+    arrays.of_tasks = device_array<double>(sums_);
   }
 
  private:
@@ -174,13 +169,13 @@ NufftDeviceArrays<T> NufftDevicePlan<T>::arrays(std::int64_t images) const {
   NufftDeviceArrays<T> arrays{};
   arrays.shape = shape_;
   arrays.shape.images = static_cast<int>(images);
-  arrays.correction = nufft_array<const T>(correction_);
-  arrays.x = nufft_array<const T>(x_);
-  arrays.y = nufft_array<const T>(y_);
-  arrays.cell = nufft_array<const std::uint8_t>(cell_);
-  arrays.order = nufft_array<const std::int32_t>(order_);
+  arrays.correction = device_array<const T>(correction_);
+  arrays.x = device_array<const T>(x_);
+  arrays.y = device_array<const T>(y_);
+  arrays.cell = device_array<const std::uint8_t>(cell_);
+  arrays.order = device_array<const std::int32_t>(order_);
   arrays.task = {static_cast<const NufftDeviceTask*>(task_.const_data_ptr()), shape_.tasks};
-  arrays.tile_begin = nufft_array<const std::int64_t>(tile_begin_);
+  arrays.tile_begin = device_array<const std::int64_t>(tile_begin_);
   std::copy(power_.begin(), power_.end(), arrays.power);
   return arrays;
 }
@@ -223,8 +218,8 @@ void NufftDevicePlan<T>::type2(const Tensor& images, double scale, const Tensor&
   each_stack(count, [&](std::int64_t first, Workspace& workspace) {
     auto& arrays = workspace.arrays;
     arrays.scale = static_cast<T>(scale);
-    arrays.image = nufft_array<T>(images.narrow(0, first, workspace.images));
-    arrays.visibilities = nufft_array<ComplexValue<T>>(visibilities.narrow(0, first, workspace.images));
+    arrays.image = device_array<T>(images.narrow(0, first, workspace.images));
+    arrays.visibilities = device_array<ComplexValue<T>>(visibilities.narrow(0, first, workspace.images));
     launch(NufftDeviceKernel::pad, arrays);
     transforms(workspace.images).forward(workspace.plane, workspace.half);
     launch(NufftDeviceKernel::degrid, arrays);
@@ -241,8 +236,8 @@ void NufftDevicePlan<T>::type1(const Tensor& visibilities, double scale, const T
     workspace.add_tiles(*this);
     auto& arrays = workspace.arrays;
     arrays.scale = static_cast<T>(scale);
-    arrays.image = nufft_array<T>(images.narrow(0, first, workspace.images));
-    arrays.visibilities = nufft_array<ComplexValue<T>>(visibilities.narrow(0, first, workspace.images));
+    arrays.image = device_array<T>(images.narrow(0, first, workspace.images));
+    arrays.visibilities = device_array<ComplexValue<T>>(visibilities.narrow(0, first, workspace.images));
     launch(NufftDeviceKernel::grid, arrays);
     launch(NufftDeviceKernel::gather, arrays);
     transforms(workspace.images).inverse(workspace.half, workspace.plane);
@@ -276,20 +271,20 @@ void NufftDevicePlan<T>::fused(const Tensor& images, double scale, const NufftDe
     auto& arrays = workspace.arrays;
     arrays.shape.channels = static_cast<int>(channels);
     arrays.shape.first_channel = static_cast<int>(first % channels);
-    arrays.real = nufft_array<const T>(data.real);
-    arrays.imag = nufft_array<const T>(data.imag);
-    arrays.weight = nufft_array<const T>(data.weight);
+    arrays.real = device_array<const T>(data.real);
+    arrays.imag = device_array<const T>(data.imag);
+    arrays.weight = device_array<const T>(data.weight);
     arrays.scale = static_cast<T>(scale);
-    arrays.image = nufft_array<T>(images.narrow(0, first, workspace.images));
+    arrays.image = device_array<T>(images.narrow(0, first, workspace.images));
     launch(NufftDeviceKernel::pad, arrays);
     transforms(workspace.images).forward(workspace.plane, workspace.half);
     launch(NufftDeviceKernel::fused, arrays);
-    arrays.values = nufft_array<double>(values.narrow(0, first, workspace.images));
+    arrays.values = device_array<double>(values.narrow(0, first, workspace.images));
     launch(NufftDeviceKernel::sum, arrays);
     launch(NufftDeviceKernel::gather, arrays);
     transforms(workspace.images).inverse(workspace.half, workspace.plane);
     arrays.scale = static_cast<T>(2 * scale);
-    arrays.image = nufft_array<T>(gradient.narrow(0, first, workspace.images));
+    arrays.image = device_array<T>(gradient.narrow(0, first, workspace.images));
     launch(NufftDeviceKernel::crop, arrays);
   });
 }

@@ -7,20 +7,21 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/tensor.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/optim/optimizer.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/recorded_work.h>
+#include <mpol_cpp/ops/device_lbfgs.h>
 #include <mpol_cpp/ops/fused_cuda_pipeline.h>
 #include <mpol_cpp/train/fused_objective.h>
+#include <mpol_cpp/train/lbfgs_memory.h>
 #include <mpol_cpp/train/moments.h>
-#include <mpol_cpp/train/optimizer_state.h>
 
 namespace mpol {
 namespace {
 
 constexpr std::int64_t steps_per_graph = 8;
+constexpr std::int64_t evaluations_between_looks = 4;  // whether a step of L-BFGS has ended
 
 ops::DeviceTerm device_term(const Term& term) {
   switch (term.kind()) {
@@ -107,7 +108,12 @@ class CudaFusedStep::Optimizer {
         dtype_(base().scalar_type()),
         pipeline_(make_pipeline(options)),
         moments_({{{detail::base_cube_name, base()}, like_base(pipeline_->first()), like_base(pipeline_->second())}}) {
-    if (kind_ == OptimizerKind::lbfgs) lbfgs_ = detail::make_optimizer(options, {base()});
+    if (kind_ == OptimizerKind::lbfgs) {
+      ops::DeviceLbfgsSettings settings;
+      settings.elements = base().numel(), settings.dtype = dtype_, settings.device = base().device();
+      lbfgs_ = std::make_unique<ops::DeviceLbfgs>(settings);
+      gradient_ = at::empty_like(base().detach());
+    }
     for (const auto& term : objective_.terms()) {
       if (term.weights().size() == 1) continue;
       auto lambdas = pipeline_->lambdas().select(0, static_cast<std::int64_t>(device_term(term)));
@@ -157,12 +163,12 @@ class CudaFusedStep::Optimizer {
   std::int64_t launches() const { return one_step_ ? one_step_->launches() : 0; }
 
   NamedTensors state() const {
-    if (lbfgs_) return detail::optimizer_state(kind_, *lbfgs_, {moments_.front().parameter});
+    if (lbfgs_) return detail::save_lbfgs(lbfgs_->memory(), dtype_);
     return detail::save_moments(kind_, moments_, steps_);
   }
 
   void load_state(const NamedTensors& saved) {
-    if (lbfgs_) return detail::load_optimizer_state(kind_, *lbfgs_, {moments_.front().parameter}, saved);
+    if (lbfgs_) return lbfgs_->restore(detail::load_lbfgs(saved, base().numel()));
     steps_ = detail::load_moments(kind_, moments_, saved);
     pipeline_->set_steps(steps_);
   }
@@ -232,17 +238,35 @@ class CudaFusedStep::Optimizer {
 
   /// One step of L-BFGS, which evaluates value and gradient several times along its direction.
   StepReport search(double learning_rate) {
-    lbfgs_->param_groups().front().options().set_lr(learning_rate);
-    StepReport first;
-    lbfgs_->step([&] {
-      const torch::NoGradGuard no_autograd;
-      auto& gradient = base().mutable_grad();
-      if (!gradient.defined()) gradient = at::empty_like(base());
-      const auto losses = evaluate(gradient).losses;
-      if (!first.losses.defined()) first.losses = losses;
-      return losses.select(0, 0).sum();
-    });
-    first.parameters_sum = base().sum(torch::kFloat64);
+    if (!one_step_) one_step_ = record_evaluation();
+    lbfgs_->begin(learning_rate);
+    StepReport report;
+    report.losses = evaluate_several(ops::DeviceLbfgs::usual_evaluations);
+    while (!lbfgs_->at_rest()) evaluate_several(evaluations_between_looks);
+    base().unsafeGetTensorImpl()->bump_version();
+    report.parameters_sum = base().sum(torch::kFloat64);
+    return report;
+  }
+
+  std::unique_ptr<RecordedWork> record_evaluation() {
+    const auto work = [this, pixels = base().detach()] {
+      lbfgs_->enqueue(pixels, gradient_, pipeline_->totals(), [&] { pipeline_->enqueue_gradient(pixels, gradient_); });
+    };
+    pipeline_->make_room(1);
+    work();  // at rest, where it changes nothing; it loads kernels and plans, which a recording could not
+    pipeline_->next_losses();
+    return std::make_unique<RecordedWork>(base().device(), work, /*warm_ups=*/0);
+  }
+
+  /// @return the losses of the first
+  Tensor evaluate_several(std::int64_t count) {
+    pipeline_->make_room(count);
+    Tensor first;
+    for (std::int64_t i = 0; i < count; ++i) {
+      one_step_->replay();
+      const auto losses = pipeline_->next_losses().losses;
+      if (i == 0) first = losses;
+    }
     return first;
   }
 
@@ -267,8 +291,9 @@ class CudaFusedStep::Optimizer {
   std::unique_ptr<ops::DevicePipeline> pipeline_;
   std::vector<detail::Moments> moments_;  // one
   std::int64_t steps_ = 0;
-  std::unique_ptr<RecordedWork> one_step_, several_steps_;
-  std::unique_ptr<torch::optim::Optimizer> lbfgs_;  // null for the others, which the pipeline itself does
+  std::unique_ptr<RecordedWork> one_step_, several_steps_;  // one evaluation of L-BFGS
+  std::unique_ptr<ops::DeviceLbfgs> lbfgs_;                 // null for the others, which the pipeline itself does
+  Tensor gradient_;                                         // of L-BFGS
 };
 
 std::string CudaFusedStep::obstacle(ImageModel& model, const Objective& objective) {

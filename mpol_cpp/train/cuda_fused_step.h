@@ -9,7 +9,8 @@ namespace mpol {
 
 /// FusedStep on a GPU: the kernels of ops::DevicePipeline, recorded once as a CUDA graph and replayed. For the likelihoods
 /// of this library (gridded, exact, loose), and otherwise where FusedStep applies. Losses stay on the device until somebody reads
-/// them. L-BFGS is LibTorch's, which waits for the value of each gradient. On the CPU the kernels are emulated, for tests.
+/// them. L-BFGS is ops::DeviceLbfgs: one graph for each evaluation, and a look every few of them whether a step has ended. On
+/// the CPU the kernels are emulated, for tests.
 class CudaFusedStep : public Step {
  public:
   /// Empty where it applies, else why it does not.
@@ -32,7 +33,7 @@ class CudaFusedStep : public Step {
 
   StepKind kind() const override { return StepKind::fused; }
   std::string reason() const override { return reason_; }
-  /// Of one step, once it is recorded; else 0.
+  /// Of one step (of one evaluation of L-BFGS), once it is recorded; else 0.
   std::int64_t launches() const;
   NamedTensors state() const override;
   void load_state(const NamedTensors& state) override;

@@ -96,7 +96,8 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   // Base, gradient, two moments, the copy kept for divergence, what a step keeps of softplus, convolution, transform and
   // regularisers, and the results: measured at 23 (float64) and 24 (float32) arrays of the cube.
   const double fit = 26 * cube;
-  const double history = settings.optimizer() == OptimizerKind::lbfgs ? 2 * 100 * cube : 0;  // of steps and gradient changes
+  // Of L-BFGS: steps and changes of the gradient; the kept state shares them on the CPU and has copies on a GPU.
+  const double history = settings.optimizer() == OptimizerKind::lbfgs ? 2 * 100 * cube * (settings.on_gpu() ? 2 : 1) : 0;
   const auto likelihood = likelihood_memory(settings);
   const double results = std::max(dirty_images(npix, nchan), likelihood.ending) + 2 * cube;
 

@@ -13,6 +13,8 @@ TEST_CASE("the estimate grows with everything that takes memory", "[train][quick
   CHECK(bytes(MemorySettings(1024, 2)) > 3 * bytes(base) - 0x1p30);
   CHECK(bytes(MemorySettings(base).dtype(torch::kFloat64)) - bytes(base) == 26 * 4 * pixels);
   CHECK(bytes(MemorySettings(base).optimizer(OptimizerKind::lbfgs)) - bytes(base) == 200 * 4 * pixels);
+  const auto on_gpu = MemorySettings(base).on_gpu(true);
+  CHECK(bytes(MemorySettings(on_gpu).optimizer(OptimizerKind::lbfgs)) - bytes(on_gpu) == 400 * 4 * pixels);
   CHECK(bytes(MemorySettings(base).problems(3)) - bytes(base) == 2 * 26 * 4 * pixels);
   CHECK(bytes(MemorySettings(base).data_bytes(1e9)) - bytes(base) == 1e9);
   for (const auto kind : {LikelihoodKind::exact, LikelihoodKind::loose}) {
