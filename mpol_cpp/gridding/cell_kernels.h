@@ -7,6 +7,7 @@
 namespace mpol::gridding {
 
 struct CellTable;
+struct OccupiedCell;
 
 /// Samples [0, count) of one block, in the dtypes they are held in. Weights are real, data interleaved complex.
 struct SampleBlock {
@@ -47,6 +48,15 @@ struct SortedSample {
   std::uint32_t key;
 };
 
+/// What the sums of some cells say.
+struct CellResults {
+  static constexpr std::int64_t most = 64;
+
+  double real[most], imag[most];  // averages
+  double weight[most];
+  double real_scatter[most], imag_scatter[most];  // in sigma; -1 for a cell with one sample
+};
+
 /// The inner loops of gridding, compiled for one instruction set.
 struct CellKernels {
   /// keys[i] of the cell of (u[i], v[i]): GridCoords::uv_cell's rule, then packed order.
@@ -59,6 +69,8 @@ struct CellKernels {
                   std::uint32_t* positions, void* sorted);
   /// Adds sorted samples [begin, end) to their cells, in order; stops when the table is full.
   void (*accumulate)(CellTable& table, const void* sorted, std::int64_t begin, std::int64_t end, bool are_double);
+  /// The results of up to CellResults::most cells.
+  void (*conclude)(const OccupiedCell* cells, std::int64_t count, CellResults& results);
   /// Elements behind the last sorted sample that `accumulate` reads.
   static constexpr std::int64_t slack = 4;
 };

@@ -185,12 +185,13 @@ void scatter(const std::uint32_t* keys, const SampleBlock& block, std::int64_t s
   }
 }
 
-/// Samples whose cells are looked up before they are added: their totals arrive meanwhile.
+/// Samples whose cells are looked up before they are added: entries and totals arrive meanwhile.
 constexpr std::int64_t group_samples = 128;
 static_assert(group_samples % 4 == 0);
 
 /// Where the samples of a group go.
 struct Group {
+  CellEntry* entries[group_samples];
   alignas(64) std::int32_t records[group_samples] = {};
   alignas(64) CellOrigin origins[group_samples] = {};
 };
@@ -200,14 +201,17 @@ inline bool find_group(CellTable& table, const SortedSample<Real>* samples, std:
   const auto* directory = table.directory;
   auto* leaves = table.leaves;
   const auto* totals = table.totals;
-  const auto* origins = table.origins;
   const auto first_key = table.first_key, in_leaf = (1U << table.leaf_shift) - 1;
   const auto leaf_shift = table.leaf_shift;
   for (std::int64_t k = 0; k < size; ++k) {
     const auto key = samples[k].key;
-    auto* entry = leaves + directory[(key - first_key) >> leaf_shift] + (key & in_leaf);
+    group.entries[k] = leaves + directory[(key - first_key) >> leaf_shift] + (key & in_leaf);
+    __builtin_prefetch(group.entries[k], 1);
+  }
+  for (std::int64_t k = 0; k < size; ++k) {
+    auto* entry = group.entries[k];
     if (entry->record == CellTable::none) [[unlikely]] {
-      const auto place = table.insert(key, static_cast<double>(samples[k].real), static_cast<double>(samples[k].imag));
+      const auto place = table.insert(samples[k].key, static_cast<double>(samples[k].real), static_cast<double>(samples[k].imag));
       if (place == 0) return false;
       entry = leaves + place;
     }
@@ -215,7 +219,7 @@ inline bool find_group(CellTable& table, const SortedSample<Real>* samples, std:
     ++entry->samples;
     __builtin_prefetch(totals + record, 1);
     group.records[k] = record;
-    group.origins[k] = origins[record];
+    group.origins[k] = entry->origin;
   }
   return true;
 }
@@ -305,10 +309,61 @@ void accumulate(CellTable& table, const void* sorted, std::int64_t begin, std::i
   else accumulate_sorted(table, static_cast<const SortedSample<float>*>(sorted) + begin, end - begin);
 }
 
+/// Population standard deviation of (V - average) sqrt(w), from sums about the cell's origin; e = origin - average.
+inline double deviation(double root_weighted, double root_weight, double squares, double weighted, double weight, double e,
+                        double samples) {
+  const double mean = (root_weighted + e * root_weight) / samples;
+  const double variance = (squares + e * (2 * weighted + e * weight)) / samples - mean * mean;
+  return std::sqrt(variance > 0 ? variance : 0);
+}
+
+/// The sums of some cells, each an array.
+struct CellColumns {
+  static constexpr auto most = CellResults::most;
+
+  double weight[most], root_weight[most], samples[most];
+  double weighted[2][most], root_weighted[2][most], squares[2][most], origin[2][most];
+};
+
+inline void gather(const OccupiedCell* cells, std::int64_t count, CellColumns& columns) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto& totals = *cells[i].totals;
+    columns.weight[i] = totals.weight;
+    columns.root_weight[i] = totals.root_weight;
+    columns.samples[i] = static_cast<double>(cells[i].samples);
+    for (int part = 0; part < 2; ++part) {
+      columns.weighted[part][i] = totals.weighted[part];
+      columns.root_weighted[part][i] = totals.root_weighted[part];
+      columns.squares[part][i] = totals.squares[part];
+    }
+    columns.origin[0][i] = static_cast<double>(cells[i].origin.real);
+    columns.origin[1][i] = static_cast<double>(cells[i].origin.imag);
+  }
+}
+
+inline void conclude_part(const CellColumns& columns, int part, std::int64_t count, double* __restrict averages,
+                          double* __restrict scatter) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double offset = columns.weighted[part][i] / columns.weight[i];
+    averages[i] = columns.origin[part][i] + offset;
+    const double sigma = deviation(columns.root_weighted[part][i], columns.root_weight[i], columns.squares[part][i],
+                                   columns.weighted[part][i], columns.weight[i], -offset, columns.samples[i]);
+    scatter[i] = columns.samples[i] > 1 ? sigma : -1;
+  }
+}
+
+void conclude(const OccupiedCell* cells, std::int64_t count, CellResults& results) {
+  CellColumns columns;
+  gather(cells, count, columns);
+  conclude_part(columns, 0, count, results.real, results.real_scatter);
+  conclude_part(columns, 1, count, results.imag, results.imag_scatter);
+  for (std::int64_t i = 0; i < count; ++i) results.weight[i] = columns.weight[i];
+}
+
 }  // namespace
 
 namespace MPOL_ISA {
-CellKernels cell_kernels() { return {locate, count, scatter, accumulate}; }
+CellKernels cell_kernels() { return {locate, count, scatter, accumulate, conclude}; }
 }  // namespace MPOL_ISA
 
 }  // namespace mpol::gridding

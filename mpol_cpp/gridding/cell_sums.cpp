@@ -1,15 +1,15 @@
 #include <mpol_cpp/gridding/cell_sums.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <numeric>
+#include <utility>
 #include <vector>
 
 #include <ATen/Parallel.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/gridding/cell_kernels.h>
 #include <mpol_cpp/gridding/growing_array.h>
 #include <mpol_cpp/gridding/page_array.h>
 #include <mpol_cpp/gridding/stream_median.h>
@@ -22,38 +22,6 @@ constexpr std::int64_t largest_npix = 65536;
 constexpr std::int64_t samples_per_worker = 4096;  // below this a thread costs more than it saves
 constexpr std::int64_t most_workers = 254;
 constexpr std::int64_t most_samples = std::numeric_limits<std::uint32_t>::max();  // that one cell can count
-
-/// What one cell's sums say.
-struct CellResult {
-  c10::complex<double> average;
-  double weight;
-  std::uint32_t samples;
-  double real, imag;  // scatter, in sigma
-};
-
-/// Population standard deviation of (V - average) sqrt(w), from sums about the cell's origin; e = origin - average.
-double deviation(const CellTotals& totals, int part, double e, double samples) {
-  const double sum = totals.root_weighted[part] + e * totals.root_weight;
-  const double squares = totals.squares[part] + e * (2 * totals.weighted[part] + e * totals.weight);
-  const double mean = sum / samples;
-  return std::sqrt(std::max(0.0, squares / samples - mean * mean));
-}
-
-CellResult result_of(const OccupiedCell& cell) {
-  const auto& totals = cell.totals;
-  const double offset[2] = {totals.weighted[0] / totals.weight, totals.weighted[1] / totals.weight};
-  CellResult result{{static_cast<double>(cell.origin.real) + offset[0], static_cast<double>(cell.origin.imag) + offset[1]},
-                    totals.weight,
-                    cell.samples,
-                    0,
-                    0};
-  if (cell.samples > 1) {
-    const auto samples = static_cast<double>(cell.samples);
-    result.real = deviation(totals, 0, -offset[0], samples);
-    result.imag = deviation(totals, 1, -offset[1], samples);
-  }
-  return result;
-}
 
 /// The growing results of all image channels.
 struct Results {
@@ -123,7 +91,8 @@ class Gridding {
     for (std::int64_t first = 0; first < npix();) {
       const auto last = std::min(first + height, npix());
       const bool single_row = last - first == 1;
-      StripPass strip(coords_, first, last, workers, single_row ? std::numeric_limits<std::int64_t>::max() : table_bytes());
+      StripPass strip(coords_, first, last, samples_of(sources), workers,
+                      single_row ? std::numeric_limits<std::int64_t>::max() : table_bytes());
       if (!strip.run(visibilities_, runs, options_.transform)) {
         height = (last - first + 1) / 2;
         continue;
@@ -143,13 +112,15 @@ class Gridding {
     auto* weights = results_.weights.extend(count);
     auto* samples = options_.cell_statistics ? results_.samples.extend(count) : nullptr;
     const PageArray<double> real(static_cast<std::size_t>(count)), imag(static_cast<std::size_t>(count));
-    each_cell(strip, offsets, [&](std::int64_t place, std::int64_t row, std::int64_t column, const CellResult& result) {
-      cells[place] = (channel * npix() + row) * npix() + column;
-      averages[place] = result.average;
-      weights[place] = result.weight;
-      if (samples != nullptr) samples[place] = static_cast<std::int64_t>(result.samples);
-      real.data()[place] = result.samples > 1 ? result.real : -1;
-      imag.data()[place] = result.samples > 1 ? result.imag : -1;
+    each_row(strip, offsets, [&](std::int64_t row, std::int64_t begin, const RowPart& part, const CellResults& results) {
+      for (std::int64_t i = 0; i < part.count; ++i) {
+        cells[begin + i] = (channel * npix() + row) * npix() + part.columns[i];
+        averages[begin + i] = {results.real[i], results.imag[i]};
+      }
+      std::copy_n(results.weight, part.count, weights + begin);
+      for (std::int64_t i = 0; samples != nullptr && i < part.count; ++i) samples[begin + i] = part.cells[i].samples;
+      std::copy_n(results.real_scatter, part.count, real.data() + begin);
+      std::copy_n(results.imag_scatter, part.count, imag.data() + begin);
     });
     add_scatter(real.data(), imag.data(), count);
     if (options_.cell_statistics) {
@@ -164,9 +135,9 @@ class Gridding {
     const auto offsets = row_offsets(strip);
     const auto count = static_cast<std::size_t>(offsets.back());
     const PageArray<double> real(count), imag(count);
-    each_cell(strip, offsets, [&](std::int64_t place, std::int64_t, std::int64_t, const CellResult& result) {
-      real.data()[place] = result.samples > 1 ? result.real : -1;
-      imag.data()[place] = result.samples > 1 ? result.imag : -1;
+    each_row(strip, offsets, [&](std::int64_t, std::int64_t begin, const RowPart& part, const CellResults& results) {
+      std::copy_n(results.real_scatter, part.count, real.data() + begin);
+      std::copy_n(results.imag_scatter, part.count, imag.data() + begin);
     });
     add_scatter(real.data(), imag.data(), offsets.back());
   }
@@ -177,14 +148,35 @@ class Gridding {
     return offsets;
   }
 
+  /// Some occupied cells of a row.
+  struct RowPart {
+    std::int64_t count = 0;
+    std::int64_t columns[CellResults::most] = {};
+    OccupiedCell cells[CellResults::most] = {};
+  };
+
+  /// Calls `visit(row, begin, part, results)` for all occupied cells; `begin` is the place of the first of a part.
   template <typename Visit>
-  static void each_cell(const StripPass& strip, const std::vector<std::int64_t>& offsets, const Visit& visit) {
+  static void each_row(const StripPass& strip, const std::vector<std::int64_t>& offsets, const Visit& visit) {
     constexpr std::int64_t rows_per_task = 16;
+    const auto kernels = cell_kernels(selected_isa());
     at::parallel_for(strip.first_row(), strip.last_row(), rows_per_task, [&](std::int64_t first, std::int64_t last) {
+      RowPart part;
+      CellResults results;
       for (auto row = first; row < last; ++row) {
         auto place = offsets[static_cast<std::size_t>(row - strip.first_row())];
-        strip.visit_row(row,
-                        [&](std::int64_t column, const OccupiedCell& cell) { visit(place++, row, column, result_of(cell)); });
+        const auto pass_on = [&] {
+          kernels.conclude(part.cells, part.count, results);
+          visit(row, place, part, results);
+          place += std::exchange(part.count, 0);
+        };
+        strip.visit_row(row, [&](std::int64_t column, const OccupiedCell& cell) {
+          __builtin_prefetch(cell.totals);
+          part.columns[part.count] = column;
+          part.cells[part.count++] = cell;
+          if (part.count == CellResults::most) pass_on();
+        });
+        if (part.count > 0) pass_on();
       }
     });
   }

@@ -34,7 +34,7 @@ CellKeys::CellKeys(std::int64_t npix_, std::int64_t rows_in_strip)
       leaf_shift(std::max(row_shift + shift_for(rows_in_strip) - largest_directory_shift, shortest_leaf_shift)) {}
 
 CellTable::CellTable(const CellKeys& keys, std::int32_t* directory_, std::uint32_t first_key_, std::int32_t* row_counts,
-                     std::int64_t most_cells, MemoryBudget& budget)
+                     std::int64_t most_cells, MemoryBudget& budget, Pages pages)
     : directory(directory_),
       first_key(first_key_),
       leaf_shift(keys.leaf_shift),
@@ -43,12 +43,10 @@ CellTable::CellTable(const CellKeys& keys, std::int32_t* directory_, std::uint32
       budget_(budget),
       entries_(1 << leaf_shift),
       records_(1),
-      leaf_pages_(room_for(most_cells, 1 << leaf_shift, sizeof(CellEntry), budget)),
-      total_pages_(room_for(most_cells, charged_records, sizeof(CellTotals), budget)),
-      origin_pages_(room_for(most_cells, charged_records, sizeof(CellTotals), budget)) {
+      leaf_pages_(room_for(most_cells << leaf_shift, 1 << leaf_shift, sizeof(CellEntry), budget), pages),
+      total_pages_(room_for(most_cells, charged_records, sizeof(CellTotals), budget), pages) {
   leaves = leaf_pages_.data();
   totals = total_pages_.data();
-  origins = origin_pages_.data();
 }
 
 std::int32_t CellTable::insert(std::uint32_t key, double real, double imag) {
@@ -56,8 +54,7 @@ std::int32_t CellTable::insert(std::uint32_t key, double real, double imag) {
   if (base == none) base = add_leaf();
   const auto place = base + static_cast<std::int32_t>(key & ((1U << leaf_shift) - 1));
   if (leaves[place].record != none) return place;
-  leaves[place] = {add_totals(), 0};
-  origins[leaves[place].record] = {rounded(real), rounded(imag)};
+  leaves[place] = {{rounded(real), rounded(imag)}, add_totals(), 0};
   ++row_counts_[key >> row_shift_];
   full = budget_.exceeded();
   return full ? 0 : place;
@@ -69,8 +66,7 @@ std::int32_t CellTable::add_leaf() {
 }
 
 std::int32_t CellTable::add_totals() {
-  constexpr auto bytes = static_cast<std::int64_t>(sizeof(CellTotals) + sizeof(CellOrigin));
-  if (records_ % charged_records == 1) budget_.charge(charged_records * bytes);
+  if (records_ % charged_records == 1) budget_.charge(charged_records * static_cast<std::int64_t>(sizeof(CellTotals)));
   return records_++;
 }
 

@@ -23,9 +23,17 @@ struct CellOrigin {
   float real, imag;
 };
 
-/// A cell in its leaf: where its totals and its origin are, and how many samples it has.
-struct CellEntry {
+/// A cell in its leaf: where its totals are, their origin, and how many samples it has.
+struct alignas(16) CellEntry {
+  CellOrigin origin;
   std::int32_t record;  // CellTable::none where the cell is empty
+  std::uint32_t samples;
+};
+
+/// What one cell has collected.
+struct OccupiedCell {
+  const CellTotals* totals;
+  CellOrigin origin;
   std::uint32_t samples;
 };
 
@@ -54,8 +62,7 @@ class MemoryBudget {
 };
 
 /// The occupied cells of the rows that one worker owns: directory (one element for each run of cells) -> leaf (one entry
-/// for each cell) -> totals and origin, in order of first appearance, so that a track of samples walks through memory.
-/// Only the totals are large: for a plane of a million cells the rest stays in the second level cache.
+/// for each cell) -> totals, in order of first appearance, so that a track of samples walks through memory.
 /// The pointers are public for the kernels, which are compiled apart for each instruction set.
 struct CellTable {
   static constexpr std::int32_t none = 0;  // fresh pages hold zeros: numbers of leaves and records begin above
@@ -63,18 +70,17 @@ struct CellTable {
   /// @param directory   shared by all workers; each writes the elements of its own rows only
   /// @param first_key   key of the first cell of the strip, where the directory begins
   /// @param row_counts  occupied cells of each row of the plane, shared in the same way
-  /// @param most_cells  that the strip can have
+  /// @param most_cells  that this worker can meet
   CellTable(const CellKeys& keys, std::int32_t* directory, std::uint32_t first_key, std::int32_t* row_counts,
-            std::int64_t most_cells, MemoryBudget& budget);
+            std::int64_t most_cells, MemoryBudget& budget, Pages pages);
 
   /// The number of a cell's entry, which is made where there is none with the given sample as origin; 0 when the budget
   /// is exceeded.
   std::int32_t insert(std::uint32_t key, double real, double imag);
 
   std::int32_t* directory;
-  CellEntry* leaves;    // a directory element is the number of its run's first entry
-  CellTotals* totals;   // by record
-  CellOrigin* origins;  // by record
+  CellEntry* leaves;   // a directory element is the number of its run's first entry
+  CellTotals* totals;  // by record
   std::uint32_t first_key;
   int leaf_shift;
   bool full = false;
@@ -89,7 +95,6 @@ struct CellTable {
   std::int32_t entries_, records_;
   PageArray<CellEntry> leaf_pages_;
   PageArray<CellTotals> total_pages_;
-  PageArray<CellOrigin> origin_pages_;
 };
 
 }  // namespace mpol::gridding

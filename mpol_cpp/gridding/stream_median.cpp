@@ -48,10 +48,11 @@ std::optional<double> RankSearch::resolve(std::uint64_t rank) {
     if (shift_ >= 0) return std::nullopt;
     return std::bit_cast<double>(low_);
   }
-  auto* first = values_->data();
-  auto* wanted = first + (rank - below_);
-  std::nth_element(first, wanted, first + held_);
-  return *wanted;
+  auto* values = values_->data();
+  const auto wanted = rank - below_;
+  std::nth_element(values + placed_, values + wanted, values + held_);
+  placed_ = wanted;
+  return values[wanted];
 }
 
 void RankSearch::narrow(std::uint64_t rank) {

@@ -19,7 +19,7 @@ class RankSearch {
   /// Whether every number of the range is still here.
   bool holds_all() const { return histogram_.empty(); }
   /// Ends a pass: the value of that rank (0 = smallest), or nothing when another pass is needed. While it holds all
-  /// numbers it can be asked for several ranks.
+  /// numbers it can be asked for several ranks, in increasing order.
   std::optional<double> resolve(std::uint64_t rank);
   /// Looks for another rank from the histogram of another search.
   void begin_with(const RankSearch& other);
@@ -34,6 +34,7 @@ class RankSearch {
   std::uint64_t below_ = 0;  // numbers below the range
   std::optional<PageArray<double>> values_;
   std::size_t held_ = 0;                  // numbers in values_
+  std::size_t placed_ = 0;                // those before it are no larger than any behind it
   std::vector<std::uint64_t> histogram_;  // empty while values_ holds every number of the range
 };
 

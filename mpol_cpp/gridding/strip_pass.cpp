@@ -9,10 +9,11 @@
 namespace mpol::gridding {
 namespace {
 
-constexpr std::int64_t run_bytes = std::int64_t{4} << 20;  // of sorted samples
+constexpr std::int64_t run_bytes = std::int64_t{4} << 20;
 constexpr std::int64_t transformed_run_samples = std::int64_t{1} << 17;
-constexpr std::int64_t near_samples = 4096;  // whose keys stay in the nearest cache
-constexpr std::int64_t most_buckets = 512;   // more would be written to in too many places at once
+constexpr std::int64_t near_samples = 4096;          // whose keys stay in the nearest cache
+constexpr std::int64_t workers_with_huge_pages = 4;  // of more, the last pages would waste what memory is promised
+constexpr std::int64_t most_buckets = 512;           // more would be written to in too many places at once
 
 bool sorted_in_double(const Visibilities& visibilities) {
   return visibilities.weights().scalar_type() == torch::kDouble || visibilities.data().scalar_type() == torch::kComplexDouble;
@@ -88,8 +89,8 @@ std::vector<SampleRun> sample_runs(const std::vector<std::int64_t>& channels, co
   return runs;
 }
 
-StripPass::StripPass(const GridCoords& coords, std::int64_t first_row, std::int64_t last_row, std::int64_t workers,
-                     std::int64_t table_bytes)
+StripPass::StripPass(const GridCoords& coords, std::int64_t first_row, std::int64_t last_row, std::int64_t samples,
+                     std::int64_t workers, std::int64_t table_bytes)
     : coords_(coords),
       keys_(coords.npix(), last_row - first_row),
       first_row_(first_row),
@@ -102,9 +103,10 @@ StripPass::StripPass(const GridCoords& coords, std::int64_t first_row, std::int6
       row_counts_(static_cast<std::size_t>(coords.npix()), 0),
       directory_(static_cast<std::size_t>((last_row - first_row) << (keys_.row_shift - keys_.leaf_shift))) {
   const auto first_key = static_cast<std::uint32_t>(first_row << keys_.row_shift);
-  const auto most_cells = (last_row - first_row) << keys_.row_shift;
+  const auto most_cells = std::min((last_row - first_row) << keys_.row_shift, samples);
+  const auto pages = workers <= workers_with_huge_pages ? Pages::huge : Pages::small;
   for (std::int64_t worker = 0; worker < workers; ++worker) {
-    tables_.emplace_back(keys_, directory_.data(), first_key, row_counts_.data(), most_cells, budget_);
+    tables_.emplace_back(keys_, directory_.data(), first_key, row_counts_.data(), most_cells, budget_, pages);
   }
 }
 

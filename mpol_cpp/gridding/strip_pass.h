@@ -24,20 +24,14 @@ struct SampleRun {
 std::vector<SampleRun> sample_runs(const std::vector<std::int64_t>& channels, const Visibilities& visibilities,
                                    const CellSumOptions& options);
 
-/// What one cell has collected.
-struct OccupiedCell {
-  const CellTotals& totals;
-  CellOrigin origin;
-  std::uint32_t samples;
-};
-
 /// One pass over the samples of an image channel: the tables of the occupied cells in rows [first_row, last_row) of the
 /// packed plane. The samples of a run are first sorted into buckets of rows, each worker sorting a share of them; then each
 /// worker sums the cells of its own buckets, in the order of the data whatever the number of workers. So a cell's sums are
 /// in a near cache when its samples come.
 class StripPass {
  public:
-  StripPass(const GridCoords& coords, std::int64_t first_row, std::int64_t last_row, std::int64_t workers,
+  /// @param samples  that `run` will go through
+  StripPass(const GridCoords& coords, std::int64_t first_row, std::int64_t last_row, std::int64_t samples, std::int64_t workers,
             std::int64_t table_bytes);
 
   /// @return false when the cells did not fit into the budget; the tables are then of no use
@@ -91,8 +85,7 @@ void StripPass::visit_row(std::int64_t row, const Visit& visit) const {
     for (std::int64_t place = 0; place < (std::int64_t{1} << keys_.leaf_shift); ++place) {
       const auto& entry = leaf[place];
       if (entry.record == CellTable::none) continue;
-      visit((run << keys_.leaf_shift) + place,
-            OccupiedCell{table.totals[entry.record], table.origins[entry.record], entry.samples});
+      visit((run << keys_.leaf_shift) + place, OccupiedCell{table.totals + entry.record, entry.origin, entry.samples});
     }
   }
 }
