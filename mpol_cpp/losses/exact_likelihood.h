@@ -23,7 +23,7 @@ class NormalForm;
 ///
 /// On a GPU whether to take an anchor would have to wait for the device: there the plain form is computed in float64 whatever
 /// the dtype of the image, and the gradient rounded to it. For a while an evaluation takes 40 bytes a pixel of all images, and
-/// 160 of those transformed together.
+/// 96 of those transformed together.
 ///
 /// State dict, float64 whatever the dtype of the module: `kernel`, `dirty`, `constant`, as in NormalOperator.
 class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihood {

@@ -1,5 +1,6 @@
 #include <mpol_cpp/ops/toeplitz_product.h>
 
+#include <ATen/ops/_fft_c2c.h>
 #include <ATen/ops/_fft_c2r.h>
 #include <ATen/ops/_fft_r2c.h>
 #include <ATen/ops/constant_pad_nd.h>
@@ -9,16 +10,20 @@ namespace mpol::ops {
 
 namespace {
 
-constexpr std::int64_t toeplitz_pixel_bytes = 160, toeplitz_stack_bytes = std::int64_t{1} << 29;
+constexpr std::int64_t toeplitz_pixel_bytes = 96, toeplitz_stack_bytes = std::int64_t{1} << 29;
 
 /// @param images  (n, npix, npix), image i with kernel i % nchan
 Tensor product_of_stack(const Tensor& images, const Tensor& kernel) {
   constexpr std::int64_t no_factor = 0;
   const auto npix = images.size(-1);
-  auto half_planes = at::_fft_r2c(at::constant_pad_nd(images, {0, npix, 0, npix}), {1, 2}, no_factor, /*onesided=*/true);
-  half_planes.view({-1, kernel.size(0), 2 * npix, npix + 1}).mul_(kernel.transpose(1, 2));
-  const auto product = at::_fft_c2r(half_planes, {1, 2}, no_factor, 2 * npix);
-  return product.narrow(1, 0, npix).narrow(2, 0, npix);
+  auto planes = at::constant_pad_nd(images, {0, npix});
+  planes = at::_fft_r2c(planes, {2}, no_factor, /*onesided=*/true);  // (n, npix, npix + 1): rows of the other half are empty
+  planes = at::constant_pad_nd(planes.transpose(1, 2), {0, npix});   // columns, as the kernel has them
+  planes = at::_fft_c2c(planes, {2}, no_factor, /*forward=*/true);
+  planes.view({-1, kernel.size(0), npix + 1, 2 * npix}).mul_(kernel);
+  planes = at::_fft_c2c(planes, {2}, no_factor, /*forward=*/false);
+  planes = planes.narrow(2, 0, npix).transpose(1, 2).contiguous();
+  return at::_fft_c2r(planes, {2}, no_factor, 2 * npix).narrow(2, 0, npix);
 }
 
 }  // namespace

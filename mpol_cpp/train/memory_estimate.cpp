@@ -35,8 +35,8 @@ LikelihoodMemory exact_memory(const MemorySettings& settings) {
   const double kernels = settings.kernels_in_memory() ? 16 + (single ? 8 : 0) : 0;
   const double of_channel = 16 + kernels + (single ? 16 * problems : 0), planes = 32 + (single ? 16 : 0);
   // On a GPU a quadratic form in float64, of as many images together as 512 MiB hold, or of one.
-  const double images = nchan * problems, together = std::clamp(0x1p29 / (160 * npix * npix), 1.0, images);
-  const double evaluation = settings.on_gpu() ? npix * npix * (40 * images + 160 * together) : 0;
+  const double images = nchan * problems, together = std::clamp(0x1p29 / (96 * npix * npix), 1.0, images);
+  const double evaluation = settings.on_gpu() ? npix * npix * (40 * images + 96 * together) : 0;
   // One transform in float64 on four times the image's size, with its results and the points of one block; per channel
   // the kernel and what the operator and the likelihood made from it have both.
   const double block = std::min(static_cast<double>(settings.visibilities()), 0x1p24) * 120;
