@@ -7,21 +7,28 @@
 
 namespace mpol::ops {
 
-/// Calls run(body) with the body over points for a width of the window; nothing for a width that no tolerance has.
+/// Calls run(body) with the body over points, which takes one image or several at a time.
+template <NufftWork work, int width, typename T, typename Run>
+void with_nufft_images(const NufftDeviceArrays<T>& arrays, const Run& run) {
+  if (arrays.shape.images == 1) return run(NufftTaskBody<T, width, work, 1>{arrays});
+  run(NufftTaskBody<T, width, work, NufftCut<T, width>::most_images(work)>{arrays});
+}
+
+/// The same for a width of the window; nothing for a width that no tolerance has.
 template <NufftWork work, typename T, typename Run>
 void with_nufft_width(const NufftDeviceArrays<T>& arrays, const Run& run) {
   const int width = arrays.shape.width;
   if constexpr (sizeof(T) == 4) {
-    if (width == 4) return run(NufftTaskBody<T, 4, work>{arrays});
-    if (width == 5) return run(NufftTaskBody<T, 5, work>{arrays});
-    if (width == 6) return run(NufftTaskBody<T, 6, work>{arrays});
-    if (width == 7) return run(NufftTaskBody<T, 7, work>{arrays});
+    if (width == 4) return with_nufft_images<work, 4>(arrays, run);
+    if (width == 5) return with_nufft_images<work, 5>(arrays, run);
+    if (width == 6) return with_nufft_images<work, 6>(arrays, run);
+    if (width == 7) return with_nufft_images<work, 7>(arrays, run);
   } else {
-    if (width == 6) return run(NufftTaskBody<T, 6, work>{arrays});
-    if (width == 9) return run(NufftTaskBody<T, 9, work>{arrays});
-    if (width == 12) return run(NufftTaskBody<T, 12, work>{arrays});
-    if (width == 14) return run(NufftTaskBody<T, 14, work>{arrays});
-    if (width == 15) return run(NufftTaskBody<T, 15, work>{arrays});
+    if (width == 6) return with_nufft_images<work, 6>(arrays, run);
+    if (width == 9) return with_nufft_images<work, 9>(arrays, run);
+    if (width == 12) return with_nufft_images<work, 12>(arrays, run);
+    if (width == 14) return with_nufft_images<work, 14>(arrays, run);
+    if (width == 15) return with_nufft_images<work, 15>(arrays, run);
   }
 }
 

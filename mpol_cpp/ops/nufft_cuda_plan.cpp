@@ -209,39 +209,39 @@ void NufftDevicePlan<T>::check(const Tensor& tensor, torch::Dtype dtype, at::Int
                                c10::toString(dtype), fmt::join(shape, ", "), settings_.device.str()));
 }
 
+/// Calls body(workspace) with each stack of images and their visibilities.
 template <typename T>
-void NufftDevicePlan<T>::type2(const Tensor& images, double scale, const Tensor& visibilities) {
+template <typename Body>
+void NufftDevicePlan<T>::each_stack_of(const Tensor& images, double scale, const Tensor& visibilities, const Body& body) {
   constexpr auto dtype = c10::CppTypeToScalarType<T>::value;
   const auto count = images.size(0), npix = std::int64_t{shape_.npix};
   check(images, dtype, {count, npix, npix}, "images are");
   check(visibilities, c10::toComplexType(dtype), {count, points()}, "visibilities are");
   each_stack(count, [&](std::int64_t first, Workspace& workspace) {
-    auto& arrays = workspace.arrays;
-    arrays.scale = static_cast<T>(scale);
-    arrays.image = device_array<T>(images.narrow(0, first, workspace.images));
-    arrays.visibilities = device_array<ComplexValue<T>>(visibilities.narrow(0, first, workspace.images));
-    launch(NufftDeviceKernel::pad, arrays);
+    workspace.arrays.scale = static_cast<T>(scale);
+    workspace.arrays.image = device_array<T>(images.narrow(0, first, workspace.images));
+    workspace.arrays.visibilities = device_array<ComplexValue<T>>(visibilities.narrow(0, first, workspace.images));
+    body(workspace);
+  });
+}
+
+template <typename T>
+void NufftDevicePlan<T>::type2(const Tensor& images, double scale, const Tensor& visibilities) {
+  each_stack_of(images, scale, visibilities, [&](Workspace& workspace) {
+    launch(NufftDeviceKernel::pad, workspace.arrays);
     transforms(workspace.images).forward(workspace.plane, workspace.half);
-    launch(NufftDeviceKernel::degrid, arrays);
+    launch(NufftDeviceKernel::degrid, workspace.arrays);
   });
 }
 
 template <typename T>
 void NufftDevicePlan<T>::type1(const Tensor& visibilities, double scale, const Tensor& images) {
-  constexpr auto dtype = c10::CppTypeToScalarType<T>::value;
-  const auto count = images.size(0), npix = std::int64_t{shape_.npix};
-  check(images, dtype, {count, npix, npix}, "images are");
-  check(visibilities, c10::toComplexType(dtype), {count, points()}, "visibilities are");
-  each_stack(count, [&](std::int64_t first, Workspace& workspace) {
+  each_stack_of(images, scale, visibilities, [&](Workspace& workspace) {
     workspace.add_tiles(*this);
-    auto& arrays = workspace.arrays;
-    arrays.scale = static_cast<T>(scale);
-    arrays.image = device_array<T>(images.narrow(0, first, workspace.images));
-    arrays.visibilities = device_array<ComplexValue<T>>(visibilities.narrow(0, first, workspace.images));
-    launch(NufftDeviceKernel::grid, arrays);
-    launch(NufftDeviceKernel::gather, arrays);
+    launch(NufftDeviceKernel::grid, workspace.arrays);
+    launch(NufftDeviceKernel::gather, workspace.arrays);
     transforms(workspace.images).inverse(workspace.half, workspace.plane);
-    launch(NufftDeviceKernel::crop, arrays);
+    launch(NufftDeviceKernel::crop, workspace.arrays);
   });
 }
 

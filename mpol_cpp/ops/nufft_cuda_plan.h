@@ -76,6 +76,8 @@ class NufftDevicePlan {
   /// Calls body(first image, workspace for the next ones) until all are done.
   template <typename Body>
   void each_stack(std::int64_t images, const Body& body);
+  template <typename Body>
+  void each_stack_of(const Tensor& images, double scale, const Tensor& visibilities, const Body& body);
 
   NufftDeviceSettings settings_;
   NufftDeviceShape shape_{};

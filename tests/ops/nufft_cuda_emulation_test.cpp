@@ -195,6 +195,30 @@ TEMPLATE_TEST_CASE("the sizes of tasks and stacks do not change emulated nonunif
   CHECK(relative_error(stacked.type1(data), usual.type1(data)) < mpol::testing::tolerance<TestType>(1e-14, 1e-6));
 }
 
+TEMPLATE_TEST_CASE("images that share a visit of the points on an emulated GPU are those of each alone",
+                   "[ops][nufft][cuda][quick]", float, double) {
+  const auto coords = grid_of(16);
+  const auto points = points_of(coords, 150, 100);
+  const double bound = mpol::testing::tolerance<TestType>(1e-14, 1e-6);
+  for (const double tolerance : emulated_tolerances<TestType>()) {
+    CAPTURE(tolerance);
+    NufftDeviceSettings settings;
+    settings.task_points = 190;
+    const Transforms<TestType> together(coords, points, tolerance, settings);
+    settings.images_at_once = 1;
+    const Transforms<TestType> alone(coords, points, tolerance, settings);
+    const std::int64_t count = 5;  // whole visits and one that is not
+    const auto sky = alone.images(count, 21);
+    const auto data = alone.visibilities(count, 22);
+    const auto weights = uniform({count, points.nvis()}, dtype_of<TestType>(), 23) + 0.5;
+    CHECK(relative_error(together.type2(sky), alone.type2(sky)) < bound);
+    CHECK(relative_error(together.type1(data), alone.type1(data)) < bound);
+    const auto own = together.fused(sky, data, weights), expected = alone.fused(sky, data, weights);
+    CHECK(relative_error(own.values, expected.values) < bound);
+    CHECK(relative_error(own.gradient, expected.gradient) < bound);
+  }
+}
+
 TEMPLATE_TEST_CASE("no, one and equal points on an emulated GPU", "[ops][nufft][cuda][quick]", float, double) {
   const auto coords = grid_of(16);
   const Transforms<TestType> one(coords, equal_points(coords, 1), 1e-6);
