@@ -3,10 +3,12 @@
 //
 // usage: nufft_benchmark transforms|exact [--npix N,N…] [--nvis K,K…] [--dtype float32,float64] [--tolerance E]
 //        [--data FILE.npz] [--threads T] [--seconds S]
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include <mpol_cpp/mpol.h>
+#include <mpol_cpp/ops/huge_pages.h>
 #include <mpol_cpp/ops/nufft_plan.h>
 
 #include "settings.h"
@@ -43,6 +45,7 @@ void transforms_case(const Settings& settings, std::int64_t npix, std::int64_t n
   const auto image = at::rand({npix, npix}, dtype);
   auto gradient = at::empty_like(image), visibilities = at::empty({points}, c10::toComplexType(dtype));
   auto* values = reinterpret_cast<std::complex<T>*>(visibilities.template mutable_data_ptr<c10::complex<T>>());
+  mpol::ops::prefer_huge_pages(values, visibilities.nbytes());  // as numpy does for FINUFFT
   const auto* pixels = image.template const_data_ptr<T>();
   auto* slopes = gradient.template mutable_data_ptr<T>();
   const auto time = [&](const char* name, const auto& call, std::size_t least = 5) {
@@ -63,15 +66,36 @@ void transforms_case(const Settings& settings, std::int64_t npix, std::int64_t n
   time("fused_4", [&] { plan->fused(comparisons, 1, mpol::Accumulate::overwrite); });
 }
 
+/// The normal operator of one channel. Visibilities beyond 10^7 are made in blocks, each added to it once.
+mpol::NormalOperator make_normal_operator(const Settings& settings, const mpol::GridCoords& coords, std::int64_t nvis, json row) {
+  constexpr std::int64_t block = 10'000'000;
+  const auto channels = mpol::ChannelMap::cube(1);
+  row["case"] = "exact_setup";
+  if (!settings.data.empty() || nvis <= block) {
+    const auto observed = benchmarks::observation(settings, coords, 1, nvis);
+    row["nvis"] = observed.nvis();
+    const auto make = [&] { return mpol::NormalOperator::of(coords, observed, channels); };
+    print(row, benchmarks::repeat(make, settings.seconds, 3));
+    return make();
+  }
+  mpol::NormalOperator normal(coords, 1);
+  const auto observe = [&](std::int64_t i) {
+    const auto count = std::min(block, nvis - i * block);
+    return benchmarks::synthetic_observation(coords, 1, count, torch::kFloat64, 0.4, static_cast<std::uint64_t>(i + 1));
+  };
+  const auto times = benchmarks::sum_over((nvis + block - 1) / block, observe,
+                                          [&](const mpol::Visibilities& observed) { normal.add(observed, channels); });
+  row["nvis"] = nvis;
+  row["peak_mib"] = benchmarks::peak_mebibytes();
+  print(row, times);
+  return normal;
+}
+
 /// Value and gradient of the exact likelihood, and making its normal operator.
 void exact_case(const Settings& settings, std::int64_t npix, std::int64_t nvis, json row) {
   const mpol::GridCoords coords(cell_size, npix);
-  const auto observed = benchmarks::observation(settings, coords, 1, nvis);
-  row["nvis"] = observed.nvis();
-  const auto channels = mpol::ChannelMap::cube(1);
-  row["case"] = "exact_setup";
-  print(row, benchmarks::repeat([&] { return mpol::NormalOperator::of(coords, observed, channels); }, settings.seconds, 3));
-  auto likelihood = mpol::ExactLikelihood(mpol::NormalOperator::of(coords, observed, channels));
+  auto likelihood = mpol::ExactLikelihood(make_normal_operator(settings, coords, nvis, row));
+  row["nvis"] = likelihood->samples();
   const auto sky = at::rand({1, npix, npix}, dtype_of(row["dtype"]));
   auto gradient = at::empty_like(sky);
   row["case"] = "exact";

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <random>
 #include <vector>
 
@@ -13,9 +14,10 @@
 namespace benchmarks {
 
 /// Noisy visibilities of a Gaussian source seen by a 43-antenna spiral array over a range of hour angles; the longest
-/// baseline reaches `fill` of the grid's half-width. All channels share the baselines.
+/// baseline reaches `fill` of the grid's half-width. All channels share the baselines. Other seeds are other hours of the same
+/// array.
 inline mpol::Visibilities synthetic_observation(const mpol::GridCoords& coords, std::int64_t nchan, std::int64_t nvis,
-                                                torch::Dtype dtype = torch::kFloat64, double fill = 0.4) {
+                                                torch::Dtype dtype = torch::kFloat64, double fill = 0.4, std::uint64_t seed = 1) {
   constexpr int antennas = 43;
   std::mt19937_64 random(1);
   std::normal_distribution<double> normal;
@@ -27,6 +29,7 @@ inline mpol::Visibilities synthetic_observation(const mpol::GridCoords& coords, 
     east[static_cast<std::size_t>(i)] = radius * std::cos(angle);
     north[static_cast<std::size_t>(i)] = radius * std::sin(angle);
   }
+  if (seed != 1) random.seed(seed);
   const double declination = -30 * mpol::units::degree, latitude = -23 * mpol::units::degree;
   std::vector<double> u(static_cast<std::size_t>(nvis)), v(u.size());
   double largest = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -56,6 +57,30 @@ nlohmann::json repeat(Function&& call, double seconds, std::size_t least = 5, st
           {"cpu_s", cpu},
           {"repeats", times.size()},
           {"others_cpu", others}};
+}
+
+/// What use(part) of each of several parts takes together, once each, where make(i) makes part i outside of the time.
+template <typename Make, typename Use>
+nlohmann::json sum_over(std::int64_t parts, const Make& make, const Use& use) {
+  double wall = 0, cpu = 0, others = 0;
+  for (std::int64_t i = 0; i < parts; ++i) {
+    const auto part = make(i);
+    const auto before = CpuTime::read();
+    mpol::DeviceTimer timer(torch::kCPU);
+    use(part);
+    wall += timer.seconds();
+    const auto after = CpuTime::read();
+    cpu += after.own - before.own;
+    others += std::max(0.0, (after.all - before.all) - (after.own - before.own));
+  }
+  return {{"median_s", wall}, {"min_s", wall}, {"cpu_s", cpu}, {"repeats", 1}, {"others_cpu", others / wall}};
+}
+
+/// The most memory that this process has had so far, MiB.
+inline double peak_mebibytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
 }  // namespace benchmarks

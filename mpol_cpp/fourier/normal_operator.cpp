@@ -1,14 +1,17 @@
 #include <mpol_cpp/fourier/normal_operator.h>
 
 #include <algorithm>
+#include <atomic>
+#include <numeric>
 #include <utility>
+#include <vector>
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/fft_rfft2.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/real.h>
-#include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/core/error.h>
@@ -22,6 +25,7 @@ namespace {
 
 constexpr double normal_tolerance = 1e-12;
 constexpr std::int64_t normal_block = std::int64_t{1} << 24;
+constexpr std::int64_t normal_chunk = 8192;  // samples that one thread takes at a time
 
 /// The transform of t over 4 npix^2, (npix + 1, 2 npix), and b of some samples.
 struct NormalTerms {
@@ -36,11 +40,10 @@ NormalTerms normal_terms(const GridCoords& coords, const Baselines& baselines, c
   const auto npix = coords.npix();
   const ops::NufftPlan<double> plan({2 * npix, coords.dl(), normal_tolerance}, u.const_data_ptr<double>(),
                                     v.const_data_ptr<double>(), u.size(0), baselines.max_abs_u(), baselines.max_abs_v());
-  const auto sorted = plan.sorted(reinterpret_cast<const std::complex<double>*>(data.const_data_ptr<c10::complex<double>>()),
-                                  weights.const_data_ptr<double>());
   auto dirty = at::empty({2 * npix, 2 * npix}, torch::kFloat64), t = at::empty_like(dirty);
-  plan.dirty_and_beam(*sorted, coords.cell_area(), dirty.mutable_data_ptr<double>(), coords.cell_area() * coords.cell_area(),
-                      t.mutable_data_ptr<double>());
+  plan.dirty_and_beam(reinterpret_cast<const std::complex<double>*>(data.const_data_ptr<c10::complex<double>>()),
+                      weights.const_data_ptr<double>(), coords.cell_area(), dirty.mutable_data_ptr<double>(),
+                      coords.cell_area() * coords.cell_area(), t.mutable_data_ptr<double>());
   t.select(0, 0).zero_();  // no two pixels are npix apart
   t.select(1, 2 * npix - 1).zero_();
   const auto circular = t.roll({npix, npix + 1}, {0, 1});  // the origin first
@@ -48,11 +51,35 @@ NormalTerms normal_terms(const GridCoords& coords, const Baselines& baselines, c
   return {at::real(at::fft_rfft2(circular)).transpose(0, 1) * norm, dirty.narrow(0, npix / 2, npix).narrow(1, npix / 2, npix)};
 }
 
-void count_cells(const GridCoords& coords, const Tensor& u, const Tensor& v, Tensor counts) {
+/// Counts the samples of each cell.
+void count_cells(const GridCoords& coords, const Tensor& u, const Tensor& v, const Tensor& counts) {
   const auto* columns = u.const_data_ptr<double>();
   const auto* rows = v.const_data_ptr<double>();
   auto* cells = counts.mutable_data_ptr<std::int32_t>();
-  for (std::int64_t i = 0; i < u.size(0); ++i) ++cells[coords.uv_cell(rows[i]) * coords.npix() + coords.uv_cell(columns[i])];
+  at::parallel_for(0, u.size(0), normal_chunk, [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = begin; i < end; ++i) {
+      const auto cell = coords.uv_cell(rows[i]) * coords.npix() + coords.uv_cell(columns[i]);
+      std::atomic_ref(cells[cell]).fetch_add(1, std::memory_order_relaxed);
+    }
+  });
+}
+
+/// sum w |d|^2, of chunks whose sizes do not depend on the number of threads.
+double weighted_power(const Tensor& data, const Tensor& weights) {
+  const auto* values = data.const_data_ptr<c10::complex<double>>();
+  const auto* weight = weights.const_data_ptr<double>();
+  const auto count = weights.size(0), chunks = (count + normal_chunk - 1) / normal_chunk;
+  std::vector<double> sums(static_cast<std::size_t>(chunks));
+  at::parallel_for(0, chunks, 1, [&](std::int64_t first, std::int64_t last) {
+    for (auto chunk = first; chunk < last; ++chunk) {
+      double sum = 0;
+      for (auto i = chunk * normal_chunk; i < std::min(count, (chunk + 1) * normal_chunk); ++i) {
+        sum += weight[i] * (values[i].real() * values[i].real() + values[i].imag() * values[i].imag());
+      }
+      sums[static_cast<std::size_t>(chunk)] = sum;
+    }
+  });
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 void check_normal_image(const Tensor& image, const NormalOperator& normal) {
@@ -140,7 +167,7 @@ void NormalOperator::add_channel(std::int64_t image_channel, const Visibilities&
     const auto terms = normal_terms(coords_, visibilities.baselines(), u, v, data, weights);
     kernel_[image_channel].add_(terms.kernel);
     dirty_[image_channel].add_(terms.dirty);
-    constant_[image_channel].add_((at::view_as_real(data).square().sum({-1}) * weights).sum());
+    constant_[image_channel].add_(weighted_power(data, weights));
     count_cells(coords_, u, v, cell_counts_[image_channel]);
   }
   nvis_ += nvis;

@@ -10,6 +10,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/ops/huge_pages.h>
 #include <mpol_cpp/ops/nufft_cuda_check.h>
 #include <mpol_cpp/ops/nufft_cuda_plan.h>
 #include <mpol_cpp/ops/nufft_window.h>
@@ -136,6 +137,7 @@ Tensor NufftPlans::type2(const Tensor& sky) {
   const auto npix = coords_.npix(), nvis = baselines_.nvis();
   const auto image = sky.contiguous();
   auto visibilities = at::empty(with_last(sky, 2, {nvis}), sky.options().dtype(c10::toComplexType(sky.scalar_type())));
+  ops::prefer_huge_pages(visibilities.mutable_data_ptr(), visibilities.nbytes());
   const auto transform = [&]<typename T>(T) {
     const auto* from = image.const_data_ptr<T>();
     auto* to = reinterpret_cast<std::complex<T>*>(visibilities.mutable_data_ptr<c10::complex<T>>());

@@ -6,6 +6,8 @@
 #include <memory>
 #include <new>
 
+#include <mpol_cpp/ops/huge_pages.h>
+
 namespace mpol::ops {
 
 /// Zeroed memory, aligned to 64 bytes, of a fixed size.
@@ -18,6 +20,7 @@ class AlignedArray {
   AlignedArray() = default;
   explicit AlignedArray(std::int64_t size)
       : size_(size), data_(static_cast<T*>(::operator new (bytes(), std::align_val_t{alignment}))) {
+    prefer_huge_pages(data_.get(), bytes());
     std::memset(static_cast<void*>(data_.get()), 0, bytes());
   }
 

@@ -6,6 +6,8 @@
 #include <memory>
 #include <new>
 
+#include <mpol_cpp/ops/huge_pages.h>
+
 namespace mpol::ops {
 
 /// One value for each point, aligned to 64 bytes, with zeros after the last that kernels may read as a whole vector. The
@@ -18,6 +20,7 @@ class PointArray {
   PointArray() = default;
   explicit PointArray(std::int64_t count)
       : size_(count + room), data_(static_cast<T*>(::operator new (bytes(), std::align_val_t{alignment}))) {
+    prefer_huge_pages(data_.get(), bytes());
     std::fill(data() + count, data() + size_, T{});
   }
 

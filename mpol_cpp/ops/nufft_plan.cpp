@@ -81,17 +81,21 @@ class NufftPlan<T>::Transforms {
     return values;
   }
 
-  void dirty_and_beam(const Data& data, double scale, T* dirty, double beam_scale, T* beam) {
+  void dirty_and_beam(const std::complex<double>* visibilities, const double* weights, double scale, T* dirty, double beam_scale,
+                      T* beam) {
     const std::lock_guard lock(mutex_);
     prepare(2);
     spread(2, [&](const NufftTask& task, const NufftTileTasks&, std::int64_t, NufftImage<T>* shares) {
       const auto points = points_.points_of(task);
-      const auto *real = data.real.data(), *imag = data.imag.data(), *weight = data.weight.data();
       for (auto i = points.first; i < points.last; ++i) {
-        shares[0].model_real[i - points.first] = weight[i] * real[i];
-        shares[0].model_imag[i - points.first] = weight[i] * imag[i];
+        points_.fetch_ahead(i, visibilities);
+        points_.fetch_ahead(i, weights);
+        const auto source = points_.source(i), own = i - points.first;
+        const auto weighted = weights[source] * visibilities[source];
+        shares[0].model_real[own] = static_cast<T>(weighted.real());
+        shares[0].model_imag[own] = static_cast<T>(points_.mirrored(i) ? -weighted.imag() : weighted.imag());
+        shares[1].model_real[own] = static_cast<T>(weights[source]);
       }
-      shares[1].real = weight + points.first;
       std::fill_n(shares[1].model_imag, points.last - points.first, T(0));
       kernels_.grid(*tables_, points, shares, 2);
     });
@@ -186,6 +190,7 @@ class NufftPlan<T>::Transforms {
 
   void scatter(const NufftTilePoints<T>& points, const NufftImage<T>& share, Complex* visibilities) const {
     for (auto i = points.first; i < points.last; ++i) {
+      points_.fetch_ahead(i, visibilities);
       const auto imag = share.model_imag[i - points.first];
       visibilities[points_.source(i)] = {share.model_real[i - points.first], points_.mirrored(i) ? -imag : imag};
     }
@@ -193,6 +198,7 @@ class NufftPlan<T>::Transforms {
 
   void gather(const NufftTilePoints<T>& points, const Complex* visibilities, const NufftImage<T>& share) const {
     for (auto i = points.first; i < points.last; ++i) {
+      points_.fetch_ahead(i, visibilities);
       const auto value = visibilities[points_.source(i)];
       share.model_real[i - points.first] = value.real();
       share.model_imag[i - points.first] = points_.mirrored(i) ? -value.imag() : value.imag();
@@ -299,6 +305,8 @@ std::shared_ptr<const typename NufftPlan<T>::Data> NufftPlan<T>::sorted(const st
   auto data = std::make_shared<Data>(points.count());
   at::parallel_for(0, points.count(), 16384, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = begin; i < end; ++i) {
+      points.fetch_ahead(i, visibilities);
+      points.fetch_ahead(i, weights);
       const auto source = points.source(i);
       const auto value = visibilities[source];
       data->real.data()[i] = static_cast<T>(value.real());
@@ -315,8 +323,9 @@ std::vector<double> NufftPlan<T>::fused(std::span<const Comparison> comparisons,
 }
 
 template <typename T>
-void NufftPlan<T>::dirty_and_beam(const Data& data, double scale, T* dirty, double beam_scale, T* beam) const {
-  transforms_->dirty_and_beam(data, scale, dirty, beam_scale, beam);
+void NufftPlan<T>::dirty_and_beam(const std::complex<double>* visibilities, const double* weights, double scale, T* dirty,
+                                  double beam_scale, T* beam) const {
+  transforms_->dirty_and_beam(visibilities, weights, scale, dirty, beam_scale, beam);
 }
 
 template <typename T>

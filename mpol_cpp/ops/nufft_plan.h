@@ -69,8 +69,9 @@ class NufftPlan {
     return fused({&one, 1}, scale, accumulate).front();
   }
 
-  /// Type-1 transforms of w d, and of the weights w alone.
-  void dirty_and_beam(const Data& data, double scale, T* dirty, double beam_scale, T* beam) const;
+  /// Type-1 transforms of w d, and of the weights w alone, of visibilities and weights in the order of u and v.
+  void dirty_and_beam(const std::complex<double>* visibilities, const double* weights, double scale, T* dirty, double beam_scale,
+                      T* beam) const;
 
   std::int64_t memory_bytes() const;
 
