@@ -36,7 +36,7 @@ class FusedPipeline<T>::Runs {
         passes_(settings, std::move(cells), likelihood_ ? detail::GradientOf::images : detail::GradientOf::cells),
         column_sums_(static_cast<std::size_t>(passes_.columns())),
         row_sums_(static_cast<std::size_t>(passes_.images() * passes_.geometry().blocks)),
-        stopped_(static_cast<std::size_t>(problems_)),
+        going_(static_cast<std::size_t>(problems_), Going::on),
         values_(static_cast<std::size_t>(problems_)) {}
 
   /// @param updates  one, or one for each problem
@@ -62,17 +62,19 @@ class FusedPipeline<T>::Runs {
     share(blocks_, finish);
     for (std::int64_t problem = 0; problem < problems_; ++problem) {
       const auto i = static_cast<std::size_t>(problem);
-      if (!stopped_[i]) values_[i] = sum_up(problem);
+      if (going_[i] != Going::stopped) values_[i] = sum_up(problem);
+      if (going_[i] == Going::stopping) go(problem, Going::stopped);
     }
     return values_;
   }
 
   void stop(std::int64_t problem) {
-    if (problem < 0 || problem >= problems_) {
-      throw ValueError(fmt::format("problem {} is to stop; there are 0 to {}", problem, problems_ - 1));
-    }
-    stopped_[static_cast<std::size_t>(problem)] = true;
-    listed_for_ = 0;
+    check_problem(problem);
+    if (going_[static_cast<std::size_t>(problem)] == Going::on) go(problem, Going::stopping);
+  }
+  void go_on(std::int64_t problem) {
+    check_problem(problem);
+    go(problem, Going::on);
   }
 
   std::size_t problems() const { return values_.size(); }
@@ -85,6 +87,17 @@ class FusedPipeline<T>::Runs {
   }
 
  private:
+  enum class Going { on, stopping, stopped };
+
+  void check_problem(std::int64_t problem) const {
+    if (problem >= 0 && problem < problems_) return;
+    throw ValueError(fmt::format("problem {} is to stop or to go on; there are 0 to {}", problem, problems_ - 1));
+  }
+  void go(std::int64_t problem, Going going) {
+    going_[static_cast<std::size_t>(problem)] = going;
+    listed_for_ = 0;
+  }
+
   /// Images that need nothing of others: one, or all channels of a problem where neighbours are compared.
   struct Part {
     std::int64_t first_block, end_block, first_column, end_column;
@@ -103,7 +116,7 @@ class FusedPipeline<T>::Runs {
     const auto blocks = passes_.geometry().blocks;
     for (std::int64_t image = 0; image < passes_.images();) {
       const auto images = passes_.problem_of(image).terms.tv_channel > 0 ? images_per_problem_ : 1, end = image + images;
-      if (!stopped_[static_cast<std::size_t>(image / images_per_problem_)]) {
+      if (going_[static_cast<std::size_t>(image / images_per_problem_)] != Going::stopped) {
         parts.push_back({image * blocks, end * blocks, passes_.first_column(image), passes_.first_column(end)});
       }
       image = end;
@@ -129,7 +142,12 @@ class FusedPipeline<T>::Runs {
     const auto blocks = passes_.geometry().blocks;
     auto& sums = row_sums_[static_cast<std::size_t>(block)];
     sums = {};
-    passes_.finish_rows(kind, pixels, update, block / blocks, block % blocks, scratch, sums);
+    if (kind == FusedUpdate::none || going_[static_cast<std::size_t>(block / blocks / images_per_problem_)] == Going::on) {
+      return passes_.finish_rows(kind, pixels, update, block / blocks, block % blocks, scratch, sums);
+    }
+    // Values where it stands: a descent of length 0.
+    passes_.finish_rows(FusedUpdate::sgd, {pixels.base, nullptr, nullptr, nullptr}, {}, block / blocks, block % blocks, scratch,
+                        sums);
   }
 
   template <typename Task>
@@ -201,7 +219,7 @@ class FusedPipeline<T>::Runs {
   std::vector<detail::RowScratch<T>> scratch_;
   std::vector<detail::ColumnSums> column_sums_;
   std::vector<RowSums> row_sums_;
-  std::vector<bool> stopped_;
+  std::vector<Going> going_;
   std::vector<Part> whole_;
   std::vector<std::int64_t> blocks_, columns_;
   std::vector<FusedValues> values_;
@@ -251,6 +269,11 @@ const std::vector<FusedValues>& FusedPipeline<T>::run_each(FusedUpdate kind, con
 template <typename T>
 void FusedPipeline<T>::stop(std::int64_t problem) {
   runs_->stop(problem);
+}
+
+template <typename T>
+void FusedPipeline<T>::go_on(std::int64_t problem) {
+  runs_->go_on(problem);
 }
 
 template <typename T>

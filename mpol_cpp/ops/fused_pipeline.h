@@ -67,9 +67,11 @@ class FusedPipeline {
   const std::vector<FusedValues>& run_each(FusedUpdate kind, const UpdateRow<T>& pixels,
                                            const std::vector<UpdateSettings>& update);
 
-  /// From now on runs leave this problem as it is, at no cost (but that of a likelihood of images, which is given all of
-  /// them); its values stay those of its last run.
+  /// From now on runs leave this problem as it is: the next one still finds its values there, later ones keep them at no cost
+  /// (but that of a likelihood of images, which is given all of them).
   void stop(std::int64_t problem);
+  /// Takes it up again.
+  void go_on(std::int64_t problem);
 
   /// The image of the last run, before its update, (problems, nchan, npix, npix).
   Tensor image() const;

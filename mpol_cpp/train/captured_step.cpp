@@ -41,6 +41,7 @@ std::string CapturedStep::obstacle(ImageModel& model, const Objective& objective
   if (dynamic_cast<const MiniBatchLikelihoodImpl*>(&objective.likelihood()) != nullptr) {
     return "the likelihood takes another batch of visibilities in each step, and a recording would repeat one";
   }
+  if (options.has_own_updates()) return "problems of a batch have learning rates or ends of their own";
   for (const auto& term : objective.terms()) {
     if (needs_host(term)) return fmt::format("term {} needs the host in each step", term.name());
   }
@@ -60,6 +61,9 @@ CapturedStep::CapturedStep(std::shared_ptr<ImageModel> model, Objective objectiv
       reason_(std::move(reason)) {
   if (kind_ == OptimizerKind::lbfgs) {
     throw ValueError("L-BFGS searches along its direction on the host: use the fused or the eager step");
+  }
+  if (options.has_own_updates()) {
+    throw ValueError("a captured step has one learning rate and one end for all problems: use the fused or the eager step");
   }
   for (auto& parameter : trained_parameters(*model_, objective_)) moments_.push_back({std::move(parameter), {}, {}});
   if (moments_.empty()) throw ValueError("the model has no parameter that requires a gradient: there is nothing to train");
@@ -91,6 +95,10 @@ StepReport CapturedStep::take(double learning_rate) {
   const auto kept = report_.clone();
   const auto columns = static_cast<std::int64_t>(objective_.columns().size());
   return {kept.narrow(0, 0, kept.numel() - 1).view({columns, -1}), kept.select(0, kept.numel() - 1)};
+}
+
+void CapturedStep::set_stopped(const std::vector<bool>&) {
+  throw ValueError("no problem of a captured step ends before the others: use the fused or the eager step");
 }
 
 void CapturedStep::check_places() const {

@@ -24,6 +24,8 @@ class CapturedStep : public Step {
   /// @throws ValueError when parameters were moved or cast since the first step
   /// @throws DeviceError, the first time, when the model or a term waits for the device or does what no graph can hold
   StepReport take(double learning_rate) override;
+  /// @throws ValueError always: all its problems go on
+  void set_stopped(const std::vector<bool>& stopped) override;
   StepKind kind() const override { return StepKind::captured; }
   std::string reason() const override { return reason_; }
   /// Of one step, once it is recorded; else 0.

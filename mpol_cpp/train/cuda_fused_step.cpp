@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/tensor.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -16,6 +17,7 @@
 #include <mpol_cpp/train/fused_objective.h>
 #include <mpol_cpp/train/lbfgs_memory.h>
 #include <mpol_cpp/train/moments.h>
+#include <mpol_cpp/train/problem_optimizer.h>
 
 namespace mpol {
 namespace {
@@ -114,6 +116,12 @@ class CudaFusedStep::Optimizer {
       lbfgs_ = std::make_unique<ops::DeviceLbfgs>(settings);
       gradient_ = at::empty_like(base().detach());
     }
+    const auto problems = pipeline_->learning_rates().numel();
+    detail::check_rate_factors(options, problems);
+    if (!options.rate_factors().empty()) {
+      rate_factors_ = at::tensor(options.rate_factors(), torch::kFloat64).to(base().device());
+    }
+    stops_each_ = options.stops_each();
     for (const auto& term : objective_.terms()) {
       if (term.weights().size() == 1) continue;
       auto lambdas = pipeline_->lambdas().select(0, static_cast<std::int64_t>(device_term(term)));
@@ -139,6 +147,17 @@ class CudaFusedStep::Optimizer {
       count -= steps;
     }
     return reports;
+  }
+
+  void set_stopped(const std::vector<bool>& stopped) {
+    const auto problems = pipeline_->stopped().numel();
+    if (!stops_each_ || static_cast<std::int64_t>(stopped.size()) != problems) {
+      throw ValueError(fmt::format("{} flags for {} problems of a step whose problems end {}", stopped.size(), problems,
+                                   stops_each_ ? "by themselves" : "together"));
+    }
+    auto flags = at::empty({problems}, torch::kUInt8);
+    std::copy(stopped.begin(), stopped.end(), flags.mutable_data_ptr<std::uint8_t>());
+    pipeline_->stopped().copy_(flags);
   }
 
   std::string disagreement() {
@@ -205,7 +224,7 @@ class CudaFusedStep::Optimizer {
   std::vector<StepReport> run(double learning_rate, std::int64_t steps) {
     auto& work = steps == 1 ? one_step_ : several_steps_;
     if (!work) work = record(steps);
-    pipeline_->set_learning_rate(learning_rate);
+    set_learning_rate(learning_rate);
     pipeline_->make_room(steps);
     work->replay();
     base().unsafeGetTensorImpl()->bump_version();
@@ -214,6 +233,13 @@ class CudaFusedStep::Optimizer {
     reports.reserve(static_cast<std::size_t>(steps));
     for (std::int64_t i = 0; i < steps; ++i) reports.push_back(report());
     return reports;
+  }
+
+  void set_learning_rate(double learning_rate) {
+    if (!rate_factors_.defined()) return pipeline_->set_learning_rate(learning_rate);
+    if (learning_rate == learning_rate_) return;
+    learning_rate_ = learning_rate;
+    pipeline_->learning_rates().copy_(rate_factors_).mul_(learning_rate);
   }
 
   std::unique_ptr<RecordedWork> record(std::int64_t steps) {
@@ -291,6 +317,9 @@ class CudaFusedStep::Optimizer {
   std::unique_ptr<ops::DevicePipeline> pipeline_;
   std::vector<detail::Moments> moments_;  // one
   std::int64_t steps_ = 0;
+  Tensor rate_factors_;  // (problems) float64 on the device; undefined where they are 1
+  double learning_rate_ = 0;
+  bool stops_each_ = false;
   std::unique_ptr<RecordedWork> one_step_, several_steps_;  // one evaluation of L-BFGS
   std::unique_ptr<ops::DeviceLbfgs> lbfgs_;                 // null for the others, which the pipeline itself does
   Tensor gradient_;                                         // of L-BFGS
@@ -326,6 +355,8 @@ std::vector<StepReport> CudaFusedStep::take_several(double learning_rate, std::i
 }
 
 std::int64_t CudaFusedStep::launches() const { return optimizer_->launches(); }
+
+void CudaFusedStep::set_stopped(const std::vector<bool>& stopped) { optimizer_->set_stopped(stopped); }
 
 NamedTensors CudaFusedStep::state() const { return optimizer_->state(); }
 

@@ -27,6 +27,7 @@ class CudaFusedStep : public Step {
   std::string disagreement();
 
   StepReport take(double learning_rate) override;
+  void set_stopped(const std::vector<bool>& stopped) override;
   /// `count` steps, eight of them in a graph where so many are left: for images so small that the launch of a graph is
   /// what a step costs. Not for L-BFGS. @return the report of each, in a list
   std::vector<StepReport> take_several(double learning_rate, std::int64_t count);

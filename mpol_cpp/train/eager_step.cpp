@@ -6,6 +6,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/train/optimizer_state.h>
+#include <mpol_cpp/train/problem_optimizer.h>
 
 namespace mpol {
 namespace {
@@ -29,6 +30,10 @@ EagerStep::EagerStep(std::shared_ptr<ImageModel> model, Objective objective, con
       kind_(options.optimizer()),
       reason_(std::move(reason)) {
   if (parameters_.empty()) throw ValueError("the model has no parameter that requires a gradient: there is nothing to train");
+  if (options.has_own_updates()) {
+    own_ = std::make_unique<detail::ProblemOptimizer>(options, parameters_, problem_shape(*model_));
+    return;
+  }
   std::vector<Tensor> tensors;
   for (const auto& parameter : parameters_) tensors.push_back(parameter.tensor);
   optimizer_ = detail::make_optimizer(options, std::move(tensors));
@@ -37,6 +42,7 @@ EagerStep::EagerStep(std::shared_ptr<ImageModel> model, Objective objective, con
 EagerStep::~EagerStep() = default;
 
 StepReport EagerStep::take(double learning_rate) {
+  if (own_) return take_own(learning_rate);
   optimizer_->param_groups().front().options().set_lr(learning_rate);
   StepReport report;
   optimizer_->step([&] {  // L-BFGS evaluates several times in a step
@@ -51,9 +57,26 @@ StepReport EagerStep::take(double learning_rate) {
   return report;
 }
 
-NamedTensors EagerStep::state() const { return detail::optimizer_state(kind_, *optimizer_, parameters_); }
+StepReport EagerStep::take_own(double learning_rate) {
+  own_->zero_gradients();
+  const auto value = objective_.evaluate(*model_);
+  value.total.sum().backward();
+  own_->update(learning_rate);
+  return {value.table(), sum_of(parameters_)};
+}
+
+void EagerStep::set_stopped(const std::vector<bool>& stopped) {
+  if (!own_) throw ValueError("this step was made for problems that end together");
+  own_->set_stopped(stopped);
+}
+
+NamedTensors EagerStep::state() const {
+  if (own_) return own_->state();
+  return detail::optimizer_state(kind_, *optimizer_, parameters_);
+}
 
 void EagerStep::load_state(const NamedTensors& state) {
+  if (own_) return own_->load_state(state);
   optimizer_->zero_grad();
   detail::load_optimizer_state(kind_, *optimizer_, parameters_, state);
 }

@@ -10,6 +10,10 @@ namespace torch::optim {
 class Optimizer;
 }
 
+namespace mpol::detail {
+class ProblemOptimizer;
+}
+
 namespace mpol {
 
 /// A step by LibTorch's autograd and optimisers: whatever model and terms the user composes, on any device.
@@ -20,17 +24,21 @@ class EagerStep : public Step {
   ~EagerStep() override;
 
   StepReport take(double learning_rate) override;
+  void set_stopped(const std::vector<bool>& stopped) override;
   StepKind kind() const override { return StepKind::eager; }
   std::string reason() const override { return reason_; }
   NamedTensors state() const override;
   void load_state(const NamedTensors& state) override;
 
  private:
+  StepReport take_own(double learning_rate);
+
   std::shared_ptr<ImageModel> model_;
   Objective objective_;
   std::vector<NamedParameter> parameters_;
   OptimizerKind kind_;
-  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;  // one of the two
+  std::unique_ptr<detail::ProblemOptimizer> own_;       // where problems have learning rates or ends of their own
   std::string reason_;
 };
 

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include <ATen/Context.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/stack.h>
+#include <c10/util/accumulate.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -20,6 +22,7 @@ namespace {
 constexpr std::int64_t epochs_between_kept_states = 25;
 constexpr std::size_t epochs_between_fetches = 50;  // on a GPU
 constexpr double seconds_between_checkpoints = 30.0;
+constexpr std::string_view stop_prefix = "stop.";  // of what stops_ keeps in a state
 
 /// The one device of a model and a likelihood. @throws DeviceError that names two tensors on different ones
 torch::Device common_device(ImageModel& model, Likelihood& likelihood) {
@@ -47,6 +50,12 @@ Tensor table_of(const std::vector<Tensor>& losses, const std::vector<Tensor>& pa
   return at::cat({at::stack(losses).sum(2), at::stack(parameters_sums).unsqueeze(1)}, 1);
 }
 
+/// Of each problem.
+std::vector<double> totals_of(const StepReport& report) {
+  const auto totals = report.losses.select(0, 0).to(torch::kCPU).contiguous();
+  return {totals.const_data_ptr<double>(), totals.const_data_ptr<double>() + totals.numel()};
+}
+
 }  // namespace
 
 Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options)
@@ -54,6 +63,11 @@ Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const Tr
   place();
   at::manual_seed(options_.seed());
   step_ = make_step(model_, objective_, options_);
+  if (options_.stops_each()) {
+    const auto problems = static_cast<std::size_t>(c10::multiply_integers(problem_shape(*model_)));
+    stops_.emplace(problems, options_.stop_relative(), options_.stop_window());
+    stopped_.resize(problems);
+  }
   result_.columns = objective_.columns();
   result_.step = step_->kind();
   result_.step_reason = step_->reason();
@@ -72,13 +86,16 @@ void Fit::place() {
 
 TrainResult Fit::run() {
   resume();
-  good_ = capture_state(done_, *model_, objective_, *step_);
+  good_ = present_state();
   auto reason = train();
   if (reason != StopReason::diverged && !evaluate_final()) reason = StopReason::diverged;
   if (reason == StopReason::diverged) rewind();
   if (!options_.checkpoint().empty() && checkpoint_epochs_ != done_) write_checkpoint();
   result_.stop_reason = reason;
   result_.epochs = done_;
+  if (stops_) {
+    for (const auto epochs : stops_->epochs()) result_.problem_epochs.push_back(epochs < 0 ? done_ : epochs);
+  }
   result_.seconds = seconds();
   return std::move(result_);
 }
@@ -94,7 +111,7 @@ void Fit::resume() {
                                 checkpoint->epochs, options_.epochs(), checkpoint->epochs));
   }
   try {
-    restore_state({checkpoint->epochs, checkpoint->state}, *model_, objective_, *step_);
+    go_to({checkpoint->epochs, checkpoint->state});
   } catch (const FileError& error) {
     throw FileError(fmt::format("{} does not fit this run: {}", path.string(), error.what()));
   }
@@ -109,13 +126,38 @@ StepReport Fit::take_step(std::int64_t epoch) { return step_->take(learning_rate
 
 StopReason Fit::train() {
   while (done_ < options_.epochs()) {
-    if (has_converged(result_.history, options_.stop_relative(), options_.stop_window())) return StopReason::converged;
+    if (has_converged()) return StopReason::converged;
     pending_.push_back({learning_rate(done_), take_step(done_)});
     ++done_;
     if (pending_.size() >= fetch_interval_ && !record()) return StopReason::diverged;
     if (const auto reason = after_epoch()) return *reason;
   }
   return record() ? StopReason::epochs : StopReason::diverged;
+}
+
+bool Fit::has_converged() {
+  if (!stops_) return mpol::has_converged(result_.history, options_.stop_relative(), options_.stop_window());
+  stops_->decide(done_);
+  if (const auto stopped = stops_->stopped(); stopped != stopped_) step_->set_stopped(stopped_ = stopped);
+  return stops_->all_stopped();
+}
+
+TrainingState Fit::present_state() const {
+  auto state = capture_state(done_, *model_, objective_, *step_);
+  if (!stops_) return state;
+  for (const auto& [name, tensor] : stops_->state()) state.tensors[std::string(stop_prefix) + name] = tensor;
+  return state;
+}
+
+void Fit::go_to(const TrainingState& state) {
+  restore_state(state, *model_, objective_, *step_);
+  if (!stops_) return;
+  NamedTensors own;
+  for (const auto& [name, tensor] : state.tensors) {
+    if (name.starts_with(stop_prefix)) own[name.substr(stop_prefix.size())] = tensor;
+  }
+  stops_->load_state(own);
+  step_->set_stopped(stopped_ = stops_->stopped());
 }
 
 std::optional<StopReason> Fit::after_epoch() {
@@ -159,6 +201,7 @@ bool Fit::record() {
       return false;
     }
     result_.history.push_back(std::move(loss));
+    if (stops_) stops_->record(totals_of(pending.report));
   }
   pending_.clear();
   keep_state();
@@ -171,11 +214,11 @@ void Fit::keep_state() {
     candidate_.reset();
   }
   const auto interval = options_.optimizer() == OptimizerKind::lbfgs ? 1 : epochs_between_kept_states;
-  if (!candidate_ && done_ - good_.epochs >= interval) candidate_ = capture_state(done_, *model_, objective_, *step_);
+  if (!candidate_ && done_ - good_.epochs >= interval) candidate_ = present_state();
 }
 
 void Fit::keep_present_state() {
-  if (good_.epochs != done_ && !candidate_) candidate_ = capture_state(done_, *model_, objective_, *step_);
+  if (good_.epochs != done_ && !candidate_) candidate_ = present_state();
 }
 
 bool Fit::evaluate_final() {
@@ -195,13 +238,17 @@ void Fit::rewind() {
   target = std::max(target, good_.epochs);
   candidate_.reset();
   pending_.clear();
-  restore_state(good_, *model_, objective_, *step_);
+  go_to(good_);
   for (done_ = good_.epochs; done_ < target; ++done_) {
+    has_converged();
     const auto report = take_step(done_);
     const auto values = table_of({report.losses}, {report.parameters_sum}).to(torch::kCPU);
-    if (values.isfinite().all().item<bool>()) continue;
+    if (values.isfinite().all().item<bool>()) {
+      if (stops_) stops_->record(totals_of(report));
+      continue;
+    }
     // Only where steps do not repeat bit for bit (some operations on a GPU): the kept state itself is good.
-    restore_state(good_, *model_, objective_, *step_);
+    go_to(good_);
     done_ = good_.epochs;
     break;
   }

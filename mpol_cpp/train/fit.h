@@ -9,6 +9,7 @@
 #include <mpol_cpp/device/timer.h>
 #include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/divergence.h>
+#include <mpol_cpp/train/problem_stops.h>
 #include <mpol_cpp/train/step.h>
 #include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/train/training_state.h>
@@ -36,9 +37,13 @@ class Fit {
   void resume();  ///< takes up the checkpoint, if one is wanted and there
 
   StopReason train();
+  bool has_converged();  ///< also stops problems that have, where each ends by itself
   std::optional<StopReason> after_epoch();
   double learning_rate(std::int64_t epoch) const;
   StepReport take_step(std::int64_t epoch);
+
+  TrainingState present_state() const;
+  void go_to(const TrainingState& state);
 
   bool record();              ///< false when something was not finite: breakdown_ says what
   void keep_state();          ///< now and then, for rewind()
@@ -58,6 +63,9 @@ class Fit {
   std::int64_t done_ = 0;  ///< epochs
   std::size_t fetch_interval_ = 1;
   std::vector<Pending> pending_;
+
+  std::optional<ProblemStops> stops_;  ///< where each problem ends by itself
+  std::vector<bool> stopped_;          ///< as the step knows
 
   TrainingState good_;                      ///< the newest kept state whose loss is known to be finite
   std::optional<TrainingState> candidate_;  ///< a newer one that has to prove it

@@ -16,6 +16,7 @@
 #include <mpol_cpp/train/fused_objective.h>
 #include <mpol_cpp/train/moments.h>
 #include <mpol_cpp/train/optimizer_state.h>
+#include <mpol_cpp/train/problem_optimizer.h>
 
 namespace mpol {
 namespace {
@@ -52,7 +53,9 @@ class FusedStep::Optimizer {
         likelihood_scale_(1.0 / (2.0 * objective.normaliser())),
         kind_(options.optimizer()),
         momentum_(options.momentum()),
-        dtype_(base().scalar_type()) {
+        dtype_(base().scalar_type()),
+        rate_factors_(options.rate_factors()),
+        stops_each_(options.stops_each()) {
     ops::FusedSettings settings;
     settings.npix = base().size(-1);
     settings.nchan = base().size(-3);
@@ -66,6 +69,8 @@ class FusedStep::Optimizer {
       settings.inverse_power = detail::inverse_power_of_terms(terms_, model_->coords());
     if (dtype_ == torch::kFloat32) single_ = pipeline<float>(settings, objective);
     else double_ = pipeline<double>(settings, objective);
+    detail::check_rate_factors(options, settings.problems);
+    stopped_.resize(static_cast<std::size_t>(settings.problems));
     if (kind_ == OptimizerKind::lbfgs) lbfgs_ = detail::make_optimizer(options, {base()});
     reset();
   }
@@ -78,6 +83,19 @@ class FusedStep::Optimizer {
     const auto& values = single_ ? run(*single_, learning_rate) : run(*double_, learning_rate);
     base().unsafeGetTensorImpl()->bump_version();
     return report(values);
+  }
+
+  void set_stopped(const std::vector<bool>& stopped) {
+    if (!stops_each_ || stopped.size() != stopped_.size()) {
+      throw ValueError(fmt::format("{} flags for {} problems of a step whose problems end {}", stopped.size(), stopped_.size(),
+                                   stops_each_ ? "by themselves" : "together"));
+    }
+    for (std::size_t problem = 0; problem < stopped.size(); ++problem) {
+      if (stopped[problem] == stopped_[problem]) continue;
+      if (single_) stop_or_go_on(*single_, static_cast<std::int64_t>(problem), stopped[problem]);
+      else stop_or_go_on(*double_, static_cast<std::int64_t>(problem), stopped[problem]);
+    }
+    stopped_ = stopped;
   }
 
   NamedTensors state() const {
@@ -102,6 +120,12 @@ class FusedStep::Optimizer {
     const auto buffers = objective.likelihood().as_module().named_buffers();
     return std::make_unique<ops::FusedPipeline<T>>(
         settings, ops::column_cells<T>(buffers["cells"], buffers["data"], buffers["weights"], settings.nchan, settings.npix));
+  }
+
+  template <typename T>
+  static void stop_or_go_on(ops::FusedPipeline<T>& pipeline, std::int64_t problem, bool stops) {
+    if (stops) pipeline.stop(problem);
+    else pipeline.go_on(problem);
   }
 
   Tensor base() const { return model_->base(); }
@@ -151,11 +175,20 @@ class FusedStep::Optimizer {
     ops::UpdateSettings update;
     update.rate = learning_rate;
     update.momentum = momentum_;
-    if (kind_ == OptimizerKind::sgd) return pipeline.run(ops::FusedUpdate::sgd, pixels, update);
-    const auto steps = static_cast<double>(steps_);
-    update.rate = learning_rate / (1.0 - std::pow(update.beta1, steps));
-    update.second_scale = 1.0 / std::sqrt(1.0 - std::pow(update.beta2, steps));
-    return pipeline.run(ops::FusedUpdate::adam, pixels, update);
+    if (kind_ == OptimizerKind::adam) {
+      const auto steps = static_cast<double>(steps_);
+      update.rate = learning_rate / (1.0 - std::pow(update.beta1, steps));
+      update.second_scale = 1.0 / std::sqrt(1.0 - std::pow(update.beta2, steps));
+    }
+    const auto fused = kind_ == OptimizerKind::adam ? ops::FusedUpdate::adam : ops::FusedUpdate::sgd;
+    if (rate_factors_.empty()) return pipeline.run(fused, pixels, update);
+    std::vector<ops::UpdateSettings> updates;
+    updates.reserve(rate_factors_.size());
+    for (const double factor : rate_factors_) {
+      updates.push_back(update);
+      updates.back().rate *= factor;
+    }
+    return pipeline.run_each(fused, pixels, updates);
   }
 
   StepReport report(const std::vector<ops::FusedValues>& values) const {
@@ -187,6 +220,9 @@ class FusedStep::Optimizer {
   OptimizerKind kind_;
   double momentum_;
   torch::Dtype dtype_;
+  std::vector<double> rate_factors_;
+  bool stops_each_;
+  std::vector<bool> stopped_;
   std::unique_ptr<ops::FusedPipeline<float>> single_;  // one of the two
   std::unique_ptr<ops::FusedPipeline<double>> double_;
   std::int64_t steps_ = 0;
@@ -212,6 +248,8 @@ FusedStep::FusedStep(std::shared_ptr<ImageModel> model, const Objective& objecti
 FusedStep::~FusedStep() = default;
 
 StepReport FusedStep::take(double learning_rate) { return optimizer_->take(learning_rate); }
+
+void FusedStep::set_stopped(const std::vector<bool>& stopped) { optimizer_->set_stopped(stopped); }
 
 NamedTensors FusedStep::state() const { return optimizer_->state(); }
 

@@ -22,6 +22,7 @@ class FusedStep : public Step {
   ~FusedStep() override;
 
   StepReport take(double learning_rate) override;
+  void set_stopped(const std::vector<bool>& stopped) override;
   StepKind kind() const override { return StepKind::fused; }
   std::string reason() const override { return reason_; }
   NamedTensors state() const override;

@@ -39,6 +39,8 @@ Metadata run_settings(ImageModel& model, const Objective& objective, const Train
                        {"normalize", to_string(objective.normalize())},
                        {"cell_size", fmt::format("{}", model.coords().cell_size())},
                        {"npix", fmt::format("{}", model.coords().npix())}};
+  if (options.stop_scope() != StopScope::sum) settings["stop_scope"] = to_string(options.stop_scope());
+  if (!options.rate_factors().empty()) settings["rate_factors"] = fmt::format("{}", fmt::join(options.rate_factors(), ", "));
   for (const auto& term : objective.terms()) {
     settings["term " + term.name()] = fmt::format("lambda {} settings {}", fmt::join(term.weights(), ", "), term.settings());
   }

@@ -25,6 +25,13 @@ std::vector<NamedParameter> trained_parameters(ImageModel& model, const Objectiv
   return parameters;
 }
 
+std::vector<std::int64_t> problem_shape(const ImageModel& model) {
+  constexpr std::int64_t of_problem = 3;
+  const auto base = model.base();
+  if (!base.defined() || base.dim() <= of_problem) return {};
+  return base.sizes().slice(0, static_cast<std::size_t>(base.dim() - of_problem)).vec();
+}
+
 namespace {
 
 /// One of the two: a fused step, or why there is none.

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <mpol_cpp/models/image_model.h>
 #include <mpol_cpp/serialize/safetensors.h>
@@ -21,7 +23,12 @@ class Step {
  public:
   virtual ~Step() = default;
 
+  /// @param learning_rate  of all problems, times TrainOptions::rate_factors of each
   virtual StepReport take(double learning_rate) = 0;
+  /// Which problems stand still from now on, parameters and optimiser's state alike; their losses are still reported.
+  /// @param stopped  one for each problem
+  /// @throws ValueError unless the step was made with TrainOptions::stops_each()
+  virtual void set_stopped(const std::vector<bool>& stopped) = 0;
   virtual StepKind kind() const = 0;
   /// Why this kind of step was taken.
   virtual std::string reason() const = 0;
@@ -43,5 +50,8 @@ struct NamedParameter {
   Tensor tensor;
 };
 std::vector<NamedParameter> trained_parameters(ImageModel& model, const Objective& objective);
+
+/// The leading dimensions of the base pixels, which count problems; none where the model has no base pixels.
+std::vector<std::int64_t> problem_shape(const ImageModel& model);
 
 }  // namespace mpol

@@ -21,9 +21,15 @@ enum class OptimizerKind {
   lbfgs,  ///< strong Wolfe line search; one epoch is up to 20 iterations, and the problems of a batch share the search
 };
 enum class StepKind { automatic, eager, captured, fused };
+/// What the stop criterion looks at.
+enum class StopScope {
+  sum,   ///< the total summed over problems
+  each,  ///< each problem's own: one that has converged stands still while others go on; the fit ends with the last
+};
 
 std::string to_string(OptimizerKind kind);
 std::string to_string(StepKind kind);
+std::string to_string(StopScope scope);
 
 /// The loss of one epoch, before its update. Weighted terms in the order of the objective's columns.
 struct EpochLoss {
@@ -51,6 +57,9 @@ struct TrainOptions {
   TORCH_ARG(OptimizerKind, optimizer) = OptimizerKind::adam;
   /// Step length; for L-BFGS the first trial of the line search, for which 1 is usual.
   TORCH_ARG(double, learning_rate) = 0.3;
+  /// What the learning rate of each problem of a batch is multiplied by, in the order of its leading dimensions; empty: 1.
+  /// Not for L-BFGS, whose search the problems share. Reports tell the learning rate without it.
+  TORCH_ARG(std::vector<double>, rate_factors) = {};
   /// Of gradient descent, in [0, 1).
   TORCH_ARG(double, momentum) = 0.0;
   TORCH_ARG(LearningRateSchedule, schedule) = {};
@@ -59,6 +68,8 @@ struct TrainOptions {
   /// Stop when the total of each of the last `stop_window` epochs is within this, relatively, of the present one; 0 is off.
   TORCH_ARG(double, stop_relative) = 0.0;
   TORCH_ARG(std::int64_t, stop_window) = 10;
+  /// Not `each` for L-BFGS.
+  TORCH_ARG(StopScope, stop_scope) = StopScope::sum;
   /// Move model, objective and optimiser state there first; nothing is moved when unset.
   TORCH_ARG(std::optional<torch::Device>, device) = std::nullopt;
   /// Cast model and objective to it first.
@@ -80,6 +91,10 @@ struct TrainOptions {
   TORCH_ARG(std::vector<std::string>, fingerprint) = {};
 
  public:
+  /// Whether problems of a batch differ in learning rate or end.
+  bool has_own_updates() const { return !rate_factors_.empty() || stops_each(); }
+  /// Whether each problem ends by itself.
+  bool stops_each() const { return stop_relative_ > 0 && stop_scope_ == StopScope::each; }
   /// Sets the dtype. @throws ValueError for a precision that there is not
   TrainOptions& precision(const Precision& precision);
   /// @throws ValueError for the first setting that is out of its range

@@ -22,14 +22,16 @@ struct TrainResult {
   std::int64_t epochs = 0;           ///< epochs done in all
   std::int64_t resumed_from = 0;     ///< epochs that were already done
   StopReason stop_reason = StopReason::epochs;
-  std::string diagnosis;            ///< for `diverged`: epoch, the term that broke, what to try
-  StepKind step = StepKind::eager;  ///< the kind of step taken
-  std::string step_reason;          ///< why
-  double seconds = 0;               ///< of training, checkpoints included
+  std::vector<std::int64_t> problem_epochs;  ///< for StopScope::each: how many each problem took
+  std::string diagnosis;                     ///< for `diverged`: epoch, the term that broke, what to try
+  StepKind step = StepKind::eager;           ///< the kind of step taken
+  std::string step_reason;                   ///< why
+  double seconds = 0;                        ///< of training, checkpoints included
   double seconds_checkpoints = 0;
 };
 
-/// Fits a model to an objective: the total, summed over problems, is made small.
+/// Fits a model to an objective: the total, summed over problems, is made small. Problems of a batch are fits of their own:
+/// with TrainOptions::rate_factors and StopScope::each each of them goes where it would go alone.
 ///
 /// A fit has diverged when the total, a term, a gradient or a parameter is not finite any more; large finite values are
 /// left to the user's eye. The model then holds the last state whose loss was finite, and so does the checkpoint. For

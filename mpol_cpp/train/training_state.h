@@ -9,7 +9,7 @@ namespace mpol::detail {
 
 /// Everything that a fit goes on from after some epochs, apart from its settings: "model.NAME" (parameters and buffers),
 /// "likelihood.NAME" (parameters; its buffers are data), "likelihood_state.NAME" (its working state), "optimizer.NAME",
-/// "random.cpu".
+/// "random.cpu"; of a fit whose problems end by themselves also "stop.NAME".
 struct TrainingState {
   std::int64_t epochs = 0;  ///< done
   NamedTensors tensors;

@@ -93,6 +93,32 @@ TEMPLATE_TEST_CASE("emulated problems with weights of their own follow eager one
   CHECK(relative_error(own.base, expected.base) < tolerance<TestType>(1e-7, 1e-3));
 }
 
+TEMPLATE_TEST_CASE("emulated problems with learning rates and ends of their own follow eager ones", "[train][fused][cuda][quick]",
+                   float, double) {
+  auto options = GENERATE(options_of(OptimizerKind::adam), options_of(OptimizerKind::sgd), options_of(OptimizerKind::sgd, 0.8));
+  options.rate_factors({1, 0.25, 0.5}).stop_relative(1e-3).stop_scope(StopScope::each);
+  CAPTURE(to_string(options.optimizer()), options.momentum());
+  Emulated fused(dtype_of<TestType>(), {3}), eager(dtype_of<TestType>(), {3});
+  auto own_step = fused.step(options);
+  auto other_step = eager.eager(options);
+  const double rate = rate_of(options.optimizer());
+  Tensor before;
+  for (int i = 0; i < 12; ++i) {
+    if (i == 4) own_step.set_stopped({false, true, false}), other_step.set_stopped({false, true, false}), before = fused.base();
+    if (i == 7) own_step.set_stopped({true, true, false}), other_step.set_stopped({true, true, false});
+    const double now = i < 6 ? rate : rate / 2;
+    const auto own = own_step.take(now), expected = other_step.take(now);
+    CHECK(relative_error(own.losses, expected.losses) < tolerance<TestType>(1e-10, 1e-4));
+    CHECK(relative_error(own.parameters_sum, expected.parameters_sum) < tolerance<TestType>(1e-9, 1e-4));
+  }
+  CHECK(relative_error(fused.base(), eager.base()) < tolerance<TestType>(1e-7, 1e-3));
+  CHECK(torch::equal(fused.base()[1], before[1]));
+  CHECK_FALSE(torch::equal(fused.base()[0], before[0]));
+  CHECK_THROWS_AS(own_step.set_stopped({true}), ValueError);
+  CHECK_THROWS_AS(fused.step(options_of(OptimizerKind::adam).rate_factors({1, 2})), ValueError);
+  CHECK_THROWS_AS(fused.step(options_of(OptimizerKind::adam)).set_stopped({true, true, true}), ValueError);
+}
+
 TEST_CASE("emulated L-BFGS follows eager L-BFGS, to the same objective", "[train][fused][cuda]") {
   const auto options = options_of(OptimizerKind::lbfgs);
   const std::string likelihood = GENERATE("gridded", "exact");
