@@ -38,7 +38,7 @@ inline bool cells_by_product(const double* __restrict u, std::int64_t count, dou
 }
 
 inline void ground_cells(const double* __restrict u, std::int64_t count, const CellRule& rule, std::int32_t* __restrict cells) {
-  const double centre = rule.npix / 2;
+  const double centre = 0.5 * rule.npix;
   if (cells_by_product(u, count, 1 / rule.du, centre, rule.npix - 1, cells)) return;
   for (std::int64_t i = 0; i < count; ++i) cells[i] = clipped(u[i] / rule.du + centre + 0.5, rule.npix - 1);
 }

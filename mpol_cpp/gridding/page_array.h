@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <type_traits>
-#include <utility>
 
 #include <sys/mman.h>
 
@@ -25,51 +25,55 @@ class PageArray {
 
  public:
   explicit PageArray(std::size_t size, Pages pages = Pages::huge) {
-    const auto bytes = size * sizeof(T);
-    if (bytes < smallest_mapping) {
-      const auto lines = (bytes / cache_line + 1) * cache_line;
-      data_ = static_cast<T*>(std::aligned_alloc(cache_line, lines));
-      if (data_ == nullptr) throw std::bad_alloc();
-      std::memset(static_cast<void*>(data_), 0, lines);
-      return;
-    }
-    mapped_bytes_ = bytes + huge_page;
-    auto* mapping = ::mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapping == MAP_FAILED) throw std::bad_alloc();
-    mapping_ = static_cast<char*>(mapping);
-    ::madvise(mapping_, mapped_bytes_, pages == Pages::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-    const auto beyond = reinterpret_cast<std::uintptr_t>(mapping_) % huge_page;  // huge pages begin at multiples of their size
-    data_ = reinterpret_cast<T*>(mapping_ + (beyond == 0 ? 0 : huge_page - beyond));
-  }
-  PageArray(PageArray&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)),
-        mapping_(std::exchange(other.mapping_, nullptr)),
-        mapped_bytes_(other.mapped_bytes_) {}
-  PageArray& operator=(PageArray&&) = delete;
-  ~PageArray() {
-    if (mapping_ != nullptr) ::munmap(mapping_, mapped_bytes_);
-    else std::free(data_);
+    if (size * sizeof(T) < smallest_mapping) allocate(size * sizeof(T));
+    else map(size * sizeof(T), pages);
   }
 
-  T* data() const { return data_; }
+  T* data() const { return data_.get(); }
 
   /// Gives back the pages behind the first `size` elements.
   void cut(std::size_t size) {
-    if (mapping_ == nullptr) return;
-    const auto used = static_cast<std::size_t>(reinterpret_cast<char*>(data_ + size) - mapping_);
-    const auto kept = (used + small_page - 1) / small_page * small_page;
-    if (kept == 0 || kept >= mapped_bytes_) return;
-    ::munmap(mapping_ + kept, mapped_bytes_ - kept);
-    mapped_bytes_ = kept;
+    auto& [mapping, bytes] = data_.get_deleter();
+    if (mapping == nullptr) return;
+    const auto used = static_cast<std::size_t>(reinterpret_cast<char*>(data() + size) - mapping);
+    const auto kept = (used / small_page + 1) * small_page;
+    if (kept >= bytes) return;
+    ::munmap(mapping + kept, bytes - kept);
+    bytes = kept;
   }
 
  private:
   static constexpr std::size_t huge_page = std::size_t{2} << 20, small_page = 4096, cache_line = 64;
   static constexpr std::size_t smallest_mapping = std::size_t{1} << 18;
 
-  T* data_ = nullptr;
-  char* mapping_ = nullptr;  // null when the allocator has the array
-  std::size_t mapped_bytes_ = 0;
+  struct Release {
+    char* mapping = nullptr;  // null when the allocator has the array
+    std::size_t bytes = 0;
+    void operator()(T* data) const {
+      if (mapping != nullptr) ::munmap(mapping, bytes);
+      else std::free(data);
+    }
+  };
+
+  void allocate(std::size_t bytes) {
+    const auto lines = (bytes / cache_line + 1) * cache_line;
+    auto* memory = std::aligned_alloc(cache_line, lines);
+    if (memory == nullptr) throw std::bad_alloc();
+    std::memset(memory, 0, lines);
+    data_ = {static_cast<T*>(memory), Release()};
+  }
+
+  void map(std::size_t bytes, Pages pages) {
+    const auto with_margin = bytes + huge_page;  // huge pages begin at multiples of their size
+    auto* memory = ::mmap(nullptr, with_margin, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    ::madvise(memory, with_margin, pages == Pages::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    auto* mapping = static_cast<char*>(memory);
+    const auto beyond = reinterpret_cast<std::uintptr_t>(mapping) % huge_page;
+    data_ = {reinterpret_cast<T*>(mapping + (beyond == 0 ? 0 : huge_page - beyond)), Release{mapping, with_margin}};
+  }
+
+  std::unique_ptr<T[], Release> data_;
 };
 
 }  // namespace mpol::gridding
