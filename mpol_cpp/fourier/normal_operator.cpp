@@ -1,7 +1,9 @@
 #include <mpol_cpp/fourier/normal_operator.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <bit>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -16,6 +18,9 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/gridding/cell_kernels.h>
+#include <mpol_cpp/ops/huge_pages.h>
+#include <mpol_cpp/ops/isa.h>
 #include <mpol_cpp/ops/nufft_convolution.h>
 #include <mpol_cpp/ops/nufft_plan.h>
 #include <mpol_cpp/ops/toeplitz_product.h>
@@ -41,6 +46,7 @@ NormalTerms normal_terms(const GridCoords& coords, const Baselines& baselines, c
   const ops::NufftPlan<double> plan({2 * npix, coords.dl(), normal_tolerance}, u.const_data_ptr<double>(),
                                     v.const_data_ptr<double>(), u.size(0), baselines.max_abs_u(), baselines.max_abs_v());
   auto dirty = at::empty({2 * npix, 2 * npix}, torch::kFloat64), t = at::empty_like(dirty);
+  for (const auto& plane : {dirty, t}) ops::prefer_huge_pages(plane.mutable_data_ptr(), plane.nbytes());
   plan.dirty_and_beam(reinterpret_cast<const std::complex<double>*>(data.const_data_ptr<c10::complex<double>>()),
                       weights.const_data_ptr<double>(), coords.cell_area(), dirty.mutable_data_ptr<double>(),
                       coords.cell_area() * coords.cell_area(), t.mutable_data_ptr<double>());
@@ -56,10 +62,22 @@ void count_cells(const GridCoords& coords, const Tensor& u, const Tensor& v, con
   const auto* columns = u.const_data_ptr<double>();
   const auto* rows = v.const_data_ptr<double>();
   auto* cells = counts.mutable_data_ptr<std::int32_t>();
+  const auto npix = static_cast<std::uint32_t>(coords.npix()), half = npix / 2;
+  const auto locate = gridding::cell_kernels(selected_isa()).locate;
+  const gridding::CellRule rule{1, coords.du(), static_cast<std::int32_t>(npix), static_cast<int>(std::bit_width(npix - 1)),
+                                false};
+  const auto ground = [&](std::uint32_t packed) { return packed < half ? packed + half : packed - half; };
   at::parallel_for(0, u.size(0), normal_chunk, [&](std::int64_t begin, std::int64_t end) {
-    for (auto i = begin; i < end; ++i) {
-      const auto cell = coords.uv_cell(rows[i]) * coords.npix() + coords.uv_cell(columns[i]);
-      std::atomic_ref(cells[cell]).fetch_add(1, std::memory_order_relaxed);
+    std::array<std::uint32_t, 1024> keys;
+    constexpr auto most = static_cast<std::int64_t>(keys.size());
+    for (auto first = begin; first < end; first += most) {
+      const auto count = std::min(most, end - first);
+      locate({columns + first, rows + first, true}, count, rule, keys.data());
+      for (std::int64_t i = 0; i < count; ++i) {
+        const auto key = keys[static_cast<std::size_t>(i)];
+        const auto row = ground(key >> rule.row_shift), column = ground(key & ((1U << rule.row_shift) - 1));
+        std::atomic_ref(cells[std::size_t{row} * npix + column]).fetch_add(1, std::memory_order_relaxed);
+      }
     }
   });
 }
