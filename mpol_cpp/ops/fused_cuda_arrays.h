@@ -33,9 +33,7 @@ struct DeviceShape {
 
 /// What is the same in all steps.
 struct DeviceConstants {
-  double cell_area;         // arcsec^2
-  double likelihood_scale;  // 1 / (2 N_norm)
-  double chi_squared;       // what no model can change of it, of each problem
+  double cell_area;  // arcsec^2
   double tv_image_epsilon, tv_channel_epsilon, prior_intensity, entropy_floor, total_flux;
   double momentum, beta1, beta2, epsilon;
   DeviceUpdate update;
@@ -54,19 +52,21 @@ struct DeviceArrays {
   DeviceArray<T> image, likelihood;              // Hann(softplus(base)); gradient of chi^2 / (2 N_norm) and of psd
   DeviceArray<ComplexValue<T>> spectrum;         // of the image, then of the gradient
 
-  DeviceArray<const std::int32_t> cell_of;  // (nchan, npix, npix/2 + 1), of the cells below; -1 where there are no data
+  std::int64_t cell_images;                 // nchan, or problems nchan where each has cells of its own
+  DeviceArray<const std::int32_t> cell_of;  // (cell_images, npix, npix/2 + 1), of the cells below; -1 where there are no data
   DeviceArray<const T> weight, real, imag;  // (ncells)
   DeviceArray<const T> inverse_power;       // (npix, npix/2 + 1), times the cell area squared
 
-  DeviceArray<const double> lambda, rate;    // (device_terms, problems), (problems)
-  DeviceArray<const std::uint8_t> stopped;   // (problems): parameters stay as they are
-  DeviceArray<std::int64_t> steps;           // (problems): taken
-  DeviceArray<double> bias;                  // (2, problems): Adam's factors of rate and of sqrt(second), next step
-  DeviceArray<double> of_half_planes;        // (half_plane_sums, images, pieces)
-  DeviceArray<double> of_images;             // (image_sums, images, tiles)
-  DeviceArray<double> total;                 // (problems): of the last step
-  DeviceArray<std::int64_t> history, entry;  // (1): address of (entries, columns + 1, problems) float64; (problems)
-  std::int64_t entries;                      // of the history
+  DeviceArray<const double> scale, constant;  // (problems): 1 / (2 N_norm); what no model can change of chi^2
+  DeviceArray<const double> lambda, rate;     // (device_terms, problems), (problems)
+  DeviceArray<const std::uint8_t> stopped;    // (problems): parameters stay as they are
+  DeviceArray<std::int64_t> steps;            // (problems): taken
+  DeviceArray<double> bias;                   // (2, problems): Adam's factors of rate and of sqrt(second), next step
+  DeviceArray<double> of_half_planes;         // (half_plane_sums, images, pieces)
+  DeviceArray<double> of_images;              // (image_sums, images, tiles)
+  DeviceArray<double> total;                  // (problems): of the last step
+  DeviceArray<std::int64_t> history, entry;   // (1): address of (entries, columns + 1, problems) float64; (problems)
+  std::int64_t entries;                       // of the history
 
   /// The pieces that a kernel with tiles of this kind cuts an image or half plane into.
   template <typename Tile>

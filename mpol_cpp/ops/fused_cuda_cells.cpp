@@ -9,6 +9,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -33,25 +34,28 @@ PairedCells split_pairs(const Tensor& cells, const Tensor& data, const Tensor& w
           at::cat({at::where(paired, inverse_variance / 2, inverse_variance), inverse_variance.index({paired}) / 2})};
 }
 
+void check_cell_count(std::int64_t count) {
+  if (count <= std::numeric_limits<std::int32_t>::max()) return;
+  throw ValueError(fmt::format("{} cells are more than the fused step on a GPU counts: use the eager step", count));
+}
+
 template <typename T>
 class CellTables {
  public:
   CellTables(const std::vector<ColumnCells<T>>& channels, std::int64_t npix) : half_(npix / 2 + 1) {
-    std::size_t count = 0;
-    for (const auto& channel : channels) count += channel.row.size();
-    if (count > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
-      throw ValueError(fmt::format("{} cells are more than the fused step on a GPU counts: use the eager step", count));
-    }
-    const auto size = static_cast<std::int64_t>(count);
+    std::int64_t size = 0;
+    for (const auto& channel : channels) size += static_cast<std::int64_t>(channel.row.size());
+    check_cell_count(size);
     cells_.weight = at::empty({size}, c10::CppTypeToScalarType<T>::value);
     cells_.real = at::empty_like(cells_.weight);
     cells_.imag = at::empty_like(cells_.weight);
     cells_.cell_of = at::full({static_cast<std::int64_t>(channels.size()), npix, half_}, -1, torch::kInt32);
+    cells_.constant = at::zeros({1}, torch::kFloat64);
     auto* cell_of = cells_.cell_of.template mutable_data_ptr<std::int32_t>();
     for (const auto& channel : channels) {
       add(channel, cell_of);
       cell_of += npix * half_;
-      cells_.constant += channel.constant;
+      cells_.constant.add_(channel.constant);
     }
   }
   DeviceCells take() { return std::move(cells_); }
@@ -95,6 +99,19 @@ DeviceCells device_cells(const Tensor& cells, const Tensor& data, const Tensor& 
     return CellTables<T>(column_cells<T>(paired.cells, paired.data, paired.weights, nchan, npix), npix).take();
   };
   return dtype == torch::kFloat64 ? tables(double{}) : tables(float{});
+}
+
+DeviceCells joined_cells(const std::vector<DeviceCells>& problems) {
+  if (problems.size() == 1) return problems.front();
+  std::vector<Tensor> cell_of, weight, real, imag, constant;
+  std::int64_t count = 0;
+  for (const auto& cells : problems) {
+    cell_of.push_back(at::where(cells.cell_of < 0, cells.cell_of, cells.cell_of + count));
+    weight.push_back(cells.weight), real.push_back(cells.real), imag.push_back(cells.imag);
+    constant.push_back(cells.constant);
+    check_cell_count(count += cells.weight.numel());
+  }
+  return {at::cat(cell_of), at::cat(weight), at::cat(real), at::cat(imag), at::cat(constant)};
 }
 
 Tensor even_inverse_power(const Tensor& inverse_power) {

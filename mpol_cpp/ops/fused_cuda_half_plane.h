@@ -43,23 +43,22 @@ struct WeighBody {
     if (at >= shape.half_plane()) return;
     const std::int64_t column = at % shape.half(), place = image * shape.half_plane() + at;
     const bool single = column == 0 || 2 * column == shape.npix;
-    const auto cell = arrays.cell_of[image % shape.nchan * shape.half_plane() + at];
+    const auto cell = arrays.cell_of[image % arrays.cell_images * shape.half_plane() + at];
     const bool power = arrays.has(DeviceTerm::psd);
     ComplexValue<T> slope{T(0), T(0)};
     if (cell >= 0 || power) {
       const ComplexValue<T> value = arrays.spectrum[place];
       if (power) add_power(value, arrays.inverse_power[at], image / shape.nchan, single ? 1.0 : 2.0, slope, sums[1]);
-      if (cell >= 0) add_residual(value, cell, single ? 1.0 : 0.5, slope, sums[0]);
+      if (cell >= 0) add_residual(value, cell, arrays.scale[image / shape.nchan] * (single ? 1.0 : 0.5), slope, sums[0]);
     }
     arrays.spectrum[place] = slope;
   }
 
-  MPOL_DEVICE void add_residual(const ComplexValue<T>& value, std::int32_t cell, double share, ComplexValue<T>& slope,
+  MPOL_DEVICE void add_residual(const ComplexValue<T>& value, std::int32_t cell, double scale, ComplexValue<T>& slope,
                                 double& chi_squared) const {
-    const auto& constants = arrays.constants;
-    const T area = static_cast<T>(constants.cell_area), weight = arrays.weight[cell];
+    const T area = static_cast<T>(arrays.constants.cell_area), weight = arrays.weight[cell];
     const T real = area * value.real - arrays.real[cell], imag = area * value.imag - arrays.imag[cell];
-    const T factor = static_cast<T>(2.0 * constants.likelihood_scale * constants.cell_area * share) * weight;
+    const T factor = static_cast<T>(2.0 * scale * arrays.constants.cell_area) * weight;
     slope.real += factor * real;
     slope.imag += factor * imag;
     chi_squared += static_cast<double>(weight * (real * real + imag * imag));

@@ -70,7 +70,7 @@ struct CollectBody {
     const std::int64_t rows = constants.columns + 1, problems = arrays.shape.problems;
     const DeviceArray<double> history{reinterpret_cast<double*>(arrays.history[0]), arrays.entries * rows * problems};
     const std::int64_t begin = arrays.entry[problem] * rows * problems + problem;
-    const double nll = (constants.chi_squared + shared.sums.total(0)) * constants.likelihood_scale;
+    const double nll = (arrays.constant[problem] + shared.sums.total(0)) * arrays.scale[problem];
     double total = nll;
     for (int column = 2; column < constants.columns; ++column) {
       const auto kind = static_cast<DeviceTerm>(constants.term_of_column[column]);

@@ -6,6 +6,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
 
@@ -70,14 +71,18 @@ std::pair<std::int64_t, std::int64_t> pieces_and_tiles(TileKind tile, const Devi
 
 DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, const Tensor& cells, const Tensor& data,
                                const Tensor& weights)
-    : DevicePipeline(settings, cells, data, weights, nullptr) {}
+    : DevicePipeline(settings, {{cells, data, weights}}, nullptr) {}
+
+DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells)
+    : DevicePipeline(settings, cells, nullptr) {}
 
 DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, ImageLikelihood likelihood)
-    : DevicePipeline(settings, at::empty({0}, torch::kInt64), at::empty({0}, torch::kComplexDouble),
-                     at::empty({0}, torch::kFloat64), std::move(likelihood)) {}
+    : DevicePipeline(settings,
+                     {{at::empty({0}, torch::kInt64), at::empty({0}, torch::kComplexDouble), at::empty({0}, torch::kFloat64)}},
+                     std::move(likelihood)) {}
 
-DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, const Tensor& cells, const Tensor& data,
-                               const Tensor& weights, ImageLikelihood likelihood)
+DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells,
+                               ImageLikelihood likelihood)
     : device_(settings.device),
       dtype_(settings.dtype),
       shape_{settings.npix, settings.nchan, settings.problems},
@@ -87,12 +92,26 @@ DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, const Ten
       entries_(settings.history_entries) {
   check(settings);
   const torch::NoGradGuard no_grad;
-  cells_ = device_cells(cells, data, weights, settings.nchan, settings.npix, dtype_);
-  for (auto* table : {&cells_.cell_of, &cells_.weight, &cells_.real, &cells_.imag}) *table = table->to(device_);
+  place_cells(settings, cells);
   fill_constants(settings);
   allocate(settings);
   transforms_ =
       device_.is_cpu() ? aten_image_transforms() : cufft_image_transforms(shape_.images(), shape_.npix, dtype_, device_);
+}
+
+void DevicePipeline::place_cells(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells) {
+  if (cells.size() != 1 && static_cast<std::int64_t>(cells.size()) != settings.problems) {
+    throw ValueError(
+        fmt::format("{} problems, but cells of {}: give them for each, or for all at once", settings.problems, cells.size()));
+  }
+  std::vector<DeviceCells> problems;
+  problems.reserve(cells.size());
+  for (const auto& [places, data, weights] : cells) {
+    problems.push_back(device_cells(places, data, weights, settings.nchan, settings.npix, dtype_));
+  }
+  cells_ = joined_cells(problems);
+  cells_.constant = cells_.constant.expand({settings.problems}).contiguous();
+  for (auto* table : {&cells_.cell_of, &cells_.weight, &cells_.real, &cells_.imag, &cells_.constant}) *table = table->to(device_);
 }
 
 DevicePipeline::~DevicePipeline() = default;
@@ -106,6 +125,10 @@ void DevicePipeline::check(const DevicePipelineSettings& settings) const {
   }
   if (dtype_ != torch::kFloat32 && dtype_ != torch::kFloat64) {
     throw ValueError(fmt::format("the fused step computes in float32 or float64, not in {}", c10::toString(dtype_)));
+  }
+  if (!settings.own_scales.empty() && static_cast<std::int64_t>(settings.own_scales.size()) != settings.problems) {
+    throw ValueError(
+        fmt::format("{} problems, but own_scales of {}: give one for each", settings.problems, settings.own_scales.size()));
   }
   if (entries_ < 1) throw ValueError(fmt::format("a history of {} entries: at least one is needed", entries_));
   if (settings.columns.size() > device_terms) {
@@ -123,8 +146,6 @@ void DevicePipeline::fill_constants(const DevicePipelineSettings& settings) {
   const auto& terms = settings.terms;
   const UpdateSettings adam;
   constants_.cell_area = settings.cell_area;
-  constants_.likelihood_scale = settings.likelihood_scale;
-  constants_.chi_squared = cells_.constant;
   constants_.tv_image_epsilon = terms.tv_image_epsilon;
   constants_.tv_channel_epsilon = terms.tv_channel_epsilon;
   constants_.prior_intensity = terms.prior_intensity;
@@ -158,6 +179,9 @@ void DevicePipeline::allocate(const DevicePipelineSettings& settings) {
   if (settings.terms.psd > 0) {
     inverse_power_ = (even_inverse_power(settings.inverse_power) * std::pow(settings.cell_area, 2)).contiguous().to(real);
   }
+  scale_ = settings.own_scales.empty() ? at::full({problems}, settings.likelihood_scale, sums)
+                                       : at::tensor(settings.own_scales, torch::kFloat64).to(device_);
+  scale_of_images_ = scale_.view({problems, 1, 1, 1}).to(dtype_);
   lambda_ = at::empty({device_terms, problems}, sums);
   for (int term = 0; term < device_terms; ++term) {
     lambda_.select(0, term).fill_(weight_of(settings.terms, static_cast<DeviceTerm>(term)));
@@ -252,11 +276,14 @@ DeviceArrays<T> DevicePipeline::arrays(const Tensor& base, const Tensor& gradien
   arrays.image = device_array<T>(image_);
   arrays.likelihood = device_array<T>(likelihood_);
   arrays.spectrum = device_array<ComplexValue<T>>(spectrum_);
+  arrays.cell_images = cells_.cell_of.size(0);
   arrays.cell_of = device_array<const std::int32_t>(cells_.cell_of);
   arrays.weight = device_array<const T>(cells_.weight);
   arrays.real = device_array<const T>(cells_.real);
   arrays.imag = device_array<const T>(cells_.imag);
   arrays.inverse_power = device_array<const T>(inverse_power_);
+  arrays.scale = device_array<const double>(scale_);
+  arrays.constant = device_array<const double>(cells_.constant);
   arrays.lambda = device_array<const double>(lambda_);
   arrays.rate = device_array<const double>(rate_);
   arrays.stopped = device_array<const std::uint8_t>(stopped_);
@@ -275,8 +302,8 @@ void DevicePipeline::evaluate_likelihood() {
   auto& gradient = has_power() ? slope_ : likelihood_;
   const auto values = image_likelihood_(image_, gradient);
   of_half_planes_[0].view({shape_.problems, -1}).select(1, 0).copy_(values);
-  if (has_power()) likelihood_.add_(slope_, constants_.likelihood_scale);
-  else likelihood_.mul_(constants_.likelihood_scale);
+  if (has_power()) likelihood_.addcmul_(slope_, scale_of_images_);
+  else likelihood_.mul_(scale_of_images_);
 }
 
 template <typename T>

@@ -13,13 +13,19 @@
 
 namespace mpol::ops {
 
+/// The data of one problem, as in device_cells.
+struct ProblemCells {
+  Tensor cells, data, weights;
+};
+
 struct DevicePipelineSettings {
   std::int64_t npix = 0, nchan = 1, problems = 1;
-  double cell_area = 1;             // arcsec^2
-  double likelihood_scale = 1;      // what chi^2 is multiplied by in the objective: 1 / (2 N_norm)
-  FusedTerms terms;                 // weights of all problems to begin with; what has weight 0 here is left out for good
-  std::vector<DeviceTerm> columns;  // the terms of the losses, in their order
-  Tensor inverse_power = {};        // (npix, npix/2 + 1) of the half plane, Jy^-2; needed when terms.psd > 0
+  double cell_area = 1;                 // arcsec^2
+  double likelihood_scale = 1;          // what chi^2 is multiplied by in the objective, 1 / (2 N_norm), of every problem ...
+  std::vector<double> own_scales = {};  // ... unless each has its own: a fold counts its own cells
+  FusedTerms terms;                     // weights of all problems to begin with; what has weight 0 here is left out for good
+  std::vector<DeviceTerm> columns;      // the terms of the losses, in their order
+  Tensor inverse_power = {};            // (npix, npix/2 + 1) of the half plane, Jy^-2; needed when terms.psd > 0
   DeviceUpdate update = DeviceUpdate::adam;
   double momentum = 0;  // of gradient descent
   torch::Dtype dtype = torch::kFloat32;
@@ -46,6 +52,9 @@ class DevicePipeline {
  public:
   /// Cells as in device_cells, shared by all problems. @throws ValueError where settings or cells do not fit
   DevicePipeline(const DevicePipelineSettings& settings, const Tensor& cells, const Tensor& data, const Tensor& weights);
+  /// Each problem with cells of its own, as folds have them. @throws ValueError likewise, and unless there is one for each, or
+  /// for all
+  DevicePipeline(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells);
   /// @param likelihood  puts its work into the current stream and waits for nothing
   DevicePipeline(const DevicePipelineSettings& settings, ImageLikelihood likelihood);
   ~DevicePipeline();
@@ -85,8 +94,8 @@ class DevicePipeline {
   std::int64_t memory_bytes() const;
 
  private:
-  DevicePipeline(const DevicePipelineSettings& settings, const Tensor& cells, const Tensor& data, const Tensor& weights,
-                 ImageLikelihood likelihood);
+  DevicePipeline(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells, ImageLikelihood likelihood);
+  void place_cells(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells);
   void check(const DevicePipelineSettings& settings) const;
   void allocate(const DevicePipelineSettings& settings);
   void fill_constants(const DevicePipelineSettings& settings);
@@ -113,6 +122,7 @@ class DevicePipeline {
   Tensor slope_;                      // its gradient, where likelihood_ holds that of the power spectrum
   Tensor inverse_power_;
   Tensor first_, second_, image_, likelihood_, spectrum_;
+  Tensor scale_, scale_of_images_;  // (problems) float64; (problems, 1, 1, 1)
   Tensor lambda_, rate_, stopped_, steps_, bias_, total_, of_half_planes_, of_images_;
   Tensor address_, entry_;  // of the history, as the kernels see it
   Tensor history_;          // (entries, columns + 1, problems)

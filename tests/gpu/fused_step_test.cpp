@@ -114,6 +114,28 @@ TEMPLATE_TEST_CASE("fused kernels on a GPU are right without any data", "[gpu][f
   CHECK(relative_error(there.gradient, here.gradient) < tolerance<TestType>(1e-12, 1e-5));
 }
 
+TEMPLATE_TEST_CASE("problems with cells of their own on a GPU are what their emulation gives", "[gpu][fused]", float, double) {
+  const auto device = required_gpu();
+  const auto base = (normal({2, 1, 34, 34}, torch::kFloat64, 17) * 3 - 1).to(dtype_of<TestType>());
+  const Samples one(34, 1, 0.3, 5), other(34, 1, 0.1, 6);
+  const std::vector<ops::ProblemCells> folds = {{one.cells, one.data, one.weights}, {other.cells, other.data, other.weights}};
+  const auto losses_on = [&](torch::Device where) {
+    ops::DevicePipelineSettings settings;
+    settings.npix = 34, settings.problems = 2, settings.own_scales = {1e-2, 3e-2};
+    settings.dtype = base.scalar_type(), settings.device = where;
+    ops::DevicePipeline pipeline(settings, folds);
+    const auto there = base.to(where);
+    auto gradient = torch::full_like(there, std::nan(""));
+    pipeline.make_room(1);
+    pipeline.enqueue_gradient(there, gradient);
+    return std::pair(pipeline.next_losses().losses.cpu(), gradient.cpu());
+  };
+  const auto [there, gradient] = losses_on(device);
+  const auto [here, expected] = losses_on(torch::kCPU);
+  CHECK(relative_error(there, here) < tolerance<TestType>(1e-12, 1e-5));
+  CHECK(relative_error(gradient, expected) < tolerance<TestType>(1e-12, 1e-5));
+}
+
 TEMPLATE_TEST_CASE("fused and captured steps on a GPU follow eager ones", "[gpu][fused][captured]", float, double) {
   const auto device = required_gpu();
   const auto dtype = dtype_of<TestType>();
@@ -145,6 +167,7 @@ TEST_CASE("fused L-BFGS on a GPU follows eager L-BFGS", "[gpu][fused]") {
   CudaFusedStep fused_step(fused.model.ptr(), fused.objective, options, "tested");
   const auto own = path_of(fused, fused_step, 1, 5), expected = path_of(eager, eager_step, 1, 5);
   CHECK(relative_error(own.losses, expected.losses) < 1e-8);
+  CHECK(fused_step.launches() > 0);
 }
 
 TEMPLATE_TEST_CASE("several fused steps in a graph are bitwise the same steps", "[gpu][fused]", float, double) {

@@ -227,6 +227,62 @@ TEMPLATE_TEST_CASE("an emulated problem is the same alone and among others, each
   }
 }
 
+TEMPLATE_TEST_CASE("an emulated problem with cells of its own is the same alone and among others", "[ops][fused][cuda][quick]",
+                   float, double) {
+  auto settings = settings_for(14, 2, all_terms());
+  settings.problems = 3;
+  auto device = device_settings(settings, dtype_of<TestType>(), TileKind::odd);
+  const auto start = random_base(device);
+  // Folds: one has no data at all, one no column 0.
+  std::vector<ops::ProblemCells> folds;
+  for (const std::int64_t fold : {0, 1, 2}) {
+    Samples samples(14, 2, 0.2 + 0.1 * static_cast<double>(fold), 30 + static_cast<std::uint64_t>(fold));
+    if (fold == 1) samples.only([](const Tensor& flat) { return flat < 0; });
+    if (fold == 2) samples.only([](const Tensor& flat) { return flat.remainder(8) != 0; });
+    folds.push_back({samples.cells, samples.data, samples.weights});
+  }
+  device.own_scales = {1e-2, 3e-2, 2e-3};
+  const auto train = [](DevicePipeline& pipeline, Tensor base) {
+    pipeline.set_learning_rate(0.1);
+    std::vector<Tensor> losses;
+    for (int i = 0; i < 3; ++i) {
+      pipeline.make_room(1);
+      pipeline.enqueue(base);
+      losses.push_back(pipeline.next_losses().losses);
+    }
+    return Trained{at::stack(losses), base};
+  };
+  DevicePipeline together(device, folds);
+  const auto all = train(together, start.clone());
+  const auto scales = device.own_scales;
+  device.problems = 1, device.own_scales.clear();
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto problem = static_cast<std::int64_t>(i);
+    device.likelihood_scale = scales[i];
+    DevicePipeline alone(device, folds[i].cells, folds[i].data, folds[i].weights);
+    const auto one = train(alone, start.narrow(0, problem, 1).clone());
+    CHECK(torch::equal(one.losses.select(2, 0), all.losses.select(2, problem)));
+    CHECK(torch::equal(one.base[0], all.base[problem]));
+  }
+  // The same by the pipeline of the CPU.
+  ops::FusedSettings cpu = settings;
+  std::vector<ops::ColumnCells<TestType>> cells;
+  for (std::size_t i = 0; i < 3; ++i) {
+    cpu.own.push_back({scales[i], settings.terms});
+    for (auto& own : ops::column_cells<TestType>(folds[i].cells, folds[i].data, folds[i].weights, 2, 14))
+      cells.push_back(std::move(own));
+  }
+  ops::FusedPipeline<TestType> pipeline(cpu, cells);
+  auto base = start.clone(), first = torch::zeros_like(base), second = torch::zeros_like(base);
+  const ops::UpdateRow<TestType> pixels{base.template mutable_data_ptr<TestType>(), first.template mutable_data_ptr<TestType>(),
+                                        second.template mutable_data_ptr<TestType>(), nullptr};
+  const auto& values = pipeline.run(ops::FusedUpdate::adam, pixels, {});
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double nll = all.losses[0][1][static_cast<std::int64_t>(i)].template item<double>();
+    CHECK(nll == Approx(values[i].chi_squared * scales[i]).epsilon(tolerance<TestType>(1e-11, 1e-5)));
+  }
+}
+
 TEST_CASE("a stopped problem stays where it is, its neighbours go on", "[ops][fused][cuda][quick]") {
   const Samples samples(10, 1, 0.4, 12);
   auto settings = settings_for(10, 1, all_terms());
@@ -316,6 +372,10 @@ TEST_CASE("the pipeline for a GPU refuses what does not fit it", "[ops][fused][c
   CHECK_THROWS_AS(make(settings), ValueError);
   settings = fitting, settings.inverse_power = Tensor();
   CHECK_THROWS_AS(make(settings), ValueError);
+  settings = fitting, settings.own_scales = {1, 2};
+  CHECK_THROWS_AS(make(settings), ValueError);
+  const ops::ProblemCells fold{samples.cells, samples.data, samples.weights};
+  CHECK_THROWS_AS(DevicePipeline(fitting, std::vector{fold, fold}), ValueError);
   DevicePipeline pipeline(fitting, samples.cells, samples.data, samples.weights);
   CHECK_THROWS_AS(pipeline.enqueue(torch::zeros({1, 2, 12, 12}, torch::kFloat64)), ValueError);
   CHECK_THROWS_AS(pipeline.enqueue(torch::zeros({1, 2, 12, 10})), ValueError);

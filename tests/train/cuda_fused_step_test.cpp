@@ -127,7 +127,7 @@ TEST_CASE("emulated L-BFGS follows eager L-BFGS, to the same objective", "[train
   Emulated fused(torch::kFloat64, problems, likelihood), eager(torch::kFloat64, problems, likelihood);
   auto own_step = fused.step(options);
   auto other_step = eager.eager(options);
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < 20; ++i) {
     const auto own = own_step.take(1), expected = other_step.take(1);
     CAPTURE(i);
     CHECK(relative_error(own.losses, expected.losses) < (i < 10 ? 1e-8 : 1e-4));
