@@ -36,16 +36,13 @@ std::string verb_in(const std::vector<std::string>& arguments, const std::vector
 }
 
 /// What CLI11 finds wrong, in the words of this program.
-UsageError usage_error(const CLI::ParseError& error, const std::string& verb) {
+UsageError usage_error(const CLI::App& program, const CLI::ParseError& error, const std::string& verb) {
   const std::string help = fmt::format("see `mpol {}--help`", verb.empty() ? "" : verb + " ");
-  std::string message = error.what();
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    const auto colon = message.find(": ");
-    const auto names = colon == std::string::npos ? message : message.substr(colon + 2);
-    return UsageError(error_text(verb.empty() ? "unknown verb or option" : "unknown option or argument", names,
-                                 "there is no such thing", help));
+    return UsageError(error_text(verb.empty() ? "unknown verb or option" : "unknown option or argument",
+                                 fmt::format("{}", fmt::join(program.remaining(true), " ")), "there is no such thing", help));
   }
-  return UsageError(error_text("command line", message, "cannot be understood", help));
+  return UsageError(error_text("command line", error.what(), "cannot be understood", help));
 }
 
 int run(CLI::App& program, const std::vector<Verb>& verbs, const std::vector<std::string>& arguments) {
@@ -56,7 +53,7 @@ int run(CLI::App& program, const std::vector<Verb>& verbs, const std::vector<std
   } catch (const CLI::Success& wanted) {  // --help, --version
     return program.exit(wanted);
   } catch (const CLI::ParseError& error) {
-    throw usage_error(error, verb_in(arguments, verbs));
+    throw usage_error(program, error, verb_in(arguments, verbs));
   }
   for (const auto& verb : verbs) {
     if (verb.app->parsed()) return verb.run();

@@ -144,6 +144,7 @@ TEST_CASE("an option out of range is refused with its name and value", "[cli][qu
       {{"--device", "tpu"}, "tpu"},
       {{"--resume", "--overwrite"}, "--resume"},
       {{"--no-such-option"}, "--no-such-option"},
+      {{"--no-such-option", "7", "more"}, "--no-such-option 7 more"},
       {{"--epochs"}, "--epochs"},
       {{"one", "too", "many"}, "too"},
   };
