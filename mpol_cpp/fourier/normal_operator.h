@@ -30,7 +30,8 @@ class NormalOperator {
                            KernelStorage storage = {});
 
   /// Adds a block of data, which need not be kept afterwards; transforms in float64 of tolerance 1e-12, in pieces of
-  /// 2^24 samples. @throws DeviceError unless the operator is on the CPU
+  /// 2^24 samples. So a file larger than memory is read once, in blocks (io::map_npz_member).
+  /// @throws DeviceError unless the operator is on the CPU
   void add(const Visibilities& visibilities, const ChannelMap& channels);
 
   /// @throws ShapeError for another grid or number of channels

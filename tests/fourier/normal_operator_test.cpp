@@ -152,6 +152,19 @@ TEST_CASE("a continuum image takes the visibilities of all channels", "[fourier]
   CHECK(together.nvis() == 120);
 }
 
+TEST_CASE("a normal operator counts visibilities in the cells of the grid's rule, on edges too", "[fourier][normal][quick]") {
+  const GridCoords coords(0.03, 30);
+  const auto edges = (torch::arange(-14, 14, torch::kFloat64) + 0.5) * coords.du();
+  const auto anywhere = [&](std::uint64_t seed) { return (uniform({3000}, torch::kFloat64, seed) - 0.5) * (28 * coords.du()); };
+  const auto u = torch::cat({edges, anywhere(41), edges}), v = torch::cat({anywhere(42).narrow(0, 0, 28), anywhere(43), edges});
+  const Visibilities data(Baselines::in_lambda(u, v), normal(u.sizes(), torch::kComplexDouble, 44), torch::ones_like(u));
+  auto counts = torch::zeros({1, 30, 30}, torch::kInt32);
+  for (std::int64_t i = 0; i < u.size(0); ++i) {
+    counts[0][coords.uv_cell(v[i].item<double>())][coords.uv_cell(u[i].item<double>())] += 1;
+  }
+  CHECK(same(NormalOperator::of(coords, data, ChannelMap::cube(1)).cell_counts(), counts));
+}
+
 TEST_CASE("a normal operator refuses what does not fit", "[fourier][normal][quick]") {
   const GridCoords coords(0.03, 16), other(0.06, 16);
   const auto data = loose_visibilities(coords, 1, 20, 23);

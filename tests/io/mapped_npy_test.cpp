@@ -1,12 +1,15 @@
 #include "catch.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <string>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/fourier/normal_operator.h>
 #include <mpol_cpp/io/mapped_npy.h>
 #include <mpol_cpp/io/npz_archive.h>
+#include <mpol_cpp/io/visibilities_npz.h>
 
 #include "../compare.h"
 #include "../python.h"
@@ -73,4 +76,35 @@ TEST_CASE("every truncation of a mapped archive is an error, and no damage does 
     }
   }
   CHECK(read > 0);  // a flipped bit of the values is not seen: no checksum is verified
+}
+
+TEST_CASE("the normal operator of a file is made of its blocks, each read once", "[io][normal][quick]") {
+  const TemporaryFolder folder;
+  const GridCoords coords(0.03, 16);
+  const std::int64_t nvis = 500, block = 120;
+  const auto spread = [&](std::uint64_t seed) {
+    return (uniform({nvis}, torch::kFloat64, seed) * 2 - 1) * (0.9 * coords.max_uv());
+  };
+  const auto path = folder / "vis.npz";
+  io::write_npz_arrays(path,
+                       {{"uu", spread(1)},
+                        {"vv", spread(2)},
+                        {"data", normal({nvis}, torch::kComplexFloat, 3)},
+                        {"weight", uniform({nvis}, torch::kFloat32, 4) + 0.5}},
+                       io::Compression::stored);
+  const auto u = io::map_npz_member(path, "uu"), v = io::map_npz_member(path, "vv"), data = io::map_npz_member(path, "data"),
+             weight = io::map_npz_member(path, "weight");
+  NormalOperator normal_operator(coords, 1);
+  for (std::int64_t begin = 0; begin < nvis; begin += block) {
+    const auto end = std::min(nvis, begin + block);
+    normal_operator.add(
+        {Baselines::in_lambda(u.read(begin, end), v.read(begin, end)), data.read(begin, end), weight.read(begin, end)},
+        ChannelMap::cube(1));
+  }
+  const auto whole = NormalOperator::of(coords, io::read_npz(path), ChannelMap::cube(1));
+  CHECK(relative_error(normal_operator.kernel(), whole.kernel()) < 1e-12);
+  CHECK(relative_error(normal_operator.dirty(), whole.dirty()) < 1e-12);
+  CHECK(relative_error(normal_operator.constant(), whole.constant()) < 1e-13);
+  CHECK(same(normal_operator.cell_counts(), whole.cell_counts()));
+  CHECK(normal_operator.nvis() == nvis);
 }
