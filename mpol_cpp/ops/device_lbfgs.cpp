@@ -33,7 +33,7 @@ DeviceLbfgs::DeviceLbfgs(const DeviceLbfgsSettings& settings) : settings_(settin
   const auto real = torch::TensorOptions(settings.dtype).device(settings.device);
   const auto numbers = torch::TensorOptions(torch::kFloat64).device(settings.device);
   const auto elements = settings.elements;
-  constexpr std::int64_t slots = LbfgsLimits::slots;
+  constexpr auto slots = LbfgsLimits::slots;
   pieces_ = (elements + settings.piece - 1) / settings.piece;
   groups_ = std::min(pieces_, most_groups);
   origin_ = at::zeros({elements}, real);

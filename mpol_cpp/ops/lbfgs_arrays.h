@@ -7,9 +7,10 @@ namespace mpol::ops {
 
 /// Settings of torch::optim::LBFGS as the library uses it.
 struct LbfgsLimits {
-  static constexpr int history = 100, slots = history + 1;  // pairs that directions are made of; one more is being tried
-  static constexpr int iterations = 20, evaluations = 25;   // of one step
-  static constexpr double least_curvature = 1e-10;          // of a pair that is kept
+  static constexpr int history = 100;                      // pairs that directions are made of
+  static constexpr std::int64_t slots = history + 1;       // one more is being tried
+  static constexpr int iterations = 20, evaluations = 25;  // of one step
+  static constexpr double least_curvature = 1e-10;         // of a pair that is kept
 };
 
 /// What an evaluation of value and gradient is for.
