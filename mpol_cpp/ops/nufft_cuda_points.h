@@ -23,7 +23,7 @@ struct NufftCut {
   static constexpr int groups_of_image(int images) { return groups < images ? 1 : groups / images; }
   static constexpr int shared_bytes(NufftWork work, int images) {
     const int tiles = (work == NufftWork::grid ? 0 : 1) + (work == NufftWork::degrid ? 0 : groups_of_image(images));
-    const int of_points = work == NufftWork::degrid ? 0 : batch * static_cast<int>(2 * (width + images) * sizeof(T) + 4);
+    const int of_points = work == NufftWork::degrid ? 0 : batch * (2 * (width + images) * static_cast<int>(sizeof(T)) + 4);
     return images * tiles * tile_bytes + of_points;
   }
   /// Most images whose points are visited together, so that the window is evaluated once for all: they fit the shared memory
