@@ -12,6 +12,9 @@ and our fused step, and a copy of one cube, which tells the memory bandwidth. On
 MPoL's time depends on what glibc's allocator did before: "keep" never returns memory to the system and is the kinder
 baseline; "default" is what a user sees. A row whose `others_cpu` is large was disturbed by other processes and is no
 result: with as many threads as cores a busy neighbour makes a step tens of times slower.
+
+On a GPU, `--device cuda:0 --program build/gpu/bin/device_benchmark`: MPoL's step and ours on that GPU, several steps between two
+waits for it; each side simulates such an observation itself. There are no copies then, and no allocator to set.
 """
 
 import argparse
@@ -30,8 +33,9 @@ ARCSEC = 3.141592653589793 / 648000.0
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", help="mpol_benchmark")
-    parser.add_argument("--step", nargs="+", default=["eager", "fused"], help="steps of mpol_cpp: eager, fused, auto")
+    parser.add_argument("--program", help="mpol_benchmark, or device_benchmark for a GPU")
+    parser.add_argument("--device", default="cpu", help="cpu, or a GPU: cuda:0")
+    parser.add_argument("--step", nargs="+", default=["eager", "fused"], help="steps of mpol_cpp: eager, fused, captured, auto")
     parser.add_argument("--compile", action="store_true", help="MPoL with torch.compile too (needs a C++ compiler)")
     parser.add_argument("--npix", type=int, nargs="+", default=[180, 512, 1024, 2048])
     parser.add_argument("--nchan", type=int, nargs="+", default=[1, 8], help="above 1 only where npix <= 512")
@@ -97,7 +101,9 @@ def mpol_step(case):
     for name, buffer in list(dataset.named_buffers()):
         if buffer.is_complex() or buffer.is_floating_point():
             setattr(dataset, name, buffer.to(complex_ if buffer.is_complex() else real))
-    net = precomposed.GriddedNet(coords=coords, nchan=nchan).to(real)
+    device = torch.device(case["device"])
+    dataset = dataset.to(device)
+    net = precomposed.GriddedNet(coords=coords, nchan=nchan).to(device, real)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.3)
 
     def step():
@@ -111,12 +117,20 @@ def mpol_step(case):
 
     if case["compile"]:
         step = torch.compile(step)
-    step(), step()
+    together = 1 if device.type == "cpu" else 20
+
+    def steps():
+        for _ in range(together):
+            step()
+        if device.type != "cpu":
+            torch.cuda.synchronize(device)
+
+    steps(), steps()
     times, start, before = [], time.perf_counter(), cpu_seconds()
     while len(times) < 5 or (time.perf_counter() - start < case["seconds"] and len(times) < 2000):
         begin = time.perf_counter()
-        step()
-        times.append(time.perf_counter() - begin)
+        steps()
+        times.append((time.perf_counter() - begin) / together)
     busy, own = (b - a for a, b in zip(before, cpu_seconds()))
     others = max(0.0, (busy - own) / (time.perf_counter() - start))
     print(json.dumps({"median_s": statistics.median(times), "min_s": min(times), "others_cpu": others}))
@@ -128,6 +142,7 @@ def run(command, every_row=False):
     if result.returncode != 0:
         sys.exit(f"{command[0]} failed: {result.stderr.strip()[-500:]}")
     rows = [json.loads(line) for line in result.stdout.strip().splitlines() if line.startswith("{")]
+    rows = [dict(row, median_s=row["seconds"]) if "seconds" in row else row for row in rows]  # device_benchmark's
     return rows if every_row else rows[-1]
 
 
@@ -136,21 +151,26 @@ def compare(args, folder, npix, nchan, dtype):
 
     data = os.path.join(folder, "case.npz")
     np.savez(data, **observation(npix, nchan))
-    case = dict(data=data, npix=npix, dtype=dtype, threads=args.threads, seconds=args.seconds, malloc=args.malloc)
-    sizes = ["--npix", str(npix), "--nchan", str(nchan), "--dtype", dtype, "--threads", str(args.threads),
-             "--seconds", str(args.seconds)]
+    on_cpu = args.device == "cpu"
+    case = dict(data=data, npix=npix, dtype=dtype, threads=args.threads, seconds=args.seconds, malloc=args.malloc,
+                device=args.device)
+    sizes = ["--npix", str(npix), "--nchan", str(nchan), "--dtype", dtype]
+    ours = ["--data", data, "--threads", str(args.threads), "--seconds", str(args.seconds)]
     sides = {"MPoL": [sys.executable, os.path.abspath(__file__), "--mpol-case", json.dumps(dict(case, compile=False))]}
     if args.compile:
         sides["MPoL compiled"] = [*sides["MPoL"][:-1], json.dumps(dict(case, compile=True))]
-    sides |= {step: [args.program, "step", "--step", step, "--data", data, *sizes] for step in args.step}
-    sides["copy"] = [args.program, "copy", *sizes]
+    if on_cpu:
+        sides |= {step: [args.program, "step", "--step", step, *sizes, *ours] for step in args.step}
+        sides["copy"] = [args.program, "copy", *sizes, *ours[2:]]
+    else:
+        sides |= {step: [args.program, "--device", args.device, "--step", step, *sizes] for step in args.step}
     rounds = [{side: run(command) for side, command in sides.items()} for _ in range(args.rounds)]
-    row = {"npix": npix, "nchan": nchan, "dtype": dtype, "malloc": args.malloc, "threads": args.threads,
-           "others_cpu": round(max(times["others_cpu"] for r in rounds for times in r.values()), 2)}
+    row = {"npix": npix, "nchan": nchan, "dtype": dtype, "device": args.device, "malloc": args.malloc, "threads": args.threads,
+           "others_cpu": round(max(times.get("others_cpu", 0) for r in rounds for times in r.values()), 2)}
     for side in sides:
         row[side] = {
             "ms": round(1e3 * statistics.median(r[side]["median_s"] for r in rounds), 3),
-            "min_ms": round(1e3 * min(r[side]["min_s"] for r in rounds), 3),
+            "min_ms": round(1e3 * min(r[side].get("min_s", r[side]["median_s"]) for r in rounds), 3),
             "ratios": [round(r["MPoL"]["median_s"] / r[side]["median_s"], 2) for r in rounds]}
     print(json.dumps(row), flush=True)
     return row
