@@ -93,7 +93,7 @@ class Gridding {
       const bool single_row = last - first == 1;
       StripPass strip(coords_, first, last, samples_of(sources), workers,
                       single_row ? std::numeric_limits<std::int64_t>::max() : table_bytes());
-      if (!strip.run(visibilities_, runs, options_.transform)) {
+      if (!strip.run(visibilities_, runs, options_.transform, scratch_)) {
         height = (last - first + 1) / 2;
         continue;
       }
@@ -111,7 +111,8 @@ class Gridding {
     auto* averages = results_.averages.extend(count);
     auto* weights = results_.weights.extend(count);
     auto* samples = options_.cell_statistics ? results_.samples.extend(count) : nullptr;
-    const PageArray<double> real(static_cast<std::size_t>(count)), imag(static_cast<std::size_t>(count));
+    auto* real = scatter_of(count);
+    auto* imag = real + count;
     each_row(strip, offsets, [&](std::int64_t row, std::int64_t begin, const RowPart& part, const CellResults& results) {
       for (std::int64_t i = 0; i < part.count; ++i) {
         cells[begin + i] = (channel * npix() + row) * npix() + part.columns[i];
@@ -119,27 +120,33 @@ class Gridding {
       }
       std::copy_n(results.weight, part.count, weights + begin);
       for (std::int64_t i = 0; samples != nullptr && i < part.count; ++i) samples[begin + i] = part.cells[i].samples;
-      std::copy_n(results.real_scatter, part.count, real.data() + begin);
-      std::copy_n(results.imag_scatter, part.count, imag.data() + begin);
+      std::copy_n(results.real_scatter, part.count, real + begin);
+      std::copy_n(results.imag_scatter, part.count, imag + begin);
     });
-    add_scatter(real.data(), imag.data(), count);
+    add_scatter(real, imag, count);
     if (options_.cell_statistics) {
       const auto clipped = [](double value) { return std::max(value, 0.0); };
-      std::transform(real.data(), real.data() + count, results_.real.extend(count), clipped);
-      std::transform(imag.data(), imag.data() + count, results_.imag.extend(count), clipped);
+      std::transform(real, real + count, results_.real.extend(count), clipped);
+      std::transform(imag, imag + count, results_.imag.extend(count), clipped);
     }
   }
 
   /// Only the scatter of a strip, when the medians need another pass.
   void measure(const StripPass& strip, std::int64_t) {
     const auto offsets = row_offsets(strip);
-    const auto count = static_cast<std::size_t>(offsets.back());
-    const PageArray<double> real(count), imag(count);
+    const auto count = offsets.back();
+    auto* real = scatter_of(count);
+    auto* imag = real + count;
     each_row(strip, offsets, [&](std::int64_t, std::int64_t begin, const RowPart& part, const CellResults& results) {
-      std::copy_n(results.real_scatter, part.count, real.data() + begin);
-      std::copy_n(results.imag_scatter, part.count, imag.data() + begin);
+      std::copy_n(results.real_scatter, part.count, real + begin);
+      std::copy_n(results.imag_scatter, part.count, imag + begin);
     });
-    add_scatter(real.data(), imag.data(), offsets.back());
+    add_scatter(real, imag, count);
+  }
+
+  /// The scatter of the real parts of so many cells, and behind it that of the imaginary parts.
+  double* scatter_of(std::int64_t count) {
+    return reinterpret_cast<double*>(scratch_.room(static_cast<std::size_t>(2 * count) * sizeof(double)));
   }
 
   static std::vector<std::int64_t> row_offsets(const StripPass& strip) {
@@ -219,6 +226,7 @@ class Gridding {
   const Visibilities& visibilities_;
   const ChannelMap& channel_map_;
   const CellSumOptions& options_;
+  Scratch scratch_;  // sorted samples, then the scatter of the cells
   Results results_;
   StreamMedian real_median_, imag_median_;
 };

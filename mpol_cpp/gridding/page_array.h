@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <type_traits>
 
 #include <sys/mman.h>
@@ -44,7 +45,7 @@ class PageArray {
 
  private:
   static constexpr std::size_t huge_page = std::size_t{2} << 20, small_page = 4096, cache_line = 64;
-  static constexpr std::size_t smallest_mapping = std::size_t{1} << 18;
+  static constexpr std::size_t smallest_mapping = std::size_t{1} << 19;
 
   struct Release {
     char* mapping = nullptr;  // null when the allocator has the array
@@ -74,6 +75,24 @@ class PageArray {
   }
 
   std::unique_ptr<T[], Release> data_;
+};
+
+/// Memory that one step after another uses, so that its pages are made resident once.
+class Scratch {
+ public:
+  /// Uninitialised room; what was in the last one is lost.
+  char* room(std::size_t bytes) {
+    if (bytes > bytes_ || !pages_) {
+      pages_.reset();
+      pages_.emplace(bytes);
+      bytes_ = bytes;
+    }
+    return pages_->data();
+  }
+
+ private:
+  std::optional<PageArray<char>> pages_;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace mpol::gridding

@@ -110,11 +110,14 @@ StripPass::StripPass(const GridCoords& coords, std::int64_t first_row, std::int6
   }
 }
 
-StripPass::SortedRun::SortedRun(std::int64_t most_samples, std::int64_t workers)
-    : keys(static_cast<std::size_t>(most_samples)),
-      samples(static_cast<std::size_t>(most_samples + CellKernels::slack)),
-      share_begins(static_cast<std::size_t>(workers) + 1),
-      ends(static_cast<std::size_t>(workers)) {}
+StripPass::SortedRun::SortedRun(std::int64_t most_samples, bool are_double_, std::int64_t workers, Scratch& scratch)
+    : share_begins(static_cast<std::size_t>(workers) + 1), ends(static_cast<std::size_t>(workers)), are_double(are_double_) {
+  const auto sample_bytes = are_double ? sizeof(SortedSample<double>) : sizeof(SortedSample<float>);
+  const auto all_samples = static_cast<std::size_t>(most_samples + CellKernels::slack) * sample_bytes;
+  auto* room = scratch.room(all_samples + static_cast<std::size_t>(most_samples) * sizeof(std::uint32_t));
+  samples = room;
+  keys = reinterpret_cast<std::uint32_t*>(room + all_samples);
+}
 
 void StripPass::sort(std::int64_t worker, const Visibilities& visibilities, const SampleRun& run, const SampleBlock& block,
                      SortedRun& sorted) const {
@@ -123,7 +126,7 @@ void StripPass::sort(std::int64_t worker, const Visibilities& visibilities, cons
   const auto& baselines = visibilities.baselines();
   const CellRule rule{baselines.wavelengths_per_unit(run.channel), coords_.du(), static_cast<std::int32_t>(keys_.npix),
                       keys_.row_shift, run.partner};
-  auto* keys = sorted.keys.data() + begin;
+  auto* keys = sorted.keys + begin;
   auto& positions = sorted.ends[static_cast<std::size_t>(worker)];
   positions.assign(bucket_rule_.buckets + 1, 0);
   for (std::int64_t done = 0; done < count; done += near_samples) {
@@ -132,7 +135,7 @@ void StripPass::sort(std::int64_t worker, const Visibilities& visibilities, cons
     kernels_.count(keys + done, part, bucket_rule_, positions.data());
   }
   std::exclusive_scan(positions.begin(), positions.end(), positions.begin(), static_cast<std::uint32_t>(begin));
-  kernels_.scatter(keys, from(block, begin), count, bucket_rule_, positions.data(), sorted.samples.data());
+  kernels_.scatter(keys, from(block, begin), count, bucket_rule_, positions.data(), sorted.samples);
 }
 
 void StripPass::accumulate(std::int64_t worker, const SortedRun& sorted) {
@@ -142,7 +145,7 @@ void StripPass::accumulate(std::int64_t worker, const SortedRun& sorted) {
     for (std::size_t share = 0; share < workers && !table.full; ++share) {
       const auto& ends = sorted.ends[share];
       const auto begin = bucket == 0 ? sorted.share_begins[share] : static_cast<std::int64_t>(ends[bucket - 1]);
-      kernels_.accumulate(table, sorted.samples.data(), begin, ends[bucket], sorted.are_double);
+      kernels_.accumulate(table, sorted.samples, begin, ends[bucket], sorted.are_double);
     }
   }
 }
@@ -151,9 +154,11 @@ bool StripPass::full() const {
   return std::any_of(tables_.begin(), tables_.end(), [](const CellTable& table) { return table.full; });
 }
 
-bool StripPass::run(const Visibilities& visibilities, const std::vector<SampleRun>& runs, const DataTransform& transform) {
+bool StripPass::run(const Visibilities& visibilities, const std::vector<SampleRun>& runs, const DataTransform& transform,
+                    Scratch& scratch) {
   const auto workers = static_cast<std::int64_t>(tables_.size());
-  SortedRun sorted(runs.front().end - runs.front().begin, workers);
+  // A transform's data are complex128.
+  SortedRun sorted(runs.front().end - runs.front().begin, transform || sorted_in_double(visibilities), workers, scratch);
   const auto each_worker = [&](const auto& work) {
     at::parallel_for(0, workers, 1, [&](std::int64_t first, std::int64_t last) {
       for (auto worker = first; worker < last; ++worker) work(worker);
@@ -161,7 +166,6 @@ bool StripPass::run(const Visibilities& visibilities, const std::vector<SampleRu
   };
   for (std::size_t i = 0; i < runs.size() && !full(); ++i) {
     const auto samples = samples_of(visibilities, runs[i], transform);
-    sorted.are_double = samples.block.weights_are_double || samples.block.data_are_double;
     for (std::int64_t worker = 0; worker <= workers; ++worker) {
       sorted.share_begins[static_cast<std::size_t>(worker)] = (runs[i].end - runs[i].begin) * worker / workers;
     }

@@ -35,7 +35,8 @@ class StripPass {
             std::int64_t table_bytes);
 
   /// @return false when the cells did not fit into the budget; the tables are then of no use
-  bool run(const Visibilities& visibilities, const std::vector<SampleRun>& runs, const DataTransform& transform);
+  bool run(const Visibilities& visibilities, const std::vector<SampleRun>& runs, const DataTransform& transform,
+           Scratch& scratch);
 
   std::int64_t first_row() const { return first_row_; }
   std::int64_t last_row() const { return last_row_; }
@@ -49,13 +50,13 @@ class StripPass {
  private:
   /// A run of samples, sorted into buckets within the share of each worker.
   struct SortedRun {
-    SortedRun(std::int64_t samples, std::int64_t workers);
+    SortedRun(std::int64_t most_samples, bool are_double, std::int64_t workers, Scratch& scratch);
 
-    PageArray<std::uint32_t> keys;
-    PageArray<SortedSample<double>> samples;       // or <float>, in half the room
+    void* samples;  // SortedSample<double>, or <float>
+    std::uint32_t* keys;
     std::vector<std::int64_t> share_begins;        // of each worker, and the end
     std::vector<std::vector<std::uint32_t>> ends;  // of each bucket in each share
-    bool are_double = false;
+    bool are_double;
   };
   void sort(std::int64_t worker, const Visibilities& visibilities, const SampleRun& run, const SampleBlock& block,
             SortedRun& sorted) const;
