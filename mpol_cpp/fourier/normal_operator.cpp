@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <bit>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -19,6 +18,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/gridding/cell_kernels.h>
+#include <mpol_cpp/gridding/cell_table.h>
 #include <mpol_cpp/ops/huge_pages.h>
 #include <mpol_cpp/ops/isa.h>
 #include <mpol_cpp/ops/nufft_convolution.h>
@@ -64,8 +64,8 @@ void count_cells(const GridCoords& coords, const Tensor& u, const Tensor& v, con
   auto* cells = counts.mutable_data_ptr<std::int32_t>();
   const auto npix = static_cast<std::uint32_t>(coords.npix()), half = npix / 2;
   const auto locate = gridding::cell_kernels(selected_isa()).locate;
-  const gridding::CellRule rule{1, coords.du(), static_cast<std::int32_t>(npix), static_cast<int>(std::bit_width(npix - 1)),
-                                false};
+  const gridding::CellKeys keys_of_plane(coords.npix(), coords.npix());
+  const gridding::CellRule rule{1, coords.du(), static_cast<std::int32_t>(npix), keys_of_plane.row_shift, false};
   const auto ground = [&](std::uint32_t packed) { return packed < half ? packed + half : packed - half; };
   at::parallel_for(0, u.size(0), normal_chunk, [&](std::int64_t begin, std::int64_t end) {
     std::array<std::uint32_t, 1024> keys;
