@@ -34,14 +34,20 @@ bool needs_host(const Term& term) {
          (term.kind() == TermKind::entropy || term.kind() == TermKind::uv_sparsity || term.weights().size() > 1);
 }
 
-}  // namespace
-
-std::string CapturedStep::obstacle(ImageModel& model, const Objective& objective, const TrainOptions& options) {
+/// What no recording can do, on whatever device.
+std::string unrecordable(const Objective& objective, const TrainOptions& options) {
   if (options.optimizer() == OptimizerKind::lbfgs) return "L-BFGS searches along its direction on the host";
   if (dynamic_cast<const MiniBatchLikelihoodImpl*>(&objective.likelihood()) != nullptr) {
     return "the likelihood takes another batch of visibilities in each step, and a recording would repeat one";
   }
   if (options.has_own_updates()) return "problems of a batch have learning rates or ends of their own";
+  return {};
+}
+
+}  // namespace
+
+std::string CapturedStep::obstacle(ImageModel& model, const Objective& objective, const TrainOptions& options) {
+  if (auto reason = unrecordable(objective, options); !reason.empty()) return reason;
   for (const auto& term : objective.terms()) {
     if (needs_host(term)) return fmt::format("term {} needs the host in each step", term.name());
   }
@@ -59,11 +65,8 @@ CapturedStep::CapturedStep(std::shared_ptr<ImageModel> model, Objective objectiv
       kind_(options.optimizer()),
       momentum_(options.momentum()),
       reason_(std::move(reason)) {
-  if (kind_ == OptimizerKind::lbfgs) {
-    throw ValueError("L-BFGS searches along its direction on the host: use the fused or the eager step");
-  }
-  if (options.has_own_updates()) {
-    throw ValueError("a captured step has one learning rate and one end for all problems: use the fused or the eager step");
+  if (const auto why = unrecordable(objective_, options); !why.empty()) {
+    throw ValueError(fmt::format("this step cannot be captured: {}; use the fused or the eager step", why));
   }
   for (auto& parameter : trained_parameters(*model_, objective_)) moments_.push_back({std::move(parameter), {}, {}});
   if (moments_.empty()) throw ValueError("the model has no parameter that requires a gradient: there is nothing to train");

@@ -8,9 +8,9 @@
 namespace mpol {
 
 /// FusedStep on a GPU: the kernels of ops::DevicePipeline, recorded once as a CUDA graph and replayed. For the likelihoods
-/// of this library (gridded, exact, loose), and otherwise where FusedStep applies. Losses stay on the device until somebody reads
-/// them. L-BFGS is ops::DeviceLbfgs: one graph for each evaluation, and a look every few of them whether a step has ended. On
-/// the CPU the kernels are emulated, for tests.
+/// of this library (gridded, exact, loose, noise), and otherwise where FusedStep applies. Losses stay on the device until
+/// somebody reads them. L-BFGS is ops::DeviceLbfgs: one graph for each evaluation, and a look every few of them whether a step
+/// has ended. On the CPU the kernels are emulated, for tests.
 class CudaFusedStep : public Step {
  public:
   /// Empty where it applies, else why it does not.

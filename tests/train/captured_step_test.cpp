@@ -91,6 +91,7 @@ TEST_CASE("a step that cannot be captured is refused with the reason", "[train][
                                               VisibilitySamplerOptions().batch_size(20)),
                           {});
   CHECK_THAT(CapturedStep::obstacle(*model, batches, TrainOptions()), ContainsSubstring("another batch"));
+  CHECK_THROWS_WITH(CapturedStep(model.ptr(), batches, TrainOptions(), "tested"), ContainsSubstring("another batch"));
   CHECK_THROWS_AS(CapturedStep(model.ptr(), objective, lbfgs, "tested"), ValueError);
   CapturedStep step(model.ptr(), objective, TrainOptions(), "tested");
   step.take(0.1);
