@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <complex>
+#include <utility>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/fft.h>
 
 namespace mpol::ops {
 namespace {
@@ -94,6 +96,37 @@ ColumnCells<T> with_every_column(const ColumnCells<T>& cells, std::int64_t half)
   return every;
 }
 
+template <typename T>
+PanelCells<T> panel_cells(const ColumnCells<T>& cells, const std::vector<std::int32_t>& slots) {
+  constexpr std::size_t batch = fft_batch<T>;
+  PanelCells<T> panels;
+  panels.columns = cells.columns;
+  panels.constant = cells.constant;
+  panels.begin = {0};
+  for (std::size_t first = 0; first < cells.columns.size(); first += batch) {
+    std::vector<std::pair<std::int32_t, std::size_t>> places;  // and the cell
+    for (std::size_t lane = 0; lane < batch && first + lane < cells.columns.size(); ++lane) {
+      const auto begin = static_cast<std::size_t>(cells.begin[first + lane]),
+                 end = static_cast<std::size_t>(cells.begin[first + lane + 1]);
+      for (auto i = begin; i < end; ++i) {
+        const auto slot = slots[static_cast<std::size_t>(cells.row[i])];
+        places.emplace_back(slot * static_cast<std::int32_t>(2 * batch) + static_cast<std::int32_t>(lane), i);
+      }
+    }
+    std::sort(places.begin(), places.end());
+    for (const auto& [place, i] : places) {
+      panels.place.push_back(place);
+      panels.weight.push_back(cells.weight[i]);
+      panels.real.push_back(cells.real[i]);
+      panels.imag.push_back(cells.imag[i]);
+    }
+    panels.begin.push_back(static_cast<std::int32_t>(panels.place.size()));
+  }
+  return panels;
+}
+
+template PanelCells<float> panel_cells(const ColumnCells<float>&, const std::vector<std::int32_t>&);
+template PanelCells<double> panel_cells(const ColumnCells<double>&, const std::vector<std::int32_t>&);
 template ColumnCells<float> with_every_column(const ColumnCells<float>&, std::int64_t);
 template ColumnCells<double> with_every_column(const ColumnCells<double>&, std::int64_t);
 template std::vector<ColumnCells<float>> column_cells(const Tensor&, const Tensor&, const Tensor&, std::int64_t, std::int64_t);

@@ -34,4 +34,18 @@ std::vector<ColumnCells<T>> column_cells(const Tensor& cells, const Tensor& data
 template <typename T>
 ColumnCells<T> with_every_column(const ColumnCells<T>& cells, std::int64_t half);
 
+/// The cells of one channel by panel of kept columns (LineTransforms), in the order in which a transformed panel lies in memory.
+template <typename T>
+struct PanelCells {
+  std::vector<std::int32_t> columns;  // that are kept, ascending: panel p holds those from p * LineTransforms::batch on
+  std::vector<std::int32_t> begin;    // one more than panels: where the cells of each begin
+  std::vector<std::int32_t> place;    // of the real part within the panel, ascending
+  std::vector<T> weight, real, imag;  // Jy^-2, Jy, Jy
+  double constant = 0;                // of chi^2
+};
+
+/// @param slots  the row of each frequency of a transformed panel
+template <typename T>
+PanelCells<T> panel_cells(const ColumnCells<T>& cells, const std::vector<std::int32_t>& slots);
+
 }  // namespace mpol::ops

@@ -4,7 +4,7 @@
 
 #include <mpol_cpp/ops/isa.h>
 
-/// What the fused step does to one row or column of an image, in one table for each instruction set. Rows that are ours
+/// What the fused step does to one row or panel of columns of an image, in one table for each instruction set. Rows that are ours
 /// have `row_margin` elements of room before and after them and are worked off in whole vectors: elements beyond the
 /// last pixel are written as 0 unless a kernel says otherwise. Rows of the caller (base pixels, moments) are touched in
 /// their n elements only. Pointers do not overlap unless they are equal.
@@ -57,10 +57,10 @@ struct UpdateSettings {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, second_scale = 1;
 };
 
-/// Occupied cells of one column.
+/// Occupied cells of one panel (PanelCells).
 template <typename T>
 struct CellRange {
-  const std::int32_t* row;
+  const std::int32_t* place;
   const T *weight, *real, *imag;
   std::int64_t count;
 };
@@ -72,21 +72,15 @@ struct FusedKernels {
   /// out = centre/2 + (below + above)/4
   void (*blend_rows)(const T* below, const T* centre, const T* above, T* out, std::int64_t n);
 
-  /// Element columns[k] of `rows` <= 8 half spectra to row `rows` elements at spectrum[k * column_distance] ...
-  void (*to_columns)(const T* halves, std::int64_t half_distance, std::int64_t rows, const std::int32_t* columns,
-                     std::int64_t count, T* spectrum, std::int64_t column_distance);
-  /// ... and back.
-  void (*from_columns)(T* halves, std::int64_t half_distance, std::int64_t rows, const std::int32_t* columns, std::int64_t count,
-                       const T* spectrum, std::int64_t column_distance);
-
-  /// Replaces a column V of n complex values by factor * w (scale V - d) at the cells and 0 elsewhere; returns
+  /// Replaces the panel V of n rows by factor * w (scale V - d) at the cells and 0 elsewhere; returns
   /// sum w |scale V - d|^2. `scratch` holds 2 (cells.count + row_margin) values.
-  double (*weigh_residual)(T* column, std::int64_t n, const CellRange<T>& cells, double scale, double factor, T* scratch);
+  double (*weigh_residual)(T* panel, std::int64_t n, const CellRange<T>& cells, double scale, double factor, T* scratch);
 
-  /// slopes = factor * inverse_power * V for a column V of n complex values; returns sum inverse_power |V|^2.
-  double (*weigh_power)(const T* column, std::int64_t n, const T* inverse_power, double factor, T* slopes);
-  /// Adds n complex values to a column.
-  void (*add_column)(T* column, const T* values, std::int64_t n);
+  /// slopes = factor * weight * V for the panel V of n rows, with one weight for each of its complex numbers; returns
+  /// sum weight |V|^2.
+  double (*weigh_power)(const T* panel, std::int64_t n, const T* weight, double factor, T* slopes);
+  /// Adds the n rows of a panel to those of another.
+  void (*add_panel)(T* panel, const T* values, std::int64_t n);
 
   /// Derivatives of lambda_tv TV + lambda_tsv TSV by the forward differences of one row to those along l (`along`) and
   /// to the next row (`across`): 0 in the last pixel. The element before along[0] must be 0 already.

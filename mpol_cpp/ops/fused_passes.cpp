@@ -11,50 +11,54 @@ namespace mpol::ops::detail {
 
 template <typename T>
 FusedGeometry FusedGeometry::of(std::int64_t npix) {
-  using Real = AlignedArray<T>;
-  using Complex = AlignedArray<std::complex<T>>;
+  // A block is finished together with a row on each side: with them it is so many whole batches.
+  const std::int64_t most_rows = npix <= 1024 ? 30 : 62;
   FusedGeometry geometry{};
   geometry.npix = npix;
-  geometry.row_distance = Real::padded(npix);
-  geometry.half_distance = Complex::padded(npix / 2 + 1);
-  geometry.column_distance = Complex::padded(npix) + Complex::line;  // neighbours never a power of two apart
-  geometry.rows_per_block = npix <= 1024 ? 32 : 64;
-  geometry.blocks = (npix + geometry.rows_per_block - 1) / geometry.rows_per_block;
+  // Neighbours are never a power of two apart, which would have to share a few places of the cache.
+  geometry.row_distance = AlignedArray<T>::padded(npix) + AlignedArray<T>::line;
+  geometry.panel_distance = (npix + 8) * LineTransforms<T>::row_size;
+  geometry.blocks = (npix + most_rows - 1) / most_rows;
+  geometry.rows_per_block = (npix + geometry.blocks - 1) / geometry.blocks;
   return geometry;
 }
 
 template <typename T>
-RowScratch<T>::RowScratch(const FusedGeometry& geometry, std::int64_t cells_per_column, bool has_power)
+RowScratch<T>::RowScratch(const FusedGeometry& geometry, std::int64_t transform_size, std::int64_t cells_per_panel,
+                          bool has_power)
     : distance_(geometry.row_distance + 2 * row_margin),
       rows_(row_count * distance_),
       lines_(LineTransforms<T>::batch * geometry.row_distance),
-      cells_(2 * (AlignedArray<T>::padded(cells_per_column) + row_margin)),
-      halves_(LineTransforms<T>::batch * geometry.half_distance),
-      power_(has_power ? 2 * geometry.column_distance : 0) {}
+      transform_(transform_size),
+      cells_(2 * (AlignedArray<T>::padded(cells_per_panel) + row_margin)),
+      power_(has_power ? geometry.panel_distance : 0) {}
 
 template <typename T>
-FusedPasses<T>::FusedPasses(const FusedSettings& settings, std::vector<ColumnCells<T>> cells, GradientOf likelihood)
+FusedPasses<T>::FusedPasses(const FusedSettings& settings, const std::vector<ColumnCells<T>>& cells, GradientOf likelihood)
     : settings_(settings),
       geometry_(FusedGeometry::of<T>(settings.npix)),
-      cells_(std::move(cells)),
+      fft_(settings.npix, settings.isa),
       kernels_(fused_kernels<T>(settings.isa)),
-      fft_(plan_line_transforms<T>({settings.npix, geometry_.row_distance, geometry_.half_distance}, settings.fft)),
       images_(images() * settings.npix * geometry_.row_distance + row_margin) {
   if (likelihood == GradientOf::images) gradients_ = AlignedArray<T>(images_.size());
   if (settings_.own.empty()) {
     settings_.own.assign(static_cast<std::size_t>(settings.problems), {settings.likelihood_scale, settings.terms});
   }
   if (has_power()) prepare_power();
+  for (const auto& own : cells) {
+    // The power spectrum needs the columns without data too.
+    cells_.push_back(panel_cells(has_power() ? with_every_column(own, settings.npix / 2 + 1) : own, fft_.slots()));
+  }
   for (std::int64_t image = 0; image < images(); ++image) {
-    first_column_.push_back(columns());
+    first_panel_.push_back(panels());
     const auto& begin = cells_of(image).begin;
     for (std::size_t k = 0; k + 1 < begin.size(); ++k) {
       places_.push_back({image, static_cast<std::int64_t>(k)});
-      cells_per_column_ = std::max<std::int64_t>(cells_per_column_, begin[k + 1] - begin[k]);
+      cells_per_panel_ = std::max<std::int64_t>(cells_per_panel_, begin[k + 1] - begin[k]);
     }
   }
-  first_column_.push_back(columns());
-  spectra_ = AlignedArray<std::complex<T>>(columns() * geometry_.column_distance);
+  first_panel_.push_back(panels());
+  spectra_ = AlignedArray<T>(panels() * geometry_.panel_distance);
 }
 
 template <typename T>
@@ -64,32 +68,34 @@ bool FusedPasses<T>::has_power() const {
 
 template <typename T>
 void FusedPasses<T>::prepare_power() {
-  const std::int64_t npix = geometry_.npix, half = npix / 2 + 1, distance = geometry_.column_distance;
+  constexpr auto batch = LineTransforms<T>::batch;
+  const std::int64_t npix = geometry_.npix, half = npix / 2 + 1;
   if (!settings_.inverse_power.defined() || settings_.inverse_power.sizes() != torch::IntArrayRef({npix, half})) {
     throw ValueError(fmt::format("the power spectrum needs inverse_power of shape ({}, {})", npix, half));
   }
-  for (auto& channel : cells_) channel = with_every_column(channel, half);
-  inverse_power_ = AlignedArray<T>(half * distance);
-  const auto by_column =
-      (settings_.inverse_power.to(torch::kCPU, torch::kFloat64) * std::pow(settings_.cell_area, 2)).t().contiguous();
-  const auto* value = by_column.const_data_ptr<double>();
-  for (std::int64_t column = 0; column < half; ++column) {
-    for (std::int64_t row = 0; row < npix; ++row) {
-      inverse_power_.data()[column * distance + row] = static_cast<T>(value[column * npix + row]);
+  inverse_power_ = AlignedArray<T>(fft_.panels(half) * npix * batch);
+  const auto scaled = (settings_.inverse_power.to(torch::kCPU, torch::kFloat64) * std::pow(settings_.cell_area, 2)).contiguous();
+  const auto* value = scaled.template const_data_ptr<double>();
+  for (std::int64_t row = 0; row < npix; ++row) {
+    for (std::int64_t column = 0; column < half; ++column) {
+      const double stands_for = column == 0 || 2 * column == npix ? 1 : 2;
+      const auto place = (column / batch * npix + fft_.slots()[static_cast<std::size_t>(row)]) * batch + column % batch;
+      inverse_power_.data()[place] = static_cast<T>(stands_for * value[row * half + column]);
     }
   }
 }
 
 template <typename T>
-std::complex<T>* FusedPasses<T>::spectrum(std::int64_t image) const {
-  return spectra_.data() + first_column(image) * geometry_.column_distance;
+FftPanels<T> FusedPasses<T>::panels_of(std::int64_t image, std::int64_t row) const {
+  const auto& columns = cells_of(image).columns;
+  return {columns.data(), static_cast<std::int64_t>(columns.size()),
+          spectra_.data() + first_panel(image) * geometry_.panel_distance + row * LineTransforms<T>::row_size,
+          geometry_.panel_distance};
 }
 
 template <typename T>
 void FusedPasses<T>::map_rows(const T* base, std::int64_t image, std::int64_t block, const RowScratch<T>& scratch) {
   const std::int64_t npix = geometry_.npix, first = geometry_.first_row(block), end = geometry_.end_row(block);
-  const auto& cells = cells_of(image);
-  const auto columns = static_cast<std::int64_t>(cells.columns.size());
   const auto smoothed = [&](std::int64_t row) { return row < 0 || row >= npix ? scratch.zeros() : scratch.smoothed(row); };
   const auto map = [&](std::int64_t row) {
     if (row < 0 || row >= npix) return;
@@ -103,69 +109,48 @@ void FusedPasses<T>::map_rows(const T* base, std::int64_t image, std::int64_t bl
       map(r + 1);
       kernels_.blend_rows(smoothed(r - 1), smoothed(r), smoothed(r + 1), image_row(image, r), npix);
     }
-    if (columns == 0) continue;
-    fft_->forward_rows(image_row(image, row), scratch.halves(), count);
-    kernels_.to_columns(reinterpret_cast<const T*>(scratch.halves()), geometry_.half_distance, count, cells.columns.data(),
-                        columns, reinterpret_cast<T*>(spectrum(image) + row), geometry_.column_distance);
+    const auto panels = panels_of(image, row);
+    if (panels.count == 0) continue;
+    fft_.forward_rows(image_row(image, row), geometry_.row_distance, count, panels, scratch.transform());
   }
 }
 
 template <typename T>
-ColumnSums FusedPasses<T>::weigh_column(std::int64_t column, const RowScratch<T>& scratch) {
-  const auto [image, index] = places_[static_cast<std::size_t>(column)];
+PanelSums FusedPasses<T>::weigh_panel(std::int64_t panel, const RowScratch<T>& scratch) {
+  const auto [image, index] = places_[static_cast<std::size_t>(panel)];
+  const auto npix = geometry_.npix;
   const auto& problem = problem_of(image);
   const auto& cells = cells_of(image);
-  const auto k = static_cast<std::size_t>(index);
-  const auto begin = static_cast<std::size_t>(cells.begin[k]);
-  const CellRange<T> range{cells.row.data() + begin, cells.weight.data() + begin, cells.real.data() + begin,
-                           cells.imag.data() + begin, cells.begin[k + 1] - cells.begin[k]};
-  // Columns 0 and npix/2 of the half plane stand for one column of the full plane, the others for two.
-  const double share = cells.columns[k] == 0 || 2 * cells.columns[k] == geometry_.npix ? 1.0 : 0.5;
-  auto* line = spectra_.data() + column * geometry_.column_distance;
-  auto* values = reinterpret_cast<T*>(line);
-  ColumnSums sums;
-  fft_->forward_column(line);
+  const auto begin = cells.begin[static_cast<std::size_t>(index)];
+  const CellRange<T> range{cells.place.data() + begin, cells.weight.data() + begin, cells.real.data() + begin,
+                           cells.imag.data() + begin, cells.begin[static_cast<std::size_t>(index) + 1] - begin};
+  T* values = spectra_.data() + panel * geometry_.panel_distance;
+  PanelSums sums;
+  fft_.forward_panel(values, scratch.transform());
   if (has_power()) {
-    const auto* inverse_power = inverse_power_.data() + cells.columns[k] * geometry_.column_distance;
-    // The inverse real transform counts these columns twice, as the sum over the full plane does.
-    sums.psd = kernels_.weigh_power(values, geometry_.npix, inverse_power, 2.0 * problem.terms.psd, scratch.power()) / share;
+    const T* weight = inverse_power_.data() + index * npix * LineTransforms<T>::batch;
+    sums.psd = kernels_.weigh_power(values, npix, weight, 2.0 * problem.terms.psd, scratch.power());
   }
-  sums.chi_squared = kernels_.weigh_residual(values, geometry_.npix, range, settings_.cell_area,
-                                             2.0 * problem.likelihood_scale * settings_.cell_area * share, scratch.cells());
-  if (has_power()) kernels_.add_column(values, scratch.power(), geometry_.npix);
-  fft_->inverse_column(line);
+  sums.chi_squared = kernels_.weigh_residual(values, npix, range, settings_.cell_area,
+                                             2.0 * problem.likelihood_scale * settings_.cell_area, scratch.cells());
+  if (has_power()) kernels_.add_panel(values, scratch.power(), npix);
+  fft_.inverse_panel(values, scratch.transform());
   return sums;
 }
 
 template <typename T>
 void FusedPasses<T>::likelihood_rows(std::int64_t image, std::int64_t first, std::int64_t count, const RowScratch<T>& scratch) {
-  rows_of_columns(image, first, count, scratch);
+  const auto panels = panels_of(image, first);
+  if (panels.count > 0) {
+    fft_.adjoint_rows(panels, scratch.lines(), geometry_.row_distance, count, scratch.transform());
+  } else {
+    std::memset(scratch.lines(), 0, static_cast<std::size_t>(count * geometry_.row_distance) * sizeof(T));
+  }
   if (gradients_.size() == 0) return;
   const T scale = static_cast<T>(problem_of(image).likelihood_scale);
   const T* gradient = gradients_.data() + row_offset(image, first);
   T* lines = scratch.lines();
   for (std::int64_t i = 0; i < count * geometry_.row_distance; ++i) lines[i] += scale * gradient[i];
-}
-
-template <typename T>
-void FusedPasses<T>::rows_of_columns(std::int64_t image, std::int64_t first, std::int64_t count, const RowScratch<T>& scratch) {
-  const auto& cells = cells_of(image);
-  const auto columns = static_cast<std::int64_t>(cells.columns.size());
-  if (columns == 0) {
-    std::memset(scratch.lines(), 0, static_cast<std::size_t>(count * geometry_.row_distance) * sizeof(T));
-    return;
-  }
-  const std::int64_t nyquist = geometry_.npix / 2, distance = geometry_.half_distance;
-  auto* halves = scratch.halves();
-  if (columns <= nyquist)
-    std::memset(static_cast<void*>(halves), 0, static_cast<std::size_t>(count * distance) * sizeof(*halves));
-  kernels_.from_columns(reinterpret_cast<T*>(halves), distance, count, cells.columns.data(), columns,
-                        reinterpret_cast<const T*>(spectrum(image) + first), geometry_.column_distance);
-  for (std::int64_t r = 0; r < count; ++r) {
-    halves[r * distance].imag(0);
-    halves[r * distance + nyquist].imag(0);
-  }
-  fft_->inverse_rows(halves, scratch.lines(), count);
 }
 
 template <typename T>

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <complex>
-#include <memory>
 #include <vector>
 
+#include <mpol_cpp/ops/fft.h>
 #include <mpol_cpp/ops/fused_memory.h>
 #include <mpol_cpp/ops/fused_pipeline.h>
 
@@ -13,9 +12,8 @@ namespace mpol::ops::detail {
 /// How the images of a FusedPipeline lie in memory and in which pieces they are worked off.
 struct FusedGeometry {
   std::int64_t npix;
-  std::int64_t row_distance;     // between image rows, elements
-  std::int64_t half_distance;    // between half spectra, complex elements
-  std::int64_t column_distance;  // between kept columns, complex elements
+  std::int64_t row_distance;    // between image rows, elements
+  std::int64_t panel_distance;  // between panels of kept columns, elements
   std::int64_t rows_per_block, blocks;
 
   template <typename T>
@@ -29,7 +27,7 @@ struct FusedGeometry {
 template <typename T>
 class RowScratch {
  public:
-  RowScratch(const FusedGeometry& geometry, std::int64_t cells_per_column, bool has_power);
+  RowScratch(const FusedGeometry& geometry, std::int64_t transform_size, std::int64_t cells_per_panel, bool has_power);
 
   T* mapped() const { return row(0); }
   T* smoothed(std::int64_t r) const { return row(1 + (r + 3) % 3); }
@@ -39,27 +37,26 @@ class RowScratch {
   T* blended() const { return row(10); }
   const T* zeros() const { return row(11); }
 
-  /// A batch of image rows and of their half spectra.
+  /// A batch of image rows.
   T* lines() const { return lines_.data(); }
-  std::complex<T>* halves() const { return halves_.data(); }
+  /// What the transforms need.
+  T* transform() const { return transform_.data(); }
   T* cells() const { return cells_.data(); }
-  /// A column of slopes of the power spectrum.
+  /// A panel of slopes of the power spectrum.
   T* power() const { return power_.data(); }
 
-  std::size_t bytes() const { return rows_.bytes() + lines_.bytes() + halves_.bytes() + cells_.bytes() + power_.bytes(); }
+  std::size_t bytes() const { return rows_.bytes() + lines_.bytes() + transform_.bytes() + cells_.bytes() + power_.bytes(); }
 
  private:
   static constexpr std::int64_t row_count = 12;
   T* row(std::int64_t i) const { return rows_.data() + i * distance_ + row_margin; }
 
   std::int64_t distance_;
-  AlignedArray<T> rows_, lines_, cells_;
-  AlignedArray<std::complex<T>> halves_;
-  AlignedArray<T> power_;
+  AlignedArray<T> rows_, lines_, transform_, cells_, power_;
 };
 
-/// A column's part of chi^2 and of the power spectrum.
-struct ColumnSums {
+/// A panel's part of chi^2 and of the power spectrum.
+struct PanelSums {
   double chi_squared = 0, psd = 0;
 };
 
@@ -70,20 +67,20 @@ enum class GradientOf { cells, images };
 template <typename T>
 class FusedPasses {
  public:
-  FusedPasses(const FusedSettings& settings, std::vector<ColumnCells<T>> cells, GradientOf likelihood);
+  FusedPasses(const FusedSettings& settings, const std::vector<ColumnCells<T>>& cells, GradientOf likelihood);
 
   const FusedGeometry& geometry() const { return geometry_; }
   std::int64_t images() const { return settings_.problems * settings_.nchan; }
-  /// Columns that are kept, of all images; those of an image follow one another.
-  std::int64_t columns() const { return static_cast<std::int64_t>(places_.size()); }
-  std::int64_t first_column(std::int64_t image) const { return first_column_[static_cast<std::size_t>(image)]; }
+  /// Panels of kept columns, of all images; those of an image follow one another.
+  std::int64_t panels() const { return static_cast<std::int64_t>(places_.size()); }
+  std::int64_t first_panel(std::int64_t image) const { return first_panel_[static_cast<std::size_t>(image)]; }
   const FusedProblem& problem_of(std::int64_t image) const {
     return settings_.own[static_cast<std::size_t>(image / settings_.nchan)];
   }
-  RowScratch<T> scratch() const { return {geometry_, cells_per_column_, has_power()}; }
+  RowScratch<T> scratch() const { return {geometry_, fft_.scratch_size(), cells_per_panel_, has_power()}; }
 
   void map_rows(const T* base, std::int64_t image, std::int64_t block, const RowScratch<T>& scratch);
-  ColumnSums weigh_column(std::int64_t column, const RowScratch<T>& scratch);
+  PanelSums weigh_panel(std::int64_t panel, const RowScratch<T>& scratch);
   void finish_rows(FusedUpdate kind, const UpdateRow<T>& pixels, const UpdateSettings& update, std::int64_t image,
                    std::int64_t block, const RowScratch<T>& scratch, RowSums& sums);
 
@@ -97,7 +94,7 @@ class FusedPasses {
   std::size_t bytes() const { return images_.bytes() + gradients_.bytes() + spectra_.bytes(); }
 
  private:
-  struct Place {  // of a kept column
+  struct Place {  // of a panel
     std::int64_t image, index;
   };
 
@@ -105,31 +102,31 @@ class FusedPasses {
     return (image * geometry_.npix + row) * geometry_.row_distance;
   }
   T* image_row(std::int64_t image, std::int64_t row) { return const_cast<T*>(std::as_const(*this).image_row(image, row)); }
-  const ColumnCells<T>& cells_of(std::int64_t image) const { return cells_[static_cast<std::size_t>(image) % cells_.size()]; }
-  std::complex<T>* spectrum(std::int64_t image) const;
+  const PanelCells<T>& cells_of(std::int64_t image) const { return cells_[static_cast<std::size_t>(image) % cells_.size()]; }
+  /// The panels of an image from a row on.
+  FftPanels<T> panels_of(std::int64_t image, std::int64_t row) const;
   static bool has_differences(const FusedTerms& terms) { return terms.tv_image > 0 || terms.tsv > 0; }
   bool has_power() const;  // in any of the problems
-  /// Adds the columns without data, which the power spectrum needs too, and lays its weights out by column.
+  /// Lays the weights of the power spectrum out as the panels of all columns have them.
   void prepare_power();
 
   /// Gradient of likelihood and power spectrum of up to a batch of rows, into scratch.lines().
   void likelihood_rows(std::int64_t image, std::int64_t first, std::int64_t count, const RowScratch<T>& scratch);
-  void rows_of_columns(std::int64_t image, std::int64_t first, std::int64_t count, const RowScratch<T>& scratch);
   void difference_row(std::int64_t image, std::int64_t row, const RowScratch<T>& scratch, RowSums& sums);
   void gradient_row(std::int64_t image, std::int64_t row, const T* likelihood, const RowScratch<T>& scratch, RowSums& sums);
   void clamp_edges(std::int64_t image, std::int64_t row, T* gradient, RowSums& sums) const;
 
   FusedSettings settings_;  // with every problem's own
   FusedGeometry geometry_;
-  std::vector<ColumnCells<T>> cells_;       // per channel, or per image
-  std::vector<std::int64_t> first_column_;  // of each image, and behind the last
+  LineTransforms<T> fft_;
+  std::vector<PanelCells<T>> cells_;       // per channel, or per image
+  std::vector<std::int64_t> first_panel_;  // of each image, and behind the last
   std::vector<Place> places_;
-  std::int64_t cells_per_column_ = 0;
-  AlignedArray<T> inverse_power_;  // (npix/2 + 1, column_distance), times the cell area squared
+  std::int64_t cells_per_panel_ = 0;
+  AlignedArray<T>
+      inverse_power_;  // (panels, npix, batch), times the cell area squared and the columns of the plane each stands for
   FusedKernels<T> kernels_;
-  std::unique_ptr<LineTransforms<T>> fft_;
-  AlignedArray<T> images_, gradients_;
-  AlignedArray<std::complex<T>> spectra_;
+  AlignedArray<T> images_, gradients_, spectra_;
 };
 
 }  // namespace mpol::ops::detail

@@ -34,7 +34,7 @@ class FusedPipeline<T>::Runs {
         images_per_problem_(settings.nchan),
         likelihood_(std::move(likelihood)),
         passes_(settings, std::move(cells), likelihood_ ? detail::GradientOf::images : detail::GradientOf::cells),
-        column_sums_(static_cast<std::size_t>(passes_.columns())),
+        panel_sums_(static_cast<std::size_t>(passes_.panels())),
         row_sums_(static_cast<std::size_t>(passes_.images() * passes_.geometry().blocks)),
         going_(static_cast<std::size_t>(problems_), Going::on),
         values_(static_cast<std::size_t>(problems_)) {}
@@ -43,8 +43,8 @@ class FusedPipeline<T>::Runs {
   const std::vector<FusedValues>& run(FusedUpdate kind, const UpdateRow<T>& pixels, std::span<const UpdateSettings> updates) {
     prepare_workers();
     const auto map = [&](std::int64_t block, const detail::RowScratch<T>& scratch) { map_block(pixels, block, scratch); };
-    const auto weigh = [&](std::int64_t column, const detail::RowScratch<T>& scratch) {
-      column_sums_[static_cast<std::size_t>(column)] = passes_.weigh_column(column, scratch);
+    const auto weigh = [&](std::int64_t panel, const detail::RowScratch<T>& scratch) {
+      panel_sums_[static_cast<std::size_t>(panel)] = passes_.weigh_panel(panel, scratch);
     };
     const auto finish = [&](std::int64_t block, const detail::RowScratch<T>& scratch) {
       const auto problem = static_cast<std::size_t>(block / passes_.geometry().blocks / images_per_problem_);
@@ -53,12 +53,12 @@ class FusedPipeline<T>::Runs {
     share(static_cast<std::int64_t>(whole_.size()), [&](std::int64_t i, const detail::RowScratch<T>& scratch) {
       const auto& part = whole_[static_cast<std::size_t>(i)];
       for (auto block = part.first_block; block < part.end_block; ++block) map(block, scratch);
-      for (auto column = part.first_column; column < part.end_column; ++column) weigh(column, scratch);
+      for (auto panel = part.first_panel; panel < part.end_panel; ++panel) weigh(panel, scratch);
       for (auto block = part.first_block; block < part.end_block; ++block) finish(block, scratch);
     });
     share(blocks_, map);
     if (likelihood_) weigh_images();
-    share(columns_, weigh);
+    share(panels_, weigh);
     share(blocks_, finish);
     for (std::int64_t problem = 0; problem < problems_; ++problem) {
       const auto i = static_cast<std::size_t>(problem);
@@ -100,7 +100,7 @@ class FusedPipeline<T>::Runs {
 
   /// Images that need nothing of others: one, or all channels of a problem where neighbours are compared.
   struct Part {
-    std::int64_t first_block, end_block, first_column, end_column;
+    std::int64_t first_block, end_block, first_panel, end_panel;
   };
 
   void prepare_workers() {
@@ -117,17 +117,17 @@ class FusedPipeline<T>::Runs {
     for (std::int64_t image = 0; image < passes_.images();) {
       const auto images = passes_.problem_of(image).terms.tv_channel > 0 ? images_per_problem_ : 1, end = image + images;
       if (going_[static_cast<std::size_t>(image / images_per_problem_)] != Going::stopped) {
-        parts.push_back({image * blocks, end * blocks, passes_.first_column(image), passes_.first_column(end)});
+        parts.push_back({image * blocks, end * blocks, passes_.first_panel(image), passes_.first_panel(end)});
       }
       image = end;
     }
     const auto count = static_cast<std::int64_t>(parts.size());
     const auto whole = parts.begin() + (likelihood_ ? 0 : count - count % workers_);
     whole_.assign(parts.begin(), whole);
-    blocks_.clear(), columns_.clear();
+    blocks_.clear(), panels_.clear();
     for (auto part = whole; part != parts.end(); ++part) {
       for (auto block = part->first_block; block < part->end_block; ++block) blocks_.push_back(block);
-      for (auto column = part->first_column; column < part->end_column; ++column) columns_.push_back(column);
+      for (auto panel = part->first_panel; panel < part->end_panel; ++panel) panels_.push_back(panel);
     }
     listed_for_ = workers_;
   }
@@ -193,9 +193,9 @@ class FusedPipeline<T>::Runs {
     const auto image = problem * images_per_problem_, end = image + images_per_problem_;
     if (likelihood_) values.chi_squared = chi_squared_of_images_[static_cast<std::size_t>(problem)];
     for (auto i = image; i < end; ++i) values.chi_squared += passes_.constant(i);
-    for (auto i = passes_.first_column(image); i < passes_.first_column(end); ++i) {
-      values.chi_squared += column_sums_[static_cast<std::size_t>(i)].chi_squared;
-      values.psd += column_sums_[static_cast<std::size_t>(i)].psd;
+    for (auto i = passes_.first_panel(image); i < passes_.first_panel(end); ++i) {
+      values.chi_squared += panel_sums_[static_cast<std::size_t>(i)].chi_squared;
+      values.psd += panel_sums_[static_cast<std::size_t>(i)].psd;
     }
     for (auto i = problem * pieces; i < (problem + 1) * pieces; ++i) {
       const auto& sums = row_sums_[static_cast<std::size_t>(i)];
@@ -217,11 +217,11 @@ class FusedPipeline<T>::Runs {
   detail::FusedPasses<T> passes_;
   std::int64_t workers_ = 0, listed_for_ = 0;
   std::vector<detail::RowScratch<T>> scratch_;
-  std::vector<detail::ColumnSums> column_sums_;
+  std::vector<detail::PanelSums> panel_sums_;
   std::vector<RowSums> row_sums_;
   std::vector<Going> going_;
   std::vector<Part> whole_;
-  std::vector<std::int64_t> blocks_, columns_;
+  std::vector<std::int64_t> blocks_, panels_;
   std::vector<FusedValues> values_;
 };
 

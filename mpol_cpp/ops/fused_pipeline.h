@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include <mpol_cpp/ops/fft.h>
 #include <mpol_cpp/ops/fused_cells.h>
 #include <mpol_cpp/ops/fused_kernels.h>
 #include <mpol_cpp/ops/isa.h>
@@ -32,7 +31,6 @@ struct FusedSettings {
   std::vector<FusedProblem> own = {};  // ... unless each of them has its own
   Tensor inverse_power = {};           // (npix, npix/2 + 1) of the half plane, Jy^-2; needed when terms.psd > 0
   Isa isa = selected_isa();
-  FftBackend fft = best_fft_backend();
 };
 
 /// A likelihood that is given images: chi^2 of each problem, (problems) float64, and its gradient, which it overwrites. Both
@@ -42,8 +40,8 @@ using ImageLikelihood = std::function<Tensor(const Tensor& images, Tensor& gradi
 /// Value, gradient and update of
 ///   chi^2 / (2 N_norm) + sum_i lambda_i R_i,   image = Hann(softplus(base))
 /// in three passes over the images of all problems and channels, without autograd:
-///   rows     softplus, Hann, real transform; the columns that hold data are kept, transposed
-///   columns  transform, weighted residual at the cells, power spectrum, adjoint transform, while the column is in the cache
+///   rows     softplus, Hann, real transform; the columns that hold data are kept, in panels of some side by side
+///   columns  transform, weighted residual at the cells, power spectrum, adjoint transform, while the panel is in the cache
 ///   rows     adjoint transform, regularisers, Hann, derivative of softplus, update
 /// A likelihood of the images takes the place of the pass over columns, which then is there for the power spectrum alone.
 /// Everything is allocated once. Work is cut into the same pieces for any number of threads and sums are taken in the

@@ -1,6 +1,8 @@
 #pragma once
 
 // Kernels of FusedKernels on image rows; for files that mpol_add_isa_sources compiles.
+#include <cstring>
+
 #include <mpol_cpp/ops/fused_kernels.h>
 #include <mpol_cpp/ops/fused_math.h>
 
@@ -9,7 +11,17 @@ namespace mpol::ops::MPOL_ISA {
 /// Adds a vector to a sum in float64.
 template <typename T>
 MPOL_INLINE void add_to(LaneSum& sum, Vector<T> values) {
-  for (int i = 0; i < lanes<T>; ++i) sum.lane[i] += static_cast<double>(values[i]);
+  if constexpr (sizeof(T) == 8) {
+    store<double>(sum.lane, load<double>(sum.lane) + values);
+  } else {
+    typedef float Half __attribute__((vector_size(vector_bytes / 2)));
+    Half halves[2];
+    std::memcpy(halves, &values, sizeof values);
+    for (int half = 0; half < 2; ++half) {
+      double* lane = sum.lane + half * lanes<double>;
+      store<double>(lane, load<double>(lane) + __builtin_convertvector(halves[half], Vector<double>));
+    }
+  }
 }
 
 /// [1/4, 1/2, 1/4] along a row at x.
@@ -31,7 +43,10 @@ MPOL_INLINE Vector<T> keep_first(Vector<T> values, std::int64_t count) {
 template <typename T>
 void map_row(const T* __restrict base, T* __restrict mapped, T* __restrict smoothed, std::int64_t n) {
   std::int64_t j = 0;
-  for (; j + lanes<T> <= n; j += lanes<T>) store<T>(mapped + j, softplus<T>(load<T>(base + j)));
+  for (; j + lanes<T> <= n; j += lanes<T>) {
+    __builtin_prefetch(base + n + j);
+    store<T>(mapped + j, softplus<T>(load<T>(base + j)));
+  }
   if (j < n) store<T>(mapped + j, keep_first<T>(softplus<T>(load_part<T>(base + j, n - j)), n - j));
   for (j = 0; j < n; j += lanes<T>) store<T>(smoothed + j, hann_at<T>(mapped + j));
 }
@@ -85,6 +100,7 @@ MPOL_INLINE void differences_of(const T* __restrict row, const T* __restrict nex
   DifferenceSums<T> row_sums;
   std::int64_t j = 0;
   for (; j + lanes<T> < n; j += lanes<T>) {
+    __builtin_prefetch(next + (next - row) + j);
     differences_at<T, tv>(row + j, next + j, along + j, across + j, weights, row_sums, first_lanes<T>(lanes<T>));
   }
   differences_at<T, tv>(row + j, next + j, along + j, across + j, weights, row_sums, first_lanes<T>(n - 1 - j));

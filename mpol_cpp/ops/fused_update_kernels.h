@@ -56,6 +56,9 @@ MPOL_INLINE void update_of(const T* __restrict below, const T* __restrict centre
   std::int64_t j = 0;
   for (; j + lanes<T> <= n; j += lanes<T>) {
     Pixels<T> pixels{load<T>(base + j), {}, {}};
+    __builtin_prefetch(base + n + j, 1);
+    if constexpr (has_first) __builtin_prefetch(first + n + j, 1);
+    if constexpr (has_second) __builtin_prefetch(second + n + j, 1);
     const Vector<T> gradient = gradient_at(j, pixels.base);
     if constexpr (has_first) pixels.first = load<T>(first + j);
     if constexpr (has_second) pixels.second = load<T>(second + j);

@@ -1,5 +1,6 @@
 #include <mpol_cpp/ops/nufft_convolution.h>
 
+#include <algorithm>
 #include <mutex>
 #include <vector>
 
@@ -7,14 +8,6 @@
 
 namespace mpol::ops {
 namespace {
-
-template <typename T>
-void multiply_column(const T* __restrict kernel, T* __restrict column, std::int64_t length) {
-  for (std::int64_t i = 0; i < length; ++i) {
-    column[2 * i] *= kernel[i];
-    column[2 * i + 1] *= kernel[i];
-  }
-}
 
 /// Sums of one row, in lanes that each add in a fixed order.
 template <typename T>
@@ -49,32 +42,34 @@ typename NufftConvolution<T>::Sums quadratic_row(const T* __restrict product, co
 template <typename T>
 class NufftConvolution<T>::Passes {
  public:
-  using Complex = std::complex<T>;
-
   explicit Passes(std::int64_t npix) : npix_(npix), rows_(npix), sums_(static_cast<std::size_t>(npix)) {}
 
   /// load(row, pixels) gives the npix pixels of a row, store(row, pixels) takes those of the product.
   template <typename Load, typename Store>
   void run(const T* kernel, const Load& load, const Store& store) {
     while (static_cast<std::int64_t>(scratch_.size()) < at::get_num_threads()) scratch_.push_back(rows_.scratch());
-    const auto kept = npix_ + 1, distance = rows_.column_distance();
-    if (columns_.size() == 0) columns_ = AlignedArray<Complex>(kept * distance);
+    const auto kept = npix_ + 1, count = LineTransforms<T>::panels(kept), size = npix_ * row_size;
+    if (panels_.size() == 0) panels_ = AlignedArray<T>(count * rows_.panel_distance());
     const auto load_line = [&](std::int64_t row, T* line) {
       load(row, line);
       std::fill_n(line + npix_, npix_, T(0));
     };
-    rows_.to_columns(kept, load_line, columns_.data(), scratch_);
-    share_tasks(kept, 4, [&](std::int64_t j, std::int64_t worker) {
-      Complex* column = scratch_[static_cast<std::size_t>(worker)].column.data();
-      Complex* values = columns_.data() + j * distance;
-      std::copy_n(values, npix_, column);
-      std::fill_n(column + npix_, npix_, Complex(0));
-      rows_.transforms().forward_column(column);
-      multiply_column(kernel + j * 2 * npix_, reinterpret_cast<T*>(column), 2 * npix_);
-      rows_.transforms().inverse_column(column);
-      std::copy_n(column, npix_, values);
+    rows_.to_panels(kept, load_line, panels_.data(), scratch_);
+    share_tasks(count, 1, [&](std::int64_t p, std::int64_t worker) {
+      const auto& scratch = scratch_[static_cast<std::size_t>(worker)];
+      const auto& transforms = rows_.transforms();
+      const auto first = p * batch;
+      T* panel = scratch.panel.data();
+      T* values = panels_.data() + p * rows_.panel_distance();
+      std::copy_n(values, size, panel);
+      std::fill_n(panel + size, size, T(0));
+      transforms.forward_panel(panel, scratch.transform.data());
+      transforms.kernels().multiply_panel(panel, transforms.slots().data(), 2 * npix_, kernel + first * 2 * npix_, 2 * npix_,
+                                          std::min(batch, kept - first));
+      transforms.inverse_panel(panel, scratch.transform.data());
+      copy_to_half_plane(panel, first, values);
     });
-    rows_.from_columns(kept, columns_.data(), store, scratch_);
+    rows_.from_panels(kept, panels_.data(), store, scratch_);
   }
 
   Sums quadratic(const T* kernel, const T* x, const T* anchor, const T* linear, T* gradient) {
@@ -111,11 +106,26 @@ class NufftConvolution<T>::Passes {
   }
 
  private:
+  static constexpr std::int64_t batch = PaddedRows<T>::batch, row_size = PaddedRows<T>::row_size;
+
+  /// Columns of the half plane but the first and the last stand for two of the plane.
+  void copy_to_half_plane(const T* panel, std::int64_t first, T* values) const {
+    T stands_for[row_size];
+    std::fill_n(stands_for, row_size, T(2));
+    for (const auto column : {std::int64_t{0}, npix_}) {
+      const auto lane = column - first;
+      if (lane >= 0 && lane < batch) stands_for[lane] = stands_for[lane + batch] = T(1);
+    }
+    for (std::int64_t r = 0; r < npix_; ++r) {
+      for (std::int64_t i = 0; i < row_size; ++i) values[r * row_size + i] = stands_for[i] * panel[r * row_size + i];
+    }
+  }
+
   std::int64_t npix_;
   PaddedRows<T> rows_;
   std::mutex mutex_;  // for all below
   std::vector<typename PaddedRows<T>::Scratch> scratch_;
-  AlignedArray<Complex> columns_;
+  AlignedArray<T> panels_;
   std::vector<Sums> sums_;
 };
 

@@ -21,23 +21,23 @@ NufftGrid<T>::NufftGrid(std::int64_t npix, int width, const NufftExtent& extent)
     correction_.push_back(1 / window.transform(static_cast<double>(i) / (2.0 * static_cast<double>(npix_))));
   }
   for (const double value : correction_) column_factors_.push_back(static_cast<T>(value));
+  for (std::int64_t v = -extent.last_v; v <= extent.last_v; ++v) {
+    slots_.push_back(padded_rows_.transforms().slots()[static_cast<std::size_t>((v + 4 * npix) % (2 * npix))]);
+  }
 }
 
 template <typename T>
 void NufftGrid<T>::prepare() {
   while (static_cast<std::int64_t>(scratch_.size()) < at::get_num_threads()) scratch_.push_back(padded_rows_.scratch());
-  if (half_plane_.size() == 0) half_plane_ = AlignedArray<Complex>(kept_ * padded_rows_.column_distance());
+  if (half_plane_.size() == 0) half_plane_ = AlignedArray<T>(panels() * padded_rows_.panel_distance());
 }
 
-/// The rows' factors: the window, the scale, and the sign that moves v = 0 to the middle of a column's transform.
+/// The rows' factors: the window and the scale.
 template <typename T>
 std::vector<T> NufftGrid<T>::row_factors(double scale) const {
   std::vector<T> factors;
   factors.reserve(static_cast<std::size_t>(npix_));
-  for (std::int64_t row = 0; row < npix_; ++row) {
-    const double sign = (row - npix_ / 2) % 2 == 0 ? 1 : -1;
-    factors.push_back(static_cast<T>(scale * sign * correction_[static_cast<std::size_t>(row)]));
-  }
+  for (const double correction : correction_) factors.push_back(static_cast<T>(scale * correction));
   return factors;
 }
 
@@ -56,38 +56,39 @@ void NufftGrid<T>::from_image(const T* image, double scale, Complex* cells) {
     std::fill(line + half, negative, T(0));
     for (std::int64_t n = 0; n < half; ++n) negative[n] = pixels[npix_ - 1 - n] * column[n] * factor;
   };
-  padded_rows_.to_columns(kept_, load, half_plane_.data(), scratch_);
-  share_tasks(kept_, 4, [&](std::int64_t j, std::int64_t worker) { column_from_image(j, worker, cells); });
+  padded_rows_.to_panels(kept_, load, half_plane_.data(), scratch_);
+  share_tasks(panels(), 1, [&](std::int64_t panel, std::int64_t worker) { panel_from_image(panel, worker, cells); });
 }
 
 template <typename T>
-void NufftGrid<T>::column_from_image(std::int64_t j, std::int64_t worker, Complex* cells) const {
-  const auto half = npix_ / 2, last_v = extent_.last_v, last_u = extent_.last_u;
-  Complex* column = scratch_[static_cast<std::size_t>(worker)].column.data();
-  const Complex* from = half_plane_.data() + j * padded_rows_.column_distance();
-  std::copy_n(from + half, half, column);
-  std::fill_n(column + half, npix_, Complex(0));
-  std::copy_n(from, half, column + 2 * npix_ - half);
-  padded_rows_.transforms().forward_column(column);
-  Complex* own = cells + (j + guard()) * distance_;
-  if (last_v < npix_) {
-    std::copy_n(column + npix_ - last_v, rows(), own);
-  } else {
-    for (std::int64_t v = -last_v; v <= last_v; ++v) own[v + last_v] = column[wrapped(v)];
+void NufftGrid<T>::panel_from_image(std::int64_t panel, std::int64_t worker, Complex* cells) const {
+  constexpr auto row = PaddedRows<T>::row_size;
+  const auto half = npix_ / 2, first = panel * batch, kept = std::min(batch, kept_ - first);
+  const auto& scratch = scratch_[static_cast<std::size_t>(worker)];
+  T* transformed = scratch.panel.data();
+  const T* from = half_plane_.data() + panel * padded_rows_.panel_distance();
+  std::copy_n(from + half * row, half * row, transformed);
+  std::fill_n(transformed + half * row, npix_ * row, T(0));
+  std::copy_n(from, half * row, transformed + (2 * npix_ - half) * row);
+  padded_rows_.transforms().forward_panel(transformed, scratch.transform.data());
+  padded_rows_.transforms().kernels().panel_to_columns(transformed, slots_.data(), rows(), column(cells, first), 2 * distance_,
+                                                       kept);
+  for (auto j = first; j < first + kept; ++j) {
+    const auto mirror = [&](std::int64_t to) {
+      const Complex* own = cells + (j + guard()) * distance_;
+      Complex* other = cells + (to + guard()) * distance_;
+      for (std::int64_t i = 0; i < rows(); ++i) other[i] = std::conj(own[rows() - 1 - i]);
+    };
+    if (j > 0 && j <= guard()) mirror(-j);
+    if (j < npix_ && 2 * npix_ - j <= extent_.last_u) mirror(2 * npix_ - j);
   }
-  const auto mirror = [&](std::int64_t to) {
-    Complex* other = cells + (to + guard()) * distance_;
-    for (std::int64_t i = 0; i < rows(); ++i) other[i] = std::conj(own[rows() - 1 - i]);
-  };
-  if (j > 0 && j <= guard()) mirror(-j);
-  if (j < npix_ && 2 * npix_ - j <= last_u) mirror(2 * npix_ - j);
 }
 
 template <typename T>
 void NufftGrid<T>::to_image(Complex* cells, double scale, T* image, Accumulate accumulate) {
   prepare();
   const auto half = npix_ / 2;
-  share_tasks(kept_, 4, [&](std::int64_t j, std::int64_t worker) { column_to_image(j, worker, cells); });
+  share_tasks(panels(), 1, [&](std::int64_t panel, std::int64_t worker) { panel_to_image(panel, worker, cells); });
   const auto factors = row_factors(scale);
   const auto store = [&](std::int64_t row, const T* line) {
     T* pixels = image + row * npix_;
@@ -102,37 +103,46 @@ void NufftGrid<T>::to_image(Complex* cells, double scale, T* image, Accumulate a
       for (std::int64_t n = 0; n < half; ++n) pixels[npix_ - 1 - n] = negative[n] * column[n] * factor;
     }
   };
-  padded_rows_.from_columns(kept_, half_plane_.data(), store, scratch_);
+  padded_rows_.from_panels(kept_, half_plane_.data(), store, scratch_);
 }
 
-/// Columns of the half plane but the first and the last stand for two of the plane.
+/// Adds to a column what lies on cells that stand for the same: Hermitian partners in columns beyond the half plane, then rows
+/// beyond the plane, which is 2 npix cells high.
 template <typename T>
-void NufftGrid<T>::column_to_image(std::int64_t j, std::int64_t worker, const Complex* cells) const {
-  const auto half = npix_ / 2, last_v = extent_.last_v, last_u = extent_.last_u;
-  Complex* column = scratch_[static_cast<std::size_t>(worker)].column.data();
-  std::fill_n(column, 2 * npix_, Complex(0));
-  const T factor = j == 0 || j == npix_ ? T(1) : T(0.5);
-  const Complex* own = cells + (j + guard()) * distance_;
-  if (last_v < npix_) {
-    for (std::int64_t i = 0; i < rows(); ++i) column[npix_ - last_v + i] = factor * own[i];
-  } else {
-    for (std::int64_t v = -last_v; v <= last_v; ++v) column[wrapped(v)] += factor * own[v + last_v];
-  }
+void NufftGrid<T>::fold_column(std::int64_t j, Complex* cells) const {
+  const auto last_v = extent_.last_v;
+  Complex* own = cells + (j + guard()) * distance_;
   const auto add_mirrored = [&](std::int64_t from) {
     const Complex* other = cells + (from + guard()) * distance_;
-    for (std::int64_t v = -last_v; v <= last_v; ++v) column[wrapped(v)] += factor * std::conj(other[last_v - v]);
+    for (std::int64_t i = 0; i < rows(); ++i) own[i] += std::conj(other[rows() - 1 - i]);
   };
   if (j > 0 && j <= guard()) add_mirrored(-j);
-  if (j < npix_ && 2 * npix_ - j <= last_u) add_mirrored(2 * npix_ - j);
-  padded_rows_.transforms().inverse_column(column);
-  Complex* to = half_plane_.data() + j * padded_rows_.column_distance();
-  std::copy_n(column + 2 * npix_ - half, half, to);
-  std::copy_n(column, half, to + half);
+  if (j < npix_ && 2 * npix_ - j <= extent_.last_u) add_mirrored(2 * npix_ - j);
+  for (std::int64_t v = npix_; v <= last_v; ++v) own[v - 2 * npix_ + last_v] += own[v + last_v];
+  for (std::int64_t v = -last_v; v < -npix_; ++v) own[v + 2 * npix_ + last_v] += own[v + last_v];
+}
+
+template <typename T>
+void NufftGrid<T>::panel_to_image(std::int64_t panel, std::int64_t worker, Complex* cells) const {
+  constexpr auto row = PaddedRows<T>::row_size;
+  const auto half = npix_ / 2, first = panel * batch, kept = std::min(batch, kept_ - first);
+  const auto& scratch = scratch_[static_cast<std::size_t>(worker)];
+  for (auto j = first; j < first + kept; ++j) fold_column(j, cells);
+  T* transformed = scratch.panel.data();
+  std::fill_n(transformed, 2 * npix_ * row, T(0));
+  const auto beyond = std::max<std::int64_t>(extent_.last_v - npix_, 0);  // rows below -npix
+  const auto within = std::min(rows(), 2 * npix_);
+  padded_rows_.transforms().kernels().columns_to_panel(column(cells, first) + 2 * beyond, 2 * distance_, kept,
+                                                       slots_.data() + beyond, within, transformed);
+  padded_rows_.transforms().inverse_panel(transformed, scratch.transform.data());
+  T* to = half_plane_.data() + panel * padded_rows_.panel_distance();
+  std::copy_n(transformed + (2 * npix_ - half) * row, half * row, to);
+  std::copy_n(transformed, half * row, to + half * row);
 }
 
 template <typename T>
 std::int64_t NufftGrid<T>::memory_bytes() const {
-  return static_cast<std::int64_t>(sizeof(Complex)) * kept_ * padded_rows_.column_distance();
+  return static_cast<std::int64_t>(sizeof(T)) * panels() * padded_rows_.panel_distance();
 }
 
 template class NufftGrid<float>;

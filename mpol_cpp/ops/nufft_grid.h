@@ -41,12 +41,16 @@ class NufftGrid {
   std::int64_t guard() const { return -extent_.first_u; }
   /// Cells of a column that hold something.
   std::int64_t rows() const { return 2 * extent_.last_v + 1; }
-  std::int64_t wrapped(std::int64_t v) const { return (v + 5 * npix_) % (2 * npix_); }
+  std::int64_t panels() const { return LineTransforms<T>::panels(kept_); }
+  T* column(Complex* cells, std::int64_t j) const { return reinterpret_cast<T*>(cells + (j + guard()) * distance_); }
 
   void prepare();
   std::vector<T> row_factors(double scale) const;
-  void column_from_image(std::int64_t j, std::int64_t worker, Complex* cells) const;
-  void column_to_image(std::int64_t j, std::int64_t worker, const Complex* cells) const;
+  void panel_from_image(std::int64_t panel, std::int64_t worker, Complex* cells) const;
+  void panel_to_image(std::int64_t panel, std::int64_t worker, Complex* cells) const;
+  void fold_column(std::int64_t j, Complex* cells) const;
+
+  static constexpr std::int64_t batch = PaddedRows<T>::batch;
 
   std::int64_t npix_;
   NufftTile tile_;
@@ -55,8 +59,9 @@ class NufftGrid {
   std::int64_t kept_, distance_, columns_;
   std::vector<double> correction_;  // 1/transform of the window at pixels n = -npix/2, ...
   std::vector<T> column_factors_;
+  std::vector<std::int32_t> slots_;  // of v = -last_v ... last_v in a transformed panel
   std::vector<typename PaddedRows<T>::Scratch> scratch_;
-  AlignedArray<Complex> half_plane_;
+  AlignedArray<T> half_plane_;
 };
 
 }  // namespace mpol::ops

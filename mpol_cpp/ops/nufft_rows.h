@@ -1,10 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <complex>
 #include <cstdint>
-#include <cstring>
-#include <memory>
+#include <numeric>
 #include <vector>
 
 #include <mpol_cpp/ops/fft.h>
@@ -13,85 +11,67 @@
 
 namespace mpol::ops {
 
-/// Real transforms of an image on a plane of twice its size, half by half: rows to the first columns of the half plane
-/// and back. The caller transforms the columns, so that the empty half of them and columns that nobody wants cost nothing.
+/// Real transforms of an image on a plane of twice its size, half by half: rows to panels of the first columns of the half
+/// plane and back. The caller transforms the columns, so that the empty half of them and columns that nobody wants cost
+/// nothing.
 template <typename T>
 class PaddedRows {
  public:
-  using Complex = std::complex<T>;
+  static constexpr std::int64_t batch = LineTransforms<T>::batch, row_size = LineTransforms<T>::row_size;
 
   explicit PaddedRows(std::int64_t npix)
       : npix_(npix),
-        real_distance_(AlignedArray<T>::padded(2 * npix) + AlignedArray<T>::line),
-        half_distance_(AlignedArray<Complex>::padded(npix + 1) + AlignedArray<Complex>::line),
-        transforms_(plan_line_transforms<T>({2 * npix, real_distance_, half_distance_})) {}
+        line_distance_(AlignedArray<T>::padded(2 * npix) + AlignedArray<T>::line),
+        transforms_(2 * npix),
+        columns_(static_cast<std::size_t>(npix + 1)) {
+    std::iota(columns_.begin(), columns_.end(), 0);
+  }
 
   /// What one worker needs.
   struct Scratch {
-    AlignedArray<T> lines;
-    AlignedArray<Complex> halves, column;  // the column: 2 npix
+    AlignedArray<T> lines, transform;
+    AlignedArray<T> panel;  // of 2 npix rows
   };
   Scratch scratch() const {
-    return {AlignedArray<T>(batch * real_distance_), AlignedArray<Complex>(batch * half_distance_),
-            AlignedArray<Complex>(2 * npix_ + 8)};
+    return {AlignedArray<T>(batch * line_distance_), AlignedArray<T>(transforms_.scratch_size()),
+            AlignedArray<T>(2 * npix_ * row_size)};
   }
 
-  const LineTransforms<T>& transforms() const { return *transforms_; }
+  const LineTransforms<T>& transforms() const { return transforms_; }
   std::int64_t npix() const { return npix_; }
-  /// Complex elements from one column of npix values to the next.
-  std::int64_t column_distance() const { return npix_ + 8; }
+  /// Elements from one panel of npix rows to the next.
+  std::int64_t panel_distance() const { return (npix_ + 8) * row_size; }
 
   /// The first `kept` columns of all rows' transforms; load(row, line) fills a line of 2 npix.
   template <typename Load>
-  void to_columns(std::int64_t kept, const Load& load, Complex* columns, const std::vector<Scratch>& scratch) const {
+  void to_panels(std::int64_t kept, const Load& load, T* panels, const std::vector<Scratch>& scratch) const {
     share_tasks((npix_ + batch - 1) / batch, 1, [&](std::int64_t block, std::int64_t worker) {
       const auto& own = scratch[static_cast<std::size_t>(worker)];
       const auto first = block * batch, count = std::min(batch, npix_ - first);
-      for (std::int64_t r = 0; r < count; ++r) load(first + r, own.lines.data() + r * real_distance_);
-      transforms_->forward_rows(own.lines.data(), own.halves.data(), count);
-      for (std::int64_t j = 0; j < kept; ++j) {
-        const auto* from = own.halves.data() + j;
-        auto* to = columns + j * column_distance() + first;
-        if (count == batch) {
-          for (std::int64_t r = 0; r < batch; ++r) to[r] = from[r * half_distance_];
-        } else {
-          for (std::int64_t r = 0; r < count; ++r) to[r] = from[r * half_distance_];
-        }
-      }
+      for (std::int64_t r = 0; r < count; ++r) load(first + r, own.lines.data() + r * line_distance_);
+      transforms_.forward_rows(own.lines.data(), line_distance_, count, from_row(kept, first, panels), own.transform.data());
     });
   }
 
-  /// Back: the real parts of sum_j over the whole plane, whose other columns are 0, given to store(row, line, worker).
+  /// The adjoint: Re sum_j H_j e^{2 pi i j x / (2 npix)} over the kept columns, given to store(row, line).
   template <typename Store>
-  void from_columns(std::int64_t kept, const Complex* columns, const Store& store, const std::vector<Scratch>& scratch) const {
+  void from_panels(std::int64_t kept, T* panels, const Store& store, const std::vector<Scratch>& scratch) const {
     share_tasks((npix_ + batch - 1) / batch, 1, [&](std::int64_t block, std::int64_t worker) {
       const auto& own = scratch[static_cast<std::size_t>(worker)];
       const auto first = block * batch, count = std::min(batch, npix_ - first);
-      for (std::int64_t j = 0; j < kept; ++j) {
-        const auto* from = columns + j * column_distance() + first;
-        auto* to = own.halves.data() + j;
-        if (count == batch) {
-          for (std::int64_t r = 0; r < batch; ++r) to[r * half_distance_] = from[r];
-        } else {
-          for (std::int64_t r = 0; r < count; ++r) to[r * half_distance_] = from[r];
-        }
-      }
-      for (std::int64_t r = 0; r < count; ++r) {
-        auto* half = own.halves.data() + r * half_distance_;
-        std::fill(half + kept, half + npix_ + 1, Complex(0));
-        half[0].imag(0);
-        half[npix_].imag(0);
-      }
-      transforms_->inverse_rows(own.halves.data(), own.lines.data(), count);
-      for (std::int64_t r = 0; r < count; ++r) store(first + r, own.lines.data() + r * real_distance_);
+      transforms_.adjoint_rows(from_row(kept, first, panels), own.lines.data(), line_distance_, count, own.transform.data());
+      for (std::int64_t r = 0; r < count; ++r) store(first + r, own.lines.data() + r * line_distance_);
     });
   }
 
  private:
-  static constexpr std::int64_t batch = LineTransforms<T>::batch;
+  FftPanels<T> from_row(std::int64_t kept, std::int64_t row, T* panels) const {
+    return {columns_.data(), kept, panels + row * row_size, panel_distance()};
+  }
 
-  std::int64_t npix_, real_distance_, half_distance_;
-  std::unique_ptr<LineTransforms<T>> transforms_;
+  std::int64_t npix_, line_distance_;
+  LineTransforms<T> transforms_;
+  std::vector<std::int32_t> columns_;
 };
 
 }  // namespace mpol::ops

@@ -1,13 +1,15 @@
 #include "catch.h"
 
+#include <numeric>
+
 #include <ATen/ops/fft_fft.h>
-#include <ATen/ops/fft_irfft.h>
 #include <ATen/ops/fft_rfft.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/ops/fft.h>
 
 #include "compare.h"
+#include "instruction_sets.h"
 #include "random.h"
 
 using namespace mpol;
@@ -15,77 +17,181 @@ using namespace mpol::testing;
 
 namespace {
 
-std::vector<ops::FftBackend> backends() {
-  std::vector<ops::FftBackend> available;
-  for (const auto backend : {ops::FftBackend::mkl, ops::FftBackend::aten}) {
-    if (ops::fft_backend_available(backend)) available.push_back(backend);
+constexpr double untouched = 5;
+
+/// Panels of columns, (panels, rows, 2, batch): real and imaginary parts.
+template <typename T>
+class Panels {
+ public:
+  static constexpr auto batch = ops::LineTransforms<T>::batch;
+
+  Panels(std::vector<std::int32_t> columns, std::int64_t rows)
+      : columns_(std::move(columns)),
+        parts_(torch::full({ops::LineTransforms<T>::panels(count()), rows, 2, batch}, untouched, dtype_of<T>())) {}
+
+  std::int64_t count() const { return static_cast<std::int64_t>(columns_.size()); }
+  T* panel(std::int64_t i) { return parts_[i].template mutable_data_ptr<T>(); }
+  ops::FftPanels<T> from_row(std::int64_t row) {
+    return {columns_.data(), count(), parts_.template mutable_data_ptr<T>() + row * 2 * batch, parts_.stride(0)};
   }
-  return available;
+
+  /// (rows, columns of all panels)
+  Tensor complex() const { return at::complex(parts_.select(2, 0), parts_.select(2, 1)).permute({1, 0, 2}).flatten(1, 2); }
+  void set(const Tensor& values) {
+    const auto all = torch::zeros({values.size(0), parts_.size(0) * batch}, values.options());
+    all.narrow(1, 0, values.size(1)).copy_(values);
+    const auto split = all.view({values.size(0), -1, batch}).permute({1, 0, 2});
+    parts_.copy_(torch::stack({at::real(split), at::imag(split)}, 2));
+  }
+
+ private:
+  std::vector<std::int32_t> columns_;
+  Tensor parts_;
+};
+
+std::vector<std::int32_t> all_columns(std::int64_t length) {
+  std::vector<std::int32_t> columns(static_cast<std::size_t>(length / 2 + 1));
+  std::iota(columns.begin(), columns.end(), 0);
+  return columns;
+}
+std::vector<std::int32_t> some_columns(std::int64_t length) {
+  std::vector<std::int32_t> columns;
+  for (std::int32_t k = 1; k <= length / 2; k += 1 + k % 3) columns.push_back(k);
+  return columns;
 }
 
 template <typename T>
-std::complex<T>* complex_data(const Tensor& tensor) {
-  return reinterpret_cast<std::complex<T>*>(tensor.mutable_data_ptr<c10::complex<T>>());
+Tensor scratch_for(const ops::LineTransforms<T>& transforms) {
+  return torch::full({transforms.scratch_size()}, std::numeric_limits<double>::quiet_NaN(), dtype_of<T>());
 }
 
-/// Lines with room between them, filled with `filling` there.
-Tensor with_room(const Tensor& lines, std::int64_t distance, double filling) {
-  auto roomy = torch::full({lines.size(0), distance}, filling, lines.options());
-  roomy.narrow(1, 0, lines.size(1)).copy_(lines);
-  return roomy;
+template <typename T>
+void check_rows(const ops::LineTransforms<T>& transforms, const std::vector<std::int32_t>& columns, std::int64_t count) {
+  const double bound = tolerance<T>(1e-14, 1e-6);
+  const auto length = transforms.length();
+  const auto scratch = scratch_for(transforms);
+  auto* memory = scratch.template mutable_data_ptr<T>();
+  const auto index = torch::tensor(std::vector<std::int64_t>(columns.begin(), columns.end()));
+  const auto kept = static_cast<std::int64_t>(columns.size());
+
+  // Lines with room between them, which is not read.
+  auto roomy = torch::full({count, length + 6}, std::numeric_limits<double>::quiet_NaN(), dtype_of<T>());
+  auto lines = roomy.narrow(1, 0, length);
+  lines.copy_(normal({count, length}, dtype_of<T>(), 1));
+  Panels<T> panels(columns, count + 2);
+  transforms.forward_rows(roomy.template const_data_ptr<T>(), length + 6, count, panels.from_row(1), memory);
+  const auto given = panels.complex();
+  const auto expected = at::fft_rfft(lines.to(torch::kFloat64)).index_select(1, index);
+  CHECK(relative_error(given.narrow(0, 1, count).narrow(1, 0, kept), expected) < bound);
+  CHECK((given.narrow(0, 1, count).slice(1, kept) == 0).all().template item<bool>());
+  CHECK((at::real(given[0]) == untouched).all().template item<bool>());
+  CHECK((at::imag(given[count + 1]) == untouched).all().template item<bool>());
+
+  // Re <forward(x), h> = <x, adjoint(h)>, number by number: forward of the unit lines are the exponentials.
+  const auto half_spectra = normal({count + 2, kept}, complex_dtype_of<T>(), 2);
+  panels.set(half_spectra);
+  transforms.adjoint_rows(panels.from_row(1), roomy.template mutable_data_ptr<T>(), length + 6, count, memory);
+  const auto unit = at::fft_rfft(torch::eye(length, torch::kFloat64)).index_select(1, index);  // (length, kept)
+  const auto adjoint = at::real(half_spectra.narrow(0, 1, count).to(torch::kComplexDouble).matmul(unit.conj().t()));
+  CHECK(relative_error(lines, adjoint) < bound);
+  CHECK(at::isnan(roomy.narrow(1, length, 6)).all().template item<bool>());
+}
+
+template <typename T>
+void check_columns(const ops::LineTransforms<T>& transforms) {
+  const double bound = tolerance<T>(1e-14, 1e-6);
+  const auto length = transforms.length();
+  const auto scratch = scratch_for(transforms);
+  const auto slots = torch::tensor(std::vector<std::int64_t>(transforms.slots().begin(), transforms.slots().end()));
+  CHECK(torch::equal(std::get<0>(slots.sort()), torch::arange(length)));
+
+  Panels<T> panels(std::vector<std::int32_t>(static_cast<std::size_t>(Panels<T>::batch)), length);
+  const auto columns = normal({length, Panels<T>::batch}, complex_dtype_of<T>(), 3);
+  panels.set(columns);
+  transforms.forward_panel(panels.panel(0), scratch.template mutable_data_ptr<T>());
+  CHECK(relative_error(panels.complex().index_select(0, slots), at::fft_fft(columns.to(torch::kComplexDouble), {}, 0)) < bound);
+  transforms.inverse_panel(panels.panel(0), scratch.template mutable_data_ptr<T>());
+  CHECK(relative_error(panels.complex(), static_cast<double>(length) * columns.to(torch::kComplexDouble)) < bound);
+}
+
+template <typename T>
+T* complex_data(const Tensor& tensor) {
+  return reinterpret_cast<T*>(tensor.mutable_data_ptr<c10::complex<T>>());
 }
 
 }  // namespace
 
 TEMPLATE_TEST_CASE("line transforms equal the discrete Fourier transform", "[ops][fft][quick]", float, double) {
-  const std::int64_t length = GENERATE(2, 4, 6, 8, 10, 14, 30, 64, 106, 180, 210, 256, 420, 512, 1018, 1024);
-  const std::int64_t count = GENERATE(1, 3, 8, 19);
-  const double bound = tolerance<TestType>(1e-14, 2e-6);
-  const std::int64_t real_distance = length + 6, half = length / 2 + 1, half_distance = half + 3;
-  const auto lines = normal({count, length}, dtype_of<TestType>(), 1);
-  for (const auto backend : backends()) {
-    const auto plan = ops::plan_line_transforms<TestType>({length, real_distance, half_distance}, backend);
-    const auto expected = at::fft_rfft(lines.to(torch::kFloat64));
-
-    const auto real = with_room(lines, real_distance, 3);
-    auto halves = torch::full({count, half_distance}, 5.0, complex_dtype_of<TestType>());
-    plan->forward_rows(real.template const_data_ptr<TestType>(), complex_data<TestType>(halves), count);
-    CHECK(relative_error(halves.narrow(1, 0, half), expected) < bound);
-    CHECK((halves.narrow(1, half, 3) == 5.0).all().template item<bool>());
-
-    auto back = torch::full({count, real_distance}, 7.0, dtype_of<TestType>());
-    plan->inverse_rows(complex_data<TestType>(halves), back.template mutable_data_ptr<TestType>(), count);
-    CHECK(relative_error(back.narrow(1, 0, length), static_cast<double>(length) * lines.to(torch::kFloat64)) < bound);
-    CHECK((back.narrow(1, length, 6) == 7.0).all().template item<bool>());
-
-    const auto column = normal({length}, complex_dtype_of<TestType>(), 2);
-    auto transformed = column.clone();
-    plan->forward_column(complex_data<TestType>(transformed));
-    CHECK(relative_error(transformed, at::fft_fft(column.to(torch::kComplexDouble))) < bound);
-    plan->inverse_column(complex_data<TestType>(transformed));
-    CHECK(relative_error(transformed, static_cast<double>(length) * column.to(torch::kComplexDouble)) < bound);
+  const std::int64_t length = GENERATE(2, 4, 6, 8, 10, 14, 22, 26, 30, 34, 64, 106, 180, 210, 256, 420, 512, 1018, 1024);
+  for (const auto isa : instruction_sets()) {
+    CAPTURE(to_string(isa));
+    const ops::LineTransforms<TestType> transforms(length, isa);
+    CHECK(transforms.length() == length);
+    for (const auto count : {std::int64_t{1}, std::int64_t{3}, transforms.batch - 1, transforms.batch}) {
+      check_rows(transforms, all_columns(length), count);
+      check_rows(transforms, some_columns(length), count);
+    }
+    check_columns(transforms);
   }
 }
 
-TEST_CASE("a line is transformed alike alone and in a batch of whole lines", "[ops][fft][quick]") {
-  const std::int64_t length = GENERATE(64, 180, 1018), batch = ops::LineTransforms<float>::batch;
-  const std::int64_t distance = (length + 15) / 16 * 16, half_distance = (length / 2 + 8) / 8 * 8;
-  const auto plan = ops::plan_line_transforms<float>({length, distance, half_distance});
-  const auto lines = with_room(normal({2 * batch, length}, torch::kFloat32, 3), distance, 0);
-  auto together = torch::zeros({2 * batch, half_distance}, torch::kComplexFloat), apart = together.clone();
-  plan->forward_rows(lines.const_data_ptr<float>(), complex_data<float>(together), 2 * batch);
-  plan->forward_rows(lines.const_data_ptr<float>(), complex_data<float>(apart), batch);
-  plan->forward_rows(lines[batch].const_data_ptr<float>(), complex_data<float>(apart[batch]), batch);
-  CHECK(torch::equal(together, apart));
+TEMPLATE_TEST_CASE("line transforms of long lines equal the discrete Fourier transform", "[ops][fft]", float, double) {
+  // Stages that do not fit the first-level cache are worked off block by block.
+  const std::int64_t length = GENERATE(2048, 2310, 3000, 4096, 8192, 2 * 1009);
+  for (const auto isa : instruction_sets()) check_columns(ops::LineTransforms<TestType>(length, isa));
 }
 
-TEST_CASE("line transforms refuse what they cannot do", "[ops][fft][quick]") {
-  CHECK_THROWS_AS(ops::plan_line_transforms<float>({7, 8, 8}), ValueError);
-  CHECK_THROWS_AS(ops::plan_line_transforms<float>({0, 8, 8}), ValueError);
-  CHECK_THROWS_AS(ops::plan_line_transforms<float>({8, 7, 8}), ValueError);
-  CHECK_THROWS_AS(ops::plan_line_transforms<float>({8, 8, 4}), ValueError);
-  CHECK(ops::fft_backend_available(ops::FftBackend::aten));
-  if (!ops::fft_backend_available(ops::FftBackend::mkl)) {
-    CHECK_THROWS_AS(ops::plan_line_transforms<float>({8, 8, 8}, ops::FftBackend::mkl), ValueError);
+TEMPLATE_TEST_CASE("a line is transformed alike alone and among others", "[ops][fft][quick]", float, double) {
+  const std::int64_t length = GENERATE(64, 180, 1018);
+  constexpr auto batch = ops::LineTransforms<TestType>::batch;
+  for (const auto isa : instruction_sets()) {
+    const ops::LineTransforms<TestType> transforms(length, isa);
+    const auto scratch = scratch_for(transforms);
+    const auto lines = normal({batch, length}, dtype_of<TestType>(), 3);
+    Panels<TestType> together(all_columns(length), batch), apart(all_columns(length), batch);
+    transforms.forward_rows(lines.template const_data_ptr<TestType>(), length, batch, together.from_row(0),
+                            scratch.template mutable_data_ptr<TestType>());
+    for (std::int64_t row = 0; row < batch; ++row) {
+      transforms.forward_rows(lines[row].template const_data_ptr<TestType>(), length, 1, apart.from_row(row),
+                              scratch.template mutable_data_ptr<TestType>());
+    }
+    CHECK(torch::equal(together.complex(), apart.complex()));
   }
+}
+
+TEMPLATE_TEST_CASE("numbers move between panels and columns", "[ops][fft][quick]", float, double) {
+  constexpr auto batch = ops::LineTransforms<TestType>::batch;
+  const std::int64_t length = 90, count = GENERATE(1, 7, 32, 75), kept = GENERATE_COPY(std::int64_t{1}, std::int64_t{3}, batch);
+  for (const auto isa : instruction_sets()) {
+    const ops::LineTransforms<TestType> transforms(length, isa);
+    const auto& kernels = transforms.kernels();
+    const auto* rows = transforms.slots().data();
+    const auto slots = torch::tensor(std::vector<std::int64_t>(rows, rows + count));
+    const auto values = normal({length, batch}, complex_dtype_of<TestType>(), 4);
+    Panels<TestType> panels(std::vector<std::int32_t>(static_cast<std::size_t>(batch)), length);
+    panels.set(values);
+
+    const auto columns = torch::full({kept, count + 3}, untouched, complex_dtype_of<TestType>());
+    kernels.panel_to_columns(panels.panel(0), rows, count, complex_data<TestType>(columns), 2 * (count + 3), kept);
+    CHECK(torch::equal(columns.narrow(1, 0, count), values.index_select(0, slots).narrow(1, 0, kept).t()));
+    CHECK((columns.narrow(1, count, 3) == untouched).all().template item<bool>());
+
+    const auto factors = normal({kept, length}, dtype_of<TestType>(), 5);
+    kernels.multiply_panel(panels.panel(0), rows, count, factors.template const_data_ptr<TestType>(), length, kept);
+    const auto product = panels.complex().index_select(0, slots).narrow(1, 0, kept);
+    CHECK(torch::equal(product, columns.narrow(1, 0, count).t() * factors.narrow(1, 0, count).t()));
+
+    panels.set(values);
+    kernels.columns_to_panel(complex_data<TestType>(columns), 2 * (count + 3), kept, rows, count, panels.panel(0));
+    auto expected = values.clone();
+    expected.index_fill_(0, slots, 0);
+    expected.narrow(1, 0, kept).index_copy_(0, slots, columns.narrow(1, 0, count).t());
+    CHECK(torch::equal(panels.complex(), expected));
+  }
+}
+
+TEST_CASE("line transforms refuse odd lengths", "[ops][fft][quick]") {
+  CHECK_THROWS_AS(ops::LineTransforms<float>(7), ValueError);
+  CHECK_THROWS_AS(ops::LineTransforms<float>(0), ValueError);
+  CHECK_THROWS_AS(ops::LineTransforms<double>(-4), ValueError);
 }
