@@ -37,6 +37,7 @@ struct CellRule {
 /// How keys become buckets of rows: those of a bucket, with all their cells, fit into a near cache.
 struct BucketRule {
   std::uint32_t first_key;  // of the strip
+  std::uint32_t last_key;   // of the strip, counted from its first
   int shift;
   std::uint32_t buckets;
 };
@@ -61,10 +62,11 @@ struct CellResults {
 struct CellKernels {
   /// keys[i] of the cell of (u[i], v[i]): GridCoords::uv_cell's rule, then packed order.
   void (*locate)(const CoordinateBlock& coordinates, std::int64_t samples, const CellRule& rule, std::uint32_t* keys);
-  /// Adds the number of samples of each bucket to counts; those of no bucket to counts[rule.buckets].
-  void (*count)(const std::uint32_t* keys, std::int64_t samples, const BucketRule& rule, std::uint32_t* counts);
+  /// Counts keys from the strip's first on, those outside of the strip as of bucket rule.buckets, and adds the number of
+  /// samples of each bucket to counts.
+  void (*count)(std::uint32_t* keys, std::int64_t samples, const BucketRule& rule, std::uint32_t* counts);
   /// Puts the samples of each bucket, in order, to `sorted` from positions[bucket] on, which it advances. They are
-  /// SortedSample<float>, or <double> where weights or data are.
+  /// SortedSample<float>, or <double> where weights or data are. The keys are those that `count` left.
   void (*scatter)(const std::uint32_t* keys, const SampleBlock& block, std::int64_t samples, const BucketRule& rule,
                   std::uint32_t* positions, void* sorted);
   /// Adds sorted samples [begin, end) to their cells, in order; stops when the table is full.

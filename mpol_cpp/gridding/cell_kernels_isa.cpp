@@ -13,60 +13,48 @@ namespace {
 
 constexpr std::int64_t located_samples = 64;  // samples whose cells are computed together
 
-/// Truncation is floor here, since everything on the grid has u/du + npix/2 + 1/2 >= 1. A coordinate within rounding of the
-/// grid's outer edge belongs to the last cell.
-inline std::int32_t clipped(double position, std::int32_t last) {
-  const auto cell = static_cast<std::int32_t>(position);
-  return cell < last ? cell : last;
-}
-
-/// Ground cells of up to `located_samples` coordinates by multiplication, which is several times as fast as the division that
-/// decides (GridCoords::uv_cell). The two differ by rounding only: false when a coordinate is so near the edge of a cell that the
-/// difference could matter.
-inline bool cells_by_product(const double* __restrict u, std::int64_t count, double inverse, double centre, std::int32_t last,
-                             std::int32_t* __restrict cells) {
-  constexpr double rounding = 1e-9;  // npix <= 65536: an error of 4e-11 at most
-  double beyond_edge[located_samples];
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double position = u[i] * inverse + (centre + 0.5);
-    cells[i] = clipped(position, last);
-    beyond_edge[i] = position - static_cast<double>(static_cast<std::int32_t>(position));
-  }
-  std::int64_t unsure = 0;
-  for (std::int64_t i = 0; i < count; ++i) unsure += beyond_edge[i] < rounding || beyond_edge[i] > 1 - rounding ? 1 : 0;
-  return unsure == 0;
-}
-
-inline void ground_cells(const double* __restrict u, std::int64_t count, const CellRule& rule, std::int32_t* __restrict cells) {
-  const double centre = 0.5 * rule.npix;
-  if (cells_by_product(u, count, 1 / rule.du, centre, rule.npix - 1, cells)) return;
-  for (std::int64_t i = 0; i < count; ++i) cells[i] = clipped(u[i] / rule.du + centre + 0.5, rule.npix - 1);
-}
-
 inline std::uint32_t packed_cell(std::int32_t ground, std::int32_t half) {
   return static_cast<std::uint32_t>(ground >= half ? ground - half : ground + half);
 }
 
+/// The packed cell of a coordinate by the division that decides (GridCoords::uv_cell). Truncation is floor here, since
+/// everything on the grid has u/du + npix/2 + 1/2 >= 1. A coordinate within rounding of the grid's outer edge belongs to the
+/// last cell.
+inline std::uint32_t cell_by_division(double u, const CellRule& rule) {
+  const auto cell = static_cast<std::int32_t>(u * rule.scale / rule.du + 0.5 * rule.npix + 0.5);
+  const auto ground = cell < rule.npix ? cell : rule.npix - 1;
+  return packed_cell(rule.partner ? rule.npix - ground : ground, rule.npix / 2);
+}
+
+/// Keys by multiplication, which is several times as fast as the division. The two differ by rounding only: false when a
+/// coordinate is so near the edge of a cell that the difference could matter.
+template <bool partner, typename Real>
+inline bool locate_by_product(const Real* __restrict u, const Real* __restrict v, std::int64_t count, const CellRule& rule,
+                              std::uint32_t* __restrict keys) {
+  constexpr double rounding = 1e-9;  // npix <= 65536: an error of 4e-11 at most
+  const double inverse = rule.scale / rule.du, origin = 0.5 * rule.npix + 0.5;
+  const std::int32_t npix = rule.npix, half = rule.npix / 2, row_shift = rule.row_shift;
+  std::int64_t unsure = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double u_cells = static_cast<double>(u[i]) * inverse + origin, v_cells = static_cast<double>(v[i]) * inverse + origin;
+    const auto column = static_cast<std::int32_t>(u_cells), row = static_cast<std::int32_t>(v_cells);
+    const double u_off = std::abs(u_cells - static_cast<double>(column) - 0.5);
+    const double v_off = std::abs(v_cells - static_cast<double>(row) - 0.5);
+    unsure += (u_off > v_off ? u_off : v_off) > 0.5 - rounding ? 1 : 0;
+    keys[i] = packed_cell(partner ? npix - row : row, half) << row_shift | packed_cell(partner ? npix - column : column, half);
+  }
+  return unsure == 0;
+}
+
 template <typename Real>
-void locate_cells(const Real* __restrict u, const Real* __restrict v, std::int64_t count, const CellRule& rule,
-                  std::uint32_t* __restrict keys) {
-  const std::int32_t half = rule.npix / 2, row_shift = rule.row_shift;
+void locate_cells(const Real* u, const Real* v, std::int64_t count, const CellRule& rule, std::uint32_t* keys) {
   for (std::int64_t begin = 0; begin < count; begin += located_samples) {
     const auto samples = count - begin < located_samples ? count - begin : located_samples;
-    double wide_u[located_samples], wide_v[located_samples];
-    std::int32_t columns[located_samples], rows[located_samples];
-    for (std::int64_t i = 0; i < samples; ++i) {
-      wide_u[i] = static_cast<double>(u[begin + i]) * rule.scale;
-      wide_v[i] = static_cast<double>(v[begin + i]) * rule.scale;
-    }
-    ground_cells(wide_u, samples, rule, columns);
-    ground_cells(wide_v, samples, rule, rows);
-    if (rule.partner) {
-      for (std::int64_t i = 0; i < samples; ++i) columns[i] = rule.npix - columns[i];
-      for (std::int64_t i = 0; i < samples; ++i) rows[i] = rule.npix - rows[i];
-    }
-    for (std::int64_t i = 0; i < samples; ++i) {
-      keys[begin + i] = packed_cell(rows[i], half) << row_shift | packed_cell(columns[i], half);
+    const bool sure = rule.partner ? locate_by_product<true>(u + begin, v + begin, samples, rule, keys + begin)
+                                   : locate_by_product<false>(u + begin, v + begin, samples, rule, keys + begin);
+    for (auto i = begin; !sure && i < begin + samples; ++i) {
+      const auto column = cell_by_division(static_cast<double>(u[i]), rule);
+      keys[i] = cell_by_division(static_cast<double>(v[i]), rule) << rule.row_shift | column;
     }
   }
 }
@@ -79,15 +67,14 @@ void locate(const CoordinateBlock& coordinates, std::int64_t count, const CellRu
   }
 }
 
-/// The bucket of a key; rule.buckets for rows outside the strip.
-inline std::uint32_t bucket_of(std::uint32_t key, const BucketRule& rule) {
-  const auto bucket = (key - rule.first_key) >> rule.shift;
-  return bucket < rule.buckets ? bucket : rule.buckets;
-}
-
-void count(const std::uint32_t* keys, std::int64_t samples, const BucketRule& rule_, std::uint32_t* counts) {
-  const auto rule = rule_;
-  for (std::int64_t i = 0; i < samples; ++i) ++counts[bucket_of(keys[i], rule)];
+void count(std::uint32_t* __restrict keys, std::int64_t samples, const BucketRule& rule, std::uint32_t* __restrict counts) {
+  const auto first = rule.first_key, last = rule.last_key, outside = rule.buckets << rule.shift;
+  const auto shift = rule.shift;
+  for (std::int64_t i = 0; i < samples; ++i) {
+    const auto key = keys[i] - first;
+    keys[i] = key <= last ? key : outside;
+  }
+  for (std::int64_t i = 0; i < samples; ++i) ++counts[keys[i] >> shift];
 }
 
 /// Samples come from memory, where the processor sees no further ahead than a page.
@@ -97,35 +84,42 @@ inline void prefetch_ahead(const T* values) {
   __builtin_prefetch(reinterpret_cast<const char*>(values) + bytes_ahead, 0, 2);
 }
 
+/// Asks for the line behind the one that is written to.
+template <typename T>
+inline void prefetch_next_line(T* written) {
+  __builtin_prefetch(reinterpret_cast<char*>(written) + 64, 1);
+}
+
 template <typename Real, typename Weight, typename Value>
 inline void scatter_each(const std::uint32_t* keys, const Weight* weights, const Value* data, Real sign, std::int64_t begin,
-                         std::int64_t end, const BucketRule& rule, std::uint32_t* positions, SortedSample<Real>* sorted) {
+                         std::int64_t end, int shift, std::uint32_t* positions, SortedSample<Real>* sorted) {
   for (auto i = begin; i < end; ++i) {
     if (i % 8 == 0) {
       prefetch_ahead(weights + i);
       prefetch_ahead(data + 2 * i);
     }
-    sorted[positions[bucket_of(keys[i], rule)]++] = {static_cast<Real>(data[2 * i]), sign * static_cast<Real>(data[2 * i + 1]),
-                                                     static_cast<Real>(weights[i]), keys[i]};
+    sorted[positions[keys[i] >> shift]++] = {static_cast<Real>(data[2 * i]), sign * static_cast<Real>(data[2 * i + 1]),
+                                             static_cast<Real>(weights[i]), keys[i]};
   }
 }
 
 template <typename Real, typename Weight, typename Value>
 void scatter_samples(const std::uint32_t* keys, const Weight* weights, const Value* data, double imag_sign, std::int64_t samples,
-                     const BucketRule& rule, std::uint32_t* positions, SortedSample<Real>* sorted) {
-  scatter_each(keys, weights, data, static_cast<Real>(imag_sign), 0, samples, BucketRule(rule), positions, sorted);
+                     int shift, std::uint32_t* positions, SortedSample<Real>* sorted) {
+  scatter_each(keys, weights, data, static_cast<Real>(imag_sign), 0, samples, shift, positions, sorted);
 }
 
 #if defined(__SSE2__)
 /// Eight at a time, each sorted sample written at once.
 template <>
 void scatter_samples(const std::uint32_t* keys, const float* weights, const float* data, double imag_sign, std::int64_t samples,
-                     const BucketRule& given_rule, std::uint32_t* positions, SortedSample<float>* sorted) {
-  const auto rule = given_rule;
+                     int shift, std::uint32_t* positions, SortedSample<float>* sorted) {
   const auto sign = static_cast<float>(imag_sign);
   const auto signs = _mm_setr_ps(1, sign, 1, sign);
   const auto put = [&](std::int64_t i, __m128 sample) {
-    _mm_storeu_ps(&sorted[positions[bucket_of(keys[i], rule)]++].real, sample);
+    auto* to = &sorted[positions[keys[i] >> shift]++].real;
+    _mm_storeu_ps(to, sample);
+    prefetch_next_line(to);
   };
   const auto put_four = [&](std::int64_t i) {
     const auto weight = _mm_loadu_ps(weights + i);
@@ -144,23 +138,23 @@ void scatter_samples(const std::uint32_t* keys, const float* weights, const floa
     put_four(i);
     put_four(i + 4);
   }
-  scatter_each(keys, weights, data, sign, i, samples, rule, positions, sorted);
+  scatter_each(keys, weights, data, sign, i, samples, shift, positions, sorted);
 }
 
 template <>
 void scatter_samples(const std::uint32_t* keys, const double* weights, const double* data, double imag_sign, std::int64_t samples,
-                     const BucketRule& given_rule, std::uint32_t* positions, SortedSample<double>* sorted) {
-  const auto rule = given_rule;
+                     int shift, std::uint32_t* positions, SortedSample<double>* sorted) {
   const auto signs = _mm_setr_pd(1, imag_sign);
   for (std::int64_t i = 0; i < samples; ++i) {
     if (i % 4 == 0) {
       prefetch_ahead(weights + i);
       prefetch_ahead(data + 2 * i);
     }
-    auto* to = &sorted[positions[bucket_of(keys[i], rule)]++].real;
+    auto* to = &sorted[positions[keys[i] >> shift]++].real;
     const auto key = _mm_castsi128_pd(_mm_cvtsi32_si128(static_cast<int>(keys[i])));
     _mm_storeu_pd(to, _mm_mul_pd(signs, _mm_loadu_pd(data + 2 * i)));
     _mm_storeu_pd(to + 2, _mm_unpacklo_pd(_mm_load_sd(weights + i), key));
+    prefetch_next_line(to);
   }
 }
 #endif
@@ -175,24 +169,24 @@ void scatter(const std::uint32_t* keys, const SampleBlock& block, std::int64_t s
   auto* wide = static_cast<SortedSample<double>*>(sorted);
   const auto sign = block.imag_sign;
   if (block.weights_are_double && block.data_are_double) {
-    scatter_samples(keys, double_weights, double_data, sign, samples, rule, positions, wide);
+    scatter_samples(keys, double_weights, double_data, sign, samples, rule.shift, positions, wide);
   } else if (block.weights_are_double) {
-    scatter_samples(keys, double_weights, single_data, sign, samples, rule, positions, wide);
+    scatter_samples(keys, double_weights, single_data, sign, samples, rule.shift, positions, wide);
   } else if (block.data_are_double) {
-    scatter_samples(keys, single_weights, double_data, sign, samples, rule, positions, wide);
+    scatter_samples(keys, single_weights, double_data, sign, samples, rule.shift, positions, wide);
   } else {
-    scatter_samples(keys, single_weights, single_data, sign, samples, rule, positions, narrow);
+    scatter_samples(keys, single_weights, single_data, sign, samples, rule.shift, positions, narrow);
   }
 }
 
 /// Samples whose cells are looked up before they are added: entries and totals arrive meanwhile.
-constexpr std::int64_t group_samples = 128;
+constexpr std::int64_t group_samples = 256;
 static_assert(group_samples % 4 == 0);
 
 /// Where the samples of a group go.
 struct Group {
-  CellEntry* entries[group_samples];
-  alignas(64) std::int32_t records[group_samples] = {};
+  std::uint32_t places[group_samples];  // of their entries
+  alignas(64) std::uint32_t records[group_samples] = {};
   alignas(64) CellOrigin origins[group_samples] = {};
 };
 
@@ -201,19 +195,22 @@ inline bool find_group(CellTable& table, const SortedSample<Real>* samples, std:
   const auto* directory = table.directory;
   auto* leaves = table.leaves;
   const auto* totals = table.totals;
-  const auto first_key = table.first_key, in_leaf = (1U << table.leaf_shift) - 1;
+  const auto in_leaf = (1U << table.leaf_shift) - 1;
   const auto leaf_shift = table.leaf_shift;
+#pragma GCC unroll 4
   for (std::int64_t k = 0; k < size; ++k) {
     const auto key = samples[k].key;
-    group.entries[k] = leaves + directory[(key - first_key) >> leaf_shift] + (key & in_leaf);
-    __builtin_prefetch(group.entries[k], 1);
+    const auto place = directory[key >> leaf_shift] + CellTable::entry_doubles * (key & in_leaf);
+    group.places[k] = place;
+    __builtin_prefetch(leaves + place, 1);
   }
+#pragma GCC unroll 4
   for (std::int64_t k = 0; k < size; ++k) {
-    auto* entry = group.entries[k];
+    auto* entry = reinterpret_cast<CellEntry*>(leaves + group.places[k]);
     if (entry->record == CellTable::none) [[unlikely]] {
       const auto place = table.insert(samples[k].key, static_cast<double>(samples[k].real), static_cast<double>(samples[k].imag));
       if (place == 0) return false;
-      entry = leaves + place;
+      entry = reinterpret_cast<CellEntry*>(leaves + place);
     }
     const auto record = entry->record;
     ++entry->samples;
@@ -222,6 +219,11 @@ inline bool find_group(CellTable& table, const SortedSample<Real>* samples, std:
     group.origins[k] = entry->origin;
   }
   return true;
+}
+
+template <typename Real>
+inline void prefetch_next_group(const SortedSample<Real>* sample) {
+  __builtin_prefetch(sample + group_samples);
 }
 
 #if defined(__AVX512F__)
@@ -240,17 +242,17 @@ inline void load_four(const SortedSample<double>* samples, __m512d& values, __m5
   weights = _mm512_permutex2var_pd(first, _mm512_setr_epi64(2, 2, 6, 6, 10, 10, 14, 14), second);
 }
 
-inline void add_to(CellTotals& totals, __m512d contribution) {
-  auto* sums = reinterpret_cast<double*>(&totals);
-  _mm512_store_pd(sums, _mm512_add_pd(_mm512_load_pd(sums), contribution));
+inline void add_to(double* totals, __m512d contribution) {
+  _mm512_store_pd(totals, _mm512_add_pd(_mm512_load_pd(totals), contribution));
 }
 
 /// Four samples at a time: their contributions are computed sum by sum and turned into one register for each sample. What
 /// lies beyond the last sample is computed (CellKernels::slack), but not added.
 template <typename Real>
-inline void add_group(CellTotals* totals, const SortedSample<Real>* samples, std::int64_t size, const Group& group) {
+inline void add_group(double* totals, const SortedSample<Real>* samples, std::int64_t size, const Group& group) {
   const auto add_four = [&](std::int64_t k, std::int64_t left) {
     __m512d value, weight;
+    for (std::size_t ahead = 0; ahead < sizeof(Real); ahead += 4) prefetch_next_group(samples + k + ahead / 2);
     load_four(samples + k, value, weight);
     const auto d = _mm512_sub_pd(value, _mm512_cvtps_pd(_mm256_load_ps(&group.origins[k].real)));
     const auto root = _mm512_sqrt_pd(weight), weighted = _mm512_mul_pd(weight, d);
@@ -260,10 +262,10 @@ inline void add_group(CellTotals* totals, const SortedSample<Real>* samples, std
                low_too = _mm512_shuffle_f64x2(rooted, squares, 0b01000100);
     const auto high = _mm512_shuffle_f64x2(plain, weighted, 0b11101110),
                high_too = _mm512_shuffle_f64x2(rooted, squares, 0b11101110);
-    add_to(totals[group.records[k]], _mm512_shuffle_f64x2(low, low_too, 0b10001000));
-    if (left > 1) add_to(totals[group.records[k + 1]], _mm512_shuffle_f64x2(low, low_too, 0b11011101));
-    if (left > 2) add_to(totals[group.records[k + 2]], _mm512_shuffle_f64x2(high, high_too, 0b10001000));
-    if (left > 3) add_to(totals[group.records[k + 3]], _mm512_shuffle_f64x2(high, high_too, 0b11011101));
+    add_to(totals + group.records[k], _mm512_shuffle_f64x2(low, low_too, 0b10001000));
+    if (left > 1) add_to(totals + group.records[k + 1], _mm512_shuffle_f64x2(low, low_too, 0b11011101));
+    if (left > 2) add_to(totals + group.records[k + 2], _mm512_shuffle_f64x2(high, high_too, 0b10001000));
+    if (left > 3) add_to(totals + group.records[k + 3], _mm512_shuffle_f64x2(high, high_too, 0b11011101));
   };
   std::int64_t k = 0;
   for (; k + 4 <= size; k += 4) add_four(k, 4);
@@ -276,11 +278,12 @@ inline void add_group(CellTotals* totals, const SortedSample<Real>* samples, std
 using Pair = double __attribute__((vector_size(16)));
 
 template <typename Real>
-inline void add_group(CellTotals* totals, const SortedSample<Real>* samples, std::int64_t size, const Group& group) {
+inline void add_group(double* totals, const SortedSample<Real>* samples, std::int64_t size, const Group& group) {
   double weights[group_samples], roots[group_samples];
   for (std::int64_t k = 0; k < size; ++k) weights[k] = static_cast<double>(samples[k].weight);
   for (std::int64_t k = 0; k < size; ++k) roots[k] = std::sqrt(weights[k]);
   for (std::int64_t k = 0; k < size; ++k) {
+    prefetch_next_group(samples + k);
     auto* sums = reinterpret_cast<Pair*>(totals + group.records[k]);
     const Pair value{static_cast<double>(samples[k].real), static_cast<double>(samples[k].imag)};
     const Pair origin{static_cast<double>(group.origins[k].real), static_cast<double>(group.origins[k].imag)};

@@ -33,41 +33,46 @@ CellKeys::CellKeys(std::int64_t npix_, std::int64_t rows_in_strip)
       row_shift(std::max(shift_for(npix_), shortest_leaf_shift)),
       leaf_shift(std::max(row_shift + shift_for(rows_in_strip) - largest_directory_shift, shortest_leaf_shift)) {}
 
-CellTable::CellTable(const CellKeys& keys, std::int32_t* directory_, std::uint32_t first_key_, std::int32_t* row_counts,
-                     std::int64_t most_cells, MemoryBudget& budget, Pages pages)
+CellTable::CellTable(const CellKeys& keys, std::uint32_t* directory_, std::int32_t* row_counts, std::int64_t most_cells,
+                     MemoryBudget& budget, Pages pages)
     : directory(directory_),
-      first_key(first_key_),
       leaf_shift(keys.leaf_shift),
       row_shift_(keys.row_shift),
       row_counts_(row_counts),
       budget_(budget),
-      entries_(1 << leaf_shift),
+      entries_(1U << leaf_shift),
       records_(1),
       leaf_pages_(room_for(most_cells << leaf_shift, 1 << leaf_shift, sizeof(CellEntry), budget), pages),
       total_pages_(room_for(most_cells, charged_records, sizeof(CellTotals), budget), pages) {
-  leaves = leaf_pages_.data();
-  totals = total_pages_.data();
+  leaves = reinterpret_cast<double*>(leaf_pages_.data());
+  totals = reinterpret_cast<double*>(total_pages_.data());
 }
 
-std::int32_t CellTable::insert(std::uint32_t key, double real, double imag) {
-  auto& base = directory[(key - first_key) >> leaf_shift];
+std::uint32_t CellTable::insert(std::uint32_t key, double real, double imag) {
+  auto& base = directory[key >> leaf_shift];
   if (base == none) base = add_leaf();
-  const auto place = base + static_cast<std::int32_t>(key & ((1U << leaf_shift) - 1));
-  if (leaves[place].record != none) return place;
-  leaves[place] = {{rounded(real), rounded(imag)}, add_totals(), 0};
+  const auto place = base + entry_doubles * (key & ((1U << leaf_shift) - 1));
+  auto& entry = *entries_at(place);
+  if (entry.record != none) return place;
+  entry = {{rounded(real), rounded(imag)}, add_totals(), 0};
   ++row_counts_[key >> row_shift_];
   full = budget_.exceeded();
   return full ? 0 : place;
 }
 
-std::int32_t CellTable::add_leaf() {
-  budget_.charge((std::int64_t{1} << leaf_shift) * static_cast<std::int64_t>(sizeof(CellEntry)));
-  return std::exchange(entries_, entries_ + (1 << leaf_shift));
+void CellTable::clear() {
+  leaf_pages_.clear();
+  total_pages_.clear();
 }
 
-std::int32_t CellTable::add_totals() {
+std::uint32_t CellTable::add_leaf() {
+  budget_.charge((std::int64_t{1} << leaf_shift) * static_cast<std::int64_t>(sizeof(CellEntry)));
+  return entry_doubles * std::exchange(entries_, entries_ + (1U << leaf_shift));
+}
+
+std::uint32_t CellTable::add_totals() {
   if (records_ % charged_records == 1) budget_.charge(charged_records * static_cast<std::int64_t>(sizeof(CellTotals)));
-  return records_++;
+  return totals_doubles * records_++;
 }
 
 }  // namespace mpol::gridding

@@ -26,7 +26,7 @@ struct CellOrigin {
 /// A cell in its leaf: where its totals are, their origin, and how many samples it has.
 struct alignas(16) CellEntry {
   CellOrigin origin;
-  std::int32_t record;  // CellTable::none where the cell is empty
+  std::uint32_t record;  // CellTable::none where the cell is empty
   std::uint32_t samples;
 };
 
@@ -63,36 +63,42 @@ class MemoryBudget {
 
 /// The occupied cells of the rows that one worker owns: directory (one element for each run of cells) -> leaf (one entry
 /// for each cell) -> totals, in order of first appearance, so that a track of samples walks through memory.
-/// The pointers are public for the kernels, which are compiled apart for each instruction set.
+/// The pointers are public for the kernels, which are compiled apart for each instruction set. Entries and totals are found
+/// by the number of doubles that lie before them, which addresses memory without being multiplied first.
 struct CellTable {
-  static constexpr std::int32_t none = 0;  // fresh pages hold zeros: numbers of leaves and records begin above
+  static constexpr std::uint32_t none = 0;  // fresh pages hold zeros: leaves and totals begin above
+  static constexpr std::uint32_t entry_doubles = sizeof(CellEntry) / sizeof(double);
+  static constexpr std::uint32_t totals_doubles = sizeof(CellTotals) / sizeof(double);
 
-  /// @param directory   shared by all workers; each writes the elements of its own rows only
-  /// @param first_key   key of the first cell of the strip, where the directory begins
-  /// @param row_counts  occupied cells of each row of the plane, shared in the same way
+  /// @param directory   of the strip, shared by all workers; each writes the elements of its own rows only
+  /// @param row_counts  occupied cells of each row of the strip, shared in the same way
   /// @param most_cells  that this worker can meet
-  CellTable(const CellKeys& keys, std::int32_t* directory, std::uint32_t first_key, std::int32_t* row_counts,
-            std::int64_t most_cells, MemoryBudget& budget, Pages pages);
+  CellTable(const CellKeys& keys, std::uint32_t* directory, std::int32_t* row_counts, std::int64_t most_cells,
+            MemoryBudget& budget, Pages pages);
 
-  /// The number of a cell's entry, which is made where there is none with the given sample as origin; 0 when the budget
+  /// The place of a cell's entry, which is made where there is none with the given sample as origin; 0 when the budget
   /// is exceeded.
-  std::int32_t insert(std::uint32_t key, double real, double imag);
+  /// @param key  within the strip
+  std::uint32_t insert(std::uint32_t key, double real, double imag);
+  CellEntry* entries_at(std::uint32_t place) const { return reinterpret_cast<CellEntry*>(leaves + place); }
+  const CellTotals* totals_at(std::uint32_t place) const { return reinterpret_cast<const CellTotals*>(totals + place); }
+  /// Gives the memory back.
+  void clear();
 
-  std::int32_t* directory;
-  CellEntry* leaves;   // a directory element is the number of its run's first entry
-  CellTotals* totals;  // by record
-  std::uint32_t first_key;
+  std::uint32_t* directory;  // the place of each run's first entry
+  double* leaves;
+  double* totals;
   int leaf_shift;
   bool full = false;
 
  private:
-  std::int32_t add_leaf();
-  std::int32_t add_totals();
+  std::uint32_t add_leaf();
+  std::uint32_t add_totals();
 
   int row_shift_;
   std::int32_t* row_counts_;
   MemoryBudget& budget_;
-  std::int32_t entries_, records_;
+  std::uint32_t entries_, records_;
   PageArray<CellEntry> leaf_pages_;
   PageArray<CellTotals> total_pages_;
 };

@@ -32,6 +32,8 @@ class PageArray {
 
   T* data() const { return data_.get(); }
 
+  /// Gives back all pages.
+  void clear() { data_.reset(); }
   /// Gives back the pages behind the first `size` elements.
   void cut(std::size_t size) {
     auto& [mapping, bytes] = data_.get_deleter();

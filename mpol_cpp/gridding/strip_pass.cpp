@@ -1,7 +1,6 @@
 #include <mpol_cpp/gridding/strip_pass.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include <ATen/Parallel.h>
@@ -63,6 +62,13 @@ CoordinateBlock coordinates_from(const Baselines& baselines, std::int64_t channe
   return {from_first(baselines.u()), from_first(baselines.v()), are_double};
 }
 
+template <typename Work>
+void each_worker(std::size_t workers, const Work& work) {
+  at::parallel_for(0, static_cast<std::int64_t>(workers), 1, [&](std::int64_t first, std::int64_t last) {
+    for (auto worker = first; worker < last; ++worker) work(worker);
+  });
+}
+
 /// Rows of a bucket, as a power of two.
 int bucket_shift(std::int64_t rows) {
   int shift = 0;
@@ -98,20 +104,28 @@ StripPass::StripPass(const GridCoords& coords, std::int64_t first_row, std::int6
       kernels_(cell_kernels(selected_isa())),
       budget_(table_bytes),
       bucket_rows_shift_(bucket_shift(last_row - first_row)),
-      bucket_rule_{static_cast<std::uint32_t>(first_row << keys_.row_shift), keys_.row_shift + bucket_rows_shift_,
+      bucket_rule_{static_cast<std::uint32_t>(first_row << keys_.row_shift),
+                   static_cast<std::uint32_t>(((last_row - first_row) << keys_.row_shift) - 1),
+                   keys_.row_shift + bucket_rows_shift_,
                    static_cast<std::uint32_t>(((last_row - first_row - 1) >> bucket_rows_shift_) + 1)},
       row_counts_(static_cast<std::size_t>(coords.npix()), 0),
       directory_(static_cast<std::size_t>((last_row - first_row) << (keys_.row_shift - keys_.leaf_shift))) {
-  const auto first_key = static_cast<std::uint32_t>(first_row << keys_.row_shift);
   const auto most_cells = std::min((last_row - first_row) << keys_.row_shift, samples);
   const auto pages = workers <= workers_with_huge_pages ? Pages::huge : Pages::small;
   for (std::int64_t worker = 0; worker < workers; ++worker) {
-    tables_.emplace_back(keys_, directory_.data(), first_key, row_counts_.data(), most_cells, budget_, pages);
+    tables_.emplace_back(keys_, directory_.data(), row_counts_.data() + first_row, most_cells, budget_, pages);
   }
 }
 
+StripPass::~StripPass() {
+  each_worker(tables_.size(), [&](std::int64_t worker) { tables_[static_cast<std::size_t>(worker)].clear(); });
+}
+
 StripPass::SortedRun::SortedRun(std::int64_t most_samples, bool are_double_, std::int64_t workers, Scratch& scratch)
-    : share_begins(static_cast<std::size_t>(workers) + 1), ends(static_cast<std::size_t>(workers)), are_double(are_double_) {
+    : share_begins(static_cast<std::size_t>(workers) + 1),
+      positions(static_cast<std::size_t>(workers)),
+      bucket_begins(static_cast<std::size_t>(workers) + 1),
+      are_double(are_double_) {
   const auto sample_bytes = are_double ? sizeof(SortedSample<double>) : sizeof(SortedSample<float>);
   const auto all_samples = static_cast<std::size_t>(most_samples + CellKernels::slack) * sample_bytes;
   auto* room = scratch.room(all_samples + static_cast<std::size_t>(most_samples) * sizeof(std::uint32_t));
@@ -119,35 +133,46 @@ StripPass::SortedRun::SortedRun(std::int64_t most_samples, bool are_double_, std
   keys = reinterpret_cast<std::uint32_t*>(room + all_samples);
 }
 
-void StripPass::sort(std::int64_t worker, const Visibilities& visibilities, const SampleRun& run, const SampleBlock& block,
-                     SortedRun& sorted) const {
+void StripPass::locate(std::int64_t worker, const Visibilities& visibilities, const SampleRun& run, SortedRun& sorted) const {
   const auto begin = sorted.share_begins[static_cast<std::size_t>(worker)];
   const auto count = sorted.share_begins[static_cast<std::size_t>(worker) + 1] - begin;
   const auto& baselines = visibilities.baselines();
   const CellRule rule{baselines.wavelengths_per_unit(run.channel), coords_.du(), static_cast<std::int32_t>(keys_.npix),
                       keys_.row_shift, run.partner};
   auto* keys = sorted.keys + begin;
-  auto& positions = sorted.ends[static_cast<std::size_t>(worker)];
-  positions.assign(bucket_rule_.buckets + 1, 0);
+  auto& counts = sorted.positions[static_cast<std::size_t>(worker)];
+  counts.assign(bucket_rule_.buckets + 1, 0);
   for (std::int64_t done = 0; done < count; done += near_samples) {
     const auto part = std::min(near_samples, count - done);
     kernels_.locate(coordinates_from(baselines, run.channel, run.begin + begin + done), part, rule, keys + done);
-    kernels_.count(keys + done, part, bucket_rule_, positions.data());
+    kernels_.count(keys + done, part, bucket_rule_, counts.data());
   }
-  std::exclusive_scan(positions.begin(), positions.end(), positions.begin(), static_cast<std::uint32_t>(begin));
-  kernels_.scatter(keys, from(block, begin), count, bucket_rule_, positions.data(), sorted.samples);
+}
+
+void StripPass::lay_out(SortedRun& sorted) const {
+  const auto workers = tables_.size();
+  std::uint32_t place = 0;
+  const auto lay_out_bucket = [&](std::size_t bucket) {
+    for (auto& share : sorted.positions) place += std::exchange(share[bucket], place);
+  };
+  for (std::size_t worker = 0; worker < workers; ++worker) {
+    sorted.bucket_begins[worker] = place;
+    for (auto bucket = worker; bucket < bucket_rule_.buckets; bucket += workers) lay_out_bucket(bucket);
+  }
+  sorted.bucket_begins[workers] = place;
+  lay_out_bucket(bucket_rule_.buckets);
+}
+
+void StripPass::scatter(std::int64_t worker, const SampleBlock& block, SortedRun& sorted) const {
+  const auto begin = sorted.share_begins[static_cast<std::size_t>(worker)];
+  const auto count = sorted.share_begins[static_cast<std::size_t>(worker) + 1] - begin;
+  kernels_.scatter(sorted.keys + begin, from(block, begin), count, bucket_rule_,
+                   sorted.positions[static_cast<std::size_t>(worker)].data(), sorted.samples);
 }
 
 void StripPass::accumulate(std::int64_t worker, const SortedRun& sorted) {
-  auto& table = tables_[static_cast<std::size_t>(worker)];
-  const auto workers = tables_.size();
-  for (auto bucket = static_cast<std::size_t>(worker); bucket < bucket_rule_.buckets; bucket += workers) {
-    for (std::size_t share = 0; share < workers && !table.full; ++share) {
-      const auto& ends = sorted.ends[share];
-      const auto begin = bucket == 0 ? sorted.share_begins[share] : static_cast<std::int64_t>(ends[bucket - 1]);
-      kernels_.accumulate(table, sorted.samples, begin, ends[bucket], sorted.are_double);
-    }
-  }
+  const auto own = static_cast<std::size_t>(worker);
+  kernels_.accumulate(tables_[own], sorted.samples, sorted.bucket_begins[own], sorted.bucket_begins[own + 1], sorted.are_double);
 }
 
 bool StripPass::full() const {
@@ -156,22 +181,26 @@ bool StripPass::full() const {
 
 bool StripPass::run(const Visibilities& visibilities, const std::vector<SampleRun>& runs, const DataTransform& transform,
                     Scratch& scratch) {
-  const auto workers = static_cast<std::int64_t>(tables_.size());
+  const auto workers = tables_.size();
   // A transform's data are complex128.
-  SortedRun sorted(runs.front().end - runs.front().begin, transform || sorted_in_double(visibilities), workers, scratch);
-  const auto each_worker = [&](const auto& work) {
-    at::parallel_for(0, workers, 1, [&](std::int64_t first, std::int64_t last) {
-      for (auto worker = first; worker < last; ++worker) work(worker);
-    });
-  };
-  for (std::size_t i = 0; i < runs.size() && !full(); ++i) {
-    const auto samples = samples_of(visibilities, runs[i], transform);
-    for (std::int64_t worker = 0; worker <= workers; ++worker) {
-      sorted.share_begins[static_cast<std::size_t>(worker)] = (runs[i].end - runs[i].begin) * worker / workers;
+  SortedRun sorted(runs.front().end - runs.front().begin, transform || sorted_in_double(visibilities),
+                   static_cast<std::int64_t>(workers), scratch);
+  for (const auto& run : runs) {
+    const auto samples = samples_of(visibilities, run, transform);
+    for (std::size_t worker = 0; worker <= workers; ++worker) {
+      sorted.share_begins[worker] =
+          (run.end - run.begin) * static_cast<std::int64_t>(worker) / static_cast<std::int64_t>(workers);
     }
-    each_worker([&](std::int64_t worker) { sort(worker, visibilities, runs[i], samples.block, sorted); });
-    each_worker([&](std::int64_t worker) { accumulate(worker, sorted); });
+    // The cells of a run are found in one step with the sums of the run before.
+    each_worker(workers, [&](std::int64_t worker) {
+      accumulate(worker, sorted);
+      locate(worker, visibilities, run, sorted);
+    });
+    if (full()) return false;
+    lay_out(sorted);
+    each_worker(workers, [&](std::int64_t worker) { scatter(worker, samples.block, sorted); });
   }
+  each_worker(workers, [&](std::int64_t worker) { accumulate(worker, sorted); });
   return !full();
 }
 

@@ -27,12 +27,17 @@ std::vector<SampleRun> sample_runs(const std::vector<std::int64_t>& channels, co
 /// One pass over the samples of an image channel: the tables of the occupied cells in rows [first_row, last_row) of the
 /// packed plane. The samples of a run are first sorted into buckets of rows, each worker sorting a share of them; then each
 /// worker sums the cells of its own buckets, in the order of the data whatever the number of workers. So a cell's sums are
-/// in a near cache when its samples come.
+/// in a near cache when its samples come. The buckets of a worker lie one behind the other, so that it reads one stream.
 class StripPass {
  public:
   /// @param samples  that `run` will go through
   StripPass(const GridCoords& coords, std::int64_t first_row, std::int64_t last_row, std::int64_t samples, std::int64_t workers,
             std::int64_t table_bytes);
+
+  /// Each worker gives back the memory that it made resident: the system has such pages at hand for the same processor.
+  ~StripPass();
+  StripPass(const StripPass&) = delete;
+  StripPass& operator=(const StripPass&) = delete;
 
   /// @return false when the cells did not fit into the budget; the tables are then of no use
   bool run(const Visibilities& visibilities, const std::vector<SampleRun>& runs, const DataTransform& transform,
@@ -48,18 +53,22 @@ class StripPass {
   std::int64_t bytes_used() const { return budget_.used(); }
 
  private:
-  /// A run of samples, sorted into buckets within the share of each worker.
+  /// A run of samples, sorted into the buckets of the first worker, then of the next …, and those outside the strip.
   struct SortedRun {
     SortedRun(std::int64_t most_samples, bool are_double, std::int64_t workers, Scratch& scratch);
 
     void* samples;  // SortedSample<double>, or <float>
     std::uint32_t* keys;
-    std::vector<std::int64_t> share_begins;        // of each worker, and the end
-    std::vector<std::vector<std::uint32_t>> ends;  // of each bucket in each share
+    std::vector<std::int64_t> share_begins;             // of the samples that each worker sorts, and the end
+    std::vector<std::vector<std::uint32_t>> positions;  // where the next sample of each bucket goes, for each share
+    std::vector<std::int64_t> bucket_begins;            // of the buckets of each worker, and the end
     bool are_double;
   };
-  void sort(std::int64_t worker, const Visibilities& visibilities, const SampleRun& run, const SampleBlock& block,
-            SortedRun& sorted) const;
+  /// Finds the cells of a worker's share and counts the samples of each bucket.
+  void locate(std::int64_t worker, const Visibilities& visibilities, const SampleRun& run, SortedRun& sorted) const;
+  /// Turns the counts of buckets into positions.
+  void lay_out(SortedRun& sorted) const;
+  void scatter(std::int64_t worker, const SampleBlock& block, SortedRun& sorted) const;
   void accumulate(std::int64_t worker, const SortedRun& sorted);
   bool full() const;
 
@@ -71,7 +80,7 @@ class StripPass {
   int bucket_rows_shift_;  // a bucket has 1 << bucket_rows_shift_ rows
   BucketRule bucket_rule_;
   std::vector<std::int32_t> row_counts_;
-  PageArray<std::int32_t> directory_;
+  PageArray<std::uint32_t> directory_;
   std::deque<CellTable> tables_;  // one for each worker
 };
 
@@ -82,11 +91,11 @@ void StripPass::visit_row(std::int64_t row, const Visit& visit) const {
   const auto* bases = directory_.data() + (row - first_row_) * leaves_per_row;
   for (std::int64_t run = 0; run < leaves_per_row; ++run) {
     if (bases[run] == CellTable::none) continue;
-    const auto* leaf = table.leaves + bases[run];
+    const auto* leaf = table.entries_at(bases[run]);
     for (std::int64_t place = 0; place < (std::int64_t{1} << keys_.leaf_shift); ++place) {
       const auto& entry = leaf[place];
       if (entry.record == CellTable::none) continue;
-      visit((run << keys_.leaf_shift) + place, OccupiedCell{table.totals + entry.record, entry.origin, entry.samples});
+      visit((run << keys_.leaf_shift) + place, OccupiedCell{table.totals_at(entry.record), entry.origin, entry.samples});
     }
   }
 }

@@ -133,6 +133,17 @@ TEST_CASE("gridding in strips is the same bit for bit as in one piece", "[griddi
   }
 }
 
+TEST_CASE("a strip whose rows are no multiple of a bucket's takes no row of the next", "[gridding][quick]") {
+  const GridCoords coords(0.05, 1030);  // halves of 515 rows, in buckets of two
+  const auto visibilities = random_observation(coords, 1, 30'000, torch::kDouble, 16);
+  auto options = with_statistics();
+  const auto whole = gridding::sum_cells(coords, visibilities, ChannelMap::cube(1), options);
+  for (const std::int64_t bytes : {std::int64_t{5'000'000}, std::int64_t{2'000'000}}) {
+    options.table_bytes = bytes;
+    CHECK(same_bits(whole, gridding::sum_cells(coords, visibilities, ChannelMap::cube(1), options)));
+  }
+}
+
 TEST_CASE("instruction sets agree to rounding", "[gridding][quick]") {
   const GridCoords coords(0.05, 64);
   const auto visibilities = random_observation(coords, 1, 20'000, torch::kDouble, 7);
