@@ -31,21 +31,36 @@ class LineTransforms {
   /// What a call is to be given as scratch memory, aligned to 64 bytes, in elements of T.
   std::int64_t scratch_size() const { return scratch_size_; }
 
+  /// All of a line.
+  FftSupport everything() const { return {length(), 0}; }
+
   /// Columns `panels.columns` of the half spectra of `count` <= batch real lines, `distance` elements apart. Rows of panels
   /// are aligned to 64 bytes; columns of the last panel that stand for none become 0.
-  void forward_rows(const T* lines, std::int64_t distance, std::int64_t count, const FftPanels<T>& panels, T* scratch) const {
-    kernels_.forward_rows(rows_, lines, distance, count, panels, scratch);
+  /// @param support  other elements of the lines are not read and count as 0
+  void forward_rows(const T* lines, std::int64_t distance, std::int64_t count, const FftSupport& support,
+                    const FftPanels<T>& panels, T* scratch) const {
+    kernels_.forward_rows(rows_, lines, distance, count, support, panels, scratch);
   }
   /// The adjoint: Re sum_k H_k e^{2 pi i k x / length} over the columns that are given. (An inverse transform counts those
   /// but 0 and length/2 twice.)
-  void adjoint_rows(const FftPanels<T>& panels, T* lines, std::int64_t distance, std::int64_t count, T* scratch) const {
-    kernels_.adjoint_rows(rows_, panels, lines, distance, count, scratch);
+  /// @param support  other elements of the lines are not touched
+  void adjoint_rows(const FftPanels<T>& panels, T* lines, std::int64_t distance, std::int64_t count, const FftSupport& support,
+                    T* scratch) const {
+    kernels_.adjoint_rows(rows_, panels, lines, distance, count, support, scratch);
   }
 
   /// The columns of a panel in place. Frequency k is then in row slots()[k], where the inverse transform expects it.
   void forward_panel(T* panel, T* scratch) const { kernels_.forward(columns_, panel, scratch); }
   void inverse_panel(T* panel, T* scratch) const { kernels_.inverse(columns_, panel, scratch); }
   const std::vector<std::int32_t>& slots() const { return columns_.slots; }
+  /// The same where only a part of the columns is not 0 or is asked for. `rows` are those of the support, its tail first and
+  /// then its head: a plane's middle, if the line begins there. The inverse leaves nothing in the panel.
+  void forward_part(const T* rows, const FftSupport& support, T* panel, T* scratch) const {
+    kernels_.forward_part(columns_, rows, support, panel, scratch);
+  }
+  void inverse_part(T* panel, T* rows, const FftSupport& support, T* scratch) const {
+    kernels_.inverse_part(columns_, panel, rows, support, scratch);
+  }
   /// What moves numbers between panels and columns.
   const FftKernels<T>& kernels() const { return kernels_; }
 

@@ -185,5 +185,66 @@ void run_stages(const FftPlan<T>& plan, std::size_t first, T* panel, std::int64_
   }
 }
 
+// ---- the longest stage where whole blocks of the line are 0 or are not asked for
+
+/// Which blocks of the longest stage the support of a line is, one bit each; 0 where it is not whole halves or quarters.
+template <typename T>
+unsigned blocks_of(const FftPlan<T>& plan, const FftSupport& support) {
+  if (plan.convolution || plan.stages.empty() || plan.stages[0].radix % 4 != 0) return 0;
+  const auto radix = static_cast<unsigned>(plan.stages[0].radix);
+  if (2 * support.head == plan.length && support.tail == 0) return (1U << radix / 2) - 1;
+  const unsigned quarter = (1U << radix / 4) - 1;
+  if (4 * support.head == plan.length && support.tail == support.head) return quarter | quarter << (radix - radix / 4);
+  return 0;
+}
+
+/// Forward: from the blocks to the panel; inverse: from the panel to the blocks. Row `of_block[q]` of `part` is the first of
+/// block q.
+template <int radix, bool inverse, unsigned blocks, typename T>
+void run_part(const FftStage<T>& stage, T* part, const std::int64_t* of_block, T* panel) {
+  constexpr std::int64_t row = 2 * fft_batch<T>;
+  const auto stride = stage.length / radix;
+  const T* twiddles = stage.twiddles.data();
+  for (std::int64_t j = 0; j < stride; ++j) {
+    for (std::int64_t lane = 0; lane < fft_batch<T>; lane += lanes<T>) {
+      Complex<T> x[radix];
+#pragma GCC unroll 16
+      for (int q = 0; q < radix; ++q) {
+        if constexpr (inverse) {
+          x[q] = load_complex<T>(panel + lane + (q * stride + j) * row);
+          if (q > 0 && j > 0) x[q] = turned<true>(x[q], twiddles[2 * q - 2], twiddles[2 * q - 1]);
+        } else {
+          x[q] = (blocks >> q & 1U) != 0 ? load_complex<T>(part + lane + (of_block[q] + j) * row) : Complex<T>{};
+        }
+      }
+      transform<radix, inverse>(x, stage.roots.data());
+#pragma GCC unroll 16
+      for (int q = 0; q < radix; ++q) {
+        if constexpr (inverse) {
+          if ((blocks >> q & 1U) != 0) store_complex<T>(part + lane + (of_block[q] + j) * row, x[q]);
+        } else {
+          if (q > 0 && j > 0) x[q] = turned<false>(x[q], twiddles[2 * q - 2], twiddles[2 * q - 1]);
+          store_complex<T>(panel + lane + (q * stride + j) * row, x[q]);
+        }
+      }
+    }
+    if (j > 0) twiddles += 2 * (radix - 1);
+  }
+}
+
+template <bool inverse, typename T>
+void run_part(const FftStage<T>& stage, unsigned blocks, T* part, const std::int64_t* of_block, T* panel) {
+  switch (blocks) {
+    case 0x3:
+      return run_part<4, inverse, 0x3>(stage, part, of_block, panel);
+    case 0x9:
+      return run_part<4, inverse, 0x9>(stage, part, of_block, panel);
+    case 0xf:
+      return run_part<8, inverse, 0xf>(stage, part, of_block, panel);
+    default:
+      return run_part<8, inverse, 0xc3>(stage, part, of_block, panel);
+  }
+}
+
 }  // namespace
 }  // namespace mpol::ops::MPOL_ISA

@@ -51,6 +51,11 @@ struct FftPanels {
   std::int64_t distance;
 };
 
+/// The numbers of a line that are not 0, or that are asked for: the first `head` and the last `tail`.
+struct FftSupport {
+  std::int64_t head, tail;
+};
+
 /// The transform of real lines by the complex one of half their length.
 template <typename T>
 struct RealFftPlan {
@@ -68,10 +73,13 @@ struct FftKernels {
   int largest_radix;  // that a plan for these kernels may have
   void (*forward)(const FftPlan<T>& plan, T* panel, T* scratch);
   void (*inverse)(const FftPlan<T>& plan, T* panel, T* scratch);
+  /// From the rows of the support to a panel of all rows, and back, where the panel is lost.
+  void (*forward_part)(const FftPlan<T>& plan, const T* rows, const FftSupport& support, T* panel, T* scratch);
+  void (*inverse_part)(const FftPlan<T>& plan, T* panel, T* rows, const FftSupport& support, T* scratch);
   void (*forward_rows)(const RealFftPlan<T>& plan, const T* lines, std::int64_t distance, std::int64_t count,
-                       const FftPanels<T>& panels, T* scratch);
+                       const FftSupport& support, const FftPanels<T>& panels, T* scratch);
   void (*adjoint_rows)(const RealFftPlan<T>& plan, const FftPanels<T>& panels, T* lines, std::int64_t distance,
-                       std::int64_t count, T* scratch);
+                       std::int64_t count, const FftSupport& support, T* scratch);
 
   /// Rows rows[0 ... count - 1] of the first `kept` columns of a panel to complex numbers side by side, columns `distance`
   /// elements apart ...
@@ -80,9 +88,6 @@ struct FftKernels {
   /// ... and back; columns of the panel that are not kept become 0 in these rows.
   void (*columns_to_panel)(const T* columns, std::int64_t distance, std::int64_t kept, const std::int32_t* rows,
                            std::int64_t count, T* panel);
-  /// Multiplies the same rows and columns by real numbers that lie so.
-  void (*multiply_panel)(T* panel, const std::int32_t* rows, std::int64_t count, const T* columns, std::int64_t distance,
-                         std::int64_t kept);
 };
 
 /// The kernels of an instruction set that this processor has.

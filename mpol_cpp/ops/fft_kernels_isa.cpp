@@ -1,4 +1,5 @@
 // Compiled once per instruction set: everything lies in a namespace of its name or in an unnamed one.
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -45,6 +46,50 @@ void transform_panel(const FftPlan<T>& plan, T* panel, T* scratch) {
   else run_stages<inverse>(plan, 0, panel, 1);
 }
 
+/// Where each block of the longest stage begins: in a panel, or among the rows of a support.
+template <typename T>
+std::array<std::int64_t, 8> rows_of_blocks(const FftPlan<T>& plan) {
+  std::array<std::int64_t, 8> rows{};
+  for (int q = 0; q < plan.stages[0].radix; ++q) rows[static_cast<std::size_t>(q)] = q * plan.length / plan.stages[0].radix;
+  return rows;
+}
+template <typename T>
+std::array<std::int64_t, 8> rows_of_blocks(const FftPlan<T>& plan, const FftSupport& support) {
+  auto rows = rows_of_blocks(plan);
+  for (auto& row : rows) row += row < support.head ? support.tail : support.tail - plan.length;
+  return rows;
+}
+
+template <typename T>
+void forward_part(const FftPlan<T>& plan, const T* rows, const FftSupport& support, T* panel, T* scratch) {
+  constexpr std::int64_t row = 2 * fft_batch<T>;
+  if (const auto blocks = blocks_of(plan, support); blocks != 0) {
+    const auto of_block = rows_of_blocks(plan, support);
+    run_part<false>(plan.stages[0], blocks, const_cast<T*>(rows), of_block.data(), panel);
+    return run_stages<false>(plan, 1, panel, plan.stages[0].radix);
+  }
+  const auto bytes = [](std::int64_t count) { return static_cast<std::size_t>(count * row) * sizeof(T); };
+  const auto tail = plan.length - support.tail;
+  std::memcpy(panel, rows + support.tail * row, bytes(support.head));
+  std::memset(panel + support.head * row, 0, bytes(tail - support.head));
+  std::memcpy(panel + tail * row, rows, bytes(support.tail));
+  transform_panel<false>(plan, panel, scratch);
+}
+
+template <typename T>
+void inverse_part(const FftPlan<T>& plan, T* panel, T* rows, const FftSupport& support, T* scratch) {
+  constexpr std::int64_t row = 2 * fft_batch<T>;
+  if (const auto blocks = blocks_of(plan, support); blocks != 0) {
+    const auto of_block = rows_of_blocks(plan, support);
+    run_stages<true>(plan, 1, panel, plan.stages[0].radix);
+    return run_part<true>(plan.stages[0], blocks, rows, of_block.data(), panel);
+  }
+  const auto bytes = [](std::int64_t count) { return static_cast<std::size_t>(count * row) * sizeof(T); };
+  transform_panel<true>(plan, panel, scratch);
+  std::memcpy(rows + support.tail * row, panel, bytes(support.head));
+  std::memcpy(rows, panel + (plan.length - support.tail) * row, bytes(support.tail));
+}
+
 /// Frequency k of the real lines from the transform Z of their even and odd elements: with E and O the transforms of those,
 /// Z = E + i O, H_k = E_k + e^{-2 pi i k / length} O_k.
 template <typename T>
@@ -74,14 +119,22 @@ MPOL_INLINE void add_half_spectrum(const RealFftPlan<T>& plan, T* panel, std::in
 
 template <typename T>
 void forward_rows(const RealFftPlan<T>& plan, const T* lines, std::int64_t distance, std::int64_t count,
-                  const FftPanels<T>& panels, T* scratch) {
+                  const FftSupport& support, const FftPanels<T>& panels, T* scratch) {
   constexpr std::int64_t row = 2 * fft_batch<T>;
   const auto n = plan.half.length;
   T* panel = scratch + plan.half.scratch_size();
+  const auto blocks = support.head % 2 == 0 ? blocks_of(plan.half, {support.head / 2, support.tail / 2}) : 0;
+  if (blocks == 0 && support.head + support.tail < 2 * n) std::memset(panel, 0, static_cast<std::size_t>(n * row) * sizeof(T));
   for (std::int64_t lane = 0; lane < fft_batch<T>; lane += lanes<T>) {
-    pack_lines<T>(lines + lane * distance, distance, count - lane, 2 * n, panel + lane);
+    pack_lines<T>(lines + lane * distance, distance, count - lane, 0, support.head, panel + lane);
+    pack_lines<T>(lines + lane * distance, distance, count - lane, 2 * n - support.tail, 2 * n, panel + lane);
   }
-  transform_panel<false>(plan.half, panel, scratch);
+  if (blocks != 0) {
+    run_part<false>(plan.half.stages[0], blocks, panel, rows_of_blocks(plan.half).data(), panel);
+    run_stages<false>(plan.half, 1, panel, plan.half.stages[0].radix);
+  } else {
+    transform_panel<false>(plan.half, panel, scratch);
+  }
   for (std::int64_t column = 0; column < panels.count; column += fft_batch<T>) {
     T* to = panels.first + column / fft_batch<T> * panels.distance;
     for (std::int64_t part = 0; part < fft_batch<T>; part += lanes<T>) {
@@ -106,7 +159,7 @@ void forward_rows(const RealFftPlan<T>& plan, const T* lines, std::int64_t dista
 
 template <typename T>
 void adjoint_rows(const RealFftPlan<T>& plan, const FftPanels<T>& panels, T* lines, std::int64_t distance, std::int64_t count,
-                  T* scratch) {
+                  const FftSupport& support, T* scratch) {
   constexpr std::int64_t row = 2 * fft_batch<T>;
   const auto n = plan.half.length;
   T* panel = scratch + plan.half.scratch_size();
@@ -130,9 +183,16 @@ void adjoint_rows(const RealFftPlan<T>& plan, const FftPanels<T>& panels, T* lin
       }
     }
   }
-  transform_panel<true>(plan.half, panel, scratch);
+  const auto blocks = support.head % 2 == 0 ? blocks_of(plan.half, {support.head / 2, support.tail / 2}) : 0;
+  if (blocks != 0) {
+    run_stages<true>(plan.half, 1, panel, plan.half.stages[0].radix);
+    run_part<true>(plan.half.stages[0], blocks, panel, rows_of_blocks(plan.half).data(), panel);
+  } else {
+    transform_panel<true>(plan.half, panel, scratch);
+  }
   for (std::int64_t lane = 0; lane < fft_batch<T>; lane += lanes<T>) {
-    unpack_lines<T>(panel + lane, 2 * n, lines + lane * distance, distance, count - lane);
+    unpack_lines<T>(panel + lane, 0, support.head, lines + lane * distance, distance, count - lane);
+    unpack_lines<T>(panel + lane, 2 * n - support.tail, 2 * n, lines + lane * distance, distance, count - lane);
   }
 }
 
@@ -202,8 +262,15 @@ void multiply_panel(T* panel, const std::int32_t* rows, std::int64_t count, cons
 template <typename T>
 FftKernels<T> fft_kernels() {
   // The numbers of a transform of eight do not fit sixteen registers.
-  return {vector_bytes == 64 ? 8 : 4, transform_panel<false, T>, transform_panel<true, T>, forward_rows<T>, adjoint_rows<T>,
-          panel_to_columns<T>,        columns_to_panel<T>,       multiply_panel<T>};
+  return {vector_bytes == 64 ? 8 : 4,
+          transform_panel<false, T>,
+          transform_panel<true, T>,
+          forward_part<T>,
+          inverse_part<T>,
+          forward_rows<T>,
+          adjoint_rows<T>,
+          panel_to_columns<T>,
+          columns_to_panel<T>};
 }
 
 template FftKernels<float> fft_kernels();

@@ -70,48 +70,42 @@ MPOL_INLINE Block<T> load_rows(const T* panel, const std::int32_t* rows, std::in
   return block;
 }
 
-/// Lines to a panel of half their length: even elements are real parts, odd ones imaginary.
+/// Elements `begin` to `end` of lines to a panel of half their length: even elements are real parts, odd ones imaginary.
 template <typename T>
-MPOL_INLINE void pack_lines(const T* lines, std::int64_t distance, std::int64_t count, std::int64_t length, T* panel) {
+MPOL_INLINE void pack_lines(const T* lines, std::int64_t distance, std::int64_t count, std::int64_t begin, std::int64_t end,
+                            T* panel) {
   Vector<T> block[lanes<T>];
-  std::int64_t x = 0;
-  const auto store_block = [&](std::int64_t elements) __attribute__((always_inline)) {
+  for (auto x = begin; x < end; x += lanes<T>) {
+    const auto elements = end - x;
+    if (count >= lanes<T> && elements >= lanes<T>) {
+#pragma GCC unroll 16
+      for (int i = 0; i < lanes<T>; ++i) block[i] = load<T>(lines + i * distance + x);
+    } else {
+      for (int i = 0; i < lanes<T>; ++i) block[i] = load_first<T>(lines + i * distance + x, i < count ? elements : 0);
+    }
     transpose<T>(block);
 #pragma GCC unroll 16
     for (int i = 0; i < lanes<T>; ++i) {
       if (i < elements) store<T>(panel + (x + i) * fft_batch<T>, block[i]);
     }
-  };
-  if (count >= lanes<T>) {
-    for (; x + lanes<T> <= length; x += lanes<T>) {
-#pragma GCC unroll 16
-      for (int i = 0; i < lanes<T>; ++i) block[i] = load<T>(lines + i * distance + x);
-      store_block(lanes<T>);
-    }
-  }
-  for (; x < length; x += lanes<T>) {
-    const auto elements = length - x;
-    for (int i = 0; i < lanes<T>; ++i) {
-      block[i] = load_first<T>(lines + i * distance + x, i < count ? elements : 0);
-    }
-    store_block(elements);
   }
 }
 
 template <typename T>
-MPOL_INLINE void unpack_lines(const T* panel, std::int64_t length, T* lines, std::int64_t distance, std::int64_t count) {
+MPOL_INLINE void unpack_lines(const T* panel, std::int64_t begin, std::int64_t end, T* lines, std::int64_t distance,
+                              std::int64_t count) {
   Vector<T> block[lanes<T>];
-  for (std::int64_t x = 0; x < length; x += lanes<T>) {
-    const auto elements = length - x;
+  for (auto x = begin; x < end; x += lanes<T>) {
+    const auto elements = end - x;
 #pragma GCC unroll 16
     for (int i = 0; i < lanes<T>; ++i) block[i] = i < elements ? load<T>(panel + (x + i) * fft_batch<T>) : Vector<T>{};
     transpose<T>(block);
     if (count >= lanes<T> && elements >= lanes<T>) {
 #pragma GCC unroll 16
       for (int i = 0; i < lanes<T>; ++i) store<T>(lines + i * distance + x, block[i]);
-      continue;
+    } else {
+      for (int i = 0; i < lanes<T> && i < count; ++i) store_first<T>(lines + i * distance + x, block[i], elements);
     }
-    for (int i = 0; i < lanes<T> && i < count; ++i) store_first<T>(lines + i * distance + x, block[i], elements);
   }
 }
 

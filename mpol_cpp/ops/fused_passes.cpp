@@ -111,7 +111,7 @@ void FusedPasses<T>::map_rows(const T* base, std::int64_t image, std::int64_t bl
     }
     const auto panels = panels_of(image, row);
     if (panels.count == 0) continue;
-    fft_.forward_rows(image_row(image, row), geometry_.row_distance, count, panels, scratch.transform());
+    fft_.forward_rows(image_row(image, row), geometry_.row_distance, count, fft_.everything(), panels, scratch.transform());
   }
 }
 
@@ -142,7 +142,7 @@ template <typename T>
 void FusedPasses<T>::likelihood_rows(std::int64_t image, std::int64_t first, std::int64_t count, const RowScratch<T>& scratch) {
   const auto panels = panels_of(image, first);
   if (panels.count > 0) {
-    fft_.adjoint_rows(panels, scratch.lines(), geometry_.row_distance, count, scratch.transform());
+    fft_.adjoint_rows(panels, scratch.lines(), geometry_.row_distance, count, fft_.everything(), scratch.transform());
   } else {
     std::memset(scratch.lines(), 0, static_cast<std::size_t>(count * geometry_.row_distance) * sizeof(T));
   }

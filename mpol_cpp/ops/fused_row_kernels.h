@@ -8,20 +8,36 @@
 
 namespace mpol::ops::MPOL_ISA {
 
-/// Adds a vector to a sum in float64.
+/// A vector in float64.
 template <typename T>
-MPOL_INLINE void add_to(LaneSum& sum, Vector<T> values) {
+struct Wide {
+  static constexpr int parts = static_cast<int>(sizeof(double) / sizeof(T));
+  Vector<double> part[parts];
+};
+
+template <typename T>
+MPOL_INLINE Wide<T> widened(Vector<T> values) {
   if constexpr (sizeof(T) == 8) {
-    store<double>(sum.lane, load<double>(sum.lane) + values);
+    return {{values}};
   } else {
     typedef float Half __attribute__((vector_size(vector_bytes / 2)));
     Half halves[2];
     std::memcpy(halves, &values, sizeof values);
-    for (int half = 0; half < 2; ++half) {
-      double* lane = sum.lane + half * lanes<double>;
-      store<double>(lane, load<double>(lane) + __builtin_convertvector(halves[half], Vector<double>));
-    }
+    return {{__builtin_convertvector(halves[0], Vector<double>), __builtin_convertvector(halves[1], Vector<double>)}};
   }
+}
+
+/// Adds a vector to a sum in float64.
+template <typename T>
+MPOL_INLINE void add_to(LaneSum& sum, const Wide<T>& values) {
+  for (int i = 0; i < Wide<T>::parts; ++i) {
+    double* lane = sum.lane + i * lanes<double>;
+    store<double>(lane, load<double>(lane) + values.part[i]);
+  }
+}
+template <typename T>
+MPOL_INLINE void add_to(LaneSum& sum, Vector<T> values) {
+  add_to<T>(sum, widened<T>(values));
 }
 
 /// [1/4, 1/2, 1/4] along a row at x.

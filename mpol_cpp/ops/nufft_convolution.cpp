@@ -5,69 +5,38 @@
 #include <vector>
 
 #include <mpol_cpp/ops/nufft_rows.h>
+#include <mpol_cpp/ops/toeplitz_kernels.h>
 
 namespace mpol::ops {
-namespace {
-
-/// Sums of one row, in lanes that each add in a fixed order.
-template <typename T>
-typename NufftConvolution<T>::Sums quadratic_row(const T* __restrict product, const T* __restrict x, const T* __restrict anchor,
-                                                 const T* __restrict linear, T* __restrict gradient, std::int64_t n) {
-  constexpr std::int64_t lane_count = 8;
-  double value[lane_count] = {}, square[lane_count] = {}, change[lane_count] = {};
-  const auto add = [&](std::int64_t i, std::int64_t lane) {
-    const T difference = anchor != nullptr ? x[i] - anchor[i] : x[i];
-    const T twice = 2 * product[i], slope = linear[i] + twice;
-    gradient[i] = slope;
-    value[lane] += static_cast<double>(difference) * (static_cast<double>(linear[i]) + static_cast<double>(product[i]));
-    square[lane] += static_cast<double>(slope) * static_cast<double>(slope);
-    change[lane] += static_cast<double>(twice) * static_cast<double>(twice);
-  };
-  std::int64_t i = 0;
-  for (; i + lane_count <= n; i += lane_count) {
-    for (std::int64_t lane = 0; lane < lane_count; ++lane) add(i + lane, lane);
-  }
-  for (; i < n; ++i) add(i, 0);
-  typename NufftConvolution<T>::Sums sums;
-  for (std::int64_t lane = 0; lane < lane_count; ++lane) {
-    sums.value += value[lane];
-    sums.gradient += square[lane];
-    sums.change += change[lane];
-  }
-  return sums;
-}
-
-}  // namespace
-
 template <typename T>
 class NufftConvolution<T>::Passes {
  public:
-  explicit Passes(std::int64_t npix) : npix_(npix), rows_(npix), sums_(static_cast<std::size_t>(npix)) {}
+  explicit Passes(std::int64_t npix)
+      : npix_(npix),
+        kernels_(toeplitz_kernels<T>(selected_isa())),
+        rows_(npix, {npix, 0}),
+        sums_(static_cast<std::size_t>(npix)) {}
 
   /// load(row, pixels) gives the npix pixels of a row, store(row, pixels) takes those of the product.
   template <typename Load, typename Store>
   void run(const T* kernel, const Load& load, const Store& store) {
     while (static_cast<std::int64_t>(scratch_.size()) < at::get_num_threads()) scratch_.push_back(rows_.scratch());
-    const auto kept = npix_ + 1, count = LineTransforms<T>::panels(kept), size = npix_ * row_size;
+    const auto kept = npix_ + 1, count = LineTransforms<T>::panels(kept);
     if (panels_.size() == 0) panels_ = AlignedArray<T>(count * rows_.panel_distance());
-    const auto load_line = [&](std::int64_t row, T* line) {
-      load(row, line);
-      std::fill_n(line + npix_, npix_, T(0));
-    };
-    rows_.to_panels(kept, load_line, panels_.data(), scratch_);
+    rows_.to_panels(kept, load, panels_.data(), scratch_);
     share_tasks(count, 1, [&](std::int64_t p, std::int64_t worker) {
       const auto& scratch = scratch_[static_cast<std::size_t>(worker)];
       const auto& transforms = rows_.transforms();
       const auto first = p * batch;
       T* panel = scratch.panel.data();
       T* values = panels_.data() + p * rows_.panel_distance();
-      std::copy_n(values, size, panel);
-      std::fill_n(panel + size, size, T(0));
-      transforms.forward_panel(panel, scratch.transform.data());
-      transforms.kernels().multiply_panel(panel, transforms.slots().data(), 2 * npix_, kernel + first * 2 * npix_, 2 * npix_,
-                                          std::min(batch, kept - first));
-      transforms.inverse_panel(panel, scratch.transform.data());
-      copy_to_half_plane(panel, first, values);
+      transforms.forward_part(values, rows_.support(), panel, scratch.transform.data());
+      // Columns of the half plane but the first and the last stand for two of the plane.
+      T stands_for[batch];
+      for (std::int64_t i = 0; i < batch; ++i) stands_for[i] = first + i == 0 || first + i == npix_ ? T(1) : T(2);
+      kernels_.multiply_panel(panel, transforms.slots().data(), 2 * npix_, kernel + first * 2 * npix_,
+                              std::min(batch, kept - first), stands_for);
+      transforms.inverse_part(panel, values, rows_.support(), scratch.transform.data());
     });
     rows_.from_panels(kept, panels_.data(), store, scratch_);
   }
@@ -86,15 +55,11 @@ class NufftConvolution<T>::Passes {
     const auto store = [&](std::int64_t row, const T* product) {
       const auto at = row * npix_;
       sums_[static_cast<std::size_t>(row)] =
-          quadratic_row(product, x + at, anchor != nullptr ? anchor + at : nullptr, linear + at, gradient + at, npix_);
+          kernels_.quadratic_row(product, x + at, anchor != nullptr ? anchor + at : nullptr, linear + at, gradient + at, npix_);
     };
     run(kernel, load, store);
     Sums total;
-    for (const auto& sums : sums_) {
-      total.value += sums.value;
-      total.gradient += sums.gradient;
-      total.change += sums.change;
-    }
+    for (const auto& sums : sums_) total += sums;
     return total;
   }
 
@@ -106,22 +71,10 @@ class NufftConvolution<T>::Passes {
   }
 
  private:
-  static constexpr std::int64_t batch = PaddedRows<T>::batch, row_size = PaddedRows<T>::row_size;
-
-  /// Columns of the half plane but the first and the last stand for two of the plane.
-  void copy_to_half_plane(const T* panel, std::int64_t first, T* values) const {
-    T stands_for[row_size];
-    std::fill_n(stands_for, row_size, T(2));
-    for (const auto column : {std::int64_t{0}, npix_}) {
-      const auto lane = column - first;
-      if (lane >= 0 && lane < batch) stands_for[lane] = stands_for[lane + batch] = T(1);
-    }
-    for (std::int64_t r = 0; r < npix_; ++r) {
-      for (std::int64_t i = 0; i < row_size; ++i) values[r * row_size + i] = stands_for[i] * panel[r * row_size + i];
-    }
-  }
+  static constexpr std::int64_t batch = PaddedRows<T>::batch;
 
   std::int64_t npix_;
+  ToeplitzKernels<T> kernels_;
   PaddedRows<T> rows_;
   std::mutex mutex_;  // for all below
   std::vector<typename PaddedRows<T>::Scratch> scratch_;

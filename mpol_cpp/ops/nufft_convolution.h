@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <memory>
 
+#include <mpol_cpp/ops/toeplitz_kernels.h>
+
 namespace mpol::ops {
 
 /// Products of real images with symmetric Toeplitz matrices, y[n] = sum_m t[n - m] x[m], on the CPU: one real transform
@@ -16,12 +18,7 @@ class NufftConvolution {
   NufftConvolution(const NufftConvolution&) = delete;
   NufftConvolution& operator=(const NufftConvolution&) = delete;
 
-  /// What a quadratic form about an anchor gives.
-  struct Sums {
-    double value = 0;     ///< sum D (linear + T D)
-    double gradient = 0;  ///< |linear + 2 T D|^2
-    double change = 0;    ///< |2 T D|^2
-  };
+  using Sums = QuadraticSums;
 
   /// gradient = linear + 2 T D with D = x - anchor, and its sums.
   /// @param kernel  (npix + 1, 2 npix): transform of t divided by 4 npix^2, for each column of the half plane

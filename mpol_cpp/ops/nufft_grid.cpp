@@ -12,7 +12,7 @@ NufftGrid<T>::NufftGrid(std::int64_t npix, int width, const NufftExtent& extent)
     : npix_(npix),
       tile_(NufftTile::of(width, sizeof(T))),
       extent_(extent),
-      padded_rows_(npix),
+      padded_rows_(npix, {npix / 2, npix / 2}),
       kept_(std::min(extent.last_u, npix) + 1),
       distance_(AlignedArray<Complex>::padded(extent.tiles_v * NufftTile::cells + tile_.distance) + AlignedArray<Complex>::line),
       columns_(std::max((extent.tiles_u - 1) * NufftTile::cells + tile_.columns, kept_ + guard() + 1)) {
@@ -53,7 +53,6 @@ void NufftGrid<T>::from_image(const T* image, double scale, Complex* cells) {
     const T factor = factors[static_cast<std::size_t>(row)];
     T* negative = line + 2 * npix_ - half;
     for (std::int64_t n = 0; n < half; ++n) line[n] = pixels[half - 1 - n] * column[half + n] * factor;
-    std::fill(line + half, negative, T(0));
     for (std::int64_t n = 0; n < half; ++n) negative[n] = pixels[npix_ - 1 - n] * column[n] * factor;
   };
   padded_rows_.to_panels(kept_, load, half_plane_.data(), scratch_);
@@ -62,15 +61,11 @@ void NufftGrid<T>::from_image(const T* image, double scale, Complex* cells) {
 
 template <typename T>
 void NufftGrid<T>::panel_from_image(std::int64_t panel, std::int64_t worker, Complex* cells) const {
-  constexpr auto row = PaddedRows<T>::row_size;
-  const auto half = npix_ / 2, first = panel * batch, kept = std::min(batch, kept_ - first);
+  const auto first = panel * batch, kept = std::min(batch, kept_ - first);
   const auto& scratch = scratch_[static_cast<std::size_t>(worker)];
   T* transformed = scratch.panel.data();
-  const T* from = half_plane_.data() + panel * padded_rows_.panel_distance();
-  std::copy_n(from + half * row, half * row, transformed);
-  std::fill_n(transformed + half * row, npix_ * row, T(0));
-  std::copy_n(from, half * row, transformed + (2 * npix_ - half) * row);
-  padded_rows_.transforms().forward_panel(transformed, scratch.transform.data());
+  padded_rows_.transforms().forward_part(half_plane_.data() + panel * padded_rows_.panel_distance(), padded_rows_.support(),
+                                         transformed, scratch.transform.data());
   padded_rows_.transforms().kernels().panel_to_columns(transformed, slots_.data(), rows(), column(cells, first), 2 * distance_,
                                                        kept);
   for (auto j = first; j < first + kept; ++j) {
@@ -125,7 +120,7 @@ void NufftGrid<T>::fold_column(std::int64_t j, Complex* cells) const {
 template <typename T>
 void NufftGrid<T>::panel_to_image(std::int64_t panel, std::int64_t worker, Complex* cells) const {
   constexpr auto row = PaddedRows<T>::row_size;
-  const auto half = npix_ / 2, first = panel * batch, kept = std::min(batch, kept_ - first);
+  const auto first = panel * batch, kept = std::min(batch, kept_ - first);
   const auto& scratch = scratch_[static_cast<std::size_t>(worker)];
   for (auto j = first; j < first + kept; ++j) fold_column(j, cells);
   T* transformed = scratch.panel.data();
@@ -134,10 +129,8 @@ void NufftGrid<T>::panel_to_image(std::int64_t panel, std::int64_t worker, Compl
   const auto within = std::min(rows(), 2 * npix_);
   padded_rows_.transforms().kernels().columns_to_panel(column(cells, first) + 2 * beyond, 2 * distance_, kept,
                                                        slots_.data() + beyond, within, transformed);
-  padded_rows_.transforms().inverse_panel(transformed, scratch.transform.data());
-  T* to = half_plane_.data() + panel * padded_rows_.panel_distance();
-  std::copy_n(transformed + (2 * npix_ - half) * row, half * row, to);
-  std::copy_n(transformed, half * row, to + half * row);
+  padded_rows_.transforms().inverse_part(transformed, half_plane_.data() + panel * padded_rows_.panel_distance(),
+                                         padded_rows_.support(), scratch.transform.data());
 }
 
 template <typename T>

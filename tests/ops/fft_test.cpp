@@ -7,6 +7,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/ops/fft.h>
+#include <mpol_cpp/ops/toeplitz_kernels.h>
 
 #include "compare.h"
 #include "instruction_sets.h"
@@ -79,7 +80,8 @@ void check_rows(const ops::LineTransforms<T>& transforms, const std::vector<std:
   auto lines = roomy.narrow(1, 0, length);
   lines.copy_(normal({count, length}, dtype_of<T>(), 1));
   Panels<T> panels(columns, count + 2);
-  transforms.forward_rows(roomy.template const_data_ptr<T>(), length + 6, count, panels.from_row(1), memory);
+  transforms.forward_rows(roomy.template const_data_ptr<T>(), length + 6, count, transforms.everything(), panels.from_row(1),
+                          memory);
   const auto given = panels.complex();
   const auto expected = at::fft_rfft(lines.to(torch::kFloat64)).index_select(1, index);
   CHECK(relative_error(given.narrow(0, 1, count).narrow(1, 0, kept), expected) < bound);
@@ -90,7 +92,8 @@ void check_rows(const ops::LineTransforms<T>& transforms, const std::vector<std:
   // Re <forward(x), h> = <x, adjoint(h)>, number by number: forward of the unit lines are the exponentials.
   const auto half_spectra = normal({count + 2, kept}, complex_dtype_of<T>(), 2);
   panels.set(half_spectra);
-  transforms.adjoint_rows(panels.from_row(1), roomy.template mutable_data_ptr<T>(), length + 6, count, memory);
+  transforms.adjoint_rows(panels.from_row(1), roomy.template mutable_data_ptr<T>(), length + 6, count, transforms.everything(),
+                          memory);
   const auto unit = at::fft_rfft(torch::eye(length, torch::kFloat64)).index_select(1, index);  // (length, kept)
   const auto adjoint = at::real(half_spectra.narrow(0, 1, count).to(torch::kComplexDouble).matmul(unit.conj().t()));
   CHECK(relative_error(lines, adjoint) < bound);
@@ -141,6 +144,51 @@ TEMPLATE_TEST_CASE("line transforms of long lines equal the discrete Fourier tra
   for (const auto isa : instruction_sets()) check_columns(ops::LineTransforms<TestType>(length, isa));
 }
 
+TEMPLATE_TEST_CASE("parts of lines are transformed as lines that are 0 elsewhere", "[ops][fft][quick]", float, double) {
+  const std::int64_t length = GENERATE(4, 8, 12, 20, 32, 34, 60, 64, 256, 424, 1018);
+  const auto half = length / 2, quarter = length / 4;
+  const auto [head, tail] = GENERATE_COPY(std::pair{half, std::int64_t{0}}, std::pair{quarter, quarter},
+                                          std::pair{quarter, half - quarter}, std::pair{std::int64_t{1}, half});
+  constexpr auto batch = ops::LineTransforms<TestType>::batch;
+  const ops::FftSupport support{head, tail};
+  const auto gap = length - head - tail;
+  for (const auto isa : instruction_sets()) {
+    CAPTURE(to_string(isa), head, tail);
+    const ops::LineTransforms<TestType> transforms(length, isa);
+    const auto scratch = scratch_for(transforms);
+    auto* memory = scratch.template mutable_data_ptr<TestType>();
+    const auto equal_to_rounding = [](const Tensor& a, const Tensor& b) {
+      return relative_error(a, b) < tolerance<TestType>(1e-14, 1e-6);
+    };
+
+    auto lines = normal({batch, length}, dtype_of<TestType>(), 3), partial = lines.clone();
+    lines.narrow(1, head, gap).zero_();
+    partial.narrow(1, head, gap).fill_(std::numeric_limits<double>::quiet_NaN());
+    Panels<TestType> whole(all_columns(length), batch), part(all_columns(length), batch);
+    transforms.forward_rows(lines.template const_data_ptr<TestType>(), length, batch, transforms.everything(), whole.from_row(0),
+                            memory);
+    transforms.forward_rows(partial.template const_data_ptr<TestType>(), length, batch, support, part.from_row(0), memory);
+    CHECK(equal_to_rounding(part.complex(), whole.complex()));
+    transforms.adjoint_rows(whole.from_row(0), lines.template mutable_data_ptr<TestType>(), length, batch,
+                            transforms.everything(), memory);
+    transforms.adjoint_rows(whole.from_row(0), partial.template mutable_data_ptr<TestType>(), length, batch, support, memory);
+    CHECK(equal_to_rounding(partial.narrow(1, 0, head), lines.narrow(1, 0, head)));
+    if (tail > 0) CHECK(equal_to_rounding(partial.narrow(1, length - tail, tail), lines.narrow(1, length - tail, tail)));
+    CHECK(at::isnan(partial.narrow(1, head, gap)).all().template item<bool>());
+
+    const std::vector<std::int32_t> columns(static_cast<std::size_t>(batch));
+    const auto rows = normal({tail + head, batch}, complex_dtype_of<TestType>(), 4);
+    Panels<TestType> given(columns, tail + head), panel(columns, length), expected(columns, length);
+    given.set(rows);
+    expected.set(at::cat({rows.narrow(0, tail, head), at::zeros({gap, batch}, rows.options()), rows.narrow(0, 0, tail)}));
+    transforms.forward_panel(expected.panel(0), memory);
+    transforms.forward_part(given.panel(0), support, panel.panel(0), memory);
+    CHECK(equal_to_rounding(panel.complex(), expected.complex()));
+    transforms.inverse_part(panel.panel(0), given.panel(0), support, memory);
+    CHECK(equal_to_rounding(given.complex(), static_cast<double>(length) * rows));
+  }
+}
+
 TEMPLATE_TEST_CASE("a line is transformed alike alone and among others", "[ops][fft][quick]", float, double) {
   const std::int64_t length = GENERATE(64, 180, 1018);
   constexpr auto batch = ops::LineTransforms<TestType>::batch;
@@ -149,11 +197,11 @@ TEMPLATE_TEST_CASE("a line is transformed alike alone and among others", "[ops][
     const auto scratch = scratch_for(transforms);
     const auto lines = normal({batch, length}, dtype_of<TestType>(), 3);
     Panels<TestType> together(all_columns(length), batch), apart(all_columns(length), batch);
-    transforms.forward_rows(lines.template const_data_ptr<TestType>(), length, batch, together.from_row(0),
-                            scratch.template mutable_data_ptr<TestType>());
+    transforms.forward_rows(lines.template const_data_ptr<TestType>(), length, batch, transforms.everything(),
+                            together.from_row(0), scratch.template mutable_data_ptr<TestType>());
     for (std::int64_t row = 0; row < batch; ++row) {
-      transforms.forward_rows(lines[row].template const_data_ptr<TestType>(), length, 1, apart.from_row(row),
-                              scratch.template mutable_data_ptr<TestType>());
+      transforms.forward_rows(lines[row].template const_data_ptr<TestType>(), length, 1, transforms.everything(),
+                              apart.from_row(row), scratch.template mutable_data_ptr<TestType>());
     }
     CHECK(torch::equal(together.complex(), apart.complex()));
   }
@@ -176,10 +224,11 @@ TEMPLATE_TEST_CASE("numbers move between panels and columns", "[ops][fft][quick]
     CHECK(torch::equal(columns.narrow(1, 0, count), values.index_select(0, slots).narrow(1, 0, kept).t()));
     CHECK((columns.narrow(1, count, 3) == untouched).all().template item<bool>());
 
-    const auto factors = normal({kept, length}, dtype_of<TestType>(), 5);
-    kernels.multiply_panel(panels.panel(0), rows, count, factors.template const_data_ptr<TestType>(), length, kept);
+    const auto factors = normal({kept, count}, dtype_of<TestType>(), 5), of_column = normal({batch}, dtype_of<TestType>(), 6);
+    ops::toeplitz_kernels<TestType>(isa).multiply_panel(panels.panel(0), rows, count, factors.template const_data_ptr<TestType>(),
+                                                        kept, of_column.template const_data_ptr<TestType>());
     const auto product = panels.complex().index_select(0, slots).narrow(1, 0, kept);
-    CHECK(torch::equal(product, columns.narrow(1, 0, count).t() * factors.narrow(1, 0, count).t()));
+    CHECK(torch::equal(product, columns.narrow(1, 0, count).t() * (of_column.narrow(0, 0, kept) * factors.t())));
 
     panels.set(values);
     kernels.columns_to_panel(complex_data<TestType>(columns), 2 * (count + 3), kept, rows, count, panels.panel(0));
