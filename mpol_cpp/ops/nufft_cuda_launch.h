@@ -25,6 +25,7 @@ void with_nufft_width(const NufftDeviceArrays<T>& arrays, const Run& run) {
     if (width == 7) return with_nufft_images<work, 7>(arrays, run);
   } else {
     if (width == 6) return with_nufft_images<work, 6>(arrays, run);
+    if (width == 7) return with_nufft_images<work, 7>(arrays, run);
     if (width == 9) return with_nufft_images<work, 9>(arrays, run);
     if (width == 12) return with_nufft_images<work, 12>(arrays, run);
     if (width == 14) return with_nufft_images<work, 14>(arrays, run);

@@ -93,6 +93,8 @@ struct NufftKernels {
   void (*grid)(const NufftTables<T>&, const NufftTilePoints<T>&, NufftImage<T>* images, int count);
   /// Of model values m from the cells and data d, adds w (m - d) to the sums; chi_squared becomes the sum of w |m - d|^2.
   void (*fused)(const NufftTables<T>&, const NufftTilePoints<T>&, NufftImage<T>* images, int count);
+  /// Adds the sums of a tile to cells whose columns lie `distance` reals apart; up to 2 * NufftTile::cells rows are touched.
+  void (*add_tile)(const T* sums, T* cells, std::int64_t distance);
 };
 
 /// @throws ValueError for a width that is not compiled for this dtype

@@ -182,10 +182,7 @@ class NufftPlan<T>::Transforms {
   }
 
   void add_tile(const T* from, const NufftTileTasks& to_tile, int image) const {
-    T* to = grid_.corner(sums_[index(image)].data(), to_tile);
-    for (int column = 0; column < tile().columns; ++column, from += tile().distance, to += 2 * grid_.distance()) {
-      for (int i = 0; i < 2 * tile().rows; ++i) to[i] += from[i];
-    }
+    kernels_.add_tile(from, grid_.corner(sums_[index(image)].data(), to_tile), 2 * grid_.distance());
   }
 
   void scatter(const NufftTilePoints<T>& points, const NufftImage<T>& share, Complex* visibilities) const {

@@ -1,11 +1,19 @@
 #pragma once
 
 // Part of nufft_kernels_isa.cpp, which is compiled once per instruction set: everything here is in an unnamed namespace.
+#include <algorithm>
+
 #include <mpol_cpp/ops/nufft_kernels.h>
 #include <mpol_cpp/ops/nufft_vector.h>
 
 namespace mpol::ops::MPOL_ISA {
 namespace {
+
+#if defined(__AVX512F__)
+inline constexpr int sum_limit = 27;  // vectors held in registers
+#else
+inline constexpr int sum_limit = 12;
+#endif
 
 enum class Task { degrid, grid, fused };
 
@@ -47,6 +55,11 @@ struct Footprint {
   static constexpr int terms = (dense_degree + 1) * (dense_degree + 2) / 2;
   /// First of the terms T_p(x) T_q(y) of given p.
   static constexpr int first_term(int p) { return p * (dense_degree + 1) - p * (p - 1) / 2; }
+
+  // Gridding takes whole vectors of a tile's cells, which columns start with.
+  static_assert(distance % L == 0);
+  static constexpr int whole_vectors = (L - 2 + 2 * width + L - 1) / L;  // that the cells of a footprint along v can touch
+  static constexpr int block = std::max(1, sum_limit / whole_vectors);   // columns whose sums fit the registers
 };
 
 // Points of which few share a cell: the window is evaluated for each.
@@ -95,31 +108,43 @@ MPOL_INLINE void window_along_v(const NufftTables<T>& tables, T y, Vector<T>* ro
   }
 }
 
-/// The windows along v of up to as many points as a vector has lanes: made where they are wanted, for one image.
+/// The windows along v of up to as many points as a vector has lanes: made where they are wanted.
 template <typename T, int width>
 struct OwnRows {
   const NufftTables<T>& tables;
-  const T* y;
+  const T* y = nullptr;
 
-  MPOL_INLINE OwnRows(const NufftTables<T>& own_tables, const T* first, std::int64_t) : tables(own_tables), y(first) {}
+  MPOL_INLINE explicit OwnRows(const NufftTables<T>& own_tables) : tables(own_tables) {}
+  MPOL_INLINE void set(const T* first, std::int64_t) { y = first; }
   MPOL_INLINE void get(int point, Vector<T>* row) const { window_along_v<T, width>(tables, y[point], row); }
 };
 
-/// The same, made once for several images.
+/// The same, made once for gridding or for several images.
 template <typename T, int width>
 struct KeptRows {
   using F = Footprint<T, width>;
-  alignas(64) T rows[F::L][F::row_vectors * F::L];
+  const NufftTables<T>& tables;
+  alignas(64) T padded[F::L][(F::row_vectors + 2) * F::L];  // between zeros
 
-  MPOL_INLINE KeptRows(const NufftTables<T>& tables, const T* y, std::int64_t count) {
+  MPOL_INLINE explicit KeptRows(const NufftTables<T>& own_tables) : tables(own_tables) {
+    for (auto& row : padded) {
+      store<T>(row, Vector<T>{});
+      store<T>(row + (F::row_vectors + 1) * F::L, Vector<T>{});
+    }
+  }
+  MPOL_INLINE void set(const T* y, std::int64_t count) {
     for (int p = 0; p < count; ++p) {
       Vector<T> row[F::row_vectors];
       window_along_v<T, width>(tables, y[p], row);
-      for (int v = 0; v < F::row_vectors; ++v) store<T>(rows[p] + v * F::L, row[v]);
+      for (int v = 0; v < F::row_vectors; ++v) store<T>(padded[p] + (v + 1) * F::L, row[v]);
     }
   }
   MPOL_INLINE void get(int point, Vector<T>* row) const {
-    for (int v = 0; v < F::row_vectors; ++v) row[v] = load<T>(rows[point] + v * F::L);
+    for (int v = 0; v < F::row_vectors; ++v) row[v] = load<T>(padded[point] + (v + 1) * F::L);
+  }
+  /// Of cells from the last multiple of L reals on, where the footprint starts `shift` reals behind it.
+  MPOL_INLINE void get_whole(int point, int shift, Vector<T>* row) const {
+    for (int v = 0; v < F::whole_vectors; ++v) row[v] = load<T>(padded[point] + (v + 1) * F::L - shift);
   }
 };
 
@@ -148,25 +173,55 @@ MPOL_INLINE void degrid_points(const std::uint16_t* cell, std::int64_t count, co
   im = odd_lanes<T>(sums[0], sums[1], LaneSequence<T>{});
 }
 
-template <typename T, int width, typename Rows>
-MPOL_INLINE void grid_points(const std::uint16_t* cell, std::int64_t count, const T (*along_u)[lanes<T>], const Rows& rows,
-                             Vector<T> re, Vector<T> im, T* tile) {
+/// Adds the columns [first, last) of the footprints of the points [begin, end), which start in the same vector of cells.
+template <typename T, int width, int first, int last>
+MPOL_INLINE void grid_columns(const std::uint16_t* cell, int begin, int end, const T (*along_u)[lanes<T>],
+                              const KeptRows<T, width>& rows, const T* values, T* cells) {
+  using F = Footprint<T, width>;
+  constexpr int V = F::whole_vectors;
+  Vector<T> sum[(last - first) * V];
+  unroll<first, last>([&](auto column) MPOL_INLINE_LAMBDA {
+    constexpr int r = decltype(column)::value;
+    for (int v = 0; v < V; ++v) sum[(r - first) * V + v] = load<T>(cells + r * F::distance + v * F::L);
+  });
+  for (int p = begin; p < end; ++p) {
+    Vector<T> row[V];
+    rows.get_whole(p, cell[p] % F::L, row);
+    const Vector<T> value = broadcast_pair<T>(values + 2 * p);
+    for (int v = 0; v < V; ++v) row[v] *= value;
+    unroll<first, last>([&](auto column) MPOL_INLINE_LAMBDA {
+      constexpr int r = decltype(column)::value;
+      const Vector<T> factor = broadcast<T>(along_u[r][p]);
+      for (int v = 0; v < V; ++v) sum[(r - first) * V + v] += factor * row[v];
+    });
+  }
+  unroll<first, last>([&](auto column) MPOL_INLINE_LAMBDA {
+    constexpr int r = decltype(column)::value;
+    for (int v = 0; v < V; ++v) store<T>(cells + r * F::distance + v * F::L, sum[(r - first) * V + v]);
+  });
+}
+
+template <typename T, int width, int first = 0>
+MPOL_INLINE void grid_all_columns(const std::uint16_t* cell, int begin, int end, const T (*along_u)[lanes<T>],
+                                  const KeptRows<T, width>& rows, const T* values, T* cells) {
+  constexpr int last = std::min(first + Footprint<T, width>::block, width);
+  grid_columns<T, width, first, last>(cell, begin, end, along_u, rows, values, cells);
+  if constexpr (last < width) grid_all_columns<T, width, last>(cell, begin, end, along_u, rows, values, cells);
+}
+
+/// Of points that start in the same vector of cells the sums are kept in registers.
+template <typename T, int width>
+MPOL_INLINE void grid_points(const std::uint16_t* cell, std::int64_t count, const T (*along_u)[lanes<T>],
+                             const KeptRows<T, width>& rows, Vector<T> re, Vector<T> im, T* tile) {
   using F = Footprint<T, width>;
   alignas(64) T values[2 * F::L];
   store<T>(values, interleave<T, 0>(re, im, LaneSequence<T>{}));
   store<T>(values + F::L, interleave<T, 1>(re, im, LaneSequence<T>{}));
-  for (int p = 0; p < count; ++p) {
-    T* cells = tile + cell[p];
-    Vector<T> row[F::row_vectors];
-    rows.get(p, row);
-    const Vector<T> value = broadcast_pair<T>(values + 2 * p);
-    for (int v = 0; v < F::row_vectors; ++v) row[v] *= value;
-    unroll<0, width>([&](auto column) MPOL_INLINE_LAMBDA {
-      constexpr int r = decltype(column)::value;
-      const Vector<T> factor = broadcast<T>(along_u[r][p]);
-      T* to = cells + r * F::distance;
-      for (int v = 0; v < F::row_vectors; ++v) store<T>(to + v * F::L, load<T>(to + v * F::L) + factor * row[v]);
-    });
+  for (int begin = 0, end = 0; begin < count; begin = end) {
+    const int vector = cell[begin] / F::L;
+    while (++end < count && cell[end] / F::L == vector) {
+    }
+    grid_all_columns<T, width>(cell, begin, end, along_u, rows, values, tile + vector * F::L);
   }
 }
 
@@ -174,10 +229,11 @@ template <typename T, int width, Task task, typename Rows>
 MPOL_INLINE void work_points(const NufftTables<T>& tables, const NufftTilePoints<T>& points, Values<T>* images, int image_count) {
   constexpr int L = lanes<T>;
   alignas(64) T along_u[width][L];
+  Rows rows(tables);
   for (std::int64_t i = points.begin; i < points.end; i += L) {
     const std::int64_t count = points.end - i < L ? points.end - i : L;
     window_along_u<T, width>(tables, load<T>(points.x + i), along_u);
-    const Rows rows(tables, points.y + i, count);
+    rows.set(points.y + i, count);
     for (int n = 0; n < image_count; ++n) {
       auto& values = images[n];
       Vector<T> re, im;

@@ -134,7 +134,7 @@ int nufft_width(double tolerance) {
   }
   using Width = std::pair<double, int>;
   const auto widths = single ? std::vector<Width>{{1e-3, 4}, {1e-4, 5}, {1e-5, 6}, {1e-6, 7}}
-                             : std::vector<Width>{{1e-5, 6}, {1e-8, 9}, {1e-11, 12}, {1e-12, 14}, {1e-13, 15}};
+                             : std::vector<Width>{{1e-5, 6}, {1e-6, 7}, {1e-8, 9}, {1e-11, 12}, {1e-12, 14}, {1e-13, 15}};
   for (const auto& [reached, width] : widths) {
     if (tolerance >= 0.99 * reached) return width;
   }
