@@ -6,6 +6,19 @@
 #include <mpol_cpp/ops/nufft_workers.h>
 
 namespace mpol::ops {
+namespace {
+
+/// to[i] = from[n - 1 - i] * factors[i] * factor
+template <typename T>
+void reverse(const T* __restrict from, const T* __restrict factors, T factor, T* __restrict to, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] = from[n - 1 - i] * factors[i] * factor;
+}
+template <typename T>
+void add_reversed(const T* __restrict from, const T* __restrict factors, T factor, T* __restrict to, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] += from[n - 1 - i] * factors[i] * factor;
+}
+
+}  // namespace
 
 template <typename T>
 NufftGrid<T>::NufftGrid(std::int64_t npix, int width, const NufftExtent& extent)
@@ -21,6 +34,7 @@ NufftGrid<T>::NufftGrid(std::int64_t npix, int width, const NufftExtent& extent)
     correction_.push_back(1 / window.transform(static_cast<double>(i) / (2.0 * static_cast<double>(npix_))));
   }
   for (const double value : correction_) column_factors_.push_back(static_cast<T>(value));
+  reversed_factors_.assign(column_factors_.rbegin(), column_factors_.rend());
   for (std::int64_t v = -extent.last_v; v <= extent.last_v; ++v) {
     slots_.push_back(padded_rows_.transforms().slots()[static_cast<std::size_t>((v + 4 * npix) % (2 * npix))]);
   }
@@ -49,11 +63,9 @@ void NufftGrid<T>::from_image(const T* image, double scale, Complex* cells) {
   const auto factors = row_factors(scale);
   const auto load = [&](std::int64_t row, T* line) {
     const T* pixels = image + row * npix_;
-    const T* column = column_factors_.data();
     const T factor = factors[static_cast<std::size_t>(row)];
-    T* negative = line + 2 * npix_ - half;
-    for (std::int64_t n = 0; n < half; ++n) line[n] = pixels[half - 1 - n] * column[half + n] * factor;
-    for (std::int64_t n = 0; n < half; ++n) negative[n] = pixels[npix_ - 1 - n] * column[n] * factor;
+    reverse<T>(pixels, column_factors_.data() + half, factor, line, half);
+    reverse<T>(pixels + half, column_factors_.data(), factor, line + 2 * npix_ - half, half);
   };
   padded_rows_.to_panels(kept_, load, half_plane_.data(), scratch_);
   share_tasks(panels(), 1, [&](std::int64_t panel, std::int64_t worker) { panel_from_image(panel, worker, cells); });
@@ -87,16 +99,11 @@ void NufftGrid<T>::to_image(Complex* cells, double scale, T* image, Accumulate a
   const auto factors = row_factors(scale);
   const auto store = [&](std::int64_t row, const T* line) {
     T* pixels = image + row * npix_;
-    const T* column = column_factors_.data();
-    const T factor = factors[static_cast<std::size_t>(row)];
     const T* negative = line + 2 * npix_ - half;
-    if (accumulate == Accumulate::add) {
-      for (std::int64_t n = 0; n < half; ++n) pixels[half - 1 - n] += line[n] * column[half + n] * factor;
-      for (std::int64_t n = 0; n < half; ++n) pixels[npix_ - 1 - n] += negative[n] * column[n] * factor;
-    } else {
-      for (std::int64_t n = 0; n < half; ++n) pixels[half - 1 - n] = line[n] * column[half + n] * factor;
-      for (std::int64_t n = 0; n < half; ++n) pixels[npix_ - 1 - n] = negative[n] * column[n] * factor;
-    }
+    const T factor = factors[static_cast<std::size_t>(row)];
+    const auto reverse_into = accumulate == Accumulate::add ? add_reversed<T> : reverse<T>;
+    reverse_into(line, reversed_factors_.data(), factor, pixels, half);
+    reverse_into(negative, reversed_factors_.data() + half, factor, pixels + half, half);
   };
   padded_rows_.from_panels(kept_, half_plane_.data(), store, scratch_);
 }

@@ -58,7 +58,7 @@ class NufftGrid {
   PaddedRows<T> padded_rows_;
   std::int64_t kept_, distance_, columns_;
   std::vector<double> correction_;  // 1/transform of the window at pixels n = -npix/2, ...
-  std::vector<T> column_factors_;
+  std::vector<T> column_factors_, reversed_factors_;
   std::vector<std::int32_t> slots_;  // of v = -last_v ... last_v in a transformed panel
   std::vector<typename PaddedRows<T>::Scratch> scratch_;
   AlignedArray<T> half_plane_;
