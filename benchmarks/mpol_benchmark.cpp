@@ -2,14 +2,21 @@
 //
 // usage: mpol_benchmark step|copy|fft|gridding|io [--npix N,N…] [--nchan C,C…] [--dtype float32,float64] [--nvis K,K…]
 //        [--problems P,P…] [--step auto|eager|fused] [--data FILE.npz] [--threads T] [--seconds S]
+#include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <string>
+#include <vector>
 
+#include <ATen/ops/fft_irfft2.h>
+#include <ATen/ops/fft_rfft2.h>
 #include <ATen/ops/full.h>
 
 #include <mpol_cpp/io.h>
 #include <mpol_cpp/mpol.h>
-#include <mpol_cpp/ops/real_fft.h>
+#include <mpol_cpp/ops/fft.h>
+#include <mpol_cpp/ops/fused_memory.h>
+#include <mpol_cpp/ops/nufft_workers.h>
 #include <mpol_cpp/train/step.h>
 
 #include "settings.h"
@@ -58,11 +65,71 @@ void copy_case(const Settings& settings, std::int64_t npix, std::int64_t nchan, 
         benchmarks::repeat([&] { to.copy_(from); }, settings.seconds));
 }
 
-/// A real transform of every channel image and its adjoint.
+/// A real transform of an image and its adjoint by the lines and panels of the fused step, all columns kept.
+template <typename T>
+class OwnTransforms {
+ public:
+  using Lines = mpol::ops::LineTransforms<T>;
+
+  explicit OwnTransforms(std::int64_t npix)
+      : lines_(npix),
+        columns_(static_cast<std::size_t>(npix / 2 + 1)),
+        panels_((npix + 8) * Lines::row_size * Lines::panels(npix / 2 + 1)) {
+    std::iota(columns_.begin(), columns_.end(), 0);
+    for (int worker = 0; worker < at::get_num_threads(); ++worker) scratch_.emplace_back(lines_.scratch_size());
+  }
+
+  void run(const T* image, T* adjoint) {
+    const auto npix = lines_.length(), distance = npix + Lines::batch, blocks = (npix + Lines::batch - 1) / Lines::batch;
+    const auto scratch = [&](std::int64_t worker) { return scratch_[static_cast<std::size_t>(worker)].data(); };
+    const auto count = [&](std::int64_t row) { return std::min(Lines::batch, npix - row); };
+    mpol::ops::share_tasks(blocks, 1, [&](std::int64_t block, std::int64_t worker) {
+      const auto row = block * Lines::batch;
+      lines_.forward_rows(image + row * distance, distance, count(row), lines_.everything(), from_row(row), scratch(worker));
+    });
+    mpol::ops::share_tasks(Lines::panels(npix / 2 + 1), 1, [&](std::int64_t panel, std::int64_t worker) {
+      lines_.forward_panel(panels_.data() + panel * from_row(0).distance, scratch(worker));
+      lines_.inverse_panel(panels_.data() + panel * from_row(0).distance, scratch(worker));
+    });
+    mpol::ops::share_tasks(blocks, 1, [&](std::int64_t block, std::int64_t worker) {
+      const auto row = block * Lines::batch;
+      lines_.adjoint_rows(from_row(row), adjoint + row * distance, distance, count(row), lines_.everything(), scratch(worker));
+    });
+  }
+
+ private:
+  mpol::ops::FftPanels<T> from_row(std::int64_t row) {
+    return {columns_.data(), lines_.length() / 2 + 1, panels_.data() + row * Lines::row_size,
+            (lines_.length() + 8) * Lines::row_size};
+  }
+
+  Lines lines_;
+  std::vector<std::int32_t> columns_;
+  mpol::ops::AlignedArray<T> panels_;
+  std::vector<mpol::ops::AlignedArray<T>> scratch_;
+};
+
+template <typename T>
+void own_fft_case(const Settings& settings, std::int64_t npix, const json& row) {
+  constexpr auto room = mpol::ops::LineTransforms<T>::batch;
+  const auto image = at::rand({npix, npix + room}, c10::CppTypeToScalarType<T>::value);
+  auto adjoint = at::empty_like(image);
+  OwnTransforms<T> transforms(npix);
+  const auto* from = image.template const_data_ptr<T>();
+  auto* to = adjoint.template mutable_data_ptr<T>();
+  print(row, benchmarks::repeat([&] { transforms.run(from, to); }, settings.seconds));
+}
+
+/// A real transform of every channel image and its adjoint: LibTorch's, and of one image our own.
 void fft_case(const Settings& settings, std::int64_t npix, std::int64_t nchan, const std::string& dtype) {
   const auto image = at::rand({nchan, npix, npix}, dtype_of(dtype));
-  print({{"case", "fft"}, {"npix", npix}, {"nchan", nchan}, {"dtype", dtype}},
-        benchmarks::repeat([&] { mpol::ops::half_plane_adjoint(mpol::ops::half_plane_fft(image)); }, settings.seconds));
+  json row{{"case", "fft"}, {"npix", npix}, {"nchan", nchan}, {"dtype", dtype}, {"by", "libtorch"}};
+  const auto transform = [&] { at::fft_irfft2(at::fft_rfft2(image), at::IntArrayRef({npix, npix}), {-2, -1}, "forward"); };
+  print(row, benchmarks::repeat(transform, settings.seconds));
+  if (nchan > 1) return;
+  row["by"] = "mpol_cpp";
+  if (dtype == "float32") own_fft_case<float>(settings, npix, row);
+  else own_fft_case<double>(settings, npix, row);
 }
 
 /// Cell averages with their scatter; reading and simulating are not timed.
