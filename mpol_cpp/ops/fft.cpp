@@ -64,7 +64,7 @@ FftStage<T> stage_of(std::int64_t length, int radix) {
     for (int q = 1; q < radix; ++q) append(stage.twiddles, turn(2 * j * q, length));
   }
   if (radix % 2 != 0) {
-    for (int k = 0; k < radix; ++k) append(stage.roots, turn(2 * k, radix));
+    for (std::int64_t k = 0; k < radix; ++k) append(stage.roots, turn(2 * k, radix));
   }
   return stage;
 }

@@ -11,7 +11,7 @@ namespace mpol::ops::MPOL_ISA {
 /// A vector in float64.
 template <typename T>
 struct Wide {
-  static constexpr int parts = static_cast<int>(sizeof(double) / sizeof(T));
+  static constexpr int parts = sizeof(T) == 8 ? 1 : 2;
   Vector<double> part[parts];
 };
 
@@ -30,7 +30,7 @@ MPOL_INLINE Wide<T> widened(Vector<T> values) {
 /// Adds a vector to a sum in float64.
 template <typename T>
 MPOL_INLINE void add_to(LaneSum& sum, const Wide<T>& values) {
-  for (int i = 0; i < Wide<T>::parts; ++i) {
+  for (std::int64_t i = 0; i < Wide<T>::parts; ++i) {
     double* lane = sum.lane + i * lanes<double>;
     store<double>(lane, load<double>(lane) + values.part[i]);
   }

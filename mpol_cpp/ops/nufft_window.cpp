@@ -88,13 +88,15 @@ double NufftWindow::transform(double frequency) const {
 
 std::vector<double> NufftWindow::chebyshev_factors(int cell, int degree) const {
   constexpr int nodes = 48;
+  const auto angle = [](int node) { return units::pi * (node + 0.5) / nodes; };
+  std::array<double, nodes> values{};
+  for (int i = 0; i < nodes; ++i) {
+    values[static_cast<std::size_t>(i)] = (*this)(0.5 * std::cos(angle(i)) + (width_ - 1) / 2.0 - cell);
+  }
   std::vector<double> factors(static_cast<std::size_t>(degree) + 1);
   for (int k = 0; k <= degree; ++k) {
     double sum = 0;
-    for (int i = 0; i < nodes; ++i) {
-      const double angle = units::pi * (i + 0.5) / nodes;
-      sum += (*this)(0.5 * std::cos(angle) + (width_ - 1) / 2.0 - cell) * std::cos(k * angle);
-    }
+    for (int i = 0; i < nodes; ++i) sum += values[static_cast<std::size_t>(i)] * std::cos(k * angle(i));
     factors[static_cast<std::size_t>(k)] = sum * (k > 0 ? 2.0 : 1.0) / nodes;
   }
   return factors;
