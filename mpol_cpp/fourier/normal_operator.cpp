@@ -1,7 +1,6 @@
 #include <mpol_cpp/fourier/normal_operator.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <numeric>
 #include <utility>
@@ -17,10 +16,8 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/gridding/cell_kernels.h>
-#include <mpol_cpp/gridding/cell_table.h>
+#include <mpol_cpp/gridding/visit_cells.h>
 #include <mpol_cpp/ops/huge_pages.h>
-#include <mpol_cpp/ops/isa.h>
 #include <mpol_cpp/ops/nufft_convolution.h>
 #include <mpol_cpp/ops/nufft_plan.h>
 #include <mpol_cpp/ops/toeplitz_product.h>
@@ -55,31 +52,6 @@ NormalTerms normal_terms(const GridCoords& coords, const Baselines& baselines, c
   const auto circular = t.roll({npix, npix + 1}, {0, 1});  // the origin first
   const double norm = 1.0 / (4.0 * static_cast<double>(npix * npix));
   return {at::real(at::fft_rfft2(circular)).transpose(0, 1) * norm, dirty.narrow(0, npix / 2, npix).narrow(1, npix / 2, npix)};
-}
-
-/// Counts the samples of each cell.
-void count_cells(const GridCoords& coords, const Tensor& u, const Tensor& v, const Tensor& counts) {
-  const auto* columns = u.const_data_ptr<double>();
-  const auto* rows = v.const_data_ptr<double>();
-  auto* cells = counts.mutable_data_ptr<std::int32_t>();
-  const auto npix = static_cast<std::uint32_t>(coords.npix()), half = npix / 2;
-  const auto locate = gridding::cell_kernels(selected_isa()).locate;
-  const gridding::CellKeys keys_of_plane(coords.npix(), coords.npix());
-  const gridding::CellRule rule{1, coords.du(), static_cast<std::int32_t>(npix), keys_of_plane.row_shift, false};
-  const auto ground = [&](std::uint32_t packed) { return packed < half ? packed + half : packed - half; };
-  at::parallel_for(0, u.size(0), normal_chunk, [&](std::int64_t begin, std::int64_t end) {
-    std::array<std::uint32_t, 1024> keys;
-    constexpr auto most = static_cast<std::int64_t>(keys.size());
-    for (auto first = begin; first < end; first += most) {
-      const auto count = std::min(most, end - first);
-      locate({columns + first, rows + first, true}, count, rule, keys.data());
-      for (std::int64_t i = 0; i < count; ++i) {
-        const auto key = keys[static_cast<std::size_t>(i)];
-        const auto row = ground(key >> rule.row_shift), column = ground(key & ((1U << rule.row_shift) - 1));
-        std::atomic_ref(cells[std::size_t{row} * npix + column]).fetch_add(1, std::memory_order_relaxed);
-      }
-    }
-  });
 }
 
 /// sum w |d|^2, of chunks whose sizes do not depend on the number of threads.
@@ -186,7 +158,10 @@ void NormalOperator::add_channel(std::int64_t image_channel, const Visibilities&
     kernel_[image_channel].add_(terms.kernel);
     dirty_[image_channel].add_(terms.dirty);
     constant_[image_channel].add_(weighted_power(data, weights));
-    count_cells(coords_, u, v, cell_counts_[image_channel]);
+    const auto plane = cell_counts_[image_channel];
+    auto* counts = plane.mutable_data_ptr<std::int32_t>();
+    gridding::visit_cells(coords_, u, v,
+                          [&](std::size_t cell) { std::atomic_ref(counts[cell]).fetch_add(1, std::memory_order_relaxed); });
   }
   nvis_ += nvis;
 }

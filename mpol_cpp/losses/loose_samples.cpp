@@ -1,6 +1,7 @@
 #include <mpol_cpp/losses/loose_samples.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include <ATen/ops/tensor.h>
@@ -9,6 +10,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/gridding/visit_cells.h>
 
 namespace mpol::losses::detail {
 namespace {
@@ -76,11 +78,8 @@ void mark_occupied(const GridCoords& coords, const Baselines& baselines, const s
     for (std::int64_t begin = 0; begin < baselines.nvis(); begin += block) {
       const auto end = std::min(baselines.nvis(), begin + block);
       const auto [u, v] = baselines.block(static_cast<std::int64_t>(channel), begin, end);
-      const auto columns = u.contiguous(), rows = v.contiguous();
-      for (std::int64_t i = 0; i < end - begin; ++i) {
-        cells[coords.uv_cell(rows.const_data_ptr<double>()[i]) * npix + coords.uv_cell(columns.const_data_ptr<double>()[i])] =
-            true;
-      }
+      gridding::visit_cells(coords, u.contiguous(), v.contiguous(),
+                            [&](std::size_t cell) { std::atomic_ref(cells[cell]).store(true, std::memory_order_relaxed); });
     }
   }
 }
