@@ -28,7 +28,18 @@ class NufftPlan<T>::Transforms {
         points_(u, v, count, 2.0 * static_cast<double>(settings.npix) * settings.pixel, max_abs_u, max_abs_v, width_),
         grid_(settings.npix, width_, points_.extent()),
         kernels_(nufft_kernels<T>(selected_isa(), width_)),
-        tables_(std::make_unique<NufftTables<T>>(NufftWindow(width_).tables<T>())) {}
+        tables_(std::make_unique<NufftTables<T>>(NufftWindow(width_).tables<T>())) {
+    for (const auto& own : points_.tiles()) {
+      coloured_[index(own.u % 2 * 2 + own.v % 2)].push_back(&own);
+      if (own.end_task - own.first_task == 1) continue;
+      for (auto i = own.first_task; i < own.end_task; ++i) buffered_.emplace_back(&points_.tasks()[index(i)], &own);
+    }
+    const auto is_large = [&](const NufftTileTasks* tile) {
+      const auto points = points_.points_of(points_.tasks()[index(tile->first_task)]);
+      return points.last - points.first > NufftPoints<T>::task_points / 16;
+    };
+    for (auto& colour : coloured_) std::stable_partition(colour.begin(), colour.end(), is_large);
+  }
 
   const NufftPoints<T>& points() const { return points_; }
 
@@ -230,17 +241,10 @@ class NufftPlan<T>::Transforms {
       body(task, own, worker, shares.data());
       return shares;
     };
-    std::vector<std::pair<const NufftTask*, const NufftTileTasks*>> buffered;
-    std::vector<const NufftTileTasks*> coloured[4];
-    for (const auto& own : points_.tiles()) {
-      coloured[(own.u % 2) * 2 + own.v % 2].push_back(&own);
-      if (own.end_task - own.first_task == 1) continue;
-      for (auto i = own.first_task; i < own.end_task; ++i) buffered.emplace_back(&tasks[index(i)], &own);
-    }
-    share_tasks(static_cast<std::int64_t>(buffered.size()), 1, [&](std::int64_t i, std::int64_t worker) {
-      run_task(*buffered[index(i)].first, *buffered[index(i)].second, worker);
+    share_tasks(static_cast<std::int64_t>(buffered_.size()), 1, [&](std::int64_t i, std::int64_t worker) {
+      run_task(*buffered_[index(i)].first, *buffered_[index(i)].second, worker);
     });
-    for (const auto& colour : coloured) {
+    for (const auto& colour : coloured_) {
       share_tasks(static_cast<std::int64_t>(colour.size()), 1, [&](std::int64_t t, std::int64_t worker) {
         const auto& own = *colour[index(t)];
         const auto& first = tasks[index(own.first_task)];
@@ -263,6 +267,8 @@ class NufftPlan<T>::Transforms {
   NufftGrid<T> grid_;
   NufftKernels<T> kernels_;
   std::unique_ptr<NufftTables<T>> tables_;
+  std::vector<std::pair<const NufftTask*, const NufftTileTasks*>> buffered_;  // tasks of tiles that have several
+  std::array<std::vector<const NufftTileTasks*>, 4> coloured_;  // no neighbours; large ones first, lest one is waited for
 
   std::mutex mutex_;  // for the grid and all below
   int prepared_ = 0;  // images that there is room for
