@@ -7,7 +7,6 @@
 namespace mpol::gridding {
 
 struct CellTable;
-struct OccupiedCell;
 
 /// Samples [0, count) of one block, in the dtypes they are held in. Weights are real, data interleaved complex.
 struct SampleBlock {
@@ -55,6 +54,7 @@ struct CellResults {
 
   double real[most], imag[most];  // averages
   double weight[most];
+  std::int64_t samples[most];
   double real_scatter[most], imag_scatter[most];  // in sigma; -1 for a cell with one sample
 };
 
@@ -71,8 +71,8 @@ struct CellKernels {
                   std::uint32_t* positions, void* sorted);
   /// Adds sorted samples [begin, end) to their cells, in order; stops when the table is full.
   void (*accumulate)(CellTable& table, const void* sorted, std::int64_t begin, std::int64_t end, bool are_double);
-  /// The results of up to CellResults::most cells.
-  void (*conclude)(const OccupiedCell* cells, std::int64_t count, CellResults& results);
+  /// The results of up to CellResults::most cells of a table with that memory, given the places of their entries.
+  void (*conclude)(const double* memory, const std::uint32_t* entries, std::int64_t count, CellResults& results);
   /// Elements behind the last sorted sample that `accumulate` reads.
   static constexpr std::int64_t slack = 4;
 };

@@ -185,37 +185,36 @@ static_assert(group_samples % 4 == 0);
 
 /// Where the samples of a group go.
 struct Group {
-  std::uint32_t places[group_samples];  // of their entries
-  alignas(64) std::uint32_t records[group_samples] = {};
+  std::uint32_t entries[group_samples];
+  std::uint32_t totals[group_samples] = {};
   alignas(64) CellOrigin origins[group_samples] = {};
 };
 
 template <typename Real>
 inline bool find_group(CellTable& table, const SortedSample<Real>* samples, std::int64_t size, Group& group) {
   const auto* directory = table.directory;
-  auto* leaves = table.leaves;
-  const auto* totals = table.totals;
+  auto* memory = table.memory;
   const auto in_leaf = (1U << table.leaf_shift) - 1;
   const auto leaf_shift = table.leaf_shift;
 #pragma GCC unroll 4
   for (std::int64_t k = 0; k < size; ++k) {
     const auto key = samples[k].key;
     const auto place = directory[key >> leaf_shift] + CellTable::entry_doubles * (key & in_leaf);
-    group.places[k] = place;
-    __builtin_prefetch(leaves + place, 1);
+    group.entries[k] = place;
+    __builtin_prefetch(memory + place, 1);
   }
 #pragma GCC unroll 4
   for (std::int64_t k = 0; k < size; ++k) {
-    auto* entry = reinterpret_cast<CellEntry*>(leaves + group.places[k]);
-    if (entry->record == CellTable::none) [[unlikely]] {
+    auto* entry = reinterpret_cast<CellEntry*>(memory + group.entries[k]);
+    if (entry->totals == CellTable::none) [[unlikely]] {
       const auto place = table.insert(samples[k].key, static_cast<double>(samples[k].real), static_cast<double>(samples[k].imag));
       if (place == 0) return false;
-      entry = reinterpret_cast<CellEntry*>(leaves + place);
+      entry = reinterpret_cast<CellEntry*>(memory + place);
     }
-    const auto record = entry->record;
+    const auto totals = entry->totals;
     ++entry->samples;
-    __builtin_prefetch(totals + record, 1);
-    group.records[k] = record;
+    __builtin_prefetch(memory + totals, 1);
+    group.totals[k] = totals;
     group.origins[k] = entry->origin;
   }
   return true;
@@ -249,7 +248,7 @@ inline void add_to(double* totals, __m512d contribution) {
 /// Four samples at a time: their contributions are computed sum by sum and turned into one register for each sample. What
 /// lies beyond the last sample is computed (CellKernels::slack), but not added.
 template <typename Real>
-inline void add_group(double* totals, const SortedSample<Real>* samples, std::int64_t size, const Group& group) {
+inline void add_group(double* memory, const SortedSample<Real>* samples, std::int64_t size, const Group& group) {
   const auto add_four = [&](std::int64_t k, std::int64_t left) {
     __m512d value, weight;
     for (std::size_t ahead = 0; ahead < sizeof(Real); ahead += 4) prefetch_next_group(samples + k + ahead / 2);
@@ -262,10 +261,10 @@ inline void add_group(double* totals, const SortedSample<Real>* samples, std::in
                low_too = _mm512_shuffle_f64x2(rooted, squares, 0b01000100);
     const auto high = _mm512_shuffle_f64x2(plain, weighted, 0b11101110),
                high_too = _mm512_shuffle_f64x2(rooted, squares, 0b11101110);
-    add_to(totals + group.records[k], _mm512_shuffle_f64x2(low, low_too, 0b10001000));
-    if (left > 1) add_to(totals + group.records[k + 1], _mm512_shuffle_f64x2(low, low_too, 0b11011101));
-    if (left > 2) add_to(totals + group.records[k + 2], _mm512_shuffle_f64x2(high, high_too, 0b10001000));
-    if (left > 3) add_to(totals + group.records[k + 3], _mm512_shuffle_f64x2(high, high_too, 0b11011101));
+    add_to(memory + group.totals[k], _mm512_shuffle_f64x2(low, low_too, 0b10001000));
+    if (left > 1) add_to(memory + group.totals[k + 1], _mm512_shuffle_f64x2(low, low_too, 0b11011101));
+    if (left > 2) add_to(memory + group.totals[k + 2], _mm512_shuffle_f64x2(high, high_too, 0b10001000));
+    if (left > 3) add_to(memory + group.totals[k + 3], _mm512_shuffle_f64x2(high, high_too, 0b11011101));
   };
   std::int64_t k = 0;
   for (; k + 4 <= size; k += 4) add_four(k, 4);
@@ -278,13 +277,13 @@ inline void add_group(double* totals, const SortedSample<Real>* samples, std::in
 using Pair = double __attribute__((vector_size(16)));
 
 template <typename Real>
-inline void add_group(double* totals, const SortedSample<Real>* samples, std::int64_t size, const Group& group) {
+inline void add_group(double* memory, const SortedSample<Real>* samples, std::int64_t size, const Group& group) {
   double weights[group_samples], roots[group_samples];
   for (std::int64_t k = 0; k < size; ++k) weights[k] = static_cast<double>(samples[k].weight);
   for (std::int64_t k = 0; k < size; ++k) roots[k] = std::sqrt(weights[k]);
   for (std::int64_t k = 0; k < size; ++k) {
     prefetch_next_group(samples + k);
-    auto* sums = reinterpret_cast<Pair*>(totals + group.records[k]);
+    auto* sums = reinterpret_cast<Pair*>(memory + group.totals[k]);
     const Pair value{static_cast<double>(samples[k].real), static_cast<double>(samples[k].imag)};
     const Pair origin{static_cast<double>(group.origins[k].real), static_cast<double>(group.origins[k].imag)};
     const Pair d = value - origin, weighted = weights[k] * d;
@@ -303,7 +302,7 @@ void accumulate_sorted(CellTable& table, const SortedSample<Real>* samples, std:
   for (std::int64_t begin = 0; begin < size; begin += group_samples) {
     const auto part = size - begin < group_samples ? size - begin : group_samples;
     if (!find_group(table, samples + begin, part, group)) return;
-    add_group(table.totals, samples + begin, part, group);
+    add_group(table.memory, samples + begin, part, group);
   }
 }
 
@@ -328,19 +327,22 @@ struct CellColumns {
   double weighted[2][most], root_weighted[2][most], squares[2][most], origin[2][most];
 };
 
-inline void gather(const OccupiedCell* cells, std::int64_t count, CellColumns& columns) {
+inline void gather(const double* memory, const std::uint32_t* entries, std::int64_t count, CellColumns& columns) {
+  const auto entry_at = [&](std::int64_t i) { return reinterpret_cast<const CellEntry*>(memory + entries[i]); };
+  for (std::int64_t i = 0; i < count; ++i) __builtin_prefetch(memory + entry_at(i)->totals);
   for (std::int64_t i = 0; i < count; ++i) {
-    const auto& totals = *cells[i].totals;
+    const auto& entry = *entry_at(i);
+    const auto& totals = *reinterpret_cast<const CellTotals*>(memory + entry.totals);
     columns.weight[i] = totals.weight;
     columns.root_weight[i] = totals.root_weight;
-    columns.samples[i] = static_cast<double>(cells[i].samples);
+    columns.samples[i] = static_cast<double>(entry.samples);
     for (int part = 0; part < 2; ++part) {
       columns.weighted[part][i] = totals.weighted[part];
       columns.root_weighted[part][i] = totals.root_weighted[part];
       columns.squares[part][i] = totals.squares[part];
     }
-    columns.origin[0][i] = static_cast<double>(cells[i].origin.real);
-    columns.origin[1][i] = static_cast<double>(cells[i].origin.imag);
+    columns.origin[0][i] = static_cast<double>(entry.origin.real);
+    columns.origin[1][i] = static_cast<double>(entry.origin.imag);
   }
 }
 
@@ -355,12 +357,13 @@ inline void conclude_part(const CellColumns& columns, int part, std::int64_t cou
   }
 }
 
-void conclude(const OccupiedCell* cells, std::int64_t count, CellResults& results) {
+void conclude(const double* memory, const std::uint32_t* entries, std::int64_t count, CellResults& results) {
   CellColumns columns;
-  gather(cells, count, columns);
+  gather(memory, entries, count, columns);
   conclude_part(columns, 0, count, results.real, results.real_scatter);
   conclude_part(columns, 1, count, results.imag, results.imag_scatter);
   for (std::int64_t i = 0; i < count; ++i) results.weight[i] = columns.weight[i];
+  for (std::int64_t i = 0; i < count; ++i) results.samples[i] = static_cast<std::int64_t>(columns.samples[i]);
 }
 
 }  // namespace

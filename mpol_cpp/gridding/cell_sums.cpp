@@ -9,7 +9,6 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/gridding/cell_kernels.h>
 #include <mpol_cpp/gridding/growing_array.h>
 #include <mpol_cpp/gridding/page_array.h>
 #include <mpol_cpp/gridding/stream_median.h>
@@ -113,13 +112,12 @@ class Gridding {
     auto* samples = options_.cell_statistics ? results_.samples.extend(count) : nullptr;
     auto* real = scatter_of(count);
     auto* imag = real + count;
-    each_row(strip, offsets, [&](std::int64_t row, std::int64_t begin, const RowPart& part, const CellResults& results) {
-      for (std::int64_t i = 0; i < part.count; ++i) {
-        cells[begin + i] = (channel * npix() + row) * npix() + part.columns[i];
-        averages[begin + i] = {results.real[i], results.imag[i]};
-      }
+    each_row(strip, offsets, [&](std::int64_t row, std::int64_t begin, const CellPart& part) {
+      const auto& results = part.results;
+      for (std::int64_t i = 0; i < part.count; ++i) cells[begin + i] = (channel * npix() + row) * npix() + part.columns[i];
+      for (std::int64_t i = 0; i < part.count; ++i) averages[begin + i] = {results.real[i], results.imag[i]};
       std::copy_n(results.weight, part.count, weights + begin);
-      for (std::int64_t i = 0; samples != nullptr && i < part.count; ++i) samples[begin + i] = part.cells[i].samples;
+      if (samples != nullptr) std::copy_n(results.samples, part.count, samples + begin);
       std::copy_n(results.real_scatter, part.count, real + begin);
       std::copy_n(results.imag_scatter, part.count, imag + begin);
     });
@@ -137,9 +135,9 @@ class Gridding {
     const auto count = offsets.back();
     auto* real = scatter_of(count);
     auto* imag = real + count;
-    each_row(strip, offsets, [&](std::int64_t, std::int64_t begin, const RowPart& part, const CellResults& results) {
-      std::copy_n(results.real_scatter, part.count, real + begin);
-      std::copy_n(results.imag_scatter, part.count, imag + begin);
+    each_row(strip, offsets, [&](std::int64_t, std::int64_t begin, const CellPart& part) {
+      std::copy_n(part.results.real_scatter, part.count, real + begin);
+      std::copy_n(part.results.imag_scatter, part.count, imag + begin);
     });
     add_scatter(real, imag, count);
   }
@@ -155,35 +153,17 @@ class Gridding {
     return offsets;
   }
 
-  /// Some occupied cells of a row.
-  struct RowPart {
-    std::int64_t count = 0;
-    std::int64_t columns[CellResults::most] = {};
-    OccupiedCell cells[CellResults::most] = {};
-  };
-
-  /// Calls `visit(row, begin, part, results)` for all occupied cells; `begin` is the place of the first of a part.
+  /// Calls `visit(row, begin, part)` for all occupied cells; `begin` is the place of the first of a part.
   template <typename Visit>
   static void each_row(const StripPass& strip, const std::vector<std::int64_t>& offsets, const Visit& visit) {
     constexpr std::int64_t rows_per_task = 16;
-    const auto kernels = cell_kernels(selected_isa());
     at::parallel_for(strip.first_row(), strip.last_row(), rows_per_task, [&](std::int64_t first, std::int64_t last) {
-      RowPart part;
-      CellResults results;
       for (auto row = first; row < last; ++row) {
-        auto place = offsets[static_cast<std::size_t>(row - strip.first_row())];
-        const auto pass_on = [&] {
-          kernels.conclude(part.cells, part.count, results);
-          visit(row, place, part, results);
-          place += std::exchange(part.count, 0);
-        };
-        strip.visit_row(row, [&](std::int64_t column, const OccupiedCell& cell) {
-          __builtin_prefetch(cell.totals);
-          part.columns[part.count] = column;
-          part.cells[part.count++] = cell;
-          if (part.count == CellResults::most) pass_on();
+        auto begin = offsets[static_cast<std::size_t>(row - strip.first_row())];
+        strip.visit_row(row, [&](const CellPart& part) {
+          visit(row, begin, part);
+          begin += part.count;
         });
-        if (part.count > 0) pass_on();
       }
     });
   }
@@ -193,9 +173,7 @@ class Gridding {
       for (auto part = first; part < last; ++part) {
         auto& median = part == 0 ? real_median_ : imag_median_;
         const auto* values = part == 0 ? real : imag;
-        for (std::int64_t i = 0; i < count; ++i) {
-          if (values[i] >= 0) median.add(values[i]);
-        }
+        median.add(values, count);
       }
     });
   }

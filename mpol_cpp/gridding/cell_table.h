@@ -26,20 +26,15 @@ struct CellOrigin {
 /// A cell in its leaf: where its totals are, their origin, and how many samples it has.
 struct alignas(16) CellEntry {
   CellOrigin origin;
-  std::uint32_t record;  // CellTable::none where the cell is empty
-  std::uint32_t samples;
-};
-
-/// What one cell has collected.
-struct OccupiedCell {
-  const CellTotals* totals;
-  CellOrigin origin;
+  std::uint32_t totals;  // their place; CellTable::none where the cell is empty
   std::uint32_t samples;
 };
 
 /// How keys number the cells of the packed uv plane: row << row_shift | column. A run of 1 << leaf_shift cells of a row
 /// shares a leaf; runs are longer where a directory of short ones would be large.
 struct CellKeys {
+  static constexpr int shortest_leaf_shift = 4;
+
   CellKeys(std::int64_t npix, std::int64_t rows_in_strip);
 
   std::int64_t npix;
@@ -62,45 +57,41 @@ class MemoryBudget {
 };
 
 /// The occupied cells of the rows that one worker owns: directory (one element for each run of cells) -> leaf (one entry
-/// for each cell) -> totals, in order of first appearance, so that a track of samples walks through memory.
-/// The pointers are public for the kernels, which are compiled apart for each instruction set. Entries and totals are found
-/// by the number of doubles that lie before them, which addresses memory without being multiplied first.
+/// for each cell) -> totals. Leaves and totals share memory in order of first appearance, so that a track of samples walks
+/// through it; each is found by the number of doubles that lie before it, which addresses memory without being multiplied.
+/// The pointers are public for the kernels, which are compiled apart for each instruction set.
 struct CellTable {
-  static constexpr std::uint32_t none = 0;  // fresh pages hold zeros: leaves and totals begin above
+  static constexpr std::uint32_t none = 0;  // fresh pages hold zeros, and an empty leaf lies first: that of runs without one
   static constexpr std::uint32_t entry_doubles = sizeof(CellEntry) / sizeof(double);
   static constexpr std::uint32_t totals_doubles = sizeof(CellTotals) / sizeof(double);
 
   /// @param directory   of the strip, shared by all workers; each writes the elements of its own rows only
   /// @param row_counts  occupied cells of each row of the strip, shared in the same way
+  /// @param cells       in the strip
   /// @param most_cells  that this worker can meet
-  CellTable(const CellKeys& keys, std::uint32_t* directory, std::int32_t* row_counts, std::int64_t most_cells,
+  CellTable(const CellKeys& keys, std::uint32_t* directory, std::int32_t* row_counts, std::int64_t cells, std::int64_t most_cells,
             MemoryBudget& budget, Pages pages);
 
   /// The place of a cell's entry, which is made where there is none with the given sample as origin; 0 when the budget
   /// is exceeded.
   /// @param key  within the strip
   std::uint32_t insert(std::uint32_t key, double real, double imag);
-  CellEntry* entries_at(std::uint32_t place) const { return reinterpret_cast<CellEntry*>(leaves + place); }
-  const CellTotals* totals_at(std::uint32_t place) const { return reinterpret_cast<const CellTotals*>(totals + place); }
   /// Gives the memory back.
-  void clear();
+  void clear() { pages_.clear(); }
 
   std::uint32_t* directory;  // the place of each run's first entry
-  double* leaves;
-  double* totals;
+  double* memory;            // of leaves and totals
   int leaf_shift;
   bool full = false;
 
  private:
-  std::uint32_t add_leaf();
-  std::uint32_t add_totals();
+  std::uint32_t take(std::uint32_t doubles);
 
   int row_shift_;
   std::int32_t* row_counts_;
   MemoryBudget& budget_;
-  std::uint32_t entries_, records_;
-  PageArray<CellEntry> leaf_pages_;
-  PageArray<CellTotals> total_pages_;
+  std::uint32_t used_, charged_;  // doubles
+  PageArray<CellTotals> pages_;
 };
 
 }  // namespace mpol::gridding

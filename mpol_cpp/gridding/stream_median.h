@@ -16,6 +16,8 @@ class RankSearch {
   explicit RankSearch(std::size_t capacity) : capacity_(capacity) {}
 
   void add(double value);
+  /// Adds those of some numbers that are not negative, and says how many these are.
+  std::uint64_t add(const double* values, std::int64_t count);
   /// Whether every number of the range is still here.
   bool holds_all() const { return histogram_.empty(); }
   /// Ends a pass: the value of that rank (0 = smallest), or nothing when another pass is needed. While it holds all
@@ -27,11 +29,14 @@ class RankSearch {
  private:
   void count(std::uint64_t bits);
   void narrow(std::uint64_t rank);
+  bool cut_around(std::uint64_t wanted);
+
+  static constexpr int widest_shift = 47;
 
   std::size_t capacity_;
-  std::uint64_t low_ = 0;    // the range of bit patterns looked at begins here …
-  int shift_ = 47;           // … and has 2^16 bins of 2^shift_ patterns
-  std::uint64_t below_ = 0;  // numbers below the range
+  std::uint64_t low_ = 0;     // the range of bit patterns looked at begins here …
+  int shift_ = widest_shift;  // … and has 2^16 bins of 2^shift_ patterns
+  std::uint64_t below_ = 0;   // numbers below the range
   std::optional<PageArray<double>> values_;
   std::size_t held_ = 0;                  // numbers in values_
   std::size_t placed_ = 0;                // those before it are no larger than any behind it
@@ -45,6 +50,8 @@ class StreamMedian {
   explicit StreamMedian(std::size_t capacity = 3 * (std::size_t{1} << 18)) : lower_(capacity), upper_(capacity) {}
 
   void add(double value);
+  /// Adds those of some numbers that are not negative.
+  void add(const double* values, std::int64_t count);
   /// Ends a pass; false when all numbers must come by once more.
   bool finish_pass();
 

@@ -110,10 +110,11 @@ StripPass::StripPass(const GridCoords& coords, std::int64_t first_row, std::int6
                    static_cast<std::uint32_t>(((last_row - first_row - 1) >> bucket_rows_shift_) + 1)},
       row_counts_(static_cast<std::size_t>(coords.npix()), 0),
       directory_(static_cast<std::size_t>((last_row - first_row) << (keys_.row_shift - keys_.leaf_shift))) {
-  const auto most_cells = std::min((last_row - first_row) << keys_.row_shift, samples);
+  const auto cells = (last_row - first_row) << keys_.row_shift;
   const auto pages = workers <= workers_with_huge_pages ? Pages::huge : Pages::small;
   for (std::int64_t worker = 0; worker < workers; ++worker) {
-    tables_.emplace_back(keys_, directory_.data(), row_counts_.data() + first_row, most_cells, budget_, pages);
+    tables_.emplace_back(keys_, directory_.data(), row_counts_.data() + first_row, cells, std::min(cells, samples), budget_,
+                         pages);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
@@ -23,6 +24,13 @@ struct SampleRun {
 /// Cuts the samples that feed one image channel into runs of bounded length, in the order in which they are summed.
 std::vector<SampleRun> sample_runs(const std::vector<std::int64_t>& channels, const Visibilities& visibilities,
                                    const CellSumOptions& options);
+
+/// Some occupied cells of a row, and what their sums say.
+struct CellPart {
+  std::int64_t count = 0;
+  std::uint32_t columns[CellResults::most];
+  CellResults results;
+};
 
 /// One pass over the samples of an image channel: the tables of the occupied cells in rows [first_row, last_row) of the
 /// packed plane. The samples of a run are first sorted into buckets of rows, each worker sorting a share of them; then each
@@ -47,7 +55,7 @@ class StripPass {
   std::int64_t last_row() const { return last_row_; }
   /// Occupied cells in a row of the strip.
   std::int64_t cells_in_row(std::int64_t row) const { return row_counts_[static_cast<std::size_t>(row)]; }
-  /// Calls `visit(column, cell)` for the occupied cells of a row in increasing order.
+  /// Calls `visit(part)` for the occupied cells of a row, CellPart after CellPart in increasing order.
   template <typename Visit>
   void visit_row(std::int64_t row, const Visit& visit) const;
   std::int64_t bytes_used() const { return budget_.used(); }
@@ -86,18 +94,32 @@ class StripPass {
 
 template <typename Visit>
 void StripPass::visit_row(std::int64_t row, const Visit& visit) const {
+  constexpr std::int64_t listed_cells = std::int64_t{1} << CellKeys::shortest_leaf_shift;
   const auto& table = tables_[static_cast<std::size_t>((row - first_row_) >> bucket_rows_shift_) % tables_.size()];
   const auto leaves_per_row = std::int64_t{1} << (keys_.row_shift - keys_.leaf_shift);
-  const auto* bases = directory_.data() + (row - first_row_) * leaves_per_row;
+  const auto* leaves = directory_.data() + (row - first_row_) * leaves_per_row;
+  std::uint32_t entries[CellResults::most];
+  CellPart part;
+  const auto pass_on = [&] {
+    kernels_.conclude(table.memory, entries, part.count, part.results);
+    visit(std::as_const(part));
+    part.count = 0;
+  };
   for (std::int64_t run = 0; run < leaves_per_row; ++run) {
-    if (bases[run] == CellTable::none) continue;
-    const auto* leaf = table.entries_at(bases[run]);
-    for (std::int64_t place = 0; place < (std::int64_t{1} << keys_.leaf_shift); ++place) {
-      const auto& entry = leaf[place];
-      if (entry.record == CellTable::none) continue;
-      visit((run << keys_.leaf_shift) + place, OccupiedCell{table.totals_at(entry.record), entry.origin, entry.samples});
+    if (leaves[run] == CellTable::none) continue;
+    for (std::int64_t first = 0; first < std::int64_t{1} << keys_.leaf_shift; first += listed_cells) {
+      const auto column = static_cast<std::uint32_t>((run << keys_.leaf_shift) + first);
+      const auto entry = leaves[run] + static_cast<std::uint32_t>(first) * CellTable::entry_doubles;
+      // Without branches, which nobody could predict.
+      for (std::uint32_t i = 0; i < listed_cells; ++i) {
+        part.columns[part.count] = column + i;
+        entries[part.count] = entry + i * CellTable::entry_doubles;
+        part.count += reinterpret_cast<const CellEntry*>(table.memory + entries[part.count])->totals != CellTable::none ? 1 : 0;
+      }
+      if (part.count > CellResults::most - listed_cells) pass_on();
     }
   }
+  if (part.count > 0) pass_on();
 }
 
 }  // namespace mpol::gridding
