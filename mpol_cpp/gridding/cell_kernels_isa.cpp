@@ -21,7 +21,8 @@ inline std::uint32_t packed_cell(std::int32_t ground, std::int32_t half) {
 /// everything on the grid has u/du + npix/2 + 1/2 >= 1. A coordinate within rounding of the grid's outer edge belongs to the
 /// last cell.
 inline std::uint32_t cell_by_division(double u, const CellRule& rule) {
-  const auto cell = static_cast<std::int32_t>(u * rule.scale / rule.du + 0.5 * rule.npix + 0.5);
+  const double position = u * rule.scale / rule.du + 0.5 * rule.npix + 0.5;
+  const auto cell = static_cast<std::int32_t>(position);
   const auto ground = cell < rule.npix ? cell : rule.npix - 1;
   return packed_cell(rule.partner ? rule.npix - ground : ground, rule.npix / 2);
 }
