@@ -1,4 +1,5 @@
 // Compiled once per instruction set: everything lies in a namespace of its name or in an unnamed one.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -103,18 +104,77 @@ MPOL_INLINE Complex<T> half_spectrum(const RealFftPlan<T>& plan, const T* panel,
   return {T(0.5) * (own.re + mirrored.re) + (c * im - s * re), T(0.5) * (own.im - mirrored.im) - (c * re + s * im)};
 }
 
-/// The adjoint of half_spectrum: adds what Re(H_k e^{2 pi i k x / length}) asks for.
-template <typename T>
-MPOL_INLINE void add_half_spectrum(const RealFftPlan<T>& plan, T* panel, std::int64_t k, const Complex<T>& value) {
+/// The adjoint of half_spectrum: what Re(H_k e^{2 pi i k x / length}) asks for at k and at its mirror image, added to what is
+/// there or, where `alone`, in its place.
+template <bool alone, typename T>
+MPOL_INLINE void put_half_spectrum(const RealFftPlan<T>& plan, T* panel, std::int64_t k, const Complex<T>& value) {
   constexpr std::int64_t row = 2 * fft_batch<T>;
   const auto n = plan.half.length;
   const auto slot = [&](std::int64_t i) { return plan.half.slots[static_cast<std::size_t>(i == n ? 0 : i)]; };
   const T c = plan.turns[2 * k], s = plan.turns[2 * k + 1];
-  T* own = panel + slot(k) * row;
-  store_complex<T>(own, load_complex<T>(own) + turned<true>(value, T(0.5) - s, c));
-  T* mirrored = panel + slot(n - k) * row;
   const Complex<T> conjugate{value.re, -value.im};
-  store_complex<T>(mirrored, load_complex<T>(mirrored) + turned<true>(conjugate, T(0.5) + s, c));
+  T* own = panel + slot(k) * row;
+  T* mirrored = panel + slot(n - k) * row;
+  auto at_own = turned<true>(value, T(0.5) - s, c);
+  if (!alone || k == 0) at_own = at_own + load_complex<T>(own);
+  store_complex<T>(own, at_own);
+  auto at_mirrored = turned<true>(conjugate, T(0.5) + s, c);
+  if (!alone || k == 0) at_mirrored = at_mirrored + load_complex<T>(mirrored);
+  store_complex<T>(mirrored, at_mirrored);
+}
+
+/// True when no two of the columns, mirrored or not, share a row of the panel but column 0 with itself.
+template <typename T>
+bool columns_are_alone(const FftPanels<T>& panels, std::int64_t n) {
+  return panels.count > 0 && 2 * panels.columns[panels.count - 1] < n;
+}
+
+/// Zeros where no column will be put in the place of what is there.
+template <typename T>
+void clear_half_spectra(const RealFftPlan<T>& plan, const FftPanels<T>& panels, T* panel) {
+  constexpr std::int64_t row = 2 * fft_batch<T>;
+  const auto n = plan.half.length;
+  const auto clear = [&](std::int64_t k) {
+    std::memset(panel + plan.half.slots[static_cast<std::size_t>(k)] * row, 0, static_cast<std::size_t>(row) * sizeof(T));
+  };
+  if (!columns_are_alone(panels, n)) {
+    std::memset(panel, 0, static_cast<std::size_t>(n * row) * sizeof(T));
+    return;
+  }
+  clear(0);
+  std::int64_t next = 1;  // that is not cleared or left to a column
+  for (std::int64_t i = 0; i < panels.count; ++i) {
+    for (const auto column = panels.columns[i]; next < column; ++next) clear(next), clear(n - next);
+    next = std::max<std::int64_t>(next, panels.columns[i] + 1);
+  }
+  for (; next <= n - panels.columns[panels.count - 1] - 1; ++next) clear(next);
+}
+
+template <bool alone, typename T>
+void put_half_spectra(const RealFftPlan<T>& plan, const FftPanels<T>& panels, std::int64_t count, T* panel) {
+  constexpr std::int64_t row = 2 * fft_batch<T>;
+  for (std::int64_t column = 0; column < panels.count; column += fft_batch<T>) {
+    const T* from = panels.first + column / fft_batch<T> * panels.distance;
+    for (std::int64_t part = 0; part < fft_batch<T> && column + part < panels.count; part += lanes<T>) {
+      const auto* columns = panels.columns + column + part;
+      const auto kept = panels.count - column - part;
+      for (std::int64_t lane = 0; lane < fft_batch<T> && lane < count; lane += lanes<T>) {
+        Block<T> block;
+#pragma GCC unroll 16
+        for (int i = 0; i < lanes<T>; ++i) {
+          const auto value = lane + i < count ? load_complex<T>(from + (lane + i) * row + part) : Complex<T>{};
+          block.re[i] = value.re;
+          block.im[i] = value.im;
+        }
+        transpose<T>(block.re);
+        transpose<T>(block.im);
+#pragma GCC unroll 16
+        for (int i = 0; i < lanes<T>; ++i) {
+          if (i < kept) put_half_spectrum<alone, T>(plan, panel + lane, columns[i], {block.re[i], block.im[i]});
+        }
+      }
+    }
+  }
 }
 
 template <typename T>
@@ -160,29 +220,11 @@ void forward_rows(const RealFftPlan<T>& plan, const T* lines, std::int64_t dista
 template <typename T>
 void adjoint_rows(const RealFftPlan<T>& plan, const FftPanels<T>& panels, T* lines, std::int64_t distance, std::int64_t count,
                   const FftSupport& support, T* scratch) {
-  constexpr std::int64_t row = 2 * fft_batch<T>;
   const auto n = plan.half.length;
   T* panel = scratch + plan.half.scratch_size();
-  std::memset(panel, 0, static_cast<std::size_t>(n * row) * sizeof(T));
-  for (std::int64_t column = 0; column < panels.count; column += fft_batch<T>) {
-    const T* from = panels.first + column / fft_batch<T> * panels.distance;
-    for (std::int64_t part = 0; part < fft_batch<T> && column + part < panels.count; part += lanes<T>) {
-      const auto kept = panels.count - column - part;
-      for (std::int64_t lane = 0; lane < fft_batch<T> && lane < count; lane += lanes<T>) {
-        Block<T> block;
-        for (int i = 0; i < lanes<T>; ++i) {
-          const auto value = lane + i < count ? load_complex<T>(from + (lane + i) * row + part) : Complex<T>{};
-          block.re[i] = value.re;
-          block.im[i] = value.im;
-        }
-        transpose<T>(block.re);
-        transpose<T>(block.im);
-        for (int i = 0; i < lanes<T> && i < kept; ++i) {
-          add_half_spectrum<T>(plan, panel + lane, panels.columns[column + part + i], {block.re[i], block.im[i]});
-        }
-      }
-    }
-  }
+  clear_half_spectra(plan, panels, panel);
+  if (columns_are_alone(panels, n)) put_half_spectra<true>(plan, panels, count, panel);
+  else put_half_spectra<false>(plan, panels, count, panel);
   const auto blocks = support.head % 2 == 0 ? blocks_of(plan.half, {support.head / 2, support.tail / 2}) : 0;
   if (blocks != 0) {
     run_stages<true>(plan.half, 1, panel, plan.half.stages[0].radix);
