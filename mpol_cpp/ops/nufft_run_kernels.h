@@ -53,10 +53,10 @@ MPOL_INLINE void evaluate_polynomial(const T* factors, const Vector<T>* tx, cons
   im = Vector<T>{};
   unroll<0, D + 1>([&](auto index) MPOL_INLINE_LAMBDA {
     constexpr int p = decltype(index)::value;
-    const T* factor = factors + 2 * F::first_term(p);
+    const T* factor = factors + std::int64_t{2} * F::first_term(p);
     Vector<T> a = broadcast<T>(factor[0]), b = broadcast<T>(factor[1]);
     unroll<1, D + 1 - p>([&](auto inner) MPOL_INLINE_LAMBDA {
-      constexpr int q = decltype(inner)::value;
+      constexpr std::int64_t q = decltype(inner)::value;
       a += ty[q] * factor[2 * q];
       b += ty[q] * factor[2 * q + 1];
     });
@@ -96,7 +96,7 @@ MPOL_INLINE void add_moments(const RunChunk<T, nufft_dense_degree(width)>& chunk
     unroll<p0, p1>([&](auto index) MPOL_INLINE_LAMBDA {
       constexpr int p = decltype(index)::value;
       const Vector<T> t = load<T>(chunk.tx[g][p]), a = t * re, b = t * im;
-      unroll<(p1 == p0 + 1 ? q0 : 0), (p1 == p0 + 1 ? q1 : D + 1 - p)>([&](auto inner) MPOL_INLINE_LAMBDA {
+      unroll<q0, (p1 == p0 + 1 ? q1 : D + 1 - p)>([&](auto inner) MPOL_INLINE_LAMBDA {
         constexpr int q = decltype(inner)::value, j = 2 * (F::first_term(p) + q - first);
         const Vector<T> y = load<T>(chunk.ty[g][q]);
         sum[j] += a * y;
@@ -174,7 +174,7 @@ MPOL_INLINE void work_run(const NufftTables<T>& tables, const NufftTilePoints<T>
     const int size = run.count - begin < chunk_points ? run.count - begin : chunk_points;
     const int groups = (size + L - 1) / L;
     for (int g = 0; g < groups; ++g) {
-      const std::int64_t i = run.begin + begin + g * L;
+      const std::int64_t i = run.begin + begin + std::int64_t{g} * L;
       const int count = size - g * L < L ? size - g * L : L;
       Vector<T> re, im, tx[D + 1], ty[D + 1];
       chebyshev<T, D>(load<T>(points.x + i), tx);

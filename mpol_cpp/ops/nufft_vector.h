@@ -37,7 +37,9 @@ MPOL_INLINE Vector<T> fold(Vector<T> a, Vector<T> b, std::integer_sequence<int, 
 template <typename T, int count, int block, int last>
 MPOL_INLINE void fold_all(Vector<T>* vectors) {
   if constexpr (block >= last) {
-    for (int i = 0; i < count / 2; ++i) vectors[i] = fold<T, block>(vectors[2 * i], vectors[2 * i + 1], LaneSequence<T>{});
+    for (std::int64_t i = 0; i < count / 2; ++i) {
+      vectors[i] = fold<T, block>(vectors[2 * i], vectors[2 * i + 1], LaneSequence<T>{});
+    }
     fold_all<T, count / 2, block / 2, last>(vectors);
   }
 }
