@@ -230,10 +230,9 @@ inline void prefetch_next_group(const SortedSample<Real>* sample) {
 
 /// Real and imaginary parts of four samples, and their weights, each twice.
 inline void load_four(const SortedSample<float>* samples, __m512d& values, __m512d& weights) {
-  const auto parts = _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 2, 2, 6, 6, 10, 10, 14, 14);
-  const auto ordered = _mm512_permutexvar_ps(parts, _mm512_loadu_ps(samples));
-  values = _mm512_cvtps_pd(_mm512_castps512_ps256(ordered));
-  weights = _mm512_cvtps_pd(_mm512_extractf32x8_ps(ordered, 1));
+  const auto numbers = _mm512_loadu_ps(samples);
+  values = __builtin_convertvector(__builtin_shufflevector(numbers, numbers, 0, 1, 4, 5, 8, 9, 12, 13), __m512d);
+  weights = __builtin_convertvector(__builtin_shufflevector(numbers, numbers, 2, 2, 6, 6, 10, 10, 14, 14), __m512d);
 }
 inline void load_four(const SortedSample<double>* samples, __m512d& values, __m512d& weights) {
   const auto* numbers = reinterpret_cast<const double*>(samples);
@@ -254,18 +253,19 @@ inline void add_group(double* memory, const SortedSample<Real>* samples, std::in
     __m512d value, weight;
     for (std::size_t ahead = 0; ahead < sizeof(Real); ahead += 4) prefetch_next_group(samples + k + ahead / 2);
     load_four(samples + k, value, weight);
-    const auto d = _mm512_sub_pd(value, _mm512_cvtps_pd(_mm256_load_ps(&group.origins[k].real)));
-    const auto root = _mm512_sqrt_pd(weight), weighted = _mm512_mul_pd(weight, d);
+    const auto d = _mm512_sub_pd(value, __builtin_convertvector(_mm256_load_ps(&group.origins[k].real), __m512d));
+    // GCC 12 warns of an uninitialised value in the form without a mask; the code is the same.
+    const auto root = _mm512_maskz_sqrt_pd(0xff, weight), weighted = _mm512_mul_pd(weight, d);
     const auto rooted = _mm512_mul_pd(root, d), squares = _mm512_mul_pd(weighted, d);
     const auto plain = _mm512_mask_blend_pd(0b10101010, weight, root);
-    const auto low = _mm512_shuffle_f64x2(plain, weighted, 0b01000100),
-               low_too = _mm512_shuffle_f64x2(rooted, squares, 0b01000100);
-    const auto high = _mm512_shuffle_f64x2(plain, weighted, 0b11101110),
-               high_too = _mm512_shuffle_f64x2(rooted, squares, 0b11101110);
-    add_to(memory + group.totals[k], _mm512_shuffle_f64x2(low, low_too, 0b10001000));
-    if (left > 1) add_to(memory + group.totals[k + 1], _mm512_shuffle_f64x2(low, low_too, 0b11011101));
-    if (left > 2) add_to(memory + group.totals[k + 2], _mm512_shuffle_f64x2(high, high_too, 0b10001000));
-    if (left > 3) add_to(memory + group.totals[k + 3], _mm512_shuffle_f64x2(high, high_too, 0b11011101));
+    const auto low = __builtin_shufflevector(plain, weighted, 0, 1, 2, 3, 8, 9, 10, 11),
+               low_too = __builtin_shufflevector(rooted, squares, 0, 1, 2, 3, 8, 9, 10, 11);
+    const auto high = __builtin_shufflevector(plain, weighted, 4, 5, 6, 7, 12, 13, 14, 15),
+               high_too = __builtin_shufflevector(rooted, squares, 4, 5, 6, 7, 12, 13, 14, 15);
+    add_to(memory + group.totals[k], __builtin_shufflevector(low, low_too, 0, 1, 4, 5, 8, 9, 12, 13));
+    if (left > 1) add_to(memory + group.totals[k + 1], __builtin_shufflevector(low, low_too, 2, 3, 6, 7, 10, 11, 14, 15));
+    if (left > 2) add_to(memory + group.totals[k + 2], __builtin_shufflevector(high, high_too, 0, 1, 4, 5, 8, 9, 12, 13));
+    if (left > 3) add_to(memory + group.totals[k + 3], __builtin_shufflevector(high, high_too, 2, 3, 6, 7, 10, 11, 14, 15));
   };
   std::int64_t k = 0;
   for (; k + 4 <= size; k += 4) add_four(k, 4);

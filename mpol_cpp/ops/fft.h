@@ -34,8 +34,8 @@ class LineTransforms {
   /// All of a line.
   FftSupport everything() const { return {length(), 0}; }
 
-  /// Columns `panels.columns` of the half spectra of `count` <= batch real lines, `distance` elements apart. Rows of panels
-  /// are aligned to 64 bytes; columns of the last panel that stand for none become 0.
+  /// Columns `panels.columns`, ascending, of the half spectra of `count` <= batch real lines, `distance` elements apart. Rows of
+  /// panels are aligned to 64 bytes; columns of the last panel that stand for none become 0.
   /// @param support  other elements of the lines are not read and count as 0
   void forward_rows(const T* lines, std::int64_t distance, std::int64_t count, const FftSupport& support,
                     const FftPanels<T>& panels, T* scratch) const {

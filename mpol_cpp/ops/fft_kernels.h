@@ -45,7 +45,7 @@ struct FftPlan {
 /// columns that stand for none.
 template <typename T>
 struct FftPanels {
-  const std::int32_t* columns;  // frequencies, at most half the length of a line each
+  const std::int32_t* columns;  // frequencies, ascending, at most half the length of a line each
   std::int64_t count;
   T* first;  // the row, in the first panel, of the first line
   std::int64_t distance;
@@ -73,7 +73,7 @@ struct FftKernels {
   int largest_radix;  // that a plan for these kernels may have
   void (*forward)(const FftPlan<T>& plan, T* panel, T* scratch);
   void (*inverse)(const FftPlan<T>& plan, T* panel, T* scratch);
-  /// From the rows of the support to a panel of all rows, and back, where the panel is lost.
+  /// From the rows of the support, tail first, to a panel of all rows, and back, where the panel is lost.
   void (*forward_part)(const FftPlan<T>& plan, const T* rows, const FftSupport& support, T* panel, T* scratch);
   void (*inverse_part)(const FftPlan<T>& plan, T* panel, T* rows, const FftSupport& support, T* scratch);
   void (*forward_rows)(const RealFftPlan<T>& plan, const T* lines, std::int64_t distance, std::int64_t count,
