@@ -12,6 +12,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/isa_tables.h>
 
 namespace mpol::ops {
 namespace {
@@ -69,7 +70,7 @@ FftStage<T> stage_of(std::int64_t length, int radix) {
   return stage;
 }
 
-/// Frequency q_1 + r_1 (q_2 + r_2 (q_3 + ...)) is number q_l of the blocks that stage l makes.
+/// Frequency q_1 + r_1 (q_2 + r_2 (q_3 + ...)) is number q_l of the blocks that stage l makes; without stages it stays in place.
 template <typename T>
 std::vector<std::int32_t> slots_of(const std::vector<FftStage<T>>& stages, std::int64_t length) {
   std::vector<std::int32_t> slots;
@@ -80,7 +81,7 @@ std::vector<std::int32_t> slots_of(const std::vector<FftStage<T>>& stages, std::
       slot += rest % stage.radix * (stage.length / stage.radix);
       rest /= stage.radix;
     }
-    slots.push_back(static_cast<std::int32_t>(slot));
+    slots.push_back(static_cast<std::int32_t>(slot + rest));
   }
   return slots;
 }
@@ -129,9 +130,6 @@ FftPlan<T>::FftPlan(std::int64_t size, int largest_radix) : length(size) {
     }
   }
   slots = slots_of(stages, length);
-  if (convolution) {
-    for (std::int64_t k = 0; k < length; ++k) slots[static_cast<std::size_t>(k)] = static_cast<std::int32_t>(k);
-  }
 }
 
 template <typename T>
@@ -146,31 +144,8 @@ LineTransforms<T>::LineTransforms(std::int64_t length, Isa isa)
       columns_(length, kernels_.largest_radix),
       scratch_size_(std::max(rows_.scratch_size(), columns_.scratch_size())) {}
 
-#define MPOL_DECLARE_FFT_KERNELS(isa)               \
-  namespace isa {                                   \
-  template <typename T>                             \
-  FftKernels<T> fft_kernels();                      \
-  extern template FftKernels<float> fft_kernels();  \
-  extern template FftKernels<double> fft_kernels(); \
-  }
+MPOL_DEFINE_TABLE_BY_ISA(FftKernels, fft_kernels)
 
-MPOL_DECLARE_FFT_KERNELS(portable)
-#if defined(__x86_64__)
-MPOL_DECLARE_FFT_KERNELS(avx2)
-MPOL_DECLARE_FFT_KERNELS(avx512)
-#endif
-
-template <typename T>
-FftKernels<T> fft_kernels([[maybe_unused]] Isa isa) {
-#if defined(__x86_64__)
-  if (isa == Isa::avx512) return avx512::fft_kernels<T>();
-  if (isa == Isa::avx2) return avx2::fft_kernels<T>();
-#endif
-  return portable::fft_kernels<T>();
-}
-
-template FftKernels<float> fft_kernels(Isa);
-template FftKernels<double> fft_kernels(Isa);
 template struct FftPlan<float>;
 template struct FftPlan<double>;
 template struct RealFftPlan<float>;
