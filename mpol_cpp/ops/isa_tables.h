@@ -5,6 +5,8 @@
 // A table of kernels is made by `template <typename T> Table<T> name()` in a file that mpol_add_isa_sources compiles, once in
 // the namespace of each instruction set.
 
+// Templates and names cannot stand in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define MPOL_DECLARE_ISA_TABLE(isa, Table, name) \
   namespace isa {                                \
   template <typename T>                          \
@@ -36,3 +38,4 @@
   }                                             \
   template Table<float> name(Isa);              \
   template Table<double> name(Isa);
+// NOLINTEND(bugprone-macro-parentheses)
