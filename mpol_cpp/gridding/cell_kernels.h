@@ -24,20 +24,22 @@ struct CoordinateBlock {
   bool are_double;
 };
 
-/// How u and v become keys (CellKeys).
+/// How u and v become keys: each coordinate's cell in ground order, counted from `origin` on and around at `width`, and then
+/// row * width + column.
 struct CellRule {
   double scale;  // to wavelengths
   double du;
   std::int32_t npix;
-  int row_shift;
+  std::int32_t origin;
+  std::int32_t width;
   bool partner;  // the cell of the Hermitian partner, N - i, instead of the cell i
 };
 
-/// How keys become buckets of rows: those of a bucket, with all their cells, fit into a near cache.
+/// How keys become buckets: the cells of a bucket fit into a near cache.
 struct BucketRule {
   std::uint32_t first_key;  // of the strip
   std::uint32_t last_key;   // of the strip, counted from its first
-  int shift;
+  int shift;                // from a place to its bucket
   std::uint32_t buckets;
 };
 
@@ -45,7 +47,7 @@ struct BucketRule {
 template <typename Real>
 struct SortedSample {
   Real real, imag, weight;
-  std::uint32_t key;
+  std::uint32_t place;  // CellTable::place of its key in the strip; `accumulate` makes it that of its cell
 };
 
 /// What the sums of some cells say.
@@ -60,19 +62,19 @@ struct CellResults {
 
 /// The inner loops of gridding, compiled for one instruction set.
 struct CellKernels {
-  /// keys[i] of the cell of (u[i], v[i]): GridCoords::uv_cell's rule, then packed order.
+  /// keys[i] of the cell of (u[i], v[i]), by GridCoords::uv_cell's rule.
   void (*locate)(const CoordinateBlock& coordinates, std::int64_t samples, const CellRule& rule, std::uint32_t* keys);
-  /// Counts keys from the strip's first on, those outside of the strip as of bucket rule.buckets, and adds the number of
-  /// samples of each bucket to counts.
+  /// Turns keys into places, those outside of the strip into one of bucket rule.buckets, and adds the number of samples of
+  /// each bucket to counts.
   void (*count)(std::uint32_t* keys, std::int64_t samples, const BucketRule& rule, std::uint32_t* counts);
-  /// Puts the samples of each bucket, in order, to `sorted` from positions[bucket] on, which it advances. They are
-  /// SortedSample<float>, or <double> where weights or data are. The keys are those that `count` left.
-  void (*scatter)(const std::uint32_t* keys, const SampleBlock& block, std::int64_t samples, const BucketRule& rule,
-                  std::uint32_t* positions, void* sorted);
-  /// Adds sorted samples [begin, end) to their cells, in order; stops when the table is full.
-  void (*accumulate)(CellTable& table, const void* sorted, std::int64_t begin, std::int64_t end, bool are_double);
-  /// The results of up to CellResults::most cells of a table with that memory, given the places of their entries.
-  void (*conclude)(const double* memory, const std::uint32_t* entries, std::int64_t count, CellResults& results);
+  /// Puts the samples of each bucket, in order, from positions[bucket] on, which it advances. They are SortedSample<float>, or
+  /// <double> where weights or data are, on multiples of their size.
+  void (*scatter)(const std::uint32_t* places, const SampleBlock& block, std::int64_t samples, const BucketRule& rule,
+                  char** positions);
+  /// Adds sorted samples [begin, end) to their cells, in order.
+  void (*accumulate)(const CellTable& table, void* sorted, std::int64_t begin, std::int64_t end, bool are_double);
+  /// The results of up to CellResults::most cells of a table, given their numbers.
+  void (*conclude)(const CellTable& table, const std::uint32_t* cells, std::int64_t count, CellResults& results);
   /// Elements behind the last sorted sample that `accumulate` reads.
   static constexpr std::int64_t slack = 4;
 };

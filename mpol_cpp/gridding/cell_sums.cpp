@@ -43,7 +43,12 @@ class Gridding {
  public:
   Gridding(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channel_map,
            const CellSumOptions& options)
-      : coords_(coords), visibilities_(visibilities), channel_map_(channel_map), options_(options), results_(upper_bound()) {}
+      : coords_(coords),
+        visibilities_(visibilities),
+        channel_map_(channel_map),
+        options_(options),
+        box_(coords, std::max(visibilities.baselines().max_abs_u(), visibilities.baselines().max_abs_v())),
+        results_(upper_bound()) {}
 
   CellSums sums() {
     go_through(&Gridding::keep);
@@ -58,8 +63,6 @@ class Gridding {
  private:
   using Visitor = void (Gridding::*)(const StripPass&, std::int64_t channel);
 
-  std::int64_t npix() const { return coords_.npix(); }
-
   /// Samples that feed an image channel, with partners.
   std::int64_t samples_of(const std::vector<std::int64_t>& channels) const {
     return static_cast<std::int64_t>(channels.size()) * visibilities_.nvis() * (options_.hermitian_pairs ? 2 : 1);
@@ -67,11 +70,11 @@ class Gridding {
 
   std::int64_t upper_bound() const {
     std::int64_t most = 0;
-    for (const auto& channels : channel_map_.sources) most += std::min(samples_of(channels), npix() * npix());
+    for (const auto& channels : channel_map_.sources) most += std::min(samples_of(channels), box_.cells());
     return most;
   }
 
-  /// The memory promise leaves 64 MiB + 10 % of the data; directory, keys and medians take some of it.
+  /// The memory promise leaves 64 MiB + 10 % of the data; ranks, sorted samples and medians take some of it.
   std::int64_t table_bytes() const {
     return options_.table_bytes.value_or((std::int64_t{18} << 20) + visibilities_.memory_bytes() / 40);
   }
@@ -80,46 +83,46 @@ class Gridding {
     for (std::int64_t channel = 0; channel < channel_map_.nchan(); ++channel) go_through_channel(channel, visit);
   }
 
-  /// Strip by strip; a strip whose cells exceed the budget is halved, down to a single row.
   void go_through_channel(std::int64_t channel, Visitor visit) {
-    const auto& sources = channel_map_.sources[static_cast<std::size_t>(channel)];
-    const auto runs = sample_runs(sources, visibilities_, options_);
-    const auto workers = std::clamp(samples_of(sources) / samples_per_worker, std::int64_t{1},
-                                    std::min<std::int64_t>(at::get_num_threads(), most_workers));
-    std::int64_t height = npix();
-    for (std::int64_t first = 0; first < npix();) {
-      const auto last = std::min(first + height, npix());
-      const bool single_row = last - first == 1;
-      StripPass strip(coords_, first, last, samples_of(sources), workers,
-                      single_row ? std::numeric_limits<std::int64_t>::max() : table_bytes());
-      if (!strip.run(visibilities_, runs, options_.transform, scratch_)) {
-        height = (last - first + 1) / 2;
-        continue;
-      }
+    const auto& channels = channel_map_.sources[static_cast<std::size_t>(channel)];
+    const auto samples = samples_of(channels);
+    const auto most_workers_now = std::min<std::int64_t>(at::get_num_threads(), most_workers);
+    const SampleSource source(channels, visibilities_, options_,
+                              std::clamp(samples / samples_per_worker, std::int64_t{1}, most_workers_now));
+    const auto go_through_strip = [&](StripPass strip) {
+      strip.run(source, scratch_);
       (this->*visit)(strip, channel);
-      if (strip.bytes_used() < table_bytes() / 3) height = std::min(2 * height, npix());
-      first = last;
+    };
+    const auto most_cells = std::min(table_bytes() / CellTable::bytes_per_cell, CellTable::most_keys);
+    // Cells without samples cost less than to find out first which these are, unless there are many of them.
+    if (box_.cells() <= std::min(samples, most_cells)) return go_through_strip(StripPass(box_));
+    for (std::int64_t first_key = 0; first_key < box_.cells(); first_key += CellTable::most_keys) {
+      const auto occupied = occupied_keys(box_, first_key, std::min(CellTable::most_keys, box_.cells() - first_key), source);
+      for (std::int64_t first = 0, last = 0; occupied.cells() > 0 && first < occupied.size(); first = last) {
+        last = occupied.end_of_strip(first, most_cells);
+        go_through_strip(StripPass(box_, first_key, occupied, first, last));
+      }
     }
   }
 
   /// Appends the cells of a strip to the results.
   void keep(const StripPass& strip, std::int64_t channel) {
-    const auto offsets = row_offsets(strip);
-    const auto count = offsets.back();
+    const auto count = strip.cells(), first_cell = channel * coords_.npix() * coords_.npix();
     auto* cells = results_.cells.extend(count);
     auto* averages = results_.averages.extend(count);
     auto* weights = results_.weights.extend(count);
     auto* samples = options_.cell_statistics ? results_.samples.extend(count) : nullptr;
     auto* real = scatter_of(count);
     auto* imag = real + count;
-    each_row(strip, offsets, [&](std::int64_t row, std::int64_t begin, const CellPart& part) {
+    strip.each_part([&](const CellPart& part) {
       const auto& results = part.results;
-      for (std::int64_t i = 0; i < part.count; ++i) cells[begin + i] = (channel * npix() + row) * npix() + part.columns[i];
-      for (std::int64_t i = 0; i < part.count; ++i) averages[begin + i] = {results.real[i], results.imag[i]};
-      std::copy_n(results.weight, part.count, weights + begin);
-      if (samples != nullptr) std::copy_n(results.samples, part.count, samples + begin);
-      std::copy_n(results.real_scatter, part.count, real + begin);
-      std::copy_n(results.imag_scatter, part.count, imag + begin);
+      const auto first = part.first;
+      for (std::int64_t i = 0; i < part.count; ++i) cells[first + i] = first_cell + box_.packed_index(part.keys[i]);
+      for (std::int64_t i = 0; i < part.count; ++i) averages[first + i] = {results.real[i], results.imag[i]};
+      std::copy_n(results.weight, part.count, weights + first);
+      if (samples != nullptr) std::copy_n(results.samples, part.count, samples + first);
+      std::copy_n(results.real_scatter, part.count, real + first);
+      std::copy_n(results.imag_scatter, part.count, imag + first);
     });
     add_scatter(real, imag, count);
     if (options_.cell_statistics) {
@@ -131,13 +134,12 @@ class Gridding {
 
   /// Only the scatter of a strip, when the medians need another pass.
   void measure(const StripPass& strip, std::int64_t) {
-    const auto offsets = row_offsets(strip);
-    const auto count = offsets.back();
+    const auto count = strip.cells();
     auto* real = scatter_of(count);
     auto* imag = real + count;
-    each_row(strip, offsets, [&](std::int64_t, std::int64_t begin, const CellPart& part) {
-      std::copy_n(part.results.real_scatter, part.count, real + begin);
-      std::copy_n(part.results.imag_scatter, part.count, imag + begin);
+    strip.each_part([&](const CellPart& part) {
+      std::copy_n(part.results.real_scatter, part.count, real + part.first);
+      std::copy_n(part.results.imag_scatter, part.count, imag + part.first);
     });
     add_scatter(real, imag, count);
   }
@@ -145,27 +147,6 @@ class Gridding {
   /// The scatter of the real parts of so many cells, and behind it that of the imaginary parts.
   double* scatter_of(std::int64_t count) {
     return reinterpret_cast<double*>(scratch_.room(static_cast<std::size_t>(2 * count) * sizeof(double)));
-  }
-
-  static std::vector<std::int64_t> row_offsets(const StripPass& strip) {
-    std::vector<std::int64_t> offsets{0};
-    for (auto row = strip.first_row(); row < strip.last_row(); ++row) offsets.push_back(offsets.back() + strip.cells_in_row(row));
-    return offsets;
-  }
-
-  /// Calls `visit(row, begin, part)` for all occupied cells; `begin` is the place of the first of a part.
-  template <typename Visit>
-  static void each_row(const StripPass& strip, const std::vector<std::int64_t>& offsets, const Visit& visit) {
-    constexpr std::int64_t rows_per_task = 16;
-    at::parallel_for(strip.first_row(), strip.last_row(), rows_per_task, [&](std::int64_t first, std::int64_t last) {
-      for (auto row = first; row < last; ++row) {
-        auto begin = offsets[static_cast<std::size_t>(row - strip.first_row())];
-        strip.visit_row(row, [&](const CellPart& part) {
-          visit(row, begin, part);
-          begin += part.count;
-        });
-      }
-    });
   }
 
   void add_scatter(const double* real, const double* imag, std::int64_t count) {
@@ -204,6 +185,7 @@ class Gridding {
   const Visibilities& visibilities_;
   const ChannelMap& channel_map_;
   const CellSumOptions& options_;
+  CellBox box_;
   Scratch scratch_;  // sorted samples, then the scatter of the cells
   Results results_;
   StreamMedian real_median_, imag_median_;

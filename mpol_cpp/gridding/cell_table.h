@@ -1,10 +1,6 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
-
-#include <mpol_cpp/gridding/page_array.h>
 
 namespace mpol::gridding {
 
@@ -23,75 +19,33 @@ struct CellOrigin {
   float real, imag;
 };
 
-/// A cell in its leaf: where its totals are, their origin, and how many samples it has.
 struct alignas(16) CellEntry {
   CellOrigin origin;
-  std::uint32_t totals;  // their place; CellTable::none where the cell is empty
-  std::uint32_t samples;
+  std::uint32_t minus_samples;  // their number, negative: its borrow tells the first sample
 };
 
-/// How keys number the cells of the packed uv plane: row << row_shift | column. A run of 1 << leaf_shift cells of a row
-/// shares a leaf; runs are longer where a directory of short ones would be large.
-struct CellKeys {
-  static constexpr int shortest_leaf_shift = 4;
+/// Which of 64 successive keys have an occupied cell, and how many have one before them.
+struct RankWord {
+  static constexpr std::uint32_t keys = 64;
 
-  CellKeys(std::int64_t npix, std::int64_t rows_in_strip);
-
-  std::int64_t npix;
-  int row_shift;
-  int leaf_shift;
+  std::uint64_t bits;
+  std::uint32_t before;
 };
 
-/// Bytes that the tables of all workers together may take.
-class MemoryBudget {
- public:
-  explicit MemoryBudget(std::int64_t bytes) : bytes_(bytes) {}
-  void charge(std::int64_t bytes) { used_.fetch_add(bytes, std::memory_order_relaxed); }
-  bool exceeded() const { return used() > bytes_; }
-  std::int64_t used() const { return used_.load(std::memory_order_relaxed); }
-  std::int64_t bytes() const { return bytes_; }
-
- private:
-  std::int64_t bytes_;
-  std::atomic<std::int64_t> used_ = 0;
-};
-
-/// The occupied cells of the rows that one worker owns: directory (one element for each run of cells) -> leaf (one entry
-/// for each cell) -> totals. Leaves and totals share memory in order of first appearance, so that a track of samples walks
-/// through it; each is found by the number of doubles that lie before it, which addresses memory without being multiplied.
-/// The pointers are public for the kernels, which are compiled apart for each instruction set.
+/// The sums of the cells of a strip. A cell's number is its key, counted from the first of the strip, or its rank among the
+/// occupied cells where there are ranks. Kernels use the place in its stead, the bytes before the cell's entry, because
+/// entries and totals are then addressed without computing.
 struct CellTable {
-  static constexpr std::uint32_t none = 0;  // fresh pages hold zeros, and an empty leaf lies first: that of runs without one
-  static constexpr std::uint32_t entry_doubles = sizeof(CellEntry) / sizeof(double);
-  static constexpr std::uint32_t totals_doubles = sizeof(CellTotals) / sizeof(double);
+  static constexpr std::int64_t bytes_per_cell = sizeof(CellTotals) + sizeof(CellEntry);
+  static constexpr int place_shift = 4;
+  static constexpr std::uint32_t totals_bytes_per_place = 4;
+  static_assert(sizeof(CellEntry) == 1 << place_shift && sizeof(CellTotals) == totals_bytes_per_place << place_shift);
+  /// Keys of a strip at most: places are numbers of 32 bits, and the marks of occupied keys take a byte each.
+  static constexpr std::int64_t most_keys = std::int64_t{1} << 24;
 
-  /// @param directory   of the strip, shared by all workers; each writes the elements of its own rows only
-  /// @param row_counts  occupied cells of each row of the strip, shared in the same way
-  /// @param cells       in the strip
-  /// @param most_cells  that this worker can meet
-  CellTable(const CellKeys& keys, std::uint32_t* directory, std::int32_t* row_counts, std::int64_t cells, std::int64_t most_cells,
-            MemoryBudget& budget, Pages pages);
-
-  /// The place of a cell's entry, which is made where there is none with the given sample as origin; 0 when the budget
-  /// is exceeded.
-  /// @param key  within the strip
-  std::uint32_t insert(std::uint32_t key, double real, double imag);
-  /// Gives the memory back.
-  void clear() { pages_.clear(); }
-
-  std::uint32_t* directory;  // the place of each run's first entry
-  double* memory;            // of leaves and totals
-  int leaf_shift;
-  bool full = false;
-
- private:
-  std::uint32_t take(std::uint32_t doubles);
-
-  int row_shift_;
-  std::int32_t* row_counts_;
-  MemoryBudget& budget_;
-  std::uint32_t used_, charged_;  // doubles
-  PageArray<CellTotals> pages_;
+  CellTotals* totals;
+  CellEntry* entries;
+  const RankWord* ranks;  // from the strip's first key on, or null
 };
 
 }  // namespace mpol::gridding

@@ -13,10 +13,6 @@
 
 namespace mpol::gridding {
 
-/// In which pages an array becomes resident. The first write to a page costs microseconds on a virtual machine, as much for
-/// 2 MiB as for 4 KiB but for the zeroing; what is never written of the last huge page is wasted.
-enum class Pages { small, huge };
-
 /// An array of zeros of which only the pages that were written take memory, and which gives all of it back at once: what
 /// the allocator keeps of freed blocks, in an arena for each thread, would break the promise of memory. Small arrays are the
 /// allocator's all the same.
@@ -25,15 +21,13 @@ class PageArray {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  explicit PageArray(std::size_t size, Pages pages = Pages::huge) {
+  explicit PageArray(std::size_t size) {
     if (size * sizeof(T) < smallest_mapping) allocate(size * sizeof(T));
-    else map(size * sizeof(T), pages);
+    else map(size * sizeof(T));
   }
 
   T* data() const { return data_.get(); }
 
-  /// Gives back all pages.
-  void clear() { data_.reset(); }
   /// Gives back the pages behind the first `size` elements.
   void cut(std::size_t size) {
     auto& [mapping, bytes] = data_.get_deleter();
@@ -66,11 +60,13 @@ class PageArray {
     data_ = {static_cast<T*>(memory), Release()};
   }
 
-  void map(std::size_t bytes, Pages pages) {
-    const auto with_margin = bytes + huge_page;  // huge pages begin at multiples of their size
+  /// In huge pages: the first write to a page costs microseconds on a virtual machine, as much for 2 MiB as for 4 KiB but for
+  /// the zeroing. What is never written of the last one is wasted.
+  void map(std::size_t bytes) {
+    const auto with_margin = (bytes / huge_page + 2) * huge_page;  // huge pages begin at multiples of their size
     auto* memory = ::mmap(nullptr, with_margin, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
-    ::madvise(memory, with_margin, pages == Pages::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+    ::madvise(memory, with_margin, MADV_HUGEPAGE);
     auto* mapping = static_cast<char*>(memory);
     const auto beyond = reinterpret_cast<std::uintptr_t>(mapping) % huge_page;
     data_ = {reinterpret_cast<T*>(mapping + (beyond == 0 ? 0 : huge_page - beyond)), Release{mapping, with_margin}};

@@ -1,18 +1,17 @@
 #include <mpol_cpp/gridding/strip_pass.h>
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <utility>
-
-#include <ATen/Parallel.h>
 
 namespace mpol::gridding {
 namespace {
 
 constexpr std::int64_t run_bytes = std::int64_t{4} << 20;
 constexpr std::int64_t transformed_run_samples = std::int64_t{1} << 17;
-constexpr std::int64_t near_samples = 4096;          // whose keys stay in the nearest cache
-constexpr std::int64_t workers_with_huge_pages = 4;  // of more, the last pages would waste what memory is promised
-constexpr std::int64_t most_buckets = 512;           // more would be written to in too many places at once
+constexpr std::int64_t near_samples = 256;  // whose keys stay in the nearest cache
+constexpr std::int64_t most_buckets = 512;  // more would be written to in too many places at once
 
 bool sorted_in_double(const Visibilities& visibilities) {
   return visibilities.weights().scalar_type() == torch::kDouble || visibilities.data().scalar_type() == torch::kComplexDouble;
@@ -63,23 +62,21 @@ CoordinateBlock coordinates_from(const Baselines& baselines, std::int64_t channe
 }
 
 template <typename Work>
-void each_worker(std::size_t workers, const Work& work) {
-  at::parallel_for(0, static_cast<std::int64_t>(workers), 1, [&](std::int64_t first, std::int64_t last) {
+void each_worker(std::int64_t workers, const Work& work) {
+  at::parallel_for(0, workers, 1, [&](std::int64_t first, std::int64_t last) {
     for (auto worker = first; worker < last; ++worker) work(worker);
   });
 }
 
-/// Rows of a bucket, as a power of two.
-int bucket_shift(std::int64_t rows) {
-  int shift = 0;
-  while (rows > most_buckets << shift) ++shift;
-  return shift;
+/// The first samples of what each of some workers does, and the end.
+std::vector<std::int64_t> shares(std::int64_t samples, std::int64_t workers) {
+  std::vector<std::int64_t> begins;
+  for (std::int64_t worker = 0; worker <= workers; ++worker) begins.push_back(samples * worker / workers);
+  return begins;
 }
 
-}  // namespace
-
-std::vector<SampleRun> sample_runs(const std::vector<std::int64_t>& channels, const Visibilities& visibilities,
-                                   const CellSumOptions& options) {
+std::vector<SampleRun> runs_of(const std::vector<std::int64_t>& channels, const Visibilities& visibilities,
+                               const CellSumOptions& options) {
   const auto bytes = sorted_in_double(visibilities) ? sizeof(SortedSample<double>) : sizeof(SortedSample<float>);
   const auto length = options.transform ? transformed_run_samples : run_bytes / static_cast<std::int64_t>(bytes);
   const auto nvis = visibilities.nvis();
@@ -95,53 +92,90 @@ std::vector<SampleRun> sample_runs(const std::vector<std::int64_t>& channels, co
   return runs;
 }
 
-StripPass::StripPass(const GridCoords& coords, std::int64_t first_row, std::int64_t last_row, std::int64_t samples,
-                     std::int64_t workers, std::int64_t table_bytes)
-    : coords_(coords),
-      keys_(coords.npix(), last_row - first_row),
-      first_row_(first_row),
-      last_row_(last_row),
+/// As many buckets as can be written to at once, of whole words of ranks.
+BucketRule bucket_rule(std::int64_t first_key, std::int64_t keys) {
+  int shift = std::countr_zero(RankWord::keys);
+  while ((keys - 1) >> shift >= most_buckets) ++shift;
+  return {static_cast<std::uint32_t>(first_key), static_cast<std::uint32_t>(keys - 1), shift + CellTable::place_shift,
+          static_cast<std::uint32_t>(((keys - 1) >> shift) + 1)};
+}
+
+/// Totals in which the table of so many cells has room.
+std::size_t room_for(std::int64_t cells) {
+  return static_cast<std::size_t>(cells * CellTable::bytes_per_cell) / sizeof(CellTotals) + 1;
+}
+
+}  // namespace
+
+SampleSource::SampleSource(const std::vector<std::int64_t>& channels, const Visibilities& visibilities_,
+                           const CellSumOptions& options, std::int64_t workers_)
+    : visibilities(visibilities_),
+      transform(options.transform),
+      runs(runs_of(channels, visibilities_, options)),
+      workers(workers_) {}
+
+Occupancy occupied_keys(const CellBox& box, std::int64_t first_key, std::int64_t keys, const SampleSource& source) {
+  const auto kernels = cell_kernels(selected_isa());
+  const auto& baselines = source.visibilities.baselines();
+  const PageArray<std::uint8_t> marks(static_cast<std::size_t>(keys));
+  each_worker(source.workers, [&](std::int64_t worker) {
+    std::uint32_t near[near_samples];
+    for (const auto& run : source.runs) {
+      const auto rule = box.rule(baselines.wavelengths_per_unit(run.channel), run.partner);
+      const auto begins = shares(run.end - run.begin, source.workers);
+      const auto end = run.begin + begins[static_cast<std::size_t>(worker) + 1];
+      for (auto sample = run.begin + begins[static_cast<std::size_t>(worker)]; sample < end; sample += near_samples) {
+        const auto count = std::min(near_samples, end - sample);
+        kernels.locate(coordinates_from(baselines, run.channel, sample), count, rule, near);
+        for (std::int64_t i = 0; i < count; ++i) {
+          const auto key = near[i] - static_cast<std::uint32_t>(first_key);
+          if (key < static_cast<std::uint64_t>(keys)) std::atomic_ref(marks.data()[key]).store(1, std::memory_order_relaxed);
+        }
+      }
+    }
+  });
+  return {keys, [&](std::int64_t key) { return marks.data()[key] != 0; }};
+}
+
+StripPass::StripPass(const CellBox& box, std::int64_t first_key, std::int64_t keys, std::int64_t cells)
+    : box_(box),
+      first_key_(first_key),
+      keys_(keys),
       kernels_(cell_kernels(selected_isa())),
-      budget_(table_bytes),
-      bucket_rows_shift_(bucket_shift(last_row - first_row)),
-      bucket_rule_{static_cast<std::uint32_t>(first_row << keys_.row_shift),
-                   static_cast<std::uint32_t>(((last_row - first_row) << keys_.row_shift) - 1),
-                   keys_.row_shift + bucket_rows_shift_,
-                   static_cast<std::uint32_t>(((last_row - first_row - 1) >> bucket_rows_shift_) + 1)},
-      row_counts_(static_cast<std::size_t>(coords.npix()), 0),
-      directory_(static_cast<std::size_t>((last_row - first_row) << (keys_.row_shift - keys_.leaf_shift))) {
-  const auto cells = (last_row - first_row) << keys_.row_shift;
-  const auto pages = workers <= workers_with_huge_pages ? Pages::huge : Pages::small;
-  for (std::int64_t worker = 0; worker < workers; ++worker) {
-    tables_.emplace_back(keys_, directory_.data(), row_counts_.data() + first_row, cells, std::min(cells, samples), budget_,
-                         pages);
-  }
+      bucket_rule_(bucket_rule(first_key, keys)),
+      memory_(room_for(cells)),
+      table_{memory_.data(), reinterpret_cast<CellEntry*>(memory_.data() + cells), nullptr} {}
+
+StripPass::StripPass(const CellBox& box) : StripPass(box, 0, box.cells(), box.cells()) {}
+
+StripPass::StripPass(const CellBox& box, std::int64_t first_key, const Occupancy& occupied, std::int64_t first_word,
+                     std::int64_t last_word)
+    : StripPass(box, first_key + first_word * RankWord::keys, (last_word - first_word) * RankWord::keys,
+                occupied.words()[last_word].before - occupied.words()[first_word].before) {
+  words_ = table_.ranks = occupied.words() + first_word;
+  word_count_ = last_word - first_word;
 }
 
-StripPass::~StripPass() {
-  each_worker(tables_.size(), [&](std::int64_t worker) { tables_[static_cast<std::size_t>(worker)].clear(); });
-}
-
-StripPass::SortedRun::SortedRun(std::int64_t most_samples, bool are_double_, std::int64_t workers, Scratch& scratch)
-    : share_begins(static_cast<std::size_t>(workers) + 1),
-      positions(static_cast<std::size_t>(workers)),
-      bucket_begins(static_cast<std::size_t>(workers) + 1),
-      are_double(are_double_) {
-  const auto sample_bytes = are_double ? sizeof(SortedSample<double>) : sizeof(SortedSample<float>);
-  const auto all_samples = static_cast<std::size_t>(most_samples + CellKernels::slack) * sample_bytes;
-  auto* room = scratch.room(all_samples + static_cast<std::size_t>(most_samples) * sizeof(std::uint32_t));
-  samples = room;
-  keys = reinterpret_cast<std::uint32_t*>(room + all_samples);
+StripPass::SortedRun::SortedRun(const SampleSource& source, Scratch& scratch)
+    : counts(static_cast<std::size_t>(source.workers)),
+      positions(static_cast<std::size_t>(source.workers)),
+      bucket_begins(static_cast<std::size_t>(source.workers) + 1),
+      // A transform's data are complex128.
+      are_double(source.transform || sorted_in_double(source.visibilities)),
+      sample_bytes(are_double ? sizeof(SortedSample<double>) : sizeof(SortedSample<float>)) {
+  const auto most_samples = source.runs.front().end - source.runs.front().begin;
+  const auto all_bytes = (most_samples + CellKernels::slack) * sample_bytes;
+  samples = scratch.room(static_cast<std::size_t>(all_bytes) + static_cast<std::size_t>(most_samples) * sizeof(std::uint32_t));
+  keys = reinterpret_cast<std::uint32_t*>(samples + all_bytes);
 }
 
 void StripPass::locate(std::int64_t worker, const Visibilities& visibilities, const SampleRun& run, SortedRun& sorted) const {
   const auto begin = sorted.share_begins[static_cast<std::size_t>(worker)];
   const auto count = sorted.share_begins[static_cast<std::size_t>(worker) + 1] - begin;
   const auto& baselines = visibilities.baselines();
-  const CellRule rule{baselines.wavelengths_per_unit(run.channel), coords_.du(), static_cast<std::int32_t>(keys_.npix),
-                      keys_.row_shift, run.partner};
+  const auto rule = box_.rule(baselines.wavelengths_per_unit(run.channel), run.partner);
   auto* keys = sorted.keys + begin;
-  auto& counts = sorted.positions[static_cast<std::size_t>(worker)];
+  auto& counts = sorted.counts[static_cast<std::size_t>(worker)];
   counts.assign(bucket_rule_.buckets + 1, 0);
   for (std::int64_t done = 0; done < count; done += near_samples) {
     const auto part = std::min(near_samples, count - done);
@@ -151,58 +185,55 @@ void StripPass::locate(std::int64_t worker, const Visibilities& visibilities, co
 }
 
 void StripPass::lay_out(SortedRun& sorted) const {
-  const auto workers = tables_.size();
-  std::uint32_t place = 0;
-  const auto lay_out_bucket = [&](std::size_t bucket) {
-    for (auto& share : sorted.positions) place += std::exchange(share[bucket], place);
-  };
-  for (std::size_t worker = 0; worker < workers; ++worker) {
-    sorted.bucket_begins[worker] = place;
-    for (auto bucket = worker; bucket < bucket_rule_.buckets; bucket += workers) lay_out_bucket(bucket);
+  const auto workers = sorted.positions.size();
+  std::vector<std::int64_t> bucket_ends;
+  std::int64_t samples = 0;
+  for (auto& share : sorted.positions) share.resize(bucket_rule_.buckets + 1);
+  for (std::size_t bucket = 0; bucket <= bucket_rule_.buckets; ++bucket) {
+    for (std::size_t share = 0; share < workers; ++share) {
+      sorted.positions[share][bucket] = sorted.samples + samples * sorted.sample_bytes;
+      samples += sorted.counts[share][bucket];
+    }
+    bucket_ends.push_back(samples);
   }
-  sorted.bucket_begins[workers] = place;
-  lay_out_bucket(bucket_rule_.buckets);
+  bucket_ends.pop_back();  // what lies outside the strip is nobody's
+  const auto ideal_ends = shares(bucket_ends.back(), static_cast<std::int64_t>(workers));
+  for (std::size_t worker = 1; worker <= workers; ++worker) {
+    sorted.bucket_begins[worker] = *std::lower_bound(bucket_ends.begin(), bucket_ends.end(), ideal_ends[worker]);
+  }
 }
 
 void StripPass::scatter(std::int64_t worker, const SampleBlock& block, SortedRun& sorted) const {
   const auto begin = sorted.share_begins[static_cast<std::size_t>(worker)];
   const auto count = sorted.share_begins[static_cast<std::size_t>(worker) + 1] - begin;
   kernels_.scatter(sorted.keys + begin, from(block, begin), count, bucket_rule_,
-                   sorted.positions[static_cast<std::size_t>(worker)].data(), sorted.samples);
+                   sorted.positions[static_cast<std::size_t>(worker)].data());
 }
 
-void StripPass::accumulate(std::int64_t worker, const SortedRun& sorted) {
+void StripPass::accumulate(std::int64_t worker, const SortedRun& sorted) const {
   const auto own = static_cast<std::size_t>(worker);
-  kernels_.accumulate(tables_[own], sorted.samples, sorted.bucket_begins[own], sorted.bucket_begins[own + 1], sorted.are_double);
+  kernels_.accumulate(table_, sorted.samples, sorted.bucket_begins[own], sorted.bucket_begins[own + 1], sorted.are_double);
 }
 
-bool StripPass::full() const {
-  return std::any_of(tables_.begin(), tables_.end(), [](const CellTable& table) { return table.full; });
-}
-
-bool StripPass::run(const Visibilities& visibilities, const std::vector<SampleRun>& runs, const DataTransform& transform,
-                    Scratch& scratch) {
-  const auto workers = tables_.size();
-  // A transform's data are complex128.
-  SortedRun sorted(runs.front().end - runs.front().begin, transform || sorted_in_double(visibilities),
-                   static_cast<std::int64_t>(workers), scratch);
-  for (const auto& run : runs) {
-    const auto samples = samples_of(visibilities, run, transform);
-    for (std::size_t worker = 0; worker <= workers; ++worker) {
-      sorted.share_begins[worker] =
-          (run.end - run.begin) * static_cast<std::int64_t>(worker) / static_cast<std::int64_t>(workers);
-    }
-    // The cells of a run are found in one step with the sums of the run before.
+void StripPass::run(const SampleSource& source, Scratch& scratch) {
+  const auto workers = source.workers;
+  SortedRun sorted(source, scratch);
+  for (const auto& run : source.runs) {
+    const auto samples = samples_of(source.visibilities, run, source.transform);
+    sorted.share_begins = shares(run.end - run.begin, workers);
+    // The keys of a run are found in one step with the sums of the run before.
     each_worker(workers, [&](std::int64_t worker) {
       accumulate(worker, sorted);
-      locate(worker, visibilities, run, sorted);
+      locate(worker, source.visibilities, run, sorted);
     });
-    if (full()) return false;
     lay_out(sorted);
     each_worker(workers, [&](std::int64_t worker) { scatter(worker, samples.block, sorted); });
   }
   each_worker(workers, [&](std::int64_t worker) { accumulate(worker, sorted); });
-  return !full();
+  if (table_.ranks != nullptr) return;
+  found_.emplace(keys_, [&](std::int64_t key) { return table_.entries[key].minus_samples != 0; });
+  words_ = found_->words();
+  word_count_ = found_->size();
 }
 
 }  // namespace mpol::gridding

@@ -1,15 +1,18 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
-#include <deque>
-#include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include <mpol_cpp/coordinates/grid_coords.h>
+#include <ATen/Parallel.h>
+
+#include <mpol_cpp/gridding/cell_box.h>
 #include <mpol_cpp/gridding/cell_kernels.h>
 #include <mpol_cpp/gridding/cell_sums.h>
 #include <mpol_cpp/gridding/cell_table.h>
+#include <mpol_cpp/gridding/occupancy.h>
 #include <mpol_cpp/gridding/page_array.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
@@ -21,105 +24,110 @@ struct SampleRun {
   bool partner;
 };
 
-/// Cuts the samples that feed one image channel into runs of bounded length, in the order in which they are summed.
-std::vector<SampleRun> sample_runs(const std::vector<std::int64_t>& channels, const Visibilities& visibilities,
-                                   const CellSumOptions& options);
+/// The samples that feed one image channel, in runs of bounded length in the order in which they are summed, and how many
+/// workers share them.
+struct SampleSource {
+  SampleSource(const std::vector<std::int64_t>& channels, const Visibilities& visibilities, const CellSumOptions& options,
+               std::int64_t workers);
 
-/// Some occupied cells of a row, and what their sums say.
+  const Visibilities& visibilities;
+  const DataTransform& transform;
+  std::vector<SampleRun> runs;
+  std::int64_t workers;
+};
+
+/// Which keys [first_key, first_key + keys) of a box have samples: a pass over the coordinates alone.
+Occupancy occupied_keys(const CellBox& box, std::int64_t first_key, std::int64_t keys, const SampleSource& source);
+
+/// Some occupied cells, and what their sums say.
 struct CellPart {
+  std::int64_t first = 0;  // rank of the first in its strip
   std::int64_t count = 0;
-  std::uint32_t columns[CellResults::most];
+  std::uint32_t keys[CellResults::most];
   CellResults results;
 };
 
-/// One pass over the samples of an image channel: the tables of the occupied cells in rows [first_row, last_row) of the
-/// packed plane. The samples of a run are first sorted into buckets of rows, each worker sorting a share of them; then each
-/// worker sums the cells of its own buckets, in the order of the data whatever the number of workers. So a cell's sums are
-/// in a near cache when its samples come. The buckets of a worker lie one behind the other, so that it reads one stream.
+/// One pass over the samples of an image channel, for the cells of some successive keys, the strip. The samples of a run are
+/// first sorted into buckets of successive keys, each worker sorting a share of them; then each worker sums the cells of
+/// successive buckets with an even share of the samples, in the order of the data whatever the number of workers. So a cell's
+/// sums are in a near cache when its samples come.
 class StripPass {
  public:
-  /// @param samples  that `run` will go through
-  StripPass(const GridCoords& coords, std::int64_t first_row, std::int64_t last_row, std::int64_t samples, std::int64_t workers,
-            std::int64_t table_bytes);
+  /// A strip of the whole box, with room for every cell.
+  explicit StripPass(const CellBox& box);
+  /// The keys of words [first_word, last_word) of the occupied ones from `first_key` on, with room for these.
+  StripPass(const CellBox& box, std::int64_t first_key, const Occupancy& occupied, std::int64_t first_word,
+            std::int64_t last_word);
 
-  /// Each worker gives back the memory that it made resident: the system has such pages at hand for the same processor.
-  ~StripPass();
   StripPass(const StripPass&) = delete;
   StripPass& operator=(const StripPass&) = delete;
 
-  /// @return false when the cells did not fit into the budget; the tables are then of no use
-  bool run(const Visibilities& visibilities, const std::vector<SampleRun>& runs, const DataTransform& transform,
-           Scratch& scratch);
+  /// Sums the samples; to be called once.
+  void run(const SampleSource& source, Scratch& scratch);
 
-  std::int64_t first_row() const { return first_row_; }
-  std::int64_t last_row() const { return last_row_; }
-  /// Occupied cells in a row of the strip.
-  std::int64_t cells_in_row(std::int64_t row) const { return row_counts_[static_cast<std::size_t>(row)]; }
-  /// Calls `visit(part)` for the occupied cells of a row, CellPart after CellPart in increasing order.
+  /// Occupied cells.
+  std::int64_t cells() const { return static_cast<std::int64_t>(words_[word_count_].before - words_->before); }
+  /// Calls `visit(part)` on several threads for all occupied cells, by increasing key in each part.
   template <typename Visit>
-  void visit_row(std::int64_t row, const Visit& visit) const;
-  std::int64_t bytes_used() const { return budget_.used(); }
+  void each_part(const Visit& visit) const;
 
  private:
-  /// A run of samples, sorted into the buckets of the first worker, then of the next …, and those outside the strip.
+  /// A run of samples, sorted into buckets, and behind them those outside the strip.
   struct SortedRun {
-    SortedRun(std::int64_t most_samples, bool are_double, std::int64_t workers, Scratch& scratch);
+    SortedRun(const SampleSource& source, Scratch& scratch);
 
-    void* samples;  // SortedSample<double>, or <float>
+    char* samples;  // SortedSample<double>, or <float>
     std::uint32_t* keys;
-    std::vector<std::int64_t> share_begins;             // of the samples that each worker sorts, and the end
-    std::vector<std::vector<std::uint32_t>> positions;  // where the next sample of each bucket goes, for each share
-    std::vector<std::int64_t> bucket_begins;            // of the buckets of each worker, and the end
+    std::vector<std::int64_t> share_begins;          // of the samples that each worker sorts, and the end
+    std::vector<std::vector<std::uint32_t>> counts;  // of the samples of each bucket, for each share
+    std::vector<std::vector<char*>> positions;       // where the next of these goes
+    std::vector<std::int64_t> bucket_begins;         // of the samples of each worker's buckets, and the end
     bool are_double;
+    std::int64_t sample_bytes;
   };
-  /// Finds the cells of a worker's share and counts the samples of each bucket.
+
+  StripPass(const CellBox& box, std::int64_t first_key, std::int64_t keys, std::int64_t cells);
+  /// Finds the keys of a worker's share and counts the samples of each bucket.
   void locate(std::int64_t worker, const Visibilities& visibilities, const SampleRun& run, SortedRun& sorted) const;
-  /// Turns the counts of buckets into positions.
+  /// Turns the counts of buckets into positions, and shares the buckets out.
   void lay_out(SortedRun& sorted) const;
   void scatter(std::int64_t worker, const SampleBlock& block, SortedRun& sorted) const;
-  void accumulate(std::int64_t worker, const SortedRun& sorted);
-  bool full() const;
+  void accumulate(std::int64_t worker, const SortedRun& sorted) const;
 
-  GridCoords coords_;
-  CellKeys keys_;
-  std::int64_t first_row_, last_row_;
+  CellBox box_;
+  std::int64_t first_key_, keys_;
   CellKernels kernels_;
-  MemoryBudget budget_;
-  int bucket_rows_shift_;  // a bucket has 1 << bucket_rows_shift_ rows
   BucketRule bucket_rule_;
-  std::vector<std::int32_t> row_counts_;
-  PageArray<std::uint32_t> directory_;
-  std::deque<CellTable> tables_;  // one for each worker
+  PageArray<CellTotals> memory_;  // of the table: totals, then entries
+  CellTable table_;
+  std::optional<Occupancy> found_;  // after a run over every key
+  const RankWord* words_ = nullptr;
+  std::int64_t word_count_ = 0;
 };
 
 template <typename Visit>
-void StripPass::visit_row(std::int64_t row, const Visit& visit) const {
-  constexpr std::int64_t listed_cells = std::int64_t{1} << CellKeys::shortest_leaf_shift;
-  const auto& table = tables_[static_cast<std::size_t>((row - first_row_) >> bucket_rows_shift_) % tables_.size()];
-  const auto leaves_per_row = std::int64_t{1} << (keys_.row_shift - keys_.leaf_shift);
-  const auto* leaves = directory_.data() + (row - first_row_) * leaves_per_row;
-  std::uint32_t entries[CellResults::most];
-  CellPart part;
-  const auto pass_on = [&] {
-    kernels_.conclude(table.memory, entries, part.count, part.results);
-    visit(std::as_const(part));
-    part.count = 0;
-  };
-  for (std::int64_t run = 0; run < leaves_per_row; ++run) {
-    if (leaves[run] == CellTable::none) continue;
-    for (std::int64_t first = 0; first < std::int64_t{1} << keys_.leaf_shift; first += listed_cells) {
-      const auto column = static_cast<std::uint32_t>((run << keys_.leaf_shift) + first);
-      const auto entry = leaves[run] + static_cast<std::uint32_t>(first) * CellTable::entry_doubles;
-      // Without branches, which nobody could predict.
-      for (std::uint32_t i = 0; i < listed_cells; ++i) {
-        part.columns[part.count] = column + i;
-        entries[part.count] = entry + i * CellTable::entry_doubles;
-        part.count += reinterpret_cast<const CellEntry*>(table.memory + entries[part.count])->totals != CellTable::none ? 1 : 0;
+void StripPass::each_part(const Visit& visit) const {
+  constexpr std::int64_t words_per_task = 128;
+  at::parallel_for(0, word_count_, words_per_task, [&](std::int64_t first, std::int64_t last) {
+    std::uint32_t cells[CellResults::most];
+    CellPart part;
+    const auto pass_on = [&] {
+      kernels_.conclude(table_, cells, part.count, part.results);
+      visit(std::as_const(part));
+      part.count = 0;
+    };
+    for (auto i = first; i < last; ++i) {
+      const auto& word = words_[i];
+      if (part.count + std::popcount(word.bits) > CellResults::most) pass_on();
+      if (part.count == 0) part.first = word.before - words_->before;
+      for (auto bits = word.bits; bits != 0; bits &= bits - 1) {
+        const auto key = static_cast<std::uint32_t>(i * RankWord::keys + std::countr_zero(bits));
+        cells[part.count] = table_.ranks == nullptr ? key : static_cast<std::uint32_t>(part.first + part.count);
+        part.keys[part.count++] = static_cast<std::uint32_t>(first_key_) + key;
       }
-      if (part.count > CellResults::most - listed_cells) pass_on();
     }
-  }
-  if (part.count > 0) pass_on();
+    if (part.count > 0) pass_on();
+  });
 }
 
 }  // namespace mpol::gridding

@@ -45,6 +45,25 @@ std::pair<std::int64_t, std::int64_t> ground_cell(const GriddedDataset& dataset,
   return {(cell % npix + npix / 2) % npix, (cell / npix + npix / 2) % npix};
 }
 
+/// Cells, weights and averages by sorting the samples of one channel.
+void check_by_sorting(const GridCoords& coords, const Visibilities& visibilities) {
+  const auto sums = gridding::sum_cells(coords, visibilities, ChannelMap::cube(1), with_statistics());
+  const auto [u, v] = visibilities.baselines().channel(0);
+  const auto half = coords.npix() / 2;
+  const auto packed = [&](const Tensor& x) {
+    return ((x / coords.du() + (static_cast<double>(half) + 0.5)).floor().to(torch::kInt64) + half).remainder(coords.npix());
+  };
+  const auto [cells, places, samples] =
+      at::_unique2(packed(v) * coords.npix() + packed(u), /*sorted=*/true, /*return_inverse=*/true, /*return_counts=*/true);
+  REQUIRE(torch::equal(sums.cells, cells));
+  CHECK(torch::equal(sums.samples, samples));
+  const auto w = visibilities.weights()[0], d = visibilities.data()[0];
+  const auto weights = at::zeros({cells.size(0)}, torch::kDouble).index_add(0, places, w);
+  CHECK(relative_error(sums.weights, weights) < 1e-13);
+  CHECK(relative_error(sums.averages, at::zeros({cells.size(0)}, torch::kComplexDouble).index_add(0, places, w * d) / weights) <
+        1e-12);
+}
+
 }  // namespace
 
 TEMPLATE_TEST_CASE("gridding conserves weight and weighted flux, channel by channel", "[gridding][quick]", double, float) {
@@ -133,14 +152,22 @@ TEST_CASE("gridding in strips is the same bit for bit as in one piece", "[griddi
   }
 }
 
-TEST_CASE("a strip whose rows are no multiple of a bucket's takes no row of the next", "[gridding][quick]") {
-  const GridCoords coords(0.05, 1030);  // halves of 515 rows, in buckets of two
-  const auto visibilities = random_observation(coords, 1, 30'000, torch::kDouble, 16);
-  auto options = with_statistics();
-  const auto whole = gridding::sum_cells(coords, visibilities, ChannelMap::cube(1), options);
-  for (const std::int64_t bytes : {std::int64_t{5'000'000}, std::int64_t{2'000'000}}) {
-    options.table_bytes = bytes;
-    CHECK(same_bits(whole, gridding::sum_cells(coords, visibilities, ChannelMap::cube(1), options)));
+TEST_CASE("a grid whose keys are marked part by part has every cell", "[gridding][quick]") {
+  const GridCoords coords(0.001, 6000);  // 2^24 keys are marked at once
+  check_by_sorting(coords, random_observation(coords, 1, 20'000, torch::kDouble, 16));
+}
+
+TEST_CASE("samples crowded in few cells are summed by any number of workers", "[gridding][quick]") {
+  const GridCoords coords(0.05, 512);
+  const auto spread = random_observation(coords, 1, 100'000, torch::kDouble, 17);
+  for (const double share : {0.0, 0.004, 0.1}) {  // of the plane that is used
+    const auto& baselines = spread.baselines();
+    const Visibilities crowded(Baselines::in_lambda(baselines.u() * share, baselines.v() * share), spread.data(),
+                               spread.weights());
+    for (const int threads : {1, 2, 5}) {
+      const Threads set(threads);
+      check_by_sorting(coords, crowded);
+    }
   }
 }
 
