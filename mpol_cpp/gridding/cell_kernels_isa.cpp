@@ -37,7 +37,7 @@ struct FixedPoint {
 
   explicit FixedPoint(const CellRule& rule)
       : cells((rule.partner ? -rule.scale : rule.scale) / rule.du),
-        addend(0x1.8p37 + 0.5 + (rule.npix / 2 - rule.origin)),
+        addend(0x1.8p37 + 0.5 + (0.5 * rule.npix - rule.origin)),
         width(static_cast<std::uint32_t>(rule.width)) {}
 
   template <typename Real>

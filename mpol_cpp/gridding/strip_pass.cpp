@@ -71,7 +71,8 @@ void each_worker(std::int64_t workers, const Work& work) {
 /// The first samples of what each of some workers does, and the end.
 std::vector<std::int64_t> shares(std::int64_t samples, std::int64_t workers) {
   std::vector<std::int64_t> begins;
-  for (std::int64_t worker = 0; worker <= workers; ++worker) begins.push_back(samples * worker / workers);
+  for (std::int64_t worker = 0; worker < workers; ++worker) begins.push_back(samples * worker / workers);
+  begins.push_back(samples);
   return begins;
 }
 
