@@ -264,8 +264,7 @@ inline float rounded(double value) {
   return std::abs(value) < static_cast<double>(std::numeric_limits<float>::max()) ? static_cast<float>(value) : 0.0F;
 }
 
-/// Counts a group of samples, and begins the sums of a cell when its first sample comes. Written before they are read, they do
-/// not make the system map a page of zeros first, which it would have to take back from all processors.
+/// Counts a group of samples, and begins the sums of a cell when its first sample comes.
 template <typename Real>
 inline void count_group(const CellTable table, const SortedSample<Real>* samples, std::int64_t size) {
 #pragma GCC unroll 4

@@ -90,17 +90,17 @@ class Gridding {
     const SampleSource source(channels, visibilities_, options_,
                               std::clamp(samples / samples_per_worker, std::int64_t{1}, most_workers_now));
     const auto go_through_strip = [&](StripPass strip) {
-      strip.run(source, scratch_);
+      strip.run(source);
       (this->*visit)(strip, channel);
     };
     const auto most_cells = std::min(table_bytes() / CellTable::bytes_per_cell, CellTable::most_keys);
     // Cells without samples cost less than to find out first which these are, unless there are many of them.
-    if (box_.cells() <= std::min(samples, most_cells)) return go_through_strip(StripPass(box_));
+    if (box_.cells() <= std::min(samples, most_cells)) return go_through_strip(StripPass(box_, memory_));
     for (std::int64_t first_key = 0; first_key < box_.cells(); first_key += CellTable::most_keys) {
       const auto occupied = occupied_keys(box_, first_key, std::min(CellTable::most_keys, box_.cells() - first_key), source);
       for (std::int64_t first = 0, last = 0; occupied.cells() > 0 && first < occupied.size(); first = last) {
         last = occupied.end_of_strip(first, most_cells);
-        go_through_strip(StripPass(box_, first_key, occupied, first, last));
+        go_through_strip(StripPass(box_, first_key, occupied, first, last, memory_));
       }
     }
   }
@@ -146,7 +146,7 @@ class Gridding {
 
   /// The scatter of the real parts of so many cells, and behind it that of the imaginary parts.
   double* scatter_of(std::int64_t count) {
-    return reinterpret_cast<double*>(scratch_.room(static_cast<std::size_t>(2 * count) * sizeof(double)));
+    return reinterpret_cast<double*>(memory_.samples.room(static_cast<std::size_t>(2 * count) * sizeof(double)));
   }
 
   void add_scatter(const double* real, const double* imag, std::int64_t count) {
@@ -186,7 +186,7 @@ class Gridding {
   const ChannelMap& channel_map_;
   const CellSumOptions& options_;
   CellBox box_;
-  Scratch scratch_;  // sorted samples, then the scatter of the cells
+  StripMemory memory_;  // of samples: when they are summed, of the scatter of the cells
   Results results_;
   StreamMedian real_median_, imag_median_;
 };

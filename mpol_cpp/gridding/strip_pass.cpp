@@ -101,9 +101,12 @@ BucketRule bucket_rule(std::int64_t first_key, std::int64_t keys) {
           static_cast<std::uint32_t>(((keys - 1) >> shift) + 1)};
 }
 
-/// Totals in which the table of so many cells has room.
-std::size_t room_for(std::int64_t cells) {
-  return static_cast<std::size_t>(cells * CellTable::bytes_per_cell) / sizeof(CellTotals) + 1;
+/// A table of so many cells, without ranks: entries of zeros, and totals that kernels begin.
+CellTable empty_table(std::int64_t cells, Scratch& memory) {
+  auto* totals = reinterpret_cast<CellTotals*>(memory.room(static_cast<std::size_t>(cells * CellTable::bytes_per_cell)));
+  auto* entries = reinterpret_cast<CellEntry*>(totals + cells);
+  std::fill_n(entries, cells, CellEntry{});
+  return {totals, entries, nullptr};
 }
 
 }  // namespace
@@ -138,26 +141,26 @@ Occupancy occupied_keys(const CellBox& box, std::int64_t first_key, std::int64_t
   return {keys, [&](std::int64_t key) { return marks.data()[key] != 0; }};
 }
 
-StripPass::StripPass(const CellBox& box, std::int64_t first_key, std::int64_t keys, std::int64_t cells)
+StripPass::StripPass(const CellBox& box, std::int64_t first_key, std::int64_t keys, std::int64_t cells, StripMemory& memory)
     : box_(box),
       first_key_(first_key),
       keys_(keys),
       kernels_(cell_kernels(selected_isa())),
       bucket_rule_(bucket_rule(first_key, keys)),
-      memory_(room_for(cells)),
-      table_{memory_.data(), reinterpret_cast<CellEntry*>(memory_.data() + cells), nullptr} {}
+      memory_(memory),
+      table_(empty_table(cells, memory.table)) {}
 
-StripPass::StripPass(const CellBox& box) : StripPass(box, 0, box.cells(), box.cells()) {}
+StripPass::StripPass(const CellBox& box, StripMemory& memory) : StripPass(box, 0, box.cells(), box.cells(), memory) {}
 
 StripPass::StripPass(const CellBox& box, std::int64_t first_key, const Occupancy& occupied, std::int64_t first_word,
-                     std::int64_t last_word)
+                     std::int64_t last_word, StripMemory& memory)
     : StripPass(box, first_key + first_word * RankWord::keys, (last_word - first_word) * RankWord::keys,
-                occupied.words()[last_word].before - occupied.words()[first_word].before) {
+                occupied.words()[last_word].before - occupied.words()[first_word].before, memory) {
   words_ = table_.ranks = occupied.words() + first_word;
   word_count_ = last_word - first_word;
 }
 
-StripPass::SortedRun::SortedRun(const SampleSource& source, Scratch& scratch)
+StripPass::SortedRun::SortedRun(const SampleSource& source, Scratch& memory)
     : counts(static_cast<std::size_t>(source.workers)),
       positions(static_cast<std::size_t>(source.workers)),
       bucket_begins(static_cast<std::size_t>(source.workers) + 1),
@@ -166,7 +169,7 @@ StripPass::SortedRun::SortedRun(const SampleSource& source, Scratch& scratch)
       sample_bytes(are_double ? sizeof(SortedSample<double>) : sizeof(SortedSample<float>)) {
   const auto most_samples = source.runs.front().end - source.runs.front().begin;
   const auto all_bytes = (most_samples + CellKernels::slack) * sample_bytes;
-  samples = scratch.room(static_cast<std::size_t>(all_bytes) + static_cast<std::size_t>(most_samples) * sizeof(std::uint32_t));
+  samples = memory.room(static_cast<std::size_t>(all_bytes) + static_cast<std::size_t>(most_samples) * sizeof(std::uint32_t));
   keys = reinterpret_cast<std::uint32_t*>(samples + all_bytes);
 }
 
@@ -216,9 +219,9 @@ void StripPass::accumulate(std::int64_t worker, const SortedRun& sorted) const {
   kernels_.accumulate(table_, sorted.samples, sorted.bucket_begins[own], sorted.bucket_begins[own + 1], sorted.are_double);
 }
 
-void StripPass::run(const SampleSource& source, Scratch& scratch) {
+void StripPass::run(const SampleSource& source) {
   const auto workers = source.workers;
-  SortedRun sorted(source, scratch);
+  SortedRun sorted(source, memory_.samples);
   for (const auto& run : source.runs) {
     const auto samples = samples_of(source.visibilities, run, source.transform);
     sorted.share_begins = shares(run.end - run.begin, workers);

@@ -47,6 +47,12 @@ struct CellPart {
   CellResults results;
 };
 
+/// Memory that one strip after another uses.
+struct StripMemory {
+  Scratch table;
+  Scratch samples;
+};
+
 /// One pass over the samples of an image channel, for the cells of some successive keys, the strip. The samples of a run are
 /// first sorted into buckets of successive keys, each worker sorting a share of them; then each worker sums the cells of
 /// successive buckets with an even share of the samples, in the order of the data whatever the number of workers. So a cell's
@@ -54,16 +60,16 @@ struct CellPart {
 class StripPass {
  public:
   /// A strip of the whole box, with room for every cell.
-  explicit StripPass(const CellBox& box);
+  StripPass(const CellBox& box, StripMemory& memory);
   /// The keys of words [first_word, last_word) of the occupied ones from `first_key` on, with room for these.
   StripPass(const CellBox& box, std::int64_t first_key, const Occupancy& occupied, std::int64_t first_word,
-            std::int64_t last_word);
+            std::int64_t last_word, StripMemory& memory);
 
   StripPass(const StripPass&) = delete;
   StripPass& operator=(const StripPass&) = delete;
 
   /// Sums the samples; to be called once.
-  void run(const SampleSource& source, Scratch& scratch);
+  void run(const SampleSource& source);
 
   /// Occupied cells.
   std::int64_t cells() const { return static_cast<std::int64_t>(words_[word_count_].before - words_->before); }
@@ -74,7 +80,7 @@ class StripPass {
  private:
   /// A run of samples, sorted into buckets, and behind them those outside the strip.
   struct SortedRun {
-    SortedRun(const SampleSource& source, Scratch& scratch);
+    SortedRun(const SampleSource& source, Scratch& memory);
 
     char* samples;  // SortedSample<double>, or <float>
     std::uint32_t* keys;
@@ -86,7 +92,7 @@ class StripPass {
     std::int64_t sample_bytes;
   };
 
-  StripPass(const CellBox& box, std::int64_t first_key, std::int64_t keys, std::int64_t cells);
+  StripPass(const CellBox& box, std::int64_t first_key, std::int64_t keys, std::int64_t cells, StripMemory& memory);
   /// Finds the keys of a worker's share and counts the samples of each bucket.
   void locate(std::int64_t worker, const Visibilities& visibilities, const SampleRun& run, SortedRun& sorted) const;
   /// Turns the counts of buckets into positions, and shares the buckets out.
@@ -98,7 +104,7 @@ class StripPass {
   std::int64_t first_key_, keys_;
   CellKernels kernels_;
   BucketRule bucket_rule_;
-  PageArray<CellTotals> memory_;  // of the table: totals, then entries
+  StripMemory& memory_;
   CellTable table_;
   std::optional<Occupancy> found_;  // after a run over every key
   const RankWord* words_ = nullptr;
