@@ -5,9 +5,9 @@
 #include <map>
 #include <numbers>
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linspace.h>
-#include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/core/error.h>
@@ -39,12 +39,10 @@ std::int64_t packed_cell(const GridCoords& coords, std::int64_t channel, double 
 
 /// All values that count, |r| of real and imaginary parts, and their sums.
 struct AbsoluteValues {
-  std::vector<float> magnitudes;
-  double sum = 0, sum_of_squares = 0;
+  explicit AbsoluteValues(std::int64_t samples) { magnitudes.reserve(2 * static_cast<std::size_t>(samples)); }
 
-  void add(double real, double imag) {
-    if (real == 0 && imag == 0) return;
-    for (const double value : {real, imag}) {
+  void add(c10::complex<double> residual) {
+    for (const double value : {residual.real(), residual.imag()}) {
       magnitudes.push_back(static_cast<float>(std::abs(value)));
       sum += value;
       sum_of_squares += value * value;
@@ -65,6 +63,9 @@ struct AbsoluteValues {
     return result;
   }
 
+  std::vector<float> magnitudes;
+  double sum = 0, sum_of_squares = 0;
+
  private:
   double median() {
     const auto middle = magnitudes.begin() + static_cast<std::ptrdiff_t>(magnitudes.size() / 2);
@@ -73,10 +74,19 @@ struct AbsoluteValues {
   }
 };
 
-/// (n, 2) float64 real and imaginary parts on the CPU.
-Tensor parts(const Tensor& residuals) {
+/// Calls `visit(i, residual)` for all residuals but exact zeros, as they are held.
+template <typename Visit>
+void visit_residuals(const Tensor& residuals, const Visit& visit) {
   if (!residuals.is_complex()) throw ShapeError("the residuals are real; complex ones are needed");
-  return at::view_as_real(residuals.detach().to(torch::kCPU, torch::kComplexDouble).resolve_conj().contiguous()).view({-1, 2});
+  const auto values = residuals.detach().to(torch::kCPU).resolve_conj().contiguous();
+  const auto visit_all = [&](const auto* value) {
+    for (std::int64_t i = 0; i < values.numel(); ++i) {
+      const c10::complex<double> residual(value[i]);
+      if (residual != c10::complex<double>(0, 0)) visit(i, residual);
+    }
+  };
+  if (values.scalar_type() == torch::kComplexFloat) visit_all(values.const_data_ptr<c10::complex<float>>());
+  else visit_all(values.to(torch::kComplexDouble).const_data_ptr<c10::complex<double>>());
 }
 
 double normal_probability(double low, double high) {
@@ -94,28 +104,28 @@ Tensor cell_residuals(const GridCoords& coords, const Visibilities& visibilities
   auto residuals = at::zeros({visibilities.nchan(), nvis}, torch::kComplexFloat);
   for (std::int64_t channel = 0; channel < visibilities.nchan(); ++channel) {
     auto* residual = residuals.mutable_data_ptr<c10::complex<float>>() + channel * nvis;
-    for (std::int64_t begin = 0; begin < nvis; begin += residual_block) {
-      const auto end = std::min(nvis, begin + residual_block);
-      const auto [u, v, data, weights] = visibilities.block(channel, begin, end);
-      const auto *us = u.const_data_ptr<double>(), *vs = v.const_data_ptr<double>();
-      const auto* samples = data.const_data_ptr<c10::complex<double>>();
-      const auto* weight = weights.const_data_ptr<double>();
-      for (std::int64_t i = 0; i < end - begin; ++i) {
-        const auto cell = means.find(packed_cell(coords, channel, us[i], vs[i]));
-        const double freedom = 1 - weight[i] / total[cell];
-        if (freedom < lone_sample) continue;
-        residual[begin + i] = c10::complex<float>((samples[i] - average[cell]) * std::sqrt(weight[i] / freedom));
+    at::parallel_for(0, (nvis + residual_block - 1) / residual_block, 1, [&](std::int64_t first, std::int64_t last) {
+      for (auto begin = first * residual_block; begin < std::min(nvis, last * residual_block); begin += residual_block) {
+        const auto end = std::min(nvis, begin + residual_block);
+        const auto [u, v, data, weights] = visibilities.block(channel, begin, end);
+        const auto *us = u.const_data_ptr<double>(), *vs = v.const_data_ptr<double>();
+        const auto* samples = data.const_data_ptr<c10::complex<double>>();
+        const auto* weight = weights.const_data_ptr<double>();
+        for (std::int64_t i = 0; i < end - begin; ++i) {
+          const auto cell = means.find(packed_cell(coords, channel, us[i], vs[i]));
+          const double freedom = 1 - weight[i] / total[cell];
+          if (freedom < lone_sample) continue;
+          residual[begin + i] = c10::complex<float>((samples[i] - average[cell]) * std::sqrt(weight[i] / freedom));
+        }
       }
-    }
+    });
   }
   return residuals;
 }
 
 ResidualStatistics residual_statistics(const Tensor& residuals) {
-  const auto values = parts(residuals);
-  const auto* value = values.const_data_ptr<double>();
-  AbsoluteValues all;
-  for (std::int64_t i = 0; i < values.size(0); ++i) all.add(value[2 * i], value[2 * i + 1]);
+  AbsoluteValues all(residuals.numel());
+  visit_residuals(residuals, [&](std::int64_t, c10::complex<double> residual) { all.add(residual); });
   return all.statistics();
 }
 
@@ -129,12 +139,19 @@ std::vector<GroupScatter> scatter_by_group(const Tensor& residuals, const Tensor
     throw ShapeError(fmt::format("the groups have shape {}, the residuals {}; the first must broadcast to the second",
                                  groups.sizes().vec(), residuals.sizes().vec()));
   }
-  const auto values = parts(residuals);
-  const auto numbers = groups.to(torch::kCPU, torch::kInt64).expand(residuals.sizes()).contiguous();
-  const auto* value = values.const_data_ptr<double>();
-  const auto* number = numbers.const_data_ptr<std::int64_t>();
+  // A view of one number for each row, as long as there is one; a copy otherwise.
+  const auto row = residuals.dim() > 0 ? residuals.size(-1) : 1;
+  const auto numbers = groups.to(torch::kCPU, torch::kInt64).expand(residuals.sizes()).reshape({-1, row});
+  const auto number = numbers.accessor<std::int64_t, 2>();
+  std::map<std::int64_t, std::int64_t> samples;
+  for (std::int64_t r = 0; r < number.size(0); ++r) {
+    for (std::int64_t i = 0; i < row; ++i) ++samples[number[r][i]];
+  }
   std::map<std::int64_t, AbsoluteValues> by_group;
-  for (std::int64_t i = 0; i < values.size(0); ++i) by_group[number[i]].add(value[2 * i], value[2 * i + 1]);
+  for (const auto& [group, count] : samples) by_group.emplace(group, count);
+  visit_residuals(residuals, [&](std::int64_t i, c10::complex<double> residual) {
+    by_group.find(number[i / row][i % row])->second.add(residual);
+  });
   std::vector<GroupScatter> result;
   result.reserve(by_group.size());
   for (auto& [group, all] : by_group) result.push_back({group, all.statistics()});
@@ -145,22 +162,19 @@ ResidualHistogram residual_histogram(const Tensor& residuals, std::int64_t nbins
   if (nbins < 1 || !std::isfinite(limit) || limit <= 0) {
     throw ValueError(fmt::format("the histogram has {} bins up to {} sigma; both must be greater than 0", nbins, limit));
   }
-  const auto values = parts(residuals);
-  const auto* value = values.const_data_ptr<double>();
   const double width = 2 * limit / static_cast<double>(nbins);
   ResidualHistogram histogram{.edges = at::linspace(-limit, limit, nbins + 1, torch::kFloat64), .density = {}, .expected = {}};
   histogram.density = at::zeros({nbins}, torch::kFloat64);
   histogram.expected = at::empty({nbins}, torch::kFloat64);
   auto* density = histogram.density.mutable_data_ptr<double>();
   double total = 0;
-  for (std::int64_t i = 0; i < values.size(0); ++i) {
-    if (value[2 * i] == 0 && value[2 * i + 1] == 0) continue;
-    for (const double part : {value[2 * i], value[2 * i + 1]}) {
+  visit_residuals(residuals, [&](std::int64_t, c10::complex<double> residual) {
+    for (const double part : {residual.real(), residual.imag()}) {
       total += 1;
       if (!(std::abs(part) < limit)) continue;
       density[std::min(nbins - 1, static_cast<std::int64_t>((part + limit) / width))] += 1;
     }
-  }
+  });
   if (total > 0) histogram.density /= total * width;
   const auto* edge = histogram.edges.const_data_ptr<double>();
   for (std::int64_t i = 0; i < nbins; ++i) histogram.expected[i] = normal_probability(edge[i], edge[i + 1]) / width;
