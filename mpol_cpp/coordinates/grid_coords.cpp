@@ -19,7 +19,7 @@ namespace {
 /// step * (n - npix/2 + offset), n = 0 … count-1, float64.
 Tensor axis(double step, std::int64_t npix, std::int64_t count, double offset) {
   const auto n = at::arange(count, torch::kFloat64);
-  return (n - static_cast<double>(npix / 2) + offset) * step;
+  return (n - 0.5 * static_cast<double>(npix) + offset) * step;
 }
 
 Tensor along_rows(const Tensor& values, std::int64_t npix) { return values.unsqueeze(1).expand({npix, npix}).contiguous(); }
@@ -55,21 +55,21 @@ Tensor GridCoords::packed_x() const { return sky_to_packed(sky_x()); }
 Tensor GridCoords::packed_y() const { return sky_to_packed(sky_y()); }
 
 double GridCoords::q_max() const {
-  const double corner = du() * static_cast<double>(npix_ / 2);
+  const double corner = du() * 0.5 * static_cast<double>(npix_);
   return std::numbers::sqrt2 * (corner + du());
 }
 
-double GridCoords::max_uv() const { return (static_cast<double>(npix_ / 2) - 0.5) * du(); }
+double GridCoords::max_uv() const { return (0.5 * static_cast<double>(npix_) - 0.5) * du(); }
 
 std::array<double, 4> GridCoords::img_ext() const {
-  const double half = static_cast<double>(npix_ / 2);
+  const double half = 0.5 * static_cast<double>(npix_);
   const double upper = cell_size_ * (half - 0.5);
   const double lower = -cell_size_ * (half + 0.5);
   return {upper, lower, lower, upper};
 }
 
 std::array<double, 4> GridCoords::vis_ext() const {
-  const double half = static_cast<double>(npix_ / 2);
+  const double half = 0.5 * static_cast<double>(npix_);
   const double upper = du() * (half - 0.5);
   const double lower = -du() * (half + 0.5);
   return {lower, upper, lower, upper};
@@ -77,7 +77,7 @@ std::array<double, 4> GridCoords::vis_ext() const {
 
 std::int64_t GridCoords::uv_cell(double u) const {
   // A coordinate within rounding of the outer edge belongs to the last cell.
-  return std::min(npix_ - 1, static_cast<std::int64_t>(std::floor(u / du() + static_cast<double>(npix_ / 2) + 0.5)));
+  return std::min(npix_ - 1, static_cast<std::int64_t>(std::floor(u / du() + 0.5 * static_cast<double>(npix_) + 0.5)));
 }
 
 bool GridCoords::data_fit(double max_abs_u, double max_abs_v) const {

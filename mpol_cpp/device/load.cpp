@@ -26,6 +26,13 @@ void check_fraction(const char* name, double value) {
   throw ValueError(fmt::format("{} is {}; it is a fraction, from 0 to 1", name, value));
 }
 
+std::vector<torch::Device> devices_of(const std::vector<GpuLoad>& loads) {
+  std::vector<torch::Device> devices;
+  devices.reserve(loads.size());
+  for (const auto& load : loads) devices.push_back(load.device);
+  return devices;
+}
+
 }  // namespace
 
 std::vector<DeviceInfo> gpu_info() {
@@ -60,9 +67,7 @@ std::vector<torch::Device> devices_by_load(double weight_processor, double weigh
   auto loads = gpu_load(weight_processor, weight_memory);
   std::stable_sort(loads.begin(), loads.end(),
                    [](const GpuLoad& a, const GpuLoad& b) { return a.load != b.load ? a.load < b.load : a.memory < b.memory; });
-  std::vector<torch::Device> devices;
-  for (const auto& load : loads) devices.push_back(load.device);
-  return devices;
+  return devices_of(loads);
 }
 
 torch::Device select_device_by_load(double weight_processor, double weight_memory, Fallback fallback) {
@@ -76,9 +81,7 @@ std::vector<torch::Device> available_gpus(double max_load, double max_memory) {
   auto loads = gpu_load();
   std::erase_if(loads, [&](const GpuLoad& load) { return load.processor > max_load || load.memory > max_memory; });
   std::stable_sort(loads.begin(), loads.end(), [](const GpuLoad& a, const GpuLoad& b) { return a.load < b.load; });
-  std::vector<torch::Device> devices;
-  for (const auto& load : loads) devices.push_back(load.device);
-  return devices;
+  return devices_of(loads);
 }
 
 }  // namespace mpol
