@@ -139,6 +139,7 @@ std::vector<GroupScatter> scatter_by_group(const Tensor& residuals, const Tensor
     throw ShapeError(fmt::format("the groups have shape {}, the residuals {}; the first must broadcast to the second",
                                  groups.sizes().vec(), residuals.sizes().vec()));
   }
+  if (residuals.numel() == 0) return {};
   // A view of one number for each row, as long as there is one; a copy otherwise.
   const auto row = residuals.dim() > 0 ? residuals.size(-1) : 1;
   const auto numbers = groups.to(torch::kCPU, torch::kInt64).expand(residuals.sizes()).reshape({-1, row});

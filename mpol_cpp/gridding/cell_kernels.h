@@ -47,7 +47,7 @@ struct BucketRule {
 template <typename Real>
 struct SortedSample {
   Real real, imag, weight;
-  std::uint32_t place;  // CellTable::place of its key in the strip; `accumulate` makes it that of its cell
+  std::uint32_t place;  // as if its cell's number (CellTable) were its key in the strip; `accumulate` corrects it by ranks
 };
 
 /// What the sums of some cells say.

@@ -19,6 +19,7 @@ class Occupancy {
   Occupancy(std::int64_t keys, const IsOccupied& is_occupied);
 
   std::int64_t cells() const { return words()[size_].before; }
+  /// Words.
   std::int64_t size() const { return size_; }
   /// size() words, and one behind them that has no keys but all cells before it.
   const RankWord* words() const { return words_.data(); }

@@ -98,6 +98,26 @@ TEST_CASE("every group has its own scatter", "[analysis][quick]") {
   REQUIRE(by_channel.size() == 2);
   CHECK(by_channel[1].statistics.samples == 9000);
   CHECK_THROWS_AS(scatter_by_group(residuals, torch::zeros({5}, torch::kInt64)), ShapeError);
+  CHECK(scatter_by_group(residuals.narrow(1, 0, 0), torch::zeros({2, 1}, torch::kInt64)).empty());
+}
+
+TEST_CASE("residuals count as they are held: either dtype, conjugated or strided", "[analysis][quick]") {
+  const auto narrow = at::complex(normal({3, 4000}, torch::kFloat32, 3), normal({3, 4000}, torch::kFloat32, 4));
+  const auto wide = narrow.to(torch::kComplexDouble);
+  const auto expected = residual_statistics(wide);
+  for (const auto& same : {narrow, narrow.conj(), narrow.t().contiguous().t(), wide.conj()}) {
+    const auto statistics = residual_statistics(same);
+    CHECK(statistics.samples == 12000);
+    CHECK(statistics.sigma_factor == expected.sigma_factor);
+    CHECK(statistics.standard_deviation == Approx(expected.standard_deviation).epsilon(1e-3));
+  }
+  const auto groups = at::arange(12000, torch::kInt64).view({3, 4000}) % 2;
+  const auto from_narrow = scatter_by_group(narrow, groups), from_wide = scatter_by_group(wide, groups);
+  REQUIRE(from_narrow.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(from_narrow[i].statistics.sigma_factor == from_wide[i].statistics.sigma_factor);
+    CHECK(from_narrow[i].statistics.mean == from_wide[i].statistics.mean);
+  }
 }
 
 TEST_CASE("the histogram of unit noise is the unit Gaussian", "[analysis][quick]") {
