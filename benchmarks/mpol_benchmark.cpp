@@ -1,7 +1,7 @@
 // Times a training step, the transforms, gridding and input/output over image sizes and channels; one JSON row a case.
 //
 // usage: mpol_benchmark step|copy|fft|gridding|io [--npix N,N…] [--nchan C,C…] [--dtype float32,float64] [--nvis K,K…]
-//        [--problems P,P…] [--step auto|eager|fused] [--data FILE.npz] [--threads T] [--seconds S]
+//        [--problems P,P…] [--step auto|eager|fused] [--optimizer adam|sgd|lbfgs] [--data FILE.npz] [--threads T] [--seconds S]
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
@@ -16,7 +16,7 @@
 #include <mpol_cpp/mpol.h>
 #include <mpol_cpp/ops/fft.h>
 #include <mpol_cpp/ops/fused_memory.h>
-#include <mpol_cpp/ops/nufft_workers.h>
+#include <mpol_cpp/ops/share_tasks.h>
 #include <mpol_cpp/train/step.h>
 
 #include "settings.h"
@@ -33,7 +33,27 @@ mpol::StepKind step_kind(const std::string& name) {
   throw mpol::ValueError(fmt::format("step is {}; it must be auto, eager, captured or fused", name));
 }
 
-/// One training step of GriddedNet with sparsity and total variation, Adam, for one or several problems with the same data.
+mpol::OptimizerKind optimizer_kind(const std::string& name) {
+  for (const auto kind : {mpol::OptimizerKind::adam, mpol::OptimizerKind::sgd, mpol::OptimizerKind::lbfgs}) {
+    if (mpol::to_string(kind) == name) return kind;
+  }
+  throw mpol::ValueError(fmt::format("optimizer is {}; it must be adam, sgd or lbfgs", name));
+}
+
+/// What L-BFGS has evaluated so far.
+double evaluations_of(const mpol::Step& step) { return step.state().at("func_evals").item<double>(); }
+
+/// A step of L-BFGS is up to 20 iterations: what one of its evaluations takes, when its history of 100 pairs is full.
+json time_evaluations(mpol::Step& step, double rate, double seconds) {
+  for (int i = 0; i < 8; ++i) step.take(rate);
+  const auto before = evaluations_of(step);
+  auto times = benchmarks::repeat([&] { step.take(rate); }, seconds);
+  const auto calls = times["repeats"].get<double>() + 2;
+  times["evaluation_s"] = times["mean_s"].get<double>() * calls / (evaluations_of(step) - before);
+  return times;
+}
+
+/// One training step of GriddedNet with sparsity and total variation for one or several problems with the same data.
 void step_case(const Settings& settings, std::int64_t npix, std::int64_t nchan, const std::string& dtype) {
   const mpol::GridCoords coords(cell_size, npix);
   const auto visibilities = benchmarks::observation(settings, coords, nchan, 500'000);
@@ -44,16 +64,20 @@ void step_case(const Settings& settings, std::int64_t npix, std::int64_t nchan, 
     const auto start = at::full({problems, visibilities.nchan(), npix, npix}, -3.0, dtype_of(dtype));
     auto model = mpol::GriddedNet(mpol::GriddedNetOptions(coords).base_cube(start).dtype(dtype_of(dtype)));
     const mpol::Objective objective(likelihood, {mpol::terms::sparsity(1e-3), mpol::terms::tv_image(1e-3)});
-    const auto options = mpol::TrainOptions().learning_rate(0.3).step(step_kind(settings.step));
+    const auto optimizer = optimizer_kind(settings.optimizer);
+    const auto options = mpol::TrainOptions().learning_rate(0.3).optimizer(optimizer).step(step_kind(settings.step));
     const auto step = mpol::make_step(model.ptr(), objective, options);
+    const auto times = optimizer == mpol::OptimizerKind::lbfgs ? time_evaluations(*step, 1, settings.seconds)
+                                                               : benchmarks::repeat([&] { step->take(0.3); }, settings.seconds);
     print({{"case", "step"},
            {"npix", npix},
            {"nchan", visibilities.nchan()},
            {"problems", problems},
            {"dtype", dtype},
            {"step", mpol::to_string(step->kind())},
+           {"optimizer", settings.optimizer},
            {"cells", likelihood->samples()}},
-          benchmarks::repeat([&] { step->take(0.3); }, settings.seconds));
+          times);
   }
 }
 

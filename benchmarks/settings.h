@@ -26,7 +26,7 @@ struct Settings {
   std::vector<std::int64_t> npix{180, 512, 1024, 2048}, nchan{1, 8}, nvis{100'000, 1'000'000}, problems{1};
   std::vector<std::string> dtypes{"float32", "float64"};
   double tolerance = 1e-6;
-  std::string step = "eager", data;
+  std::string step = "eager", optimizer = "adam", data;
   double seconds = 2.0;
 };
 
@@ -56,6 +56,7 @@ inline Settings parse(int argc, char** argv) {
       {"--dtype", [&](const std::string& text) { settings.dtypes = split(text); }},
       {"--tolerance", [&](const std::string& text) { settings.tolerance = std::stod(text); }},
       {"--step", [&](const std::string& text) { settings.step = text; }},
+      {"--optimizer", [&](const std::string& text) { settings.optimizer = text; }},
       {"--data", [&](const std::string& text) { settings.data = text; }},
       {"--threads", [](const std::string& text) { at::set_num_threads(std::stoi(text)); }},
       {"--seconds", [&](const std::string& text) { settings.seconds = std::stod(text); }},

@@ -33,7 +33,7 @@ struct CpuTime {
   }
 };
 
-/// Repeats a call for about `seconds` after two calls that do not count: median, minimum, processor time of all threads a
+/// Repeats a call for about `seconds` after two calls that do not count: median, mean, minimum, processor time of all threads a
 /// call, and how many cores other processes kept busy meanwhile (a row with much of that is no result).
 template <typename Function>
 nlohmann::json repeat(Function&& call, double seconds, std::size_t least = 5, std::size_t most = 2000) {
@@ -53,6 +53,7 @@ nlohmann::json repeat(Function&& call, double seconds, std::size_t least = 5, st
   const double others = std::max(0.0, ((after.all - before.all) - (after.own - before.own)) / wall);
   const double cpu = (after.own - before.own) / static_cast<double>(times.size());
   return {{"median_s", times[times.size() / 2]},
+          {"mean_s", wall / static_cast<double>(times.size())},
           {"min_s", times.front()},
           {"cpu_s", cpu},
           {"repeats", times.size()},

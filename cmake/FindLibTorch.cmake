@@ -169,7 +169,7 @@ find_package_handle_standard_args(
   VERSION_VAR LibTorch_VERSION
   HANDLE_COMPONENTS)
 
-if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
+if(LibTorch_FOUND AND NOT CMAKE_SCRIPT_MODE_FILE AND NOT TARGET LibTorch::LibTorch) # a script has no targets
   _libtorch_library(c10)
   _libtorch_library(torch_cpu)
   add_library(LibTorch::LibTorch INTERFACE IMPORTED GLOBAL)

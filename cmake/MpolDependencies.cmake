@@ -40,13 +40,14 @@ if(NOT EXISTS "${LibTorch_ROOT}/include/fmt/format.h")
   target_link_libraries(mpol_fmt INTERFACE fmt::fmt-header-only)
 endif()
 
-# ---- the rest, header-only but for cfitsio, libzip and libpng
+# ---- the rest, header-only but for cfitsio, libzip, libpng and zlib
 find_package(nlohmann_json 3.9 REQUIRED)
 if(MPOL_BUILD_IO)
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(cfitsio REQUIRED IMPORTED_TARGET cfitsio)
   pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
   pkg_check_modules(libpng REQUIRED IMPORTED_TARGET libpng)
+  pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
 endif()
 if(MPOL_BUILD_CLI)
   find_package(CLI11 REQUIRED)

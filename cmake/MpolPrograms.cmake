@@ -33,7 +33,7 @@ function(mpol_add_test folder)
   if(NOT TEST_BY_HAND)
     add_test(NAME ${folder} COMMAND ${name} --durations yes ${MPOL_TEST_ARGUMENTS})
     if(NOT TEST_CLI) # mpol sets this itself, which the tests of the command line look at
-      set_tests_properties(${folder} PROPERTIES ENVIRONMENT GOMP_SPINCOUNT=10000) # a busy neighbour must not stall threads
+      set_tests_properties(${folder} PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive) # a busy neighbour must not stall LibTorch's threads
     endif()
   endif()
 endfunction()

@@ -19,7 +19,7 @@ void run(const std::string& input, const std::string& output, int epochs) {
 
   auto model = mpol::GriddedNet(mpol::GriddedNetOptions(coords).nchan(visibilities.nchan()));
   const auto objective =
-      mpol::Objective(mpol::GriddedLikelihood(averager.to_dataset()), {mpol::terms::sparsity(1e-4), mpol::terms::tv_image(1e-4)});
+      mpol::Objective(mpol::GriddedLikelihood(averager.to_dataset()), {mpol::terms::sparsity(1e-4), mpol::terms::tv_image(2e-4)});
   const auto options =
       mpol::TrainOptions().learning_rate(0.3).epochs(epochs).device(mpol::select_device()).dtype(torch::kFloat32);
   const auto result = mpol::Trainer(model, objective, options).fit();

@@ -40,6 +40,7 @@
 #include <mpol_cpp/gridding/dirty_imager.h>
 #include <mpol_cpp/images/base_cube.h>
 #include <mpol_cpp/images/brightness.h>
+#include <mpol_cpp/images/combined_beam.h>
 #include <mpol_cpp/images/gauss_conv_image.h>
 #include <mpol_cpp/images/hann_conv_cube.h>
 #include <mpol_cpp/images/image_cube.h>

@@ -28,18 +28,20 @@ jobs() {
   echo "$cores"
 }
 
-# Packages and LibTorch; --cuda brings the CUDA libraries too. A LibTorch named by Torch_DIR in the environment is used as it is.
+# Packages and LibTorch; --cuda asks for the CUDA libraries too. In CMake's own order: what Torch_DIR names in the environment is
+# used as it is, then what CMAKE_PREFIX_PATH or the active Python has, where it fits; else the pinned wheel is fetched.
 set_up() {
   scripts/install_packages
-  if [[ -z ${Torch_DIR:-} ]]; then
+  local found=${Torch_DIR:-}
+  if [[ -z $found ]]; then found=$(scripts/find_libtorch "$@"); fi
+  if [[ -z $found ]]; then
     scripts/get_libtorch "$@"
-    torch=(-DTorch_DIR="$root/build/libtorch/torch")
-  else
-    torch=(-DTorch_DIR="$Torch_DIR")
+    found=$root/build/libtorch/torch
   fi
+  torch=(-DTorch_DIR="$found")
 }
 
-# configure PRESET [OPTION…]: quick when nothing changed; quiet unless it fails.
+# configure PRESET [OPTION…]: quick when nothing changed; quiet unless it fails or warns (that FINUFFT is missing, say).
 configure() {
   local preset=$1 log=build/$1.configure.log
   shift
@@ -48,6 +50,7 @@ configure() {
     fail "CMake could not configure build/$preset (its message is above). If the folder is from an older state, remove it and start again."
   }
   grep -E '^-- (LibTorch|CUDA)' "$log" || true
+  sed -n '/^CMake Warning/,/^$/p' "$log"
 }
 
 build() {

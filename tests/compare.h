@@ -60,6 +60,14 @@ inline Tensor gradient_of(const std::function<Tensor(const Tensor&)>& function, 
   return leaf.grad();
 }
 
+/// What a linear operator's backward misses of being its adjoint: |<A x, y> - <x, A* y>| of adjoint_error, A* y being the
+/// gradient of <A x', y> at another image x'. It is small only where the operator is linear, too.
+inline double backward_adjoint_error(const std::function<Tensor(const Tensor&)>& linear, const Tensor& x, const Tensor& y,
+                                     const Tensor& elsewhere) {
+  const auto aty = gradient_of([&](const Tensor& image) { return (linear(image) * y).sum(); }, elsewhere);
+  return adjoint_error(linear(x), y, x, aty);
+}
+
 /// Directional derivative by central differences against <gradient, direction>, relative to |gradient| |direction|;
 /// float64 only.
 inline double finite_difference_error(const std::function<Tensor(const Tensor&)>& function, const Tensor& x,

@@ -12,9 +12,11 @@
 #include <mpol_cpp/cli/output_folder.h>
 #include <mpol_cpp/cli/sky_grid.h>
 #include <mpol_cpp/cli/stop_request.h>
+#include <mpol_cpp/cli/summary.h>
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/images/image_cube.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/plot/comparison_figure.h>
@@ -44,6 +46,17 @@ double correlation(const Tensor& a, const Tensor& b) {
   return scale > 0 ? (x * y).sum().item<double>() / scale : 0.0;
 }
 
+/// As headers have them, to 1 %.
+bool same_beams(const std::vector<io::FitsBeam>& a, const std::vector<io::FitsBeam>& b) {
+  constexpr double tolerance = 0.01;
+  const auto alike = [](const io::FitsBeam& x, const io::FitsBeam& y) {
+    const double round = 1 - x.minor / x.major;  // the position angle of a round beam says nothing
+    return std::abs(x.major / y.major - 1) < tolerance && std::abs(x.minor / y.minor - 1) < tolerance &&
+           std::abs(std::sin(x.position_angle - y.position_angle)) * round < tolerance;
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), alike);
+}
+
 std::string summary_json(const CompareOptions& options, const SkyImage& a, const SkyImage& b, const Tensor& difference) {
   nlohmann::ordered_json channels = nlohmann::ordered_json::array();
   const auto flux_a = flux(a.cube, a.coords), flux_b = flux(b.cube, b.coords);
@@ -67,7 +80,7 @@ std::string summary_json(const CompareOptions& options, const SkyImage& a, const
   }
   const nlohmann::ordered_json json = {
       {"a", options.first.string()}, {"b", options.second.string()}, {"unit", "Jy/arcsec2"}, {"channels", channels}};
-  return json.dump(2) + "\n";
+  return summary_text(json);
 }
 
 std::string words(const SkyImage& a, const SkyImage& b, const Tensor& difference, const OutputFolder& folder) {
@@ -84,17 +97,20 @@ std::string words(const SkyImage& a, const SkyImage& b, const Tensor& difference
   return text + fmt::format("files               {}\n", folder.path().string());
 }
 
-int make_comparison(CompareOptions& options) {
+int make_comparison(CompareOptions& options, const OptionSet& settings) {
   settle(options.output);
+  settings.check_meaning();
   if (options.second.empty()) {
     throw UsageError(error_text(options.first.empty() ? "A and B" : "B", "missing", "there must be two images to compare",
                                 "name two FITS files"));
   }
   listen_to_library("compare", options.output);
   use_threads(options.threads);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse);
+  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "compare");
   const auto a = read_sky_image(options.first, "A"), b = read_sky_image(options.second, "B");
   check_same_grid(a, b, options.second.string());
+  if (!same_beams(a.header.beams(), b.header.beams()))
+    log_warning("A and B have different beams: their difference shows the beams too; bring them to one with mpol convolve");
   stop_if_requested();
   const auto difference = b.cube - a.cube;
   auto header = a.header;
@@ -114,12 +130,12 @@ int make_comparison(CompareOptions& options) {
 }  // namespace
 
 Verb add_compare(CLI::App& program) {
-  auto* app = program.add_subcommand("compare", "Compare two images on the same grid");
+  auto* app = program.add_subcommand("compare", "Compare two images on the same grid: the difference is B - A");
   app->footer("Example:\n  mpol compare disc/image.fits again/image.fits -o comparison");
   const auto options = std::make_shared<CompareOptions>();
   const auto settings = std::make_shared<OptionSet>(*app);
   declare(*settings, *options);
-  return {app, [options, settings] { return make_comparison(*options); }};
+  return {app, [options, settings] { return make_comparison(*options, *settings); }};
 }
 
 }  // namespace mpol::cli

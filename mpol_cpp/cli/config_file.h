@@ -22,13 +22,16 @@ std::filesystem::path config_in(const std::vector<std::string>& arguments);
 /// @throws FileError when the file cannot be read or is not TOML; UsageError for a name that is no option of the verb
 std::vector<std::string> config_arguments(const std::filesystem::path& file, const CLI::App& verb);
 
+/// The same from the text of such a file. @param named  how messages call it, and the file that paths are relative to
+std::vector<std::string> config_arguments_of(const std::string& text, const std::filesystem::path& named, const CLI::App& verb);
+
 /// What a run.toml says about the run that wrote it (its table `record`).
 struct RecordedRun {
   std::string data_sha256;
   std::vector<std::string> fingerprint;  ///< "name = value" of everything that altered the result
   std::int64_t epochs_asked = 0, epochs_done = 0;
   std::string stop_reason;
-  std::string device;
+  std::vector<std::string> files;  ///< that the run wrote, within OUT
 };
 
 /// Empty when the file has no such table. @throws FileError when it cannot be read or is not TOML

@@ -51,6 +51,9 @@ CsvTable read_csv(const std::filesystem::path& path) {
     throw FileError(error_text("table", path.string(), "cannot be read", "check the path"));
   }
   if (!std::getline(file, line)) refuse_table(path, "is empty");
+  constexpr std::ptrdiff_t most_columns = 1 << 14;  // each takes many times the comma it is made of
+  if (std::count(line.begin(), line.end(), ',') >= most_columns)
+    refuse_table(path, fmt::format("has more than {} columns", most_columns));
   CsvTable table{.path = path, .names = cells_of_line(line), .columns = {}};
   table.columns.resize(table.names.size());
   for (std::size_t number = 2; std::getline(file, line); ++number) {

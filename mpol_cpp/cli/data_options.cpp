@@ -5,11 +5,13 @@
 #include <utility>
 
 #include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/file_list.h>
 #include <mpol_cpp/cli/suggestion.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/uv_unit.h>
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/visibilities/join_samples.h>
+#include <mpol_cpp/visibilities/value_range.h>
 
 namespace mpol::cli {
 namespace {
@@ -26,10 +28,21 @@ io::ReadOptions read_options(const DataOptions& options) {
   if (!options.uv_unit.empty()) read.uv_unit = io::uv_unit_from_name(options.uv_unit);
   read.frequencies = parse_frequencies(options.frequency);
   read.channels = parse_channels(options.channels);
+  read.conjugate = options.conjugate;
   return read;
 }
 
 constexpr std::int64_t most_channels = 1 << 24;
+
+/// One file among several, whose baselines may hide among those of the others.
+void check_unit_of_file(const Visibilities& block, const GridCoords& grid, const std::filesystem::path& file,
+                        const io::ReadOptions& read) {
+  try {
+    io::check_uv_unit(block, grid, io::uv_unit_of(file, read));
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", file.string(), error.what()));
+  }
+}
 
 }  // namespace
 
@@ -40,13 +53,15 @@ void declare(OptionSet& options, OutputOptions& output) {
   options.flag("--verbose", output.verbose, "Say more on the way", Record::none);
   options.flag("--json", output.json, "Print the content of summary.json on stdout instead of words", Record::none);
   options.path("--config", output.config, "TOML file with settings; the command line beats it", Record::none);
+  options.only({"--verbose"}, "without --quiet", [&output] { return !output.quiet; });
 }
 
-void declare(OptionSet& options, DataOptions& data) {
+void declare(OptionSet& options, DataOptions& data, Computing computing) {
   options.app().add_option("DATA", data.positional_data, "Visibilities: .npz with uu vv weight data")->type_name("FILE");
   options.path("--data", data.data, "The same as DATA", Record::result);
   options.text("--more-data", data.more_data, "FILE[,FILE...]",
-               "Further visibilities for one continuum image of all; --uv-unit, --frequency, --channels hold for each",
+               "Further visibilities for one continuum image of all; --uv-unit, --frequency, --channels hold for each; "
+               "write \\, for a comma in a name",
                Record::result);
   options.number("--cell-size", data.cell_size, Range::positive(), "ARCSEC", "Width of a pixel", Record::result);
   options.integer("--npix", data.npix, Range::between(2, 1e9), "Pixels along each axis, even", Record::result);
@@ -54,10 +69,15 @@ void declare(OptionSet& options, DataOptions& data) {
                  Record::result);
   options.text("--frequency", data.frequency, "HZ[,HZ...]", "Frequency of the channels", Record::result);
   options.text("--channels", data.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
-  options.text("--device", data.device, "DEVICE", "auto, cpu, cuda, cuda:N or least-loaded", Record::manner);
-  options.choice("--dtype", data.dtype, {"float32", "float64"}, "Precision", Record::result);
+  if (computing == Computing::in_dtype_on_device)
+    options.text("--device", data.device, "DEVICE", "auto, cpu, cuda, cuda:N or least-loaded", Record::manner);
+  if (computing != Computing::fixed) options.choice("--dtype", data.dtype, {"float32", "float64"}, "Precision", Record::result);
   options.integer("--threads", data.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
                   Record::result);
+}
+
+void declare_conjugate(OptionSet& options, DataOptions& data) {
+  options.flag("--conjugate", data.conjugate, "Take conj(data): of visibilities as a measurement set holds them", Record::result);
 }
 
 void settle(const OutputOptions& output) {
@@ -72,11 +92,9 @@ void settle(DataOptions& data) {
     throw UsageError(error_text("DATA", "missing", "there must be visibilities to read", "name a .npz file"));
   }
   data.data = std::filesystem::absolute(data.data).lexically_normal();
-  std::string more;
-  for (const auto& file : more_files(data)) {
-    more += (more.empty() ? "" : ",") + std::filesystem::absolute(file).lexically_normal().string();
-  }
-  data.more_data = more;
+  std::vector<std::string> more;
+  for (const auto& file : more_files(data)) more.push_back(std::filesystem::absolute(file).lexically_normal().string());
+  data.more_data = join_file_list(more);
   if (data.npix && *data.npix % 2 != 0) {
     throw UsageError(
         error_text("--npix", fmt::format("{}", *data.npix), "must be even", fmt::format("use --npix {}", *data.npix + 1)));
@@ -113,16 +131,20 @@ std::vector<double> parse_frequencies(const std::string& list) {
 }
 
 std::vector<std::filesystem::path> more_files(const DataOptions& data) {
-  const auto names = split(data.more_data, ',');
+  const auto names = split_file_list(data.more_data);
   return {names.begin(), names.end()};
 }
 
-Visibilities read_visibilities(const DataOptions& options) {
+Visibilities read_visibilities(const DataOptions& options, const std::optional<GridCoords>& grid) {
   const auto read = read_options(options);
   auto visibilities = io::read_npz(options.data, read);
   if (options.more_data.empty()) return visibilities;
   std::vector<Visibilities> blocks{std::move(visibilities)};
-  for (const auto& file : more_files(options)) blocks.push_back(io::read_npz(file, read));
+  if (grid) check_unit_of_file(blocks.front(), *grid, options.data, read);
+  for (const auto& file : more_files(options)) {
+    blocks.push_back(io::read_npz(file, read));
+    if (grid) check_unit_of_file(blocks.back(), *grid, file, read);
+  }
   return join_samples(blocks);
 }
 
@@ -142,6 +164,7 @@ GridCoords requested_grid(const DataOptions& options) {
 
 void check_grid_holds(const Visibilities& visibilities, const DataOptions& options, const GridCoords& coords) {
   io::check_uv_unit(visibilities, coords, io::uv_unit_of(options.data, read_options(options)));
+  check_representable(visibilities.data(), visibilities.weights(), torch::kFloat64);
 }
 
 }  // namespace mpol::cli

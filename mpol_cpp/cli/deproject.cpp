@@ -11,6 +11,7 @@
 #include <mpol_cpp/cli/output_folder.h>
 #include <mpol_cpp/cli/sky_grid.h>
 #include <mpol_cpp/cli/stop_request.h>
+#include <mpol_cpp/cli/summary.h>
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/format.h>
@@ -42,15 +43,16 @@ std::string summary_json(const DeprojectOptions& options, const SkyImage& image,
                                        {"unit", "Jy/arcsec2"},
                                        {"flux_observed_jy", fluxes(image.cube, image.coords)},
                                        {"flux_face_on_jy", fluxes(face_on, image.coords)}};
-  return json.dump(2) + "\n";
+  return summary_text(json);
 }
 
-int make_deprojected(DeprojectOptions& options) {
+int make_deprojected(DeprojectOptions& options, const OptionSet& settings) {
   settle(options.output);
   settle(options.image);
+  settings.check_meaning();
   listen_to_library("deproject", options.output);
   use_threads(options.image.threads);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse);
+  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "deproject");
   const auto image = read_sky_image(options.image.image, "IMAGE");
   stop_if_requested();
   const auto face_on = deproject(image.cube, image.coords, options.geometry.geometry());
@@ -77,7 +79,7 @@ Verb add_deproject(CLI::App& program) {
   declare(*settings, options->image);
   declare(*settings, options->geometry);
   declare(*settings, options->output);
-  return {app, [options, settings] { return make_deprojected(*options); }};
+  return {app, [options, settings] { return make_deprojected(*options, *settings); }};
 }
 
 }  // namespace mpol::cli

@@ -21,7 +21,8 @@ nlohmann::ordered_json describe_cpu() {
           {"threads", available_cpus()},
           {"instruction_set", std::string(to_string(selected_isa()))},
           {"total_bytes", memory.total_bytes},
-          {"free_bytes", memory.free_bytes}};
+          {"free_bytes", memory.free_bytes},
+          {"no_gpu_reason", no_gpu_reason().empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(no_gpu_reason())}};
 }
 
 nlohmann::ordered_json describe_gpu(const DeviceInfo& gpu) {

@@ -6,11 +6,13 @@
 #include <mpol_cpp/cli/dirty_products.h>
 #include <mpol_cpp/cli/ending.h>
 #include <mpol_cpp/cli/figure_options.h>
+#include <mpol_cpp/cli/history.h>
 #include <mpol_cpp/cli/image_summary.h>
 #include <mpol_cpp/cli/memory.h>
 #include <mpol_cpp/cli/messages.h>
 #include <mpol_cpp/cli/output_folder.h>
 #include <mpol_cpp/cli/stop_request.h>
+#include <mpol_cpp/cli/summary.h>
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/error.h>
@@ -28,6 +30,7 @@ namespace {
 struct DirtyOptions {
   OutputOptions output;
   DataOptions data;
+  std::string imaging = "exact";
   std::string weighting = "briggs";
   double robust = 0.5;
   double taper = 0;  ///< FWHM, arcsec; 0: none
@@ -40,15 +43,20 @@ struct DirtyOptions {
 
 void declare(OptionSet& options, DirtyOptions& dirty) {
   declare(options, dirty.data);
+  declare_conjugate(options, dirty.data);
+  options.choice("--imaging", dirty.imaging, {"exact", "cells"},
+                 "Images of the samples themselves, or of cell averages as in MPoL, which lose flux off centre", Record::result);
   options.choice("--weighting", dirty.weighting, {"natural", "uniform", "briggs"}, "Density weighting", Record::result);
   options.number("--robust", dirty.robust, Range::between(-2, 2), "R", "Briggs robustness", Record::result);
   options.number("--taper", dirty.taper, Range::not_negative(), "ARCSEC", "FWHM of a Gaussian taper on the sky; 0: none",
                  Record::result);
   options.choice("--unit", dirty.unit, {"Jy/beam", "Jy/arcsec2"}, "Unit of the image", Record::result);
   options.choice("--scatter-check", dirty.scatter_check, {"warn", "error", "off"},
-                 "Compare the scatter of the data with their weights; not with a taper", Record::manner);
+                 "Compare the scatter of the data with their weights", Record::manner);
   options.flag("--split-channels", dirty.split_channels, "Write dirty_0000.fits, … instead of cubes", Record::result);
   declare(options, dirty.output);
+  options.only({"--robust"}, "with --weighting briggs", [&dirty] { return dirty.weighting == "briggs"; });
+  options.only({"--scatter-check"}, "without --taper", [&dirty] { return dirty.taper == 0; });
 }
 
 DirtyImagerOptions imager_options(const DirtyOptions& options) {
@@ -56,6 +64,7 @@ DirtyImagerOptions imager_options(const DirtyOptions& options) {
                          : options.weighting == "uniform" ? Weighting::uniform
                                                           : Weighting::briggs;
   auto imager = DirtyImagerOptions().weighting(weighting).robust(options.robust);
+  imager.imaging(options.imaging == "cells" ? Imaging::cells : Imaging::exact);
   if (options.taper > 0) imager.taper(gaussian_taper(options.taper));
   return imager.unit(options.per_beam() ? ImageUnit::jy_per_beam : ImageUnit::jy_per_arcsec2);
 }
@@ -79,14 +88,16 @@ std::string summary_json(const DirtyImager& imager, const Visibilities& visibili
     }
     channels.push_back(channel);
   }
-  const nlohmann::ordered_json json = {{"weighting", options.weighting},
-                                       {"robust", options.robust},
-                                       {"taper_arcsec", options.taper},
-                                       {"unit", options.unit},
-                                       {"n_visibilities", visibilities.nvis() * visibilities.nchan()},
-                                       {"n_cells", imager.cells().numel()},
-                                       {"channels", channels}};
-  return json.dump(2) + "\n";
+  const nlohmann::ordered_json json = {
+      {"imaging", options.imaging},
+      {"weighting", options.weighting},
+      {"robust", options.weighting == "briggs" ? nlohmann::ordered_json(options.robust) : nullptr},
+      {"taper_arcsec", options.taper},
+      {"unit", options.unit},
+      {"n_visibilities", visibilities.nvis() * visibilities.nchan()},
+      {"n_cells", imager.cells().numel()},
+      {"channels", channels}};
+  return summary_text(json);
 }
 
 std::string words(const DirtyImager& imager, const DirtyOptions& options, const OutputFolder& folder) {
@@ -99,26 +110,29 @@ std::string words(const DirtyImager& imager, const DirtyOptions& options, const 
   return text + fmt::format("files  {}\n", folder.path().string());
 }
 
-void stage(OutputFolder& folder, const DirtyImager& imager, const Visibilities& visibilities, const DirtyOptions& options) {
-  const auto image = imager.image();
-  const auto beams = fits_beams(imager);
-  const auto unit = options.per_beam() ? io::FitsUnit::jy_per_beam : io::FitsUnit::jy_per_arcsec2;
+void stage(OutputFolder& folder, const DirtyImager& imager, const Visibilities& visibilities, const DirtyOptions& options,
+           const OptionSet& settings) {
   auto header = io::FitsOptions()
                     .frequencies(visibilities.frequencies())
                     .observation(visibilities.observation())
-                    .unit(unit)
-                    .beams(beams)
-                    .history({fmt::format("mpol dirty, weighting {}, robust {}, taper {} arcsec", options.weighting,
-                                          options.robust, options.taper)});
+                    .unit(io::FitsUnit::jy_per_beam)
+                    .history(history_lines("mpol dirty", settings));
   const auto write = options.split_channels
                          ? [](const std::filesystem::path& path, const Tensor& cube, const GridCoords& coords,
                               const io::FitsOptions& fits) { io::write_fits_split_channels(path, cube, coords, fits); }
                          : [](const std::filesystem::path& path, const Tensor& cube, const GridCoords& coords,
                               const io::FitsOptions& fits) { io::write_fits(path, cube, coords, fits); };
-  write(folder.staged("dirty.fits"), image, imager.coords(), header);
-  write(folder.staged("beam.fits"), imager.beam(), imager.coords(), header.unit(io::FitsUnit::jy_per_beam));
+  const auto write_beam = [&](const Tensor& beam) {
+    header.beams(fits_beams(imager));
+    write(folder.staged("beam.fits"), beam, imager.coords(), header);
+  };
+  write_beam(imager.beam());  // before the image is there: it is measured on the way
   stop_if_requested();
-  plot::write_image_figure(folder.staged("dirty.png"), image, imager.coords(), figure_options(header.unit(unit), image.size(0)));
+  if (!options.per_beam()) header.unit(io::FitsUnit::jy_per_arcsec2);
+  const auto image = imager.image();
+  write(folder.staged("dirty.fits"), image, imager.coords(), header);
+  stop_if_requested();
+  plot::write_image_figure(folder.staged("dirty.png"), image, imager.coords(), figure_options(header, image.size(0)));
 }
 
 void check_scatter(const DirtyImager& imager, const DirtyOptions& options) {
@@ -129,9 +143,10 @@ void check_scatter(const DirtyImager& imager, const DirtyOptions& options) {
   log_warning(warning);
 }
 
-int make_dirty(DirtyOptions& options) {
+int make_dirty(DirtyOptions& options, const OptionSet& settings) {
   settle(options.output);
   settle(options.data);
+  settings.check_meaning();
   listen_to_library("dirty", options.output);
   const auto coords = requested_grid(options.data);
   const auto check = [&coords](std::int64_t nchan) {
@@ -139,15 +154,15 @@ int make_dirty(DirtyOptions& options) {
   };
   check(1);
   use_threads(options.data.threads);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse);
-  const auto visibilities = read_visibilities(options.data);
+  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "dirty");
+  const auto visibilities = read_visibilities(options.data, coords);
   check_grid_holds(visibilities, options.data, coords);
   check_no_hermitian_pairs(visibilities);
   check(visibilities.nchan());
   stop_if_requested();
   const DirtyImager imager(coords, visibilities, imager_options(options));
   check_scatter(imager, options);
-  stage(folder, imager, visibilities, options);
+  stage(folder, imager, visibilities, options, settings);
   const auto summary = summary_json(imager, visibilities, options);
   commit_with_summary(folder, summary, options.output, words(imager, options, folder));
   return exit_done;
@@ -161,7 +176,7 @@ Verb add_dirty(CLI::App& program) {
   const auto options = std::make_shared<DirtyOptions>();
   const auto settings = std::make_shared<OptionSet>(*app);
   declare(*settings, *options);
-  return {app, [options, settings] { return make_dirty(*options); }};
+  return {app, [options, settings] { return make_dirty(*options, *settings); }};
 }
 
 }  // namespace mpol::cli

@@ -6,6 +6,9 @@
 
 #include <c10/util/Exception.h>
 
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/host_memory.h>
+
 namespace mpol::cli {
 namespace {
 
@@ -19,11 +22,12 @@ int fail(const std::string& verb, const std::string& message, int code) {
   return code;
 }
 
-const char* const out_of_memory = "out of memory; smaller --npix, fewer --channels or --dtype float32 need less";
-
-/// LibTorch says "out of memory" or "can't allocate" in errors of its allocators.
-bool tells_of_memory(const std::string& message) {
-  return message.find("out of memory") != std::string::npos || message.find("alloc") != std::string::npos;
+/// Of a verb that did not say itself what it needed.
+std::string out_of_memory() {
+  const auto available = available_memory();
+  return error_text("out of memory", "more was needed than there was",
+                    available ? fmt::format("{} are free without this run", memory_words(*available)) : "the system gave no more",
+                    "smaller --npix, fewer --channels or --dtype float32 need less");
 }
 
 }  // namespace
@@ -48,12 +52,13 @@ int run_to_exit_code(const std::string& verb, const std::function<int()>& action
   } catch (const Error& error) {
     return fail(verb, error.what(), exit_failed);
   } catch (const std::bad_alloc&) {
-    return fail(verb, out_of_memory, exit_failed);
+    return fail(verb, out_of_memory(), exit_failed);
+  } catch (const c10::OutOfMemoryError&) {
+    return fail(verb, out_of_memory(), exit_failed);
   } catch (const std::filesystem::filesystem_error& error) {
     return fail(verb, error.path1().string() + ": " + error.code().message(), exit_failed);
   } catch (const c10::Error& error) {
-    const std::string message = error.what_without_backtrace();
-    return fail(verb, tells_of_memory(message) ? out_of_memory : message, exit_failed);
+    return fail(verb, error.what_without_backtrace(), exit_failed);
   } catch (const std::exception& error) {
     return fail(verb, error.what(), exit_failed);
   }

@@ -11,7 +11,10 @@ namespace mpol::cli {
 std::string sha256_of_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file || std::filesystem::is_directory(path)) {
-    throw FileError(error_text("file", path.string(), "cannot be read", "check the path"));
+    const auto* why = !std::filesystem::exists(path)        ? "is not there"
+                      : std::filesystem::is_directory(path) ? "is a folder, not a file"
+                                                            : "cannot be read";
+    throw FileError(error_text("file", path.string(), why, "check the path"));
   }
   std::vector<char> block(1 << 20);
   Sha256 digest;

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include <torch/csrc/autograd/autograd.h>
 
 #include <mpol_cpp/cli/csv_table.h>
+#include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/loss_curves.h>
+#include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
+#include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/plot/training_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 #include <mpol_cpp/serialize/safetensors.h>
@@ -20,7 +25,13 @@ namespace {
 constexpr const char* table_name = "diagnostics.csv";
 constexpr const char* tensors_name = "last.safetensors";
 
-bool is_figure(const std::string& name) { return name.starts_with("epoch_") && name.ends_with(".png"); }
+/// epoch_NNNNNN.png
+bool is_figure(const std::string& name) {
+  constexpr std::string_view stem = "epoch_", extension = ".png";
+  if (name.size() <= stem.size() + extension.size() || !name.starts_with(stem) || !name.ends_with(extension)) return false;
+  const auto number = name.substr(stem.size(), name.size() - stem.size() - extension.size());
+  return number.find_first_not_of("0123456789") == std::string::npos;
+}
 
 std::string figure_name(std::int64_t epoch) { return fmt::format("epoch_{:06}.png", epoch); }
 
@@ -33,14 +44,32 @@ double norm_of(const Tensor& values) { return values.to(torch::kFloat64).square(
 
 Tensor on_host(const Tensor& image) { return image.detach().to(torch::kCPU).clone(); }
 
+/// An image (nchan, npix, npix), or nothing when the file has none of that name. @throws FileError for another shape
+Tensor image_in(const SafetensorsFile& file, const std::filesystem::path& path, const std::string& name) {
+  const auto found = file.tensors.find(name);
+  if (found == file.tensors.end()) return {};
+  const auto& image = found->second;
+  const bool fits = image.dim() == 3 && image.is_floating_point() && image.size(0) > 0 && image.size(1) == image.size(2) &&
+                    image.sizes() == file.tensors.at("image").sizes();
+  if (fits) return image;
+  throw FileError(
+      error_text("diagnostics", path.string(), fmt::format("have an {} of shape {}", name, image.sizes()), "remove it"));
+}
+
 void read_tensors(const std::filesystem::path& path, SavedDiagnostics& saved) {
   if (!std::filesystem::exists(path)) return;
   auto file = read_safetensors(path);
-  saved.image_epoch = std::stoll(file.metadata.at("epoch"));
-  saved.cell_size = std::stod(file.metadata.at("cell_size"));
-  saved.image = file.tensors["image"];
-  saved.gradient = file.tensors["gradient"];
-  saved.change = file.tensors["change"];
+  if (!file.tensors.contains("image")) throw FileError(error_text("diagnostics", path.string(), "have no image", "remove it"));
+  const auto epoch = number_of<std::int64_t>(file.metadata["epoch"]);
+  const auto cell_size = number_of<double>(file.metadata["cell_size"]);
+  if (!epoch || !cell_size) {
+    throw FileError(error_text("diagnostics", path.string(), "does not say its epoch and cell size", "remove it"));
+  }
+  saved.image_epoch = *epoch;
+  saved.cell_size = *cell_size;
+  saved.image = image_in(file, path, "image");
+  saved.gradient = image_in(file, path, "gradient");
+  saved.change = image_in(file, path, "change");
 }
 
 /// Diagnostics are no reason for a fit not to go on.
@@ -57,6 +86,8 @@ std::optional<SavedDiagnostics> earlier_diagnostics(const std::filesystem::path&
 
 std::filesystem::path diagnostics_folder(const std::filesystem::path& out) { return out / "diagnostics"; }
 
+bool is_diagnostics_file(const std::string& name) { return is_figure(name) || name == table_name || name == tensors_name; }
+
 std::optional<SavedDiagnostics> read_diagnostics(const std::filesystem::path& out) {
   const auto folder = diagnostics_folder(out);
   if (!std::filesystem::exists(folder / table_name)) return std::nullopt;
@@ -72,15 +103,21 @@ std::optional<SavedDiagnostics> read_diagnostics(const std::filesystem::path& ou
   return saved;
 }
 
-void remove_diagnostics(const std::filesystem::path& out) {
+std::vector<std::string> diagnostics_files(const std::filesystem::path& out) {
   const auto folder = diagnostics_folder(out);
+  std::vector<std::string> files;
   std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored)) return;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const auto name = entry.path().filename().string();
-    if (is_figure(name) || name == table_name || name == tensors_name) std::filesystem::remove(entry.path(), ignored);
+    const auto name = entry.path().filename();
+    if (is_diagnostics_file(name.string())) files.push_back((folder.filename() / name).string());
   }
-  std::filesystem::remove(folder, ignored);  // what is not mpol's own stays
+  return files;
+}
+
+void remove_diagnostics(const std::filesystem::path& out) {
+  std::error_code ignored;
+  for (const auto& file : diagnostics_files(out)) std::filesystem::remove(out / file, ignored);
+  std::filesystem::remove(diagnostics_folder(out), ignored);  // when nothing of the user's is there
 }
 
 FitDiagnostics::FitDiagnostics(std::filesystem::path out, std::int64_t interval, const Objective& objective, ImageModel& model,
@@ -127,7 +164,6 @@ void FitDiagnostics::begin(std::int64_t epochs_done_before) {
       if (!rows_.empty() && saved->image_epoch == rows_.back().epoch) previous_ = saved->image;
     }
   }
-  std::filesystem::create_directories(diagnostics_folder(out_));
 }
 
 void FitDiagnostics::show(ImageModel& model) {
@@ -140,10 +176,26 @@ void FitDiagnostics::show(ImageModel& model) {
   const auto change = previous_.defined() ? image - previous_ : Tensor();
   const double largest = change.defined() ? change.abs().max().item<double>() : std::numeric_limits<double>::quiet_NaN();
   rows_.push_back({done_, norm_of(gradient), largest, flux_of(image, coords_)});
-  write_figure(image, gradient, change);
-  write_last(image, gradient, change);
-  write_table();
+  write(image, gradient, change);
   previous_ = image;
+}
+
+void FitDiagnostics::write(const Tensor& image, const Tensor& gradient, const Tensor& change) {
+  const auto fail = [this](const std::string& reason) {
+    if (!failed_) log_warning(fmt::format("no diagnostics after {} epochs: {}; the fit goes on and tries again", done_, reason));
+    failed_ = true;
+  };
+  try {
+    std::filesystem::create_directories(diagnostics_folder(out_));
+    write_figure(image, gradient, change);
+    write_last(image, gradient, change);
+    write_table();
+    failed_ = false;
+  } catch (const FileError& error) {
+    fail(error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    fail(cannot_write(error.path1(), error.code().value()));
+  }
 }
 
 /// Of the objective with respect to the image. Evaluating may move a likelihood's working state, on which its next values
@@ -186,18 +238,17 @@ void FitDiagnostics::write_figure(const Tensor& image, const Tensor& gradient, c
   figure.gradient = gradient;
   figure.change = change;
   figure.loss_names = objective_.columns();
-  figure.loss_history.resize(figure.loss_names.size());
-  for (const auto& loss : history_) {
-    for (std::size_t i = 0; i < figure.loss_names.size(); ++i) figure.loss_history[i].push_back(loss.values.at(i));
-    figure.learning_rate.push_back(loss.learning_rate);
-  }
+  auto curves = loss_curves(history_);
+  figure.loss_epochs = std::move(curves.epochs);
+  figure.loss_history = std::move(curves.values);
+  figure.learning_rate = std::move(curves.learning_rate);
   figure.flux.resize(rows_.back().flux.size());
   for (const auto& row : rows_) {
     figure.flux_epochs.push_back(static_cast<double>(row.epoch));
     for (std::size_t channel = 0; channel < figure.flux.size(); ++channel) figure.flux[channel].push_back(row.flux[channel]);
   }
-  plot::RenderOptions render;  // one file a figure: gnuplot's data would take many times its room
-  render.renderer = plot::RendererChoice::built_in;
+  plot::RenderOptions render;
+  render.scripts = plot::Scripts::discard;
   plot::write_training_figure(diagnostics_folder(out_) / figure_name(done_), figure, render);
 }
 

@@ -14,6 +14,9 @@ namespace mpol::cli {
 /// The folder of a fit's diagnostics within OUT.
 std::filesystem::path diagnostics_folder(const std::filesystem::path& out);
 
+/// True for the names of files that mpol writes there.
+bool is_diagnostics_file(const std::string& name);
+
 /// What diagnostics.csv and last.safetensors of an earlier fit hold.
 struct SavedDiagnostics {
   std::vector<double> epochs;             ///< done when each row was taken
@@ -26,7 +29,10 @@ struct SavedDiagnostics {
 /// Nothing when the folder has none. @throws DataError, FileError when they cannot be read
 std::optional<SavedDiagnostics> read_diagnostics(const std::filesystem::path& out);
 
-/// Removes what an earlier fit left of them.
+/// Those that are there, as names within OUT.
+std::vector<std::string> diagnostics_files(const std::filesystem::path& out);
+
+/// Removes what an earlier fit left of them; other files stay.
 void remove_diagnostics(const std::filesystem::path& out);
 
 /// Shows how a fit goes, every few epochs: in OUT/diagnostics
@@ -37,7 +43,8 @@ void remove_diagnostics(const std::filesystem::path& out);
 ///   last.safetensors   image, gradient and change of the newest figure, for `mpol plot OUT`
 ///
 /// each file replaced by a rename. It looks at the model between two steps and puts back what that touches, so that the fit
-/// goes on bit for bit as without it; a resumed fit goes on with the files of the interrupted one.
+/// goes on bit for bit as without it; a resumed fit goes on with the files of the interrupted one. A file that cannot be written
+/// is a warning, and the next figure tries again.
 class FitDiagnostics {
  public:
   /// @param interval    epochs between figures, > 0
@@ -52,6 +59,7 @@ class FitDiagnostics {
  private:
   void begin(std::int64_t epochs_done_before);
   void show(ImageModel& model);
+  void write(const Tensor& image, const Tensor& gradient, const Tensor& change);
   Tensor gradient_at(ImageModel& model, const Tensor& sky) const;
   void write_table() const;
   void write_last(const Tensor& image, const Tensor& gradient, const Tensor& change) const;
@@ -68,8 +76,9 @@ class FitDiagnostics {
   Objective objective_;
   GridCoords coords_;
   bool begun_ = false;
+  bool failed_ = false;    // the newest figure could not be written
   std::int64_t done_ = 0;  // epochs
-  std::vector<EpochLoss> history_;
+  LossHistory history_;
   std::vector<Row> rows_;
   Tensor previous_;  // image of the newest row, or the start; undefined where it is not known
 };

@@ -1,9 +1,10 @@
 #include <mpol_cpp/cli/fit_setup.h>
 
-#include <mpol_cpp/cli/dirty_products.h>
 #include <mpol_cpp/cli/ending.h>
 #include <mpol_cpp/cli/sky_file.h>
+#include <mpol_cpp/cli/resumed_run.h>
 #include <mpol_cpp/cli/start_image.h>
+#include <mpol_cpp/cli/unfinished_run.h>
 #include <mpol_cpp/losses/exact_likelihood.h>
 #include <mpol_cpp/losses/gridded_likelihood.h>
 #include <mpol_cpp/losses/loose_likelihood.h>
@@ -29,11 +30,10 @@ Sampling sampling_of(const std::string& name) {
 
 }  // namespace
 
-BaseCubeOptions model_options(const ImageOptions& options, const GridCoords& coords, const GriddedDataset& dataset) {
-  const auto nchan = dataset->nchan();
-  auto model = start_options(parse_start(options.start), coords, nchan, options.data.torch_dtype(),
-                             [&dataset] { return dirty_start(dataset); });
-  if (!options.mask.empty()) model.pixel_mapping(masked_mapping(read_mask(options.mask, coords, nchan)));
+BaseCubeOptions model_options(const ImageOptions& options, const FitData& data) {
+  const SkyTarget target{data.coords(), data.dataset->nchan(), data.visibilities.observation()};
+  auto model = start_options(parse_start(options.start), target, options.data.torch_dtype(), data);
+  if (!options.mask.empty()) model.pixel_mapping(masked_mapping(read_mask(options.mask, target)));
   return model;
 }
 
@@ -81,7 +81,7 @@ Normalize normalize_of(const std::string& name) {
   return name == "none" ? Normalize::none : Normalize::cells;
 }
 
-TrainOptions train_options(const ImageOptions& options, const RunRecord& record, const std::filesystem::path& out) {
+TrainOptions train_options(const ImageOptions& options, const RunRecord& record, const std::filesystem::path& state) {
   const auto stop = parse_stop_relative(options.stop_relative);
   const auto optimizer = options.optimizer == "sgd"     ? OptimizerKind::sgd
                          : options.optimizer == "lbfgs" ? OptimizerKind::lbfgs
@@ -94,10 +94,12 @@ TrainOptions train_options(const ImageOptions& options, const RunRecord& record,
       .stop_window(stop.window)
       .seed(static_cast<std::uint64_t>(options.seed))
       .step(step_of(options.step))
-      .checkpoint(out / "checkpoint.safetensors")
+      .checkpoint(state / checkpoint_name)
       .checkpoint_interval(options.checkpoint_interval.value_or(0))
       .resume(options.resume)
-      .fingerprint(record.fingerprint());
+      .on_divergence(OnDivergence::off)  // the program says so in its last line
+      .fingerprint(record.fingerprint())
+      .notes(notes_of_run(options, record));
 }
 
 Tensor image_frequencies(const Visibilities& visibilities, std::int64_t image_channels) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include <mpol_cpp/cli/dirty_products.h>
 #include <mpol_cpp/cli/image_options.h>
 #include <mpol_cpp/cli/run_record.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
@@ -16,8 +17,8 @@ namespace mpol::cli {
 // The settings of the command line as the objects of the library.
 
 /// The model's options: grid, channels, start, mask.
-/// @param dataset  float64, on the CPU: what `--start dirty` is made from
-BaseCubeOptions model_options(const ImageOptions& options, const GridCoords& coords, const GriddedDataset& dataset);
+/// @param data  what `--start auto` and `--start dirty` are made from, and whose phase centre images of files are compared with
+BaseCubeOptions model_options(const ImageOptions& options, const FitData& data);
 
 /// The likelihood that --likelihood names, in the run's dtype and on its device.
 /// @param channels  which data channels feed which image channel
@@ -30,9 +31,9 @@ std::vector<Term> regularizer_terms(const RegularizerOptions& options);
 
 Normalize normalize_of(const std::string& name);
 
-/// The trainer's options; a run that resumes is compared with its checkpoint first.
-/// @throws UsageError naming what differs from the run that is to be resumed
-TrainOptions train_options(const ImageOptions& options, const RunRecord& record, const std::filesystem::path& out);
+/// The trainer's options.
+/// @param state  the folder for the checkpoints
+TrainOptions train_options(const ImageOptions& options, const RunRecord& record, const std::filesystem::path& state);
 
 /// Frequencies of the image channels: the data's, or their mean for one image of several channels; undefined when
 /// unknown. (nchan) float64, Hz.

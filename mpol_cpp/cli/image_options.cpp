@@ -63,7 +63,8 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
                   Record::manner);
   options.text("--stop-relative", image.stop_relative, "R[:WINDOW]",
                "Stop when the loss of each of the last WINDOW (10) epochs is within the fraction R of the present one", result);
-  options.text("--start", image.start, "START", "Start from base:V, flat:JY_PER_ARCSEC2, dirty, or FILE.fits", result);
+  options.text("--start", image.start, "START",
+               "Start from auto (scaled to the data), base:V (MPoL: base:-3), flat:JY_PER_ARCSEC2, dirty, or FILE.fits", result);
   options.path("--mask", image.mask, "FITS image: pixels that are 0 stay empty", result);
   options.integer("--seed", image.seed, Range::between(0, 9e15), "Seed of whatever is random", result);
   options.flag("--deterministic", image.deterministic,
@@ -71,10 +72,28 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
   options.choice("--step", image.step, {"auto", "eager", "captured", "fused"}, "How a step is computed", result);
 }
 
+/// Whether a regulariser is in the fit, with a strength of its own or one to be guessed.
+bool in_fit(const ImageOptions& image, double RegularizerOptions::*strength) {
+  return image.regularizers.*strength > 0 || guessed_regularizers(image).*strength > 0;
+}
+
+void state_meanings(OptionSet& options, const ImageOptions& image) {
+  options.only({"--degrees-of-freedom"}, "with --noise student", [&] { return image.noise == "student"; });
+  options.only({"--batch-size"}, "with --likelihood loose", [&] { return image.likelihood == "loose"; });
+  options.only({"--sampling"}, "with --batch-size", [&] { return image.batch_size.has_value(); });
+  options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
+  options.only({"--overwrite"}, "without --resume", [&] { return !image.resume; });
+  options.only({"--entropy-prior", "--entropy-flux"}, "with --entropy",
+               [&] { return in_fit(image, &RegularizerOptions::entropy); });
+  options.only({"--psd-length"}, "with --psd", [&] { return in_fit(image, &RegularizerOptions::psd); });
+  options.only({"--uv-sparsity-q-max"}, "with --uv-sparsity", [&] { return in_fit(image, &RegularizerOptions::uv_sparsity); });
+}
+
 }  // namespace
 
 void declare(OptionSet& options, ImageOptions& image) {
-  declare(options, image.data);
+  declare(options, image.data, Computing::in_dtype_on_device);
+  declare_conjugate(options, image.data);
   declare_likelihood(options, image);
   declare_fit(options, image);
   declare_regularizers(options, image.regularizers);
@@ -96,6 +115,7 @@ void declare(OptionSet& options, ImageOptions& image) {
   options.flag("--split-channels", image.split_channels, "Write image_0000.fits, … instead of cubes", Record::result);
   options.flag("--resume", image.resume, "Continue the run in OUT from its checkpoint", Record::none);
   options.flag("--keep-diverged", image.keep_diverged, "Write the last good image of a fit that diverged", Record::none);
+  state_meanings(options, image);
 }
 
 RegularizerOptions guessed_regularizers(const ImageOptions& image) {
@@ -127,16 +147,12 @@ RegularizerOptions guessed_regularizers(const ImageOptions& image) {
 void settle(ImageOptions& image) {
   settle(image.output);
   settle(image.data);
-  if (image.output.overwrite && image.resume) {
-    throw UsageError(
-        error_text("--overwrite", "given with --resume", "one replaces a run, the other continues it", "leave one of them out"));
-  }
-  const auto &r = image.regularizers, guessed = guessed_regularizers(image);
-  if ((r.psd > 0 || guessed.psd > 0) && !r.psd_length) {
+  const auto& r = image.regularizers;
+  if (in_fit(image, &RegularizerOptions::psd) && !r.psd_length) {
     throw UsageError(
         error_text("--psd-length", "missing", "--psd needs the length scale of its power spectrum", "add --psd-length ARCSEC"));
   }
-  if ((r.uv_sparsity > 0 || guessed.uv_sparsity > 0) && !r.uv_sparsity_q_max) {
+  if (in_fit(image, &RegularizerOptions::uv_sparsity) && !r.uv_sparsity_q_max) {
     throw UsageError(error_text("--uv-sparsity-q-max", "missing", "--uv-sparsity needs to know where it begins",
                                 "add --uv-sparsity-q-max LAMBDA"));
   }
@@ -145,19 +161,6 @@ void settle(ImageOptions& image) {
                                 fmt::format("the {} likelihood is for Gaussian noise alone", image.likelihood),
                                 "add --likelihood loose"));
   }
-  if (image.degrees_of_freedom && image.noise != "student") {
-    throw UsageError(error_text("--degrees-of-freedom", fmt::format("{}", *image.degrees_of_freedom),
-                                "belongs to --noise student", "add that or leave this out"));
-  }
-  if (image.batch_size && image.likelihood != "loose") {
-    throw UsageError(error_text("--batch-size", fmt::format("{}", *image.batch_size),
-                                fmt::format("the {} likelihood takes all visibilities at once", image.likelihood),
-                                "add --likelihood loose or leave this out"));
-  }
-  if (!image.sampling.empty() && !image.batch_size) {
-    throw UsageError(
-        error_text("--sampling", image.sampling, "says which visibilities make a batch", "add --batch-size or leave this out"));
-  }
   if (image.batch_size && image.optimizer == "lbfgs") {
     throw UsageError(error_text("--batch-size", fmt::format("{}", *image.batch_size), "L-BFGS compares values of the same data",
                                 "add --optimizer adam or leave this out"));
@@ -165,10 +168,6 @@ void settle(ImageOptions& image) {
   if (!image.data.more_data.empty() && image.mode == "cube") {
     throw UsageError(
         error_text("--more-data", "given with --mode cube", "several files make one continuum image", "leave one of them out"));
-  }
-  if (!image.kernel_folder.empty() && image.likelihood != "exact") {
-    throw UsageError(error_text("--kernel-folder", image.kernel_folder.string(),
-                                fmt::format("the {} likelihood has no kernels", image.likelihood), "leave it out"));
   }
   const auto cuda = find_backend(c10::DeviceType::CUDA);
   if (image.step == "captured" && !(cuda && cuda->compiled_in())) {

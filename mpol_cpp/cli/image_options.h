@@ -39,7 +39,7 @@ struct ImageOptions {
   double learning_rate = 0.3;
   std::int64_t epochs = 500;
   std::string stop_relative;  ///< "R" or "R:WINDOW"; empty: off
-  std::string start = "base:-3";
+  std::string start = "auto";
   std::filesystem::path mask;
   std::int64_t seed = 0;
   std::string step = "auto";

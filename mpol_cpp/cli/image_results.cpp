@@ -1,10 +1,10 @@
 #include <mpol_cpp/cli/image_results.h>
 
-#include <ATen/ops/complex.h>
-#include <ATen/ops/fft_fft2.h>
+#include <algorithm>
+#include <utility>
 
+#include <mpol_cpp/cli/loss_curves.h>
 #include <mpol_cpp/cli/stop_request.h>
-#include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/plot/image_figure.h>
 #include <mpol_cpp/plot/summary_figure.h>
@@ -31,22 +31,8 @@ std::optional<plot::BeamEllipse> ellipse(const ImageResults& results) {
   return plot::BeamEllipse{.major = beam.major, .minor = beam.minor, .position_angle = beam.position_angle};
 }
 
-/// The cells' baseline lengths, data and model, for the panel of amplitudes.
-void add_amplitudes(plot::SummaryFigure& figure, const ImageResults& results) {
-  const auto& dataset = results.dataset;
-  const auto cells = dataset->cells().remainder(results.coords.npix() * results.coords.npix());
-  const auto q = results.coords.packed_q().flatten().index_select(0, cells);
-  const auto model = at::fft_fft2(sky_to_packed(results.sky)) * results.coords.cell_area();
-  const auto data = plot::binned_amplitudes(q, dataset->visibilities(), dataset->weights(), plot::NoiseBias::subtract);
-  const auto fitted = plot::binned_amplitudes(q, dataset->at_cells(model), dataset->weights(), plot::NoiseBias::keep);
-  figure.amplitude_q = data.q;
-  figure.amplitude_data = data.amplitude;
-  figure.amplitude_model = fitted.amplitude;
-}
-
 void stage_figures(OutputFolder& folder, const ImageResults& results, const TrainResult& fit) {
-  plot::ImageFigureOptions options;
-  options.beam = ellipse(results);
+  plot::ImageFigureOptions options;  // a model has no beam
   if (results.frequencies.defined()) {
     const auto* values = results.frequencies.const_data_ptr<double>();
     options.frequencies.assign(values, values + results.frequencies.numel());
@@ -60,12 +46,13 @@ void stage_figures(OutputFolder& folder, const ImageResults& results, const Trai
   figure.residual = results.dirty.residual;
   figure.beam = ellipse(results);
   figure.baselines = results.visibilities.baselines();
-  add_amplitudes(figure, results);
+  figure.amplitude_q = results.dirty.data.q;
+  figure.amplitude_data = results.dirty.data.amplitude;
+  figure.amplitude_model = results.dirty.model.amplitude;
   figure.loss_names = fit.columns;
-  figure.loss_history.resize(fit.columns.size());
-  for (const auto& row : fit.history) {
-    for (std::size_t i = 0; i < row.values.size(); ++i) figure.loss_history[i].push_back(row.values[i]);
-  }
+  auto curves = loss_curves(fit.history);
+  figure.loss_epochs = std::move(curves.epochs);
+  figure.loss_history = std::move(curves.values);
   plot::write_summary_figure(folder.staged("summary.png"), figure);
 }
 
@@ -80,13 +67,23 @@ void stage_images(OutputFolder& folder, const ImageResults& results, const Train
   stage_cube(folder, "image.fits", results.sky, results, header, options.split_channels);
   header.unit(io::FitsUnit::jy_per_beam).beams(results.dirty.beams);
   stage_cube(folder, "dirty.fits", results.dirty.dirty, results, header, options.split_channels);
+  auto history = header.history();
+  history.insert(history.begin() + 1, residual_words(FitData::imaging_of(options)));
+  header.history(history);
   stage_cube(folder, "residual.fits", results.dirty.residual, results, header, options.split_channels);
   stage_figures(folder, results, fit);
 }
 
+void stage_record(OutputFolder& folder, const TrainResult& fit, const RunRecord& record, std::vector<std::string> more_files) {
+  write_history_csv(folder.staged("history.csv"), fit);
+  for (auto& name : folder.staged_names()) more_files.push_back(std::move(name));
+  std::sort(more_files.begin(), more_files.end());
+  more_files.erase(std::unique(more_files.begin(), more_files.end()), more_files.end());
+  write_file_atomically(folder.staged("run.toml"), record.toml(fit.epochs, to_string(fit.stop_reason), more_files));
+}
+
 void stage_texts(OutputFolder& folder, const ImageSummary& summary, const RunRecord& record) {
-  write_file_atomically(folder.staged("history.csv"), history_csv(summary.fit));
-  write_file_atomically(folder.staged("run.toml"), record.toml(summary.fit.epochs, to_string(summary.fit.stop_reason)));
+  stage_record(folder, summary.fit, record, {"summary.json"});
   write_file_atomically(folder.staged("summary.json"), summary_json(summary));
 }
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <mpol_cpp/cli/dirty_products.h>
 #include <mpol_cpp/cli/image_options.h>
@@ -19,12 +20,15 @@ struct ImageResults {
   DirtyProducts dirty;
   Tensor frequencies;  ///< (nchan) Hz of the image channels, or undefined
   const Visibilities& visibilities;
-  const GriddedDataset& dataset;  ///< float64 on the CPU
 };
 
 /// Stages image.fits, dirty.fits, residual.fits and the two figures.
 void stage_images(OutputFolder& folder, const ImageResults& results, const TrainResult& fit, const ImageOptions& options,
                   const RunRecord& record);
+
+/// Stages history.csv and run.toml, which lists what is staged.
+/// @param more_files  what run.toml lists besides
+void stage_record(OutputFolder& folder, const TrainResult& fit, const RunRecord& record, std::vector<std::string> more_files);
 
 /// Stages history.csv, run.toml and, last, summary.json, whose times end there.
 void stage_texts(OutputFolder& folder, const ImageSummary& summary, const RunRecord& record);

@@ -6,8 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/cli/run_environment.h>
+#include <mpol_cpp/cli/summary.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/ops/isa.h>
+#include <mpol_cpp/serialize/atomic_file.h>
 
 namespace mpol::cli {
 namespace {
@@ -25,6 +26,17 @@ Json seconds_of(const Timings& seconds) {
           {"training", seconds.training}, {"writing", seconds.writing}, {"total", seconds.total}};
 }
 
+/// What the printed nll is, where it is not the first line's number: the same chi^2 over another number.
+std::string nll_words(const ImageSummary& summary) {
+  const double nll = summary.fit.loss.nll();
+  if (summary.normaliser == static_cast<double>(summary.samples)) return {};
+  const auto per = summary.normaliser == static_cast<double>(summary.cells) ? fmt::format("/(2 x {} cells)", summary.cells)
+                   : summary.normaliser == static_cast<double>(summary.visibilities)
+                       ? fmt::format("/(2 x {} visibilities)", summary.visibilities)
+                       : std::string("/2");
+  return fmt::format("nll         {:.6g}, the same {}{}\n", nll, summary.gaussian ? "chi^2" : "-2 ln L", per);
+}
+
 }  // namespace
 
 std::string summary_json(const ImageSummary& summary) {
@@ -37,7 +49,7 @@ std::string summary_json(const ImageSummary& summary) {
   if (summary.chi_squared_of_visibilities) {
     json["chi_squared_per_visibility"] = *summary.chi_squared_of_visibilities / (2.0 * static_cast<double>(summary.visibilities));
   }
-  json["normaliser"] = summary.normaliser;
+  json["normalizer"] = summary.normaliser;
   json["n_visibilities"] = summary.visibilities;
   json["n_cells"] = summary.cells;
   json["scatter"] = {{"real", summary.scatter.real}, {"imag", summary.scatter.imag}};
@@ -45,24 +57,24 @@ std::string summary_json(const ImageSummary& summary) {
   json["epochs"] = summary.fit.epochs;
   json["stop_reason"] = to_string(summary.fit.stop_reason);
   json["seconds"] = seconds_of(summary.seconds);
+  json["memory_bytes"] = {{"estimated", summary.estimated_memory}, {"peak", peak_memory()}};
   json["device"] = summary.device;
+  json["device_reason"] = summary.device_reason;
   json["dtype"] = summary.dtype;
   json["step"] = to_string(summary.fit.step);
-  json["threads"] = summary.threads;
-  json["instruction_set"] = std::string(to_string(selected_isa()));
-  json["seed"] = summary.seed;
-  json["versions"] = versions();
-  return json.dump(2) + "\n";
+  json["step_reason"] = summary.fit.step_reason;
+  return summary_text(json, summary.seed);
 }
 
-std::string history_csv(const TrainResult& fit) {
-  std::string text = fmt::format("epoch,{},learning_rate\n", fmt::join(fit.columns, ","));
+void write_history_csv(const std::filesystem::path& path, const TrainResult& fit) {
+  AtomicFile file(path);
+  file.write(fmt::format("epoch,{},learning_rate\n", fmt::join(fit.columns, ",")));
   for (const auto& row : fit.history) {
-    text += fmt::format("{}", row.epoch);
+    auto text = fmt::format("{}", row.epoch);
     for (const double value : row.values) text += fmt::format(",{:.17g}", value);
-    text += fmt::format(",{:.17g}\n", row.learning_rate);
+    file.write(text + fmt::format(",{:.17g}\n", row.learning_rate));
   }
-  return text;
+  file.commit();
 }
 
 std::string scatter_warning(const Scatter& scatter) {
@@ -74,19 +86,21 @@ std::string scatter_warning(const Scatter& scatter) {
       median, scatter.real, scatter.imag, Scatter::limit, median * median);
 }
 
-std::string closing_words(const ImageSummary& summary, const std::string& folder, const std::string& warning) {
+std::string closing_words(const ImageSummary& summary, const std::string& folder, const std::vector<std::string>& warnings) {
   const double flux = std::accumulate(summary.flux.begin(), summary.flux.end(), 0.0);
   const auto channels = summary.flux.size();
   std::string text =
       fmt::format("{}  {:.4f} over {} {}\n", summary.gaussian ? "chi^2/(2N)" : "-lnL/N    ", summary.reduced_chi_squared(),
                   summary.samples, summary.likelihood == "gridded" ? "cells" : "visibilities");
+  text += nll_words(summary);
   text += channels == 1 ? fmt::format("flux        {:.4g} Jy\n", flux)
                         : fmt::format("flux        {:.4g} Jy in {} channels\n", flux, channels);
-  text += fmt::format("ended       {} after {} epochs, {:.1f} s, {} step on {}\n", to_string(summary.fit.stop_reason),
-                      summary.fit.epochs, summary.fit.seconds, to_string(summary.fit.step), summary.device);
+  text +=
+      fmt::format("ended       {} after {} epochs, {:.1f} s, {} step on {} ({})\n", to_string(summary.fit.stop_reason),
+                  summary.fit.epochs, summary.fit.seconds, to_string(summary.fit.step), summary.device, summary.device_reason);
   if (summary.fit.step == StepKind::eager) text += fmt::format("step        eager: {}\n", summary.fit.step_reason);
   text += fmt::format("files       {}\n", folder);
-  if (!warning.empty()) text += fmt::format("warning     {}\n", warning);
+  for (const auto& warning : warnings) text += fmt::format("warning     {}\n", warning);
   return text;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,8 +29,10 @@ struct ImageSummary {
   Scatter scatter;
   std::vector<double> flux;  ///< Jy, per channel
   std::string device, dtype;
-  std::int64_t threads = 0, seed = 0;
+  std::string device_reason;  ///< "asked for", or how an automatic choice came to it
+  std::int64_t seed = 0;
   Timings seconds;
+  double estimated_memory = 0;  ///< bytes
 
   double reduced_chi_squared() const { return chi_squared / (2.0 * static_cast<double>(samples)); }
 };
@@ -37,13 +40,13 @@ struct ImageSummary {
 /// The text of summary.json; numbers that are not finite become null.
 std::string summary_json(const ImageSummary& summary);
 
-/// The text of history.csv: `epoch,total,nll,<term>…,learning_rate`, 17 digits; row e is the loss before the update of
-/// epoch e.
-std::string history_csv(const TrainResult& fit);
+/// Writes history.csv, atomically and row by row: `epoch,total,nll,<term>…,learning_rate`, 17 digits; row e is the loss before
+/// the update of epoch e.
+void write_history_csv(const std::filesystem::path& path, const TrainResult& fit);
 
-/// Five lines for people: how well the data are fitted, the flux, why the fit ended, where the files are, what to
-/// look at.
-std::string closing_words(const ImageSummary& summary, const std::string& folder, const std::string& warning);
+/// A few lines for people: how well the data are fitted, the flux, why the fit ended, where the files are, and what to
+/// look at: the warnings.
+std::string closing_words(const ImageSummary& summary, const std::string& folder, const std::vector<std::string>& warnings);
 
 /// The scatter check in one line, empty when the scatter agrees with the weights.
 std::string scatter_warning(const Scatter& scatter);

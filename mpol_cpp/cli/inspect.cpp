@@ -1,12 +1,16 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/cli/data_options.h>
 #include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/messages.h>
+#include <mpol_cpp/cli/output_folder.h>
 #include <mpol_cpp/cli/stop_request.h>
+#include <mpol_cpp/cli/summary.h>
 #include <mpol_cpp/cli/suggestion.h>
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/cli/verb.h>
@@ -14,6 +18,7 @@
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/device/host_memory.h>
 #include <mpol_cpp/gridding/data_averager.h>
+#include <mpol_cpp/io/npz_archive.h>
 #include <mpol_cpp/train/memory_estimate.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
 
@@ -93,7 +98,7 @@ Json describe(const InspectOptions& options, const Visibilities& visibilities) {
   }
   json["data_bytes"] = visibilities.memory_bytes();
   json["suggestion"] = {{"cell_size", suggestion.cell_size}, {"npix", suggestion.npix}, {"reason", suggestion.reason}};
-  const auto memory = fit_estimate(visibilities, coords, options.data.torch_dtype());
+  const auto memory = fit_estimate(visibilities, coords, torch::kFloat32);
   json["grid"] = {{"cell_size", coords.cell_size()},
                   {"npix", coords.npix()},
                   {"fit_memory_bytes", memory.total()},
@@ -115,6 +120,10 @@ std::string frequency_words(const Json& frequencies) {
 std::string scatter_words(const Json& scatter, const Json& grid) {
   if (scatter.is_null())
     return fmt::format("unknown: the baselines do not fit on cells of {}\"", grid["cell_size"].get<double>());
+  if (scatter["cells"].get<std::int64_t>() == 0) {
+    return fmt::format("unknown: no cell of {}\" x {} holds two samples", grid["cell_size"].get<double>(),
+                       grid["npix"].get<std::int64_t>());
+  }
   const double real = scatter["real"], imag = scatter["imag"];
   const bool fits = real <= Scatter::limit && imag <= Scatter::limit;
   return fmt::format(
@@ -146,16 +155,42 @@ std::string words(const Json& json) {
   return text;
 }
 
-int inspect(InspectOptions& options) {
+void declare(OptionSet& set, InspectOptions& options) {
+  declare(set, options.data);
+  declare(set, options.output);
+  set.app().get_option("--out")->description("Folder for a summary.json with what is said; default: none is written");
+  set.only({"--overwrite"}, "with --out", [&options] { return !options.output.out.empty(); });
+}
+
+/// A file that does not say its unit, and whose numbers are those of kilo-wavelengths or metres.
+void warn_of_unit(const DataOptions& data, double longest) {
+  constexpr double shortest_plausible = 1e4;  // wavelengths: 100 m at 3 m
+  if (longest >= shortest_plausible || longest <= 0 || !data.uv_unit.empty()) return;
+  if (io::NpzReader(data.data).contains("uv_unit")) return;
+  log_warning(
+      fmt::format("the longest baseline, read in lambda, is only {:.4g}, and the suggested cells are large: are u and v in "
+                  "klambda or m? state the unit (--uv-unit)",
+                  longest));
+}
+
+int inspect(InspectOptions& options, const OptionSet& settings) {
   settle(options.data);
+  settings.check_meaning();
+  listen_to_library("inspect", options.output);
   use_threads(options.data.threads);
+  std::optional<OutputFolder> folder;
+  if (!options.output.out.empty())
+    folder.emplace(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "inspect");
   const auto visibilities = read_visibilities(options.data);
   stop_if_requested();
   if (find_hermitian_pairs(visibilities).present()) {
     log_warning("the data hold Hermitian pairs: leave out the half with conjugated values at (-u, -v)");
   }
   const auto json = describe(options, visibilities);
-  if (options.output.json) fmt::print("{}\n", json.dump(2));
+  warn_of_unit(options.data, json["uv_lambda"]["longest"].get<double>());
+  const auto summary = summary_text(json);
+  if (folder) commit_with_summary(*folder, summary, options.output, words(json));
+  else if (options.output.json) fmt::print("{}", summary);
   else if (!options.output.quiet) fmt::print("{}", words(json));
   return exit_done;
 }
@@ -167,9 +202,8 @@ Verb add_inspect(CLI::App& program) {
   app->footer("Example:\n  mpol inspect vis.npz");
   const auto options = std::make_shared<InspectOptions>();
   const auto set = std::make_shared<OptionSet>(*app);
-  declare(*set, options->data);
-  declare(*set, options->output);
-  return {app, [options, set] { return inspect(*options); }};
+  declare(*set, *options);
+  return {app, [options, set] { return inspect(*options, *set); }};
 }
 
 }  // namespace mpol::cli

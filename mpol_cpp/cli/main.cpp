@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 int main(int argument_count, char** argument_values) {
-  // Threads that spin long while they wait starve other programs on a shared machine, and are starved by them; threads that
-  // do not spin at all are woken late, which triples the time of a step on a small image.
-  if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "10000", 0);
+  // LibTorch's threads, which its own operations share: while they spin they starve other programs on a shared machine, and are
+  // starved by them. Our kernels have threads of their own.
+  if (std::getenv("GOMP_SPINCOUNT") == nullptr) setenv("OMP_WAIT_POLICY", "passive", 0);
   void* library = dlopen(MPOL_CLI_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
   void* symbol = library == nullptr ? nullptr : dlsym(library, "mpol_main");
   if (symbol == nullptr) {

@@ -4,14 +4,16 @@
 #include <optional>
 
 #include <mpol_cpp/cli/image_options.h>
+#include <mpol_cpp/core/error.h>
 #include <mpol_cpp/device/host_memory.h>
+#include <mpol_cpp/train/memory_estimate.h>
+#include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::cli {
 
-/// Peak memory of the arrays of a fit, bytes, from its options and sizes alone; 0 visibilities where their number, over all
-/// channels, is not known yet.
-double fit_memory(const ImageOptions& options, std::int64_t npix, std::int64_t nchan, std::int64_t visibilities,
-                  torch::Device device);
+/// Peak memory of a fit from its options and sizes alone; without visibilities where they are not known yet.
+MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::int64_t nchan, const Visibilities* visibilities,
+                          torch::Device device);
 
 /// Peak memory of making dirty images, bytes, from their sizes alone.
 double dirty_memory(std::int64_t npix, std::int64_t nchan);
@@ -21,5 +23,10 @@ void check_memory(double needed, std::optional<double> available, std::int64_t n
 
 /// The same against what --memory-limit allows, bytes.
 void check_memory_limit(double needed, double limit, std::int64_t npix, std::int64_t nchan);
+
+/// For a fit that ran out of memory though the estimate said that it would not: what was estimated, what was free when it
+/// began, what to change.
+Error out_of_memory(const MemoryEstimate& estimate, std::optional<double> free, const ImageOptions& options, std::int64_t npix,
+                    std::int64_t nchan);
 
 }  // namespace mpol::cli

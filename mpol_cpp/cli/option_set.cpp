@@ -14,6 +14,12 @@ std::string setting_name(const std::string& names) {
   return dashes == std::string::npos ? names : names.substr(dashes + 2);
 }
 
+/// What to do about an option that has a meaning only under a condition.
+std::string remedy_for(const std::string& option, const std::string& condition) {
+  if (condition.starts_with("with --")) return fmt::format("add {} or leave {} out", condition.substr(5), option);
+  return condition.starts_with("without --") ? "leave one of them out" : fmt::format("leave {} out", option);
+}
+
 [[noreturn]] void refuse(const std::string& option, const std::string& text, const std::string& limit) {
   throw UsageError(
       error_text("--" + option, text.empty() ? "(nothing)" : text, limit, fmt::format("give --{} such a value", option)));
@@ -53,6 +59,23 @@ std::int64_t parse_integer(const std::string& option, const std::string& text, c
   if (error != std::errc() || stop != end) refuse(option, text, "is not a whole number that can be represented");
   if (!range.contains(static_cast<double>(value))) refuse(option, text, range.words());
   return value;
+}
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const std::size_t length = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : 4;
+    if ((length == 4 && (lead < 0xf0 || lead > 0xf4)) || i + length > text.size()) return false;
+    for (std::size_t k = 1; k < length; ++k) {
+      if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return false;
+    }
+    const auto second = length > 1 ? static_cast<unsigned char>(text[i + 1]) : 0U;
+    const bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
+    const bool no_character = (lead == 0xed && second >= 0xa0) || (lead == 0xf4 && second >= 0x90);
+    if (overlong || no_character) return false;
+    i += length;
+  }
+  return true;
 }
 
 std::string toml_string(const std::string& text) {
@@ -153,6 +176,26 @@ CLI::Option* OptionSet::flag(const std::string& names, bool& value, const std::s
   entries_.push_back(
       {setting_name(names), [&value] { return value ? std::optional<std::string>("true") : std::nullopt; }, record});
   return app_.add_flag(names, value, help)->take_last();
+}
+
+bool OptionSet::given(const std::string& name) const { return app_.get_option(name)->count() > 0; }
+
+void OptionSet::only(const std::vector<std::string>& names, const std::string& condition, const std::function<bool()>& applies) {
+  for (const auto& name : names) {
+    app_.get_option(name);  // throws for a name that is not declared
+    conditions_.push_back({name, condition, applies});
+  }
+}
+
+void OptionSet::check_meaning() const {
+  for (const auto& condition : conditions_) {
+    if (!given(condition.option) || condition.applies()) continue;
+    const auto* option = app_.get_option(condition.option);
+    const bool is_flag = option->get_items_expected_max() == 0;
+    throw UsageError(error_text(condition.option, is_flag ? "given" : option->results().back(),
+                                fmt::format("has a meaning only {}", condition.words),
+                                remedy_for(condition.option, condition.words)));
+  }
 }
 
 std::vector<RecordedSetting> OptionSet::recorded() const {

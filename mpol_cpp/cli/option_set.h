@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/App.hpp>
@@ -65,6 +66,19 @@ class OptionSet {
   CLI::Option* path(const std::string& names, std::filesystem::path& value, const std::string& help, Record record);
   CLI::Option* flag(const std::string& names, bool& value, const std::string& help, Record record);
 
+  /// Whether the command line or its configuration file sets the option (a file: to something else than its default).
+  /// @param name  the long one, with its dashes
+  bool given(const std::string& name) const;
+
+  /// States that options have a meaning only where `applies` says so once all are parsed.
+  /// @param names      long ones, with their dashes
+  /// @param condition  the same in words, as in "with --weighting briggs" or "without --array"
+  void only(const std::vector<std::string>& names, const std::string& condition, const std::function<bool()>& applies);
+
+  /// Refuses options that were given where they have none: what is accepted has an effect.
+  /// @throws UsageError naming the option, its value and the condition
+  void check_meaning() const;
+
   /// All settings that have a value, in the order of declaration, as they are now.
   std::vector<RecordedSetting> recorded() const;
 
@@ -80,13 +94,21 @@ class OptionSet {
     Getter get;
     Record record;
   };
+  struct Condition {
+    std::string option, words;
+    std::function<bool()> applies;
+  };
   CLI::App& app_;
   std::vector<Entry> entries_;
+  std::vector<Condition> conditions_;
 };
 
 /// A whole text as a number. @throws UsageError naming the option, the value, the limit
 double parse_number(const std::string& option, const std::string& text, const Range& range);
 std::int64_t parse_integer(const std::string& option, const std::string& text, const Range& range);
+
+/// True when a text is UTF-8 from beginning to end, as TOML demands.
+bool is_utf8(std::string_view text);
 
 /// A TOML basic string, quotes and escapes included.
 std::string toml_string(const std::string& text);

@@ -2,6 +2,8 @@
 #include <tuple>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include <mpol_cpp/cli/csv_table.h>
 #include <mpol_cpp/cli/ending.h>
 #include <mpol_cpp/cli/figure_options.h>
@@ -12,6 +14,7 @@
 #include <mpol_cpp/cli/plot_visibilities.h>
 #include <mpol_cpp/cli/sky_grid.h>
 #include <mpol_cpp/cli/stop_request.h>
+#include <mpol_cpp/cli/summary.h>
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/format.h>
@@ -63,6 +66,9 @@ plot::Renderer draw_comparison(const PlotInput& input, const PlotOptions& option
   figure.half_width = options.half_width;
   figure.render = options.render();
   const auto channels = parse_channels(options.data.channels);
+  if (channels.size() > 1) {
+    throw UsageError(error_text("--channels", options.data.channels, "a comparison shows one channel", "name one"));
+  }
   if (!channels.empty()) figure.channel = channels.front();
   return plot::write_comparison_figure(options.output.out, a.cube, b.cube, a.coords, figure);
 }
@@ -88,17 +94,35 @@ plot::Renderer draw(const PlotInput& input, PlotOptions& options) {
   return draw_visibilities(input, options);
 }
 
-int make_plot(PlotOptions& options) {
+/// The script of a figure that gnuplot drew.
+std::string script_of(const std::filesystem::path& figure) {
+  return (figure.parent_path() / "figures" / figure.stem()).string() + ".gp";
+}
+
+std::string summary_json(const PlotOptions& options, plot::Renderer renderer) {
+  const bool by_gnuplot = renderer == plot::Renderer::gnuplot;
+  nlohmann::ordered_json json = {{"figure", options.output.out.string()},
+                                 {"kind", plot_kind_names().at(static_cast<std::size_t>(options.found.kind))},
+                                 {"input", options.found.file.string()},
+                                 {"renderer", by_gnuplot ? "gnuplot" : "built-in"},
+                                 {"script", nullptr}};
+  if (by_gnuplot) json["script"] = script_of(options.output.out);
+  return summary_text(json);
+}
+
+int make_plot(PlotOptions& options, const OptionSet& settings) {
   settle(options);
   listen_to_library("plot", options.output);
-  const auto input = plot_input(options.kind, options.input, options.second);
+  options.found = plot_input(options.kind, options.input, options.second);
+  settings.check_meaning();
   use_threads(options.data.threads);
   stop_if_requested();
-  const auto renderer = draw(input, options);
-  if (!options.output.quiet) {
+  const auto renderer = draw(options.found, options);
+  if (options.output.json) {
+    fmt::print("{}", summary_json(options, renderer));
+  } else if (!options.output.quiet) {
     fmt::print("figure  {}\n", options.output.out.string());
-    if (renderer == plot::Renderer::gnuplot)
-      fmt::print("script  {}\n", (options.output.out.parent_path() / "figures" / options.output.out.stem()).string() + ".gp");
+    if (renderer == plot::Renderer::gnuplot) fmt::print("script  {}\n", script_of(options.output.out));
   }
   return exit_done;
 }
@@ -114,7 +138,7 @@ Verb add_plot(CLI::App& program) {
   const auto options = std::make_shared<PlotOptions>();
   const auto settings = std::make_shared<OptionSet>(*app);
   declare(*settings, *options);
-  return {app, [options, settings] { return make_plot(*options); }};
+  return {app, [options, settings] { return make_plot(*options, *settings); }};
 }
 
 }  // namespace mpol::cli

@@ -1,5 +1,9 @@
 #include <mpol_cpp/cli/plot_options.h>
 
+#include <algorithm>
+#include <initializer_list>
+#include <vector>
+
 #include <mpol_cpp/cli/ending.h>
 #include <mpol_cpp/cli/plot_input.h>
 #include <mpol_cpp/core/format.h>
@@ -60,6 +64,35 @@ void check_figure_file(const PlotOptions& options) {
   if (!fs::is_directory(out.parent_path())) refuse("its folder is not there", "make the folder, or choose another one");
 }
 
+void state_meanings(OptionSet& options, const PlotOptions& plot) {
+  const auto is = [&plot](std::initializer_list<PlotKind> kinds) {
+    return [&plot, kinds = std::vector<PlotKind>(kinds)] {
+      return std::find(kinds.begin(), kinds.end(), plot.found.kind) != kinds.end();
+    };
+  };
+  const auto images = is({PlotKind::image, PlotKind::comparison});
+  const auto of_visibilities = [&plot,
+                                is_one = is({PlotKind::visibilities, PlotKind::uv, PlotKind::residuals, PlotKind::split})] {
+    return is_one() && plot.found.file.extension() != ".csv";
+  };
+  const auto on_grid = [&plot, is_one = is({PlotKind::residuals, PlotKind::split})] {
+    return is_one() && plot.found.file.extension() != ".csv";
+  };
+  options.only({"--norm", "--lower", "--upper", "--half-width"}, "for images", images);
+  options.only({"--norm"}, "for one image where it is symmetric",
+               [&plot] { return plot.norm != "symmetric" || plot.found.kind == PlotKind::image; });
+  options.only({"--gamma"}, "with --norm power", [&plot] { return plot.norm == "power"; });
+  options.only({"--softening"}, "with --norm asinh", [&plot] { return plot.norm == "asinh"; });
+  options.only({"--no-beam"}, "for one image", is({PlotKind::image}));
+  options.only({"--title"}, "for one input", [&plot] { return plot.found.kind != PlotKind::comparison; });
+  options.only({"--channels"}, "for images and visibilities",
+               [images, of_visibilities] { return images() || of_visibilities(); });
+  options.only({"--uv-unit", "--frequency"}, "for visibilities", of_visibilities);
+  options.only({"--bins"}, "with --kind visibilities", is({PlotKind::visibilities}));
+  options.only({"--cell-size", "--npix"}, "for residuals of visibilities, and with --kind split", on_grid);
+  options.only({"--split", "--folds", "--seed"}, "with --kind split", is({PlotKind::split}));
+}
+
 }  // namespace
 
 plot::ColourNorm PlotOptions::colour_norm() const {
@@ -79,9 +112,6 @@ void declare(OptionSet& options, PlotOptions& plot) {
       .add_option("INPUT", plot.input, "An image (.fits), visibilities (.npz), a table of mpol (.csv), or the OUT of a run")
       ->type_name("FILE");
   options.app().add_option("SECOND", plot.second, "An image on the same grid to compare with")->type_name("FILE");
-  options.path("-o,--out", plot.output.out, "The figure, a .png file; gnuplot's script and data go to figures/ beside it",
-               Record::none);
-  options.flag("--overwrite", plot.output.overwrite, "Replace the figure when it is there already", Record::none);
   options.choice("--kind", plot.kind, kinds_and_auto(), "What to draw; auto: what suits the input", Record::result);
   options.text("--title", plot.title, "TEXT", "Above the figure", Record::result);
   declare_colours(options, plot);
@@ -90,9 +120,14 @@ void declare(OptionSet& options, PlotOptions& plot) {
                  Record::manner);
   options.integer("--threads", plot.data.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
                   Record::result);
-  options.flag("--quiet", plot.output.quiet, "Say nothing but errors", Record::none);
-  options.flag("--verbose", plot.output.verbose, "Say more on the way", Record::none);
-  options.path("--config", plot.output.config, "TOML file with settings; the command line beats it", Record::none);
+  declare(options, plot.output);
+  const auto describe = [&options](const std::string& name, const std::string& words) {
+    options.app().get_option(name)->description(words);
+  };
+  describe("--out", "The figure, a .png file; gnuplot's script and data go to figures/ beside it");
+  describe("--overwrite", "Replace the figure when it is there already");
+  describe("--json", "Print what was drawn as JSON on stdout instead of words");
+  state_meanings(options, plot);
 }
 
 void settle(PlotOptions& options) {

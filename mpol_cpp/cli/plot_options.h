@@ -7,6 +7,7 @@
 
 #include <mpol_cpp/cli/data_options.h>
 #include <mpol_cpp/cli/option_set.h>
+#include <mpol_cpp/cli/plot_input.h>
 #include <mpol_cpp/plot/figure.h>
 
 namespace mpol::cli {
@@ -14,6 +15,7 @@ namespace mpol::cli {
 /// What `mpol plot` draws, and how.
 struct PlotOptions {
   std::filesystem::path input;
+  PlotInput found;               ///< what the input turned out to be
   std::filesystem::path second;  ///< of a comparison; else empty
   OutputOptions output;          ///< `out` is the PNG file
   DataOptions data;              ///< channels, units and grid for visibilities

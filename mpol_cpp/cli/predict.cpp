@@ -8,13 +8,14 @@
 #include <mpol_cpp/cli/messages.h>
 #include <mpol_cpp/cli/sky_grid.h>
 #include <mpol_cpp/cli/stop_request.h>
+#include <mpol_cpp/cli/summary.h>
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/device/select.h>
 #include <mpol_cpp/images/regrid.h>
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/losses/prediction.h>
+#include <mpol_cpp/serialize/atomic_file.h>
 
 namespace mpol::cli {
 namespace {
@@ -26,7 +27,11 @@ struct PredictOptions {
 };
 
 void declare(OptionSet& options, PredictOptions& predict) {
-  declare(options, predict.data);
+  declare(options, predict.data, Computing::in_dtype);
+  declare_conjugate(options, predict.data);
+  options.app().get_option("--cell-size")->description("Width of a pixel; default: the image's");
+  options.app().get_option("--npix")->description("Pixels along each axis, even; default: the image's");
+  options.app().get_option("--dtype")->description("Precision of model and residual");
   options.app().add_option("IMAGE", predict.positional_image, "Image or cube in a FITS file")->type_name("FILE");
   options.path("--image", predict.image, "The same as IMAGE", Record::result);
   declare(options, predict.output);
@@ -44,9 +49,7 @@ void settle(PredictOptions& predict) {
   if (!predict.output.overwrite && std::filesystem::exists(out)) {
     throw FileError(error_text("--out", out.string(), "is there already", "choose another name or add --overwrite"));
   }
-  const auto request = DeviceRequest::parse(predict.data.device);
-  if (request.kind() == DeviceRequest::Kind::automatic || select_device(request, Fallback::error).is_cpu()) return;
-  throw UsageError(error_text("--device", predict.data.device, "predictions run on the CPU", "use --device cpu"));
+  check_can_write(out);
 }
 
 /// The image on its own grid, or on the one that was asked for.
@@ -75,13 +78,15 @@ nlohmann::ordered_json describe_prediction(const PredictOptions& predict, const 
           {"chi_squared_per_visibility", chi_squared / (2 * count)}};
 }
 
-int predict_visibilities(PredictOptions& predict) {
+int predict_visibilities(PredictOptions& predict, const OptionSet& settings) {
   settle(predict);
+  settings.check_meaning();
   listen_to_library("predict", predict.output);
   use_threads(predict.data.threads);
-  const auto visibilities = read_visibilities(predict.data);
   const auto image = read_model(predict);
+  const auto visibilities = read_visibilities(predict.data, image.coords);
   check_grid_holds(visibilities, predict.data, image.coords);
+  warn_of_other_centre("IMAGE", predict.image, image, visibilities.observation(), "the data");
   stop_if_requested();
 
   const auto dtype = c10::toComplexType(predict.data.torch_dtype());
@@ -99,7 +104,7 @@ int predict_visibilities(PredictOptions& predict) {
   io::write_npz(predict.output.out, visibilities, io::Compression::stored, {{"model", model}, {"residual", residual}});
 
   const auto json = describe_prediction(predict, visibilities, chi_squared);
-  if (predict.output.json) fmt::print("{}\n", json.dump(2));
+  if (predict.output.json) fmt::print("{}", summary_text(json));
   else if (!predict.output.quiet) {
     fmt::print("{} channels of {} visibilities; chi^2/(2N) {:.4f}\n{}\n", visibilities.nchan(), visibilities.nvis(),
                json["chi_squared_per_visibility"].get<double>(), predict.output.out.string());
@@ -115,7 +120,7 @@ Verb add_predict(CLI::App& program) {
   const auto options = std::make_shared<PredictOptions>();
   const auto set = std::make_shared<OptionSet>(*app);
   declare(*set, *options);
-  return {app, [options, set] { return predict_visibilities(*options); }};
+  return {app, [options, set] { return predict_visibilities(*options, *set); }};
 }
 
 }  // namespace mpol::cli

@@ -16,6 +16,7 @@
 #include <mpol_cpp/cli/profile_visibilities.h>
 #include <mpol_cpp/cli/sky_grid.h>
 #include <mpol_cpp/cli/stop_request.h>
+#include <mpol_cpp/cli/summary.h>
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/format.h>
@@ -33,6 +34,7 @@ struct ProfileOptions {
   GeometryOptions geometry;
   std::optional<double> ring_width, radius;  ///< arcsec
   VisibilityProfileOptions visibilities;
+  bool of_visibilities = false;  ///< what the input turned out to be
 };
 
 void declare(OptionSet& options, ProfileOptions& profile) {
@@ -49,6 +51,8 @@ void declare(OptionSet& options, ProfileOptions& profile) {
                  Record::result);
   declare(options, profile.visibilities);
   declare(options, profile.output);
+  options.only({"--ring-width", "--radius"}, "of an image", [&profile] { return !profile.of_visibilities; });
+  options.only(visibility_option_names(), "of visibilities", [&profile] { return profile.of_visibilities; });
 }
 
 std::vector<double> ring_edges(const ProfileOptions& options, const GridCoords& coords) {
@@ -102,7 +106,7 @@ std::string summary_json(const ProfileOptions& options, const BrightnessProfile&
                                        {"beam_area_arcsec2", beam},
                                        {"n_rings", profile.radius.size(0)},
                                        {"channels", channels}};
-  return json.dump(2) + "\n";
+  return summary_text(json);
 }
 
 std::string words(const BrightnessProfile& profile, const SkyImage& image, const OutputFolder& folder) {
@@ -112,14 +116,34 @@ std::string words(const BrightnessProfile& profile, const SkyImage& image, const
                      folder.path().string());
 }
 
+/// The channels that --channels names, in its order.
+SkyImage chosen_channels(SkyImage image, const std::vector<std::int64_t>& channels) {
+  if (channels.empty()) return image;
+  const auto there = image.cube.size(0);
+  for (const auto channel : channels) {
+    if (channel < there) continue;
+    throw UsageError(error_text("--channels", fmt::format("{}", channel),
+                                fmt::format("the image has {} channel(s), counted from 0", there), "choose others"));
+  }
+  image.cube = image.cube.index_select(0, torch::tensor(channels, torch::kInt64));
+  const auto& all = image.header.beams();
+  if (all.size() != static_cast<std::size_t>(there)) return image;  // one beam of all channels, or none
+  std::vector<io::FitsBeam> beams;
+  for (const auto channel : channels) beams.push_back(all[static_cast<std::size_t>(channel)]);
+  image.header.beams(beams);
+  return image;
+}
+
 void profile_image(const ProfileOptions& options, OutputFolder& folder) {
-  const auto image = read_sky_image(options.image.image, "IMAGE", SkyUnit::as_written);
+  const auto channels = parse_channels(options.visibilities.data.channels);
+  const auto image = chosen_channels(read_sky_image(options.image.image, "IMAGE", SkyUnit::as_written), channels);
   stop_if_requested();
   const double beam = correlated_area(image);
   const auto profile = radial_i(image.cube, image.coords, options.geometry.geometry(),
                                 RadialImageOptions().edges(ring_edges(options, image.coords)).beam_area(beam));
   write_file_atomically(folder.staged("profile.csv"), csv(profile));
-  plot::write_profile_figure(folder.staged("profile.png"), profile, image.unit == "Jy/arcsec2" ? "Jy/arcsec²" : image.unit);
+  plot::write_profile_figure(folder.staged("profile.png"), profile, image.unit == "Jy/arcsec2" ? "Jy/arcsec²" : image.unit, "",
+                             {}, options.radius);
   const auto summary = summary_json(options, profile, image, beam);
   commit_with_summary(folder, summary, options.output, words(profile, image, folder));
 }
@@ -130,15 +154,16 @@ bool holds_visibilities(const std::filesystem::path& path) {
   return file.get() == 'P' && file.get() == 'K';
 }
 
-int make_profile(ProfileOptions& options) {
+int make_profile(ProfileOptions& options, const OptionSet& settings) {
   settle(options.output);
   settle(options.image);
+  options.of_visibilities = holds_visibilities(options.image.image);
+  settings.check_meaning();
   listen_to_library("profile", options.output);
   use_threads(options.image.threads);
-  const bool visibilities = holds_visibilities(options.image.image);
-  if (visibilities) settle(options.visibilities, options.image.image);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse);
-  if (visibilities) profile_visibilities(options.visibilities, options.geometry, options.output, folder);
+  if (options.of_visibilities) settle(options.visibilities, options.image.image);
+  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "profile");
+  if (options.of_visibilities) profile_visibilities(options.visibilities, options.geometry, options.output, folder);
   else profile_image(options, folder);
   return exit_done;
 }
@@ -153,7 +178,7 @@ Verb add_profile(CLI::App& program) {
   const auto options = std::make_shared<ProfileOptions>();
   const auto settings = std::make_shared<OptionSet>(*app);
   declare(*settings, *options);
-  return {app, [options, settings] { return make_profile(*options); }};
+  return {app, [options, settings] { return make_profile(*options, *settings); }};
 }
 
 }  // namespace mpol::cli

@@ -7,6 +7,7 @@
 #include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/cli/ending.h>
 #include <mpol_cpp/cli/stop_request.h>
+#include <mpol_cpp/cli/summary.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/plot/profile_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
@@ -69,10 +70,20 @@ void declare(OptionSet& options, VisibilityProfileOptions& profile) {
                  "Visibilities: longest baseline; default: the longest there is", Record::result);
   options.flag("--face-on", profile.face_on, "Visibilities: divide by cos i, the flux of an optically thick disc seen face on",
                Record::result);
-  options.text("--channels", profile.data.channels, "LIST", "Visibilities: channels to use, from 0, as in 0,3-7", Record::result);
+  options.text("--channels", profile.data.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
   options.choice("--uv-unit", profile.data.uv_unit, {"lambda", "klambda", "m"},
                  "Visibilities: unit of uu and vv; default: as the file says", Record::result);
   options.text("--frequency", profile.data.frequency, "HZ[,HZ...]", "Visibilities: frequency of the channels", Record::result);
+  options.number("--cell-size", profile.data.cell_size, Range::positive(), "ARCSEC",
+                 "Visibilities: with --npix, a grid that the baselines must suit, lest they are in another unit", Record::result);
+  options.integer("--npix", profile.data.npix, Range::between(2, 1e9), "Visibilities: pixels of that grid along each axis, even",
+                  Record::result);
+  options.only({"--cell-size"}, "with --npix", [&profile] { return profile.data.npix.has_value(); });
+  options.only({"--npix"}, "with --cell-size", [&profile] { return profile.data.cell_size.has_value(); });
+}
+
+std::vector<std::string> visibility_option_names() {
+  return {"--bin-width", "--max-baseline", "--face-on", "--uv-unit", "--frequency", "--cell-size", "--npix"};
 }
 
 void settle(VisibilityProfileOptions& profile, const std::filesystem::path& file) {
@@ -83,6 +94,8 @@ void settle(VisibilityProfileOptions& profile, const std::filesystem::path& file
 void profile_visibilities(const VisibilityProfileOptions& options, const GeometryOptions& geometry, const OutputOptions& output,
                           OutputFolder& folder) {
   const auto visibilities = read_visibilities(options.data);
+  if (options.data.cell_size && options.data.npix)
+    check_grid_holds(visibilities, options.data, GridCoords(*options.data.cell_size, *options.data.npix));
   stop_if_requested();
   const auto scale = options.face_on ? FluxScale::face_on : FluxScale::observed;
   auto profile = radial_v(visibilities, geometry.geometry(),
@@ -105,7 +118,7 @@ void profile_visibilities(const VisibilityProfileOptions& options, const Geometr
                                        {"n_channels", profile.mean.size(0)},
                                        {"n_bins", profile.q.size(0)},
                                        {"n_visibilities", profile.samples.sum().item<std::int64_t>()}};
-  commit_with_summary(folder, json.dump(2) + "\n", output,
+  commit_with_summary(folder, summary_text(json), output,
                       fmt::format("bins   {} of {:.4g} klambda\nfiles  {}\n", profile.q.size(0),
                                   2e-3 * profile.q[0].item<double>(), folder.path().string()));
 }

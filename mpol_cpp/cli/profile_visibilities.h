@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <mpol_cpp/cli/data_options.h>
 #include <mpol_cpp/cli/image_file_options.h>
@@ -17,6 +19,8 @@ struct VisibilityProfileOptions {
 };
 
 void declare(OptionSet& options, VisibilityProfileOptions& profile);
+/// The options that say nothing about an image.
+std::vector<std::string> visibility_option_names();
 /// @param file  with the visibilities  @throws UsageError
 void settle(VisibilityProfileOptions& profile, const std::filesystem::path& file);
 

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <mpol_cpp/cli/config_file.h>
 #include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/resumed_run.h>
 #include <mpol_cpp/cli/stop_request.h>
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/version.h>
+#include <mpol_cpp/device/host_allocator.h>
 
 namespace mpol::cli {
 namespace {
@@ -26,6 +29,20 @@ std::vector<std::string> with_config(std::vector<std::string> arguments, const s
   const auto settings = config_arguments(file, *verb->app);
   arguments.insert(arguments.begin() + 1, settings.begin(), settings.end());
   return arguments;
+}
+
+/// Before the user's own arguments, those that the run in OUT recorded, where --resume is to go on with them.
+std::vector<std::string> with_recorded(std::vector<std::string> arguments, const std::vector<Verb>& verbs) {
+  for (const auto& verb : verbs) {
+    const auto settings = resumed_arguments(*verb.app);
+    if (!settings.empty()) arguments.insert(arguments.begin() + 1, settings.begin(), settings.end());
+  }
+  return arguments;
+}
+
+void parse(CLI::App& program, std::vector<std::string> arguments) {
+  std::reverse(arguments.begin(), arguments.end());
+  program.parse(std::move(arguments));
 }
 
 std::string verb_in(const std::vector<std::string>& arguments, const std::vector<Verb>& verbs) {
@@ -47,9 +64,10 @@ UsageError usage_error(const CLI::App& program, const CLI::ParseError& error, co
 
 int run(CLI::App& program, const std::vector<Verb>& verbs, const std::vector<std::string>& arguments) {
   try {
-    auto reversed = with_config(arguments, verbs);
-    std::reverse(reversed.begin(), reversed.end());
-    program.parse(std::move(reversed));
+    const auto given = with_config(arguments, verbs);
+    parse(program, given);
+    const auto all = with_recorded(given, verbs);
+    if (all.size() > given.size()) parse(program, all);
   } catch (const CLI::Success& wanted) {  // --help, --version
     return program.exit(wanted);
   } catch (const CLI::ParseError& error) {
@@ -68,6 +86,7 @@ int run(CLI::App& program, const std::vector<Verb>& verbs, const std::vector<std
 namespace mpol::cli {
 
 int run_program(const std::vector<std::string>& arguments) {
+  throw_typed_out_of_memory();
   CLI::App program("Images from radio-interferometric visibilities by regularised maximum likelihood", "mpol");
   program.set_version_flag("--version", "mpol " + mpol::version());
   program.require_subcommand(0, 1);

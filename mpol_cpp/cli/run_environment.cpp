@@ -39,6 +39,17 @@ std::map<std::string, std::string> versions() {
   return {{"mpol_cpp", version()}, {"libtorch", TORCH_VERSION}, {"compiler", __VERSION__}};
 }
 
+double peak_memory() {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    double kibibytes = 0;
+    if (words >> name >> kibibytes && name == "VmHWM:") return 1024 * kibibytes;
+  }
+  return 0;
+}
+
 double seconds_since_start() {
   static const double start = process_start();
   return now() - start;

@@ -11,4 +11,7 @@ std::map<std::string, std::string> versions();
 /// Seconds since this process was started, program loading included.
 double seconds_since_start();
 
+/// The most memory that this process has held so far, bytes: its resident pages, those of libraries among them.
+double peak_memory();
+
 }  // namespace mpol::cli

@@ -1,11 +1,13 @@
 #include <mpol_cpp/cli/run_record.h>
 
+#include <algorithm>
 #include <variant>
 
 #include <mpol_cpp/cli/config_file.h>
 #include <mpol_cpp/cli/ending.h>
 #include <mpol_cpp/cli/file_digest.h>
 #include <mpol_cpp/cli/start_image.h>
+#include <mpol_cpp/cli/unfinished_run.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/version.h>
 
@@ -25,7 +27,12 @@ std::string toml_list(const std::vector<std::string>& lines) {
 
 RunRecord::RunRecord(const std::vector<RecordedSetting>& settings, const ImageOptions& image) {
   for (const auto& setting : settings) {
-    if (setting.record != Record::none) settings_.push_back(setting);
+    if (setting.record == Record::none) continue;
+    if (!is_utf8(setting.toml_value)) {
+      throw UsageError(error_text("--" + setting.name, setting.toml_value, "is not UTF-8, which run.toml could not hold",
+                                  "rename the file or the folders it lies in"));
+    }
+    settings_.push_back(setting);
   }
   data_digest_ = sha256_of_file(image.data.data);
   for (const auto& file : more_files(image.data)) data_digest_ += "+" + sha256_of_file(file);
@@ -47,45 +54,66 @@ std::vector<std::string> RunRecord::fingerprint() const {
 
 std::vector<std::string> RunRecord::settings() const {
   std::vector<std::string> lines;
-  for (const auto& setting : settings_) lines.push_back(fmt::format("{} = {}", setting.name, setting.toml_value));
+  for (const auto& setting : settings_) {
+    const auto guess = guesses_.find(setting.name);
+    const auto remark = guess == guesses_.end() ? std::string() : fmt::format("  # guessed: {:.3g}", guess->second);
+    lines.push_back(fmt::format("{} = {}{}", setting.name, setting.toml_value, remark));
+  }
   return lines;
+}
+
+void RunRecord::note_guess(const std::string& term, double lambda) {
+  auto name = term;
+  std::replace(name.begin(), name.end(), '_', '-');
+  guesses_[name] = lambda;
 }
 
 std::vector<std::string> RunRecord::image_history() const {
   std::vector<std::string> lines;
   for (const auto& setting : settings_) {
     const bool tells = setting.record == Record::result || setting.name == "epochs" || setting.name == "device";
-    if (tells) lines.push_back(fmt::format("{} = {}", setting.name, setting.toml_value));
+    if (!tells) continue;
+    const auto guess = guesses_.find(setting.name);
+    if (guess == guesses_.end()) lines.push_back(fmt::format("{} = {}", setting.name, setting.toml_value));
+    else lines.push_back(fmt::format("{} = {:.3g} (guessed)", setting.name, guess->second));
   }
   return lines;
 }
 
-std::string RunRecord::toml(std::int64_t epochs_done, const std::string& stop_reason) const {
+std::string RunRecord::settings_toml() const { return fmt::format("[image]\n{}\n", fmt::join(settings(), "\n")); }
+
+std::string RunRecord::toml(std::int64_t epochs_done, const std::string& stop_reason,
+                            const std::vector<std::string>& files) const {
   std::string text =
       fmt::format("# Settings of a run of mpol {}. To repeat it: mpol image --config run.toml -o OUT\n", version());
-  text += "[image]\n";
-  text += fmt::format("{}\n", fmt::join(settings(), "\n"));
+  text += settings_toml();
   text += "\n# What was run; not settings.\n[record]\n";
   text += fmt::format("version = {}\ndata_sha256 = {}\n", toml_string(version()), toml_string(data_digest_));
   text += fmt::format("epochs_done = {}\nstop_reason = {}\n", epochs_done, toml_string(stop_reason));
-  return text + fmt::format("fingerprint = {}\n", toml_list(fingerprint()));
+  text += fmt::format("fingerprint = {}\n", toml_list(fingerprint()));
+  return text + fmt::format("files = {}\n", toml_list(files));
 }
 
 bool is_finished(const std::filesystem::path& out, const RunRecord& record, std::int64_t epochs) {
-  for (const auto* name : {"run.toml", "summary.json", "history.csv"}) {
+  if (!std::filesystem::exists(out / "run.toml")) return false;
+  const auto run = recorded_run(out / "run.toml");
+  if (!run || run->fingerprint != record.fingerprint() || run->files.empty()) return false;
+  for (const auto& name : run->files) {
     if (!std::filesystem::exists(out / name)) return false;
   }
-  const auto run = recorded_run(out / "run.toml");
-  if (!run || run->fingerprint != record.fingerprint()) return false;
   if (run->stop_reason == "converged") return epochs <= run->epochs_asked;
   return run->stop_reason == "epochs" && epochs <= run->epochs_done;
 }
 
-std::optional<std::string> changed_device(const std::filesystem::path& out, const std::string& device) {
-  if (!std::filesystem::exists(out / "run.toml")) return std::nullopt;
-  const auto run = recorded_run(out / "run.toml");
-  if (!run || run->device.empty() || run->device == device) return std::nullopt;
-  return fmt::format("the run began on {} and goes on on {}: its result is no longer the same bit for bit", run->device, device);
+std::vector<std::string> earlier_files(const std::filesystem::path& out) {
+  for (const auto& path : {out / "run.toml", replaced_record(out)}) {
+    try {
+      if (!std::filesystem::exists(path)) continue;
+      if (const auto run = recorded_run(path)) return run->files;
+    } catch (const FileError&) {  // somebody's own file of this name: nothing is known
+    }
+  }
+  return {};
 }
 
 std::optional<std::string> changed_data(const std::filesystem::path& config, const std::string& data_digest) {

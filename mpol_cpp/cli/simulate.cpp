@@ -1,17 +1,22 @@
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include <ATen/ops/stack.h>
+#include <nlohmann/json.hpp>
 
 #include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/messages.h>
 #include <mpol_cpp/cli/simulate_options.h>
 #include <mpol_cpp/cli/sky_grid.h>
 #include <mpol_cpp/cli/stop_request.h>
+#include <mpol_cpp/cli/summary.h>
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/visibilities_npz.h>
+#include <mpol_cpp/serialize/atomic_file.h>
 
 namespace mpol::cli {
 namespace {
@@ -42,35 +47,42 @@ Visibilities in_lambda(const Visibilities& visibilities, torch::Dtype dtype) {
 }
 
 void refuse_existing(const std::filesystem::path& path, const SimulateSettings& settings) {
-  if (!path.empty() && !settings.overwrite && std::filesystem::exists(path))
+  if (!path.empty() && !settings.output.overwrite && std::filesystem::exists(path))
     throw FileError(error_text("output", path.string(), "is there already", "choose another name or add --overwrite"));
 }
 
 void check_files(const SimulateSettings& settings) {
-  if (settings.out.empty()) throw UsageError(error_text("--out", "missing", "the visibilities need a file", "add -o OUT.npz"));
+  if (settings.output.out.empty())
+    throw UsageError(error_text("--out", "missing", "the visibilities need a file", "add -o OUT.npz"));
   if (settings.npix % 2 != 0)
     throw UsageError(
         error_text("--npix", fmt::format("{}", settings.npix), "must be even", fmt::format("use --npix {}", settings.npix + 1)));
-  refuse_existing(settings.out, settings);
-  refuse_existing(settings.truth, settings);
+  for (const auto& path : {settings.output.out, settings.truth}) {
+    refuse_existing(path, settings);
+    if (!path.empty()) check_can_write(path);
+  }
 }
 
-void write_truth(const SimulateSettings& settings, const Sky& sky, const Visibilities& visibilities) {
-  io::write_fits(settings.truth, sky.cube.expand({visibilities.nchan(), -1, -1}), sky.coords,
+void write_truth(AtomicFile& file, const SimulateSettings& settings, const Sky& sky, const Visibilities& visibilities) {
+  io::write_fits(file, sky.cube.expand({visibilities.nchan(), -1, -1}), sky.coords,
                  io::FitsOptions()
                      .frequencies(visibilities.frequencies())
                      .observation(visibilities.observation())
                      .history({fmt::format("the sky that mpol simulate observed, seed {}", settings.seed)}));
 }
 
+/// Of a visibility, Jy, from the mean weight.
+double noise_of(const Visibilities& visibilities) {
+  return 1 / std::sqrt(visibilities.weights().mean(torch::kFloat64).item<double>());
+}
+
 std::string words(const SimulateSettings& settings, const Visibilities& visibilities, const ArrayConfiguration& array) {
   const auto& baselines = visibilities.baselines();
-  const double sigma = 1 / std::sqrt(visibilities.weights().mean(torch::kFloat64).item<double>());
   return fmt::format(
       "{} channels of {} visibilities from {} antennas; max |u| {:.4g}, max |v| {:.4g} lambda; noise {:.3g} Jy "
       "each\n{}\n",
-      visibilities.nchan(), visibilities.nvis(), array.antennas(), baselines.max_abs_u(), baselines.max_abs_v(), sigma,
-      settings.out.string());
+      visibilities.nchan(), visibilities.nvis(), array.antennas(), baselines.max_abs_u(), baselines.max_abs_v(),
+      noise_of(visibilities), settings.output.out.string());
 }
 
 /// Values that the library finds out of range were options of this command line.
@@ -83,8 +95,23 @@ auto from_options(const Action& action) {
   }
 }
 
-int simulate(const SimulateSettings& settings) {
+std::string summary_json(const SimulateSettings& settings, const Visibilities& visibilities, const ArrayConfiguration& array) {
+  nlohmann::ordered_json json = {{"file", settings.output.out.string()},
+                                 {"truth", nullptr},
+                                 {"n_channels", visibilities.nchan()},
+                                 {"n_visibilities", visibilities.nvis()},
+                                 {"n_antennas", array.antennas()},
+                                 {"max_abs_u", visibilities.baselines().max_abs_u()},
+                                 {"max_abs_v", visibilities.baselines().max_abs_v()},
+                                 {"noise_jy", noise_of(visibilities)}};
+  if (!settings.truth.empty()) json["truth"] = settings.truth.string();
+  return summary_text(json, settings.seed);
+}
+
+int simulate(const SimulateSettings& settings, const OptionSet& given) {
   check_files(settings);
+  given.check_meaning();
+  listen_to_library("simulate", settings.output);
   use_threads(settings.threads);
   const auto array = from_options([&] { return array_of(settings); });
   const auto options = from_options([&] { return observation_of(settings); });
@@ -96,15 +123,19 @@ int simulate(const SimulateSettings& settings) {
   });
   const auto visibilities = settings.uv_unit == "m" ? observed : in_lambda(observed, options.dtype());
   stop_if_requested();
+  std::optional<AtomicFile> truth;
   if (!settings.truth.empty()) {
+    truth.emplace(settings.truth);
     if (!sky) {
       const GridCoords coords(settings.cell_size, settings.npix);
       sky = Sky{render(disc, coords, options.frequencies()), coords};
     }
-    write_truth(settings, *sky, visibilities);
+    write_truth(*truth, settings, *sky, visibilities);
   }
-  io::write_npz(settings.out, visibilities);
-  if (!settings.quiet) fmt::print("{}", words(settings, visibilities, array));
+  io::write_npz(settings.output.out, visibilities);
+  if (truth) truth->commit();  // not without the visibilities
+  if (settings.output.json) fmt::print("{}", summary_json(settings, visibilities, array));
+  else if (!settings.output.quiet) fmt::print("{}", words(settings, visibilities, array));
   return exit_done;
 }
 
@@ -118,7 +149,7 @@ Verb add_simulate(CLI::App& program) {
   const auto settings = std::make_shared<SimulateSettings>();
   const auto options = std::make_shared<OptionSet>(*app);
   declare(*options, *settings);
-  return {app, [settings, options] { return simulate(*settings); }};
+  return {app, [settings, options] { return simulate(*settings, *options); }};
 }
 
 }  // namespace mpol::cli

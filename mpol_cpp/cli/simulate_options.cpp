@@ -12,16 +12,20 @@ namespace {
 constexpr double degree = units::degree;
 
 void declare_files(OptionSet& options, SimulateSettings& s) {
-  options.path("-o,--out", s.out, "The visibilities: a new .npz file", Record::none);
+  declare(options, s.output);
+  const auto describe = [&options](const std::string& name, const std::string& words) {
+    options.app().get_option(name)->description(words);
+  };
+  describe("--out", "The visibilities: a new .npz file");
+  describe("--overwrite", "Replace the files when they are there");
+  describe("--json", "Print what was simulated as JSON on stdout instead of words");
   options.path("--truth", s.truth, "Also write the true sky, a FITS image on the grid of --cell-size and --npix", Record::none);
   options.number("--cell-size", s.cell_size, Range::positive(), "ARCSEC", "Pixel width of the true sky", Record::none);
   options.integer("--npix", s.npix, Range::between(2, 16384), "Pixels of the true sky along each axis, even", Record::none);
-  options.flag("--overwrite", s.overwrite, "Replace the files when they are there", Record::none);
   options.choice("--uv-unit", s.uv_unit, {"lambda", "m"}, "Unit of uu and vv in the file", Record::none);
   options.choice("--dtype", s.dtype, {"float32", "float64"}, "Precision of the file", Record::none);
   options.integer("--threads", s.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
                   Record::none);
-  options.flag("--quiet", s.quiet, "Say nothing but errors", Record::none);
 }
 
 void declare_array(OptionSet& options, SimulateSettings& s) {
@@ -51,7 +55,8 @@ void declare_observation(OptionSet& options, SimulateSettings& s) {
                  Record::none);
   options.number("--antenna-efficiency", s.antenna_efficiency, Range::between(1e-6, 1), "SHARE", "Of the dish's area",
                  Record::none);
-  options.number("--correlator-efficiency", s.correlator_efficiency, Range::between(1e-6, 1), "SHARE", "", Record::none);
+  options.number("--correlator-efficiency", s.correlator_efficiency, Range::between(1e-6, 1), "SHARE", "Of the signal",
+                 Record::none);
   options.integer("--polarisations", s.polarisations, Range::between(1, 2), "Averaged hands, 1 or 2", Record::none);
   options.flag("--no-noise", s.no_noise, "Only the weights, not the data, know of noise", Record::none);
   options.integer("--seed", s.seed, Range::not_negative(), "Of the noise: the same seed gives the same file", Record::none);
@@ -69,13 +74,25 @@ void declare_sky(OptionSet& options, SimulateSettings& s) {
   options.number("--offset-north", s.offset_north, Range::any(), "ARCSEC", "Of the disc from the phase centre", Record::none);
   options.text("--rings", s.rings, "RADIUS:FWHM:BRIGHTNESS[,...]", "Rings of the disc, arcsec; `none`: none", Record::none);
   options.flag("--no-crescent", s.no_crescent, "Rings only", Record::none);
-  options.number("--crescent-radius", s.crescent_radius, Range::positive(), "ARCSEC", "", Record::none);
+  options.number("--crescent-radius", s.crescent_radius, Range::positive(), "ARCSEC", "Distance from the centre", Record::none);
   options.number("--crescent-width", s.crescent_width, Range::positive(), "ARCSEC", "Radial FWHM", Record::none);
   options.number("--crescent-position-angle", s.crescent_position_angle, Range::any(), "DEG", "Of its middle, North through East",
                  Record::none);
   options.number("--crescent-azimuthal-width", s.crescent_azimuthal_width, Range::between(5, 360), "DEG", "FWHM", Record::none);
   options.number("--crescent-contrast", s.crescent_contrast, Range::positive(), "RATIO", "Peak over that of the brightest ring",
                  Record::none);
+}
+
+void state_meanings(OptionSet& options, const SimulateSettings& s) {
+  options.only({"--antennas", "--longest-baseline"}, "without --array", [&s] { return s.array.empty(); });
+  options.only({"--cell-size", "--npix"}, "for the --truth of a disc", [&s] { return !s.truth.empty() && s.sky.empty(); });
+  options.only({"--seed"}, "without --no-noise", [&s] { return !s.no_noise; });
+  options.only({"--flux", "--spectral-index", "--inclination", "--position-angle", "--offset-east", "--offset-north", "--rings",
+                "--no-crescent"},
+               "without --sky", [&s] { return s.sky.empty(); });
+  options.only(
+      {"--crescent-radius", "--crescent-width", "--crescent-position-angle", "--crescent-azimuthal-width", "--crescent-contrast"},
+      "without --sky and --no-crescent", [&s] { return s.sky.empty() && !s.no_crescent; });
 }
 
 DiscRing ring_of(const std::string& item) {
@@ -103,6 +120,7 @@ void declare(OptionSet& options, SimulateSettings& settings) {
   declare_array(options, settings);
   declare_observation(options, settings);
   declare_sky(options, settings);
+  state_meanings(options, settings);
 }
 
 ArrayConfiguration array_of(const SimulateSettings& settings) {

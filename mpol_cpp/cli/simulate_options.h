@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <mpol_cpp/cli/data_options.h>
 #include <mpol_cpp/cli/option_set.h>
 #include <mpol_cpp/visibilities/simulate.h>
 
@@ -13,8 +14,8 @@ namespace mpol::cli {
 
 /// The settings of `mpol simulate` as the command line has them: degrees, arcsec, GHz, seconds.
 struct SimulateSettings {
-  std::filesystem::path out, truth, sky;
-  bool overwrite = false, quiet = false;
+  OutputOptions output;  ///< `out` is the .npz file
+  std::filesystem::path truth, sky;
   std::string uv_unit = "lambda", dtype = "float32";
   double cell_size = 0.05;
   std::int64_t npix = 192;

@@ -8,18 +8,32 @@
 
 #include <mpol_cpp/cli/ending.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/core/units.h>
 #include <mpol_cpp/io/sky_unit.h>
+#include <mpol_cpp/visibilities/phase_centre.h>
 
 namespace mpol::cli {
 namespace {
 
 constexpr std::int64_t most_half_pixels = 8192;
 
+Tensor pixels_of(const io::FitsImage& image, SkyUnit unit, const std::filesystem::path& path) {
+  switch (unit) {
+    case SkyUnit::brightness:
+      return io::brightness_of(image, path);
+    case SkyUnit::mask:
+      return (image.cube != 0).logical_and(image.cube == image.cube).to(torch::kFloat64);  // NaN is not equal to itself
+    default:
+      return image.cube;
+  }
+}
+
 }  // namespace
 
 SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit) {
   const auto image = io::read_fits(path);
-  const auto pixels = unit == SkyUnit::brightness ? io::brightness_of(image, path) : image.cube;
+  const auto pixels = pixels_of(image, unit, path);
   const auto refuse = [&](const std::string& limit, const std::string& remedy) {
     throw DataError(error_text(option, path.string(), limit, remedy));
   };
@@ -40,7 +54,19 @@ SkyImage read_sky_image(const std::filesystem::path& path, const std::string& op
   return {cube, GridCoords(image.cell_size, 2 * half), unit == SkyUnit::brightness ? "Jy/arcsec2" : image.unit, header};
 }
 
+void warn_of_other_centre(const std::string& option, const std::filesystem::path& path, const SkyImage& image,
+                          const Observation& observation, const std::string& others) {
+  const auto& own = image.header.observation();
+  const auto distance = phase_centre_distance(own, observation);
+  if (!distance || *distance / units::arcsec <= 0.1 * image.coords.cell_size()) return;
+  log_warning(error_text(option, path.string(),
+                         fmt::format("its phase centre is {}, that of {} {}, {:.4g} arcsec away", phase_centre_text(own), others,
+                                     phase_centre_text(observation), *distance / units::arcsec),
+                         "it is taken as if they were the same: shift it unless they are"));
+}
+
 void check_same_grid(const SkyImage& a, const SkyImage& b, const std::string& name_b) {
+  warn_of_other_centre("B", name_b, b, a.header.observation(), "A");
   if (a.cube.sizes() == b.cube.sizes() && std::abs(a.coords.cell_size() / b.coords.cell_size() - 1) < 1e-6) return;
   throw DataError(error_text(
       "B", name_b,

@@ -20,6 +20,7 @@ struct SkyImage {
 enum class SkyUnit {
   brightness,  ///< Jy/arcsec^2, converted
   as_written,  ///< as the file has it
+  mask,        ///< 0 where the file has 0 or a blank (NaN), else 1
 };
 
 /// Reads an image of any shape and puts it on the smallest even square grid about its phase centre that holds it.
@@ -28,7 +29,15 @@ enum class SkyUnit {
 ///         or the unit cannot be converted
 SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit = SkyUnit::brightness);
 
-/// @param name_b  of the second image, for the message  @throws DataError unless both have the same channels, pixels and cells
+/// Warns where an image is taken as if it had the phase centre of others although both are known and more than a tenth of a
+/// pixel apart.
+/// @param option  that named the file
+/// @param others  in words, whose observation it is: "the data"
+void warn_of_other_centre(const std::string& option, const std::filesystem::path& path, const SkyImage& image,
+                          const Observation& observation, const std::string& others);
+
+/// Warns of different phase centres.
+/// @param name_b  of the second image, for messages  @throws DataError unless both have the same channels, pixels and cells
 void check_same_grid(const SkyImage& a, const SkyImage& b, const std::string& name_b);
 
 }  // namespace mpol::cli

@@ -1,8 +1,9 @@
 #include <mpol_cpp/cli/start_image.h>
 
+#include <mpol_cpp/cli/auto_start.h>
+#include <mpol_cpp/cli/dirty_products.h>
 #include <mpol_cpp/cli/ending.h>
 #include <mpol_cpp/cli/option_set.h>
-#include <mpol_cpp/cli/sky_file.h>
 #include <mpol_cpp/core/format.h>
 
 #include <ATen/ops/amax.h>
@@ -25,12 +26,13 @@ Overloaded(Cases...) -> Overloaded<Cases...>;
 }  // namespace
 
 Start parse_start(const std::string& text) {
+  if (text == "auto") return StartAuto{};
   if (text == "dirty") return StartDirty{};
   if (text.starts_with("base:")) return StartBase{parse_number("start base", text.substr(5), Range::any())};
   if (text.starts_with("flat:")) return StartFlat{parse_number("start flat", text.substr(5), Range::positive())};
   if (text.ends_with(".fits") || text.ends_with(".fit") || text.ends_with(".FITS")) return StartFile{text};
   throw UsageError(error_text("--start", text.empty() ? "(nothing)" : text,
-                              "must be base:V, flat:JY_PER_ARCSEC2, dirty or FILE.fits", "choose one of them"));
+                              "must be auto, base:V, flat:JY_PER_ARCSEC2, dirty or FILE.fits", "choose one of them"));
 }
 
 Tensor base_of_image(const Tensor& sky, double floor) {
@@ -44,18 +46,18 @@ Tensor base_of_image(const Tensor& sky, double floor) {
   return softplus_mapping().inverse(at::maximum(image, floor * peak));
 }
 
-BaseCubeOptions start_options(const Start& start, const GridCoords& coords, std::int64_t nchan, torch::Dtype dtype,
-                              const std::function<Tensor()>& dirty) {
-  auto options = BaseCubeOptions(coords).nchan(nchan).dtype(dtype);
+BaseCubeOptions start_options(const Start& start, const SkyTarget& target, torch::Dtype dtype, const FitData& data) {
+  auto options = BaseCubeOptions(target.coords).nchan(target.nchan).dtype(dtype);
   const auto from_image = [&](const Tensor& sky, double floor) { options.base_cube(base_of_image(sky, floor).to(dtype)); };
   std::visit(Overloaded{
+                 [&](const StartAuto&) { from_image(auto_start(data.dataset), 0); },
                  [&](const StartBase& base) { options.start(base.value); },
                  [&](const StartFlat& flat) {
                    const auto intensity = at::full({}, flat.intensity, torch::kFloat64);
                    options.start(softplus_mapping().inverse(intensity).item<double>());
                  },
-                 [&](const StartDirty&) { from_image(dirty(), dirty_floor); },
-                 [&](const StartFile& file) { from_image(read_sky(file.path, "--start", coords, nchan), file_floor); },
+                 [&](const StartDirty&) { from_image(dirty_start(data), dirty_floor); },
+                 [&](const StartFile& file) { from_image(read_sky(file.path, "--start", target), file_floor); },
              },
              start);
   return options;

@@ -1,17 +1,18 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <variant>
 
-#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/cli/sky_file.h>
 #include <mpol_cpp/images/base_cube.h>
 
 namespace mpol::cli {
 
+struct FitData;
+
 /// Where a fit starts, as `--start` says it.
+struct StartAuto {};  ///< scaled to the data: see auto_start
 struct StartBase {
   double value;
 };  ///< base:V, every base pixel
@@ -22,16 +23,16 @@ struct StartDirty {};  ///< the dirty image, floored at 1e-3 of its peak
 struct StartFile {
   std::filesystem::path path;
 };  ///< a FITS image or cube, regridded to the run's coordinates
-using Start = std::variant<StartBase, StartFlat, StartDirty, StartFile>;
+using Start = std::variant<StartAuto, StartBase, StartFlat, StartDirty, StartFile>;
 
 /// @throws UsageError for what is none of the forms
 Start parse_start(const std::string& text);
 
 /// Model options whose base pixels make the start image through the inverse of the pixel mapping.
-/// @param dirty  gives the dirty image (nchan, npix, npix), Jy/arcsec^2, when the start asks for it
+/// @param target   what a file is regridded to
+/// @param data     what `auto` and `dirty` are made from
 /// @throws mpol::Error when the file cannot be read
-BaseCubeOptions start_options(const Start& start, const GridCoords& coords, std::int64_t nchan, torch::Dtype dtype,
-                              const std::function<Tensor()>& dirty);
+BaseCubeOptions start_options(const Start& start, const SkyTarget& target, torch::Dtype dtype, const FitData& data);
 
 /// The base pixels whose image is `sky`, floored at a fraction of the peak of each channel so that every pixel has one.
 /// @param sky  (nchan, npix, npix), any unit; @return float64, same shape

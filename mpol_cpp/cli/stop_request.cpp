@@ -11,11 +11,17 @@ namespace mpol::cli {
 namespace {
 
 std::atomic<int> requested = 0;
+std::atomic<int> held = 0;  // HoldStops that live
 static_assert(std::atomic<int>::is_always_lock_free);
 
 void note(int signal) {
   int none = 0;
-  if (!requested.compare_exchange_strong(none, signal)) _exit(128 + signal);
+  if (!requested.compare_exchange_strong(none, signal) && held == 0) _exit(128 + signal);
+}
+
+bool is_ignored(int signal) {
+  struct sigaction action = {};
+  return sigaction(signal, nullptr, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_IGN;
 }
 
 void handle(int signal, void (*handler)(int)) {
@@ -29,10 +35,14 @@ void handle(int signal, void (*handler)(int)) {
 }  // namespace
 
 void watch_signals() {
-  handle(SIGINT, note);
-  handle(SIGTERM, note);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (!is_ignored(signal)) handle(signal, note);
+  }
   handle(SIGXFSZ, SIG_IGN);
 }
+
+HoldStop::HoldStop() { ++held; }
+HoldStop::~HoldStop() { --held; }
 
 int stop_requested() { return requested; }
 

@@ -7,6 +7,7 @@
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/core/units.h>
 
 namespace mpol::cli {
@@ -46,7 +47,7 @@ double round_down(double value) {
   constexpr std::array steps = {8.0, 6.0, 5.0, 4.0, 3.0, 2.5, 2.0, 1.5, 1.2, 1.0};
   const auto exponent = static_cast<int>(std::floor(std::log10(value)));
   for (const double step : steps) {
-    const double rounded = std::stod(fmt::format("{}e{}", step, exponent));
+    const double rounded = number_of<double>(fmt::format("{}e{}", step, exponent)).value();
     if (rounded <= value) return rounded;
   }
   return std::pow(10.0, exponent);
@@ -63,6 +64,24 @@ std::int64_t transform_size(double at_least) {
   auto n = static_cast<std::int64_t>(std::ceil(at_least / 2)) * 2;
   while (!has_small_factors(n)) n += 2;
   return n;
+}
+
+/// Smallest sqrt(u^2 + v^2) > 0, wavelengths; 0 when there is none.
+double shortest_baseline(const Baselines& baselines) {
+  double least = std::numeric_limits<double>::infinity();
+  for (std::int64_t channel = 0; channel < baselines.nchan(); ++channel) {
+    for (std::int64_t begin = 0; begin < baselines.nvis(); begin += block_samples) {
+      const auto end = std::min(baselines.nvis(), begin + block_samples);
+      const auto [u, v] = baselines.block(channel, begin, end);
+      const auto* us = u.const_data_ptr<double>();
+      const auto* vs = v.const_data_ptr<double>();
+      for (std::int64_t i = 0; i < end - begin; ++i) {
+        const double square = us[i] * us[i] + vs[i] * vs[i];
+        if (square > 0) least = std::min(least, square);
+      }
+    }
+  }
+  return std::isfinite(least) ? std::sqrt(least) : 0;
 }
 
 }  // namespace
@@ -90,6 +109,18 @@ UvSummary summarise_uv(const Baselines& baselines) {
   if (lengths.empty()) uv.shortest = 0;
   else uv.short_end = lengths.percentile(0.05);
   return uv;
+}
+
+std::string field_warning(const Baselines& baselines, const GridCoords& coords) {
+  constexpr double recovered = 0.6;  // of a fringe; the rule of the ALMA technical handbook
+  const double shortest = shortest_baseline(baselines);
+  if (!(shortest > 0)) return {};
+  const double scale = recovered / (shortest * units::arcsec), field = coords.cell_size() * static_cast<double>(coords.npix());
+  if (field >= scale) return {};
+  return fmt::format(
+      "the field of {:.3g}\" is smaller than the scales of up to {:.3g}\" that the shortest baseline, {:.4g} lambda, sees: what "
+      "lies outside cannot be fitted; --npix {} holds them",
+      field, scale, shortest, transform_size(scale / coords.cell_size()));
 }
 
 GridSuggestion suggest_grid(const UvSummary& uv) {

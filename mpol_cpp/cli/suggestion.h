@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::cli {
@@ -17,6 +18,10 @@ struct UvSummary {
 
 /// One pass over the baselines, block by block.
 UvSummary summarise_uv(const Baselines& baselines);
+
+/// A warning when a field cannot hold the scales that the data see, empty else: the shortest baseline is sensitive to scales
+/// of up to 0.6/q_min.
+std::string field_warning(const Baselines& baselines, const GridCoords& coords);
 
 /// A grid that suits an observation, and why.
 struct GridSuggestion {

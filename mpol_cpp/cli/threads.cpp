@@ -10,6 +10,12 @@
 
 #include <ATen/Parallel.h>
 
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/core/number_text.h>
+#include <mpol_cpp/device/control_group.h>
+#include <mpol_cpp/ops/isa.h>
+
 namespace mpol::cli {
 namespace {
 
@@ -27,40 +33,21 @@ std::string first_line(const std::filesystem::path& path) {
   return line;
 }
 
-/// The path of this process's control group below the mount point, for a line "hierarchy:controllers:path".
-std::string group_path(const std::string& controller) {
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    const auto first = line.find(':');
-    const auto second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    std::istringstream controllers(line.substr(first + 1, second - first - 1));
-    if (controller.empty() && second == first + 1) return line.substr(second + 1);
-    for (std::string name; std::getline(controllers, name, ',');) {
-      if (!controller.empty() && name == controller) return line.substr(second + 1);
-    }
-  }
-  return "/";
-}
-
-/// The smallest quota on the way from the group up to the mount point: a parent's limit binds too.
+/// The smallest of the quotas of this process's control group and those above it.
 template <typename QuotaAt>
-std::optional<double> smallest_quota(const std::filesystem::path& mount, const std::string& group, QuotaAt quota_at) {
+std::optional<double> smallest_quota(const std::string& controller, QuotaAt quota_at) {
   std::optional<double> smallest;
-  auto relative = std::filesystem::path(group).relative_path();
-  while (true) {
-    if (const auto quota = quota_at(mount / relative)) smallest = std::min(*quota, smallest.value_or(*quota));
-    if (relative.empty()) return smallest;
-    relative = relative.parent_path();
+  for (const auto& folder : control_group_folders(controller)) {
+    if (const auto quota = quota_at(folder)) smallest = std::min(*quota, smallest.value_or(*quota));
   }
+  return smallest;
 }
 
 std::optional<double> quota_cpus() {
-  const auto version_2 = smallest_quota("/sys/fs/cgroup", group_path(""), [](const std::filesystem::path& folder) {
-    return quota_of_cpu_max(first_line(folder / "cpu.max"));
-  });
+  const auto version_2 =
+      smallest_quota("", [](const std::filesystem::path& folder) { return quota_of_cpu_max(first_line(folder / "cpu.max")); });
   if (version_2) return version_2;
-  return smallest_quota("/sys/fs/cgroup/cpu", group_path("cpu"), [](const std::filesystem::path& folder) {
+  return smallest_quota("cpu", [](const std::filesystem::path& folder) {
     return quota_of_cfs(first_line(folder / "cpu.cfs_quota_us"), first_line(folder / "cpu.cfs_period_us"));
   });
 }
@@ -68,10 +55,9 @@ std::optional<double> quota_cpus() {
 }  // namespace
 
 std::optional<double> quota_of_cfs(const std::string& quota_us, const std::string& period_us) {
-  double quota = 0, period = 0;
-  if (!(std::istringstream(quota_us) >> quota) || !(std::istringstream(period_us) >> period)) return std::nullopt;
-  if (quota <= 0 || period <= 0) return std::nullopt;
-  return quota / period;
+  const auto quota = number_of<double>(quota_us), period = number_of<double>(period_us);
+  if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
+  return *quota / *period;
 }
 
 std::optional<double> quota_of_cpu_max(const std::string& cpu_max) {
@@ -92,6 +78,7 @@ std::int64_t available_cpus() {
 std::int64_t use_threads(std::optional<std::int64_t> threads) {
   const auto number = threads.value_or(available_cpus());
   at::set_num_threads(static_cast<int>(number));
+  log_info(fmt::format("{} threads, {} instructions", number, to_string(selected_isa())));
   return number;
 }
 

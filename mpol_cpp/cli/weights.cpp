@@ -10,6 +10,7 @@
 #include <mpol_cpp/cli/messages.h>
 #include <mpol_cpp/cli/output_folder.h>
 #include <mpol_cpp/cli/stop_request.h>
+#include <mpol_cpp/cli/summary.h>
 #include <mpol_cpp/cli/threads.h>
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/format.h>
@@ -29,6 +30,7 @@ struct WeightOptions {
 
 void declare(OptionSet& options, WeightOptions& weights) {
   declare(options, weights.data);
+  declare_conjugate(options, weights.data);
   options.choice("--apply", weights.apply, {"none", "one", "channel"},
                  "Write visibilities.npz with weights multiplied by one factor, or one for each channel", Record::result);
   declare(options, weights.output);
@@ -73,14 +75,15 @@ Tensor factors_of(const WeightOptions& options, const ResidualStatistics& all, c
   return factors;
 }
 
-int check_weights(WeightOptions& options) {
+int check_weights(WeightOptions& options, const OptionSet& settings) {
   settle(options.output);
   settle(options.data);
+  settings.check_meaning();
   listen_to_library("weights", options.output);
   const auto coords = requested_grid(options.data);
   use_threads(options.data.threads);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse);
-  const auto visibilities = read_visibilities(options.data);
+  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "weights");
+  const auto visibilities = read_visibilities(options.data, coords);
   check_grid_holds(visibilities, options.data, coords);
   check_no_hermitian_pairs(visibilities);
   stop_if_requested();
@@ -95,7 +98,7 @@ int check_weights(WeightOptions& options) {
   json["applied"] = options.apply;
   json["channels"] = nlohmann::ordered_json::array();
   for (const auto& channel : channels) json["channels"].push_back(describe(channel.statistics));
-  const auto summary = json.dump(2) + "\n";
+  const auto summary = summary_text(json);
   write_file_atomically(folder.staged("summary.json"), summary);
   write_file_atomically(folder.staged("histogram.csv"), csv(histogram));
   plot::write_residual_figure(folder.staged("residuals.png"), histogram);
@@ -124,7 +127,7 @@ Verb add_weights(CLI::App& program) {
   const auto options = std::make_shared<WeightOptions>();
   const auto settings = std::make_shared<OptionSet>(*app);
   declare(*settings, *options);
-  return {app, [options, settings] { return check_weights(*options); }};
+  return {app, [options, settings] { return check_weights(*options, *settings); }};
 }
 
 }  // namespace mpol::cli

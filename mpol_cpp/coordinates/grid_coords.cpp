@@ -11,6 +11,7 @@
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/rounded_down.h>
 #include <mpol_cpp/core/units.h>
 
 namespace mpol {
@@ -33,7 +34,7 @@ GridCoords::GridCoords(double cell_size, std::int64_t npix) : cell_size_(cell_si
   }
   if (npix <= 0 || npix % 2 != 0) {
     throw ValueError(fmt::format("npix is {}; it must be even and greater than 0{}", npix,
-                                 npix > 0 ? fmt::format(": use {} or {}", npix - 1, npix + 1) : ""));
+                                 npix <= 1 ? std::string(": use 2 or more") : fmt::format(": use {} or {}", npix - 1, npix + 1)));
   }
 }
 
@@ -89,10 +90,14 @@ bool GridCoords::data_fit(double max_abs_u, double max_abs_v) const {
 void GridCoords::check_data_fit(double max_abs_u, double max_abs_v) const {
   if (data_fit(max_abs_u, max_abs_v)) return;
   const double largest = std::max(max_abs_u, max_abs_v);
-  throw DataError(
-      fmt::format("baselines reach |{}| = {:.6g} lambda, but cell_size {:.6g}\" with npix {} represents only {:.6g}: use "
-                  "cell_size < {:.4g}\"",
-                  max_abs_u >= max_abs_v ? "u" : "v", largest, cell_size_, npix_, max_uv(), maximum_cell_size(largest, npix_)));
+  throw DataError(fmt::format(
+      "baselines reach |{}| = {:.6g} lambda, but cell_size {:.6g}\" with npix {} represents only {:.6g}: use "
+      "cell_size < {}\"",
+      max_abs_u >= max_abs_v ? "u" : "v", largest, cell_size_, npix_, max_uv(), rounded_down(maximum_cell_size(largest, npix_))));
+}
+
+std::map<std::string, std::string> grid_labels(const GridCoords& coords) {
+  return {{"cell_size", fmt::format("{}", coords.cell_size())}, {"npix", fmt::format("{}", coords.npix())}};
 }
 
 double maximum_cell_size(double max_abs_uv, std::int64_t npix) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include <torch/types.h>
@@ -75,6 +76,9 @@ class GridCoords {
   double cell_size_;
   std::int64_t npix_;
 };
+
+/// The grid as saved states name it: "cell_size" (arcsec, to the last digit) and "npix".
+std::map<std::string, std::string> grid_labels(const GridCoords& coords);
 
 /// Cell sizes below this (arcsec) represent baselines up to max_abs_uv (wavelengths): (1 - 1/npix) / (2 max_abs_uv).
 /// (MPoL's get_maximum_cell_size is wrong by a factor of two.)

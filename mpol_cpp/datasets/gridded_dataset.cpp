@@ -41,6 +41,13 @@ void GriddedDatasetImpl::reset() {
   visibilities_ = register_buffer("visibilities", visibilities_.variable_data());
   weights_ = register_buffer("weights", weights_.variable_data());
   cells_ = register_buffer("cells", cells_.variable_data());
+  nvis_.follow(register_buffer("nvis", nvis_.to_register()));
+}
+
+std::map<std::string, std::string> GriddedDatasetImpl::state_labels() const {
+  auto labels = grid_labels(coords_);
+  labels["nchan"] = fmt::format("{}", nchan_);
+  return labels;
 }
 
 Tensor GriddedDatasetImpl::dense(const Tensor& values) const {
@@ -58,6 +65,10 @@ Tensor GriddedDatasetImpl::at_cells(const Tensor& packed_cube) const {
   if (packed_cube.dim() < 3 || packed_cube.size(-3) != nchan_ || packed_cube.size(-2) != npix || packed_cube.size(-1) != npix) {
     throw ShapeError(
         fmt::format("the cube has shape {}; the dataset needs (…, {}, {}, {})", packed_cube.sizes().vec(), nchan_, npix, npix));
+  }
+  if (!packed_cube.is_complex()) {
+    throw ShapeError(fmt::format("the cube is {}; visibilities are complex: an image goes through FourierCube first",
+                                 c10::toString(packed_cube.scalar_type())));
   }
   if (packed_cube.device() != cells_.device()) {
     throw DeviceError(fmt::format("the cube is on {} but the dataset on {}: move one of them with .to(device)",

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/core/labelled_state.h>
 #include <mpol_cpp/device/module.h>
+#include <mpol_cpp/device/saved_count.h>
 
 namespace mpol {
 
@@ -15,7 +19,8 @@ namespace mpol {
 ///   visibilities  (ncells) complex, Jy          cell averages
 ///   weights       (ncells) real, Jy^-2          cell sums
 ///   cells         (ncells) int64                flat index into the packed (nchan, npix, npix) cube, increasing
-class GriddedDatasetImpl : public Module<GriddedDatasetImpl> {
+///   nvis          () int64                      loose samples behind them, 0 when unknown
+class GriddedDatasetImpl : public Module<GriddedDatasetImpl>, public LabelledState {
  public:
   /// @throws ShapeError when lengths differ; DataError when an index is outside the cube or not increasing
   GriddedDatasetImpl(GridCoords coords, std::int64_t nchan, Tensor cells, Tensor visibilities, Tensor weights);
@@ -31,15 +36,19 @@ class GriddedDatasetImpl : public Module<GriddedDatasetImpl> {
   const Tensor& weights() const { return weights_; }
 
   /// Loose samples that were averaged, summed over channels (0 when unknown).
-  std::int64_t nvis() const { return nvis_; }
-  void set_nvis(std::int64_t nvis) { nvis_ = nvis; }
+  std::int64_t nvis() const { return nvis_.value(); }
+  void set_nvis(std::int64_t nvis) { nvis_.set(nvis); }
 
   /// Dense packed cubes (nchan, npix, npix), zero (false) in empty cells.
   Tensor mask() const;
   Tensor packed_visibilities() const;
   Tensor packed_weights() const;
 
-  /// The cells of this dataset taken from a packed cube (…, nchan, npix, npix) -> (…, ncells).
+  /// "cell_size", "npix" and "nchan".
+  std::map<std::string, std::string> state_labels() const override;
+
+  /// The cells of this dataset taken from a packed cube of visibilities, complex (…, nchan, npix, npix) -> (…, ncells).
+  /// @throws ShapeError for another shape or a real cube; DeviceError
   Tensor at_cells(const Tensor& packed_cube) const;
 
   /// The dataset restricted to cells where `keep` (bool, (ncells)) is true.
@@ -50,7 +59,7 @@ class GriddedDatasetImpl : public Module<GriddedDatasetImpl> {
 
   GridCoords coords_;
   std::int64_t nchan_;
-  std::int64_t nvis_ = 0;
+  detail::SavedCount nvis_;
   Tensor cells_, visibilities_, weights_;
 };
 

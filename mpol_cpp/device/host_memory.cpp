@@ -1,15 +1,16 @@
 #include <mpol_cpp/device/host_memory.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string_view>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/backend.h>
+#include <mpol_cpp/device/control_group.h>
 
 namespace mpol {
 namespace {
@@ -25,23 +26,14 @@ std::optional<double> meminfo_available() {
   return std::nullopt;
 }
 
-std::optional<double> number_in(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  double value = 0;
-  if (!(file >> value)) return std::nullopt;
-  return value;
-}
-
-std::optional<double> group_available() {
-  const std::filesystem::path version_2 = "/sys/fs/cgroup", version_1 = "/sys/fs/cgroup/memory";
-  auto limit = number_in(version_2 / "memory.max");
-  auto used = number_in(version_2 / "memory.current");
-  if (!limit) {
-    limit = number_in(version_1 / "memory.limit_in_bytes");
-    used = number_in(version_1 / "memory.usage_in_bytes");
-  }
-  if (!limit || !used) return std::nullopt;
-  return std::max(0.0, *limit - *used);
+/// What `ulimit -v`, which some batch systems set, leaves of the address space.
+std::optional<double> address_space_left() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  std::ifstream file("/proc/self/statm");
+  double pages = 0;
+  file >> pages;
+  return std::max(0.0, static_cast<double>(limit.rlim_cur) - pages * static_cast<double>(::sysconf(_SC_PAGESIZE)));
 }
 
 /// The machine itself: always there.
@@ -68,9 +60,11 @@ class CpuBackend : public DeviceBackend {
 }  // namespace
 
 std::optional<double> available_memory() {
-  const auto machine = meminfo_available(), group = group_available();
-  if (machine && group) return std::min(*machine, *group);
-  return machine ? machine : group;
+  std::optional<double> least;
+  for (const auto& room : {meminfo_available(), control_group_memory(), address_space_left()}) {
+    if (room) least = std::min(*room, least.value_or(*room));
+  }
+  return least;
 }
 
 std::string memory_words(double bytes) {

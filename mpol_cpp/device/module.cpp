@@ -2,7 +2,12 @@
 
 #include <ATen/ops/_has_compatible_shallow_copy_type.h>
 
+#include <ATen/core/ivalue.h>
+
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/labelled_state.h>
+#include <mpol_cpp/device/select.h>
 #include <mpol_cpp/device/tensor_data.h>
 
 namespace mpol::detail {
@@ -24,6 +29,7 @@ void cast_module(torch::nn::Module& module, const std::set<std::string>& metadat
     throw ValueError(std::string("modules hold float32 or float64, not ") + c10::toString(*dtype) +
                      ": choose torch::kFloat32 or torch::kFloat64");
   }
+  if (device != nullptr) check_device(*device);
   const auto cast = [&](Tensor& tensor, bool keep_dtype) {
     if (!tensor.defined()) return;
     auto options = tensor.options();
@@ -34,6 +40,41 @@ void cast_module(torch::nn::Module& module, const std::set<std::string>& metadat
   };
   for (auto& parameter : module.named_parameters(/*recurse=*/false)) cast(parameter.value(), false);
   for (auto& buffer : module.named_buffers(/*recurse=*/false)) cast(buffer.value(), metadata.contains(buffer.key()));
+}
+
+namespace {
+
+const char* const label_prefix = "label_";
+
+/// What an archive has under the name of a tensor of ours must be like it.
+void check_tensor(torch::serialize::InputArchive& archive, const std::string& name, const Tensor& own, bool is_buffer) {
+  Tensor saved;
+  if (!own.defined() || !archive.try_read(name, saved, is_buffer)) return;  // what is missing, LibTorch refuses by name
+  if (saved.sizes() == own.sizes() && saved.scalar_type() == own.scalar_type()) return;
+  throw FileError(fmt::format("the archive has {} of shape {} as {}, the module's is {} as {}: make the module alike", name,
+                              saved.sizes().vec(), c10::toString(saved.scalar_type()), own.sizes().vec(),
+                              c10::toString(own.scalar_type())));
+}
+
+}  // namespace
+
+void write_labels(const torch::nn::Module& module, torch::serialize::OutputArchive& archive) {
+  const auto* labelled = dynamic_cast<const LabelledState*>(&module);
+  if (labelled == nullptr) return;
+  for (const auto& [name, words] : labelled->state_labels()) archive.write(label_prefix + name, c10::IValue(words));
+}
+
+void check_archive(const torch::nn::Module& module, torch::serialize::InputArchive& archive) {
+  if (const auto* labelled = dynamic_cast<const LabelledState*>(&module)) {
+    for (const auto& [name, words] : labelled->state_labels()) {
+      c10::IValue saved;
+      if (!archive.try_read(label_prefix + name, saved) || saved.toStringRef() == words) continue;
+      throw FileError(
+          fmt::format("the archive is of {} {}, the module of {}: make the module alike", name, saved.toStringRef(), words));
+    }
+  }
+  for (const auto& item : module.named_parameters(/*recurse=*/false)) check_tensor(archive, item.key(), item.value(), false);
+  for (const auto& item : module.named_buffers(/*recurse=*/false)) check_tensor(archive, item.key(), item.value(), true);
 }
 
 }  // namespace mpol::detail

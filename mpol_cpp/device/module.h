@@ -5,6 +5,8 @@
 #include <utility>
 
 #include <torch/nn/cloneable.h>
+#include <torch/serialize/input-archive.h>
+#include <torch/serialize/output-archive.h>
 
 namespace mpol {
 
@@ -15,6 +17,11 @@ namespace detail {
 /// `dtype`, complex ones to the complex type of the same precision; integers, booleans and `metadata` keep theirs.
 void cast_module(torch::nn::Module& module, const std::set<std::string>& metadata, const torch::Device* device,
                  const torch::Dtype* dtype, bool non_blocking);
+
+/// Writes the labels of a module that has them (LabelledState) into an archive of torch::save.
+void write_labels(const torch::nn::Module& module, torch::serialize::OutputArchive& archive);
+/// @throws FileError where an archive of torch::load has other labels, shapes or dtypes than the module (not its children)
+void check_archive(const torch::nn::Module& module, torch::serialize::InputArchive& archive);
 }  // namespace detail
 
 /// Base of every module of this library. LibTorch's own `Module::to(dtype)` casts every buffer, complex ones to real
@@ -22,6 +29,9 @@ void cast_module(torch::nn::Module& module, const std::set<std::string>& metadat
 ///   real floating -> dtype, complex -> the matching complex dtype, bool and integer stay,
 ///   buffers registered with `register_metadata` (float64 coordinates, kernels) keep their dtype and only move.
 /// It holds also when a plain torch::nn::Module contains the module and is moved or cast.
+///
+/// torch::save also writes what the tensors belong to (LabelledState), and torch::load refuses a state of another grid, shape
+/// or dtype, as save_model and load_model do.
 template <typename Derived>
 class Module : public torch::nn::Cloneable<Derived> {
  public:
@@ -30,6 +40,16 @@ class Module : public torch::nn::Cloneable<Derived> {
   }
   void to(torch::Dtype dtype, bool non_blocking = false) override { apply_cast(nullptr, &dtype, non_blocking); }
   void to(torch::Device device, bool non_blocking = false) override { apply_cast(&device, nullptr, non_blocking); }
+
+  void save(torch::serialize::OutputArchive& archive) const override {
+    torch::nn::Cloneable<Derived>::save(archive);
+    detail::write_labels(*this, archive);
+  }
+  /// @throws FileError
+  void load(torch::serialize::InputArchive& archive) override {
+    detail::check_archive(*this, archive);
+    torch::nn::Cloneable<Derived>::load(archive);
+  }
 
  protected:
   /// Registers a buffer whose dtype never changes.

@@ -16,6 +16,7 @@
 #include <torch/optim/sgd.h>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/device/select.h>
 #include <mpol_cpp/device/tensor_data.h>
 
 namespace mpol::detail {
@@ -160,6 +161,7 @@ class Mover : public LeafVisitor {
 }  // namespace
 
 std::unique_ptr<LeafVisitor> make_mover(torch::Device device, std::optional<torch::Dtype> dtype) {
+  check_device(device);
   if (dtype && *dtype != torch::kFloat32 && *dtype != torch::kFloat64) {
     throw ValueError(fmt::format("objects are cast to float32 or float64, not {}: choose torch::kFloat32 or torch::kFloat64",
                                  c10::toString(*dtype)));

@@ -52,7 +52,7 @@ torch::Device device_of_backend(const DeviceBackend& backend, int index) {
 
 torch::Device fall_back(const std::string& wanted, const std::string& reason, Fallback fallback) {
   if (fallback == Fallback::error) refuse_device(wanted, reason);
-  log_warning_once(fmt::format("{}: running on the CPU", reason));
+  log_warning_once(fmt::format("computing on the CPU: {}", reason));
   return torch::kCPU;
 }
 
@@ -75,11 +75,11 @@ std::string why_not_there(const DeviceBackend* backend, const std::string& name)
   return count == 1 ? "there is one GPU" : fmt::format("there are {} GPUs", count);
 }
 
-torch::Device named_device(const DeviceRequest& request, Fallback fallback) {
+torch::Device named_device(const DeviceRequest& request) {
   const auto backend = find_backend(request.type());
   if (backend && request.index() < backend->count()) return device_of_backend(*backend, request.index());
   const auto name = backend ? backend->name() : c10::DeviceTypeName(request.type(), /*lower_case=*/true);
-  return fall_back(fmt::format("{}:{}", name, request.index()), why_not_there(backend.get(), name), fallback);
+  refuse_device(fmt::format("{}:{}", name, request.index()), why_not_there(backend.get(), name));
 }
 
 torch::Device automatic_device(Fallback fallback) {
@@ -127,12 +127,16 @@ torch::Device select_device(const DeviceRequest& request, Fallback fallback) {
     case DeviceRequest::Kind::accelerator:
       break;
   }
-  return named_device(request, fallback);
+  return named_device(request);
+}
+
+void check_device(torch::Device device) {
+  if (device.is_cpu() || device.is_meta()) return;
+  named_device(DeviceRequest::accelerator(device.type(), std::max<int>(0, device.index())));
 }
 
 void set_default_device(torch::Device device) {
-  if (!device.is_cpu())
-    device = named_device(DeviceRequest::accelerator(device.type(), std::max<int>(0, device.index())), Fallback::error);
+  if (!device.is_cpu()) device = named_device(DeviceRequest::accelerator(device.type(), std::max<int>(0, device.index())));
   auto& chosen = default_device();
   const std::lock_guard lock(chosen.mutex);
   chosen.device = device;

@@ -9,7 +9,8 @@
 
 namespace mpol {
 
-/// What is done when the device that was asked for is not there.
+/// What is done when there is no device to choose, for an automatic request or the least loaded one. A device that is asked for
+/// by name and is not there is always an error.
 enum class Fallback {
   warn,   ///< take the CPU and say so once
   error,  ///< throw DeviceError with the list of devices that are there
@@ -43,10 +44,14 @@ class DeviceRequest {
   int index_;
 };
 
-/// The device for a request. Where it is not there (for an automatic one: no GPU with memory free), Fallback::warn gives the
-/// CPU and says so once per process, with the reason; Fallback::error throws.
-/// @throws DeviceError as above; the message lists the devices that are there
+/// The device for a request. Where an automatic one finds no GPU with memory free, or one for the least loaded no GPU,
+/// Fallback::warn gives the CPU and says so once per process, with the reason; Fallback::error throws.
+/// @throws DeviceError as above, and for a named device that is not there; the message lists the devices that are
 torch::Device select_device(const DeviceRequest& request = DeviceRequest::automatic(), Fallback fallback = Fallback::warn);
+
+/// @throws DeviceError, listing the devices that are there, unless one can compute or hold tensors: the CPU, Meta, or a usable
+///         device of a registered backend
+void check_device(torch::Device device);
 
 /// Makes automatic requests give this device, in the whole process. @throws DeviceError when it is not there
 void set_default_device(torch::Device device);

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/fft_rfft2.h>
@@ -16,17 +15,19 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/fourier/sample_strips.h>
 #include <mpol_cpp/gridding/visit_cells.h>
 #include <mpol_cpp/ops/huge_pages.h>
 #include <mpol_cpp/ops/nufft_convolution.h>
+#include <mpol_cpp/ops/nufft_kernels.h>
 #include <mpol_cpp/ops/nufft_plan.h>
+#include <mpol_cpp/ops/share_tasks.h>
 #include <mpol_cpp/ops/toeplitz_product.h>
 
 namespace mpol {
 namespace {
 
 constexpr double normal_tolerance = 1e-12;
-constexpr std::int64_t normal_block = std::int64_t{1} << 24;
 constexpr std::int64_t normal_chunk = 8192;  // samples that one thread takes at a time
 
 /// The transform of t over 4 npix^2, (npix + 1, 2 npix), and b of some samples.
@@ -34,19 +35,13 @@ struct NormalTerms {
   Tensor kernel, dirty;
 };
 
-/// @param u, v, weights  (n) float64, contiguous
-/// @param data           (n) complex128, contiguous
-NormalTerms normal_terms(const GridCoords& coords, const Baselines& baselines, const Tensor& u, const Tensor& v,
-                         const Tensor& data, const Tensor& weights) {
-  // A plane of twice the image's size holds all differences of pixels; the origin is at row npix, column npix - 1.
+/// Kernel and dirty image of sums over samples.
+NormalTerms normal_terms(const GridCoords& coords, ops::NufftDirtySums<double>& sums) {
   const auto npix = coords.npix();
-  const ops::NufftPlan<double> plan({2 * npix, coords.dl(), normal_tolerance}, u.const_data_ptr<double>(),
-                                    v.const_data_ptr<double>(), u.size(0), baselines.max_abs_u(), baselines.max_abs_v());
   auto dirty = at::empty({2 * npix, 2 * npix}, torch::kFloat64), t = at::empty_like(dirty);
   for (const auto& plane : {dirty, t}) ops::prefer_huge_pages(plane.mutable_data_ptr(), plane.nbytes());
-  plan.dirty_and_beam(reinterpret_cast<const std::complex<double>*>(data.const_data_ptr<c10::complex<double>>()),
-                      weights.const_data_ptr<double>(), coords.cell_area(), dirty.mutable_data_ptr<double>(),
-                      coords.cell_area() * coords.cell_area(), t.mutable_data_ptr<double>());
+  sums.images(coords.cell_area(), dirty.mutable_data_ptr<double>(), coords.cell_area() * coords.cell_area(),
+              t.mutable_data_ptr<double>());
   t.select(0, 0).zero_();  // no two pixels are npix apart
   t.select(1, 2 * npix - 1).zero_();
   const auto circular = t.roll({npix, npix + 1}, {0, 1});  // the origin first
@@ -54,20 +49,21 @@ NormalTerms normal_terms(const GridCoords& coords, const Baselines& baselines, c
   return {at::real(at::fft_rfft2(circular)).transpose(0, 1) * norm, dirty.narrow(0, npix / 2, npix).narrow(1, npix / 2, npix)};
 }
 
+/// Width of the strips in which samples come: that of the transform's tiles.
+double strip_width(const GridCoords& coords) { return static_cast<double>(ops::NufftTile::cells) * coords.du() / 4; }
+
 /// sum w |d|^2, of chunks whose sizes do not depend on the number of threads.
 double weighted_power(const Tensor& data, const Tensor& weights) {
   const auto* values = data.const_data_ptr<c10::complex<double>>();
   const auto* weight = weights.const_data_ptr<double>();
   const auto count = weights.size(0), chunks = (count + normal_chunk - 1) / normal_chunk;
   std::vector<double> sums(static_cast<std::size_t>(chunks));
-  at::parallel_for(0, chunks, 1, [&](std::int64_t first, std::int64_t last) {
-    for (auto chunk = first; chunk < last; ++chunk) {
-      double sum = 0;
-      for (auto i = chunk * normal_chunk; i < std::min(count, (chunk + 1) * normal_chunk); ++i) {
-        sum += weight[i] * (values[i].real() * values[i].real() + values[i].imag() * values[i].imag());
-      }
-      sums[static_cast<std::size_t>(chunk)] = sum;
+  ops::share_tasks(chunks, 1, [&](std::int64_t chunk, std::int64_t) {
+    double sum = 0;
+    for (auto i = chunk * normal_chunk; i < std::min(count, (chunk + 1) * normal_chunk); ++i) {
+      sum += weight[i] * (values[i].real() * values[i].real() + values[i].imag() * values[i].imag());
     }
+    sums[static_cast<std::size_t>(chunk)] = sum;
   });
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
@@ -150,20 +146,26 @@ void NormalOperator::own_tensors() {
 
 void NormalOperator::add_channel(std::int64_t image_channel, const Visibilities& visibilities, std::int64_t channel) {
   const torch::NoGradGuard no_grad;
-  const auto nvis = visibilities.nvis();
-  for (std::int64_t begin = 0; begin < nvis; begin += normal_block) {
-    const auto count = std::min(nvis - begin, normal_block);
-    const auto [u, v, data, weights] = visibilities.block(channel, begin, begin + count);
-    const auto terms = normal_terms(coords_, visibilities.baselines(), u, v, data, weights);
-    kernel_[image_channel].add_(terms.kernel);
-    dirty_[image_channel].add_(terms.dirty);
-    constant_[image_channel].add_(weighted_power(data, weights));
-    const auto plane = cell_counts_[image_channel];
-    auto* counts = plane.mutable_data_ptr<std::int32_t>();
-    gridding::visit_cells(coords_, u, v,
+  const auto& baselines = visibilities.baselines();
+  const auto plane = cell_counts_[image_channel];
+  auto* counts = plane.mutable_data_ptr<std::int32_t>();
+  // A plane of twice the image's size holds all differences of pixels; the origin is at row npix, column npix - 1.
+  ops::NufftDirtySums<double> sums({2 * coords_.npix(), coords_.dl(), normal_tolerance}, baselines.max_abs_u(),
+                                   baselines.max_abs_v());
+  double power = 0;
+  for_each_strip(visibilities, channel, strip_width(coords_), {}, [&](const VisibilityBlock& block) {
+    sums.add(block.u.const_data_ptr<double>(), block.v.const_data_ptr<double>(), block.u.size(0),
+             reinterpret_cast<const std::complex<double>*>(block.data.const_data_ptr<c10::complex<double>>()),
+             block.weights.const_data_ptr<double>());
+    power += weighted_power(block.data, block.weights);
+    gridding::visit_cells(coords_, block.u, block.v,
                           [&](std::size_t cell) { std::atomic_ref(counts[cell]).fetch_add(1, std::memory_order_relaxed); });
-  }
-  nvis_ += nvis;
+  });
+  const auto terms = normal_terms(coords_, sums);
+  kernel_[image_channel].add_(terms.kernel);
+  dirty_[image_channel].add_(terms.dirty);
+  constant_[image_channel].add_(power);
+  nvis_ += visibilities.nvis();
 }
 
 void NormalOperator::check_same_grid(const NormalOperator& other) const {

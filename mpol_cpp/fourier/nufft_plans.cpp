@@ -34,6 +34,13 @@ std::vector<T*> parts_at(T* array, std::int64_t size, const std::vector<std::int
   return parts;
 }
 
+/// Samples [begin, end) of a channel in wavelengths.
+ops::NufftCoordinates coordinates_of(const Baselines& baselines, std::int64_t channel, std::int64_t begin, std::int64_t end) {
+  const auto [u, v] = baselines.block(channel, begin, end);
+  const auto held = std::make_shared<const std::pair<Tensor, Tensor>>(u.contiguous(), v.contiguous());
+  return {held->first.const_data_ptr<double>(), held->second.const_data_ptr<double>(), held};
+}
+
 }  // namespace
 
 void check_nufft_fit(const GridCoords& coords, double max_abs_u, double max_abs_v) {
@@ -81,11 +88,9 @@ const ops::NufftPlan<T>& NufftPlans::plan(std::int64_t channel) {
   all.resize(static_cast<std::size_t>(baselines_.shared() ? 1 : nchan_));
   auto& plan = all[static_cast<std::size_t>(index)];
   if (!plan) {
-    const auto [u, v] = baselines_.channel(index);
-    const auto columns = u.contiguous(), rows = v.contiguous();
-    plan = std::make_unique<ops::NufftPlan<T>>(settings(), columns.template const_data_ptr<double>(),
-                                               rows.template const_data_ptr<double>(), baselines_.nvis(), baselines_.max_abs_u(),
-                                               baselines_.max_abs_v());
+    plan = std::make_unique<ops::NufftPlan<T>>(
+        settings(), [&](std::int64_t begin, std::int64_t end) { return coordinates_of(baselines_, index, begin, end); },
+        baselines_.nvis(), baselines_.max_abs_u(), baselines_.max_abs_v());
   }
   return *plan;
 }

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
-
-#include <ATen/Parallel.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -13,13 +12,15 @@
 #include <mpol_cpp/gridding/page_array.h>
 #include <mpol_cpp/gridding/stream_median.h>
 #include <mpol_cpp/gridding/strip_pass.h>
+#include <mpol_cpp/gridding/visit_cells.h>
+#include <mpol_cpp/ops/share_tasks.h>
 
 namespace mpol::gridding {
 namespace {
 
-constexpr std::int64_t largest_npix = 65536;
 constexpr std::int64_t samples_per_worker = 4096;  // below this a thread costs more than it saves
 constexpr std::int64_t most_workers = 254;
+constexpr std::int64_t most_sorted = std::int64_t{1} << 20;                       // samples whose keys are sorted: 4 MiB
 constexpr std::int64_t most_samples = std::numeric_limits<std::uint32_t>::max();  // that one cell can count
 
 /// The growing results of all image channels.
@@ -96,12 +97,31 @@ class Gridding {
     const auto most_cells = std::min(table_bytes() / CellTable::bytes_per_cell, CellTable::most_keys);
     // Cells without samples cost less than to find out first which these are, unless there are many of them.
     if (box_.cells() <= std::min(samples, most_cells)) return go_through_strip(StripPass(box_, memory_));
-    for (std::int64_t first_key = 0; first_key < box_.cells(); first_key += CellTable::most_keys) {
-      const auto occupied = occupied_keys(box_, first_key, std::min(CellTable::most_keys, box_.cells() - first_key), source);
+    const auto go_through_occupied = [&](std::int64_t first_key, const Occupancy& occupied) {
       for (std::int64_t first = 0, last = 0; occupied.cells() > 0 && first < occupied.size(); first = last) {
         last = occupied.end_of_strip(first, most_cells);
         go_through_strip(StripPass(box_, first_key, occupied, first, last, memory_));
       }
+    };
+    if (samples <= most_sorted && box_.cells() > CellTable::most_keys && samples < box_.cells() / 64) {
+      return each_occupied_range(sorted_keys(box_, source), go_through_occupied);
+    }
+    for (std::int64_t first_key = 0; first_key < box_.cells(); first_key += CellTable::most_keys) {
+      const auto keys = std::min(CellTable::most_keys, box_.cells() - first_key);
+      go_through_occupied(first_key, occupied_keys(box_, first_key, keys, source));
+    }
+  }
+
+  /// The ranges of successive keys that hold some of few samples in a wide plane, which is empty almost everywhere: each goes
+  /// from one occupied key to another, in whole words.
+  template <typename Use>
+  static void each_occupied_range(const std::vector<std::uint32_t>& keys, const Use& use) {
+    for (std::size_t first = 0, last = 0; first < keys.size(); first = last) {
+      const auto first_key = keys[first] / RankWord::keys * RankWord::keys;
+      const std::int64_t end_key = std::int64_t{first_key} + CellTable::most_keys;
+      while (last < keys.size() && keys[last] < end_key) ++last;
+      const std::span own(keys.data() + first, last - first);
+      use(first_key, Occupancy(std::int64_t{own.back()} - first_key + 1, own, first_key));
     }
   }
 
@@ -150,20 +170,16 @@ class Gridding {
   }
 
   void add_scatter(const double* real, const double* imag, std::int64_t count) {
-    at::parallel_for(0, 2, 1, [&](std::int64_t first, std::int64_t last) {
-      for (auto part = first; part < last; ++part) {
-        auto& median = part == 0 ? real_median_ : imag_median_;
-        const auto* values = part == 0 ? real : imag;
-        median.add(values, count);
-      }
+    ops::share_tasks(2, 1, [&](std::int64_t part, std::int64_t) {
+      auto& median = part == 0 ? real_median_ : imag_median_;
+      median.add(part == 0 ? real : imag, count);
     });
   }
 
   bool finish_pass() {
     bool found[2] = {};
-    at::parallel_for(0, 2, 1, [&](std::int64_t first, std::int64_t last) {
-      for (auto part = first; part < last; ++part) found[part] = (part == 0 ? real_median_ : imag_median_).finish_pass();
-    });
+    ops::share_tasks(
+        2, 1, [&](std::int64_t part, std::int64_t) { found[part] = (part == 0 ? real_median_ : imag_median_).finish_pass(); });
     return found[0] && found[1];
   }
 
@@ -192,9 +208,7 @@ class Gridding {
 };
 
 void check(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channel_map) {
-  if (coords.npix() > largest_npix) {
-    throw ValueError(fmt::format("npix is {}; gridding goes up to {}: use a larger cell size", coords.npix(), largest_npix));
-  }
+  check_npix(coords);
   coords.check_data_fit(visibilities.baselines().max_abs_u(), visibilities.baselines().max_abs_v());
   if (channel_map.sources.empty()) throw ValueError("the channel map has no image channels; at least one is needed");
   for (const auto& sources : channel_map.sources) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <ATen/Parallel.h>
+#include <mpol_cpp/ops/share_tasks.h>
 
 namespace mpol::gridding {
 namespace {
@@ -39,7 +39,7 @@ void density_weights(std::int64_t npix, std::span<const std::int64_t> cells, std
     std::fill(density.begin(), density.end(), 1.0);
     return;
   }
-  at::parallel_for(0, static_cast<std::int64_t>(cells.size()), cells_per_task, [&](std::int64_t begin, std::int64_t end) {
+  ops::share_ranges(static_cast<std::int64_t>(cells.size()), cells_per_task, [&](std::int64_t begin, std::int64_t end) {
     for (auto k = static_cast<std::size_t>(begin); k < static_cast<std::size_t>(end); ++k) {
       const auto partner = partner_of(npix, cells, k);
       density[k] = weights[k] + (partner == absent ? 0.0 : weights[partner]);

@@ -7,6 +7,7 @@
 
 #include <ATen/ops/complex.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
@@ -15,10 +16,15 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/gridding/cell_sums.h>
 #include <mpol_cpp/gridding/density_weights.h>
+#include <mpol_cpp/gridding/sample_density.h>
+#include <mpol_cpp/gridding/sample_image.h>
 #include <mpol_cpp/gridding/sky_image.h>
 
 namespace mpol {
 namespace {
+
+/// Of the 64 MiB that are promised, for fine grids and blocks of samples; the allocator keeps much of the rest.
+constexpr std::int64_t promised_bytes = std::int64_t{36} << 20;
 
 Tensor taper_at(const Taper& taper, const Tensor& u, const Tensor& v) {
   auto values = taper(u, v).to(torch::kFloat64);
@@ -60,6 +66,13 @@ struct DirtyImager::Cache {
   std::vector<BeamShape> shapes;
 };
 
+/// What exact images are made of.
+struct DirtyImager::Samples {
+  Visibilities visibilities;  // shares the storage of what was given
+  ChannelMap channels;
+  gridding::SampleImage transform;
+};
+
 DirtyImager::DirtyImager(const GridCoords& coords, std::int64_t nchan, DirtyImagerOptions options)
     : coords_(coords), nchan_(nchan), options_(std::move(options)), cache_(std::make_shared<Cache>()) {
   const double robust = options_.robust();
@@ -71,6 +84,17 @@ DirtyImager::DirtyImager(const GridCoords& coords, std::int64_t nchan, DirtyImag
 DirtyImager::DirtyImager(const GridCoords& coords, const Visibilities& visibilities, DirtyImagerOptions options)
     : DirtyImager(coords, options.channel_map() ? options.channel_map()->nchan() : visibilities.nchan(), options) {
   const auto map = options_.channel_map().value_or(ChannelMap::cube(visibilities.nchan()));
+  sum_cells(visibilities, map);
+  if (options_.imaging() == Imaging::cells) return;
+  visibilities_ = imaging_weights_ = Tensor();
+  if (options_.weighting() == Weighting::natural) density_ = Tensor();  // 1
+  const auto working_bytes = options_.working_bytes().value_or(promised_bytes + visibilities.memory_bytes() / 11);
+  samples_ = std::make_shared<Samples>(
+      Samples{visibilities, map, gridding::SampleImage(coords_, visibilities.baselines(), working_bytes)});
+}
+
+/// One pass over the data, two with a taper.
+void DirtyImager::sum_cells(const Visibilities& visibilities, const ChannelMap& map) {
   const auto& taper = options_.taper();
   gridding::CellSumOptions of_data;
   if (taper) {
@@ -99,6 +123,7 @@ DirtyImager::DirtyImager(const GriddedDataset& dataset, DirtyImagerOptions optio
     : DirtyImager(dataset->coords(), dataset->nchan(), std::move(options)) {
   if (options_.channel_map())
     throw ValueError("the data are gridded already: a channel map belongs to the DataAverager that gridded them");
+  options_.imaging(Imaging::cells);
   cells_ = on_cpu(dataset->cells(), torch::kInt64);
   visibilities_ = on_cpu(dataset->visibilities(), torch::kComplexDouble);
   const auto weights = on_cpu(dataset->weights(), torch::kFloat64);
@@ -111,7 +136,7 @@ DirtyImager::DirtyImager(const GriddedDataset& dataset, DirtyImagerOptions optio
   weigh(weights, weights * taper, weights * taper.square());
 }
 
-/// From sum w, sum T w and sum T^2 w of each cell to imaging weights, C and noise.
+/// From sum w, sum T w and sum T^2 w of each cell to D, C and noise.
 void DirtyImager::weigh(const Tensor& cell_weights, const Tensor& tapered, const Tensor& tapered_twice) {
   const auto per_plane = coords_.npix() * coords_.npix();
   const auto all = integers(cells_, 0, cells_.size(0));
@@ -120,70 +145,140 @@ void DirtyImager::weigh(const Tensor& cell_weights, const Tensor& tapered, const
   }
   normalisation_ = at::empty({nchan_}, torch::kFloat64);
   noise_ = at::empty({nchan_}, torch::kFloat64);
-  imaging_weights_ = at::empty_like(cell_weights);
+  density_ = at::empty_like(cell_weights);
   for (std::int64_t channel = 0; channel < nchan_; ++channel) {
-    const auto begin = first_cell_[static_cast<std::size_t>(channel)], end = first_cell_[static_cast<std::size_t>(channel) + 1];
-    const std::span imaging(imaging_weights_.mutable_data_ptr<double>() + begin, static_cast<std::size_t>(end - begin));
+    const auto [begin, end] = cells_of(channel);
+    const std::span density(density_.mutable_data_ptr<double>() + begin, static_cast<std::size_t>(end - begin));
     const auto once = reals(tapered, begin, end), twice = reals(tapered_twice, begin, end);
     gridding::density_weights(coords_.npix(), integers(cells_, begin, end), reals(cell_weights, begin, end), options_.weighting(),
-                              options_.robust(), imaging);
+                              options_.robust(), density);
     double sum = 0, variance = 0;
-    for (std::size_t k = 0; k < imaging.size(); ++k) {
-      variance += imaging[k] * imaging[k] * twice[k];
-      imaging[k] *= once[k];
-      sum += imaging[k];
+    for (std::size_t k = 0; k < density.size(); ++k) {
+      variance += density[k] * density[k] * twice[k];
+      sum += density[k] * once[k];
     }
-    if (!imaging.empty() && !(sum > 0)) {
+    if (!density.empty() && !(sum > 0)) {
       throw DataError(
           fmt::format("the taper leaves channel {} no weight (its sum is {}): widen it in the uv plane", channel, sum));
     }
     normalisation_[channel] = 0.5 / sum;
     noise_[channel] = std::sqrt(variance) / sum;
   }
+  if (options_.imaging() == Imaging::cells) imaging_weights_ = density_ * tapered;
 }
 
-void DirtyImager::make_image(std::int64_t channel, const Tensor& cell_visibilities, Tensor storage) const {
-  const auto begin = first_cell_[static_cast<std::size_t>(channel)], end = first_cell_[static_cast<std::size_t>(channel) + 1];
+std::pair<std::int64_t, std::int64_t> DirtyImager::cells_of(std::int64_t channel) const {
+  return {first_cell_[static_cast<std::size_t>(channel)], first_cell_[static_cast<std::size_t>(channel) + 1]};
+}
+
+double DirtyImager::unit_factor(std::int64_t channel) const {
+  return options_.unit() == ImageUnit::jy_per_arcsec2 ? 1 / shapes()[static_cast<std::size_t>(channel)].area : 1;
+}
+
+void DirtyImager::make_image_of_cells(std::int64_t channel, const Tensor& visibilities, double scale,
+                                      const Tensor& storage) const {
+  const auto [begin, end] = cells_of(channel);
   gridding::WeightedCells cells{
-      integers(cells_, begin, end), reals(imaging_weights_, begin, end), {}, normalisation_[channel].item<double>()};
-  if (cell_visibilities.defined()) {
-    cells.visibilities = complexes(cell_visibilities, begin, end);
-    if (options_.unit() == ImageUnit::jy_per_arcsec2) cells.scale /= shapes()[static_cast<std::size_t>(channel)].area;
-  }
-  gridding::make_sky_image(cells, coords_.npix(), std::move(storage));
+      integers(cells_, begin, end), reals(imaging_weights_, begin, end), {}, scale * normalisation_[channel].item<double>()};
+  if (visibilities.defined()) cells.visibilities = complexes(visibilities, begin, end);
+  gridding::make_sky_image(cells, coords_.npix(), storage);
 }
 
-Tensor DirtyImager::make_images(const Tensor& cell_visibilities) const {
+void DirtyImager::make_image_of_samples(std::int64_t channel, const VisibilityBlocks& visibilities, double scale,
+                                        const Tensor& storage) const {
+  const auto [begin, end] = cells_of(channel);
+  std::optional<gridding::SampleDensity> density;
+  if (density_.defined()) density.emplace(coords_, integers(cells_, begin, end), reals(density_, begin, end));
+  const auto values = [&](const gridding::SampleRange& range) {
+    const auto block = visibilities(range.channel, range.begin, range.end);
+    if (!block.is_complex() || block.dim() != 1 || block.size(0) != range.end - range.begin) {
+      throw ShapeError(fmt::format("a block of visibilities has shape ({}) and dtype {}; complex ({}) is needed",
+                                   fmt::join(block.sizes(), ", "), c10::toString(block.scalar_type()), range.end - range.begin));
+    }
+    const auto weights = samples_->visibilities.weights().select(0, range.channel).slice(0, range.begin, range.end);
+    auto weighted = block.detach().resolve_conj().to(torch::kCPU, torch::kComplexDouble, /*non_blocking=*/false, /*copy=*/true);
+    weighted = weighted.contiguous().mul_(weights.to(torch::kCPU, torch::kFloat64));
+    if (density) weighted.mul_(density->of(range.u, range.v));
+    if (options_.taper()) weighted.mul_(taper_at(options_.taper(), range.u, range.v));
+    return weighted;
+  };
+  const auto npix = coords_.npix();
+  samples_->transform.make(samples_->channels.sources[static_cast<std::size_t>(channel)], values,
+                           2 * scale * normalisation_[channel].item<double>(),
+                           storage.narrow(0, 0, npix * npix).view({npix, npix}));
+}
+
+void DirtyImager::make_beam(std::int64_t channel, const Tensor& storage) const {
+  if (!samples_) return make_image_of_cells(channel, {}, 1, storage);
+  const auto ones = [](std::int64_t, std::int64_t begin, std::int64_t end) {
+    return at::ones({end - begin}, torch::kComplexDouble);
+  };
+  make_image_of_samples(channel, ones, 1, storage);
+}
+
+Tensor DirtyImager::make_images(const std::function<void(std::int64_t, const Tensor&)>& make_image) const {
   const auto npix = coords_.npix(), pixels = npix * npix;
   // The working storage of a channel reaches a little into the next one, which is made afterwards.
   const auto storage = at::empty({nchan_ * pixels + gridding::sky_image_storage(npix) - pixels}, torch::kFloat64);
   for (std::int64_t channel = 0; channel < nchan_; ++channel) {
-    make_image(channel, cell_visibilities, storage.narrow(0, channel * pixels, gridding::sky_image_storage(npix)));
+    make_image(channel, storage.narrow(0, channel * pixels, gridding::sky_image_storage(npix)));
   }
   return storage.narrow(0, 0, nchan_ * pixels).view({nchan_, npix, npix});
 }
 
-Tensor DirtyImager::image() const { return make_images(visibilities_); }
-
-Tensor DirtyImager::image_of(const Tensor& cell_visibilities) const {
-  if (cell_visibilities.sizes() != cells_.sizes() || !cell_visibilities.is_complex()) {
-    throw ShapeError(
-        fmt::format("cell visibilities have shape ({}) and dtype {}; complex ({}) is needed, one for each occupied cell",
-                    fmt::join(cell_visibilities.sizes(), ", "), c10::toString(cell_visibilities.scalar_type()), cells_.size(0)));
-  }
-  return make_images(on_cpu(cell_visibilities, torch::kComplexDouble));
+Tensor DirtyImager::image() const {
+  if (!samples_) return image_of(visibilities_);
+  const auto& data = samples_->visibilities.data();
+  return image_of([&data](std::int64_t channel, std::int64_t begin, std::int64_t end) {
+    return data.select(0, channel).slice(0, begin, end);
+  });
 }
 
-Tensor DirtyImager::beam() const { return make_images({}); }
+Tensor DirtyImager::image_of(const VisibilityBlocks& visibilities) const {
+  if (!samples_) throw ValueError("images of cells take one visibility for each cell; make exact ones of visibilities in blocks");
+  return make_images([&](std::int64_t channel, const Tensor& storage) {
+    make_image_of_samples(channel, visibilities, unit_factor(channel), storage);
+  });
+}
+
+Tensor DirtyImager::image_of(const Tensor& visibilities) const {
+  const auto expected = samples_ ? samples_->visibilities.data().sizes() : cells_.sizes();
+  if (visibilities.sizes() != expected || !visibilities.is_complex()) {
+    throw ShapeError(fmt::format("visibilities have shape ({}) and dtype {}; complex ({}) is needed, one for each {}",
+                                 fmt::join(visibilities.sizes(), ", "), c10::toString(visibilities.scalar_type()),
+                                 fmt::join(expected, ", "), samples_ ? "sample" : "occupied cell"));
+  }
+  if (samples_) {
+    return image_of([&](std::int64_t channel, std::int64_t begin, std::int64_t end) {
+      return visibilities.select(0, channel).slice(0, begin, end);
+    });
+  }
+  const auto in_cells = on_cpu(visibilities, torch::kComplexDouble);
+  return make_images([&](std::int64_t channel, const Tensor& storage) {
+    make_image_of_cells(channel, in_cells, unit_factor(channel), storage);
+  });
+}
+
+Tensor DirtyImager::beam() const {
+  auto beams = make_images([&](std::int64_t channel, const Tensor& storage) { make_beam(channel, storage); });
+  std::call_once(cache_->measured, [&] {
+    std::vector<BeamShape> shapes;  // as in shapes(): all or none
+    for (std::int64_t c = 0; c < nchan_; ++c) shapes.push_back(measure_beam(beams[c], coords_.cell_size()));
+    cache_->shapes = std::move(shapes);
+  });
+  return beams;
+}
 
 const std::vector<BeamShape>& DirtyImager::shapes() const {
   std::call_once(cache_->measured, [&] {
     const auto npix = coords_.npix();
     const auto storage = at::empty({gridding::sky_image_storage(npix)}, torch::kFloat64);
+    std::vector<BeamShape> shapes;  // a channel that throws leaves none behind: the next call measures all again
     for (std::int64_t channel = 0; channel < nchan_; ++channel) {
-      make_image(channel, {}, storage);
-      cache_->shapes.push_back(measure_beam(storage.narrow(0, 0, npix * npix).view({npix, npix}), coords_.cell_size()));
+      make_beam(channel, storage);
+      shapes.push_back(measure_beam(storage.narrow(0, 0, npix * npix).view({npix, npix}), coords_.cell_size()));
     }
+    cache_->shapes = std::move(shapes);
   });
   return cache_->shapes;
 }

@@ -10,6 +10,15 @@ constexpr std::int64_t fewest_words = 64;  // of a strip: each costs a pass over
 
 }  // namespace
 
+Occupancy::Occupancy(std::int64_t keys, std::span<const std::uint32_t> occupied, std::uint32_t first_key)
+    : size_((keys + RankWord::keys - 1) / RankWord::keys), words_(static_cast<std::size_t>(size_) + 1) {
+  for (const auto key : occupied) {
+    const auto own = key - first_key;
+    words_.data()[own / RankWord::keys].bits |= std::uint64_t{1} << own % RankWord::keys;
+  }
+  rank();
+}
+
 void Occupancy::rank() {
   std::uint32_t before = 0;
   for (auto* word = words_.data(); word <= words_.data() + size_; ++word) {

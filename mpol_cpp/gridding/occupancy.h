@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-
-#include <ATen/Parallel.h>
+#include <span>
 
 #include <mpol_cpp/gridding/cell_table.h>
 #include <mpol_cpp/gridding/page_array.h>
+#include <mpol_cpp/ops/share_tasks.h>
 
 namespace mpol::gridding {
 
@@ -17,6 +17,9 @@ class Occupancy {
   /// @param is_occupied  of a key in [0, keys), asked on several threads
   template <typename IsOccupied>
   Occupancy(std::int64_t keys, const IsOccupied& is_occupied);
+
+  /// Of increasing keys counted from `first_key`.
+  Occupancy(std::int64_t keys, std::span<const std::uint32_t> occupied, std::uint32_t first_key);
 
   std::int64_t cells() const { return words()[size_].before; }
   /// Words.
@@ -37,7 +40,7 @@ template <typename IsOccupied>
 Occupancy::Occupancy(std::int64_t keys, const IsOccupied& is_occupied)
     : size_((keys + RankWord::keys - 1) / RankWord::keys), words_(static_cast<std::size_t>(size_) + 1) {
   constexpr std::int64_t words_per_task = 512;
-  at::parallel_for(0, size_, words_per_task, [&](std::int64_t first_word, std::int64_t last_word) {
+  ops::share_ranges(size_, words_per_task, [&](std::int64_t first_word, std::int64_t last_word) {
     for (auto i = first_word; i < last_word; ++i) {
       const auto first = i * RankWord::keys;
       const auto last = std::min<std::int64_t>(first + RankWord::keys, keys);

@@ -63,9 +63,8 @@ CoordinateBlock coordinates_from(const Baselines& baselines, std::int64_t channe
 
 template <typename Work>
 void each_worker(std::int64_t workers, const Work& work) {
-  at::parallel_for(0, workers, 1, [&](std::int64_t first, std::int64_t last) {
-    for (auto worker = first; worker < last; ++worker) work(worker);
-  });
+  ops::share_tasks(
+      workers, 1, [&](std::int64_t worker, std::int64_t) { work(worker); }, WorkerPool::Order::near);
 }
 
 /// The first samples of what each of some workers does, and the end.
@@ -118,27 +117,46 @@ SampleSource::SampleSource(const std::vector<std::int64_t>& channels, const Visi
       runs(runs_of(channels, visibilities_, options)),
       workers(workers_) {}
 
-Occupancy occupied_keys(const CellBox& box, std::int64_t first_key, std::int64_t keys, const SampleSource& source) {
+/// Calls use(keys, count) with the keys of a worker's samples, some at a time.
+template <typename Use>
+void each_keys(std::int64_t worker, const CellBox& box, const SampleSource& source, const Use& use) {
   const auto kernels = cell_kernels(selected_isa());
   const auto& baselines = source.visibilities.baselines();
+  std::uint32_t near[near_samples];
+  for (const auto& run : source.runs) {
+    const auto rule = box.rule(baselines.wavelengths_per_unit(run.channel), run.partner);
+    const auto begins = shares(run.end - run.begin, source.workers);
+    const auto end = run.begin + begins[static_cast<std::size_t>(worker) + 1];
+    for (auto sample = run.begin + begins[static_cast<std::size_t>(worker)]; sample < end; sample += near_samples) {
+      const auto count = std::min(near_samples, end - sample);
+      kernels.locate(coordinates_from(baselines, run.channel, sample), count, rule, near);
+      use(static_cast<const std::uint32_t*>(near), count);
+    }
+  }
+}
+
+Occupancy occupied_keys(const CellBox& box, std::int64_t first_key, std::int64_t keys, const SampleSource& source) {
   const PageArray<std::uint8_t> marks(static_cast<std::size_t>(keys));
   each_worker(source.workers, [&](std::int64_t worker) {
-    std::uint32_t near[near_samples];
-    for (const auto& run : source.runs) {
-      const auto rule = box.rule(baselines.wavelengths_per_unit(run.channel), run.partner);
-      const auto begins = shares(run.end - run.begin, source.workers);
-      const auto end = run.begin + begins[static_cast<std::size_t>(worker) + 1];
-      for (auto sample = run.begin + begins[static_cast<std::size_t>(worker)]; sample < end; sample += near_samples) {
-        const auto count = std::min(near_samples, end - sample);
-        kernels.locate(coordinates_from(baselines, run.channel, sample), count, rule, near);
-        for (std::int64_t i = 0; i < count; ++i) {
-          const auto key = near[i] - static_cast<std::uint32_t>(first_key);
-          if (key < static_cast<std::uint64_t>(keys)) std::atomic_ref(marks.data()[key]).store(1, std::memory_order_relaxed);
-        }
+    each_keys(worker, box, source, [&](const std::uint32_t* near, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const auto key = near[i] - static_cast<std::uint32_t>(first_key);
+        if (key < static_cast<std::uint64_t>(keys)) std::atomic_ref(marks.data()[key]).store(1, std::memory_order_relaxed);
       }
-    }
+    });
   });
   return {keys, [&](std::int64_t key) { return marks.data()[key] != 0; }};
+}
+
+std::vector<std::uint32_t> sorted_keys(const CellBox& box, const SampleSource& source) {
+  std::vector<std::uint32_t> keys;
+  for (std::int64_t worker = 0; worker < source.workers; ++worker) {
+    each_keys(worker, box, source,
+              [&](const std::uint32_t* near, std::int64_t count) { keys.insert(keys.end(), near, near + count); });
+  }
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  return keys;
 }
 
 StripPass::StripPass(const CellBox& box, std::int64_t first_key, std::int64_t keys, std::int64_t cells, StripMemory& memory)

@@ -6,14 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/Parallel.h>
-
 #include <mpol_cpp/gridding/cell_box.h>
 #include <mpol_cpp/gridding/cell_kernels.h>
 #include <mpol_cpp/gridding/cell_sums.h>
 #include <mpol_cpp/gridding/cell_table.h>
 #include <mpol_cpp/gridding/occupancy.h>
 #include <mpol_cpp/gridding/page_array.h>
+#include <mpol_cpp/ops/share_tasks.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::gridding {
@@ -38,6 +37,9 @@ struct SampleSource {
 
 /// Which keys [first_key, first_key + keys) of a box have samples: a pass over the coordinates alone.
 Occupancy occupied_keys(const CellBox& box, std::int64_t first_key, std::int64_t keys, const SampleSource& source);
+
+/// The keys of all samples, increasing, each once; 4 bytes a sample. For boxes of many more cells than there are samples.
+std::vector<std::uint32_t> sorted_keys(const CellBox& box, const SampleSource& source);
 
 /// Some occupied cells, and what their sums say.
 struct CellPart {
@@ -113,8 +115,8 @@ class StripPass {
 
 template <typename Visit>
 void StripPass::each_part(const Visit& visit) const {
-  constexpr std::int64_t words_per_task = 128;
-  at::parallel_for(0, word_count_, words_per_task, [&](std::int64_t first, std::int64_t last) {
+  constexpr std::int64_t words_per_task = 1024;
+  ops::share_ranges(word_count_, words_per_task, [&](std::int64_t first, std::int64_t last) {
     std::uint32_t cells[CellResults::most];
     CellPart part;
     const auto pass_on = [&] {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include <torch/arg.h>
@@ -26,10 +27,11 @@ struct BaseCubeOptions {
   TORCH_ARG(std::int64_t, nchan) = 1;
   /// Start value of every base pixel; v0.3 default (v0.1: 0.05).
   TORCH_ARG(double, start) = -3.0;
-  /// Start values (…, nchan, npix, npix), sky orientation; takes the place of `start` and `nchan` when defined.
+  /// Start values (…, nchan, npix, npix), sky orientation, finite; takes the place of `start` and `nchan` when defined.
   TORCH_ARG(Tensor, base_cube);
   TORCH_ARG(PixelMapping, pixel_mapping) = softplus_mapping();
-  TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;
+  /// Of the parameters; when unset that of `base_cube`, or float32 without one.
+  TORCH_ARG(std::optional<torch::Dtype>, dtype) = std::nullopt;
 };
 
 /// The parameters of an image: base pixels that a mapping makes positive.
@@ -37,6 +39,8 @@ struct BaseCubeOptions {
 /// State dict: `base_cube` (…, nchan, npix, npix), sky orientation; leading dimensions are independent problems.
 class BaseCubeImpl : public Module<BaseCubeImpl> {
  public:
+  /// @throws ValueError for nchan < 1, a start that is not finite, a dtype that is neither float32 nor float64, or a mapping
+  ///         without a function; ShapeError for a base cube of another grid
   explicit BaseCubeImpl(BaseCubeOptions options);
   void reset() override;
   /// Intensities (…, nchan, npix, npix), Jy/arcsec^2, sky orientation.

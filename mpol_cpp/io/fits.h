@@ -9,6 +9,7 @@
 #include <torch/types.h>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/serialize/atomic_file.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::io {
@@ -36,7 +37,7 @@ struct FitsOptions {
   TORCH_ARG(FitsUnit, unit) = FitsUnit::jy_per_pixel;
   /// (nchan) Hz. Without it the third axis is CHANNEL 0, 1, …
   TORCH_ARG(Tensor, frequencies) = {};
-  /// Phase centre, object, telescope, date, rest frequency. CRVAL is 0, 0 when the phase centre is unknown.
+  /// Phase centre, object, telescope, date, rest frequency. CRVAL of a coordinate that is unknown is 0, which HISTORY says.
   TORCH_ARG(Observation, observation) = {};
   /// None, one for all channels, or one per channel. Only for images that were convolved with it.
   TORCH_ARG(std::vector<FitsBeam>, beams) = {};
@@ -48,13 +49,16 @@ struct FitsOptions {
 ///
 /// Uneven frequencies: the third axis is CHANNEL, the frequencies lie in a binary table FREQUENCIES, and a warning is
 /// logged. Beams that differ between channels lie in a binary table BEAMS (as CASA writes it). The file appears complete
-/// or not at all; the same input gives the same bytes.
+/// or not at all; the same input gives the same bytes. They are put together in memory: 4 bytes a pixel and channel.
 /// @param sky_cube  (npix, npix) or (nchan, npix, npix), sky orientation, Jy/arcsec^2 (Jy/beam with jy_per_beam), real,
 ///                  any dtype and device
 /// @throws ShapeError when the cube is not on the grid or an option has another number of channels; ValueError for beams
 ///         that are not finite and > 0; FileError when the file cannot be written
 void write_fits(const std::filesystem::path& path, const Tensor& sky_cube, const GridCoords& coords,
                 const FitsOptions& options = {});
+
+/// The same into a file that the caller commits.
+void write_fits(AtomicFile& target, const Tensor& sky_cube, const GridCoords& coords, const FitsOptions& options = {});
 
 /// Writes each channel to a file of its own: image.fits becomes image_0000.fits, image_0001.fits, …
 /// @return the paths written. @throws as write_fits
@@ -71,7 +75,9 @@ struct FitsImage {
   double reference_row = 0;
   double reference_column = 0;
   std::vector<FitsBeam> beams;  ///< none, one, or one per channel
-  Observation observation;      ///< reference position, object, telescope, date, rest frequency as far as known
+  /// Reference position, object, telescope, date, rest frequency as far as known; a position that HISTORY calls unknown, and
+  /// 0, 0, which stands for that, are left out.
+  Observation observation;
   std::vector<std::string> history;
 };
 

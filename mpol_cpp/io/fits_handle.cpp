@@ -1,15 +1,22 @@
 #include <mpol_cpp/io/fits_handle.h>
 
-#include <cerrno>
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <new>
+#include <string>
 #include <system_error>
 #include <utility>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/serialize/atomic_file.h>
+#include <mpol_cpp/io/gzip_promise.h>
 
 namespace mpol::io {
 namespace {
+
+constexpr std::size_t smallest_bytes = 2880;      // a block of the format
+constexpr std::size_t growth_bytes = 100 * 2880;  // when there is more than was expected
 
 /// cfitsio's words for a status, and the first line of its message stack, which is emptied.
 std::string reason_of(int status) {
@@ -21,15 +28,8 @@ std::string reason_of(int status) {
   return first.empty() ? text : fmt::format("{} ({})", text, first);
 }
 
-/// Reasons that only the system knows: cfitsio reports them all as "error writing to FITS file".
-bool is_disk_error(int error) {
-  return error == ENOSPC || error == EDQUOT || error == EFBIG || error == EACCES || error == EROFS || error == EIO;
-}
-
 [[noreturn]] void fail(const std::filesystem::path& path, bool writing, int status, std::string_view doing) {
-  const int system = errno;
   const auto reason = reason_of(status);
-  if (writing && is_disk_error(system)) throw FileError(cannot_write(path, system));
   if (writing) throw FileError(fmt::format("cannot write {}: {} (while {}); write elsewhere", path.string(), reason, doing));
   throw FileError(
       fmt::format("{}: {} (while {}); the file is no FITS image or is damaged: write it again", path.string(), reason, doing));
@@ -42,16 +42,31 @@ void check_name(const std::filesystem::path& path) {
                               path.string().size(), longest));
 }
 
+/// Of what cfitsio would unpack only gzip is let through: its readers of older formats trust what they read.
+void check_magic(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string first(6, '\0');
+  file.read(first.data(), static_cast<std::streamsize>(first.size()));
+  if (first == "SIMPLE" || first.starts_with("\x1f\x8b")) return;
+  throw FileError(
+      fmt::format("{}: it begins neither with SIMPLE nor as gzip does; the file is no FITS image or is damaged: write it again",
+                  path.string()));
+}
+
 }  // namespace
 
-FitsHandle::FitsHandle(fitsfile* file, std::filesystem::path path, bool writing)
-    : file_(file), path_(std::move(path)), writing_(writing) {}
+FitsBuffer::FitsBuffer(std::size_t expected_bytes)
+    : data(std::malloc(std::max(expected_bytes, smallest_bytes))), room(std::max(expected_bytes, smallest_bytes)) {
+  if (data == nullptr) throw std::bad_alloc();
+}
+
+FitsBuffer::~FitsBuffer() { std::free(data); }
+
+FitsHandle::FitsHandle(fitsfile* file, std::filesystem::path path, FitsBuffer* memory)
+    : file_(file), path_(std::move(path)), memory_(memory) {}
 
 FitsHandle::FitsHandle(FitsHandle&& other) noexcept
-    : file_(std::exchange(other.file_, nullptr)),
-      path_(std::move(other.path_)),
-      writing_(other.writing_),
-      status_(other.status_) {}
+    : file_(std::exchange(other.file_, nullptr)), path_(std::move(other.path_)), memory_(other.memory_), status_(other.status_) {}
 
 FitsHandle::~FitsHandle() {
   if (file_ == nullptr) return;
@@ -60,14 +75,12 @@ FitsHandle::~FitsHandle() {
   fits_clear_errmsg();
 }
 
-FitsHandle FitsHandle::create(const std::filesystem::path& path, std::filesystem::path named) {
-  check_name(path);
+FitsHandle FitsHandle::create(FitsBuffer& memory, std::filesystem::path named) {
   fitsfile* file = nullptr;
   int status = 0;
-  errno = 0;
-  fits_create_diskfile(&file, path.c_str(), &status);
+  fits_create_memfile(&file, &memory.data, &memory.room, growth_bytes, std::realloc, &status);
   if (status != 0) fail(named, true, status, "creating it");
-  return {file, std::move(named), true};
+  return {file, std::move(named), &memory};
 }
 
 FitsHandle FitsHandle::open(const std::filesystem::path& path) {
@@ -80,15 +93,17 @@ FitsHandle FitsHandle::open(const std::filesystem::path& path) {
   if (std::filesystem::file_size(path, error) == 0) {
     throw FileError(fmt::format("{}: the file is empty (0 bytes); write it again", path.string()));
   }
+  check_magic(path);
+  check_gzip_promise(path);
   fitsfile* file = nullptr;
   int status = 0;
   fits_open_diskfile(&file, path.c_str(), READONLY, &status);
   if (status != 0) fail(path, false, status, "opening it");
-  return {file, path, false};
+  return {file, path, nullptr};
 }
 
 void FitsHandle::check(std::string_view doing) {
-  if (status_ != 0) fail(path_, writing_, std::exchange(status_, 0), doing);
+  if (status_ != 0) fail(path_, memory_ != nullptr, std::exchange(status_, 0), doing);
 }
 
 bool FitsHandle::succeeded() {
@@ -98,6 +113,12 @@ bool FitsHandle::succeeded() {
 }
 
 void FitsHandle::close() {
+  if (memory_ != nullptr) {
+    LONGLONG header = 0, data = 0, end = 0;
+    fits_flush_file(file_, &status_);
+    fits_get_hduaddrll(file_, &header, &data, &end, &status_);
+    memory_->bytes = static_cast<std::size_t>(end);
+  }
   fits_close_file(std::exchange(file_, nullptr), &status_);
   check("closing it");
 }

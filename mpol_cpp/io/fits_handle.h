@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -8,12 +9,25 @@
 
 namespace mpol::io {
 
+/// The bytes of a FITS file that cfitsio writes to memory: it takes names, which on the way from one call to the next could
+/// come to lead elsewhere.
+struct FitsBuffer {
+  explicit FitsBuffer(std::size_t expected_bytes);
+  ~FitsBuffer();
+  FitsBuffer(const FitsBuffer&) = delete;
+  FitsBuffer& operator=(const FitsBuffer&) = delete;
+
+  void* data = nullptr;
+  std::size_t room = 0;   ///< bytes allocated
+  std::size_t bytes = 0;  ///< of the file, once it is closed
+};
+
 /// An open FITS file of cfitsio, closed with its scope, whose failures become FileError in words.
 class FitsHandle {
  public:
-  /// Creates a file, named literally (none of cfitsio's extended syntax); it must not exist.
-  /// @param named  how messages call the file
-  static FitsHandle create(const std::filesystem::path& path, std::filesystem::path named);
+  /// Creates a file in memory, which must live as long. @param named  how messages call the file
+  static FitsHandle create(FitsBuffer& memory, std::filesystem::path named);
+  /// Opens a file, named literally (none of cfitsio's extended syntax).
   static FitsHandle open(const std::filesystem::path& path);
   FitsHandle(FitsHandle&& other) noexcept;
   FitsHandle& operator=(FitsHandle&&) = delete;
@@ -26,15 +40,15 @@ class FitsHandle {
   void check(std::string_view doing);
   /// True unless the calls since the last check failed; forgets the failure.
   bool succeeded();
-  /// Flushes and closes. @throws FileError
+  /// Flushes and closes; the last unit must be the current one when the file is in memory. @throws FileError
   void close();
 
  private:
-  FitsHandle(fitsfile* file, std::filesystem::path path, bool writing);
+  FitsHandle(fitsfile* file, std::filesystem::path path, FitsBuffer* memory);
 
   fitsfile* file_;
   std::filesystem::path path_;
-  bool writing_;
+  FitsBuffer* memory_;  // what is written to; null: the file is read
   int status_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/fits_axes.h>
 #include <mpol_cpp/io/fits_handle.h>
+#include <mpol_cpp/io/unknown_centre.h>
 
 namespace mpol::io {
 namespace {
@@ -41,24 +42,75 @@ double hertz_per(const std::string& unit) {
   return 1;
 }
 
-/// Refuses headers that promise more pixels than the file can hold, before memory is asked for.
-void check_size(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::filesystem::path& path) {
+/// The tiles of a compressed image: pixels of one, and whether the table has a row for each.
+struct Tiles {
+  double pixels = 1;
+  bool complete = true;
+
+  Tiles(FitsHandle& file, const std::vector<FitsAxis>& axes) {
+    HeaderReader header(file);
+    double count = 1;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const auto extent = static_cast<double>(axes[i].size);
+      const double tile = header.number(fmt::format("ZTILE{}", i + 1)).value_or(i == 0 ? extent : 1);
+      if (!(tile >= 1)) complete = false;
+      pixels *= tile;
+      count *= std::ceil(extent / tile);
+    }
+    complete = complete && header.number("NAXIS2") == count;
+  }
+};
+
+/// Reads all pixels into a small buffer and forgets them.
+void try_to_read(FitsHandle& file, const std::vector<FitsAxis>& axes, std::int64_t pixels) {
+  std::vector<double> piece(1 << 16);
+  const auto most = static_cast<std::int64_t>(piece.size());
+  for (std::int64_t begin = 0; begin < pixels; begin += most) {
+    std::array<LONGLONG, most_axes> first;
+    first.fill(1);
+    auto rest = begin;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      first[i] = 1 + rest % axes[i].size;
+      rest /= axes[i].size;
+    }
+    int any_blank = 0;
+    fits_read_pixll(file.get(), TDOUBLE, first.data(), std::min(most, pixels - begin), nullptr, piece.data(), &any_blank,
+                    file.status());
+    file.check("reading the image");
+  }
+}
+
+/// Refuses headers that promise more pixels than the file holds, before memory is asked for: what would take more than ten
+/// times the file is read once to see whether it is there.
+void check_size(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::filesystem::path& path, std::int64_t bits) {
+  const auto size = static_cast<double>(std::filesystem::file_size(path));
+  const auto refuse = [&](const std::string& what) {
+    throw FileError(fmt::format("{}: its header promises {} in a file of {} bytes; the file is damaged: write it again",
+                                path.string(), what, size));
+  };
   std::int64_t pixels = 1;
   for (const auto& axis : axes) {
-    if (axis.size < 1 || __builtin_mul_overflow(pixels, axis.size, &pixels)) pixels = std::numeric_limits<std::int64_t>::max();
+    if (axis.size < 1 || __builtin_mul_overflow(pixels, axis.size, &pixels)) refuse("more pixels than it can hold");
   }
+  // A whole file of gzip expands 1032 times at most, compressed pixels to far less than a bit each.
   int status = 0;
   const bool packed = fits_is_compressed_image(file.get(), &status) != 0;
-  // Compressed pixels may take far less than a bit; a whole file of gzip expands 1032 times at most.
-  const double most = (packed ? 1e6 : 1040.0) * static_cast<double>(std::filesystem::file_size(path));
-  if (static_cast<double>(pixels) <= most) return;
-  throw FileError(
-      fmt::format("{}: its header promises more pixels than its {} bytes can hold; the file is damaged: write it again",
-                  path.string(), std::filesystem::file_size(path)));
+  const double packed_bytes = packed ? 0 : static_cast<double>(pixels) * std::abs(static_cast<double>(bits)) / 8;
+  if (packed_bytes > 1040 * size || static_cast<double>(pixels) > 1e6 * size) refuse("more pixels than it can hold");
+  constexpr double believed = 10, large_tile = 1 << 18;
+  if (packed) {
+    const Tiles tiles(file, axes);
+    if (!tiles.complete) refuse("other tiles than it has");
+    if (tiles.pixels > large_tile && 8 * tiles.pixels > believed * size) refuse(fmt::format("tiles of {} pixels", tiles.pixels));
+  }
+  if (8 * static_cast<double>(pixels) > believed * size) try_to_read(file, axes, pixels);
 }
 
 Tensor read_cube(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::filesystem::path& path, std::int64_t nchan) {
-  check_size(file, axes, path);
+  int bits = 0;
+  fits_get_img_type(file.get(), &bits, file.status());
+  file.check("reading the header");
+  check_size(file, axes, path, bits);
   Tensor cube;
   try {
     cube = at::empty({nchan, axes[1].size, axes[0].size}, torch::kFloat64);
@@ -157,6 +209,7 @@ void read_observation(HeaderReader header, const std::vector<FitsAxis>& axes, co
   if (!observation.rest_frequency) observation.rest_frequency = header.number("RESTFREQ");
   image.unit = header.text("BUNIT");
   image.history = header.history();
+  forget_unknown_centre(observation, image.history);
   const auto major = header.number("BMAJ"), minor = header.number("BMIN");
   if (major && minor) image.beams = {{*major * 3600, *minor * 3600, header.number("BPA").value_or(0) * units::degree}};
 }

@@ -10,6 +10,7 @@
 #include <mpol_cpp/core/version.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/fits_handle.h>
+#include <mpol_cpp/io/unknown_centre.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 #include <mpol_cpp/visibilities/value_range.h>
 
@@ -143,9 +144,7 @@ void write_header(FitsHandle& file, SpectralAxis spectral, const GridCoords& coo
     write_beam(header, options.beams().front());
   }
   header.set("ORIGIN", "mpol_cpp " + version(), nullptr);
-  if (!observation.right_ascension || !observation.declination) {
-    header.history("The phase centre is unknown: CRVAL1 and CRVAL2 are 0.");
-  }
+  if (const auto line = unknown_centre_line(observation); !line.empty()) header.history(line);
   for (const auto& lines : options.history()) header.history(lines);
 }
 
@@ -160,6 +159,7 @@ void reserve_checksums(FitsHandle& file) {
 void write_checksums(FitsHandle& file) {
   unsigned long data_sum = 0, unit_sum = 0;
   char encoded[FLEN_VALUE] = "";
+  fits_flush_file(file.get(), file.status());  // fills the last block, which counts
   fits_get_chksum(file.get(), &data_sum, &unit_sum, file.status());
   fits_modify_key_str(file.get(), "DATASUM", fmt::format("{}", data_sum).c_str(), "&", file.status());
   fits_get_chksum(file.get(), &data_sum, &unit_sum, file.status());
@@ -272,13 +272,13 @@ FitsOptions checked(const FitsOptions& options, std::int64_t nchan) {
 
 }  // namespace
 
-void write_fits(const std::filesystem::path& path, const Tensor& sky_cube, const GridCoords& coords, const FitsOptions& given) {
+void write_fits(AtomicFile& target, const Tensor& sky_cube, const GridCoords& coords, const FitsOptions& given) {
   const auto cube = as_cube(sky_cube, coords);
   const auto options = checked(given, cube.size(0));
   const auto spectral = spectral_axis_of(options.frequencies());
-  AtomicFile target(path);
-  std::filesystem::remove(target.temporary_path());  // cfitsio creates its own
-  auto file = FitsHandle::create(target.temporary_path(), path);
+  constexpr std::size_t header_and_tables = 1 << 16;
+  FitsBuffer memory(static_cast<std::size_t>(cube.numel()) * sizeof(float) + header_and_tables);
+  auto file = FitsHandle::create(memory, target.path());
   LONGLONG sizes[4] = {coords.npix(), coords.npix(), cube.size(0), 1};
   fits_create_imgll(file.get(), FLOAT_IMG, 4, sizes, file.status());
   write_header(file, spectral, coords, options);
@@ -289,12 +289,18 @@ void write_fits(const std::filesystem::path& path, const Tensor& sky_cube, const
   if (spectral == SpectralAxis::channel_with_table) write_frequencies(file, options.frequencies());
   if (beams_differ(options.beams())) write_beams(file, options.beams());
   file.close();
-  target.commit();
+  target.write(memory.data, memory.bytes);
   if (spectral == SpectralAxis::channel_with_table) {
-    log_warning(fmt::format(
-        "{}: the frequencies are not evenly spaced; its third axis counts channels, and the table FREQUENCIES holds them",
-        path.string()));
+    log_warning(
+        "the frequencies of the channels are not evenly spaced: the third axis of FITS cubes counts channels, and their table "
+        "FREQUENCIES holds the frequencies");
   }
+}
+
+void write_fits(const std::filesystem::path& path, const Tensor& sky_cube, const GridCoords& coords, const FitsOptions& options) {
+  AtomicFile target(path);
+  write_fits(target, sky_cube, coords, options);
+  target.commit();
 }
 
 std::vector<std::filesystem::path> write_fits_split_channels(const std::filesystem::path& path, const Tensor& sky_cube,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <ATen/ops/empty.h>
@@ -175,9 +176,19 @@ struct NpzReader::Impl {
         fmt::format("{}: no array '{}'; it holds {}: add it or rename one", archive.path().string(), key, fmt::join(keys, ", ")));
   }
 
+  /// Before memory is asked for: an array of more than ten times its file is unpacked once, piece by piece, to see whether it is
+  /// there. Few are: their values repeat.
+  void check_promise(const std::string& key, const std::string& where) {
+    constexpr std::int64_t believed = 10;
+    if (entry(key).bytes <= believed * archive.file_bytes() || kept_promises.contains(key)) return;
+    archive.open(entry(key), where)->finish();
+    kept_promises.insert(key);
+  }
+
   ZipArchive archive;
   std::map<std::string, ZipEntry> entry_of;
   std::vector<std::string> keys;
+  std::set<std::string> kept_promises;
 };
 
 NpzReader::NpzReader(const std::filesystem::path& path) : impl_(std::make_unique<Impl>(path)) {}
@@ -206,6 +217,7 @@ NpyHeader NpzReader::header(const std::string& key) const {
                                 place, shape_text(header.shape), header.descr, header.data_bytes(),
                                 entry.bytes - header.header_bytes));
   }
+  impl_->check_promise(key, place);
   return header;
 }
 
@@ -215,7 +227,6 @@ Tensor NpzReader::read(const std::string& key) const {
     throw DataError(
         fmt::format("{} is text ('{}'); numbers are needed: convert it with numpy.astype", where(key), described.descr));
   }
-  impl_->archive.open(impl_->entry(key), where(key));  // refuses damaged directories before anything is allocated
   auto array = allocate(described, where(key));
   read_into(key, array);
   return array;

@@ -29,6 +29,12 @@ Tensor brightness_of(const FitsImage& image, const std::filesystem::path& path) 
   if (unit == "jy/pixel") return image.cube / (image.cell_size * image.cell_size);
   if (unit == "jy/arcsec2" || unit == "jy/arcsec^2" || unit == "jy/arcsec**2") return image.cube;
   if (unit == "jy/beam" && !image.beams.empty()) {
+    const auto beams = static_cast<std::int64_t>(image.beams.size()), channels = image.cube.size(0);
+    if (beams != 1 && beams != channels) {
+      throw DataError(
+          fmt::format("\"{}\" has {} beams for {} channel(s); one, or one per channel is needed: correct its table BEAMS",
+                      path.string(), beams, channels));
+    }
     std::vector<double> areas;
     for (const auto& beam : image.beams) areas.push_back(area(beam));
     return image.cube / at::tensor(areas, torch::kFloat64).reshape({-1, 1, 1});

@@ -7,6 +7,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/rounded_down.h>
 #include <mpol_cpp/core/units.h>
 
 namespace mpol::io {
@@ -64,8 +65,8 @@ void check_uv_unit(const Visibilities& visibilities, const GridCoords& coords, U
         least, readings));
   }
   throw DataError(
-      fmt::format("{}: beyond the edge of the grid ({:.4g} lambda); {}; state the unit (--uv-unit), or use cell_size < {:.4g}\"",
-                  what, most, readings, maximum_cell_size(longest, coords.npix())));
+      fmt::format("{}: beyond the edge of the grid ({:.4g} lambda); {}; state the unit (--uv-unit), or use cell_size < {}\"",
+                  what, most, readings, rounded_down(maximum_cell_size(longest, coords.npix()))));
 }
 
 }  // namespace mpol::io

@@ -12,6 +12,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/units.h>
 
 namespace mpol::io {
@@ -39,6 +40,7 @@ class VisibilityFile {
   Visibilities read() const {
     const auto unit = uv_unit();
     const auto frequencies = selected_frequencies();
+    warn_of_low(frequencies);
     auto baselines = read_baselines(unit, frequencies);
     const bool in_metres = baselines.frequencies().defined();
     Visibilities visibilities(std::move(baselines), read_data(), read_weights());
@@ -58,6 +60,14 @@ class VisibilityFile {
   }
 
  private:
+  static void warn_of_low(const Tensor& frequencies) {
+    constexpr double lowest = 1e6;  // Hz; the ionosphere lets nothing below through
+    if (!frequencies.defined()) return;
+    const double smallest = frequencies.min().item<double>();
+    if (smallest >= lowest) return;
+    log_warning(fmt::format("a frequency is {} Hz, below 1 MHz: is it in GHz? Frequencies are in Hz", smallest));
+  }
+
   Shape samples_shape(const std::string& key) const {
     const auto header = reader_.header(key);
     if (header.is_text() || header.kind == 'b') {
@@ -134,6 +144,12 @@ class VisibilityFile {
   }
 
   Tensor read_data() const {
+    auto data = read_data_as_written();
+    if (options_.conjugate) at::view_as_real(data).select(-1, 1).neg_();
+    return data;
+  }
+
+  Tensor read_data_as_written() const {
     if (interleaved_) {
       auto data = allocate({selected(), nvis_}, reader_.header("data").dtype());
       read_samples("data", data);
@@ -192,24 +208,40 @@ class VisibilityFile {
     if (!options_.frequencies.empty()) {
       all = at::tensor(options_.frequencies, torch::kFloat64);
       if (all.size(0) == selected()) return all;
-    } else if (reader_.contains("frequency")) {
-      all = reader_.read("frequency").to(torch::kFloat64).reshape({-1});
+    } else if (const auto* key = frequency_key()) {
+      check_frequencies(reader_.header(key).count());  // a size that does not fit is not worth its memory
+      all = reader_.read(key).to(torch::kFloat64).reshape({-1});
     } else {
       return {};
     }
     if (all.size(0) == 1) return all.expand({selected()}).contiguous();
-    if (all.size(0) == nchan_) return all.index_select(0, at::tensor(channels_, torch::kInt64));
-    throw ShapeError(fmt::format("{}: {} frequencies for {} channel(s); one, or one per channel is needed",
-                                 reader_.path().string(), all.size(0), nchan_));
+    check_frequencies(all.size(0));
+    return all.index_select(0, at::tensor(channels_, torch::kInt64));
+  }
+
+  void check_frequencies(std::int64_t count) const {
+    if (count == 1 || count == nchan_) return;
+    throw ShapeError(
+        fmt::format("{}: {} frequencies for {} channel(s); one, or one per channel is needed: correct the key `frequency` "
+                    "or --frequency",
+                    reader_.path().string(), count, nchan_));
+  }
+
+  /// `frequency`, else `frequencies`, as MPoL's own files have it, else none.
+  const char* frequency_key() const {
+    for (const auto* key : {"frequency", "frequencies"}) {
+      if (reader_.contains(key)) return key;
+    }
+    return nullptr;
   }
 
   std::optional<double> number(const std::string& key) const {
     if (!reader_.contains(key)) return std::nullopt;
-    const auto value = reader_.read(key);
-    if (value.numel() != 1 || value.is_complex()) {
-      throw ShapeError(
-          fmt::format("{} has shape {}; one real number is needed", reader_.where(key), shape_text(value.sizes().vec())));
+    const auto header = reader_.header(key);
+    if (header.count() != 1 || header.kind == 'c') {
+      throw ShapeError(fmt::format("{} has shape {}; one real number is needed", reader_.where(key), shape_text(header.shape)));
     }
+    const auto value = reader_.read(key);
     const auto read = value.item<double>();
     if (!std::isfinite(read))
       throw DataError(fmt::format("{} is {}; it must be finite: correct or leave it out", reader_.where(key), read));

@@ -18,6 +18,7 @@ struct ReadOptions {
   std::optional<UvUnit> uv_unit;       ///< instead of the file's `uv_unit`
   std::vector<double> frequencies;     ///< Hz, instead of the file's: one, or one per channel of the file or per selected one
   std::vector<std::int64_t> channels;  ///< 0-based, in this order; empty: all
+  bool conjugate = false;              ///< take conj(data): of arrays written with the other sign, as a measurement set has
 };
 
 /// Reads visibilities from a .npz file.

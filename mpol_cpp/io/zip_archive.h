@@ -54,6 +54,7 @@ class ZipArchive {
 
   const std::vector<ZipEntry>& entries() const { return entries_; }
   const std::filesystem::path& path() const { return path_; }
+  std::int64_t file_bytes() const { return file_bytes_; }
   /// @param where  how messages name the entry
   /// @throws FileError for an encrypted entry, another compression method, or a size that its packed bytes cannot hold
   std::unique_ptr<ZipMember> open(const ZipEntry& entry, std::string where) const;

@@ -5,7 +5,6 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros.h>
-#include <torch/autograd.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -33,7 +32,7 @@ std::pair<Tensor, Tensor> all_baselines(const Baselines& baselines) {
 }  // namespace
 
 BlockLikelihoodImpl::BlockLikelihoodImpl(const GridCoords& coords, const std::vector<DataBlock>& blocks, NufftOptions options)
-    : coords_(coords) {
+    : Likelihood(coords) {
   if (blocks.empty()) throw ValueError("0 blocks of data: give at least 1");
   nchan_ = blocks.front().channels.nchan();
   blocks_.reserve(blocks.size());
@@ -82,7 +81,7 @@ void BlockLikelihoodImpl::reset() {
 Tensor BlockLikelihoodImpl::value_of(const Block& block, const Tensor& sky) const {
   auto model = block.nufft->forward(block.channels->images(sky));
   if (block.shift.defined()) {
-    const auto shift = block.shift.to(torch::kFloat64) * coords_.cell_size();
+    const auto shift = block.shift.to(torch::kFloat64) * coords().cell_size();
     model = model * displacement_phase(block.u, block.v, shift).to(model.scalar_type());
   }
   if (block.log_amplitude.defined()) model = model * block.log_amplitude.exp().to(sky.scalar_type());
@@ -95,21 +94,18 @@ Tensor BlockLikelihoodImpl::value_of(const Block& block, const Tensor& sky) cons
 }
 
 Tensor BlockLikelihoodImpl::chi_squared(const Tensor& sky) {
-  losses::detail::check_sky_on(blocks_.front().data.device(), sky, nchan_, coords_.npix(), "loose");
+  losses::detail::check_sky_on(blocks_.front().data.device(), sky, nchan_, coords().npix(), "loose");
   auto sum = value_of(blocks_.front(), sky);
   for (std::size_t i = 1; i < blocks_.size(); ++i) sum = sum + value_of(blocks_[i], sky);
   return sum.to(sky.scalar_type());
 }
 
-Tensor BlockLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
-  const torch::AutoGradMode with_gradients(true);
-  const auto leaf = sky.detach().clone().set_requires_grad(true);
-  const auto value = chi_squared(leaf);
-  const auto slope = torch::autograd::grad({value.sum()}, {leaf})[0];
-  const torch::NoGradGuard no_grad;
-  if (accumulate == Accumulate::add) gradient.add_(slope);
-  else gradient.copy_(slope);
-  return value.detach().to(torch::kFloat64);
+std::map<std::string, std::string> BlockLikelihoodImpl::state_labels() const {
+  auto labels = Likelihood::state_labels();
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    labels[fmt::format("baselines_{}", i)] = blocks_[i].nufft->baselines().digest();
+  }
+  return labels;
 }
 
 std::int64_t BlockLikelihoodImpl::memory_bytes() const {
@@ -123,7 +119,7 @@ std::int64_t BlockLikelihoodImpl::memory_bytes() const {
 
 Tensor BlockLikelihoodImpl::shift(std::int64_t block) const {
   const auto& shift = blocks_.at(static_cast<std::size_t>(block)).shift;
-  return shift.defined() ? shift.detach().to(torch::kFloat64) * coords_.cell_size() : at::zeros({2}, torch::kFloat64);
+  return shift.defined() ? shift.detach().to(torch::kFloat64) * coords().cell_size() : at::zeros({2}, torch::kFloat64);
 }
 
 double BlockLikelihoodImpl::amplitude(std::int64_t block) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -55,14 +56,14 @@ class BlockLikelihoodImpl : public Module<BlockLikelihoodImpl>, public Likelihoo
 
   /// Differentiable with respect to the image and the parameters; float32 or float64.
   Tensor chi_squared(const Tensor& sky) override;
-  Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
   double normaliser() const override { return normaliser_; }
   std::int64_t samples() const override { return samples_; }
   std::int64_t visibilities_count() const override { return samples_; }
   std::int64_t memory_bytes() const override;
+  /// Beside the grid's, "baselines_B": their digests.
+  std::map<std::string, std::string> state_labels() const override;
   std::string name() const override { return "loose blocks"; }
-  torch::nn::Module& as_module() override { return *this; }
 
   std::int64_t blocks() const { return static_cast<std::int64_t>(blocks_.size()); }
   /// (dl, dm), arcsec; a; s: as they are now, those that are not fitted 0, 1, 1.
@@ -80,7 +81,6 @@ class BlockLikelihoodImpl : public Module<BlockLikelihoodImpl>, public Likelihoo
   };
   Tensor value_of(const Block& block, const Tensor& sky) const;
 
-  GridCoords coords_;
   std::int64_t nchan_ = 0, samples_ = 0;
   double normaliser_ = 0;
   std::vector<Block> blocks_;

@@ -1,5 +1,6 @@
 #include <mpol_cpp/losses/exact_likelihood.h>
 
+#include <array>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/tensor_data.h>
 #include <mpol_cpp/losses/sky_checks.h>
 #include <mpol_cpp/ops/nufft_convolution.h>
 #include <mpol_cpp/ops/toeplitz_product.h>
@@ -30,9 +32,10 @@ class NormalForm {
         storage_(std::move(storage)),
         kernel_(std::move(kernel)),
         dirty_(dirty),
-        linear_(dirty * -2),
         constant_(constant),
-        double_(npix) {}
+        double_(npix) {
+    follow();
+  }
 
   torch::Device device() const { return kernel_.device(); }
 
@@ -41,7 +44,7 @@ class NormalForm {
   /// @return          (…) float64
   Tensor evaluate(const Tensor& sky, Tensor& gradient) {
     const std::lock_guard lock(mutex_);
-    follow_device();
+    follow();
     if (!device().is_cpu()) {
       return ops::toeplitz_quadratic(sky, kernel_, linear_, constant_, gradient, Accumulate::overwrite);
     }
@@ -66,7 +69,7 @@ class NormalForm {
   /// 2 T x for the images of every problem.
   Tensor twice_product(const Tensor& x) {
     const std::lock_guard lock(mutex_);
-    follow_device();
+    follow();
     if (!device().is_cpu()) return ops::toeplitz_product(x.to(torch::kFloat64), kernel_).mul(2).to(x.scalar_type());
     const auto image = x.contiguous();
     auto product = at::empty_like(image);
@@ -90,6 +93,7 @@ class NormalForm {
   Tensor anchor_images() {
     const std::lock_guard lock(mutex_);
     if (!device().is_cpu()) return {};
+    follow();
     std::vector<Tensor> images;
     images.reserve(anchors_.size());
     for (const auto& anchor : anchors_) {
@@ -104,7 +108,7 @@ class NormalForm {
     const std::lock_guard lock(mutex_);
     anchors_.clear();
     if (!images.defined() || !device().is_cpu()) return;  // a GPU needs none
-    follow_device();
+    follow();
     prepare_single(images.size(0));
     for (std::int64_t i = 0; i < images.size(0); ++i) set_anchor(images[i], i);
   }
@@ -125,12 +129,17 @@ class NormalForm {
 
   std::int64_t pixels() const { return npix_ * npix_; }
 
-  /// What was made of the tensors is made again where they are now.
-  void follow_device() {
-    if (linear_.device() == device()) return;
+  /// What was made of the tensors is made again where they are now, and of what they hold now: they may have been moved, or
+  /// loaded from a file.
+  void follow() {
+    const std::array versions = {detail::version_of(kernel_), detail::version_of(dirty_), detail::version_of(constant_)};
+    if (linear_.defined() && linear_.device() == device() && versions == versions_) return;
+    const torch::NoGradGuard no_grad;
     linear_ = dirty_ * -2;
     single_.reset();
     single_kernel_ = Tensor();
+    if (versions != versions_) anchors_.clear();  // of other data
+    versions_ = versions;
   }
 
   template <typename T>
@@ -180,6 +189,7 @@ class NormalForm {
   std::int64_t npix_, nchan_;
   KernelStorage storage_;
   Tensor kernel_, dirty_, linear_, constant_, single_kernel_;
+  std::array<std::int64_t, 3> versions_{};  // of kernel_, dirty_ and constant_
   ops::NufftConvolution<double> double_;
   std::unique_ptr<ops::NufftConvolution<float>> single_;
   std::vector<Anchor> anchors_;
@@ -248,10 +258,10 @@ struct ExactChiSquared : torch::autograd::Function<ExactChiSquared> {
 }  // namespace
 
 ExactLikelihoodImpl::ExactLikelihoodImpl(NormalOperator&& normal)
-    : coords_(normal.coords()),
+    : Likelihood(normal.coords()),
       nchan_(normal.nchan()),
+      cells_(normal.occupied_cells()),
       nvis_(normal.nvis()),
-      normaliser_(static_cast<double>(normal.occupied_cells())),
       storage_(normal.storage()) {
   const auto& kernel = normal.kernel();
   if (!is_shared(kernel)) kernel_ = kernel;
@@ -266,11 +276,13 @@ void ExactLikelihoodImpl::reset() {
   kernel_ = register_metadata("kernel", kernel_.variable_data());
   dirty_ = register_metadata("dirty", dirty_.variable_data());
   constant_ = register_metadata("constant", constant_.variable_data());
-  form_ = std::make_shared<NormalForm>(coords_.npix(), nchan_, storage_, kernel_, dirty_, constant_);
+  cells_.follow(register_buffer("cells", cells_.to_register()));
+  nvis_.follow(register_buffer("nvis", nvis_.to_register()));
+  form_ = std::make_shared<NormalForm>(coords().npix(), nchan_, storage_, kernel_, dirty_, constant_);
 }
 
 void ExactLikelihoodImpl::check(const Tensor& sky) const {
-  losses::detail::check_sky_on(form_->device(), sky, nchan_, coords_.npix(), "exact");
+  losses::detail::check_sky_on(form_->device(), sky, nchan_, coords().npix(), "exact");
 }
 
 Tensor ExactLikelihoodImpl::chi_squared(const Tensor& sky) {
@@ -280,6 +292,7 @@ Tensor ExactLikelihoodImpl::chi_squared(const Tensor& sky) {
 
 Tensor ExactLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
   check(sky);
+  losses::detail::check_gradient(sky, gradient);
   const torch::NoGradGuard no_grad;
   const auto image = sky.contiguous();
   if (accumulate == Accumulate::overwrite && gradient.is_contiguous()) return form_->evaluate(image, gradient);
@@ -301,7 +314,7 @@ void ExactLikelihoodImpl::load_working_state(const NamedTensors& state) {
   if (state.size() != (found == state.end() ? 0 : 1)) throw FileError("the exact likelihood has no such state, only anchors");
   if (found == state.end()) return form_->set_anchor_images({});
   const auto images = found->second.to(torch::kCPU, torch::kFloat32).contiguous();
-  const auto npix = coords_.npix();
+  const auto npix = coords().npix();
   if (images.dim() != 3 || images.size(0) % nchan_ != 0 || images.size(1) != npix || images.size(2) != npix) {
     throw FileError(fmt::format("the anchors of the exact likelihood have shape {}; they need (n * {}, {}, {})",
                                 images.sizes().vec(), nchan_, npix, npix));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <mpol_cpp/device/module.h>
+#include <mpol_cpp/device/saved_count.h>
 #include <mpol_cpp/fourier/normal_operator.h>
 #include <mpol_cpp/losses/likelihood.h>
 
@@ -25,7 +26,9 @@ class NormalForm;
 /// the dtype of the image, and the gradient rounded to it. For a while an evaluation takes 40 bytes a pixel of all images, and
 /// 96 of those transformed together.
 ///
-/// State dict, float64 whatever the dtype of the module: `kernel`, `dirty`, `constant`, as in NormalOperator.
+/// State dict: `kernel`, `dirty`, `constant`, as in NormalOperator, float64 whatever the dtype of the module, and the counts
+/// `cells` (occupied ones) and `nvis`, () int64. It is all that the likelihood knows: loaded into one of the same grid and
+/// channels, of whatever data or of none (NormalOperator(coords, nchan)), it makes that one its equal.
 class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihood {
  public:
   /// An operator that nobody else holds gives its tensors, and is copied otherwise.
@@ -41,17 +44,14 @@ class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihoo
   Tensor chi_squared(const Tensor& sky) override;
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
-  double normaliser() const override { return normaliser_; }
-  std::int64_t samples() const override { return nvis_; }
-  std::int64_t visibilities_count() const override { return nvis_; }
+  double normaliser() const override { return static_cast<double>(cells_.value()); }
+  std::int64_t samples() const override { return nvis_.value(); }
   std::int64_t memory_bytes() const override;
   /// `anchors`, the anchor images of float32, once there are some: (images, npix, npix).
   NamedTensors working_state() const override;
   void load_working_state(const NamedTensors& state) override;
   std::string name() const override { return "exact"; }
-  torch::nn::Module& as_module() override { return *this; }
 
-  const GridCoords& coords() const { return coords_; }
   std::int64_t nchan() const { return nchan_; }
   /// How often an image became the anchor so far, over all images.
   std::int64_t anchors() const;
@@ -59,9 +59,8 @@ class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihoo
  private:
   void check(const Tensor& sky) const;
 
-  GridCoords coords_;
-  std::int64_t nchan_, nvis_;
-  double normaliser_;
+  std::int64_t nchan_;
+  detail::SavedCount cells_, nvis_;
   KernelStorage storage_;
   Tensor kernel_, dirty_, constant_;
   std::shared_ptr<NormalForm> form_;

@@ -12,8 +12,8 @@
 namespace mpol::losses {
 namespace {
 
-/// Exponents of 1/P up to this stay finite in float32 with room for |V|^2 and the sum.
-constexpr double largest_exponent = 60.0;
+/// Exponents of 1/P up to this stay finite with room for 1/(2 pi l^2), |V|^2 and the sum.
+double largest_exponent(torch::Dtype dtype) { return dtype == torch::kFloat64 ? 640.0 : 60.0; }
 
 void check_cube(const Tensor& cube) {
   if (cube.dim() < 3 || !cube.is_complex()) {
@@ -24,16 +24,20 @@ void check_cube(const Tensor& cube) {
 
 }  // namespace
 
-Tensor inverse_expected_power(const GridCoords& coords, double length_scale) {
+Tensor inverse_expected_power(const GridCoords& coords, double length_scale, torch::Dtype dtype) {
   if (!(length_scale > 0) || !std::isfinite(length_scale)) {
     throw ValueError(fmt::format("length_scale is {} arcsec; it must be finite and greater than 0", length_scale));
   }
   const double l = length_scale * units::arcsec;
   const auto q = coords.packed_q();
   const double exponent_scale = 2.0 * units::pi * units::pi * std::pow(q.max().item<double>(), 2);
-  if (exponent_scale * l * l > largest_exponent) {
-    throw ValueError(fmt::format("length_scale is {} arcsec; on this grid the prior overflows beyond {:.4g} arcsec", length_scale,
-                                 std::sqrt(largest_exponent / exponent_scale) / units::arcsec));
+  const auto largest = [&](torch::Dtype of) { return std::sqrt(largest_exponent(of) / exponent_scale) / units::arcsec; };
+  if (length_scale > largest(dtype)) {
+    const auto remedy = dtype == torch::kFloat64
+                            ? std::string("use a shorter one")
+                            : fmt::format("use a shorter one, or float64 up to {:.4g}", largest(torch::kFloat64));
+    throw ValueError(fmt::format("length_scale is {} arcsec; on this grid the psd prior overflows beyond {:.4g} arcsec in {}; {}",
+                                 length_scale, largest(dtype), c10::toString(dtype), remedy));
   }
   return (q.square() * (2.0 * units::pi * units::pi * l * l)).exp() / (2.0 * units::pi * l * l);
 }
@@ -45,7 +49,8 @@ Tensor psd(const Tensor& packed_visibilities, const Tensor& inverse_power) {
 
 Tensor psd(const Tensor& packed_visibilities, const GridCoords& coords, double length_scale) {
   const auto options = packed_visibilities.options().dtype(c10::toRealValueType(packed_visibilities.scalar_type()));
-  return psd(packed_visibilities, inverse_expected_power(coords, length_scale).to(options));
+  const auto inverse_power = inverse_expected_power(coords, length_scale, c10::typeMetaToScalarType(options.dtype()));
+  return psd(packed_visibilities, inverse_power.to(options));
 }
 
 Tensor uv_sparsity(const Tensor& packed_visibilities, const GridCoords& coords, double q_max) {

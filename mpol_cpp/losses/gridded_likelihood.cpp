@@ -41,8 +41,8 @@ FoldedCells fold(const Tensor& cells, std::int64_t npix) {
 }  // namespace
 
 GriddedLikelihoodImpl::GriddedLikelihoodImpl(const GriddedDataset& dataset)
-    : coords_(dataset->coords()), nchan_(dataset->nchan()), nvis_(dataset->nvis()) {
-  const auto folded = fold(dataset->cells(), coords_.npix());
+    : Likelihood(dataset->coords()), nchan_(dataset->nchan()), nvis_(dataset->nvis()) {
+  const auto folded = fold(dataset->cells(), coords().npix());
   const auto& visibilities = dataset->visibilities();
   const auto positive_u = at::where(folded.mirrored, visibilities.conj(), visibilities);
   cells_ = folded.half_plane_index;
@@ -56,40 +56,41 @@ void GriddedLikelihoodImpl::reset() {
   data_ = register_buffer("data", data_.variable_data());
   weights_ = register_buffer("weights", weights_.variable_data());
   cells_ = register_buffer("cells", cells_.variable_data());
+  nvis_.follow(register_buffer("nvis", nvis_.to_register()));
 }
 
 void GriddedLikelihoodImpl::check(const Tensor& sky) const {
-  losses::detail::check_sky_shape(sky, nchan_, coords_.npix());
+  losses::detail::check_sky_shape(sky, nchan_, coords().npix());
   if (sky.device() != data_.device()) {
     throw DeviceError(fmt::format("the image is on {} but the data are on {}: move one of them with .to(device)",
                                   sky.device().str(), data_.device().str()));
   }
-  if (sky.scalar_type() != weights_.scalar_type()) {
-    throw ShapeError(fmt::format("the image is {} but the data are {}: cast one of them with .to(dtype)",
-                                 c10::toString(sky.scalar_type()), c10::toString(weights_.scalar_type())));
+  if (sky.scalar_type() != torch::kFloat32 && sky.scalar_type() != torch::kFloat64) {
+    throw ShapeError(fmt::format("the image is {}; cast it to float32 or float64", c10::toString(sky.scalar_type())));
   }
 }
 
 Tensor GriddedLikelihoodImpl::residual(const Tensor& half_plane) const {
-  return half_plane.flatten(-3).index_select(-1, cells_) * coords_.cell_area() - data_;
+  return half_plane.flatten(-3).index_select(-1, cells_) * coords().cell_area() - data_.to(half_plane.scalar_type());
 }
 
 Tensor GriddedLikelihoodImpl::chi_squared(const Tensor& sky) {
   check(sky);
   const auto difference = residual(ops::half_plane_fft(sky));
-  return losses::detail::sum_last(at::view_as_real(difference).square().sum({-1}) * weights_);
+  return losses::detail::sum_last(at::view_as_real(difference).square().sum({-1}) * weights_.to(sky.scalar_type()));
 }
 
 Tensor GriddedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
   check(sky);
+  losses::detail::check_gradient(sky, gradient);
   const torch::NoGradGuard no_grad;
   const auto half_plane = ops::half_plane_fft(sky);
   const auto difference = residual(half_plane);
-  const auto weighted = difference * weights_;
+  const auto weighted = difference * weights_.to(sky.scalar_type());
   const auto value = losses::detail::sum_last((at::view_as_real(difference) * at::view_as_real(weighted)).sum({-1}));
 
   auto spectrum = at::zeros_like(half_plane);
-  spectrum.flatten(-3).index_add_(-1, cells_, weighted * (2.0 * coords_.cell_area()));
+  spectrum.flatten(-3).index_add_(-1, cells_, weighted * (2.0 * coords().cell_area()));
   const auto image = ops::half_plane_adjoint(spectrum);
   if (accumulate == Accumulate::add) gradient.add_(image);
   else gradient.copy_(image);

@@ -1,5 +1,6 @@
 #include <mpol_cpp/losses/loose_likelihood.h>
 
+#include <array>
 #include <map>
 #include <mutex>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/tensor_data.h>
 #include <mpol_cpp/losses/loose_samples.h>
 #include <mpol_cpp/losses/sky_checks.h>
 #include <mpol_cpp/ops/nufft_cuda_plan.h>
@@ -33,6 +35,7 @@ class LooseForm {
   }
 
   torch::Device device() const { return data_.device(); }
+  const Baselines& baselines() const { return nufft_->baselines(); }
 
   /// @param sky       (…, nchan, npix, npix) contiguous
   /// @param gradient  same, overwritten or added to
@@ -42,9 +45,12 @@ class LooseForm {
       return sky.scalar_type() == torch::kFloat32 ? evaluate_on_gpu<float>(sky, gradient, accumulate)
                                                   : evaluate_on_gpu<double>(sky, gradient, accumulate);
     }
-    if (accumulate == Accumulate::overwrite) gradient.zero_();
-    if (sky.scalar_type() == torch::kFloat32) return evaluate_in<float>(sky, gradient);
-    return evaluate_in<double>(sky, gradient);
+    if (accumulate == Accumulate::overwrite && !channels_->one_to_one()) {
+      gradient.zero_();
+      accumulate = Accumulate::add;
+    }
+    if (sky.scalar_type() == torch::kFloat32) return evaluate_in<float>(sky, gradient, accumulate);
+    return evaluate_in<double>(sky, gradient, accumulate);
   }
 
   Tensor model(const Tensor& sky) const { return nufft_->forward(channels_->images(sky)); }
@@ -72,22 +78,40 @@ class LooseForm {
     else return double_;
   }
 
+  /// What was sorted is sorted again once other data were loaded.
+  void follow() {
+    const std::array versions = {detail::version_of(data_), detail::version_of(weights_)};
+    if (versions == versions_) return;
+    versions_ = versions;
+    single_.clear();
+    double_.clear();
+    on_devices_.clear();
+  }
+
   template <typename T>
   const Sorted<T>& sorted_data() {
     const std::lock_guard lock(mutex_);
+    follow();
     auto& all = sorted<T>();
     for (auto channel = static_cast<std::int64_t>(all.size()); channel < data_.size(0); ++channel) {
-      const auto data = data_[channel].to(torch::kComplexDouble).contiguous();
-      const auto weights = weights_[channel].to(torch::kFloat64).contiguous();
-      all.push_back(nufft_->plans().template plan<T>(channel).sorted(
-          reinterpret_cast<const std::complex<double>*>(data.template const_data_ptr<c10::complex<double>>()),
-          weights.template const_data_ptr<double>()));
+      const auto& plan = nufft_->plans().template plan<T>(channel);
+      const bool single = data_.scalar_type() == torch::kComplexFloat && weights_.scalar_type() == torch::kFloat32;
+      all.push_back(single ? sorted_channel<float>(plan, channel) : sorted_channel<double>(plan, channel));
     }
     return all;
   }
 
+  template <typename Real, typename Plan>
+  auto sorted_channel(const Plan& plan, std::int64_t channel) const {
+    constexpr auto dtype = c10::CppTypeToScalarType<Real>::value;
+    const auto data = data_[channel].to(c10::toComplexType(dtype)).contiguous(),
+               weights = weights_[channel].to(dtype).contiguous();
+    return plan.sorted(reinterpret_cast<const std::complex<Real>*>(data.template const_data_ptr<c10::complex<Real>>()),
+                       weights.template const_data_ptr<Real>());
+  }
+
   template <typename T>
-  Tensor evaluate_in(const Tensor& sky, Tensor& gradient) {
+  Tensor evaluate_in(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
     const auto& data = sorted_data<T>();
     const auto npix = nufft_->coords().npix(), pixels = npix * npix;
     const auto problems = sky.numel() / (channels_->nchan() * pixels);
@@ -104,7 +128,7 @@ class LooseForm {
         }
       }
       const auto& plan = nufft_->plans().template plan<T>(static_cast<std::int64_t>(first));
-      const auto sums = plan.fused(comparisons, nufft_->coords().cell_area(), Accumulate::add);
+      const auto sums = plan.fused(comparisons, nufft_->coords().cell_area(), accumulate);
       for (std::size_t i = 0; i < sums.size(); ++i) value[i / together] += sums[i];
     }
     return values.view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3)));
@@ -152,6 +176,7 @@ class LooseForm {
   template <typename T>
   const ops::NufftDeviceData& data_on_gpu(torch::Device device, std::int64_t first) {
     const std::lock_guard lock(mutex_);
+    follow();
     constexpr auto dtype = c10::CppTypeToScalarType<T>::value;
     auto& own = on_devices_[{device.str(), first, dtype}];
     if (!own.weight.defined()) {
@@ -167,6 +192,7 @@ class LooseForm {
   std::shared_ptr<const losses::detail::ImageChannels> channels_;
   Tensor data_, weights_;
   std::mutex mutex_;
+  std::array<std::int64_t, 2> versions_{};  // of data_ and weights_, that were sorted
   Sorted<float> single_;
   Sorted<double> double_;
   std::map<std::tuple<std::string, std::int64_t, torch::Dtype>, ops::NufftDeviceData> on_devices_;
@@ -209,7 +235,7 @@ struct LooseChiSquared : torch::autograd::Function<LooseChiSquared> {
 
 LooseLikelihoodImpl::LooseLikelihoodImpl(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
                                          NufftOptions options)
-    : coords_(coords), nchan_(channels.nchan()) {
+    : Likelihood(coords), nchan_(channels.nchan()) {
   auto samples = losses::detail::loose_samples(coords, visibilities, channels);
   const auto& selected = samples.visibilities;
   normaliser_ = static_cast<double>(samples.occupied_cells);
@@ -229,7 +255,7 @@ void LooseLikelihoodImpl::reset() {
 }
 
 void LooseLikelihoodImpl::check(const Tensor& sky) const {
-  losses::detail::check_sky_on(form_->device(), sky, nchan_, coords_.npix(), "loose");
+  losses::detail::check_sky_on(form_->device(), sky, nchan_, coords().npix(), "loose");
 }
 
 Tensor LooseLikelihoodImpl::chi_squared(const Tensor& sky) {
@@ -239,6 +265,7 @@ Tensor LooseLikelihoodImpl::chi_squared(const Tensor& sky) {
 
 Tensor LooseLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
   check(sky);
+  losses::detail::check_gradient(sky, gradient);
   const torch::NoGradGuard no_grad;
   const auto image = sky.contiguous();
   if (gradient.is_contiguous()) return form_->evaluate(image, gradient, accumulate);
@@ -255,5 +282,11 @@ Tensor LooseLikelihoodImpl::model_visibilities(const Tensor& sky) const {
 }
 
 std::int64_t LooseLikelihoodImpl::memory_bytes() const { return form_->memory_bytes(); }
+
+std::map<std::string, std::string> LooseLikelihoodImpl::state_labels() const {
+  auto labels = Likelihood::state_labels();
+  labels["baselines"] = form_->baselines().digest();
+  return labels;
+}
 
 }  // namespace mpol

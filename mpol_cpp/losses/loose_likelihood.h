@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <mpol_cpp/device/module.h>
@@ -37,10 +39,10 @@ class LooseLikelihoodImpl : public Module<LooseLikelihoodImpl>, public Likelihoo
   std::int64_t samples() const override { return data_.numel(); }
   std::int64_t visibilities_count() const override { return data_.numel(); }
   std::int64_t memory_bytes() const override;
+  /// Beside the grid's, "baselines": their digest.
+  std::map<std::string, std::string> state_labels() const override;
   std::string name() const override { return "loose"; }
-  torch::nn::Module& as_module() override { return *this; }
 
-  const GridCoords& coords() const { return coords_; }
   std::int64_t nchan() const { return nchan_; }
   /// The image at the points of the data, (…, n, nvis) complex; differentiable to any order.
   Tensor model_visibilities(const Tensor& sky) const;
@@ -48,7 +50,6 @@ class LooseLikelihoodImpl : public Module<LooseLikelihoodImpl>, public Likelihoo
  private:
   void check(const Tensor& sky) const;
 
-  GridCoords coords_;
   std::int64_t nchan_;
   double normaliser_;
   Tensor data_, weights_;

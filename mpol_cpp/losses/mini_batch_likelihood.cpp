@@ -6,43 +6,31 @@
 #include <ATen/ops/scalar_tensor.h>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
 #include <mpol_cpp/losses/loose_likelihood.h>
 #include <mpol_cpp/losses/loose_samples.h>
 #include <mpol_cpp/losses/noise_likelihood.h>
+#include <mpol_cpp/losses/sky_checks.h>
 
 namespace mpol {
-namespace {
-
-/// The given samples of all channels. @param samples  (n) int64
-Visibilities batch_of(const Visibilities& visibilities, const Tensor& samples) {
-  const auto& baselines = visibilities.baselines();
-  const auto picked = [&](const Tensor& values) { return values.index_select(-1, samples); };
-  auto own = baselines.frequencies().defined()
-                 ? Baselines::in_metres(picked(baselines.u()), picked(baselines.v()), baselines.frequencies())
-                 : Baselines::in_lambda(picked(baselines.u()), picked(baselines.v()));
-  return {std::move(own), picked(visibilities.data()), picked(visibilities.weights())};
-}
-
-}  // namespace
-
 MiniBatchLikelihoodImpl::MiniBatchLikelihoodImpl(const GridCoords& coords, Visibilities visibilities, ChannelMap channels,
                                                  const VisibilitySamplerOptions& batches, NoiseModel noise, NufftOptions options)
-    : coords_(coords),
+    : Likelihood(coords),
       visibilities_(std::move(visibilities)),
       channels_(std::move(channels)),
       sampler_(coords, visibilities_.baselines(), batches),
       noise_(noise),
       options_(options) {
-  const auto all = losses::detail::loose_samples(coords_, visibilities_, channels_);
+  const auto all = losses::detail::loose_samples(coords, visibilities_, channels_);
   samples_ = all.visibilities.data().numel();
   normaliser_ = static_cast<double>(all.occupied_cells);
 }
 
 std::shared_ptr<Likelihood> MiniBatchLikelihoodImpl::likelihood_of(const Tensor& samples, torch::Device device) const {
-  const auto own = batch_of(visibilities_, samples);
+  const auto own = visibilities_.select(samples);
   std::shared_ptr<Likelihood> likelihood;
-  if (noise_.kind == NoiseModel::Kind::gaussian) likelihood = LooseLikelihood(coords_, own, channels_, options_).ptr();
-  else likelihood = NoiseLikelihood(coords_, own, channels_, noise_, options_).ptr();
+  if (noise_.kind == NoiseModel::Kind::gaussian) likelihood = LooseLikelihood(coords(), own, channels_, options_).ptr();
+  else likelihood = NoiseLikelihood(coords(), own, channels_, noise_, options_).ptr();
   likelihood->as_module().to(device);
   return likelihood;
 }
@@ -68,6 +56,7 @@ Tensor MiniBatchLikelihoodImpl::chi_squared(const Tensor& sky) {
 }
 
 Tensor MiniBatchLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  losses::detail::check_gradient(sky, gradient);
   const torch::NoGradGuard no_grad;
   const auto batch = take_batch(sky.device());
   auto slope = at::empty_like(sky, at::MemoryFormat::Contiguous);
@@ -92,7 +81,10 @@ void MiniBatchLikelihoodImpl::load_working_state(const NamedTensors& state) {
   if (position == state.end() || state.size() != 1 || position->second.numel() != 1) {
     throw FileError("the state of a likelihood of batches is the number of batches taken, position, alone");
   }
-  position_ = position->second.item<std::int64_t>();
+  const auto taken = position->second.item<std::int64_t>();
+  if (taken < 0)
+    throw FileError(fmt::format("the state of a likelihood of batches has a position of {}; it must be >= 0", taken));
+  position_ = taken;
 }
 
 std::string MiniBatchLikelihoodImpl::name() const {

@@ -42,7 +42,6 @@ class MiniBatchLikelihoodImpl : public Module<MiniBatchLikelihoodImpl>, public L
   NamedTensors working_state() const override;
   void load_working_state(const NamedTensors& state) override;
   std::string name() const override;
-  torch::nn::Module& as_module() override { return *this; }
 
   std::int64_t batches() const { return sampler_.batches(); }  ///< per epoch of the data
   std::int64_t position() const { return position_; }
@@ -56,7 +55,6 @@ class MiniBatchLikelihoodImpl : public Module<MiniBatchLikelihoodImpl>, public L
   };
   Batch take_batch(torch::Device device);
 
-  GridCoords coords_;
   Visibilities visibilities_;
   ChannelMap channels_;
   VisibilitySampler sampler_;

@@ -5,7 +5,6 @@
 #include <complex>
 #include <utility>
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/log1p.h>
 #include <ATen/ops/stack.h>
@@ -17,6 +16,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/losses/loose_samples.h>
 #include <mpol_cpp/losses/sky_checks.h>
+#include <mpol_cpp/ops/share_tasks.h>
 
 namespace mpol {
 namespace {
@@ -91,13 +91,11 @@ Tensor weigh_problems(const NoiseModel& noise, Tensor& model, const Tensor& data
   const auto* d = reinterpret_cast<const std::complex<T>*>(data.const_data_ptr<c10::complex<T>>());
   const auto *w = weights.const_data_ptr<T>(), *imaginary_w = imaginary_weights.const_data_ptr<T>();
   std::vector<double> sums(static_cast<std::size_t>(problems * blocks));
-  at::parallel_for(0, problems * blocks, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (auto i = begin; i < end; ++i) {
-      const auto first = i % blocks * noise_block;
-      sums[static_cast<std::size_t>(i)] =
-          weigh_samples<T>(noise, v + i / blocks * samples + first, {d + first, w + first, imaginary_w + first},
-                           std::min(noise_block, samples - first));
-    }
+  ops::share_tasks(problems * blocks, 1, [&](std::int64_t i, std::int64_t) {
+    const auto first = i % blocks * noise_block;
+    sums[static_cast<std::size_t>(i)] =
+        weigh_samples<T>(noise, v + i / blocks * samples + first, {d + first, w + first, imaginary_w + first},
+                         std::min(noise_block, samples - first));
   });
   auto values = at::zeros({problems}, torch::kFloat64);
   auto* value = values.mutable_data_ptr<double>();
@@ -163,7 +161,7 @@ std::string to_string(NoiseModel::Kind kind) {
 
 NoiseLikelihoodImpl::NoiseLikelihoodImpl(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
                                          NoiseModel noise, NufftOptions options, const Tensor& imaginary_weights)
-    : coords_(coords), nchan_(channels.nchan()), noise_(noise) {
+    : Likelihood(coords), nchan_(channels.nchan()), noise_(noise) {
   auto samples = losses::detail::loose_samples(coords, visibilities, channels);
   normaliser_ = static_cast<double>(samples.occupied_cells);
   channels_ = std::make_shared<losses::detail::ImageChannels>(std::move(samples.image_channels), nchan_);
@@ -194,13 +192,27 @@ void NoiseLikelihoodImpl::reset() {
 }
 
 void NoiseLikelihoodImpl::check(const Tensor& sky) const {
-  losses::detail::check_sky_on(data_.device(), sky, nchan_, coords_.npix(), "loose");
+  losses::detail::check_sky_on(data_.device(), sky, nchan_, coords().npix(), "loose");
 }
 
 Tensor NoiseLikelihoodImpl::model(const Tensor& sky) const { return nufft_->forward(channels_->images(sky)); }
 
+Tensor NoiseLikelihoodImpl::weigh(const Tensor& sky, Tensor& model) const {
+  const auto shape = sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3));
+  auto flat = model.view({-1, data_.numel()});
+  const auto d = data_.to(model.scalar_type()).flatten(), w = weights_.to(sky.scalar_type()).flatten();
+  const auto imaginary_w = imaginary_weights_.defined() ? imaginary_weights_.to(sky.scalar_type()).flatten() : w;
+  if (nufft_->plans().uses_gpu_kernels(sky.device())) return weigh_by_tensors(noise_, flat, d, w, imaginary_w).view(shape);
+  if (sky.scalar_type() == torch::kFloat32) return weigh_problems<float>(noise_, flat, d, w, imaginary_w).view(shape);
+  return weigh_problems<double>(noise_, flat, d, w, imaginary_w).view(shape);
+}
+
 Tensor NoiseLikelihoodImpl::chi_squared(const Tensor& sky) {
   check(sky);
+  if (!torch::GradMode::is_enabled() || !sky.requires_grad()) {  // without the arrays that a derivative needs
+    auto own = model(sky);
+    return weigh(sky, own).to(sky.scalar_type());
+  }
   const auto v = model(sky), d = data_.to(v.scalar_type());
   const auto w = weights_.to(sky.scalar_type());
   const auto imaginary_w = imaginary_weights_.defined() ? imaginary_weights_.to(sky.scalar_type()) : w;
@@ -212,19 +224,19 @@ Tensor NoiseLikelihoodImpl::chi_squared(const Tensor& sky) {
 
 Tensor NoiseLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
   check(sky);
+  losses::detail::check_gradient(sky, gradient);
   const torch::NoGradGuard no_grad;
   auto v = model(sky);
-  const auto shape = sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3));
-  auto flat = v.view({-1, data_.numel()});
-  const auto d = data_.to(v.scalar_type()).flatten(), w = weights_.to(sky.scalar_type()).flatten();
-  const auto imaginary_w = imaginary_weights_.defined() ? imaginary_weights_.to(sky.scalar_type()).flatten() : w;
-  Tensor values;
-  if (nufft_->plans().uses_gpu_kernels(sky.device())) values = weigh_by_tensors(noise_, flat, d, w, imaginary_w);
-  else if (sky.scalar_type() == torch::kFloat32) values = weigh_problems<float>(noise_, flat, d, w, imaginary_w);
-  else values = weigh_problems<double>(noise_, flat, d, w, imaginary_w);
+  const auto values = weigh(sky, v);
   if (accumulate == Accumulate::overwrite) gradient.zero_();
   channels_->add(nufft_->adjoint(v), gradient);
-  return values.view(shape);
+  return values;
+}
+
+std::map<std::string, std::string> NoiseLikelihoodImpl::state_labels() const {
+  auto labels = Likelihood::state_labels();
+  labels["baselines"] = nufft_->baselines().digest();
+  return labels;
 }
 
 std::int64_t NoiseLikelihoodImpl::memory_bytes() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -42,10 +43,10 @@ class NoiseLikelihoodImpl : public Module<NoiseLikelihoodImpl>, public Likelihoo
   std::int64_t samples() const override { return data_.numel(); }
   std::int64_t visibilities_count() const override { return data_.numel(); }
   std::int64_t memory_bytes() const override;
+  /// Beside the grid's, "baselines": their digest.
+  std::map<std::string, std::string> state_labels() const override;
   std::string name() const override { return "loose with " + to_string(noise_.kind) + " noise"; }
-  torch::nn::Module& as_module() override { return *this; }
 
-  const GridCoords& coords() const { return coords_; }
   std::int64_t nchan() const { return nchan_; }
   const NoiseModel& noise() const { return noise_; }
 
@@ -53,8 +54,9 @@ class NoiseLikelihoodImpl : public Module<NoiseLikelihoodImpl>, public Likelihoo
   void check(const Tensor& sky) const;
   void take_imaginary_weights(const Tensor& weights, const Visibilities& visibilities, const std::vector<std::int64_t>& sources);
   Tensor model(const Tensor& sky) const;
+  /// The value at a model, which becomes what its adjoint makes the gradient of.
+  Tensor weigh(const Tensor& sky, Tensor& model) const;
 
-  GridCoords coords_;
   std::int64_t nchan_;
   NoiseModel noise_;
   double normaliser_;

@@ -11,8 +11,12 @@ namespace mpol::losses {
 /// Relative error of predicted visibilities.
 inline constexpr double prediction_tolerance = 1e-9;
 
-/// Samples that are predicted at a time.
+/// Samples that are predicted at a time, at most.
 inline constexpr std::int64_t prediction_block = std::int64_t{1} << 20;
+
+/// Samples that are predicted at a time for an image: half of one for each pixel, lest the transforms of the image, one for
+/// each block, take more time than the samples; at least a quarter of the most.
+std::int64_t prediction_block_for(std::int64_t npix);
 
 /// Visibilities of an image at the points of loose data, one data channel after the other, in float64 on the CPU:
 ///
@@ -26,6 +30,13 @@ inline constexpr std::int64_t prediction_block = std::int64_t{1} << 20;
 void for_each_prediction(const GridCoords& coords, const Tensor& sky, const Visibilities& visibilities,
                          const ChannelMap& channels,
                          const std::function<void(std::int64_t channel, std::int64_t begin, const Tensor& model)>& use);
+
+/// The same of one image at given points. Use blocks of up to `prediction_block` of them.
+/// @param sky_channel  (npix, npix) Jy/arcsec^2, sky orientation, float64 on the CPU
+/// @param u, v         (n) wavelengths, float64
+/// @return             (n) complex128, Jy
+/// @throws DataError when the points do not fit the grid
+Tensor predicted_block(const GridCoords& coords, const Tensor& sky_channel, const Tensor& u, const Tensor& v);
 
 /// All of them, (data channels, nvis) complex128, Jy; channels that no image channel has are 0.
 Tensor predicted_visibilities(const GridCoords& coords, const Tensor& sky, const Visibilities& visibilities,

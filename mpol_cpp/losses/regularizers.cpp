@@ -1,6 +1,7 @@
 #include <mpol_cpp/losses/regularizers.h>
 
 #include <cmath>
+#include <limits>
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/where.h>
@@ -19,9 +20,15 @@ void check_cube(const Tensor& cube, std::int64_t smallest) {
   }
 }
 
-void check_epsilon(double epsilon) {
+/// In a dtype where it is 0, or has few digits, the gradient of a flat image is none.
+void check_epsilon(double epsilon, torch::Dtype dtype) {
   if (!(epsilon > 0) || !std::isfinite(epsilon)) {
     throw ValueError(fmt::format("epsilon is {}; it must be finite and greater than 0", epsilon));
+  }
+  const double least = dtype == torch::kFloat32 ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();
+  if (epsilon < least) {
+    throw ValueError(fmt::format("epsilon is {:.3g}; {} needs at least {:.3g}: use a larger one{}", epsilon, c10::toString(dtype),
+                                 least, dtype == torch::kFloat32 ? ", or float64" : ""));
   }
 }
 
@@ -44,14 +51,14 @@ Tensor sparsity(const Tensor& sky_cube, const Tensor& mask) {
 
 Tensor tv_image(const Tensor& sky_cube, double epsilon) {
   check_cube(sky_cube, 2);
-  check_epsilon(epsilon);
+  check_epsilon(epsilon, sky_cube.scalar_type());
   const auto difference = forward_differences(sky_cube);
   return detail::sum_cube((difference.along_m.square() + difference.along_l.square() + epsilon).sqrt());
 }
 
 Tensor tv_channel(const Tensor& sky_cube, double epsilon) {
   check_cube(sky_cube, 1);
-  check_epsilon(epsilon);
+  check_epsilon(epsilon, sky_cube.scalar_type());
   const auto difference = sky_cube.narrow(-3, 1, sky_cube.size(-3) - 1) - sky_cube.narrow(-3, 0, sky_cube.size(-3) - 1);
   return detail::sum_cube((difference.square() + epsilon).sqrt());
 }

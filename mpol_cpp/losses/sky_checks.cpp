@@ -11,6 +11,22 @@ void check_sky_shape(const Tensor& sky, std::int64_t nchan, std::int64_t npix) {
   }
 }
 
+void check_gradient(const Tensor& sky, const Tensor& gradient) {
+  if (!gradient.defined()) {
+    throw ShapeError(fmt::format(
+        "the gradient is an undefined tensor; give one like the image, torch::empty_like(sky), of shape {}", sky.sizes().vec()));
+  }
+  if (gradient.sizes() != sky.sizes() || gradient.scalar_type() != sky.scalar_type()) {
+    throw ShapeError(fmt::format("the gradient has shape {} as {}, the image {} as {}: give one like the image",
+                                 gradient.sizes().vec(), c10::toString(gradient.scalar_type()), sky.sizes().vec(),
+                                 c10::toString(sky.scalar_type())));
+  }
+  if (gradient.device() != sky.device()) {
+    throw DeviceError(fmt::format("the gradient is on {}, the image on {}: give one like the image", gradient.device().str(),
+                                  sky.device().str()));
+  }
+}
+
 void check_sky_on(torch::Device device, const Tensor& sky, std::int64_t nchan, std::int64_t npix, std::string_view likelihood) {
   check_sky_shape(sky, nchan, npix);
   if (!device.is_cpu() && !device.is_cuda()) {

@@ -2,7 +2,9 @@
 
 namespace mpol {
 
-GriddedNetImpl::GriddedNetImpl(GriddedNetOptions options) : options_(std::move(options)) { reset(); }
+GriddedNetImpl::GriddedNetImpl(GriddedNetOptions options) : ImageModel(options.coords()), options_(std::move(options)) {
+  reset();
+}
 
 void GriddedNetImpl::reset() {
   bcube = register_module("bcube", BaseCube(options_));

@@ -21,15 +21,15 @@ class GriddedNetImpl : public Module<GriddedNetImpl>, public ImageModel {
 
   /// Model visibilities on the uv cells, (…, nchan, npix, npix) complex, Jy, packed.
   Tensor forward();
-  /// The image of the last forward() or make_sky(), (…, nchan, npix, npix), Jy/arcsec^2, sky orientation.
+  /// The image of the last forward() or make_sky(), (…, nchan, npix, npix), Jy/arcsec^2, sky orientation. It is what that call
+  /// left, not computed here: within one expression C++ may ask for it before make_sky() is called, so call make_sky() first,
+  /// in a statement of its own, and use what it gives. @throws ValueError when neither was called yet
   const Tensor& sky_cube() const { return icube->sky_cube(); }
   /// Its flux per channel, (…, nchan), Jy.
   Tensor flux() const { return icube->flux(); }
 
-  const GridCoords& coords() const override { return options_.coords(); }
   Tensor make_sky() override;
   Tensor base() const override { return bcube->base_cube(); }
-  torch::nn::Module& as_module() override { return *this; }
   const GriddedNetOptions& options() const { return options_; }
 
   BaseCube bcube{nullptr};

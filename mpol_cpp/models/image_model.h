@@ -1,24 +1,38 @@
 #pragma once
 
+#include <map>
+#include <string>
+
 #include <torch/nn/module.h>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/core/labelled_state.h>
 
 namespace mpol {
 
-/// What the trainer needs of a model: parameters that make a sky cube. To train a model of your own, derive from
-/// mpol::Module<Yours> (its tensors) and from this interface; the library's own models also allow faster steps.
-class ImageModel {
+/// What the trainer needs of a model: parameters that make a sky cube. A model of your own derives from mpol::Module<Yours>
+/// (its tensors) and from this interface, gives its grid to the constructor, and overrides one function, make_sky:
+/// examples/own_parts.cpp. The library's own models also allow faster steps.
+class ImageModel : public LabelledState {
  public:
-  virtual ~ImageModel() = default;
-
-  virtual const GridCoords& coords() const = 0;
-  /// The image (…, nchan, npix, npix), Jy/arcsec^2, sky orientation, computed from the parameters, differentiable.
+  /// The grid of its image.
+  const GridCoords& coords() const { return coords_; }
+  /// The image (…, nchan, npix, npix), Jy/arcsec^2, sky orientation, computed from the parameters, differentiable. Its leading
+  /// dimensions are the problems of a batch: they count for rate factors, stops and weights of problems.
   virtual Tensor make_sky() = 0;
-  /// The base pixels, for regularisers that act on them; undefined when the model has none.
+  /// The base pixels, for regularisers that act on them (ModelOutput::base); undefined when the model has none. They decide
+  /// nothing else.
   virtual Tensor base() const { return {}; }
-  /// The module that holds its parameters and buffers.
-  virtual torch::nn::Module& as_module() = 0;
+  /// The module that holds its parameters and buffers, by default this very object. @throws ValueError where it is none
+  virtual torch::nn::Module& as_module();
+  /// "cell_size" and "npix".
+  std::map<std::string, std::string> state_labels() const override;
+
+ protected:
+  explicit ImageModel(const GridCoords& coords) : coords_(coords) {}
+
+ private:
+  GridCoords coords_;
 };
 
 }  // namespace mpol

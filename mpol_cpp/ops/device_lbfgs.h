@@ -8,10 +8,9 @@
 #include <torch/types.h>
 
 #include <mpol_cpp/ops/lbfgs_launch.h>
+#include <mpol_cpp/ops/lbfgs_memory.h>
 
 namespace mpol::ops {
-
-using torch::Tensor;
 
 struct DeviceLbfgsSettings {
   std::int64_t elements = 0;  // of all parameters together
@@ -19,17 +18,6 @@ struct DeviceLbfgsSettings {
   torch::Device device = torch::kCPU;  // a GPU; on the CPU the kernels are emulated, which is slow
   std::int64_t piece = 1024;           // elements of a block
   EmulatedOrder order = EmulatedOrder::ascending;
-};
-
-/// What L-BFGS goes on from in its next step.
-struct LbfgsMemory {
-  std::int64_t iterations = 0, evaluations = 0;
-  double scale = 1;                    ///< of the inverse Hessian that the pairs correct
-  double step = 0;                     ///< the last one along the direction
-  double previous_value = 0;           ///< where the last direction began
-  Tensor direction, gradient;          ///< (elements): the last one, and the gradient where it began
-  std::vector<Tensor> moves, changes;  ///< (elements) each, from the oldest pair on: s, and y of the gradient
-  std::vector<double> curvatures;      ///< s'y
 };
 
 /// torch::optim::LBFGS with its strong Wolfe search (history of 100 pairs, up to 20 iterations a step, no tolerances) as work

@@ -262,7 +262,8 @@ struct FinishBody {
     arrays.second[at] = second;
     const T rate = static_cast<T>(arrays.rate[problem] * arrays.bias[problem]);
     const T scale = static_cast<T>(arrays.bias[arrays.shape.problems + problem]);
-    return rate * first / (device_math::square_root(second) * scale + static_cast<T>(constants.epsilon));
+    // A moment that has overflowed would hold the pixel where it is for ever: no number says so instead.
+    return rate * first / (device_math::square_root(second) * scale + static_cast<T>(constants.epsilon)) + (second - second);
   }
 };
 

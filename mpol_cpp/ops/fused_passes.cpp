@@ -40,7 +40,7 @@ FusedPasses<T>::FusedPasses(const FusedSettings& settings, const std::vector<Col
       fft_(settings.npix, settings.isa),
       kernels_(fused_kernels<T>(settings.isa)),
       images_(images() * settings.npix * geometry_.row_distance + row_margin) {
-  if (likelihood == GradientOf::images) gradients_ = AlignedArray<T>(images_.size());
+  if (likelihood == GradientOf::images) gradients_ = AlignedArray<T>(images() * settings.npix * settings.npix);
   if (settings_.own.empty()) {
     settings_.own.assign(static_cast<std::size_t>(settings.problems), {settings.likelihood_scale, settings.terms});
   }
@@ -148,9 +148,12 @@ void FusedPasses<T>::likelihood_rows(std::int64_t image, std::int64_t first, std
   }
   if (gradients_.size() == 0) return;
   const T scale = static_cast<T>(problem_of(image).likelihood_scale);
-  const T* gradient = gradients_.data() + row_offset(image, first);
-  T* lines = scratch.lines();
-  for (std::int64_t i = 0; i < count * geometry_.row_distance; ++i) lines[i] += scale * gradient[i];
+  const auto npix = geometry_.npix;
+  for (std::int64_t row = 0; row < count; ++row) {
+    const T* gradient = gradients_.data() + (image * npix + first + row) * npix;
+    T* line = scratch.lines() + row * geometry_.row_distance;
+    for (std::int64_t i = 0; i < npix; ++i) line[i] += scale * gradient[i];
+  }
 }
 
 template <typename T>

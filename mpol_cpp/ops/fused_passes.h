@@ -86,8 +86,7 @@ class FusedPasses {
 
   const T* image_row(std::int64_t image, std::int64_t row) const { return images_.data() + row_offset(image, row); }
   T* images_data() const { return images_.data(); }
-  /// Where the gradient of a likelihood of the images is expected, in the layout of the images; the elements between rows
-  /// are 0.
+  /// Where the gradient of a likelihood of the images is expected, (images, npix, npix).
   T* gradients_data() const { return gradients_.data(); }
   /// What the residuals of a channel's cells leave out of chi^2.
   double constant(std::int64_t image) const { return cells_of(image).constant; }

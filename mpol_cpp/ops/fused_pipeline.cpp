@@ -1,14 +1,15 @@
 #include <mpol_cpp/ops/fused_pipeline.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/from_blob.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/fused_passes.h>
+#include <mpol_cpp/ops/share_tasks.h>
 
 namespace mpol::ops {
 namespace {
@@ -78,10 +79,10 @@ class FusedPipeline<T>::Runs {
   }
 
   std::size_t problems() const { return values_.size(); }
-  Tensor image() const { return view(passes_.images_data()).clone(at::MemoryFormat::Contiguous); }
+  Tensor image() const { return image_view().clone(at::MemoryFormat::Contiguous); }
 
   std::int64_t memory_bytes() const {
-    auto bytes = passes_.bytes();
+    auto bytes = passes_.bytes() + packed_images_.bytes();
     for (const auto& scratch : scratch_) bytes += scratch.bytes();
     return static_cast<std::int64_t>(bytes);
   }
@@ -156,29 +157,37 @@ class FusedPipeline<T>::Runs {
           [&](std::int64_t i, const detail::RowScratch<T>& scratch) { task(tasks[static_cast<std::size_t>(i)], scratch); });
   }
 
-  /// Each worker takes a run of neighbouring tasks; what a task computes does not depend on who takes it.
+  /// Each worker begins with a run of neighbouring tasks, the same in each pass and step, which its cache holds.
   template <typename Task>
   void share(std::int64_t count, const Task& task) {
-    if (count == 0) return;
-    at::parallel_for(0, workers_, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (auto worker = begin; worker < end; ++worker) {
-        const auto& scratch = scratch_[static_cast<std::size_t>(worker)];
-        for (auto i = count * worker / workers_; i < count * (worker + 1) / workers_; ++i) task(i, scratch);
-      }
-    });
+    const auto with_scratch = [&](std::int64_t i, std::int64_t worker) { task(i, scratch_[static_cast<std::size_t>(worker)]); };
+    share_tasks(count, 1, with_scratch, WorkerPool::Order::near);
   }
 
-  /// The images, or their gradients, where they lie.
-  Tensor view(T* data) const {
+  /// The images where they lie.
+  Tensor image_view() const {
     const auto npix = passes_.geometry().npix, distance = passes_.geometry().row_distance;
     const auto options = torch::TensorOptions().dtype(c10::CppTypeToScalarType<T>::value);
-    return at::from_blob(data, {problems_, images_per_problem_, npix, npix},
+    return at::from_blob(passes_.images_data(), {problems_, images_per_problem_, npix, npix},
                          {images_per_problem_ * npix * distance, npix * distance, distance, 1}, options);
   }
+  /// Rows side by side.
+  Tensor packed_view(T* data) const {
+    const auto npix = passes_.geometry().npix;
+    const auto options = torch::TensorOptions().dtype(c10::CppTypeToScalarType<T>::value);
+    return at::from_blob(data, {problems_, images_per_problem_, npix, npix}, options);
+  }
 
+  /// The copy is made here and not by the likelihood, whose threads LibTorch's would be.
   void weigh_images() {
-    auto gradient = view(passes_.gradients_data());
-    const auto values = likelihood_(view(passes_.images_data()), gradient).to(torch::kCPU, torch::kFloat64).contiguous();
+    const auto npix = passes_.geometry().npix, rows = passes_.images() * npix;
+    if (packed_images_.size() == 0) packed_images_ = AlignedArray<T>(rows * npix);
+    const auto pack = [&](std::int64_t row, std::int64_t) {
+      std::copy_n(std::as_const(passes_).image_row(row / npix, row % npix), npix, packed_images_.data() + row * npix);
+    };
+    share_tasks(rows, 32, pack, WorkerPool::Order::near);
+    auto gradient = packed_view(passes_.gradients_data());
+    const auto values = likelihood_(packed_view(packed_images_.data()), gradient).to(torch::kCPU, torch::kFloat64).contiguous();
     if (values.numel() != problems_) {
       throw ShapeError(fmt::format("the likelihood gave {} values for {} problems: sum over the last three dimensions only",
                                    values.numel(), problems_));
@@ -214,6 +223,7 @@ class FusedPipeline<T>::Runs {
   std::int64_t problems_, images_per_problem_;
   ImageLikelihood likelihood_;  // empty when the cells are the likelihood
   std::vector<double> chi_squared_of_images_;
+  AlignedArray<T> packed_images_;  // likewise
   detail::FusedPasses<T> passes_;
   std::int64_t workers_ = 0, listed_for_ = 0;
   std::vector<detail::RowScratch<T>> scratch_;

@@ -34,7 +34,7 @@ struct FusedSettings {
 };
 
 /// A likelihood that is given images: chi^2 of each problem, (problems) float64, and its gradient, which it overwrites. Both
-/// tensors are (problems, nchan, npix, npix), their rows may lie apart.
+/// tensors are (problems, nchan, npix, npix), contiguous.
 using ImageLikelihood = std::function<Tensor(const Tensor& images, Tensor& gradient)>;
 
 /// Value, gradient and update of

@@ -36,6 +36,8 @@ MPOL_INLINE void update_pixels(Pixels<T>& pixels, Vector<T> gradient, const Rate
     pixels.second = rates.beta2 * pixels.second + rates.one_minus_beta2 * (gradient * gradient);
     const Vector<T> denominator = fast_square_root<T>(pixels.second) * rates.second_scale + rates.epsilon;
     pixels.base -= rates.rate * pixels.first * reciprocal<T>(denominator);
+    // A moment that has overflowed would hold the pixel where it is for ever: no number says so instead.
+    pixels.base -= pixels.second - pixels.second;
   }
 }
 

@@ -3,6 +3,7 @@
 // Vectors of one register for files that mpol_add_isa_sources compiles: everything here lies in a namespace of that
 // instruction set. Rows are worked off vector by vector; the last, partial one runs through the same code.
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #if defined(__x86_64__)
@@ -155,12 +156,13 @@ MPOL_INLINE Vector<T> reciprocal_square_root(Vector<T> x) {
 #endif
 }
 
-/// sqrt(x) for x >= 0; what is below the normal range becomes smaller than it is.
+/// sqrt(x) for x >= 0, infinity too; what is below the normal range becomes smaller than it is.
 template <typename T>
 MPOL_INLINE Vector<T> fast_square_root(Vector<T> x) {
 #if defined(__AVX512F__)
-  constexpr T smallest = sizeof(T) == 4 ? T(1.17549435e-38) : T(2.2250738585072014e-308);
-  return x * reciprocal_square_root<T>(x < smallest ? broadcast<T>(smallest) : x);
+  constexpr T smallest = std::numeric_limits<T>::min(), largest = std::numeric_limits<T>::max();
+  const Vector<T> root = x * reciprocal_square_root<T>(x < smallest ? broadcast<T>(smallest) : x);
+  return x > largest ? x : root;  // infinity times 0 is no number
 #else
   return square_root<T>(x);
 #endif

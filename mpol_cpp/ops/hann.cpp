@@ -3,11 +3,11 @@
 #include <vector>
 
 #include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
 #include <torch/autograd.h>
 #include <torch/library.h>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/ops/share_tasks.h>
 
 namespace mpol::ops {
 namespace {
@@ -66,13 +66,12 @@ Tensor hann_cpu(const Tensor& sky) {
   AT_DISPATCH_FLOATING_TYPES(input.scalar_type(), "mpol::hann", [&] {
     const auto* in = input.const_data_ptr<scalar_t>();
     auto* out = output.mutable_data_ptr<scalar_t>();
-    at::parallel_for(0, images * tasks_per_image, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t task = begin; task < end; ++task) {
-        const auto offset = task / tasks_per_image * rows * columns;
-        const auto first = task % tasks_per_image * rows_per_task;
-        hann_rows(in + offset, out + offset, rows, columns, first, std::min(first + rows_per_task, rows));
-      }
-    });
+    const auto convolve = [&](std::int64_t task, std::int64_t) {
+      const auto offset = task / tasks_per_image * rows * columns;
+      const auto first = task % tasks_per_image * rows_per_task;
+      hann_rows(in + offset, out + offset, rows, columns, first, std::min(first + rows_per_task, rows));
+    };
+    share_tasks(images * tasks_per_image, 1, convolve, WorkerPool::Order::near);
   });
   return output;
 }

@@ -24,20 +24,23 @@ class NufftConvolution<T>::Passes {
     const auto kept = npix_ + 1, count = LineTransforms<T>::panels(kept);
     if (panels_.size() == 0) panels_ = AlignedArray<T>(count * rows_.panel_distance());
     rows_.to_panels(kept, load, panels_.data(), scratch_);
-    share_tasks(count, 1, [&](std::int64_t p, std::int64_t worker) {
-      const auto& scratch = scratch_[static_cast<std::size_t>(worker)];
-      const auto& transforms = rows_.transforms();
-      const auto first = p * batch;
-      T* panel = scratch.panel.data();
-      T* values = panels_.data() + p * rows_.panel_distance();
-      transforms.forward_part(values, rows_.support(), panel, scratch.transform.data());
-      // Columns of the half plane but the first and the last stand for two of the plane.
-      T stands_for[batch];
-      for (std::int64_t i = 0; i < batch; ++i) stands_for[i] = first + i == 0 || first + i == npix_ ? T(1) : T(2);
-      kernels_.multiply_panel(panel, transforms.slots().data(), 2 * npix_, kernel + first * 2 * npix_,
-                              std::min(batch, kept - first), stands_for);
-      transforms.inverse_part(panel, values, rows_.support(), scratch.transform.data());
-    });
+    share_tasks(
+        count, 1,
+        [&](std::int64_t p, std::int64_t worker) {
+          const auto& scratch = scratch_[static_cast<std::size_t>(worker)];
+          const auto& transforms = rows_.transforms();
+          const auto first = p * batch;
+          T* panel = scratch.panel.data();
+          T* values = panels_.data() + p * rows_.panel_distance();
+          transforms.forward_part(values, rows_.support(), panel, scratch.transform.data());
+          // Columns of the half plane but the first and the last stand for two of the plane.
+          T stands_for[batch];
+          for (std::int64_t i = 0; i < batch; ++i) stands_for[i] = first + i == 0 || first + i == npix_ ? T(1) : T(2);
+          kernels_.multiply_panel(panel, transforms.slots().data(), 2 * npix_, kernel + first * 2 * npix_,
+                                  std::min(batch, kept - first), stands_for);
+          transforms.inverse_part(panel, values, rows_.support(), scratch.transform.data());
+        },
+        WorkerPool::Order::near);
     rows_.from_panels(kept, panels_.data(), store, scratch_);
   }
 

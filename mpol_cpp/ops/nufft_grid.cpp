@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <mpol_cpp/ops/nufft_window.h>
-#include <mpol_cpp/ops/nufft_workers.h>
+#include <mpol_cpp/ops/share_tasks.h>
 
 namespace mpol::ops {
 namespace {
@@ -22,11 +22,12 @@ void add_reversed(const T* __restrict from, const T* __restrict factors, T facto
 
 template <typename T>
 NufftGrid<T>::NufftGrid(std::int64_t npix, int width, const NufftExtent& extent)
-    : npix_(npix),
+    : image_npix_(npix),
+      npix_(padded(npix)),
       tile_(NufftTile::of(width, sizeof(T))),
       extent_(extent),
-      padded_rows_(npix, {npix / 2, npix / 2}),
-      kept_(std::min(extent.last_u, npix) + 1),
+      padded_rows_(npix_, {npix_ / 2, npix_ / 2}),
+      kept_(std::min(extent.last_u, npix_) + 1),
       distance_(AlignedArray<Complex>::padded(extent.tiles_v * NufftTile::cells + tile_.distance) + AlignedArray<Complex>::line),
       columns_(std::max((extent.tiles_u - 1) * NufftTile::cells + tile_.columns, kept_ + guard() + 1)) {
   const NufftWindow window(width);
@@ -36,7 +37,7 @@ NufftGrid<T>::NufftGrid(std::int64_t npix, int width, const NufftExtent& extent)
   for (const double value : correction_) column_factors_.push_back(static_cast<T>(value));
   reversed_factors_.assign(column_factors_.rbegin(), column_factors_.rend());
   for (std::int64_t v = -extent.last_v; v <= extent.last_v; ++v) {
-    slots_.push_back(padded_rows_.transforms().slots()[static_cast<std::size_t>((v + 4 * npix) % (2 * npix))]);
+    slots_.push_back(padded_rows_.transforms().slots()[static_cast<std::size_t>((v + 4 * npix_) % (2 * npix_))]);
   }
 }
 
@@ -55,9 +56,19 @@ std::vector<T> NufftGrid<T>::row_factors(double scale) const {
   return factors;
 }
 
-/// Pixel npix/2 - 1 - n of a sky row lies at l = n dl; n is counted modulo 2 npix along the line.
 template <typename T>
 void NufftGrid<T>::from_image(const T* image, double scale, Complex* cells) {
+  if (npix_ == image_npix_) return whole_from_image(image, scale, cells);
+  std::vector<T> whole(static_cast<std::size_t>(npix_ * npix_));
+  const auto margin = (npix_ - image_npix_) / 2;
+  for (std::int64_t row = 0; row < image_npix_; ++row)
+    std::copy_n(image + row * image_npix_, image_npix_, whole.data() + (row + margin) * npix_ + margin);
+  whole_from_image(whole.data(), scale, cells);
+}
+
+/// Pixel npix/2 - 1 - n of a sky row lies at l = n dl; n is counted modulo 2 npix along the line.
+template <typename T>
+void NufftGrid<T>::whole_from_image(const T* image, double scale, Complex* cells) {
   prepare();
   const auto half = npix_ / 2;
   const auto factors = row_factors(scale);
@@ -93,6 +104,19 @@ void NufftGrid<T>::panel_from_image(std::int64_t panel, std::int64_t worker, Com
 
 template <typename T>
 void NufftGrid<T>::to_image(Complex* cells, double scale, T* image, Accumulate accumulate) {
+  if (npix_ == image_npix_) return whole_to_image(cells, scale, image, accumulate);
+  std::vector<T> whole(static_cast<std::size_t>(npix_ * npix_));
+  whole_to_image(cells, scale, whole.data(), Accumulate::overwrite);
+  const auto margin = (npix_ - image_npix_) / 2;
+  for (std::int64_t row = 0; row < image_npix_; ++row) {
+    const T* from = whole.data() + (row + margin) * npix_ + margin;
+    T* to = image + row * image_npix_;
+    for (std::int64_t i = 0; i < image_npix_; ++i) to[i] = accumulate == Accumulate::add ? to[i] + from[i] : from[i];
+  }
+}
+
+template <typename T>
+void NufftGrid<T>::whole_to_image(Complex* cells, double scale, T* image, Accumulate accumulate) {
   prepare();
   const auto half = npix_ / 2;
   share_tasks(panels(), 1, [&](std::int64_t panel, std::int64_t worker) { panel_to_image(panel, worker, cells); });

@@ -19,6 +19,12 @@ class NufftGrid {
  public:
   using Complex = std::complex<T>;
 
+  /// The pixels of the image that is transformed: an image smaller than the window's support is padded, so that footprints
+  /// reach over the edge of the plane once and no further.
+  static constexpr std::int64_t padded(std::int64_t npix) { return npix < least_npix ? least_npix : npix; }
+
+  /// @param npix    of the images, even
+  /// @param extent  of points whose fine grid has 2 padded(npix) cells along each axis
   NufftGrid(std::int64_t npix, int width, const NufftExtent& extent);
 
   const NufftTile& tile() const { return tile_; }
@@ -44,6 +50,8 @@ class NufftGrid {
   std::int64_t panels() const { return LineTransforms<T>::panels(kept_); }
   T* column(Complex* cells, std::int64_t j) const { return reinterpret_cast<T*>(cells + (j + guard()) * distance_); }
 
+  void whole_from_image(const T* image, double scale, Complex* cells);
+  void whole_to_image(Complex* cells, double scale, T* image, Accumulate accumulate);
   void prepare();
   std::vector<T> row_factors(double scale) const;
   void panel_from_image(std::int64_t panel, std::int64_t worker, Complex* cells) const;
@@ -51,8 +59,9 @@ class NufftGrid {
   void fold_column(std::int64_t j, Complex* cells) const;
 
   static constexpr std::int64_t batch = PaddedRows<T>::batch;
+  static constexpr std::int64_t least_npix = 8;  // half of the widest window
 
-  std::int64_t npix_;
+  std::int64_t image_npix_, npix_;  // npix_: padded
   NufftTile tile_;
   NufftExtent extent_;
   PaddedRows<T> padded_rows_;

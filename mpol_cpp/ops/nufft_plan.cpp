@@ -10,6 +10,7 @@
 #include <mpol_cpp/ops/nufft_memory.h>
 #include <mpol_cpp/ops/nufft_points.h>
 #include <mpol_cpp/ops/nufft_window.h>
+#include <mpol_cpp/ops/share_tasks.h>
 
 namespace mpol::ops {
 
@@ -22,10 +23,11 @@ struct NufftPlan<T>::Data {
 template <typename T>
 class NufftPlan<T>::Transforms {
  public:
-  Transforms(const NufftSettings& settings, const double* u, const double* v, std::int64_t count, double max_abs_u,
+  Transforms(const NufftSettings& settings, const NufftCoordinateSource& coordinates, std::int64_t count, double max_abs_u,
              double max_abs_v)
       : width_(nufft_width<T>(settings.tolerance)),
-        points_(u, v, count, 2.0 * static_cast<double>(settings.npix) * settings.pixel, max_abs_u, max_abs_v, width_),
+        points_(coordinates, count, 2.0 * static_cast<double>(NufftGrid<T>::padded(settings.npix)) * settings.pixel, max_abs_u,
+                max_abs_v, width_),
         grid_(settings.npix, width_, points_.extent()),
         kernels_(nufft_kernels<T>(selected_isa(), width_)),
         tables_(std::make_unique<NufftTables<T>>(NufftWindow(width_).tables<T>())) {
@@ -58,7 +60,7 @@ class NufftPlan<T>::Transforms {
 
   void type1(std::span<const Complex* const> visibilities, double scale, std::span<T* const> images, Accumulate accumulate) {
     each_group(images.size(), [&](std::size_t first, int count) {
-      spread(count, [&](const NufftTask& task, const NufftTileTasks&, std::int64_t, NufftImage<T>* shares) {
+      spread(count, cleared_sums(count), [&](const NufftTask& task, const NufftTileTasks&, std::int64_t, NufftImage<T>* shares) {
         const auto points = points_.points_of(task);
         for (int n = 0; n < count; ++n) gather(points, visibilities[first + index(n)], shares[n]);
         kernels_.grid(*tables_, points, shares, count);
@@ -67,23 +69,46 @@ class NufftPlan<T>::Transforms {
     });
   }
 
+  AlignedArray<Complex> empty_cells() const { return AlignedArray<Complex>(grid_.size()); }
+
+  void add_to(const AlignedArray<Complex>& cells, const Complex* visibilities) {
+    const std::lock_guard lock(mutex_);
+    prepare(1);
+    spread(1, {cells.data()}, [&](const NufftTask& task, const NufftTileTasks&, std::int64_t, NufftImage<T>* shares) {
+      const auto points = points_.points_of(task);
+      gather(points, visibilities, shares[0]);
+      kernels_.grid(*tables_, points, shares, 1);
+    });
+  }
+
+  void to_image(const AlignedArray<Complex>& cells, double scale, T* image) {
+    const std::lock_guard lock(mutex_);
+    grid_.to_image(cells.data(), scale, image, Accumulate::overwrite);
+  }
+
+  std::int64_t cells_to_image_bytes() const {
+    return grid_.size() * static_cast<std::int64_t>(sizeof(Complex)) + grid_.memory_bytes();
+  }
+
   std::vector<double> fused(std::span<const Comparison> comparisons, double scale, Accumulate accumulate) {
     const auto& tasks = points_.tasks();
     std::vector<double> values(comparisons.size()), parts(tasks.size() * nufft_max_images);
     each_group(comparisons.size(), [&](std::size_t first, int count) {
       for (int n = 0; n < count; ++n) grid_.from_image(comparisons[first + index(n)].image, scale, grid_of(cells_, n));
-      spread(count, [&](const NufftTask& task, const NufftTileTasks& tile, std::int64_t worker, NufftImage<T>* shares) {
-        const auto points = points_.points_of(task);
-        for (int n = 0; n < count; ++n) {
-          const auto& data = *comparisons[first + index(n)].data;
-          copy_tile(tile, n, worker);
-          shares[n].real = data.real.data() + points.first;
-          shares[n].imag = data.imag.data() + points.first;
-          shares[n].weight = data.weight.data() + points.first;
-        }
-        kernels_.fused(*tables_, points, shares, count);
-        for (int n = 0; n < count; ++n) parts[index(&task - tasks.data()) * nufft_max_images + index(n)] = shares[n].chi_squared;
-      });
+      spread(count, cleared_sums(count),
+             [&](const NufftTask& task, const NufftTileTasks& tile, std::int64_t worker, NufftImage<T>* shares) {
+               const auto points = points_.points_of(task);
+               for (int n = 0; n < count; ++n) {
+                 const auto& data = *comparisons[first + index(n)].data;
+                 copy_tile(tile, n, worker);
+                 shares[n].real = data.real.data() + points.first;
+                 shares[n].imag = data.imag.data() + points.first;
+                 shares[n].weight = data.weight.data() + points.first;
+               }
+               kernels_.fused(*tables_, points, shares, count);
+               for (int n = 0; n < count; ++n)
+                 parts[index(&task - tasks.data()) * nufft_max_images + index(n)] = shares[n].chi_squared;
+             });
       for (int n = 0; n < count; ++n) {
         grid_.to_image(sums_[index(n)].data(), 2 * scale, comparisons[first + index(n)].gradient, accumulate);
         for (std::size_t i = 0; i < tasks.size(); ++i) values[first + index(n)] += parts[i * nufft_max_images + index(n)];
@@ -92,11 +117,11 @@ class NufftPlan<T>::Transforms {
     return values;
   }
 
-  void dirty_and_beam(const std::complex<double>* visibilities, const double* weights, double scale, T* dirty, double beam_scale,
-                      T* beam) {
+  /// Spreads w d and w onto the two grids of sums, which are emptied before unless they go on.
+  void spread_data_and_weights(const std::complex<double>* visibilities, const double* weights) {
     const std::lock_guard lock(mutex_);
     prepare(2);
-    spread(2, [&](const NufftTask& task, const NufftTileTasks&, std::int64_t, NufftImage<T>* shares) {
+    spread(2, cleared_sums(2), [&](const NufftTask& task, const NufftTileTasks&, std::int64_t, NufftImage<T>* shares) {
       const auto points = points_.points_of(task);
       for (auto i = points.first; i < points.last; ++i) {
         points_.fetch_ahead(i, visibilities);
@@ -110,8 +135,19 @@ class NufftPlan<T>::Transforms {
       std::fill_n(shares[1].model_imag, points.last - points.first, T(0));
       kernels_.grid(*tables_, points, shares, 2);
     });
+  }
+
+  void dirty_and_beam_of_sums(double scale, T* dirty, double beam_scale, T* beam) {
+    const std::lock_guard lock(mutex_);
     grid_.to_image(sums_[0].data(), scale, dirty, Accumulate::overwrite);
     grid_.to_image(sums_[1].data(), beam_scale, beam, Accumulate::overwrite);
+  }
+
+  /// Goes on with the sums of other points on the same grid, which has none then.
+  void go_on_with(Transforms& other) {
+    sums_ = std::move(other.sums_);
+    other.sums_.clear();
+    goes_on_ = true;
   }
 
   std::int64_t memory_bytes() const {
@@ -192,8 +228,8 @@ class NufftPlan<T>::Transforms {
     }
   }
 
-  void add_tile(const T* from, const NufftTileTasks& to_tile, int image) const {
-    kernels_.add_tile(from, grid_.corner(sums_[index(image)].data(), to_tile), 2 * grid_.distance());
+  void add_tile(const T* from, const NufftTileTasks& to_tile, Complex* cells) const {
+    kernels_.add_tile(from, grid_.corner(cells, to_tile), 2 * grid_.distance());
   }
 
   void scatter(const NufftTilePoints<T>& points, const NufftImage<T>& share, Complex* visibilities) const {
@@ -222,15 +258,22 @@ class NufftPlan<T>::Transforms {
     });
   }
 
+  using Grids = std::array<Complex*, nufft_max_images>;
+
+  /// The plan's own grids for the sums of so many images, zero unless they go on with those of other points.
+  Grids cleared_sums(int count) {
+    Grids grids = {};
+    for (int n = 0; n < count; ++n) grids[index(n)] = grid_of(sums_, n);
+    if (goes_on_) return grids;
+    share_tasks(grid_.columns(), 8, [&](std::int64_t column, std::int64_t) {
+      for (int n = 0; n < count; ++n) std::fill_n(grids[index(n)] + column * grid_.distance(), grid_.distance(), Complex(0));
+    });
+    return grids;
+  }
+
   /// Tasks add to tiles of their own; tiles are added to the grids in four passes, neighbours never at the same time.
   template <typename Body>
-  void spread(int count, const Body& body) {
-    grid_of(sums_, count - 1);
-    share_tasks(grid_.columns(), 8, [&](std::int64_t column, std::int64_t) {
-      for (int n = 0; n < count; ++n) {
-        std::fill_n(sums_[index(n)].data() + column * grid_.distance(), grid_.distance(), Complex(0));
-      }
-    });
+  void spread(int count, const Grids& grids, const Body& body) {
     const auto& tasks = points_.tasks();
     const auto run_task = [&](const NufftTask& task, const NufftTileTasks& own, std::int64_t worker) {
       auto shares = shares_in(worker);
@@ -250,12 +293,12 @@ class NufftPlan<T>::Transforms {
         const auto& first = tasks[index(own.first_task)];
         if (first.buffer < 0) {
           const auto shares = run_task(first, own, worker);
-          for (int n = 0; n < count; ++n) add_tile(shares[index(n)].sums, own, n);
+          for (int n = 0; n < count; ++n) add_tile(shares[index(n)].sums, own, grids[index(n)]);
           return;
         }
         for (int n = 0; n < count; ++n) {
           for (auto i = own.first_task; i < own.end_task; ++i) {
-            add_tile(buffers_[index(n)].data() + tasks[index(i)].buffer * tile().size(), own, n);
+            add_tile(buffers_[index(n)].data() + tasks[index(i)].buffer * tile().size(), own, grids[index(n)]);
           }
         }
       });
@@ -270,8 +313,9 @@ class NufftPlan<T>::Transforms {
   std::vector<std::pair<const NufftTask*, const NufftTileTasks*>> buffered_;  // tasks of tiles that have several
   std::array<std::vector<const NufftTileTasks*>, 4> coloured_;  // no neighbours; large ones first, lest one is waited for
 
-  std::mutex mutex_;  // for the grid and all below
-  int prepared_ = 0;  // images that there is room for
+  std::mutex mutex_;      // for the grid and all below
+  bool goes_on_ = false;  // with sums of other points
+  int prepared_ = 0;      // images that there is room for
   std::vector<AlignedArray<Complex>> cells_, sums_;
   std::vector<AlignedArray<T>> buffers_;
   std::vector<std::vector<Workplace>> workplaces_;
@@ -280,7 +324,17 @@ class NufftPlan<T>::Transforms {
 template <typename T>
 NufftPlan<T>::NufftPlan(const NufftSettings& settings, const double* u, const double* v, std::int64_t count, double max_abs_u,
                         double max_abs_v)
-    : transforms_(std::make_unique<Transforms>(settings, u, v, count, max_abs_u, max_abs_v)) {}
+    : NufftPlan(
+          settings,
+          [u, v](std::int64_t begin, std::int64_t) {
+            return NufftCoordinates{u + begin, v + begin, nullptr};
+          },
+          count, max_abs_u, max_abs_v) {}
+
+template <typename T>
+NufftPlan<T>::NufftPlan(const NufftSettings& settings, const NufftCoordinateSource& coordinates, std::int64_t count,
+                        double max_abs_u, double max_abs_v)
+    : transforms_(std::make_unique<Transforms>(settings, coordinates, count, max_abs_u, max_abs_v)) {}
 
 template <typename T>
 NufftPlan<T>::~NufftPlan() = default;
@@ -302,11 +356,32 @@ void NufftPlan<T>::type1(std::span<const Complex* const> visibilities, double sc
 }
 
 template <typename T>
-std::shared_ptr<const typename NufftPlan<T>::Data> NufftPlan<T>::sorted(const std::complex<double>* visibilities,
-                                                                        const double* weights) const {
+AlignedArray<std::complex<T>> NufftPlan<T>::empty_cells() const {
+  return transforms_->empty_cells();
+}
+
+template <typename T>
+void NufftPlan<T>::add_to(const AlignedArray<Complex>& cells, const Complex* visibilities) const {
+  transforms_->add_to(cells, visibilities);
+}
+
+template <typename T>
+void NufftPlan<T>::to_image(const AlignedArray<Complex>& cells, double scale, T* image) const {
+  transforms_->to_image(cells, scale, image);
+}
+
+template <typename T>
+std::int64_t NufftPlan<T>::cells_to_image_bytes() const {
+  return transforms_->cells_to_image_bytes();
+}
+
+template <typename T>
+template <typename Real>
+std::shared_ptr<const typename NufftPlan<T>::Data> NufftPlan<T>::sorted(const std::complex<Real>* visibilities,
+                                                                        const Real* weights) const {
   const auto& points = transforms_->points();
   auto data = std::make_shared<Data>(points.count());
-  at::parallel_for(0, points.count(), 16384, [&](std::int64_t begin, std::int64_t end) {
+  share_ranges(points.count(), 16384, [&](std::int64_t begin, std::int64_t end) {
     for (auto i = begin; i < end; ++i) {
       points.fetch_ahead(i, visibilities);
       points.fetch_ahead(i, weights);
@@ -328,7 +403,8 @@ std::vector<double> NufftPlan<T>::fused(std::span<const Comparison> comparisons,
 template <typename T>
 void NufftPlan<T>::dirty_and_beam(const std::complex<double>* visibilities, const double* weights, double scale, T* dirty,
                                   double beam_scale, T* beam) const {
-  transforms_->dirty_and_beam(visibilities, weights, scale, dirty, beam_scale, beam);
+  transforms_->spread_data_and_weights(visibilities, weights);
+  transforms_->dirty_and_beam_of_sums(scale, dirty, beam_scale, beam);
 }
 
 template <typename T>
@@ -336,7 +412,39 @@ std::int64_t NufftPlan<T>::memory_bytes() const {
   return transforms_->memory_bytes();
 }
 
+template <typename T>
+NufftDirtySums<T>::NufftDirtySums(const NufftSettings& settings, double max_abs_u, double max_abs_v)
+    : settings_(settings), max_abs_u_(max_abs_u), max_abs_v_(max_abs_v) {}
+
+template <typename T>
+NufftDirtySums<T>::~NufftDirtySums() = default;
+
+template <typename T>
+void NufftDirtySums<T>::add(const double* u, const double* v, std::int64_t count, const std::complex<double>* visibilities,
+                            const double* weights) {
+  auto plan = std::make_unique<NufftPlan<T>>(settings_, u, v, count, max_abs_u_, max_abs_v_);
+  if (plan_) plan->transforms_->go_on_with(*plan_->transforms_);
+  plan_ = std::move(plan);
+  plan_->transforms_->spread_data_and_weights(visibilities, weights);
+}
+
+template <typename T>
+void NufftDirtySums<T>::images(double scale, T* dirty, double beam_scale, T* beam) {
+  plan_->transforms_->dirty_and_beam_of_sums(scale, dirty, beam_scale, beam);
+  plan_.reset();
+}
+
+#define MPOL_SORTED(T, Real) \
+  template std::shared_ptr<const typename NufftPlan<T>::Data> NufftPlan<T>::sorted(const std::complex<Real>*, const Real*) const;
+MPOL_SORTED(float, float)
+MPOL_SORTED(float, double)
+MPOL_SORTED(double, float)
+MPOL_SORTED(double, double)
+#undef MPOL_SORTED
+
 template class NufftPlan<float>;
 template class NufftPlan<double>;
+template class NufftDirtySums<float>;
+template class NufftDirtySums<double>;
 
 }  // namespace mpol::ops

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include <mpol_cpp/core/precision.h>
+#include <mpol_cpp/ops/fused_memory.h>
+#include <mpol_cpp/ops/nufft_coordinates.h>
 
 namespace mpol::ops {
 
@@ -16,6 +18,9 @@ struct NufftSettings {
   double pixel;       ///< width of a pixel, radian
   double tolerance;   ///< error relative to the norm of the result
 };
+
+template <typename T>
+class NufftDirtySums;
 
 /// Nonuniform transforms between real images x in sky orientation and visibilities at fixed u, v (wavelengths), on the
 /// CPU:
@@ -36,6 +41,9 @@ class NufftPlan {
   /// @param max_abs_u   their largest magnitudes, <= 1/(2 pixel)
   NufftPlan(const NufftSettings& settings, const double* u, const double* v, std::int64_t count, double max_abs_u,
             double max_abs_v);
+  /// The same of coordinates that a function gives (nufft_coordinates.h).
+  NufftPlan(const NufftSettings& settings, const NufftCoordinateSource& coordinates, std::int64_t count, double max_abs_u,
+            double max_abs_v);
   ~NufftPlan();
   NufftPlan(const NufftPlan&) = delete;
   NufftPlan& operator=(const NufftPlan&) = delete;
@@ -52,9 +60,19 @@ class NufftPlan {
     type1({&visibilities, 1}, scale, {&image, 1}, accumulate);
   }
 
+  /// Type 1 of many points in blocks, each with a plan of its own, which all have the same settings, max_abs_u and max_abs_v:
+  /// every plan adds its points to the same cells of the fine grid, and any one of them makes the image of these.
+  AlignedArray<Complex> empty_cells() const;
+  void add_to(const AlignedArray<Complex>& cells, const Complex* visibilities) const;
+  /// The cells are used up. It takes `cells_to_image_bytes`, the cells themselves among them.
+  void to_image(const AlignedArray<Complex>& cells, double scale, T* image) const;
+  std::int64_t cells_to_image_bytes() const;
+
   /// Data for `fused`, (points) each in the plan's own order, with room for whole vectors.
   struct Data;
-  std::shared_ptr<const Data> sorted(const std::complex<double>* visibilities, const double* weights) const;
+  /// @tparam Real  of the numbers as they lie in memory, float or double
+  template <typename Real>
+  std::shared_ptr<const Data> sorted(const std::complex<Real>* visibilities, const Real* weights) const;
 
   /// An image beside the data that it is compared with. Several may add to the same gradient.
   struct Comparison {
@@ -76,8 +94,29 @@ class NufftPlan {
   std::int64_t memory_bytes() const;
 
  private:
+  friend class NufftDirtySums<T>;
   class Transforms;
   std::unique_ptr<Transforms> transforms_;
+};
+
+/// NufftPlan::dirty_and_beam of any number of points, added block by block: memory is that of the grids and of one block, and
+/// the grids are transformed once. A block whose points are near each other touches few tiles and takes little time.
+template <typename T>
+class NufftDirtySums {
+ public:
+  NufftDirtySums(const NufftSettings& settings, double max_abs_u, double max_abs_v);
+  ~NufftDirtySums();
+  NufftDirtySums(const NufftDirtySums&) = delete;
+  NufftDirtySums& operator=(const NufftDirtySums&) = delete;
+
+  void add(const double* u, const double* v, std::int64_t count, const std::complex<double>* visibilities, const double* weights);
+  /// Ends the sums.
+  void images(double scale, T* dirty, double beam_scale, T* beam);
+
+ private:
+  NufftSettings settings_;
+  double max_abs_u_, max_abs_v_;
+  std::unique_ptr<NufftPlan<T>> plan_;  // of the newest block
 };
 
 }  // namespace mpol::ops

@@ -6,7 +6,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/ops/nufft_workers.h>
+#include <mpol_cpp/ops/share_tasks.h>
 
 namespace mpol::ops {
 namespace {
@@ -46,6 +46,15 @@ struct NufftPoints<T>::Record {
 template <typename T>
 NufftPoints<T>::NufftPoints(const double* u, const double* v, std::int64_t count, double scale, double max_abs_u,
                             double max_abs_v, int width)
+    : NufftPoints(
+          [u, v](std::int64_t begin, std::int64_t) {
+            return NufftCoordinates{u + begin, v + begin, nullptr};
+          },
+          count, scale, max_abs_u, max_abs_v, width) {}
+
+template <typename T>
+NufftPoints<T>::NufftPoints(const NufftCoordinateSource& coordinates, std::int64_t count, double scale, double max_abs_u,
+                            double max_abs_v, int width)
     : count_(count),
       scale_(scale),
       half_width_(width / 2.0),
@@ -59,7 +68,7 @@ NufftPoints<T>::NufftPoints(const double* u, const double* v, std::int64_t count
   if (count >= std::int64_t{1} << 31) {
     throw ValueError(fmt::format("{} visibilities in one channel; at most 2^31 - 1 are possible: split them into blocks", count));
   }
-  sort(u, v);
+  sort(coordinates);
 }
 
 template <typename T>
@@ -76,16 +85,25 @@ typename NufftPoints<T>::Place NufftPoints<T>::place(double u, double v) const {
 }
 
 template <typename T>
-void NufftPoints<T>::sort(const double* u, const double* v) {
+void NufftPoints<T>::sort(const NufftCoordinateSource& coordinates) {
   const auto tile_count = extent_.tiles_u * extent_.tiles_v;
   // The sort is stable: its result does not depend on the number of chunks.
   const auto chunks = std::clamp<std::int64_t>(count_ / 65536, 1, at::get_num_threads());
   const auto first_of = [&](std::int64_t chunk) { return count_ * chunk / chunks; };
+  const auto each_place = [&](std::int64_t chunk, const auto& use) {
+    constexpr std::int64_t together = 32768;
+    const auto last = first_of(chunk + 1);
+    for (auto begin = first_of(chunk); begin < last; begin += together) {
+      const auto end = std::min(last, begin + together);
+      const auto points = coordinates(begin, end);
+      for (auto i = begin; i < end; ++i) use(i, place(points.u[i - begin], points.v[i - begin]));
+    }
+  };
   std::vector<std::vector<std::int64_t>> next(static_cast<std::size_t>(chunks));
   share_tasks(chunks, 1, [&](std::int64_t chunk, std::int64_t) {
     auto& counts = next[static_cast<std::size_t>(chunk)];
     counts.assign(static_cast<std::size_t>(tile_count), 0);
-    for (auto i = first_of(chunk); i < first_of(chunk + 1); ++i) ++counts[static_cast<std::size_t>(place(u[i], v[i]).tile)];
+    each_place(chunk, [&](std::int64_t, const Place& at) { ++counts[static_cast<std::size_t>(at.tile)]; });
   });
   std::vector<std::int64_t> tile_begin(static_cast<std::size_t>(tile_count) + 1);
   std::int64_t sum = 0;
@@ -98,11 +116,10 @@ void NufftPoints<T>::sort(const double* u, const double* v) {
   PointArray<Record> records(count_);
   share_tasks(chunks, 1, [&](std::int64_t chunk, std::int64_t) {
     auto& places = next[static_cast<std::size_t>(chunk)];
-    for (auto i = first_of(chunk); i < first_of(chunk + 1); ++i) {
-      const auto at = place(u[i], v[i]);
+    each_place(chunk, [&](std::int64_t i, const Place& at) {
       records.data()[places[static_cast<std::size_t>(at.tile)]++] = {
           at.x, at.y, static_cast<std::uint32_t>(i) | (at.mirrored ? mirrored_bit : 0), static_cast<std::uint32_t>(at.cell)};
-    }
+    });
   });
 
   std::vector<std::vector<NufftRun>> runs(static_cast<std::size_t>(tile_count));

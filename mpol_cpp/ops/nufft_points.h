@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <mpol_cpp/ops/nufft_coordinates.h>
 #include <mpol_cpp/ops/nufft_kernels.h>
 #include <mpol_cpp/ops/nufft_memory.h>
 
@@ -43,6 +44,8 @@ class NufftPoints {
   /// @param scale  cells of the fine grid per wavelength
   /// @throws ValueError for 2^31 points or more
   NufftPoints(const double* u, const double* v, std::int64_t count, double scale, double max_abs_u, double max_abs_v, int width);
+  NufftPoints(const NufftCoordinateSource& coordinates, std::int64_t count, double scale, double max_abs_u, double max_abs_v,
+              int width);
 
   std::int64_t count() const { return count_; }
   const NufftExtent& extent() const { return extent_; }
@@ -71,7 +74,7 @@ class NufftPoints {
   struct Place;
   struct Record;
   Place place(double u, double v) const;
-  void sort(const double* u, const double* v);
+  void sort(const NufftCoordinateSource& coordinates);
   void sort_tile(const Record* records, std::int64_t begin, std::int64_t end, std::vector<NufftRun>& runs, std::int64_t& dense);
   void plan_tasks(const std::vector<std::int64_t>& tile_begin, const std::vector<std::vector<NufftRun>>& runs,
                   const std::vector<std::int64_t>& dense_begin);

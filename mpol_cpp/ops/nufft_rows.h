@@ -7,7 +7,7 @@
 
 #include <mpol_cpp/ops/fft.h>
 #include <mpol_cpp/ops/fused_memory.h>
-#include <mpol_cpp/ops/nufft_workers.h>
+#include <mpol_cpp/ops/share_tasks.h>
 
 namespace mpol::ops {
 
@@ -49,26 +49,30 @@ class PaddedRows {
   /// The first `kept` columns of all rows' transforms; load(row, line) fills the support of a line.
   template <typename Load>
   void to_panels(std::int64_t kept, const Load& load, T* panels, const std::vector<Scratch>& scratch) const {
-    share_tasks((npix_ + batch - 1) / batch, 1, [&](std::int64_t block, std::int64_t worker) {
-      const auto& own = scratch[static_cast<std::size_t>(worker)];
-      const auto first = block * batch, count = std::min(batch, npix_ - first);
-      for (std::int64_t r = 0; r < count; ++r) load(first + r, own.lines.data() + r * line_distance_);
-      transforms_.forward_rows(own.lines.data(), line_distance_, count, support_, from_row(kept, first, panels),
-                               own.transform.data());
-    });
+    share_tasks((npix_ + batch - 1) / batch, 1,
+                [&](std::int64_t block, std::int64_t worker) {
+                  const auto& own = scratch[static_cast<std::size_t>(worker)];
+                  const auto first = block * batch, count = std::min(batch, npix_ - first);
+                  for (std::int64_t r = 0; r < count; ++r) load(first + r, own.lines.data() + r * line_distance_);
+                  transforms_.forward_rows(own.lines.data(), line_distance_, count, support_, from_row(kept, first, panels),
+                                           own.transform.data());
+                },
+                WorkerPool::Order::near);
   }
 
   /// The adjoint: Re sum_j H_j e^{2 pi i j x / (2 npix)} over the kept columns, of which store(row, line) is
   /// given the support.
   template <typename Store>
   void from_panels(std::int64_t kept, T* panels, const Store& store, const std::vector<Scratch>& scratch) const {
-    share_tasks((npix_ + batch - 1) / batch, 1, [&](std::int64_t block, std::int64_t worker) {
-      const auto& own = scratch[static_cast<std::size_t>(worker)];
-      const auto first = block * batch, count = std::min(batch, npix_ - first);
-      transforms_.adjoint_rows(from_row(kept, first, panels), own.lines.data(), line_distance_, count, support_,
-                               own.transform.data());
-      for (std::int64_t r = 0; r < count; ++r) store(first + r, own.lines.data() + r * line_distance_);
-    });
+    share_tasks((npix_ + batch - 1) / batch, 1,
+                [&](std::int64_t block, std::int64_t worker) {
+                  const auto& own = scratch[static_cast<std::size_t>(worker)];
+                  const auto first = block * batch, count = std::min(batch, npix_ - first);
+                  transforms_.adjoint_rows(from_row(kept, first, panels), own.lines.data(), line_distance_, count, support_,
+                                           own.transform.data());
+                  for (std::int64_t r = 0; r < count; ++r) store(first + r, own.lines.data() + r * line_distance_);
+                },
+                WorkerPool::Order::near);
   }
 
  private:

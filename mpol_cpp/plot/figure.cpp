@@ -5,6 +5,10 @@
 #include <atomic>
 #include <fstream>
 #include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -44,6 +48,37 @@ fs::path script_folder(const fs::path& figure, const RenderOptions& options) {
   return options.script_folder.empty() ? figure.parent_path() / "figures" : options.script_folder;
 }
 
+/// The folder of a figure's script and data; what was written there goes with it where it is not to stay.
+class ScriptFolder {
+ public:
+  ScriptFolder(const fs::path& figure, const RenderOptions& options) : path_(script_folder(figure, options)) {
+    if (options.scripts == Scripts::discard) files_.emplace();
+    existed_ = fs::exists(path_);
+    std::error_code error;
+    fs::create_directories(path_, error);
+    if (error) throw FileError(cannot_write(path_, error.value()));
+  }
+  ~ScriptFolder() {
+    std::error_code ignored;
+    if (!files_) return;
+    for (const auto& file : *files_) fs::remove(file, ignored);
+    if (!existed_) fs::remove(path_, ignored);
+  }
+  ScriptFolder(const ScriptFolder&) = delete;
+  ScriptFolder& operator=(const ScriptFolder&) = delete;
+
+  void write(const FigureFile& file) {
+    if (files_) files_->push_back(path_ / file.name);
+    write_file_atomically(path_ / file.name, file.contents);
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+  bool existed_ = false;
+  std::optional<std::vector<fs::path>> files_;  // to be removed
+};
+
 /// Draws with gnuplot and gives the bytes of the picture; empty, with a reason, when that failed.
 std::string draw_with_gnuplot(const fs::path& path, const Page& page, const RenderOptions& options, std::string& reason) {
   const auto gnuplot = find_gnuplot();
@@ -51,19 +86,15 @@ std::string draw_with_gnuplot(const fs::path& path, const Page& page, const Rend
     reason = "gnuplot is not on PATH";
     return {};
   }
-  const auto folder = script_folder(path, options);
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw FileError(cannot_write(folder, error.value()));
-  const auto stem = path.stem().string();
-  const auto files = gnuplot_files(page, stem);
-  for (const auto& file : files) write_file_atomically(folder / file.name, file.contents);
+  const auto files = gnuplot_files(page, path.stem().string());
+  ScriptFolder folder(path, options);
+  for (const auto& file : files) folder.write(file);
 
   static std::atomic<unsigned> drawn{0};
   const auto name = fmt::format(".figure-{}-{}.png", ::getpid(), drawn++);
-  const Scratch scratch(folder / name);
+  const Scratch scratch(folder.path() / name);
   const auto result =
-      run_gnuplot(*gnuplot, folder, files.front().name, fmt::format("output = '{}'", name), options.timeout_seconds);
+      run_gnuplot(*gnuplot, folder.path(), files.front().name, fmt::format("output = '{}'", name), options.timeout_seconds);
   if (!result.succeeded) {
     reason = result.message;
     return {};
@@ -85,6 +116,10 @@ Renderer render(const fs::path& path, const Page& page, const RenderOptions& opt
     if (!bytes.empty()) {
       write_file_atomically(path, bytes);
       return Renderer::gnuplot;
+    }
+    if (options.renderer == RendererChoice::gnuplot) {
+      throw Error(fmt::format("figure {}: gnuplot was asked for; {}; install it, or let the built-in writer draw", path.string(),
+                              reason));
     }
     log_warning_once(fmt::format("{}: figures are drawn by the built-in writer", reason));
   }

@@ -64,7 +64,8 @@ struct ImagePanel {
   ColourNorm norm;
   double lower = 0, upper = 1;  ///< values at the ends of the colour scale
   ColourScale scale = ColourScale::sequential;
-  std::string unit;  ///< beside the colour bar
+  std::string unit;        ///< beside the colour bar
+  bool colour_bar = true;  ///< false: a neighbour's bar is this panel's too
   std::optional<ScaleBar> scale_bar;
   std::optional<BeamEllipse> beam;
 };
@@ -95,8 +96,8 @@ struct CurvePanel {
   AxisScale x_scale = AxisScale::linear;
   AxisScale y_scale = AxisScale::linear;
   bool equal_axes = false;  ///< the same range, symmetric about zero, in x and y (uv coverage)
-  /// Lower and upper end of y; unset: what holds all points and bars.
-  std::optional<std::array<double, 2>> y_range = std::nullopt;
+  /// Lower and upper end of an axis; unset: what holds all points and bars.
+  std::optional<std::array<double, 2>> x_range = std::nullopt, y_range = std::nullopt;
 };
 
 using Panel = std::variant<ImagePanel, CurvePanel>;
@@ -109,11 +110,18 @@ struct Page {
   std::int64_t panel_width = 700, panel_height = 600;  ///< pixels
 };
 
+/// What becomes of the script and the data that gnuplot draws a figure from.
+enum class Scripts {
+  keep,     ///< they stay, for changes by hand
+  discard,  ///< they go when the figure is there: of a series of figures they would take many times its room
+};
+
 /// Where and how figures are drawn.
 struct RenderOptions {
   RendererChoice renderer = RendererChoice::automatic;
   /// Folder for gnuplot's script and data; empty: `figures` beside the figure.
   std::filesystem::path script_folder;
+  Scripts scripts = Scripts::keep;
   /// Longest time gnuplot may take before it is given up.
   double timeout_seconds = 60;
 };

@@ -48,6 +48,21 @@ std::string tick_list(const ImagePanel& panel, double upper) {
   return list;
 }
 
+/// Letters of a text in UTF-8.
+std::size_t letters_of(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }));
+}
+
+/// Width of a label in letters; raised digits and points take half a letter.
+double width_of(const std::string& label) {
+  double raised = 0;
+  for (const auto* narrow : {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹", "⁻", "·"}) {
+    for (auto at = label.find(narrow); at != std::string::npos; at = label.find(narrow, at + 1)) ++raised;
+  }
+  return static_cast<double>(letters_of(label)) - raised / 2;
+}
+
 /// gnuplot's expression for the stretched share of a share, both in [0, 1].
 std::string stretch_expression(const ColourNorm& norm) {
   if (norm.stretch == Stretch::power) return fmt::format("x**{:.10g}", norm.gamma);
@@ -124,21 +139,32 @@ class Writer {
     line("set title {} noenhanced", quoted(panel.title));
     line("set xlabel 'offset East (″)'\nset ylabel 'offset North (″)'");
     line("set format x '%g'\nset format y '%g'");
-    line("set lmargin 9\nset rmargin 9\nset tmargin 3\nset bmargin 4");
+    line("set lmargin 9\nset rmargin 15\nset tmargin 3\nset bmargin 4");
     line("set xtics enhanced autofreq\nset ytics enhanced autofreq");
     line("set xrange [{:.10g}:{:.10g}]\nset yrange [{:.10g}:{:.10g}]", east, west, south, north);
     const double upper = panel.upper > panel.lower ? panel.upper : panel.lower + 1;
     const bool stretched = panel.norm.stretch != Stretch::linear;
     line("set cbrange [{:.10g}:{:.10g}]", stretched ? 0.0 : panel.lower, stretched ? 1.0 : upper);
-    line("set cbtics ({}) noenhanced", tick_list(panel, upper));
     if (stretched) define_stretch(panel, upper);
-    line("set cblabel {} noenhanced", quoted(panel.unit));
+    if (panel.colour_bar) colour_bar(panel, upper);
+    else line("unset colorbox");
     line("set palette file {} using 1:2:3", quoted(palette_name(panel.scale)));
     marks(panel);
     line(
         "plot {} binary array=({},{}) format='%float32' endian=little origin=({:.10g},{:.10g}) dx={:.10g} dy={:.10g} "
         "{}with image notitle",
         quoted(name), columns, rows, west + dx / 2, south + dy / 2, dx, dy, stretched ? "using (place($1)) " : "");
+  }
+
+  /// At a place of our own, so that panels with and without a bar are of one size; gnuplot would put its label where ticks
+  /// of its choice end, not ours, which may lie under it then.
+  void colour_bar(const ImagePanel& panel, double upper) {
+    line("set colorbox user origin graph 1.03, graph 0 size graph 0.05, graph 1");
+    line("set cbtics ({}) noenhanced", tick_list(panel, upper));
+    double widest = 0;
+    for (const auto& tick : colour_bar_ticks(panel, 1.0 / 7)) widest = std::max(widest, width_of(tick.label));
+    line("set label 2 {} at graph 1.08, graph 0.5 center rotate offset character {:.1f},0 noenhanced", quoted(panel.unit),
+         widest + 3.2);
   }
 
   /// place(value) along the colour bar, which then runs from 0 to 1.
@@ -183,7 +209,7 @@ class Writer {
     axis("x", panel.x_scale, ranges.x);
     axis("y", panel.y_scale, ranges.y);
     const auto corner = legend_corner(panel);
-    line("set grid lc rgb '#e0e0e0'\nset key {} {} noenhanced samplen 2", corner.top ? "top" : "bottom",
+    line("set grid lc rgb '#e0e0e0'\nset key {} {} noenhanced samplen 2 opaque", corner.top ? "top" : "bottom",
          corner.right ? "right" : "left");
     if (panel.curves.empty()) line("plot NaN notitle");
     for (std::size_t i = 0; i < panel.curves.size(); ++i) {
@@ -220,14 +246,17 @@ class Writer {
 
   static std::vector<Tick> shown_ticks(const AxisRange& range) { return linear_ticks(range.lower, range.upper, 8); }
 
+  static std::string list_of(const std::vector<Tick>& ticks) {
+    std::string list;
+    for (const auto& tick : ticks) list += fmt::format("{}{} {:.10g}", list.empty() ? "" : ", ", quoted(tick.label), tick.value);
+    return list;
+  }
+
   /// Letters that the labels of the y axis need beside the panel.
   static std::size_t left_margin(AxisScale scale, const AxisRange& range) {
     std::size_t widest = 5;
     if (scale == AxisScale::linear) {
-      for (const auto& tick : shown_ticks(range)) {
-        const auto is_letter = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; };  // of UTF-8
-        widest = std::max(widest, static_cast<std::size_t>(std::count_if(tick.label.begin(), tick.label.end(), is_letter)));
-      }
+      for (const auto& tick : shown_ticks(range)) widest = std::max(widest, letters_of(tick.label));
     }
     return 7 + widest;
   }
@@ -235,15 +264,14 @@ class Writer {
   void axis(const char* which, AxisScale scale, const AxisRange& range) {
     line("set {}range [{:.10g}:{:.10g}]", which, range.lower, range.upper);
     if (scale == AxisScale::linear) {
-      std::string list;
-      for (const auto& tick : shown_ticks(range))
-        list += fmt::format("{}{} {:.10g}", list.empty() ? "" : ", ", quoted(tick.label), tick.value);
-      line("set {}tics ({}) noenhanced", which, list);
+      line("set {}tics ({}) noenhanced", which, list_of(shown_ticks(range)));
       return;
     }
-    // Less than a decade has no two powers of ten to label.
-    const bool narrow = range.upper < 12 * range.lower;
-    line("set logscale {}\nset {}tics enhanced autofreq\nset format {} {}", which, which, which, narrow ? "'%g'" : "'10^{%T}'");
+    line("set logscale {}\nset format {} '10^{{%T}}'", which, which);
+    const auto ticks = logarithmic_ticks(range.lower, range.upper, 8);
+    // gnuplot's own have small ones between powers of ten; without two of those in sight it would label at most one place.
+    if (ticks.size() >= 2 && ticks[1].value >= 9.9 * ticks[0].value) line("set {}tics enhanced autofreq", which);
+    else line("set {}tics ({}) noenhanced", which, list_of(ticks));
   }
 
   /// @param floor  where bars end that reach below a logarithmic axis

@@ -80,6 +80,9 @@ Renderer write_image_figure(const std::filesystem::path& path, const Tensor& sky
     if (!options.beams.empty()) panel.beam = options.beams[static_cast<std::size_t>(channel)];
     panel.title = channel_title(options, channel, nchan);
     if (options.half_width) crop(panel, *options.half_width);
+    // All maps share one scale: the last of each row shows it.
+    const auto place = static_cast<std::int64_t>(page.panels.size()) + 1;
+    panel.colour_bar = place == panels || place % page.columns == 0;
     page.panels.emplace_back(std::move(panel));
   }
   return render(path, page, options.render);

@@ -46,6 +46,7 @@ PanelRanges ranges_of(const CurvePanel& panel) {
         std::max({std::abs(ranges.x.lower), std::abs(ranges.x.upper), std::abs(ranges.y.lower), std::abs(ranges.y.upper)});
     ranges.x = ranges.y = {-reach, reach};
   }
+  if (panel.x_range) ranges.x = {(*panel.x_range)[0], (*panel.x_range)[1]};
   if (panel.y_range) ranges.y = {(*panel.y_range)[0], (*panel.y_range)[1]};
   return ranges;
 }
@@ -89,10 +90,11 @@ Corner legend_corner(const CurvePanel& panel) {
     for (std::size_t i = 0; i < count; ++i) {
       if (!can_be_shown(curve.x[i], panel.x_scale)) continue;
       const double x = share(curve.x[i], ranges.x, panel.x_scale);
-      if (x > 0.4 && x < 0.6) continue;
+      if (x < 0 || x > 1 || (x > 0.4 && x < 0.6)) continue;
       for (const double end : bar_of(curve, i)) {
         if (!can_be_shown(end, panel.y_scale)) continue;
         const double y = share(end, ranges.y, panel.y_scale);
+        if (y < 0 || y > 1) continue;
         // Each curve counts alike, however many points it has.
         if (y > 0.7) crowd[x < 0.5 ? 1 : 0] += 1 / static_cast<double>(count);
         if (y < 0.3) crowd[x < 0.5 ? 3 : 2] += 1 / static_cast<double>(count);

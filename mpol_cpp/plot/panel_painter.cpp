@@ -95,6 +95,9 @@ void paint_legend(Canvas& canvas, const Box& box, const CurvePanel& panel) {
   const auto corner = legend_corner(panel);
   const double x = corner.right ? box.right - widest - 52 : box.left + 14;
   double y = corner.top ? box.top + 18 : box.bottom - 18 - (rows - 1) * 2 * letter_size;
+  if (rows == 0) return;
+  const double below = y + (rows - 1) * 2 * letter_size + letter_size, above = y - letter_size, end = x + widest + 44;
+  canvas.fill({{x - 6, above}, {end, above}, {end, below}, {x - 6, below}}, white, 1);
   for (std::size_t i = 0; i < panel.curves.size(); ++i) {
     const auto& curve = panel.curves[i];
     if (curve.label.empty()) continue;
@@ -158,7 +161,7 @@ void paint(Canvas& canvas, const Box& area, const ImagePanel& panel) {
   paint_image(canvas, box, panel);
   paint_axes(canvas, axes);
   paint_marks(canvas, axes, panel);
-  paint_colour_bar(canvas, {box.right + 14, box.top, box.right + 32, box.bottom}, panel);
+  if (panel.colour_bar) paint_colour_bar(canvas, {box.right + 14, box.top, box.right + 32, box.bottom}, panel);
 }
 
 void paint(Canvas& canvas, const Box& area, const CurvePanel& panel) {

@@ -50,7 +50,7 @@ void add_images(Page& page, const SummaryFigure& summary) {
 
 CurvePanel amplitude_panel(const SummaryFigure& summary) {
   CurvePanel panel;
-  panel.title = "amplitude";
+  panel.title = "amplitude, noise bias of the data removed";
   panel.x_label = "baseline (kλ)";
   panel.y_label = "|V| (Jy)";
   panel.y_scale = AxisScale::logarithmic;
@@ -63,38 +63,46 @@ CurvePanel amplitude_panel(const SummaryFigure& summary) {
 
 }  // namespace
 
-AmplitudeBins binned_amplitudes(const Tensor& q, const Tensor& visibilities, const Tensor& weights, NoiseBias noise_bias,
-                                std::int64_t bins) {
+AmplitudeSums::AmplitudeSums(double longest, std::int64_t bins) : width_(0) {
   if (bins < 1) throw ValueError(fmt::format("{} bins of amplitudes: at least 1", bins));
+  width_ = longest * (1 + 1e-12) / static_cast<double>(bins);
+  rings_.resize(static_cast<std::size_t>(bins));
+}
+
+void AmplitudeSums::add(const Tensor& q, const Tensor& visibilities, const Tensor& weights) {
   if (q.sizes() != visibilities.sizes() || q.sizes() != weights.sizes())
     throw ShapeError(fmt::format("amplitudes: q ({}), visibilities ({}) and weights ({}) must have one shape",
                                  fmt::join(q.sizes(), ", "), fmt::join(visibilities.sizes(), ", "),
                                  fmt::join(weights.sizes(), ", ")));
-  AmplitudeBins result;
-  if (q.numel() == 0) return result;
   const auto on_cpu = [](const Tensor& x) { return x.detach().to(torch::kCPU, torch::kFloat64).flatten().contiguous(); };
   const auto lengths = on_cpu(q), weight = on_cpu(weights), power = on_cpu(at::abs(visibilities)).square();
-  const double width = lengths.max().item<double>() * (1 + 1e-12) / static_cast<double>(bins);
-  struct Sums {
-    double weight = 0, power = 0, q = 0, count = 0;
-  };
-  std::vector<Sums> sums(static_cast<std::size_t>(bins));
   for (std::int64_t i = 0; i < lengths.numel(); ++i) {
     const double length = lengths.const_data_ptr<double>()[i], w = weight.const_data_ptr<double>()[i];
-    const auto bin = width > 0 ? static_cast<std::size_t>(length / width) : 0;
-    auto& sum = sums[std::min(bin, sums.size() - 1)];
-    sum.weight += w;
-    sum.power += w * power.const_data_ptr<double>()[i];
-    sum.q += w * length;
-    sum.count += 1;
+    const auto ring = width_ > 0 ? static_cast<std::size_t>(length / width_) : 0;
+    auto& sums = rings_[std::min(ring, rings_.size() - 1)];
+    sums.weight += w;
+    sums.power += w * power.const_data_ptr<double>()[i];
+    sums.q += w * length;
+    sums.count += 1;
   }
-  for (const auto& sum : sums) {
-    if (sum.count == 0) continue;
-    const double noise = noise_bias == NoiseBias::subtract ? 2 * sum.count : 0;
-    result.q.push_back(sum.q / sum.weight);
-    result.amplitude.push_back(std::sqrt(std::max(0.0, sum.power - noise) / sum.weight));
+}
+
+AmplitudeBins AmplitudeSums::bins(NoiseBias noise_bias) const {
+  AmplitudeBins result;
+  for (const auto& ring : rings_) {
+    if (ring.count == 0) continue;
+    const double noise = noise_bias == NoiseBias::subtract ? 2 * ring.count : 0;
+    result.q.push_back(ring.q / ring.weight);
+    result.amplitude.push_back(std::sqrt(std::max(0.0, ring.power - noise) / ring.weight));
   }
   return result;
+}
+
+AmplitudeBins binned_amplitudes(const Tensor& q, const Tensor& visibilities, const Tensor& weights, NoiseBias noise_bias,
+                                std::int64_t bins) {
+  AmplitudeSums sums(q.numel() == 0 ? 0 : q.max().item<double>(), bins);
+  sums.add(q, visibilities, weights);
+  return sums.bins(noise_bias);
 }
 
 Renderer write_summary_figure(const std::filesystem::path& path, const SummaryFigure& summary, const RenderOptions& options) {
@@ -106,7 +114,8 @@ Renderer write_summary_figure(const std::filesystem::path& path, const SummaryFi
   add_images(page, summary);
   if (summary.baselines) page.panels.emplace_back(coverage_panel(*summary.baselines));
   if (!summary.amplitude_q.empty()) page.panels.emplace_back(amplitude_panel(summary));
-  if (!summary.loss_history.empty()) page.panels.emplace_back(loss_panel(summary.loss_names, summary.loss_history));
+  if (!summary.loss_history.empty())
+    page.panels.emplace_back(loss_panel(summary.loss_names, summary.loss_history, summary.loss_epochs));
   return render(path, page, options);
 }
 

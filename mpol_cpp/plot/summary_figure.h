@@ -26,13 +26,14 @@ struct SummaryFigure {
 
   std::optional<Baselines> baselines;  ///< for the uv coverage; thinned out to what a page can show
 
-  /// Amplitudes against baseline length, for example of the occupied uv cells: see `binned_amplitudes`.
+  /// Amplitudes against baseline length, of samples or of the occupied uv cells: see `AmplitudeSums`.
   std::vector<double> amplitude_q;      ///< wavelengths
   std::vector<double> amplitude_data;   ///< Jy
   std::vector<double> amplitude_model;  ///< Jy; may be empty
 
   std::vector<std::string> loss_names;            ///< total, nll, terms…
   std::vector<std::vector<double>> loss_history;  ///< one vector over the epochs per name
+  std::vector<double> loss_epochs;                ///< epochs of the values in each of them; empty: 0, 1, …
 };
 
 /// Whether the mean of |V|^2 keeps what noise adds to it, 2/w per sample: subtract it from data, keep it for models.
@@ -44,6 +45,30 @@ struct AmplitudeBins {
   std::vector<double> amplitude;  ///< root of the weighted mean of |V|^2, Jy
 };
 
+/// Sums over the samples in each ring, which may be added in blocks.
+class AmplitudeSums {
+ public:
+  /// @param longest  no baseline is longer, wavelengths
+  /// @param bins     number of rings from 0 to the longest; empty rings are left out  @throws ValueError unless >= 1
+  explicit AmplitudeSums(double longest, std::int64_t bins = 60);
+
+  /// @param q             (n) baseline lengths, wavelengths
+  /// @param visibilities  (n) complex, Jy
+  /// @param weights       (n) > 0
+  /// @throws ShapeError when the shapes differ
+  void add(const Tensor& q, const Tensor& visibilities, const Tensor& weights);
+
+  AmplitudeBins bins(NoiseBias noise_bias) const;
+
+ private:
+  struct Ring {
+    double weight = 0, power = 0, q = 0, count = 0;
+  };
+  double width_;
+  std::vector<Ring> rings_;
+};
+
+/// Those of all samples at once, in rings up to the largest q.
 /// @param q             (n) baseline lengths, wavelengths
 /// @param visibilities  (n) complex, Jy
 /// @param weights       (n) > 0

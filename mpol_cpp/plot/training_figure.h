@@ -13,7 +13,8 @@ namespace mpol::plot {
 using EpochHistory = std::vector<std::vector<double>>;
 
 /// The total and up to five terms of a loss over the epochs; logarithmic when the total is positive throughout.
-CurvePanel loss_panel(const std::vector<std::string>& names, const EpochHistory& history);
+/// @param epochs  of the values in each vector; empty: 0, 1, …
+CurvePanel loss_panel(const std::vector<std::string>& names, const EpochHistory& history, const std::vector<double>& epochs = {});
 
 /// How a fit goes or went. Leave out what there is none of: its panel is then left out too. Of a cube the middle channel
 /// is shown.
@@ -29,7 +30,8 @@ struct TrainingFigure {
 
   std::vector<std::string> loss_names;  ///< total, nll, terms…
   EpochHistory loss_history;            ///< one vector per name
-  std::vector<double> learning_rate;    ///< of each epoch
+  std::vector<double> learning_rate;    ///< of the same epochs
+  std::vector<double> loss_epochs;      ///< these; empty: 0, 1, …
   EpochHistory flux;                    ///< Jy, one vector per channel
   std::vector<double> flux_epochs;      ///< epochs of the values in each of them; empty: 0, 1, …
 };

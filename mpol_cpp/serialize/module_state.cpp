@@ -2,8 +2,59 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/labelled_state.h>
 
 namespace mpol {
+namespace {
+
+constexpr std::string_view label_prefix = "label.";
+constexpr std::string_view checkpoint_prefix = "state.model.";  // of a model within a training run
+
+/// Adds what a module's tensors belong to, and its children's, by name: "label.cell_size", "label.CHILD.npix", ….
+void add_labels(const torch::nn::Module& module, const std::string& prefix, Metadata& labels) {
+  if (const auto* labelled = dynamic_cast<const LabelledState*>(&module)) {
+    for (const auto& [name, words] : labelled->state_labels()) labels[prefix + name] = words;
+  }
+  for (const auto& child : module.named_children()) add_labels(*child.value(), prefix + child.key() + ".", labels);
+}
+
+Metadata labels_of(const torch::nn::Module& module) {
+  Metadata labels;
+  add_labels(module, std::string(label_prefix), labels);
+  return labels;
+}
+
+/// @throws FileError naming the first label that differs; files of earlier versions have none
+void check_labels(const Metadata& saved, const Metadata& own, const std::string& what) {
+  for (const auto& [name, words] : own) {
+    const auto found = saved.find(name);
+    if (found == saved.end() || found->second == words) continue;
+    throw FileError(fmt::format("{} is of {} {}, the model of {}: make the model alike", what, name.substr(label_prefix.size()),
+                                found->second, words));
+  }
+}
+
+/// The model of a checkpoint, as save_model would have written it.
+SafetensorsFile model_of_checkpoint(SafetensorsFile checkpoint) {
+  SafetensorsFile model;
+  for (auto& [name, tensor] : checkpoint.tensors) {
+    if (name.starts_with(checkpoint_prefix)) model.tensors[name.substr(checkpoint_prefix.size())] = std::move(tensor);
+  }
+  for (const std::string name : {"cell_size", "npix"}) {
+    const auto found = checkpoint.metadata.find("setting." + name);
+    if (found != checkpoint.metadata.end()) model.metadata[std::string(label_prefix) + name] = found->second;
+  }
+  return model;
+}
+
+SafetensorsFile read_model(const std::filesystem::path& path) {
+  auto file = read_safetensors(path);
+  const auto format = file.metadata.find("format");
+  const bool is_checkpoint = format != file.metadata.end() && format->second == "mpol_cpp checkpoint";
+  return is_checkpoint ? model_of_checkpoint(std::move(file)) : file;
+}
+
+}  // namespace
 
 NamedTensors module_state(const torch::nn::Module& module) {
   NamedTensors state;
@@ -40,11 +91,15 @@ void load_module_state(torch::nn::Module& module, const NamedTensors& state, con
 }
 
 void save_model(const std::filesystem::path& path, const torch::nn::Module& module) {
-  write_safetensors(path, module_state(module), {{"format", "mpol_cpp model"}});
+  auto metadata = labels_of(module);
+  metadata["format"] = "mpol_cpp model";
+  write_safetensors(path, module_state(module), metadata);
 }
 
 void load_model(const std::filesystem::path& path, torch::nn::Module& module) {
-  load_module_state(module, read_safetensors(path).tensors, path.string());
+  const auto file = read_model(path);
+  check_labels(file.metadata, labels_of(module), path.string());
+  load_module_state(module, file.tensors, path.string());
 }
 
 void load_model(const std::filesystem::path& path, torch::nn::Module& module, torch::Device device) {

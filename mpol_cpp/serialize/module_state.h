@@ -17,15 +17,17 @@ NamedTensors module_state(const torch::nn::Module& module);
 /// @throws FileError when a name is missing or unknown, or a shape or dtype differs; the module is then unchanged
 void load_module_state(torch::nn::Module& module, const NamedTensors& state, const std::string& what);
 
-/// Saves a module's state as a safetensors file. @throws FileError
+/// Saves a module's state as a safetensors file, with what it belongs to (LabelledState: the grid of models and likelihoods,
+/// the baselines of likelihoods of loose visibilities) in the metadata. @throws FileError
 void save_model(const std::filesystem::path& path, const torch::nn::Module& module);
 template <typename Impl>
 void save_model(const std::filesystem::path& path, const torch::nn::ModuleHolder<Impl>& module) {
   save_model(path, *module);
 }
 
-/// Loads what save_model wrote into a module of the same shape, which stays on its device or moves to another one first.
-/// @throws FileError when the file is damaged or is of another model
+/// Loads what save_model wrote into a module of the same shape and grid, which stays on its device or moves to another one
+/// first; of a checkpoint that a Trainer wrote, the model.
+/// @throws FileError when the file is damaged or is of another model, grid or set of baselines; the module is then unchanged
 void load_model(const std::filesystem::path& path, torch::nn::Module& module);
 void load_model(const std::filesystem::path& path, torch::nn::Module& module, torch::Device device);
 template <typename Impl, typename... Device>

@@ -109,6 +109,30 @@ std::string take(Metadata& metadata, std::string_view key) {
   return node.empty() ? std::string() : node.mapped();
 }
 
+struct CheckedHeader {
+  SafetensorsHeader header;
+  Metadata metadata;  ///< without the digests
+  std::string payload_digest;
+};
+
+CheckedHeader read_header(Reader& reader) {
+  const auto bytes = read_header_bytes(reader);
+  CheckedHeader checked;
+  try {
+    checked.header = detail::parse_header(std::string_view(bytes).substr(8), reader.size() - bytes.size());
+  } catch (const FileError& error) {
+    reader.fail(error.what());
+  }
+  checked.metadata = checked.header.metadata;
+  checked.payload_digest = take(checked.metadata, detail::payload_digest_key);
+  const auto own_digest = take(checked.metadata, detail::header_digest_key);
+  if (checked.payload_digest.empty() != own_digest.empty() ||
+      (!own_digest.empty() && own_digest != detail::header_digest(bytes))) {
+    reader.fail("its header does not match its SHA-256: it is damaged");
+  }
+  return checked;
+}
+
 Tensor read_tensor(Reader& reader, const SafetensorsEntry& entry, Sha256& hash) {
   const bool is_bool = entry.dtype == torch::kBool;  // read as bytes: other values than 0 and 1 may stand there
   const auto tensor = at::empty(entry.shape, is_bool ? torch::kUInt8 : entry.dtype);
@@ -148,23 +172,8 @@ void write_safetensors(const std::filesystem::path& path, const NamedTensors& te
 
 SafetensorsFile read_safetensors(const std::filesystem::path& path, torch::Device device) {
   Reader reader(path);
-  const auto header_bytes = read_header_bytes(reader);
-  const auto header = [&] {
-    try {
-      return detail::parse_header(std::string_view(header_bytes).substr(8), reader.size() - header_bytes.size());
-    } catch (const FileError& error) {
-      reader.fail(error.what());
-    }
-  }();
-
-  SafetensorsFile file{{}, header.metadata};
-  const auto payload_digest = take(file.metadata, detail::payload_digest_key);
-  const auto own_digest = take(file.metadata, detail::header_digest_key);
-  if (payload_digest.empty() != own_digest.empty() ||
-      (!own_digest.empty() && own_digest != detail::header_digest(header_bytes))) {
-    reader.fail("its header does not match its SHA-256: it is damaged");
-  }
-
+  const auto [header, metadata, payload_digest] = read_header(reader);
+  SafetensorsFile file{{}, metadata};
   Sha256 hash;
   for (const auto& entry : header.entries) {
     auto tensor = read_tensor(reader, entry, hash);
@@ -176,6 +185,11 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path, torch::Devic
     reader.fail("its contents do not match their SHA-256: it is damaged");
   }
   return file;
+}
+
+Metadata read_safetensors_metadata(const std::filesystem::path& path) {
+  Reader reader(path);
+  return read_header(reader).metadata;
 }
 
 }  // namespace mpol

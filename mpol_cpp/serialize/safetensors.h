@@ -39,6 +39,10 @@ void write_safetensors(AtomicFile& file, const NamedTensors& tensors, const Meta
 /// @throws FileError when the file is missing, truncated, damaged, not of this format, or holds another dtype
 SafetensorsFile read_safetensors(const std::filesystem::path& path, torch::Device device = torch::kCPU);
 
+/// The text in the header of such a file alone; its tensors are neither read nor checked.
+/// @throws FileError as read_safetensors, for what the header shows
+Metadata read_safetensors_metadata(const std::filesystem::path& path);
+
 /// The format's own limit on the length of a header.
 inline constexpr std::uint64_t safetensors_header_limit = 100'000'000;  // bytes
 

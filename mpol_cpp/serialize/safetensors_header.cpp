@@ -53,15 +53,18 @@ std::uint64_t unsigned_number(const json& value, std::string_view what) {
   return value.get<std::uint64_t>();
 }
 
-/// Bytes of a tensor; refuses shapes whose size does not fit.
+/// Bytes of a tensor; refuses shapes whose size does not fit. An extent of 0 makes the size 0, yet the others must multiply
+/// without overflow.
 std::uint64_t bytes_of(const SafetensorsEntry& entry) {
-  std::uint64_t bytes = c10::elementSize(entry.dtype);
+  std::int64_t bytes = static_cast<std::int64_t>(c10::elementSize(entry.dtype));
+  bool empty = false;
   for (const auto extent : entry.shape) {
-    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes)) {
+    empty = empty || extent == 0;
+    if (__builtin_mul_overflow(bytes, std::max<std::int64_t>(extent, 1), &bytes)) {
       throw FileError(fmt::format("tensor {} has shape {}, too large for any memory", entry.name, entry.shape));
     }
   }
-  return bytes;
+  return empty ? 0 : static_cast<std::uint64_t>(bytes);
 }
 
 SafetensorsEntry parse_entry(const std::string& name, const json& value) {
@@ -98,8 +101,10 @@ Metadata parse_metadata(const json& value) {
 }
 
 json parse_json(std::string_view text) {
+  constexpr int deepest = 4;  // tensor, its entry, a list: a tree of brackets would take a hundred bytes for each
   std::set<std::string> names;
   const auto refuse_duplicates = [&](int depth, json::parse_event_t event, json& parsed) {
+    if (depth > deepest) throw FileError("its header is nested deeper than that of a safetensors file");
     if (event == json::parse_event_t::key && depth == 1 && !names.insert(parsed.get<std::string>()).second) {
       throw FileError(fmt::format("its header names tensor {} twice", parsed.get<std::string>()));
     }

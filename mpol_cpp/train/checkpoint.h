@@ -14,20 +14,28 @@ namespace mpol {
 /// A training run at rest, in one safetensors file that Python's `safetensors` reads too.
 ///
 /// Tensors: `state.model.NAME`, `state.likelihood.NAME`, `state.likelihood_state.NAME`, `state.optimizer.NAME`,
-/// `state.random.cpu`, and `history` (epochs, 1 + columns) float64: learning rate, then the columns. Metadata: `format`,
-/// `format_version`, `epochs`, `columns`, `step`, `written_by`, and `setting.NAME` for every setting that decides the result.
+/// `state.random.cpu`, and `history` (rows, 1 + columns) float64: learning rate, then the columns, of the newest epochs.
+/// Metadata: `format`, `format_version`, `epochs`, `columns`, `step`, `written_by`, `setting.NAME` for every setting that decides
+/// the result, `note.NAME` for what else the run says of itself, and, of a run of more than LossHistory::block_rows epochs,
+/// `history_files`: names, joined by "/", of the files beside it that hold the epochs before (history_files.h).
 struct Checkpoint {
   std::int64_t epochs = 0;  ///< done
   std::string step;         ///< the kind of step taken, for information
   NamedTensors state;
   std::vector<std::string> columns;
-  std::vector<EpochLoss> history;  ///< one row per epoch done
+  LossHistory history;                     ///< one row per epoch done
+  std::vector<std::string> history_files;  ///< where its first complete blocks lie already
   Metadata settings;
+  Metadata notes;                   ///< TrainOptions::notes
   std::filesystem::path read_from;  ///< the file it was read from; not stored
 };
 
 /// Where the checkpoint before the one at `path` is kept: checkpoint.safetensors -> checkpoint.previous.safetensors.
 std::filesystem::path previous_checkpoint(const std::filesystem::path& path);
+
+/// Removes what a process that was killed while it wrote a checkpoint may have left beside it. For a caller who knows that
+/// no other process writes there.
+void remove_checkpoint_leftovers(const std::filesystem::path& path);
 
 /// What becomes of the file that is at the path of a new checkpoint.
 enum class Existing {
@@ -45,6 +53,13 @@ void write_checkpoint(const std::filesystem::path& path, const Checkpoint& check
 /// @return  nothing when neither file exists
 /// @throws FileError when there are files but none can be read
 std::optional<Checkpoint> read_checkpoint(const std::filesystem::path& path, torch::Device device = torch::kCPU);
+
+/// What a checkpoint says of its run, without its state. The newest whose header can be read.
+struct CheckpointHeader {
+  Metadata settings, notes;
+};
+/// @return  nothing when neither file exists or can be read
+std::optional<CheckpointHeader> read_checkpoint_header(const std::filesystem::path& path);
 
 /// @throws FileError when the checkpoint is of a run with other settings: the message names the first that differs, with
 ///         both values

@@ -77,7 +77,8 @@ ops::DevicePipelineSettings pipeline_settings(const ImageModel& model, const Obj
   settings.likelihood_scale = 1.0 / (2.0 * objective.normaliser());
   settings.terms = detail::weights_of_terms(with_largest_weights(objective.terms()), 0);
   for (const auto& term : objective.terms()) settings.columns.push_back(device_term(term));
-  if (settings.terms.psd > 0) settings.inverse_power = detail::inverse_power_of_terms(objective.terms(), model.coords());
+  if (settings.terms.psd > 0)
+    settings.inverse_power = detail::inverse_power_of_terms(objective.terms(), model.coords(), base.scalar_type());
   settings.update = device_update(options.optimizer());
   settings.momentum = options.momentum();
   settings.dtype = base.scalar_type();
@@ -211,7 +212,8 @@ class CudaFusedStep::Optimizer {
     }
     const auto buffers = objective_.likelihood().as_module().named_buffers();
     return std::make_unique<ops::DevicePipeline>(pipeline_settings(*model_, objective_, options), buffers["cells"],
-                                                 buffers["data"], buffers["weights"]);
+                                                 buffers["data"].to(c10::toComplexType(base().scalar_type())),
+                                                 buffers["weights"].to(base().scalar_type()));
   }
 
   /// Recordings know where the base pixels lie.

@@ -53,7 +53,11 @@ std::string diagnose(const Breakdown& breakdown, ImageModel& model, const Object
     return fmt::format("{}, before any update: the start image or the settings of {} do not allow it; try another start image",
                        fact, column);
   }
+  // Evaluating may move what a likelihood goes on from: that stays where the last good epoch left it.
+  auto& likelihood = objective.likelihood();
+  const auto state = likelihood.working_state();
   const auto column = broken_gradient(model, objective);
+  if (!state.empty()) likelihood.load_working_state(state);
   if (column.empty()) return fmt::format("the update of epoch {} overflowed: {}", breakdown.epoch, smaller);
   return fmt::format(
       "the gradient of {} is not finite at epoch {}: it must be differentiable at every image that the model can "

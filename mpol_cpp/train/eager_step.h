@@ -32,6 +32,7 @@ class EagerStep : public Step {
 
  private:
   StepReport take_own(double learning_rate);
+  void warn_of_idle_terms(const ObjectiveValue& value);  ///< once
 
   std::shared_ptr<ImageModel> model_;
   Objective objective_;
@@ -40,6 +41,7 @@ class EagerStep : public Step {
   std::unique_ptr<torch::optim::Optimizer> optimizer_;  // one of the two
   std::unique_ptr<detail::ProblemOptimizer> own_;       // where problems have learning rates or ends of their own
   std::string reason_;
+  bool looked_at_terms_ = false;
 };
 
 }  // namespace mpol

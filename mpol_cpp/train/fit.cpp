@@ -8,11 +8,15 @@
 #include <ATen/Context.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/util/accumulate.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/serialize/module_state.h>
+#include <mpol_cpp/train/history_files.h>
 #include <mpol_cpp/train/run_settings.h>
 #include <mpol_cpp/train/stop_criterion.h>
 
@@ -23,6 +27,7 @@ constexpr std::int64_t epochs_between_kept_states = 25;
 constexpr std::size_t epochs_between_fetches = 50;  // on a GPU
 constexpr double seconds_between_checkpoints = 30.0;
 constexpr std::string_view stop_prefix = "stop.";  // of what stops_ keeps in a state
+constexpr const char* flux_name = "flux.marked";
 
 /// The one device of a model and a likelihood. @throws DeviceError that names two tensors on different ones
 torch::Device common_device(ImageModel& model, Likelihood& likelihood) {
@@ -61,13 +66,13 @@ std::vector<double> totals_of(const StepReport& report) {
 Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options)
     : model_(std::move(model)), objective_(objective), options_(options) {
   place();
-  at::manual_seed(options_.seed());
   step_ = make_step(model_, objective_, options_);
   if (options_.stops_each()) {
     const auto problems = static_cast<std::size_t>(c10::multiply_integers(problem_shape(*model_)));
     stops_.emplace(problems, options_.stop_relative(), options_.stop_window());
     stopped_.resize(problems);
   }
+  at::manual_seed(options_.seed());
   result_.columns = objective_.columns();
   result_.step = step_->kind();
   result_.step_reason = step_->reason();
@@ -76,8 +81,8 @@ Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const Tr
 void Fit::place() {
   for (auto* module : {&model_->as_module(), &objective_.likelihood().as_module()}) {
     if (options_.device()) module->to(*options_.device());
-    if (options_.dtype()) module->to(*options_.dtype());
   }
+  if (options_.dtype()) model_->as_module().to(*options_.dtype());
   const bool watched = !options_.callbacks().empty() || options_.stop_relative() > 0;
   const auto device = common_device(*model_, objective_.likelihood());
   timer_.emplace(device);
@@ -90,9 +95,11 @@ TrainResult Fit::run() {
   auto reason = train();
   if (reason != StopReason::diverged && !evaluate_final()) reason = StopReason::diverged;
   if (reason == StopReason::diverged) rewind();
+  else reason = verdict(reason);
   if (!options_.checkpoint().empty() && checkpoint_epochs_ != done_) write_checkpoint();
   result_.stop_reason = reason;
   result_.epochs = done_;
+  result_.checkpoint_epochs = std::max<std::int64_t>(checkpoint_epochs_, 0);
   if (stops_) {
     for (const auto epochs : stops_->epochs()) result_.problem_epochs.push_back(epochs < 0 ? done_ : epochs);
   }
@@ -118,6 +125,8 @@ void Fit::resume() {
   if (checkpoint->read_from != path) existing_checkpoint_ = Existing::replace;
   done_ = result_.resumed_from = checkpoint_epochs_ = checkpoint->epochs;
   result_.history = checkpoint->history;
+  history_files_ = checkpoint->history_files;
+  mark_flux_if_due();
 }
 
 double Fit::learning_rate(std::int64_t epoch) const { return options_.learning_rate() * options_.schedule().factor(epoch); }
@@ -129,6 +138,7 @@ StopReason Fit::train() {
     if (has_converged()) return StopReason::converged;
     pending_.push_back({learning_rate(done_), take_step(done_)});
     ++done_;
+    mark_flux_if_due();
     if (pending_.size() >= fetch_interval_ && !record()) return StopReason::diverged;
     if (const auto reason = after_epoch()) return *reason;
   }
@@ -144,6 +154,9 @@ bool Fit::has_converged() {
 
 TrainingState Fit::present_state() const {
   auto state = capture_state(done_, *model_, objective_, *step_);
+  if (flux_mark_) {
+    state.tensors[flux_name] = at::tensor({static_cast<double>(flux_mark_->epochs), flux_mark_->flux}, torch::kFloat64);
+  }
   if (!stops_) return state;
   for (const auto& [name, tensor] : stops_->state()) state.tensors[std::string(stop_prefix) + name] = tensor;
   return state;
@@ -151,6 +164,11 @@ TrainingState Fit::present_state() const {
 
 void Fit::go_to(const TrainingState& state) {
   restore_state(state, *model_, objective_, *step_);
+  if (const auto found = state.tensors.find(flux_name); found != state.tensors.end()) {
+    const auto mark = found->second.to(torch::kCPU, torch::kFloat64);
+    if (mark.numel() != 2) throw FileError(fmt::format("the saved state has a {} of shape {}", flux_name, mark.sizes().vec()));
+    flux_mark_ = {static_cast<std::int64_t>(mark[0].item<double>()), mark[1].item<double>()};
+  }
   if (!stops_) return;
   NamedTensors own;
   for (const auto& [name, tensor] : state.tensors) {
@@ -162,8 +180,9 @@ void Fit::go_to(const TrainingState& state) {
 
 std::optional<StopReason> Fit::after_epoch() {
   bool stop = false;
+  const auto loss = options_.callbacks().empty() ? EpochLoss{} : result_.history.back();
   for (const auto& callback : options_.callbacks()) {
-    const Progress progress{result_.history.back(), result_.columns, options_.epochs(), seconds(), *model_};
+    const Progress progress{loss, result_.columns, options_.epochs(), seconds(), *model_};
     stop |= callback(progress) == CallbackAction::stop;
   }
   const bool interrupted = options_.interrupted() && options_.interrupted()();
@@ -200,7 +219,7 @@ bool Fit::record() {
       breakdown_ = Breakdown{Breakdown::Where::parameters, epoch, loss.learning_rate, loss.values};
       return false;
     }
-    result_.history.push_back(std::move(loss));
+    result_.history.push_back(loss);
     if (stops_) stops_->record(totals_of(pending.report));
   }
   pending_.clear();
@@ -224,12 +243,46 @@ void Fit::keep_present_state() {
 bool Fit::evaluate_final() {
   if (!options_.checkpoint().empty()) keep_present_state();  // before a random term draws the numbers of the next epoch
   const torch::NoGradGuard no_grad;
-  const auto table = objective_.evaluate(*model_).table().sum(1).to(torch::kCPU);
+  auto sky = model_->make_sky();
+  const ModelOutput output(model_->coords(), model_->base(), std::move(sky));
+  const auto value = objective_.evaluate(output);
+  const auto table = value.table().sum(1).to(torch::kCPU);
   const auto* values = table.const_data_ptr<double>();
   result_.loss = {done_, learning_rate(done_), {values, values + result_.columns.size()}};
-  if (all_finite(result_.loss.values)) return true;
+  if (all_finite(result_.loss.values)) {
+    look_at_final(output, value.nll);
+    return true;
+  }
   breakdown_ = Breakdown{Breakdown::Where::loss, done_, learning_rate(std::max<std::int64_t>(done_ - 1, 0)), result_.loss.values};
   return false;
+}
+
+double Fit::flux_of(const Tensor& sky) const { return sky.sum(torch::kFloat64).item<double>() * model_->coords().cell_area(); }
+
+void Fit::mark_flux_if_due() {
+  if (done_ != marked_epochs(options_.epochs()) || (flux_mark_ && flux_mark_->epochs == done_)) return;
+  flux_mark_ = {done_, flux_of(sky_beside_fit(*model_))};
+}
+
+void Fit::look_at_final(const ModelOutput& output, const Tensor& nll) {
+  final_image_ = {flux_of(output.sky), nll.numel(), 0, std::nullopt};
+  Tensor empty;
+  try {
+    empty = objective_.likelihood().chi_squared(at::zeros_like(output.sky)).to(torch::kFloat64) / (2 * objective_.normaliser());
+  } catch (const std::exception&) {
+    return;  // a likelihood of the user's own that takes no empty image
+  }
+  final_image_.dead = ((nll - empty).abs() <= empty_difference * empty.abs()).sum().item<std::int64_t>();
+  final_image_.empty_nll = empty.sum().item<double>();
+}
+
+StopReason Fit::verdict(StopReason reason) {
+  result_.stop_reason = reason;
+  result_.epochs = done_;
+  auto found = judge_fit(result_, final_image_, flux_mark_);
+  result_.diagnosis = std::move(found.diagnosis);
+  result_.warnings = std::move(found.warnings);
+  return found.diverged ? StopReason::diverged : reason;
 }
 
 void Fit::rewind() {
@@ -269,18 +322,40 @@ void Fit::write_checkpoint() {
   const auto begin = Clock::now();
   keep_present_state();
   const auto& state = good_.epochs == done_ ? good_ : *candidate_;
-  mpol::write_checkpoint(options_.checkpoint(),
-                         {done_,
-                          to_string(step_->kind()),
-                          state.tensors,
-                          result_.columns,
-                          result_.history,
-                          run_settings(*model_, objective_, options_),
-                          {}},
-                         std::exchange(existing_checkpoint_, Existing::keep_as_previous));
-  checkpoint_epochs_ = done_;
+  try {
+    write_history_files();
+    const Checkpoint checkpoint{.epochs = done_,
+                                .step = to_string(step_->kind()),
+                                .state = state.tensors,
+                                .columns = result_.columns,
+                                .history = result_.history,
+                                .history_files = history_files_,
+                                .settings = run_settings(*model_, objective_, options_),
+                                .notes = options_.notes(),
+                                .read_from = {}};
+    mpol::write_checkpoint(options_.checkpoint(), checkpoint, existing_checkpoint_);
+    existing_checkpoint_ = Existing::keep_as_previous;
+    checkpoint_epochs_ = done_;
+    result_.checkpoint_failure.clear();
+  } catch (const FileError& error) {
+    // The fit itself is well, and there may be room by the next time. One warning for all failures in a row.
+    if (result_.checkpoint_failure.empty()) {
+      log_warning(fmt::format("no checkpoint after {} epochs: {}; the fit goes on and tries again", done_, error.what()));
+    }
+    result_.checkpoint_failure = error.what();
+  }
   last_checkpoint_ = Clock::now();
   result_.seconds_checkpoints += std::chrono::duration<double>(last_checkpoint_ - begin).count();
+}
+
+/// Those of other runs go when both checkpoints are known to be of this one.
+void Fit::write_history_files() {
+  const auto complete = result_.history.size() / LossHistory::block_rows;
+  history_files_.resize(std::min(history_files_.size(), complete));  // a fit that diverged goes back
+  while (history_files_.size() < complete) {
+    history_files_.push_back(detail::write_history_block(options_.checkpoint(), result_.history, history_files_.size()));
+  }
+  if (++checkpoints_written_ == 3) detail::remove_other_history_blocks(options_.checkpoint(), history_files_);
 }
 
 double Fit::seconds() {

@@ -9,6 +9,7 @@
 #include <mpol_cpp/device/timer.h>
 #include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/divergence.h>
+#include <mpol_cpp/train/fit_verdict.h>
 #include <mpol_cpp/train/problem_stops.h>
 #include <mpol_cpp/train/step.h>
 #include <mpol_cpp/train/trainer.h>
@@ -51,8 +52,14 @@ class Fit {
   bool evaluate_final();      ///< likewise
   void rewind();              ///< to the last state whose loss was finite
 
+  double flux_of(const Tensor& sky) const;  ///< of all channels and problems, Jy
+  void mark_flux_if_due();
+  void look_at_final(const ModelOutput& output, const Tensor& nll);  ///< fills final_image_
+  StopReason verdict(StopReason reason);  ///< writes down what judge_fit says of a fit that ended for this reason
+
   void checkpoint_if_due();
   void write_checkpoint();
+  void write_history_files();
   double seconds();
 
   std::shared_ptr<ImageModel> model_;
@@ -71,9 +78,14 @@ class Fit {
   std::optional<TrainingState> candidate_;  ///< a newer one that has to prove it
   std::optional<Breakdown> breakdown_;
 
+  std::optional<FluxMark> flux_mark_;
+  FinalImage final_image_;
+
   std::optional<DeviceTimer> timer_;
   Clock::time_point last_checkpoint_ = Clock::now();
   std::int64_t checkpoint_epochs_ = -1;  ///< done in the newest checkpoint
+  std::int64_t checkpoints_written_ = 0;
+  std::vector<std::string> history_files_;  ///< of its complete blocks
   Existing existing_checkpoint_ = Existing::keep_as_previous;
 };
 

@@ -1,6 +1,7 @@
 #include <mpol_cpp/train/fused_objective.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <typeinfo>
 
@@ -34,12 +35,21 @@ bool is_fused(TermKind kind) {
   }
 }
 
-std::string obstacle_of_terms(const std::vector<Term>& terms, std::int64_t problems) {
+/// Of total variations the kernels take the reciprocal root of epsilon. The eager step refuses what is too small.
+bool is_below_normal_numbers(const Term& term, torch::Dtype dtype) {
+  const bool has_epsilon = term.kind() == TermKind::tv_image || term.kind() == TermKind::tv_channel;
+  return has_epsilon && dtype == torch::kFloat32 && term.settings().at(0) < std::numeric_limits<float>::min();
+}
+
+std::string obstacle_of_terms(const std::vector<Term>& terms, std::int64_t problems, torch::Dtype dtype) {
   std::set<TermKind> kinds;
   for (const auto& term : terms) {
     if (!is_fused(term.kind())) return fmt::format("term {} is not one of the regularisers of the fused step", term.name());
     if (term.weights().size() > 1 && static_cast<std::int64_t>(term.weights().size()) != problems) {
       return fmt::format("term {} has weights for {} problems, the model {}", term.name(), term.weights().size(), problems);
+    }
+    if (is_below_normal_numbers(term, dtype)) {
+      return fmt::format("term {} has epsilon {:.3g}, below the normal numbers of float32", term.name(), term.settings().at(0));
     }
     if (!kinds.insert(term.kind()).second) return fmt::format("term {} is a second one of its kind", term.name());
   }
@@ -65,9 +75,7 @@ std::string obstacle_of_data(const ImageModel& model, const GriddedLikelihoodImp
   if (!(likelihood.coords() == model.coords()) || base.size(-3) != likelihood.nchan()) {
     return "the model's grid or channels are not those of the likelihood";
   }
-  const auto dtype = likelihood.named_buffers()["weights"].scalar_type();
-  if (dtype == base.scalar_type()) return {};
-  return fmt::format("the base pixels are {} but the data are {}", c10::toString(base.scalar_type()), c10::toString(dtype));
+  return {};
 }
 
 std::string obstacle_of_model(ImageModel& model) {
@@ -106,7 +114,7 @@ std::string obstacle_to_fusing(ImageModel& model, const Objective& objective) {
     if (auto reason = obstacle_of_data(model, *likelihood); !reason.empty()) return reason;
   }
   const auto base = model.base();
-  return obstacle_of_terms(objective.terms(), base.numel() / (base.size(-1) * base.size(-2) * base.size(-3)));
+  return obstacle_of_terms(objective.terms(), base.numel() / (base.size(-1) * base.size(-2) * base.size(-3)), base.scalar_type());
 }
 
 ops::FusedTerms weights_of_terms(const std::vector<Term>& terms, std::size_t problem) {
@@ -147,10 +155,10 @@ ops::FusedTerms weights_of_terms(const std::vector<Term>& terms, std::size_t pro
   return fused;
 }
 
-Tensor inverse_power_of_terms(const std::vector<Term>& terms, const GridCoords& coords) {
+Tensor inverse_power_of_terms(const std::vector<Term>& terms, const GridCoords& coords, torch::Dtype dtype) {
   const auto psd = std::find_if(terms.begin(), terms.end(), [](const Term& term) { return term.kind() == TermKind::psd; });
   if (psd == terms.end()) throw ValueError("the objective has no term psd");
-  return losses::inverse_expected_power(coords, psd->settings().at(0)).narrow(-1, 0, coords.npix() / 2 + 1);
+  return losses::inverse_expected_power(coords, psd->settings().at(0), dtype).narrow(-1, 0, coords.npix() / 2 + 1);
 }
 
 }  // namespace mpol::detail

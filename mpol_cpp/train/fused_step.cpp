@@ -2,20 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/optim/optimizer.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/fused_pipeline.h>
+#include <mpol_cpp/ops/host_lbfgs.h>
 #include <mpol_cpp/train/fused_objective.h>
+#include <mpol_cpp/train/lbfgs_memory.h>
 #include <mpol_cpp/train/moments.h>
-#include <mpol_cpp/train/optimizer_state.h>
 #include <mpol_cpp/train/problem_optimizer.h>
 
 namespace mpol {
@@ -66,18 +67,23 @@ class FusedStep::Optimizer {
       settings.own.push_back({likelihood_scale_, detail::weights_of_terms(terms_, static_cast<std::size_t>(problem))});
     }
     if (std::any_of(settings.own.begin(), settings.own.end(), [](const auto& own) { return own.terms.psd > 0; }))
-      settings.inverse_power = detail::inverse_power_of_terms(terms_, model_->coords());
+      settings.inverse_power = detail::inverse_power_of_terms(terms_, model_->coords(), dtype_);
     if (dtype_ == torch::kFloat32) single_ = pipeline<float>(settings, objective);
     else double_ = pipeline<double>(settings, objective);
     detail::check_rate_factors(options, settings.problems);
     stopped_.resize(static_cast<std::size_t>(settings.problems));
-    if (kind_ == OptimizerKind::lbfgs) lbfgs_ = detail::make_optimizer(options, {base()});
+    if (kind_ == OptimizerKind::lbfgs) {
+      if (dtype_ == torch::kFloat32) single_lbfgs_ = std::make_unique<ops::HostLbfgs<float>>(base().numel());
+      else double_lbfgs_ = std::make_unique<ops::HostLbfgs<double>>(base().numel());
+      gradient_ = at::empty_like(base().detach());
+    }
     reset();
   }
 
   StepReport take(double learning_rate) {
     const torch::NoGradGuard no_grad;
-    if (lbfgs_) return search(learning_rate);
+    if (single_lbfgs_) return search(*single_lbfgs_, *single_, learning_rate);
+    if (double_lbfgs_) return search(*double_lbfgs_, *double_, learning_rate);
     check_base();
     ++steps_;
     const auto& values = single_ ? run(*single_, learning_rate) : run(*double_, learning_rate);
@@ -99,12 +105,14 @@ class FusedStep::Optimizer {
   }
 
   NamedTensors state() const {
-    if (lbfgs_) return detail::optimizer_state(kind_, *lbfgs_, {{detail::base_cube_name, base()}});
+    if (single_lbfgs_) return detail::save_lbfgs(single_lbfgs_->memory(), dtype_);
+    if (double_lbfgs_) return detail::save_lbfgs(double_lbfgs_->memory(), dtype_);
     return detail::save_moments(kind_, moments(), steps_);
   }
 
   void load_state(NamedTensors saved) {
-    if (lbfgs_) return detail::load_optimizer_state(kind_, *lbfgs_, {{detail::base_cube_name, base()}}, saved);
+    if (single_lbfgs_) return single_lbfgs_->restore(detail::load_lbfgs(std::move(saved), base().numel()));
+    if (double_lbfgs_) return double_lbfgs_->restore(detail::load_lbfgs(std::move(saved), base().numel()));
     steps_ = detail::load_moments(kind_, moments(), std::move(saved));
   }
 
@@ -119,7 +127,8 @@ class FusedStep::Optimizer {
     }
     const auto buffers = objective.likelihood().as_module().named_buffers();
     return std::make_unique<ops::FusedPipeline<T>>(
-        settings, ops::column_cells<T>(buffers["cells"], buffers["data"], buffers["weights"], settings.nchan, settings.npix));
+        settings, ops::column_cells<T>(buffers["cells"], buffers["data"].to(c10::CppTypeToScalarType<c10::complex<T>>::value),
+                                       buffers["weights"].to(c10::CppTypeToScalarType<T>::value), settings.nchan, settings.npix));
   }
 
   template <typename T>
@@ -139,27 +148,21 @@ class FusedStep::Optimizer {
   }
 
   /// One step of L-BFGS, which evaluates value and gradient several times along its direction.
-  StepReport search(double learning_rate) {
-    lbfgs_->param_groups().front().options().set_lr(learning_rate);
+  template <typename T>
+  StepReport search(ops::HostLbfgs<T>& lbfgs, ops::FusedPipeline<T>& pipeline, double learning_rate) {
+    check_base();
+    T *position = base().template mutable_data_ptr<T>(), *gradient = gradient_.template mutable_data_ptr<T>();
     StepReport first;
-    lbfgs_->step([&] {
-      const torch::NoGradGuard no_autograd;
-      check_base();
-      const auto& values = single_ ? gradient(*single_) : gradient(*double_);
-      const auto evaluated = report(values);
+    lbfgs.step(position, gradient, learning_rate, [&] {
+      const auto evaluated = report(pipeline.run(ops::FusedUpdate::none, {position, nullptr, nullptr, gradient}, {}));
       if (!first.losses.defined()) first = evaluated;
-      return evaluated.losses.select(0, 0).sum();
+      const auto totals = evaluated.losses.select(0, 0);
+      const auto* total = totals.template const_data_ptr<double>();
+      return std::accumulate(total, total + totals.numel(), 0.0);
     });
+    base().unsafeGetTensorImpl()->bump_version();
     first.parameters_sum = base().sum(torch::kFloat64);
     return first;
-  }
-
-  template <typename T>
-  const std::vector<ops::FusedValues>& gradient(ops::FusedPipeline<T>& pipeline) {
-    auto& gradient = base().mutable_grad();
-    if (!gradient.defined()) gradient = at::empty_like(base());
-    return pipeline.run(ops::FusedUpdate::none,
-                        {base().mutable_data_ptr<T>(), nullptr, nullptr, gradient.template mutable_data_ptr<T>()}, {});
   }
 
   void check_base() const {
@@ -227,7 +230,9 @@ class FusedStep::Optimizer {
   std::unique_ptr<ops::FusedPipeline<double>> double_;
   std::int64_t steps_ = 0;
   Tensor first_, second_;
-  std::unique_ptr<torch::optim::Optimizer> lbfgs_;  // null for the others, which the pipeline itself does
+  std::unique_ptr<ops::HostLbfgs<float>> single_lbfgs_;  // both are null for the others, which the pipeline itself does
+  std::unique_ptr<ops::HostLbfgs<double>> double_lbfgs_;
+  Tensor gradient_;  // of L-BFGS
 };
 
 std::string FusedStep::obstacle(ImageModel& model, const Objective& objective, const TrainOptions&) {

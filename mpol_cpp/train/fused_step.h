@@ -10,8 +10,8 @@ namespace mpol {
 /// A step in three passes over the images, without autograd, on the CPU: for GriddedNet with the softplus mapping and the
 /// regularisers sparsity, tv_image, tsv, entropy, tv_channel, edge_clamp and psd. The gridded likelihood is part of the
 /// passes; any other one that trains nothing of its own is asked for its value and gradient between them. Adam and gradient
-/// descent update the base pixels within the last pass; L-BFGS is LibTorch's on the gradient of the passes.
-/// Its state is that of EagerStep with the same optimiser.
+/// descent update the base pixels within the last pass; L-BFGS goes LibTorch's way on the gradient of the passes, in the compact
+/// form. Its state is that of EagerStep with the same optimiser.
 class FusedStep : public Step {
  public:
   /// Empty where a fused step applies, else why it does not.

@@ -5,6 +5,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
 
 namespace mpol {
@@ -19,7 +20,7 @@ double value_at(const Term& term, const GridCoords& coords, const Tensor& image)
 }
 
 /// What is no more than an order of magnitude need not depend on the last bits of a sum.
-double two_digits(double value) { return std::stod(fmt::format("{:.1e}", value)); }
+double two_digits(double value) { return number_of<double>(fmt::format("{:.1e}", value)).value(); }
 
 }  // namespace
 
@@ -39,7 +40,8 @@ std::vector<Term> guess_weights(const std::vector<Term>& terms, const GriddedDat
   std::vector<Term> guessed;
   guessed.reserve(terms.size());
   for (const auto& term : terms) {
-    const double weight = two_digits(guess_weight(term, dataset->coords(), sharper, smoother));
+    const double weight =
+        two_digits(guess_weight(term, dataset->coords(), sharper, smoother) / static_cast<double>(terms.size()));
     guessed.push_back(Term::known(term.kind(), term.name(), weight, term.settings(),
                                   [term](const ModelOutput& output) { return term.evaluate(output); }));
   }

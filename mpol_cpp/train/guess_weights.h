@@ -20,7 +20,8 @@ namespace mpol {
 double guess_weight(const Term& term, const GridCoords& coords, const Tensor& sharper, const Tensor& smoother);
 
 /// The terms with guessed weights, from dirty images with Briggs' robust 0 and 0.5 in Jy/arcsec^2, the unit that regularisers
-/// are given in a fit (MPoL compares images in Jy/beam), rounded to two digits.
+/// are given in a fit (MPoL compares images in Jy/beam), rounded to two digits. Several terms share: each has the part 1/n of
+/// what it would be guessed alone, so that all n together, not each of them, weigh as much as one would.
 /// @param dataset  gridded data
 std::vector<Term> guess_weights(const std::vector<Term>& terms, const GriddedDataset& dataset);
 

@@ -2,13 +2,13 @@
 
 #include <cstdint>
 
-#include <mpol_cpp/ops/device_lbfgs.h>
+#include <mpol_cpp/ops/lbfgs_memory.h>
 #include <mpol_cpp/serialize/safetensors.h>
 
 namespace mpol::detail {
 
-/// The memory of DeviceLbfgs in the form of optimizer_state, which LibTorch's L-BFGS takes up, and the other way round.
-/// Nothing where no step was taken.
+/// The memory of DeviceLbfgs or HostLbfgs in the form of optimizer_state, which LibTorch's L-BFGS takes up, and the other way
+/// round. Nothing where no step was taken.
 NamedTensors save_lbfgs(const ops::LbfgsMemory& memory, torch::Dtype dtype);
 
 /// @param elements  of the parameters

@@ -5,6 +5,9 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/host_memory.h>
+#include <mpol_cpp/fourier/sample_strips.h>
+#include <mpol_cpp/losses/prediction.h>
+#include <mpol_cpp/train/loss_history.h>
 
 namespace mpol {
 namespace {
@@ -15,16 +18,30 @@ void check_memory_size(const char* name, std::int64_t value) {
   if (value < 1) throw ValueError(fmt::format("{} is {}; it must be at least 1", name, value));
 }
 
+/// Of the prediction of all samples, block by block: coordinates, points with the records they are sorted in or with model and
+/// data; a transform in float64.
+double prediction_bytes(const MemorySettings& settings) {
+  const auto block = static_cast<double>(losses::prediction_block_for(settings.npix()));
+  const auto pixels = static_cast<double>(settings.npix() * settings.npix());
+  return 110 * pixels + 96 * std::min(static_cast<double>(settings.visibilities()), block);
+}
+
 double dirty_images(double npix, double nchan) {
   // Per channel the images and beam in float64; while one channel is made, a complex plane and its transform.
   return 8 * npix * npix * (3 * nchan + 6);
 }
 
-/// What a likelihood takes during the fit, at most while it is made, and for chi^2 of the loose visibilities in the end,
-/// bytes.
+/// What a likelihood takes during the fit, at most while it is made, and for chi^2 of the loose visibilities or the residual at
+/// the samples in the end, bytes.
 struct LikelihoodMemory {
   double held = 0, making = 0, ending = 0;
 };
+
+/// Dirty images and residual of samples: fine grids of the images' transform and of the model's, and a block of samples in both.
+double residual_of_samples(const MemorySettings& settings) {
+  const auto npix = static_cast<double>(settings.npix()), nchan = static_cast<double>(settings.nchan());
+  return npix * npix * (96 + 24 * nchan) + std::min(static_cast<double>(settings.visibilities()), 0x1p20) * 100;
+}
 
 LikelihoodMemory exact_memory(const MemorySettings& settings) {
   const auto npix = static_cast<double>(settings.npix()), nchan = static_cast<double>(settings.nchan());
@@ -38,26 +55,41 @@ LikelihoodMemory exact_memory(const MemorySettings& settings) {
   const double images = nchan * problems, together = std::clamp(0x1p29 / (96 * npix * npix), 1.0, images);
   const double evaluation = settings.on_gpu() ? npix * npix * (40 * images + 96 * together) : 0;
   // One transform in float64 on four times the image's size, with its results and the points of one block; per channel
-  // the kernel and what the operator and the likelihood made from it have both.
-  const double block = std::min(static_cast<double>(settings.visibilities()), 0x1p24) * 120;
+  // the kernel and what the operator and the likelihood made from it have both. Of one block of samples coordinates, data and
+  // weights, and the sorted points; of a chunk the order of its samples.
+  const auto samples = static_cast<double>(settings.visibilities());
+  const SampleStripOptions strips;
+  const auto most = static_cast<double>(strips.most_samples);
+  const double block =
+      std::min(samples, most) * 100 + (samples > most ? std::min(samples, static_cast<double>(strips.chunk)) * 6 : 0);
   return {npix * npix * (of_channel * nchan + planes) + evaluation,
-          npix * npix * (440 + (20 + (settings.kernels_in_memory() ? 16 : 0)) * nchan) + block, 0};
+          npix * npix * (384 + (20 + (settings.kernels_in_memory() ? 16 : 0)) * nchan) + block, residual_of_samples(settings)};
 }
 
 LikelihoodMemory loose_memory(const MemorySettings& settings) {
   const auto npix = static_cast<double>(settings.npix()), nchan = static_cast<double>(settings.nchan());
-  const auto size = static_cast<double>(c10::elementSize(settings.dtype()));
-  // For each channel with points of its own two grids of twice the image's size; the visibilities, sorted, and as given.
-  return {12 * size * npix * npix * nchan + static_cast<double>(settings.visibilities()) * (10 * size + 24), 0, 0};
+  const auto size = static_cast<double>(c10::elementSize(settings.dtype())),
+             samples = static_cast<double>(settings.visibilities());
+  // For each channel with points of its own two grids of twice the image's size. Of each sample its place in tiles and, with
+  // it, data and weight, or with other noise the model and what has another dtype than the fit; while points are sorted,
+  // records of them.
+  const bool noise = settings.likelihood() == LikelihoodKind::noise;
+  const double grids = 12 * size * npix * npix * nchan, places = 2 * size + 6, records = 2 * size + 8;
+  const double converted = settings.data_dtype() == settings.dtype() ? 0 : 3 * size;
+  const double values = noise ? 2 * size + converted : 3 * size;
+  const double ending = std::max(residual_of_samples(settings), noise ? prediction_bytes(settings) : 0);
+  // Tiles of many points are summed in parts, 2 bytes a point.
+  return {grids + samples * (places + values + 2), grids + samples * (places + records + 2), ending};
 }
 
 LikelihoodMemory likelihood_memory(const MemorySettings& settings) {
   switch (settings.likelihood()) {
     case LikelihoodKind::gridded:
-      return {0, 0, 110 * static_cast<double>(settings.npix() * settings.npix())};  // a transform in float64
+      return {0, 0, prediction_bytes(settings)};
     case LikelihoodKind::exact:
       return exact_memory(settings);
     case LikelihoodKind::loose:
+    case LikelihoodKind::noise:
       return loose_memory(settings);
   }
   throw ValueError(fmt::format("{} is not a likelihood", static_cast<int>(settings.likelihood())));
@@ -83,6 +115,8 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   check_memory_size("npix", settings.npix());
   check_memory_size("nchan", settings.nchan());
   check_memory_size("problems", settings.problems());
+  check_memory_size("epochs", settings.epochs());
+  check_memory_size("columns", settings.columns());
   if (settings.visibilities() < 0) {
     throw ValueError(fmt::format("visibilities is {}; it must be at least 0", settings.visibilities()));
   }
@@ -109,10 +143,14 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   add("fit", fit);
   add("history of L-BFGS", history);
   add("likelihood", likelihood.held);
+  add("losses of the epochs",
+      LossHistory::bytes_per_epoch(static_cast<std::size_t>(settings.columns())) * static_cast<double>(settings.epochs()));
   add("dirty images", std::max(0.0, results - fit - history));  // made when the fit is done and its memory free again
   // Before the fit.
-  add("making of the likelihood", std::max(0.0, likelihood.making - std::max(fit + history + likelihood.held, results)));
+  add("making of the likelihood", std::max(0.0, likelihood.making - likelihood.held - std::max(fit + history, results)));
   add("visibilities", settings.data_bytes());
+  // Tables and sorted samples of cell averages, of which the allocator keeps a part.
+  add("gridding", std::min(8 * static_cast<double>(settings.visibilities()), 48 * 0x1p20));
   return estimate;
 }
 

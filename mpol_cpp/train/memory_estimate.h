@@ -12,7 +12,12 @@
 namespace mpol {
 
 /// The likelihoods of this library, as far as their memory goes.
-enum class LikelihoodKind { gridded, exact, loose };
+enum class LikelihoodKind {
+  gridded,
+  exact,
+  loose,
+  noise,  ///< other noise than Gaussian on loose visibilities
+};
 
 /// The sizes that decide what memory a fit takes.
 struct MemorySettings {
@@ -23,10 +28,13 @@ struct MemorySettings {
   TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;
   TORCH_ARG(OptimizerKind, optimizer) = OptimizerKind::adam;
   TORCH_ARG(LikelihoodKind, likelihood) = LikelihoodKind::gridded;
-  TORCH_ARG(bool, kernels_in_memory) = true;  ///< of the exact likelihood; else in files
-  TORCH_ARG(bool, on_gpu) = false;            ///< where likelihoods work with other memory
-  TORCH_ARG(std::int64_t, visibilities) = 0;  ///< behind the likelihood, over all channels, where they are known
-  TORCH_ARG(double, data_bytes) = 0;          ///< of the visibilities as they are held, where they are known
+  TORCH_ARG(bool, kernels_in_memory) = true;              ///< of the exact likelihood; else in files
+  TORCH_ARG(bool, on_gpu) = false;                        ///< where likelihoods work with other memory
+  TORCH_ARG(std::int64_t, visibilities) = 0;              ///< behind the likelihood, over all channels, where they are known
+  TORCH_ARG(double, data_bytes) = 0;                      ///< of the visibilities as they are held, where they are known
+  TORCH_ARG(torch::Dtype, data_dtype) = torch::kFloat32;  ///< of their real and imaginary parts
+  TORCH_ARG(std::int64_t, epochs) = 500;
+  TORCH_ARG(std::int64_t, columns) = 8;  ///< of the loss history: total, nll, terms…
 };
 
 /// One entry of an estimate.

@@ -72,8 +72,20 @@ double Objective::normaliser() const {
 }
 
 ObjectiveValue Objective::evaluate(const ModelOutput& output) const {
+  check_grid(output.coords());
+  constexpr std::int64_t of_problem = 3;
+  if (output.sky.dim() < of_problem) {
+    throw ShapeError(fmt::format("the model's image has shape {}; it must be (…, nchan, npix, npix)", output.sky.sizes().vec()));
+  }
   ObjectiveValue value;
   value.nll = likelihood_->chi_squared(output.sky).to(torch::kFloat64) / (2.0 * normaliser());
+  const auto problems = output.sky.sizes().slice(0, static_cast<std::size_t>(output.sky.dim() - of_problem));
+  if (value.nll.sizes() != problems) {
+    throw ShapeError(
+        fmt::format("chi_squared of the {} likelihood has shape {} for an image of shape {}; one value per problem "
+                    "has shape {}: sum over the last three dimensions of the image only",
+                    likelihood_->name(), value.nll.sizes().vec(), output.sky.sizes().vec(), problems.vec()));
+  }
   value.total = value.nll;
   for (const auto& term : terms_) {
     if (term.is_off()) {
@@ -96,6 +108,14 @@ ObjectiveValue Objective::evaluate(const ModelOutput& output) const {
 ObjectiveValue Objective::evaluate(ImageModel& model) const {
   auto sky = model.make_sky();
   return evaluate(ModelOutput(model.coords(), model.base(), std::move(sky)));
+}
+
+void Objective::check_grid(const GridCoords& coords) const {
+  const auto& own = likelihood_->coords();
+  if (coords == own) return;
+  throw ValueError(fmt::format(
+      "the model's grid is {} pixels of {}\", the {} likelihood's {} pixels of {}\": make both with the same GridCoords",
+      coords.npix(), coords.cell_size(), likelihood_->name(), own.npix(), own.cell_size()));
 }
 
 std::vector<std::string> Objective::columns() const {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <mpol_cpp/device/module_holder.h>
 #include <mpol_cpp/losses/likelihood.h>
 #include <mpol_cpp/models/image_model.h>
 #include <mpol_cpp/train/term.h>
@@ -31,17 +32,31 @@ struct ObjectiveValue {
 /// A likelihood and weighted regularisers: total = chi^2 / (2 N_norm) + sum_i lambda_i R_i.
 class Objective {
  public:
-  template <typename LikelihoodHolder>
-  Objective(const LikelihoodHolder& likelihood, std::vector<Term> terms = {}, Normalize normalize = Normalize::cells)
-      : Objective(std::shared_ptr<Likelihood>(likelihood.ptr()), std::move(terms), normalize) {}
+  /// @param likelihood  a holder, a pointer to its module, or what clone() of that gives
   /// @throws ValueError when two terms share a name, or when the likelihood has nothing to normalise by
-  Objective(std::shared_ptr<Likelihood> likelihood, std::vector<Term> terms, Normalize normalize = Normalize::cells);
+  template <HolderOf<Likelihood> Holder>
+  Objective(const Holder& likelihood, std::vector<Term> terms = {}, Normalize normalize = Normalize::cells)
+      : Objective(std::shared_ptr<Likelihood>(likelihood.ptr()), std::move(terms), normalize) {}
+  template <std::derived_from<Likelihood> Own>
+  Objective(const std::shared_ptr<Own>& likelihood, std::vector<Term> terms = {}, Normalize normalize = Normalize::cells)
+      : Objective(std::shared_ptr<Likelihood>(likelihood), std::move(terms), normalize) {}
+  Objective(const std::shared_ptr<torch::nn::Module>& likelihood, std::vector<Term> terms = {},
+            Normalize normalize = Normalize::cells)
+      : Objective(with_interface<Likelihood>(likelihood, "Likelihood"), std::move(terms), normalize) {}
+  Objective(std::shared_ptr<Likelihood> likelihood, std::vector<Term> terms = {}, Normalize normalize = Normalize::cells);
 
   /// Terms of weight 0 are not computed.
-  /// @throws ShapeError when a term does not give one value per problem
+  /// @throws ShapeError when the likelihood or a term does not give one value per problem; ValueError for another grid
   ObjectiveValue evaluate(const ModelOutput& output) const;
   /// At a model's present image.
   ObjectiveValue evaluate(ImageModel& model) const;
+  template <HolderOf<ImageModel> Holder>
+  ObjectiveValue evaluate(const Holder& model) const {
+    return evaluate(static_cast<ImageModel&>(*model.ptr()));
+  }
+
+  /// @throws ValueError naming both grids unless this one, of a model, is the likelihood's
+  void check_grid(const GridCoords& coords) const;
 
   Likelihood& likelihood() const { return *likelihood_; }
   const std::shared_ptr<Likelihood>& shared_likelihood() const { return likelihood_; }

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include <ATen/ops/empty_like.h>
@@ -38,6 +39,18 @@ class Saved {
     if (node.empty()) throw FileError(fmt::format("the optimiser's state has no {}", name));
     return node.mapped();
   }
+  /// A number; a tensor of any other shape is refused.
+  template <typename Number>
+  Number take_number(const std::string& name) {
+    const auto saved = take(name);
+    const bool whole = c10::isIntegralType(saved.scalar_type(), /*includeBool=*/false);
+    if (saved.dim() != 0 || (std::is_integral_v<Number> ? !whole : !saved.is_floating_point())) {
+      throw FileError(fmt::format("the optimiser's state {} is {} of shape {}: it must be one {} number", name,
+                                  c10::toString(saved.scalar_type()), saved.sizes().vec(),
+                                  std::is_integral_v<Number> ? "whole" : "real"));
+    }
+    return saved.item<Number>();
+  }
   /// A copy with the layout, dtype and device of the parameter.
   Tensor take_like(const std::string& name, const Tensor& parameter) {
     const auto saved = take(name);
@@ -69,7 +82,7 @@ void save_adam(Optimizer& optimizer, const NamedParameter& parameter, NamedTenso
 void load_adam(Optimizer& optimizer, const NamedParameter& parameter, Saved& saved) {
   if (!saved.has(parameter.name + ".step")) return;
   auto state = std::make_unique<AdamParamState>();
-  state->step(saved.take(parameter.name + ".step").item<std::int64_t>());
+  state->step(saved.take_number<std::int64_t>(parameter.name + ".step"));
   state->exp_avg(saved.take_like(parameter.name + ".exp_avg", parameter.tensor));
   state->exp_avg_sq(saved.take_like(parameter.name + ".exp_avg_sq", parameter.tensor));
   optimizer.state()[parameter.tensor.unsafeGetTensorImpl()] = std::move(state);
@@ -114,6 +127,20 @@ void save_lbfgs(Optimizer& optimizer, const Tensor& first_parameter, NamedTensor
   share("ro", state->ro());
 }
 
+/// LibTorch takes it for granted that the three lists of the history are of one length.
+void check_history(const LBFGSParamState& state, std::int64_t numel) {
+  const auto pairs = state.old_dirs().size();
+  bool fits = state.old_stps().size() == pairs && state.ro().size() == pairs;
+  for (std::size_t i = 0; fits && i < pairs; ++i) {
+    fits = state.old_dirs()[i].numel() == numel && state.old_stps()[i].numel() == numel && state.ro()[i].numel() == 1;
+  }
+  // A search that has begun has a direction, and what it came from.
+  fits = fits && (state.n_iter() == 0 || (state.d().defined() && state.H_diag().defined() && state.prev_flat_grad().defined()));
+  if (fits) return;
+  throw FileError(fmt::format("the optimiser's state has a broken history: {} old_dirs, {} old_stps, {} ro of {} parameters",
+                              pairs, state.old_stps().size(), state.ro().size(), numel));
+}
+
 void load_lbfgs(Optimizer& optimizer, const std::vector<NamedParameter>& parameters, Saved& saved) {
   if (!saved.has("n_iter")) return;
   const auto& first = parameters.front().tensor;
@@ -122,9 +149,11 @@ void load_lbfgs(Optimizer& optimizer, const std::vector<NamedParameter>& paramet
 
   const auto on_device = [&](const std::string& name) {
     const auto tensor = saved.take(name);
-    if (tensor.dim() > 0 && tensor.numel() != numel) {
-      throw FileError(
-          fmt::format("the optimiser's state {} has {} elements, the parameters have {}", name, tensor.numel(), numel));
+    // Numbers have a type of their own: LibTorch begins with a whole number for H_diag.
+    if (tensor.dim() > 0 && (tensor.numel() != numel || tensor.scalar_type() != first.scalar_type())) {
+      throw FileError(fmt::format("the optimiser's state {} has {} elements of {}, the parameters have {} of {}", name,
+                                  tensor.numel(), c10::toString(tensor.scalar_type()), numel,
+                                  c10::toString(first.scalar_type())));
     }
     return tensor.to(first.device());
   };
@@ -134,16 +163,17 @@ void load_lbfgs(Optimizer& optimizer, const std::vector<NamedParameter>& paramet
     return tensors;
   };
   auto state = std::make_unique<LBFGSParamState>();
-  state->func_evals(saved.take("func_evals").item<std::int64_t>());
-  state->n_iter(saved.take("n_iter").item<std::int64_t>());
-  state->t(saved.take("t").item<double>());
-  state->prev_loss(saved.take("prev_loss").item<double>());
+  state->func_evals(saved.take_number<std::int64_t>("func_evals"));
+  state->n_iter(saved.take_number<std::int64_t>("n_iter"));
+  state->t(saved.take_number<double>("t"));
+  state->prev_loss(saved.take_number<double>("prev_loss"));
   if (saved.has("d")) state->d(on_device("d").clone());
   if (saved.has("H_diag")) state->H_diag(on_device("H_diag").clone());
   if (saved.has("prev_flat_grad")) state->prev_flat_grad(on_device("prev_flat_grad").clone());
   state->old_dirs(take_numbered("old_dirs"));
   state->old_stps(take_numbered("old_stps"));
   state->ro(take_numbered("ro"));
+  check_history(*state, numel);
   optimizer.state()[first.unsafeGetTensorImpl()] = std::move(state);
 }
 

@@ -16,6 +16,10 @@ ProblemStops::ProblemStops(std::size_t problems, double relative, std::int64_t w
     : relative_(relative), window_(static_cast<std::size_t>(window)), epochs_(problems, -1) {}
 
 void ProblemStops::record(std::vector<double> totals) {
+  if (totals.size() != epochs_.size()) {
+    throw ShapeError(fmt::format("there are {} losses for {} problems: the model's image must keep its leading dimensions",
+                                 totals.size(), epochs_.size()));
+  }
   totals_.push_back(std::move(totals));
   if (totals_.size() > window_ + 1) totals_.pop_front();
 }

@@ -14,7 +14,7 @@ class ProblemStops {
  public:
   ProblemStops(std::size_t problems, double relative, std::int64_t window);
 
-  /// The totals of an epoch, one for each problem, before its update.
+  /// The totals of an epoch, one for each problem, before its update. @throws ShapeError for another number of them
   void record(std::vector<double> totals);
   /// Stops what has converged. @param done  epochs
   void decide(std::int64_t done);

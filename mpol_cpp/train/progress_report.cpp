@@ -60,7 +60,8 @@ CallbackAction ProgressReport::show(const Progress& progress) {
     first_seconds_ = printed_seconds_ = 0;
   }
   const double interval = style_ == ReportStyle::bar ? bar_interval : options_.line_interval();
-  if (seconds_ - printed_seconds_ >= interval || (first && style_ == ReportStyle::bar) || epoch_ == epochs_) print();
+  if (seconds_ - printed_seconds_ >= interval || (first && style_ == ReportStyle::bar)) print();
+  if (epoch_ == epochs_) finish();  // what is said of the whole fit gets lines of its own
   return CallbackAction::proceed;
 }
 

@@ -4,10 +4,12 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/train/captured_step.h>
 #include <mpol_cpp/train/cuda_fused_step.h>
 #include <mpol_cpp/train/eager_step.h>
 #include <mpol_cpp/train/fused_step.h>
+#include <mpol_cpp/train/training_state.h>
 
 namespace mpol {
 
@@ -25,11 +27,14 @@ std::vector<NamedParameter> trained_parameters(ImageModel& model, const Objectiv
   return parameters;
 }
 
-std::vector<std::int64_t> problem_shape(const ImageModel& model) {
+std::vector<std::int64_t> problem_shape(ImageModel& model) {
   constexpr std::int64_t of_problem = 3;
-  const auto base = model.base();
-  if (!base.defined() || base.dim() <= of_problem) return {};
-  return base.sizes().slice(0, static_cast<std::size_t>(base.dim() - of_problem)).vec();
+  const auto sky = detail::sky_beside_fit(model);
+  const auto sizes = sky.sizes();  // of a tensor that must outlive them
+  if (sizes.size() < of_problem) {
+    throw ShapeError(fmt::format("the model's image has shape {}; it must be (…, nchan, npix, npix)", sizes.vec()));
+  }
+  return sizes.slice(0, sizes.size() - of_problem).vec();
 }
 
 namespace {
@@ -67,8 +72,9 @@ FusedChoice choose_fused(const std::shared_ptr<ImageModel>& model, const Objecti
 std::unique_ptr<Step> make_step(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options) {
   switch (options.step()) {
     case StepKind::automatic: {
-      auto choice = choose_fused(model, objective, options, "it applies");
+      auto choice = choose_fused(model, objective, options, "the fastest one, and it applies");
       if (choice.step) return std::move(choice.step);
+      log_info(fmt::format("the steps of this fit are eager, by LibTorch's autograd: {}", choice.obstacle));
       return std::make_unique<EagerStep>(std::move(model), objective, options, choice.obstacle);
     }
     case StepKind::eager:

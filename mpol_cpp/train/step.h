@@ -15,7 +15,8 @@ namespace mpol {
 /// What one step reports, on its device; nothing has waited for it.
 struct StepReport {
   Tensor losses;          ///< (columns, problems) float64, before the update, in the order of Objective::columns()
-  Tensor parameters_sum;  ///< () float64, sum of all parameters after the update: finite only when each of them is
+  Tensor parameters_sum;  ///< () float64, sum of all parameters after the update: finite only when each of them is, and Adam's
+                          ///< moments
 };
 
 /// One way of evaluating the objective and updating the parameters once. It owns the optimiser's state.
@@ -51,7 +52,8 @@ struct NamedParameter {
 };
 std::vector<NamedParameter> trained_parameters(ImageModel& model, const Objective& objective);
 
-/// The leading dimensions of the base pixels, which count problems; none where the model has no base pixels.
-std::vector<std::int64_t> problem_shape(const ImageModel& model);
+/// The leading dimensions of the model's image, which count problems. It is computed once for that; the random generator is
+/// left as it was. @throws ShapeError unless the image is (…, nchan, npix, npix)
+std::vector<std::int64_t> problem_shape(ImageModel& model);
 
 }  // namespace mpol

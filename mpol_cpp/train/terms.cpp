@@ -27,7 +27,7 @@ class InversePower {
     const bool fits =
         value_.defined() && coords_ == coords && value_.scalar_type() == dtype && value_.device() == visibilities.device();
     if (!fits) {
-      value_ = losses::inverse_expected_power(coords, length_scale_).to(visibilities.device(), dtype);
+      value_ = losses::inverse_expected_power(coords, length_scale_, dtype).to(visibilities.device(), dtype);
       coords_ = coords;
     }
     return value_;

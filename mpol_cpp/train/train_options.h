@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 
 #include <mpol_cpp/device/numerics.h>
 #include <mpol_cpp/models/image_model.h>
+#include <mpol_cpp/train/loss_history.h>
 #include <mpol_cpp/train/schedule.h>
 
 namespace mpol {
@@ -27,19 +29,16 @@ enum class StopScope {
   each,  ///< each problem's own: one that has converged stands still while others go on; the fit ends with the last
 };
 
+/// What a fit that diverged does besides saying so in its result.
+enum class OnDivergence {
+  warn,   ///< logs the diagnosis as a warning
+  error,  ///< throws it as DivergedError, the model and the checkpoint being as they are otherwise
+  off,    ///< nothing
+};
+
 std::string to_string(OptimizerKind kind);
 std::string to_string(StepKind kind);
 std::string to_string(StopScope scope);
-
-/// The loss of one epoch, before its update. Weighted terms in the order of the objective's columns.
-struct EpochLoss {
-  std::int64_t epoch = 0;
-  double learning_rate = 0;
-  std::vector<double> values;  ///< total, nll, terms… (sums over problems)
-
-  double total() const { return values.at(0); }
-  double nll() const { return values.at(1); }
-};
 
 enum class CallbackAction { proceed, stop };
 
@@ -52,6 +51,8 @@ struct Progress {
   ImageModel& model;    ///< already updated
 };
 using Callback = std::function<CallbackAction(const Progress&)>;
+
+using Notes = std::map<std::string, std::string>;
 
 struct TrainOptions {
   TORCH_ARG(OptimizerKind, optimizer) = OptimizerKind::adam;
@@ -72,13 +73,15 @@ struct TrainOptions {
   TORCH_ARG(StopScope, stop_scope) = StopScope::sum;
   /// Move model, objective and optimiser state there first; nothing is moved when unset.
   TORCH_ARG(std::optional<torch::Device>, device) = std::nullopt;
-  /// Cast model and objective to it first.
+  /// Cast the model to it first. The likelihood stays as it is: it takes images of float32 and of float64.
   TORCH_ARG(std::optional<torch::Dtype>, dtype) = std::nullopt;
   TORCH_ARG(std::uint64_t, seed) = 0;
   TORCH_ARG(StepKind, step) = StepKind::automatic;
   TORCH_ARG(std::vector<Callback>, callbacks) = {};
   /// Polled after every epoch; true ends the fit with StopReason::interrupted (signal handlers set it).
   TORCH_ARG(std::function<bool()>, interrupted) = {};
+
+  TORCH_ARG(OnDivergence, on_divergence) = OnDivergence::warn;
 
   /// Where checkpoints go (a file; the one before is kept beside it); empty: none are written.
   TORCH_ARG(std::filesystem::path, checkpoint) = {};
@@ -89,6 +92,8 @@ struct TrainOptions {
   /// Stored in the checkpoint and compared when resuming: settings and digest of the input, "key = value". What the
   /// trainer itself knows (optimiser, terms, grid, …) need not be here.
   TORCH_ARG(std::vector<std::string>, fingerprint) = {};
+  /// Stored in the checkpoint and not compared: what whoever resumes may want to know.
+  TORCH_ARG(Notes, notes) = {};
 
  public:
   /// Whether problems of a batch differ in learning rate or end.

@@ -5,6 +5,7 @@
 #include <torch/arg.h>
 #include <torch/types.h>
 
+#include <mpol_cpp/device/module_holder.h>
 #include <mpol_cpp/models/image_model.h>
 
 namespace mpol {
@@ -29,9 +30,8 @@ struct TrainToDirtyOptions {
 double train_to_dirty_image(ImageModel& model, const Tensor& dirty, const TrainToDirtyOptions& options = {});
 
 /// The same of a model's holder, `train_to_dirty_image(net, dirty)`.
-template <typename ModelHolder>
-requires requires(const ModelHolder& holder) { holder.ptr(); }
-double train_to_dirty_image(const ModelHolder& model, const Tensor& dirty, const TrainToDirtyOptions& options = {}) {
+template <HolderOf<ImageModel> Holder>
+double train_to_dirty_image(const Holder& model, const Tensor& dirty, const TrainToDirtyOptions& options = {}) {
   return train_to_dirty_image(static_cast<ImageModel&>(*model.ptr()), dirty, options);
 }
 

@@ -4,6 +4,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/train/fit.h>
 
 namespace mpol {
@@ -28,8 +29,16 @@ Trainer::Trainer(std::shared_ptr<ImageModel> model, Objective objective, TrainOp
     : model_(std::move(model)), objective_(std::move(objective)), options_(std::move(options)) {
   if (!model_) throw ValueError("a trainer needs a model");
   options_.validate();
+  objective_.check_grid(model_->coords());
 }
 
-TrainResult Trainer::fit() { return detail::Fit(model_, objective_, options_).run(); }
+TrainResult Trainer::fit() {
+  auto result = detail::Fit(model_, objective_, options_).run();
+  for (const auto& warning : result.warnings) log_warning(warning);
+  if (result.stop_reason != StopReason::diverged) return result;
+  if (options_.on_divergence() == OnDivergence::error) throw DivergedError(result.diagnosis);
+  if (options_.on_divergence() == OnDivergence::warn) log_warning("the fit has diverged: " + result.diagnosis);
+  return result;
+}
 
 }  // namespace mpol

@@ -36,6 +36,11 @@ NamedTensors part(const NamedTensors& tensors, std::string_view prefix) {
   return found;
 }
 
+NamedTensors copies_of(NamedTensors tensors) {
+  for (auto& [name, tensor] : tensors) tensor = tensor.clone();
+  return tensors;
+}
+
 Tensor random_state() {
   auto generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard lock(generator.mutex());
@@ -45,10 +50,22 @@ Tensor random_state() {
 void set_random_state(const Tensor& state) {
   auto generator = at::detail::getDefaultCPUGenerator();
   const std::lock_guard lock(generator.mutex());
-  generator.set_state(state.to(torch::kCPU));
+  try {
+    generator.set_state(state.to(torch::kCPU));
+  } catch (const c10::Error&) {
+    throw FileError(fmt::format("the saved state's {} is no state of the random generator", random_name));
+  }
 }
 
 }  // namespace
+
+Tensor sky_beside_fit(ImageModel& model) {
+  const torch::NoGradGuard no_grad;
+  const auto random = random_state();
+  auto sky = model.make_sky();
+  set_random_state(random);
+  return sky;
+}
 
 TrainingState capture_state(std::int64_t epochs, ImageModel& model, const Objective& objective, const Step& step) {
   const torch::NoGradGuard no_grad;
@@ -56,12 +73,8 @@ TrainingState capture_state(std::int64_t epochs, ImageModel& model, const Object
   const auto add = [&](std::string_view prefix, const NamedTensors& tensors) {
     for (const auto& [name, tensor] : tensors) state.tensors[std::string(prefix) + name] = tensor;
   };
-  const auto copy = [](NamedTensors tensors) {
-    for (auto& [name, tensor] : tensors) tensor = tensor.clone();
-    return tensors;
-  };
-  add(model_prefix, copy(module_state(model.as_module())));
-  add(likelihood_prefix, copy(parameters_of(objective.likelihood().as_module())));
+  add(model_prefix, copies_of(module_state(model.as_module())));
+  add(likelihood_prefix, copies_of(parameters_of(objective.likelihood().as_module())));
   add(working_prefix, objective.likelihood().working_state());
   add(optimizer_prefix, step.state());
   state.tensors[std::string(random_name)] = random_state();
@@ -82,10 +95,16 @@ void restore_state(const TrainingState& state, ImageModel& model, const Objectiv
           fmt::format("the saved state has no parameter {} of shape {} for the likelihood", name, tensor.sizes().vec()));
     }
   }
+  const auto before = copies_of(module_state(model.as_module()));
   load_module_state(model.as_module(), part(state.tensors, model_prefix), "the saved state");
+  try {  // which check what they are given themselves
+    objective.likelihood().load_working_state(part(state.tensors, working_prefix));
+    step.load_state(part(state.tensors, optimizer_prefix));
+  } catch (...) {
+    load_module_state(model.as_module(), before, "the state before");
+    throw;
+  }
   for (auto& [name, tensor] : likelihood_own) tensor.copy_(likelihood_saved.at(name));
-  objective.likelihood().load_working_state(part(state.tensors, working_prefix));
-  step.load_state(part(state.tensors, optimizer_prefix));
   set_random_state(found->second);
 }
 

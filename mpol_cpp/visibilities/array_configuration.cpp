@@ -4,10 +4,11 @@
 #include <cmath>
 #include <fstream>
 #include <optional>
-#include <sstream>
+#include <string_view>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/core/units.h>
 
 namespace mpol {
@@ -70,11 +71,11 @@ void read_comment(const std::string& comment, const std::string& where, Header& 
   const auto value = trimmed(comment.substr(equals + 1));
   if (key == "observatory") header.observatory = value;
   if (key == "latitude") {
-    std::istringstream stream(value);
-    double degrees = 0;
-    if (!(stream >> degrees) || !(std::abs(degrees) <= 90))
+    std::string_view text = value;  // a unit or a remark may follow
+    const auto degrees = take_number<double>(text);
+    if (!degrees || !(std::abs(*degrees) <= 90))
       throw FileError(fmt::format("{}: latitude is \"{}\"; give degrees between -90 and 90", where, value));
-    header.latitude = degrees * units::degree;
+    header.latitude = *degrees * units::degree;
   }
   if (key == "coordsys") {
     const auto system = value.substr(0, value.find_first_of(" \t("));
@@ -93,17 +94,19 @@ struct Antenna {
 };
 
 Antenna read_antenna(const std::string& line, const std::string& where) {
-  std::istringstream stream(line);
+  std::string_view text = line;
   Antenna antenna{};
   for (auto& coordinate : antenna.position) {
-    if (!(stream >> coordinate) || !std::isfinite(coordinate))
+    const auto number = take_number<double>(text);
+    if (!number || !std::isfinite(*number))
       throw FileError(fmt::format("{}: \"{}\" is not an antenna; expected x y z in metres", where, trimmed(line)));
+    coordinate = *number;
   }
-  if (double diameter = 0; stream >> diameter) {
-    if (!(diameter > 0) || !std::isfinite(diameter))
-      throw FileError(fmt::format("{}: the dish diameter is {}; it must be positive", where, diameter));
-    antenna.diameter = diameter;
-  } else if (!stream.eof()) {
+  if (const auto diameter = take_number<double>(text)) {
+    if (!(*diameter > 0) || !std::isfinite(*diameter))
+      throw FileError(fmt::format("{}: the dish diameter is {}; it must be positive", where, *diameter));
+    antenna.diameter = *diameter;
+  } else if (text.find_first_not_of(" \t\r") != std::string_view::npos) {
     throw FileError(fmt::format("{}: \"{}\": the fourth column is the dish diameter in metres", where, trimmed(line)));
   }
   return antenna;

@@ -5,6 +5,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/serialize/sha256.h>
 #include <mpol_cpp/visibilities/channel_rows.h>
 #include <mpol_cpp/visibilities/value_range.h>
 
@@ -31,6 +32,17 @@ void check_pair(const Tensor& u, const Tensor& v, std::int64_t most_dimensions) 
 }
 
 }  // namespace
+
+void check_samples(const Tensor& samples, std::int64_t nvis) {
+  if (!samples.defined() || samples.dim() != 1 || samples.scalar_type() != torch::kInt64 || !samples.is_cpu()) {
+    throw ShapeError("samples are selected by their indices, an int64 tensor (n) on the CPU");
+  }
+  if (samples.numel() == 0) throw ValueError("no samples were selected; name at least one");
+  const auto first = samples.min().item<std::int64_t>(), last = samples.max().item<std::int64_t>();
+  if (first < 0 || last >= nvis) {
+    throw ValueError(fmt::format("sample {} is not there; the samples are 0 to {}", first < 0 ? first : last, nvis - 1));
+  }
+}
 
 Baselines::Baselines(Tensor u, Tensor v, Tensor frequencies)
     : u_(as_wide_as(u, v)), v_(as_wide_as(v, u)), frequencies_(std::move(frequencies)) {
@@ -70,20 +82,45 @@ double Baselines::wavelengths_per_unit(std::int64_t channel) const {
   return units::metres_to_lambda(1, frequencies_.const_data_ptr<double>()[shared() ? 0 : channel]);
 }
 
+void Baselines::check_channel(std::int64_t channel) const {
+  if (channel >= 0 && (shared() || channel < nchan())) return;
+  throw ValueError(fmt::format("channel {} was asked for; there are {}", channel, nchan()));
+}
+
+template <typename Choose>
+std::pair<Tensor, Tensor> Baselines::in_wavelengths(std::int64_t channel, const Choose& choose) const {
+  check_channel(channel);
+  const auto own_channel = shared() ? 0 : channel;
+  const auto convert = [&](const Tensor& stored) {
+    const Tensor samples = choose(stored.dim() == 2 ? stored.select(0, own_channel) : stored);
+    if (!frequencies_.defined()) return samples.to(torch::kFloat64);
+    return samples.to(torch::kFloat64) * wavelengths_per_unit(channel);
+  };
+  return {convert(u_), convert(v_)};
+}
+
 std::pair<Tensor, Tensor> Baselines::block(std::int64_t channel, std::int64_t begin, std::int64_t end) const {
   if (begin < 0 || begin > end || end > nvis()) {
     throw ValueError(fmt::format("samples {} to {} were asked for; there are {}", begin, end, nvis()));
   }
-  if (channel < 0 || (!shared() && channel >= nchan())) {
-    throw ValueError(fmt::format("channel {} was asked for; there are {}", channel, nchan()));
+  return in_wavelengths(channel, [&](const Tensor& stored) { return stored.narrow(0, begin, end - begin); });
+}
+
+std::pair<Tensor, Tensor> Baselines::pick(std::int64_t channel, const Tensor& indices) const {
+  return in_wavelengths(channel, [&](const Tensor& stored) { return stored.index_select(0, indices); });
+}
+
+std::string Baselines::digest() const {
+  Sha256 hash;
+  for (const auto& values : {u_, v_, frequencies_}) {
+    if (values.defined()) hash.update(values.const_data_ptr(), values.nbytes());
   }
-  const auto own_channel = shared() ? 0 : channel;
-  const auto in_wavelengths = [&](const Tensor& stored) {
-    const auto samples = (stored.dim() == 2 ? stored.select(0, own_channel) : stored).narrow(0, begin, end - begin);
-    if (!frequencies_.defined()) return samples.to(torch::kFloat64);
-    return samples.to(torch::kFloat64) * wavelengths_per_unit(channel);
-  };
-  return {in_wavelengths(u_), in_wavelengths(v_)};
+  return hash.finish();
+}
+
+Baselines Baselines::select(const Tensor& samples) const {
+  check_samples(samples, nvis());
+  return Baselines(u_.index_select(-1, samples), v_.index_select(-1, samples), frequencies_);
 }
 
 Baselines Baselines::select_channels(const std::vector<std::int64_t>& channels) const {

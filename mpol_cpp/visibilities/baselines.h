@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,8 @@ class Baselines {
 
   /// u and v of samples [begin, end) of a channel in wavelengths, two float64 (end - begin). The only conversion.
   std::pair<Tensor, Tensor> block(std::int64_t channel, std::int64_t begin, std::int64_t end) const;
+  /// The same of the samples with these indices, (n) int64. @throws ValueError for a channel that is not there
+  std::pair<Tensor, Tensor> pick(std::int64_t channel, const Tensor& indices) const;
   /// u and v of all samples of a channel in wavelengths, two float64 (nvis).
   std::pair<Tensor, Tensor> channel(std::int64_t channel) const { return block(channel, 0, nvis()); }
 
@@ -38,6 +41,12 @@ class Baselines {
   double max_abs_u() const { return max_abs_u_; }
   double max_abs_v() const { return max_abs_v_; }
 
+  /// SHA-256 of the stored arrays: the same for the same baselines, also after they were written and read.
+  std::string digest() const;
+
+  /// Baselines of the given samples, 0-based, in that order. @param samples  (n) int64, n >= 1
+  /// @throws ShapeError; ValueError for a sample that is not there
+  Baselines select(const Tensor& samples) const;
   /// Baselines of the given channels, in that order (storage shared where it can be).
   Baselines select_channels(const std::vector<std::int64_t>& channels) const;
 
@@ -49,9 +58,16 @@ class Baselines {
 
  private:
   Baselines(Tensor u, Tensor v, Tensor frequencies);
+  void check_channel(std::int64_t channel) const;
+  /// The stored values of a channel in wavelengths, after `choose` took some of them.
+  template <typename Choose>
+  std::pair<Tensor, Tensor> in_wavelengths(std::int64_t channel, const Choose& choose) const;
 
   Tensor u_, v_, frequencies_;
   double max_abs_u_ = 0, max_abs_v_ = 0;
 };
+
+/// @throws ShapeError unless samples are (n) int64 on the CPU, n >= 1; ValueError for one that is not among nvis
+void check_samples(const Tensor& samples, std::int64_t nvis);
 
 }  // namespace mpol

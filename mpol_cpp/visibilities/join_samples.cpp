@@ -1,7 +1,6 @@
 #include <mpol_cpp/visibilities/join_samples.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 
 #include <ATen/ops/cat.h>
@@ -9,6 +8,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/visibilities/phase_centre.h>
 
 namespace mpol {
 namespace {
@@ -49,20 +49,30 @@ Baselines joined_baselines(const std::vector<Visibilities>& blocks) {
 /// Blocks whose phase centre is not known pass.
 void check_phase_centres(const std::vector<Visibilities>& blocks) {
   constexpr double tolerance = 1e-9;  // radian
-  const Observation* first = nullptr;
-  for (const auto& block : blocks) {
-    const auto& centre = block.observation();
-    if (!centre.right_ascension || !centre.declination) continue;
-    if (first == nullptr) first = &centre;
-    const double turn = std::remainder(*centre.right_ascension - *first->right_ascension, 2 * units::pi);
-    const double east = turn * std::cos(*first->declination), north = *centre.declination - *first->declination;
-    if (std::hypot(east, north) <= tolerance) continue;
-    throw DataError(fmt::format(
-        "the blocks have different phase centres: RA {:.9g}, Dec {:.9g} and RA {:.9g}, Dec {:.9g} degrees, {:.4g} arcsec apart; "
-        "shift their visibilities to one centre first, or image them one by one",
-        *first->right_ascension / units::degree, *first->declination / units::degree, *centre.right_ascension / units::degree,
-        *centre.declination / units::degree, std::hypot(east, north) / units::arcsec));
+  for (std::size_t i = 1; i < blocks.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const auto &a = blocks[j].observation(), &b = blocks[i].observation();
+      const auto distance = phase_centre_distance(a, b);
+      if (!distance || *distance <= tolerance) continue;
+      throw DataError(
+          fmt::format("the blocks have different phase centres: {} and {}, {:.4g} arcsec apart; shift their "
+                      "visibilities to one centre first, or image them one by one",
+                      phase_centre_text(a), phase_centre_text(b), *distance / units::arcsec));
+    }
   }
+}
+
+/// What the first block says, and the phase centre of the first that knows all of it.
+Observation joined_observation(const std::vector<Visibilities>& blocks) {
+  auto observation = blocks.front().observation();
+  for (const auto& block : blocks) {
+    const auto& own = block.observation();
+    if (!own.right_ascension || !own.declination) continue;
+    observation.right_ascension = own.right_ascension;
+    observation.declination = own.declination;
+    break;
+  }
+  return observation;
 }
 
 }  // namespace
@@ -78,7 +88,7 @@ Visibilities join_samples(const std::vector<Visibilities>& blocks) {
     joined.set_frequencies(
         all_of(blocks, [](const Visibilities& block) { return block.frequencies(); }).mean(0, /*keepdim=*/true));
   }
-  joined.set_observation(blocks.front().observation());
+  joined.set_observation(joined_observation(blocks));
   return joined;
 }
 

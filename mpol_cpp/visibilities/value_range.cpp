@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <mpol_cpp/core/error.h>
@@ -84,7 +85,48 @@ void check_positive_of(const torch::Tensor& values, std::string_view name) {
   }
 }
 
+template <typename T>
+std::pair<double, double> extremes_of(const torch::Tensor& values) {
+  const auto* numbers = values.const_data_ptr<T>();
+  const auto [least, most] = std::minmax_element(numbers, numbers + values.numel());
+  return {*least, *most};
+}
+
+/// What float32 or float64 holds with room for the area of a cell, sums, and squares.
+struct Room {
+  const char* name;
+  double least, small, large, most_chi_squared;
+};
+constexpr Room room_of_single{"float32", std::numeric_limits<float>::min(), 1e-30, 1e30, 1e36},
+    room_of_double{"float64", std::numeric_limits<double>::min(), 1e-140, 1e140, 1e300};
+
 }  // namespace
+
+void check_representable(const torch::Tensor& data, const torch::Tensor& weights, torch::Dtype dtype) {
+  if (weights.numel() == 0) return;
+  const bool single = dtype == torch::kFloat32;
+  const auto& room = single ? room_of_single : room_of_double;
+  const auto [least, most] =
+      weights.scalar_type() == torch::kFloat32 ? extremes_of<float>(weights) : extremes_of<double>(weights);
+  const std::string remedy = single ? "compute in float64, or give data and weights in another unit of flux"
+                                    : "give data and weights in another unit of flux";
+  if (least < room.least) {
+    throw DataError(
+        fmt::format("the smallest weight is {:.4g} Jy^-2; {} holds no less than {:.4g}; remove or flag such samples, or {}",
+                    least, room.name, room.least, remedy));
+  }
+  if (most < room.small || most > room.large) {
+    throw DataError(fmt::format("the largest weight is {:.4g} Jy^-2; arithmetic in {} needs it between {:g} and {:g}; {}", most,
+                                room.name, room.small, room.large, remedy));
+  }
+  const double largest = largest_magnitude(data, "data");
+  if (largest > std::sqrt(room.most_chi_squared / most)) {
+    throw DataError(
+        fmt::format("data of up to {:.4g} Jy with weights of up to {:.4g} Jy^-2; their chi^2 overflows {}, {:g} at most; "
+                    "remove or flag such samples, or {}",
+                    largest, most, room.name, room.most_chi_squared, remedy));
+  }
+}
 
 double largest_magnitude(const torch::Tensor& values, std::string_view name) {
   switch (c10::toRealValueType(values.scalar_type())) {

@@ -56,14 +56,39 @@ void Visibilities::set_frequencies(Tensor frequencies) {
   frequencies_ = given;
 }
 
+template <typename Choose>
+VisibilityBlock Visibilities::widened(std::int64_t channel, std::pair<Tensor, Tensor> baselines, const Choose& choose) const {
+  const auto samples = [&](const Tensor& values, torch::Dtype dtype) {
+    return choose(values.select(0, channel)).to(torch::kCPU, dtype).contiguous();
+  };
+  return {baselines.first.contiguous(), baselines.second.contiguous(), samples(data_, torch::kComplexDouble),
+          samples(weights_, torch::kFloat64)};
+}
+
 VisibilityBlock Visibilities::block(std::int64_t channel, std::int64_t begin, std::int64_t end) const {
+  check_channel(channel);
+  return widened(channel, baselines_.block(channel, begin, end),
+                 [&](const Tensor& values) { return values.slice(0, begin, end); });
+}
+
+VisibilityBlock Visibilities::pick(std::int64_t channel, const Tensor& indices) const {
+  check_channel(channel);
+  return widened(channel, baselines_.pick(channel, indices),
+                 [&](const Tensor& values) { return values.index_select(0, indices); });
+}
+
+void Visibilities::check_channel(std::int64_t channel) const {
   if (channel < 0 || channel >= nchan())
     throw ValueError(fmt::format("channel {} was asked for; there are {}", channel, nchan()));
-  const auto [u, v] = baselines_.block(channel, begin, end);
-  const auto samples = [&](const Tensor& values, torch::Dtype dtype) {
-    return values.select(0, channel).slice(0, begin, end).to(torch::kCPU, dtype).contiguous();
-  };
-  return {u.contiguous(), v.contiguous(), samples(data_, torch::kComplexDouble), samples(weights_, torch::kFloat64)};
+}
+
+Visibilities Visibilities::select(const Tensor& samples) const {
+  auto own = baselines_.select(samples);  // checks them
+  const auto there = samples.to(data_.device());
+  Visibilities selected(std::move(own), data_.index_select(-1, there), weights_.index_select(-1, there));
+  selected.frequencies_ = frequencies_;
+  selected.observation_ = observation_;
+  return selected;
 }
 
 Visibilities Visibilities::select_channels(const std::vector<std::int64_t>& channels) const {

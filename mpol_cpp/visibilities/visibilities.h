@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <mpol_cpp/device/fields.h>
@@ -53,6 +54,8 @@ class Visibilities {
   /// Samples [begin, end) of a channel, widened, from whatever device they are on. @throws ValueError for samples or a
   /// channel that are not there
   VisibilityBlock block(std::int64_t channel, std::int64_t begin, std::int64_t end) const;
+  /// The same of the samples with these indices, (n) int64 on the CPU.
+  VisibilityBlock pick(std::int64_t channel, const Tensor& indices) const;
 
   /// Frequencies of the channels, (nchan) float64 Hz, or undefined when unknown.
   const Tensor& frequencies() const { return frequencies_; }
@@ -62,6 +65,9 @@ class Visibilities {
   const Observation& observation() const { return observation_; }
   void set_observation(Observation observation) { observation_ = std::move(observation); }
 
+  /// The given samples of all channels, 0-based, in that order: a mini-batch of one's own.
+  /// @param samples  (n) int64 on the CPU, n >= 1  @throws ShapeError; ValueError for a sample that is not there
+  Visibilities select(const Tensor& samples) const;
   /// The given channels (0-based) in that order. @throws ValueError for a channel that is not there.
   Visibilities select_channels(const std::vector<std::int64_t>& channels) const;
 
@@ -73,6 +79,10 @@ class Visibilities {
   }
 
  private:
+  void check_channel(std::int64_t channel) const;
+  template <typename Choose>
+  VisibilityBlock widened(std::int64_t channel, std::pair<Tensor, Tensor> baselines, const Choose& choose) const;
+
   Baselines baselines_;
   Tensor data_, weights_, frequencies_;
   Observation observation_;

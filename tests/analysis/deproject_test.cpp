@@ -21,6 +21,15 @@ TEMPLATE_TEST_CASE("an inclined ring deprojected is a round ring about the middl
   CHECK(relative_error(face_on, inclined_ring(coords, {}, 0.8, 0.15)) < 2e-3);
 }
 
+TEMPLATE_TEST_CASE("deprojection and its backward are adjoint", "[analysis][quick]", float, double) {
+  const GridCoords coords(0.05, 40);
+  const DiscGeometry geometry{
+      .inclination = GENERATE(0.0, 0.9), .position_angle = GENERATE(0.0, 0.8), .offset_east = 0.12, .offset_north = -0.2};
+  const auto random = [](std::uint64_t seed) { return normal({2, 40, 40}, dtype_of<TestType>(), seed); };
+  const auto linear = [&](const Tensor& sky) { return deproject(sky, coords, geometry); };
+  CHECK(backward_adjoint_error(linear, random(1), random(2), random(3)) < tolerance<TestType>(1e-13, 1e-6));
+}
+
 TEST_CASE("the major axis of a deprojected disc lies North", "[analysis][quick]") {
   const GridCoords coords(0.05, 64);
   const double angle = 40 * units::degree;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <csignal>
 #include <sstream>
 #include <thread>
@@ -25,7 +26,8 @@ void run_well(const std::vector<std::string>& arguments) {
   const auto run = run_mpol_here(arguments);
   INFO(run.err);
   REQUIRE(run.exit_code == 0);
-  CHECK(run.err.empty());
+  // Fits of so few epochs may say that they were cut short, and nothing else.
+  for (const auto& line : run.error_lines()) CHECK_THAT(line, ContainsSubstring("the fit was still moving"));
 }
 
 std::vector<std::vector<double>> diagnostic_rows(const std::filesystem::path& table) {
@@ -131,7 +133,9 @@ TEST_CASE("damaged diagnostics do not keep a fit from going on", "[cli]") {
   const auto resumed = run_mpol_here(short_run(data, scratch / "out", and_more(shown, {"--resume", "--epochs", "20"})));
   INFO(resumed.err);
   CHECK(resumed.exit_code == 0);
-  CHECK(resumed.error_lines().size() == 1);
+  const auto lines = resumed.error_lines();
+  CHECK(std::count_if(lines.begin(), lines.end(),
+                      [](const std::string& line) { return line.find("still moving") == std::string::npos; }) == 1);
   CHECK(resumed.error_names("diagnostics"));
   CHECK(diagnostic_rows(scratch / "out" / "diagnostics" / "diagnostics.csv").size() == 2);
 }
@@ -154,7 +158,7 @@ TEST_CASE("plot shows change, gradient and flux of a fit with diagnostics", "[cl
   run_well(short_run(data, scratch / "out", {"--diagnostics-interval", "2"}));
   run_well({"plot", (scratch / "out").string(), "-o", (scratch / "training.png").string()});
   const auto script = read_text(scratch / "figures" / "training.gp");
-  for (const auto* title : {"'image", "'change of the image", "'gradient of the loss", "'loss'", "'learning rate'", "'flux'"}) {
+  for (const auto* title : {"'image", "'change of the image", "'gradient of the loss", "'loss, learning rate 0.", "'flux'"}) {
     INFO(title);
     CHECK(script.find(title) != std::string::npos);
   }
@@ -166,7 +170,16 @@ TEST_CASE("guessed strengths of regularisers are used, and wrong names refused",
   const auto run = run_mpol_here(short_run(data, scratch / "out", {"--guess-lambda", "tsv,entropy", "--sparsity", "1e-3"}));
   INFO(run.err);
   REQUIRE(run.exit_code == 0);
-  CHECK(run.out.find("lambda of tsv: ") != std::string::npos);
+  const auto said = run.out.find("lambda of tsv: ");
+  REQUIRE(said != std::string::npos);
+  const auto tsv = run.out.substr(said + 15, run.out.find(' ', said + 15) - said - 15);  // as the program said it
+  CHECK(std::stod(tsv) > 0);
+  const auto toml = read_text(scratch / "out" / "run.toml");
+  CHECK(toml.find("tsv = 0  # guessed: " + tsv) != std::string::npos);
+  CHECK(toml.find("entropy = 0  # guessed: ") != std::string::npos);
+  const auto history = mpol::io::read_fits(scratch / "out" / "image.fits").history;
+  CHECK(std::find(history.begin(), history.end(), "tsv = " + tsv + " (guessed)") != history.end());
+  CHECK(std::find(history.begin(), history.end(), "tsv = 0") == history.end());
   CHECK(read_text(scratch / "out" / "history.csv").starts_with("epoch,total,nll,sparsity,tv,tsv,entropy,learning_rate\n"));
   const auto again =
       run_mpol_here({"image", "--config", (scratch / "out" / "run.toml").string(), "-o", (scratch / "again").string()});
@@ -248,6 +261,16 @@ TEST_CASE("several files make one continuum image, whatever their channels and s
     CHECK(summary["n_visibilities"] == 1400);
     CHECK(summary["flux_jy"].size() == 1);
   }
+  // A comma in a name, on the command line, in run.toml and in a list of a configuration.
+  const auto comma = write_observation(scratch / "b,c.npz", second);
+  const auto escaped = (scratch / "b\\,c.npz").string();
+  run_well(short_run(a, scratch / "comma", {"--more-data", escaped}));
+  CHECK(same_files(scratch / "comma" / "history.csv", scratch / "several_gridded" / "history.csv"));
+  run_well({"image", "--config", (scratch / "comma" / "run.toml").string(), "-o", (scratch / "comma_again").string()});
+  CHECK(same_files(scratch / "comma_again" / "image.fits", scratch / "comma" / "image.fits"));
+  write_text(scratch / "list.toml", "more-data = [\"b,c.npz\"]\n");
+  run_well(short_run(a, scratch / "comma_list", {"--config", (scratch / "list.toml").string()}));
+  CHECK(same_files(scratch / "comma_list" / "history.csv", scratch / "comma" / "history.csv"));
   // run.toml repeats it; another second file is another run.
   const auto toml = (scratch / "several_gridded" / "run.toml").string();
   run_well({"image", "--config", toml, "-o", (scratch / "again").string()});

@@ -98,7 +98,7 @@ TEST_CASE("kernels in files change nothing, and leave nothing", "[cli]") {
   CHECK_THAT(missing.err, ContainsSubstring("missing cannot hold") && ContainsSubstring("choose another folder"));
   const auto gridded = refused("gridded", folder.string());
   CHECK(gridded.exit_code == 2);
-  CHECK_THAT(gridded.err, ContainsSubstring("--kernel-folder") && ContainsSubstring("leave it out"));
+  CHECK_THAT(gridded.err, ContainsSubstring("leave --kernel-folder out"));
 }
 
 TEST_CASE("each likelihood says chi squared of the data on the saved image", "[cli]") {
@@ -115,10 +115,10 @@ TEST_CASE("each likelihood says chi squared of the data on the saved image", "[c
     CHECK(summary["step"] == "fused");
     CHECK(summary["n_visibilities"] == 1200);
     CHECK(summary["n_cells"] == exact["n_cells"]);
-    CHECK(summary["normaliser"].get<double>() == summary["n_cells"].get<double>());
+    CHECK(summary["normalizer"].get<double>() == summary["n_cells"].get<double>());
     const double chi_squared = chi_squared_of_image(out / "image.fits", data), own = summary["chi_squared"];
     CHECK_THAT(summary["chi_squared_per_visibility"].get<double>(), WithinRel(chi_squared / 2400, 1e-5));
-    CHECK_THAT(summary["loss"]["nll"].get<double>(), WithinRel(own / (2 * summary["normaliser"].get<double>()), 1e-12));
+    CHECK_THAT(summary["loss"]["nll"].get<double>(), WithinRel(own / (2 * summary["normalizer"].get<double>()), 1e-12));
     if (likelihood == "gridded") {
       CHECK_THAT(summary["reduced_chi_squared"].get<double>(), WithinRel(own / (2 * summary["n_cells"].get<double>()), 1e-12));
     } else {
@@ -148,7 +148,7 @@ TEST_CASE("every option of a fit goes with every likelihood", "[cli]") {
     const auto summary = run_with(likelihood, data, out,
                                   {"--mask", (scratch / "mask.fits").string(), "--start", "dirty", "--psd", "1e-12",
                                    "--psd-length", "0.2", "--normalize", "visibilities", "--epochs", "3"});
-    CHECK(summary["normaliser"] == 600);
+    CHECK(summary["normalizer"] == 600);
     const auto image = mpol::io::read_fits(out / "image.fits").cube[0];
     CHECK(image[0][0].item<double>() == 0);
     CHECK(image[12][10].item<double>() > 0);
@@ -161,7 +161,8 @@ TEST_CASE("every option of a fit goes with every likelihood", "[cli]") {
 TEST_CASE("Student's noise is fitted, and says chi squared of the data beside it", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());
-  const auto student = run_with("loose", data, scratch / "student", {"--noise", "student", "--epochs", "40"});
+  const auto student =
+      run_with("loose", data, scratch / "student", {"--noise", "student", "--epochs", "40", "--start", "base:-3"});
   CHECK(student["step"] == "fused");
   CHECK(read_text(scratch / "student" / "run.toml").find("noise = \"student\"") != std::string::npos);
   const double chi_squared = chi_squared_of_image(scratch / "student" / "image.fits", data);

@@ -86,6 +86,8 @@ TEST_CASE("predict refuses what it cannot use, in one line, and leaves nothing",
   refuse({"predict", data, (scratch / "missing.fits").string(), "-o", out}, 1, "missing.fits");
   refuse({"predict", (scratch / "missing.npz").string(), image, "-o", out}, 1, "missing.npz");
   refuse({"predict", data, write_model(scratch, 3), "-o", out}, 1, "channels");
+  const auto nowhere = (scratch / "absent" / "out.npz").string();
+  refuse({"predict", (scratch / "missing.npz").string(), image, "-o", nowhere}, 1, "create its folder first");  // seen at once
   refuse({"predict", data, image, "-o", out, "--cell-size", "3"}, 1, "cell");
   refuse({"predict", data, image, "-o", out, "--dtype", "float16"}, 2, "dtype");
 }

@@ -40,6 +40,7 @@ std::filesystem::path new_folder(const std::string& stem) {
     const rlimit limit = {*options.largest_file_bytes, *options.largest_file_bytes};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
+  for (const int signal : options.ignored_signals) std::signal(signal, SIG_IGN);
   ::execve(MPOL_PROGRAM, arguments.data(), environment.data());
   ::_exit(126);
 }
@@ -56,7 +57,9 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 std::vector<std::string> Outcome::error_lines() const {
   std::vector<std::string> lines;
   std::istringstream text(err);
-  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  for (std::string line; std::getline(text, line);) {
+    if (line.find("warning: the field of ") == std::string::npos) lines.push_back(line);
+  }
   return lines;
 }
 

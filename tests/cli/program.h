@@ -17,7 +17,8 @@ struct Outcome {
   int signal = 0;      ///< that signal
   std::string out, err;
 
-  /// Lines on stderr.
+  /// Lines on stderr, without the warning that the field is smaller than the scales of the data: the small observation has
+  /// longer scales than the few pixels of its runs, and no other test is about that.
   std::vector<std::string> error_lines() const;
   bool error_names(const std::string& words) const { return err.find(words) != std::string::npos; }
 };
@@ -26,6 +27,7 @@ struct RunOptions {
   std::filesystem::path folder = {};                     ///< working directory; empty: this one's
   std::vector<std::string> environment = {};             ///< "NAME=value", added to this process's
   std::optional<std::uint64_t> largest_file_bytes = {};  ///< RLIMIT_FSIZE
+  std::vector<int> ignored_signals = {};                 ///< when the program begins
   std::chrono::seconds timeout = std::chrono::seconds(120);
 };
 
@@ -38,6 +40,7 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   void send(int signal) const;
+  pid_t id() const { return pid_; }
   bool running();
   /// Waits for the end; a program that takes longer than its timeout is killed.
   Outcome wait();

@@ -28,6 +28,8 @@ TEST_CASE("mpol image on the real observation follows MPoL's loss", "[cli]") {
                              "adam",
                              "--learning-rate",
                              "0.3",
+                             "--start",
+                             "base:-3",
                              "--epochs",
                              "20",
                              "--dtype",

@@ -3,9 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/gridding/data_averager.h>
+#include <mpol_cpp/gridding/dirty_imager.h>
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/io/fits.h>
 
+#include "compare.h"
 #include "observation.h"
 #include "program.h"
 
@@ -56,7 +58,38 @@ TEST_CASE("dirty writes image, beam, figure and a summary per channel", "[cli]")
   const auto beam = mpol::io::read_fits(scratch / "dirty" / "beam.fits");
   CHECK_THAT(beam.cube[0][32][31].item<double>(), WithinAbs(1, 1e-6));
   CHECK(std::filesystem::exists(scratch / "dirty" / "dirty.png"));
+  std::string history;
+  for (const auto& line : image.history) history += line + "\n";
+  for (const auto* words :
+       {"mpol dirty, version", "vis.npz\"", "cell-size = 0.1", "npix = 64", "imaging = \"exact\"", "weighting = "})
+    CHECK(history.find(words) != std::string::npos);
   CHECK(run_mpol(arguments, {.folder = scratch.path()}).exit_code == 1);
+}
+
+TEST_CASE("dirty makes images of the samples, or of cells on request", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation());
+  const mpol::GridCoords coords(0.1, 64);
+  const auto samples = mpol::io::read_npz(data);
+  const auto image_of = [&](const std::string& name, const std::vector<std::string>& imaging) {
+    std::vector<std::string> arguments = {"dirty",  data, "-o",     (scratch / name).string(), "--cell-size", "0.1",
+                                          "--npix", "64", "--quiet"};
+    arguments.insert(arguments.end(), imaging.begin(), imaging.end());
+    const auto run = run_mpol_here(arguments);
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    CHECK(json::parse(read_text(scratch / name / "summary.json"))["imaging"] == (imaging.empty() ? "exact" : imaging.back()));
+    return mpol::io::read_fits(scratch / name / "dirty.fits").cube;
+  };
+  const auto expected = [&](mpol::Imaging imaging) {
+    return mpol::DirtyImager(coords, samples, mpol::DirtyImagerOptions().imaging(imaging)).image();
+  };
+  const auto exact = image_of("default", {});
+  CHECK(relative_error(exact, expected(mpol::Imaging::exact)) < 1e-6);
+  CHECK(torch::equal(image_of("exact", {"--imaging", "exact"}), exact));
+  const auto cells = image_of("cells", {"--imaging", "cells"});
+  CHECK(relative_error(cells, expected(mpol::Imaging::cells)) < 1e-6);
+  CHECK(relative_error(cells, exact) > 1e-3);
 }
 
 TEST_CASE("inspect says what is there and which grid suits it", "[cli]") {
@@ -98,4 +131,28 @@ TEST_CASE("devices lists the CPU first", "[cli]") {
   const auto devices = json::parse(run.out);
   CHECK(devices[0]["device"] == "cpu");
   CHECK(run_mpol({"devices"}).out.starts_with("cpu"));
+}
+
+TEST_CASE("simulate looks for its folders first, and leaves no truth without visibilities", "[cli]") {
+  const Scratch scratch;
+  const auto simulate = [&](const std::filesystem::path& out, const std::filesystem::path& truth,
+                            const RunOptions& options = {}) {
+    return run_mpol(
+        {"simulate", "--antennas", "30", "--integration", "600", "--npix", "32", "-o", out.string(), "--truth", truth.string()},
+        options);
+  };
+  for (const bool truth : {true, false}) {
+    const auto there = scratch / "there", absent = scratch / "absent" / "file";
+    const auto refused = simulate(truth ? there : absent, truth ? absent : there);
+    INFO(refused.err);
+    CHECK(refused.exit_code == 1);
+    CHECK(refused.error_names("create its folder first"));
+    CHECK(names_in(scratch.path()).empty());
+  }
+  RunOptions small_disk;
+  small_disk.largest_file_bytes = 20'000;  // holds the truth of 8640 bytes, not these visibilities
+  const auto full = simulate(scratch / "vis.npz", scratch / "truth.fits", small_disk);
+  INFO(full.err);
+  CHECK(full.exit_code == 1);
+  CHECK(names_in(scratch.path()).empty());
 }

@@ -3,6 +3,7 @@
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/rounded_down.h>
 #include <mpol_cpp/core/units.h>
 
 #include "compare.h"
@@ -141,6 +142,17 @@ TEST_CASE("an unfit baseline is named with the limit and the remedy", "[coordina
     CHECK_THAT(message, ContainsSubstring("|u| = 5.2e+06"));
     CHECK_THAT(message, ContainsSubstring("use cell_size <"));
   }
+}
+
+TEST_CASE("the cell size that a message recommends is below the limit", "[coordinates][quick]") {
+  for (const double limit : {0.19719, 0.19715, 0.1, 12345.0, 9.9999, 1e-7, 3.00005}) {
+    const auto recommended = std::stod(mpol::rounded_down(limit));
+    CHECK(recommended <= limit);
+    CHECK(recommended > limit * (1 - 2e-3));
+  }
+  CHECK(mpol::rounded_down(0.08336567) == "0.08336");  // to the nearest it would be 0.08337
+  CHECK_THROWS_WITH(GridCoords(0.03, 1), ContainsSubstring("use 2 or more"));
+  CHECK_THROWS_WITH(GridCoords(0.03, 181), ContainsSubstring("use 180 or 182"));
 }
 
 TEST_CASE("bad grids are refused", "[coordinates][quick]") {

@@ -33,11 +33,12 @@ TEST_CASE("two complementary subsets hold every cell once", "[datasets][quick]")
 TEST_CASE("cells of a batch of cubes keep the leading dimensions", "[datasets][quick]") {
   const auto dataset = golden_dataset();
   const auto npix = dataset->coords().npix();
-  const auto cubes = normal({3, 2, npix, npix}, torch::kFloat64, 2);
+  const auto cubes = normal({3, 2, npix, npix}, torch::kComplexDouble, 2);
   const auto values = dataset->at_cells(cubes);
   CHECK(values.sizes() == at::IntArrayRef({3, dataset->ncells()}));
   CHECK(torch::equal(values[1], dataset->at_cells(cubes[1])));
-  CHECK_THROWS_AS(dataset->at_cells(torch::zeros({1, npix, npix})), ShapeError);
+  CHECK_THROWS_AS(dataset->at_cells(torch::zeros({1, npix, npix}, torch::kComplexDouble)), ShapeError);
+  CHECK_THROWS_WITH(dataset->at_cells(normal({2, npix, npix}, torch::kFloat64, 2)), ContainsSubstring("FourierCube"));
 }
 
 TEST_CASE("a gridded dataset refuses inconsistent arrays", "[datasets][quick]") {

@@ -1,12 +1,33 @@
 #include "catch.h"
 
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
+#include <mpol_cpp/fourier/fourier_cube.h>
+#include <mpol_cpp/fourier/gauss_conv_fourier.h>
+#include <mpol_cpp/fourier/nufft.h>
+#include <mpol_cpp/images/gauss_conv_image.h>
+#include <mpol_cpp/images/hann_conv_cube.h>
+#include <mpol_cpp/images/image_cube.h>
+#include <mpol_cpp/losses/block_likelihood.h>
+#include <mpol_cpp/losses/exact_likelihood.h>
 #include <mpol_cpp/losses/gridded_likelihood.h>
+#include <mpol_cpp/losses/loose_likelihood.h>
+#include <mpol_cpp/losses/mini_batch_likelihood.h>
+#include <mpol_cpp/losses/noise_likelihood.h>
 #include <mpol_cpp/models/gridded_net.h>
 
 #include "compare.h"
 #include "random.h"
+#include "train/problems.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -84,23 +105,91 @@ TEST_CASE("modules refuse dtypes they cannot compute in", "[device][quick]") {
   check_dtypes(*module, torch::kFloat32);
 }
 
-TEST_CASE("every module of the library moves whole", "[device][quick]") {
-  auto dataset = small_dataset();
-  const auto check = [](torch::nn::Module& module) {
-    INFO(module.name());
-    module.to(torch::kFloat32);
-    for (const auto& item : module.named_buffers()) {
-      INFO(item.key());
-      if (item.value().is_complex()) CHECK(item.value().scalar_type() == torch::kComplexFloat);
-      else if (item.value().is_floating_point()) CHECK(item.value().scalar_type() == torch::kFloat32);
-      else CHECK(item.value().scalar_type() == torch::kInt64);
-    }
-    module.to(torch::Device(torch::kMeta));
-    for (const auto& tensor : module.buffers()) CHECK(tensor.is_meta());
-    for (const auto& tensor : module.parameters()) CHECK(tensor.is_meta());
+namespace {
+
+struct LibraryModule {
+  std::string name;
+  std::shared_ptr<torch::nn::Module> module;
+  std::set<std::string> keep_their_dtype = {};  // data, coordinates and kernels that lose by being narrowed
+  Tensor (*on_meta)(torch::nn::Module&) = nullptr;
+};
+
+const GridCoords grid(0.05, 8);
+
+std::vector<LibraryModule> library_modules() {
+  const auto data = random_visibilities(grid, 2, 5);
+  const auto channels = ChannelMap::cube(2);
+  const GaussianBeam beam{.bmaj = 0.2, .bmin = 0.1, .bpa = 20};
+  const auto blocks = std::vector{DataBlock(data, channels).fit_shift().fit_amplitude().fit_weight_scale()};
+  const NoiseLikelihood student(grid, data, channels, NoiseModel::student(4), NufftOptions{}, 2 * data.weights());
+  return {
+      {"GriddedDataset",
+       small_dataset().ptr(),
+       {},
+       [](torch::nn::Module& m) { return dynamic_cast<GriddedDatasetImpl&>(m).visibilities(); }},
+      {"BaseCube",
+       BaseCube(BaseCubeOptions(grid)).ptr(),
+       {},
+       [](torch::nn::Module& m) { return dynamic_cast<BaseCubeImpl&>(m).base_cube(); }},
+      {"GriddedNet",
+       GriddedNet(GriddedNetOptions(grid).dtype(torch::kFloat64)).ptr(),
+       {},
+       [](torch::nn::Module& m) { return dynamic_cast<GriddedNetImpl&>(m).make_sky(); }},
+      {"ImageCube", ImageCube(grid).ptr()},
+      {"HannConvCube", HannConvCube().ptr()},
+      {"FourierCube", FourierCube(grid).ptr()},
+      {"GaussConvImage", GaussConvImage(grid, beam).ptr(), {"spectra"}},
+      {"GaussConvFourier", GaussConvFourier(grid, beam).ptr(), {"tapers"}},
+      {"Nufft", Nufft(grid, data.baselines(), 2).ptr()},
+      {"GriddedLikelihood", GriddedLikelihood(small_dataset()).ptr()},
+      {"ExactLikelihood", ExactLikelihood(grid, data, channels).ptr(), {"kernel", "dirty", "constant"}},
+      {"LooseLikelihood", LooseLikelihood(grid, data, channels).ptr(), {"data", "weights"}},
+      {"NoiseLikelihood", student.ptr(), {"data", "weights", "imaginary_weights"}},
+      {"BlockLikelihood", BlockLikelihood(grid, blocks).ptr(), {"data_0", "weights_0", "u_0", "v_0"}},
+      {"MiniBatchLikelihood", MiniBatchLikelihood(grid, data, channels, VisibilitySamplerOptions()).ptr()},
   };
-  check(*GriddedNet(GriddedNetOptions(GridCoords(0.05, 8)).dtype(torch::kFloat64)));
-  check(*GriddedLikelihood(dataset));
-  check(*dataset);
-  CHECK(dataset->visibilities().is_meta());  // the members follow their buffers
+}
+
+/// Every name in TORCH_MODULE(…) of our headers.
+std::set<std::string> declared_modules() {
+  const std::regex declaration(R"(TORCH_MODULE\((\w+)\))");
+  std::set<std::string> names;
+  const auto sources = std::filesystem::path(MPOL_TEST_DATA_DIR) / ".." / ".." / "mpol_cpp";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(sources)) {
+    if (entry.path().extension() != ".h") continue;
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) {
+      std::smatch found;
+      if (std::regex_search(line, found, declaration)) names.insert(found[1]);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("every module of the library moves whole", "[device][quick]") {
+  std::set<std::string> names;
+  for (const auto& [name, module, keep_their_dtype, on_meta] : library_modules()) {
+    INFO(name);
+    names.insert(name);
+    std::map<std::string, torch::Dtype> before;
+    for (const auto& item : module->named_buffers()) before[item.key()] = item.value().scalar_type();
+    for (const auto& key : keep_their_dtype) CHECK(before.contains(key));
+    module->to(torch::kFloat32);
+    for (const auto& item : module->named_buffers()) {
+      INFO(item.key());
+      const auto dtype = item.value().scalar_type();
+      if (keep_their_dtype.contains(item.key())) CHECK(dtype == before.at(item.key()));
+      else if (item.value().is_complex()) CHECK(dtype == torch::kComplexFloat);
+      else if (item.value().is_floating_point()) CHECK(dtype == torch::kFloat32);
+      else CHECK(dtype == before.at(item.key()));
+    }
+    for (const auto& parameter : module->parameters()) CHECK(parameter.scalar_type() == torch::kFloat32);
+    module->to(torch::Device(torch::kMeta));
+    for (const auto& tensor : module->buffers()) CHECK(tensor.is_meta());
+    for (const auto& tensor : module->parameters()) CHECK(tensor.is_meta());
+    if (on_meta != nullptr) CHECK(on_meta(*module).is_meta());  // what it computes with follows what it has registered
+  }
+  CHECK(names == declared_modules());
 }

@@ -3,7 +3,9 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/device/cuda_absence.h>
 #include <mpol_cpp/device/load.h>
+#include <mpol_cpp/device/move.h>
 #include <mpol_cpp/device/select.h>
+#include <mpol_cpp/models/gridded_net.h>
 
 #include "fake_backend.h"
 
@@ -89,8 +91,24 @@ TEST_CASE("among three GPUs the first free one, the least loaded one, or the one
                                  ContainsSubstring("devices here: cpu, cuda:0, cuda:1, cuda:2"));
   }
   const Warnings warnings;
-  for (int i = 0; i < 3; ++i) CHECK(select_device(DeviceRequest::cuda(7)).is_cpu());
-  CHECK(warnings.said().size() == 1);
+  CHECK_THROWS_WITH(select_device(DeviceRequest::cuda(7)), ContainsSubstring("cuda:7"));  // never the CPU in its place
+  CHECK_THROWS_AS(select_device(DeviceRequest::parse("cuda:3"), Fallback::warn), DeviceError);
+  CHECK(warnings.said().empty());
+}
+
+TEST_CASE("moving anything to a device that is not there is one line that lists those that are", "[device][quick]") {
+  const Registered none(std::vector<FakeDevice>{});
+  auto tensor = torch::ones({2});
+  auto module = GriddedNet(GridCoords(0.05, 4));
+  const std::string says = "device cuda:0 is not there: the fake driver is asleep; devices here: cpu";
+  CHECK_THROWS_AS(move_to(tensor, cuda(0)), DeviceError);
+  CHECK_THROWS_WITH(move_to(tensor, cuda(0)), says);
+  CHECK_THROWS_WITH(move_to(module, torch::kCUDA), says);
+  CHECK_THROWS_WITH(module->to(cuda(0)), says);
+  CHECK_THROWS_AS(check_device(torch::Device(c10::DeviceType::XLA, 0)), DeviceError);
+  CHECK(tensor.is_cpu());
+  CHECK(module->base().is_cpu());
+  CHECK_NOTHROW(move_to(module, torch::kMeta));
 }
 
 TEST_CASE("a default device is what automatic requests give, until it is reset", "[device][quick]") {

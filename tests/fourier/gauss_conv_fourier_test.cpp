@@ -1,5 +1,7 @@
 #include "catch.h"
 
+#include <vector>
+
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/fourier/gauss_conv_fourier.h>
@@ -25,6 +27,19 @@ TEST_CASE("the taper of a Gaussian beam is the reference's", "[fourier][quick]")
   const auto taper = gaussian_beam_taper(golden_beam(golden), dataset_coords());
   CHECK(relative_error(taper, golden("out_correct_taper_packed")) < 1e-12);
   CHECK(relative_error(taper, golden("bug_gaussconvfourier_taper_packed")) > 0.1);  // MPoL's is turned by 90 degrees
+}
+
+TEMPLATE_TEST_CASE("convolution in the Fourier plane and its backward are adjoint, and it is its own adjoint", "[fourier][quick]",
+                   float, double) {
+  const GridCoords coords(0.05, 30);
+  const std::vector<GaussianBeam> beams{{.bmaj = 0.3, .bmin = 0.2, .bpa = 30}, {.bmaj = 0.4, .bmin = 0.4, .bpa = 0}};
+  const GaussConvFourier convolve(coords, beams);
+  const auto random = [](std::uint64_t seed) { return normal({3, 2, 30, 30}, dtype_of<TestType>(), seed); };
+  const auto x = random(1), y = random(2);
+  const auto linear = [&](const Tensor& sky) { return convolve->forward(sky); };
+  const double bound = tolerance<TestType>(1e-13, 1e-6);
+  CHECK(backward_adjoint_error(linear, x, y, random(3)) < bound);
+  CHECK(adjoint_error(linear(x), y, x, linear(y)) < bound);  // a Gaussian is even
 }
 
 TEMPLATE_TEST_CASE("images convolved in the Fourier plane and their gradient are the reference's", "[fourier][quick]", float,

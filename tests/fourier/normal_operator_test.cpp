@@ -59,7 +59,7 @@ TEST_CASE("the normal operator equals MPoL's chi squared by direct sums", "[four
 }
 
 TEST_CASE("the normal operator and the nonuniform transform give the same chi squared", "[fourier][normal][quick]") {
-  const auto npix = GENERATE(8, 30, 64);
+  const auto npix = GENERATE(2, 4, 6, 8, 30, 64);
   const GridCoords coords(0.03, npix);
   const auto data = loose_visibilities(coords, 2, 400, 1);
   const auto normal = NormalOperator::of(coords, data, ChannelMap::cube(2));

@@ -5,8 +5,10 @@
 #include <vector>
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/complex.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/outer.h>
 #include <ATen/ops/real.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -64,15 +66,22 @@ Tensor picture(Picture kind, const GridCoords& coords) {
   return (-((x - 0.1).square() + (y + 0.05).square()) * 60).exp().unsqueeze(0);
 }
 
+/// Where the plane is large enough for the crowd.
+std::vector<Baselines> edges_and_crowd(const GridCoords& coords, std::int64_t random, std::int64_t crowded) {
+  std::vector<Baselines> sets{edge_baselines(coords, random, 1)};
+  if (coords.npix() >= 4) sets.push_back(crowd(coords, crowded, 3));
+  return sets;
+}
+
 }  // namespace
 
 TEMPLATE_TEST_CASE("the nonuniform transform agrees with direct sums to its tolerance", "[fourier][nufft][quick]", float,
                    double) {
-  const auto npix = GENERATE(8, 30, 64, 128);
+  const auto npix = GENERATE(2, 4, 6, 8, 30, 64, 128);
   const GridCoords coords(0.03, npix);
   const auto tolerances = std::is_same_v<TestType, float> ? std::vector<double>{1e-2, 1e-3, 1e-4, 1e-5, 1e-6}
                                                           : std::vector<double>{1e-2, 1e-5, 1e-6, 1e-8, 1e-11, 1e-12, 1e-13};
-  for (const auto& baselines : {edge_baselines(coords, 200, 1), crowd(coords, 300, 3)}) {
+  for (const auto& baselines : edges_and_crowd(coords, 200, 300)) {
     for (const auto kind : {Picture::centre, Picture::corner, Picture::edge, Picture::noise, Picture::smooth}) {
       const auto image = picture(kind, coords).to(dtype_of<TestType>()).to(torch::kFloat64);
       const auto expected = direct_visibilities(image, coords, baselines, 1);
@@ -102,10 +111,13 @@ TEST_CASE("the error of the nonuniform transform falls with the tolerance", "[fo
 }
 
 TEMPLATE_TEST_CASE("the nonuniform transform and its adjoint are adjoint", "[fourier][nufft][quick]", float, double) {
-  const auto npix = GENERATE(8, 30, 64);
+  const auto npix = GENERATE(2, 4, 6, 8, 30, 64);
   const GridCoords coords(0.03, npix);
-  for (const auto& baselines : {edge_baselines(coords, 500, 9), crowd(coords, 500, 11)}) {
-    for (const double tolerance : {1e-3, 1e-6}) {
+  for (const auto& baselines : edges_and_crowd(coords, 500, 500)) {
+    const auto tolerances = std::is_same_v<TestType, float> ? std::vector<double>{1e-2, 1e-3, 1e-4, 1e-6}
+                                                            : std::vector<double>{1e-2, 1e-3, 1e-6, 1e-9, 1e-11, 1e-12, 1e-13};
+    for (const double tolerance : tolerances) {
+      CAPTURE(npix, tolerance);
       const auto nufft = Nufft(coords, baselines, 2, NufftOptions{tolerance});
       const auto x = normal({3, 2, npix, npix}, dtype_of<TestType>(), 13);
       const auto y = normal({3, 2, baselines.nvis()}, complex_dtype_of<TestType>(), 14);
@@ -114,6 +126,38 @@ TEMPLATE_TEST_CASE("the nonuniform transform and its adjoint are adjoint", "[fou
       CHECK(adjoint_error(ax, y, x, aty) < mpol::testing::tolerance<TestType>(1e-13, 1e-6));
     }
   }
+}
+
+TEMPLATE_TEST_CASE("on the largest grids the transform and its adjoint are direct sums", "[fourier][nufft]", float, double) {
+  // A dozen pixels and points: their sums need no image.
+  constexpr std::int64_t pixels = 12;
+  const std::int64_t npix = std::is_same_v<TestType, float> ? 8192 : 4096;
+  const GridCoords coords(0.002, npix);
+  const auto baselines = edge_baselines(coords, 30, 41);
+  const auto places = [&](std::uint64_t seed) {
+    auto chosen = (uniform({pixels}, torch::kFloat64, seed) * static_cast<double>(npix)).to(torch::kInt64);
+    chosen[0] = 0, chosen[1] = npix - 1;
+    return chosen;
+  };
+  const auto rows = places(42), columns = places(43);
+  const auto values = normal({pixels}, torch::kFloat64, 44);
+  const auto l = coords.l_centers().flip(0).index_select(0, columns), m = coords.m_centers().index_select(0, rows);
+  const auto phase = -2 * units::pi * (at::outer(baselines.u().flatten(), l) + at::outer(baselines.v().flatten(), m));
+  const auto waves = at::complex(phase.cos(), phase.sin());  // (nvis, pixels)
+  const auto area = coords.cell_area();
+  const double tolerance = mpol::testing::tolerance<TestType>(1e-11, 1e-6);
+  const auto nufft = Nufft(coords, baselines, 1, NufftOptions{tolerance});
+
+  auto image = at::zeros({1, npix, npix}, dtype_of<TestType>());
+  image[0].index_put_({rows, columns}, values.to(dtype_of<TestType>()), /*accumulate=*/true);
+  const auto expected = (waves * values).sum(1).unsqueeze(0) * area;
+  // Single pixels at the border have several times the error of the norm over all of them.
+  CHECK(norm_error(nufft->forward(image), expected) < 20 * tolerance);
+  image.reset();
+
+  const auto y = normal({1, baselines.nvis()}, torch::kComplexDouble, 45);
+  const auto back = nufft->adjoint(y.to(complex_dtype_of<TestType>()))[0].index({rows, columns});
+  CHECK(norm_error(back, at::real(waves.conj() * y[0].unsqueeze(1)).sum(0) * area) < 20 * tolerance);
 }
 
 TEMPLATE_TEST_CASE("loose visibilities and their gradient equal MPoL's correct ones", "[fourier][nufft][quick]", float, double) {

@@ -1,5 +1,6 @@
 #include "catch.h"
 
+#include <atomic>
 #include <cmath>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/gridding/cell_sums.h>
 #include <mpol_cpp/gridding/data_averager.h>
+#include <mpol_cpp/gridding/visit_cells.h>
 #include <mpol_cpp/ops/isa.h>
 
 #include "compare.h"
@@ -334,4 +336,30 @@ TEST_CASE("gridding refuses what it cannot do", "[gridding][quick]") {
   CHECK_THROWS_AS(with_map({{{-1}}}), ValueError);
   CHECK_THROWS_AS(DataAverager(GridCoords(1e-5, 65538), visibilities), ValueError);
   CHECK_THROWS_AS(DataAverager(GridCoords(0.5, 16), visibilities), DataError);
+}
+
+TEST_CASE("few samples on the widest grid lie in the cells that sorting finds", "[gridding][quick]") {
+  const GridCoords coords(0.001, 65536);
+  for (const std::int64_t samples : {1, 140, 3000}) {
+    const auto visibilities = random_observation(coords, 1, samples, torch::kDouble, 21);
+    check_by_sorting(coords, visibilities);
+    // Some of them near each other, and those at the edges of the plane.
+    const auto& baselines = visibilities.baselines();
+    const auto factor = torch::linspace(0, 1, samples, torch::kDouble).square();
+    check_by_sorting(coords, {Baselines::in_lambda(baselines.u() * factor, baselines.v() * factor), visibilities.data(),
+                              visibilities.weights()});
+    const auto edge = [&](const Tensor& x) { return x.sign() * (coords.max_uv() * (1 - 1e-15)); };
+    check_by_sorting(
+        coords, {Baselines::in_lambda(edge(baselines.u()), edge(baselines.v())), visibilities.data(), visibilities.weights()});
+  }
+}
+
+TEST_CASE("more pixels than cells have numbers are refused before cells are visited", "[gridding][quick]") {
+  const auto u = torch::zeros({3}, torch::kDouble);
+  std::atomic<int> visited = 0;
+  const auto count = [&](std::size_t) { ++visited; };
+  CHECK_THROWS_AS(gridding::visit_cells(GridCoords(0.001, 65538), u, u, count), ValueError);
+  CHECK(visited == 0);
+  gridding::visit_cells(GridCoords(0.001, 65536), u, u, count);
+  CHECK(visited == 3);
 }

@@ -17,7 +17,53 @@ using namespace mpol::testing;
 
 namespace {
 
-DirtyImagerOptions natural() { return DirtyImagerOptions().weighting(Weighting::natural); }
+DirtyImagerOptions natural(Imaging imaging = Imaging::exact) {
+  return DirtyImagerOptions().weighting(Weighting::natural).imaging(imaging);
+}
+Imaging each_imaging() { return GENERATE(Imaging::exact, Imaging::cells); }
+
+/// What nonuniform transforms of tolerance 1e-12 may be off by.
+constexpr double of_transform = 1e-11;
+
+/// The image of samples with given imaging weights (nvis), pixel by pixel, (npix, npix).
+Tensor direct_image(const GridCoords& coords, const Visibilities& samples, std::int64_t channel, const Tensor& visibilities,
+                    const Tensor& imaging_weights) {
+  const auto npix = coords.npix();
+  const auto [u, v] = samples.baselines().channel(channel);
+  const auto half = static_cast<double>(npix / 2);
+  const auto m = (torch::arange(npix, torch::kDouble) - half).view({npix, 1, 1}) * coords.dl();
+  const auto l = (half - 1 - torch::arange(npix, torch::kDouble)).view({1, npix, 1}) * coords.dl();
+  const auto phase = 2 * units::pi * (u * l + v * m);
+  const auto terms = at::real(visibilities) * phase.cos() - at::imag(visibilities) * phase.sin();
+  return (imaging_weights * terms).sum(-1) / imaging_weights.sum();
+}
+
+/// D of each sample of a channel, by its cell and that cell's partner, from sums over the whole plane.
+Tensor density_of_samples(const GridCoords& coords, const Visibilities& samples, std::int64_t channel, Weighting weighting,
+                          double robust) {
+  const auto npix = coords.npix();
+  const auto [u, v] = samples.baselines().channel(channel);
+  const auto place = [&](const Tensor& x) {
+    return (x / coords.du() + 0.5 * static_cast<double>(npix) + 0.5).floor().to(torch::kLong);
+  };
+  const auto cell = place(v) * npix + place(u), partner = (npix - place(v)) * npix + npix - place(u);
+  const auto weights = samples.weights()[channel].to(torch::kDouble);
+  auto plane = torch::zeros({(npix + 1) * (npix + 1)}, torch::kDouble);
+  plane.index_add_(0, cell, weights).index_add_(0, partner, weights);
+  if (weighting == Weighting::natural) return torch::ones_like(weights);
+  const auto of_cell = plane.index_select(0, cell);
+  if (weighting == Weighting::uniform) return 1 / of_cell;
+  const double f_squared =
+      std::pow(5 * std::pow(10, -robust), 2) * plane.sum().item<double>() / plane.square().sum().item<double>();
+  return 1 / (1 + of_cell * f_squared);
+}
+
+/// A point source of 1 Jy at offsets in arcsec, at the samples given.
+Visibilities point_source(const Visibilities& sampled, double east, double north) {
+  const auto [u, v] = sampled.baselines().channel(0);
+  const auto phase = -2 * units::pi * units::arcsec * (u * east + v * north);
+  return {sampled.baselines(), at::polar(torch::ones_like(u), phase), sampled.weights()};
+}
 
 /// One sample at the centre of every cell of the grid that has one, of visibility 1, with the given weights (cells).
 Visibilities filled_plane(const GridCoords& coords, const std::function<Tensor(const Tensor& u, const Tensor& v)>& weight) {
@@ -58,27 +104,119 @@ Tensor nulled(const Tensor& beam) {
 TEST_CASE("a dirty beam peaks at 1 on the phase centre and is symmetric about it", "[gridding][dirty][quick]") {
   const GridCoords coords(0.05, 64);
   const auto visibilities = random_observation(coords, 2, 300, torch::kDouble, 1);
+  const auto imaging = each_imaging();
+  const double tolerance = imaging == Imaging::exact ? of_transform : 1e-13;
   for (const auto weighting : {Weighting::natural, Weighting::uniform, Weighting::briggs}) {
-    const auto beam = DirtyImager(coords, visibilities, DirtyImagerOptions().weighting(weighting)).beam();
+    const auto beam = DirtyImager(coords, visibilities, DirtyImagerOptions().weighting(weighting).imaging(imaging)).beam();
     const auto peaks = beam.flatten(1).argmax(1);
     for (const std::int64_t channel : {0, 1}) {
       CHECK(peaks[channel].item<std::int64_t>() == 32 * 64 + 31);
-      CHECK_THAT(beam[channel][32][31].item<double>(), WithinAbs(1, 1e-13));
+      CHECK_THAT(beam[channel][32][31].item<double>(), WithinAbs(1, tolerance));
       // Row 0 and column npix - 1 have no mirror image.
       const auto inner = beam[channel].slice(0, 1).slice(1, 0, 63);
-      CHECK(relative_error(inner.flip({0, 1}), inner) < 1e-13);
+      CHECK(relative_error(inner.flip({0, 1}), inner) < tolerance);
     }
   }
 }
 
-TEST_CASE("the dirty image is the sum over samples that it claims to be", "[gridding][dirty][quick]") {
+TEST_CASE("an exact dirty image is the sum over samples that it claims to be", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 24);
+  const auto dtype = GENERATE(torch::kFloat, torch::kDouble);
+  const auto weighting = GENERATE(Weighting::natural, Weighting::uniform, Weighting::briggs);
+  const auto samples = random_observation(coords, 2, 700, dtype, 31);
+  const bool tapered = GENERATE(false, true);
+  const auto taper = tapered ? gaussian_taper(0.1) : [](const Tensor& u, const Tensor&) { return torch::ones_like(u); };
+  auto options = DirtyImagerOptions().weighting(weighting).robust(-0.3);
+  if (tapered) options.taper(taper);
+  const DirtyImager imager(coords, samples, options);
+  CHECK(imager.imaging() == Imaging::exact);
+  const auto image = imager.image(), beam = imager.beam();
+  for (const std::int64_t channel : {0, 1}) {
+    const auto [u, v] = samples.baselines().channel(channel);
+    const auto weights = samples.weights()[channel].to(torch::kDouble);
+    const auto imaging_weights = weights * density_of_samples(coords, samples, channel, weighting, -0.3) * taper(u, v);
+    const auto data = samples.data()[channel].to(torch::kComplexDouble);
+    CHECK(relative_error(image[channel], direct_image(coords, samples, channel, data, imaging_weights)) < of_transform);
+    CHECK(relative_error(beam[channel], direct_image(coords, samples, channel, torch::ones_like(data), imaging_weights)) <
+          of_transform);
+    const double noise = (imaging_weights.square() / weights).sum().sqrt().item<double>() / imaging_weights.sum().item<double>();
+    CHECK_THAT(imager.noise()[channel].item<double>(), WithinRel(noise, 1e-10));
+    CHECK_THAT(imager.normalisation()[channel].item<double>(), WithinRel(0.5 / imaging_weights.sum().item<double>(), 1e-10));
+  }
+}
+
+TEST_CASE("a source far off centre keeps its flux in an exact image and loses it by cells", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 64);
+  const auto sampled = random_observation(coords, 1, 4000, torch::kDouble, 32);
+  const std::int64_t east = 22, north = -27;  // pixels
+  const auto source = point_source(sampled, 0.05 * east, 0.05 * north);
+  const auto peak = [&](Imaging imaging) {
+    return DirtyImager(coords, source, DirtyImagerOptions().imaging(imaging)).image()[0][32 + north][31 - east].item<double>();
+  };
+  CHECK_THAT(peak(Imaging::exact), WithinAbs(1, of_transform));
+  const auto sinc = [](double x) { return std::sin(units::pi * x) / (units::pi * x); };
+  CHECK_THAT(peak(Imaging::cells), WithinAbs(sinc(east / 64.0) * sinc(north / 64.0), 0.03));
+}
+
+TEST_CASE("exact images made in parts and in blocks are those made at once", "[gridding][dirty][quick]") {
+  const auto npix = GENERATE(130, 256);  // parts of 130 overlap
+  const GridCoords coords(0.02, npix);
+  const auto samples = random_observation(coords, 2, 40'000, torch::kFloat, 33);
+  const auto options = natural().channel_map(ChannelMap::continuum(2)).weighting(Weighting::briggs);
+  const auto with = [&](std::int64_t bytes) {
+    auto own = options;
+    return DirtyImager(coords, samples, own.working_bytes(bytes));
+  };
+  const auto whole = with(std::int64_t{1} << 40).image(), in_parts = with(0).image();
+  CHECK(relative_error(in_parts, whole) < of_transform);
+  std::int64_t most = 0, asked = 0;
+  const auto count = [&](std::int64_t channel, std::int64_t begin, std::int64_t end) {
+    most = std::max(most, end - begin);
+    asked += end - begin;
+    return samples.data()[channel].slice(0, begin, end);
+  };
+  CHECK(torch::equal(with(0).image_of(count), in_parts));
+  CHECK(most < 40'000);
+  CHECK(asked >= 4 * 80'000);
+}
+
+TEST_CASE("baselines in metres are imaged at each channel's own wavelengths", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 32);
+  const auto sampled = random_observation(coords, 1, 500, torch::kDouble, 34);
+  const auto frequencies = torch::tensor({2.0e11, 2.2e11, 2.5e11}, torch::kDouble);
+  const auto [u, v] = sampled.baselines().channel(0);
+  const double shortest = units::speed_of_light / 2.5e11;
+  const auto data = normal({3, 500}, torch::kComplexDouble, 35), weights = uniform({3, 500}, torch::kDouble, 36) + 0.5;
+  const Visibilities in_metres(Baselines::in_metres(u * shortest, v * shortest, frequencies), data, weights);
+  const auto scale = (frequencies / 2.5e11).view({3, 1});
+  const Visibilities in_lambda(Baselines::in_lambda(u * scale, v * scale), data, weights);
+  for (const auto& map : {ChannelMap::cube(3), ChannelMap::continuum(3), ChannelMap{{{2}, {0, 1}}}}) {
+    const DirtyImager a(coords, in_metres, DirtyImagerOptions().channel_map(map));
+    const DirtyImager b(coords, in_lambda, DirtyImagerOptions().channel_map(map));
+    CHECK(relative_error(a.image(), b.image()) < of_transform);
+    CHECK(relative_error(a.beam(), b.beam()) < of_transform);
+  }
+}
+
+TEST_CASE("exact images are bitwise the same for any number of threads", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 64);
+  const auto samples = random_observation(coords, 1, 50'000, torch::kFloat, 37);
+  const auto threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const auto alone = DirtyImager(coords, samples).image();
+  at::set_num_threads(3);
+  CHECK(torch::equal(DirtyImager(coords, samples).image(), alone));
+  at::set_num_threads(threads);
+}
+
+TEST_CASE("the dirty image of cells is the sum over cells that it claims to be", "[gridding][dirty][quick]") {
   const GridCoords coords(0.05, 32);
   const auto visibilities = random_observation(coords, 1, 200, torch::kDouble, 2);
   const auto dataset = DataAverager(coords, visibilities, DataAveragerOptions().scatter_check(ScatterCheck::off)).to_dataset();
   const auto u = coords.packed_u().flatten().index_select(0, dataset->cells());
   const auto v = coords.packed_v().flatten().index_select(0, dataset->cells());
   const auto w = dataset->weights();
-  const auto image = DirtyImager(coords, visibilities, natural()).image();
+  const auto image = DirtyImager(coords, visibilities, natural(Imaging::cells)).image();
   for (const auto& [row, column] : {std::pair<std::int64_t, std::int64_t>{0, 0}, {16, 15}, {7, 29}, {31, 31}}) {
     const double l = coords.dl() * static_cast<double>(15 - column), m = coords.dl() * static_cast<double>(row - 16);
     const auto phase = 2 * units::pi * (u * l + v * m);
@@ -93,22 +231,42 @@ TEST_CASE("a source to the East is imaged to the left, one to the North above", 
   const auto [u, v] = sampled.baselines().channel(0);
   const double east = 5 * coords.dl(), north = 12 * coords.dl();
   const auto data = at::polar(torch::ones_like(u), -2 * units::pi * (u * east + v * north));
-  const auto image = DirtyImager(coords, {sampled.baselines(), data, torch::ones_like(u)}, natural()).image();
+  const auto image = DirtyImager(coords, {sampled.baselines(), data, torch::ones_like(u)}, natural(each_imaging())).image();
   CHECK(image[0].argmax().item<std::int64_t>() == (32 + 12) * 64 + 31 - 5);
 }
 
-TEST_CASE("images of other visibilities are linear and give the residual image", "[gridding][dirty][quick]") {
+TEST_CASE("exact images of other visibilities are linear and give the residual image", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.05, 32);
+  const auto samples = random_observation(coords, 2, 400, torch::kDouble, 38);
+  const auto model = normal({2, 400}, torch::kComplexDouble, 39);
+  for (const auto unit : {ImageUnit::jy_per_beam, ImageUnit::jy_per_arcsec2}) {
+    const DirtyImager imager(coords, samples, DirtyImagerOptions().unit(unit));
+    CHECK(torch::equal(imager.image_of(samples.data()), imager.image()));
+    const auto residual = imager.image_of(samples.data() - 2 * model);
+    CHECK(relative_error(imager.image() - 2 * imager.image_of(model), residual) < 1e-11);
+  }
+  const DirtyImager imager(coords, samples), of_cells(coords, samples, natural(Imaging::cells));
+  CHECK_THROWS_AS(imager.image_of(torch::zeros({2, 3}, torch::kComplexDouble)), ShapeError);
+  CHECK_THROWS_AS(imager.image_of(torch::zeros({2, 400}, torch::kDouble)), ShapeError);
+  const VisibilityBlocks short_ones = [](std::int64_t, std::int64_t, std::int64_t) {
+    return torch::zeros({3}, torch::kComplexDouble);
+  };
+  CHECK_THROWS_AS(imager.image_of(short_ones), ShapeError);
+  CHECK_THROWS_AS(of_cells.image_of(short_ones), ValueError);
+}
+
+TEST_CASE("images of other visibilities in cells are linear and give the residual image", "[gridding][dirty][quick]") {
   const GridCoords coords(0.05, 32);
   const auto visibilities = random_observation(coords, 2, 400, torch::kDouble, 4);
   for (const auto unit : {ImageUnit::jy_per_beam, ImageUnit::jy_per_arcsec2}) {
-    const DirtyImager imager(coords, visibilities, DirtyImagerOptions().unit(unit));
+    const DirtyImager imager(coords, visibilities, DirtyImagerOptions().unit(unit).imaging(Imaging::cells));
     const auto cells = DataAverager(coords, visibilities, DataAveragerOptions().scatter_check(ScatterCheck::off)).to_dataset();
     CHECK(torch::equal(imager.image_of(cells->visibilities()), imager.image()));
     const auto model = normal({imager.cells().size(0)}, torch::kComplexDouble, 5);
     const auto residual = imager.image_of(cells->visibilities() - 2 * model);
     CHECK(relative_error(imager.image() - 2 * imager.image_of(model), residual) < 1e-13);
   }
-  const DirtyImager imager(coords, visibilities);
+  const DirtyImager imager(coords, visibilities, natural(Imaging::cells));
   CHECK_THROWS_AS(imager.image_of(torch::zeros({3}, torch::kComplexDouble)), ShapeError);
   CHECK_THROWS_AS(imager.image_of(torch::zeros_like(imager.cells(), torch::kDouble)), ShapeError);
 }
@@ -116,9 +274,11 @@ TEST_CASE("images of other visibilities are linear and give the residual image",
 TEST_CASE("every channel is imaged as if it were alone", "[gridding][dirty][quick]") {
   const GridCoords coords(0.05, 32);
   const auto cube = random_observation(coords, 3, 100, torch::kDouble, 6);
-  const DirtyImager together(coords, cube);
+  const auto options = natural(each_imaging()).weighting(Weighting::briggs);
+  const DirtyImager together(coords, cube, options);
   for (const std::int64_t channel : {0, 1, 2}) {
-    const DirtyImager alone(coords, cube.select_channels({channel}));
+    // Largest baselines of other channels leave the fine grid of a nonuniform transform as it is here.
+    const DirtyImager alone(coords, cube.select_channels({channel}), options);
     CHECK(torch::equal(together.image()[channel], alone.image()[0]));
     CHECK(torch::equal(together.beam()[channel], alone.beam()[0]));
     CHECK(torch::equal(together.beam_area()[channel], alone.beam_area()[0]));
@@ -130,11 +290,12 @@ TEST_CASE("every channel is imaged as if it were alone", "[gridding][dirty][quic
 TEST_CASE("a continuum image takes all channels", "[gridding][dirty][quick]") {
   const GridCoords coords(0.05, 32);
   const auto cube = random_observation(coords, 3, 100, torch::kDouble, 7);
-  const auto continuum = DirtyImager(coords, cube, natural().channel_map(ChannelMap::continuum(3)));
-  const DirtyImager apart(coords, cube, natural());
+  const auto imaging = each_imaging();
+  const auto continuum = DirtyImager(coords, cube, natural(imaging).channel_map(ChannelMap::continuum(3)));
+  const DirtyImager apart(coords, cube, natural(imaging));
   const auto weights = cube.weights().sum(1).view({3, 1, 1});
   CHECK(continuum.nchan() == 1);
-  CHECK(relative_error(continuum.image(), ((apart.image() * weights).sum(0) / weights.sum()).unsqueeze(0)) < 1e-13);
+  CHECK(relative_error(continuum.image(), ((apart.image() * weights).sum(0) / weights.sum()).unsqueeze(0)) < of_transform);
 }
 
 TEST_CASE("the fitted beam has the axes and the angle of the beam", "[gridding][dirty][quick]") {
@@ -167,12 +328,12 @@ TEST_CASE("a Gaussian taper widens the beam in quadrature", "[gridding][dirty][q
   CHECK_THAT(imager.beam()[0][64][63].item<double>(), WithinAbs(1, 1e-12));
   // At cell centres a taper of the cells is one of the samples.
   const DirtyImager gridded(DataAverager(coords, observed).to_dataset(), natural().taper(gaussian_taper(0.15)));
-  CHECK(relative_error(gridded.image(), imager.image()) < 1e-12);
+  CHECK(relative_error(gridded.image(), imager.image()) < of_transform);
   CHECK(relative_error(gridded.noise(), imager.noise()) < 1e-12);
   CHECK_THROWS_AS(gaussian_taper(-0.1), ValueError);
   CHECK_THROWS_AS(gaussian_taper(std::nan("")), ValueError);
   const DirtyImager untapered(coords, observed, natural());
-  CHECK(relative_error(DirtyImager(coords, observed, natural().taper(gaussian_taper(0))).image(), untapered.image()) < 1e-13);
+  CHECK(relative_error(DirtyImager(coords, observed, natural().taper(gaussian_taper(0))).image(), untapered.image()) < 1e-12);
 }
 
 TEST_CASE("beam area and sidelobe level are those within and beyond the first null", "[gridding][dirty][quick]") {
@@ -195,7 +356,7 @@ TEST_CASE("a beam that is no ellipse has no fit", "[gridding][dirty][quick]") {
         torch::ones({1}, torch::kComplexDouble), torch::ones({1}, torch::kDouble));
   };
   const DirtyImager constant(coords, at_one_place(0)), fringe(coords, at_one_place(7));
-  CHECK(torch::equal(constant.beam(), torch::ones({1, 32, 32}, torch::kDouble)));
+  CHECK(relative_error(constant.beam(), torch::ones({1, 32, 32}, torch::kDouble)) < of_transform);
   CHECK_FALSE(constant.fitted_beam()[0].has_value());
   CHECK(constant.peak_sidelobe()[0].item<double>() == 0);
   CHECK_FALSE(fringe.fitted_beam()[0].has_value());
@@ -205,7 +366,8 @@ TEST_CASE("the promised noise is what pure noise makes", "[gridding][dirty][quic
   const GridCoords coords(0.05, 32);
   const auto sampled = random_observation(coords, 1, 500, torch::kDouble, 8);
   const auto taper = gaussian_taper(0.1);
-  for (const auto& options : {natural(), DirtyImagerOptions(), DirtyImagerOptions().weighting(Weighting::uniform).taper(taper)}) {
+  for (const auto& options : {natural(), natural(Imaging::cells), DirtyImagerOptions(),
+                              DirtyImagerOptions().weighting(Weighting::uniform).taper(taper)}) {
     double squares = 0;
     const int trials = 40;
     for (std::uint64_t trial = 0; trial < trials; ++trial) {

@@ -88,16 +88,40 @@ TEST_CASE("gridding keeps within its memory on a cube of many channels", "[gridd
   check_averager(512, random_observation(GridCoords(0.001, 512), 40, 50'000, torch::kFloat, 3));
 }
 
-TEST_CASE("dirty imaging keeps within its memory on a large image", "[gridding][memory]") {
-  const GridCoords coords(0.001, 4096);
+TEST_CASE("dirty imaging keeps within its memory at any npix", "[gridding][memory]") {
+  // Of samples all over the plane, whose fine grid is the largest.
+  const auto npix = GENERATE(1024, 2048, 4096);
+  const auto imaging = GENERATE(Imaging::exact, Imaging::cells);
+  const GridCoords coords(0.001, npix);
   const auto visibilities = random_observation(coords, 1, 1'000'000, torch::kFloat, 4);
   Tensor image;
   std::unique_ptr<DirtyImager> imager;
   const double peak = peak_above_start([&] {
-    imager = std::make_unique<DirtyImager>(coords, visibilities);
+    imager = std::make_unique<DirtyImager>(coords, visibilities, DirtyImagerOptions().imaging(imaging));
+    image = imager->beam();
+    image = Tensor();
     image = imager->image();
   });
   const double cells = static_cast<double>(imager->cells().size(0)) * (8 + 16 + 8);
-  INFO("peak " << peak << " MiB, image " << megabytes(image) << " MiB, cells " << megabytes(cells) << " MiB");
+  INFO("npix " << npix << (imaging == Imaging::exact ? ", exact" : ", cells") << ", peak " << peak << " MiB, image "
+               << megabytes(image) << " MiB, cells " << megabytes(cells) << " MiB");
+  CHECK(peak - megabytes(image) - megabytes(cells) < allowance(visibilities));
+}
+
+TEST_CASE("exact imaging of ten million samples keeps within its memory, in one part at 1024 pixels", "[gridding][memory]") {
+  const GridCoords coords(0.001, 1024);
+  const auto visibilities = random_observation(GridCoords(0.00125, 1024), 1, 10'000'000, torch::kFloat, 5);
+  Tensor image;
+  std::int64_t asked = 0;
+  const double peak = peak_above_start([&] {
+    const DirtyImager imager(coords, visibilities);
+    image = imager.image_of([&](std::int64_t, std::int64_t begin, std::int64_t end) {
+      asked += end - begin;
+      return visibilities.data()[0].slice(0, begin, end);
+    });
+  });
+  const double cells = static_cast<double>(coords.npix() * coords.npix()) * (8 + 16 + 8);
+  INFO("peak " << peak << " MiB, image " << megabytes(image) << " MiB, cells at most " << megabytes(cells) << " MiB");
+  CHECK(asked == 10'000'000);
   CHECK(peak - megabytes(image) - megabytes(cells) < allowance(visibilities));
 }

@@ -20,6 +20,20 @@ Tensor blob(const GridCoords& coords) {
 
 }  // namespace
 
+TEMPLATE_TEST_CASE("regridding and its backward are adjoint", "[images][quick]", float, double) {
+  const GridCoords from(0.05, 40), to(GENERATE(0.03, 0.05, 0.11), 30);
+  const auto x = normal({2, 40, 40}, dtype_of<TestType>(), 1), y = normal({2, 30, 30}, dtype_of<TestType>(), 2);
+  const auto linear = [&](const Tensor& sky) { return regrid(sky, from, to); };
+  CHECK(backward_adjoint_error(linear, x, y, normal({2, 40, 40}, dtype_of<TestType>(), 3)) < tolerance<TestType>(1e-13, 1e-6));
+}
+
+TEST_CASE("regridding back, times the ratio of the pixels' areas, is the adjoint of regridding", "[images][quick]") {
+  const GridCoords from(0.05, 40), to(0.08, 30);
+  const auto x = normal({2, 40, 40}, torch::kFloat64, 1), y = normal({2, 30, 30}, torch::kFloat64, 2);
+  const auto back = regrid(y, to, from) * (from.cell_area() / to.cell_area());
+  CHECK(adjoint_error(regrid(x, from, to), y, x, back) < 1e-13);
+}
+
 TEMPLATE_TEST_CASE("regridding keeps the flux where the new grid covers the old one", "[images][quick]", float, double) {
   const GridCoords from(0.05, 40), to(GENERATE(0.03, 0.05, 0.11), 110);
   const auto sky = random_image(from, 2, dtype_of<TestType>(), 1);

@@ -18,6 +18,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/log.h>
+#include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/io/fits.h>
 
@@ -74,6 +75,15 @@ std::string refusal(const std::filesystem::path& path) {
     return error.what();
   }
   return "no error";
+}
+
+/// A number in the first header of a file: cards of 80 characters.
+double header_number(const std::filesystem::path& path, const std::string& key) {
+  std::ifstream file(path, std::ios::binary);
+  for (std::string card(80, ' '); file.read(card.data(), 80);) {
+    if (card.starts_with(key) && card[8] == '=') return number_of<double>(card.substr(9, card.find('/') - 9)).value();
+  }
+  throw FileError("no " + key);
 }
 
 /// Writes FITS files with astropy, by a script that has `folder`, numpy as np and astropy's fits.
@@ -143,12 +153,46 @@ TEST_CASE("without frequencies the third axis counts channels", "[io][quick]") {
   CHECK_THAT(image.history[0], ContainsSubstring("phase centre is unknown"));
 }
 
+TEST_CASE("HISTORY says which coordinate of the phase centre is unknown, and what is unknown stays so", "[io][quick]") {
+  const TemporaryFolder folder;
+  struct Known {
+    std::optional<double> right_ascension, declination;
+    std::string line;
+  };
+  const auto known =
+      GENERATE(Known{{}, {}, "The phase centre is unknown: CRVAL1 and CRVAL2 are 0."},
+               Known{{}, -0.4, "The right ascension of the phase centre is unknown: CRVAL1 is 0."},
+               Known{1.5, {}, "The declination of the phase centre is unknown: CRVAL2 is 0."}, Known{1.5, -0.4, ""});
+  Observation observation;
+  observation.right_ascension = known.right_ascension;
+  observation.declination = known.declination;
+  io::write_fits(folder / "a.fits", cube(1), coords, io::FitsOptions().observation(observation));
+  const auto image = io::read_fits(folder / "a.fits");
+  CHECK(image.history == (known.line.empty() ? std::vector<std::string>{} : std::vector<std::string>{known.line}));
+  CHECK(image.observation.right_ascension.has_value() == known.right_ascension.has_value());
+  CHECK(image.observation.declination.has_value() == known.declination.has_value());
+  CHECK(header_number(folder / "a.fits", "CRVAL1") == Approx(known.right_ascension.value_or(0) / units::degree).margin(1e-12));
+  CHECK(header_number(folder / "a.fits", "CRVAL2") == Approx(known.declination.value_or(0) / units::degree).margin(1e-12));
+}
+
+TEST_CASE("a phase centre of 0, 0 in a header of another program is none", "[io][quick]") {
+  const TemporaryFolder folder;
+  Observation origin;
+  origin.right_ascension = 0;
+  origin.declination = 0;
+  io::write_fits(folder / "a.fits", cube(1), coords, io::FitsOptions().observation(origin));
+  const auto image = io::read_fits(folder / "a.fits");
+  CHECK(image.history.empty());
+  CHECK_FALSE(image.observation.right_ascension.has_value());
+  CHECK_FALSE(image.observation.declination.has_value());
+}
+
 TEST_CASE("uneven frequencies lie in a table, with a warning", "[io][quick]") {
   const TemporaryFolder folder;
   const auto frequencies = at::tensor({1e11, 1.1e11, 1.3e11}, torch::kFloat64);
   const Warnings warnings;
   io::write_fits(folder / "a.fits", cube(3), coords, io::FitsOptions().frequencies(frequencies));
-  CHECK_THAT(warnings.text(), ContainsSubstring("a.fits: the frequencies are not evenly spaced"));
+  CHECK_THAT(warnings.text(), ContainsSubstring("the frequencies of the channels are not evenly spaced"));
   check_verified(folder / "a.fits");
   CHECK(at::equal(io::read_fits(folder / "a.fits").frequencies, frequencies));
 }

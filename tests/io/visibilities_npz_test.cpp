@@ -1,12 +1,17 @@
 #include "catch.h"
 
+#include <fstream>
+#include <stdexcept>
 #include <string>
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/complex.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/imag.h>
 #include <ATen/ops/rand.h>
+#include <ATen/ops/real.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/units.h>
@@ -48,6 +53,16 @@ std::string refusal(const TemporaryFolder& folder, const Arrays& content, const 
     return error.what();
   }
   return "no error";
+}
+
+/// A line of /proc/self/status.
+double kilobytes_of(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    double kilobytes = 0;
+    if (word == name && status >> kilobytes) return kilobytes;
+  }
+  throw std::runtime_error("/proc/self/status has no " + name);
 }
 
 Arrays with(Arrays content, const std::string& key, const Tensor& value) {
@@ -101,6 +116,22 @@ TEST_CASE("weights and u, v of (nvis) or (nchan, nvis) go with data of (nchan, n
   CHECK(same(per_channel.baselines().channel(2).first, u[2]));
   const auto ones = at::arange(1, 51, torch::kInt32);
   CHECK(same(read(folder, with(content, "weight", ones)).weights()[1], ones.to(torch::kFloat64)));
+}
+
+TEST_CASE("data of the other sign are conjugated on request, and nothing else", "[io][quick]") {
+  const TemporaryFolder folder;
+  io::ReadOptions conjugated;
+  conjugated.conjugate = true;
+  conjugated.channels = {2, 0};
+  const auto content = arrays();
+  const auto visibilities = read(folder, content, conjugated);
+  CHECK(same(visibilities.data()[0], content.at("data")[2].conj().resolve_conj()));
+  CHECK(same(visibilities.data()[1], content.at("data")[0].conj().resolve_conj()));
+  CHECK(same(visibilities.baselines().u(), content.at("uu")));
+  auto apart = without(content, "data");
+  apart["data_re"] = at::real(content.at("data")).contiguous();
+  apart["data_im"] = at::imag(content.at("data")).contiguous();
+  CHECK(same(read(folder, apart, conjugated).data(), visibilities.data()));
 }
 
 TEST_CASE("selected channels are those of the whole file", "[io][quick]") {
@@ -193,6 +224,21 @@ TEST_CASE("bad visibilities are refused with the file, the value and a remedy", 
   CHECK_THAT(refusal(folder, arrays<float>(3, 0)), ContainsSubstring("holds no visibilities"));
   CHECK_THAT(refusal(folder, arrays<float>(0, 3)), ContainsSubstring("holds no visibilities"));
   CHECK_THAT(refusal(folder, with(good, "uv_unit", at::tensor(1))), ContainsSubstring("one text of at most"));
+}
+
+TEST_CASE("numbers that are arrays are refused before they are read", "[io][quick]") {
+  const TemporaryFolder folder;
+  for (const std::string key : {"right_ascension", "rest_frequency", "frequency"}) {
+    INFO(key);
+    // Some kilobytes in the file, 64 MB in memory.
+    io::write_npz_arrays(folder / "vis.npz", with(arrays<float>(1, 50), key, at::zeros({8'000'000}, torch::kFloat64)),
+                         io::Compression::deflated);
+    std::ofstream("/proc/self/clear_refs") << 5;  // the peak is that from here on
+    const double before = kilobytes_of("VmRSS:");
+    CHECK_THROWS_AS(io::read_npz(folder / "vis.npz"), ShapeError);
+    CHECK_THROWS_WITH(io::read_npz(folder / "vis.npz"), ContainsSubstring("8000000"));
+    CHECK(kilobytes_of("VmHWM:") - before < 32'000);
+  }
 }
 
 TEST_CASE("unknown units and text in place of numbers are refused", "[io][quick]") {

@@ -4,11 +4,14 @@
 #include <utility>
 
 #include <ATen/ops/sigmoid.h>
+#include <ATen/ops/stack.h>
 #include <torch/autograd.h>
 
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/losses/exact_likelihood.h>
+#include <mpol_cpp/losses/gridded_likelihood.h>
 #include <mpol_cpp/losses/loose_likelihood.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/train/trainer.h>
@@ -28,21 +31,22 @@ namespace {
 constexpr std::int64_t exact_npix = 32;
 const GridCoords small_grid(0.03, exact_npix);
 
-/// A smooth disc of about 1 Jy in each channel.
-Tensor exact_disc(std::int64_t nchan) {
-  const auto r = (small_grid.sky_x().square() + small_grid.sky_y().square()).sqrt() / small_grid.cell_size();
+/// A smooth disc of 1 Jy in each channel, of 10 pixels radius.
+Tensor exact_disc(std::int64_t nchan, const GridCoords& grid = small_grid) {
+  const auto r = (grid.sky_x().square() + grid.sky_y().square()).sqrt() / grid.cell_size();
   const auto image = at::sigmoid((10 - r) * 0.7);
-  return (image / (image.sum() * small_grid.cell_area())).expand({nchan, exact_npix, exact_npix}).contiguous();
+  return (image / (image.sum() * grid.cell_area())).expand({nchan, grid.npix(), grid.npix()}).contiguous();
 }
 
 /// Visibilities of the disc with noise of which each has the signal-to-noise ratio of the total flux.
-Visibilities observed(std::int64_t nchan, std::int64_t nvis, double signal_to_noise, std::uint64_t seed) {
+Visibilities observed(std::int64_t nchan, std::int64_t nvis, double signal_to_noise, std::uint64_t seed,
+                      const GridCoords& grid = small_grid) {
   const auto spread = [&](std::uint64_t s) {
-    return normal({nchan, nvis}, torch::kFloat64, s).clamp(-3, 3) * (0.3 * small_grid.max_uv());
+    return normal({nchan, nvis}, torch::kFloat64, s).clamp(-3, 3) * (0.3 * grid.max_uv());
   };
   const auto baselines = Baselines::in_lambda(spread(seed), spread(seed + 1));
   const auto noise = normal({nchan, nvis}, torch::kComplexDouble, seed + 2) * (std::sqrt(2.0) / signal_to_noise);
-  return {baselines, direct_visibilities(exact_disc(nchan), small_grid, baselines, nchan) + noise,
+  return {baselines, direct_visibilities(exact_disc(nchan, grid), grid, baselines, nchan) + noise,
           torch::full({nchan, nvis}, signal_to_noise * signal_to_noise, torch::kFloat64)};
 }
 
@@ -126,19 +130,54 @@ TEST_CASE("chi squared at the truth is the number of measured values", "[losses]
   CHECK(std::abs(chi_squared - 2 * nvis) < 5 * std::sqrt(4.0 * nvis));
 }
 
-TEST_CASE("the anchored form in float32 keeps value and gradient near the optimum", "[losses][exact][quick]") {
-  const auto signal_to_noise = GENERATE(10.0, 1e2, 1e3, 1e4);
-  auto exact = ExactLikelihood(small_grid, observed(1, 3000, signal_to_noise, 11), ChannelMap::cube(1));
+namespace {
+
+/// Value and gradient in float32, at several distances from the truth, are those in float64.
+void check_anchored_form(const GridCoords& grid, std::int64_t nvis, double signal_to_noise) {
+  auto exact = ExactLikelihood(grid, observed(1, nvis, signal_to_noise, 11, grid), ChannelMap::cube(1));
   for (const double distance : {1e-1, 1e-2, 1e-3, 1e-4, 0.0, 1e-3}) {
-    const auto sky =
-        (exact_disc(1) * (1 + distance * normal({1, exact_npix, exact_npix}, torch::kFloat64, 15))).to(torch::kFloat32);
+    const auto noise = normal({1, grid.npix(), grid.npix()}, torch::kFloat64, 15);
+    const auto sky = (exact_disc(1, grid) * (1 + distance * noise)).to(torch::kFloat32);
     const auto [expected, expected_gradient] = evaluated(exact, sky.to(torch::kFloat64));
     const auto [value, gradient] = evaluated(exact, sky);
-    CAPTURE(signal_to_noise, distance);
+    CAPTURE(grid.npix(), signal_to_noise, distance);
     CHECK(relative_error(value, expected) < 1e-6);
     CHECK(norm_difference(gradient, expected_gradient) < 1e-6);
   }
   CHECK(exact->anchors() > 0);
+}
+
+}  // namespace
+
+TEST_CASE("the anchored form in float32 keeps value and gradient near the optimum", "[losses][exact][quick]") {
+  check_anchored_form(small_grid, 3000, GENERATE(10.0, 1e2, 1e3, 1e4));
+}
+
+TEST_CASE("the anchored form in float32 keeps value and gradient on larger grids", "[losses][exact]") {
+  const std::int64_t npix = GENERATE(90, 210, 512);
+  check_anchored_form(GridCoords(0.03, npix), 1000, GENERATE(10.0, 1e2, 1e3, 1e4));
+}
+
+TEST_CASE("an image channel without visibilities is no part of an exact or loose likelihood", "[losses][exact][quick]") {
+  const auto data = observed(2, 200, 10, 1);
+  const ChannelMap with_a_gap{{{0}, {}, {1}}};
+  const auto sky = exact_disc(3) * (1 + 0.3 * normal({3, exact_npix, exact_npix}, torch::kFloat64, 5));
+  const auto gap_taken_out = at::stack({sky[0], sky[2]});
+  const auto check = [&](auto whole, auto without) {
+    const auto [value, gradient] = evaluated(whole, sky);
+    const auto [expected, expected_gradient] = evaluated(without, gap_taken_out);
+    CHECK(relative_error(value, expected) < 1e-12);
+    CHECK((gradient[1] == 0).all().template item<bool>());
+    CHECK(relative_error(at::stack({gradient[0], gradient[2]}), expected_gradient) < 1e-12);
+    CHECK(whole->normaliser() == without->normaliser());
+    CHECK(relative_error(gradient_of([&](const Tensor& x) { return whole->chi_squared(x); }, sky), gradient) < 1e-12);
+  };
+  const auto channels = ChannelMap::cube(2);
+  check(ExactLikelihood(small_grid, data, with_a_gap), ExactLikelihood(small_grid, data, channels));
+  check(LooseLikelihood(small_grid, data, with_a_gap), LooseLikelihood(small_grid, data, channels));
+  // Averages of cells have none for such a channel.
+  const auto options = DataAveragerOptions().scatter_check(ScatterCheck::off).channel_map(with_a_gap);
+  CHECK_THROWS_WITH(DataAverager(small_grid, data, options), ContainsSubstring("an image channel has no data channels"));
 }
 
 TEST_CASE("an anchor is kept while it serves", "[losses][exact][quick]") {

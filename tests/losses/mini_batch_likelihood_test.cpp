@@ -1,5 +1,6 @@
 #include "catch.h"
 
+#include <cmath>
 #include <memory>
 
 #include <ATen/ops/stack.h>
@@ -8,6 +9,7 @@
 #include <mpol_cpp/losses/loose_likelihood.h>
 #include <mpol_cpp/losses/mini_batch_likelihood.h>
 #include <mpol_cpp/losses/noise_likelihood.h>
+#include <mpol_cpp/train/checkpoint.h>
 
 #include "compare.h"
 #include "random.h"
@@ -81,6 +83,7 @@ TEST_CASE("autograd sees the batches that value_and_gradient sees", "[losses][ba
   one->value_and_gradient(sky, added, Accumulate::add);
   CHECK(relative_error(added, gradient + 1) < 1e-13);
   CHECK_THROWS_AS(one->load_working_state({}), FileError);
+  CHECK_THROWS_WITH(one->load_working_state({{"position", torch::tensor(-1)}}), ContainsSubstring("-1"));
   CHECK_THROWS_AS(MiniBatchLikelihood(batch_grid, batch_data(), ChannelMap::cube(2), VisibilitySamplerOptions().batch_size(0)),
                   ValueError);
   CHECK_THROWS_AS(MiniBatchLikelihood(batch_grid, batch_data(), ChannelMap::cube(3), batches_of_300), ValueError);
@@ -120,4 +123,25 @@ TEST_CASE("a fit in batches comes near that of all data, and is resumed bit for 
   const auto of_all = Trainer(model, Objective(loose), TrainOptions(options).epochs(50)).fit();
   CHECK(whole.loss.total() < 0.85 * of_all.history.front().total());
   CHECK(whole.loss.total() == Approx(of_all.loss.total()).epsilon(0.1));
+}
+
+TEST_CASE("the checkpoint of a fit in batches that diverged is of its last good epoch, also its position", "[losses][batches]") {
+  const TemporaryFolder folder;
+  const SmallProblem problem{.coords = batch_grid};
+  auto model = problem.model();
+  const double start = model->base().flatten()[0].item<double>();
+  // Once the first pixel has moved so far: 0, with the gradient of a square root at 0.
+  const Term edge("mine", 1.0, [start](const ModelOutput& out) {
+    const auto sum = out.sky.sum({-3, -2, -1});
+    const bool beyond = std::abs(out.base.flatten()[0].item<double>() - start) > 0.45;
+    return beyond ? (sum - sum.detach()).square().sqrt() : sum * 0.0;
+  });
+  const auto path = folder / "checkpoint.safetensors";
+  const auto options = TrainOptions().learning_rate(0.1).step(StepKind::eager).epochs(50).checkpoint(path);
+  const auto result = Trainer(model, Objective(in_batches(), {edge}), options).fit();
+  REQUIRE(result.stop_reason == StopReason::diverged);
+  REQUIRE(result.epochs > 2);
+  const auto checkpoint = read_checkpoint(path);
+  CHECK(checkpoint->epochs == result.epochs);
+  CHECK(checkpoint->state.at("likelihood_state.position").item<std::int64_t>() == result.epochs);
 }

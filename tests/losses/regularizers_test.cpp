@@ -1,6 +1,11 @@
 #include "catch.h"
 
+#include <cmath>
+
+#include <ATen/ops/ones.h>
+
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/units.h>
 #include <mpol_cpp/losses/fourier_regularizers.h>
 #include <mpol_cpp/losses/regularizers.h>
 
@@ -152,13 +157,31 @@ TEMPLATE_TEST_CASE("the power spectrum prior and its gradient equal MPoL's", "[l
   CHECK(relative_error(gradient_of(sparsity, visibilities), golden("out_correct_uv_sparsity_gradient")) < bound);
 }
 
+TEST_CASE("float64 has power spectra of up to eight cells", "[losses][quick]") {
+  const GridCoords coords(0.05, 64);
+  const double length = 8 * coords.cell_size(), l = length * units::arcsec;
+  const auto logarithm = coords.packed_q().square() * (2 * units::pi * units::pi * l * l) - std::log(2 * units::pi * l * l);
+  CHECK(relative_error(losses::inverse_expected_power(coords, length).log(), logarithm) < 1e-13);
+  // Visibilities as small as the prior expects them: each counts 1.
+  const auto expected = (logarithm * -0.5).exp().to(torch::kComplexDouble).unsqueeze(0);
+  CHECK(losses::psd(expected, coords, length).item<double>() == Approx(64 * 64).epsilon(1e-10));
+}
+
 TEST_CASE("a power spectrum that overflows names the largest usable scale", "[losses][quick]") {
   const GridCoords coords(0.05, 64);
   CHECK_THROWS_AS(losses::inverse_expected_power(coords, 0.0), ValueError);
-  try {
-    losses::inverse_expected_power(coords, 10.0);
-    FAIL("no error");
-  } catch (const ValueError& error) {
-    CHECK_THAT(error.what(), ContainsSubstring("overflows beyond"));
-  }
+  const auto refusal = [&](double length, torch::Dtype dtype) -> std::string {
+    try {
+      losses::inverse_expected_power(coords, length, dtype);
+    } catch (const ValueError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  CHECK_THAT(refusal(10.0, torch::kFloat64), ContainsSubstring("overflows beyond 0.4026 arcsec in Double"));
+  CHECK_THAT(refusal(8 * 0.05, torch::kFloat32), ContainsSubstring("overflows beyond 0.1233 arcsec in Float"));
+  CHECK_THAT(refusal(8 * 0.05, torch::kFloat32), ContainsSubstring("float64 up to 0.4026"));
+  CHECK(refusal(0.12, torch::kFloat32) == "no error");
+  const auto visibilities = at::ones({1, 64, 64}, torch::kComplexFloat);
+  CHECK_THROWS_AS(losses::psd(visibilities, coords, 8 * 0.05), ValueError);
 }

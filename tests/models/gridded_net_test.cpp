@@ -1,6 +1,9 @@
 #include "catch.h"
 
+#include <cmath>
+
 #include <mpol_cpp/coordinates/orientation.h>
+#include <mpol_cpp/core/error.h>
 #include <mpol_cpp/losses/regularizers.h>
 #include <mpol_cpp/losses/visibility_losses.h>
 #include <mpol_cpp/models/gridded_net.h>
@@ -72,7 +75,7 @@ TEMPLATE_TEST_CASE("losses of the network and their gradients equal MPoL's", "[m
     if (!has_gradient) continue;
     loss.backward();
     CHECK(relative_error(sky_to_packed(net->base().grad()), golden(std::string("out_gradient_") + key)) <
-          tolerance<TestType>(1e-12, 1e-5));
+          tolerance<TestType>(1e-12, 1e-6));
   }
 }
 
@@ -99,6 +102,31 @@ TEST_CASE("SimpleNet starts where MPoL v0.1 does, GriddedNet where v0.3 does", "
   CHECK((SimpleNet(SimpleNetOptions(coords))->base() == 0.05f).all().item<bool>());
   CHECK((GriddedNet(GriddedNetOptions(coords))->base() == -3.0f).all().item<bool>());
   CHECK(SimpleNet(SimpleNetOptions(coords).nchan(4))->base().size(0) == 4);
+}
+
+TEST_CASE("base pixels keep the dtype they are given in, unless another one is asked for", "[models][quick]") {
+  const GridCoords coords(0.05, 8);
+  const auto dtype_of_net = [](const GriddedNetOptions& options) { return GriddedNet(options)->base().scalar_type(); };
+  CHECK(dtype_of_net(coords) == torch::kFloat32);
+  CHECK(dtype_of_net(GriddedNetOptions(coords).dtype(torch::kFloat64)) == torch::kFloat64);
+  for (const auto dtype : {torch::kFloat32, torch::kFloat64}) {
+    const auto base = uniform({1, 8, 8}, dtype, 1);
+    CHECK(dtype_of_net(GriddedNetOptions(coords).base_cube(base)) == dtype);
+    CHECK(same(GriddedNet(GriddedNetOptions(coords).base_cube(base))->base().detach(), base));
+    CHECK(dtype_of_net(GriddedNetOptions(coords).base_cube(base).dtype(torch::kFloat32)) == torch::kFloat32);
+  }
+  CHECK_THROWS_AS(dtype_of_net(GriddedNetOptions(coords).base_cube(torch::zeros({1, 8, 8}, torch::kInt64))), ValueError);
+  CHECK_THROWS_WITH(dtype_of_net(GriddedNetOptions(coords).dtype(torch::kFloat16)), ContainsSubstring("float32 or float64"));
+}
+
+TEST_CASE("starts and mappings that make no image are refused", "[models][quick]") {
+  const GridCoords coords(0.05, 8);
+  auto base = torch::zeros({1, 8, 8});
+  base[0][3][4] = NAN;
+  CHECK_THROWS_AS(GriddedNet(GriddedNetOptions(coords).base_cube(base)), ValueError);
+  CHECK_THROWS_AS(GriddedNet(GriddedNetOptions(coords).start(INFINITY)), ValueError);
+  CHECK_THROWS_AS(GriddedNet(GriddedNetOptions(coords).pixel_mapping(PixelMapping{})), ValueError);
+  CHECK_THROWS_WITH(GriddedNet(GriddedNetOptions(coords).pixel_mapping(PixelMapping{})), ContainsSubstring("softplus_mapping()"));
 }
 
 TEST_CASE("the state dict holds the base cube alone, under its documented name", "[models][quick]") {

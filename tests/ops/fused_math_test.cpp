@@ -55,6 +55,43 @@ std::vector<T> base_pixels() {
 
 }  // namespace
 
+TEMPLATE_TEST_CASE("square roots at the ends of the range are alike on each instruction set", "[ops][fused][quick]", float,
+                   double) {
+  using T = TestType;
+  const T infinity = std::numeric_limits<T>::infinity(), largest = std::numeric_limits<T>::max();
+  const std::vector<T> x{0, largest, infinity, std::numeric_limits<T>::quiet_NaN()};
+  for (const auto isa : instruction_sets()) {
+    CAPTURE(to_string(isa));
+    std::vector<T> y(x.size());
+    ops::fused_kernels<T>(isa).functions.square_root(x.data(), y.data(), static_cast<std::int64_t>(x.size()));
+    CHECK(y[0] == 0);
+    CHECK(y[1] == Approx(std::sqrt(largest)).epsilon(1e-6));
+    CHECK(y[2] == infinity);
+    CHECK(std::isnan(y[3]));
+  }
+}
+
+TEMPLATE_TEST_CASE("a gradient whose square overflows leaves no number on each instruction set", "[ops][fused][quick]", float,
+                   double) {
+  using T = TestType;
+  constexpr std::size_t n = 40, margin = 64;
+  const T huge = std::sqrt(std::numeric_limits<T>::max()) * 100;
+  for (const auto isa : instruction_sets()) {
+    CAPTURE(to_string(isa));
+    std::vector<T> row(n + 2 * margin, 0), zeros(row), blended(row), base(n, T(0.5)), first(n, 0), second(n, 0);
+    row[margin + 20] = huge;  // and, smoothed, its neighbours
+    ops::UpdateSettings settings;
+    settings.rate = 0.1;
+    ops::LaneSum parameters;
+    ops::fused_kernels<T>(isa).update(ops::FusedUpdate::adam, zeros.data() + margin, row.data() + margin, zeros.data() + margin,
+                                      blended.data() + margin, {base.data(), first.data(), second.data(), nullptr}, n, settings,
+                                      parameters);
+    CHECK(std::isfinite(base[10]));
+    CHECK(std::isnan(base[20]));
+    CHECK(std::isnan(parameters.total()));
+  }
+}
+
 TEMPLATE_TEST_CASE("vector functions are within their units in the last place", "[ops][fused][quick]", float, double) {
   using T = TestType;
   const double smallest = std::is_same_v<T, float> ? 1e-37 : 1e-300, largest = 1 / smallest;

@@ -71,6 +71,32 @@ TEMPLATE_TEST_CASE("the fused gradient is that of autograd for every size", "[op
   check_against_autograd<TestType>(Samples(npix, nchan, fraction, 5), settings);
 }
 
+TEST_CASE("the fused gradient is the slope of the fused total", "[ops][fused][quick]") {
+  const std::int64_t npix = GENERATE(2, 6, 30, 64), nchan = GENERATE(1, 3);
+  const auto likelihood = GENERATE(LikelihoodOf::cells, LikelihoodOf::images);
+  const auto settings = settings_for(npix, nchan, all_terms());
+  const Samples samples(npix, nchan, 0.4, 31);
+  const auto base = normal({1, nchan, npix, npix}, torch::kFloat64, 32) * 3 - 1;
+  const auto gradient = evaluate<double>(base, samples, settings, likelihood).gradient;
+  for (const std::uint64_t seed : {33, 34, 35}) {
+    const auto direction = normal(base.sizes(), torch::kFloat64, seed);
+    const auto total = [&](double step) {
+      return evaluate<double>(base + step * direction, samples, settings, likelihood).totals[0].item<double>();
+    };
+    constexpr double step = 1e-5;
+    const double slope = (total(step) - total(-step)) / (2 * step);
+    const double scale = std::sqrt(inner_product(gradient, gradient) * inner_product(direction, direction));
+    CAPTURE(npix, nchan, seed);
+    CHECK(std::abs(slope - inner_product(gradient, direction)) < 1e-7 * scale);
+  }
+}
+
+TEMPLATE_TEST_CASE("the fused gradient is that of autograd for large images, prime factors and the taller blocks of rows",
+                   "[ops][fused]", float, double) {
+  const std::int64_t npix = GENERATE(330, 1018, 1026, 1250);
+  check_against_autograd<TestType>(Samples(npix, 1, 0.02, 36), settings_for(npix, 1, all_terms()));
+}
+
 TEMPLATE_TEST_CASE("the fused gradient with a likelihood of images is that of autograd", "[ops][fused][quick]", float, double) {
   const std::int64_t npix = GENERATE(2, 6, 30, 64, 106), nchan = GENERATE(1, 3);
   auto settings = settings_for(npix, nchan, all_terms());

@@ -98,7 +98,9 @@ double norm_ratio(const Tensor& value, const Tensor& reference) {
 
 /// Points that are everywhere, at edges, and many in one cell.
 Baselines points_of(const GridCoords& coords, std::int64_t random, std::int64_t crowded) {
-  const auto spread = edge_baselines(coords, random, 1), dense = crowd(coords, crowded, 3);
+  const auto spread = edge_baselines(coords, random, 1);
+  if (coords.npix() < 4) return spread;  // too small a plane for a crowd
+  const auto dense = crowd(coords, crowded, 3);
   return Baselines::in_lambda(at::cat({spread.u(), dense.u()}), at::cat({spread.v(), dense.v()}));
 }
 
@@ -110,21 +112,23 @@ Baselines equal_points(const GridCoords& coords, std::int64_t count) {
 }  // namespace
 
 TEMPLATE_TEST_CASE("emulated GPU kernels agree with direct sums to the tolerance", "[ops][nufft][cuda]", float, double) {
-  const std::int64_t npix = GENERATE(8, 30, 64);
+  const std::int64_t npix = GENERATE(2, 4, 6, 8, 30, 64);
   for (const double tolerance : emulated_tolerances<TestType>()) {
     CAPTURE(npix, tolerance);
     const Transforms<TestType> both(grid_of(npix), points_of(grid_of(npix), 150, 40), tolerance);
     const auto image = both.images(1, 5);
     const auto expected = direct_visibilities(image.to(torch::kFloat64), both.coords, both.baselines, 1);
-    CHECK(norm_ratio(both.type2(image), expected) < 3 * tolerance + 1e-14);
+    // Every pixel of the smallest images lies at their border, where the error is several times that of the norm.
+    const double bound = (npix < 8 ? 10 : 3) * tolerance + 1e-14;
+    CHECK(norm_ratio(both.type2(image), expected) < bound);
     const auto values = both.visibilities(1, 6);
     // That it is the adjoint says the next test; here that it is the one of the CPU.
-    CHECK(norm_ratio(both.type1(values), both.type1_of_cpu(values).to(torch::kFloat64)) < 3 * tolerance + 1e-14);
+    CHECK(norm_ratio(both.type1(values), both.type1_of_cpu(values).to(torch::kFloat64)) < bound);
   }
 }
 
 TEMPLATE_TEST_CASE("emulated GPU kernels of type 1 and type 2 are adjoint", "[ops][nufft][cuda][quick]", float, double) {
-  const std::int64_t npix = GENERATE(8, 30);
+  const std::int64_t npix = GENERATE(2, 4, 6, 8, 30);
   for (const double tolerance : emulated_tolerances<TestType>()) {
     CAPTURE(npix, tolerance);
     const Transforms<TestType> both(grid_of(npix), points_of(grid_of(npix), 200, 60), tolerance);

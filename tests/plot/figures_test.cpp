@@ -14,6 +14,7 @@
 #include <mpol_cpp/plot/colour_map.h>
 #include <mpol_cpp/plot/comparison_figure.h>
 #include <mpol_cpp/plot/coverage_figure.h>
+#include <mpol_cpp/plot/gnuplot_script.h>
 #include <mpol_cpp/plot/image_figure.h>
 #include <mpol_cpp/plot/image_panel.h>
 #include <mpol_cpp/plot/panel_geometry.h>
@@ -229,6 +230,95 @@ TEST_CASE("error bars are inside the axes, and a logarithmic axis is not stretch
   CHECK(logarithmic.y.upper > 5);
   panel.y_range = {0.5, 8.0};
   CHECK(ranges_of(panel).y.upper == 8);
+  panel.x_range = {0, 3};
+  CHECK(ranges_of(panel).x.upper == 3);
+}
+
+TEST_CASE("a loss that falls by decades at once leaves its axis to what comes after", "[plot][quick]") {
+  EpochHistory history(1);
+  for (int epoch = 0; epoch < 500; ++epoch) history[0].push_back(2 + 1e5 * std::exp(-epoch / 2.0) + 0.001 * (500 - epoch));
+  const auto panel = loss_panel({"total"}, history);
+  const auto ranges = ranges_of(panel);
+  CHECK(ranges.y.upper < 6);
+  CHECK(ranges.y.lower < 2);
+  CHECK(ranges.x.lower <= 0);  // of a short fit nothing is hidden:
+  history[0].resize(30);
+  CHECK(ranges_of(loss_panel({"total"}, history)).y.upper > 1e5);
+}
+
+TEST_CASE("labels of logarithmic axes: powers of ten, or what is between two of them", "[plot][quick]") {
+  const auto drawn_between = [](double lower, double upper) {
+    Page page;
+    CurvePanel panel;
+    panel.y_scale = AxisScale::logarithmic;
+    panel.curves.push_back({"", CurveStyle::line, {1, 2}, {lower, upper}});
+    page.panels = {panel};
+    return gnuplot_files(page, "figure").front().contents;
+  };
+  CHECK_THAT(drawn_between(3e-3, 8e-2), ContainsSubstring("'0.005' 0.005, '0.01' 0.01, '0.02' 0.02, '0.05' 0.05"));
+  CHECK_THAT(drawn_between(3e-4, 2), ContainsSubstring("set ytics enhanced autofreq"));
+}
+
+TEST_CASE("the unit of a colour bar stands beyond its widest label", "[plot][quick]") {
+  const auto offset_of = [](double upper) {
+    Page page;
+    ImagePanel panel;
+    panel.values = torch::zeros({4, 4});
+    panel.extent = {1, -1, -1, 1};
+    panel.upper = upper;
+    panel.unit = "Jy/arcsec²";
+    page.panels = {panel};
+    const auto script = gnuplot_files(page, "figure").front().contents;
+    const auto at = script.find("offset character ", script.find("'Jy/arcsec²'"));
+    REQUIRE(at != std::string::npos);
+    return std::stod(script.substr(at + 17));
+  };
+  CHECK(offset_of(0.01) > offset_of(1));  // 0.002 is wider than 0.2
+}
+
+TEST_CASE("maps of one scale share the colour bar at the end of their row", "[plot]") {
+  const FigureFolder folder;
+  const GridCoords coords(0.1, 8);
+  write_image_figure(folder / "maps.png", normal({5, 8, 8}, torch::kFloat32, 40), coords);  // two rows, three and two
+  const auto script = script_of(folder, "maps");
+  const auto count = [&script](const std::string& text) {
+    int found = 0;
+    for (auto at = script.find(text); at != std::string::npos; at = script.find(text, at + 1)) ++found;
+    return found;
+  };
+  CHECK(count("\nset colorbox") == 2);
+  CHECK(count("unset colorbox") == 3);
+}
+
+TEST_CASE("scripts of a series of figures are gone with it, and what else lies there stays", "[plot]") {
+  const FigureFolder folder;
+  const GridCoords coords(0.1, 8);
+  ImageFigureOptions options;
+  options.render.scripts = Scripts::discard;
+  write_image_figure(folder / "a.png", normal({8, 8}, torch::kFloat32, 41), coords, options);
+  CHECK(std::filesystem::exists(folder / "a.png"));
+  CHECK_FALSE(std::filesystem::exists(folder / "figures"));
+  std::filesystem::create_directory(folder / "figures");
+  std::ofstream(folder / "figures" / "notes.txt") << "mine";
+  write_image_figure(folder / "b.png", normal({8, 8}, torch::kFloat32, 42), coords, options);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder / "figures"), {}) == 1);
+}
+
+TEST_CASE("a profile is drawn as far as there is something, and says when channels are left out", "[plot]") {
+  const FigureFolder folder;
+  const GridCoords coords(0.1, 64);
+  const auto r = at::hypot(coords.sky_x(), coords.sky_y());
+  const auto profile = radial_i(at::exp(-2 * r.square()).expand({8, 64, 64}), coords, {});
+  const auto script_with = [&](std::optional<double> radius) {
+    write_profile_figure(folder / "rings.png", profile, "Jy/arcsec²", "disc", {}, radius);
+    return script_of(folder, "rings");
+  };
+  const auto script = script_with({});
+  const auto range = script.find("set xrange [0:");
+  REQUIRE(range != std::string::npos);
+  CHECK(std::stod(script.substr(range + 14)) == Approx(0.75 * std::sqrt(-2 * std::log(0.02))).epsilon(0.08));
+  CHECK_THAT(script, ContainsSubstring("disc, 7 of 8 channels"));
+  CHECK_THAT(script_with(2.5), ContainsSubstring("set xrange [0:2.5]"));
 }
 
 TEST_CASE("every figure is drawn by either renderer", "[plot]") {
@@ -267,10 +357,16 @@ TEST_CASE("every figure is drawn by either renderer", "[plot]") {
     figure.change = figure.gradient = normal({3, 32, 32}, torch::kFloat32, 34);
     figure.loss_names = {"total", "nll"};
     figure.loss_history = {{3, 2, 1}, {2, 1, -1}};
-    figure.learning_rate = {0.3, 0.3, 0.3};
+    figure.learning_rate = {0.3, 0.3, 0.2};
     figure.flux = {{1, 2, 3}, {1, 2, 2}};
     CHECK(write_training_figure(path, figure, render_options) == drawn_by);
     CHECK(read_png(path).width == 3 * 620);
+    CHECK(read_png(path).height == 2 * 520);
+    figure.learning_rate = {0.3, 0.3, 0.3};  // needs no panel
+    figure.flux.clear();
+    figure.gradient = Tensor();
+    CHECK(write_training_figure(path, figure, render_options) == drawn_by);
+    CHECK(read_png(path).height == 520);
     CHECK_THROWS_AS(write_training_figure(path, TrainingFigure(coords), render_options), ValueError);
   }
   SECTION("profiles") {

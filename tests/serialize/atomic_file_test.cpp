@@ -122,3 +122,55 @@ TEST_CASE("a full disk leaves the old file and no temporary", "[serialize]") {
   CHECK(contents(folder / "out.bin") == "old");
   CHECK(folder.count() == 1);
 }
+
+TEST_CASE("a temporary whose name is taken gets the next one", "[serialize][quick]") {
+  const TemporaryFolder folder;
+  std::filesystem::path next;
+  {
+    const AtomicFile probe(folder / "out.txt");
+    next = probe.temporary_path();
+  }
+  // The names of the next three, as a killed process of the same number leaves them.
+  const auto name = next.filename().string();
+  const auto dash = name.rfind('-');
+  const auto number = std::stoi(name.substr(dash + 1));
+  for (int i = 1; i <= 3; ++i) {
+    std::ofstream(folder / (name.substr(0, dash + 1) + std::to_string(number + i) + ".tmp")) << "stale";
+  }
+  write_file_atomically(folder / "out.txt", "new");
+  CHECK(contents(folder / "out.txt") == "new");
+  CHECK(folder.count() == 4);
+}
+
+TEST_CASE("temporaries are told by their names, and stale ones of certain files removed", "[serialize][quick]") {
+  CHECK(name_of_temporary(".image.fits.12-3.tmp") == "image.fits");
+  CHECK(name_of_temporary(".a.1.2-3.1-0.tmp") == "a.1.2-3");
+  for (const auto* other : {"image.fits.12-3.tmp", ".image.fits.12-3", ".image.fits.12-.tmp", ".image.fits.-3.tmp", ".image.tmp",
+                            ".12-3.tmp", ".image.fits12-3.tmp", "", ".tmp", ".notes.txt", ".x.1-2.tmp.bak"}) {
+    INFO(other);
+    CHECK(name_of_temporary(other).empty());
+  }
+  const TemporaryFolder folder;
+  {
+    const AtomicFile file(folder / "out.txt");
+    CHECK(name_of_temporary(file.temporary_path().filename().string()) == "out.txt");
+  }
+  for (const auto* name : {".out.txt.1-0.tmp", ".out.txt.77-12.tmp", ".other.txt.1-0.tmp", ".out.txt.tmp", "out.txt"}) {
+    std::ofstream(folder / name) << "x";
+  }
+  remove_stale_temporaries(folder.path(), [](const std::string& name) { return name == "out.txt"; });
+  CHECK(folder.count() == 3);
+  for (const auto* name : {".other.txt.1-0.tmp", ".out.txt.tmp", "out.txt"}) CHECK(std::filesystem::exists(folder / name));
+  remove_stale_temporaries(folder / "absent", [](const std::string&) { return true; });
+}
+
+TEST_CASE("whether a file can be written is seen without touching it", "[serialize][quick]") {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "out.txt", "old");
+  check_can_write(folder / "out.txt");
+  check_can_write(folder / "new.txt");
+  CHECK(contents(folder / "out.txt") == "old");
+  CHECK(folder.count() == 1);
+  CHECK_THROWS_WITH(check_can_write(folder / "absent" / "out"), ContainsSubstring("create its folder first"));
+  CHECK(sync_folder(folder.path()));
+}

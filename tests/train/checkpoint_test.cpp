@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <optional>
 
 #include <sys/resource.h>
 
@@ -66,6 +67,27 @@ void flip_bit(const std::filesystem::path& path, std::streamoff byte) {
   file.seekp(byte);
   file.put(value);
 }
+
+/// No file may be larger in its scope.
+class SmallDisk {
+ public:
+  explicit SmallDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    rlimit small = before_;
+    small.rlim_cur = bytes;
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  }
+  ~SmallDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
 
 /// Collects warnings in its scope.
 class Warnings {
@@ -250,24 +272,128 @@ TEST_CASE("a checkpoint of another run is refused with the setting and both valu
         3);
 }
 
-TEST_CASE("a full disk ends the run and leaves the last good checkpoint", "[train][quick]") {
+TEST_CASE("a full disk is a warning, and the run ends as if there had been room", "[train][quick]") {
   const auto plan = plan_for(OptimizerKind::adam);
+  const auto whole = plan.uninterrupted();
   const TemporaryFolder folder;
   const auto path = folder / "checkpoint.safetensors";
   plan.stopped_after(4, path);
-  rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit small = before;
-  small.rlim_cur = 4096;
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
-  CHECK_THROWS_AS(plan.run(TrainOptions(plan.options).checkpoint(path).resume(true).checkpoint_interval(2)), FileError);
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
-  std::signal(SIGXFSZ, handler);
+  const Warnings warnings;
+  const auto full = [&] {
+    const SmallDisk disk(4096);
+    return plan.run(TrainOptions(plan.options).checkpoint(path).resume(true).checkpoint_interval(2));
+  }();
+  CHECK(full.result.stop_reason == StopReason::epochs);
+  CHECK(at::equal(full.base, whole.base));
+  CHECK_THAT(full.result.checkpoint_failure, ContainsSubstring("checkpoint.safetensors") && ContainsSubstring("File too large"));
+  CHECK(full.result.checkpoint_epochs == 4);
+  CHECK_THAT(warnings.text(), ContainsSubstring("no checkpoint after 6 epochs"));
+  CHECK_THAT(warnings.text(), !ContainsSubstring("after 8 epochs"));                          // one warning for all in a row
   CHECK(folder.count() == 1 + (std::filesystem::exists(previous_checkpoint(path)) ? 1 : 0));  // nothing half-written
   const auto resumed = plan.resumed(path);
   CHECK(resumed.result.resumed_from == 4);
-  CHECK(at::equal(resumed.base, plan.uninterrupted().base));
+  CHECK(resumed.result.checkpoint_failure.empty());
+  CHECK(resumed.result.checkpoint_epochs == 12);
+  CHECK(at::equal(resumed.base, whole.base));
+}
+
+TEST_CASE("a checkpoint that cannot be written is tried again when there is room", "[train][quick]") {
+  const auto plan = plan_for(OptimizerKind::adam);
+  const TemporaryFolder folder;
+  const auto path = folder / "checkpoint.safetensors";
+  std::optional<SmallDisk> disk(4096);
+  std::vector<bool> there;
+  const Warnings warnings;
+  const auto outcome =
+      plan.run(TrainOptions(plan.options).checkpoint(path).checkpoint_interval(2).callbacks({[&](const Progress& p) {
+        there.push_back(std::filesystem::exists(path));
+        if (p.loss.epoch == 4) disk.reset();
+        return CallbackAction::proceed;
+      }}));
+  CHECK_FALSE(there[4]);
+  CHECK(there[6]);  // the checkpoint after 6 epochs
+  CHECK(outcome.result.checkpoint_failure.empty());
+  CHECK(read_checkpoint(path)->epochs == 12);
+}
+
+TEST_CASE("what a killed process left beside a checkpoint is removed, and nothing else", "[train][quick]") {
+  const auto plan = plan_for(OptimizerKind::adam);
+  const TemporaryFolder folder;
+  const auto path = folder / "checkpoint.safetensors", previous = previous_checkpoint(path);
+  plan.run(TrainOptions(plan.options).checkpoint(path).checkpoint_interval(4));
+  SECTION("killed between the rename of the previous one and its own: both are one file") {
+    std::filesystem::remove(previous);
+    std::filesystem::create_hard_link(path, previous);
+    plan.run(TrainOptions(plan.options).epochs(14).checkpoint(path).resume(true).checkpoint_interval(1));
+    CHECK(folder.count() == 2);
+    CHECK(read_checkpoint(path)->epochs == 14);
+    CHECK(read_checkpoint(previous)->epochs == 13);
+  }
+  SECTION("killed before that rename, or in the middle of a write") {
+    std::filesystem::create_hard_link(path, folder / "checkpoint.previous.safetensors.link");
+    std::ofstream(folder / ".checkpoint.safetensors.1-203.tmp") << "half";
+    std::ofstream(folder / ".image.fits.1-203.tmp") << "another's";
+    std::ofstream(folder / "notes.txt") << "mine";
+    remove_checkpoint_leftovers(path);
+    CHECK(folder.count() == 4);
+    CHECK(std::filesystem::exists(folder / ".image.fits.1-203.tmp"));
+    CHECK(std::filesystem::exists(folder / "notes.txt"));
+    CHECK(read_checkpoint(path)->epochs == 12);
+    CHECK(read_checkpoint(previous)->epochs == 8);
+  }
+}
+
+TEST_CASE("notes are kept in the checkpoint and not compared; its header tells them and the settings", "[train][quick]") {
+  const auto plan = plan_for(OptimizerKind::adam);
+  const TemporaryFolder folder;
+  const auto path = folder / "checkpoint.safetensors";
+  CHECK_FALSE(read_checkpoint_header(path).has_value());
+  const auto with = [&](const std::string& device) {
+    return TrainOptions(plan.options).checkpoint(path).checkpoint_interval(4).notes({{"device", device}, {"text", "a\n\"b\""}});
+  };
+  plan.run(with("here"));
+  const auto header = read_checkpoint_header(path);
+  REQUIRE(header.has_value());
+  CHECK(header->notes == Notes{{"device", "here"}, {"text", "a\n\"b\""}});
+  CHECK(header->settings.at("optimizer") == "adam");
+  CHECK(header->settings == read_checkpoint(path)->settings);
+  CHECK(plan.run(with("there").epochs(16).resume(true)).result.resumed_from == 12);
+  CHECK(read_checkpoint(path)->notes.at("device") == "there");
+  std::ofstream(path) << "damaged";
+  CHECK(read_checkpoint_header(path)->notes.at("device") == "here");  // of the one before
+}
+
+TEST_CASE("a state that cannot be taken up leaves the model as it was", "[train][quick]") {
+  const auto plan = plan_for(OptimizerKind::adam);
+  const TemporaryFolder folder;
+  const auto path = folder / "checkpoint.safetensors";
+  plan.run(TrainOptions(plan.options).checkpoint(path));
+  auto file = read_safetensors(path);
+  REQUIRE(file.tensors.erase("state.optimizer.model.bcube.base_cube.exp_avg") == 1);
+  write_safetensors(path, file.tensors, file.metadata);
+  auto model = plan.problem.model();
+  const auto before = model->base().detach().clone();
+  const auto objective = plan.problem.objective({Plan::noisy()});
+  CHECK_THROWS_WITH(Trainer(model, objective, TrainOptions(plan.options).checkpoint(path).resume(true)).fit(),
+                    ContainsSubstring("exp_avg"));
+  CHECK(at::equal(model->base(), before));
+}
+
+TEST_CASE("a broken history of L-BFGS is refused", "[train][quick]") {
+  const auto plan = plan_for(OptimizerKind::lbfgs);
+  const TemporaryFolder folder;
+  const auto path = folder / "checkpoint.safetensors";
+  plan.run(TrainOptions(plan.options).epochs(2).checkpoint(path));
+  auto file = read_safetensors(path);
+  const std::string name = GENERATE("old_stps.0000", "ro.0000", "d");
+  INFO(name);
+  // A pair of which one part alone is there; a search without a direction.
+  const auto key = "state.optimizer." + name;
+  if (name != "d")
+    file.tensors[key] = torch::zeros({name.starts_with("ro") ? 1 : plan.problem.model()->base().numel()}, torch::kFloat64);
+  else REQUIRE(file.tensors.erase(key) == 1);
+  write_safetensors(path, file.tensors, file.metadata);
+  CHECK_THROWS_AS(plan.resumed(path), FileError);
 }
 
 TEST_CASE("Python's safetensors reads a checkpoint", "[train]") {

@@ -69,7 +69,9 @@ TEST_CASE("a fit whose loss breaks at any epoch ends at the last one whose loss 
     REQUIRE(result.stop_reason == StopReason::diverged);
     CHECK(result.epochs == static_cast<std::int64_t>(broken) - 1);
     CHECK(at::equal(model->base(), bases[broken - 1]));
-    CHECK(same_history(result.history, {history.begin(), history.begin() + static_cast<std::ptrdiff_t>(broken) - 1}));
+    auto before = history;
+    before.resize(broken - 1);
+    CHECK(same_history(result.history, before));
     CHECK(result.loss.values == history[broken - 1].values);
     CHECK_THAT(result.diagnosis,
                ContainsSubstring("mine is nan at epoch " + std::to_string(broken)) && ContainsSubstring("smaller learning rate"));
@@ -146,5 +148,6 @@ TEST_CASE("L-BFGS that meets what is not a number ends with a finite image", "[t
       Trainer(model, objective, TrainOptions().optimizer(OptimizerKind::lbfgs).learning_rate(1.0).epochs(60)).fit();
   CHECK(model->base().isfinite().all().item<bool>());
   CHECK(std::isfinite(result.loss.total()));
-  if (result.stop_reason == StopReason::diverged) CHECK(!result.diagnosis.empty());
+  CHECK(result.stop_reason == StopReason::diverged);
+  CHECK_THAT(result.diagnosis, ContainsSubstring("mine is nan"));
 }

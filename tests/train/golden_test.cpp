@@ -107,22 +107,10 @@ namespace {
 /// A likelihood as a user may write one: the distance from an image, here instead of chi squared.
 class DistanceImpl : public Module<DistanceImpl>, public Likelihood {
  public:
-  explicit DistanceImpl(Tensor image) : image_(std::move(image)) { reset(); }
+  DistanceImpl(const GridCoords& coords, Tensor image) : Likelihood(coords), image_(std::move(image)) { reset(); }
   void reset() override { register_buffer("image", image_); }
   Tensor chi_squared(const Tensor& sky) override { return (sky - image_).square().sum({-3, -2, -1}).sqrt(); }
-  Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override {
-    const auto value = chi_squared(sky);
-    const auto own = (sky - image_) / value;
-    if (accumulate == Accumulate::add) gradient.add_(own);
-    else gradient.copy_(own);
-    return value;
-  }
   double normaliser() const override { return static_cast<double>(image_.numel()); }
-  std::int64_t samples() const override { return image_.numel(); }
-  std::int64_t visibilities_count() const override { return 0; }
-  std::int64_t memory_bytes() const override { return static_cast<std::int64_t>(image_.nbytes()); }
-  std::string name() const override { return "distance"; }
-  torch::nn::Module& as_module() override { return *this; }
 
  private:
   Tensor image_;
@@ -144,7 +132,7 @@ TEMPLATE_TEST_CASE("training to the dirty image, by a likelihood of one's own, g
   };
   const auto options =
       TrainOptions().optimizer(OptimizerKind::sgd).learning_rate(golden.number("in_lr")).epochs(1000).callbacks({keep});
-  const Objective objective(Distance(golden("in_dirty_image_sky").to(dtype)), {}, Normalize::none);
+  const Objective objective(Distance(coords, golden("in_dirty_image_sky").to(dtype)), {}, Normalize::none);
   const auto result = Trainer(model, objective, options).fit();
   const auto bound = tolerance<TestType>(1e-10, 1e-4);
   for (const auto done : {1, 10, 1000}) {

@@ -1,10 +1,13 @@
 #include "catch.h"
 
+#include <cmath>
+
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
 #include <mpol_cpp/train/guess_weights.h>
 
+#include "comma_locale.h"
 #include "compare.h"
 #include "golden.h"
 #include "random.h"
@@ -42,11 +45,24 @@ TEST_CASE("weights are guessed from dirty images in the unit of the regularisers
     CHECK(guessed[i].name() == terms[i].name());
     CHECK(guessed[i].kind() == terms[i].kind());
     CHECK(guessed[i].settings() == terms[i].settings());
-    CHECK(guessed[i].weight(0) == Approx(guess_weight(terms[i], coords, image_with(0), image_with(0.5))).epsilon(0.051));
+    const double alone = guess_weight(terms[i], coords, image_with(0), image_with(0.5));
+    CHECK(guessed[i].weight(0) == Approx(alone / 2).epsilon(0.051));  // two terms share
+    CHECK(guess_weights({terms[i]}, dataset).front().weight(0) == Approx(alone).epsilon(0.051));
     const ModelOutput output(coords, probe, probe);
     CHECK(torch::equal(guessed[i].evaluate(output), terms[i].evaluate(output)));
   }
   CHECK(guess_weights({}, dataset).empty());
+}
+
+TEST_CASE("weights are guessed the same under a locale with a decimal comma", "[train]") {
+  const Golden file("dataset");
+  const Visibilities visibilities(Baselines::in_lambda(file("in_uu"), file("in_vv")), file("in_data"), file("in_weight"));
+  const auto dataset = DataAverager(dataset_coords(), visibilities).to_dataset();
+  const auto guess = [&dataset] { return guess_weights({terms::tv_image(0)}, dataset).front().weight(0); };
+  const double expected = guess();
+  REQUIRE(expected != std::floor(expected));  // a decimal point matters
+  const CommaLocale comma;
+  CHECK(guess() == expected);
 }
 
 TEST_CASE("images that do not differ in a regulariser say nothing of its weight", "[train][quick]") {

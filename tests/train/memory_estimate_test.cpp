@@ -21,8 +21,18 @@ TEST_CASE("the estimate grows with everything that takes memory", "[train][quick
     const auto with = MemorySettings(base).likelihood(kind);
     CHECK(bytes(with) >= bytes(base) + 48 * pixels);
     CHECK(bytes(MemorySettings(with).dtype(torch::kFloat64)) > bytes(MemorySettings(base).dtype(torch::kFloat64)));
-    CHECK(bytes(MemorySettings(with).visibilities(100'000'000)) > bytes(with) + 1e9);
   }
+  // Samples are held by the loose likelihoods; the others take them in blocks.
+  const auto of_samples = [&](LikelihoodKind kind) {
+    const auto with = MemorySettings(base).likelihood(kind);
+    return bytes(MemorySettings(with).visibilities(100'000'000)) - bytes(with);
+  };
+  CHECK(of_samples(LikelihoodKind::loose) > 1e9);
+  CHECK(of_samples(LikelihoodKind::noise) > 1e9);
+  CHECK(of_samples(LikelihoodKind::gridded) < 150e6);
+  CHECK(of_samples(LikelihoodKind::exact) < 150e6);
+  // Losses of the epochs: the learning rate and the columns.
+  CHECK(bytes(MemorySettings(base).epochs(1'000'500).columns(4)) - bytes(MemorySettings(base).columns(4)) == 40e6);
   const auto exact = MemorySettings(512, 64).likelihood(LikelihoodKind::exact);
   CHECK(bytes(exact) - bytes(MemorySettings(exact).kernels_in_memory(false)) == 24 * 32 * pixels);
   CHECK(bytes(MemorySettings(exact).on_gpu(true)) - bytes(exact) == 40 * 32 * pixels + 0x1p29);

@@ -43,6 +43,16 @@ TEMPLATE_TEST_CASE("600 epochs of the GPU tutorial's problem end where MPoL's do
     CHECK(result.history.at(static_cast<std::size_t>(50 * i)).total() ==
           Approx(every50[i].template item<double>()).epsilon(loss_bound));
   }
+  const auto terms = golden("out_" + era + "_nll_sparsity_tv_every50");
+  const double lambdas[] = {1, golden.number("in_lambda_sparsity"), golden.number("in_lambda_tv")};
+  for (std::int64_t i = 0; i < terms.size(0); ++i) {
+    for (std::int64_t term = 0; term < 3; ++term) {
+      const double expected = terms[i][term].template item<double>() * lambdas[term];
+      CAPTURE(50 * i, term);
+      CHECK(result.history.at(static_cast<std::size_t>(50 * i)).values.at(static_cast<std::size_t>(1 + term)) ==
+            Approx(expected).epsilon(loss_bound));
+    }
+  }
   CHECK(result.loss.total() == Approx(golden.number("out_" + era + "_loss_after")).epsilon(loss_bound));
   const auto image = golden("out_" + era + "_image_sky").to(torch::kFloat64);
   CHECK(relative_error(model->make_sky()[0], image) < tolerance<TestType>(1e-6, 1e-4));

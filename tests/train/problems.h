@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -63,10 +64,10 @@ struct SmallProblem {
 };
 
 /// Bit for bit the same rows.
-inline bool same_history(const std::vector<EpochLoss>& a, const std::vector<EpochLoss>& b) {
-  if (a.size() != b.size()) return false;
+inline bool same_history(const LossHistory& a, const LossHistory& b) {
+  if (a.size() != b.size() || (!a.empty() && a.row_values() != b.row_values())) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i].epoch != b[i].epoch || a[i].learning_rate != b[i].learning_rate || a[i].values != b[i].values) return false;
+    if (!std::equal(a.row(i), a.row(i) + a.row_values(), b.row(i))) return false;
   }
   return true;
 }

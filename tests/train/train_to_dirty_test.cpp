@@ -39,8 +39,9 @@ TEST_CASE("the dirty image to train to is the imager's in Jy/arcsec^2", "[train]
   const Golden golden("train_to_dirty"), dataset("dataset");
   const Visibilities visibilities(Baselines::in_lambda(dataset("in_uu"), dataset("in_vv")), dataset("in_data"),
                                   dataset("in_weight"));
-  const DirtyImager imager(dataset_coords(), visibilities,
-                           DirtyImagerOptions().robust(golden.number("in_robust")).unit(ImageUnit::jy_per_arcsec2));
+  const DirtyImager imager(
+      dataset_coords(), visibilities,
+      DirtyImagerOptions().imaging(Imaging::cells).robust(golden.number("in_robust")).unit(ImageUnit::jy_per_arcsec2));
   // MPoL's beam area, by which the reference is scaled, is not the right one: compare shapes.
   const auto ours = imager.image()[0], theirs = golden("in_dirty_image_sky")[0];
   CHECK(relative_error(ours / ours.max(), theirs / theirs.max()) < 1e-12);

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include <torch/cuda.h>
+
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/train/stop_criterion.h>
 #include <mpol_cpp/train/trainer.h>
@@ -149,7 +151,7 @@ TEST_CASE("momentum accelerates gradient descent", "[train][quick]") {
 
 TEST_CASE("the stop criterion compares the total over its window", "[train][quick]") {
   const auto history = [](const std::vector<double>& values) {
-    std::vector<EpochLoss> rows;
+    LossHistory rows;
     for (const auto value : values) rows.push_back({static_cast<std::int64_t>(rows.size()), 0.3, {value, value}});
     return rows;
   };
@@ -208,12 +210,35 @@ TEST_CASE("an interruption finishes the epoch and ends the fit", "[train][quick]
   CHECK(result.history.size() == 4);
 }
 
-TEST_CASE("a dtype in the options casts model and likelihood", "[train][quick]") {
+TEST_CASE("the model decides in which dtype a fit computes, and the data stay as they are", "[train][quick]") {
+  const std::string likelihood = GENERATE("gridded", "exact", "loose");
+  const auto step = GENERATE(StepKind::fused, StepKind::eager);
+  CAPTURE(likelihood, to_string(step));
+  const SmallProblem problem{.likelihood = likelihood};  // its data are float64
+  const auto objective = problem.objective();
+  auto single = problem.model(), cast = problem.model(), wide = problem.model();
+  single->to(torch::kFloat32);
+  const auto options = TrainOptions().epochs(5).step(step);
+  const auto result = Trainer(single, objective, options).fit();
+  CHECK(result.step == step);
+  CHECK(result.loss.total() == Approx(Trainer(wide, objective, options).fit().loss.total()).epsilon(1e-5));
+  for (const auto& buffer : objective.likelihood().as_module().buffers()) {
+    if (buffer.is_floating_point()) CHECK(buffer.scalar_type() == torch::kFloat64);
+  }
+  if (likelihood != "gridded") return;
+  // As if the data had been cast before.
+  const auto of_cast = SmallProblem{.dtype = torch::kFloat32}.objective();
+  CHECK(same_history(Trainer(cast, of_cast, TrainOptions(options).dtype(torch::kFloat32)).fit().history, result.history));
+  CHECK(torch::equal(cast->base(), single->base()));
+}
+
+TEST_CASE("a dtype in the options casts the model alone", "[train][quick]") {
   const SmallProblem problem;
   auto model = problem.model();
   const auto objective = problem.objective();
   const auto single = Trainer(model, objective, TrainOptions().epochs(5).dtype(torch::kFloat32).device(torch::kCPU)).fit();
   CHECK(model->base().scalar_type() == torch::kFloat32);
+  CHECK(objective.likelihood().as_module().named_buffers()["weights"].scalar_type() == torch::kFloat64);
   const auto wide = Trainer(problem.model(), problem.objective(), TrainOptions().epochs(5)).fit();
   CHECK(single.loss.total() == Approx(wide.loss.total()).epsilon(1e-5));
   CHECK(single.loss.total() != wide.loss.total());
@@ -242,6 +267,15 @@ TEST_CASE("model and data on different devices are one error that names both", "
   CHECK_THROWS_AS(Trainer(model, problem.objective(), TrainOptions().epochs(1)).fit(), DeviceError);
   CHECK_THROWS_WITH(Trainer(model, problem.objective(), TrainOptions().epochs(1)).fit(),
                     ContainsSubstring("meta") && ContainsSubstring("cpu") && ContainsSubstring("bcube.base_cube"));
+}
+
+TEST_CASE("a device that is not there is one line", "[train][quick]") {
+  if (torch::cuda::is_available()) return;  // there it is
+  const SmallProblem problem;
+  const auto options = TrainOptions().epochs(1).device(torch::Device("cuda:0"));
+  CHECK_THROWS_AS(Trainer(problem.model(), problem.objective(), options).fit(), DeviceError);
+  CHECK_THROWS_WITH(Trainer(problem.model(), problem.objective(), options).fit(),
+                    ContainsSubstring("devices here: cpu") && !ContainsSubstring("\n"));
 }
 
 TEST_CASE("a step that does not apply is refused, not replaced", "[train][quick]") {

@@ -1,5 +1,6 @@
 #include "catch.h"
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,8 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/visibilities/array_configuration.h>
+
+#include "comma_locale.h"
 
 using namespace mpol;
 
@@ -62,6 +65,15 @@ TEST_CASE("array files: local coordinates, comments, diameters and names", "[vis
   REQUIRE(array.antennas() == 2);
   CHECK(array.positions[0] == std::array<double, 3>{10.5, -20, 1});
   CHECK(array.positions[1] == std::array<double, 3>{-4, 80, 0});
+}
+
+TEST_CASE("array files are read the same under a locale with a decimal comma", "[visibilities]") {
+  const ConfigurationFile file("# latitude=34.1\n10.5 -20.25 1.125 25.5\n-4 8e1 0\n");
+  const mpol::testing::CommaLocale comma;
+  const auto array = read_array_configuration(file.path());
+  CHECK(array.latitude == Approx(34.1 * units::degree));
+  CHECK(array.positions[0] == std::array{10.5, -20.25, 1.125});
+  CHECK(array.diameter == 25.5);
 }
 
 TEST_CASE("array files: geocentric positions become East, North, Up", "[visibilities][quick]") {

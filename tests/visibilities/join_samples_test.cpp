@@ -92,4 +92,11 @@ TEST_CASE("blocks with different phase centres are not one image", "[visibilitie
   CHECK_THROWS_WITH(join_samples({unknown, first, pointing(359.9999, -42.001)}),
                     ContainsSubstring("359.9999") && ContainsSubstring("-42.001") && ContainsSubstring("3.6 arcsec apart"));
   CHECK_THROWS_AS(join_samples({first, pointing(0.0001, -42)}), DataError);
+  // A declination alone tells two fields apart, too.
+  auto without_ascension = pointing(0, 40);
+  auto observation = without_ascension.observation();
+  observation.right_ascension.reset();
+  without_ascension.set_observation(observation);
+  CHECK_THROWS_WITH(join_samples({first, without_ascension}), ContainsSubstring("RA unknown, Dec 40"));
+  CHECK(join_samples({unknown, first}).observation().declination == first.observation().declination);
 }

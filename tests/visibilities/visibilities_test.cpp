@@ -205,3 +205,33 @@ TEST_CASE("visibilities move and are cast; their baselines stay on the host in t
   move_to(blocks, torch::kMeta);
   CHECK(blocks[1].weights().is_meta());
 }
+
+TEST_CASE("selected samples are those of the whole, in all channels", "[visibilities][quick]") {
+  const auto u = uniform({50}, torch::kFloat64, 1), v = uniform({50}, torch::kFloat64, 2);
+  const auto data = normal({2, 50}, torch::kComplexDouble, 3), weights = uniform({2, 50}, torch::kFloat64, 4) + 1;
+  const auto frequencies = torch::tensor({1e9, 2e9}, torch::kFloat64);
+  const auto samples = torch::tensor({7, 3, 49, 7}, torch::kInt64);
+  for (const auto& baselines : {Baselines::in_lambda(u, v), Baselines::in_metres(u, v, frequencies),
+                                Baselines::in_lambda(torch::stack({u, v}), torch::stack({v, u}))}) {
+    Visibilities all(baselines, data, weights);
+    all.set_frequencies(frequencies);
+    const auto some = all.select(samples);
+    REQUIRE(some.nvis() == 4);
+    CHECK(torch::equal(some.frequencies(), frequencies));
+    for (std::int64_t channel = 0; channel < 2; ++channel) {
+      const auto whole = all.block(channel, 0, 50), part = some.block(channel, 0, 4);
+      CHECK(torch::equal(part.u, whole.u.index_select(0, samples)));
+      CHECK(torch::equal(part.v, whole.v.index_select(0, samples)));
+      CHECK(torch::equal(part.data, whole.data.index_select(0, samples)));
+      CHECK(torch::equal(part.weights, whole.weights.index_select(0, samples)));
+    }
+    CHECK(baselines.digest() != some.baselines().digest());
+    CHECK(baselines.digest() == baselines.select(torch::arange(50)).digest());
+  }
+  const Visibilities all(Baselines::in_lambda(u, v), data, weights);
+  CHECK_THROWS_WITH(all.select(torch::tensor({3, 50}, torch::kInt64)),
+                    ContainsSubstring("sample 50") && ContainsSubstring("0 to 49"));
+  CHECK_THROWS_AS(all.select(torch::tensor({-1}, torch::kInt64)), ValueError);
+  CHECK_THROWS_AS(all.select(torch::empty({0}, torch::kInt64)), ValueError);
+  CHECK_THROWS_AS(all.select(torch::ones({2})), ShapeError);
+}

@@ -1,0 +1,63 @@
+// Devices: what there is, the least loaded one, a struct of one's own moved there, and batches that pass through it.
+//
+// usage: devices [visibilities.npz]
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/io.h>
+#include <mpol_cpp/mpol.h>
+
+namespace {
+
+/// Any struct that lists its fields can be moved.
+struct Sums {
+  torch::Tensor weight = torch::zeros({}, torch::kFloat64);
+  torch::Tensor weighted_data = torch::zeros({}, torch::kComplexDouble);
+};
+auto device_fields(Sums& sums) { return std::tie(sums.weight, sums.weighted_data); }
+
+/// Some of the samples.
+struct Batch {
+  torch::Tensor data, weights;
+};
+auto device_fields(Batch& batch) { return std::tie(batch.data, batch.weights); }
+
+void run(const std::string& input) {
+  for (const auto& gpu : mpol::gpu_info()) {
+    fmt::print("{} {} {:.1f} GiB free\n", gpu.device.str(), gpu.name, static_cast<double>(gpu.memory.free_bytes) / 0x1p30);
+  }
+  const auto device = mpol::select_device_by_load();
+  fmt::print("using {}\n", device.str());
+
+  Sums sums;
+  mpol::move_to(sums, device);
+  const auto visibilities = mpol::io::read_npz(input);
+  std::vector<Batch> loader;
+  const auto data = visibilities.data().flatten().split(10000), weights = visibilities.weights().flatten().split(10000);
+  for (std::size_t i = 0; i < data.size(); ++i) loader.push_back({data[i], weights[i]});
+
+  for (auto& batch : mpol::DeviceIterator(loader, device)) {  // pinned, prefetched, freed behind
+    sums.weight += batch.weights.sum(torch::kFloat64);
+    sums.weighted_data += (batch.data * batch.weights).sum(torch::kComplexDouble);
+  }
+  mpol::move_to(sums, torch::kCPU);
+  const auto mean = (sums.weighted_data / sums.weight).item<c10::complex<double>>();
+  fmt::print("{} batches; mean visibility {:.9g} {:+.9g}i Jy, sigma {:.9g} Jy\n", loader.size(), mean.real(), mean.imag(),
+             1 / sums.weight.sqrt().item<double>());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    run(argc > 1 ? argv[1] : "data/hd142527_band9.npz");
+    return EXIT_SUCCESS;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "devices: %s\n", error.what());
+    return EXIT_FAILURE;
+  }
+}

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <mpol_cpp/datasets/gridded_dataset.h>
+
+namespace mpol::cli {
+
+/// The image that `--start auto` starts from: as bright as the data say, whatever their units, field and telescope. Of each
+/// channel
+///
+///   I = s (max(D, 0)^2 + f),   s = sum W Re(V* M) / sum W |M|^2
+///
+/// with D the dirty image (Briggs, robust 0.5), squared to have little of its sidelobes and noise, f a floor over the field that
+/// holds 1 % of the flux, and s the scale with which the cells' model M of the image fits their averages V best. A channel
+/// without a source, where s is not positive, starts with the flux of a point source as bright as the noise.
+/// @param dataset  float64, on the CPU
+/// @return         (nchan, npix, npix) float64, Jy/arcsec^2, > 0
+Tensor auto_start(const GriddedDataset& dataset);
+
+}  // namespace mpol::cli

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <filesystem>
+
+namespace mpol::cli {
+
+// A run with --overwrite leaves the results in OUT as they are until it has its own: so long it keeps what it goes on from in
+// OUT/.mpol.unfinished.
+
+inline constexpr const char* unfinished_name = ".mpol.unfinished";
+inline constexpr const char* checkpoint_name = "checkpoint.safetensors";
+
+/// True when a checkpoint, or the one before, is in the folder.
+bool holds_checkpoint(const std::filesystem::path& folder);
+
+/// Where the newest run in OUT keeps its checkpoints: OUT/.mpol.unfinished when there is one, else OUT.
+std::filesystem::path state_folder(const std::filesystem::path& out);
+
+/// Where the run.toml of the results that are being replaced lies from the moment when they are no longer of one piece.
+std::filesystem::path replaced_record(const std::filesystem::path& out);
+
+/// Removes an unfinished run in OUT, but not the record of what it was replacing, unless OUT has a run.toml again.
+void discard_unfinished(const std::filesystem::path& out);
+
+}  // namespace mpol::cli

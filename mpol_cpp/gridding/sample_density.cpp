@@ -1,0 +1,33 @@
+#include <mpol_cpp/gridding/sample_density.h>
+
+#include <algorithm>
+
+#include <ATen/ops/empty_like.h>
+
+#include <mpol_cpp/gridding/visit_cells.h>
+
+namespace mpol::gridding {
+
+SampleDensity::SampleDensity(const GridCoords& coords, std::span<const std::int64_t> cells, std::span<const double> density)
+    : coords_(coords), first_of_plane_(0), cells_(cells), density_(density) {
+  const auto npix = coords.npix();
+  if (!cells.empty()) first_of_plane_ = cells.front() / (npix * npix) * npix * npix;
+  for (std::int64_t row = 0; row <= npix; ++row) {
+    row_begin_.push_back(std::lower_bound(cells.begin(), cells.end(), first_of_plane_ + row * npix) - cells.begin());
+  }
+}
+
+Tensor SampleDensity::of(const Tensor& u, const Tensor& v) const {
+  auto result = at::empty_like(u);
+  auto* densities = result.mutable_data_ptr<double>();
+  const auto npix = static_cast<std::size_t>(coords_.npix());
+  visit_samples(coords_, u, v, CellOrder::packed, [&](std::int64_t sample, std::size_t cell) {
+    const auto row = cell / npix;
+    const auto begin = cells_.begin() + row_begin_[row], end = cells_.begin() + row_begin_[row + 1];
+    const auto own = std::lower_bound(begin, end, first_of_plane_ + static_cast<std::int64_t>(cell));
+    densities[sample] = density_[static_cast<std::size_t>(own - cells_.begin())];
+  });
+  return result;
+}
+
+}  // namespace mpol::gridding

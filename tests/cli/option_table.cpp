@@ -1,0 +1,374 @@
+#include "option_table.h"
+
+#include <utility>
+
+namespace mpol::testing {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words added(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// What every verb with an OUT understands, added to a command line of it that runs.
+std::vector<OptionRow> shared_rows(const Words& base, const Words& without_out, const std::string& threads_in) {
+  return {{"--help", "", base, "stdout"},
+          {"--out", "{out}", without_out, "exit"},
+          {"--overwrite", "", base, "exit", /*again=*/true},
+          {"--config", "{quiet.toml}", base, "stdout"},
+          {"--threads", "2", added(base, {"--threads", "1", "--json"}), threads_in},
+          {"--quiet", "", base, "stdout"},
+          {"--verbose", "", base, "stderr"},
+          {"--json", "", base, "stdout"}};
+}
+
+VerbRows verb_rows(const std::string& verb, const std::vector<std::vector<OptionRow>>& groups) {
+  VerbRows all{verb, {}};
+  for (const auto& group : groups) all.rows.insert(all.rows.end(), group.begin(), group.end());
+  return all;
+}
+
+const Words small_grid = {"--cell-size", "0.1", "--npix", "16"};
+
+/// How visibilities are read, by a verb that grids them; `product` follows the channels.
+std::vector<OptionRow> data_rows(const std::string& verb, const Words& rest, const std::string& product,
+                                 const std::string& of_frequency) {
+  const auto base = added({verb, "{vis}"}, rest);
+  return {{"--data", "{vis}", added({verb}, rest), "exit"},
+          {"--more-data", "{more}", added({verb, "{one}"}, rest), product},
+          {"--cell-size", "0.11", base, product},
+          {"--npix", "18", base, product},
+          {"--uv-unit", "klambda", base, "exit"},
+          {"--frequency", "230e9,231e9", base, of_frequency},
+          {"--channels", "1", base, product},
+          {"--conjugate", "", base, of_frequency}};
+}
+
+VerbRows image_rows() {
+  const Words rest = added({"-o", "{out}", "--epochs", "3"}, small_grid);
+  const Words base = added({"image", "{vis}"}, rest);
+  const Words loose = added(base, {"--likelihood", "loose"});
+  const Words batches = added(loose, {"--batch-size", "50"});
+  const std::string history = "out/history.csv", image = "out/image.fits";
+  const std::vector<OptionRow> own = {
+      {"--device", "cuda:77", base, "exit"},
+      {"--dtype", "float64", base, history},
+      {"--likelihood", "gridded", base, history},
+      {"--noise", "student", loose, history},
+      {"--degrees-of-freedom", "10", added(loose, {"--noise", "student"}), history},
+      {"--batch-size", "50", loose, history},
+      {"--sampling", "compact", batches, history},
+      {"--normalize", "none", base, history},
+      {"--mode", "continuum", base, image},
+      {"--scatter-check", "error", added(added({"image", "{scattered}"}, rest), {"--likelihood", "gridded"}), "exit"},
+      {"--optimizer", "sgd", base, history},
+      {"--learning-rate", "0.1", base, history},
+      {"--epochs", "4", base, history},
+      {"--stop-relative", "0.9:1", base, history},
+      {"--start", "base:-5", base, history},
+      {"--mask", "{mask}", base, image},
+      {"--seed", "5", batches, history},
+      {"--deterministic", "", base, "out/run.toml"},  // on the CPU every operation gives the same bits without it too
+      {"--step", "eager", base, "out/summary.json#step"},
+      {"--checkpoint-interval", "1", base, "out/checkpoint.previous.safetensors"},
+      {"--diagnostics-interval", "1", base, "out/diagnostics/diagnostics.csv"},
+      {"--memory-limit", "1e-6", base, "exit"},
+      {"--kernel-folder", "{run}/missing", base, "exit"},
+      {"--split-channels", "", base, "out/image_0001.fits"},
+      {"--resume", "", base, "exit", /*again=*/true},
+      {"--keep-diverged", "", added(base, {"--optimizer", "sgd", "--learning-rate", "1e300"}), image},
+  };
+  const std::vector<OptionRow> regularisers = {
+      {"--sparsity", "1e-4", base, history},
+      {"--tv", "1e-4", base, history},
+      {"--tsv", "1e-4", base, history},
+      {"--entropy", "1e-4", base, history},
+      {"--tv-channel", "1e-4", base, history},
+      {"--edge-clamp", "1e-4", base, history},
+      {"--psd", "2e-9", added(base, {"--psd", "1e-9", "--psd-length", "0.15"}), history},
+      {"--uv-sparsity", "2e-6", added(base, {"--uv-sparsity", "1e-6", "--uv-sparsity-q-max", "5e5"}), history},
+      {"--entropy-prior", "1e-3", added(base, {"--entropy", "1e-4"}), history},
+      {"--entropy-flux", "5", added(base, {"--entropy", "1e-4"}), history},
+      {"--psd-length", "0.2", added(base, {"--psd", "1e-9", "--psd-length", "0.15"}), history},
+      {"--uv-sparsity-q-max", "4e5", added(base, {"--uv-sparsity", "1e-6", "--uv-sparsity-q-max", "5e5"}), history},
+      {"--guess-lambda", "tv", base, history},
+  };
+  const auto without_out = added({"image", "{vis}", "--epochs", "3"}, small_grid);
+  return verb_rows("image", {data_rows("image", rest, image, image), own, regularisers,
+                             shared_rows(base, without_out, "out/summary.json#threads")});
+}
+
+VerbRows dirty_rows() {
+  const Words rest = added({"-o", "{out}"}, small_grid), base = added({"dirty", "{vis}"}, rest);
+  const std::string dirty = "out/dirty.fits";
+  return verb_rows("dirty", {data_rows("dirty", rest, dirty, dirty),
+                             {{"--imaging", "cells", base, dirty},
+                              {"--weighting", "uniform", base, dirty},
+                              {"--robust", "-1", base, dirty},
+                              {"--taper", "0.4", base, dirty},
+                              {"--unit", "Jy/arcsec2", base, dirty},
+                              {"--scatter-check", "error", added({"dirty", "{scattered}"}, rest), "exit"},
+                              {"--split-channels", "", base, "out/dirty_0001.fits"}},
+                             shared_rows(base, added({"dirty", "{vis}"}, small_grid), "out/summary.json#threads")});
+}
+
+VerbRows weights_rows() {
+  const Words rest = added({"-o", "{out}"}, small_grid), base = added({"weights", "{vis}"}, rest);
+  return verb_rows("weights", {data_rows("weights", added(rest, {"--apply", "one"}), "out/summary.json", "out/visibilities.npz"),
+                               {{"--apply", "one", base, "out/visibilities.npz"}},
+                               shared_rows(base, added({"weights", "{vis}"}, small_grid), "out/summary.json#threads")});
+}
+
+VerbRows inspect_rows() {
+  const Words base = {"inspect", "{vis}"}, with_out = added(base, {"-o", "{out}"});
+  auto data = data_rows("inspect", added({"-o", "{out}"}, small_grid), "out/summary.json", "out/summary.json");
+  for (auto& row : data) {
+    if (row.option == "--uv-unit") row.changes = "out/summary.json";  // inspect says what any unit would mean
+  }
+  std::erase_if(data, [](const OptionRow& row) { return row.option == "--conjugate"; });  // it looks at no phases
+  auto shared = shared_rows(with_out, {}, "out/summary.json#threads");
+  for (auto& row : shared) {
+    if (row.option == "--out") row = {"--out", "{out}", base, "out/summary.json"};
+  }
+  return verb_rows("inspect", {data, shared});
+}
+
+std::vector<OptionRow> geometry_rows(const Words& base, const std::string& product) {
+  const Words inclined = added(base, {"--inclination", "40"});
+  return {{"--inclination", "50", base, product},
+          {"--position-angle", "30", inclined, product},
+          {"--offset-east", "0.1", base, product},
+          {"--offset-north", "0.1", base, product}};
+}
+
+VerbRows profile_rows() {
+  const Words image = {"profile", "{image}", "-o", "{out}"}, vis = {"profile", "{vis}", "-o", "{out}"};
+  const std::string profile = "out/profile.csv";
+  return verb_rows("profile", {{{"--image", "{image}", {"profile", "-o", "{out}"}, "exit"},
+                                {"--ring-width", "0.3", image, profile},
+                                {"--radius", "0.4", image, profile},
+                                {"--channels", "1", image, profile},
+                                {"--channels", "1", vis, profile},
+                                {"--bin-width", "50", vis, profile},
+                                {"--max-baseline", "400", vis, profile},
+                                {"--face-on", "", added(vis, {"--inclination", "40"}), profile},
+                                {"--uv-unit", "klambda", vis, profile},
+                                {"--frequency", "230e9,231e9", {"profile", "{metres}", "--uv-unit", "m", "-o", "{out}"}, "exit"},
+                                {"--cell-size", "5", added(vis, small_grid), "exit"},
+                                {"--npix", "2", added(vis, small_grid), "exit"}},
+                               geometry_rows(image, profile),
+                               geometry_rows(vis, profile),
+                               shared_rows(image, {"profile", "{image}"}, "out/summary.json#threads")});
+}
+
+VerbRows deproject_rows() {
+  const Words base = {"deproject", "{image}", "-o", "{out}"};
+  return verb_rows("deproject", {{{"--image", "{image}", {"deproject", "-o", "{out}"}, "exit"}},
+                                 geometry_rows(added(base, {"--inclination", "20"}), "out/deprojected.fits"),
+                                 shared_rows(base, {"deproject", "{image}"}, "out/summary.json#threads")});
+}
+
+VerbRows convolve_rows() {
+  const Words base = {"convolve", "{image}", "-o", "{out}", "--bmaj", "0.5", "--bmin", "0.4"};
+  const std::string convolved = "out/convolved.fits";
+  return verb_rows("convolve", {{{"--image", "{image}", {"convolve", "-o", "{out}", "--bmaj", "0.5"}, "exit"},
+                                 {"--bmaj", "0.6", base, convolved},
+                                 {"--bmin", "0.3", base, convolved},
+                                 {"--bpa", "20", base, convolved},
+                                 {"--beam-of", "{beamed}", {"convolve", "{image}", "-o", "{out}"}, "exit"},
+                                 {"--residual", "{beamed}", base, convolved},
+                                 {"--unit", "Jy/arcsec2", base, convolved}},
+                                shared_rows(base, {"convolve", "{image}", "--bmaj", "0.5"}, "out/summary.json#threads")});
+}
+
+VerbRows compare_rows() {
+  const Words base = {"compare", "{image}", "{other}", "-o", "{out}"};
+  return verb_rows("compare", {shared_rows(base, {"compare", "{image}", "{other}"}, "out/summary.json#threads")});
+}
+
+VerbRows plot_rows() {
+  const Words to = {"-o", "{out}.png", "--renderer", "built-in"};
+  const Words image = added({"plot", "{image}"}, to), vis = added({"plot", "{vis}"}, to);
+  const Words split = added(vis, {"--kind", "split"}), residuals = added(added(vis, {"--kind", "residuals"}), small_grid);
+  const std::string figure = "out.png";
+  auto shared = shared_rows(image, {"plot", "{image}"}, "stdout#threads");
+  for (auto& row : shared) {
+    if (row.option == "--out") row.value = "{out}.png";
+  }
+  return verb_rows("plot", {{{"--kind", "uv", vis, figure},
+                             {"--title", "Words", image, figure},
+                             {"--norm", "asinh", image, figure},
+                             {"--gamma", "0.3", added(image, {"--norm", "power"}), figure},
+                             {"--softening", "0.2", added(image, {"--norm", "asinh"}), figure},
+                             {"--lower", "0.2", image, figure},
+                             {"--upper", "0.5", image, figure},
+                             {"--half-width", "0.5", image, figure},
+                             {"--no-beam", "", added({"plot", "{beamed}"}, to), figure},
+                             {"--channels", "1", image, figure},
+                             {"--channels", "1", vis, figure},
+                             {"--uv-unit", "klambda", vis, figure},
+                             {"--frequency", "230e9,231e9", added({"plot", "{metres}", "--uv-unit", "m"}, to), "exit"},
+                             {"--bins", "10", vis, figure},
+                             {"--cell-size", "0.09", residuals, figure},
+                             {"--npix", "32", residuals, figure},
+                             {"--split", "random", split, figure},
+                             {"--folds", "3", split, figure},
+                             {"--seed", "3", added(split, {"--split", "random"}), figure},
+                             {"--renderer", "gnuplot", image, "exit"}},  // which is not on PATH here
+                            shared});
+}
+
+VerbRows predict_rows() {
+  const Words to = {"-o", "{out}.npz"}, rest = added({"--image", "{single}"}, to), base = added({"predict", "{vis}"}, rest);
+  const std::string predicted = "out.npz";
+  auto data = data_rows("predict", rest, predicted, predicted);
+  for (auto& row : data) {
+    if (row.option == "--cell-size") row.value = "0.05";
+  }
+  auto shared = shared_rows(base, {"predict", "{vis}", "{image}"}, "stdout#threads");
+  for (auto& row : shared) {
+    if (row.option == "--out") row.value = "{out}.npz";
+  }
+  return verb_rows(
+      "predict",
+      {data, {{"--dtype", "float64", base, predicted}, {"--image", "{image}", added({"predict", "{vis}"}, to), "exit"}}, shared});
+}
+
+VerbRows simulate_rows() {
+  const Words few = {"simulate", "-o", "{out}.npz", "--integration", "3000"}, base = added(few, {"--antennas", "5"});
+  const Words truth = added(base, {"--truth", "{run}/truth.fits", "--npix", "16"});
+  const std::string made = "out.npz";
+  auto shared = shared_rows(base, {"simulate", "--antennas", "5", "--integration", "3000"}, "stdout#threads");
+  for (auto& row : shared) {
+    if (row.option == "--out") row.value = "{out}.npz";
+  }
+  std::vector<OptionRow> rows = {{"--truth", "{run}/truth.fits", base, "truth.fits"},
+                                 {"--cell-size", "0.1", truth, "truth.fits"},
+                                 {"--npix", "18", truth, "truth.fits"},
+                                 {"--frequency-ghz", "200", base, made},
+                                 {"--spectral-index", "1", added(base, {"--frequency-ghz", "100"}), made},
+                                 {"--array", "{array}", few, made},
+                                 {"--sky", "{single}", base, made},
+                                 {"--no-noise", "", base, made},
+                                 {"--no-crescent", "", base, made}};
+  const std::vector<std::pair<std::string, std::string>> values = {{"--uv-unit", "m"},
+                                                                   {"--dtype", "float64"},
+                                                                   {"--antennas", "6"},
+                                                                   {"--longest-baseline", "800"},
+                                                                   {"--latitude", "-30"},
+                                                                   {"--dish-diameter", "7"},
+                                                                   {"--declination", "-30"},
+                                                                   {"--right-ascension", "20"},
+                                                                   {"--hour-angle-start", "-20"},
+                                                                   {"--hour-angle-end", "40"},
+                                                                   {"--integration", "2000"},
+                                                                   {"--minimum-elevation", "85"},
+                                                                   {"--channel-width-mhz", "100"},
+                                                                   {"--system-temperature", "200"},
+                                                                   {"--opacity", "0.3"},
+                                                                   {"--antenna-efficiency", "0.5"},
+                                                                   {"--correlator-efficiency", "0.5"},
+                                                                   {"--polarisations", "1"},
+                                                                   {"--seed", "3"},
+                                                                   {"--flux", "1"},
+                                                                   {"--inclination", "50"},
+                                                                   {"--position-angle", "10"},
+                                                                   {"--offset-east", "0.3"},
+                                                                   {"--offset-north", "0.3"},
+                                                                   {"--rings", "0.3:0.1:1"},
+                                                                   {"--crescent-radius", "0.5"},
+                                                                   {"--crescent-width", "0.3"},
+                                                                   {"--crescent-position-angle", "10"},
+                                                                   {"--crescent-azimuthal-width", "40"},
+                                                                   {"--crescent-contrast", "3"}};
+  for (const auto& [option, value] : values) rows.push_back({option, value, base, made});
+  return verb_rows("simulate", {rows, shared});
+}
+
+VerbRows devices_rows() { return {"devices", {{"--json", "", {"devices"}, "stdout"}, {"--help", "", {"devices"}, "stdout"}}}; }
+
+}  // namespace
+
+std::vector<VerbRows> option_table() {
+  return {image_rows(),    dirty_rows(),   weights_rows(), inspect_rows(), profile_rows(),  deproject_rows(),
+          convolve_rows(), compare_rows(), plot_rows(),    predict_rows(), simulate_rows(), devices_rows()};
+}
+
+std::vector<RefusedRow> refused_options() {
+  const Words image = added({"image", "{vis}", "-o", "{out}", "--epochs", "3"}, small_grid);
+  const Words dirty = added({"dirty", "{vis}", "-o", "{out}"}, small_grid);
+  const Words picture = {"plot", "{image}", "-o", "{out}.png"}, two = {"plot", "{image}", "{other}", "-o", "{out}.png"};
+  const Words vis = {"plot", "{vis}", "-o", "{out}.png"};
+  const Words disc = {"simulate", "-o", "{out}.npz"}, sky = added(disc, {"--sky", "{single}"});
+  std::vector<RefusedRow> rows = {
+      {added(image, {"--degrees-of-freedom", "4"}), "--degrees-of-freedom"},
+      {added(image, {"--batch-size", "50"}), "--batch-size"},
+      {added(image, {"--likelihood", "loose", "--sampling", "uniform"}), "--sampling"},
+      {added(image, {"--likelihood", "gridded", "--kernel-folder", "{run}"}), "--kernel-folder"},
+      {added(image, {"--entropy-prior", "1e-4"}), "--entropy-prior"},  // also with the value of the default
+      {added(image, {"--entropy-flux", "3"}), "--entropy-flux"},
+      {added(image, {"--psd-length", "0.2"}), "--psd-length"},
+      {added(image, {"--uv-sparsity-q-max", "4e5"}), "--uv-sparsity-q-max"},
+      {added(image, {"--resume", "--overwrite"}), "--overwrite"},
+      {added(image, {"--quiet", "--verbose"}), "--verbose"},
+      {added(image, {"--config", "{robust.toml}"}), "robust"},
+      {added(dirty, {"--weighting", "natural", "--robust", "0.5"}), "--robust"},
+      {added(dirty, {"--weighting", "uniform", "--config", "{robust.toml}"}), "--robust"},
+      {added(dirty, {"--taper", "0.4", "--scatter-check", "error"}), "--scatter-check"},
+      {{"inspect", "{vis}", "--overwrite"}, "--overwrite"},
+      {{"convolve", "{image}", "-o", "{out}", "--beam-of", "{beamed}", "--bpa", "20"}, "--bpa"},
+      {{"convolve", "{image}", "-o", "{out}", "--bmaj", "0.5", "--beam-of", "{beamed}"}, "--beam-of"},
+      {{"profile", "{vis}", "-o", "{out}", "--ring-width", "0.1"}, "--ring-width"},
+      {{"profile", "{vis}", "-o", "{out}", "--radius", "1"}, "--radius"},
+      {{"profile", "{vis}", "-o", "{out}", "--npix", "16"}, "--npix"},
+      {{"profile", "{vis}", "-o", "{out}", "--cell-size", "0.1"}, "--cell-size"},
+      {{"profile", "{image}", "-o", "{out}", "--channels", "2"}, "--channels"},
+      {added(picture, {"--gamma", "0.5"}), "--gamma"},
+      {added(picture, {"--softening", "0.5"}), "--softening"},
+      {added(picture, {"--bins", "10"}), "--bins"},
+      {added(picture, {"--uv-unit", "m"}), "--uv-unit"},
+      {added(picture, {"--frequency", "230e9"}), "--frequency"},
+      {added(picture, {"--split", "random"}), "--split"},
+      {added(picture, {"--folds", "3"}), "--folds"},
+      {added(picture, {"--seed", "3"}), "--seed"},
+      {added(picture, {"--cell-size", "0.1"}), "--cell-size"},
+      {added(picture, {"--npix", "16"}), "--npix"},
+      {added(two, {"--title", "A and B"}), "--title"},
+      {added(two, {"--no-beam"}), "--no-beam"},
+      {added(two, {"--norm", "symmetric"}), "--norm"},
+      {added(two, {"--channels", "0,1"}), "--channels"},
+      {added(vis, {"--norm", "asinh"}), "--norm"},
+      {added(vis, {"--lower", "1"}), "--lower"},
+      {added(vis, {"--upper", "1"}), "--upper"},
+      {added(vis, {"--half-width", "1"}), "--half-width"},
+      {added(vis, {"--kind", "uv", "--bins", "10"}), "--bins"},
+      {added(disc, {"--array", "{array}", "--antennas", "5"}), "--antennas"},
+      {added(disc, {"--array", "{array}", "--longest-baseline", "5"}), "--longest-baseline"},
+      {added(disc, {"--cell-size", "0.1"}), "--cell-size"},
+      {added(disc, {"--npix", "16"}), "--npix"},
+      {added(disc, {"--no-noise", "--seed", "1"}), "--seed"},
+      {added(disc, {"--no-crescent", "--crescent-width", "1"}), "--crescent-width"},
+      {added(sky, {"--no-crescent"}), "--no-crescent"},
+      {added(sky, {"--rings", "none"}), "--rings"},
+      {added(sky, {"--truth", "{run}/truth.fits", "--npix", "16"}), "--npix"},
+  };
+  for (const auto* option : {"--flux", "--spectral-index", "--inclination", "--position-angle", "--offset-east", "--offset-north",
+                             "--crescent-radius", "--crescent-width", "--crescent-position-angle", "--crescent-contrast"}) {
+    rows.push_back({added(sky, {option, "1"}), option});
+  }
+  for (const auto* option : {"--uv-unit", "--frequency", "--bin-width", "--max-baseline", "--cell-size", "--npix"}) {
+    const auto* value = std::string(option) == "--uv-unit" ? "m" : "8";
+    rows.push_back({{"profile", "{image}", "-o", "{out}", option, value}, option});
+  }
+  for (const auto* verb : {"dirty", "weights", "inspect", "profile", "plot", "predict"}) {
+    rows.push_back({{verb, "{vis}", "-o", "{out}", "--device", "cpu"}, "--device"});
+  }
+  for (const auto* verb : {"dirty", "weights", "inspect", "profile", "plot"}) {
+    rows.push_back({{verb, "{vis}", "-o", "{out}", "--dtype", "float64"}, "--dtype"});
+  }
+  return rows;
+}
+
+}  // namespace mpol::testing

@@ -1,0 +1,137 @@
+#include "catch.h"
+
+#include <cmath>
+#include <filesystem>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <ATen/ops/real.h>
+#include <torch/optim/adam.h>
+
+#include <mpol_cpp/gridding/data_averager.h>
+#include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/io/npz_archive.h>
+#include <mpol_cpp/io/visibilities_npz.h>
+#include <mpol_cpp/losses/prediction.h>
+#include <mpol_cpp/models/simple_net.h>
+#include <mpol_cpp/train/trainer.h>
+
+#include "compare.h"
+#include "python.h"
+#include "train/problems.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path observation = fs::path(MPOL_DATA_DIR) / "hd142527_band9.npz";
+
+/// What an example prints.
+std::string run_example(const std::string& name, const std::vector<std::string>& arguments) {
+  auto command = "'" + (fs::path(MPOL_EXAMPLES) / name).string() + "'";
+  for (const auto& argument : arguments) command += " '" + argument + "'";
+  return run_command(command);
+}
+
+/// The number behind some words.
+double number_after(const std::string& words, const std::string& text) {
+  INFO(text);
+  const auto at = text.find(words);
+  REQUIRE(at != std::string::npos);
+  return std::stod(text.substr(at + words.size()));
+}
+
+/// MPoL's fit of the bundled observation: its settings are those of the examples.
+class ReferenceFit {
+ public:
+  double number(const std::string& name) const { return arrays_.at(name).item<double>(); }
+  GridCoords coords() const { return {number("in_cell_size"), arrays_.at("in_npix").item<std::int64_t>()}; }
+  double loss_at(std::int64_t epoch) const { return arrays_.at("out_loss_nll_sparsity_tv")[epoch][0].item<double>(); }
+  Tensor image() const { return arrays_.at("out_image_sky"); }
+
+ private:
+  std::map<std::string, Tensor> arrays_ = io::read_npz_arrays(fs::path(MPOL_TEST_DATA_DIR) / "hd142527_band9_mpol.npz");
+};
+
+/// The image in a file, Jy/arcsec^2.
+Tensor sky_of(const fs::path& file, const GridCoords& coords) { return io::read_fits(file).cube / coords.cell_area(); }
+
+}  // namespace
+
+TEST_CASE("the program of README.md makes MPoL's image", "[examples]") {
+  const TemporaryFolder folder;
+  fs::create_directory_symlink(MPOL_DATA_DIR, folder / "data");
+  run_command("cd '" + folder.path().string() + "' && '" + (fs::path(MPOL_EXAMPLES) / "readme_program").string() + "'");
+  const ReferenceFit reference;
+  const auto coords = reference.coords();
+  const auto sky = sky_of(folder / "disc.fits", coords);
+  // In float32 rounding grows at the kinks of the total variation; tests/train has the same fit in float64, to 1e-6.
+  CHECK(relative_error(sky[0], reference.image()) < 5e-3);
+  CHECK(sky.sum().item<double>() * coords.cell_area() == Approx(reference.number("out_flux")).epsilon(3e-4));
+}
+
+TEST_CASE("the trainer's example has MPoL's loss", "[examples]") {
+  const TemporaryFolder folder;
+  const auto out = (folder / "image.fits").string();
+  const auto text = run_example("train_with_trainer", {observation.string(), out, "30"});
+  const ReferenceFit reference;
+  CHECK(number_after("\nloss ", "\n" + text) == Approx(reference.loss_at(30)).epsilon(1e-5));
+  CHECK(text.find("after 30 epochs") != std::string::npos);
+  CHECK(sky_of(out, reference.coords()).min().item<double>() > 0);
+}
+
+TEST_CASE("the loop by hand gives the numbers of the trainer", "[examples]") {
+  const TemporaryFolder folder;
+  const auto out = (folder / "image.fits").string();
+  const auto text = run_example("simple_net", {observation.string(), out, "30"});
+
+  const GridCoords coords(0.08, 128);
+  const auto options = DataAveragerOptions().scatter_check(ScatterCheck::off);
+  const auto dataset = DataAverager(coords, io::read_npz(observation), options).to_dataset();
+  auto model = SimpleNet(SimpleNetOptions(coords));
+  const auto objective = Objective(GriddedLikelihood(dataset), {terms::sparsity(1e-4), terms::tv_image(1e-4)});
+  const auto fit = TrainOptions().learning_rate(0.5).epochs(30).dtype(torch::kFloat64).step(StepKind::eager);
+  const auto result = Trainer(model, objective, fit).fit();
+  const auto sky = model->make_sky().detach();
+  CHECK(number_after("epoch    0  loss ", text) == Approx(result.history.front().total()).epsilon(1e-5));
+  CHECK(number_after("flux ", text) == Approx(sky.sum().item<double>() * coords.cell_area()).epsilon(1e-3));
+  CHECK(relative_error(sky_of(out, coords), sky) < 1e-4);
+}
+
+TEST_CASE("the examples of exact likelihood and operators agree on chi squared, and operators with their adjoint", "[examples]") {
+  const TemporaryFolder folder;
+  const auto image = (folder / "image.fits").string(), residual = (folder / "residual.fits").string();
+  const auto fitted = run_example("exact_likelihood", {observation.string(), image, "100"});
+  const auto visibilities = io::read_npz(observation);
+  const GridCoords coords(0.08, 128);
+  const auto sky = sky_of(image, coords);
+  const double chi_squared = losses::loose_chi_squared(coords, sky, visibilities, ChannelMap::cube(1));
+  const auto count = static_cast<double>(visibilities.nvis());
+  CHECK(number_after("\n", fitted) == count);
+  CHECK(number_after("per visibility ", fitted) == Approx(chi_squared / (2 * count)).epsilon(1e-6));  // FITS has float32
+  CHECK(chi_squared / (2 * count) < 5);
+
+  const auto text = run_example("operators", {observation.string(), image, residual});
+  CHECK(number_after("chi^2 ", text) == Approx(chi_squared).epsilon(1e-8));
+  CHECK(number_after("<A* r, I> ", text) == Approx(number_after("<r, A I> ", text)).epsilon(1e-8));
+  // Of the residual's natural image the middle pixel is the weighted mean of its real parts.
+  const auto left = io::read_fits(residual).cube[0];
+  const auto& weights = visibilities.weights();
+  const auto model = losses::predicted_visibilities(coords, sky, visibilities, ChannelMap::cube(1));
+  const auto mean = (weights * at::real(visibilities.data() - model)).sum() / weights.sum();
+  CHECK(left[64][63].item<double>() == Approx(mean.item<double>()).epsilon(1e-5));
+}
+
+TEST_CASE("the example of devices sums all data once", "[examples]") {
+  const auto visibilities = io::read_npz(observation);
+  const auto text = run_example("devices", {observation.string()});
+  const auto weights = visibilities.weights().to(torch::kFloat64);
+  const auto mean = (visibilities.data() * weights).sum() / weights.sum();
+  CHECK(text.find("using ") != std::string::npos);
+  CHECK(number_after("mean visibility ", text) == Approx(at::real(mean).item<double>()).epsilon(1e-6));
+  CHECK(number_after("sigma ", text) == Approx(1 / weights.sum().sqrt().item<double>()).epsilon(1e-6));
+}

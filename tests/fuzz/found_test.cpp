@@ -1,0 +1,156 @@
+// Files that once took memory, crashed, or ended in an error that was not ours.
+#include "catch.h"
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <ATen/ops/zeros.h>
+
+#include <mpol_cpp/cli/config_file.h>
+#include <mpol_cpp/cli/csv_table.h>
+#include <mpol_cpp/cli/fit_diagnostics.h>
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/io/npz_archive.h>
+#include <mpol_cpp/models/gridded_net.h>
+#include <mpol_cpp/serialize/safetensors.h>
+#include <mpol_cpp/train/checkpoint.h>
+#include <mpol_cpp/train/trainer.h>
+
+#include "../train/problems.h"
+#include "allocations.h"
+#include "compare.h"
+#include "input_file.h"
+#include "readers.h"
+#include "temporary_folder.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+void write_bytes(const std::filesystem::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+/// What a reader says to a file.
+template <typename Read>
+std::string refusal_of(const Read& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+/// A safetensors file without tensors whose header is this text.
+std::string with_header(const std::string& header) {
+  std::string length(8, '\0');
+  for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<char>((header.size() >> (8 * i)) & 0xffU);
+  return length + header;
+}
+
+}  // namespace
+
+TEST_CASE("what a gzip file promises is tested before memory is asked for, and what repeats itself is read", "[fuzz][quick]") {
+  const TemporaryFolder folder;
+  auto packed = fits_corpus().at(3);
+  REQUIRE(packed.starts_with("\x1f\x8b"));
+  write_bytes(folder / "good.fits.gz", packed);
+  CHECK(io::read_fits(folder / "good.fits.gz").cube.size(-1) == 8);
+  const auto size_at = packed.size() - 4;
+  for (const auto& promise : {std::string("\xff\xff\xff\x3f"), std::string("\x05\0\0\0", 4)}) {
+    auto damaged = packed;
+    damaged.replace(size_at, 4, promise);
+    write_bytes(folder / "bad.fits.gz", damaged);
+    const AllocationWatch watch;
+    CHECK_THAT(refusal_of([&] { io::read_fits(folder / "bad.fits.gz"); }), ContainsSubstring("bad.fits.gz: it promises"));
+    CHECK(watch.most() < 1 << 22);
+  }
+  write_bytes(folder / "other.fits", "\x1f\x9d" + packed);
+  CHECK_THAT(refusal_of([&] { io::read_fits(folder / "other.fits"); }), ContainsSubstring("neither with SIMPLE"));
+}
+
+TEST_CASE("an array that repeats itself is read, one that is not there asks for no memory", "[fuzz][quick]") {
+  const TemporaryFolder folder;
+  const auto zeros = at::zeros({1 << 18}, torch::kFloat64);
+  io::write_npz_arrays(folder / "zeros.npz", {{"x", zeros}});
+  const auto bytes = bytes_of(folder / "zeros.npz");
+  REQUIRE(bytes.size() * 100 < zeros.nbytes());
+  CHECK(same(io::read_npz_array(folder / "zeros.npz", "x"), zeros));
+  for (std::size_t at = 40; at < bytes.size() - 100; at += 97) {
+    auto damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
+    write_bytes(folder / "damaged.npz", damaged);
+    const AllocationWatch watch;
+    const auto refusal = refusal_of([&] { io::read_npz_array(folder / "damaged.npz", "x"); });
+    CAPTURE(at);
+    if (refusal != "no error") CHECK(watch.most() < std::ssize(damaged) * 10 + (3 << 20) / 2);
+  }
+}
+
+TEST_CASE("headers of safetensors that no tensor has are refused", "[fuzz][quick]") {
+  const TemporaryFolder folder;
+  const auto refuses = [&](const std::string& header, const char* words) {
+    write_bytes(folder / "a.safetensors", with_header(header));
+    CHECK_THAT(refusal_of([&] { read_safetensors(folder / "a.safetensors"); }), ContainsSubstring(words));
+  };
+  refuses(R"({"x":{"dtype":"F64","shape":[0,4611686018427387904,4],"data_offsets":[0,0]}})", "too large for any memory");
+  refuses("{\"x\":" + std::string(1000, '[') + std::string(1000, ']') + "}", "nested deeper");
+}
+
+TEST_CASE("texts that would take many times their size are refused", "[fuzz][quick]") {
+  const TemporaryFolder folder;
+  write_bytes(folder / "a.csv", std::string(100000, ',') + "\n");
+  CHECK_THAT(refusal_of([&] { cli::read_csv(folder / "a.csv"); }), ContainsSubstring("more than 16384 columns"));
+  write_bytes(folder / "a.toml", "# " + std::string(2 << 20, 'x') + "\n");
+  CHECK_THAT(refusal_of([&] { cli::recorded_run(folder / "a.toml"); }), ContainsSubstring("more than 1048576 bytes"));
+}
+
+TEST_CASE("diagnostics without the numbers and images they should have are refused by name", "[fuzz][quick]") {
+  const TemporaryFolder folder;
+  const auto out = folder / "out";
+  std::filesystem::create_directories(cli::diagnostics_folder(out));
+  write_bytes(cli::diagnostics_folder(out) / "diagnostics.csv", "epoch,gradient_norm,largest_change,flux_0\n5,1,nan,1\n");
+  const auto image = at::zeros({1, 4, 4}, torch::kFloat64);
+  const auto refusal = [&](const NamedTensors& tensors, const Metadata& metadata) {
+    write_safetensors(cli::diagnostics_folder(out) / "last.safetensors", tensors, metadata);
+    return refusal_of([&] { cli::read_diagnostics(out); });
+  };
+  const Metadata good = {{"epoch", "5"}, {"cell_size", "0.05"}};
+  CHECK(refusal({{"image", image}, {"gradient", image}}, good) == "no error");
+  CHECK_THAT(refusal({{"image", image}}, {{"cell_size", "0.05"}}), ContainsSubstring("does not say its epoch"));
+  CHECK_THAT(refusal({{"image", image}}, {{"epoch", "1e999"}, {"cell_size", "0.05"}}),
+             ContainsSubstring("does not say its epoch"));
+  CHECK_THAT(refusal({{"image", image}}, {{"epoch", "5"}, {"cell_size", "wide"}}), ContainsSubstring("does not say its epoch"));
+  CHECK_THAT(refusal({{"gradient", image}}, good), ContainsSubstring("no image"));
+  CHECK_THAT(refusal({{"image", image[0]}}, good), ContainsSubstring("image of shape"));
+  CHECK_THAT(refusal({{"image", image}, {"gradient", image.slice(1, 0, 2)}}, good), ContainsSubstring("gradient of shape"));
+}
+
+TEST_CASE("a checkpoint whose tensors are of another kind is refused by name", "[fuzz][quick]") {
+  const TemporaryFolder folder;
+  const auto path = folder / "checkpoint.safetensors";
+  const SmallProblem problem{.coords = GridCoords(0.05, 4), .nchan = 1};
+  const auto kind = GENERATE(OptimizerKind::adam, OptimizerKind::lbfgs);
+  const auto options = TrainOptions().optimizer(kind).step(StepKind::eager).epochs(2).checkpoint(path);
+  auto model = problem.model();
+  Trainer(model, problem.objective(), options).fit();
+  const auto refusal = [&](const std::string& end, const Tensor& instead) {
+    auto file = read_safetensors(path);
+    int changed = 0;
+    for (auto& [name, tensor] : file.tensors) {
+      if (name.ends_with(end)) tensor = instead, ++changed;
+    }
+    REQUIRE(changed == 1);
+    const auto other = folder / "changed.safetensors";
+    write_safetensors(other, file.tensors, file.metadata);
+    return refusal_of([&] { Trainer(model, problem.objective(), TrainOptions(options).checkpoint(other).resume(true)).fit(); });
+  };
+  CHECK_THAT(refusal("random.cpu", at::zeros({5}, torch::kUInt8)), ContainsSubstring("random generator"));
+  const auto* number = kind == OptimizerKind::adam ? ".step" : ".n_iter";
+  CHECK_THAT(refusal(number, at::zeros({2}, torch::kInt64)), ContainsSubstring("one whole number"));
+  CHECK_THAT(refusal(number, at::zeros({}, torch::kFloat64)), ContainsSubstring("one whole number"));
+  if (kind == OptimizerKind::lbfgs)
+    CHECK_THAT(refusal(".d", at::zeros({16}, torch::kInt32)), ContainsSubstring("16 elements of Int"));
+}
