@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include <ATen/Dispatch.h>
 #include <ATen/ops/complex.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
@@ -16,15 +17,17 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/gridding/cell_sums.h>
 #include <mpol_cpp/gridding/density_weights.h>
+#include <mpol_cpp/gridding/own_memory.h>
 #include <mpol_cpp/gridding/sample_density.h>
 #include <mpol_cpp/gridding/sample_image.h>
 #include <mpol_cpp/gridding/sky_image.h>
+#include <mpol_cpp/ops/share_tasks.h>
 
 namespace mpol {
 namespace {
 
-/// Of the 64 MiB that are promised, for fine grids and blocks of samples; the allocator keeps much of the rest.
-constexpr std::int64_t promised_bytes = std::int64_t{36} << 20;
+/// Of the 64 MiB that are promised, for fine grids and blocks of samples; the allocator keeps some of the rest.
+constexpr std::int64_t promised_bytes = std::int64_t{44} << 20;
 
 Tensor taper_at(const Taper& taper, const Tensor& u, const Tensor& v) {
   auto values = taper(u, v).to(torch::kFloat64);
@@ -56,6 +59,18 @@ std::span<const c10::complex<double>> complexes(const Tensor& values, std::int64
 
 Tensor on_cpu(const Tensor& values, torch::Dtype dtype) {
   return values.detach().to(torch::kCPU, dtype).resolve_conj().contiguous();
+}
+
+/// Multiplies complex128 values, one after the other, by real factors.
+void multiply_by(const Tensor& values, const Tensor& factors) {
+  const auto own = factors.detach().to(torch::kCPU).contiguous();
+  auto* products = values.mutable_data_ptr<c10::complex<double>>();
+  AT_DISPATCH_FLOATING_TYPES(own.scalar_type(), "multiply_by", [&] {
+    const auto* reals = own.const_data_ptr<scalar_t>();
+    ops::share_ranges(values.size(0), 8192, [&](std::int64_t begin, std::int64_t end) {
+      for (auto k = begin; k < end; ++k) products[k] *= static_cast<double>(reals[k]);
+    });
+  });
 }
 
 }  // namespace
@@ -189,18 +204,17 @@ void DirtyImager::make_image_of_samples(std::int64_t channel, const VisibilityBl
   const auto [begin, end] = cells_of(channel);
   std::optional<gridding::SampleDensity> density;
   if (density_.defined()) density.emplace(coords_, integers(cells_, begin, end), reals(density_, begin, end));
-  const auto values = [&](const gridding::SampleRange& range) {
+  const auto values = [&](const gridding::SampleRange& range, const Tensor& weighted) {
     const auto block = visibilities(range.channel, range.begin, range.end);
     if (!block.is_complex() || block.dim() != 1 || block.size(0) != range.end - range.begin) {
       throw ShapeError(fmt::format("a block of visibilities has shape ({}) and dtype {}; complex ({}) is needed",
                                    fmt::join(block.sizes(), ", "), c10::toString(block.scalar_type()), range.end - range.begin));
     }
     const auto weights = samples_->visibilities.weights().select(0, range.channel).slice(0, range.begin, range.end);
-    auto weighted = block.detach().resolve_conj().to(torch::kCPU, torch::kComplexDouble, /*non_blocking=*/false, /*copy=*/true);
-    weighted = weighted.contiguous().mul_(weights.to(torch::kCPU, torch::kFloat64));
-    if (density) weighted.mul_(density->of(range.u, range.v));
-    if (options_.taper()) weighted.mul_(taper_at(options_.taper(), range.u, range.v));
-    return weighted;
+    weighted.copy_(block.detach());
+    multiply_by(weighted, weights);
+    if (density) density->multiply(range.u, range.v, weighted);
+    if (options_.taper()) multiply_by(weighted, taper_at(options_.taper(), range.u, range.v));
   };
   const auto npix = coords_.npix();
   samples_->transform.make(samples_->channels.sources[static_cast<std::size_t>(channel)], values,
@@ -219,7 +233,7 @@ void DirtyImager::make_beam(std::int64_t channel, const Tensor& storage) const {
 Tensor DirtyImager::make_images(const std::function<void(std::int64_t, const Tensor&)>& make_image) const {
   const auto npix = coords_.npix(), pixels = npix * npix;
   // The working storage of a channel reaches a little into the next one, which is made afterwards.
-  const auto storage = at::empty({nchan_ * pixels + gridding::sky_image_storage(npix) - pixels}, torch::kFloat64);
+  const auto storage = gridding::in_own_memory(nchan_ * pixels + gridding::sky_image_storage(npix) - pixels, torch::kFloat64);
   for (std::int64_t channel = 0; channel < nchan_; ++channel) {
     make_image(channel, storage.narrow(0, channel * pixels, gridding::sky_image_storage(npix)));
   }
@@ -272,7 +286,7 @@ Tensor DirtyImager::beam() const {
 const std::vector<BeamShape>& DirtyImager::shapes() const {
   std::call_once(cache_->measured, [&] {
     const auto npix = coords_.npix();
-    const auto storage = at::empty({gridding::sky_image_storage(npix)}, torch::kFloat64);
+    const auto storage = gridding::in_own_memory(gridding::sky_image_storage(npix), torch::kFloat64);
     std::vector<BeamShape> shapes;  // a channel that throws leaves none behind: the next call measures all again
     for (std::int64_t channel = 0; channel < nchan_; ++channel) {
       make_beam(channel, storage);

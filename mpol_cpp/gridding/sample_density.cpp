@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <ATen/ops/empty_like.h>
-
 #include <mpol_cpp/gridding/visit_cells.h>
 
 namespace mpol::gridding {
@@ -17,17 +15,15 @@ SampleDensity::SampleDensity(const GridCoords& coords, std::span<const std::int6
   }
 }
 
-Tensor SampleDensity::of(const Tensor& u, const Tensor& v) const {
-  auto result = at::empty_like(u);
-  auto* densities = result.mutable_data_ptr<double>();
+void SampleDensity::multiply(const Tensor& u, const Tensor& v, const Tensor& values) const {
+  auto* of_samples = values.mutable_data_ptr<c10::complex<double>>();
   const auto npix = static_cast<std::size_t>(coords_.npix());
   visit_samples(coords_, u, v, CellOrder::packed, [&](std::int64_t sample, std::size_t cell) {
     const auto row = cell / npix;
     const auto begin = cells_.begin() + row_begin_[row], end = cells_.begin() + row_begin_[row + 1];
     const auto own = std::lower_bound(begin, end, first_of_plane_ + static_cast<std::int64_t>(cell));
-    densities[sample] = density_[static_cast<std::size_t>(own - cells_.begin())];
+    of_samples[sample] *= density_[static_cast<std::size_t>(own - cells_.begin())];
   });
-  return result;
 }
 
 }  // namespace mpol::gridding

@@ -20,9 +20,10 @@ class SampleDensity {
   /// @param density  of each cell
   SampleDensity(const GridCoords& coords, std::span<const std::int64_t> cells, std::span<const double> density);
 
-  /// @param u, v  (n) wavelengths of samples that lie in these cells, float64, contiguous
-  /// @return      (n) float64
-  Tensor of(const Tensor& u, const Tensor& v) const;
+  /// Multiplies the values of samples by their weights.
+  /// @param u, v    (n) wavelengths of samples that lie in these cells, float64, contiguous
+  /// @param values  (n) complex128, contiguous
+  void multiply(const Tensor& u, const Tensor& v, const Tensor& values) const;
 
  private:
   GridCoords coords_;

@@ -21,8 +21,8 @@ struct SampleRange {
   const Tensor &u, &v;
 };
 
-/// What each sample of a range adds to an image: (end - begin) complex128, contiguous, which may be written to.
-using SampleValues = std::function<Tensor(const SampleRange& range)>;
+/// Writes what each sample of a range adds to an image: (end - begin) complex128 on the CPU, contiguous.
+using SampleValues = std::function<void(const SampleRange& range, const Tensor& values)>;
 
 /// Images of samples at their own u, v, by a nonuniform transform of type 1 of tolerance 1e-12:
 ///
@@ -48,11 +48,11 @@ class SampleImage {
  private:
   using Plan = ops::NufftPlan<double>;
 
+  struct Block;
+
   std::unique_ptr<Plan> plan_of(const Tensor& u, const Tensor& v) const;
-  void add_block(const SampleRange& range, const SampleValues& values, double l, double m,
-                 const ops::AlignedArray<Plan::Complex>& cells) const;
   void make_part(const std::vector<std::int64_t>& channels, const SampleValues& values, double scale, std::int64_t row,
-                 std::int64_t column, const Tensor& image) const;
+                 std::int64_t column, const Tensor& image, const Block& block) const;
 
   GridCoords coords_;
   Baselines baselines_;

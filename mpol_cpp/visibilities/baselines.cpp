@@ -87,27 +87,46 @@ void Baselines::check_channel(std::int64_t channel) const {
   throw ValueError(fmt::format("channel {} was asked for; there are {}", channel, nchan()));
 }
 
-template <typename Choose>
-std::pair<Tensor, Tensor> Baselines::in_wavelengths(std::int64_t channel, const Choose& choose) const {
+void Baselines::check_block(std::int64_t channel, std::int64_t begin, std::int64_t end) const {
   check_channel(channel);
-  const auto own_channel = shared() ? 0 : channel;
+  if (begin < 0 || begin > end || end > nvis()) {
+    throw ValueError(fmt::format("samples {} to {} were asked for; there are {}", begin, end, nvis()));
+  }
+}
+
+Tensor Baselines::of_channel(const Tensor& stored, std::int64_t channel) const {
+  return stored.dim() == 2 ? stored.select(0, shared() ? 0 : channel) : stored;
+}
+
+Tensor Baselines::in_wavelengths(const Tensor& stored, std::int64_t channel) const {
+  const auto widened = stored.to(torch::kFloat64);
+  return frequencies_.defined() ? widened * wavelengths_per_unit(channel) : widened;
+}
+
+std::pair<Tensor, Tensor> Baselines::block(std::int64_t channel, std::int64_t begin, std::int64_t end) const {
+  check_block(channel, begin, end);
   const auto convert = [&](const Tensor& stored) {
-    const Tensor samples = choose(stored.dim() == 2 ? stored.select(0, own_channel) : stored);
-    if (!frequencies_.defined()) return samples.to(torch::kFloat64);
-    return samples.to(torch::kFloat64) * wavelengths_per_unit(channel);
+    return in_wavelengths(of_channel(stored, channel).slice(0, begin, end), channel);
   };
   return {convert(u_), convert(v_)};
 }
 
-std::pair<Tensor, Tensor> Baselines::block(std::int64_t channel, std::int64_t begin, std::int64_t end) const {
-  if (begin < 0 || begin > end || end > nvis()) {
-    throw ValueError(fmt::format("samples {} to {} were asked for; there are {}", begin, end, nvis()));
-  }
-  return in_wavelengths(channel, [&](const Tensor& stored) { return stored.narrow(0, begin, end - begin); });
+void Baselines::write_block(std::int64_t channel, std::int64_t begin, std::int64_t end, const Tensor& u, const Tensor& v) const {
+  check_block(channel, begin, end);
+  const auto convert = [&](const Tensor& stored, const Tensor& wavelengths) {
+    wavelengths.copy_(of_channel(stored, channel).slice(0, begin, end));
+    if (frequencies_.defined()) wavelengths.mul_(wavelengths_per_unit(channel));
+  };
+  convert(u_, u);
+  convert(v_, v);
 }
 
 std::pair<Tensor, Tensor> Baselines::pick(std::int64_t channel, const Tensor& indices) const {
-  return in_wavelengths(channel, [&](const Tensor& stored) { return stored.index_select(0, indices); });
+  check_channel(channel);
+  const auto convert = [&](const Tensor& stored) {
+    return in_wavelengths(of_channel(stored, channel).index_select(0, indices), channel);
+  };
+  return {convert(u_), convert(v_)};
 }
 
 std::string Baselines::digest() const {

@@ -27,8 +27,10 @@ class Baselines {
   /// True when every channel has the same u, v in wavelengths.
   bool shared() const;
 
-  /// u and v of samples [begin, end) of a channel in wavelengths, two float64 (end - begin). The only conversion.
+  /// u and v of samples [begin, end) of a channel in wavelengths, two float64 (end - begin).
   std::pair<Tensor, Tensor> block(std::int64_t channel, std::int64_t begin, std::int64_t end) const;
+  /// The same written to two float64 (end - begin) on the CPU.
+  void write_block(std::int64_t channel, std::int64_t begin, std::int64_t end, const Tensor& u, const Tensor& v) const;
   /// The same of the samples with these indices, (n) int64. @throws ValueError for a channel that is not there
   std::pair<Tensor, Tensor> pick(std::int64_t channel, const Tensor& indices) const;
   /// u and v of all samples of a channel in wavelengths, two float64 (nvis).
@@ -59,9 +61,9 @@ class Baselines {
  private:
   Baselines(Tensor u, Tensor v, Tensor frequencies);
   void check_channel(std::int64_t channel) const;
-  /// The stored values of a channel in wavelengths, after `choose` took some of them.
-  template <typename Choose>
-  std::pair<Tensor, Tensor> in_wavelengths(std::int64_t channel, const Choose& choose) const;
+  void check_block(std::int64_t channel, std::int64_t begin, std::int64_t end) const;
+  Tensor of_channel(const Tensor& stored, std::int64_t channel) const;
+  Tensor in_wavelengths(const Tensor& stored, std::int64_t channel) const;
 
   Tensor u_, v_, frequencies_;
   double max_abs_u_ = 0, max_abs_v_ = 0;

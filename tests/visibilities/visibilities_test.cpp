@@ -37,6 +37,20 @@ Baselines shared_baselines(std::int64_t nvis) {
   return Baselines::in_lambda(normal({nvis}, dtype_of<T>(), 1) * 1e5, normal({nvis}, dtype_of<T>(), 2) * 1e5);
 }
 
+/// Blocks that are written into the middle of tensors are those that are returned, and nothing beside them changes.
+void check_written_blocks(const Baselines& baselines, std::int64_t channel) {
+  auto u = torch::full({20}, -1, torch::kFloat64), v = torch::full({20}, -2, torch::kFloat64);
+  const auto [block_u, block_v] = baselines.block(channel, 10, 25);
+  baselines.write_block(channel, 10, 25, u.narrow(0, 3, 15), v.narrow(0, 3, 15));
+  CHECK(same(u.narrow(0, 3, 15), block_u));
+  CHECK(same(v.narrow(0, 3, 15), block_v));
+  for (const auto& [begin, end] : {std::pair{0, 3}, std::pair{18, 20}}) {
+    CHECK((u.slice(0, begin, end) == -1).all().item<bool>());
+    CHECK((v.slice(0, begin, end) == -2).all().item<bool>());
+  }
+  CHECK_THROWS_AS(baselines.write_block(channel, 0, baselines.nvis() + 1, u, v), ValueError);
+}
+
 }  // namespace
 
 TEMPLATE_TEST_CASE("baselines keep their dtype and widen block by block", "[visibilities][quick]", float, double) {
@@ -53,11 +67,13 @@ TEMPLATE_TEST_CASE("baselines keep their dtype and widen block by block", "[visi
   CHECK(baselines.max_abs_v() == v.abs().max().template item<double>());
   CHECK(baselines.memory_bytes() == static_cast<std::int64_t>(2 * u.nbytes()));
   CHECK(baselines.block(0, 5, 5).first.numel() == 0);
+  check_written_blocks(baselines, 2);
 }
 
 TEMPLATE_TEST_CASE("baselines in metres are those of each frequency in wavelengths", "[visibilities][quick]", float, double) {
   const auto u = normal({40}, dtype_of<TestType>(), 1) * 100, v = normal({40}, dtype_of<TestType>(), 2) * 100;
   const auto frequencies = at::tensor({1e11, 2e11, 1.5e11}, torch::kFloat64);
+  check_written_blocks(Baselines::in_metres(u, v, frequencies), 1);
   const auto metres = Baselines::in_metres(u, v, frequencies);
   CHECK(metres.nchan() == 3);
   double largest = 0;
