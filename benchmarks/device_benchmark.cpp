@@ -2,10 +2,13 @@
 // a step and, where a step was recorded as a CUDA graph, the launches in it; or seconds a transform.
 //
 // usage: device_benchmark [--device cuda:0] [--npix N,N…] [--nchan C,C…] [--problems P,P…] [--dtype float32,float64]
-//                         [--likelihood gridded,exact,loose] [--step fused,fused8,captured,eager] [--steps K]
+//                         [--likelihood gridded,exact,loose] [--step fused,fused8,trainer,captured,eager] [--steps K]
 //        device_benchmark --transform type2,type1,fused [--points K,K…] [--tolerance E] [--npix …] [--nchan …] [--dtype …]
+//        device_benchmark --copy MIB [--device cuda:0]
 //
-// fused8 takes eight fused steps in a graph.
+// fused8 takes eight fused steps in a graph; trainer is a fit by the Trainer, whose progress is watched. --copy times a copy
+// from the device's memory to itself: the bytes that it reads and writes in a second are the ceiling of all that only moves
+// memory. A case that fails has a row with its error; the others are timed all the same, and the program ends with 1.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +16,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -37,6 +41,7 @@ struct Settings {
   std::vector<std::string> transforms, points{"1000000"};
   double tolerance = 1e-5;
   int steps = 50;
+  std::int64_t copied_mib = 0;  // 0: no copies are timed
 };
 
 std::vector<std::string> split(const std::string& text) {
@@ -63,10 +68,12 @@ Settings parse(int argc, char** argv) {
       {"--points", [&](const std::string& text) { settings.points = split(text); }},
       {"--tolerance", [&](const std::string& text) { settings.tolerance = std::stod(text); }},
       {"--steps", [&](const std::string& text) { settings.steps = std::stoi(text); }},
+      {"--copy", [&](const std::string& text) { settings.copied_mib = std::stoll(text); }},
   };
-  for (int i = 1; i + 1 < argc; i += 2) {
+  for (int i = 1; i < argc; i += 2) {
     const auto option = options.find(argv[i]);
     if (option == options.end()) throw mpol::ValueError(fmt::format("unknown option {}", argv[i]));
+    if (i + 1 == argc) throw mpol::ValueError(fmt::format("{} needs a value", argv[i]));
     option->second(argv[i + 1]);
   }
   return settings;
@@ -105,9 +112,35 @@ json timed_in_eights(mpol::Step& step, const Settings& settings) {
 struct Case {
   std::int64_t npix, nchan, problems;
   std::string dtype;
+
+  json row(const Settings& settings) const {
+    return {{"npix", npix}, {"nchan", nchan}, {"problems", problems}, {"dtype", dtype}, {"device", settings.device.str()}};
+  }
 };
 
 torch::Dtype dtype_of(const Case& which) { return which.dtype == "float64" ? torch::kFloat64 : torch::kFloat32; }
+
+/// Seconds an epoch of a fit whose progress is watched, as in mpol image. What a fit takes once, many epochs and few have alike.
+json timed_in_trainer(const std::shared_ptr<mpol::ImageModel>& model, const mpol::Objective& objective,
+                      const Settings& settings) {
+  const auto seconds = [&](int epochs) {
+    mpol::TrainOptions options;
+    options.learning_rate(0.3).epochs(epochs).step(mpol::StepKind::fused);
+    options.callbacks({[](const mpol::Progress&) { return mpol::CallbackAction::proceed; }});
+    mpol::DeviceTimer timer(settings.device);
+    mpol::Trainer(model, objective, options).fit();
+    timer.stop();
+    return timer.seconds();
+  };
+  seconds(16);
+  std::vector<double> runs;
+  for (int run = 0; run < 5; ++run) {
+    const double few = seconds(settings.steps);
+    runs.push_back((seconds(11 * settings.steps) - few) / (10 * settings.steps));
+  }
+  std::sort(runs.begin(), runs.end());
+  return {{"seconds", runs[runs.size() / 2]}};
+}
 
 std::shared_ptr<mpol::Likelihood> make_likelihood(const Settings& settings, const mpol::GridCoords& coords, const Case& which,
                                                   const std::string& name) {
@@ -123,26 +156,45 @@ std::shared_ptr<mpol::Likelihood> make_likelihood(const Settings& settings, cons
   return on_device(mpol::GriddedLikelihood(mpol::DataAverager(coords, observed, options).to_dataset()));
 }
 
+/// Likelihoods of the data on the device, each made once: a million samples take longer to sort than a step takes.
+class Likelihoods {
+ public:
+  explicit Likelihoods(const Settings& settings) : settings_(settings) {}
+
+  const std::shared_ptr<mpol::Likelihood>& of(const mpol::GridCoords& coords, const Case& which, const std::string& name) {
+    const std::tuple key(which.npix, which.nchan, which.dtype, name);
+    if (key_ != key) {
+      latest_.reset();  // before the next one takes memory
+      latest_ = make_likelihood(settings_, coords, which, name);
+      key_ = key;
+    }
+    return latest_;
+  }
+
+ private:
+  const Settings& settings_;
+  std::tuple<std::int64_t, std::int64_t, std::string, std::string> key_;
+  std::shared_ptr<mpol::Likelihood> latest_;
+};
+
 /// GriddedNet with sparsity, total variation and Adam.
-json step_case(const Settings& settings, const Case& which, const std::string& likelihood_name, const std::string& kind) {
+json step_case(const Settings& settings, const Case& which, Likelihoods& likelihoods, const std::string& likelihood_name,
+               const std::string& kind) {
   const mpol::GridCoords coords(0.005, which.npix);
-  const auto likelihood = make_likelihood(settings, coords, which, likelihood_name);
+  const auto& likelihood = likelihoods.of(coords, which, likelihood_name);
   const auto base = torch::full({which.problems, which.nchan, which.npix, which.npix}, -3.0, torch::kFloat64);
   auto model = mpol::GriddedNet(mpol::GriddedNetOptions(coords).base_cube(base).dtype(dtype_of(which)));
   model->to(settings.device);
   const mpol::Objective objective(likelihood, {mpol::terms::sparsity(1e-3), mpol::terms::tv_image(1e-3)});
+  json row{{"samples", likelihood->samples()}};
+  if (kind == "trainer") {
+    row.update(timed_in_trainer(model.ptr(), objective, settings));
+    return row;
+  }
   const auto wanted = kind == "eager"      ? mpol::StepKind::eager
                       : kind == "captured" ? mpol::StepKind::captured
                                            : mpol::StepKind::fused;
   const auto step = mpol::make_step(model.ptr(), objective, mpol::TrainOptions().learning_rate(0.3).step(wanted));
-  json row{{"npix", which.npix},
-           {"nchan", which.nchan},
-           {"problems", which.problems},
-           {"dtype", which.dtype},
-           {"device", settings.device.str()},
-           {"likelihood", likelihood_name},
-           {"step", kind},
-           {"samples", likelihood->samples()}};
   row.update(kind == "fused8" ? timed_in_eights(*step, settings) : timed(*step, settings));
   return row;
 }
@@ -152,8 +204,21 @@ void print_row(const json& row) {
   std::fflush(stdout);
 }
 
+/// What a case adds to its row, or its error. @return false for an error
+bool print_case_row(json row, const std::function<json()>& run) {
+  bool good = true;
+  try {
+    row.update(run());
+  } catch (const std::exception& error) {
+    row["error"] = std::string(error.what()).substr(0, std::string(error.what()).find('\n'));
+    good = false;
+  }
+  print_row(row);
+  return good;
+}
+
 /// Transforms of all channels at once, which share their points; on the CPU by its own kernels, one after the other.
-void print_transforms(const Settings& settings, const Case& which, std::int64_t points) {
+bool print_transforms(const Settings& settings, const Case& which, std::int64_t points) {
   const mpol::GridCoords coords(0.005, which.npix);
   const auto observed = benchmarks::synthetic_observation(coords, which.nchan, points);
   const mpol::NufftOptions options{settings.tolerance};
@@ -170,50 +235,73 @@ void print_transforms(const Settings& settings, const Case& which, std::int64_t 
       {"fused", [&] { likelihood->value_and_gradient(image, gradient, mpol::Accumulate::overwrite); }},
   };
   const torch::NoGradGuard no_grad;
+  bool good = true;
   for (const auto& name : settings.transforms) {
-    const auto& transform = transforms.at(name);
-    const double seconds = seconds_per_step(
-        [&](int count) {
-          for (int i = 0; i < count; ++i) transform();
-        },
-        settings);
-    print_row({{"npix", which.npix},
-               {"nchan", which.nchan},
-               {"points", points},
-               {"dtype", which.dtype},
-               {"device", settings.device.str()},
-               {"tolerance", settings.tolerance},
-               {"transform", name},
-               {"seconds", seconds},
-               {"points_per_s", static_cast<double>(which.nchan * points) / seconds}});
+    auto row = which.row(settings);
+    row.update({{"points", points}, {"tolerance", settings.tolerance}, {"transform", name}});
+    good &= print_case_row(row, [&]() -> json {
+      const auto& transform = transforms.at(name);
+      const double seconds = seconds_per_step(
+          [&](int count) {
+            for (int i = 0; i < count; ++i) transform();
+          },
+          settings);
+      return {{"seconds", seconds}, {"points_per_s", static_cast<double>(which.nchan * points) / seconds}};
+    });
   }
+  return good;
 }
 
-void print_case(const Settings& settings, const Case& which) {
+bool print_case(const Settings& settings, const Case& which, Likelihoods& likelihoods) {
+  bool good = true;
   if (!settings.transforms.empty()) {
-    for (const auto& points : settings.points) print_transforms(settings, which, std::stoll(points));
-    return;
+    for (const auto& points : settings.points) good &= print_transforms(settings, which, std::stoll(points));
+    return good;
   }
   for (const auto& likelihood : settings.likelihoods) {
-    for (const auto& kind : settings.steps_of) print_row(step_case(settings, which, likelihood, kind));
+    for (const auto& kind : settings.steps_of) {
+      auto row = which.row(settings);
+      row.update({{"likelihood", likelihood}, {"step", kind}});
+      good &= print_case_row(row, [&] { return step_case(settings, which, likelihoods, likelihood, kind); });
+    }
   }
+  return good;
+}
+
+bool print_copy(const Settings& settings) {
+  return print_case_row({{"device", settings.device.str()}, {"copied_mib", settings.copied_mib}}, [&]() -> json {
+    const auto from = at::zeros({settings.copied_mib << 20}, torch::TensorOptions(torch::kUInt8).device(settings.device));
+    auto to = at::empty_like(from);
+    const double seconds = seconds_per_step(
+        [&](int count) {
+          for (int i = 0; i < count; ++i) to.copy_(from);
+        },
+        settings);
+    return {{"seconds", seconds}, {"bytes_per_s", 2.0 * static_cast<double>(from.nbytes()) / seconds}};
+  });
+}
+
+bool print_all(const Settings& settings) {
+  if (settings.copied_mib > 0) return print_copy(settings);
+  Likelihoods likelihoods(settings);
+  bool good = true;
+  for (const auto& dtype : settings.dtypes) {
+    for (const auto& npix : settings.npix) {
+      for (const auto& nchan : settings.nchan) {
+        for (const auto& problems : settings.problems) {
+          good &= print_case(settings, {std::stoll(npix), std::stoll(nchan), std::stoll(problems), dtype}, likelihoods);
+        }
+      }
+    }
+  }
+  return good;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    const auto settings = parse(argc, argv);
-    for (const auto& dtype : settings.dtypes) {
-      for (const auto& npix : settings.npix) {
-        for (const auto& nchan : settings.nchan) {
-          for (const auto& problems : settings.problems) {
-            print_case(settings, {std::stoll(npix), std::stoll(nchan), std::stoll(problems), dtype});
-          }
-        }
-      }
-    }
-    return EXIT_SUCCESS;
+    return print_all(parse(argc, argv)) ? EXIT_SUCCESS : EXIT_FAILURE;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "device_benchmark: %s\n", error.what());
     return EXIT_FAILURE;

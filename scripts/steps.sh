@@ -60,7 +60,8 @@ build() {
     fail "the build in build/$folder failed; the compiler's message is above. If a compiler was killed, memory ran out: free some and start again, it goes on where it stopped."
 }
 
-# The library for CUDA: compiled and linked where nvcc is, and what it links is there. No GPU is needed for this.
+# The library for CUDA, its tests and its benchmark: compiled and linked where nvcc is, and what they link is there. No GPU is
+# needed for this.
 cuda_build() {
   if ! command -v nvcc >/dev/null; then
     echo "There is no nvcc here: not checked."
@@ -68,7 +69,7 @@ cuda_build() {
   fi
   scripts/get_libtorch --cuda build/libtorch-cuda
   local torch=(-DTorch_DIR="$root/build/libtorch-cuda/torch")
-  configure cuda -DMPOL_BUILD_TESTS=OFF -DMPOL_BUILD_EXAMPLES=OFF -DMPOL_BUILD_BENCHMARKS=OFF
-  build cuda --target mpol
+  configure cuda -DMPOL_BUILD_IO=OFF -DMPOL_BUILD_TESTS=ON -DMPOL_BUILD_EXAMPLES=OFF -DMPOL_BUILD_BENCHMARKS=ON
+  build cuda --target mpol test_gpu test_device device_benchmark
   if ldd build/cuda/lib/libmpol.so | grep -F "not found"; then fail "the CUDA build links libraries that are not there"; fi
 }

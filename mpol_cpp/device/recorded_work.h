@@ -14,9 +14,10 @@ namespace mpol {
 class RecordedWork {
  public:
   /// Records without running it, in a stream of its own, after running it `warm_ups` times there: what runs for the first
-  /// time may load kernels and allocate, which a graph cannot hold.
+  /// time may load kernels and allocate, which a graph cannot hold. A recording that fails leaves no trace in LibTorch.
+  /// @param prepare  runs once before, in the same stream: what must be made there
   /// @throws DeviceError when it cannot be recorded: the message says why
-  RecordedWork(torch::Device device, std::function<void()> work, int warm_ups);
+  RecordedWork(torch::Device device, std::function<void()> work, int warm_ups, const std::function<void()>& prepare = {});
   ~RecordedWork();
   RecordedWork(const RecordedWork&) = delete;
   RecordedWork& operator=(const RecordedWork&) = delete;
@@ -31,5 +32,11 @@ class RecordedWork {
   std::function<void()> work_;
   std::unique_ptr<Graph> graph_;  // null where nothing is recorded
 };
+
+namespace detail {
+/// For tests of what comes after a recording that fails: from now on this runs where a GPU would record, on the CPU, behind the
+/// warm-ups that a GPU would make; nothing again with an empty function.
+void rehearse_recordings(std::function<void()> instead);
+}  // namespace detail
 
 }  // namespace mpol

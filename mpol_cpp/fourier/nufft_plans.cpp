@@ -103,7 +103,7 @@ bool NufftPlans::uses_gpu_kernels(torch::Device device) const {
 }
 
 template <typename T>
-ops::NufftDevicePlan<T>& NufftPlans::device_plan(torch::Device device, std::int64_t channel) {
+std::shared_ptr<ops::NufftDevicePlan<T>> NufftPlans::device_plan(torch::Device device, std::int64_t channel) {
   const std::lock_guard lock(mutex_);
   const auto index = baselines_.shared() ? 0 : channel;
   auto& plan = plans<T>().of_devices[{device.str(), index}];
@@ -114,15 +114,22 @@ ops::NufftDevicePlan<T>& NufftPlans::device_plan(torch::Device device, std::int6
     ops::NufftDeviceSettings device_settings;
     device_settings.transform = settings();
     device_settings.device = device;
-    plan = std::make_unique<ops::NufftDevicePlan<T>>(device_settings, columns.template const_data_ptr<double>(),
+    plan = std::make_shared<ops::NufftDevicePlan<T>>(device_settings, columns.template const_data_ptr<double>(),
                                                      rows.template const_data_ptr<double>(), baselines_.nvis(),
                                                      baselines_.max_abs_u(), baselines_.max_abs_v());
   }
-  return *plan;
+  return plan;
 }
 
-template ops::NufftDevicePlan<float>& NufftPlans::device_plan(torch::Device, std::int64_t);
-template ops::NufftDevicePlan<double>& NufftPlans::device_plan(torch::Device, std::int64_t);
+template std::shared_ptr<ops::NufftDevicePlan<float>> NufftPlans::device_plan(torch::Device, std::int64_t);
+template std::shared_ptr<ops::NufftDevicePlan<double>> NufftPlans::device_plan(torch::Device, std::int64_t);
+
+void NufftPlans::keep_device_plans(torch::Device device) {
+  const std::lock_guard lock(mutex_);
+  const auto is_of_others = [name = device.str()](const auto& each) { return each.first.first != name; };
+  std::erase_if(single_->of_devices, is_of_others);
+  std::erase_if(double_->of_devices, is_of_others);
+}
 
 void NufftPlans::for_each_set(
     std::int64_t images, const std::function<void(std::int64_t channel, const std::vector<std::int64_t>& images)>& use) const {
@@ -185,12 +192,12 @@ Tensor NufftPlans::type2_on_gpu(const Tensor& sky) {
   auto visibilities = at::empty(with_last(sky, 2, {nvis}), sky.options().dtype(c10::toComplexType(sky.scalar_type())));
   const auto values = visibilities.view({-1, nchan_, nvis});
   if (baselines_.shared()) {
-    device_plan<T>(sky.device(), 0).type2(images.view({-1, npix, npix}), coords_.cell_area(), values.view({-1, nvis}));
+    device_plan<T>(sky.device(), 0)->type2(images.view({-1, npix, npix}), coords_.cell_area(), values.view({-1, nvis}));
     return visibilities;
   }
   for (std::int64_t channel = 0; channel < nchan_; ++channel) {
     const auto own = at::empty_like(values.select(1, channel), at::MemoryFormat::Contiguous);
-    device_plan<T>(sky.device(), channel).type2(images.select(1, channel).contiguous(), coords_.cell_area(), own);
+    device_plan<T>(sky.device(), channel)->type2(images.select(1, channel).contiguous(), coords_.cell_area(), own);
     values.select(1, channel).copy_(own);
   }
   return visibilities;
@@ -204,12 +211,12 @@ Tensor NufftPlans::type1_on_gpu(const Tensor& visibilities) {
                          visibilities.options().dtype(c10::toRealValueType(visibilities.scalar_type())));
   const auto images = image.view({-1, nchan_, npix, npix});
   if (baselines_.shared()) {
-    device_plan<T>(visibilities.device(), 0).type1(values.view({-1, nvis}), coords_.cell_area(), images.view({-1, npix, npix}));
+    device_plan<T>(visibilities.device(), 0)->type1(values.view({-1, nvis}), coords_.cell_area(), images.view({-1, npix, npix}));
     return image;
   }
   for (std::int64_t channel = 0; channel < nchan_; ++channel) {
     const auto own = at::empty_like(images.select(1, channel), at::MemoryFormat::Contiguous);
-    device_plan<T>(visibilities.device(), channel).type1(values.select(1, channel).contiguous(), coords_.cell_area(), own);
+    device_plan<T>(visibilities.device(), channel)->type1(values.select(1, channel).contiguous(), coords_.cell_area(), own);
     images.select(1, channel).copy_(own);
   }
   return image;

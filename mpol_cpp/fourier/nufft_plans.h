@@ -54,7 +54,9 @@ class NufftPlans : public torch::CustomClassHolder {
   bool uses_gpu_kernels(torch::Device device) const;
   /// For those: the plan of a channel, or of all where they share their baselines.
   template <typename T>
-  ops::NufftDevicePlan<T>& device_plan(torch::Device device, std::int64_t channel);
+  std::shared_ptr<ops::NufftDevicePlan<T>> device_plan(torch::Device device, std::int64_t channel);
+  /// Gives back those of other devices, and with the CPU all.
+  void keep_device_plans(torch::Device device);
 
   const GridCoords& coords() const { return coords_; }
   const Baselines& baselines() const { return baselines_; }
@@ -67,7 +69,7 @@ class NufftPlans : public torch::CustomClassHolder {
   template <typename T>
   struct Plans {
     std::vector<std::unique_ptr<ops::NufftPlan<T>>> of_cpu;                                               // by set of baselines
-    std::map<std::pair<std::string, std::int64_t>, std::unique_ptr<ops::NufftDevicePlan<T>>> of_devices;  // and device
+    std::map<std::pair<std::string, std::int64_t>, std::shared_ptr<ops::NufftDevicePlan<T>>> of_devices;  // and device
 
     std::int64_t memory_bytes() const;
   };

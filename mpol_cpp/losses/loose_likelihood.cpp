@@ -78,8 +78,13 @@ class LooseForm {
     else return double_;
   }
 
-  /// What was sorted is sorted again once other data were loaded.
+  /// What was sorted is sorted again once other data were loaded; what lies on a device is given back when the data have left it.
   void follow() {
+    if (data_.device() != device_) {
+      device_ = data_.device();
+      on_devices_.clear();
+      nufft_->plans().keep_device_plans(device_);
+    }
     const std::array versions = {detail::version_of(data_), detail::version_of(weights_)};
     if (versions == versions_) return;
     versions_ = versions;
@@ -145,7 +150,7 @@ class LooseForm {
     const auto work = [&](std::int64_t first, const Tensor& own, const Tensor& slope, const Tensor& value) {
       nufft_->plans()
           .template device_plan<T>(sky.device(), first)
-          .fused(own, nufft_->coords().cell_area(), data_on_gpu<T>(sky.device(), first), slope, value);
+          ->fused(own, nufft_->coords().cell_area(), data_on_gpu<T>(sky.device(), first), slope, value);
     };
     if (shared) {
       work(0, images.view({-1, npix, npix}), slopes.view({-1, npix, npix}), values.view({-1}));
@@ -174,7 +179,7 @@ class LooseForm {
 
   /// Of the channels of one plan.
   template <typename T>
-  const ops::NufftDeviceData& data_on_gpu(torch::Device device, std::int64_t first) {
+  ops::NufftDeviceData data_on_gpu(torch::Device device, std::int64_t first) {
     const std::lock_guard lock(mutex_);
     follow();
     constexpr auto dtype = c10::CppTypeToScalarType<T>::value;
@@ -183,7 +188,7 @@ class LooseForm {
       const auto count = nufft_->baselines().shared() ? channels_->data_channels() : 1;
       own = nufft_->plans()
                 .template device_plan<T>(device, first)
-                .sorted(data_.narrow(0, first, count), weights_.narrow(0, first, count));
+                ->sorted(data_.narrow(0, first, count), weights_.narrow(0, first, count));
     }
     return own;
   }
@@ -192,6 +197,7 @@ class LooseForm {
   std::shared_ptr<const losses::detail::ImageChannels> channels_;
   Tensor data_, weights_;
   std::mutex mutex_;
+  torch::Device device_ = torch::kCPU;
   std::array<std::int64_t, 2> versions_{};  // of data_ and weights_, that were sorted
   Sorted<float> single_;
   Sorted<double> double_;

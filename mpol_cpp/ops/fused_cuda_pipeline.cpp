@@ -331,7 +331,7 @@ std::int64_t DevicePipeline::memory_bytes() const {
                              &cells_.weight, &cells_.real, &cells_.imag, &of_half_planes_, &of_images_, &history_}) {
     if (tensor->defined()) bytes += tensor->nbytes();
   }
-  return static_cast<std::int64_t>(bytes);
+  return static_cast<std::int64_t>(bytes) + transforms_->memory_bytes();
 }
 
 }  // namespace mpol::ops

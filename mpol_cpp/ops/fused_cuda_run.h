@@ -46,6 +46,7 @@ void launch_body(const Body& body, void* stream) {
   if (blocks == 0) return;
   constexpr std::int64_t most = 0x7fffffff;
   if (blocks > most) throw DeviceError("a kernel of " + std::to_string(blocks) + " blocks is more than CUDA takes: use the CPU");
+  static_cast<void>(cudaGetLastError());  // what another call left is not of this kernel
   run_body<Body><<<static_cast<unsigned>(blocks), Body::threads, 0, static_cast<cudaStream_t>(stream)>>>(body);
   const cudaError_t status = cudaGetLastError();
   if (status != cudaSuccess) {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include <mpol_cpp/ops/host_memory.h>
+#include <mpol_cpp/ops/work_memory.h>
 
 namespace mpol::ops {
 
@@ -12,7 +12,7 @@ namespace mpol::ops {
 template <typename T>
 class AlignedArray {
  public:
-  static constexpr std::int64_t line = static_cast<std::int64_t>(HostMemory::alignment / sizeof(T));  // elements
+  static constexpr std::int64_t line = static_cast<std::int64_t>(WorkMemory::alignment / sizeof(T));  // elements
 
   AlignedArray() = default;
   explicit AlignedArray(std::int64_t size) : size_(size), memory_(bytes()) {
@@ -28,7 +28,7 @@ class AlignedArray {
 
  private:
   std::int64_t size_ = 0;
-  HostMemory memory_;
+  WorkMemory memory_;
 };
 
 }  // namespace mpol::ops

@@ -2,6 +2,10 @@
 
 #include <cmath>
 #include <complex>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -10,6 +14,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/nufft_cuda_plan.h>
+#include <mpol_cpp/ops/nufft_window.h>
 
 namespace mpol::ops {
 namespace {
@@ -79,8 +84,17 @@ double nufft_device_error(torch::Device device, double tolerance) {
 
 template <typename T>
 void check_nufft_device(torch::Device device, double tolerance) {
+  // Once for each kind of kernel in a process: batches of visibilities have a plan each.
+  static std::mutex mutex;
+  static std::set<std::pair<std::string, int>> passed;
+  const std::pair key(device.str(), nufft_width<T>(tolerance));
+  const std::lock_guard lock(mutex);
+  if (passed.contains(key)) return;
   const double bound = 10 * tolerance + (sizeof(T) == 4 ? 1e-5 : 1e-12), error = nufft_device_error<T>(device, tolerance);
-  if (error <= bound) return;
+  if (error <= bound) {
+    passed.insert(key);
+    return;
+  }
   throw DeviceError(
       fmt::format("nonuniform transforms on {} differ from those of the CPU by {:.1e} (at most {:.0e} is expected): "
                   "use the CPU",

@@ -9,7 +9,8 @@ namespace mpol::ops {
 template <typename T>
 double nufft_device_error(torch::Device device, double tolerance);
 
-/// The same as an exception. @throws DeviceError where that is more than ten times the tolerance and rounding
+/// The same as an exception, the first time for each device, dtype and width of kernels in a process. @throws DeviceError where
+/// that is more than ten times the tolerance and rounding
 template <typename T>
 void check_nufft_device(torch::Device device, double tolerance);
 

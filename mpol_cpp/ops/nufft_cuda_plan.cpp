@@ -293,7 +293,10 @@ template <typename T>
 std::int64_t NufftDevicePlan<T>::memory_bytes() const {
   std::size_t bytes = 0;
   for (const auto* tensor : {&x_, &y_, &cell_, &order_, &task_, &tile_begin_, &correction_}) bytes += tensor->nbytes();
-  return static_cast<std::int64_t>(bytes);
+  const std::lock_guard lock(mutex_);
+  auto of_transforms = std::int64_t{0};
+  for (const auto& [images, transforms] : transforms_) of_transforms += transforms->memory_bytes();
+  return static_cast<std::int64_t>(bytes) + of_transforms;
 }
 
 template <typename T>

@@ -83,7 +83,7 @@ class NufftDevicePlan {
   NufftDeviceShape shape_{};
   std::vector<T> power_;  // of the window, as in NufftDeviceArrays
   Tensor x_, y_, cell_, order_, task_, tile_begin_, correction_;
-  std::mutex mutex_;  // for the transforms
+  mutable std::mutex mutex_;  // for the transforms
   std::map<std::int64_t, std::unique_ptr<ImageTransforms>> transforms_;
 };
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <mpol_cpp/ops/host_memory.h>
+#include <mpol_cpp/ops/work_memory.h>
 
 namespace mpol::ops {
 
@@ -26,7 +26,7 @@ class PointArray {
 
  private:
   std::int64_t size_ = 0;
-  HostMemory memory_;
+  WorkMemory memory_;
 };
 
 }  // namespace mpol::ops

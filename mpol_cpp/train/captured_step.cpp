@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -90,7 +91,7 @@ void CapturedStep::allocate() {
 StepReport CapturedStep::take(double learning_rate) {
   const torch::NoGradGuard no_grad;
   if (!work_) record();
-  check_places();
+  places_.check();
   rate_.fill_(learning_rate);
   work_->replay();
   ++taken_;
@@ -104,18 +105,10 @@ void CapturedStep::set_stopped(const std::vector<bool>&) {
   throw ValueError("no problem of a captured step ends before the others: use the fused or the eager step");
 }
 
-void CapturedStep::check_places() const {
-  for (std::size_t i = 0; i < moments_.size(); ++i) {
-    if (moments_[i].parameter.tensor.data_ptr() == places_[i]) continue;
-    throw ValueError(fmt::format("{} was moved or cast after its step was recorded: make a new one", moments_[i].parameter.name));
-  }
-}
-
-/// Steps to warm up leave no trace: parameters, moments and counters are put back.
+/// Steps to warm up leave no trace, nor do those of a recording that fails: parameters, moments and counters are put back.
 void CapturedStep::record() {
   std::vector<Tensor> changed = steps_;
   for (const auto& [parameter, first, second] : moments_) {
-    places_.push_back(parameter.tensor.data_ptr());
     for (const auto& tensor : {parameter.tensor.detach(), first, second}) {
       if (tensor.defined()) changed.push_back(tensor);
     }
@@ -123,11 +116,29 @@ void CapturedStep::record() {
   std::vector<Tensor> before;
   before.reserve(changed.size());
   for (const auto& tensor : changed) before.push_back(tensor.clone());
+  const auto put_back = [&] {
+    for (std::size_t i = 0; i < changed.size(); ++i) changed[i].copy_(before[i]);
+  };
   rate_.fill_(0);
-  run();  // in the present stream, to know the size of the report
-  work_ = std::make_unique<RecordedWork>(
-      device(), [this] { run(); }, warm_up_steps);
-  for (std::size_t i = 0; i < changed.size(); ++i) changed[i].copy_(before[i]);
+  try {
+    work_ = std::make_unique<RecordedWork>(
+        device(), [this] { run(); }, warm_up_steps, [this] { run_first(); });
+  } catch (...) {
+    put_back();
+    throw;
+  }
+  put_back();
+  detail::RecordedPlaces places;
+  places.add("model.", model_->as_module());
+  places.add("likelihood.", objective_.likelihood().as_module());
+  places_ = std::move(places);
+}
+
+/// Tells the size of the report. Autograd has each parameter's gradient wait for the stream in which it was first used, which a
+/// recording in another one cannot hold: from now on that is the present stream.
+void CapturedStep::run_first() {
+  for (const auto& each : moments_) torch::autograd::impl::set_grad_accumulator(each.parameter.tensor, {});
+  run();
 }
 
 void CapturedStep::run() {

@@ -6,6 +6,7 @@
 
 #include <mpol_cpp/device/recorded_work.h>
 #include <mpol_cpp/train/moments.h>
+#include <mpol_cpp/train/recorded_places.h>
 #include <mpol_cpp/train/step.h>
 
 namespace mpol {
@@ -21,7 +22,7 @@ class CapturedStep : public Step {
   /// @throws ValueError when there is nothing to train, or for L-BFGS, whose search needs the host
   CapturedStep(std::shared_ptr<ImageModel> model, Objective objective, const TrainOptions& options, std::string reason);
 
-  /// @throws ValueError when parameters were moved or cast since the first step
+  /// @throws ValueError when parameters or buffers of model or likelihood were moved or cast since the first step
   /// @throws DeviceError, the first time, when the model or a term waits for the device or does what no graph can hold
   StepReport take(double learning_rate) override;
   /// @throws ValueError always: all its problems go on
@@ -37,8 +38,8 @@ class CapturedStep : public Step {
   torch::Device device() const { return moments_.front().parameter.tensor.device(); }
   void allocate();
   void record();
-  void check_places() const;  ///< a recording knows where the parameters lie
-  void run();                 ///< what is recorded
+  void run();  ///< what is recorded
+  void run_first();
   void update(const std::vector<Tensor>& gradients);
   void update_with_fused_adam(const std::vector<Tensor>& gradients);
   void update_by_adam(const detail::Moments& moments, const Tensor& gradient);
@@ -54,8 +55,8 @@ class CapturedStep : public Step {
   Tensor rate_;                // () on the device
   std::vector<Tensor> steps_;  // () on the device, as many as parameters
   std::int64_t taken_ = 0;
-  Tensor report_;                    // (columns problems + 1) float64: the last step's losses and sum of parameters
-  std::vector<const void*> places_;  // of the parameters, when they were recorded
+  Tensor report_;  // (columns problems + 1) float64: the last step's losses and sum of parameters
+  detail::RecordedPlaces places_;
   std::unique_ptr<RecordedWork> work_;
 };
 

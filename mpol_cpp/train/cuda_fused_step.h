@@ -22,10 +22,16 @@ class CudaFusedStep : public Step {
   ~CudaFusedStep() override;
 
   /// Compares losses and gradient with those of the objective by autograd, near the present base pixels, which stay as
-  /// they are: every GPU is new to kernels that were proven in an emulation. Waits for the device.
+  /// they are: every GPU is new to kernels that were proven in an emulation. Waits for the device. Where autograd's graph finds
+  /// no memory, the same is done with a small image.
   /// @return empty when they agree within what the dtype allows, else by how much they do not
   std::string disagreement();
 
+  /// Records what a step replays, which otherwise the first one does. The base pixels stay as they are.
+  /// @throws DeviceError when CUDA cannot record it
+  void record();
+
+  /// @throws ValueError when the model or the likelihood was moved or cast since
   StepReport take(double learning_rate) override;
   void set_stopped(const std::vector<bool>& stopped) override;
   /// `count` steps, eight of them in a graph where so many are left: for images so small that the launch of a graph is

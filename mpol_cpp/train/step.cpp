@@ -47,13 +47,14 @@ struct FusedChoice {
 
 bool is_on_gpu(const ImageModel& model) { return model.base().defined() && model.base().is_cuda(); }
 
-/// On a GPU the step must first agree with autograd there.
+/// On a GPU the step must first agree with autograd there, and be recorded.
 FusedChoice choose_on_gpu(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options,
                           std::string reason) {
   if (auto obstacle = CudaFusedStep::obstacle(*model, objective); !obstacle.empty()) return {nullptr, std::move(obstacle)};
   try {
     auto step = std::make_unique<CudaFusedStep>(std::move(model), objective, options, std::move(reason));
     if (auto disagreement = step->disagreement(); !disagreement.empty()) return {nullptr, std::move(disagreement)};
+    step->record();
     return {std::move(step), {}};
   } catch (const DeviceError& error) {
     return {nullptr, error.what()};

@@ -87,14 +87,8 @@ TEST_CASE("emulated L-BFGS goes the way of LibTorch's, evaluation by evaluation"
 }
 
 TEST_CASE("emulated L-BFGS forgets its oldest pairs as LibTorch's does", "[ops][lbfgs][cuda]") {
-  // A long straight way down, so that a way is still to go when the history of 100 pairs is full.
-  const auto function = [](const Tensor& x) { return valley(x) + 1e-2 * (x.narrow(0, 1, 39) - x.narrow(0, 0, 39)).pow(4).sum(); };
-  LbfgsRun own(function, lbfgs_start(40) * 3);
-  const auto found = own.steps(0.02, 13);
-  const auto expected = by_libtorch(function, lbfgs_start(40) * 3, 0.02, 13);
-  CHECK(own.lbfgs().memory().iterations > 110);
-  CHECK(own.lbfgs().memory().moves.size() == 100);
-  for (std::size_t i = 0; i < 13; ++i) CHECK(found.values[i] == Approx(expected.values[i]).epsilon(1e-6));
+  LbfgsRun own(long_valley, lbfgs_start(40) * 3);
+  check_full_history(own, 0.02);
 }
 
 TEMPLATE_TEST_CASE("emulated L-BFGS finds a minimum", "[ops][lbfgs][cuda][quick]", float, double) {

@@ -53,11 +53,6 @@ class HostRun {
   int evaluations_ = 0;
 };
 
-Tensor long_valley(const Tensor& x) {
-  const auto n = x.size(0);
-  return valley(x) + 1e-2 * (x.narrow(0, 1, n - 1) - x.narrow(0, 0, n - 1)).pow(4).sum();
-}
-
 }  // namespace
 
 TEST_CASE("L-BFGS on the CPU goes the way of LibTorch's, evaluation by evaluation", "[ops][lbfgs][quick]") {
@@ -79,11 +74,7 @@ TEST_CASE("L-BFGS on the CPU goes the way of LibTorch's, evaluation by evaluatio
 
 TEST_CASE("L-BFGS on the CPU forgets its oldest pairs as LibTorch's does", "[ops][lbfgs][quick]") {
   HostRun<double> own(long_valley, lbfgs_start(40) * 3);
-  const auto found = own.steps(0.02, 13);
-  const auto expected = by_libtorch(long_valley, lbfgs_start(40) * 3, 0.02, 13);
-  CHECK(own.lbfgs().memory().iterations > 110);
-  CHECK(own.lbfgs().memory().moves.size() == 100);
-  for (std::size_t i = 0; i < 13; ++i) CHECK(found.values[i] == Approx(expected.values[i]).epsilon(1e-6));
+  check_full_history(own, 0.02);
 }
 
 TEMPLATE_TEST_CASE("L-BFGS on the CPU finds a minimum", "[ops][lbfgs][quick]", float, double) {

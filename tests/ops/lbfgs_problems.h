@@ -1,11 +1,19 @@
 #pragma once
 
 // Functions for L-BFGS to go down on, and the way that LibTorch's goes.
+#include <deque>
 #include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
+#include <ATen/ops/scalar_tensor.h>
 #include <torch/optim/lbfgs.h>
 
+#include <mpol_cpp/ops/lbfgs_memory.h>
+
+#include "catch.h"
+#include "compare.h"
 #include "random.h"
 
 namespace mpol::testing {
@@ -33,10 +41,35 @@ struct LibTorchRun : Way {
   int evaluations = 0;
 };
 
-inline LibTorchRun by_libtorch(const Valued& function, const Tensor& start, double rate, int count) {
+/// LibTorch's own form of what L-BFGS goes on from.
+inline std::unique_ptr<torch::optim::LBFGSParamState> libtorch_state(const ops::LbfgsMemory& memory) {
+  std::deque<Tensor> changes, moves, inverse_curvatures;
+  for (std::size_t k = 0; k < memory.moves.size(); ++k) {
+    changes.push_back(memory.changes[k].clone());
+    moves.push_back(memory.moves[k].clone());
+    inverse_curvatures.push_back(at::scalar_tensor(1 / memory.curvatures[k], torch::kFloat64));
+  }
+  auto state = std::make_unique<torch::optim::LBFGSParamState>();
+  state->func_evals(memory.evaluations);
+  state->n_iter(memory.iterations);
+  state->t(memory.step);
+  state->prev_loss(memory.previous_value);
+  state->d(memory.direction.clone());
+  state->H_diag(at::scalar_tensor(memory.scale, torch::kFloat64));
+  state->prev_flat_grad(memory.gradient.clone());
+  state->old_dirs(std::move(changes));
+  state->old_stps(std::move(moves));
+  state->ro(std::move(inverse_curvatures));
+  return state;
+}
+
+/// From the beginning, or from a memory on.
+inline LibTorchRun by_libtorch(const Valued& function, const Tensor& start, double rate, int count,
+                               const ops::LbfgsMemory* memory = nullptr) {
   auto position = start.clone().set_requires_grad(true);
   torch::optim::LBFGS optimizer(
       {position}, torch::optim::LBFGSOptions(rate).line_search_fn("strong_wolfe").tolerance_grad(0).tolerance_change(0));
+  if (memory != nullptr) optimizer.state()[position.unsafeGetTensorImpl()] = libtorch_state(*memory);
   LibTorchRun reference;
   for (int i = 0; i < count; ++i) {
     const auto value = optimizer.step([&] {
@@ -52,8 +85,29 @@ inline LibTorchRun by_libtorch(const Valued& function, const Tensor& start, doub
   return reference;
 }
 
+/// A long way down, so that a way is still to go when the history of 100 pairs is full.
+inline Tensor long_valley(const Tensor& x) {
+  const auto n = x.size(0);
+  return valley(x) + 1e-2 * (x.narrow(0, 1, n - 1) - x.narrow(0, 0, n - 1)).pow(4).sum();
+}
+
 inline Tensor lbfgs_start(std::int64_t elements, torch::Dtype dtype = torch::kFloat64) {
   return normal({elements}, torch::kFloat64, 21).to(dtype);
+}
+
+/// Whether a run whose history is full goes on as LibTorch's does from the same memory: each step drops its twenty oldest pairs
+/// for new ones. (Two whole ways would differ by the rounding of more than a hundred iterations, which grows along them.)
+template <typename Run>
+void check_full_history(Run& run, double rate) {
+  run.steps(rate, 11);
+  const auto memory = run.lbfgs().memory();
+  CHECK(memory.iterations > 110);
+  REQUIRE(memory.moves.size() == 100);
+  const auto from = run.position().clone();
+  const auto found = run.steps(rate, 3);
+  const auto expected = by_libtorch(long_valley, from, rate, 3, &memory);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(found.values[i] == Approx(expected.values[i]).epsilon(1e-8));
+  CHECK(relative_error(found.position, expected.position) < 1e-6);
 }
 
 }  // namespace mpol::testing

@@ -10,6 +10,7 @@
 
 #include "compare.h"
 #include "problems.h"
+#include "rehearsed_recordings.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -99,4 +100,38 @@ TEST_CASE("a step that cannot be captured is refused with the reason", "[train][
   model->to(torch::kFloat32);
   model->to(torch::kFloat64);
   CHECK_THROWS_AS(step.take(0.1), ValueError);
+}
+
+TEST_CASE("a recording that fails leaves no trace, and steps can be taken once it succeeds", "[train][captured][quick]") {
+  const auto options = GENERATE(TrainOptions(), TrainOptions().optimizer(OptimizerKind::sgd).momentum(0.8));
+  const SmallProblem problem;
+  auto model = problem.model(), other = problem.model();
+  const auto objective = problem.objective();
+  CapturedStep step(model.ptr(), objective, options, "tested");
+  EagerStep expected(other.ptr(), objective, options, "tested");
+  model->make_sky();  // its graph knows the parameters' accumulators, and lives on
+  const auto before = model->base().detach().clone();
+  {
+    const RefusedRecordings refused("no graph today");
+    CHECK_THROWS_WITH(step.take(0.1), ContainsSubstring("no graph today"));
+    CHECK(refused.count() == 1);
+  }
+  CHECK(torch::equal(model->base(), before));
+  CHECK(step.state().empty());
+  for (int i = 0; i < 5; ++i) step.take(0.1), expected.take(0.1);
+  CHECK(relative_error(model->base(), other->base()) < 1e-12);
+}
+
+TEST_CASE("a captured step notices that the likelihood's data lie elsewhere", "[train][captured][quick]") {
+  SmallProblem problem;
+  problem.likelihood = GENERATE("gridded", "exact", "loose");
+  CAPTURE(problem.likelihood);
+  auto model = problem.model();
+  const auto objective = problem.objective();
+  CapturedStep step(model.ptr(), objective, TrainOptions(), "tested");
+  step.take(0.1);
+  auto buffer = objective.likelihood().as_module().named_buffers().front().value();
+  const auto kept = buffer.variable_data();
+  buffer.set_data(buffer.clone());
+  CHECK_THROWS_WITH(step.take(0.1), ContainsSubstring("was moved or cast"));
 }

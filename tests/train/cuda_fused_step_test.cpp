@@ -1,9 +1,13 @@
 // The fused step of a GPU with its kernels emulated on the CPU.
 #include "catch.h"
 
+#include <atomic>
 #include <functional>
 
 #include <ATen/ops/stack.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/train/cuda_fused_step.h>
@@ -12,6 +16,7 @@
 #include "compare.h"
 #include "problems.h"
 #include "random.h"
+#include "rehearsed_recordings.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -56,6 +61,27 @@ Walk walk(Emulated& emulated, Step& step, double learning_rate, int steps) {
 
 TrainOptions options_of(OptimizerKind kind, double momentum = 0) { return TrainOptions().optimizer(kind).momentum(momentum); }
 double rate_of(OptimizerKind kind) { return kind == OptimizerKind::adam ? 0.1 : 2.0; }
+
+/// LibTorch's allocator for the CPU while it lives, but that the k-th allocation finds no memory.
+class FailingAllocator : public c10::Allocator {
+ public:
+  explicit FailingAllocator(int k) : own_(*c10::GetCPUAllocator()), left_(k) { c10::SetCPUAllocator(this); }
+  ~FailingAllocator() override { c10::SetCPUAllocator(&own_); }
+  FailingAllocator(const FailingAllocator&) = delete;
+  FailingAllocator& operator=(const FailingAllocator&) = delete;
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    if (left_-- == 0) throw c10::OutOfMemoryError("no memory in this test", nullptr);
+    return own_.allocate(bytes);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return own_.raw_deleter(); }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { own_.copy_data(to, from, bytes); }
+  bool has_failed() const { return left_ < 0; }
+
+ private:
+  c10::Allocator& own_;
+  std::atomic<int> left_;
+};
 
 }  // namespace
 
@@ -268,4 +294,59 @@ TEST_CASE("the fused step of a GPU names its obstacle", "[train][fused][cuda][qu
   CHECK_THROWS_AS(step.take(0.1), ValueError);
   gridded.model->to(torch::kFloat64);  // elsewhere in memory than it was
   CHECK_THROWS_AS(step.take(0.1), ValueError);
+}
+
+TEST_CASE("a fused step that cannot be recorded says why, and changes nothing", "[train][fused][cuda][quick]") {
+  const auto kind = GENERATE(OptimizerKind::adam, OptimizerKind::lbfgs);
+  Emulated fused(torch::kFloat64), eager(torch::kFloat64);
+  auto step = fused.step(options_of(kind));
+  auto expected = eager.eager(options_of(kind));
+  const auto before = fused.base();
+  {
+    const RefusedRecordings refused("no graph today");
+    CHECK_THROWS_WITH(step.record(), ContainsSubstring("no graph today"));
+    CHECK(refused.count() == 1);
+  }
+  CHECK(torch::equal(fused.base(), before));
+  CHECK(step.state().empty());
+  step.record(), step.record();
+  const double rate = kind == OptimizerKind::adam ? 0.1 : 1;
+  for (int i = 0; i < 3; ++i) step.take(rate), expected.take(rate);
+  CHECK(relative_error(fused.base(), eager.base()) < 1e-7);
+}
+
+TEST_CASE("a fused step notices that the likelihood's data lie elsewhere", "[train][fused][cuda][quick]") {
+  const std::string likelihood = GENERATE("gridded", "exact", "loose");
+  CAPTURE(likelihood);
+  Emulated fused(torch::kFloat64, {}, likelihood);
+  auto step = fused.step(TrainOptions());
+  step.take(0.1);
+  auto buffer = fused.objective.likelihood().as_module().named_buffers().front().value();
+  const auto kept = buffer.variable_data();
+  buffer.set_data(buffer.clone());
+  CHECK_THROWS_WITH(step.take(0.1), ContainsSubstring("was moved or cast"));
+}
+
+TEMPLATE_TEST_CASE("without memory for autograd the kernels are compared on a small image, and nothing is left changed",
+                   "[train][fused][cuda][quick]", float, double) {
+  const auto kind = GENERATE(OptimizerKind::adam, OptimizerKind::lbfgs);
+  Emulated emulated(dtype_of<TestType>(), {2});
+  auto step = emulated.step(options_of(kind));
+  const auto before = emulated.base();
+  bool failed = true;
+  int cases = 0;
+  for (int k = 0; failed; k = k * 3 / 2 + 1, ++cases) {
+    CAPTURE(k);
+    std::string disagreement;
+    {
+      const FailingAllocator allocator(k);
+      disagreement = step.disagreement();
+      failed = allocator.has_failed();
+    }
+    CHECK(disagreement.empty());
+    CHECK(torch::equal(emulated.base(), before));
+  }
+  CHECK(cases > 5);
+  step.take(0.1);
+  CHECK_FALSE(torch::equal(emulated.base(), before));
 }

@@ -13,12 +13,12 @@ namespace mpol::ops {
 /// Memory aligned to 64 bytes, left as it was. Large blocks are mapped, so that freeing them gives all of it back at once: the
 /// allocator maps nothing below the largest block that was ever freed, and keeps what it carves from its heap beneath any
 /// small block that lives longer (of dirty imaging's 60 MiB it kept up to 40 more).
-class HostMemory {
+class WorkMemory {
  public:
   static constexpr std::size_t alignment = 64;
 
-  HostMemory() = default;
-  explicit HostMemory(std::size_t bytes) {
+  WorkMemory() = default;
+  explicit WorkMemory(std::size_t bytes) {
     if (bytes < smallest_mapping) {
       data_ = {::operator new (bytes, std::align_val_t{alignment}), Release{0}};
       return;
