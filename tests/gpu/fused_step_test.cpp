@@ -15,7 +15,7 @@
 #include "compare.h"
 #include "device/required_gpu.h"
 #include "ops/fused_problem.h"
-#include "train/problems.h"
+#include "placed.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -43,25 +43,6 @@ Gradient gradient_on(torch::Device device, const ops::FusedSettings& settings, c
   pipeline.enqueue_gradient(there, gradient);
   return {pipeline.next_losses().losses.cpu(), gradient.cpu(), pipeline.image().cpu()};
 }
-
-std::vector<Term> terms_beside(const std::vector<Term>& more = {}) {
-  std::vector<Term> all = {terms::tsv(1e-3), terms::edge_clamp(1e-3), terms::psd(1e-16, 0.05)};
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-
-/// A problem on a device.
-struct Placed {
-  GriddedNet model;
-  Objective objective;
-
-  Placed(const SmallProblem& problem, torch::Device device, const std::vector<Term>& more = {},
-         const std::vector<std::int64_t>& problems = {})
-      : model(problem.model(problems)), objective(problem.objective(terms_beside(more))) {
-    model->to(device);
-    objective.likelihood().as_module().to(device);
-  }
-};
 
 struct Path {
   Tensor losses, sums, base;

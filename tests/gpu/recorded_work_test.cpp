@@ -15,25 +15,12 @@
 
 #include "compare.h"
 #include "device/required_gpu.h"
-#include "train/problems.h"
+#include "placed.h"
 
 using namespace mpol;
 using namespace mpol::testing;
 
 namespace {
-
-/// A problem on a device.
-struct Placed {
-  GriddedNet model;
-  Objective objective;
-
-  Placed(const SmallProblem& problem, torch::Device device, const std::vector<std::int64_t>& problems = {})
-      : model(problem.model(problems)), objective(problem.objective({terms::tsv(1e-3)})) {
-    model->to(device);
-    objective.likelihood().as_module().to(device);
-  }
-  Tensor base() const { return model->base().detach().cpu(); }
-};
 
 SmallProblem of_dtype(torch::Dtype dtype) { return {.coords = GridCoords(0.05, 42), .nchan = 2, .dtype = dtype}; }
 
@@ -95,7 +82,7 @@ TEMPLATE_TEST_CASE("problems with weights, rates and ends of their own on a GPU 
   const auto problem = of_dtype(dtype_of<TestType>());
   auto options = TrainOptions().rate_factors({1, 0.25, 0.5}).stop_relative(1e-3).stop_scope(StopScope::each);
   const auto walk = [&](torch::Device where) {
-    Placed placed(problem, where, {3});
+    Placed placed(problem, where, {}, {3});
     placed.objective = Objective(placed.objective.shared_likelihood(),
                                  {terms::tv_image(2e-3), terms::sparsity(1).with_weights({0, 1e-3, 1e-2})});
     CudaFusedStep step(placed.model.ptr(), placed.objective, options, "tested");
