@@ -2,9 +2,8 @@
 
 #include <charconv>
 
-#include <nlohmann/json.hpp>
-
 #include <mpol_cpp/cli/config_file.h>
+#include <mpol_cpp/cli/option_set.h>
 #include <mpol_cpp/cli/unfinished_run.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/isa.h>
@@ -16,16 +15,6 @@ namespace {
 constexpr const char* settings_key = "settings";
 constexpr const char* device_key = "device";
 constexpr const char* instruction_set_key = "instruction_set";
-
-/// Checkpoints hold UTF-8 alone; paths may be anything.
-bool is_utf8(const std::string& text) {
-  try {
-    static_cast<void>(nlohmann::json(text).dump());
-    return true;
-  } catch (const nlohmann::json::exception&) {
-    return false;
-  }
-}
 
 std::string value_of(const Metadata& entries, const std::string& key) {
   const auto found = entries.find(key);
@@ -49,7 +38,7 @@ bool is_given(const CLI::App& verb, const std::string& name) {
 Notes notes_of_run(const ImageOptions& options, const RunRecord& record) {
   Notes notes{{device_key, options.data.device}, {instruction_set_key, std::string(to_string(selected_isa()))}};
   const auto settings = record.settings_toml();
-  if (is_utf8(settings)) notes[settings_key] = settings;
+  if (is_utf8(settings)) notes[settings_key] = settings;  // checkpoints hold nothing else; paths may be anything
   return notes;
 }
 

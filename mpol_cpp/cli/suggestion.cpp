@@ -66,21 +66,27 @@ std::int64_t transform_size(double at_least) {
   return n;
 }
 
-/// Smallest sqrt(u^2 + v^2) > 0, wavelengths; 0 when there is none.
-double shortest_baseline(const Baselines& baselines) {
-  double least = std::numeric_limits<double>::infinity();
+/// Calls visit(u, v) with each sample of each channel, wavelengths.
+template <typename Visit>
+void for_each_sample(const Baselines& baselines, const Visit& visit) {
   for (std::int64_t channel = 0; channel < baselines.nchan(); ++channel) {
     for (std::int64_t begin = 0; begin < baselines.nvis(); begin += block_samples) {
       const auto end = std::min(baselines.nvis(), begin + block_samples);
       const auto [u, v] = baselines.block(channel, begin, end);
       const auto* us = u.const_data_ptr<double>();
       const auto* vs = v.const_data_ptr<double>();
-      for (std::int64_t i = 0; i < end - begin; ++i) {
-        const double square = us[i] * us[i] + vs[i] * vs[i];
-        if (square > 0) least = std::min(least, square);
-      }
+      for (std::int64_t i = 0; i < end - begin; ++i) visit(us[i], vs[i]);
     }
   }
+}
+
+/// Smallest sqrt(u^2 + v^2) > 0, wavelengths; 0 when there is none.
+double shortest_baseline(const Baselines& baselines) {
+  double least = std::numeric_limits<double>::infinity();
+  for_each_sample(baselines, [&](double u, double v) {
+    const double square = u * u + v * v;
+    if (square > 0) least = std::min(least, square);
+  });
   return std::isfinite(least) ? std::sqrt(least) : 0;
 }
 
@@ -91,21 +97,13 @@ UvSummary summarise_uv(const Baselines& baselines) {
                .max_abs_v = baselines.max_abs_v(),
                .shortest = std::numeric_limits<double>::infinity()};
   LengthHistogram lengths;
-  for (std::int64_t channel = 0; channel < baselines.nchan(); ++channel) {
-    for (std::int64_t begin = 0; begin < baselines.nvis(); begin += block_samples) {
-      const auto end = std::min(baselines.nvis(), begin + block_samples);
-      const auto [u, v] = baselines.block(channel, begin, end);
-      const auto* us = u.const_data_ptr<double>();
-      const auto* vs = v.const_data_ptr<double>();
-      for (std::int64_t i = 0; i < end - begin; ++i) {
-        const double q = std::hypot(us[i], vs[i]);
-        uv.longest = std::max(uv.longest, q);
-        if (q <= 0) continue;
-        uv.shortest = std::min(uv.shortest, q);
-        lengths.add(q);
-      }
-    }
-  }
+  for_each_sample(baselines, [&](double u, double v) {
+    const double q = std::hypot(u, v);
+    uv.longest = std::max(uv.longest, q);
+    if (q <= 0) return;
+    uv.shortest = std::min(uv.shortest, q);
+    lengths.add(q);
+  });
   if (lengths.empty()) uv.shortest = 0;
   else uv.short_end = lengths.percentile(0.05);
   return uv;
