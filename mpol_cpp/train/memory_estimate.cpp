@@ -7,6 +7,7 @@
 #include <mpol_cpp/device/host_memory.h>
 #include <mpol_cpp/fourier/sample_strips.h>
 #include <mpol_cpp/losses/prediction.h>
+#include <mpol_cpp/ops/lbfgs_arrays.h>
 #include <mpol_cpp/train/loss_history.h>
 
 namespace mpol {
@@ -29,6 +30,16 @@ double prediction_bytes(const MemorySettings& settings) {
 double dirty_images(double npix, double nchan) {
   // Per channel the images and beam in float64; while one channel is made, a complex plane and its transform.
   return 8 * npix * npix * (3 * nchan + 6);
+}
+
+/// Pairs of a move and a change of the gradient that L-BFGS and the two states kept for divergence hold: the states, of the last
+/// epochs, share pairs with one another and on the CPU with L-BFGS, which on a GPU has an array of its own for all.
+double lbfgs_pairs(const MemorySettings& settings) {
+  using Limits = ops::LbfgsLimits;
+  const auto kept = static_cast<double>(Limits::history + 2 * Limits::iterations);
+  const auto made = static_cast<double>(Limits::iterations) * static_cast<double>(settings.epochs());
+  const auto slots = static_cast<double>(Limits::slots);
+  return settings.on_gpu() ? slots + std::min(kept, made) : std::min(kept + 1, made);
 }
 
 /// What a likelihood takes during the fit, at most while it is made, and for chi^2 of the loose visibilities or the residual at
@@ -130,8 +141,8 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   // Base, gradient, two moments, the copy kept for divergence, what a step keeps of softplus, convolution, transform and
   // regularisers, and the results: measured at 23 (float64) and 24 (float32) arrays of the cube.
   const double fit = 26 * cube;
-  // Of L-BFGS: steps and changes of the gradient; the kept state shares them on the CPU and has copies on a GPU.
-  const double history = settings.optimizer() == OptimizerKind::lbfgs ? 2 * 100 * cube * (settings.on_gpu() ? 2 : 1) : 0;
+  // L-BFGS has no moments, but five vectors and two in each kept state, and the pairs.
+  const double history = settings.optimizer() == OptimizerKind::lbfgs ? (2 * lbfgs_pairs(settings) + 7) * cube : 0;
   const auto likelihood = likelihood_memory(settings);
   const double results = std::max(dirty_images(npix, nchan), likelihood.ending) + 2 * cube;
 

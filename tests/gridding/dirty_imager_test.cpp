@@ -9,6 +9,7 @@
 #include <mpol_cpp/gridding/dirty_imager.h>
 
 #include "compare.h"
+#include "failing_allocator.h"
 #include "observation.h"
 #include "random.h"
 
@@ -360,6 +361,27 @@ TEST_CASE("a beam that is no ellipse has no fit", "[gridding][dirty][quick]") {
   CHECK_FALSE(constant.fitted_beam()[0].has_value());
   CHECK(constant.peak_sidelobe()[0].item<double>() == 0);
   CHECK_FALSE(fringe.fitted_beam()[0].has_value());
+}
+
+TEST_CASE("beams that ran out of memory while they were measured are all measured the next time", "[gridding][dirty][quick]") {
+  const GridCoords coords(0.1, 16);
+  const auto samples = random_observation(coords, 3, 60, torch::kDouble, 17);
+  const auto options = natural(each_imaging());
+  const auto expected = DirtyImager(coords, samples, options).beam_area();
+  int failures = 0;
+  for (int k = 0; failures == k; ++k) {
+    const DirtyImager imager(coords, samples, options);
+    {
+      const FailingAllocator allocator(k);
+      try {
+        imager.peak_sidelobe();
+      } catch (const c10::OutOfMemoryError&) {
+        ++failures;
+      }
+    }
+    CHECK(same(imager.beam_area(), expected));
+  }
+  CHECK(failures > 3);  // in every channel
 }
 
 TEST_CASE("the promised noise is what pure noise makes", "[gridding][dirty][quick]") {

@@ -1,19 +1,16 @@
 // The fused step of a GPU with its kernels emulated on the CPU.
 #include "catch.h"
 
-#include <atomic>
 #include <functional>
 
 #include <ATen/ops/stack.h>
-#include <c10/core/Allocator.h>
-#include <c10/core/CPUAllocator.h>
-#include <c10/util/Exception.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/train/cuda_fused_step.h>
 #include <mpol_cpp/train/eager_step.h>
 
 #include "compare.h"
+#include "failing_allocator.h"
 #include "problems.h"
 #include "random.h"
 #include "rehearsed_recordings.h"
@@ -61,27 +58,6 @@ Walk walk(Emulated& emulated, Step& step, double learning_rate, int steps) {
 
 TrainOptions options_of(OptimizerKind kind, double momentum = 0) { return TrainOptions().optimizer(kind).momentum(momentum); }
 double rate_of(OptimizerKind kind) { return kind == OptimizerKind::adam ? 0.1 : 2.0; }
-
-/// LibTorch's allocator for the CPU while it lives, but that the k-th allocation finds no memory.
-class FailingAllocator : public c10::Allocator {
- public:
-  explicit FailingAllocator(int k) : own_(*c10::GetCPUAllocator()), left_(k) { c10::SetCPUAllocator(this); }
-  ~FailingAllocator() override { c10::SetCPUAllocator(&own_); }
-  FailingAllocator(const FailingAllocator&) = delete;
-  FailingAllocator& operator=(const FailingAllocator&) = delete;
-
-  c10::DataPtr allocate(std::size_t bytes) override {
-    if (left_-- == 0) throw c10::OutOfMemoryError("no memory in this test", nullptr);
-    return own_.allocate(bytes);
-  }
-  c10::DeleterFnPtr raw_deleter() const override { return own_.raw_deleter(); }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override { own_.copy_data(to, from, bytes); }
-  bool has_failed() const { return left_ < 0; }
-
- private:
-  c10::Allocator& own_;
-  std::atomic<int> left_;
-};
 
 }  // namespace
 
