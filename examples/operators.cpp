@@ -23,7 +23,7 @@ void run(const std::string& input, const std::string& image_file, const std::str
   const auto nufft = mpol::Nufft(coords, visibilities.baselines(), visibilities.nchan(), mpol::NufftOptions{1e-9});
   const auto model_visibilities = nufft->forward(sky);  // (nchan, nvis) Jy
   const auto residual = visibilities.data() - model_visibilities;
-  const auto weights = visibilities.weights();
+  const auto& weights = visibilities.weights();
   fmt::print("chi^2 {:.9g}\n", (weights * residual.abs().square()).sum().item<double>());
 
   // The gradient of chi^2 is -2 times the adjoint of the weighted residual: the natural dirty image of what is left, unscaled.

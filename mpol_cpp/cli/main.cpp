@@ -6,8 +6,8 @@
 
 int main(int argument_count, char** argument_values) {
   // LibTorch's threads, which its own operations share: while they spin they starve other programs on a shared machine, and are
-  // starved by them. Our kernels have threads of their own.
-  if (std::getenv("GOMP_SPINCOUNT") == nullptr) setenv("OMP_WAIT_POLICY", "passive", 0);
+  // starved by them; where they sleep at once, their wakings take as long as the work. Our kernels have threads of their own.
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "2000", 0);
   void* library = dlopen(MPOL_CLI_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
   void* symbol = library == nullptr ? nullptr : dlsym(library, "mpol_main");
   if (symbol == nullptr) {

@@ -129,6 +129,7 @@ SkyImage chosen_channels(SkyImage image, const std::vector<std::int64_t>& channe
   const auto& all = image.header.beams();
   if (all.size() != static_cast<std::size_t>(there)) return image;  // one beam of all channels, or none
   std::vector<io::FitsBeam> beams;
+  beams.reserve(channels.size());
   for (const auto channel : channels) beams.push_back(all[static_cast<std::size_t>(channel)]);
   image.header.beams(beams);
   return image;

@@ -4,6 +4,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -91,8 +93,8 @@ WorkerPool::~WorkerPool() {
 }
 
 WorkerPool& WorkerPool::of_this_thread() {
-  thread_local std::unique_ptr<WorkerPool> pool;
-  if (!pool || pool->forks_ != forks_of_process().load()) pool = std::make_unique<WorkerPool>();
+  thread_local std::optional<WorkerPool> pool;
+  if (!pool || pool->forks_ != forks_of_process().load()) pool.emplace();
   return *pool;
 }
 

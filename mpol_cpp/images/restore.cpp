@@ -13,6 +13,7 @@ Tensor restore(const Tensor& sky, const GridCoords& coords, const std::vector<Ga
   auto convolution = GaussConvImage(coords, beams);
   convolution->to(sky.device());
   std::vector<double> areas;
+  areas.reserve(beams.size());
   for (const auto& beam : beams) areas.push_back(beam_area(beam));
   const auto area = at::tensor(areas, torch::kFloat64).view({-1, 1, 1}).to(sky.options());
   const auto restored = convolution->forward(sky) * area;

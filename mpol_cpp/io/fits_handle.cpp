@@ -15,8 +15,8 @@
 namespace mpol::io {
 namespace {
 
-constexpr std::size_t smallest_bytes = 2880;      // a block of the format
-constexpr std::size_t growth_bytes = 100 * 2880;  // when there is more than was expected
+constexpr std::size_t smallest_bytes = 2880;                // a block of the format
+constexpr std::size_t growth_bytes = 100 * smallest_bytes;  // when there is more than was expected
 
 /// cfitsio's words for a status, and the first line of its message stack, which is emptied.
 std::string reason_of(int status) {

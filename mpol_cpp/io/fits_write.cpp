@@ -93,7 +93,8 @@ void write_spectral_axis(HeaderWriter& header, SpectralAxis kind, const Tensor& 
 
 void write_sky_axes(HeaderWriter& header, const GridCoords& coords, const Observation& observation) {
   const double step = coords.cell_size() * degrees_per_arcsec;
-  const double half = static_cast<double>(coords.npix() / 2);
+  const std::int64_t middle = coords.npix() / 2;
+  const auto half = static_cast<double>(middle);
   double right_ascension = std::fmod(observation.right_ascension.value_or(0) / units::degree, 360.0);
   if (right_ascension < 0) right_ascension += 360;
   const double declination = observation.declination.value_or(0) / units::degree;

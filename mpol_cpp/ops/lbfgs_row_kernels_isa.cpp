@@ -21,13 +21,13 @@ MPOL_INLINE Wide<T> wide_at(const T* from, std::int64_t count) {
 
 template <typename T>
 MPOL_INLINE void add_product(Wide<T>& sum, const Wide<T>& a, const Wide<T>& b) {
-  for (int part = 0; part < Wide<T>::parts; ++part) sum.part[part] += a.part[part] * b.part[part];
+  for (std::int64_t part = 0; part < Wide<T>::parts; ++part) sum.part[part] += a.part[part] * b.part[part];
 }
 
 template <typename T>
 MPOL_INLINE double sum_of(const Wide<T>& values) {
   double sum = 0;
-  for (int part = 0; part < Wide<T>::parts; ++part) {
+  for (std::int64_t part = 0; part < Wide<T>::parts; ++part) {
     for (int lane = 0; lane < lanes<double>; ++lane) sum += values.part[part][lane];
   }
   return sum;
@@ -40,7 +40,7 @@ LbfgsSlope measure(const T* gradient, const T* direction, std::int64_t n) {
       n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         const auto own = wide_at<T>(gradient + i, count);
         add_product<T>(slope, own, wide_at<T>(direction + i, count));
-        for (int part = 0; part < Wide<T>::parts; ++part) magnitudes.part[part] += magnitude<double>(own.part[part]);
+        for (std::int64_t part = 0; part < Wide<T>::parts; ++part) magnitudes.part[part] += magnitude<double>(own.part[part]);
       });
   return {sum_of<T>(slope), sum_of<T>(magnitudes)};
 }
@@ -70,16 +70,16 @@ MPOL_INLINE void add_pairs(const LbfgsHistory<T>& history, std::int64_t k, const
   each_vector<T>(
       n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         Wide<T> sum;
-        for (int part = 0; part < Wide<T>::parts; ++part) sum.part[part] = load<double>(sums + i + part * lanes<double>);
+        for (std::int64_t part = 0; part < Wide<T>::parts; ++part) sum.part[part] = load<double>(sums + i + part * lanes<double>);
 #pragma GCC unroll 4
         for (int p = 0; p < pairs; ++p) {
           const auto s = wide_at<T>(history.moves[k + p] + history.first + i, count);
           const auto y = wide_at<T>(history.changes[k + p] + history.first + i, count);
-          for (int part = 0; part < Wide<T>::parts; ++part) {
+          for (std::int64_t part = 0; part < Wide<T>::parts; ++part) {
             sum.part[part] += move_factors[k + p] * s.part[part] + change_factors[k + p] * y.part[part];
           }
         }
-        for (int part = 0; part < Wide<T>::parts; ++part) store<double>(sums + i + part * lanes<double>, sum.part[part]);
+        for (std::int64_t part = 0; part < Wide<T>::parts; ++part) store<double>(sums + i + part * lanes<double>, sum.part[part]);
       });
 }
 
@@ -89,7 +89,8 @@ LbfgsDescent steer(const LbfgsHistory<T>& history, const double* move_factors, c
   each_vector<T>(
       n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         const auto g = wide_at<T>(gradient + i, count);
-        for (int part = 0; part < Wide<T>::parts; ++part) store<double>(sums + i + part * lanes<double>, factor * g.part[part]);
+        for (std::int64_t part = 0; part < Wide<T>::parts; ++part)
+          store<double>(sums + i + part * lanes<double>, factor * g.part[part]);
       });
   std::int64_t k = 0;
   for (; k + 2 <= history.pairs; k += 2) add_pairs<T, 2>(history, k, move_factors, change_factors, n, sums);
@@ -100,13 +101,13 @@ LbfgsDescent steer(const LbfgsHistory<T>& history, const double* move_factors, c
       n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         const auto own = wide_at<T>(direction + i, count);
         add_product<T>(slope, own, wide_at<T>(gradient + i, count));
-        for (int part = 0; part < Wide<T>::parts; ++part) {
+        for (std::int64_t part = 0; part < Wide<T>::parts; ++part) {
           const Vector<double> size = magnitude<double>(own.part[part]);
           largest.part[part] = size > largest.part[part] ? size : largest.part[part];
         }
       });
   double most = 0;
-  for (int part = 0; part < Wide<T>::parts; ++part) {
+  for (std::int64_t part = 0; part < Wide<T>::parts; ++part) {
     for (int lane = 0; lane < lanes<double>; ++lane) most = largest.part[part][lane] > most ? largest.part[part][lane] : most;
   }
   return {sum_of<T>(slope), most};

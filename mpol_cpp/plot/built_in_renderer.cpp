@@ -18,8 +18,9 @@ Picture draw_page(const Page& page) {
   Canvas canvas(columns * page.panel_width, rows * page.panel_height + header);
   if (header > 0) canvas.text({static_cast<double>(canvas.width()) / 2, 32}, page.title, {1.3 * title_size, ink});
   for (std::int64_t i = 0; i < panels; ++i) {
-    const auto left = static_cast<double>((i % columns) * page.panel_width);
-    const auto top = static_cast<double>((i / columns) * page.panel_height + header);
+    const std::int64_t row = i / columns, column = i % columns;
+    const auto left = static_cast<double>(column * page.panel_width);
+    const auto top = static_cast<double>(row * page.panel_height + header);
     const Box area{left, top, left + static_cast<double>(page.panel_width), top + static_cast<double>(page.panel_height)};
     std::visit([&](const auto& panel) { paint(canvas, area, panel); }, page.panels[static_cast<std::size_t>(i)]);
   }

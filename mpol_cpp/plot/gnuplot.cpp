@@ -124,6 +124,7 @@ GnuplotResult run_gnuplot(const std::filesystem::path& gnuplot, const std::files
   if (!pipe.open()) return {false, fmt::format("no pipe to gnuplot: {}", std::strerror(errno))};
   std::vector<std::string> words = {gnuplot.string(), "-d", "-e", definition, script};
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (auto& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
 

@@ -29,7 +29,7 @@ __attribute__((target("sha,sse4.1,ssse3"))) void sha256_instructions(std::uint32
   for (; blocks > 0; --blocks, data += 64) {
     const __m128i abef_start = abef, cdgh_start = cdgh;
     __m128i w[4];  // the last sixteen words of the message schedule, four to a register
-    for (int i = 0; i < 16; ++i) {
+    for (std::ptrdiff_t i = 0; i < 16; ++i) {
       __m128i& next = w[i % 4];
       if (i < 4) {
         next = _mm_shuffle_epi8(load(data + 16 * i), byte_swap);

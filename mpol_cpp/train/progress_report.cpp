@@ -45,7 +45,13 @@ std::string bar(double fraction, std::int64_t cells) {
 ProgressReport::ProgressReport(ProgressReportOptions options)
     : options_(options), style_(resolve(options.style(), options.stream())) {}
 
-ProgressReport::~ProgressReport() { finish(); }
+ProgressReport::~ProgressReport() {
+  try {
+    finish();
+  } catch (...) {
+    return;  // a last line without memory for it is no reason to end the program
+  }
+}
 
 CallbackAction ProgressReport::show(const Progress& progress) {
   if (style_ == ReportStyle::silent) return CallbackAction::proceed;

@@ -27,8 +27,10 @@ LearningRateSchedule LearningRateSchedule::exponential(double gamma) {
 LearningRateSchedule LearningRateSchedule::step(std::int64_t interval, double gamma) {
   check_epochs("interval", interval);
   check_gamma(gamma);
-  return {fmt::format("step({}, {})", interval, gamma),
-          [=](std::int64_t epoch) { return std::pow(gamma, static_cast<double>(epoch / interval)); }};
+  return {fmt::format("step({}, {})", interval, gamma), [=](std::int64_t epoch) {
+            const std::int64_t steps = epoch / interval;
+            return std::pow(gamma, static_cast<double>(steps));
+          }};
 }
 
 LearningRateSchedule LearningRateSchedule::cosine(std::int64_t epochs, double final_factor) {

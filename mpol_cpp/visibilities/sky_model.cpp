@@ -144,7 +144,7 @@ Tensor render(const RingedDisc& disc, const GridCoords& coords, const std::vecto
   if (oversample < 1) throw ValueError(fmt::format("oversample {}: at least 1", oversample));
   if (frequencies.empty()) throw ValueError("no frequencies: give one per channel, in Hz");
   const UnitDisc unit_disc(disc);
-  const auto npix = coords.npix();
+  const auto npix = coords.npix(), half = npix / 2;
   auto image = at::empty({npix, npix}, torch::kFloat64);
   auto* pixels = image.mutable_data_ptr<double>();
   const auto samples = static_cast<double>(oversample);
@@ -154,8 +154,9 @@ Tensor render(const RingedDisc& disc, const GridCoords& coords, const std::vecto
       for (std::int64_t column = 0; column < npix; ++column) {
         double sum = 0;
         for (std::int64_t k = 0; k < oversample * oversample; ++k) {
-          const double north = static_cast<double>(row - npix / 2) + sub_pixel(k / oversample);
-          const double east = static_cast<double>(npix / 2 - 1 - column) + sub_pixel(k % oversample);
+          const std::int64_t sub_row = k / oversample, sub_column = k % oversample;
+          const double north = static_cast<double>(row - half) + sub_pixel(sub_row);
+          const double east = static_cast<double>(half - 1 - column) + sub_pixel(sub_column);
           sum += unit_disc.brightness(east * coords.cell_size(), north * coords.cell_size());
         }
         pixels[row * npix + column] = sum / (samples * samples);
@@ -163,6 +164,7 @@ Tensor render(const RingedDisc& disc, const GridCoords& coords, const std::vecto
     }
   });
   std::vector<double> fluxes;
+  fluxes.reserve(frequencies.size());
   for (const double frequency : frequencies) fluxes.push_back(disc.flux_at(frequency));
   return at::tensor(fluxes, torch::kFloat64).reshape({-1, 1, 1}) * image;
 }

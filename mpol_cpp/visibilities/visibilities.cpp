@@ -57,7 +57,8 @@ void Visibilities::set_frequencies(Tensor frequencies) {
 }
 
 template <typename Choose>
-VisibilityBlock Visibilities::widened(std::int64_t channel, std::pair<Tensor, Tensor> baselines, const Choose& choose) const {
+VisibilityBlock Visibilities::widened(std::int64_t channel, const std::pair<Tensor, Tensor>& baselines,
+                                      const Choose& choose) const {
   const auto samples = [&](const Tensor& values, torch::Dtype dtype) {
     return choose(values.select(0, channel)).to(torch::kCPU, dtype).contiguous();
   };

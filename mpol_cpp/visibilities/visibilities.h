@@ -81,7 +81,7 @@ class Visibilities {
  private:
   void check_channel(std::int64_t channel) const;
   template <typename Choose>
-  VisibilityBlock widened(std::int64_t channel, std::pair<Tensor, Tensor> baselines, const Choose& choose) const;
+  VisibilityBlock widened(std::int64_t channel, const std::pair<Tensor, Tensor>& baselines, const Choose& choose) const;
 
   Baselines baselines_;
   Tensor data_, weights_, frequencies_;

@@ -106,7 +106,7 @@ TEST_CASE("each likelihood says chi squared of the data on the saved image", "[c
   const auto data = write_observation(scratch / "vis.npz", small_observation(2));
   const std::string mode = GENERATE("cube", "continuum");
   json exact;
-  for (const std::string likelihood : {"exact", "loose", "gridded"}) {
+  for (const auto& likelihood : std::vector<std::string>{"exact", "loose", "gridded"}) {
     CAPTURE(likelihood, mode);
     const auto out = scratch / (likelihood + mode);
     const auto summary = run_with(likelihood, data, out, {"--mode", mode, "--epochs", "40"});
@@ -143,7 +143,7 @@ TEST_CASE("every option of a fit goes with every likelihood", "[cli]") {
   auto mask = torch::zeros({32, 32}, torch::kFloat64);
   mask.slice(0, 8, 20).slice(1, 4, 20).fill_(1);
   mpol::io::write_fits(scratch / "mask.fits", mask, mpol::GridCoords(0.1, 32));
-  for (const std::string likelihood : {"exact", "loose"}) {
+  for (const auto& likelihood : std::vector<std::string>{"exact", "loose"}) {
     const auto out = scratch / likelihood;
     const auto summary = run_with(likelihood, data, out,
                                   {"--mask", (scratch / "mask.fits").string(), "--start", "dirty", "--psd", "1e-12",
@@ -179,7 +179,7 @@ TEST_CASE("the scatter of the data never refuses the likelihoods that need no ce
   auto arrays = small_observation(1, 4000);
   arrays["weight"] = arrays["weight"] * 9;
   const auto data = write_observation(scratch / "vis.npz", arrays);
-  for (const std::string likelihood : {"exact", "loose", "gridded"}) {
+  for (const auto& likelihood : std::vector<std::string>{"exact", "loose", "gridded"}) {
     const auto run =
         run_mpol_here(short_run(data, scratch / likelihood, {"--likelihood", likelihood, "--scatter-check", "error"}));
     INFO(likelihood << " " << run.err);

@@ -31,7 +31,8 @@ Tensor direct_image(const GridCoords& coords, const Visibilities& samples, std::
                     const Tensor& imaging_weights) {
   const auto npix = coords.npix();
   const auto [u, v] = samples.baselines().channel(channel);
-  const auto half = static_cast<double>(npix / 2);
+  const std::int64_t middle = npix / 2;
+  const auto half = static_cast<double>(middle);
   const auto m = (torch::arange(npix, torch::kDouble) - half).view({npix, 1, 1}) * coords.dl();
   const auto l = (half - 1 - torch::arange(npix, torch::kDouble)).view({1, npix, 1}) * coords.dl();
   const auto phase = 2 * units::pi * (u * l + v * m);
@@ -83,9 +84,10 @@ Tensor gaussian_visibility(const Tensor& u, const Tensor& v, double major, doubl
 
 /// The beam within its first null, as explicit passes over the image for each of the 24 wedges.
 Tensor nulled(const Tensor& beam) {
-  const auto npix = beam.size(0);
-  const auto m = (torch::arange(npix, torch::kDouble) - static_cast<double>(npix / 2)).unsqueeze(1).expand({npix, npix});
-  const auto l = (static_cast<double>(npix / 2 - 1) - torch::arange(npix, torch::kDouble)).unsqueeze(0).expand({npix, npix});
+  const auto npix = beam.size(0), half = npix / 2;
+  const auto pixels = torch::arange(npix, torch::kDouble);
+  const auto m = (pixels - half).unsqueeze(1).expand({npix, npix});
+  const auto l = (half - 1 - pixels).unsqueeze(0).expand({npix, npix});
   const auto radius = torch::hypot(l, m);
   const auto theta = torch::atan2(m, l) + units::pi;
   auto result = beam.clone();
@@ -178,7 +180,7 @@ TEST_CASE("exact images made in parts and in blocks are those made at once", "[g
   };
   CHECK(torch::equal(with(0).image_of(count), in_parts));
   CHECK(most < 40'000);
-  CHECK(asked >= 4 * 80'000);
+  CHECK(asked >= 320'000);
 }
 
 TEST_CASE("baselines in metres are imaged at each channel's own wavelengths", "[gridding][dirty][quick]") {

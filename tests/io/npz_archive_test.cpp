@@ -108,7 +108,7 @@ TEST_CASE("numpy's files of every dtype, order, byte order and version are read"
   run_python(write_fixtures, {folder.path().string()});
   for (const char* file : {"stored.npz", "deflated.npz"}) {
     const auto arrays = io::read_npz_arrays(folder / file);
-    REQUIRE(arrays.size() == 13 * 2 * 2 * 5);
+    REQUIRE(arrays.size() == std::size_t{13} * 2 * 2 * 5);
     for (const auto& [key, array] : arrays) {
       INFO(file << " " << key);
       const auto code = key.substr(0, key.find('_'));

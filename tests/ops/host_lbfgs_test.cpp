@@ -121,7 +121,7 @@ TEST_CASE("what a memory of L-BFGS holds never changes", "[ops][lbfgs][quick]") 
   own.steps(0.02, 8);  // pairs of which replace them
   for (std::size_t i = 0; i < copies.size(); ++i) CHECK(torch::equal(memory.moves[i], copies[i]));
   CHECK(torch::equal(view, of_view));
-  const std::int64_t bytes_of_pair = 2 * 40 * 8;
+  const auto bytes_of_pair = std::int64_t{2} * 40 * 8;
   CHECK(own.lbfgs().memory_bytes() <= bytes + 101 * bytes_of_pair);
 }
 

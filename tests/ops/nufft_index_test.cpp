@@ -105,13 +105,13 @@ std::vector<float> emulated_at_the_end_of(std::int64_t points) {
   arrays.shape = {npix, images, images, 0, -3, -3, 1, 1, width, points, 1};
   arrays.scale = 1;
   const auto tables = std::make_unique<ops::NufftTables<float>>(ops::NufftWindow(width).tables<float>());
-  for (int k = 0; k <= ops::nufft_power_degree<float>(width); ++k) {
+  for (std::ptrdiff_t k = 0; k <= ops::nufft_power_degree<float>(width); ++k) {
     std::copy_n(tables->power[k], width, arrays.power + k * width);
   }
   const SparseArray<float> x(points), y(points), real(images * points), imag(images * points), weight(images * points);
   const SparseArray<std::uint8_t> cell(points);
   const SparseArray<std::int32_t> order(points);
-  const SparseArray<ops::ComplexValue<float>> visibilities(images * points), tile(images * side * side),
+  const SparseArray<ops::ComplexValue<float>> visibilities(images * points), tile(std::int64_t{images} * side * side),
       half(images * arrays.shape.half_plane());
   x.put(begin, random_values<float>(few, 1)), y.put(begin, random_values<float>(few, 2));
   for (std::int64_t i = 0; i < few; ++i) {
@@ -119,7 +119,7 @@ std::vector<float> emulated_at_the_end_of(std::int64_t points) {
     order.data()[begin + i] = static_cast<std::int32_t>(points - 1 - i);
   }
   for (int image = 0; image < images; ++image) {
-    const auto seed = static_cast<std::uint64_t>(10 * image);
+    const auto seed = std::uint64_t{10} * static_cast<std::uint64_t>(image);
     real.put(image * points + begin, random_values<float>(few, seed + 3));
     imag.put(image * points + begin, random_values<float>(few, seed + 4));
     weight.put(image * points + begin, random_values<float>(few, seed + 5, 0.5));

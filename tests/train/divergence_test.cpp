@@ -14,7 +14,7 @@ using namespace mpol::testing;
 namespace {
 
 /// 0, until its call number `at` (0 is the first epoch's): then what `broken` makes of the sky's sum.
-Term breaks_at(std::int64_t at, std::function<Tensor(const Tensor&)> broken) {
+Term breaks_at(std::int64_t at, const std::function<Tensor(const Tensor&)>& broken) {
   const auto calls = std::make_shared<std::int64_t>(0);
   return Term("mine", 1.0, [=](const ModelOutput& out) {
     const auto sum = out.sky.sum({-3, -2, -1});
@@ -23,7 +23,7 @@ Term breaks_at(std::int64_t at, std::function<Tensor(const Tensor&)> broken) {
 }
 
 /// Breaks once the first base pixel has moved this far up or down, like a function with an edge; repeats itself exactly.
-Term has_an_edge(double distance, std::function<Tensor(const Tensor&)> broken, const GriddedNet& model) {
+Term has_an_edge(double distance, const std::function<Tensor(const Tensor&)>& broken, const GriddedNet& model) {
   const double start = model->base().flatten()[0].item<double>();
   return Term("mine", 1.0, [=](const ModelOutput& out) {
     const auto sum = out.sky.sum({-3, -2, -1});

@@ -130,7 +130,7 @@ TEMPLATE_TEST_CASE("a likelihood of two functions is a whole one", "[train][quic
   CHECK(whole.name() == "OwnLikelihood");
   CHECK(whole.samples() == 288);
   CHECK(whole.visibilities_count() == 288);
-  CHECK(whole.memory_bytes() == 288 * 8);
+  CHECK(whole.memory_bytes() == std::int64_t{288} * 8);
   CHECK(whole.coords() == own_grid);
   CHECK(whole.working_state().empty());
   CHECK_THROWS_AS(whole.load_working_state({{"anchors", image}}), FileError);

@@ -110,7 +110,7 @@ TEST_CASE("a batch of problems is fitted as each of them alone", "[train][quick]
 
 TEST_CASE("schedules multiply the learning rate", "[train][quick]") {
   const SmallProblem problem;
-  const auto rates = [&](LearningRateSchedule schedule) {
+  const auto rates = [&](const LearningRateSchedule& schedule) {
     const auto result =
         Trainer(problem.model(), problem.objective(), TrainOptions().learning_rate(2.0).schedule(schedule).epochs(5)).fit();
     std::vector<double> values;

@@ -79,7 +79,7 @@ TEST_CASE("times are outermost, pairs in order, low sources left out", "[visibil
   const auto tracks = uv_tracks(array, whole_day(-24 * degree).minimum_elevation(20 * degree));
   CHECK(tracks.uvw.size(0) % 3 == 0);
   CHECK(tracks.elevation.min().item<double>() >= 20 * degree);
-  CHECK(tracks.uvw.size(0) < 3 * 143);
+  CHECK(tracks.uvw.size(0) < std::int64_t{3} * 143);
   CHECK(tracks.hour_angle[0].item<double>() == tracks.hour_angle[2].item<double>());
   CHECK(tracks.hour_angle[3].item<double>() > tracks.hour_angle[2].item<double>());
   const auto first_pair = tracks.uvw[0], second_pair = tracks.uvw[1], third_pair = tracks.uvw[2];
