@@ -83,7 +83,9 @@ WorkerPool::WorkerPool()
 WorkerPool::~WorkerPool() {
   if (forks_ != forks_of_process().load()) {
     // In a child the helpers do not exist, though their objects do: these can be neither joined nor destroyed.
-    static_cast<void>(std::make_unique<std::vector<std::thread>>(std::move(helpers_)).release());
+    auto left_alone = std::make_unique<std::vector<std::thread>>();
+    left_alone->swap(helpers_);
+    static_cast<void>(left_alone.release());
     return;
   }
   ends_ = true;
