@@ -47,9 +47,9 @@ double correlation(const Tensor& a, const Tensor& b) {
 }
 
 /// As headers have them, to 1 %.
-bool same_beams(const std::vector<io::FitsBeam>& a, const std::vector<io::FitsBeam>& b) {
+bool same_beams(const std::vector<Beam>& a, const std::vector<Beam>& b) {
   constexpr double tolerance = 0.01;
-  const auto alike = [](const io::FitsBeam& x, const io::FitsBeam& y) {
+  const auto alike = [](const Beam& x, const Beam& y) {
     const double round = 1 - x.minor / x.major;  // the position angle of a round beam says nothing
     return std::abs(x.major / y.major - 1) < tolerance && std::abs(x.minor / y.minor - 1) < tolerance &&
            std::abs(std::sin(x.position_angle - y.position_angle)) * round < tolerance;

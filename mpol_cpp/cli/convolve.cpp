@@ -76,26 +76,17 @@ void check(const ConvolveOptions& options) {
 
 /// What an image is convolved with, and the beam that it has then; one of each, or one for each channel.
 struct Beams {
-  std::vector<GaussianBeam> kernels, results;
+  std::vector<Beam> kernels, results;
 };
 
-std::vector<GaussianBeam> beams_of(const std::vector<io::FitsBeam>& headers) {
-  std::vector<GaussianBeam> beams;
-  beams.reserve(headers.size());
-  for (const auto& beam : headers)
-    beams.push_back({.bmaj = beam.major, .bmin = beam.minor, .bpa = beam.position_angle / units::degree});
-  return beams;
-}
-
-std::string words(const GaussianBeam& beam) {
-  return fmt::format("{:.4g}\" x {:.4g}\" at {:.1f} deg", beam.bmaj, beam.bmin, beam.bpa);
+std::string words(const Beam& beam) {
+  return fmt::format("{:.4g}\" x {:.4g}\" at {:.1f} deg", beam.major, beam.minor, beam.position_angle / units::degree);
 }
 
 /// Calls combine(own, wanted) of each channel, or of all where both are the same for all.
 template <typename Combine>
-std::vector<GaussianBeam> combined(const std::vector<GaussianBeam>& own, const std::vector<GaussianBeam>& wanted,
-                                   const Combine& combine) {
-  std::vector<GaussianBeam> beams;
+std::vector<Beam> combined(const std::vector<Beam>& own, const std::vector<Beam>& wanted, const Combine& combine) {
+  std::vector<Beam> beams;
   for (std::size_t i = 0; i < std::max(own.size(), wanted.size()); ++i) {
     beams.push_back(combine(own[own.size() == 1 ? 0 : i], wanted[wanted.size() == 1 ? 0 : i]));
   }
@@ -104,13 +95,14 @@ std::vector<GaussianBeam> combined(const std::vector<GaussianBeam>& own, const s
 
 /// --bmaj, --bmin and --bpa say what to convolve with, --beam-of what beam to reach.
 Beams beams_for(const ConvolveOptions& options, const SkyImage& image) {
-  const auto own = beams_of(image.header.beams());
+  const auto own = image.header.beams();
   if (options.major) {
-    const std::vector<GaussianBeam> kernel{
-        {.bmaj = *options.major, .bmin = options.minor.value_or(*options.major), .bpa = options.position_angle}};
+    const std::vector<Beam> kernel{{.major = *options.major,
+                                    .minor = options.minor.value_or(*options.major),
+                                    .position_angle = options.position_angle * units::degree}};
     return {kernel, own.empty() ? kernel : combined(own, kernel, convolved_beam)};
   }
-  const auto wanted = beams_of(io::read_fits(options.beam_of).beams);
+  const auto wanted = io::read_fits(options.beam_of).beams;
   if (wanted.empty()) {
     throw DataError(error_text("--beam-of", options.beam_of.string(), "names no beam", "give --bmaj, --bmin and --bpa"));
   }
@@ -121,7 +113,7 @@ Beams beams_for(const ConvolveOptions& options, const SkyImage& image) {
                                "give one beam, or one for each channel"));
   }
   if (own.empty()) return {wanted, wanted};
-  const auto kernels = combined(own, wanted, [](const GaussianBeam& from, const GaussianBeam& to) {
+  const auto kernels = combined(own, wanted, [](const Beam& from, const Beam& to) {
     const auto kernel = beam_between(from, to);
     if (!kernel) {
       throw DataError(error_text("--beam-of", words(to),
@@ -130,15 +122,15 @@ Beams beams_for(const ConvolveOptions& options, const SkyImage& image) {
     }
     return *kernel;
   });
-  return {kernels, combined(own, wanted, [](const GaussianBeam&, const GaussianBeam& to) { return to; })};
+  return {kernels, combined(own, wanted, [](const Beam&, const Beam& to) { return to; })};
 }
 
 /// A Gaussian that pixels do not sample has another width and area than it says.
-void check_sampling(const std::vector<GaussianBeam>& kernels, const GridCoords& coords) {
+void check_sampling(const std::vector<Beam>& kernels, const GridCoords& coords) {
   constexpr double least = 1, enough = 2;  // pixels: FWHMs are off by 20 % and by 3e-4
-  const auto narrowest = std::min_element(kernels.begin(), kernels.end(),
-                                          [](const GaussianBeam& a, const GaussianBeam& b) { return a.bmin < b.bmin; });
-  const double pixels = narrowest->bmin / coords.cell_size();
+  const auto narrowest =
+      std::min_element(kernels.begin(), kernels.end(), [](const Beam& a, const Beam& b) { return a.minor < b.minor; });
+  const double pixels = narrowest->minor / coords.cell_size();
   if (pixels >= enough) return;
   const auto limit = fmt::format("is what to convolve with, {:.2g} of the pixels of {:.4g}\" wide", pixels, coords.cell_size());
   if (pixels < least) {
@@ -148,8 +140,8 @@ void check_sampling(const std::vector<GaussianBeam>& kernels, const GridCoords& 
 }
 
 /// CLEAN's restored image has the residual in Jy per dirty beam, which should be the beam of the result.
-void compare_beams(const ConvolveOptions& options, const SkyImage& residual, const std::vector<GaussianBeam>& results) {
-  const auto own = beams_of(residual.header.beams());
+void compare_beams(const ConvolveOptions& options, const SkyImage& residual, const std::vector<Beam>& results) {
+  const auto own = residual.header.beams();
   for (std::size_t i = 0; i < own.size(); ++i) {
     const auto& result = results[std::min(i, results.size() - 1)];
     if (std::abs(beam_area(own[i]) / beam_area(result) - 1) < 0.01) continue;
@@ -160,16 +152,7 @@ void compare_beams(const ConvolveOptions& options, const SkyImage& residual, con
   }
 }
 
-std::vector<io::FitsBeam> header_beams(const std::vector<GaussianBeam>& beams) {
-  std::vector<io::FitsBeam> headers;
-  headers.reserve(beams.size());
-  for (const auto& beam : beams) {
-    headers.push_back({.major = beam.bmaj, .minor = beam.bmin, .position_angle = beam.bpa * units::degree});
-  }
-  return headers;
-}
-
-Tensor residual_like(const ConvolveOptions& options, const SkyImage& image, const std::vector<GaussianBeam>& results) {
+Tensor residual_like(const ConvolveOptions& options, const SkyImage& image, const std::vector<Beam>& results) {
   if (options.residual.empty()) return {};
   const auto residual = read_sky_image(options.residual, "--residual", SkyUnit::as_written);
   if (residual.unit != "Jy/beam" || residual.cube.sizes() != image.cube.sizes()) {
@@ -193,16 +176,16 @@ Tensor convolved_image(const ConvolveOptions& options, const SkyImage& image, co
   return residual.defined() ? convolved + residual : convolved;
 }
 
-std::string summary_json(const ConvolveOptions& options, const SkyImage& image, const std::vector<GaussianBeam>& beams,
+std::string summary_json(const ConvolveOptions& options, const SkyImage& image, const std::vector<Beam>& beams,
                          const Tensor& convolved) {
   nlohmann::ordered_json channels = nlohmann::ordered_json::array();
   const auto before = flux(image.cube, image.coords), after = flux(convolved, image.coords);
   for (std::int64_t c = 0; c < image.cube.size(0); ++c) {
     const auto& beam = beams[beams.size() == 1 ? 0 : static_cast<std::size_t>(c)];
     const double area = beam_area(beam);
-    channels.push_back({{"bmaj_arcsec", beam.bmaj},
-                        {"bmin_arcsec", beam.bmin},
-                        {"bpa_deg", beam.bpa},
+    channels.push_back({{"bmaj_arcsec", beam.major},
+                        {"bmin_arcsec", beam.minor},
+                        {"bpa_deg", beam.position_angle / units::degree},
                         {"beam_area_arcsec2", area},
                         {"flux_before_jy", before[c].item<double>()},
                         {"flux_after_jy", after[c].item<double>() / (options.per_beam() ? area : 1.0)},
@@ -227,7 +210,7 @@ int make_convolved(ConvolveOptions& options, const OptionSet& settings) {
   stop_if_requested();
   const auto convolved = convolved_image(options, image, beams, residual);
   auto header = image.header;
-  header.beams(header_beams(beams.results));
+  header.beams(beams.results);
   header.unit(options.per_beam() ? io::FitsUnit::jy_per_beam : io::FitsUnit::jy_per_arcsec2);
   auto history = history_lines("mpol convolve", settings);
   history.push_back("convolved with " + words(beams.kernels.front()) + (beams.kernels.size() > 1 ? " in channel 0" : ""));

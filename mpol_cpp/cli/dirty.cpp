@@ -17,6 +17,7 @@
 #include <mpol_cpp/cli/verb.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/units.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
 #include <mpol_cpp/io/fits.h>
@@ -82,9 +83,9 @@ std::string summary_json(const DirtyImager& imager, const Visibilities& visibili
                                       {"peak_sidelobe", sidelobe[c].item<double>()},
                                       {"noise", noise[c].item<double>()}};
     if (const auto& beam = fitted[static_cast<std::size_t>(c)]) {
-      channel["bmaj_arcsec"] = beam->bmaj;
-      channel["bmin_arcsec"] = beam->bmin;
-      channel["bpa_deg"] = beam->bpa;
+      channel["bmaj_arcsec"] = beam->major;
+      channel["bmin_arcsec"] = beam->minor;
+      channel["bpa_deg"] = beam->position_angle / units::degree;
     }
     channels.push_back(channel);
   }
@@ -103,9 +104,9 @@ std::string summary_json(const DirtyImager& imager, const Visibilities& visibili
 std::string words(const DirtyImager& imager, const DirtyOptions& options, const OutputFolder& folder) {
   const auto beam = imager.fitted_beam().front();
   const auto noise = imager.noise()[0].item<double>();
-  std::string text =
-      beam ? fmt::format("beam   {:.4g}\" x {:.4g}\", position angle {:.1f} deg\n", beam->bmaj, beam->bmin, beam->bpa)
-           : "beam   is no ellipse\n";
+  std::string text = beam ? fmt::format("beam   {:.4g}\" x {:.4g}\", position angle {:.1f} deg\n", beam->major, beam->minor,
+                                        beam->position_angle / units::degree)
+                          : "beam   is no ellipse\n";
   text += fmt::format("noise  {:.3g} {} (from the weights)\n", noise, options.unit);
   return text + fmt::format("files  {}\n", folder.path().string());
 }

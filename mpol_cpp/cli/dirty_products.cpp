@@ -72,11 +72,11 @@ void add_residual_of_samples(DirtyProducts& products, const DirtyImager& imager,
 
 }  // namespace
 
-std::vector<io::FitsBeam> fits_beams(const DirtyImager& imager) {
-  std::vector<io::FitsBeam> beams;
+std::vector<Beam> fits_beams(const DirtyImager& imager) {
+  std::vector<Beam> beams;
   for (const auto& beam : imager.fitted_beam()) {
     if (!beam) return {};  // a header cannot say that one channel has no beam
-    beams.push_back({.major = beam->bmaj, .minor = beam->bmin, .position_angle = beam->bpa * units::degree});
+    beams.push_back(*beam);
   }
   return beams;
 }

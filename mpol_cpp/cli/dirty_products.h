@@ -29,12 +29,12 @@ struct FitData {
 struct DirtyProducts {
   Tensor dirty;                     ///< (nchan, npix, npix) float64, Jy/beam, sky orientation
   Tensor residual;                  ///< the same of data minus model
-  std::vector<io::FitsBeam> beams;  ///< one per channel; none when a channel's beam is no ellipse
+  std::vector<Beam> beams;          ///< one per channel; none when a channel's beam is no ellipse
   plot::AmplitudeBins data, model;  ///< of all channels
 };
 
 /// The fitted beams of all channels as FITS headers hold them; none when a channel's beam is no ellipse.
-std::vector<io::FitsBeam> fits_beams(const DirtyImager& imager);
+std::vector<Beam> fits_beams(const DirtyImager& imager);
 
 /// @param sky  model image (nchan, npix, npix) float64, Jy/arcsec^2, on the CPU
 DirtyProducts dirty_products(const FitData& data, const Tensor& sky);

@@ -8,15 +8,11 @@ plot::ImageFigureOptions figure_options(const io::FitsOptions& header, std::int6
   plot::ImageFigureOptions figure;
   figure.unit = header.unit() == io::FitsUnit::jy_per_beam ? "Jy/beam" : "Jy/arcsec²";  // cubes in Jy/pixel are given so
   if (header.frequencies().defined()) figure.frequencies = plot::to_vector(header.frequencies());
-  const auto ellipse = [](const io::FitsBeam& beam) {
-    return plot::BeamEllipse{.major = beam.major, .minor = beam.minor, .position_angle = beam.position_angle};
-  };
   const auto& beams = header.beams();
   if (beams.size() == static_cast<std::size_t>(nchan)) {
-    figure.beams.reserve(beams.size());
-    for (const auto& beam : beams) figure.beams.push_back(ellipse(beam));
+    figure.beams = beams;
   } else if (!beams.empty()) {
-    figure.beam = ellipse(beams.front());
+    figure.beam = beams.front();
   }
   return figure;
 }

@@ -25,10 +25,9 @@ void stage_cube(OutputFolder& folder, const std::string& name, const Tensor& cub
   else io::write_fits(folder.staged(name), cube, results.coords, options);
 }
 
-std::optional<plot::BeamEllipse> ellipse(const ImageResults& results) {
+std::optional<Beam> middle_beam(const ImageResults& results) {
   if (results.dirty.beams.empty()) return std::nullopt;
-  const auto& beam = results.dirty.beams[results.dirty.beams.size() / 2];
-  return plot::BeamEllipse{.major = beam.major, .minor = beam.minor, .position_angle = beam.position_angle};
+  return results.dirty.beams[results.dirty.beams.size() / 2];
 }
 
 void stage_figures(OutputFolder& folder, const ImageResults& results, const TrainResult& fit) {
@@ -44,7 +43,7 @@ void stage_figures(OutputFolder& folder, const ImageResults& results, const Trai
   figure.model = results.sky;
   figure.dirty = results.dirty.dirty;
   figure.residual = results.dirty.residual;
-  figure.beam = ellipse(results);
+  figure.beam = middle_beam(results);
   figure.baselines = results.visibilities.baselines();
   figure.amplitude_q = results.dirty.data.q;
   figure.amplitude_data = results.dirty.data.amplitude;

@@ -71,9 +71,7 @@ std::vector<double> ring_edges(const ProfileOptions& options, const GridCoords& 
 /// The largest beam of the file, over which neighbouring pixels are alike; 0 without beams.
 double correlated_area(const SkyImage& image) {
   double area = 0;
-  for (const auto& beam : image.header.beams()) {
-    area = std::max(area, beam_area({.bmaj = beam.major, .bmin = beam.minor, .bpa = beam.position_angle / units::degree}));
-  }
+  for (const auto& beam : image.header.beams()) area = std::max(area, beam_area(beam));
   return area;
 }
 
@@ -128,7 +126,7 @@ SkyImage chosen_channels(SkyImage image, const std::vector<std::int64_t>& channe
   image.cube = image.cube.index_select(0, torch::tensor(channels, torch::kInt64));
   const auto& all = image.header.beams();
   if (all.size() != static_cast<std::size_t>(there)) return image;  // one beam of all channels, or none
-  std::vector<io::FitsBeam> beams;
+  std::vector<Beam> beams;
   beams.reserve(channels.size());
   for (const auto channel : channels) beams.push_back(all[static_cast<std::size_t>(channel)]);
   image.header.beams(beams);

@@ -12,15 +12,15 @@
 
 namespace mpol {
 
-Tensor gaussian_beam_taper(const GaussianBeam& beam, const GridCoords& coords) {
+Tensor gaussian_beam_taper(const Beam& beam, const GridCoords& coords) {
   const auto u = coords.packed_u(), v = coords.packed_v();
   const double to_sigma = units::arcsec / units::fwhm_per_sigma;
-  const double c = std::cos(beam.bpa * units::degree), s = std::sin(beam.bpa * units::degree);
-  const auto along_minor = beam.bmin * to_sigma * (u * c - v * s), along_major = beam.bmaj * to_sigma * (u * s + v * c);
+  const double c = std::cos(beam.position_angle), s = std::sin(beam.position_angle);
+  const auto along_minor = beam.minor * to_sigma * (u * c - v * s), along_major = beam.major * to_sigma * (u * s + v * c);
   return at::exp(-2 * units::pi * units::pi * (along_minor.square() + along_major.square()));
 }
 
-GaussConvFourierImpl::GaussConvFourierImpl(GridCoords coords, std::vector<GaussianBeam> beams)
+GaussConvFourierImpl::GaussConvFourierImpl(GridCoords coords, std::vector<Beam> beams)
     : coords_(coords), beams_(std::move(beams)) {
   check_beams(beams_, coords_);
   reset();

@@ -4,7 +4,7 @@
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/device/module.h>
-#include <mpol_cpp/gridding/beam_shape.h>
+#include <mpol_cpp/images/beam.h>
 
 namespace mpol {
 
@@ -12,8 +12,9 @@ namespace mpol {
 ///
 ///   T(u, v) = exp(-2 pi^2 (sigma_minor^2 u'^2 + sigma_major^2 v'^2))
 ///
-/// with u' = u cos bpa - v sin bpa, v' = u sin bpa + v cos bpa, so that the image's major axis lies at bpa East of North.
-Tensor gaussian_beam_taper(const GaussianBeam& beam, const GridCoords& coords);
+/// with u' = u cos a - v sin a, v' = u sin a + v cos a, so that the image's major axis lies at the position angle a, East of
+/// North.
+Tensor gaussian_beam_taper(const Beam& beam, const GridCoords& coords);
 
 /// Convolves every channel image with a Gaussian by multiplying its transform with that of the continuous Gaussian. The
 /// image wraps around at the border; the flux is kept exactly. Differentiable to any order.
@@ -24,8 +25,8 @@ class GaussConvFourierImpl : public Module<GaussConvFourierImpl> {
  public:
   /// @param beams  one, or one for each channel
   /// @throws ValueError for beams without extent or wider than the image
-  GaussConvFourierImpl(GridCoords coords, std::vector<GaussianBeam> beams);
-  GaussConvFourierImpl(GridCoords coords, GaussianBeam beam) : GaussConvFourierImpl(coords, std::vector<GaussianBeam>{beam}) {}
+  GaussConvFourierImpl(GridCoords coords, std::vector<Beam> beams);
+  GaussConvFourierImpl(GridCoords coords, Beam beam) : GaussConvFourierImpl(coords, std::vector<Beam>{beam}) {}
   void reset() override;
 
   /// @param sky  (…, nchan, npix, npix) real, any unit, sky orientation
@@ -34,11 +35,11 @@ class GaussConvFourierImpl : public Module<GaussConvFourierImpl> {
   Tensor forward(const Tensor& sky) const;
 
   const GridCoords& coords() const { return coords_; }
-  const std::vector<GaussianBeam>& beams() const { return beams_; }
+  const std::vector<Beam>& beams() const { return beams_; }
 
  private:
   GridCoords coords_;
-  std::vector<GaussianBeam> beams_;
+  std::vector<Beam> beams_;
   Tensor tapers_;  // (nbeams, npix, npix/2 + 1) float64, for the transform of an image in sky orientation
 };
 

@@ -4,16 +4,11 @@
 
 #include <torch/types.h>
 
+#include <mpol_cpp/images/beam.h>
+
 namespace mpol {
 
 using torch::Tensor;
-
-/// An elliptical Gaussian beam as FITS headers describe it.
-struct GaussianBeam {
-  double bmaj;  ///< major axis, full width at half maximum, arcsec
-  double bmin;  ///< minor axis, full width at half maximum, arcsec
-  double bpa;   ///< position angle of the major axis, degrees East of North, in (-90, 90]
-};
 
 /// What a dirty beam looks like.
 struct BeamShape {
@@ -23,8 +18,8 @@ struct BeamShape {
   /// Largest |beam| outside the first null; 0 when nothing is outside.
   double peak_sidelobe;
   /// Least-squares fit to the main lobe down to 0.35 of the peak; none where that lobe is no ellipse inside the image
-  /// (a single baseline, say).
-  std::optional<GaussianBeam> gaussian;
+  /// (a single baseline, say). Its position angle is in (-pi/2, pi/2].
+  std::optional<Beam> gaussian;
 };
 
 /// Measures one dirty beam.

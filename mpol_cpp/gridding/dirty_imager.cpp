@@ -314,8 +314,8 @@ Tensor DirtyImager::peak_sidelobe() const {
   return levels;
 }
 
-std::vector<std::optional<GaussianBeam>> DirtyImager::fitted_beam() const {
-  std::vector<std::optional<GaussianBeam>> beams;
+std::vector<std::optional<Beam>> DirtyImager::fitted_beam() const {
+  std::vector<std::optional<Beam>> beams;
   for (const auto& shape : shapes()) beams.push_back(shape.gaussian);
   return beams;
 }

@@ -102,7 +102,7 @@ class DirtyImager {
   /// Largest |beam| outside the first null, (nchan).
   Tensor peak_sidelobe() const;
   /// Gaussian fitted to the main lobe of each channel; none where the lobe is no ellipse within the image.
-  std::vector<std::optional<GaussianBeam>> fitted_beam() const;
+  std::vector<std::optional<Beam>> fitted_beam() const;
 
  private:
   struct Cache;

@@ -143,7 +143,7 @@ std::optional<Vector> fit(const std::vector<LobePixel>& lobe) {
 
 }  // namespace
 
-std::optional<GaussianBeam> fit_main_lobe(const Tensor& beam, double cell_size) {
+std::optional<Beam> fit_main_lobe(const Tensor& beam, double cell_size) {
   const auto form = fit(main_lobe(beam));
   if (!form) return std::nullopt;
   const auto [a, b, c] = *form;
@@ -153,8 +153,10 @@ std::optional<GaussianBeam> fit_main_lobe(const Tensor& beam, double cell_size) 
   if (!(mean - spread > 0) || !(fwhm(mean - spread) < longest)) return std::nullopt;
   // The direction in which the form grows fastest, East towards North, is the minor axis; North towards East, the
   // major one lies at the opposite of that angle.
-  const double angle = -0.5 * std::atan2(b, a - c) / units::degree;
-  return GaussianBeam{fwhm(mean - spread) * cell_size, fwhm(mean + spread) * cell_size, angle <= -90 ? angle + 180 : angle};
+  const double angle = -0.5 * std::atan2(b, a - c);
+  return Beam{.major = fwhm(mean - spread) * cell_size,
+              .minor = fwhm(mean + spread) * cell_size,
+              .position_angle = angle <= -units::pi / 2 ? angle + units::pi : angle};
 }
 
 }  // namespace mpol::gridding

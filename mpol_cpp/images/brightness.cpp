@@ -14,7 +14,7 @@ constexpr double boltzmann_jy = 1380.649;  // Jy m^2/K: 1.380649e-23 J/K (exact)
 
 }  // namespace
 
-double beam_area(const GaussianBeam& beam) { return units::pi * beam.bmaj * beam.bmin / (4 * std::numbers::ln2); }
+double beam_area(const Beam& beam) { return units::pi * beam.major * beam.minor / (4 * std::numbers::ln2); }
 
 double jy_per_arcsec2_per_kelvin(double frequency) {
   if (!std::isfinite(frequency) || frequency <= 0) {

@@ -12,32 +12,32 @@ struct Covariance {
   double north, east, mixed;
 };
 
-Covariance covariance(const GaussianBeam& beam) {
-  const double major = beam.bmaj * beam.bmaj, minor = beam.bmin * beam.bmin;
-  const double c = std::cos(beam.bpa * units::degree), s = std::sin(beam.bpa * units::degree);
+Covariance covariance(const Beam& beam) {
+  const double major = beam.major * beam.major, minor = beam.minor * beam.minor;
+  const double c = std::cos(beam.position_angle), s = std::sin(beam.position_angle);
   return {major * c * c + minor * s * s, major * s * s + minor * c * c, (major - minor) * s * c};
 }
 
 /// The ellipse of a matrix; of what is no Gaussian the minor axis is NaN.
-GaussianBeam ellipse(const Covariance& matrix) {
+Beam ellipse(const Covariance& matrix) {
   const double mean = (matrix.north + matrix.east) / 2, difference = (matrix.north - matrix.east) / 2;
   const double radius = std::hypot(difference, matrix.mixed);
-  return {.bmaj = std::sqrt(mean + radius),
-          .bmin = std::sqrt(mean - radius),
-          .bpa = std::atan2(matrix.mixed, difference) / 2 / units::degree};
+  return {.major = std::sqrt(mean + radius),
+          .minor = std::sqrt(mean - radius),
+          .position_angle = std::atan2(matrix.mixed, difference) / 2};
 }
 
 }  // namespace
 
-GaussianBeam convolved_beam(const GaussianBeam& a, const GaussianBeam& b) {
+Beam convolved_beam(const Beam& a, const Beam& b) {
   const auto first = covariance(a), second = covariance(b);
   return ellipse({first.north + second.north, first.east + second.east, first.mixed + second.mixed});
 }
 
-std::optional<GaussianBeam> beam_between(const GaussianBeam& from, const GaussianBeam& to) {
+std::optional<Beam> beam_between(const Beam& from, const Beam& to) {
   const auto first = covariance(from), second = covariance(to);
   const auto beam = ellipse({second.north - first.north, second.east - first.east, second.mixed - first.mixed});
-  if (!(beam.bmin > 0)) return std::nullopt;
+  if (!(beam.minor > 0)) return std::nullopt;
   return beam;
 }
 

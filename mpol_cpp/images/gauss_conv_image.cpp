@@ -32,7 +32,7 @@ std::int64_t padded_length(std::int64_t at_least) {
 
 }  // namespace
 
-GaussConvImageImpl::GaussConvImageImpl(GridCoords coords, std::vector<GaussianBeam> beams, double truncation)
+GaussConvImageImpl::GaussConvImageImpl(GridCoords coords, std::vector<Beam> beams, double truncation)
     : coords_(coords), beams_(std::move(beams)), truncation_(truncation) {
   check_beams(beams_, coords_);
   if (!std::isfinite(truncation_) || truncation_ <= 0) {

@@ -5,7 +5,7 @@
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/device/module.h>
-#include <mpol_cpp/gridding/beam_shape.h>
+#include <mpol_cpp/images/beam.h>
 
 namespace mpol {
 
@@ -13,7 +13,7 @@ namespace mpol {
 /// further than the kernel's width from the border keeps its flux. Differentiable to any order.
 ///
 /// Away from the border it gives what GaussConvFourier gives, as far as the sampled Gaussian has the transform of the
-/// continuous one: to 1e-6 of any image when bmin is at least 4 cells.
+/// continuous one: to 1e-6 of any image when minor axis is at least 4 cells.
 ///
 /// The sums are computed by transforms of the padded image, so their cost does not depend on the beam. The kernel stays in
 /// float64 and is narrowed to the image's precision where it is applied. State dict: `spectra`, the transforms of the
@@ -23,9 +23,9 @@ class GaussConvImageImpl : public Module<GaussConvImageImpl> {
   /// @param beams       one, or one for each channel
   /// @param truncation  half width of the kernel in standard deviations of the major axis, > 0; beyond 7 lie 2e-11 of it
   /// @throws ValueError for beams without extent or wider than the image, or a truncation that is not positive
-  GaussConvImageImpl(GridCoords coords, std::vector<GaussianBeam> beams, double truncation = 7);
-  GaussConvImageImpl(GridCoords coords, GaussianBeam beam, double truncation = 7)
-      : GaussConvImageImpl(coords, std::vector<GaussianBeam>{beam}, truncation) {}
+  GaussConvImageImpl(GridCoords coords, std::vector<Beam> beams, double truncation = 7);
+  GaussConvImageImpl(GridCoords coords, Beam beam, double truncation = 7)
+      : GaussConvImageImpl(coords, std::vector<Beam>{beam}, truncation) {}
   void reset() override;
 
   /// @param sky  (…, nchan, npix, npix) real, any unit, sky orientation
@@ -34,11 +34,11 @@ class GaussConvImageImpl : public Module<GaussConvImageImpl> {
   Tensor forward(const Tensor& sky) const;
 
   const GridCoords& coords() const { return coords_; }
-  const std::vector<GaussianBeam>& beams() const { return beams_; }
+  const std::vector<Beam>& beams() const { return beams_; }
 
  private:
   GridCoords coords_;
-  std::vector<GaussianBeam> beams_;
+  std::vector<Beam> beams_;
   double truncation_;
   std::int64_t padded_ = 0;  // pixels along each axis of the padded image
   Tensor spectra_;           // (nbeams, padded, padded/2 + 1) float64: the kernels are even, their transforms real

@@ -9,7 +9,7 @@
 
 namespace mpol {
 
-Tensor restore(const Tensor& sky, const GridCoords& coords, const std::vector<GaussianBeam>& beams, const Tensor& residual) {
+Tensor restore(const Tensor& sky, const GridCoords& coords, const std::vector<Beam>& beams, const Tensor& residual) {
   auto convolution = GaussConvImage(coords, beams);
   convolution->to(sky.device());
   std::vector<double> areas;

@@ -5,7 +5,7 @@
 #include <torch/types.h>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
-#include <mpol_cpp/gridding/beam_shape.h>
+#include <mpol_cpp/images/beam.h>
 
 namespace mpol {
 
@@ -18,6 +18,6 @@ using torch::Tensor;
 /// @param residual  dirty image of data minus model, same shape, Jy per dirty beam; none when undefined
 /// @return          same shape, Jy/beam
 /// @throws ShapeError when shapes differ; ValueError for beams without extent or wider than the image
-Tensor restore(const Tensor& sky, const GridCoords& coords, const std::vector<GaussianBeam>& beams, const Tensor& residual = {});
+Tensor restore(const Tensor& sky, const GridCoords& coords, const std::vector<Beam>& beams, const Tensor& residual = {});
 
 }  // namespace mpol

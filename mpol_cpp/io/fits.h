@@ -9,6 +9,7 @@
 #include <torch/types.h>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/images/beam.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
@@ -23,15 +24,6 @@ enum class FitsUnit {
   jy_per_beam,     ///< Jy/beam: the given cube, in Jy/beam, as it is
 };
 
-/// A Gaussian restoring beam.
-struct FitsBeam {
-  double major = 0;           ///< FWHM, arcsec
-  double minor = 0;           ///< FWHM, arcsec
-  double position_angle = 0;  ///< of the major axis, radian, North through East
-
-  bool operator==(const FitsBeam&) const = default;
-};
-
 /// What the header says beside the grid; all of it optional.
 struct FitsOptions {
   TORCH_ARG(FitsUnit, unit) = FitsUnit::jy_per_pixel;
@@ -40,7 +32,7 @@ struct FitsOptions {
   /// Phase centre, object, telescope, date, rest frequency. CRVAL of a coordinate that is unknown is 0, which HISTORY says.
   TORCH_ARG(Observation, observation) = {};
   /// None, one for all channels, or one per channel. Only for images that were convolved with it.
-  TORCH_ARG(std::vector<FitsBeam>, beams) = {};
+  TORCH_ARG(std::vector<Beam>, beams) = {};
   /// HISTORY lines: the command line, the configuration. Long ones are wrapped, non-ASCII characters replaced by '?'.
   TORCH_ARG(std::vector<std::string>, history) = {};
 };
@@ -74,7 +66,7 @@ struct FitsImage {
   /// Pixel, 0-based in the cube, of the reference position (the phase centre): npix/2 and npix/2 - 1 in our own files.
   double reference_row = 0;
   double reference_column = 0;
-  std::vector<FitsBeam> beams;  ///< none, one, or one per channel
+  std::vector<Beam> beams;  ///< none, one, or one per channel
   /// Reference position, object, telescope, date, rest frequency as far as known; a position that HISTORY calls unknown, and
   /// 0, 0, which stands for that, are left out.
   Observation observation;

@@ -180,12 +180,12 @@ Tensor read_frequencies(FitsHandle& file, const std::vector<FitsAxis>& axes, std
   return frequencies;
 }
 
-std::vector<FitsBeam> read_beam_table(FitsHandle& file) {
+std::vector<Beam> read_beam_table(FitsHandle& file) {
   std::string major_unit, minor_unit;
   const auto major = table_column(file, "BEAMS", "BMAJ", &major_unit);
   const auto minor = table_column(file, "BEAMS", "BMIN", &minor_unit);
   const auto angle = table_column(file, "BEAMS", "BPA");
-  std::vector<FitsBeam> beams;
+  std::vector<Beam> beams;
   if (major.size() != minor.size() || major.size() != angle.size()) return beams;
   const auto arcsec_per = [](const std::string& unit) { return unit == "deg" ? 3600.0 : 1.0; };
   for (std::size_t i = 0; i < major.size(); ++i) {

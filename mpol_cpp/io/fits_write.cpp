@@ -117,14 +117,14 @@ const char* name_of(FitsUnit unit) {
   }
 }
 
-void write_beam(HeaderWriter& header, const FitsBeam& beam) {
+void write_beam(HeaderWriter& header, const Beam& beam) {
   header.set("BMAJ", beam.major * degrees_per_arcsec, "[deg] FWHM of the beam, major axis");
   header.set("BMIN", beam.minor * degrees_per_arcsec, "[deg] FWHM of the beam, minor axis");
   header.set("BPA", beam.position_angle / units::degree, "[deg] position angle, North through East");
 }
 
-bool beams_differ(const std::vector<FitsBeam>& beams) {
-  return std::any_of(beams.begin(), beams.end(), [&](const FitsBeam& beam) { return beam != beams.front(); });
+bool beams_differ(const std::vector<Beam>& beams) {
+  return std::any_of(beams.begin(), beams.end(), [&](const Beam& beam) { return beam != beams.front(); });
 }
 
 void write_header(FitsHandle& file, SpectralAxis spectral, const GridCoords& coords, const FitsOptions& options) {
@@ -213,7 +213,7 @@ void write_frequencies(FitsHandle& file, const Tensor& frequencies) {
   write_checksums(file);
 }
 
-void write_beams(FitsHandle& file, const std::vector<FitsBeam>& beams) {
+void write_beams(FitsHandle& file, const std::vector<Beam>& beams) {
   const auto count = static_cast<std::int64_t>(beams.size());
   create_table(file, "BEAMS", count,
                {{"BMAJ", "1E", "arcsec"}, {"BMIN", "1E", "arcsec"}, {"BPA", "1E", "deg"}, {"CHAN", "1J", ""}, {"POL", "1J", ""}});
@@ -244,7 +244,7 @@ Tensor as_cube(const Tensor& image, const GridCoords& coords) {
   return image.dim() == 2 ? image.detach().unsqueeze(0) : image.detach();
 }
 
-void check_beams(const std::vector<FitsBeam>& beams, std::int64_t nchan) {
+void check_beams(const std::vector<Beam>& beams, std::int64_t nchan) {
   if (beams.size() > 1 && static_cast<std::int64_t>(beams.size()) != nchan) {
     throw ShapeError(fmt::format("{} beams for {} channel(s); none, one, or one per channel is needed", beams.size(), nchan));
   }

@@ -9,7 +9,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/images/brightness.h>
 
 namespace mpol::io {
 namespace {
@@ -18,9 +18,6 @@ std::string lower_case(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
-
-/// Area of a Gaussian beam, arcsec^2.
-double area(const FitsBeam& beam) { return units::pi * beam.major * beam.minor / (4 * std::log(2.0)); }
 
 }  // namespace
 
@@ -36,7 +33,7 @@ Tensor brightness_of(const FitsImage& image, const std::filesystem::path& path) 
                       path.string(), beams, channels));
     }
     std::vector<double> areas;
-    for (const auto& beam : image.beams) areas.push_back(area(beam));
+    for (const auto& beam : image.beams) areas.push_back(beam_area(beam));
     return image.cube / at::tensor(areas, torch::kFloat64).reshape({-1, 1, 1});
   }
   throw DataError(fmt::format("\"{}\" is in the unit \"{}\"; give Jy/pixel, Jy/arcsec2, or Jy/beam with its beam", path.string(),

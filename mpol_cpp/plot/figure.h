@@ -10,6 +10,8 @@
 
 #include <torch/types.h>
 
+#include <mpol_cpp/images/beam.h>
+
 namespace mpol::plot {
 
 using torch::Tensor;
@@ -43,13 +45,6 @@ struct ColourNorm {
   double softening = 0.02;  ///< of asinh, part of the range, > 0
 };
 
-/// Restoring or dirty beam, drawn as an ellipse in the lower left corner.
-struct BeamEllipse {
-  double major = 0;           ///< full width at half maximum, arcsec
-  double minor = 0;           ///< arcsec
-  double position_angle = 0;  ///< of the major axis, radian, North through East
-};
-
 /// A bar of a given length, drawn in the lower right corner.
 struct ScaleBar {
   double length = 0;  ///< arcsec
@@ -67,7 +62,7 @@ struct ImagePanel {
   std::string unit;        ///< beside the colour bar
   bool colour_bar = true;  ///< false: a neighbour's bar is this panel's too
   std::optional<ScaleBar> scale_bar;
-  std::optional<BeamEllipse> beam;
+  std::optional<Beam> beam;  ///< restoring or dirty beam, drawn as an ellipse in the lower left corner
 };
 
 enum class CurveStyle {

@@ -18,8 +18,8 @@ struct ImageFigureOptions {
   ColourNorm norm;
   std::optional<double> lower, upper;  ///< ends of the colour scale; unset: from the values shown
   std::optional<double> half_width;    ///< arcsec shown to each side of the phase centre; unset: the whole image
-  std::optional<BeamEllipse> beam;     ///< of all channels
-  std::vector<BeamEllipse> beams;      ///< one per channel instead; empty: `beam`
+  std::optional<Beam> beam;            ///< of all channels
+  std::vector<Beam> beams;             ///< one per channel instead; empty: `beam`
   std::optional<ScaleBar> scale_bar;   ///< unset: a round length of about a fifth of the width
   std::vector<double> frequencies;     ///< Hz, one per channel: named above each channel of a cube
   std::int64_t max_channels = 12;      ///< of a cube; more are thinned out evenly, first and last kept

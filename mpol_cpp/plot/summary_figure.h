@@ -19,10 +19,10 @@ struct SummaryFigure {
   std::string title;
   GridCoords coords;
 
-  Tensor model;                     ///< (nchan, npix, npix) or (npix, npix), sky orientation, Jy/arcsec^2
-  Tensor dirty;                     ///< same shape, Jy/beam
-  Tensor residual;                  ///< same shape, Jy/beam
-  std::optional<BeamEllipse> beam;  ///< of the dirty and residual images
+  Tensor model;              ///< (nchan, npix, npix) or (npix, npix), sky orientation, Jy/arcsec^2
+  Tensor dirty;              ///< same shape, Jy/beam
+  Tensor residual;           ///< same shape, Jy/beam
+  std::optional<Beam> beam;  ///< of the dirty and residual images
 
   std::optional<Baselines> baselines;  ///< for the uv coverage; thinned out to what a page can show
 

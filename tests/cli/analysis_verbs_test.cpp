@@ -122,7 +122,7 @@ TEST_CASE("deproject shows a disc face on", "[cli]") {
 TEST_CASE("convolve restores an image to a beam, with the residual of the run", "[cli]") {
   const Scratch scratch;
   const auto image = write_ring(scratch);
-  const GaussianBeam beam{.bmaj = 0.3, .bmin = 0.2, .bpa = 25};
+  const Beam beam{.major = 0.3, .minor = 0.2, .position_angle = 25 * units::degree};
   const auto summary = run_verb({"convolve", image, "--bmaj", "0.3", "--bmin", "0.2", "--bpa", "25"}, scratch / "out");
   const auto restored = io::read_fits(scratch / "out" / "convolved.fits");
   CHECK(restored.unit == "Jy/beam");

@@ -33,12 +33,12 @@ std::string convolve(const Scratch& scratch, const std::string& image, const std
   return (scratch / name / "convolved.fits").string();
 }
 
-void check_beam(const io::FitsImage& image, const GaussianBeam& beam) {
+void check_beam(const io::FitsImage& image, const Beam& beam) {
   REQUIRE(image.beams.size() == 1);
-  CHECK_THAT(image.beams[0].major, WithinRel(beam.bmaj, 1e-6));
-  CHECK_THAT(image.beams[0].minor, WithinRel(beam.bmin, 1e-6));
-  const double turn = std::remainder(image.beams[0].position_angle - beam.bpa * units::degree, units::pi);
-  if (beam.bmaj > beam.bmin * 1.001) CHECK_THAT(turn, WithinAbs(0, 1e-6));
+  CHECK_THAT(image.beams[0].major, WithinRel(beam.major, 1e-6));
+  CHECK_THAT(image.beams[0].minor, WithinRel(beam.minor, 1e-6));
+  const double turn = std::remainder(image.beams[0].position_angle - beam.position_angle, units::pi);
+  if (beam.major > beam.minor * 1.001) CHECK_THAT(turn, WithinAbs(0, 1e-6));
 }
 
 void check_refusal(const Scratch& scratch, const std::string& image, const std::vector<std::string>& beam,
@@ -66,7 +66,7 @@ TEST_CASE("an image that has a beam has both after another convolution", "[cli][
     CHECK_THAT(io::read_fits(twice).cube.max().item<double>(), WithinRel(0.7, 1e-5));
   }
   SECTION("ellipses at angles") {
-    const GaussianBeam a{0.4, 0.25, 30}, b{0.35, 0.2, -70};
+    const Beam a{0.4, 0.25, 30 * units::degree}, b{0.35, 0.2, -70 * units::degree};
     const auto first = convolve(scratch, point, "first", {"--bmaj", "0.4", "--bmin", "0.25", "--bpa", "30"});
     const auto second = convolve(scratch, first, "second", {"--bmaj", "0.35", "--bmin", "0.2", "--bpa", "-70"});
     check_beam(io::read_fits(second), convolved_beam(a, b));
@@ -76,7 +76,7 @@ TEST_CASE("an image that has a beam has both after another convolution", "[cli][
     const auto target = convolve(scratch, point, "target", {"--bmaj", "0.6", "--bmin", "0.45", "--bpa", "20"});
     const auto first = convolve(scratch, point, "first", {"--bmaj", "0.4", "--bmin", "0.3", "--bpa", "80"});
     const auto reached = convolve(scratch, first, "reached", {"--beam-of", target});
-    check_beam(io::read_fits(reached), {0.6, 0.45, 20});
+    check_beam(io::read_fits(reached), {0.6, 0.45, 20 * units::degree});
     CHECK(relative_error(io::read_fits(reached).cube, io::read_fits(target).cube) < 1e-5);
     check_refusal(scratch, target, {"--beam-of", first}, "must be wider everywhere than IMAGE's own beam");
     check_refusal(scratch, first, {"--beam-of", first}, "must be wider everywhere than IMAGE's own beam");

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <mpol_cpp/core/units.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
 #include <mpol_cpp/fourier/fourier_cube.h>
@@ -119,7 +120,7 @@ const GridCoords grid(0.05, 8);
 std::vector<LibraryModule> library_modules() {
   const auto data = random_visibilities(grid, 2, 5);
   const auto channels = ChannelMap::cube(2);
-  const GaussianBeam beam{.bmaj = 0.2, .bmin = 0.1, .bpa = 20};
+  const Beam beam{.major = 0.2, .minor = 0.1, .position_angle = 20 * units::degree};
   const auto blocks = std::vector{DataBlock(data, channels).fit_shift().fit_amplitude().fit_weight_scale()};
   const NoiseLikelihood student(grid, data, channels, NoiseModel::student(4), NufftOptions{}, 2 * data.weights());
   return {

@@ -36,12 +36,12 @@ RingedDisc simulated_disc() {
 }
 
 /// An image seen with a Gaussian beam, (npix, npix).
-Tensor seen_with(const GaussianBeam& beam, const Tensor& sky, const GridCoords& coords) {
+Tensor seen_with(const Beam& beam, const Tensor& sky, const GridCoords& coords) {
   const auto frequency = at::fft_fftfreq(coords.npix(), coords.cell_size(), torch::TensorOptions(torch::kFloat64));
   const auto west = frequency.reshape({1, -1}), north = frequency.reshape({-1, 1});  // columns grow to the West
-  const double sine = std::sin(beam.bpa * units::degree), cosine = std::cos(beam.bpa * units::degree);
+  const double sine = std::sin(beam.position_angle), cosine = std::cos(beam.position_angle);
   const auto along = -west * sine + north * cosine, across = west * cosine + north * sine;
-  const double major = beam.bmaj / units::fwhm_per_sigma, minor = beam.bmin / units::fwhm_per_sigma;
+  const double major = beam.major / units::fwhm_per_sigma, minor = beam.minor / units::fwhm_per_sigma;
   const auto taper = (-2 * units::pi * units::pi * (major * major * along.square() + minor * minor * across.square())).exp();
   return torch::real(at::fft_ifft2(at::fft_fft2(sky) * taper));
 }

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include <mpol_cpp/core/units.h>
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/fourier/gauss_conv_fourier.h>
@@ -16,8 +17,10 @@ using namespace mpol::testing;
 
 namespace {
 
-GaussianBeam golden_beam(const Golden& golden) {
-  return {.bmaj = golden.number("in_fwhm_maj"), .bmin = golden.number("in_fwhm_min"), .bpa = golden.number("in_omega_deg")};
+Beam golden_beam(const Golden& golden) {
+  return {.major = golden.number("in_fwhm_maj"),
+          .minor = golden.number("in_fwhm_min"),
+          .position_angle = golden.number("in_omega_deg") * units::degree};
 }
 
 }  // namespace
@@ -32,7 +35,8 @@ TEST_CASE("the taper of a Gaussian beam is the reference's", "[fourier][quick]")
 TEMPLATE_TEST_CASE("convolution in the Fourier plane and its backward are adjoint, and it is its own adjoint", "[fourier][quick]",
                    float, double) {
   const GridCoords coords(0.05, 30);
-  const std::vector<GaussianBeam> beams{{.bmaj = 0.3, .bmin = 0.2, .bpa = 30}, {.bmaj = 0.4, .bmin = 0.4, .bpa = 0}};
+  const std::vector<Beam> beams{{.major = 0.3, .minor = 0.2, .position_angle = 30 * units::degree},
+                                {.major = 0.4, .minor = 0.4, .position_angle = 0}};
   const GaussConvFourier convolve(coords, beams);
   const auto random = [](std::uint64_t seed) { return normal({3, 2, 30, 30}, dtype_of<TestType>(), seed); };
   const auto x = random(1), y = random(2);
@@ -61,8 +65,8 @@ TEST_CASE("convolutions in the two planes agree away from the border, at any pos
   const std::int64_t npix = 96, border = 24;
   const GridCoords coords(0.05, npix);
   const double angle = GENERATE(0.0, 17.0, 45.0, 90.0, 120.0, -75.0);
-  const GaussianBeam beam{.bmaj = 0.3, .bmin = 0.2, .bpa = angle};  // 6 x 4 cells
-  const auto sky = random_image(coords, 2, torch::kFloat64, 5);     // nothing smooth about it
+  const Beam beam{.major = 0.3, .minor = 0.2, .position_angle = angle * units::degree};  // 6 x 4 cells
+  const auto sky = random_image(coords, 2, torch::kFloat64, 5);                          // nothing smooth about it
   const auto in_image = GaussConvImage(coords, beam)->forward(sky), in_fourier = GaussConvFourier(coords, beam)->forward(sky);
   const auto inner = [&](const Tensor& cube) { return cube.slice(1, border, npix - border).slice(2, border, npix - border); };
   CHECK(relative_error(inner(in_image), inner(in_fourier)) < 1e-6);
@@ -72,27 +76,29 @@ TEST_CASE("a convolution in the Fourier plane keeps the flux and wraps around", 
   const GridCoords coords(0.05, 32);
   auto sky = torch::zeros({1, 32, 32}, torch::kFloat64);
   sky[0][0][0] = 1.0;
-  const auto blurred = GaussConvFourier(coords, GaussianBeam{.bmaj = 0.4, .bmin = 0.3, .bpa = 20})->forward(sky);
+  const auto blurred =
+      GaussConvFourier(coords, Beam{.major = 0.4, .minor = 0.3, .position_angle = 20 * units::degree})->forward(sky);
   CHECK(blurred.sum().item<double>() == Approx(1).epsilon(1e-13));
   CHECK(blurred[0][31][31].item<double>() > 1e-3);
 }
 
 TEST_CASE("in the Fourier plane every channel has its own beam", "[fourier][quick]") {
   const GridCoords coords(0.05, 32);
-  const GaussianBeam wide{.bmaj = 0.5, .bmin = 0.3, .bpa = 10}, narrow{.bmaj = 0.2, .bmin = 0.15, .bpa = 70};
+  const Beam wide{.major = 0.5, .minor = 0.3, .position_angle = 10 * units::degree},
+      narrow{.major = 0.2, .minor = 0.15, .position_angle = 70 * units::degree};
   const auto sky = random_image(coords, 2, torch::kFloat64, 3);
   const auto both = GaussConvFourier(coords, std::vector{wide, narrow})->forward(sky);
   CHECK(relative_error(both.narrow(0, 0, 1), GaussConvFourier(coords, wide)->forward(sky.narrow(0, 0, 1))) < 1e-14);
   CHECK(relative_error(both.narrow(0, 1, 1), GaussConvFourier(coords, narrow)->forward(sky.narrow(0, 1, 1))) < 1e-14);
   CHECK_THROWS_AS(GaussConvFourier(coords, std::vector{wide, narrow})->forward(torch::zeros({3, 32, 32})), ShapeError);
-  CHECK_THROWS_AS(GaussConvFourier(coords, GaussianBeam{.bmaj = 0.2, .bmin = 0.3, .bpa = 0}), ValueError);
+  CHECK_THROWS_AS(GaussConvFourier(coords, Beam{.major = 0.2, .minor = 0.3, .position_angle = 0}), ValueError);
 }
 
 TEST_CASE("two convolutions are one with the sum of the squared widths", "[fourier][quick]") {
   const GridCoords coords(0.05, 48);
   const auto sky = random_image(coords, 1, torch::kFloat64, 6);
   const auto conv = [&](double fwhm, const Tensor& image) {
-    return GaussConvFourier(coords, GaussianBeam{.bmaj = fwhm, .bmin = fwhm, .bpa = 0})->forward(image);
+    return GaussConvFourier(coords, Beam{.major = fwhm, .minor = fwhm, .position_angle = 0})->forward(image);
   };
   CHECK(relative_error(conv(0.3, conv(0.4, sky)), conv(0.5, sky)) < 1e-14);
 }

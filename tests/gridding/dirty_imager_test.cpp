@@ -311,11 +311,11 @@ TEST_CASE("the fitted beam has the axes and the angle of the beam", "[gridding][
     const DirtyImager imager(coords, observed, natural());
     const auto beam = imager.fitted_beam()[0];
     REQUIRE(beam.has_value());
-    CHECK_THAT(beam->bmaj, WithinRel(major, 1e-5));
-    CHECK_THAT(beam->bmin, WithinRel(minor, 1e-5));
-    CHECK(std::abs(std::remainder(beam->bpa - angle, 180)) < 1e-3);
-    CHECK(beam->bpa > -90);
-    CHECK(beam->bpa <= 90);
+    CHECK_THAT(beam->major, WithinRel(major, 1e-5));
+    CHECK_THAT(beam->minor, WithinRel(minor, 1e-5));
+    CHECK(std::abs(std::remainder(beam->position_angle / units::degree - angle, 180)) < 1e-3);
+    CHECK(beam->position_angle > -units::pi / 2);
+    CHECK(beam->position_angle <= units::pi / 2);
   }
 }
 
@@ -326,8 +326,8 @@ TEST_CASE("a Gaussian taper widens the beam in quadrature", "[gridding][dirty][q
   const DirtyImager imager(coords, observed, natural().taper(gaussian_taper(0.15)));
   const auto beam = imager.fitted_beam()[0];
   REQUIRE(beam.has_value());
-  CHECK_THAT(beam->bmaj, WithinRel(std::hypot(0.2, 0.15), 1e-5));
-  CHECK_THAT(beam->bmin, WithinRel(std::hypot(0.12, 0.15), 1e-5));
+  CHECK_THAT(beam->major, WithinRel(std::hypot(0.2, 0.15), 1e-5));
+  CHECK_THAT(beam->minor, WithinRel(std::hypot(0.12, 0.15), 1e-5));
   CHECK_THAT(imager.beam()[0][64][63].item<double>(), WithinAbs(1, 1e-12));
   // At cell centres a taper of the cells is one of the samples.
   const DirtyImager gridded(DataAverager(coords, observed).to_dataset(), natural().taper(gaussian_taper(0.15)));

@@ -1,5 +1,6 @@
 #include "catch.h"
 
+#include <mpol_cpp/core/units.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/images/brightness.h>
 #include <mpol_cpp/images/gaussian_kernel.h>
@@ -19,7 +20,7 @@ TEST_CASE("brightness temperatures in Jy/arcsec^2 are MPoL's", "[images][quick]"
 }
 
 TEST_CASE("a beam's area is the sum of its samples over its peak", "[images][quick]") {
-  const GaussianBeam beam{.bmaj = 0.31, .bmin = 0.17, .bpa = 25};
+  const Beam beam{.major = 0.31, .minor = 0.17, .position_angle = 25 * units::degree};
   const double cell = 0.02;
   const auto kernel = gaussian_kernel(beam, cell, 7);
   CHECK(beam_area(beam) == Approx(cell * cell / kernel.max().item<double>()).epsilon(1e-9));

@@ -17,8 +17,10 @@ using namespace mpol::testing;
 
 namespace {
 
-GaussianBeam golden_beam(const Golden& golden) {
-  return {.bmaj = golden.number("in_fwhm_maj"), .bmin = golden.number("in_fwhm_min"), .bpa = golden.number("in_omega_deg")};
+Beam golden_beam(const Golden& golden) {
+  return {.major = golden.number("in_fwhm_maj"),
+          .minor = golden.number("in_fwhm_min"),
+          .position_angle = golden.number("in_omega_deg") * units::degree};
 }
 
 /// A point source of 1 at a pixel of an image of zeros.
@@ -60,7 +62,7 @@ TEMPLATE_TEST_CASE("images convolved with a Gaussian are the reference's", "[ima
 TEST_CASE("the major axis lies at its position angle, East of North", "[images][quick]") {
   const GridCoords coords(0.05, 96);
   const double angle = GENERATE(0.0, 30.0, 90.0, -60.0, 135.0);
-  const GaussianBeam beam{.bmaj = 0.5, .bmin = 0.25, .bpa = angle};
+  const Beam beam{.major = 0.5, .minor = 0.25, .position_angle = angle * units::degree};
   const auto sky = point_source(96, 52, 40);
   const auto blurred = GaussConvImage(coords, beam)->forward(sky);
   const double east = coords.sky_x()[52][40].item<double>(), north = coords.sky_y()[52][40].item<double>();
@@ -74,7 +76,7 @@ TEST_CASE("the major axis lies at its position angle, East of North", "[images][
 
 TEST_CASE("a Gaussian convolution keeps the flux of what is away from the border, and loses it beyond", "[images][quick]") {
   const GridCoords coords(0.05, 64);
-  const auto conv = GaussConvImage(coords, GaussianBeam{.bmaj = 0.4, .bmin = 0.3, .bpa = 20});
+  const auto conv = GaussConvImage(coords, Beam{.major = 0.4, .minor = 0.3, .position_angle = 20 * units::degree});
   CHECK(conv->forward(point_source(64, 30, 35)).sum().item<double>() == Approx(1).epsilon(1e-12));
   const auto corner = conv->forward(point_source(64, 0, 0));
   CHECK(corner.sum().item<double>() < 0.5);
@@ -85,7 +87,7 @@ TEST_CASE("a Gaussian convolution keeps the flux of what is away from the border
 TEST_CASE("a Gaussian convolution is its own adjoint", "[images][quick]") {
   const auto npix = GENERATE(8, 42);
   const GridCoords coords(0.05, npix);
-  auto conv = GaussConvImage(coords, GaussianBeam{.bmaj = 0.39, .bmin = 0.2, .bpa = -40});
+  auto conv = GaussConvImage(coords, Beam{.major = 0.39, .minor = 0.2, .position_angle = -40 * units::degree});
   const auto x = normal({2, npix, npix}, torch::kFloat64, 1), y = normal({2, npix, npix}, torch::kFloat64, 2);
   CHECK(adjoint_error(conv->forward(x), y, x, conv->forward(y)) < 1e-14);
   const auto gradient = gradient_of([&](const Tensor& sky) { return (y * conv->forward(sky)).sum(); }, x);
@@ -94,7 +96,8 @@ TEST_CASE("a Gaussian convolution is its own adjoint", "[images][quick]") {
 
 TEST_CASE("every channel has its own beam", "[images][quick]") {
   const GridCoords coords(0.05, 32);
-  const GaussianBeam wide{.bmaj = 0.5, .bmin = 0.3, .bpa = 10}, narrow{.bmaj = 0.2, .bmin = 0.15, .bpa = 70};
+  const Beam wide{.major = 0.5, .minor = 0.3, .position_angle = 10 * units::degree},
+      narrow{.major = 0.2, .minor = 0.15, .position_angle = 70 * units::degree};
   const auto sky = random_image(coords, 2, torch::kFloat64, 3);
   const auto both = GaussConvImage(coords, std::vector{wide, narrow})->forward(sky);
   CHECK(relative_error(both.narrow(0, 0, 1), GaussConvImage(coords, wide)->forward(sky.narrow(0, 0, 1))) < 1e-13);
@@ -105,7 +108,7 @@ TEST_CASE("every channel has its own beam", "[images][quick]") {
 
 TEST_CASE("the kernel keeps its precision when the module is narrowed", "[images][quick]") {
   const GridCoords coords(0.05, 32);
-  auto conv = GaussConvImage(coords, GaussianBeam{.bmaj = 0.3, .bmin = 0.2, .bpa = 10});
+  auto conv = GaussConvImage(coords, Beam{.major = 0.3, .minor = 0.2, .position_angle = 10 * units::degree});
   const auto sky = random_image(coords, 1, torch::kFloat64, 4);
   const auto before = conv->forward(sky);
   conv->to(torch::kFloat32);
@@ -114,12 +117,12 @@ TEST_CASE("the kernel keeps its precision when the module is narrowed", "[images
 
 TEST_CASE("beams and images that do not fit are refused", "[images][quick]") {
   const GridCoords coords(0.05, 32);
-  const GaussianBeam beam{.bmaj = 0.3, .bmin = 0.2, .bpa = 0};
-  CHECK_THROWS_AS(GaussConvImage(coords, GaussianBeam{.bmaj = 0.2, .bmin = 0.3, .bpa = 0}), ValueError);
-  CHECK_THROWS_AS(GaussConvImage(coords, GaussianBeam{.bmaj = 0.2, .bmin = 0.0, .bpa = 0}), ValueError);
-  CHECK_THROWS_AS(GaussConvImage(coords, GaussianBeam{.bmaj = 20, .bmin = 1, .bpa = 0}), ValueError);
+  const Beam beam{.major = 0.3, .minor = 0.2, .position_angle = 0};
+  CHECK_THROWS_AS(GaussConvImage(coords, Beam{.major = 0.2, .minor = 0.3, .position_angle = 0}), ValueError);
+  CHECK_THROWS_AS(GaussConvImage(coords, Beam{.major = 0.2, .minor = 0.0, .position_angle = 0}), ValueError);
+  CHECK_THROWS_AS(GaussConvImage(coords, Beam{.major = 20, .minor = 1, .position_angle = 0}), ValueError);
   CHECK_THROWS_AS(GaussConvImage(coords, beam, 0.0), ValueError);
-  CHECK_THROWS_AS(GaussConvImage(coords, std::vector<GaussianBeam>{}), ValueError);
+  CHECK_THROWS_AS(GaussConvImage(coords, std::vector<Beam>{}), ValueError);
   CHECK_THROWS_AS(GaussConvImage(coords, beam)->forward(torch::zeros({1, 30, 32})), ShapeError);
   CHECK_THROWS_AS(GaussConvImage(coords, std::vector{beam, beam})->forward(torch::zeros({3, 32, 32})), ShapeError);
 }

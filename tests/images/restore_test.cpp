@@ -1,5 +1,6 @@
 #include "catch.h"
 
+#include <mpol_cpp/core/units.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/images/brightness.h>
 #include <mpol_cpp/images/restore.h>
@@ -12,7 +13,8 @@ using namespace mpol::testing;
 
 TEMPLATE_TEST_CASE("a point source restored to a beam peaks at its flux in Jy/beam", "[images][quick]", float, double) {
   const GridCoords coords(0.03, 64);
-  const std::vector<GaussianBeam> beams{{.bmaj = 0.4, .bmin = 0.2, .bpa = 30}, {.bmaj = 0.3, .bmin = 0.25, .bpa = -10}};
+  const std::vector<Beam> beams{{.major = 0.4, .minor = 0.2, .position_angle = 30 * units::degree},
+                                {.major = 0.3, .minor = 0.25, .position_angle = -10 * units::degree}};
   auto sky = torch::zeros({2, 64, 64}, dtype_of<TestType>());
   const double flux = 0.7;
   sky.select(1, 30).select(1, 33).fill_(flux / coords.cell_area());
@@ -27,7 +29,7 @@ TEMPLATE_TEST_CASE("a point source restored to a beam peaks at its flux in Jy/be
 
 TEST_CASE("the residual is added to a restored image", "[images][quick]") {
   const GridCoords coords(0.03, 32);
-  const std::vector<GaussianBeam> beam{{.bmaj = 0.3, .bmin = 0.2, .bpa = 0}};
+  const std::vector<Beam> beam{{.major = 0.3, .minor = 0.2, .position_angle = 0}};
   const auto sky = random_image(coords, 3, torch::kFloat64, 1), residual = normal({3, 32, 32}, torch::kFloat64, 2);
   CHECK(relative_error(restore(sky, coords, beam, residual) - restore(sky, coords, beam), residual) < 1e-13);
   CHECK_THROWS_AS(restore(sky, coords, beam, residual.narrow(0, 0, 1)), ShapeError);

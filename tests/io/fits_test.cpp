@@ -97,7 +97,7 @@ void astropy(const TemporaryFolder& folder, const std::string& script) {
 TEMPLATE_TEST_CASE("a cube survives FITS with its axes, beam and observation", "[io][quick]", float, double) {
   const TemporaryFolder folder;
   const auto sky = cube<TestType>(3);
-  const io::FitsBeam beam{0.31, 0.22, -0.6};
+  const Beam beam{0.31, 0.22, -0.6};
   const auto options = io::FitsOptions()
                            .frequencies(even_frequencies(3))
                            .observation(observation())
@@ -199,7 +199,7 @@ TEST_CASE("uneven frequencies lie in a table, with a warning", "[io][quick]") {
 
 TEST_CASE("beams that differ lie in a table, equal ones in the header", "[io][quick]") {
   const TemporaryFolder folder;
-  const std::vector<io::FitsBeam> beams{{0.3, 0.2, 0.1}, {0.31, 0.21, -0.2}};
+  const std::vector<Beam> beams{{0.3, 0.2, 0.1}, {0.31, 0.21, -0.2}};
   io::write_fits(folder / "a.fits", cube(2), coords, io::FitsOptions().beams(beams).unit(io::FitsUnit::jy_per_beam));
   check_verified(folder / "a.fits");
   const auto read = io::read_fits(folder / "a.fits").beams;
@@ -252,7 +252,7 @@ TEST_CASE("channels are written to files of their own", "[io][quick]") {
   const TemporaryFolder folder;
   const auto sky = cube(3);
   const auto frequencies = at::tensor({1e11, 1.1e11, 1.3e11}, torch::kFloat64);
-  const std::vector<io::FitsBeam> beams{{0.3, 0.2, 0.1}, {0.31, 0.21, -0.2}, {0.32, 0.22, 0}};
+  const std::vector<Beam> beams{{0.3, 0.2, 0.1}, {0.31, 0.21, -0.2}, {0.32, 0.22, 0}};
   const auto paths =
       io::write_fits_split_channels(folder / "image.fits", sky, coords, io::FitsOptions().frequencies(frequencies).beams(beams));
   REQUIRE(paths.size() == 3);

@@ -116,7 +116,7 @@ TEST_CASE("lines, dots, polygons and text stay on the canvas and where they belo
 TEST_CASE("a beam's outline has its axes and its position angle, North through East", "[plot][quick]") {
   ImagePanel panel;
   panel.extent = {2, -2, -2, 2};
-  panel.beam = BeamEllipse{0.4, 0.2, 30 * 3.14159265358979 / 180};
+  panel.beam = Beam{0.4, 0.2, 30 * 3.14159265358979 / 180};
   const auto outline = beam_outline(panel);
   const auto &tip = outline.front(), &tail = outline[outline.size() / 2];
   CHECK(std::hypot(tip[0] - tail[0], tip[1] - tail[1]) == Approx(0.4));

@@ -235,7 +235,7 @@ TEST_CASE("a summary page shows what it is given, by either renderer", "[plot]")
   summary.title = "a run";
   summary.model = random_image(coords, 3, torch::kFloat32, 8);
   summary.dirty = summary.residual = normal({3, 32, 32}, torch::kFloat32, 9);
-  summary.beam = BeamEllipse{0.3, 0.2, 0.5};
+  summary.beam = Beam{0.3, 0.2, 0.5};
   summary.baselines =
       Baselines::in_lambda(1e5 * normal({3, 30000}, torch::kFloat32, 10), 1e5 * normal({3, 30000}, torch::kFloat32, 11));
   summary.amplitude_q = {1e4, 2e4, 3e4};
