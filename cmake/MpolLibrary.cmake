@@ -1,24 +1,41 @@
 # How the libraries are put together: folders, warnings, and kernels compiled for several instruction sets.
 
-# Adds those of the given folders of mpol_cpp/ that exist; each adds its own sources to its target.
-function(mpol_add_folders)
+# mpol_add_folders(target folder ...)
+#
+# Adds the sources of folders of mpol_cpp/ to a target; their names say how they are compiled:
+#   *_isa.cpp               once per instruction set
+#   *.cu, *_on_cuda.cpp     where CUDA is on
+#   *_without_cuda.cpp      where it is off
+# A folder may use only those before it and itself, which scripts/check_layers reads here. In a unity build the files of a
+# top folder are compiled together, and those of different ones never.
+function(mpol_add_folders target)
   foreach(folder IN LISTS ARGN)
-    if(EXISTS "${PROJECT_SOURCE_DIR}/mpol_cpp/${folder}/CMakeLists.txt")
-      add_subdirectory("mpol_cpp/${folder}")
+    file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/mpol_cpp/${folder}/*.cpp")
+    file(GLOB kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/mpol_cpp/${folder}/*.cu")
+    if(NOT sources)
+      file(GLOB headers "${PROJECT_SOURCE_DIR}/mpol_cpp/${folder}/*.h")
+      if(NOT headers)
+        message(FATAL_ERROR "mpol_add_folders: there is nothing in mpol_cpp/${folder}; correct the list in CMakeLists.txt")
+      endif()
     endif()
-  endforeach()
-endfunction()
-
-# In a unity build the files of a folder are compiled together, and those of different folders never: call it once all
-# folders were added.
-function(mpol_group_by_folder target)
-  get_target_property(sources ${target} SOURCES)
-  foreach(source IN LISTS sources)
-    if(source MATCHES "/mpol_cpp/([a-z]+)/[^/]+\\.cpp$")
-      set_source_files_properties("${source}" TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${CMAKE_MATCH_1})
+    set(isa_sources ${sources})
+    list(FILTER isa_sources INCLUDE REGEX "_isa\\.cpp$")
+    list(FILTER sources EXCLUDE REGEX "_isa\\.cpp$")
+    if(MPOL_WITH_CUDA)
+      list(FILTER sources EXCLUDE REGEX "_without_cuda\\.cpp$")
+      list(APPEND sources ${kernels})
+    else()
+      list(FILTER sources EXCLUDE REGEX "_on_cuda\\.cpp$")
     endif()
+    target_sources(${target} PRIVATE ${sources})
+    mpol_add_isa_sources(${isa_sources})
+    string(REGEX REPLACE "/.*" "" group "${folder}")
+    foreach(source IN LISTS sources)
+      if(source MATCHES "\\.cpp$")
+        set_source_files_properties("${source}" TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${group})
+      endif()
+    endforeach()
   endforeach()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
 endfunction()
 
 # What all our own code is compiled with.
@@ -69,13 +86,12 @@ function(mpol_precompile target)
   endif()
 endfunction()
 
-# mpol_add_isa_sources(file.cpp ... [OPTIONS flag ...])
+# mpol_add_isa_sources(file.cpp ...)
 #
 # Compiles each file into mpol once per instruction set, with the macro MPOL_ISA set to portable, avx2 or avx512, which
 # the file uses to name its functions. Only functions in an unnamed namespace or with MPOL_ISA in their name may be
 # defined in such a file: of an inline function of the same name the linker keeps one copy, perhaps the AVX-512 one.
 function(mpol_add_isa_sources)
-  cmake_parse_arguments(PARSE_ARGV 0 ISA "" "" "OPTIONS")
   set(flags_portable "")
   set(flags_avx2 -mavx2 -mfma -mbmi2)
   set(flags_avx512 -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mbmi2 -mprefer-vector-width=512)
@@ -83,7 +99,7 @@ function(mpol_add_isa_sources)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
     list(APPEND isas avx2 avx512)
   endif()
-  foreach(source IN LISTS ISA_UNPARSED_ARGUMENTS)
+  foreach(source IN LISTS ARGN)
     cmake_path(GET source STEM stem)
     foreach(isa IN LISTS isas)
       set(object mpol_${stem}_${isa})
@@ -92,8 +108,10 @@ function(mpol_add_isa_sources)
       target_include_directories(${object} PRIVATE "${PROJECT_SOURCE_DIR}")
       mpol_compile_settings(${object})
       target_compile_definitions(${object} PRIVATE MPOL_ISA=${isa})
-      target_compile_options(${object} PRIVATE -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast ${ISA_OPTIONS}
-                                               ${flags_${isa}})
+      target_compile_options(${object} PRIVATE -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast ${flags_${isa}})
+      # Vectors may be wider than what the plain instruction set passes in registers (no function passes any), and GCC 12 sees
+      # values without initialisation in its own headers.
+      target_compile_options(${object} PRIVATE -Wno-psabi -Wno-maybe-uninitialized)
       if(MPOL_SANITIZE)
         # With both sanitizers GCC takes minutes for such a file.
         target_compile_options(${object} PRIVATE -O1 -fno-sanitize=undefined)
@@ -102,11 +120,4 @@ function(mpol_add_isa_sources)
       target_sources(mpol PRIVATE $<TARGET_OBJECTS:${object}>)
     endforeach()
   endforeach()
-endfunction()
-
-# Adds kernels in CUDA C++ to mpol; nothing where CUDA is off.
-function(mpol_add_cuda_sources)
-  if(MPOL_WITH_CUDA)
-    target_sources(mpol PRIVATE ${ARGN})
-  endif()
 endfunction()

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <mpol_cpp/ops/isa.h>
+#include <mpol_cpp/ops/simd/isa.h>
 
 namespace mpol::testing {
 

@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include <mpol_cpp/cli/config_file.h>
-#include <mpol_cpp/cli/ending.h>
-#include <mpol_cpp/cli/resumed_run.h>
-#include <mpol_cpp/cli/stop_request.h>
-#include <mpol_cpp/cli/verb.h>
+#include <mpol_cpp/cli/program/config_file.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/image/resumed_run.h>
+#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/version.h>
-#include <mpol_cpp/device/host_allocator.h>
+#include <mpol_cpp/device/host/host_allocator.h>
 
 namespace mpol::cli {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/device/host_memory.h>
+#include <mpol_cpp/device/host/host_memory.h>
 #include <mpol_cpp/device/load.h>
 
 namespace mpol {

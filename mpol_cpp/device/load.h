@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include <mpol_cpp/device/backend.h>
+#include <mpol_cpp/device/backends/backend.h>
 #include <mpol_cpp/device/select.h>
 
 namespace mpol {

@@ -5,7 +5,7 @@
 
 #include <torch/types.h>
 
-#include <mpol_cpp/device/backend.h>
+#include <mpol_cpp/device/backends/backend.h>
 
 namespace mpol {
 

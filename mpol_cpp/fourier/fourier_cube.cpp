@@ -3,7 +3,7 @@
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/ops/real_fft.h>
+#include <mpol_cpp/ops/fft/real_fft.h>
 
 namespace mpol {
 namespace {

@@ -16,13 +16,13 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/fourier/sample_strips.h>
-#include <mpol_cpp/gridding/visit_cells.h>
-#include <mpol_cpp/ops/huge_pages.h>
-#include <mpol_cpp/ops/nufft_convolution.h>
-#include <mpol_cpp/ops/nufft_kernels.h>
-#include <mpol_cpp/ops/nufft_plan.h>
-#include <mpol_cpp/ops/share_tasks.h>
-#include <mpol_cpp/ops/toeplitz_product.h>
+#include <mpol_cpp/gridding/cells/visit_cells.h>
+#include <mpol_cpp/ops/memory/huge_pages.h>
+#include <mpol_cpp/ops/toeplitz/toeplitz_convolution.h>
+#include <mpol_cpp/ops/nufft/nufft_kernels.h>
+#include <mpol_cpp/ops/nufft/nufft_plan.h>
+#include <mpol_cpp/ops/memory/share_tasks.h>
+#include <mpol_cpp/ops/toeplitz/toeplitz_product.h>
 
 namespace mpol {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
-#include <mpol_cpp/core/precision.h>
+#include <mpol_cpp/core/accumulate.h>
 #include <mpol_cpp/fourier/kernel_storage.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 

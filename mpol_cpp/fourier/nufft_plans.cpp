@@ -10,10 +10,10 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
-#include <mpol_cpp/ops/huge_pages.h>
-#include <mpol_cpp/ops/nufft_cuda_check.h>
-#include <mpol_cpp/ops/nufft_cuda_plan.h>
-#include <mpol_cpp/ops/nufft_window.h>
+#include <mpol_cpp/ops/memory/huge_pages.h>
+#include <mpol_cpp/ops/nufft/gpu/nufft_gpu_check.h>
+#include <mpol_cpp/ops/nufft/gpu/nufft_gpu_plan.h>
+#include <mpol_cpp/ops/nufft/nufft_window.h>
 
 namespace mpol {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/log.h>
-#include <mpol_cpp/gridding/cell_sums.h>
+#include <mpol_cpp/gridding/cells/cell_sums.h>
 
 namespace mpol {
 

@@ -7,7 +7,7 @@
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
-#include <mpol_cpp/gridding/scatter.h>
+#include <mpol_cpp/gridding/cells/scatter.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol {

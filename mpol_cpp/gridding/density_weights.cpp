@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <mpol_cpp/ops/share_tasks.h>
+#include <mpol_cpp/ops/memory/share_tasks.h>
 
 namespace mpol::gridding {
 namespace {

@@ -15,13 +15,13 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/gridding/cell_sums.h>
+#include <mpol_cpp/gridding/cells/cell_sums.h>
 #include <mpol_cpp/gridding/density_weights.h>
-#include <mpol_cpp/gridding/own_memory.h>
+#include <mpol_cpp/gridding/cells/own_memory.h>
 #include <mpol_cpp/gridding/sample_density.h>
 #include <mpol_cpp/gridding/sample_image.h>
 #include <mpol_cpp/gridding/sky_image.h>
-#include <mpol_cpp/ops/share_tasks.h>
+#include <mpol_cpp/ops/memory/share_tasks.h>
 
 namespace mpol {
 namespace {

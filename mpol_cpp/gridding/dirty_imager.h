@@ -12,7 +12,7 @@
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
 #include <mpol_cpp/gridding/beam_shape.h>
-#include <mpol_cpp/gridding/scatter.h>
+#include <mpol_cpp/gridding/cells/scatter.h>
 #include <mpol_cpp/gridding/taper.h>
 #include <mpol_cpp/gridding/weighting.h>
 #include <mpol_cpp/visibilities/visibilities.h>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <mpol_cpp/gridding/visit_cells.h>
+#include <mpol_cpp/gridding/cells/visit_cells.h>
 
 namespace mpol::gridding {
 

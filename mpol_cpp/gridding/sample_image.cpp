@@ -8,8 +8,8 @@
 #include <ATen/ops/polar.h>
 
 #include <mpol_cpp/core/units.h>
-#include <mpol_cpp/gridding/own_memory.h>
-#include <mpol_cpp/ops/share_tasks.h>
+#include <mpol_cpp/gridding/cells/own_memory.h>
+#include <mpol_cpp/ops/memory/share_tasks.h>
 
 namespace mpol::gridding {
 namespace {

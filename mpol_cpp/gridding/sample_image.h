@@ -8,7 +8,7 @@
 #include <torch/types.h>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
-#include <mpol_cpp/ops/nufft_plan.h>
+#include <mpol_cpp/ops/nufft/nufft_plan.h>
 #include <mpol_cpp/visibilities/baselines.h>
 
 namespace mpol::gridding {

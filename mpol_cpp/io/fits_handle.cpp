@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <new>
 #include <string>
 #include <system_error>
 #include <utility>
+
+#include <malloc.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -53,10 +56,27 @@ void check_magic(const std::filesystem::path& path) {
                   path.string()));
 }
 
+/// Memory of zeros: before cfitsio adds a unit it looks whether one follows already, and takes for one what an earlier file
+/// left in the memory.
+void* zeroed(std::size_t bytes) {
+  void* memory = std::malloc(bytes);
+  if (memory != nullptr) std::memset(memory, 0, ::malloc_usable_size(memory));
+  return memory;
+}
+
+/// What cfitsio calls for more of such memory.
+void* grown(void* memory, std::size_t bytes) {
+  void* larger = zeroed(bytes);
+  if (larger == nullptr) return nullptr;
+  std::memcpy(larger, memory, std::min(bytes, ::malloc_usable_size(memory)));
+  std::free(memory);
+  return larger;
+}
+
 }  // namespace
 
 FitsBuffer::FitsBuffer(std::size_t expected_bytes)
-    : data(std::malloc(std::max(expected_bytes, smallest_bytes))), room(std::max(expected_bytes, smallest_bytes)) {
+    : data(zeroed(std::max(expected_bytes, smallest_bytes))), room(std::max(expected_bytes, smallest_bytes)) {
   if (data == nullptr) throw std::bad_alloc();
 }
 
@@ -78,7 +98,7 @@ FitsHandle::~FitsHandle() {
 FitsHandle FitsHandle::create(FitsBuffer& memory, std::filesystem::path named) {
   fitsfile* file = nullptr;
   int status = 0;
-  fits_create_memfile(&file, &memory.data, &memory.room, growth_bytes, std::realloc, &status);
+  fits_create_memfile(&file, &memory.data, &memory.room, growth_bytes, grown, &status);
   if (status != 0) fail(named, true, status, "creating it");
   return {file, std::move(named), &memory};
 }

@@ -13,7 +13,7 @@
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/fits_axes.h>
 #include <mpol_cpp/io/fits_handle.h>
-#include <mpol_cpp/io/unknown_centre.h>
+#include <mpol_cpp/io/unknown_center.h>
 
 namespace mpol::io {
 namespace {

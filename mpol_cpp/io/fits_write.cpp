@@ -10,7 +10,7 @@
 #include <mpol_cpp/core/version.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/fits_handle.h>
-#include <mpol_cpp/io/unknown_centre.h>
+#include <mpol_cpp/io/unknown_center.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 #include <mpol_cpp/visibilities/value_range.h>
 

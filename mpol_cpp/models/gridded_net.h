@@ -1,9 +1,9 @@
 #pragma once
 
 #include <mpol_cpp/fourier/fourier_cube.h>
-#include <mpol_cpp/images/base_cube.h>
-#include <mpol_cpp/images/hann_conv_cube.h>
-#include <mpol_cpp/images/image_cube.h>
+#include <mpol_cpp/models/base_cube.h>
+#include <mpol_cpp/models/hann_conv_cube.h>
+#include <mpol_cpp/models/image_cube.h>
 #include <mpol_cpp/models/image_model.h>
 
 namespace mpol {

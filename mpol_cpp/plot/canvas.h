@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include <mpol_cpp/plot/colour_map.h>
+#include <mpol_cpp/plot/color_map.h>
 
 namespace mpol::plot {
 

@@ -9,7 +9,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/plot/axis_ticks.h>
-#include <mpol_cpp/plot/colour_map.h>
+#include <mpol_cpp/plot/color_map.h>
 #include <mpol_cpp/plot/panel_geometry.h>
 
 namespace mpol::plot {

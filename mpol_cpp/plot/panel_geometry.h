@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <mpol_cpp/plot/axis_ticks.h>
-#include <mpol_cpp/plot/colour_map.h>
+#include <mpol_cpp/plot/color_map.h>
 #include <mpol_cpp/plot/figure.h>
 
 namespace mpol::plot {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <mpol_cpp/serialize/safetensors.h>
-#include <mpol_cpp/train/train_options.h>
+#include <mpol_cpp/train/options/train_options.h>
 
 namespace mpol {
 

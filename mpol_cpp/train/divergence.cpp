@@ -6,7 +6,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/train/step.h>
+#include <mpol_cpp/objective/trained_parameters.h>
 
 namespace mpol::detail {
 namespace {

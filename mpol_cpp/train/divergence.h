@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include <mpol_cpp/train/objective.h>
-#include <mpol_cpp/train/train_options.h>
+#include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/train/options/train_options.h>
 
 namespace mpol::detail {
 

@@ -12,13 +12,15 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/util/accumulate.h>
 
+#include <mpol_cpp/train/steps/make_step.h>
+#include <mpol_cpp/models/model_image.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/serialize/module_state.h>
 #include <mpol_cpp/train/history_files.h>
 #include <mpol_cpp/train/run_settings.h>
-#include <mpol_cpp/train/stop_criterion.h>
+#include <mpol_cpp/train/options/stop_criterion.h>
 
 namespace mpol::detail {
 namespace {

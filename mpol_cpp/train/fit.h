@@ -11,7 +11,7 @@
 #include <mpol_cpp/train/divergence.h>
 #include <mpol_cpp/train/fit_verdict.h>
 #include <mpol_cpp/train/problem_stops.h>
-#include <mpol_cpp/train/step.h>
+#include <mpol_cpp/train/steps/step.h>
 #include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/train/training_state.h>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <mpol_cpp/train/loss_history.h>
+#include <mpol_cpp/train/options/loss_history.h>
 
 namespace mpol::detail {
 

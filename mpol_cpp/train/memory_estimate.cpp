@@ -4,11 +4,11 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/device/host_memory.h>
+#include <mpol_cpp/device/host/host_memory.h>
 #include <mpol_cpp/fourier/sample_strips.h>
-#include <mpol_cpp/losses/prediction.h>
-#include <mpol_cpp/ops/lbfgs_arrays.h>
-#include <mpol_cpp/train/loss_history.h>
+#include <mpol_cpp/likelihoods/prediction.h>
+#include <mpol_cpp/ops/lbfgs/lbfgs_arrays.h>
+#include <mpol_cpp/train/options/loss_history.h>
 
 namespace mpol {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <torch/arg.h>
 
-#include <mpol_cpp/train/train_options.h>
+#include <mpol_cpp/train/options/train_options.h>
 
 namespace mpol {
 

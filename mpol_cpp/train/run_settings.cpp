@@ -2,7 +2,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/train/step.h>
+#include <mpol_cpp/objective/trained_parameters.h>
 
 namespace mpol::detail {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <mpol_cpp/serialize/safetensors.h>
-#include <mpol_cpp/train/objective.h>
-#include <mpol_cpp/train/train_options.h>
+#include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/train/options/train_options.h>
 
 namespace mpol::detail {
 

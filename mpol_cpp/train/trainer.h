@@ -7,8 +7,8 @@
 
 #include <mpol_cpp/device/module_holder.h>
 #include <mpol_cpp/models/image_model.h>
-#include <mpol_cpp/train/objective.h>
-#include <mpol_cpp/train/train_options.h>
+#include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/train/options/train_options.h>
 
 namespace mpol {
 

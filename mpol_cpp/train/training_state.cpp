@@ -1,13 +1,11 @@
 #include <mpol_cpp/train/training_state.h>
 
-#include <mutex>
 #include <string>
 #include <string_view>
 
-#include <ATen/CPUGeneratorImpl.h>
-
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/models/model_image.h>
 #include <mpol_cpp/serialize/module_state.h>
 
 namespace mpol::detail {
@@ -41,31 +39,7 @@ NamedTensors copies_of(NamedTensors tensors) {
   return tensors;
 }
 
-Tensor random_state() {
-  auto generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard lock(generator.mutex());
-  return generator.get_state().clone();
-}
-
-void set_random_state(const Tensor& state) {
-  auto generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard lock(generator.mutex());
-  try {
-    generator.set_state(state.to(torch::kCPU));
-  } catch (const c10::Error&) {
-    throw FileError(fmt::format("the saved state's {} is no state of the random generator", random_name));
-  }
-}
-
 }  // namespace
-
-Tensor sky_beside_fit(ImageModel& model) {
-  const torch::NoGradGuard no_grad;
-  const auto random = random_state();
-  auto sky = model.make_sky();
-  set_random_state(random);
-  return sky;
-}
 
 TrainingState capture_state(std::int64_t epochs, ImageModel& model, const Objective& objective, const Step& step) {
   const torch::NoGradGuard no_grad;

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include <mpol_cpp/serialize/safetensors.h>
-#include <mpol_cpp/train/step.h>
+#include <mpol_cpp/train/steps/step.h>
 
 namespace mpol::detail {
 
@@ -18,10 +18,6 @@ struct TrainingState {
 
 /// A copy of the present state, on the device.
 TrainingState capture_state(std::int64_t epochs, ImageModel& model, const Objective& objective, const Step& step);
-
-/// The model's image without a gradient, in a place where the fit would not have computed it: the random generator is left as
-/// it was, so that a model with a random part goes on as if nothing had happened.
-Tensor sky_beside_fit(ImageModel& model);
 
 /// Puts model, likelihood, optimiser and random generator into a state, which may be on another device.
 /// @throws FileError when names, shapes or dtypes do not match; the model is then unchanged

@@ -8,7 +8,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
-#include <mpol_cpp/visibilities/phase_centre.h>
+#include <mpol_cpp/visibilities/phase_center.h>
 
 namespace mpol {
 namespace {

@@ -1,6 +1,6 @@
 #include "catch.h"
 
-#include <mpol_cpp/analysis/fake_data.h>
+#include <mpol_cpp/simulation/fake_data.h>
 #include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/units.h>

@@ -8,7 +8,7 @@
 #include <mpol_cpp/analysis/deproject.h>
 #include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/core/units.h>
-#include <mpol_cpp/images/hann_conv_cube.h>
+#include <mpol_cpp/models/hann_conv_cube.h>
 #include <mpol_cpp/images/regrid.h>
 #include <mpol_cpp/images/restore.h>
 #include <mpol_cpp/io/fits.h>

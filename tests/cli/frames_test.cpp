@@ -9,7 +9,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/cli/option_set.h>
+#include <mpol_cpp/cli/program/option_set.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/io/fits.h>
 

@@ -5,7 +5,7 @@
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/sky_unit.h>
 #include <mpol_cpp/io/visibilities_npz.h>
-#include <mpol_cpp/visibilities/direct_visibilities.h>
+#include <mpol_cpp/simulation/direct_visibilities.h>
 
 #include "observation.h"
 #include "program.h"

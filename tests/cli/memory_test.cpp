@@ -12,7 +12,7 @@
 #include <c10/util/Exception.h>
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/cli/ending.h>
+#include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/units.h>
 
 #include "../random.h"

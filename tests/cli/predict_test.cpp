@@ -6,7 +6,7 @@
 #include <mpol_cpp/io/npz_archive.h>
 #include <mpol_cpp/io/sky_unit.h>
 #include <mpol_cpp/io/visibilities_npz.h>
-#include <mpol_cpp/visibilities/direct_visibilities.h>
+#include <mpol_cpp/simulation/direct_visibilities.h>
 
 #include "compare.h"
 #include "observation.h"

@@ -5,7 +5,7 @@
 #include <ATen/ops/hypot.h>
 #include <ATen/ops/polar.h>
 
-#include <mpol_cpp/cli/dirty_products.h>
+#include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/gridding/data_averager.h>
@@ -14,7 +14,7 @@
 #include <mpol_cpp/io/npz_archive.h>
 #include <mpol_cpp/io/sky_unit.h>
 #include <mpol_cpp/io/visibilities_npz.h>
-#include <mpol_cpp/visibilities/direct_visibilities.h>
+#include <mpol_cpp/simulation/direct_visibilities.h>
 
 #include "compare.h"
 #include "observation.h"

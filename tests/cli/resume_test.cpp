@@ -6,7 +6,7 @@
 #include <random>
 #include <thread>
 
-#include <mpol_cpp/ops/isa.h>
+#include <mpol_cpp/ops/simd/isa.h>
 #include <mpol_cpp/train/checkpoint.h>
 
 #include "observation.h"

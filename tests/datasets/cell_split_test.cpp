@@ -2,7 +2,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/datasets/cell_split.h>
-#include <mpol_cpp/losses/gridded_likelihood.h>
+#include <mpol_cpp/likelihoods/gridded_likelihood.h>
 
 #include "compare.h"
 #include "golden.h"

@@ -2,7 +2,7 @@
 
 #include <fstream>
 
-#include <mpol_cpp/device/control_group.h>
+#include <mpol_cpp/device/host/control_group.h>
 
 #include "temporary_folder.h"
 

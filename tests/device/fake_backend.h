@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <mpol_cpp/device/backend.h>
+#include <mpol_cpp/device/backends/backend.h>
 
 #include "warnings.h"
 

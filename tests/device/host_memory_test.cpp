@@ -4,8 +4,8 @@
 #include <ATen/ops/ones.h>
 #include <c10/util/Exception.h>
 
-#include <mpol_cpp/device/host_allocator.h>
-#include <mpol_cpp/device/host_memory.h>
+#include <mpol_cpp/device/host/host_allocator.h>
+#include <mpol_cpp/device/host/host_memory.h>
 
 using namespace mpol;
 

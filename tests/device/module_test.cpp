@@ -16,14 +16,14 @@
 #include <mpol_cpp/fourier/gauss_conv_fourier.h>
 #include <mpol_cpp/fourier/nufft.h>
 #include <mpol_cpp/images/gauss_conv_image.h>
-#include <mpol_cpp/images/hann_conv_cube.h>
-#include <mpol_cpp/images/image_cube.h>
-#include <mpol_cpp/losses/block_likelihood.h>
-#include <mpol_cpp/losses/exact_likelihood.h>
-#include <mpol_cpp/losses/gridded_likelihood.h>
-#include <mpol_cpp/losses/loose_likelihood.h>
-#include <mpol_cpp/losses/mini_batch_likelihood.h>
-#include <mpol_cpp/losses/noise_likelihood.h>
+#include <mpol_cpp/models/hann_conv_cube.h>
+#include <mpol_cpp/models/image_cube.h>
+#include <mpol_cpp/likelihoods/block_likelihood.h>
+#include <mpol_cpp/likelihoods/exact_likelihood.h>
+#include <mpol_cpp/likelihoods/gridded_likelihood.h>
+#include <mpol_cpp/likelihoods/loose_likelihood.h>
+#include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
+#include <mpol_cpp/likelihoods/noise_likelihood.h>
 #include <mpol_cpp/models/gridded_net.h>
 
 #include "compare.h"

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/device/nvml.h>
+#include <mpol_cpp/device/backends/nvml.h>
 
 using namespace mpol;
 using namespace mpol::detail;

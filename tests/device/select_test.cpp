@@ -1,7 +1,7 @@
 #include "catch.h"
 
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/device/cuda_absence.h>
+#include <mpol_cpp/device/backends/cuda_absence.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/move.h>
 #include <mpol_cpp/device/select.h>

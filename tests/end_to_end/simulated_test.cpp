@@ -13,12 +13,12 @@
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/sky_unit.h>
 #include <mpol_cpp/io/visibilities_npz.h>
-#include <mpol_cpp/losses/gridded_likelihood.h>
+#include <mpol_cpp/likelihoods/gridded_likelihood.h>
 #include <mpol_cpp/models/gridded_net.h>
-#include <mpol_cpp/train/term.h>
+#include <mpol_cpp/objective/term.h>
 #include <mpol_cpp/train/trainer.h>
-#include <mpol_cpp/visibilities/direct_visibilities.h>
-#include <mpol_cpp/visibilities/sky_model.h>
+#include <mpol_cpp/simulation/direct_visibilities.h>
+#include <mpol_cpp/simulation/sky_model.h>
 
 using namespace mpol;
 

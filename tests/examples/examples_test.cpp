@@ -13,7 +13,7 @@
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/npz_archive.h>
 #include <mpol_cpp/io/visibilities_npz.h>
-#include <mpol_cpp/losses/prediction.h>
+#include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/models/simple_net.h>
 #include <mpol_cpp/train/trainer.h>
 

@@ -14,14 +14,14 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
-#include <mpol_cpp/analysis/sky_gaussian.h>
+#include <mpol_cpp/simulation/sky_gaussian.h>
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/fourier/displacement.h>
 #include <mpol_cpp/fourier/fourier_cube.h>
 #include <mpol_cpp/fourier/nufft.h>
-#include <mpol_cpp/visibilities/direct_visibilities.h>
+#include <mpol_cpp/simulation/direct_visibilities.h>
 
 #include "compare.h"
 #include "forced_isa.h"

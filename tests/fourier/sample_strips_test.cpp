@@ -5,7 +5,7 @@
 
 #include <mpol_cpp/fourier/normal_operator.h>
 #include <mpol_cpp/fourier/sample_strips.h>
-#include <mpol_cpp/ops/nufft_plan.h>
+#include <mpol_cpp/ops/nufft/nufft_plan.h>
 
 #include "random.h"
 

@@ -7,9 +7,9 @@
 
 #include <ATen/ops/zeros.h>
 
-#include <mpol_cpp/cli/config_file.h>
-#include <mpol_cpp/cli/csv_table.h>
-#include <mpol_cpp/cli/fit_diagnostics.h>
+#include <mpol_cpp/cli/program/config_file.h>
+#include <mpol_cpp/cli/program/csv_table.h>
+#include <mpol_cpp/cli/image/fit_diagnostics.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/npz_archive.h>

@@ -3,7 +3,7 @@
 
 #include <ATen/ops/arange.h>
 
-#include <mpol_cpp/cli/fit_diagnostics.h>
+#include <mpol_cpp/cli/image/fit_diagnostics.h>
 #include <mpol_cpp/serialize/safetensors.h>
 
 #include "input_file.h"

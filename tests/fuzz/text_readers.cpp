@@ -1,8 +1,8 @@
 #include <cmath>
 
-#include <mpol_cpp/cli/config_file.h>
-#include <mpol_cpp/cli/csv_table.h>
-#include <mpol_cpp/visibilities/array_configuration.h>
+#include <mpol_cpp/cli/program/config_file.h>
+#include <mpol_cpp/cli/program/csv_table.h>
+#include <mpol_cpp/simulation/array_configuration.h>
 
 #include "input_file.h"
 #include "readers.h"

@@ -7,8 +7,8 @@
 #include <mpol_cpp/device/select.h>
 #include <mpol_cpp/fourier/normal_operator.h>
 #include <mpol_cpp/gridding/data_averager.h>
-#include <mpol_cpp/ops/hann.h>
-#include <mpol_cpp/ops/real_fft.h>
+#include <mpol_cpp/ops/hann/hann.h>
+#include <mpol_cpp/ops/fft/real_fft.h>
 
 #include "compare.h"
 #include "device/required_gpu.h"

@@ -6,11 +6,12 @@
 
 #include <ATen/ops/stack.h>
 
+#include <mpol_cpp/train/steps/make_step.h>
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/ops/fused_cuda_pipeline.h>
-#include <mpol_cpp/train/captured_step.h>
-#include <mpol_cpp/train/cuda_fused_step.h>
-#include <mpol_cpp/train/eager_step.h>
+#include <mpol_cpp/ops/fused/gpu/fused_gpu_pipeline.h>
+#include <mpol_cpp/train/steps/captured_step.h>
+#include <mpol_cpp/train/steps/gpu_fused_step.h>
+#include <mpol_cpp/train/steps/eager_step.h>
 
 #include "compare.h"
 #include "device/required_gpu.h"

@@ -8,13 +8,13 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/stack.h>
 
-#include <mpol_cpp/losses/exact_likelihood.h>
-#include <mpol_cpp/losses/loose_likelihood.h>
-#include <mpol_cpp/losses/noise_likelihood.h>
-#include <mpol_cpp/ops/toeplitz_product.h>
-#include <mpol_cpp/train/cuda_fused_step.h>
-#include <mpol_cpp/train/eager_step.h>
-#include <mpol_cpp/visibilities/direct_visibilities.h>
+#include <mpol_cpp/likelihoods/exact_likelihood.h>
+#include <mpol_cpp/likelihoods/loose_likelihood.h>
+#include <mpol_cpp/likelihoods/noise_likelihood.h>
+#include <mpol_cpp/ops/toeplitz/toeplitz_product.h>
+#include <mpol_cpp/train/steps/gpu_fused_step.h>
+#include <mpol_cpp/train/steps/eager_step.h>
+#include <mpol_cpp/simulation/direct_visibilities.h>
 
 #include "compare.h"
 #include "device/required_gpu.h"

@@ -9,9 +9,9 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/device/recorded_work.h>
-#include <mpol_cpp/train/captured_step.h>
-#include <mpol_cpp/train/cuda_fused_step.h>
-#include <mpol_cpp/train/eager_step.h>
+#include <mpol_cpp/train/steps/captured_step.h>
+#include <mpol_cpp/train/steps/gpu_fused_step.h>
+#include <mpol_cpp/train/steps/eager_step.h>
 
 #include "compare.h"
 #include "device/required_gpu.h"

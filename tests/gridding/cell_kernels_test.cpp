@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include <mpol_cpp/gridding/cell_box.h>
-#include <mpol_cpp/gridding/cell_kernels.h>
-#include <mpol_cpp/ops/isa.h>
+#include <mpol_cpp/gridding/cells/cell_box.h>
+#include <mpol_cpp/gridding/cells/cell_kernels.h>
+#include <mpol_cpp/ops/simd/isa.h>
 
 #include "random.h"
 

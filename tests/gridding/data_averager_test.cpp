@@ -8,10 +8,10 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/log.h>
-#include <mpol_cpp/gridding/cell_sums.h>
+#include <mpol_cpp/gridding/cells/cell_sums.h>
 #include <mpol_cpp/gridding/data_averager.h>
-#include <mpol_cpp/gridding/visit_cells.h>
-#include <mpol_cpp/ops/isa.h>
+#include <mpol_cpp/gridding/cells/visit_cells.h>
+#include <mpol_cpp/ops/simd/isa.h>
 
 #include "compare.h"
 #include "forced_isa.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <mpol_cpp/gridding/stream_median.h>
+#include <mpol_cpp/gridding/cells/stream_median.h>
 
 #include "random.h"
 

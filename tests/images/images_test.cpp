@@ -2,9 +2,9 @@
 
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/images/base_cube.h>
-#include <mpol_cpp/images/hann_conv_cube.h>
-#include <mpol_cpp/images/image_cube.h>
+#include <mpol_cpp/models/base_cube.h>
+#include <mpol_cpp/models/hann_conv_cube.h>
+#include <mpol_cpp/models/image_cube.h>
 
 #include "compare.h"
 #include "golden.h"

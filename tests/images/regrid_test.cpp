@@ -1,7 +1,7 @@
 #include "catch.h"
 
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/images/image_cube.h>
+#include <mpol_cpp/models/image_cube.h>
 #include <mpol_cpp/images/regrid.h>
 
 #include "compare.h"

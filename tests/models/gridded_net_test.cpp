@@ -4,7 +4,7 @@
 
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/losses/regularizers.h>
+#include <mpol_cpp/regularizers/regularizers.h>
 #include <mpol_cpp/losses/visibility_losses.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/models/simple_net.h>

@@ -7,8 +7,8 @@
 #include <ATen/ops/polar.h>
 
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/ops/fft.h>
-#include <mpol_cpp/ops/toeplitz_kernels.h>
+#include <mpol_cpp/ops/fft/line_transforms.h>
+#include <mpol_cpp/ops/toeplitz/toeplitz_kernels.h>
 
 #include "compare.h"
 #include "instruction_sets.h"

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include <mpol_cpp/ops/fused_kernels.h>
+#include <mpol_cpp/ops/fused/cpu/fused_kernels.h>
 
 #include "instruction_sets.h"
 

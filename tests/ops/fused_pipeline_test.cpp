@@ -5,9 +5,9 @@
 #include <ATen/ops/stack.h>
 
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/ops/fused_pipeline.h>
-#include <mpol_cpp/ops/hann.h>
-#include <mpol_cpp/ops/real_fft.h>
+#include <mpol_cpp/ops/fused/cpu/fused_pipeline.h>
+#include <mpol_cpp/ops/hann/hann.h>
+#include <mpol_cpp/ops/fft/real_fft.h>
 
 #include "compare.h"
 #include "fused_problem.h"

@@ -6,7 +6,7 @@
 #include <torch/autograd.h>
 
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/ops/hann.h>
+#include <mpol_cpp/ops/hann/hann.h>
 
 #include "compare.h"
 #include "random.h"

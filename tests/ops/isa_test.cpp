@@ -1,7 +1,7 @@
 #include "catch.h"
 
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/ops/isa.h>
+#include <mpol_cpp/ops/simd/isa.h>
 
 #include "forced_isa.h"
 

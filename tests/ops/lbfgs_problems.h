@@ -10,7 +10,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/optim/lbfgs.h>
 
-#include <mpol_cpp/ops/lbfgs_memory.h>
+#include <mpol_cpp/ops/lbfgs/lbfgs_memory.h>
 
 #include "catch.h"
 #include "compare.h"

@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 
 #include <mpol_cpp/fourier/nufft.h>
-#include <mpol_cpp/ops/nufft_cuda_launch.h>
-#include <mpol_cpp/ops/nufft_window.h>
+#include <mpol_cpp/ops/nufft/gpu/nufft_gpu_launch.h>
+#include <mpol_cpp/ops/nufft/nufft_window.h>
 
 #include "compare.h"
 #include "fourier/edge_baselines.h"

@@ -4,7 +4,7 @@
 
 #include <torch/autograd.h>
 
-#include <mpol_cpp/ops/real_fft.h>
+#include <mpol_cpp/ops/fft/real_fft.h>
 
 #include "compare.h"
 #include "random.h"

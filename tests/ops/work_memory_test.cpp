@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include <mpol_cpp/ops/work_memory.h>
+#include <mpol_cpp/ops/memory/work_memory.h>
 
 using namespace mpol;
 

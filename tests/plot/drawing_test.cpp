@@ -7,7 +7,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/plot/axis_ticks.h>
 #include <mpol_cpp/plot/canvas.h>
-#include <mpol_cpp/plot/colour_map.h>
+#include <mpol_cpp/plot/color_map.h>
 #include <mpol_cpp/plot/panel_geometry.h>
 #include <mpol_cpp/plot/png.h>
 #include <mpol_cpp/plot/stroke_font.h>

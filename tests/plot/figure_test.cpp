@@ -6,11 +6,11 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/log.h>
-#include <mpol_cpp/plot/colour_map.h>
+#include <mpol_cpp/plot/color_map.h>
 #include <mpol_cpp/plot/gnuplot.h>
-#include <mpol_cpp/plot/image_figure.h>
+#include <mpol_cpp/plot/figures/image_figure.h>
 #include <mpol_cpp/plot/png.h>
-#include <mpol_cpp/plot/summary_figure.h>
+#include <mpol_cpp/plot/figures/summary_figure.h>
 
 #include "figure_folder.h"
 #include "random.h"

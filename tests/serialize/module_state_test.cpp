@@ -2,7 +2,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
-#include <mpol_cpp/losses/gridded_likelihood.h>
+#include <mpol_cpp/likelihoods/gridded_likelihood.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/serialize/module_state.h>
 #include <mpol_cpp/train/trainer.h>

@@ -4,9 +4,9 @@
 #include <ATen/ops/stack.h>
 
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/losses/mini_batch_likelihood.h>
-#include <mpol_cpp/train/captured_step.h>
-#include <mpol_cpp/train/eager_step.h>
+#include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
+#include <mpol_cpp/train/steps/captured_step.h>
+#include <mpol_cpp/train/steps/eager_step.h>
 
 #include "compare.h"
 #include "problems.h"

@@ -9,8 +9,8 @@
 #include <ATen/ops/stack.h>
 
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/train/eager_step.h>
-#include <mpol_cpp/train/fused_step.h>
+#include <mpol_cpp/train/steps/eager_step.h>
+#include <mpol_cpp/train/steps/fused_step.h>
 
 #include "compare.h"
 #include "problems.h"

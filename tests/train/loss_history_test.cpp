@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/train/loss_history.h>
+#include <mpol_cpp/train/options/loss_history.h>
 
 using namespace mpol;
 

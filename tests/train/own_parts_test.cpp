@@ -4,10 +4,10 @@
 #include <ATen/ops/softplus.h>
 
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/losses/mini_batch_likelihood.h>
+#include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
 #include <mpol_cpp/models/simple_net.h>
 #include <mpol_cpp/train/problem_stops.h>
-#include <mpol_cpp/train/step.h>
+#include <mpol_cpp/models/model_image.h>
 #include <mpol_cpp/train/train_to_dirty.h>
 #include <mpol_cpp/train/trainer.h>
 

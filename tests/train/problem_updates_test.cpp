@@ -6,9 +6,9 @@
 #include <set>
 
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/train/captured_step.h>
-#include <mpol_cpp/train/eager_step.h>
-#include <mpol_cpp/train/fused_step.h>
+#include <mpol_cpp/train/steps/captured_step.h>
+#include <mpol_cpp/train/steps/eager_step.h>
+#include <mpol_cpp/train/steps/fused_step.h>
 #include <mpol_cpp/train/trainer.h>
 
 #include "compare.h"

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include <mpol_cpp/losses/exact_likelihood.h>
-#include <mpol_cpp/losses/gridded_likelihood.h>
-#include <mpol_cpp/losses/loose_likelihood.h>
+#include <mpol_cpp/likelihoods/exact_likelihood.h>
+#include <mpol_cpp/likelihoods/gridded_likelihood.h>
+#include <mpol_cpp/likelihoods/loose_likelihood.h>
 #include <mpol_cpp/models/gridded_net.h>
-#include <mpol_cpp/train/objective.h>
+#include <mpol_cpp/objective/objective.h>
 #include <mpol_cpp/train/trainer.h>
 
 #include "random.h"

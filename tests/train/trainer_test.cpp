@@ -5,7 +5,7 @@
 #include <torch/cuda.h>
 
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/train/stop_criterion.h>
+#include <mpol_cpp/train/options/stop_criterion.h>
 #include <mpol_cpp/train/trainer.h>
 
 #include "compare.h"

@@ -1,0 +1,101 @@
+#include <mpol_cpp/cli/image/dirty_products.h>
+
+#include <cstdint>
+#include <vector>
+
+#include <ATen/ops/fft_fft2.h>
+#include <ATen/ops/hypot.h>
+
+#include <mpol_cpp/cli/options/suggestion.h>
+#include <mpol_cpp/coordinates/orientation.h>
+#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/likelihoods/prediction.h>
+
+namespace mpol::cli {
+namespace {
+
+/// A fit has the memory of its own planes when its dirty images are made: room for a fine grid, so that one pass over the data
+/// does, and for a small block of samples.
+std::int64_t working_bytes(std::int64_t npix) { return 64 * npix * npix + (std::int64_t{16} << 20); }
+
+DirtyImager imager_of(const FitData& data, ImageUnit unit) {
+  const auto options = DirtyImagerOptions().weighting(Weighting::briggs).robust(0.5).unit(unit);
+  if (data.imaging == Imaging::cells) return DirtyImager(data.dataset, options);
+  return DirtyImager(data.coords(), data.visibilities,
+                     DirtyImagerOptions(options).channel_map(data.channels).working_bytes(working_bytes(data.coords().npix())));
+}
+
+/// As MPoL has it: the model at the centres of the cells.
+void add_residual_of_cells(DirtyProducts& products, const DirtyImager& imager, const GriddedDataset& dataset, const Tensor& sky) {
+  const auto& coords = dataset->coords();
+  const auto model = dataset->at_cells(at::fft_fft2(sky_to_packed(sky)) * coords.cell_area());
+  products.residual = products.dirty - imager.image_of(model);
+  const auto cells = dataset->cells().remainder(coords.npix() * coords.npix());
+  const auto q = coords.packed_q().flatten().index_select(0, cells);
+  products.data = plot::binned_amplitudes(q, dataset->visibilities(), dataset->weights(), plot::NoiseBias::subtract);
+  products.model = plot::binned_amplitudes(q, model, dataset->weights(), plot::NoiseBias::keep);
+}
+
+/// The image channel of each data channel.
+std::vector<std::int64_t> image_channels(const FitData& data) {
+  std::vector<std::int64_t> channels(static_cast<std::size_t>(data.visibilities.nchan()));
+  for (std::int64_t image_channel = 0; image_channel < data.channels.nchan(); ++image_channel) {
+    for (const auto channel : data.channels.sources[static_cast<std::size_t>(image_channel)])
+      channels[static_cast<std::size_t>(channel)] = image_channel;
+  }
+  return channels;
+}
+
+/// Of data minus model at the samples, block by block.
+void add_residual_of_samples(DirtyProducts& products, const DirtyImager& imager, const FitData& data, const Tensor& sky) {
+  const double longest = summarise_uv(data.visibilities.baselines()).longest;
+  plot::AmplitudeSums of_data(longest), of_model(longest);
+  const auto channels = image_channels(data);
+  const auto block = losses::prediction_block_for(data.coords().npix());
+  products.residual = imager.image_of([&](std::int64_t channel, std::int64_t begin, std::int64_t end) {
+    const auto residual = at::empty({end - begin}, torch::kComplexDouble);
+    const auto image = sky[channels[static_cast<std::size_t>(channel)]];
+    for (auto first = begin; first < end; first += block) {
+      const auto last = std::min(first + block, end);
+      const auto samples = data.visibilities.block(channel, first, last);
+      const auto model = losses::predicted_block(data.coords(), image, samples.u, samples.v);
+      const auto q = at::hypot(samples.u, samples.v);
+      of_data.add(q, samples.data, samples.weights);
+      of_model.add(q, model, samples.weights);
+      residual.narrow(0, first - begin, last - first).copy_(samples.data - model);
+    }
+    return residual;
+  });
+  products.data = of_data.bins(plot::NoiseBias::subtract);
+  products.model = of_model.bins(plot::NoiseBias::keep);
+}
+
+}  // namespace
+
+std::vector<Beam> fits_beams(const DirtyImager& imager) {
+  std::vector<Beam> beams;
+  for (const auto& beam : imager.fitted_beam()) {
+    if (!beam) return {};  // a header cannot say that one channel has no beam
+    beams.push_back(*beam);
+  }
+  return beams;
+}
+
+DirtyProducts dirty_products(const FitData& data, const Tensor& sky) {
+  const auto imager = imager_of(data, ImageUnit::jy_per_beam);
+  DirtyProducts products;
+  products.dirty = imager.image();
+  products.beams = fits_beams(imager);
+  if (data.imaging == Imaging::cells) add_residual_of_cells(products, imager, data.dataset, sky);
+  else add_residual_of_samples(products, imager, data, sky);
+  return products;
+}
+
+std::string residual_words(Imaging imaging) {
+  return imaging == Imaging::cells ? "residual: cell averages of the data minus the model at the centres of the cells, as in MPoL"
+                                   : "residual: data minus model at the samples themselves, by a nonuniform transform";
+}
+
+Tensor dirty_start(const FitData& data) { return imager_of(data, ImageUnit::jy_per_arcsec2).image(); }
+
+}  // namespace mpol::cli

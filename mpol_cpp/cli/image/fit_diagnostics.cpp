@@ -1,0 +1,221 @@
+#include <mpol_cpp/cli/image/fit_diagnostics.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <torch/csrc/autograd/autograd.h>
+
+#include <mpol_cpp/cli/program/csv_table.h>
+#include <mpol_cpp/cli/program/diagnostics_files.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/image/loss_curves.h>
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/core/number_text.h>
+#include <mpol_cpp/plot/figures/training_figure.h>
+#include <mpol_cpp/serialize/atomic_file.h>
+#include <mpol_cpp/serialize/safetensors.h>
+#include <mpol_cpp/train/checkpoint.h>
+
+namespace mpol::cli {
+namespace {
+
+std::vector<double> flux_of(const Tensor& image, const GridCoords& coords) {
+  const auto flux = (image.to(torch::kFloat64).sum({-2, -1}) * coords.cell_area()).contiguous();
+  return {flux.const_data_ptr<double>(), flux.const_data_ptr<double>() + flux.numel()};
+}
+
+double norm_of(const Tensor& values) { return values.to(torch::kFloat64).square().sum().sqrt().item<double>(); }
+
+Tensor on_host(const Tensor& image) { return image.detach().to(torch::kCPU).clone(); }
+
+/// An image (nchan, npix, npix), or nothing when the file has none of that name. @throws FileError for another shape
+Tensor image_in(const SafetensorsFile& file, const std::filesystem::path& path, const std::string& name) {
+  const auto found = file.tensors.find(name);
+  if (found == file.tensors.end()) return {};
+  const auto& image = found->second;
+  const bool fits = image.dim() == 3 && image.is_floating_point() && image.size(0) > 0 && image.size(1) == image.size(2) &&
+                    image.sizes() == file.tensors.at("image").sizes();
+  if (fits) return image;
+  throw FileError(
+      error_text("diagnostics", path.string(), fmt::format("have an {} of shape {}", name, image.sizes()), "remove it"));
+}
+
+void read_tensors(const std::filesystem::path& path, SavedDiagnostics& saved) {
+  if (!std::filesystem::exists(path)) return;
+  auto file = read_safetensors(path);
+  if (!file.tensors.contains("image")) throw FileError(error_text("diagnostics", path.string(), "have no image", "remove it"));
+  const auto epoch = number_of<std::int64_t>(file.metadata["epoch"]);
+  const auto cell_size = number_of<double>(file.metadata["cell_size"]);
+  if (!epoch || !cell_size) {
+    throw FileError(error_text("diagnostics", path.string(), "does not say its epoch and cell size", "remove it"));
+  }
+  saved.image_epoch = *epoch;
+  saved.cell_size = *cell_size;
+  saved.image = image_in(file, path, "image");
+  saved.gradient = image_in(file, path, "gradient");
+  saved.change = image_in(file, path, "change");
+}
+
+/// Diagnostics are no reason for a fit not to go on.
+std::optional<SavedDiagnostics> earlier_diagnostics(const std::filesystem::path& out) {
+  try {
+    return read_diagnostics(out);
+  } catch (const std::exception& error) {
+    log_warning(fmt::format("the diagnostics of the epochs before are lost: {}", error.what()));
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::optional<SavedDiagnostics> read_diagnostics(const std::filesystem::path& out) {
+  const auto folder = diagnostics_folder(out);
+  if (!std::filesystem::exists(folder / diagnostics_table)) return std::nullopt;
+  const auto table = read_csv(folder / diagnostics_table);
+  SavedDiagnostics saved;
+  saved.epochs = table["epoch"];
+  saved.gradient_norm = table["gradient_norm"];
+  saved.largest_change = table["largest_change"];
+  for (std::size_t channel = 0; table.has(fmt::format("flux_{}", channel)); ++channel) {
+    saved.flux.push_back(table[fmt::format("flux_{}", channel)]);
+  }
+  read_tensors(folder / diagnostics_tensors, saved);
+  return saved;
+}
+
+FitDiagnostics::FitDiagnostics(std::filesystem::path out, std::int64_t interval, const Objective& objective, ImageModel& model,
+                               std::filesystem::path checkpoint)
+    : out_(std::move(out)),
+      checkpoint_(std::move(checkpoint)),
+      interval_(interval),
+      objective_(objective),
+      coords_(model.coords()) {
+  const torch::NoGradGuard no_gradient;
+  previous_ = on_host(model.make_sky());
+}
+
+Callback FitDiagnostics::callback() {
+  return [this](const Progress& progress) {
+    if (!begun_) begin(progress.loss.epoch);
+    done_ = progress.loss.epoch + 1;
+    history_.push_back(progress.loss);
+    if (done_ % interval_ == 0) show(progress.model);
+    return CallbackAction::proceed;
+  };
+}
+
+void FitDiagnostics::finish(ImageModel& model) {
+  if (begun_ && (rows_.empty() || rows_.back().epoch != done_)) show(model);
+}
+
+/// Takes up what an interrupted fit left up to the epoch from which this one goes on; rows of epochs that are done again go.
+void FitDiagnostics::begin(std::int64_t epochs_done_before) {
+  begun_ = true;
+  if (epochs_done_before == 0) {
+    remove_diagnostics(out_);
+  } else {
+    previous_.reset();
+    if (const auto checkpoint = read_checkpoint(checkpoint_)) history_ = checkpoint->history;
+    history_.resize(std::min(history_.size(), static_cast<std::size_t>(epochs_done_before)));
+    if (const auto saved = earlier_diagnostics(out_)) {
+      for (std::size_t i = 0; i < saved->epochs.size(); ++i) {
+        const auto epoch = static_cast<std::int64_t>(saved->epochs[i]);
+        if (epoch > epochs_done_before) break;
+        rows_.push_back({epoch, saved->gradient_norm[i], saved->largest_change[i], {}});
+        for (const auto& flux : saved->flux) rows_.back().flux.push_back(flux[i]);
+      }
+      if (!rows_.empty() && saved->image_epoch == rows_.back().epoch) previous_ = saved->image;
+    }
+  }
+}
+
+void FitDiagnostics::show(ImageModel& model) {
+  Tensor sky;
+  {
+    const torch::NoGradGuard no_gradient;
+    sky = model.make_sky().detach().clone();
+  }
+  const auto gradient = on_host(gradient_at(model, sky)), image = on_host(sky);
+  const auto change = previous_.defined() ? image - previous_ : Tensor();
+  const double largest = change.defined() ? change.abs().max().item<double>() : std::numeric_limits<double>::quiet_NaN();
+  rows_.push_back({done_, norm_of(gradient), largest, flux_of(image, coords_)});
+  write(image, gradient, change);
+  previous_ = image;
+}
+
+void FitDiagnostics::write(const Tensor& image, const Tensor& gradient, const Tensor& change) {
+  const auto fail = [this](const std::string& reason) {
+    if (!failed_) log_warning(fmt::format("no diagnostics after {} epochs: {}; the fit goes on and tries again", done_, reason));
+    failed_ = true;
+  };
+  try {
+    std::filesystem::create_directories(diagnostics_folder(out_));
+    write_figure(image, gradient, change);
+    write_last(image, gradient, change);
+    write_table();
+    failed_ = false;
+  } catch (const FileError& error) {
+    fail(error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    fail(cannot_write(error.path1(), error.code().value()));
+  }
+}
+
+/// Of the objective with respect to the image. Evaluating may move a likelihood's working state, on which its next values
+/// depend to the last bit.
+Tensor FitDiagnostics::gradient_at(ImageModel& model, const Tensor& sky) const {
+  auto& likelihood = objective_.likelihood();
+  const auto state = likelihood.working_state();
+  const torch::AutoGradMode with_gradient(true);
+  const auto image = sky.clone().set_requires_grad(true);
+  const auto base = model.base().defined() ? model.base().detach() : Tensor();
+  const auto total = objective_.evaluate(ModelOutput(coords_, base, image)).total.sum();
+  const auto gradient = torch::autograd::grad({total}, {image}, {}, std::nullopt, false, /*allow_unused=*/true)[0];
+  if (!state.empty()) likelihood.load_working_state(state);
+  return gradient.defined() ? gradient : at::zeros_like(sky);
+}
+
+void FitDiagnostics::write_table() const {
+  std::string text = "epoch,gradient_norm,largest_change";
+  for (std::size_t channel = 0; channel < rows_.front().flux.size(); ++channel) text += fmt::format(",flux_{}", channel);
+  text += '\n';
+  for (const auto& row : rows_) {
+    text += fmt::format("{},{:.17g},{:.17g}", row.epoch, row.gradient_norm, row.largest_change);
+    for (const double flux : row.flux) text += fmt::format(",{:.17g}", flux);
+    text += '\n';
+  }
+  write_file_atomically(diagnostics_folder(out_) / diagnostics_table, text);
+}
+
+void FitDiagnostics::write_last(const Tensor& image, const Tensor& gradient, const Tensor& change) const {
+  NamedTensors tensors{{"image", image}, {"gradient", gradient}};
+  if (change.defined()) tensors["change"] = change;
+  write_safetensors(diagnostics_folder(out_) / diagnostics_tensors, tensors,
+                    {{"epoch", std::to_string(done_)}, {"cell_size", fmt::format("{:.17g}", coords_.cell_size())}});
+}
+
+void FitDiagnostics::write_figure(const Tensor& image, const Tensor& gradient, const Tensor& change) const {
+  plot::TrainingFigure figure(coords_);
+  figure.title = fmt::format("after {} epochs", done_);
+  figure.image = image;
+  figure.gradient = gradient;
+  figure.change = change;
+  figure.loss_names = objective_.columns();
+  auto curves = loss_curves(history_);
+  figure.loss_epochs = std::move(curves.epochs);
+  figure.loss_history = std::move(curves.values);
+  figure.learning_rate = std::move(curves.learning_rate);
+  figure.flux.resize(rows_.back().flux.size());
+  for (const auto& row : rows_) {
+    figure.flux_epochs.push_back(static_cast<double>(row.epoch));
+    for (std::size_t channel = 0; channel < figure.flux.size(); ++channel) figure.flux[channel].push_back(row.flux[channel]);
+  }
+  plot::RenderOptions render;
+  render.scripts = plot::Scripts::discard;
+  plot::write_training_figure(diagnostics_folder(out_) / diagnostics_figure(done_), figure, render);
+}
+
+}  // namespace mpol::cli

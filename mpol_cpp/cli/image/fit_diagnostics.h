@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/train/options/train_options.h>
+
+namespace mpol::cli {
+
+/// What diagnostics.csv and last.safetensors of an earlier fit hold.
+struct SavedDiagnostics {
+  std::vector<double> epochs;             ///< done when each row was taken
+  std::vector<std::vector<double>> flux;  ///< Jy, one vector per channel
+  std::vector<double> gradient_norm, largest_change;
+  std::int64_t image_epoch = -1;   ///< of the tensors
+  Tensor image, gradient, change;  ///< (nchan, npix, npix); undefined where there is none
+  double cell_size = 0;            ///< arcsec
+};
+/// Nothing when the folder has none. @throws DataError, FileError when they cannot be read
+std::optional<SavedDiagnostics> read_diagnostics(const std::filesystem::path& out);
+
+/// Shows how a fit goes, every few epochs: in OUT/diagnostics
+///
+///   epoch_NNNNNN.png   image, its change since the last figure, gradient of the objective with respect to the image; losses,
+///                      learning rate and flux so far
+///   diagnostics.csv    epoch,gradient_norm,largest_change,flux_0,… one row a figure
+///   last.safetensors   image, gradient and change of the newest figure, for `mpol plot OUT`
+///
+/// each file replaced by a rename. It looks at the model between two steps and puts back what that touches, so that the fit
+/// goes on bit for bit as without it; a resumed fit goes on with the files of the interrupted one. A file that cannot be written
+/// is a warning, and the next figure tries again.
+class FitDiagnostics {
+ public:
+  /// @param interval    epochs between figures, > 0
+  /// @param checkpoint  where a resumed fit finds the losses of the epochs before
+  FitDiagnostics(std::filesystem::path out, std::int64_t interval, const Objective& objective, ImageModel& model,
+                 std::filesystem::path checkpoint);
+
+  Callback callback();
+  /// The last epoch, unless it was shown.
+  void finish(ImageModel& model);
+
+ private:
+  void begin(std::int64_t epochs_done_before);
+  void show(ImageModel& model);
+  void write(const Tensor& image, const Tensor& gradient, const Tensor& change);
+  Tensor gradient_at(ImageModel& model, const Tensor& sky) const;
+  void write_table() const;
+  void write_last(const Tensor& image, const Tensor& gradient, const Tensor& change) const;
+  void write_figure(const Tensor& image, const Tensor& gradient, const Tensor& change) const;
+
+  struct Row {
+    std::int64_t epoch;
+    double gradient_norm, largest_change;
+    std::vector<double> flux;
+  };
+
+  std::filesystem::path out_, checkpoint_;
+  std::int64_t interval_;
+  Objective objective_;
+  GridCoords coords_;
+  bool begun_ = false;
+  bool failed_ = false;    // the newest figure could not be written
+  std::int64_t done_ = 0;  // epochs
+  LossHistory history_;
+  std::vector<Row> rows_;
+  Tensor previous_;  // image of the newest row, or the start; undefined where it is not known
+};
+
+}  // namespace mpol::cli

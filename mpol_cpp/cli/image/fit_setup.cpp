@@ -1,0 +1,111 @@
+#include <mpol_cpp/cli/image/fit_setup.h>
+
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/options/sky_file.h>
+#include <mpol_cpp/cli/image/resumed_run.h>
+#include <mpol_cpp/cli/image/start_image.h>
+#include <mpol_cpp/cli/program/unfinished_run.h>
+#include <mpol_cpp/likelihoods/exact_likelihood.h>
+#include <mpol_cpp/likelihoods/gridded_likelihood.h>
+#include <mpol_cpp/likelihoods/loose_likelihood.h>
+#include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
+#include <mpol_cpp/likelihoods/noise_likelihood.h>
+
+namespace mpol::cli {
+namespace {
+
+constexpr double default_degrees_of_freedom = 4;
+
+StepKind step_of(const std::string& name) {
+  for (const auto kind : {StepKind::eager, StepKind::captured, StepKind::fused}) {
+    if (name == to_string(kind)) return kind;
+  }
+  return StepKind::automatic;
+}
+
+Sampling sampling_of(const std::string& name) {
+  if (name == "compact") return Sampling::compact;
+  return name == "uniform" ? Sampling::uniform : Sampling::random;
+}
+
+}  // namespace
+
+BaseCubeOptions model_options(const ImageOptions& options, const FitData& data) {
+  const SkyTarget target{data.coords(), data.dataset->nchan(), data.visibilities.observation()};
+  auto model = start_options(parse_start(options.start), target, options.data.torch_dtype(), data);
+  if (!options.mask.empty()) model.pixel_mapping(masked_mapping(read_mask(options.mask, target)));
+  return model;
+}
+
+std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const Visibilities& visibilities,
+                                            const ChannelMap& channels, const GriddedDataset& dataset, torch::Device device) {
+  const auto on_device = [device](auto likelihood) -> std::shared_ptr<Likelihood> {
+    likelihood->to(device);
+    return likelihood.ptr();
+  };
+  const auto& coords = dataset->coords();
+  if (options.likelihood == "exact")
+    return on_device(ExactLikelihood(coords, visibilities, channels, KernelStorage{options.kernel_folder}));
+  const bool student = options.noise == "student";
+  const auto noise =
+      student ? NoiseModel::student(options.degrees_of_freedom.value_or(default_degrees_of_freedom)) : NoiseModel::gaussian();
+  if (options.batch_size) {
+    const auto batches = VisibilitySamplerOptions()
+                             .batch_size(*options.batch_size)
+                             .sampling(sampling_of(options.sampling))
+                             .seed(static_cast<std::uint64_t>(options.seed));
+    return on_device(MiniBatchLikelihood(coords, visibilities, channels, batches, noise));
+  }
+  if (student) return on_device(NoiseLikelihood(coords, visibilities, channels, noise));
+  if (options.likelihood == "loose") return on_device(LooseLikelihood(coords, visibilities, channels));
+  GriddedDataset own(std::dynamic_pointer_cast<GriddedDatasetImpl>(dataset->clone()));
+  own->to(device, options.data.torch_dtype());
+  return GriddedLikelihood(own).ptr();
+}
+
+std::vector<Term> regularizer_terms(const RegularizerOptions& r) {
+  std::vector<Term> list;
+  if (r.sparsity > 0) list.push_back(terms::sparsity(r.sparsity));
+  if (r.tv > 0) list.push_back(terms::tv_image(r.tv));
+  if (r.tsv > 0) list.push_back(terms::tsv(r.tsv));
+  if (r.entropy > 0) list.push_back(terms::entropy(r.entropy, r.entropy_prior, r.entropy_flux));
+  if (r.tv_channel > 0) list.push_back(terms::tv_channel(r.tv_channel));
+  if (r.edge_clamp > 0) list.push_back(terms::edge_clamp(r.edge_clamp));
+  if (r.psd > 0) list.push_back(terms::psd(r.psd, *r.psd_length));
+  if (r.uv_sparsity > 0) list.push_back(terms::uv_sparsity(r.uv_sparsity, *r.uv_sparsity_q_max));
+  return list;
+}
+
+Normalize normalize_of(const std::string& name) {
+  if (name == "visibilities") return Normalize::visibilities;
+  return name == "none" ? Normalize::none : Normalize::cells;
+}
+
+TrainOptions train_options(const ImageOptions& options, const RunRecord& record, const std::filesystem::path& state) {
+  const auto stop = parse_stop_relative(options.stop_relative);
+  const auto optimizer = options.optimizer == "sgd"     ? OptimizerKind::sgd
+                         : options.optimizer == "lbfgs" ? OptimizerKind::lbfgs
+                                                        : OptimizerKind::adam;
+  return TrainOptions()
+      .optimizer(optimizer)
+      .learning_rate(options.learning_rate)
+      .epochs(options.epochs)
+      .stop_relative(stop.change)
+      .stop_window(stop.window)
+      .seed(static_cast<std::uint64_t>(options.seed))
+      .step(step_of(options.step))
+      .checkpoint(state / checkpoint_name)
+      .checkpoint_interval(options.checkpoint_interval.value_or(0))
+      .resume(options.resume)
+      .on_divergence(OnDivergence::off)  // the program says so in its last line
+      .fingerprint(record.fingerprint())
+      .notes(notes_of_run(options, record));
+}
+
+Tensor image_frequencies(const Visibilities& visibilities, std::int64_t image_channels) {
+  const auto& frequencies = visibilities.frequencies();
+  if (!frequencies.defined() || frequencies.numel() == image_channels) return frequencies;
+  return frequencies.mean(0, /*keepdim=*/true);
+}
+
+}  // namespace mpol::cli

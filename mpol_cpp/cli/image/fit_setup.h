@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include <mpol_cpp/cli/image/dirty_products.h>
+#include <mpol_cpp/cli/image/image_options.h>
+#include <mpol_cpp/cli/image/run_record.h>
+#include <mpol_cpp/datasets/gridded_dataset.h>
+#include <mpol_cpp/models/base_cube.h>
+#include <mpol_cpp/train/trainer.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol::cli {
+
+// The settings of the command line as the objects of the library.
+
+/// The model's options: grid, channels, start, mask.
+/// @param data  what `--start auto` and `--start dirty` are made from, and whose phase centre images of files are compared with
+BaseCubeOptions model_options(const ImageOptions& options, const FitData& data);
+
+/// The likelihood that --likelihood names, in the run's dtype and on its device.
+/// @param channels  which data channels feed which image channel
+/// @param dataset   float64, on the CPU: the cell averages, and the grid
+std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const Visibilities& visibilities,
+                                            const ChannelMap& channels, const GriddedDataset& dataset, torch::Device device);
+
+/// The regularisers with a lambda above zero.
+std::vector<Term> regularizer_terms(const RegularizerOptions& options);
+
+Normalize normalize_of(const std::string& name);
+
+/// The trainer's options.
+/// @param state  the folder for the checkpoints
+TrainOptions train_options(const ImageOptions& options, const RunRecord& record, const std::filesystem::path& state);
+
+/// Frequencies of the image channels: the data's, or their mean for one image of several channels; undefined when
+/// unknown. (nchan) float64, Hz.
+Tensor image_frequencies(const Visibilities& visibilities, std::int64_t image_channels);
+
+}  // namespace mpol::cli

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <mpol_cpp/cli/options/data_options.h>
+#include <mpol_cpp/cli/program/option_set.h>
+
+namespace mpol::cli {
+
+/// Strength lambda of each regulariser, and what some of them need besides.
+struct RegularizerOptions {
+  double sparsity = 0, tv = 0, tsv = 0, entropy = 0, tv_channel = 0, edge_clamp = 0, psd = 0, uv_sparsity = 0;
+  double entropy_prior = 1e-4;              ///< Jy/arcsec^2
+  double entropy_flux = 10;                 ///< Jy/arcsec^2 summed over the cube
+  std::optional<double> psd_length;         ///< arcsec
+  std::optional<double> uv_sparsity_q_max;  ///< wavelengths
+};
+
+/// Settings of `mpol image`.
+struct ImageOptions {
+  OutputOptions output;
+  DataOptions data;
+  RegularizerOptions regularizers;
+  std::string guess_lambda;  ///< comma-separated names of regularisers
+
+  std::string likelihood = "exact";          ///< "exact", "gridded" or "loose"
+  std::string noise = "gaussian";            ///< "gaussian" or "student"
+  std::optional<double> degrees_of_freedom;  ///< of Student's noise
+  std::optional<std::int64_t> batch_size;    ///< visibilities of a channel that each step of the loose likelihood sees
+  std::string sampling;                      ///< which make a batch: "random", "compact", "uniform", or empty: random
+  std::string normalize = "cells";
+  std::string mode;  ///< "continuum", "cube" or empty: as the arrays' shape says
+  std::string scatter_check = "warn";
+
+  std::string optimizer = "adam";
+  double learning_rate = 0.3;
+  std::int64_t epochs = 500;
+  std::string stop_relative;  ///< "R" or "R:WINDOW"; empty: off
+  std::string start = "auto";
+  std::filesystem::path mask;
+  std::int64_t seed = 0;
+  std::string step = "auto";
+
+  std::optional<std::int64_t> checkpoint_interval;   ///< epochs
+  std::optional<std::int64_t> diagnostics_interval;  ///< epochs
+  std::optional<double> memory_limit;                ///< GiB
+  std::filesystem::path kernel_folder;               ///< for the kernels of the exact likelihood; empty: memory
+  bool resume = false;
+  bool keep_diverged = false;
+  bool deterministic = false;
+  bool split_channels = false;
+};
+
+/// Declares the options of `mpol image`, in the order in which its help shows them.
+void declare(OptionSet& options, ImageOptions& image);
+
+/// What cannot be seen from one option alone. @throws UsageError
+void settle(ImageOptions& image);
+
+/// The options of the regularisers named by --guess-lambda, each with strength 1, and of no others. @throws UsageError
+RegularizerOptions guessed_regularizers(const ImageOptions& image);
+
+/// A stop criterion "R" or "R:WINDOW".
+struct StopRelative {
+  double change = 0;  ///< 0: off
+  std::int64_t window = 10;
+};
+/// @throws UsageError
+StopRelative parse_stop_relative(const std::string& text);
+
+}  // namespace mpol::cli

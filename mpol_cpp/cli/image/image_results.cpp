@@ -1,0 +1,89 @@
+#include <mpol_cpp/cli/image/image_results.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <mpol_cpp/cli/image/loss_curves.h>
+#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/plot/figures/image_figure.h>
+#include <mpol_cpp/plot/figures/summary_figure.h>
+#include <mpol_cpp/serialize/atomic_file.h>
+
+namespace mpol::cli {
+namespace {
+
+std::vector<std::string> history_lines(const RunRecord& record, const TrainResult& fit) {
+  std::vector<std::string> lines = {fmt::format("mpol image, {} epochs, ended: {}", fit.epochs, to_string(fit.stop_reason))};
+  for (const auto& line : record.image_history()) lines.push_back(line);
+  return lines;
+}
+
+void stage_cube(OutputFolder& folder, const std::string& name, const Tensor& cube, const ImageResults& results,
+                const io::FitsOptions& options, bool split) {
+  if (split) io::write_fits_split_channels(folder.staged(name), cube, results.coords, options);
+  else io::write_fits(folder.staged(name), cube, results.coords, options);
+}
+
+std::optional<Beam> middle_beam(const ImageResults& results) {
+  if (results.dirty.beams.empty()) return std::nullopt;
+  return results.dirty.beams[results.dirty.beams.size() / 2];
+}
+
+void stage_figures(OutputFolder& folder, const ImageResults& results, const TrainResult& fit) {
+  plot::ImageFigureOptions options;  // a model has no beam
+  if (results.frequencies.defined()) {
+    const auto* values = results.frequencies.const_data_ptr<double>();
+    options.frequencies.assign(values, values + results.frequencies.numel());
+  }
+  plot::write_image_figure(folder.staged("image.png"), results.sky, results.coords, options);
+  stop_if_requested();
+
+  plot::SummaryFigure figure(results.coords);
+  figure.model = results.sky;
+  figure.dirty = results.dirty.dirty;
+  figure.residual = results.dirty.residual;
+  figure.beam = middle_beam(results);
+  figure.baselines = results.visibilities.baselines();
+  figure.amplitude_q = results.dirty.data.q;
+  figure.amplitude_data = results.dirty.data.amplitude;
+  figure.amplitude_model = results.dirty.model.amplitude;
+  figure.loss_names = fit.columns;
+  auto curves = loss_curves(fit.history);
+  figure.loss_epochs = std::move(curves.epochs);
+  figure.loss_history = std::move(curves.values);
+  plot::write_summary_figure(folder.staged("summary.png"), figure);
+}
+
+}  // namespace
+
+void stage_images(OutputFolder& folder, const ImageResults& results, const TrainResult& fit, const ImageOptions& options,
+                  const RunRecord& record) {
+  auto header = io::FitsOptions()
+                    .frequencies(results.frequencies)
+                    .observation(results.visibilities.observation())
+                    .history(history_lines(record, fit));
+  stage_cube(folder, "image.fits", results.sky, results, header, options.split_channels);
+  header.unit(io::FitsUnit::jy_per_beam).beams(results.dirty.beams);
+  stage_cube(folder, "dirty.fits", results.dirty.dirty, results, header, options.split_channels);
+  auto history = header.history();
+  history.insert(history.begin() + 1, residual_words(FitData::imaging_of(options)));
+  header.history(history);
+  stage_cube(folder, "residual.fits", results.dirty.residual, results, header, options.split_channels);
+  stage_figures(folder, results, fit);
+}
+
+void stage_record(OutputFolder& folder, const TrainResult& fit, const RunRecord& record, std::vector<std::string> more_files) {
+  write_history_csv(folder.staged("history.csv"), fit);
+  for (auto& name : folder.staged_names()) more_files.push_back(std::move(name));
+  std::sort(more_files.begin(), more_files.end());
+  more_files.erase(std::unique(more_files.begin(), more_files.end()), more_files.end());
+  write_file_atomically(folder.staged("run.toml"), record.toml(fit.epochs, to_string(fit.stop_reason), more_files));
+}
+
+void stage_texts(OutputFolder& folder, const ImageSummary& summary, const RunRecord& record) {
+  stage_record(folder, summary.fit, record, {"summary.json"});
+  write_file_atomically(folder.staged("summary.json"), summary_json(summary));
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,352 @@
+#include <mpol_cpp/cli/image/image_run.h>
+
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <new>
+#include <optional>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <c10/util/Exception.h>
+
+#include <mpol_cpp/cli/program/config_file.h>
+#include <mpol_cpp/cli/image/dirty_products.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/image/fit_diagnostics.h>
+#include <mpol_cpp/cli/image/fit_setup.h>
+#include <mpol_cpp/cli/image/image_results.h>
+#include <mpol_cpp/cli/image/image_summary.h>
+#include <mpol_cpp/cli/image/memory.h>
+#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/program/output_folder.h>
+#include <mpol_cpp/cli/image/resumed_run.h>
+#include <mpol_cpp/cli/program/run_environment.h>
+#include <mpol_cpp/cli/image/run_record.h>
+#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/options/suggestion.h>
+#include <mpol_cpp/cli/program/threads.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/device/load.h>
+#include <mpol_cpp/device/precision.h>
+#include <mpol_cpp/device/select.h>
+#include <mpol_cpp/gridding/data_averager.h>
+#include <mpol_cpp/likelihoods/prediction.h>
+#include <mpol_cpp/models/gridded_net.h>
+#include <mpol_cpp/serialize/atomic_file.h>
+#include <mpol_cpp/objective/guess_weights.h>
+#include <mpol_cpp/train/progress_report.h>
+#include <mpol_cpp/train/trainer.h>
+#include <mpol_cpp/visibilities/hermitian_pairs.h>
+#include <mpol_cpp/visibilities/value_range.h>
+
+namespace mpol::cli {
+namespace {
+
+/// Puts the time since its beginning into one of the run's timings when its scope ends.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+  ~Stopwatch() { stop(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  void stop() { seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+
+ private:
+  double& seconds_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+/// A device, and how the program came to it.
+struct ChosenDevice {
+  torch::Device device;
+  std::string reason;
+};
+
+/// The device for --device. That "auto" takes the CPU where there is no GPU is no reason for a warning: the closing words and
+/// the summary say so.
+ChosenDevice choose_device(const ImageOptions& options) {
+  const auto request = DeviceRequest::parse(options.data.device);
+  if (request.kind() != DeviceRequest::Kind::automatic) return {select_device(request, Fallback::error), "asked for"};
+  const auto no_gpu = no_gpu_reason();
+  if (!no_gpu.empty()) return {torch::kCPU, "no GPU: " + no_gpu};
+  return {select_device(request, Fallback::error), "the first GPU with memory free"};
+}
+
+/// One run of `mpol image`, from the settings to the files.
+class ImageRun {
+ public:
+  ImageRun(ImageOptions& options, const OptionSet& settings)
+      : options_(options),
+        coords_(requested_grid(options.data)),
+        chosen_(choose_device(options)),
+        before_(options.resume ? run_to_resume(options.output.out) : std::nullopt),
+        threads_(use_threads(threads_of_run())) {
+    set_deterministic(options.deterministic);
+    check_memory_for(1);  // before anything is read or allocated; again with the channels of the data
+    options_.data.device = device_.str();
+    options_.data.threads = threads_;
+    record_.emplace(settings.recorded(), options_);
+  }
+
+  int run() {
+    try {
+      return go();
+    } catch (const std::bad_alloc&) {
+      throw out_of_memory();
+    } catch (const c10::OutOfMemoryError&) {
+      throw out_of_memory();
+    }
+  }
+
+ private:
+  int go() {
+    if (options_.resume && is_finished(options_.output.out, *record_, options_.epochs)) return already_finished();
+    warn_of_changes();
+    OutputFolder folder(options_.output.out, existing(), "image");
+    if (options_.resume && !folder.has_checkpoint() && !options_.output.quiet) {
+      fmt::print(stderr, "mpol image: {} has nothing to resume: the run starts anew\n", options_.output.out.string());
+    }
+    summary_.seconds.start = seconds_since_start();
+    read();
+    grid();
+    stop_if_requested();
+    fit(folder);
+    if (summary_.fit.stop_reason == StopReason::interrupted) return interrupted(folder);
+    const bool diverged = summary_.fit.stop_reason == StopReason::diverged;
+    if (diverged && !options_.keep_diverged) return fail_diverged(folder);
+    write(folder);
+    return diverged ? report_divergence() : exit_done;
+  }
+
+  Error out_of_memory() const { return cli::out_of_memory(estimate_, free_, options_, coords_.npix(), nchan_); }
+
+  Existing existing() const {
+    if (options_.resume) return Existing::resume;
+    return options_.output.overwrite ? Existing::replace : Existing::refuse;
+  }
+
+  void check_memory_for(std::int64_t nchan) {
+    estimate_ = fit_memory(options_, coords_.npix(), nchan, visibilities_ ? &*visibilities_ : nullptr, device_);
+    nchan_ = nchan;
+    const auto all = estimate_.total();
+    if (options_.memory_limit) check_memory_limit(all, *options_.memory_limit * 0x1p30, coords_.npix(), nchan);
+    const auto needed = all - (visibilities_ ? static_cast<double>(visibilities_->memory_bytes()) : 0);  // they are there
+    check_memory(needed, free_ = available_memory(), coords_.npix(), nchan);
+    if (!device_.is_cuda()) return;
+    check_memory(needed, free_ = static_cast<double>(memory_info(device_).free_bytes), coords_.npix(), nchan);
+  }
+
+  /// A resumed run keeps the number of threads, on which bits depend, unless another one is asked for.
+  std::optional<std::int64_t> threads_of_run() const {
+    return options_.data.threads || !before_ ? options_.data.threads : before_->threads;
+  }
+
+  int already_finished() const {
+    OutputFolder::remove_leftovers(options_.output.out);
+    if (options_.output.json) {
+      const std::ifstream summary(options_.output.out / "summary.json");
+      std::cout << summary.rdbuf();
+    } else if (!options_.output.quiet) {
+      fmt::print("{} is finished: nothing to do (more --epochs continue it)\n", options_.output.out.string());
+    }
+    return exit_done;
+  }
+
+  void warn_of_changes() const {
+    const auto& config = options_.output.config;
+    if (const auto warning = config.empty() ? std::nullopt : changed_data(config, record_->data_digest())) log_warning(*warning);
+    if (!before_) return;
+    for (const auto& change : changes_since(*before_, options_)) log_warning(change);
+    if (threads_ > available_cpus()) {
+      log_warning(fmt::format("the run goes on with its {} threads on {} CPUs: other --threads need a new run", threads_,
+                              available_cpus()));
+    }
+  }
+
+  void read() {
+    const Stopwatch watch(summary_.seconds.reading);
+    visibilities_.emplace(read_visibilities(options_.data, coords_));
+    check_grid_holds(*visibilities_, options_.data, coords_);
+    check_representable(visibilities_->data(), visibilities_->weights(), options_.data.torch_dtype());
+    check_no_hermitian_pairs(*visibilities_);
+    if (const auto warning = field_warning(visibilities_->baselines(), coords_); !warning.empty()) log_warning(warning);
+    stop_if_requested();
+  }
+
+  void grid() {
+    const Stopwatch watch(summary_.seconds.gridding);
+    const auto nchan = visibilities_->nchan();
+    channels_ = options_.mode == "continuum" ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
+    check_memory_for(channels_.nchan());
+    // A warning is this program's own line; only an error is left to the library. Only cell averages need right weights.
+    const bool refuses = options_.scatter_check == "error" && options_.likelihood == "gridded";
+    const auto check = refuses ? ScatterCheck::error : ScatterCheck::off;
+    const DataAverager averager(coords_, *visibilities_, DataAveragerOptions().channel_map(channels_).scatter_check(check));
+    summary_.scatter = averager.scatter();
+    dataset_ = averager.to_dataset();
+    const auto warning = options_.scatter_check == "off" || refuses ? std::string() : scatter_warning(summary_.scatter);
+    if (!warning.empty()) log_warning(warning);
+    stop_if_requested();
+    likelihood_ = make_likelihood(options_, *visibilities_, channels_, dataset_, device_);
+  }
+
+  void fit(const OutputFolder& folder) {
+    const Stopwatch watch(summary_.seconds.training);
+    GriddedNet model(model_options(options_, fit_data()));
+    model->to(device_, options_.data.torch_dtype());
+    Objective objective(likelihood_, terms_of_fit(), normalize_of(options_.normalize));
+    std::error_code error;
+    std::filesystem::create_directories(folder.state(), error);
+    if (error) throw FileError(cannot_write(folder.state(), error.value()));
+    auto train = train_options(options_, *record_, folder.state());
+    train.interrupted([] { return stop_requested() != 0; });
+    ProgressReport report(report_options());
+    std::optional<FitDiagnostics> diagnostics;
+    std::vector<Callback> callbacks{report.callback()};
+    if (options_.diagnostics_interval) {
+      diagnostics.emplace(folder.path(), *options_.diagnostics_interval, objective, *model.ptr(), train.checkpoint());
+      callbacks.push_back(diagnostics->callback());
+    }
+    train.callbacks(std::move(callbacks));
+    summary_.fit = Trainer(model, objective, train).fit();
+    report.finish();
+    const auto reason = summary_.fit.stop_reason;
+    const bool ended = reason == StopReason::epochs || reason == StopReason::converged;
+    if (diagnostics && ended) diagnostics->finish(*model);  // not of an interrupted fit, which goes on as if it never was
+    torch::NoGradGuard no_gradient;
+    sky_ = model->make_sky().detach().to(torch::kCPU, torch::kFloat64);
+    describe_fit(objective);
+  }
+
+  /// The regularisers that were given a weight, and those whose weight is to be guessed.
+  std::vector<Term> terms_of_fit() {
+    auto terms = regularizer_terms(options_.regularizers);
+    for (const auto& term : guess_weights(regularizer_terms(guessed_regularizers(options_)), dataset_)) {
+      if (!options_.output.quiet && !options_.output.json)
+        fmt::print("lambda of {}: {:.3g} (guessed)\n", term.name(), term.weights().front());
+      record_->note_guess(term.name(), term.weights().front());
+      terms.push_back(term);
+    }
+    return terms;
+  }
+
+  ProgressReportOptions report_options() const {
+    const auto& output = options_.output;
+    const bool silent = output.quiet || output.json;  // stderr is for warnings and the one line of an error
+    return ProgressReportOptions().style(silent ? ReportStyle::silent : ReportStyle::automatic).stream(stdout);
+  }
+
+  void describe_fit(const Objective& objective) {
+    auto& likelihood = objective.likelihood();
+    summary_.likelihood = options_.likelihood;
+    summary_.gaussian = options_.noise == "gaussian";
+    summary_.normaliser = objective.normaliser();
+    summary_.chi_squared = summary_.fit.loss.nll() * 2 * summary_.normaliser;
+    summary_.samples = likelihood.samples();
+    summary_.visibilities = likelihood.visibilities_count();
+    summary_.cells = dataset_->ncells();
+    const auto flux = (sky_.sum({-2, -1}) * coords_.cell_area()).contiguous();
+    summary_.flux.assign(flux.const_data_ptr<double>(), flux.const_data_ptr<double>() + flux.numel());
+    summary_.device = options_.data.device;
+    summary_.dtype = options_.data.dtype;
+    summary_.device_reason = chosen_.reason;
+    summary_.seed = options_.seed;
+  }
+
+  FitData fit_data() const { return {*visibilities_, channels_, dataset_, FitData::imaging_of(options_)}; }
+
+  double chi_squared_of_visibilities() const {
+    if (options_.likelihood != "gridded" && options_.noise == "gaussian") return summary_.chi_squared;
+    return losses::loose_chi_squared(coords_, sky_, *visibilities_, channels_);
+  }
+
+  void write(OutputFolder& folder) {
+    const auto begin = seconds_since_start();
+    summary_.chi_squared_of_visibilities = chi_squared_of_visibilities();
+    const ImageResults results{.coords = coords_,
+                               .sky = sky_,
+                               .dirty = dirty_products(fit_data(), sky_),
+                               .frequencies = image_frequencies(*visibilities_, dataset_->nchan()),
+                               .visibilities = *visibilities_};
+    stage_images(folder, results, summary_.fit, options_, *record_);
+    summary_.seconds.writing = seconds_since_start() - begin;
+    summary_.seconds.total = seconds_since_start();
+    summary_.estimated_memory = estimate_.total();
+    stage_texts(folder, summary_, *record_);
+    replace_earlier(folder);
+    folder.commit();
+    if (options_.output.json) fmt::print("{}", summary_json(summary_));
+    else if (!options_.output.quiet) fmt::print("{}", closing_words(summary_, folder.path().string(), warnings_so_far()));
+  }
+
+  /// What an earlier run in OUT wrote and this one does not: channels as files of their own, diagnostics.
+  void replace_earlier(OutputFolder& folder) const {
+    if (folder.keeps_earlier_results()) {
+      for (const auto& name : earlier_files(folder.path())) folder.replaces(name);
+    }
+    if (options_.diagnostics_interval || (before_ && before_->had_diagnostics())) return;
+    for (const auto& name : diagnostics_files(folder.path())) folder.replaces(name);
+  }
+
+  /// The history of a fit without results. Those of an earlier run that is being replaced stay as they are.
+  void keep_history(OutputFolder& folder) const {
+    if (folder.keeps_earlier_results()) {
+      write_history_csv(folder.state() / "history.csv", summary_.fit);
+    } else {
+      stage_record(folder, summary_.fit, *record_, earlier_files(folder.path()));
+      folder.commit();
+    }
+  }
+
+  int interrupted(OutputFolder& folder) const {
+    keep_history(folder);
+    const auto& fit = summary_.fit;
+    if (!fit.checkpoint_failure.empty()) {
+      throw FileError(fmt::format("interrupted after {} epochs, but the newest checkpoint is of {}: {}", fit.epochs,
+                                  fit.checkpoint_epochs, fit.checkpoint_failure));
+    }
+    if (!options_.output.quiet) {
+      fmt::print(stderr, "mpol image: interrupted after {} epochs; --resume continues\n", fit.epochs);
+    }
+    return 128 + stop_requested();
+  }
+
+  int fail_diverged(OutputFolder& folder) const {
+    keep_history(folder);
+    return report_divergence();
+  }
+
+  int report_divergence() const { throw DivergedError(summary_.fit.diagnosis); }
+
+  ImageOptions& options_;
+  GridCoords coords_;
+  ChosenDevice chosen_;
+  torch::Device device_ = chosen_.device;
+  std::optional<ResumedRun> before_;
+  std::int64_t threads_;
+  std::optional<RunRecord> record_;
+  MemoryEstimate estimate_;
+  std::optional<double> free_;  // when the estimate was made, bytes
+  std::int64_t nchan_ = 1;      // that it is for
+
+  std::optional<Visibilities> visibilities_;
+  ChannelMap channels_;
+  GriddedDataset dataset_{nullptr};  // float64, on the CPU
+  std::shared_ptr<Likelihood> likelihood_;
+  Tensor sky_;  // (nchan, npix, npix) float64, on the CPU, Jy/arcsec^2
+  ImageSummary summary_;
+};
+
+}  // namespace
+
+int run_image(ImageOptions& options, const OptionSet& settings) {
+  settle(options);
+  settings.check_meaning();
+  listen_to_library("image", options.output);
+  return ImageRun(options, settings).run();
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,107 @@
+#include <mpol_cpp/cli/image/image_summary.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include <nlohmann/json.hpp>
+
+#include <mpol_cpp/cli/program/run_environment.h>
+#include <mpol_cpp/cli/program/summary.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/serialize/atomic_file.h>
+
+namespace mpol::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json loss_of(const TrainResult& fit) {
+  Json loss = Json::object();
+  for (std::size_t i = 0; i < fit.columns.size(); ++i) loss[fit.columns[i]] = fit.loss.values.at(i);
+  return loss;
+}
+
+Json seconds_of(const Timings& seconds) {
+  return {{"start", seconds.start},       {"reading", seconds.reading}, {"gridding", seconds.gridding},
+          {"training", seconds.training}, {"writing", seconds.writing}, {"total", seconds.total}};
+}
+
+/// What the printed nll is, where it is not the first line's number: the same chi^2 over another number.
+std::string nll_words(const ImageSummary& summary) {
+  const double nll = summary.fit.loss.nll();
+  if (summary.normaliser == static_cast<double>(summary.samples)) return {};
+  const auto per = summary.normaliser == static_cast<double>(summary.cells) ? fmt::format("/(2 x {} cells)", summary.cells)
+                   : summary.normaliser == static_cast<double>(summary.visibilities)
+                       ? fmt::format("/(2 x {} visibilities)", summary.visibilities)
+                       : std::string("/2");
+  return fmt::format("nll         {:.6g}, the same {}{}\n", nll, summary.gaussian ? "chi^2" : "-2 ln L", per);
+}
+
+}  // namespace
+
+std::string summary_json(const ImageSummary& summary) {
+  Json json;
+  json["loss"] = loss_of(summary.fit);
+  json["likelihood"] = summary.likelihood;
+  json["chi_squared"] = summary.chi_squared;
+  json["reduced_chi_squared"] = summary.reduced_chi_squared();
+  json["chi_squared_per_visibility"] = nullptr;
+  if (summary.chi_squared_of_visibilities) {
+    json["chi_squared_per_visibility"] = *summary.chi_squared_of_visibilities / (2.0 * static_cast<double>(summary.visibilities));
+  }
+  json["normalizer"] = summary.normaliser;
+  json["n_visibilities"] = summary.visibilities;
+  json["n_cells"] = summary.cells;
+  json["scatter"] = {{"real", summary.scatter.real}, {"imag", summary.scatter.imag}};
+  json["flux_jy"] = summary.flux;
+  json["epochs"] = summary.fit.epochs;
+  json["stop_reason"] = to_string(summary.fit.stop_reason);
+  json["seconds"] = seconds_of(summary.seconds);
+  json["memory_bytes"] = {{"estimated", summary.estimated_memory}, {"peak", peak_memory()}};
+  json["device"] = summary.device;
+  json["device_reason"] = summary.device_reason;
+  json["dtype"] = summary.dtype;
+  json["step"] = to_string(summary.fit.step);
+  json["step_reason"] = summary.fit.step_reason;
+  return summary_text(json, summary.seed);
+}
+
+void write_history_csv(const std::filesystem::path& path, const TrainResult& fit) {
+  AtomicFile file(path);
+  file.write(fmt::format("epoch,{},learning_rate\n", fmt::join(fit.columns, ",")));
+  for (const auto& row : fit.history) {
+    auto text = fmt::format("{}", row.epoch);
+    for (const double value : row.values) text += fmt::format(",{:.17g}", value);
+    file.write(text + fmt::format(",{:.17g}\n", row.learning_rate));
+  }
+  file.commit();
+}
+
+std::string scatter_warning(const Scatter& scatter) {
+  if (scatter.cells == 0 || scatter.acceptable()) return {};
+  const double median = std::max(scatter.real, scatter.imag);
+  return fmt::format(
+      "the data scatter {:.2f} times more than their weights say (medians {:.3f} real, {:.3f} imaginary; limit "
+      "{}): the weights look too large by a factor of {:.2f}",
+      median, scatter.real, scatter.imag, Scatter::limit, median * median);
+}
+
+std::string closing_words(const ImageSummary& summary, const std::string& folder, const std::vector<std::string>& warnings) {
+  const double flux = std::accumulate(summary.flux.begin(), summary.flux.end(), 0.0);
+  const auto channels = summary.flux.size();
+  std::string text =
+      fmt::format("{}  {:.4f} over {} {}\n", summary.gaussian ? "chi^2/(2N)" : "-lnL/N    ", summary.reduced_chi_squared(),
+                  summary.samples, summary.likelihood == "gridded" ? "cells" : "visibilities");
+  text += nll_words(summary);
+  text += channels == 1 ? fmt::format("flux        {:.4g} Jy\n", flux)
+                        : fmt::format("flux        {:.4g} Jy in {} channels\n", flux, channels);
+  text +=
+      fmt::format("ended       {} after {} epochs, {:.1f} s, {} step on {} ({})\n", to_string(summary.fit.stop_reason),
+                  summary.fit.epochs, summary.fit.seconds, to_string(summary.fit.step), summary.device, summary.device_reason);
+  if (summary.fit.step == StepKind::eager) text += fmt::format("step        eager: {}\n", summary.fit.step_reason);
+  text += fmt::format("files       {}\n", folder);
+  for (const auto& warning : warnings) text += fmt::format("warning     {}\n", warning);
+  return text;
+}
+
+}  // namespace mpol::cli

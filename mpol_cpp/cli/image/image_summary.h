@@ -1,0 +1,54 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/gridding/cells/scatter.h>
+#include <mpol_cpp/train/trainer.h>
+
+namespace mpol::cli {
+
+/// Wall-clock seconds of the parts of a run.
+struct Timings {
+  double start = 0;  ///< of the program, up to reading
+  double reading = 0, gridding = 0, training = 0, writing = 0, total = 0;
+};
+
+/// What a run of `mpol image` gave, apart from its images.
+struct ImageSummary {
+  TrainResult fit;
+  std::string likelihood;
+  bool gaussian = true;      ///< the noise of that likelihood; without it chi_squared is -2 ln L relative to a perfect fit
+  double chi_squared = 0;    ///< of that likelihood, on the saved image
+  std::int64_t samples = 0;  ///< terms of its sum
+  std::optional<double> chi_squared_of_visibilities;  ///< of the loose data, when something computed it
+  double normaliser = 0;
+  std::int64_t visibilities = 0, cells = 0;  ///< summed over channels
+  Scatter scatter;
+  std::vector<double> flux;  ///< Jy, per channel
+  std::string device, dtype;
+  std::string device_reason;  ///< "asked for", or how an automatic choice came to it
+  std::int64_t seed = 0;
+  Timings seconds;
+  double estimated_memory = 0;  ///< bytes
+
+  double reduced_chi_squared() const { return chi_squared / (2.0 * static_cast<double>(samples)); }
+};
+
+/// The text of summary.json; numbers that are not finite become null.
+std::string summary_json(const ImageSummary& summary);
+
+/// Writes history.csv, atomically and row by row: `epoch,total,nll,<term>…,learning_rate`, 17 digits; row e is the loss before
+/// the update of epoch e.
+void write_history_csv(const std::filesystem::path& path, const TrainResult& fit);
+
+/// A few lines for people: how well the data are fitted, the flux, why the fit ended, where the files are, and what to
+/// look at: the warnings.
+std::string closing_words(const ImageSummary& summary, const std::string& folder, const std::vector<std::string>& warnings);
+
+/// The scatter check in one line, empty when the scatter agrees with the weights.
+std::string scatter_warning(const Scatter& scatter);
+
+}  // namespace mpol::cli

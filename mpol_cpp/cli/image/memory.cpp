@@ -1,0 +1,80 @@
+#include <mpol_cpp/cli/image/memory.h>
+
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/image/fit_setup.h>
+#include <mpol_cpp/core/format.h>
+
+namespace mpol::cli {
+namespace {
+
+OptimizerKind memory_optimizer(const std::string& name) {
+  if (name == "lbfgs") return OptimizerKind::lbfgs;
+  return name == "sgd" ? OptimizerKind::sgd : OptimizerKind::adam;
+}
+
+LikelihoodKind memory_likelihood(const ImageOptions& options) {
+  if (options.likelihood == "gridded") return LikelihoodKind::gridded;
+  if (options.noise != "gaussian") return LikelihoodKind::noise;
+  return options.likelihood == "exact" ? LikelihoodKind::exact : LikelihoodKind::loose;
+}
+
+std::string fewer_words(std::int64_t nchan) {
+  return nchan == 1 ? "choose a smaller --npix" : "choose a smaller --npix or fewer --channels";
+}
+
+std::string size_words(std::int64_t npix, std::int64_t nchan) {
+  return nchan == 1 ? fmt::format("{}", npix) : fmt::format("{} with {} channels", npix, nchan);
+}
+
+}  // namespace
+
+MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::int64_t nchan, const Visibilities* visibilities,
+                          torch::Device device) {
+  const auto terms = regularizer_terms(options.regularizers).size() + regularizer_terms(guessed_regularizers(options)).size();
+  auto settings = MemorySettings(npix, nchan)
+                      .dtype(options.data.torch_dtype())
+                      .optimizer(memory_optimizer(options.optimizer))
+                      .likelihood(memory_likelihood(options))
+                      .kernels_in_memory(options.kernel_folder.empty())
+                      .on_gpu(device.is_cuda())
+                      .epochs(options.epochs)
+                      .columns(static_cast<std::int64_t>(2 + terms));
+  if (visibilities != nullptr) {
+    settings.visibilities(visibilities->nchan() * visibilities->nvis())
+        .data_bytes(static_cast<double>(visibilities->memory_bytes()))
+        .data_dtype(c10::toRealValueType(visibilities->data().scalar_type()));
+  }
+  return estimate_memory(settings);
+}
+
+double dirty_memory(std::int64_t npix, std::int64_t nchan) { return estimate_dirty_memory(npix, nchan).total(); }
+
+void check_memory(double needed, std::optional<double> available, std::int64_t npix, std::int64_t nchan) {
+  if (!available || needed <= *available) return;
+  throw Error(
+      error_text("--npix", size_words(npix, nchan),
+                 fmt::format("needs about {} of memory and {} are available", memory_words(needed), memory_words(*available)),
+                 fewer_words(nchan)));
+}
+
+Error out_of_memory(const MemoryEstimate& estimate, std::optional<double> free, const ImageOptions& options, std::int64_t npix,
+                    std::int64_t nchan) {
+  auto remedy = fewer_words(nchan);
+  if (options.likelihood != "gridded") remedy += ", or --likelihood gridded";
+  if (options.optimizer == "lbfgs") remedy += ", or --optimizer adam";
+  if (options.data.dtype == "float64") remedy += ", or --dtype float32";
+  const auto free_words = free ? memory_words(*free) : std::string("an unknown part of it");
+  return Error(error_text("out of memory",
+                          fmt::format("--npix {} was estimated at {}", size_words(npix, nchan), estimate.words()),
+                          fmt::format("{} was free at the beginning, and something else took of it", free_words),
+                          remedy + "; --memory-limit refuses a fit that would need more before it begins"));
+}
+
+void check_memory_limit(double needed, double limit, std::int64_t npix, std::int64_t nchan) {
+  if (needed <= limit) return;
+  throw Error(error_text("--memory-limit", memory_words(limit),
+                         fmt::format("--npix {} needs about {} of memory", size_words(npix, nchan), memory_words(needed)),
+                         "raise the limit, or " + fewer_words(nchan)));
+}
+
+}  // namespace mpol::cli

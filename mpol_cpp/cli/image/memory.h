@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <mpol_cpp/cli/image/image_options.h>
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/device/host/host_memory.h>
+#include <mpol_cpp/train/memory_estimate.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol::cli {
+
+/// Peak memory of a fit from its options and sizes alone; without visibilities where they are not known yet.
+MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::int64_t nchan, const Visibilities* visibilities,
+                          torch::Device device);
+
+/// Peak memory of making dirty images, bytes, from their sizes alone.
+double dirty_memory(std::int64_t npix, std::int64_t nchan);
+
+/// @throws mpol::Error naming both numbers when `needed` bytes cannot be had
+void check_memory(double needed, std::optional<double> available, std::int64_t npix, std::int64_t nchan);
+
+/// The same against what --memory-limit allows, bytes.
+void check_memory_limit(double needed, double limit, std::int64_t npix, std::int64_t nchan);
+
+/// For a fit that ran out of memory though the estimate said that it would not: what was estimated, what was free when it
+/// began, what to change.
+Error out_of_memory(const MemoryEstimate& estimate, std::optional<double> free, const ImageOptions& options, std::int64_t npix,
+                    std::int64_t nchan);
+
+}  // namespace mpol::cli

@@ -1,0 +1,87 @@
+#include <mpol_cpp/cli/image/resumed_run.h>
+
+#include <charconv>
+
+#include <mpol_cpp/cli/program/config_file.h>
+#include <mpol_cpp/cli/program/option_set.h>
+#include <mpol_cpp/cli/program/unfinished_run.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/simd/isa.h>
+#include <mpol_cpp/train/checkpoint.h>
+
+namespace mpol::cli {
+namespace {
+
+constexpr const char* settings_key = "settings";
+constexpr const char* device_key = "device";
+constexpr const char* instruction_set_key = "instruction_set";
+
+std::string value_of(const Metadata& entries, const std::string& key) {
+  const auto found = entries.find(key);
+  return found == entries.end() ? std::string() : found->second;
+}
+
+std::optional<std::int64_t> number_of(const std::string& text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+/// True for an option of the verb that was given.
+bool is_given(const CLI::App& verb, const std::string& name) {
+  const auto* option = verb.get_option_no_throw(name);
+  return option != nullptr && option->count() > 0;
+}
+
+}  // namespace
+
+Notes notes_of_run(const ImageOptions& options, const RunRecord& record) {
+  Notes notes{{device_key, options.data.device}, {instruction_set_key, std::string(to_string(selected_isa()))}};
+  const auto settings = record.settings_toml();
+  if (is_utf8(settings)) notes[settings_key] = settings;  // checkpoints hold nothing else; paths may be anything
+  return notes;
+}
+
+bool ResumedRun::had_diagnostics() const {
+  return settings.empty() || settings.find("\ndiagnostics-interval = ") != std::string::npos;
+}
+
+std::optional<ResumedRun> run_to_resume(const std::filesystem::path& out) {
+  const auto header = read_checkpoint_header(state_folder(out) / checkpoint_name);
+  if (!header) return std::nullopt;
+  return ResumedRun{.threads = number_of(value_of(header->settings, "threads")),
+                    .settings = value_of(header->notes, settings_key),
+                    .device = value_of(header->notes, device_key),
+                    .instruction_set = value_of(header->notes, instruction_set_key)};
+}
+
+std::vector<std::string> changes_since(const ResumedRun& before, const ImageOptions& options) {
+  std::vector<std::string> changes;
+  const auto compare = [&](const std::string& what, const std::string& then, std::string_view now) {
+    if (then.empty() || then == now) return;
+    changes.push_back(fmt::format("the run began on {0}{1} and goes on on {0}{2}: its result is no longer the same bit for bit",
+                                  what, then, now));
+  };
+  compare("", before.device, options.data.device);
+  compare("the instruction set ", before.instruction_set, to_string(selected_isa()));
+  return changes;
+}
+
+std::vector<std::string> resumed_arguments(const CLI::App& verb) {
+  const bool wanted = verb.get_name() == "image" && verb.parsed() && is_given(verb, "--resume") && is_given(verb, "--out") &&
+                      !is_given(verb, "--config") && !is_given(verb, "DATA") && !is_given(verb, "--data");
+  if (!wanted) return {};
+  const std::filesystem::path out = verb.get_option("--out")->as<std::string>();
+  const auto before = run_to_resume(out);
+  std::vector<std::string> arguments;
+  if (before && !before->settings.empty()) {
+    arguments = config_arguments_of(before->settings, state_folder(out) / checkpoint_name, verb);
+  } else if (std::filesystem::exists(out / "run.toml")) {
+    arguments = config_arguments(out / "run.toml", verb);
+  }
+  // Their number was found out, not asked for: run_to_resume() tells it where there is something to go on from.
+  std::erase_if(arguments, [](const std::string& argument) { return argument.starts_with("--threads="); });
+  return arguments;
+}
+
+}  // namespace mpol::cli

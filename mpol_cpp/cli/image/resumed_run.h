@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/App.hpp>
+#include <CLI/Option.hpp>
+#include <CLI/Formatter.hpp>
+#include <CLI/Config.hpp>
+
+#include <mpol_cpp/cli/image/image_options.h>
+#include <mpol_cpp/cli/image/run_record.h>
+#include <mpol_cpp/train/options/train_options.h>
+
+namespace mpol::cli {
+
+// What a run writes into its checkpoints for the one that resumes it, and what that one makes of it.
+
+/// Settings as in run.toml, device and instruction set.
+Notes notes_of_run(const ImageOptions& options, const RunRecord& record);
+
+/// What the newest checkpoint in OUT says of its run; nothing without one.
+struct ResumedRun {
+  std::optional<std::int64_t> threads;
+  std::string settings;  ///< TOML; empty when the checkpoint does not have them
+  std::string device, instruction_set;
+
+  bool had_diagnostics() const;  ///< or may have had: the checkpoint does not tell
+};
+std::optional<ResumedRun> run_to_resume(const std::filesystem::path& out);
+
+/// Warnings about what is not as it was and alters the last bits of the result.
+std::vector<std::string> changes_since(const ResumedRun& before, const ImageOptions& options);
+
+/// `mpol image -o OUT --resume` without DATA goes on with the settings of the run in OUT: these, as arguments that go before
+/// the user's own. Empty when the parsed verb is not called so, or OUT does not have them.
+/// @throws FileError, UsageError when they cannot be read
+std::vector<std::string> resumed_arguments(const CLI::App& verb);
+
+}  // namespace mpol::cli

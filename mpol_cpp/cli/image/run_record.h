@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/cli/image/image_options.h>
+#include <mpol_cpp/cli/program/option_set.h>
+
+namespace mpol::cli {
+
+/// What a run is: its settings as run.toml holds them, and the digests of the files it reads.
+class RunRecord {
+ public:
+  /// @param settings  with what the program chose (device, threads, step) in place of "auto"
+  /// Reads the files once for their SHA-256. @throws FileError; UsageError for a name that run.toml cannot hold
+  RunRecord(const std::vector<RecordedSetting>& settings, const ImageOptions& image);
+
+  /// run.toml: table `image` repeats the run, table `record` says what was run.
+  /// @param files  what the run wrote, within OUT
+  std::string toml(std::int64_t epochs_done, const std::string& stop_reason, const std::vector<std::string>& files) const;
+  /// Table `image` alone.
+  std::string settings_toml() const;
+
+  /// "name = value" of everything that alters the result, digests in the place of paths: what a checkpoint is compared
+  /// with.
+  std::vector<std::string> fingerprint() const;
+
+  /// "name = value" of every setting, as in run.toml.
+  std::vector<std::string> settings() const;
+  /// "name = value" of the settings that say what an image is: those that alter the result, the epochs and the device.
+  /// Runs with the same ones write the same image files, byte for byte.
+  std::vector<std::string> image_history() const;
+
+  /// A lambda that --guess-lambda gave, which run.toml and the images' HISTORY then say beside the setting.
+  /// @param term  its name in history.csv
+  void note_guess(const std::string& term, double lambda);
+
+  const std::string& data_digest() const { return data_digest_; }
+
+ private:
+  std::vector<RecordedSetting> settings_;
+  std::map<std::string, double> guesses_;  // by the name of the setting
+  std::string data_digest_, mask_digest_, start_digest_;
+};
+
+/// True when OUT holds every result of this very run, with at least the epochs asked for, or stopped by its criterion.
+/// OutputFolder sees to it that run.toml is there only while all results are of one piece; that files were removed since is
+/// seen from its list of them.
+bool is_finished(const std::filesystem::path& out, const RunRecord& record, std::int64_t epochs);
+
+/// What the earlier run in OUT wrote, within OUT, by its run.toml, also when that has been withdrawn; empty without one.
+std::vector<std::string> earlier_files(const std::filesystem::path& out);
+
+/// A warning when the data are not those that a run.toml given as --config was made from.
+std::optional<std::string> changed_data(const std::filesystem::path& config, const std::string& data_digest);
+
+}  // namespace mpol::cli

@@ -1,0 +1,154 @@
+#include <mpol_cpp/cli/options/data_options.h>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/file_list.h>
+#include <mpol_cpp/cli/options/suggestion.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/io/uv_unit.h>
+#include <mpol_cpp/io/visibilities_npz.h>
+#include <mpol_cpp/visibilities/join_samples.h>
+#include <mpol_cpp/visibilities/value_range.h>
+
+namespace mpol::cli {
+namespace {
+
+std::vector<std::string> split(const std::string& list, char separator) {
+  std::vector<std::string> items;
+  std::istringstream text(list);
+  for (std::string item; std::getline(text, item, separator);) items.push_back(item);
+  return items;
+}
+
+io::ReadOptions read_options(const DataOptions& options) {
+  io::ReadOptions read;
+  if (!options.uv_unit.empty()) read.uv_unit = io::uv_unit_from_name(options.uv_unit);
+  read.frequencies = parse_frequencies(options.frequency);
+  read.channels = parse_channels(options.channels);
+  read.conjugate = options.conjugate;
+  return read;
+}
+
+constexpr std::int64_t most_channels = 1 << 24;
+
+/// One file among several, whose baselines may hide among those of the others.
+void check_unit_of_file(const Visibilities& block, const GridCoords& grid, const std::filesystem::path& file,
+                        const io::ReadOptions& read) {
+  try {
+    io::check_uv_unit(block, grid, io::uv_unit_of(file, read));
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", file.string(), error.what()));
+  }
+}
+
+}  // namespace
+
+void declare(OptionSet& options, DataOptions& data, Computing computing) {
+  options.app().add_option("DATA", data.positional_data, "Visibilities: .npz with uu vv weight data")->type_name("FILE");
+  options.path("--data", data.data, "The same as DATA", Record::result);
+  options.text("--more-data", data.more_data, "FILE[,FILE...]",
+               "Further visibilities for one continuum image of all; --uv-unit, --frequency, --channels hold for each; "
+               "write \\, for a comma in a name",
+               Record::result);
+  options.number("--cell-size", data.cell_size, Range::positive(), "ARCSEC", "Width of a pixel", Record::result);
+  options.integer("--npix", data.npix, Range::between(2, 1e9), "Pixels along each axis, even", Record::result);
+  options.choice("--uv-unit", data.uv_unit, {"lambda", "klambda", "m"}, "Unit of uu and vv; default: as the file says",
+                 Record::result);
+  options.text("--frequency", data.frequency, "HZ[,HZ...]", "Frequency of the channels", Record::result);
+  options.text("--channels", data.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
+  if (computing == Computing::in_dtype_on_device)
+    options.text("--device", data.device, "DEVICE", "auto, cpu, cuda, cuda:N or least-loaded", Record::manner);
+  if (computing != Computing::fixed) options.choice("--dtype", data.dtype, {"float32", "float64"}, "Precision", Record::result);
+  options.integer("--threads", data.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
+                  Record::result);
+}
+
+void declare_conjugate(OptionSet& options, DataOptions& data) {
+  options.flag("--conjugate", data.conjugate, "Take conj(data): of visibilities as a measurement set holds them", Record::result);
+}
+
+void settle(DataOptions& data) {
+  if (!data.positional_data.empty()) data.data = data.positional_data;
+  if (data.data.empty()) {
+    throw UsageError(error_text("DATA", "missing", "there must be visibilities to read", "name a .npz file"));
+  }
+  data.data = std::filesystem::absolute(data.data).lexically_normal();
+  std::vector<std::string> more;
+  for (const auto& file : more_files(data)) more.push_back(std::filesystem::absolute(file).lexically_normal().string());
+  data.more_data = join_file_list(more);
+  if (data.npix && *data.npix % 2 != 0) {
+    throw UsageError(
+        error_text("--npix", fmt::format("{}", *data.npix), "must be even", fmt::format("use --npix {}", *data.npix + 1)));
+  }
+  parse_channels(data.channels);
+  parse_frequencies(data.frequency);
+}
+
+std::vector<std::int64_t> parse_channels(const std::string& list) {
+  std::vector<std::int64_t> channels;
+  const auto refuse = [&list](const std::string& item) {
+    throw UsageError(
+        error_text("--channels", item.empty() ? list : item, "must be numbers and ranges from 0 on, as in 0,3-7", "correct it"));
+  };
+  if (!list.empty() && list.back() == ',') refuse(list);
+  for (const auto& item : split(list, ',')) {
+    const auto dash = item.find('-');
+    const auto numeral = [&](const std::string& text) {
+      if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) refuse(item);
+      return parse_integer("channels", text, Range::between(0, most_channels));
+    };
+    const auto first = numeral(item.substr(0, dash));
+    const auto last = dash == std::string::npos ? first : numeral(item.substr(dash + 1));
+    if (last < first) refuse(item);
+    for (auto channel = first; channel <= last; ++channel) channels.push_back(channel);
+  }
+  return channels;
+}
+
+std::vector<double> parse_frequencies(const std::string& list) {
+  std::vector<double> frequencies;
+  for (const auto& item : split(list, ',')) frequencies.push_back(parse_number("frequency", item, Range::positive()));
+  return frequencies;
+}
+
+std::vector<std::filesystem::path> more_files(const DataOptions& data) {
+  const auto names = split_file_list(data.more_data);
+  return {names.begin(), names.end()};
+}
+
+Visibilities read_visibilities(const DataOptions& options, const std::optional<GridCoords>& grid) {
+  const auto read = read_options(options);
+  auto visibilities = io::read_npz(options.data, read);
+  if (options.more_data.empty()) return visibilities;
+  std::vector<Visibilities> blocks{std::move(visibilities)};
+  if (grid) check_unit_of_file(blocks.front(), *grid, options.data, read);
+  for (const auto& file : more_files(options)) {
+    blocks.push_back(io::read_npz(file, read));
+    if (grid) check_unit_of_file(blocks.back(), *grid, file, read);
+  }
+  return join_samples(blocks);
+}
+
+std::string uv_unit_name(const DataOptions& options) {
+  return std::string(io::name_of(io::uv_unit_of(options.data, read_options(options))));
+}
+
+GridCoords requested_grid(const DataOptions& options) {
+  if (options.cell_size && options.npix) return GridCoords(*options.cell_size, *options.npix);
+  const auto grid = suggest_grid(summarise_uv(read_visibilities(options).baselines()));
+  std::string missing = !options.cell_size ? "--cell-size" : "--npix";
+  if (!options.cell_size && !options.npix) missing = "--cell-size and --npix";
+  throw UsageError(
+      error_text(missing, "missing", "the grid must be given",
+                 fmt::format("for these data `mpol inspect` suggests --cell-size {} --npix {}", grid.cell_size, grid.npix)));
+}
+
+void check_grid_holds(const Visibilities& visibilities, const DataOptions& options, const GridCoords& coords) {
+  io::check_uv_unit(visibilities, coords, io::uv_unit_of(options.data, read_options(options)));
+  check_representable(visibilities.data(), visibilities.weights(), torch::kFloat64);
+}
+
+}  // namespace mpol::cli

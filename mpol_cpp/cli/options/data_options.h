@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <torch/types.h>
+
+#include <mpol_cpp/cli/program/option_set.h>
+#include <mpol_cpp/cli/program/output_options.h>
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol::cli {
+
+/// How visibilities are read and gridded: every verb that reads them.
+struct DataOptions {
+  std::filesystem::path data;
+  std::filesystem::path positional_data;  ///< DATA on the command line; wins over `data`
+  std::string more_data;                  ///< comma-separated files, joined with the data to one continuum block
+  std::string uv_unit;                    ///< "lambda", "klambda", "m" or empty: as the file says
+  std::string frequency;                  ///< comma-separated Hz
+  std::string channels;                   ///< "0,3-7"
+  bool conjugate = false;                 ///< conj(data)
+  std::optional<double> cell_size;        ///< arcsec
+  std::optional<std::int64_t> npix;
+  std::string device = "auto";
+  std::string dtype = "float32";
+  std::optional<std::int64_t> threads;
+
+  torch::Dtype torch_dtype() const { return dtype == "float64" ? torch::kFloat64 : torch::kFloat32; }
+};
+
+/// What of its computing a verb leaves to the user: --dtype, --device.
+enum class Computing { fixed, in_dtype, in_dtype_on_device };
+
+void declare(OptionSet& options, DataOptions& data, Computing computing = Computing::fixed);
+
+// After parsing: what is required is there, and paths no longer depend on the working directory. @throws UsageError
+void settle(DataOptions& data);
+
+/// The files of --more-data.
+std::vector<std::filesystem::path> more_files(const DataOptions& data);
+
+/// `--conjugate` of a verb that reads visibilities.
+void declare_conjugate(OptionSet& options, DataOptions& data);
+
+/// Channel numbers of a list such as "0,3-7". @throws UsageError
+std::vector<std::int64_t> parse_channels(const std::string& list);
+/// Frequencies of a list such as "230.5e9,231e9", Hz. @throws UsageError
+std::vector<double> parse_frequencies(const std::string& list);
+
+/// The visibilities that the options name, units applied, channels selected; of several files, all samples as one channel.
+/// @param grid  where given, each of several files is refused by itself whose u, v cannot be in their unit
+/// @throws mpol::Error
+Visibilities read_visibilities(const DataOptions& options, const std::optional<GridCoords>& grid = std::nullopt);
+
+/// The unit in which u and v of the file are read: "lambda", "klambda" or "m".
+std::string uv_unit_name(const DataOptions& options);
+
+/// The grid that --cell-size and --npix ask for.
+/// @throws UsageError when one is missing, naming what the data suggest for it (reads them); when npix is odd
+GridCoords requested_grid(const DataOptions& options);
+
+/// Refuses u, v that cannot be in the unit they were read in: no baseline reaches two cells, or some lie beyond the
+/// grid; and data or weights with which float64 cannot be computed. @throws DataError naming the readings, or the values
+void check_grid_holds(const Visibilities& visibilities, const DataOptions& options, const GridCoords& coords);
+
+}  // namespace mpol::cli

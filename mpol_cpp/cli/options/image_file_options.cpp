@@ -1,0 +1,39 @@
+#include <mpol_cpp/cli/options/image_file_options.h>
+
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/core/units.h>
+
+namespace mpol::cli {
+
+DiscGeometry GeometryOptions::geometry() const {
+  return {.inclination = inclination * units::degree,
+          .position_angle = position_angle * units::degree,
+          .offset_east = offset_east,
+          .offset_north = offset_north};
+}
+
+void declare(OptionSet& options, ImageFileOptions& image) {
+  options.app().add_option("IMAGE", image.positional_image, "Image or cube in a FITS file")->type_name("FILE");
+  options.path("--image", image.image, "The same as IMAGE", Record::result);
+  options.integer("--threads", image.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
+                  Record::result);
+}
+
+void declare(OptionSet& options, GeometryOptions& geometry) {
+  options.number("--inclination", geometry.inclination, Range::between(0, 89), "DEG", "Inclination of the disc, 0: face on",
+                 Record::result);
+  options.number("--position-angle", geometry.position_angle, Range::any(), "DEG", "Of its major axis, North through East",
+                 Record::result);
+  options.number("--offset-east", geometry.offset_east, Range::any(), "ARCSEC", "Of its centre from the phase centre",
+                 Record::result);
+  options.number("--offset-north", geometry.offset_north, Range::any(), "ARCSEC", "Of its centre from the phase centre",
+                 Record::result);
+}
+
+void settle(ImageFileOptions& image) {
+  if (!image.positional_image.empty()) image.image = image.positional_image;
+  if (image.image.empty()) throw UsageError(error_text("IMAGE", "missing", "there must be an image to read", "name a FITS file"));
+  image.image = std::filesystem::absolute(image.image).lexically_normal();
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/models/base_cube.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol::cli {
+
+/// What images that a fit reads are brought to.
+struct SkyTarget {
+  GridCoords coords;
+  std::int64_t nchan = 1;
+  Observation observation;  ///< of the data: images of another phase centre are taken with a warning
+};
+
+/// An image or cube from a FITS file in Jy/arcsec^2, (nchan, npix, npix) float64, sky orientation: brought to the coordinates of
+/// the run by its reference pixel, and regridded where its pixels have another size; one channel in the file serves every
+/// channel of the model.
+/// @param option  that named the file, for messages
+/// @throws mpol::Error when it cannot be read, has another number of channels, or is in a unit that cannot be converted
+Tensor read_sky(const std::filesystem::path& path, const std::string& option, const SkyTarget& target);
+
+/// A mask from a FITS file, (nchan, npix, npix) float64, brought to the coordinates of the run in the same way: 1 where its value
+/// is neither 0 nor blank (NaN), 0 elsewhere and beyond it; a pixel that only part of the mask's pixels cover goes with the
+/// larger part.
+/// @throws mpol::Error as above, and when no pixel of the run is marked
+Tensor read_mask(const std::filesystem::path& path, const SkyTarget& target);
+
+/// The mapping of the standard model, I = softplus(b), with I = 0 where the mask is 0.
+PixelMapping masked_mapping(const Tensor& mask);
+
+}  // namespace mpol::cli

@@ -1,0 +1,78 @@
+#include <mpol_cpp/cli/options/sky_grid.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/zeros.h>
+
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/io/sky_unit.h>
+#include <mpol_cpp/visibilities/phase_center.h>
+
+namespace mpol::cli {
+namespace {
+
+constexpr std::int64_t most_half_pixels = 8192;
+
+Tensor pixels_of(const io::FitsImage& image, SkyUnit unit, const std::filesystem::path& path) {
+  switch (unit) {
+    case SkyUnit::brightness:
+      return io::brightness_of(image, path);
+    case SkyUnit::mask:
+      return (image.cube != 0).logical_and(image.cube == image.cube).to(torch::kFloat64);  // NaN is not equal to itself
+    default:
+      return image.cube;
+  }
+}
+
+}  // namespace
+
+SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit) {
+  const auto image = io::read_fits(path);
+  const auto pixels = pixels_of(image, unit, path);
+  const auto refuse = [&](const std::string& limit, const std::string& remedy) {
+    throw DataError(error_text(option, path.string(), limit, remedy));
+  };
+  if (!pixels.isfinite().all().item<bool>()) refuse("holds pixels that are not finite", "give a whole image");
+  const double row = std::round(image.reference_row), column = std::round(image.reference_column);
+  if (std::abs(row - image.reference_row) > 0.01 || std::abs(column - image.reference_column) > 0.01) {
+    refuse("its phase centre lies between pixels", "resample it");
+  }
+  const auto centre_row = static_cast<std::int64_t>(row), centre_column = static_cast<std::int64_t>(column);
+  const auto rows = pixels.size(1), columns = pixels.size(2);
+  // The phase centre of a grid is at row npix/2, column npix/2 - 1.
+  const auto half = std::max({centre_row, rows - centre_row, centre_column + 1, columns - 1 - centre_column, std::int64_t{1}});
+  if (half > most_half_pixels) refuse("its phase centre is too far from its pixels", "crop or pad it");
+  auto cube = at::zeros({pixels.size(0), 2 * half, 2 * half}, pixels.options());
+  cube.narrow(1, half - centre_row, rows).narrow(2, half - 1 - centre_column, columns).copy_(pixels);
+  auto header = io::FitsOptions().observation(image.observation).beams(image.beams);
+  if (image.frequencies.defined()) header.frequencies(image.frequencies);
+  return {cube, GridCoords(image.cell_size, 2 * half), unit == SkyUnit::brightness ? "Jy/arcsec2" : image.unit, header};
+}
+
+void warn_of_other_centre(const std::string& option, const std::filesystem::path& path, const SkyImage& image,
+                          const Observation& observation, const std::string& others) {
+  const auto& own = image.header.observation();
+  const auto distance = phase_centre_distance(own, observation);
+  if (!distance || *distance / units::arcsec <= 0.1 * image.coords.cell_size()) return;
+  log_warning(error_text(option, path.string(),
+                         fmt::format("its phase centre is {}, that of {} {}, {:.4g} arcsec away", phase_centre_text(own), others,
+                                     phase_centre_text(observation), *distance / units::arcsec),
+                         "it is taken as if they were the same: shift it unless they are"));
+}
+
+void check_same_grid(const SkyImage& a, const SkyImage& b, const std::string& name_b) {
+  warn_of_other_centre("B", name_b, b, a.header.observation(), "A");
+  if (a.cube.sizes() == b.cube.sizes() && std::abs(a.coords.cell_size() / b.coords.cell_size() - 1) < 1e-6) return;
+  throw DataError(error_text(
+      "B", name_b,
+      fmt::format("has {} channels of {} x {} pixels of {:.6g}\", A {} of {} x {} of {:.6g}\"", b.cube.size(0), b.coords.npix(),
+                  b.coords.npix(), b.coords.cell_size(), a.cube.size(0), a.coords.npix(), a.coords.npix(), a.coords.cell_size()),
+      "give images on the same grid"));
+}
+
+}  // namespace mpol::cli

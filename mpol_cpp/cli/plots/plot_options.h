@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <mpol_cpp/cli/options/data_options.h>
+#include <mpol_cpp/cli/program/option_set.h>
+#include <mpol_cpp/cli/plots/plot_input.h>
+#include <mpol_cpp/plot/figure.h>
+
+namespace mpol::cli {
+
+/// What `mpol plot` draws, and how.
+struct PlotOptions {
+  std::filesystem::path input;
+  PlotInput found;               ///< what the input turned out to be
+  std::filesystem::path second;  ///< of a comparison; else empty
+  OutputOptions output;          ///< `out` is the PNG file
+  DataOptions data;              ///< channels, units and grid for visibilities
+  std::string kind = "auto";
+  std::string title;
+  std::string norm = "linear";
+  double gamma = 0.5;
+  double softening = 0.02;
+  std::optional<double> lower, upper;
+  std::optional<double> half_width;  ///< arcsec
+  bool no_beam = false;
+  std::int64_t bins = 40;
+  std::string split = "dartboard";
+  std::int64_t folds = 5;
+  std::int64_t seed = 0;
+  std::string renderer = "auto";
+
+  plot::ColourNorm colour_norm() const;
+  plot::RenderOptions render() const;
+};
+
+void declare(OptionSet& options, PlotOptions& plot);
+
+/// After parsing: there is something to draw, the figure has a name that may be used. @throws UsageError, FileError
+void settle(PlotOptions& options);
+
+}  // namespace mpol::cli

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/cli/program/output_options.h>
+
+namespace mpol::cli {
+
+/// Sends the library's messages to stderr as the options ask: warnings as one line, `mpol VERB: warning: …`, and with
+/// --verbose also infos; nothing with --quiet. A warning that comes again is not said again.
+void listen_to_library(const std::string& verb, const OutputOptions& output);
+
+/// The warnings since then, in the order in which they came, each once; with --quiet too.
+std::vector<std::string> warnings_so_far();
+
+}  // namespace mpol::cli

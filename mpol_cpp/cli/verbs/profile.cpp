@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <numbers>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include <mpol_cpp/analysis/radial_profile.h>
+#include <mpol_cpp/cli/options/data_options.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/options/image_file_options.h>
+#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/program/output_folder.h>
+#include <mpol_cpp/cli/verbs/profile_visibilities.h>
+#include <mpol_cpp/cli/options/sky_grid.h>
+#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/program/summary.h>
+#include <mpol_cpp/cli/program/threads.h>
+#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/images/brightness.h>
+#include <mpol_cpp/plot/figures/profile_figure.h>
+#include <mpol_cpp/serialize/atomic_file.h>
+
+namespace mpol::cli {
+namespace {
+
+struct ProfileOptions {
+  OutputOptions output;
+  ImageFileOptions image;
+  GeometryOptions geometry;
+  std::optional<double> ring_width, radius;  ///< arcsec
+  VisibilityProfileOptions visibilities;
+  bool of_visibilities = false;  ///< what the input turned out to be
+};
+
+void declare(OptionSet& options, ProfileOptions& profile) {
+  options.app()
+      .add_option("INPUT", profile.image.positional_image, "Image or cube in a FITS file, or visibilities (.npz)")
+      ->type_name("FILE");
+  options.path("--image", profile.image.image, "The same as INPUT", Record::result);
+  options.integer("--threads", profile.image.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
+                  Record::result);
+  declare(options, profile.geometry);
+  options.number("--ring-width", profile.ring_width, Range::positive(), "ARCSEC", "Width of a ring; default: sqrt(2) pixels",
+                 Record::result);
+  options.number("--radius", profile.radius, Range::positive(), "ARCSEC", "Largest radius; default: that of the image",
+                 Record::result);
+  declare(options, profile.visibilities);
+  declare(options, profile.output);
+  options.only({"--ring-width", "--radius"}, "of an image", [&profile] { return !profile.of_visibilities; });
+  options.only(visibility_option_names(), "of visibilities", [&profile] { return profile.of_visibilities; });
+}
+
+std::vector<double> ring_edges(const ProfileOptions& options, const GridCoords& coords) {
+  const double width = options.ring_width.value_or(std::numbers::sqrt2 * coords.cell_size());
+  const double outermost = options.radius.value_or(0.5 * coords.cell_size() * static_cast<double>(coords.npix()));
+  const auto rings = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::llround(outermost / width)));
+  if (rings > 1'000'000) {
+    throw UsageError(
+        error_text("--ring-width", fmt::format("{}", width), fmt::format("makes {} rings", rings), "widen the rings"));
+  }
+  std::vector<double> edges;
+  for (std::int64_t i = 0; i <= rings; ++i) edges.push_back(width * static_cast<double>(i));
+  return edges;
+}
+
+/// The largest beam of the file, over which neighbouring pixels are alike; 0 without beams.
+double correlated_area(const SkyImage& image) {
+  double area = 0;
+  for (const auto& beam : image.header.beams()) area = std::max(area, beam_area(beam));
+  return area;
+}
+
+std::string csv(const BrightnessProfile& profile) {
+  std::string text = "channel,radius_arcsec,mean,scatter,error,pixels\n";
+  for (std::int64_t c = 0; c < profile.mean.size(0); ++c) {
+    for (std::int64_t i = 0; i < profile.radius.size(0); ++i) {
+      text += fmt::format("{},{:.17g},{:.17g},{:.17g},{:.17g},{}\n", c, profile.radius[i].item<double>(),
+                          profile.mean[c][i].item<double>(), profile.scatter[c][i].item<double>(),
+                          profile.error[c][i].item<double>(), profile.pixels[i].item<std::int64_t>());
+    }
+  }
+  return text;
+}
+
+std::string summary_json(const ProfileOptions& options, const BrightnessProfile& profile, const SkyImage& image, double beam) {
+  nlohmann::ordered_json channels = nlohmann::ordered_json::array();
+  for (std::int64_t c = 0; c < profile.mean.size(0); ++c) {
+    const auto ring = profile.mean[c].argmax().item<std::int64_t>();
+    channels.push_back({{"peak", profile.mean[c][ring].item<double>()},
+                        {"peak_error", profile.error[c][ring].item<double>()},
+                        {"peak_radius_arcsec", profile.radius[ring].item<double>()}});
+  }
+  const nlohmann::ordered_json json = {{"image", options.image.image.string()},
+                                       {"unit", image.unit},
+                                       {"inclination_deg", options.geometry.inclination},
+                                       {"position_angle_deg", options.geometry.position_angle},
+                                       {"offset_east_arcsec", options.geometry.offset_east},
+                                       {"offset_north_arcsec", options.geometry.offset_north},
+                                       {"beam_area_arcsec2", beam},
+                                       {"n_rings", profile.radius.size(0)},
+                                       {"channels", channels}};
+  return summary_text(json);
+}
+
+std::string words(const BrightnessProfile& profile, const SkyImage& image, const OutputFolder& folder) {
+  const auto ring = profile.mean[0].argmax().item<std::int64_t>();
+  return fmt::format("peak   {:.4g} ± {:.2g} {} at {:.4g}\"\nfiles  {}\n", profile.mean[0][ring].item<double>(),
+                     profile.error[0][ring].item<double>(), image.unit, profile.radius[ring].item<double>(),
+                     folder.path().string());
+}
+
+/// The channels that --channels names, in its order.
+SkyImage chosen_channels(SkyImage image, const std::vector<std::int64_t>& channels) {
+  if (channels.empty()) return image;
+  const auto there = image.cube.size(0);
+  for (const auto channel : channels) {
+    if (channel < there) continue;
+    throw UsageError(error_text("--channels", fmt::format("{}", channel),
+                                fmt::format("the image has {} channel(s), counted from 0", there), "choose others"));
+  }
+  image.cube = image.cube.index_select(0, torch::tensor(channels, torch::kInt64));
+  const auto& all = image.header.beams();
+  if (all.size() != static_cast<std::size_t>(there)) return image;  // one beam of all channels, or none
+  std::vector<Beam> beams;
+  beams.reserve(channels.size());
+  for (const auto channel : channels) beams.push_back(all[static_cast<std::size_t>(channel)]);
+  image.header.beams(beams);
+  return image;
+}
+
+void profile_image(const ProfileOptions& options, OutputFolder& folder) {
+  const auto channels = parse_channels(options.visibilities.data.channels);
+  const auto image = chosen_channels(read_sky_image(options.image.image, "IMAGE", SkyUnit::as_written), channels);
+  stop_if_requested();
+  const double beam = correlated_area(image);
+  const auto profile = radial_i(image.cube, image.coords, options.geometry.geometry(),
+                                RadialImageOptions().edges(ring_edges(options, image.coords)).beam_area(beam));
+  write_file_atomically(folder.staged("profile.csv"), csv(profile));
+  plot::write_profile_figure(folder.staged("profile.png"), profile, image.unit == "Jy/arcsec2" ? "Jy/arcsec²" : image.unit, "",
+                             {}, options.radius);
+  const auto summary = summary_json(options, profile, image, beam);
+  commit_with_summary(folder, summary, options.output, words(profile, image, folder));
+}
+
+/// Visibilities come in zip archives.
+bool holds_visibilities(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return file.get() == 'P' && file.get() == 'K';
+}
+
+int make_profile(ProfileOptions& options, const OptionSet& settings) {
+  settle(options.output);
+  settle(options.image);
+  options.of_visibilities = holds_visibilities(options.image.image);
+  settings.check_meaning();
+  listen_to_library("profile", options.output);
+  use_threads(options.image.threads);
+  if (options.of_visibilities) settle(options.visibilities, options.image.image);
+  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "profile");
+  if (options.of_visibilities) profile_visibilities(options.visibilities, options.geometry, options.output, folder);
+  else profile_image(options, folder);
+  return exit_done;
+}
+
+}  // namespace
+
+Verb add_profile(CLI::App& program) {
+  auto* app = program.add_subcommand("profile", "Average an image, or visibilities, of a disc in rings about its centre");
+  app->footer(
+      "Example:\n  mpol profile disc/image.fits -o profile --inclination 35 --position-angle 60 --ring-width 0.05\n"
+      "  mpol profile vis.npz -o vis_profile --inclination 35 --position-angle 60 --bin-width 20");
+  const auto options = std::make_shared<ProfileOptions>();
+  const auto settings = std::make_shared<OptionSet>(*app);
+  declare(*settings, *options);
+  return {app, [options, settings] { return make_profile(*options, *settings); }};
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,133 @@
+#include <memory>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
+#include <nlohmann/json.hpp>
+
+#include <mpol_cpp/analysis/residuals.h>
+#include <mpol_cpp/cli/options/data_options.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/program/output_folder.h>
+#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/program/summary.h>
+#include <mpol_cpp/cli/program/threads.h>
+#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/io/visibilities_npz.h>
+#include <mpol_cpp/plot/figures/residual_figure.h>
+#include <mpol_cpp/serialize/atomic_file.h>
+#include <mpol_cpp/visibilities/hermitian_pairs.h>
+
+namespace mpol::cli {
+namespace {
+
+struct WeightOptions {
+  OutputOptions output;
+  DataOptions data;
+  std::string apply = "none";
+};
+
+void declare(OptionSet& options, WeightOptions& weights) {
+  declare(options, weights.data);
+  declare_conjugate(options, weights.data);
+  options.choice("--apply", weights.apply, {"none", "one", "channel"},
+                 "Write visibilities.npz with weights multiplied by one factor, or one for each channel", Record::result);
+  declare(options, weights.output);
+}
+
+nlohmann::ordered_json describe(const ResidualStatistics& statistics) {
+  nlohmann::ordered_json json = {{"n_samples", statistics.samples}, {"sigma_factor", nullptr}, {"weight_factor", nullptr},
+                                 {"standard_deviation", nullptr},   {"mean", nullptr},         {"beyond_four_sigma", nullptr}};
+  if (!(statistics.sigma_factor > 0)) return json;
+  json["sigma_factor"] = statistics.sigma_factor;
+  json["weight_factor"] = statistics.weight_factor();
+  json["standard_deviation"] = statistics.standard_deviation;
+  json["mean"] = statistics.mean;
+  json["beyond_four_sigma"] = statistics.beyond_four;
+  return json;
+}
+
+std::string csv(const ResidualHistogram& histogram) {
+  std::string text = "low,high,density,expected\n";
+  for (std::int64_t i = 0; i < histogram.density.size(0); ++i) {
+    text +=
+        fmt::format("{:.17g},{:.17g},{:.17g},{:.17g}\n", histogram.edges[i].item<double>(), histogram.edges[i + 1].item<double>(),
+                    histogram.density[i].item<double>(), histogram.expected[i].item<double>());
+  }
+  return text;
+}
+
+/// Factors of the weights, (nchan, 1) float64. @throws DataError when a channel's scatter is not known
+Tensor factors_of(const WeightOptions& options, const ResidualStatistics& all, const std::vector<GroupScatter>& channels) {
+  auto factors = at::ones({static_cast<std::int64_t>(channels.size()), 1}, torch::kFloat64);
+  for (std::size_t c = 0; c < channels.size(); ++c) {
+    const auto& statistics = options.apply == "channel" ? channels[c].statistics : all;
+    if (!(statistics.sigma_factor > 0)) {
+      throw DataError(error_text("--apply", options.apply,
+                                 options.apply == "channel"
+                                     ? fmt::format("channel {} has no two samples in a cell that differ", c)
+                                     : "no cell has two samples that differ",
+                                 "use larger cells of the uv plane: a smaller field, cell-size x npix"));
+    }
+    factors[static_cast<std::int64_t>(c)][0] = statistics.weight_factor();
+  }
+  return factors;
+}
+
+int check_weights(WeightOptions& options, const OptionSet& settings) {
+  settle(options.output);
+  settle(options.data);
+  settings.check_meaning();
+  listen_to_library("weights", options.output);
+  const auto coords = requested_grid(options.data);
+  use_threads(options.data.threads);
+  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "weights");
+  const auto visibilities = read_visibilities(options.data, coords);
+  check_grid_holds(visibilities, options.data, coords);
+  check_no_hermitian_pairs(visibilities);
+  stop_if_requested();
+  const auto residuals = cell_residuals(coords, visibilities);
+  const auto all = residual_statistics(residuals);
+  const auto channels = scatter_by_group(residuals, at::arange(visibilities.nchan(), torch::kInt64).unsqueeze(1));
+  const auto histogram = residual_histogram(residuals);
+  auto json = describe(all);
+  json["n_visibilities"] = visibilities.nvis() * visibilities.nchan();
+  json["cell_size"] = coords.cell_size();
+  json["npix"] = coords.npix();
+  json["applied"] = options.apply;
+  json["channels"] = nlohmann::ordered_json::array();
+  for (const auto& channel : channels) json["channels"].push_back(describe(channel.statistics));
+  const auto summary = summary_text(json);
+  write_file_atomically(folder.staged("summary.json"), summary);
+  write_file_atomically(folder.staged("histogram.csv"), csv(histogram));
+  plot::write_residual_figure(folder.staged("residuals.png"), histogram);
+  if (options.apply != "none") {
+    io::write_npz(folder.staged("visibilities.npz"), scale_weights(visibilities, factors_of(options, all, channels)));
+  }
+  folder.commit();
+  if (options.output.json) fmt::print("{}", summary);
+  else if (!options.output.quiet && all.sigma_factor > 0) {
+    const auto* advice = options.apply == "none"  ? "multiply the weights by"
+                         : options.apply == "one" ? "the weights in visibilities.npz are multiplied by"
+                                                  : "those in visibilities.npz are corrected channel by channel, all in all by";
+    fmt::print("sigma    looks {:.4g} times what the weights say: {} {:.4g}\nfiles    {}\n", all.sigma_factor, advice,
+               all.weight_factor(), folder.path().string());
+  } else if (!options.output.quiet) {
+    fmt::print("sigma    unknown: no cell has two samples that differ\nfiles    {}\n", folder.path().string());
+  }
+  return exit_done;
+}
+
+}  // namespace
+
+Verb add_weights(CLI::App& program) {
+  auto* app = program.add_subcommand("weights", "Compare the scatter of visibilities with their weights, and correct them");
+  app->footer("Example:\n  mpol weights vis.npz -o weights --cell-size 0.03 --npix 180 --apply one");
+  const auto options = std::make_shared<WeightOptions>();
+  const auto settings = std::make_shared<OptionSet>(*app);
+  declare(*settings, *options);
+  return {app, [options, settings] { return check_weights(*options, *settings); }};
+}
+
+}  // namespace mpol::cli

@@ -1,9 +1,0 @@
-#include <mpol_cpp/images/hann_conv_cube.h>
-
-#include <mpol_cpp/ops/hann.h>
-
-namespace mpol {
-
-Tensor HannConvCubeImpl::forward(const Tensor& sky) const { return ops::hann(sky); }
-
-}  // namespace mpol

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/labelled_state.h>
+#include <mpol_cpp/core/accumulate.h>
+#include <mpol_cpp/serialize/safetensors.h>
+
+namespace mpol {
+
+using torch::Tensor;
+
+/// A likelihood of visibilities given an image. The gridded, the exact and the loose one share this interface; all of
+/// them are torch modules too, so that they move with `.to(device)` and save what they hold. They take images of float32 and
+/// of float64, whatever the dtype of their data: the model decides in which a fit computes.
+///
+/// Values are unnormalised, chi^2 = sum w |V - M|^2 or -2 ln L: the objective divides by 2 N_norm.
+///
+/// One of your own derives from mpol::Module<Yours> (its tensors) and from this interface, gives its grid to the constructor,
+/// and overrides two functions, chi_squared and normaliser: examples/own_parts.cpp. The others have defaults that follow
+/// from these.
+class Likelihood : public LabelledState {
+ public:
+  /// @param sky  (…, nchan, npix, npix), Jy/arcsec^2, sky orientation
+  /// @return     one value per problem, (…), in the sky's dtype, differentiable with respect to the sky
+  virtual Tensor chi_squared(const Tensor& sky) = 0;
+
+  /// The value and the gradient with respect to the sky without an autograd graph around it. The default takes the gradient of
+  /// chi_squared by autograd.
+  /// @param gradient  same shape as sky; overwritten or added to
+  /// @return          one value per problem, (…), float64, on the sky's device; nothing waits for the device
+  virtual Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate);
+
+  /// N_norm of this likelihood: the occupied cells of its grid, so that lambda means the same for all likelihoods.
+  virtual double normaliser() const = 0;
+  /// The terms of the sum in its chi^2 (its own samples or cells), summed over channels; the default is the normaliser.
+  virtual std::int64_t samples() const;
+  /// The loose visibilities behind it, summed over channels; the default is samples().
+  virtual std::int64_t visibilities_count() const;
+  /// The default is what its parameters and buffers take.
+  virtual std::int64_t memory_bytes() const;
+
+  /// What its next values depend on, to the last bit, besides data, parameters and image; for checkpoints. Tensors that
+  /// later evaluations leave alone; none for most likelihoods.
+  virtual NamedTensors working_state() const { return {}; }
+  /// Takes up such a state, from any device. @throws FileError when names or shapes do not match
+  virtual void load_working_state(const NamedTensors& state);
+
+  /// "gridded", "exact" or "loose", the last with the kind of noise unless it is Gaussian; the default is the class's name.
+  virtual std::string name() const;
+  /// The module that holds its tensors, by default this very object. @throws ValueError where it is none
+  virtual torch::nn::Module& as_module();
+  const torch::nn::Module& as_module() const;
+
+  /// The grid of the images that it takes.
+  const GridCoords& coords() const { return coords_; }
+  /// "cell_size" and "npix".
+  std::map<std::string, std::string> state_labels() const override;
+
+ protected:
+  explicit Likelihood(const GridCoords& coords) : coords_(coords) {}
+
+ private:
+  GridCoords coords_;
+};
+
+}  // namespace mpol

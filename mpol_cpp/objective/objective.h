@@ -1,0 +1,76 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/device/module_holder.h>
+#include <mpol_cpp/likelihoods/likelihood.h>
+#include <mpol_cpp/models/image_model.h>
+#include <mpol_cpp/objective/term.h>
+
+namespace mpol {
+
+/// What an objective divides chi^2 by: 2 N_norm.
+enum class Normalize {
+  cells,         ///< N_norm = occupied cells of the likelihood's grid (the same lambda for every likelihood)
+  visibilities,  ///< N_norm = loose visibilities
+  none,          ///< N_norm = 1/2: chi^2 itself
+};
+std::string to_string(Normalize normalize);
+
+/// The terms of an objective at one image, one float64 value per problem, differentiable.
+struct ObjectiveValue {
+  Tensor total;               ///< (…): nll + sum of the weighted terms
+  Tensor nll;                 ///< (…): chi^2 / (2 N_norm)
+  std::vector<Tensor> terms;  ///< weighted, in the objective's order
+
+  /// All of them detached, (columns, problems), in the order of Objective::columns().
+  Tensor table() const;
+};
+
+/// A likelihood and weighted regularisers: total = chi^2 / (2 N_norm) + sum_i lambda_i R_i.
+class Objective {
+ public:
+  /// @param likelihood  a holder, a pointer to its module, or what clone() of that gives
+  /// @throws ValueError when two terms share a name, or when the likelihood has nothing to normalise by
+  template <HolderOf<Likelihood> Holder>
+  Objective(const Holder& likelihood, std::vector<Term> terms = {}, Normalize normalize = Normalize::cells)
+      : Objective(std::shared_ptr<Likelihood>(likelihood.ptr()), std::move(terms), normalize) {}
+  template <std::derived_from<Likelihood> Own>
+  Objective(const std::shared_ptr<Own>& likelihood, std::vector<Term> terms = {}, Normalize normalize = Normalize::cells)
+      : Objective(std::shared_ptr<Likelihood>(likelihood), std::move(terms), normalize) {}
+  Objective(const std::shared_ptr<torch::nn::Module>& likelihood, std::vector<Term> terms = {},
+            Normalize normalize = Normalize::cells)
+      : Objective(with_interface<Likelihood>(likelihood, "Likelihood"), std::move(terms), normalize) {}
+  Objective(std::shared_ptr<Likelihood> likelihood, std::vector<Term> terms = {}, Normalize normalize = Normalize::cells);
+
+  /// Terms of weight 0 are not computed.
+  /// @throws ShapeError when the likelihood or a term does not give one value per problem; ValueError for another grid
+  ObjectiveValue evaluate(const ModelOutput& output) const;
+  /// At a model's present image.
+  ObjectiveValue evaluate(ImageModel& model) const;
+  template <HolderOf<ImageModel> Holder>
+  ObjectiveValue evaluate(const Holder& model) const {
+    return evaluate(static_cast<ImageModel&>(*model.ptr()));
+  }
+
+  /// @throws ValueError naming both grids unless this one, of a model, is the likelihood's
+  void check_grid(const GridCoords& coords) const;
+
+  Likelihood& likelihood() const { return *likelihood_; }
+  const std::shared_ptr<Likelihood>& shared_likelihood() const { return likelihood_; }
+  const std::vector<Term>& terms() const { return terms_; }
+  Normalize normalize() const { return normalize_; }
+  double normaliser() const;  ///< N_norm
+
+  /// "total", "nll", then the names of the terms: the columns of every report.
+  std::vector<std::string> columns() const;
+
+ private:
+  std::shared_ptr<Likelihood> likelihood_;
+  std::vector<Term> terms_;
+  Normalize normalize_;
+};
+
+}  // namespace mpol

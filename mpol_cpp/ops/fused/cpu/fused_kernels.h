@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+
+#include <mpol_cpp/ops/simd/isa.h>
+#include <mpol_cpp/ops/simd/lane_sum.h>
+
+/// What the fused step does to one row or panel of columns of an image, in one table for each instruction set. Rows that are ours
+/// have `row_margin` elements of room before and after them and are worked off in whole vectors: elements beyond the
+/// last pixel are written as 0 unless a kernel says otherwise. Rows of the caller (base pixels, moments) are touched in
+/// their n elements only. Pointers do not overlap unless they are equal.
+namespace mpol::ops {
+
+/// Elements of room before and after each row of scratch memory.
+inline constexpr std::int64_t row_margin = 16;
+
+/// Image quantities that a pass over rows sums up, unweighted.
+struct RowSums {
+  LaneSum sparsity, tv_image, tsv, entropy, tv_channel, parameters;
+  double edge_clamp = 0;
+};
+
+/// Weights (lambda) of the regularisers, 0 for those that are not there, and what they need.
+struct FusedTerms {
+  double sparsity = 0, tv_image = 0, tsv = 0, entropy = 0, tv_channel = 0, edge_clamp = 0, psd = 0;
+  double tv_image_epsilon = 1e-10, tv_channel_epsilon = 1e-10;  // Jy^2/arcsec^4
+  double prior_intensity = 1, entropy_floor = 1e-30;            // Jy/arcsec^2
+  double total_flux = 1;                                        // Jy
+};
+
+/// What becomes of the gradient.
+enum class FusedUpdate {
+  none,  ///< it is written to `gradient`
+  sgd,   ///< first = momentum * first + gradient, base -= rate * first
+  adam,  ///< first and second moments, base -= rate * first / (sqrt(second) * second_scale + epsilon)
+};
+
+template <typename T>
+struct UpdateRow {
+  T *base, *first, *second;  // first and second are null where the update has none
+  T* gradient;               // null but for FusedUpdate::none
+};
+
+struct UpdateSettings {
+  double rate = 0, momentum = 0;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, second_scale = 1;
+};
+
+/// Occupied cells of one panel (PanelCells).
+template <typename T>
+struct CellRange {
+  const std::int32_t* place;
+  const T *weight, *real, *imag;
+  std::int64_t count;
+};
+
+template <typename T>
+struct FusedKernels {
+  /// smoothed = row Hann of softplus(base); `mapped` is scratch whose margins are 0.
+  void (*map_row)(const T* base, T* mapped, T* smoothed, std::int64_t n);
+  /// out = centre/2 + (below + above)/4
+  void (*blend_rows)(const T* below, const T* centre, const T* above, T* out, std::int64_t n);
+
+  /// Replaces the panel V of n rows by factor * w (scale V - d) at the cells and 0 elsewhere; returns
+  /// sum w |scale V - d|^2. `scratch` holds 2 (cells.count + row_margin) values.
+  double (*weigh_residual)(T* panel, std::int64_t n, const CellRange<T>& cells, double scale, double factor, T* scratch);
+
+  /// slopes = factor * weight * V for the panel V of n rows, with one weight for each of its complex numbers; returns
+  /// sum weight |V|^2.
+  double (*weigh_power)(const T* panel, std::int64_t n, const T* weight, double factor, T* slopes);
+  /// Adds the n rows of a panel to those of another.
+  void (*add_panel)(T* panel, const T* values, std::int64_t n);
+
+  /// Derivatives of lambda_tv TV + lambda_tsv TSV by the forward differences of one row to those along l (`along`) and
+  /// to the next row (`across`): 0 in the last pixel. The element before along[0] must be 0 already.
+  void (*differences)(const T* row, const T* next, T* along, T* across, std::int64_t n, const FusedTerms& terms, RowSums& sums);
+  /// gradient = likelihood + derivatives of sparsity, entropy and, where `along` is not null, of the differences.
+  void (*image_gradient)(const T* row, const T* likelihood, const T* along, const T* across, const T* across_below, T* gradient,
+                         std::int64_t n, const FusedTerms& terms, RowSums& sums);
+  /// Adds the derivative of tv_channel; `before` or `after` is null at the first or last channel. The differences to
+  /// `after` are summed up.
+  void (*channel_gradient)(const T* row, const T* before, const T* after, T* gradient, std::int64_t n, const FusedTerms& terms,
+                           RowSums& sums);
+
+  /// Hann adjoint of three gradient rows, derivative of softplus, update.
+  void (*update)(FusedUpdate kind, const T* below, const T* centre, const T* above, T* blended, const UpdateRow<T>& row,
+                 std::int64_t n, const UpdateSettings& settings, LaneSum& parameters);
+
+  /// The elementary functions, for n values each: e^-|x|, ln(1 + x) for x in [0, 1], ln x, 1/sqrt(x), softplus and its
+  /// derivative.
+  struct Functions {
+    void (*exp_of_negative)(const T* x, T* y, std::int64_t n);
+    void (*log1p_of_fraction)(const T* x, T* y, std::int64_t n);
+    void (*logarithm)(const T* x, T* y, std::int64_t n);
+    void (*reciprocal_square_root)(const T* x, T* y, std::int64_t n);
+    void (*square_root)(const T* x, T* y, std::int64_t n);
+    void (*softplus)(const T* x, T* y, std::int64_t n);
+    void (*softplus_derivative)(const T* x, T* y, std::int64_t n);
+  } functions;
+};
+
+/// The kernels of an instruction set that this processor has.
+template <typename T>
+FusedKernels<T> fused_kernels(Isa isa);
+
+}  // namespace mpol::ops

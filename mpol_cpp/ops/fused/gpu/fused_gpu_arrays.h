@@ -1,0 +1,99 @@
+#pragma once
+
+// What the kernels of a fused step on a GPU are given. C++17, no LibTorch: the CUDA compiler reads it.
+#include <mpol_cpp/ops/gpu/block.h>
+#include <mpol_cpp/ops/gpu/complex_value.h>
+
+namespace mpol::ops {
+
+/// Regularisers of a DevicePipeline, in the order of its weights.
+enum class DeviceTerm { sparsity, tv_image, tsv, entropy, tv_channel, edge_clamp, psd };
+inline constexpr int device_terms = 7;
+
+/// What an image pass sums up: the first six terms, then the base pixels after the update.
+inline constexpr int image_sums = device_terms;
+inline constexpr int parameters_sum = device_terms - 1;
+/// What a pass over half planes sums up: chi^2, then the power spectrum.
+inline constexpr int half_plane_sums = 2;
+
+enum class DeviceUpdate { none, sgd, adam };
+
+struct DeviceShape {
+  std::int64_t npix, nchan, problems;
+
+  MPOL_DEVICE std::int64_t half() const { return npix / 2 + 1; }
+  MPOL_DEVICE std::int64_t images() const { return problems * nchan; }
+  MPOL_DEVICE std::int64_t pixels() const { return npix * npix; }
+  MPOL_DEVICE std::int64_t half_plane() const { return npix * half(); }
+};
+
+/// What is the same in all steps.
+struct DeviceConstants {
+  double cell_area;  // arcsec^2
+  double tv_image_epsilon, tv_channel_epsilon, prior_intensity, entropy_floor, total_flux;
+  double momentum, beta1, beta2, epsilon;
+  DeviceUpdate update;
+  bool present[device_terms];            // which terms any problem has
+  int columns;                           // of the losses: total, nll, terms
+  int term_of_column[device_terms + 2];  // a DeviceTerm, for column >= 2
+};
+
+/// Images are (problems, nchan, npix, npix), half planes (problems, nchan, npix, npix/2 + 1), both contiguous.
+template <typename T>
+struct DeviceArrays {
+  DeviceShape shape;
+  DeviceConstants constants;
+
+  DeviceArray<T> base, first, second, gradient;  // first, second: moments; gradient: DeviceUpdate::none alone
+  DeviceArray<T> image, likelihood;              // Hann(softplus(base)); gradient of chi^2 / (2 N_norm) and of psd
+  DeviceArray<ComplexValue<T>> spectrum;         // of the image, then of the gradient
+
+  std::int64_t cell_images;                 // nchan, or problems nchan where each has cells of its own
+  DeviceArray<const std::int32_t> cell_of;  // (cell_images, npix, npix/2 + 1), of the cells below; -1 where there are no data
+  DeviceArray<const T> weight, real, imag;  // (ncells)
+  DeviceArray<const T> inverse_power;       // (npix, npix/2 + 1), times the cell area squared
+
+  DeviceArray<const double> scale, constant;  // (problems): 1 / (2 N_norm); what no model can change of chi^2
+  DeviceArray<const double> lambda, rate;     // (device_terms, problems), (problems)
+  DeviceArray<const std::uint8_t> stopped;    // (problems): parameters stay as they are
+  DeviceArray<std::int64_t> steps;            // (problems): taken
+  DeviceArray<double> bias;                   // (2, problems): Adam's factors of rate and of sqrt(second), next step
+  DeviceArray<double> of_half_planes;         // (half_plane_sums, images, pieces)
+  DeviceArray<double> of_images;              // (image_sums, images, tiles)
+  DeviceArray<double> total;                  // (problems): of the last step
+  DeviceArray<std::int64_t> history, entry;   // (1): address of (entries, columns + 1, problems) float64; (problems)
+  std::int64_t entries;                       // of the history
+
+  /// The pieces that a kernel with tiles of this kind cuts an image or half plane into.
+  template <typename Tile>
+  MPOL_DEVICE std::int64_t tiles() const {
+    return tiles_along<Tile>() * ((shape.npix + Tile::height - 1) / Tile::height);
+  }
+  template <typename Tile>
+  MPOL_DEVICE std::int64_t tiles_along() const {
+    return (shape.npix + Tile::width - 1) / Tile::width;
+  }
+  template <typename Tile>
+  MPOL_DEVICE std::int64_t pieces() const {
+    return (shape.half_plane() + Tile::places - 1) / Tile::places;
+  }
+
+  MPOL_DEVICE bool has(DeviceTerm term) const { return constants.present[static_cast<int>(term)]; }
+  MPOL_DEVICE double weight_of(DeviceTerm term, std::int64_t problem) const {
+    return lambda[static_cast<int>(term) * shape.problems + problem];
+  }
+};
+
+/// How kernels cut their work: pixels of an image tile, threads of a block, places of a half plane in a piece.
+template <int tile_width, int tile_height, int tile_threads>
+struct DeviceTile {
+  static constexpr int width = tile_width, height = tile_height, threads = tile_threads, places = 4 * tile_threads;
+};
+using LowTile = DeviceTile<32, 8, 256>;    // for images so small that high ones leave processors idle
+using HighTile = DeviceTile<32, 32, 256>;  // reads fewer pixels twice
+using OddTile = DeviceTile<5, 3, 7>;       // divides nothing: for tests of the emulation
+
+enum class TileKind { low, high, odd };
+enum class DeviceKernel { map, weigh, finish, collect };
+
+}  // namespace mpol::ops

@@ -1,0 +1,76 @@
+#pragma once
+
+// The kernel of a fused step over half planes; C++17.
+#include <mpol_cpp/ops/fused/gpu/fused_gpu_arrays.h>
+
+namespace mpol::ops {
+
+/// Where half planes V hold data: chi^2 and, in their place, the half plane whose unnormalised inverse real transform is
+/// the gradient of chi^2 / (2 N_norm) + lambda psd. That transform counts the columns but 0 and npix/2 twice. Cells in
+/// those two come in Hermitian pairs (DevicePipeline sees to it), so that the gradient's half plane is Hermitian too.
+template <typename T, typename Tile>
+struct WeighBody {
+  static constexpr int threads = Tile::threads, phases = 3;
+  struct Shared {
+    BlockSums<half_plane_sums, threads> sums;
+  };
+  struct Local {};
+
+  DeviceArrays<T> arrays;
+
+  std::int64_t blocks() const { return arrays.shape.images() * arrays.template pieces<Tile>(); }
+
+  template <int phase>
+  MPOL_DEVICE void run(Place place, Shared& shared, Local&) const {
+    if constexpr (phase == 0) {
+      double sums[half_plane_sums] = {};
+      for (int k = place.thread; k < Tile::places; k += threads) weigh(place.block, k, sums);
+      shared.sums.put(place.thread, sums);
+    } else if constexpr (phase == 1) {
+      shared.sums.gather(place.thread);
+    } else {
+      for (int q = place.thread; q < half_plane_sums; q += threads) {
+        arrays.of_half_planes[q * arrays.shape.images() * arrays.template pieces<Tile>() + place.block] = shared.sums.total(q);
+      }
+    }
+  }
+
+ private:
+  MPOL_DEVICE void weigh(std::int64_t block, int k, double (&sums)[half_plane_sums]) const {
+    const auto& shape = arrays.shape;
+    const std::int64_t pieces = arrays.template pieces<Tile>(), image = block / pieces;
+    const std::int64_t at = block % pieces * Tile::places + k;
+    if (at >= shape.half_plane()) return;
+    const std::int64_t column = at % shape.half(), place = image * shape.half_plane() + at;
+    const bool single = column == 0 || 2 * column == shape.npix;
+    const auto cell = arrays.cell_of[image % arrays.cell_images * shape.half_plane() + at];
+    const bool power = arrays.has(DeviceTerm::psd);
+    ComplexValue<T> slope{T(0), T(0)};
+    if (cell >= 0 || power) {
+      const ComplexValue<T> value = arrays.spectrum[place];
+      if (power) add_power(value, arrays.inverse_power[at], image / shape.nchan, single ? 1.0 : 2.0, slope, sums[1]);
+      if (cell >= 0) add_residual(value, cell, arrays.scale[image / shape.nchan] * (single ? 1.0 : 0.5), slope, sums[0]);
+    }
+    arrays.spectrum[place] = slope;
+  }
+
+  MPOL_DEVICE void add_residual(const ComplexValue<T>& value, std::int32_t cell, double scale, ComplexValue<T>& slope,
+                                double& chi_squared) const {
+    const T area = static_cast<T>(arrays.constants.cell_area), weight = arrays.weight[cell];
+    const T real = area * value.real - arrays.real[cell], imag = area * value.imag - arrays.imag[cell];
+    const T factor = static_cast<T>(2.0 * scale * arrays.constants.cell_area) * weight;
+    slope.real += factor * real;
+    slope.imag += factor * imag;
+    chi_squared += static_cast<double>(weight * (real * real + imag * imag));
+  }
+
+  MPOL_DEVICE void add_power(const ComplexValue<T>& value, T inverse_power, std::int64_t problem, double count,
+                             ComplexValue<T>& slope, double& psd) const {
+    const T factor = static_cast<T>(2.0 * arrays.weight_of(DeviceTerm::psd, problem)) * inverse_power;
+    slope.real += factor * value.real;
+    slope.imag += factor * value.imag;
+    psd += count * static_cast<double>(inverse_power) * static_cast<double>(value.real * value.real + value.imag * value.imag);
+  }
+};
+
+}  // namespace mpol::ops

@@ -1,0 +1,35 @@
+#pragma once
+
+// The kernels of a fused step, on a GPU and in the emulation; C++17, no LibTorch.
+#include <mpol_cpp/ops/gpu/emulated_block.h>
+#include <mpol_cpp/ops/fused/gpu/fused_gpu_half_plane.h>
+#include <mpol_cpp/ops/fused/gpu/fused_gpu_image.h>
+#include <mpol_cpp/ops/fused/gpu/fused_gpu_losses.h>
+
+namespace mpol::ops {
+
+/// Calls run(body) with the body of a kernel.
+template <typename Tile, typename T, typename Run>
+void with_body(DeviceKernel kernel, const DeviceArrays<T>& arrays, const Run& run) {
+  switch (kernel) {
+    case DeviceKernel::map:
+      return run(MapBody<T, Tile>{arrays});
+    case DeviceKernel::weigh:
+      return run(WeighBody<T, Tile>{arrays});
+    case DeviceKernel::finish:
+      return run(FinishBody<T, Tile>{arrays});
+    case DeviceKernel::collect:
+      return run(CollectBody<T, Tile>{arrays});
+  }
+}
+
+/// Puts a kernel into a stream, a cudaStream_t of the present device. Not for TileKind::odd.
+/// @throws DeviceError when CUDA refuses it, or when this build has no CUDA
+template <typename T>
+void launch_on_gpu(DeviceKernel kernel, TileKind tile, const DeviceArrays<T>& arrays, void* stream);
+
+/// Runs a kernel at once, on the CPU. Shared memory begins as NaN. @throws std::out_of_range for an element outside an array
+template <typename T>
+void emulate(DeviceKernel kernel, TileKind tile, const DeviceArrays<T>& arrays, EmulatedOrder order);
+
+}  // namespace mpol::ops

@@ -1,0 +1,337 @@
+#include <mpol_cpp/ops/fused/gpu/fused_gpu_pipeline.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/DeviceGuard.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/gpu/device_array.h>
+
+namespace mpol::ops {
+namespace {
+
+/// Higher tiles read less twice; lower ones keep more processors busy.
+TileKind suitable_tile(const DeviceShape& shape) {
+  constexpr std::int64_t busy_processors = 512;  // blocks of the higher tile
+  return shape.images() * shape.pixels() >= busy_processors * HighTile::width * HighTile::height ? TileKind::high : TileKind::low;
+}
+
+/// Kernels and transforms must have written what others read.
+Tensor unwritten(torch::IntArrayRef shape, torch::TensorOptions options) {
+  return at::full(shape, std::numeric_limits<double>::quiet_NaN(), options);
+}
+
+double weight_of(const FusedTerms& terms, DeviceTerm term) {
+  switch (term) {
+    case DeviceTerm::sparsity:
+      return terms.sparsity;
+    case DeviceTerm::tv_image:
+      return terms.tv_image;
+    case DeviceTerm::tsv:
+      return terms.tsv;
+    case DeviceTerm::entropy:
+      return terms.entropy;
+    case DeviceTerm::tv_channel:
+      return terms.tv_channel;
+    case DeviceTerm::edge_clamp:
+      return terms.edge_clamp;
+    case DeviceTerm::psd:
+      return terms.psd;
+  }
+  throw ValueError("unknown regulariser of the fused step");
+}
+
+template <typename Tile>
+std::pair<std::int64_t, std::int64_t> pieces_and_tiles(const DeviceShape& shape) {
+  DeviceArrays<float> arrays{};
+  arrays.shape = shape;
+  return {arrays.template pieces<Tile>(), arrays.template tiles<Tile>()};
+}
+
+std::pair<std::int64_t, std::int64_t> pieces_and_tiles(TileKind tile, const DeviceShape& shape) {
+  switch (tile) {
+    case TileKind::low:
+      return pieces_and_tiles<LowTile>(shape);
+    case TileKind::high:
+      return pieces_and_tiles<HighTile>(shape);
+    case TileKind::odd:
+      return pieces_and_tiles<OddTile>(shape);
+  }
+  throw ValueError("unknown kind of tile");
+}
+
+}  // namespace
+
+DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, const Tensor& cells, const Tensor& data,
+                               const Tensor& weights)
+    : DevicePipeline(settings, {{cells, data, weights}}, nullptr) {}
+
+DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells)
+    : DevicePipeline(settings, cells, nullptr) {}
+
+DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, ImageLikelihood likelihood)
+    : DevicePipeline(settings,
+                     {{at::empty({0}, torch::kInt64), at::empty({0}, torch::kComplexDouble), at::empty({0}, torch::kFloat64)}},
+                     std::move(likelihood)) {}
+
+DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells,
+                               ImageLikelihood likelihood)
+    : device_(settings.device),
+      dtype_(settings.dtype),
+      shape_{settings.npix, settings.nchan, settings.problems},
+      tile_(settings.tile.value_or(suitable_tile(shape_))),
+      order_(settings.order),
+      image_likelihood_(std::move(likelihood)),
+      entries_(settings.history_entries) {
+  check(settings);
+  const torch::NoGradGuard no_grad;
+  place_cells(settings, cells);
+  fill_constants(settings);
+  allocate(settings);
+  transforms_ =
+      device_.is_cpu() ? aten_image_transforms() : cufft_image_transforms(shape_.images(), shape_.npix, dtype_, device_);
+}
+
+void DevicePipeline::place_cells(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells) {
+  if (cells.size() != 1 && static_cast<std::int64_t>(cells.size()) != settings.problems) {
+    throw ValueError(
+        fmt::format("{} problems, but cells of {}: give them for each, or for all at once", settings.problems, cells.size()));
+  }
+  std::vector<DeviceCells> problems;
+  problems.reserve(cells.size());
+  for (const auto& [places, data, weights] : cells) {
+    problems.push_back(device_cells(places, data, weights, settings.nchan, settings.npix, dtype_));
+  }
+  cells_ = joined_cells(problems);
+  cells_.constant = cells_.constant.expand({settings.problems}).contiguous();
+  for (auto* table : {&cells_.cell_of, &cells_.weight, &cells_.real, &cells_.imag, &cells_.constant}) *table = table->to(device_);
+}
+
+DevicePipeline::~DevicePipeline() = default;
+
+void DevicePipeline::check(const DevicePipelineSettings& settings) const {
+  if (settings.npix < 2 || settings.npix % 2 != 0 || settings.nchan < 1 || settings.problems < 1) {
+    throw ValueError(
+        fmt::format("{} problems of {} channels of {} x {} pixels: npix must be even, and at least one of each is "
+                    "needed",
+                    settings.problems, settings.nchan, settings.npix, settings.npix));
+  }
+  if (dtype_ != torch::kFloat32 && dtype_ != torch::kFloat64) {
+    throw ValueError(fmt::format("the fused step computes in float32 or float64, not in {}", c10::toString(dtype_)));
+  }
+  if (!settings.own_scales.empty() && static_cast<std::int64_t>(settings.own_scales.size()) != settings.problems) {
+    throw ValueError(
+        fmt::format("{} problems, but own_scales of {}: give one for each", settings.problems, settings.own_scales.size()));
+  }
+  if (entries_ < 1) throw ValueError(fmt::format("a history of {} entries: at least one is needed", entries_));
+  if (settings.columns.size() > device_terms) {
+    throw ValueError(fmt::format("{} terms: there are {}", settings.columns.size(), device_terms));
+  }
+  if (settings.terms.psd > 0 && (!settings.inverse_power.defined() ||
+                                 settings.inverse_power.sizes() != torch::IntArrayRef({settings.npix, settings.npix / 2 + 1}))) {
+    throw ValueError(
+        fmt::format("the power spectrum needs inverse_power of shape ({}, {})", settings.npix, settings.npix / 2 + 1));
+  }
+  if (tile_ == TileKind::odd && !device_.is_cpu()) throw ValueError("odd tiles are for the emulation on the CPU");
+}
+
+void DevicePipeline::fill_constants(const DevicePipelineSettings& settings) {
+  const auto& terms = settings.terms;
+  const UpdateSettings adam;
+  constants_.cell_area = settings.cell_area;
+  constants_.tv_image_epsilon = terms.tv_image_epsilon;
+  constants_.tv_channel_epsilon = terms.tv_channel_epsilon;
+  constants_.prior_intensity = terms.prior_intensity;
+  constants_.entropy_floor = terms.entropy_floor;
+  constants_.total_flux = terms.total_flux;
+  constants_.momentum = settings.momentum;
+  constants_.beta1 = adam.beta1;
+  constants_.beta2 = adam.beta2;
+  constants_.epsilon = adam.epsilon;
+  constants_.update = settings.update;
+  for (int term = 0; term < device_terms; ++term) {
+    constants_.present[term] = weight_of(terms, static_cast<DeviceTerm>(term)) > 0;
+  }
+  constants_.columns = 2;
+  for (const auto term : settings.columns) constants_.term_of_column[constants_.columns++] = static_cast<int>(term);
+}
+
+void DevicePipeline::allocate(const DevicePipelineSettings& settings) {
+  const auto real = torch::TensorOptions(dtype_).device(device_), sums = torch::TensorOptions(torch::kFloat64).device(device_);
+  const auto counts = torch::TensorOptions(torch::kInt64).device(device_);
+  const auto problems = shape_.problems;
+  const std::vector<std::int64_t> cube = {problems, shape_.nchan, shape_.npix, shape_.npix};
+  image_ = unwritten(cube, real);
+  likelihood_ = unwritten(cube, real);
+  if (image_likelihood_ && has_power()) slope_ = unwritten(cube, real);
+  spectrum_ = unwritten({shape_.images(), shape_.npix, shape_.half()}, real.dtype(c10::toComplexType(dtype_)));
+  if (settings.update == DeviceUpdate::adam) second_ = at::zeros(cube, real);
+  if (settings.update == DeviceUpdate::adam || (settings.update == DeviceUpdate::sgd && settings.momentum != 0)) {
+    first_ = at::zeros(cube, real);
+  }
+  if (settings.terms.psd > 0) {
+    inverse_power_ = (even_inverse_power(settings.inverse_power) * std::pow(settings.cell_area, 2)).contiguous().to(real);
+  }
+  scale_ = settings.own_scales.empty() ? at::full({problems}, settings.likelihood_scale, sums)
+                                       : at::tensor(settings.own_scales, torch::kFloat64).to(device_);
+  scale_of_images_ = scale_.view({problems, 1, 1, 1}).to(dtype_);
+  lambda_ = at::empty({device_terms, problems}, sums);
+  for (int term = 0; term < device_terms; ++term) {
+    lambda_.select(0, term).fill_(weight_of(settings.terms, static_cast<DeviceTerm>(term)));
+  }
+  rate_ = at::zeros({problems}, sums);
+  stopped_ = at::zeros({problems}, torch::TensorOptions(torch::kUInt8).device(device_));
+  steps_ = at::empty({problems}, counts);
+  bias_ = at::empty({2, problems}, sums);
+  total_ = unwritten({problems}, sums);
+  set_steps(0);
+  const auto [pieces, tiles] = pieces_and_tiles(tile_, shape_);
+  of_half_planes_ = unwritten({half_plane_sums, shape_.images(), pieces}, sums);
+  if (image_likelihood_) of_half_planes_.zero_();
+  of_images_ = unwritten({image_sums, shape_.images(), tiles}, sums);
+  address_ = at::empty({1}, counts);
+  entry_ = at::empty({problems}, counts);
+  new_history();
+}
+
+void DevicePipeline::new_history() {
+  history_ =
+      unwritten({entries_, constants_.columns + 1, shape_.problems}, torch::TensorOptions(torch::kFloat64).device(device_));
+  address_.fill_(reinterpret_cast<std::int64_t>(history_.data_ptr()));
+  entry_.zero_();
+  enqueued_ = read_ = 0;
+}
+
+void DevicePipeline::make_room(std::int64_t steps) {
+  if (steps > entries_) {
+    throw ValueError(fmt::format("{} steps at once are more than the {} entries of the history", steps, entries_));
+  }
+  if (enqueued_ + steps > entries_) new_history();
+  enqueued_ += steps;
+}
+
+DevicePipeline::Losses DevicePipeline::next_losses() {
+  if (read_ >= enqueued_) throw ValueError("the losses of all steps were asked for already");
+  const auto entry = history_.select(0, read_++);
+  return {entry.narrow(0, 0, constants_.columns), entry.select(0, constants_.columns)};
+}
+
+void DevicePipeline::set_learning_rate(double rate) {
+  if (rate == learning_rate_) return;
+  learning_rate_ = rate;
+  rate_.fill_(rate);
+}
+
+void DevicePipeline::set_steps(std::int64_t steps) {
+  const auto bias = AdamBias::of(steps + 1, constants_);
+  steps_.fill_(steps);
+  bias_.select(0, 0).fill_(bias.rate);
+  bias_.select(0, 1).fill_(bias.second);
+}
+
+void DevicePipeline::check_pixels(const Tensor& pixels, const char* name) const {
+  if (pixels.scalar_type() != dtype_ || pixels.device() != device_ || !pixels.is_contiguous() ||
+      pixels.numel() != shape_.images() * shape_.pixels()) {
+    throw ValueError(fmt::format("{} is {} of shape {} on {}; the fused step was made for {} on {}", name,
+                                 c10::toString(pixels.scalar_type()), pixels.sizes().vec(), pixels.device().str(),
+                                 c10::toString(dtype_), device_.str()));
+  }
+}
+
+void DevicePipeline::enqueue(const Tensor& base) {
+  check_pixels(base, "base");
+  run(base, {}, constants_.update);
+}
+
+void DevicePipeline::enqueue_gradient(const Tensor& base, const Tensor& gradient) {
+  check_pixels(base, "base");
+  check_pixels(gradient, "gradient");
+  run(base, gradient, DeviceUpdate::none);
+}
+
+void DevicePipeline::run(const Tensor& base, const Tensor& gradient, DeviceUpdate update) {
+  const torch::NoGradGuard no_grad;
+  const c10::DeviceGuard guard(device_);
+  if (dtype_ == torch::kFloat64) launch(arrays<double>(base, gradient, update));
+  else launch(arrays<float>(base, gradient, update));
+}
+
+template <typename T>
+DeviceArrays<T> DevicePipeline::arrays(const Tensor& base, const Tensor& gradient, DeviceUpdate update) const {
+  DeviceArrays<T> arrays{};
+  arrays.shape = shape_;
+  arrays.constants = constants_;
+  arrays.constants.update = update;
+  arrays.base = device_array<T>(base);
+  arrays.first = device_array<T>(first_);
+  arrays.second = device_array<T>(second_);
+  arrays.gradient = device_array<T>(gradient);
+  arrays.image = device_array<T>(image_);
+  arrays.likelihood = device_array<T>(likelihood_);
+  arrays.spectrum = device_array<ComplexValue<T>>(spectrum_);
+  arrays.cell_images = cells_.cell_of.size(0);
+  arrays.cell_of = device_array<const std::int32_t>(cells_.cell_of);
+  arrays.weight = device_array<const T>(cells_.weight);
+  arrays.real = device_array<const T>(cells_.real);
+  arrays.imag = device_array<const T>(cells_.imag);
+  arrays.inverse_power = device_array<const T>(inverse_power_);
+  arrays.scale = device_array<const double>(scale_);
+  arrays.constant = device_array<const double>(cells_.constant);
+  arrays.lambda = device_array<const double>(lambda_);
+  arrays.rate = device_array<const double>(rate_);
+  arrays.stopped = device_array<const std::uint8_t>(stopped_);
+  arrays.steps = device_array<std::int64_t>(steps_);
+  arrays.bias = device_array<double>(bias_);
+  arrays.of_half_planes = device_array<double>(of_half_planes_);
+  arrays.of_images = device_array<double>(of_images_);
+  arrays.total = device_array<double>(total_);
+  arrays.history = device_array<std::int64_t>(address_);
+  arrays.entry = device_array<std::int64_t>(entry_);
+  arrays.entries = entries_;
+  return arrays;
+}
+
+void DevicePipeline::evaluate_likelihood() {
+  auto& gradient = has_power() ? slope_ : likelihood_;
+  const auto values = image_likelihood_(image_, gradient);
+  of_half_planes_[0].view({shape_.problems, -1}).select(1, 0).copy_(values);
+  if (has_power()) likelihood_.addcmul_(slope_, scale_of_images_);
+  else likelihood_.mul_(scale_of_images_);
+}
+
+template <typename T>
+void DevicePipeline::launch(const DeviceArrays<T>& arrays) {
+  const auto kernel = [&](DeviceKernel which) {
+    if (device_.is_cpu()) emulate(which, tile_, arrays, order_);
+    else launch_on_gpu(which, tile_, arrays, current_gpu_stream(device_));
+  };
+  const auto images = image_.view({shape_.images(), shape_.npix, shape_.npix});
+  const auto likelihoods = likelihood_.view_as(images);
+  kernel(DeviceKernel::map);
+  if (!image_likelihood_ || has_power()) {
+    transforms_->forward(images, spectrum_);
+    kernel(DeviceKernel::weigh);
+    transforms_->inverse(spectrum_, likelihoods);
+  }
+  if (image_likelihood_) evaluate_likelihood();
+  kernel(DeviceKernel::finish);
+  kernel(DeviceKernel::collect);
+}
+
+std::int64_t DevicePipeline::memory_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto* tensor : {&first_, &second_, &image_, &likelihood_, &slope_, &spectrum_, &inverse_power_, &cells_.cell_of,
+                             &cells_.weight, &cells_.real, &cells_.imag, &of_half_planes_, &of_images_, &history_}) {
+    if (tensor->defined()) bytes += tensor->nbytes();
+  }
+  return static_cast<std::int64_t>(bytes) + transforms_->memory_bytes();
+}
+
+}  // namespace mpol::ops

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <mpol_cpp/ops/fused/gpu/fused_gpu_cells.h>
+#include <mpol_cpp/ops/gpu/image_transforms.h>
+#include <mpol_cpp/ops/fused/gpu/fused_gpu_launch.h>
+#include <mpol_cpp/ops/fused/cpu/fused_kernels.h>
+#include <mpol_cpp/ops/fused/cpu/fused_pipeline.h>
+
+namespace mpol::ops {
+
+/// The data of one problem, as in device_cells.
+struct ProblemCells {
+  Tensor cells, data, weights;
+};
+
+struct DevicePipelineSettings {
+  std::int64_t npix = 0, nchan = 1, problems = 1;
+  double cell_area = 1;                 // arcsec^2
+  double likelihood_scale = 1;          // what chi^2 is multiplied by in the objective, 1 / (2 N_norm), of every problem ...
+  std::vector<double> own_scales = {};  // ... unless each has its own: a fold counts its own cells
+  FusedTerms terms;                     // weights of all problems to begin with; what has weight 0 here is left out for good
+  std::vector<DeviceTerm> columns;      // the terms of the losses, in their order
+  Tensor inverse_power = {};            // (npix, npix/2 + 1) of the half plane, Jy^-2; needed when terms.psd > 0
+  DeviceUpdate update = DeviceUpdate::adam;
+  double momentum = 0;  // of gradient descent
+  torch::Dtype dtype = torch::kFloat32;
+  torch::Device device = torch::kCPU;  // a GPU; on the CPU the kernels are emulated, which is slow
+  std::int64_t history_entries = 64;   // steps between two small allocations
+  std::optional<TileKind> tile;        // chosen by the number of pixels unless given
+  EmulatedOrder order = EmulatedOrder::ascending;
+};
+
+/// Value, gradient and update of
+///   chi^2 / (2 N_norm) + sum_i lambda_i R_i,   image = Hann(softplus(base))
+/// in four kernels and two transforms, of all problems and channels at once, on a GPU:
+///   map      softplus, Hann
+///   ...      real transform
+///   weigh    weighted residual at the cells, power spectrum
+///   ...      inverse real transform
+///   finish   regularisers, Hann, derivative of softplus, update
+///   collect  losses into the history
+/// A likelihood of the images takes the place of the cells: transforms and weigh are then for the power spectrum alone.
+/// What changes between steps (learning rate, lambda, counters, stop flags) lies on the device: a step is the same
+/// launches each time, reads nothing back and allocates nothing, so that it can be recorded as a CUDA graph. Sums are
+/// taken in a fixed order.
+class DevicePipeline {
+ public:
+  /// Cells as in device_cells, shared by all problems. @throws ValueError where settings or cells do not fit
+  DevicePipeline(const DevicePipelineSettings& settings, const Tensor& cells, const Tensor& data, const Tensor& weights);
+  /// Each problem with cells of its own, as folds have them. @throws ValueError likewise, and unless there is one for each, or
+  /// for all
+  DevicePipeline(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells);
+  /// @param likelihood  puts its work into the current stream and waits for nothing
+  DevicePipeline(const DevicePipelineSettings& settings, ImageLikelihood likelihood);
+  ~DevicePipeline();
+  DevicePipeline(const DevicePipeline&) = delete;
+  DevicePipeline& operator=(const DevicePipeline&) = delete;
+
+  /// What one step reports, on the device.
+  struct Losses {
+    Tensor losses;      // (columns, problems) float64: total, nll, weighted terms
+    Tensor parameters;  // (problems) float64: the sum of the base pixels after the update
+  };
+
+  /// Makes room for the losses of so many steps: to be called before they are enqueued or replayed, never within a graph.
+  /// @throws ValueError for more steps than the history has entries
+  void make_room(std::int64_t steps);
+  /// Puts one step into the current stream. @param base (problems, nchan, npix, npix), updated in place
+  void enqueue(const Tensor& base);
+  /// The same without update: the gradient with respect to the base pixels is written to `gradient`.
+  void enqueue_gradient(const Tensor& base, const Tensor& gradient);
+  /// The losses of the oldest step not yet asked for.
+  Losses next_losses();
+
+  /// Of all problems; does not wait for the device.
+  void set_learning_rate(double rate);
+  /// Steps taken so far, of all problems: what Adam's factors are made of.
+  void set_steps(std::int64_t steps);
+
+  Tensor learning_rates() const { return rate_; }  ///< (problems) float64
+  Tensor lambdas() const { return lambda_; }       ///< (device_terms, problems) float64, in the order of DeviceTerm
+  Tensor stopped() const { return stopped_; }      ///< (problems) uint8; parameters and moments stay where it is not 0
+  Tensor steps() const { return steps_; }          ///< (problems) int64
+  Tensor totals() const { return total_; }         ///< (problems) float64, of the last step
+  Tensor first() const { return first_; }          ///< (problems, nchan, npix, npix); undefined where there is none
+  Tensor second() const { return second_; }        ///< likewise
+  Tensor image() const { return image_; }          ///< (problems, nchan, npix, npix) of the last step, before its update
+
+  std::int64_t memory_bytes() const;
+
+ private:
+  DevicePipeline(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells, ImageLikelihood likelihood);
+  void place_cells(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells);
+  void check(const DevicePipelineSettings& settings) const;
+  void allocate(const DevicePipelineSettings& settings);
+  void fill_constants(const DevicePipelineSettings& settings);
+  void check_pixels(const Tensor& pixels, const char* name) const;
+  void new_history();
+
+  template <typename T>
+  DeviceArrays<T> arrays(const Tensor& base, const Tensor& gradient, DeviceUpdate update) const;
+  bool has_power() const { return constants_.present[static_cast<int>(DeviceTerm::psd)]; }
+  void evaluate_likelihood();
+  template <typename T>
+  void launch(const DeviceArrays<T>& arrays);
+  void run(const Tensor& base, const Tensor& gradient, DeviceUpdate update);
+
+  torch::Device device_;
+  torch::Dtype dtype_;
+  DeviceShape shape_;
+  DeviceConstants constants_{};
+  TileKind tile_;
+  EmulatedOrder order_;
+  std::unique_ptr<ImageTransforms> transforms_;
+  DeviceCells cells_;
+  ImageLikelihood image_likelihood_;  // null where cells are the data
+  Tensor slope_;                      // its gradient, where likelihood_ holds that of the power spectrum
+  Tensor inverse_power_;
+  Tensor first_, second_, image_, likelihood_, spectrum_;
+  Tensor scale_, scale_of_images_;  // (problems) float64; (problems, 1, 1, 1)
+  Tensor lambda_, rate_, stopped_, steps_, bias_, total_, of_half_planes_, of_images_;
+  Tensor address_, entry_;  // of the history, as the kernels see it
+  Tensor history_;          // (entries, columns + 1, problems)
+  std::int64_t entries_, enqueued_ = 0, read_ = 0;
+  double learning_rate_ = 0;
+};
+
+}  // namespace mpol::ops

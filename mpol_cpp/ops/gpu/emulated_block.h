@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <mpol_cpp/ops/gpu/block.h>
+
+namespace mpol::ops {
+
+/// In which order the emulation goes through blocks, and through the threads of each: what comes out does not depend
+/// on it unless a barrier is missing.
+enum class EmulatedOrder { ascending, descending };
+
+/// A block of threads on the CPU. Shared memory begins as NaN.
+template <typename Body>
+class EmulatedBlock {
+ public:
+  explicit EmulatedBlock(EmulatedOrder order) : order_(order), shared_(std::make_unique<Shared>()), locals_(Body::threads) {}
+
+  void run(const Body& body, std::int64_t block) {
+    std::memset(static_cast<void*>(shared_.get()), 0xff, sizeof(Shared));
+    run_phases<0, Rounds::begin>(body, block, 0);
+    const auto rounds = Rounds::count(body, block);
+    for (std::int64_t round = 0; round < rounds; ++round) run_phases<Rounds::begin, Rounds::end>(body, block, round);
+    run_phases<Rounds::end, Body::phases>(body, block, 0);
+  }
+
+ private:
+  using Shared = typename Body::Shared;
+  using Rounds = BodyRounds<Body>;
+
+  template <int phase, int end>
+  void run_phases(const Body& body, std::int64_t block, std::int64_t round) {
+    if constexpr (phase < end) {
+      for (int i = 0; i < Body::threads; ++i) {
+        const int thread = order_ == EmulatedOrder::ascending ? i : Body::threads - 1 - i;
+        body.template run<phase>({block, thread, round}, *shared_, locals_[static_cast<std::size_t>(thread)]);
+      }
+      run_phases<phase + 1, end>(body, block, round);
+    }
+  }
+
+  EmulatedOrder order_;
+  std::unique_ptr<Shared> shared_;
+  std::vector<typename Body::Local> locals_;
+};
+
+/// All blocks of a kernel. @throws std::out_of_range for an element outside an array
+template <typename Body>
+void emulate_body(const Body& body, EmulatedOrder order) {
+  EmulatedBlock<Body> emulated(order);
+  const auto blocks = body.blocks();
+  for (std::int64_t i = 0; i < blocks; ++i) emulated.run(body, order == EmulatedOrder::ascending ? i : blocks - 1 - i);
+}
+
+}  // namespace mpol::ops

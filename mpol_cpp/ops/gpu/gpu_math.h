@@ -1,0 +1,51 @@
+#pragma once
+
+// Elementary functions in kernels; C++17.
+#include <cmath>
+
+#include <mpol_cpp/ops/gpu/block.h>
+
+namespace mpol::ops::device_math {
+
+template <typename T>
+MPOL_DEVICE T magnitude(T x) {
+  return x < T(0) ? -x : x;
+}
+
+/// at::softplus with beta 1 and threshold 20.
+template <typename T>
+MPOL_DEVICE T softplus(T x) {
+  using std::exp;
+  using std::log1p;
+  return x > T(20) ? x : (x > T(0) ? x : T(0)) + log1p(exp(-magnitude(x)));
+}
+
+/// Its derivative, 1 / (1 + e^-x), 1 beyond the threshold.
+template <typename T>
+MPOL_DEVICE T softplus_derivative(T x) {
+  using std::exp;
+  if (x > T(20)) return T(1);
+  const T exponential = exp(-magnitude(x));
+  return (x < T(0) ? exponential : T(1)) / (T(1) + exponential);
+}
+
+template <typename T>
+MPOL_DEVICE T square_root(T x) {
+  using std::sqrt;
+  return sqrt(x);
+}
+
+template <typename T>
+MPOL_DEVICE T logarithm(T x) {
+  using std::log;
+  return log(x);
+}
+
+/// 3 x 3 Hann smoothing around element `centre` of a tile with rows `distance` apart.
+template <typename T, typename Tile>
+MPOL_DEVICE T hann(Tile& tile, int centre, int distance) {
+  const auto row = [&](int at) { return T(0.5) * tile[at] + T(0.25) * (tile[at - 1] + tile[at + 1]); };
+  return T(0.5) * row(centre) + T(0.25) * (row(centre - distance) + row(centre + distance));
+}
+
+}  // namespace mpol::ops::device_math

@@ -1,0 +1,57 @@
+#pragma once
+
+// How the CUDA compiler makes kernels of bodies; for .cu files alone.
+#include <string>
+
+#include <cuda_runtime.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/ops/gpu/block.h>
+
+namespace mpol::ops {
+
+template <int phase, int end, typename Body>
+__device__ __forceinline__ void run_phases(const Body& body, Place place, typename Body::Shared& shared,
+                                           typename Body::Local& local) {
+  if constexpr (phase < end) {
+    body.template run<phase>(place, shared, local);
+    if constexpr (phase + 1 < Body::phases) __syncthreads();
+    run_phases<phase + 1, end>(body, place, shared, local);
+  }
+}
+
+template <typename Body>
+__global__ void __launch_bounds__(Body::threads) run_body(const __grid_constant__ Body body) {
+  using Rounds = BodyRounds<Body>;
+  __shared__ typename Body::Shared shared;
+  typename Body::Local local;
+  Place place{static_cast<std::int64_t>(blockIdx.x), static_cast<int>(threadIdx.x), 0};
+  run_phases<0, Rounds::begin>(body, place, shared, local);
+  if constexpr (Rounds::begin < Rounds::end) {
+    const std::int64_t rounds = Rounds::count(body, place.block);
+    for (std::int64_t round = 0; round < rounds; ++round) {
+      place.round = round;
+      run_phases<Rounds::begin, Rounds::end>(body, place, shared, local);
+    }
+    place.round = 0;
+    run_phases<Rounds::end, Body::phases>(body, place, shared, local);
+  }
+}
+
+/// Puts a kernel into a stream, a cudaStream_t of the present device; nothing for no blocks.
+/// @throws DeviceError when CUDA refuses it
+template <typename Body>
+void launch_body(const Body& body, void* stream) {
+  const std::int64_t blocks = body.blocks();
+  if (blocks == 0) return;
+  constexpr std::int64_t most = 0x7fffffff;
+  if (blocks > most) throw DeviceError("a kernel of " + std::to_string(blocks) + " blocks is more than CUDA takes: use the CPU");
+  static_cast<void>(cudaGetLastError());  // what another call left is not of this kernel
+  run_body<Body><<<static_cast<unsigned>(blocks), Body::threads, 0, static_cast<cudaStream_t>(stream)>>>(body);
+  const cudaError_t status = cudaGetLastError();
+  if (status != cudaSuccess) {
+    throw DeviceError(std::string("CUDA refuses a kernel: ") + cudaGetErrorString(status) + "; use the eager step, or the CPU");
+  }
+}
+
+}  // namespace mpol::ops

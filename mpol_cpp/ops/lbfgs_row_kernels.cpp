@@ -1,9 +1,0 @@
-#include <mpol_cpp/ops/lbfgs_row_kernels.h>
-
-#include <mpol_cpp/ops/isa_tables.h>
-
-namespace mpol::ops {
-
-MPOL_DEFINE_TABLE_BY_ISA(LbfgsRowKernels, lbfgs_row_kernels)
-
-}  // namespace mpol::ops

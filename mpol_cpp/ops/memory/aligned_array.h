@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <mpol_cpp/ops/memory/work_memory.h>
+
+namespace mpol::ops {
+
+/// Zeroed memory, aligned to 64 bytes, of a fixed size.
+template <typename T>
+class AlignedArray {
+ public:
+  static constexpr std::int64_t line = static_cast<std::int64_t>(WorkMemory::alignment / sizeof(T));  // elements
+
+  AlignedArray() = default;
+  explicit AlignedArray(std::int64_t size) : size_(size), memory_(bytes()) {
+    if (!memory_.mapped()) std::memset(memory_.data(), 0, bytes());
+  }
+
+  T* data() const { return static_cast<T*>(memory_.data()); }
+  std::int64_t size() const { return size_; }
+  std::size_t bytes() const { return static_cast<std::size_t>(size_) * sizeof(T); }
+
+  /// The smallest multiple of 64 bytes that holds so many elements.
+  static constexpr std::int64_t padded(std::int64_t elements) { return (elements + line - 1) / line * line; }
+
+ private:
+  std::int64_t size_ = 0;
+  WorkMemory memory_;
+};
+
+}  // namespace mpol::ops

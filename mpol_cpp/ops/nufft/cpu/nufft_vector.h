@@ -1,0 +1,109 @@
+#pragma once
+
+// Part of nufft_kernels_isa.cpp, which is compiled once per instruction set: everything here is in an unnamed namespace.
+#include <cstring>
+#include <utility>
+
+#include <mpol_cpp/ops/simd/vector.h>
+
+#define MPOL_INLINE_LAMBDA __attribute__((always_inline))
+
+namespace mpol::ops::MPOL_ISA {
+namespace {
+
+template <int i>
+struct Index {
+  static constexpr int value = i;
+};
+template <int begin, int end, typename Body>
+MPOL_INLINE void unroll(const Body& body) {
+  if constexpr (begin < end) {
+    body(Index<begin>{});
+    unroll<begin + 1, end>(body);
+  }
+}
+
+template <typename T>
+using LaneSequence = std::make_integer_sequence<int, lanes<T>>;
+
+/// Of the blocks of `block` lanes of a and b, the even ones plus the odd ones.
+template <typename T, int block, int... lane>
+MPOL_INLINE Vector<T> fold(Vector<T> a, Vector<T> b, std::integer_sequence<int, lane...>) {
+  return __builtin_shufflevector(a, b, (2 * (lane / block) * block + lane % block)...) +
+         __builtin_shufflevector(a, b, ((2 * (lane / block) + 1) * block + lane % block)...);
+}
+
+/// Sums `count` vectors over their blocks of `last` lanes; they fill count * last / lanes vectors in their order.
+template <typename T, int count, int block, int last>
+MPOL_INLINE void fold_all(Vector<T>* vectors) {
+  if constexpr (block >= last) {
+    for (std::int64_t i = 0; i < count / 2; ++i) {
+      vectors[i] = fold<T, block>(vectors[2 * i], vectors[2 * i + 1], LaneSequence<T>{});
+    }
+    fold_all<T, count / 2, block / 2, last>(vectors);
+  }
+}
+
+template <typename T, int... lane>
+MPOL_INLINE Vector<T> even_lanes(Vector<T> a, Vector<T> b, std::integer_sequence<int, lane...>) {
+  return __builtin_shufflevector(a, b, (2 * lane)...);
+}
+template <typename T, int... lane>
+MPOL_INLINE Vector<T> odd_lanes(Vector<T> a, Vector<T> b, std::integer_sequence<int, lane...>) {
+  return __builtin_shufflevector(a, b, (2 * lane + 1)...);
+}
+/// a0 b0 a1 b1 ... of the lower (0) or upper (1) half of the lanes.
+template <typename T, int half, int... lane>
+MPOL_INLINE Vector<T> interleave(Vector<T> a, Vector<T> b, std::integer_sequence<int, lane...>) {
+  return __builtin_shufflevector(a, b, (lane / 2 + half * lanes<T> / 2 + lane % 2 * lanes<T>)...);
+}
+
+/// One complex number in all lanes.
+template <typename T>
+MPOL_INLINE Vector<T> broadcast_pair(const T* pair) {
+  if constexpr (sizeof(T) == 4) {
+    double both;
+    std::memcpy(&both, pair, sizeof both);
+    return reinterpret_cast<Vector<T>>(broadcast<double>(both));
+  } else {
+#if defined(__AVX512F__)
+    return _mm512_maskz_broadcast_f64x2(every_lane<T>, _mm_loadu_pd(pair));
+#elif defined(__AVX2__)
+    return _mm256_broadcast_pd(reinterpret_cast<const __m128d*>(pair));
+#else
+    return load<T>(pair);
+#endif
+  }
+}
+
+/// A sum in float64, whatever the dtype of what is added.
+struct WideSum {
+  Vector<double> sum{};
+
+  MPOL_INLINE void add(Vector<double> values) { sum += values; }
+  MPOL_INLINE void add(Vector<float> values) {
+    typedef float Half __attribute__((vector_size(vector_bytes / 2)));
+    Half halves[2];
+    std::memcpy(halves, &values, sizeof values);
+    sum += __builtin_convertvector(halves[0], Vector<double>);
+    sum += __builtin_convertvector(halves[1], Vector<double>);
+  }
+  MPOL_INLINE double total() const {
+    double result = 0;
+    for (int i = 0; i < lanes<double>; ++i) result += sum[i];
+    return result;
+  }
+};
+
+template <typename T>
+MPOL_INLINE Vector<T> load_points(const T* from, std::int64_t count) {
+  return count >= lanes<T> ? load<T>(from) : load_part<T>(from, count);
+}
+template <typename T>
+MPOL_INLINE void store_points(T* to, Vector<T> values, std::int64_t count) {
+  if (count >= lanes<T>) store<T>(to, values);
+  else store_part<T>(to, values, count);
+}
+
+}  // namespace
+}  // namespace mpol::ops::MPOL_ISA

@@ -1,0 +1,66 @@
+#include <mpol_cpp/ops/simd/isa.h>
+
+#include <array>
+#include <cstdlib>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+
+namespace mpol {
+namespace {
+
+constexpr std::array best_first{Isa::avx512, Isa::avx2, Isa::portable};
+
+Isa best_isa() {
+  for (const auto isa : best_first) {
+    if (isa_supported(isa)) return isa;
+  }
+  return Isa::portable;
+}
+
+Isa isa_named(std::string_view name) {
+  for (const auto isa : best_first) {
+    if (to_string(isa) == name) return isa;
+  }
+  throw ValueError(fmt::format("MPOL_ISA is '{}'; it must be portable, avx2 or avx512: correct it or unset it", name));
+}
+
+}  // namespace
+
+std::string_view to_string(Isa isa) {
+  switch (isa) {
+    case Isa::avx512:
+      return "avx512";
+    case Isa::avx2:
+      return "avx2";
+    case Isa::portable:
+      break;
+  }
+  return "portable";
+}
+
+bool isa_supported(Isa isa) {
+#if defined(__x86_64__)
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+                    __builtin_cpu_supports("bmi2");
+  if (isa == Isa::avx2) return avx2;
+  if (isa == Isa::avx512) {
+    return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  }
+#endif
+  return isa == Isa::portable;
+}
+
+Isa selected_isa() {
+  const char* forced = std::getenv("MPOL_ISA");
+  if (forced == nullptr || *forced == '\0') return best_isa();
+  const auto isa = isa_named(forced);
+  if (!isa_supported(isa)) {
+    throw ValueError(fmt::format("MPOL_ISA is {}, which this processor does not have; the best it has is {}: unset MPOL_ISA",
+                                 forced, to_string(best_isa())));
+  }
+  return isa;
+}
+
+}  // namespace mpol

@@ -1,0 +1,43 @@
+#pragma once
+
+// Vectors in float64, and sums of them; for files that are compiled once per instruction set.
+#include <cstring>
+
+#include <mpol_cpp/ops/simd/lane_sum.h>
+#include <mpol_cpp/ops/simd/vector.h>
+
+namespace mpol::ops::MPOL_ISA {
+
+/// A vector in float64.
+template <typename T>
+struct Wide {
+  static constexpr int parts = sizeof(T) == 8 ? 1 : 2;
+  Vector<double> part[parts];
+};
+
+template <typename T>
+MPOL_INLINE Wide<T> widened(Vector<T> values) {
+  if constexpr (sizeof(T) == 8) {
+    return {{values}};
+  } else {
+    typedef float Half __attribute__((vector_size(vector_bytes / 2)));
+    Half halves[2];
+    std::memcpy(halves, &values, sizeof values);
+    return {{__builtin_convertvector(halves[0], Vector<double>), __builtin_convertvector(halves[1], Vector<double>)}};
+  }
+}
+
+/// Adds a vector to a sum in float64.
+template <typename T>
+MPOL_INLINE void add_to(LaneSum& sum, const Wide<T>& values) {
+  for (std::int64_t i = 0; i < Wide<T>::parts; ++i) {
+    double* lane = sum.lane + i * lanes<double>;
+    store<double>(lane, load<double>(lane) + values.part[i]);
+  }
+}
+template <typename T>
+MPOL_INLINE void add_to(LaneSum& sum, Vector<T> values) {
+  add_to<T>(sum, widened<T>(values));
+}
+
+}  // namespace mpol::ops::MPOL_ISA

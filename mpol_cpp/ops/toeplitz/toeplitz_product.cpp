@@ -1,0 +1,58 @@
+#include <mpol_cpp/ops/toeplitz/toeplitz_product.h>
+
+#include <ATen/ops/_fft_c2c.h>
+#include <ATen/ops/_fft_c2r.h>
+#include <ATen/ops/_fft_r2c.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty_like.h>
+
+namespace mpol::ops {
+
+namespace {
+
+constexpr std::int64_t toeplitz_pixel_bytes = 96, toeplitz_stack_bytes = std::int64_t{1} << 29;
+
+/// @param images  (n, npix, npix), image i with kernel i % nchan
+Tensor product_of_stack(const Tensor& images, const Tensor& kernel) {
+  constexpr std::int64_t no_factor = 0;
+  const auto npix = images.size(-1);
+  auto planes = at::constant_pad_nd(images, {0, npix});
+  planes = at::_fft_r2c(planes, {2}, no_factor, /*onesided=*/true);  // (n, npix, npix + 1): rows of the other half are empty
+  planes = at::constant_pad_nd(planes.transpose(1, 2), {0, npix});   // columns, as the kernel has them
+  planes = at::_fft_c2c(planes, {2}, no_factor, /*forward=*/true);
+  planes.view({-1, kernel.size(0), npix + 1, 2 * npix}).mul_(kernel);
+  planes = at::_fft_c2c(planes, {2}, no_factor, /*forward=*/false);
+  planes = planes.narrow(2, 0, npix).transpose(1, 2).contiguous();
+  return at::_fft_c2r(planes, {2}, no_factor, 2 * npix).narrow(2, 0, npix);
+}
+
+}  // namespace
+
+Tensor toeplitz_product(const Tensor& images, const Tensor& kernel) {
+  const torch::NoGradGuard no_grad;
+  const auto npix = images.size(-1);
+  const auto flat = images.reshape({-1, npix, npix});
+  if (images.numel() * toeplitz_pixel_bytes <= toeplitz_stack_bytes) {
+    return product_of_stack(flat, kernel).reshape(images.sizes());
+  }
+  const auto product = at::empty_like(flat, at::MemoryFormat::Contiguous);
+  for (std::int64_t i = 0; i < flat.size(0); ++i) {
+    product.narrow(0, i, 1).copy_(product_of_stack(flat.narrow(0, i, 1), kernel.narrow(0, i % kernel.size(0), 1)));
+  }
+  return product.view(images.sizes());
+}
+
+Tensor toeplitz_quadratic(const Tensor& images, const Tensor& kernel, const Tensor& linear, const Tensor& constant,
+                          Tensor& gradient, Accumulate accumulate) {
+  const torch::NoGradGuard no_grad;
+  const auto x = images.to(torch::kFloat64);
+  const auto product = toeplitz_product(x, kernel);
+  const auto half_slope = linear + product;
+  auto values = (x * half_slope).sum({-3, -2, -1}) + constant.sum();
+  const auto slope = half_slope + product;
+  if (accumulate == Accumulate::add) gradient.add_(slope);
+  else gradient.copy_(slope);
+  return values;
+}
+
+}  // namespace mpol::ops

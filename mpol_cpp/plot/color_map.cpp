@@ -1,0 +1,105 @@
+#include <mpol_cpp/plot/color_map.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/units.h>
+
+namespace mpol::plot {
+namespace {
+
+/// A colour in OKLab's polar form: lightness in [0, 1], chroma >= 0, hue in degrees.
+struct Polar {
+  double lightness, chroma, hue;
+};
+
+/// Linear sRGB of an OKLab colour (Ottosson 2020); components outside [0, 1] cannot be shown.
+std::array<double, 3> linear_rgb(const Polar& colour) {
+  const double a = colour.chroma * std::cos(colour.hue * units::degree);
+  const double b = colour.chroma * std::sin(colour.hue * units::degree);
+  const double l = std::pow(colour.lightness + 0.3963377774 * a + 0.2158037573 * b, 3);
+  const double m = std::pow(colour.lightness - 0.1055613458 * a - 0.0638541728 * b, 3);
+  const double s = std::pow(colour.lightness - 0.0894841775 * a - 1.2914855480 * b, 3);
+  return {4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s, -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s,
+          -0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s};
+}
+
+bool can_be_shown(const std::array<double, 3>& rgb) {
+  return std::all_of(rgb.begin(), rgb.end(), [](double x) { return x >= -1e-4 && x <= 1 + 1e-4; });
+}
+
+std::uint8_t to_byte(double linear) {
+  const double x = std::clamp(linear, 0.0, 1.0);
+  const double encoded = x <= 0.0031308 ? 12.92 * x : 1.055 * std::pow(x, 1 / 2.4) - 0.055;
+  return static_cast<std::uint8_t>(std::lround(255 * encoded));
+}
+
+/// The colour, with its chroma lowered until a screen can show it: lightness and hue are kept.
+Rgb shown(Polar colour) {
+  auto rgb = linear_rgb(colour);
+  while (!can_be_shown(rgb) && colour.chroma > 1e-4) {
+    colour.chroma *= 0.99;
+    rgb = linear_rgb(colour);
+  }
+  return {to_byte(rgb[0]), to_byte(rgb[1]), to_byte(rgb[2])};
+}
+
+/// Night blue through violet, red and orange to pale yellow.
+Polar sequential(double t) {
+  return {0.13 + 0.85 * t, 0.05 + 0.135 * std::sin(units::pi * std::pow(t, 1.2)), 283 + 182 * std::pow(t, 0.85)};
+}
+
+/// Blue, white, red.
+Polar diverging(double t) {
+  const double side = 2 * t - 1;
+  return {0.97 - 0.55 * std::abs(side), 0.155 * std::pow(std::abs(side), 0.9), side < 0 ? 255.0 : 28.0};
+}
+
+/// Stretched share, both in [0, 1].
+double stretched(double share, const ColourNorm& norm) {
+  switch (norm.stretch) {
+    case Stretch::power:
+      return std::pow(share, norm.gamma);
+    case Stretch::asinh:
+      return std::asinh(share / norm.softening) / std::asinh(1 / norm.softening);
+    case Stretch::linear:
+      break;
+  }
+  return share;
+}
+
+}  // namespace
+
+double colour_place(double value, double lower, double upper, const ColourNorm& norm, ColourScale scale) {
+  if (std::isnan(value)) return value;
+  const double share = upper > lower ? std::clamp((value - lower) / (upper - lower), 0.0, 1.0) : 0.0;
+  if (scale == ColourScale::sequential) return stretched(share, norm);
+  const double side = 2 * share - 1;
+  return 0.5 * (1 + std::copysign(stretched(std::abs(side), norm), side));
+}
+
+Rgb curve_colour(std::size_t number) {
+  static constexpr std::array<Rgb, 7> colours = {
+      {{0, 114, 178}, {213, 94, 0}, {0, 158, 115}, {204, 121, 167}, {86, 180, 233}, {230, 159, 0}, {60, 60, 60}}};
+  return colours[number % colours.size()];
+}
+
+std::vector<Rgb> colour_table(ColourScale scale, std::int64_t entries) {
+  if (entries < 2) throw ValueError(fmt::format("colour table of {} entries: at least 2", entries));
+  std::vector<Rgb> table;
+  for (std::int64_t i = 0; i < entries; ++i) {
+    const double t = static_cast<double>(i) / static_cast<double>(entries - 1);
+    table.push_back(shown(scale == ColourScale::sequential ? sequential(t) : diverging(t)));
+  }
+  return table;
+}
+
+Rgb colour_of(double value, double lower, double upper, const std::vector<Rgb>& table) {
+  if (std::isnan(value)) return {128, 128, 128};
+  const double t = upper > lower ? std::clamp((value - lower) / (upper - lower), 0.0, 1.0) : 0.0;
+  return table[static_cast<std::size_t>(std::lround(t * static_cast<double>(table.size() - 1)))];
+}
+
+}  // namespace mpol::plot

@@ -1,0 +1,122 @@
+#include <mpol_cpp/plot/figures/summary_figure.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ops/abs.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/plot/figures/coverage_figure.h>
+#include <mpol_cpp/plot/image_panel.h>
+#include <mpol_cpp/plot/figures/training_figure.h>
+
+namespace mpol::plot {
+namespace {
+
+/// What distinguishes the three images of a page.
+struct ImageRole {
+  const char* name;
+  const char* unit;
+  ColourScale scale;
+};
+
+ImagePanel image_panel(const SummaryFigure& summary, const Tensor& image, const ImageRole& role) {
+  const auto cube = as_cube(image, summary.coords);
+  const auto nchan = cube.size(0), channel = nchan / 2;
+  auto panel = panel_style(cube[channel], role.scale);
+  panel.values = cube[channel];
+  panel.extent = summary.coords.img_ext();
+  panel.title = nchan == 1 ? std::string(role.name) : fmt::format("{}, channel {} of 0…{}", role.name, channel, nchan - 1);
+  panel.unit = role.unit;
+  panel.scale_bar = default_scale_bar(summary.coords);
+  return panel;
+}
+
+void add_images(Page& page, const SummaryFigure& summary) {
+  if (summary.dirty.defined()) {
+    auto panel = image_panel(summary, summary.dirty, {"dirty image", "Jy/beam", ColourScale::sequential});
+    panel.beam = summary.beam;
+    page.panels.emplace_back(std::move(panel));
+  }
+  if (summary.model.defined())
+    page.panels.emplace_back(image_panel(summary, summary.model, {"model", "Jy/arcsec²", ColourScale::sequential}));
+  if (summary.residual.defined()) {
+    auto panel = image_panel(summary, summary.residual, {"residual", "Jy/beam", ColourScale::diverging});
+    panel.beam = summary.beam;
+    page.panels.emplace_back(std::move(panel));
+  }
+}
+
+CurvePanel amplitude_panel(const SummaryFigure& summary) {
+  CurvePanel panel;
+  panel.title = "amplitude, noise bias of the data removed";
+  panel.x_label = "baseline (kλ)";
+  panel.y_label = "|V| (Jy)";
+  panel.y_scale = AxisScale::logarithmic;
+  std::vector<double> q;
+  for (const double value : summary.amplitude_q) q.push_back(value / 1e3);
+  panel.curves.push_back({"data", CurveStyle::points, q, summary.amplitude_data});
+  if (!summary.amplitude_model.empty()) panel.curves.push_back({"model", CurveStyle::line, q, summary.amplitude_model});
+  return panel;
+}
+
+}  // namespace
+
+AmplitudeSums::AmplitudeSums(double longest, std::int64_t bins) : width_(0) {
+  if (bins < 1) throw ValueError(fmt::format("{} bins of amplitudes: at least 1", bins));
+  width_ = longest * (1 + 1e-12) / static_cast<double>(bins);
+  rings_.resize(static_cast<std::size_t>(bins));
+}
+
+void AmplitudeSums::add(const Tensor& q, const Tensor& visibilities, const Tensor& weights) {
+  if (q.sizes() != visibilities.sizes() || q.sizes() != weights.sizes())
+    throw ShapeError(fmt::format("amplitudes: q ({}), visibilities ({}) and weights ({}) must have one shape",
+                                 fmt::join(q.sizes(), ", "), fmt::join(visibilities.sizes(), ", "),
+                                 fmt::join(weights.sizes(), ", ")));
+  const auto on_cpu = [](const Tensor& x) { return x.detach().to(torch::kCPU, torch::kFloat64).flatten().contiguous(); };
+  const auto lengths = on_cpu(q), weight = on_cpu(weights), power = on_cpu(at::abs(visibilities)).square();
+  for (std::int64_t i = 0; i < lengths.numel(); ++i) {
+    const double length = lengths.const_data_ptr<double>()[i], w = weight.const_data_ptr<double>()[i];
+    const auto ring = width_ > 0 ? static_cast<std::size_t>(length / width_) : 0;
+    auto& sums = rings_[std::min(ring, rings_.size() - 1)];
+    sums.weight += w;
+    sums.power += w * power.const_data_ptr<double>()[i];
+    sums.q += w * length;
+    sums.count += 1;
+  }
+}
+
+AmplitudeBins AmplitudeSums::bins(NoiseBias noise_bias) const {
+  AmplitudeBins result;
+  for (const auto& ring : rings_) {
+    if (ring.count == 0) continue;
+    const double noise = noise_bias == NoiseBias::subtract ? 2 * ring.count : 0;
+    result.q.push_back(ring.q / ring.weight);
+    result.amplitude.push_back(std::sqrt(std::max(0.0, ring.power - noise) / ring.weight));
+  }
+  return result;
+}
+
+AmplitudeBins binned_amplitudes(const Tensor& q, const Tensor& visibilities, const Tensor& weights, NoiseBias noise_bias,
+                                std::int64_t bins) {
+  AmplitudeSums sums(q.numel() == 0 ? 0 : q.max().item<double>(), bins);
+  sums.add(q, visibilities, weights);
+  return sums.bins(noise_bias);
+}
+
+Renderer write_summary_figure(const std::filesystem::path& path, const SummaryFigure& summary, const RenderOptions& options) {
+  Page page;
+  page.title = summary.title;
+  page.columns = 3;
+  page.panel_width = 620;
+  page.panel_height = 520;
+  add_images(page, summary);
+  if (summary.baselines) page.panels.emplace_back(coverage_panel(*summary.baselines));
+  if (!summary.amplitude_q.empty()) page.panels.emplace_back(amplitude_panel(summary));
+  if (!summary.loss_history.empty())
+    page.panels.emplace_back(loss_panel(summary.loss_names, summary.loss_history, summary.loss_epochs));
+  return render(path, page, options);
+}
+
+}  // namespace mpol::plot

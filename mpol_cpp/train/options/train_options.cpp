@@ -1,0 +1,78 @@
+#include <mpol_cpp/train/options/train_options.h>
+
+#include <cmath>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+
+namespace mpol {
+
+std::string to_string(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::adam:
+      return "adam";
+    case OptimizerKind::sgd:
+      return "sgd";
+    case OptimizerKind::lbfgs:
+      return "lbfgs";
+  }
+  throw ValueError(fmt::format("{} is not an optimiser", static_cast<int>(kind)));
+}
+
+std::string to_string(StepKind kind) {
+  switch (kind) {
+    case StepKind::automatic:
+      return "auto";
+    case StepKind::eager:
+      return "eager";
+    case StepKind::captured:
+      return "captured";
+    case StepKind::fused:
+      return "fused";
+  }
+  throw ValueError(fmt::format("{} is not a kind of step", static_cast<int>(kind)));
+}
+
+std::string to_string(StopScope scope) {
+  switch (scope) {
+    case StopScope::sum:
+      return "sum";
+    case StopScope::each:
+      return "each";
+  }
+  throw ValueError(fmt::format("{} is nothing that the stop criterion looks at", static_cast<int>(scope)));
+}
+
+TrainOptions& TrainOptions::precision(const Precision& precision) {
+  precision.validate();
+  return dtype(precision.real);
+}
+
+void TrainOptions::validate() const {
+  const auto require = [](bool holds, const char* setting, auto value, const char* limit) {
+    if (!holds) throw ValueError(fmt::format("{} is {}; it must be {}", setting, value, limit));
+  };
+  require(learning_rate_ > 0 && std::isfinite(learning_rate_), "learning_rate", learning_rate_, "finite and greater than 0");
+  for (const double factor : rate_factors_) {
+    require(factor > 0 && std::isfinite(factor), "rate_factors", factor, "finite and greater than 0");
+  }
+  require(momentum_ >= 0 && momentum_ < 1, "momentum", momentum_, "in [0, 1)");
+  require(epochs_ >= 1, "epochs", epochs_, "at least 1");
+  require(stop_relative_ >= 0 && std::isfinite(stop_relative_), "stop_relative", stop_relative_, "finite and >= 0");
+  require(stop_window_ >= 1, "stop_window", stop_window_, "at least 1");
+  require(checkpoint_interval_ >= 0, "checkpoint_interval", checkpoint_interval_, ">= 0");
+  if (momentum_ > 0 && optimizer_ != OptimizerKind::sgd) {
+    throw ValueError(
+        fmt::format("momentum is {}, but the optimiser is {}: only sgd has momentum", momentum_, to_string(optimizer_)));
+  }
+  if (optimizer_ == OptimizerKind::lbfgs && (!rate_factors_.empty() || stop_scope_ == StopScope::each)) {
+    throw ValueError(
+        fmt::format("the problems of a batch share the search of lbfgs: no rate_factors (there are {}) and no stop_scope each "
+                    "with it; use adam or sgd, or fit the problems one by one",
+                    rate_factors_.size()));
+  }
+  if (resume_ && checkpoint_.empty()) throw ValueError("resume is asked for without a checkpoint: name the checkpoint file");
+  if (!schedule_.factor) throw ValueError("the schedule has no factor function");
+}
+
+}  // namespace mpol

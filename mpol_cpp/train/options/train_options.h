@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <torch/arg.h>
+
+#include <mpol_cpp/device/precision.h>
+#include <mpol_cpp/models/image_model.h>
+#include <mpol_cpp/train/options/loss_history.h>
+#include <mpol_cpp/train/options/schedule.h>
+
+namespace mpol {
+
+enum class OptimizerKind {
+  adam,   ///< betas 0.9 and 0.999, eps 1e-8
+  sgd,    ///< gradient descent, with momentum if asked for
+  lbfgs,  ///< strong Wolfe line search; one epoch is up to 20 iterations, and the problems of a batch share the search
+};
+enum class StepKind { automatic, eager, captured, fused };
+/// What the stop criterion looks at.
+enum class StopScope {
+  sum,   ///< the total summed over problems
+  each,  ///< each problem's own: one that has converged stands still while others go on; the fit ends with the last
+};
+
+/// What a fit that diverged does besides saying so in its result.
+enum class OnDivergence {
+  warn,   ///< logs the diagnosis as a warning
+  error,  ///< throws it as DivergedError, the model and the checkpoint being as they are otherwise
+  off,    ///< nothing
+};
+
+std::string to_string(OptimizerKind kind);
+std::string to_string(StepKind kind);
+std::string to_string(StopScope scope);
+
+enum class CallbackAction { proceed, stop };
+
+/// Called after every epoch (every update); returning `stop` ends the fit there.
+struct Progress {
+  const EpochLoss& loss;
+  const std::vector<std::string>& columns;
+  std::int64_t epochs;  ///< epochs asked for
+  double seconds;       ///< of training so far
+  ImageModel& model;    ///< already updated
+};
+using Callback = std::function<CallbackAction(const Progress&)>;
+
+using Notes = std::map<std::string, std::string>;
+
+struct TrainOptions {
+  TORCH_ARG(OptimizerKind, optimizer) = OptimizerKind::adam;
+  /// Step length; for L-BFGS the first trial of the line search, for which 1 is usual.
+  TORCH_ARG(double, learning_rate) = 0.3;
+  /// What the learning rate of each problem of a batch is multiplied by, in the order of its leading dimensions; empty: 1.
+  /// Not for L-BFGS, whose search the problems share. Reports tell the learning rate without it.
+  TORCH_ARG(std::vector<double>, rate_factors) = {};
+  /// Of gradient descent, in [0, 1).
+  TORCH_ARG(double, momentum) = 0.0;
+  TORCH_ARG(LearningRateSchedule, schedule) = {};
+  /// Exactly this many epochs unless a stop criterion, callback or interruption ends the fit before.
+  TORCH_ARG(std::int64_t, epochs) = 500;
+  /// Stop when the total of each of the last `stop_window` epochs is within this, relatively, of the present one; 0 is off.
+  TORCH_ARG(double, stop_relative) = 0.0;
+  TORCH_ARG(std::int64_t, stop_window) = 10;
+  /// Not `each` for L-BFGS.
+  TORCH_ARG(StopScope, stop_scope) = StopScope::sum;
+  /// Move model, objective and optimiser state there first; nothing is moved when unset.
+  TORCH_ARG(std::optional<torch::Device>, device) = std::nullopt;
+  /// Cast the model to it first. The likelihood stays as it is: it takes images of float32 and of float64.
+  TORCH_ARG(std::optional<torch::Dtype>, dtype) = std::nullopt;
+  TORCH_ARG(std::uint64_t, seed) = 0;
+  TORCH_ARG(StepKind, step) = StepKind::automatic;
+  TORCH_ARG(std::vector<Callback>, callbacks) = {};
+  /// Polled after every epoch; true ends the fit with StopReason::interrupted (signal handlers set it).
+  TORCH_ARG(std::function<bool()>, interrupted) = {};
+
+  TORCH_ARG(OnDivergence, on_divergence) = OnDivergence::warn;
+
+  /// Where checkpoints go (a file; the one before is kept beside it); empty: none are written.
+  TORCH_ARG(std::filesystem::path, checkpoint) = {};
+  /// Epochs between checkpoints; 0: every 30 seconds. One is always written at the end.
+  TORCH_ARG(std::int64_t, checkpoint_interval) = 0;
+  /// Continue from the checkpoint when it is there.
+  TORCH_ARG(bool, resume) = false;
+  /// Stored in the checkpoint and compared when resuming: settings and digest of the input, "key = value". What the
+  /// trainer itself knows (optimiser, terms, grid, …) need not be here.
+  TORCH_ARG(std::vector<std::string>, fingerprint) = {};
+  /// Stored in the checkpoint and not compared: what whoever resumes may want to know.
+  TORCH_ARG(Notes, notes) = {};
+
+ public:
+  /// Whether problems of a batch differ in learning rate or end.
+  bool has_own_updates() const { return !rate_factors_.empty() || stops_each(); }
+  /// Whether each problem ends by itself.
+  bool stops_each() const { return stop_relative_ > 0 && stop_scope_ == StopScope::each; }
+  /// Sets the dtype. @throws ValueError for a precision that there is not
+  TrainOptions& precision(const Precision& precision);
+  /// @throws ValueError for the first setting that is out of its range
+  void validate() const;
+};
+
+}  // namespace mpol

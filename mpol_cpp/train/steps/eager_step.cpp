@@ -1,0 +1,120 @@
+#include <mpol_cpp/train/steps/eager_step.h>
+
+#include <utility>
+
+#include <torch/optim/optimizer.h>
+
+#include <mpol_cpp/objective/trained_parameters.h>
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/train/optimizers/optimizer_state.h>
+#include <mpol_cpp/train/optimizers/problem_optimizer.h>
+
+namespace mpol {
+namespace {
+
+Tensor sum_of(const std::vector<NamedParameter>& parameters) {
+  const torch::NoGradGuard no_grad;
+  Tensor sum;
+  for (const auto& parameter : parameters) {
+    const auto own = parameter.tensor.sum().to(torch::kFloat64);
+    sum = sum.defined() ? sum + own : own;
+  }
+  return sum;
+}
+
+/// 0, or no number where the square of a gradient overflows: Adam's second moment is infinite from then on and holds the
+/// parameter where it is, which must not pass for a fit.
+Tensor overflow_of(const std::vector<NamedParameter>& parameters) {
+  const torch::NoGradGuard no_grad;
+  Tensor overflow;
+  for (const auto& parameter : parameters) {
+    const auto& gradient = parameter.tensor.grad();
+    if (!gradient.defined() || gradient.numel() == 0) continue;
+    const auto own = (gradient.abs().max().square() * 0).to(torch::kFloat64);
+    overflow = overflow.defined() ? overflow + own : own;
+  }
+  return overflow;
+}
+
+Tensor report_of(OptimizerKind kind, const std::vector<NamedParameter>& parameters) {
+  auto sum = sum_of(parameters);
+  if (kind != OptimizerKind::adam) return sum;
+  const auto overflow = overflow_of(parameters);
+  return overflow.defined() ? sum + overflow : sum;
+}
+
+}  // namespace
+
+EagerStep::EagerStep(std::shared_ptr<ImageModel> model, Objective objective, const TrainOptions& options, std::string reason)
+    : model_(std::move(model)),
+      objective_(std::move(objective)),
+      parameters_(trained_parameters(*model_, objective_)),
+      kind_(options.optimizer()),
+      reason_(std::move(reason)) {
+  if (parameters_.empty()) throw ValueError("the model has no parameter that requires a gradient: there is nothing to train");
+  if (options.has_own_updates()) {
+    own_ = std::make_unique<detail::ProblemOptimizer>(options, parameters_, problem_shape(*model_));
+    return;
+  }
+  std::vector<Tensor> tensors;
+  for (const auto& parameter : parameters_) tensors.push_back(parameter.tensor);
+  optimizer_ = detail::make_optimizer(options, std::move(tensors));
+}
+
+EagerStep::~EagerStep() = default;
+
+StepReport EagerStep::take(double learning_rate) {
+  if (own_) return take_own(learning_rate);
+  optimizer_->param_groups().front().options().set_lr(learning_rate);
+  StepReport report;
+  optimizer_->step([&] {  // L-BFGS evaluates several times in a step
+    optimizer_->zero_grad();
+    const auto value = objective_.evaluate(*model_);
+    warn_of_idle_terms(value);
+    if (!report.losses.defined()) report.losses = value.table();
+    const auto total = value.total.dim() == 0 ? value.total : value.total.sum();
+    total.backward();
+    return total.detach();
+  });
+  report.parameters_sum = report_of(kind_, parameters_);
+  return report;
+}
+
+StepReport EagerStep::take_own(double learning_rate) {
+  own_->zero_gradients();
+  const auto value = objective_.evaluate(*model_);
+  warn_of_idle_terms(value);
+  value.total.sum().backward();
+  own_->update(learning_rate);
+  return {value.table(), report_of(kind_, parameters_)};
+}
+
+void EagerStep::warn_of_idle_terms(const ObjectiveValue& value) {
+  if (std::exchange(looked_at_terms_, true)) return;
+  for (std::size_t i = 0; i < value.terms.size(); ++i) {
+    const auto& term = objective_.terms()[i];
+    if (term.is_off() || value.terms[i].requires_grad()) continue;
+    log_warning(
+        fmt::format("term {} does not depend on what is trained and has no effect on the fit: is it detached?", term.name()));
+  }
+}
+
+void EagerStep::set_stopped(const std::vector<bool>& stopped) {
+  if (!own_) throw ValueError("this step was made for problems that end together");
+  own_->set_stopped(stopped);
+}
+
+NamedTensors EagerStep::state() const {
+  if (own_) return own_->state();
+  return detail::optimizer_state(kind_, *optimizer_, parameters_);
+}
+
+void EagerStep::load_state(const NamedTensors& state) {
+  if (own_) return own_->load_state(state);
+  optimizer_->zero_grad();
+  detail::load_optimizer_state(kind_, *optimizer_, parameters_, state);
+}
+
+}  // namespace mpol

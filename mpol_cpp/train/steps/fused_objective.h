@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/likelihoods/gridded_likelihood.h>
+#include <mpol_cpp/ops/fused/cpu/fused_kernels.h>
+#include <mpol_cpp/objective/objective.h>
+
+/// What the fused steps, on the CPU and on a GPU, have to know of a model and an objective.
+namespace mpol::detail {
+
+/// By whose name the base pixels are saved.
+inline constexpr const char* base_cube_name = "model.bcube.base_cube";
+
+/// Why no fused step applies on any device; empty where one does.
+std::string obstacle_to_fusing(ImageModel& model, const Objective& objective);
+
+/// The likelihood whose cells fused steps know; null for another one, a derived one too.
+const GriddedLikelihoodImpl* likelihood_of_cells(const Likelihood& likelihood);
+
+/// True for likelihoods of this library, not for derived ones: their value and gradient are put into a GPU's stream and wait
+/// for nothing, so that they can be recorded.
+bool is_recordable(const Likelihood& likelihood);
+
+/// Weights of one problem and settings of the regularisers. @throws ValueError for a term that is not one of them
+ops::FusedTerms weights_of_terms(const std::vector<Term>& terms, std::size_t problem);
+
+/// 1/P of the term psd on the half plane, (npix, npix/2 + 1) float64; it is the same at -kv. @throws ValueError without that
+/// term, or where it overflows in the dtype of the fit
+Tensor inverse_power_of_terms(const std::vector<Term>& terms, const GridCoords& coords, torch::Dtype dtype);
+
+}  // namespace mpol::detail

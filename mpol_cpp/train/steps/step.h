@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/models/image_model.h>
+#include <mpol_cpp/serialize/safetensors.h>
+#include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/train/options/train_options.h>
+
+namespace mpol {
+
+/// What one step reports, on its device; nothing has waited for it.
+struct StepReport {
+  Tensor losses;          ///< (columns, problems) float64, before the update, in the order of Objective::columns()
+  Tensor parameters_sum;  ///< () float64, sum of all parameters after the update: finite only when each of them is, and Adam's
+                          ///< moments
+};
+
+/// One way of evaluating the objective and updating the parameters once. It owns the optimiser's state.
+class Step {
+ public:
+  virtual ~Step() = default;
+
+  /// @param learning_rate  of all problems, times TrainOptions::rate_factors of each
+  virtual StepReport take(double learning_rate) = 0;
+  /// Which problems stand still from now on, parameters and optimiser's state alike; their losses are still reported.
+  /// @param stopped  one for each problem
+  /// @throws ValueError unless the step was made with TrainOptions::stops_each()
+  virtual void set_stopped(const std::vector<bool>& stopped) = 0;
+  virtual StepKind kind() const = 0;
+  /// Why this kind of step was taken.
+  virtual std::string reason() const = 0;
+
+  /// The optimiser's state by name, in tensors that later steps leave alone.
+  virtual NamedTensors state() const = 0;
+  /// Takes up such a state, from any device. @throws FileError when names or shapes do not match the parameters
+  virtual void load_state(const NamedTensors& state) = 0;
+};
+
+}  // namespace mpol

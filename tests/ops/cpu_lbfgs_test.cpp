@@ -1,0 +1,151 @@
+#include "catch.h"
+
+#include <cmath>
+#include <functional>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/ops/lbfgs/cpu_lbfgs.h>
+
+#include "compare.h"
+#include "instruction_sets.h"
+#include "lbfgs_problems.h"
+#include "random.h"
+#include "threads.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+using ops::HostLbfgs;
+
+namespace {
+
+/// HostLbfgs on a function of one vector.
+template <typename T>
+class HostRun {
+ public:
+  HostRun(Valued function, const Tensor& start, Isa isa = selected_isa())
+      : function_(std::move(function)), position_(start.clone()), gradient_(at::zeros_like(start)), lbfgs_(start.numel(), isa) {}
+
+  double step(double rate) {
+    double first = std::nan("");
+    int evaluations = 0;
+    lbfgs_.step(position_.mutable_data_ptr<T>(), gradient_.const_data_ptr<T>(), rate, [&] {
+      gradient_.copy_(gradient_of(function_, position_));
+      const double value = function_(position_).to(torch::kFloat64).template item<double>();
+      if (evaluations++ == 0) first = value;
+      return value;
+    });
+    evaluations_ += evaluations;
+    return first;
+  }
+  Way steps(double rate, int count) {
+    std::vector<double> values;
+    for (int i = 0; i < count; ++i) values.push_back(step(rate));
+    return {values, position_.clone()};
+  }
+  HostLbfgs<T>& lbfgs() { return lbfgs_; }
+  const Tensor& position() const { return position_; }
+  int evaluations() const { return evaluations_; }
+
+ private:
+  Valued function_;
+  Tensor position_, gradient_;
+  HostLbfgs<T> lbfgs_;
+  int evaluations_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("L-BFGS on the CPU goes the way of LibTorch's, evaluation by evaluation", "[ops][lbfgs][quick]") {
+  const auto function = GENERATE(Valued(valley), Valued(well), Valued(ill_conditioned));
+  const std::int64_t elements = GENERATE(1, 2, 37, 5000);
+  const double rate = GENERATE(1.0, 0.1, 8.0);
+  const auto isas = instruction_sets();
+  for (const auto isa : isas) {
+    CAPTURE(elements, rate, to_string(isa));
+    HostRun<double> own(function, lbfgs_start(elements), isa);
+    const auto found = own.steps(rate, 2);
+    const auto expected = by_libtorch(function, lbfgs_start(elements), rate, 2);
+    if (elements == 37) CHECK(own.evaluations() == expected.evaluations);  // smaller ones end at rounding errors
+    CHECK(found.values.at(1) == Approx(expected.values.at(1)).epsilon(1e-6).margin(1e-12));
+    CHECK(function(found.position).item<double>() ==
+          Approx(function(expected.position).item<double>()).epsilon(1e-6).margin(1e-12));
+  }
+}
+
+TEST_CASE("L-BFGS on the CPU forgets its oldest pairs as LibTorch's does", "[ops][lbfgs][quick]") {
+  HostRun<double> own(long_valley, lbfgs_start(40) * 3);
+  check_full_history(own, 0.02);
+}
+
+TEMPLATE_TEST_CASE("L-BFGS on the CPU finds a minimum", "[ops][lbfgs][quick]", float, double) {
+  HostRun<TestType> own(valley, lbfgs_start(20, dtype_of<TestType>()));
+  own.steps(1, 12);
+  CHECK(valley(own.position().to(torch::kFloat64)).template item<double>() < tolerance<TestType>(1e-9, 1e-6));
+  CHECK(relative_error(own.position(), torch::ones({20}, torch::kFloat64)) < tolerance<TestType>(1e-4, 1e-2));
+}
+
+TEMPLATE_TEST_CASE("L-BFGS on the CPU is bitwise the same for any number of threads", "[ops][lbfgs][quick]", float, double) {
+  const auto run = [](int threads) {
+    const Threads used(threads);
+    HostRun<TestType> own(long_valley, lbfgs_start(9001, dtype_of<TestType>()));
+    return own.steps(0.1, 3);
+  };
+  const auto expected = run(1);
+  for (const int threads : {2, 3}) {
+    const auto own = run(threads);
+    CHECK(own.values == expected.values);
+    CHECK(torch::equal(own.position, expected.position));
+  }
+}
+
+TEMPLATE_TEST_CASE("L-BFGS on the CPU goes on from its memory bit for bit", "[ops][lbfgs][quick]", float, double) {
+  const int before = GENERATE(0, 1, 2, 13);  // the last with a history that has turned around
+  HostRun<TestType> whole(long_valley, lbfgs_start(5000, dtype_of<TestType>()));
+  whole.steps(0.02, before);
+  HostRun<TestType> resumed(long_valley, whole.position());
+  resumed.lbfgs().restore(whole.lbfgs().memory());
+  const auto expected = whole.steps(0.02, 2), own = resumed.steps(0.02, 2);
+  CHECK(own.values == expected.values);
+  CHECK(torch::equal(own.position, expected.position));
+}
+
+TEST_CASE("what a memory of L-BFGS holds never changes", "[ops][lbfgs][quick]") {
+  HostRun<double> own(long_valley, lbfgs_start(40) * 3);
+  own.steps(0.02, 8);
+  const auto memory = own.lbfgs().memory();
+  std::vector<Tensor> copies;
+  for (const auto& move : memory.moves) copies.push_back(move.clone());
+  const auto view = memory.changes.front().view({2, 20});
+  const auto of_view = view.clone();
+  const auto bytes = own.lbfgs().memory_bytes();
+  own.steps(0.02, 8);  // pairs of which replace them
+  for (std::size_t i = 0; i < copies.size(); ++i) CHECK(torch::equal(memory.moves[i], copies[i]));
+  CHECK(torch::equal(view, of_view));
+  const auto bytes_of_pair = std::int64_t{2} * 40 * 8;
+  CHECK(own.lbfgs().memory_bytes() <= bytes + 101 * bytes_of_pair);
+}
+
+TEST_CASE("a step of L-BFGS on the CPU ends whatever the function gives", "[ops][lbfgs][quick]") {
+  const auto nothing = [](const Tensor& x) { return (x * 0).sum(); };
+  const auto not_a_number = [](const Tensor& x) { return (x * std::nan("")).sum(); };
+  const auto edge = [](const Tensor& x) { return (x.square() + (x < 0.3).log() * 0).sum(); };
+  const auto bottomless = [](const Tensor& x) { return -x.sum(); };
+  HostRun<double> flat(nothing, lbfgs_start(5)), broken(not_a_number, lbfgs_start(5)), falls_off(edge, lbfgs_start(5)),
+      endless(bottomless, lbfgs_start(5));
+  const auto before = flat.position().clone();
+  flat.step(1);
+  CHECK(flat.evaluations() == 1);
+  CHECK(torch::equal(flat.position(), before));
+  for (auto* each : {&broken, &falls_off, &endless}) CHECK_NOTHROW(each->step(1));
+}
+
+TEST_CASE("L-BFGS on the CPU refuses what does not fit it", "[ops][lbfgs][quick]") {
+  CHECK_THROWS_AS(HostLbfgs<double>(0), ValueError);
+  HostLbfgs<double> lbfgs(4);
+  ops::LbfgsMemory memory;
+  memory.iterations = 1;
+  memory.direction = memory.gradient = torch::zeros({3}, torch::kFloat64);
+  CHECK_THROWS_AS(lbfgs.restore(memory), ValueError);
+  memory.moves.resize(101), memory.changes.resize(101);
+  CHECK_THROWS_AS(lbfgs.restore(memory), ValueError);
+}
