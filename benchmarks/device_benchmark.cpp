@@ -24,9 +24,10 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/mpol.h>
-#include <mpol_cpp/train/captured_step.h>
-#include <mpol_cpp/train/cuda_fused_step.h>
-#include <mpol_cpp/train/step.h>
+#include <mpol_cpp/train/steps/captured_step.h>
+#include <mpol_cpp/train/steps/gpu_fused_step.h>
+#include <mpol_cpp/train/steps/make_step.h>
+#include <mpol_cpp/train/steps/step.h>
 
 #include "synthetic_observation.h"
 

@@ -14,10 +14,11 @@
 
 #include <mpol_cpp/io.h>
 #include <mpol_cpp/mpol.h>
-#include <mpol_cpp/ops/fft.h>
-#include <mpol_cpp/ops/fused_memory.h>
-#include <mpol_cpp/ops/share_tasks.h>
-#include <mpol_cpp/train/step.h>
+#include <mpol_cpp/ops/fft/line_transforms.h>
+#include <mpol_cpp/ops/memory/aligned_array.h>
+#include <mpol_cpp/ops/memory/share_tasks.h>
+#include <mpol_cpp/train/steps/make_step.h>
+#include <mpol_cpp/train/steps/step.h>
 
 #include "settings.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <mpol_cpp/mpol.h>
-#include <mpol_cpp/ops/huge_pages.h>
-#include <mpol_cpp/ops/nufft_plan.h>
+#include <mpol_cpp/ops/memory/huge_pages.h>
+#include <mpol_cpp/ops/nufft/nufft_plan.h>
 
 #include "settings.h"
 

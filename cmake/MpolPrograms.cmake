@@ -1,8 +1,8 @@
 # How tests, examples and benchmarks are declared.
 
-# mpol_add_test(folder [IO] [CLI] [BY_HAND] file.cpp ...)
+# mpol_add_test(folder [IO] [CLI] [BY_HAND] [file.cpp ...])
 #
-# One program test_<folder>, registered with CTest. IO links mpol::io; CLI links the library of the program mpol, which is
+# One program test_<folder> of the *_test.cpp of the present folder and the files named, registered with CTest. IO links mpol::io; CLI links the library of the program mpol, which is
 # built first; its path is the macro MPOL_PROGRAM. BY_HAND: CTest does not know it (it needs a GPU).
 function(mpol_add_test folder)
   cmake_parse_arguments(PARSE_ARGV 1 TEST "IO;CLI;BY_HAND" "" "")
@@ -10,7 +10,8 @@ function(mpol_add_test folder)
     return()
   endif()
   set(name test_${folder})
-  add_executable(${name} ${TEST_UNPARSED_ARGUMENTS})
+  file(GLOB tests CONFIGURE_DEPENDS *_test.cpp)
+  add_executable(${name} ${tests} ${TEST_UNPARSED_ARGUMENTS})
   mpol_compile_settings(${name})
   mpol_optimise_lightly(${name})
   mpol_precompile(${name})

@@ -7,6 +7,7 @@
 
 #include "observation.h"
 #include "program.h"
+#include "zip_bytes.h"
 
 using namespace mpol::testing;
 
@@ -49,34 +50,6 @@ std::string npy(const std::string& descr, const std::string& shape, std::size_t 
   file += static_cast<char>(header.size() % 256);
   file += static_cast<char>(header.size() / 256);
   return file + header + std::string(bytes, '\0');
-}
-
-std::uint32_t crc32(const std::string& bytes) {
-  std::uint32_t crc = 0xffffffffU;
-  for (const char c : bytes) {
-    crc ^= static_cast<unsigned char>(c);
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1U) != 0 ? 0xedb88320U : 0U);
-  }
-  return ~crc;
-}
-
-std::string little_endian(std::uint64_t value, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>((value >> (8 * i)) & 0xffU);
-  return text;
-}
-
-/// A zip archive of one stored file.
-std::string zip_of(const std::string& name, const std::string& contents) {
-  const auto size = static_cast<std::uint32_t>(contents.size());
-  const std::string sizes = little_endian(crc32(contents), 4) + little_endian(size, 4) + little_endian(size, 4) +
-                            little_endian(static_cast<std::uint32_t>(name.size()), 2);
-  const std::string common = little_endian(20, 2) + little_endian(0, 8) + sizes + little_endian(0, 2);
-  const std::string local = "PK\x03\x04" + common + name + contents;
-  const std::string central = "PK\x01\x02" + little_endian(20, 2) + common + little_endian(0, 14) + name;
-  return local + central + "PK\x05\x06" + little_endian(0, 4) + little_endian(1, 2) + little_endian(1, 2) +
-         little_endian(static_cast<std::uint32_t>(central.size()), 4) +
-         little_endian(static_cast<std::uint32_t>(local.size()), 4) + little_endian(0, 2);
 }
 
 }  // namespace

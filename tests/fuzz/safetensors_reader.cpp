@@ -3,6 +3,7 @@
 
 #include <ATen/ops/arange.h>
 
+#include <mpol_cpp/cli/output/diagnostics_files.h>
 #include <mpol_cpp/cli/image/fit_diagnostics.h>
 #include <mpol_cpp/serialize/safetensors.h>
 

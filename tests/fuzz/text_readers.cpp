@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include <mpol_cpp/cli/program/config_file.h>
-#include <mpol_cpp/cli/program/csv_table.h>
+#include <mpol_cpp/cli/output/csv_table.h>
 #include <mpol_cpp/simulation/array_configuration.h>
 
 #include "input_file.h"

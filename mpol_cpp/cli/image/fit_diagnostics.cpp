@@ -6,8 +6,8 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
-#include <mpol_cpp/cli/program/csv_table.h>
-#include <mpol_cpp/cli/program/diagnostics_files.h>
+#include <mpol_cpp/cli/output/csv_table.h>
+#include <mpol_cpp/cli/output/diagnostics_files.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/loss_curves.h>
 #include <mpol_cpp/core/error.h>

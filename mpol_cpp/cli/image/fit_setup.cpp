@@ -4,7 +4,7 @@
 #include <mpol_cpp/cli/options/sky_file.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/image/start_image.h>
-#include <mpol_cpp/cli/program/unfinished_run.h>
+#include <mpol_cpp/cli/output/unfinished_run.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/likelihoods/gridded_likelihood.h>
 #include <mpol_cpp/likelihoods/loose_likelihood.h>

@@ -7,7 +7,7 @@
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/cli/image/image_summary.h>
-#include <mpol_cpp/cli/program/output_folder.h>
+#include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/image/run_record.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 

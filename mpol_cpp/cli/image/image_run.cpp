@@ -11,6 +11,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <mpol_cpp/cli/output/diagnostics_files.h>
 #include <mpol_cpp/cli/program/config_file.h>
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/program/ending.h>
@@ -20,7 +21,7 @@
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/memory.h>
 #include <mpol_cpp/cli/program/messages.h>
-#include <mpol_cpp/cli/program/output_folder.h>
+#include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/program/run_environment.h>
 #include <mpol_cpp/cli/image/run_record.h>

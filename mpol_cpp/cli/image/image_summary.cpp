@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/cli/program/run_environment.h>
-#include <mpol_cpp/cli/program/summary.h>
+#include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 

@@ -4,7 +4,7 @@
 
 #include <mpol_cpp/cli/program/config_file.h>
 #include <mpol_cpp/cli/program/option_set.h>
-#include <mpol_cpp/cli/program/unfinished_run.h>
+#include <mpol_cpp/cli/output/unfinished_run.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/simd/isa.h>
 #include <mpol_cpp/train/checkpoint.h>

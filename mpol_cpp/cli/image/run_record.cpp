@@ -5,9 +5,9 @@
 
 #include <mpol_cpp/cli/program/config_file.h>
 #include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/file_digest.h>
+#include <mpol_cpp/cli/output/file_digest.h>
 #include <mpol_cpp/cli/image/start_image.h>
-#include <mpol_cpp/cli/program/unfinished_run.h>
+#include <mpol_cpp/cli/output/unfinished_run.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/version.h>
 

@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/program/csv_table.h>
+#include <mpol_cpp/cli/output/csv_table.h>
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/program/diagnostics_files.h>
+#include <mpol_cpp/cli/output/diagnostics_files.h>
 
 #include <algorithm>
 #include <string_view>
@@ -23,7 +23,9 @@ std::string diagnostics_figure(std::int64_t epoch) { return fmt::format("epoch_{
 
 std::filesystem::path diagnostics_folder(const std::filesystem::path& out) { return out / "diagnostics"; }
 
-bool is_diagnostics_file(const std::string& name) { return is_figure(name) || name == diagnostics_table || name == diagnostics_tensors; }
+bool is_diagnostics_file(const std::string& name) {
+  return is_figure(name) || name == diagnostics_table || name == diagnostics_tensors;
+}
 
 std::vector<std::string> diagnostics_files(const std::filesystem::path& out) {
   const auto folder = diagnostics_folder(out);

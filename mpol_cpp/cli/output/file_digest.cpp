@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/program/file_digest.h>
+#include <mpol_cpp/cli/output/file_digest.h>
 
 #include <fstream>
 #include <vector>

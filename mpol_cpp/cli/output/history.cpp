@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/program/history.h>
+#include <mpol_cpp/cli/output/history.h>
 
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/version.h>

@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/program/output_folder.h>
+#include <mpol_cpp/cli/output/output_folder.h>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -13,9 +13,9 @@
 #include <utility>
 
 #include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/diagnostics_files.h>
+#include <mpol_cpp/cli/output/diagnostics_files.h>
 #include <mpol_cpp/cli/program/stop_request.h>
-#include <mpol_cpp/cli/program/unfinished_run.h>
+#include <mpol_cpp/cli/output/unfinished_run.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/serialize/atomic_file.h>

@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/program/summary.h>
+#include <mpol_cpp/cli/output/summary.h>
 
 #include <ATen/Parallel.h>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/program/unfinished_run.h>
+#include <mpol_cpp/cli/output/unfinished_run.h>
 
 #include <system_error>
 

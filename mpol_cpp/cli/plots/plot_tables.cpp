@@ -5,7 +5,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/complex.h>
 
-#include <mpol_cpp/cli/program/csv_table.h>
+#include <mpol_cpp/cli/output/csv_table.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/fit_diagnostics.h>
 #include <mpol_cpp/cli/options/sky_grid.h>

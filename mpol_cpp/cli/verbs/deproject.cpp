@@ -8,10 +8,10 @@
 #include <mpol_cpp/cli/options/figure_options.h>
 #include <mpol_cpp/cli/options/image_file_options.h>
 #include <mpol_cpp/cli/program/messages.h>
-#include <mpol_cpp/cli/program/output_folder.h>
+#include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
 #include <mpol_cpp/cli/program/stop_request.h>
-#include <mpol_cpp/cli/program/summary.h>
+#include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/format.h>

@@ -6,13 +6,13 @@
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/options/figure_options.h>
-#include <mpol_cpp/cli/program/history.h>
+#include <mpol_cpp/cli/output/history.h>
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/memory.h>
 #include <mpol_cpp/cli/program/messages.h>
-#include <mpol_cpp/cli/program/output_folder.h>
+#include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/program/stop_request.h>
-#include <mpol_cpp/cli/program/summary.h>
+#include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/error.h>

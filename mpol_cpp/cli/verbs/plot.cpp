@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/cli/program/csv_table.h>
+#include <mpol_cpp/cli/output/csv_table.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/options/figure_options.h>
 #include <mpol_cpp/cli/program/messages.h>
@@ -14,7 +14,7 @@
 #include <mpol_cpp/cli/plots/plot_visibilities.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
 #include <mpol_cpp/cli/program/stop_request.h>
-#include <mpol_cpp/cli/program/summary.h>
+#include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/format.h>

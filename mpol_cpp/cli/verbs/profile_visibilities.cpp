@@ -7,7 +7,7 @@
 #include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/stop_request.h>
-#include <mpol_cpp/cli/program/summary.h>
+#include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/plot/figures/profile_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>

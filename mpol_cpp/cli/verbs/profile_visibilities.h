@@ -7,7 +7,7 @@
 
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/options/image_file_options.h>
-#include <mpol_cpp/cli/program/output_folder.h>
+#include <mpol_cpp/cli/output/output_folder.h>
 
 namespace mpol::cli {
 

@@ -10,7 +10,7 @@
 #include <mpol_cpp/cli/options/simulate_options.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
 #include <mpol_cpp/cli/program/stop_request.h>
-#include <mpol_cpp/cli/program/summary.h>
+#include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/format.h>

@@ -5,6 +5,7 @@
 
 #include <mpol_cpp/serialize/safetensors.h>
 #include <mpol_cpp/objective/trained_parameters.h>
+#include <mpol_cpp/train/options/train_options.h>
 
 namespace mpol::detail {
 

@@ -5,6 +5,7 @@
 #include <torch/optim/optimizer.h>
 
 #include <mpol_cpp/objective/trained_parameters.h>
+#include <mpol_cpp/models/model_image.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
