@@ -1,5 +1,6 @@
 #include <mpol_cpp/io/gzip_promise.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -36,24 +37,29 @@ struct GzipFile {
   std::uint64_t expected() const { return promised < bytes ? promised + modulus : promised; }
 };
 
-/// Whether all of it unpacks, to the sizes and checksums that it has beside its contents.
-bool unpacks(const std::filesystem::path& path) {
+/// Whether it unpacks, by its own checksums, to as much as its last four bytes say: they may be no size, but what follows the
+/// packed contents.
+bool unpacks(const std::filesystem::path& path, std::uint64_t promised) {
   struct Close {
     void operator()(gzFile_s* file) const { gzclose(file); }
   };
   const std::unique_ptr<gzFile_s, Close> file(gzopen(path.c_str(), "rb"));
   if (!file) return false;
   std::vector<char> piece(1 << 16);
+  std::uint64_t bytes = 0;
   int got = 1;
-  while (got > 0) got = gzread(file.get(), piece.data(), static_cast<unsigned>(piece.size()));
-  return got == 0;
+  while (got > 0) {
+    got = gzread(file.get(), piece.data(), static_cast<unsigned>(piece.size()));
+    bytes += static_cast<std::uint64_t>(std::max(got, 0));
+  }
+  return got == 0 && bytes >= promised;
 }
 
 }  // namespace
 
 void check_gzip_promise(const std::filesystem::path& path) {
   const GzipFile file(path);
-  if (file.bytes == 0 || file.expected() <= believed * file.bytes || unpacks(path)) return;
+  if (file.bytes == 0 || file.expected() <= believed * file.bytes || unpacks(path, file.promised)) return;
   throw FileError(
       fmt::format("{}: it promises {} bytes in {} and does not unpack to them; the file is damaged: pack it again with gzip",
                   path.string(), file.promised, file.bytes));
