@@ -40,13 +40,12 @@ if(NOT EXISTS "${LibTorch_ROOT}/include/fmt/format.h")
   target_link_libraries(mpol_fmt INTERFACE fmt::fmt-header-only)
 endif()
 
-# ---- the rest, header-only but for cfitsio, libzip, libpng and zlib
+# ---- the rest, header-only but for cfitsio, libzip and zlib
 find_package(nlohmann_json 3.9 REQUIRED)
 if(MPOL_BUILD_IO)
   find_package(PkgConfig REQUIRED)
   pkg_check_modules(cfitsio REQUIRED IMPORTED_TARGET cfitsio)
   pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
-  pkg_check_modules(libpng REQUIRED IMPORTED_TARGET libpng)
   pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
 endif()
 if(MPOL_BUILD_CLI)
@@ -55,4 +54,7 @@ if(MPOL_BUILD_CLI)
 endif()
 if(MPOL_BUILD_TESTS)
   find_package(Catch2 REQUIRED)
+  if(MPOL_BUILD_IO)
+    pkg_check_modules(libpng REQUIRED IMPORTED_TARGET libpng) # they look at figures
+  endif()
 endif()

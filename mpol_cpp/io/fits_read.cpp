@@ -13,24 +13,45 @@
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/fits_axes.h>
 #include <mpol_cpp/io/fits_handle.h>
+#include <mpol_cpp/io/tile_check.h>
 #include <mpol_cpp/io/unknown_center.h>
 
 namespace mpol::io {
 namespace {
 
-/// Moves to the first unit that holds an image of two axes or more.
+/// Whether the current unit holds an image of two axes or more.
+bool is_image(FitsHandle& file) {
+  int type = 0, dimensions = 0;
+  fits_get_hdu_type(file.get(), &type, file.status());
+  if (type == IMAGE_HDU) fits_get_img_dim(file.get(), &dimensions, file.status());
+  file.check("reading its units");
+  return dimensions >= 2;
+}
+
+/// Moves to the next unit. @return whether there is one
+bool next_unit(FitsHandle& file, TileCheck& tiles) {
+  LONGLONG header = 0, data = 0, end = 0;
+  fits_get_hduaddrll(file.get(), &header, &data, &end, file.status());
+  file.check("reading its units");
+  tiles.check_header(end);
+  fits_movrel_hdu(file.get(), 1, nullptr, file.status());
+  const bool at_end = *file.status() == END_OF_FILE;
+  if (at_end) static_cast<void>(file.succeeded());  // forgets it
+  file.check("reading its units");
+  return !at_end;
+}
+
+/// Looks at all units and moves to the first that holds an image of two axes or more.
 void find_image(FitsHandle& file, const std::filesystem::path& path) {
-  int units = 0;
-  fits_get_num_hdus(file.get(), &units, file.status());
-  file.check("counting its units");
-  for (int unit = 1; unit <= units; ++unit) {
-    int type = 0, dimensions = 0;
-    fits_movabs_hdu(file.get(), unit, &type, file.status());
+  TileCheck tiles(path);
+  int found = 0;
+  for (int unit = 1; unit == 1 || next_unit(file, tiles); ++unit) {
+    if (found == 0 && is_image(file)) found = unit;
+  }
+  if (found > 0) {
+    fits_movabs_hdu(file.get(), found, nullptr, file.status());
     file.check("reading its units");
-    if (type != IMAGE_HDU) continue;
-    fits_get_img_dim(file.get(), &dimensions, file.status());
-    file.check("reading its units");
-    if (dimensions >= 2) return;
+    return;
   }
   throw FileError(fmt::format("{}: it holds no image of two axes or more; name a FITS image", path.string()));
 }

@@ -212,7 +212,7 @@ NpyHeader NpzReader::header(const std::string& key) const {
   bytes.resize(length);
   member->read(bytes.data() + begun, static_cast<std::int64_t>(length - begun));
   auto header = parse_npy_header(bytes, place);
-  if (header.header_bytes + header.data_bytes() != entry.bytes) {
+  if (header.data_bytes() != entry.bytes - header.header_bytes) {  // not their sum: the size may be the largest there is
     throw FileError(fmt::format("{}: shape {} of '{}' needs {} bytes, but {} are there; the file is damaged: write it again",
                                 place, shape_text(header.shape), header.descr, header.data_bytes(),
                                 entry.bytes - header.header_bytes));

@@ -96,10 +96,4 @@ std::vector<Rgb> colour_table(ColourScale scale, std::int64_t entries) {
   return table;
 }
 
-Rgb colour_of(double value, double lower, double upper, const std::vector<Rgb>& table) {
-  if (std::isnan(value)) return {128, 128, 128};
-  const double t = upper > lower ? std::clamp((value - lower) / (upper - lower), 0.0, 1.0) : 0.0;
-  return table[static_cast<std::size_t>(std::lround(t * static_cast<double>(table.size() - 1)))];
-}
-
 }  // namespace mpol::plot

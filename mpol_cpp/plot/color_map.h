@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/plot/page.h>
 
 namespace mpol::plot {
 
@@ -25,8 +25,5 @@ double colour_place(double value, double lower, double upper, const ColourNorm& 
 
 /// Colours of curves, told apart also by colour-blind eyes (Okabe & Ito 2008, the yellow left out); counted round.
 Rgb curve_colour(std::size_t number);
-
-/// Entry of a table for a value between the ends of a scale; beyond them the end's colour, for NaN grey.
-Rgb colour_of(double value, double lower, double upper, const std::vector<Rgb>& table);
 
 }  // namespace mpol::plot

@@ -4,17 +4,20 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
+#include <utility>
 #include <vector>
 
+#include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 
 extern char** environ;
@@ -22,39 +25,17 @@ extern char** environ;
 namespace mpol::plot {
 namespace {
 
-/// Both ends of a pipe, closed at the end.
-class Pipe {
- public:
-  Pipe() {
-    if (::pipe2(ends_.data(), O_CLOEXEC) != 0) ends_ = {-1, -1};
-  }
-  ~Pipe() {
-    close_end(0);
-    close_end(1);
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
+void close_end(int& descriptor) {
+  if (descriptor >= 0) ::close(descriptor);
+  descriptor = -1;
+}
 
-  bool open() const { return ends_[0] >= 0; }
-  int reading() const { return ends_[0]; }
-  int writing() const { return ends_[1]; }
-  void close_writing() { close_end(1); }
-
- private:
-  void close_end(std::size_t i) {
-    if (ends_[i] >= 0) ::close(ends_[i]);
-    ends_[i] = -1;
-  }
-  std::array<int, 2> ends_{-1, -1};
-};
-
-/// What a new process does with its folder, its standard streams and its signals before it starts.
+/// What a new process does with its standard streams and its signals before it starts.
 class SpawnSetup {
  public:
-  SpawnSetup(const std::filesystem::path& folder, int output) {
+  SpawnSetup(int input, int output) {
     posix_spawn_file_actions_init(&actions_);
-    posix_spawn_file_actions_addchdir_np(&actions_, folder.c_str());
-    posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions_, input, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions_, output, STDERR_FILENO);
     // A group of its own: an interrupt typed for this program does not tear the figure.
@@ -77,29 +58,21 @@ class SpawnSetup {
   posix_spawnattr_t attributes_{};
 };
 
-/// Reads what a process writes until it closes the pipe; false when the time was up before.
-bool read_until_closed(int descriptor, double timeout, std::string& text) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout);
-  std::array<char, 4096> buffer{};
-  while (true) {
-    const std::chrono::duration<double> left = deadline - std::chrono::steady_clock::now();
-    pollfd waiting{descriptor, POLLIN, 0};
-    const int ready = left.count() > 0 ? ::poll(&waiting, 1, static_cast<int>(left.count() * 1000) + 1) : 0;
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return false;
-    const auto count = ::read(descriptor, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return true;
-    if (text.size() < 65536) text.append(buffer.data(), static_cast<std::size_t>(count));
-  }
+/// The next whole line of a text, which loses it.
+std::optional<std::string> take_line(std::string& text) {
+  const auto end = text.find('\n');
+  if (end == std::string::npos) return std::nullopt;
+  auto line = text.substr(0, end);
+  text.erase(0, end + 1);
+  return line;
 }
 
-std::string last_line(const std::string& text) {
-  std::istringstream stream(text);
-  std::string line, last;
-  while (std::getline(stream, line))
-    if (line.find_first_not_of(" \t\r^") != std::string::npos) last = line;
-  return last;
+bool says_something(const std::string& line) { return line.find_first_not_of(" \t\r^") != std::string::npos; }
+
+std::string ending_of(int status, const std::string& last_line) {
+  if (WIFSIGNALED(status)) return fmt::format("gnuplot was ended by signal {}", WTERMSIG(status));
+  if (last_line.empty()) return fmt::format("gnuplot ended with {}", WEXITSTATUS(status));
+  return fmt::format("gnuplot ended with {}: {}", WEXITSTATUS(status), last_line);
 }
 
 }  // namespace
@@ -118,32 +91,95 @@ std::optional<std::filesystem::path> find_gnuplot() {
   return std::nullopt;
 }
 
-GnuplotResult run_gnuplot(const std::filesystem::path& gnuplot, const std::filesystem::path& folder, const std::string& script,
-                          const std::string& definition, double timeout) {
-  Pipe pipe;
-  if (!pipe.open()) return {false, fmt::format("no pipe to gnuplot: {}", std::strerror(errno))};
-  std::vector<std::string> words = {gnuplot.string(), "-d", "-e", definition, script};
-  std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (auto& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-
-  pid_t process = 0;
-  const SpawnSetup setup(folder, pipe.writing());
-  const int error = ::posix_spawn(&process, gnuplot.c_str(), setup.actions(), setup.attributes(), arguments.data(), environ);
-  if (error != 0) return {false, fmt::format("gnuplot cannot be started: {}", std::strerror(error))};
-  pipe.close_writing();
-
-  std::string text;
-  const bool in_time = read_until_closed(pipe.reading(), timeout, text);
-  if (!in_time) ::kill(process, SIGKILL);
-  int status = 0;
-  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char character : text) {
+    if (character == '\'') result += "''";
+    else result += character == '\n' || character == '\r' ? ' ' : character;
   }
-  if (!in_time) return {false, fmt::format("gnuplot took more than {:.0f} s", timeout)};
-  if (WIFSIGNALED(status)) return {false, fmt::format("gnuplot was ended by signal {}", WTERMSIG(status))};
-  if (WEXITSTATUS(status) != 0) return {false, fmt::format("gnuplot ended with {}: {}", WEXITSTATUS(status), last_line(text))};
-  return {true, {}};
+  return result + "'";
+}
+
+Gnuplot::Gnuplot(const std::filesystem::path& program) {
+  // Commands go through a socket, whose writer gets an error instead of a signal when nobody reads any more.
+  std::array<int, 2> commands{-1, -1}, output{-1, -1};
+  const bool open =
+      ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, commands.data()) == 0 && ::pipe2(output.data(), O_CLOEXEC) == 0;
+  int error = open ? 0 : errno;
+  if (open) {
+    std::string name = program.string(), defaults = "-d";
+    std::array<char*, 3> arguments{name.data(), defaults.data(), nullptr};
+    const SpawnSetup setup(commands[1], output[1]);
+    error = ::posix_spawn(&process_, program.c_str(), setup.actions(), setup.attributes(), arguments.data(), environ);
+  }
+  close_end(commands[1]);
+  close_end(output[1]);
+  if (error != 0) {
+    close_end(commands[0]);
+    close_end(output[0]);
+    process_ = -1;
+    throw Error(fmt::format("gnuplot cannot be started: {}", std::strerror(error)));
+  }
+  commands_ = commands[0];
+  output_ = output[0];
+}
+
+Gnuplot::~Gnuplot() { end(); }
+
+int Gnuplot::end() {
+  close_end(commands_);
+  close_end(output_);
+  int status = 0;
+  if (process_ < 0) return status;
+  ::kill(process_, SIGKILL);  // it has no time to lose on what nobody waits for; of one that ended, nothing
+  while (::waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+  }
+  process_ = -1;
+  return status;
+}
+
+void Gnuplot::send(const std::string& commands) {
+  for (std::size_t sent = 0; sent < commands.size();) {
+    const auto count = ::send(commands_, commands.data() + sent, commands.size() - sent, MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;  // it ended: wait_for() says how
+    sent += static_cast<std::size_t>(count);
+  }
+}
+
+std::optional<std::string> Gnuplot::wait_for(const std::string& line, double seconds) {
+  if (process_ < 0) return "gnuplot has ended";
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  std::array<char, 4096> buffer{};
+  std::string last;
+  while (true) {
+    while (auto printed = take_line(printed_)) {
+      if (*printed == line) return std::nullopt;
+      if (says_something(*printed)) last = std::move(*printed);
+    }
+    const std::chrono::duration<double> left = deadline - std::chrono::steady_clock::now();
+    pollfd waiting{output_, POLLIN, 0};
+    const int ready = left.count() > 0 ? ::poll(&waiting, 1, static_cast<int>(left.count() * 1000) + 1) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) {
+      end();
+      return fmt::format("gnuplot took more than {:.0f} s", seconds);
+    }
+    const auto count = ::read(output_, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    printed_.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+  if (says_something(printed_)) last = printed_;
+  // It has closed its output: it ends by itself, or does nothing that would be of use.
+  int status = 0;
+  for (int i = 0; i < 100 && process_ > 0; ++i) {
+    if (::waitpid(process_, &status, WNOHANG) == process_) process_ = -1;
+    else ::usleep(1000);
+  }
+  if (process_ > 0) status = end();
+  else end();
+  return ending_of(status, last);
 }
 
 }  // namespace mpol::plot

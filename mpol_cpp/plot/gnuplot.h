@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -9,17 +11,34 @@ namespace mpol::plot {
 /// The gnuplot on PATH, if there is one that can be executed.
 std::optional<std::filesystem::path> find_gnuplot();
 
-/// How a run of gnuplot ended.
-struct GnuplotResult {
-  bool succeeded = false;
-  std::string message;  ///< why not: exit code, signal or timeout, and the last line that gnuplot wrote
-};
+/// A gnuplot text that means exactly these characters.
+std::string quoted(const std::string& text);
 
-/// Runs a script of a folder, in that folder, without any shell; the user's gnuplot settings are left out.
-/// @param script        file name in the folder
-/// @param definition    one gnuplot statement to be executed first, for example `output = 'figure.png'`
-/// @param timeout       seconds after which it is killed
-GnuplotResult run_gnuplot(const std::filesystem::path& gnuplot, const std::filesystem::path& folder, const std::string& script,
-                          const std::string& definition, double timeout);
+/// A running gnuplot that takes commands while the caller goes on. It is started without a shell and without the user's own
+/// settings, and ends with its object.
+class Gnuplot {
+ public:
+  /// @throws Error when the program cannot be started
+  explicit Gnuplot(const std::filesystem::path& program);
+  ~Gnuplot();
+  Gnuplot(const Gnuplot&) = delete;
+  Gnuplot& operator=(const Gnuplot&) = delete;
+
+  /// Hands over commands; what becomes of them shows in what it prints.
+  void send(const std::string& commands);
+
+  /// Waits until it has printed a line.
+  /// @param seconds  to wait at most
+  /// @return nothing, or why the line will not come: exit code, signal or time, with the last line that it printed
+  std::optional<std::string> wait_for(const std::string& line, double seconds);
+
+ private:
+  /// Ends the process. @return its status, as waitpid has it
+  int end();
+
+  pid_t process_ = -1;
+  int commands_ = -1, output_ = -1;  // ends of the pipes
+  std::string printed_;              // and not looked at
+};
 
 }  // namespace mpol::plot

@@ -10,20 +10,11 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/plot/axis_ticks.h>
 #include <mpol_cpp/plot/color_map.h>
+#include <mpol_cpp/plot/gnuplot.h>
 #include <mpol_cpp/plot/panel_geometry.h>
 
 namespace mpol::plot {
 namespace {
-
-/// A gnuplot string constant that means exactly this text.
-std::string quoted(const std::string& text) {
-  std::string result = "'";
-  for (const char character : text) {
-    if (character == '\'') result += "''";
-    else result += character == '\n' || character == '\r' ? ' ' : character;
-  }
-  return result + "'";
-}
 
 std::string palette_name(ColourScale scale) {
   return scale == ColourScale::sequential ? "sequential.palette" : "diverging.palette";
@@ -78,6 +69,36 @@ Tensor thinned(const Tensor& image) {
   if (factor == 1 || image.size(0) % factor != 0 || image.size(1) % factor != 0) return image;
   return at::avg_pool2d(image.unsqueeze(0), {factor, factor}).squeeze(0);
 }
+
+/// Leaves out points that would hide behind others: of those that lie in one pixel of a panel the first is drawn. The uv
+/// coverage of an observation has ten times as many points as pixels.
+class PixelSieve {
+ public:
+  PixelSieve(const PanelRanges& ranges, const Page& page)
+      : ranges_(ranges),
+        columns_(page.panel_width),
+        rows_(page.panel_height),
+        taken_(static_cast<std::size_t>(columns_ * rows_)) {}
+
+  bool lets_through(double x, double y) {
+    const auto column = place(x, ranges_.x, columns_), row = place(y, ranges_.y, rows_);
+    if (column < 0 || column >= columns_ || row < 0 || row >= rows_) return true;
+    const auto pixel = static_cast<std::size_t>(row * columns_ + column);
+    const bool is_first = !taken_[pixel];
+    taken_[pixel] = true;
+    return is_first;
+  }
+
+ private:
+  static std::int64_t place(double value, const AxisRange& range, std::int64_t pixels) {
+    return static_cast<std::int64_t>(
+        std::floor((value - range.lower) / (range.upper - range.lower) * static_cast<double>(pixels)));
+  }
+
+  PanelRanges ranges_;
+  std::int64_t columns_, rows_;
+  std::vector<bool> taken_;
+};
 
 /// Writes the script and the data of one page.
 class Writer {
@@ -198,8 +219,8 @@ class Writer {
 
   void add(const CurvePanel& panel) {
     const auto name = fmt::format("{}_{}.txt", stem_, number_);
-    files_.push_back({name, columns_of(panel, ranges_of(panel).y.lower)});
     const auto ranges = ranges_of(panel);
+    files_.push_back({name, columns_of(panel, ranges)});
     line("\n# one block of x, y and, for error bars, their ends per curve");
     line("unset object\nunset arrow\nunset label\nunset logscale");
     line("set lmargin {}\nset rmargin 5\nset tmargin 3\nset bmargin 4", left_margin(panel.y_scale, ranges.y));
@@ -274,18 +295,25 @@ class Writer {
     else line("set {}tics ({}) noenhanced", which, list_of(ticks));
   }
 
-  /// @param floor  where bars end that reach below a logarithmic axis
-  static std::string columns_of(const CurvePanel& panel, double floor) {
+  /// Bars that reach below a logarithmic axis end at its lower end.
+  std::string columns_of(const CurvePanel& panel, const PanelRanges& ranges) const {
+    constexpr std::size_t few = 2000;
+    const bool is_linear = panel.x_scale == AxisScale::linear && panel.y_scale == AxisScale::linear;
     std::string text;
     for (const auto& curve : panel.curves) {
       text += fmt::format("# {}\n", curve.label.empty() ? "x y" : curve.label);
       bool any = false;
+      std::optional<PixelSieve> sieve;
+      if (is_linear && curve.style == CurveStyle::points && curve.error.empty() && curve.x.size() > few) {
+        sieve.emplace(ranges, page_);
+      }
       for (std::size_t i = 0; i < std::min(curve.x.size(), curve.y.size()); ++i) {
         if (!can_be_shown(curve.x[i], panel.x_scale) || !can_be_shown(curve.y[i], panel.y_scale)) continue;
+        if (sieve && !sieve->lets_through(curve.x[i], curve.y[i])) continue;
         text += fmt::format("{:.8g} {:.8g}", curve.x[i], curve.y[i]);
         if (!curve.error.empty()) {
           const auto [low, high] = bar_of(curve, i);
-          text += fmt::format(" {:.8g} {:.8g}", can_be_shown(low, panel.y_scale) ? low : floor, high);
+          text += fmt::format(" {:.8g} {:.8g}", can_be_shown(low, panel.y_scale) ? low : ranges.y.lower, high);
         }
         text += '\n';
         any = true;

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
-#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/plot/page.h>
 
 namespace mpol::plot {
 

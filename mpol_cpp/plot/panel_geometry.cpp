@@ -65,18 +65,6 @@ Rgb colour_of_curve(const CurvePanel& panel, std::size_t number) {
   return curve_colour(curve.colour.value_or(number - static_cast<std::size_t>(guides)));
 }
 
-StepOutline step_outline(const Curve& curve) {
-  StepOutline outline;
-  const auto count = std::min(curve.x.size(), curve.y.size());
-  for (std::size_t i = 0; i < count; ++i) {
-    const double before = i > 0 ? curve.x[i] - curve.x[i - 1] : count > 1 ? curve.x[1] - curve.x[0] : 1;
-    const double after = i + 1 < count ? curve.x[i + 1] - curve.x[i] : before;
-    outline.x.insert(outline.x.end(), {curve.x[i] - before / 2, curve.x[i] + after / 2});
-    outline.y.insert(outline.y.end(), {curve.y[i], curve.y[i]});
-  }
-  return outline;
-}
-
 Corner legend_corner(const CurvePanel& panel) {
   const auto ranges = ranges_of(panel);
   const auto share = [](double value, const AxisRange& range, AxisScale scale) {

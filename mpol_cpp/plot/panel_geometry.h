@@ -5,7 +5,7 @@
 
 #include <mpol_cpp/plot/axis_ticks.h>
 #include <mpol_cpp/plot/color_map.h>
-#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/plot/page.h>
 
 namespace mpol::plot {
 
@@ -36,12 +36,6 @@ std::array<double, 2> bar_of(const Curve& curve, std::size_t point);
 
 /// The colour of a curve: its own, or that of its place among the curves that are no guides.
 Rgb colour_of_curve(const CurvePanel& panel, std::size_t number);
-
-/// x and y of the outline that a curve of steps draws.
-struct StepOutline {
-  std::vector<double> x, y;
-};
-StepOutline step_outline(const Curve& curve);
 
 /// Ticks of a panel's colour bar, about one per `spacing` of its length.
 std::vector<Tick> colour_bar_ticks(const ImagePanel& panel, double spacing);

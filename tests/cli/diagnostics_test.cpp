@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/io/fits.h>
-#include <mpol_cpp/plot/png.h>
 
 #include "observation.h"
+#include "picture.h"
 #include "program.h"
 
 using namespace mpol::testing;
@@ -69,7 +69,7 @@ TEST_CASE("diagnostics show a fit every few epochs, and leave it as it is, bit f
   const auto folder = scratch / "shown" / "diagnostics";
   CHECK(names_in(folder) == std::vector<std::string>{"diagnostics.csv", "epoch_000004.png", "epoch_000008.png",
                                                      "epoch_000010.png", "last.safetensors"});
-  CHECK(mpol::plot::read_png(folder / "epoch_000004.png").width == 3 * 620);
+  CHECK(read_png(folder / "epoch_000004.png").width == 3 * 620);
 
   CHECK(read_text(folder / "diagnostics.csv").starts_with("epoch,gradient_norm,largest_change,flux_0,flux_1\n"));
   const auto rows = diagnostic_rows(folder / "diagnostics.csv");
@@ -113,7 +113,7 @@ TEST_CASE("an interrupted fit that is resumed has the diagnostics of one that ne
   }
   // Drawn without image.fits, from what the diagnostics hold.
   run_well({"plot", (scratch / "out").string(), "-o", (scratch / "interrupted.png").string()});
-  CHECK(mpol::plot::read_png(scratch / "interrupted.png").width == 3 * 620);
+  CHECK(read_png(scratch / "interrupted.png").width == 3 * 620);
 
   const auto history = read_text(scratch / "out" / "history.csv");
   const auto epochs = std::to_string(std::count(history.begin(), history.end(), '\n') - 1 + 20);

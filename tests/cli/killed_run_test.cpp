@@ -124,7 +124,7 @@ class Trial {
       environment.push_back(std::string("LD_PRELOAD=") + MPOL_FAULT_INJECTION);
       environment.push_back("MPOL_FAULT_FOLDER=" + out.string());
     }
-    environment.emplace_back("PATH=/nowhere");  // no gnuplot: figures are drawn in a moment
+    environment.emplace_back("PATH=/nowhere");  // no gnuplot, which would take its time
     return run_mpol(arguments, {.environment = environment});
   }
 
@@ -146,7 +146,8 @@ class Trial {
   void check_claims() const {
     if (!fs::exists(out_ / "run.toml")) return;
     const bool earlier = is_earlier("run.toml");
-    for (const auto* name : {"image.fits", "dirty.fits", "residual.fits", "history.csv", "image.png", "summary.png"}) {
+    for (const auto* name :
+         {"image.fits", "dirty.fits", "residual.fits", "history.csv", "figures/image.gp", "figures/summary.gp"}) {
       INFO(name);
       CHECK((earlier ? is_earlier(name) : read_text(out_ / name) == read_text(scratch_ / "straight" / name)));
     }
@@ -171,7 +172,8 @@ class Trial {
   }
 
   void check_end() const {
-    for (const auto* name : {"image.fits", "dirty.fits", "residual.fits", "history.csv", "image.png", "summary.png"}) {
+    for (const auto* name :
+         {"image.fits", "dirty.fits", "residual.fits", "history.csv", "figures/image.gp", "figures/summary.gp"}) {
       INFO(name);
       const bool same = read_text(out_ / name) == read_text(scratch_ / "straight" / name);
       CHECK(same);

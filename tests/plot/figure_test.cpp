@@ -9,10 +9,11 @@
 #include <mpol_cpp/plot/color_map.h>
 #include <mpol_cpp/plot/gnuplot.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
-#include <mpol_cpp/plot/png.h>
+#include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/summary_figure.h>
 
 #include "figure_folder.h"
+#include "picture.h"
 #include "random.h"
 
 using namespace mpol;
@@ -80,12 +81,6 @@ Tensor square_at(const GridCoords& coords, double east, double north) {
   return inside.to(torch::kFloat64);
 }
 
-ImageFigureOptions drawn_by(RendererChoice renderer) {
-  ImageFigureOptions options;
-  options.render.renderer = renderer;
-  return options;
-}
-
 /// Collects the library's warnings.
 class Warnings {
  public:
@@ -115,15 +110,11 @@ std::size_t files_in(const std::filesystem::path& folder) {
 
 }  // namespace
 
-TEST_CASE("a source in the North-East is drawn up and left, by either renderer", "[plot]") {
-  const auto renderer = GENERATE(RendererChoice::built_in, RendererChoice::automatic);
-  if (renderer == RendererChoice::automatic) REQUIRE(find_gnuplot());
+TEST_CASE("a source in the North-East is drawn up and left", "[plot]") {
   const FigureFolder folder;
   const GridCoords coords(0.05, 64);
   const double east = 0.925, north = 0.525;
-  auto options = drawn_by(renderer);
-  const auto drawn = write_image_figure(folder / "image.png", square_at(coords, east, north), coords, options);
-  CHECK(drawn == (renderer == RendererChoice::built_in ? Renderer::built_in : Renderer::gnuplot));
+  REQUIRE(write_figure(folder / "image.png", image_page(square_at(coords, east, north), coords)));
 
   const auto picture = read_png(folder / "image.png");
   CHECK(picture.width == 900);
@@ -143,13 +134,13 @@ TEST_CASE("gnuplot's script and data stay beside the figure and draw it again", 
   const FigureFolder folder;
   const GridCoords coords(0.05, 32);
   const auto image = random_image(coords, 1, torch::kFloat32, 3);
-  write_image_figure(folder / "image.png", image, coords);
+  write_figure(folder / "image.png", image_page(image, coords));
   const auto figures = folder / "figures";
   CHECK(std::filesystem::file_size(figures / "image_1.f32") == 32 * 32 * 4);
   CHECK(files_in(figures) == 3);
-  const auto again = run_gnuplot(*gnuplot, figures, "image.gp", "print 1", 60);
-  INFO(again.message);
-  REQUIRE(again.succeeded);
+  Gnuplot again(*gnuplot);
+  again.send(fmt::format("cd {}\nload 'image.gp'\nprint 'done'\n", quoted(figures.string())));
+  REQUIRE_FALSE(again.wait_for("done", 60));
   CHECK(read_png(figures / "image.png").pixels == read_png(folder / "image.png").pixels);
 
   // Rows of the data go from South to North, each from West to East.
@@ -159,49 +150,74 @@ TEST_CASE("gnuplot's script and data stay beside the figure and draw it again", 
   CHECK(values[31] == image[0][0][0].item<float>());
 }
 
-TEST_CASE("without gnuplot the figure is there all the same, with a warning", "[plot]") {
+TEST_CASE("without gnuplot there are scripts and data, and a warning", "[plot]") {
   const FigureFolder folder;
   const OnlyPath nothing(folder.path());
   const Warnings warnings;
   const GridCoords coords(0.05, 32);
   const auto image = random_image(coords, 1, torch::kFloat64, 4);
   CHECK_FALSE(find_gnuplot());
-  CHECK(write_image_figure(folder / "image.png", image, coords) == Renderer::built_in);
-  CHECK(read_png(folder / "image.png").width == 900);
-  CHECK(files_in(folder.path()) == 1);
+  CHECK_FALSE(write_figure(folder / "image.png", image_page(image, coords)));
+  CHECK_FALSE(write_figure(folder / "image.png", image_page(image, coords)));  // one warning is enough
+  CHECK(files_in(folder.path()) == 1);                                         // figures/
+  CHECK(std::filesystem::exists(folder / "figures" / "image.gp"));
+  CHECK(files_in(folder / "figures") == 3);
   REQUIRE(warnings.texts().size() == 1);
   CHECK_THAT(warnings.texts().front(), ContainsSubstring("gnuplot is not on PATH"));
 }
 
-TEST_CASE("a gnuplot that fails, lies or hangs is replaced", "[plot]") {
+TEST_CASE("a gnuplot that fails, lies or hangs leaves no figure, with the reason in a warning", "[plot]") {
+  // The words by which a figure is said to be there are the last command of each.
+  const std::string obey = "while IFS= read -r line; do case $line in 'print '*) eval echo \"${line#print }\";; esac; done";
   const auto [commands, reason] =
-      GENERATE(table<std::string, std::string>({{"echo 'line 3: out of ink' >&2; exit 4", "out of ink"},
-                                                {"exit 0", "complete picture"},
-                                                {"while :; do :; done", "more than 1 s"},
-                                                {"kill -9 $$", "signal 9"}}));
+      GENERATE_COPY(table<std::string, std::string>({{"echo 'line 3: out of ink' >&2; exit 4", "out of ink"},
+                                                     {obey, "complete picture"},
+                                                     {"exit 0", "ended with 0"},
+                                                     {"while :; do :; done", "more than 1 s"},
+                                                     {"kill -9 $$", "signal 9"}}));
   INFO(commands);
   const FigureFolder folder, programs;
   write_gnuplot(programs.path(), commands);
   const OnlyPath path(programs.path());
   const Warnings warnings;
   const GridCoords coords(0.05, 32);
-  auto options = drawn_by(RendererChoice::automatic);
-  options.render.timeout_seconds = 1;
-  CHECK(write_image_figure(folder / "image.png", random_image(coords, 1, torch::kFloat64, 5), coords, options) ==
-        Renderer::built_in);
-  CHECK(read_png(folder / "image.png").width == 900);
+  const auto page = image_page(random_image(coords, 1, torch::kFloat64, 5), coords);
+  FigureWriter writer(Scripts::keep, 1);
+  writer.add(folder / "image.png", page);
+  writer.add(folder / "second.png", page);
+  CHECK_FALSE(writer.finish());
+  CHECK(files_in(folder.path()) == 1);
+  CHECK(files_in(folder / "figures") == 5);  // two scripts, two images, colours; nothing half-drawn
   REQUIRE(warnings.texts().size() == 1);
   CHECK_THAT(warnings.texts().front(), ContainsSubstring(reason));
+  CHECK(writer.finish());  // of nothing
+}
+
+TEST_CASE("a figure that gnuplot cannot draw does not take others with it", "[plot]") {
+  const FigureFolder folder;
+  const GridCoords coords(0.05, 32);
+  const auto page = image_page(random_image(coords, 1, torch::kFloat64, 5), coords);
+  const Warnings warnings;
+  FigureWriter writer;
+  writer.add(folder / "good.png", page);
+  std::filesystem::create_directories(folder / "other" / "figures");
+  const auto blocked = folder / "other" / "bad.png";
+  writer.add(blocked, page);
+  writer.add(folder / "last.png", page);
+  // A script that is gone before gnuplot reads it, or was drawn already: either is right for the others.
+  std::filesystem::remove(script_of(blocked));
+  writer.finish();
+  CHECK(read_png(folder / "good.png").width == 900);
+  CHECK(read_png(folder / "last.png").width == 900);
 }
 
 TEST_CASE("titles and paths are only text", "[plot]") {
   const FigureFolder folder;
   const GridCoords coords(0.05, 32);
-  auto options = drawn_by(RendererChoice::automatic);
+  ImageFigureOptions options;
   options.title = "it's'; system(\"touch pwned\") # \\ `touch pwned` $(touch pwned) {/=40 _a^b}\n!touch pwned\n";
   options.unit = "Jy'\n!touch pwned\n";
-  CHECK(write_image_figure(folder / "a 'b' $(c).png", random_image(coords, 1, torch::kFloat64, 6), coords, options) ==
-        Renderer::gnuplot);
+  CHECK(write_figure(folder / "a 'b' $(c).png", image_page(random_image(coords, 1, torch::kFloat64, 6), coords, options)));
   CHECK_FALSE(std::filesystem::exists(folder / "pwned"));
   CHECK_FALSE(std::filesystem::exists(folder / "figures" / "pwned"));
   CHECK(read_png(folder / "a 'b' $(c).png").width == 900);
@@ -216,9 +232,9 @@ TEST_CASE("of a long cube evenly spaced channels are shown, and the page says wh
 
   const FigureFolder folder;
   const GridCoords coords(0.05, 16);
-  auto options = drawn_by(RendererChoice::automatic);
+  ImageFigureOptions options;
   for (int channel = 0; channel < 20; ++channel) options.frequencies.push_back(230e9 + 1e6 * channel);
-  write_image_figure(folder / "cube.png", random_image(coords, 20, torch::kFloat32, 7), coords, options);
+  write_figure(folder / "cube.png", image_page(random_image(coords, 20, torch::kFloat32, 7), coords, options));
   const auto script = text_of(folder / "figures" / "cube.gp");
   CHECK_THAT(script, ContainsSubstring("channel 0, 230 GHz"));
   CHECK_THAT(script, ContainsSubstring("channel 19, 230.019 GHz"));
@@ -227,8 +243,7 @@ TEST_CASE("of a long cube evenly spaced channels are shown, and the page says wh
   CHECK_FALSE(std::filesystem::exists(folder / "figures" / "cube_13.f32"));
 }
 
-TEST_CASE("a summary page shows what it is given, by either renderer", "[plot]") {
-  const auto renderer = GENERATE(RendererChoice::built_in, RendererChoice::automatic);
+TEST_CASE("a summary page shows what it is given", "[plot]") {
   const FigureFolder folder;
   const GridCoords coords(0.05, 32);
   SummaryFigure summary(coords);
@@ -243,10 +258,7 @@ TEST_CASE("a summary page shows what it is given, by either renderer", "[plot]")
   summary.amplitude_model = {1, 0.4, 0.2};
   summary.loss_names = {"total", "nll"};
   summary.loss_history = {{100, 10, 5, NAN}, {90, 9, 4, -1}};
-  RenderOptions options;
-  options.renderer = renderer;
-  const auto drawn = write_summary_figure(folder / "summary.png", summary, options);
-  CHECK(drawn == (renderer == RendererChoice::built_in ? Renderer::built_in : Renderer::gnuplot));
+  REQUIRE(write_figure(folder / "summary.png", summary_page(summary)));
   auto picture = read_png(folder / "summary.png");
   CHECK(picture.width == 3 * 620);
   CHECK(picture.height == 2 * 520 + 44);
@@ -254,7 +266,7 @@ TEST_CASE("a summary page shows what it is given, by either renderer", "[plot]")
   summary.dirty = summary.residual = Tensor();
   summary.baselines.reset();
   summary.amplitude_q.clear();
-  write_summary_figure(folder / "summary.png", summary, options);
+  write_figure(folder / "summary.png", summary_page(summary));
   picture = read_png(folder / "summary.png");
   CHECK(picture.width == 2 * 620);
   CHECK(picture.height == 520 + 44);
@@ -280,15 +292,14 @@ TEST_CASE("amplitudes in rings: noise added to the power is taken away again", "
 TEST_CASE("images without meaning are refused, and nothing is left behind", "[plot][quick]") {
   const FigureFolder folder;
   const GridCoords coords(0.05, 32);
-  const auto options = drawn_by(RendererChoice::built_in);
-  CHECK_THROWS_AS(write_image_figure(folder / "x.png", torch::zeros({16, 16}), coords, options), ShapeError);
-  CHECK_THROWS_AS(write_image_figure(folder / "x.png", Tensor(), coords, options), ShapeError);
-  CHECK_THROWS_AS(write_image_figure(folder / "no" / "x.png", torch::zeros({32, 32}), coords, options), FileError);
-  CHECK_THROWS_AS(render(folder / "x.png", Page(), options.render), ValueError);
-  CHECK_THROWS_AS(write_summary_figure(folder / "x.png", SummaryFigure(coords), options.render), ValueError);
+  CHECK_THROWS_AS(write_figure(folder / "x.png", image_page(torch::zeros({16, 16}), coords)), ShapeError);
+  CHECK_THROWS_AS(write_figure(folder / "x.png", image_page(Tensor(), coords)), ShapeError);
+  CHECK_THROWS_AS(write_figure(folder / "no" / "x.png", image_page(torch::zeros({32, 32}), coords)), FileError);
+  CHECK_THROWS_AS(write_figure(folder / "x.png", Page()), ValueError);
+  CHECK_THROWS_AS(write_figure(folder / "x.png", summary_page(SummaryFigure(coords))), ValueError);
   CHECK(files_in(folder.path()) == 0);
 
   // All equal, or not finite: drawn all the same.
-  CHECK_NOTHROW(write_image_figure(folder / "x.png", torch::zeros({32, 32}), coords, options));
-  CHECK_NOTHROW(write_image_figure(folder / "x.png", torch::full({32, 32}, NAN), coords, options));
+  CHECK_NOTHROW(write_figure(folder / "x.png", image_page(torch::zeros({32, 32}), coords)));
+  CHECK_NOTHROW(write_figure(folder / "x.png", image_page(torch::full({32, 32}, NAN), coords)));
 }

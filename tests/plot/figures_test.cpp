@@ -18,7 +18,7 @@
 #include <mpol_cpp/plot/figures/image_figure.h>
 #include <mpol_cpp/plot/image_panel.h>
 #include <mpol_cpp/plot/panel_geometry.h>
-#include <mpol_cpp/plot/png.h>
+#include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/profile_figure.h>
 #include <mpol_cpp/plot/figures/residual_figure.h>
 #include <mpol_cpp/plot/figures/split_figure.h>
@@ -26,6 +26,7 @@
 #include <mpol_cpp/plot/figures/visibility_figure.h>
 
 #include "figure_folder.h"
+#include "picture.h"
 #include "random.h"
 
 using namespace mpol;
@@ -34,15 +35,9 @@ using namespace mpol::testing;
 
 namespace {
 
-std::string script_of(const FigureFolder& folder, const std::string& stem) {
-  std::ifstream file(folder / "figures" / (stem + ".gp"), std::ios::binary);
+std::string script_in(const FigureFolder& folder, const std::string& stem) {
+  std::ifstream file(script_of(folder / (stem + ".png")), std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-RenderOptions with(RendererChoice renderer) {
-  RenderOptions options;
-  options.renderer = renderer;
-  return options;
 }
 
 /// A point source to the East of the phase centre with noise of the given weight.
@@ -100,7 +95,7 @@ TEST_CASE("ticks of a stretched bar are round, apart, and include zero", "[plot]
   CHECK(zero);
 }
 
-TEST_CASE("gnuplot stretches colours as the built-in writer does", "[plot]") {
+TEST_CASE("gnuplot stretches colours as colour bars say", "[plot]") {
   const auto norm = GENERATE(ColourNorm{.stretch = Stretch::power, .gamma = 0.5}, ColourNorm{.stretch = Stretch::asinh});
   const auto scale = GENERATE(ColourScale::sequential, ColourScale::diverging);
   const FigureFolder folder;
@@ -111,17 +106,15 @@ TEST_CASE("gnuplot stretches colours as the built-in writer does", "[plot]") {
   options.lower = -1, options.upper = 1;
   options.scale_bar = ScaleBar{0.01, ""};
   const auto image = torch::tensor({{0.05, 0.05}, {0.05, 0.05}}, torch::kFloat64);
-  const auto expected = colour_of(colour_place(0.05, -1, 1, norm, scale), 0, 1, colour_table(scale));
-  for (const auto renderer : {RendererChoice::built_in, RendererChoice::gnuplot}) {
-    options.render = with(renderer);
-    write_image_figure(folder / "image.png", image, coords, options);
-    const auto picture = read_png(folder / "image.png");
-    const auto* middle = picture.pixels.data() + 3 * ((picture.height / 2) * picture.width + 2 * picture.width / 5);
-    INFO(int(middle[0]) << " " << int(middle[1]) << " " << int(middle[2]));
-    CHECK(std::abs(middle[0] - expected.red) <= 3);
-    CHECK(std::abs(middle[1] - expected.green) <= 3);
-    CHECK(std::abs(middle[2] - expected.blue) <= 3);
-  }
+  const auto table = colour_table(scale);
+  const auto expected = table[static_cast<std::size_t>(std::lround(colour_place(0.05, -1, 1, norm, scale) * 255))];
+  REQUIRE(write_figure(folder / "image.png", image_page(image, coords, options)));
+  const auto picture = read_png(folder / "image.png");
+  const auto* middle = picture.pixels.data() + 3 * ((picture.height / 2) * picture.width + 2 * picture.width / 5);
+  INFO(int(middle[0]) << " " << int(middle[1]) << " " << int(middle[2]));
+  CHECK(std::abs(middle[0] - expected.red) <= 3);
+  CHECK(std::abs(middle[1] - expected.green) <= 3);
+  CHECK(std::abs(middle[2] - expected.blue) <= 3);
 }
 
 TEST_CASE("a cropped panel shows the same sky at the same place", "[plot][quick]") {
@@ -152,8 +145,8 @@ TEST_CASE("each channel of a cube's figure has its own beam", "[plot]") {
   const GridCoords coords(0.1, 32);
   ImageFigureOptions options;
   options.beams = {{0.3, 0.2, 0.1}, {0.8, 0.5, 0.1}};
-  write_image_figure(folder / "cube.png", random_image(coords, 2, torch::kFloat32, 1), coords, options);
-  const auto script = script_of(folder, "cube");
+  write_figure(folder / "cube.png", image_page(random_image(coords, 2, torch::kFloat32, 1), coords, options));
+  const auto script = script_in(folder, "cube");
   const auto outline = [&script](std::size_t from) {
     const auto begin = script.find("polygon from", from);
     REQUIRE(begin != std::string::npos);
@@ -161,7 +154,7 @@ TEST_CASE("each channel of a cube's figure has its own beam", "[plot]") {
   };
   CHECK(outline(0) != outline(script.find("polygon") + 1));
   options.beams.pop_back();
-  CHECK_THROWS_AS(write_image_figure(folder / "cube.png", random_image(coords, 2, torch::kFloat32, 1), coords, options),
+  CHECK_THROWS_AS(write_figure(folder / "cube.png", image_page(random_image(coords, 2, torch::kFloat32, 1), coords, options)),
                   ShapeError);
 }
 
@@ -170,13 +163,13 @@ TEST_CASE("a cube's figure shows the channels that are asked for", "[plot]") {
   const GridCoords coords(0.05, 16);
   ImageFigureOptions options;
   options.channels = {4, 1};
-  write_image_figure(folder / "cube.png", random_image(coords, 6, torch::kFloat32, 1), coords, options);
-  const auto script = script_of(folder, "cube");
+  write_figure(folder / "cube.png", image_page(random_image(coords, 6, torch::kFloat32, 1), coords, options));
+  const auto script = script_in(folder, "cube");
   CHECK_THAT(script, ContainsSubstring("channel 4"));
   CHECK_THAT(script, ContainsSubstring("channel 1"));
   CHECK_THAT(script, !ContainsSubstring("channel 0"));
   options.channels = {6};
-  CHECK_THROWS_AS(write_image_figure(folder / "cube.png", random_image(coords, 6, torch::kFloat32, 1), coords, options),
+  CHECK_THROWS_AS(write_figure(folder / "cube.png", image_page(random_image(coords, 6, torch::kFloat32, 1), coords, options)),
                   ValueError);
 }
 
@@ -259,6 +252,19 @@ TEST_CASE("labels of logarithmic axes: powers of ten, or what is between two of 
   CHECK_THAT(drawn_between(3e-4, 2), ContainsSubstring("set ytics enhanced autofreq"));
 }
 
+TEST_CASE("points that hide behind others are left out of a figure's data", "[plot][quick]") {
+  CurvePanel panel;
+  const auto x = to_vector(normal({50000}, torch::kFloat64, 43)), y = to_vector(normal({50000}, torch::kFloat64, 44));
+  panel.curves = {{"", CurveStyle::points, x, y}, {"", CurveStyle::line, x, y}};
+  Page page{.title = "", .columns = 1, .panels = {panel}, .panel_width = 100, .panel_height = 80};
+  const auto data = gnuplot_files(page, "figure").back().contents;
+  const auto second = data.find("\n\n\n");
+  const auto rows = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
+  CHECK(rows(data.substr(0, second)) < 100 * 80);
+  CHECK(rows(data.substr(0, second)) > 500);
+  CHECK(rows(data.substr(second)) > 50000);  // lines go through all of theirs
+}
+
 TEST_CASE("the unit of a colour bar stands beyond its widest label", "[plot][quick]") {
   const auto offset_of = [](double upper) {
     Page page;
@@ -279,8 +285,8 @@ TEST_CASE("the unit of a colour bar stands beyond its widest label", "[plot][qui
 TEST_CASE("maps of one scale share the colour bar at the end of their row", "[plot]") {
   const FigureFolder folder;
   const GridCoords coords(0.1, 8);
-  write_image_figure(folder / "maps.png", normal({5, 8, 8}, torch::kFloat32, 40), coords);  // two rows, three and two
-  const auto script = script_of(folder, "maps");
+  write_figure(folder / "maps.png", image_page(normal({5, 8, 8}, torch::kFloat32, 40), coords));  // two rows, three and two
+  const auto script = script_in(folder, "maps");
   const auto count = [&script](const std::string& text) {
     int found = 0;
     for (auto at = script.find(text); at != std::string::npos; at = script.find(text, at + 1)) ++found;
@@ -293,14 +299,12 @@ TEST_CASE("maps of one scale share the colour bar at the end of their row", "[pl
 TEST_CASE("scripts of a series of figures are gone with it, and what else lies there stays", "[plot]") {
   const FigureFolder folder;
   const GridCoords coords(0.1, 8);
-  ImageFigureOptions options;
-  options.render.scripts = Scripts::discard;
-  write_image_figure(folder / "a.png", normal({8, 8}, torch::kFloat32, 41), coords, options);
+  write_figure(folder / "a.png", image_page(normal({8, 8}, torch::kFloat32, 41), coords), Scripts::discard);
   CHECK(std::filesystem::exists(folder / "a.png"));
   CHECK_FALSE(std::filesystem::exists(folder / "figures"));
   std::filesystem::create_directory(folder / "figures");
   std::ofstream(folder / "figures" / "notes.txt") << "mine";
-  write_image_figure(folder / "b.png", normal({8, 8}, torch::kFloat32, 42), coords, options);
+  write_figure(folder / "b.png", image_page(normal({8, 8}, torch::kFloat32, 42), coords), Scripts::discard);
   CHECK(std::distance(std::filesystem::directory_iterator(folder / "figures"), {}) == 1);
 }
 
@@ -310,8 +314,8 @@ TEST_CASE("a profile is drawn as far as there is something, and says when channe
   const auto r = at::hypot(coords.sky_x(), coords.sky_y());
   const auto profile = radial_i(at::exp(-2 * r.square()).expand({8, 64, 64}), coords, {});
   const auto script_with = [&](std::optional<double> radius) {
-    write_profile_figure(folder / "rings.png", profile, "Jy/arcsec²", "disc", {}, radius);
-    return script_of(folder, "rings");
+    write_figure(folder / "rings.png", profile_page(profile, "Jy/arcsec²", "disc", radius));
+    return script_in(folder, "rings");
   };
   const auto script = script_with({});
   const auto range = script.find("set xrange [0:");
@@ -321,35 +325,30 @@ TEST_CASE("a profile is drawn as far as there is something, and says when channe
   CHECK_THAT(script_with(2.5), ContainsSubstring("set xrange [0:2.5]"));
 }
 
-TEST_CASE("every figure is drawn by either renderer", "[plot]") {
-  const auto choice = GENERATE(RendererChoice::built_in, RendererChoice::automatic);
-  const auto drawn_by = choice == RendererChoice::built_in ? Renderer::built_in : Renderer::gnuplot;
-  const auto render_options = with(choice);
+TEST_CASE("every figure is drawn", "[plot]") {
   const FigureFolder folder;
   const auto path = folder / "figure.png";
   const GridCoords coords(0.1, 32);
   const auto visibilities = point_source(4000, 0.1, 25, 31);
 
-  SECTION("coverage") { CHECK(write_coverage_figure(path, visibilities.baselines(), "uv", render_options) == drawn_by); }
+  SECTION("coverage") { CHECK(write_figure(path, coverage_page(visibilities.baselines(), "uv"))); }
   SECTION("visibilities") {
     VisibilityFigureOptions options;
     options.model = visibilities;
-    options.render = render_options;
-    CHECK(write_visibility_figure(path, visibilities, options) == drawn_by);
+    CHECK(write_figure(path, visibility_page(visibilities, options)));
   }
   SECTION("residuals") {
     const auto histogram = residual_histogram(normal({5000}, torch::kComplexDouble, 32));
-    CHECK(write_residual_figure(path, histogram, "", render_options) == drawn_by);
+    CHECK(write_figure(path, residual_page(histogram, "")));
   }
   SECTION("split") {
     const auto dataset = DataAverager(coords, visibilities, DataAveragerOptions().scatter_check(ScatterCheck::off)).to_dataset();
     SplitFigureOptions options;
     options.dartboard = Dartboard(coords);
-    options.render = render_options;
     const DartboardSplit split(dataset, DartboardSplitOptions().folds(3));
-    CHECK(write_split_figure(path, split, dataset, options) == drawn_by);
+    CHECK(write_figure(path, split_page(split, dataset, options)));
     options.channel = 1;
-    CHECK_THROWS_AS(write_split_figure(path, split, dataset, options), ValueError);
+    CHECK_THROWS_AS(write_figure(path, split_page(split, dataset, options)), ValueError);
   }
   SECTION("training") {
     TrainingFigure figure(coords);
@@ -359,30 +358,29 @@ TEST_CASE("every figure is drawn by either renderer", "[plot]") {
     figure.loss_history = {{3, 2, 1}, {2, 1, -1}};
     figure.learning_rate = {0.3, 0.3, 0.2};
     figure.flux = {{1, 2, 3}, {1, 2, 2}};
-    CHECK(write_training_figure(path, figure, render_options) == drawn_by);
+    CHECK(write_figure(path, training_page(figure)));
     CHECK(read_png(path).width == 3 * 620);
     CHECK(read_png(path).height == 2 * 520);
     figure.learning_rate = {0.3, 0.3, 0.3};  // needs no panel
     figure.flux.clear();
     figure.gradient = Tensor();
-    CHECK(write_training_figure(path, figure, render_options) == drawn_by);
+    CHECK(write_figure(path, training_page(figure)));
     CHECK(read_png(path).height == 520);
-    CHECK_THROWS_AS(write_training_figure(path, TrainingFigure(coords), render_options), ValueError);
+    CHECK_THROWS_AS(write_figure(path, training_page(TrainingFigure(coords))), ValueError);
   }
   SECTION("profiles") {
     const auto image = radial_i(random_image(coords, 2, torch::kFloat64, 35), coords, {});
-    CHECK(write_profile_figure(path, image, "Jy/arcsec²", "", render_options) == drawn_by);
-    CHECK(write_profile_figure(path, radial_v(visibilities, {}), "", render_options) == drawn_by);
+    CHECK(write_figure(path, profile_page(image, "Jy/arcsec²", "")));
+    CHECK(write_figure(path, profile_page(radial_v(visibilities, {}), "")));
   }
   SECTION("comparison") {
     const auto a = random_image(coords, 2, torch::kFloat32, 36);
     ComparisonFigureOptions options;
-    options.render = render_options;
     options.half_width = 1;
-    CHECK(write_comparison_figure(path, a, 1.1 * a, coords, options) == drawn_by);
-    CHECK_THROWS_AS(write_comparison_figure(path, a, a.narrow(0, 0, 1), coords, options), ShapeError);
+    CHECK(write_figure(path, comparison_page(a, 1.1 * a, coords, options)));
+    CHECK_THROWS_AS(write_figure(path, comparison_page(a, a.narrow(0, 0, 1), coords, options)), ShapeError);
     options.channel = 2;
-    CHECK_THROWS_AS(write_comparison_figure(path, a, a, coords, options), ValueError);
+    CHECK_THROWS_AS(write_figure(path, comparison_page(a, a, coords, options)), ValueError);
   }
   CHECK(read_png(path).width > 400);
 }

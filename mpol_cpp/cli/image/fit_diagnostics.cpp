@@ -197,7 +197,7 @@ void FitDiagnostics::write_last(const Tensor& image, const Tensor& gradient, con
                     {{"epoch", std::to_string(done_)}, {"cell_size", fmt::format("{:.17g}", coords_.cell_size())}});
 }
 
-void FitDiagnostics::write_figure(const Tensor& image, const Tensor& gradient, const Tensor& change) const {
+void FitDiagnostics::write_figure(const Tensor& image, const Tensor& gradient, const Tensor& change) {
   plot::TrainingFigure figure(coords_);
   figure.title = fmt::format("after {} epochs", done_);
   figure.image = image;
@@ -213,9 +213,8 @@ void FitDiagnostics::write_figure(const Tensor& image, const Tensor& gradient, c
     figure.flux_epochs.push_back(static_cast<double>(row.epoch));
     for (std::size_t channel = 0; channel < figure.flux.size(); ++channel) figure.flux[channel].push_back(row.flux[channel]);
   }
-  plot::RenderOptions render;
-  render.scripts = plot::Scripts::discard;
-  plot::write_training_figure(diagnostics_folder(out_) / diagnostics_figure(done_), figure, render);
+  figures_.add(diagnostics_folder(out_) / diagnostics_figure(done_), plot::training_page(figure));
+  figures_.finish();
 }
 
 }  // namespace mpol::cli

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/train/options/train_options.h>
 
 namespace mpol::cli {
@@ -51,7 +52,7 @@ class FitDiagnostics {
   Tensor gradient_at(ImageModel& model, const Tensor& sky) const;
   void write_table() const;
   void write_last(const Tensor& image, const Tensor& gradient, const Tensor& change) const;
-  void write_figure(const Tensor& image, const Tensor& gradient, const Tensor& change) const;
+  void write_figure(const Tensor& image, const Tensor& gradient, const Tensor& change);
 
   struct Row {
     std::int64_t epoch;
@@ -68,6 +69,7 @@ class FitDiagnostics {
   std::int64_t done_ = 0;  // epochs
   LossHistory history_;
   std::vector<Row> rows_;
+  plot::FigureWriter figures_{plot::Scripts::discard};
   Tensor previous_;  // image of the newest row, or the start; undefined where it is not known
 };
 

@@ -7,6 +7,7 @@
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
+#include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/summary_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 
@@ -30,14 +31,14 @@ std::optional<Beam> middle_beam(const ImageResults& results) {
   return results.dirty.beams[results.dirty.beams.size() / 2];
 }
 
-void stage_figures(OutputFolder& folder, const ImageResults& results, const TrainResult& fit) {
+/// The figures, which are drawn while the caller goes on.
+void stage_figures(plot::FigureWriter& figures, OutputFolder& folder, const ImageResults& results, const TrainResult& fit) {
   plot::ImageFigureOptions options;  // a model has no beam
   if (results.frequencies.defined()) {
     const auto* values = results.frequencies.const_data_ptr<double>();
     options.frequencies.assign(values, values + results.frequencies.numel());
   }
-  plot::write_image_figure(folder.staged("image.png"), results.sky, results.coords, options);
-  stop_if_requested();
+  figures.add(folder.staged("image.png"), plot::image_page(results.sky, results.coords, options));
 
   plot::SummaryFigure figure(results.coords);
   figure.model = results.sky;
@@ -52,13 +53,15 @@ void stage_figures(OutputFolder& folder, const ImageResults& results, const Trai
   auto curves = loss_curves(fit.history);
   figure.loss_epochs = std::move(curves.epochs);
   figure.loss_history = std::move(curves.values);
-  plot::write_summary_figure(folder.staged("summary.png"), figure);
+  figures.add(folder.staged("summary.png"), plot::summary_page(figure));
 }
 
 }  // namespace
 
 void stage_images(OutputFolder& folder, const ImageResults& results, const TrainResult& fit, const ImageOptions& options,
                   const RunRecord& record) {
+  plot::FigureWriter figures;
+  stage_figures(figures, folder, results, fit);
   auto header = io::FitsOptions()
                     .frequencies(results.frequencies)
                     .observation(results.visibilities.observation())
@@ -70,7 +73,8 @@ void stage_images(OutputFolder& folder, const ImageResults& results, const Train
   history.insert(history.begin() + 1, residual_words(FitData::imaging_of(options)));
   header.history(history);
   stage_cube(folder, "residual.fits", results.dirty.residual, results, header, options.split_channels);
-  stage_figures(folder, results, fit);
+  stop_if_requested();
+  figures.finish();
 }
 
 void stage_record(OutputFolder& folder, const TrainResult& fit, const RunRecord& record, std::vector<std::string> more_files) {

@@ -100,13 +100,6 @@ plot::ColourNorm PlotOptions::colour_norm() const {
   return {.stretch = stretch, .gamma = gamma, .softening = softening};
 }
 
-plot::RenderOptions PlotOptions::render() const {
-  plot::RenderOptions options;
-  if (renderer == "gnuplot") options.renderer = plot::RendererChoice::gnuplot;
-  if (renderer == "built-in") options.renderer = plot::RendererChoice::built_in;
-  return options;
-}
-
 void declare(OptionSet& options, PlotOptions& plot) {
   options.app()
       .add_option("INPUT", plot.input, "An image (.fits), visibilities (.npz), a table of mpol (.csv), or the OUT of a run")
@@ -116,8 +109,6 @@ void declare(OptionSet& options, PlotOptions& plot) {
   options.text("--title", plot.title, "TEXT", "Above the figure", Record::result);
   declare_colours(options, plot);
   declare_visibilities(options, plot);
-  options.choice("--renderer", plot.renderer, {"auto", "gnuplot", "built-in"}, "Who draws; auto: gnuplot where it is installed",
-                 Record::manner);
   options.integer("--threads", plot.data.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
                   Record::result);
   declare(options, plot.output);

@@ -8,7 +8,7 @@
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/program/option_set.h>
 #include <mpol_cpp/cli/plots/plot_input.h>
-#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/plot/page.h>
 
 namespace mpol::cli {
 
@@ -31,10 +31,8 @@ struct PlotOptions {
   std::string split = "dartboard";
   std::int64_t folds = 5;
   std::int64_t seed = 0;
-  std::string renderer = "auto";
 
   plot::ColourNorm colour_norm() const;
-  plot::RenderOptions render() const;
 };
 
 void declare(OptionSet& options, PlotOptions& plot);

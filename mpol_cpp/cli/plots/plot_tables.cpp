@@ -52,7 +52,7 @@ class ProfileTable {
 
 }  // namespace
 
-plot::Renderer draw_training(const std::filesystem::path& file, const PlotOptions& options) {
+plot::Page page_of_training(const std::filesystem::path& file, const PlotOptions& options) {
   const auto table = read_csv(file);
   const auto& total = table["total"];
   const auto image_file = file.parent_path() / "image.fits";
@@ -83,10 +83,10 @@ plot::Renderer draw_training(const std::filesystem::path& file, const PlotOption
     figure.loss_history.push_back(table.columns[i]);
   }
   if (table.has("learning_rate")) figure.learning_rate = table["learning_rate"];
-  return plot::write_training_figure(options.output.out, figure, options.render());
+  return plot::training_page(figure);
 }
 
-plot::Renderer draw_profile(const std::filesystem::path& file, const PlotOptions& options) {
+plot::Page page_of_profile(const std::filesystem::path& file, const PlotOptions& options) {
   const auto table = read_csv(file);
   const ProfileTable rows(table);
   if (table.has("radius_arcsec")) {
@@ -95,22 +95,22 @@ plot::Renderer draw_profile(const std::filesystem::path& file, const PlotOptions
                                     .scatter = rows.by_channel("scatter"),
                                     .error = rows.by_channel("error"),
                                     .pixels = rows.shared("pixels").to(torch::kInt64)};
-    return plot::write_profile_figure(options.output.out, profile, "brightness", options.title, options.render());
+    return plot::profile_page(profile, "brightness", options.title);
   }
   const VisibilityProfile profile{.q = rows.shared("q_lambda"),
                                   .mean = at::complex(rows.by_channel("real"), rows.by_channel("imag")),
                                   .error = at::complex(rows.by_channel("real_error"), rows.by_channel("imag_error")),
                                   .samples = rows.by_channel("samples").to(torch::kInt64)};
-  return plot::write_profile_figure(options.output.out, profile, options.title, options.render());
+  return plot::profile_page(profile, options.title);
 }
 
-plot::Renderer draw_histogram(const std::filesystem::path& file, const PlotOptions& options) {
+plot::Page page_of_histogram(const std::filesystem::path& file, const PlotOptions& options) {
   const auto table = read_csv(file);
   const auto low = tensor_of(table["low"]), high = tensor_of(table["high"]);
   const ResidualHistogram histogram{.edges = at::cat({low, high.slice(0, -1)}),
                                     .density = tensor_of(table["density"]),
                                     .expected = tensor_of(table["expected"])};
-  return plot::write_residual_figure(options.output.out, histogram, options.title, options.render());
+  return plot::residual_page(histogram, options.title);
 }
 
 }  // namespace mpol::cli

@@ -26,7 +26,7 @@ GridCoords plot_grid(const PlotOptions& options, const Visibilities& visibilitie
   return coords;
 }
 
-plot::Renderer draw_residuals(const Visibilities& visibilities, const PlotOptions& options) {
+plot::Page page_of_residuals(const Visibilities& visibilities, const PlotOptions& options) {
   const auto residuals = cell_residuals(plot_grid(options, visibilities), visibilities);
   const auto statistics = residual_statistics(residuals);
   auto title = options.title;
@@ -34,46 +34,43 @@ plot::Renderer draw_residuals(const Visibilities& visibilities, const PlotOption
     title = fmt::format("σ looks {:.3g} times what the weights say, {:.2g} % beyond 4 σ", statistics.sigma_factor,
                         100 * statistics.beyond_four);
   }
-  return plot::write_residual_figure(options.output.out, residual_histogram(residuals), title, options.render());
+  return plot::residual_page(residual_histogram(residuals), title);
 }
 
-plot::Renderer draw_split(const Visibilities& visibilities, const PlotOptions& options) {
+plot::Page page_of_split(const Visibilities& visibilities, const PlotOptions& options) {
   const auto coords = plot_grid(options, visibilities);
   const auto dataset = DataAverager(coords, visibilities, DataAveragerOptions().scatter_check(ScatterCheck::off)).to_dataset();
   plot::SplitFigureOptions figure;
   figure.title = options.title;
-  figure.render = options.render();
   const auto seed = static_cast<std::uint64_t>(options.seed);
   if (options.split == "random") {
     const RandomCellSplit split(dataset, RandomCellSplitOptions().folds(options.folds).seed(seed));
-    return plot::write_split_figure(options.output.out, split, dataset, figure);
+    return plot::split_page(split, dataset, figure);
   }
   figure.dartboard = Dartboard(coords);
   const DartboardSplit split(dataset, DartboardSplitOptions().folds(options.folds).seed(seed));
-  return plot::write_split_figure(options.output.out, split, dataset, figure);
+  return plot::split_page(split, dataset, figure);
 }
 
 }  // namespace
 
-plot::Renderer draw_visibilities(const PlotInput& input, PlotOptions& options) {
+plot::Page page_of_visibilities(const PlotInput& input, PlotOptions& options) {
   options.data.data = input.file;
   const auto visibilities = read_visibilities(options.data);
-  const auto& out = options.output.out;
   switch (input.kind) {
     case PlotKind::uv:
-      return plot::write_coverage_figure(out, visibilities.baselines(), options.title, options.render());
+      return plot::coverage_page(visibilities.baselines(), options.title);
     case PlotKind::residuals:
-      return draw_residuals(visibilities, options);
+      return page_of_residuals(visibilities, options);
     case PlotKind::split:
-      return draw_split(visibilities, options);
+      return page_of_split(visibilities, options);
     default:
       break;
   }
   plot::VisibilityFigureOptions figure;
   figure.title = options.title;
   figure.bins = options.bins;
-  figure.render = options.render();
-  return plot::write_visibility_figure(out, visibilities, figure);
+  return plot::visibility_page(visibilities, figure);
 }
 
 }  // namespace mpol::cli

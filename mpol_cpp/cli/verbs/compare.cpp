@@ -19,6 +19,7 @@
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/models/image_cube.h>
 #include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/comparison_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 
@@ -118,7 +119,7 @@ int make_comparison(CompareOptions& options, const OptionSet& settings) {
   header.history(
       {fmt::format("mpol compare: {} minus {}", options.second.filename().string(), options.first.filename().string())});
   io::write_fits(folder.staged("difference.fits"), difference, a.coords, header);
-  plot::write_comparison_figure(folder.staged("comparison.png"), a.cube, b.cube, a.coords);
+  plot::write_figure(folder.staged("comparison.png"), plot::comparison_page(a.cube, b.cube, a.coords));
   const auto summary = summary_json(options, a, b, difference);
   write_file_atomically(folder.staged("summary.json"), summary);
   folder.commit();

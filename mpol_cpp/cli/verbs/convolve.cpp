@@ -27,6 +27,7 @@
 #include <mpol_cpp/images/gauss_conv_image.h>
 #include <mpol_cpp/models/image_cube.h>
 #include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 
@@ -216,7 +217,8 @@ int make_convolved(ConvolveOptions& options, const OptionSet& settings) {
   history.push_back("convolved with " + words(beams.kernels.front()) + (beams.kernels.size() > 1 ? " in channel 0" : ""));
   header.history(history);
   io::write_fits(folder.staged("convolved.fits"), convolved, image.coords, header);
-  plot::write_image_figure(folder.staged("convolved.png"), convolved, image.coords, figure_options(header, convolved.size(0)));
+  plot::write_figure(folder.staged("convolved.png"),
+                     plot::image_page(convolved, image.coords, figure_options(header, convolved.size(0))));
   const auto summary = summary_json(options, image, beams.results, convolved);
   commit_with_summary(folder, summary, options.output, fmt::format("files  {}\n", folder.path().string()));
   return exit_done;

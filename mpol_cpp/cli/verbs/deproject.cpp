@@ -17,6 +17,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/models/image_cube.h>
 #include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 
@@ -63,7 +64,8 @@ int make_deprojected(DeprojectOptions& options, const OptionSet& settings) {
                               options.geometry.offset_north),
                   "face on, the major axis of the sky to the North"});
   io::write_fits(folder.staged("deprojected.fits"), face_on, image.coords, header);
-  plot::write_image_figure(folder.staged("deprojected.png"), face_on, image.coords, figure_options(header, face_on.size(0)));
+  plot::write_figure(folder.staged("deprojected.png"),
+                     plot::image_page(face_on, image.coords, figure_options(header, face_on.size(0))));
   const auto summary = summary_json(options, image, face_on);
   commit_with_summary(folder, summary, options.output, fmt::format("files  {}\n", folder.path().string()));
   return exit_done;

@@ -21,6 +21,7 @@
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
 #include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
@@ -133,7 +134,7 @@ void stage(OutputFolder& folder, const DirtyImager& imager, const Visibilities& 
   const auto image = imager.image();
   write(folder.staged("dirty.fits"), image, imager.coords(), header);
   stop_if_requested();
-  plot::write_image_figure(folder.staged("dirty.png"), image, imager.coords(), figure_options(header, image.size(0)));
+  plot::write_figure(folder.staged("dirty.png"), plot::image_page(image, imager.coords(), figure_options(header, image.size(0))));
 }
 
 void check_scatter(const DirtyImager& imager, const DirtyOptions& options) {

@@ -18,6 +18,7 @@
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/comparison_figure.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
 
@@ -27,7 +28,7 @@ namespace {
 /// BUNIT as people write it.
 std::string unit_label(const std::string& unit) { return unit == "Jy/arcsec2" ? "Jy/arcsec²" : unit; }
 
-plot::Renderer draw_image(const PlotInput& input, const PlotOptions& options) {
+plot::Page page_of_image(const PlotInput& input, const PlotOptions& options) {
   const auto image = read_sky_image(input.file, "INPUT", SkyUnit::as_written);
   auto figure = figure_options(image.header, image.cube.size(0));
   if (options.no_beam) figure.beam.reset(), figure.beams.clear();
@@ -42,8 +43,7 @@ plot::Renderer draw_image(const PlotInput& input, const PlotOptions& options) {
   }
   figure.half_width = options.half_width;
   figure.channels = parse_channels(options.data.channels);
-  figure.render = options.render();
-  return plot::write_image_figure(options.output.out, image.cube, image.coords, figure);
+  return plot::image_page(image.cube, image.coords, figure);
 }
 
 /// File names, with their folders where they are alike.
@@ -55,7 +55,7 @@ std::pair<std::string, std::string> names_of(const PlotInput& input) {
   return {longer(input.file), longer(input.second)};
 }
 
-plot::Renderer draw_comparison(const PlotInput& input, const PlotOptions& options) {
+plot::Page page_of_comparison(const PlotInput& input, const PlotOptions& options) {
   const auto a = read_sky_image(input.file, "INPUT"), b = read_sky_image(input.second, "INPUT");
   check_same_grid(a, b, input.second.string());
   plot::ComparisonFigureOptions figure;
@@ -64,50 +64,40 @@ plot::Renderer draw_comparison(const PlotInput& input, const PlotOptions& option
   figure.upper = options.upper;
   figure.norm = options.colour_norm();
   figure.half_width = options.half_width;
-  figure.render = options.render();
   const auto channels = parse_channels(options.data.channels);
   if (channels.size() > 1) {
     throw UsageError(error_text("--channels", options.data.channels, "a comparison shows one channel", "name one"));
   }
   if (!channels.empty()) figure.channel = channels.front();
-  return plot::write_comparison_figure(options.output.out, a.cube, b.cube, a.coords, figure);
+  return plot::comparison_page(a.cube, b.cube, a.coords, figure);
 }
 
-plot::Renderer draw(const PlotInput& input, PlotOptions& options) {
+plot::Page page_of(const PlotInput& input, PlotOptions& options) {
   switch (input.kind) {
     case PlotKind::image:
-      return draw_image(input, options);
+      return page_of_image(input, options);
     case PlotKind::comparison:
-      return draw_comparison(input, options);
+      return page_of_comparison(input, options);
     case PlotKind::training:
-      return draw_training(input.file, options);
+      return page_of_training(input.file, options);
     case PlotKind::profile:
-      return draw_profile(input.file, options);
+      return page_of_profile(input.file, options);
     case PlotKind::residuals:
-      if (input.file.extension() == ".csv") return draw_histogram(input.file, options);
+      if (input.file.extension() == ".csv") return page_of_histogram(input.file, options);
       break;
     case PlotKind::visibilities:
     case PlotKind::uv:
     case PlotKind::split:
       break;
   }
-  return draw_visibilities(input, options);
+  return page_of_visibilities(input, options);
 }
 
-/// The script of a figure that gnuplot drew.
-std::string script_of(const std::filesystem::path& figure) {
-  return (figure.parent_path() / "figures" / figure.stem()).string() + ".gp";
-}
-
-std::string summary_json(const PlotOptions& options, plot::Renderer renderer) {
-  const bool by_gnuplot = renderer == plot::Renderer::gnuplot;
-  nlohmann::ordered_json json = {{"figure", options.output.out.string()},
-                                 {"kind", plot_kind_names().at(static_cast<std::size_t>(options.found.kind))},
-                                 {"input", options.found.file.string()},
-                                 {"renderer", by_gnuplot ? "gnuplot" : "built-in"},
-                                 {"script", nullptr}};
-  if (by_gnuplot) json["script"] = script_of(options.output.out);
-  return summary_text(json);
+std::string summary_json(const PlotOptions& options) {
+  return summary_text({{"figure", options.output.out.string()},
+                       {"kind", plot_kind_names().at(static_cast<std::size_t>(options.found.kind))},
+                       {"input", options.found.file.string()},
+                       {"script", plot::script_of(options.output.out).string()}});
 }
 
 int make_plot(PlotOptions& options, const OptionSet& settings) {
@@ -117,12 +107,16 @@ int make_plot(PlotOptions& options, const OptionSet& settings) {
   settings.check_meaning();
   use_threads(options.data.threads);
   stop_if_requested();
-  const auto renderer = draw(options.found, options);
+  const auto& out = options.output.out;
+  if (!plot::write_figure(out, page_of(options.found, options))) {
+    throw Error(error_text("figure", out.string(), "was not drawn",
+                           fmt::format("install gnuplot, or draw {} with it", plot::script_of(out).string())));
+  }
   if (options.output.json) {
-    fmt::print("{}", summary_json(options, renderer));
+    fmt::print("{}", summary_json(options));
   } else if (!options.output.quiet) {
     fmt::print("figure  {}\n", options.output.out.string());
-    if (renderer == plot::Renderer::gnuplot) fmt::print("script  {}\n", script_of(options.output.out));
+    fmt::print("script  {}\n", plot::script_of(options.output.out).string());
   }
   return exit_done;
 }

@@ -22,6 +22,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/images/brightness.h>
+#include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/profile_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 
@@ -141,8 +142,8 @@ void profile_image(const ProfileOptions& options, OutputFolder& folder) {
   const auto profile = radial_i(image.cube, image.coords, options.geometry.geometry(),
                                 RadialImageOptions().edges(ring_edges(options, image.coords)).beam_area(beam));
   write_file_atomically(folder.staged("profile.csv"), csv(profile));
-  plot::write_profile_figure(folder.staged("profile.png"), profile, image.unit == "Jy/arcsec2" ? "Jy/arcsec²" : image.unit, "",
-                             {}, options.radius);
+  plot::write_figure(folder.staged("profile.png"),
+                     plot::profile_page(profile, image.unit == "Jy/arcsec2" ? "Jy/arcsec²" : image.unit, "", options.radius));
   const auto summary = summary_json(options, profile, image, beam);
   commit_with_summary(folder, summary, options.output, words(profile, image, folder));
 }

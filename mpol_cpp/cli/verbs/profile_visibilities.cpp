@@ -9,6 +9,7 @@
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/profile_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 
@@ -107,7 +108,7 @@ void profile_visibilities(const VisibilityProfileOptions& options, const Geometr
                                "there is no shorter baseline", "raise it"));
   }
   write_file_atomically(folder.staged("profile.csv"), profile_csv(profile));
-  plot::write_profile_figure(folder.staged("profile.png"), profile);
+  plot::write_figure(folder.staged("profile.png"), plot::profile_page(profile));
   const nlohmann::ordered_json json = {{"data", options.data.data.string()},
                                        {"unit", "Jy"},
                                        {"inclination_deg", geometry.inclination},

@@ -15,6 +15,7 @@
 #include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/visibilities_npz.h>
+#include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/residual_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
@@ -101,7 +102,7 @@ int check_weights(WeightOptions& options, const OptionSet& settings) {
   const auto summary = summary_text(json);
   write_file_atomically(folder.staged("summary.json"), summary);
   write_file_atomically(folder.staged("histogram.csv"), csv(histogram));
-  plot::write_residual_figure(folder.staged("residuals.png"), histogram);
+  plot::write_figure(folder.staged("residuals.png"), plot::residual_page(histogram));
   if (options.apply != "none") {
     io::write_npz(folder.staged("visibilities.npz"), scale_weights(visibilities, factors_of(options, all, channels)));
   }

@@ -8,8 +8,7 @@
 
 namespace mpol::plot {
 
-Renderer write_comparison_figure(const std::filesystem::path& path, const Tensor& a, const Tensor& b, const GridCoords& coords,
-                                 const ComparisonFigureOptions& options) {
+Page comparison_page(const Tensor& a, const Tensor& b, const GridCoords& coords, const ComparisonFigureOptions& options) {
   const auto first = as_cube(a, coords), second = as_cube(b, coords);
   if (first.sizes() != second.sizes())
     throw ShapeError(fmt::format("comparison of {} channels with {}", first.size(0), second.size(0)));
@@ -41,7 +40,7 @@ Renderer write_comparison_figure(const std::filesystem::path& path, const Tensor
   signed_style.unit = options.unit;
   signed_style.extent = coords.img_ext();
   add(signed_style, fmt::format("{} − {}", options.name_b, options.name_a), difference[channel]);
-  return render(path, page, options.render);
+  return page;
 }
 
 }  // namespace mpol::plot

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
-#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/plot/page.h>
 
 namespace mpol::plot {
 
@@ -16,14 +15,12 @@ struct ComparisonFigureOptions {
   ColourNorm norm;                      ///< of both images
   std::optional<double> half_width;     ///< arcsec shown to each side of the phase centre; unset: all
   std::optional<std::int64_t> channel;  ///< unset: the one in which they differ most
-  RenderOptions render;
 };
 
-/// Draws two images on one grid with one colour scale, and their difference B - A.
+/// The page of two images on one grid with one colour scale, and their difference B - A.
 /// @param a, b  (npix, npix) or (nchan, npix, npix), sky orientation
 /// @throws ShapeError when an image does not fit the grid or they have different shapes; ValueError for a channel that is
-///         not there; FileError when the file cannot be written
-Renderer write_comparison_figure(const std::filesystem::path& path, const Tensor& a, const Tensor& b, const GridCoords& coords,
-                                 const ComparisonFigureOptions& options = {});
+///         not there
+Page comparison_page(const Tensor& a, const Tensor& b, const GridCoords& coords, const ComparisonFigureOptions& options = {});
 
 }  // namespace mpol::plot

@@ -29,11 +29,10 @@ CurvePanel coverage_panel(const Baselines& baselines) {
   return panel;
 }
 
-Renderer write_coverage_figure(const std::filesystem::path& path, const Baselines& baselines, const std::string& title,
-                               const RenderOptions& options) {
+Page coverage_page(const Baselines& baselines, const std::string& title) {
   auto panel = coverage_panel(baselines);
   panel.title = title;
-  return render(path, {.title = "", .columns = 1, .panels = {panel}, .panel_width = 760, .panel_height = 760}, options);
+  return {.title = "", .columns = 1, .panels = {panel}, .panel_width = 760, .panel_height = 760};
 }
 
 }  // namespace mpol::plot

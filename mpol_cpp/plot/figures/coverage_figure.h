@@ -1,9 +1,8 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 
-#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/plot/page.h>
 #include <mpol_cpp/visibilities/baselines.h>
 
 namespace mpol::plot {
@@ -12,8 +11,7 @@ namespace mpol::plot {
 /// thinned out to what a panel can show.
 CurvePanel coverage_panel(const Baselines& baselines);
 
-/// Draws the uv coverage. @throws FileError when the file cannot be written
-Renderer write_coverage_figure(const std::filesystem::path& path, const Baselines& baselines, const std::string& title = "",
-                               const RenderOptions& options = {});
+/// The page of the uv coverage.
+Page coverage_page(const Baselines& baselines, const std::string& title = "");
 
 }  // namespace mpol::plot

@@ -48,8 +48,7 @@ std::vector<std::int64_t> shown_channels(std::int64_t nchan, std::int64_t max_ch
   return channels;
 }
 
-Renderer write_image_figure(const std::filesystem::path& path, const Tensor& sky_image, const GridCoords& coords,
-                            const ImageFigureOptions& options) {
+Page image_page(const Tensor& sky_image, const GridCoords& coords, const ImageFigureOptions& options) {
   const auto cube = as_cube(sky_image, coords);
   const auto nchan = cube.size(0);
   const auto channels = channels_of(options, nchan);
@@ -85,7 +84,7 @@ Renderer write_image_figure(const std::filesystem::path& path, const Tensor& sky
     panel.colour_bar = place == panels || place % page.columns == 0;
     page.panels.emplace_back(std::move(panel));
   }
-  return render(path, page, options.render);
+  return page;
 }
 
 }  // namespace mpol::plot

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
-#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/plot/page.h>
 
 namespace mpol::plot {
 
@@ -24,20 +23,15 @@ struct ImageFigureOptions {
   std::vector<double> frequencies;     ///< Hz, one per channel: named above each channel of a cube
   std::int64_t max_channels = 12;      ///< of a cube; more are thinned out evenly, first and last kept
   std::vector<std::int64_t> channels;  ///< those to show, from 0; empty: as max_channels says
-  RenderOptions render;
 };
 
-/// Draws an image, or the channels of a cube, with axes in arcsec (East left), colour bar, scale bar and beam.
+/// The page of an image, or of the channels of a cube, with axes in arcsec (East left), colour bar, scale bar and beam.
 ///
 /// A cube of up to `max_channels` channels is shown whole, a longer one by evenly spaced channels; each panel says which
 /// channel it is, and all share one colour scale.
-/// @param path       PNG file; appears only when complete
 /// @param sky_image  (npix, npix), (1, npix, npix) or (nchan, npix, npix), sky orientation, any floating dtype, device
-/// @throws ShapeError when the image does not fit the grid; ValueError for a channel that is not there; FileError when the file
-/// cannot be written
-/// @return the program that drew it
-Renderer write_image_figure(const std::filesystem::path& path, const Tensor& sky_image, const GridCoords& coords,
-                            const ImageFigureOptions& options = {});
+/// @throws ShapeError when the image does not fit the grid; ValueError for a channel that is not there
+Page image_page(const Tensor& sky_image, const GridCoords& coords, const ImageFigureOptions& options = {});
 
 /// The channels of a cube that a figure with room for `max_channels` shows: all of them, or evenly spaced ones.
 std::vector<std::int64_t> shown_channels(std::int64_t nchan, std::int64_t max_channels);

@@ -59,8 +59,8 @@ CurvePanel part_panel(const VisibilityProfile& profile, const Tensor& mean, cons
 
 }  // namespace
 
-Renderer write_profile_figure(const std::filesystem::path& path, const BrightnessProfile& profile, const std::string& unit,
-                              const std::string& title, const RenderOptions& options, std::optional<double> radius_shown) {
+Page profile_page(const BrightnessProfile& profile, const std::string& unit, const std::string& title,
+                  std::optional<double> radius_shown) {
   CurvePanel panel;
   panel.x_label = "radius (″)";
   panel.y_label = unit;
@@ -79,18 +79,17 @@ Renderer write_profile_figure(const std::filesystem::path& path, const Brightnes
   }
   panel.x_range = {0, radius_shown.value_or(drawn_radius(radius, means))};
   const Page page{.title = page_title(title, nchan), .columns = 1, .panels = {panel}, .panel_width = 900, .panel_height = 640};
-  return render(path, page, options);
+  return page;
 }
 
-Renderer write_profile_figure(const std::filesystem::path& path, const VisibilityProfile& profile, const std::string& title,
-                              const RenderOptions& options) {
+Page profile_page(const VisibilityProfile& profile, const std::string& title) {
   const Page page{.title = page_title(title, profile.mean.size(0)),
                   .columns = 1,
                   .panels = {part_panel(profile, at::real(profile.mean), at::real(profile.error), "Re V"),
                              part_panel(profile, at::imag(profile.mean), at::imag(profile.error), "Im V")},
                   .panel_width = 900,
                   .panel_height = 420};
-  return render(path, page, options);
+  return page;
 }
 
 }  // namespace mpol::plot

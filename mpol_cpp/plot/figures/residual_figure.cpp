@@ -21,8 +21,7 @@ std::array<double, 2> logarithmic_range(const std::vector<double>& density, cons
 
 }  // namespace
 
-Renderer write_residual_figure(const std::filesystem::path& path, const ResidualHistogram& histogram, const std::string& title,
-                               const RenderOptions& options) {
+Page residual_page(const ResidualHistogram& histogram, const std::string& title) {
   const auto bins = histogram.density.size(0);
   const auto middle = to_vector(0.5 * (histogram.edges.slice(0, 0, bins) + histogram.edges.slice(0, 1)));
   const auto density = to_vector(histogram.density), expected = to_vector(histogram.expected);
@@ -35,7 +34,7 @@ Renderer write_residual_figure(const std::filesystem::path& path, const Residual
   panel.y_range = {0.0, 1.25 * std::max(highest(density), highest(expected))};
   tails.y_scale = AxisScale::logarithmic;
   tails.y_range = logarithmic_range(density, expected);
-  return render(path, {.title = title, .columns = 2, .panels = {panel, tails}, .panel_width = 620, .panel_height = 520}, options);
+  return {.title = title, .columns = 2, .panels = {panel, tails}, .panel_width = 620, .panel_height = 520};
 }
 
 }  // namespace mpol::plot

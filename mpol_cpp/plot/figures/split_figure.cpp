@@ -96,8 +96,7 @@ CurvePanel held_out_panel(const SplitCells& cells, std::int64_t folds, double re
 
 }  // namespace
 
-Renderer write_split_figure(const std::filesystem::path& path, const CellSplit& split, const GriddedDataset& dataset,
-                            const SplitFigureOptions& options) {
+Page split_page(const CellSplit& split, const GriddedDataset& dataset, const SplitFigureOptions& options) {
   const auto cells = cells_of(split, dataset, options.channel);
   double reach = 1e-3;
   for (std::size_t i = 0; i < cells.fold.size(); ++i) reach = std::max(reach, cells.q(i));
@@ -105,7 +104,7 @@ Renderer write_split_figure(const std::filesystem::path& path, const CellSplit& 
   Page page{.title = options.title, .columns = 3, .panels = {}, .panel_width = 560, .panel_height = 540};
   for (std::int64_t fold = 0; fold < folds; ++fold) page.panels.emplace_back(fold_panel(cells, fold, reach, options));
   page.panels.emplace_back(held_out_panel(cells, folds, reach));
-  return render(path, page, options.render);
+  return page;
 }
 
 }  // namespace mpol::plot

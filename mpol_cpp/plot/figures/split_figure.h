@@ -1,11 +1,10 @@
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 
 #include <mpol_cpp/datasets/cell_split.h>
-#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/plot/page.h>
 
 namespace mpol::plot {
 
@@ -14,15 +13,12 @@ struct SplitFigureOptions {
   std::int64_t channel = 0;
   std::int64_t max_folds = 5;          ///< only the first folds are drawn
   std::optional<Dartboard> dartboard;  ///< its rings and sectors are drawn into the uv plane
-  RenderOptions render;
 };
 
-/// Draws which uv cells of a channel each fold trains on and which it holds out, both Hermitian halves, and how many cells
+/// The page of the uv cells of a channel that each fold trains on and holds out, both Hermitian halves, and how many cells
 /// of every baseline length each fold holds out.
 /// @param dataset  that was split
-/// @throws ValueError for a channel that is not there; ShapeError for another dataset; FileError when the file cannot be
-///         written
-Renderer write_split_figure(const std::filesystem::path& path, const CellSplit& split, const GriddedDataset& dataset,
-                            const SplitFigureOptions& options = {});
+/// @throws ValueError for a channel that is not there; ShapeError for another dataset
+Page split_page(const CellSplit& split, const GriddedDataset& dataset, const SplitFigureOptions& options = {});
 
 }  // namespace mpol::plot

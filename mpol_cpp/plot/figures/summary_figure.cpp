@@ -105,7 +105,7 @@ AmplitudeBins binned_amplitudes(const Tensor& q, const Tensor& visibilities, con
   return sums.bins(noise_bias);
 }
 
-Renderer write_summary_figure(const std::filesystem::path& path, const SummaryFigure& summary, const RenderOptions& options) {
+Page summary_page(const SummaryFigure& summary) {
   Page page;
   page.title = summary.title;
   page.columns = 3;
@@ -116,7 +116,7 @@ Renderer write_summary_figure(const std::filesystem::path& path, const SummaryFi
   if (!summary.amplitude_q.empty()) page.panels.emplace_back(amplitude_panel(summary));
   if (!summary.loss_history.empty())
     page.panels.emplace_back(loss_panel(summary.loss_names, summary.loss_history, summary.loss_epochs));
-  return render(path, page, options);
+  return page;
 }
 
 }  // namespace mpol::plot

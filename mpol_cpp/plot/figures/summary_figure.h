@@ -1,12 +1,11 @@
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
-#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/plot/page.h>
 #include <mpol_cpp/visibilities/baselines.h>
 
 namespace mpol::plot {
@@ -77,8 +76,8 @@ class AmplitudeSums {
 AmplitudeBins binned_amplitudes(const Tensor& q, const Tensor& visibilities, const Tensor& weights, NoiseBias noise_bias,
                                 std::int64_t bins = 60);
 
-/// Draws the page. Of a cube it shows the middle channel, and says so in the titles.
-/// @throws ShapeError when an image does not fit the grid; FileError when the file cannot be written
-Renderer write_summary_figure(const std::filesystem::path& path, const SummaryFigure& summary, const RenderOptions& options = {});
+/// The page of a run. Of a cube it shows the middle channel, and says so in the titles.
+/// @throws ShapeError when an image does not fit the grid
+Page summary_page(const SummaryFigure& summary);
 
 }  // namespace mpol::plot

@@ -100,7 +100,7 @@ CurvePanel loss_panel(const std::vector<std::string>& names, const EpochHistory&
   return panel;
 }
 
-Renderer write_training_figure(const std::filesystem::path& path, const TrainingFigure& training, const RenderOptions& options) {
+Page training_page(const TrainingFigure& training) {
   Page page;
   page.title = training.title;
   page.panel_width = 620;
@@ -125,7 +125,7 @@ Renderer write_training_figure(const std::filesystem::path& path, const Training
   if (!rate.empty() && !constant) page.panels.emplace_back(rate_panel(rate, training.loss_epochs));
   if (!training.flux.empty()) page.panels.emplace_back(flux_panel(training.flux, training.flux_epochs));
   page.columns = std::min<std::int64_t>(3, static_cast<std::int64_t>(page.panels.size()));
-  return render(path, page, options);
+  return page;
 }
 
 }  // namespace mpol::plot

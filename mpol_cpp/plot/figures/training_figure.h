@@ -1,11 +1,10 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
-#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/plot/page.h>
 
 namespace mpol::plot {
 
@@ -36,10 +35,9 @@ struct TrainingFigure {
   std::vector<double> flux_epochs;      ///< epochs of the values in each of them; empty: 0, 1, …
 };
 
-/// Draws the page: image, gradient, change; loss, learning rate, flux.
-/// @throws ShapeError when an image does not fit the grid; FileError when the file cannot be written; ValueError when
+/// The page of a fit: image, gradient, change; loss, learning rate, flux.
+/// @throws ShapeError when an image does not fit the grid; ValueError when
 ///         there is nothing to draw
-Renderer write_training_figure(const std::filesystem::path& path, const TrainingFigure& training,
-                               const RenderOptions& options = {});
+Page training_page(const TrainingFigure& training);
 
 }  // namespace mpol::plot

@@ -107,8 +107,7 @@ VisibilityBins binned_visibilities(const Visibilities& visibilities, std::int64_
   return result;
 }
 
-Renderer write_visibility_figure(const std::filesystem::path& path, const Visibilities& visibilities,
-                                 const VisibilityFigureOptions& options) {
+Page visibility_page(const Visibilities& visibilities, const VisibilityFigureOptions& options) {
   const auto data = binned_visibilities(visibilities, options.bins);
   std::optional<VisibilityBins> model;
   if (options.model) model = binned_visibilities(*options.model, options.bins);
@@ -116,7 +115,7 @@ Renderer write_visibility_figure(const std::filesystem::path& path, const Visibi
   page.panels.emplace_back(coverage_panel(visibilities.baselines()));
   page.panels.emplace_back(binned_amplitude_panel(data, model));
   page.panels.emplace_back(binned_phase_panel(data, model));
-  return render(path, page, options.render);
+  return page;
 }
 
 }  // namespace mpol::plot

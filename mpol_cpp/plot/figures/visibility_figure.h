@@ -1,12 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <mpol_cpp/plot/figure.h>
+#include <mpol_cpp/plot/page.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::plot {
@@ -28,12 +27,10 @@ struct VisibilityFigureOptions {
   std::string title;
   std::optional<Visibilities> model;  ///< at the same baselines, drawn as a line
   std::int64_t bins = 40;
-  RenderOptions render;
 };
 
-/// Draws uv coverage, amplitude and phase against baseline length, with error bars.
-/// @throws ValueError for fewer than one bin; FileError when the file cannot be written
-Renderer write_visibility_figure(const std::filesystem::path& path, const Visibilities& visibilities,
-                                 const VisibilityFigureOptions& options = {});
+/// The page of uv coverage, amplitude and phase against baseline length, with error bars.
+/// @throws ValueError for fewer than one bin
+Page visibility_page(const Visibilities& visibilities, const VisibilityFigureOptions& options = {});
 
 }  // namespace mpol::plot

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <variant>
@@ -15,15 +14,6 @@
 namespace mpol::plot {
 
 using torch::Tensor;
-
-/// Which program drew a figure.
-enum class Renderer {
-  gnuplot,   ///< the figure's data and script stay beside it, for changes by hand
-  built_in,  ///< plain PNG writer of this library, used when gnuplot is not there or fails
-};
-
-/// Which program is to draw: `automatic` takes gnuplot when it is on PATH and works, else the built-in writer.
-enum class RendererChoice { automatic, gnuplot, built_in };
 
 /// How values become colours.
 enum class ColourScale {
@@ -104,26 +94,5 @@ struct Page {
   std::vector<Panel> panels;
   std::int64_t panel_width = 700, panel_height = 600;  ///< pixels
 };
-
-/// What becomes of the script and the data that gnuplot draws a figure from.
-enum class Scripts {
-  keep,     ///< they stay, for changes by hand
-  discard,  ///< they go when the figure is there: of a series of figures they would take many times its room
-};
-
-/// Where and how figures are drawn.
-struct RenderOptions {
-  RendererChoice renderer = RendererChoice::automatic;
-  /// Folder for gnuplot's script and data; empty: `figures` beside the figure.
-  std::filesystem::path script_folder;
-  Scripts scripts = Scripts::keep;
-  /// Longest time gnuplot may take before it is given up.
-  double timeout_seconds = 60;
-};
-
-/// Draws a page as a PNG file that appears under its name only when complete. Falls back to the built-in writer, with
-/// one warning in the log, when gnuplot is missing or fails.
-/// @throws FileError when the file cannot be written; ValueError for a page without panels or a panel without pixels
-Renderer render(const std::filesystem::path& path, const Page& page, const RenderOptions& options = {});
 
 }  // namespace mpol::plot
