@@ -32,6 +32,8 @@ struct DeviceConstants {
   double cell_area;  // arcsec^2
   double tv_image_epsilon, tv_channel_epsilon, prior_intensity, entropy_floor, total_flux;
   double momentum, beta1, beta2, epsilon;
+  double stop_relative;      // of the criterion by which each problem stops itself
+  std::int64_t stop_window;  // epochs; 0: there is none
   DeviceUpdate update;
   bool present[device_terms];            // which terms any problem has
   int columns;                           // of the losses: total, nll, terms
@@ -55,7 +57,9 @@ struct DeviceArrays {
 
   DeviceArray<const double> scale, constant;  // (problems): 1 / (2 N_norm); what no model can change of chi^2
   DeviceArray<const double> lambda, rate;     // (device_terms, problems), (problems)
-  DeviceArray<const std::uint8_t> stopped;    // (problems): parameters stay as they are
+  DeviceArray<std::uint8_t> stopped;          // (problems): parameters stay as they are
+  DeviceArray<double> recent;                 // (stop_window + 1, problems): the last totals, in a ring
+  DeviceArray<std::int64_t> recorded;         // (problems): how many totals went into it
   DeviceArray<std::int64_t> steps;            // (problems): taken
   DeviceArray<double> bias;                   // (2, problems): Adam's factors of rate and of sqrt(second), next step
   DeviceArray<double> of_half_planes;         // (half_plane_sums, images, pieces)

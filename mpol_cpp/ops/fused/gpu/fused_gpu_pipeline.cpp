@@ -1,5 +1,6 @@
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_pipeline.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -130,6 +131,10 @@ void DevicePipeline::check(const DevicePipelineSettings& settings) const {
     throw ValueError(
         fmt::format("{} problems, but own_scales of {}: give one for each", settings.problems, settings.own_scales.size()));
   }
+  if (settings.stop_window < 0 || settings.stop_relative < 0) {
+    throw ValueError(fmt::format("stop_window is {} and stop_relative {}: neither may be below 0", settings.stop_window,
+                                 settings.stop_relative));
+  }
   if (entries_ < 1) throw ValueError(fmt::format("a history of {} entries: at least one is needed", entries_));
   if (settings.columns.size() > device_terms) {
     throw ValueError(fmt::format("{} terms: there are {}", settings.columns.size(), device_terms));
@@ -156,6 +161,8 @@ void DevicePipeline::fill_constants(const DevicePipelineSettings& settings) {
   constants_.beta2 = adam.beta2;
   constants_.epsilon = adam.epsilon;
   constants_.update = settings.update;
+  constants_.stop_relative = settings.stop_relative;
+  constants_.stop_window = settings.stop_window;
   for (int term = 0; term < device_terms; ++term) {
     constants_.present[term] = weight_of(terms, static_cast<DeviceTerm>(term)) > 0;
   }
@@ -188,6 +195,8 @@ void DevicePipeline::allocate(const DevicePipelineSettings& settings) {
   }
   rate_ = at::zeros({problems}, sums);
   stopped_ = at::zeros({problems}, torch::TensorOptions(torch::kUInt8).device(device_));
+  recent_ = at::zeros({settings.stop_window + 1, problems}, sums);
+  recorded_ = at::zeros({problems}, counts);
   steps_ = at::empty({problems}, counts);
   bias_ = at::empty({2, problems}, sums);
   total_ = unwritten({problems}, sums);
@@ -234,6 +243,16 @@ void DevicePipeline::set_steps(std::int64_t steps) {
   steps_.fill_(steps);
   bias_.select(0, 0).fill_(bias.rate);
   bias_.select(0, 1).fill_(bias.second);
+}
+
+void DevicePipeline::set_recent_totals(const Tensor& totals) {
+  if (totals.dim() != 2 || totals.size(1) != shape_.problems) {
+    throw ValueError(
+        fmt::format("totals of shape {} for {} problems: (steps, problems) are needed", totals.sizes().vec(), shape_.problems));
+  }
+  const auto kept = std::min(totals.size(0), recent_.size(0));
+  recent_.narrow(0, 0, kept).copy_(totals.narrow(0, totals.size(0) - kept, kept));
+  recorded_.fill_(kept);
 }
 
 void DevicePipeline::check_pixels(const Tensor& pixels, const char* name) const {
@@ -286,7 +305,9 @@ DeviceArrays<T> DevicePipeline::arrays(const Tensor& base, const Tensor& gradien
   arrays.constant = device_array<const double>(cells_.constant);
   arrays.lambda = device_array<const double>(lambda_);
   arrays.rate = device_array<const double>(rate_);
-  arrays.stopped = device_array<const std::uint8_t>(stopped_);
+  arrays.stopped = device_array<std::uint8_t>(stopped_);
+  arrays.recent = device_array<double>(recent_);
+  arrays.recorded = device_array<std::int64_t>(recorded_);
   arrays.steps = device_array<std::int64_t>(steps_);
   arrays.bias = device_array<double>(bias_);
   arrays.of_half_planes = device_array<double>(of_half_planes_);
