@@ -21,7 +21,8 @@ namespace {
 /// Higher tiles read less twice; lower ones keep more processors busy.
 TileKind suitable_tile(const DeviceShape& shape) {
   constexpr std::int64_t busy_processors = 512;  // blocks of the higher tile
-  return shape.images() * shape.pixels() >= busy_processors * HighTile::width * HighTile::height ? TileKind::high : TileKind::low;
+  return shape.images() * std::int64_t{shape.pixels()} >= busy_processors * HighTile::width * HighTile::height ? TileKind::high
+                                                                                                               : TileKind::low;
 }
 
 /// Kernels and transforms must have written what others read.
@@ -86,7 +87,8 @@ DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, const std
                                ImageLikelihood likelihood)
     : device_(settings.device),
       dtype_(settings.dtype),
-      shape_{settings.npix, settings.nchan, settings.problems},
+      shape_{static_cast<std::int32_t>(settings.npix), static_cast<std::int32_t>(settings.nchan),
+             static_cast<std::int32_t>(settings.problems)},
       tile_(settings.tile.value_or(suitable_tile(shape_))),
       order_(settings.order),
       image_likelihood_(std::move(likelihood)),
@@ -123,6 +125,14 @@ void DevicePipeline::check(const DevicePipelineSettings& settings) const {
         fmt::format("{} problems of {} channels of {} x {} pixels: npix must be even, and at least one of each is "
                     "needed",
                     settings.problems, settings.nchan, settings.npix, settings.npix));
+  }
+  constexpr std::int64_t most_images = 0x7fffffff;
+  if (settings.npix > DeviceShape::largest_npix || settings.nchan > most_images / settings.problems) {
+    throw ValueError(
+        fmt::format("{} problems of {} channels of {} x {} pixels: the fused step counts up to {} x {} pixels and {} "
+                    "images on a GPU; take the eager step",
+                    settings.problems, settings.nchan, settings.npix, settings.npix, DeviceShape::largest_npix,
+                    DeviceShape::largest_npix, most_images));
   }
   if (dtype_ != torch::kFloat32 && dtype_ != torch::kFloat64) {
     throw ValueError(fmt::format("the fused step computes in float32 or float64, not in {}", c10::toString(dtype_)));
@@ -257,7 +267,7 @@ void DevicePipeline::set_recent_totals(const Tensor& totals) {
 
 void DevicePipeline::check_pixels(const Tensor& pixels, const char* name) const {
   if (pixels.scalar_type() != dtype_ || pixels.device() != device_ || !pixels.is_contiguous() ||
-      pixels.numel() != shape_.images() * shape_.pixels()) {
+      pixels.numel() != shape_.images() * std::int64_t{shape_.pixels()}) {
     throw ValueError(fmt::format("{} is {} of shape {} on {}; the fused step was made for {} on {}", name,
                                  c10::toString(pixels.scalar_type()), pixels.sizes().vec(), pixels.device().str(),
                                  c10::toString(dtype_), device_.str()));
@@ -295,7 +305,7 @@ DeviceArrays<T> DevicePipeline::arrays(const Tensor& base, const Tensor& gradien
   arrays.image = device_array<T>(image_);
   arrays.likelihood = device_array<T>(likelihood_);
   arrays.spectrum = device_array<ComplexValue<T>>(spectrum_);
-  arrays.cell_images = cells_.cell_of.size(0);
+  arrays.cell_images = static_cast<std::int32_t>(cells_.cell_of.size(0));
   arrays.cell_of = device_array<const std::int32_t>(cells_.cell_of);
   arrays.weight = device_array<const T>(cells_.weight);
   arrays.real = device_array<const T>(cells_.real);
