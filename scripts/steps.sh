@@ -71,5 +71,6 @@ cuda_build() {
   local torch=(-DTorch_DIR="$root/build/libtorch-cuda/torch")
   configure cuda -DMPOL_BUILD_IO=OFF -DMPOL_BUILD_TESTS=ON -DMPOL_BUILD_EXAMPLES=OFF -DMPOL_BUILD_BENCHMARKS=ON
   build cuda --target mpol test_gpu test_device device_benchmark
+  scripts/kernel_table
   if ldd build/cuda/lib/libmpol.so | grep -F "not found"; then fail "the CUDA build links libraries that are not there"; fi
 }

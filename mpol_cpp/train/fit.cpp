@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -26,7 +27,7 @@ namespace mpol::detail {
 namespace {
 
 constexpr std::int64_t epochs_between_kept_states = 25;
-constexpr std::size_t epochs_between_fetches = 50;  // on a GPU
+constexpr std::int64_t growth_of_groups = 4;
 constexpr double seconds_between_checkpoints = 30.0;
 constexpr std::string_view stop_prefix = "stop.";  // of what stops_ keeps in a state
 constexpr const char* flux_name = "flux.marked";
@@ -52,43 +53,43 @@ bool all_finite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
 }
 
-/// Of each report its columns summed over problems, then the sum of the parameters, (reports, columns + 1).
-Tensor table_of(const std::vector<Tensor>& losses, const std::vector<Tensor>& parameters_sums) {
-  return at::cat({at::stack(losses).sum(2), at::stack(parameters_sums).unsqueeze(1)}, 1);
-}
-
-/// Of each problem.
-std::vector<double> totals_of(const StepReport& report) {
-  const auto totals = report.losses.select(0, 0).to(torch::kCPU).contiguous();
-  return {totals.const_data_ptr<double>(), totals.const_data_ptr<double>() + totals.numel()};
+/// Of each report all columns of all problems, then the sum of the parameters: (reports, columns problems + 1) on the CPU.
+Tensor fetch(const std::vector<Tensor>& losses, const std::vector<Tensor>& parameters_sums) {
+  return at::cat({at::stack(losses).flatten(1), at::stack(parameters_sums).unsqueeze(1)}, 1).to(torch::kCPU);
 }
 
 }  // namespace
 
 Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options)
+    : Fit(std::move(model), objective, options, {}, std::nullopt) {}
+
+Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options, const StepMaker& make,
+         std::optional<FetchLimits> limits)
     : model_(std::move(model)), objective_(objective), options_(options) {
-  place();
-  step_ = make_step(model_, objective_, options_);
+  const auto device = place();
+  step_ = make ? make(model_, objective_, options_) : make_step(model_, objective_, options_);
+  limits_ = limits.value_or(device.is_cpu() ? FetchLimits{1} : FetchLimits{});
   if (options_.stops_each()) {
     const auto problems = static_cast<std::size_t>(c10::multiply_integers(problem_shape(*model_)));
     stops_.emplace(problems, options_.stop_relative(), options_.stop_window());
     stopped_.resize(problems);
+    if (!step_->stops_by_itself()) limits_.epochs = 1;
   }
+  if (options_.optimizer() == OptimizerKind::lbfgs) limits_.epochs = 1;  // whose steps wait for the device
   at::manual_seed(options_.seed());
   result_.columns = objective_.columns();
   result_.step = step_->kind();
   result_.step_reason = step_->reason();
 }
 
-void Fit::place() {
+torch::Device Fit::place() {
   for (auto* module : {&model_->as_module(), &objective_.likelihood().as_module()}) {
     if (options_.device()) module->to(*options_.device());
   }
   if (options_.dtype()) model_->as_module().to(*options_.dtype());
-  const bool watched = !options_.callbacks().empty() || options_.stop_relative() > 0;
   const auto device = common_device(*model_, objective_.likelihood());
   timer_.emplace(device);
-  fetch_interval_ = device.is_cpu() || watched ? 1 : epochs_between_fetches;
+  return device;
 }
 
 TrainResult Fit::run() {
@@ -133,24 +134,66 @@ void Fit::resume() {
 
 double Fit::learning_rate(std::int64_t epoch) const { return options_.learning_rate() * options_.schedule().factor(epoch); }
 
-StepReport Fit::take_step(std::int64_t epoch) { return step_->take(learning_rate(epoch)); }
-
 StopReason Fit::train() {
   while (done_ < options_.epochs()) {
-    if (has_converged()) return StopReason::converged;
-    pending_.push_back({learning_rate(done_), take_step(done_)});
-    ++done_;
+    if (has_converged(done_)) return StopReason::converged;
+    const auto begin = Clock::now();
+    const auto epochs = epochs_until_look();
+    take_steps(epochs);
+    const auto ending = look();
+    adapt_group(epochs, begin);
+    if (ending && ending->reason == StopReason::diverged) return StopReason::diverged;
+    if (ending) return_to(ending->epochs);
     mark_flux_if_due();
-    if (pending_.size() >= fetch_interval_ && !record()) return StopReason::diverged;
-    if (const auto reason = after_epoch()) return *reason;
+    keep_state();
+    if (options_.interrupted() && options_.interrupted()()) return StopReason::interrupted;
+    if (ending) {
+      if (ending->reason == StopReason::converged) has_converged(done_);
+      return ending->reason;
+    }
+    checkpoint_if_due();
   }
-  return record() ? StopReason::epochs : StopReason::diverged;
+  return StopReason::epochs;
 }
 
-bool Fit::has_converged() {
+std::int64_t Fit::epochs_until_look() const {
+  auto epochs = std::min(group_, options_.epochs() - done_);
+  const auto end_at = [&](std::int64_t epoch) {
+    if (epoch > done_) epochs = std::min(epochs, epoch - done_);
+  };
+  const auto end_at_multiple_of = [&](std::int64_t interval) {
+    if (interval > 0) end_at((done_ / interval + 1) * interval);
+  };
+  end_at(marked_epochs(options_.epochs()));
+  end_at_multiple_of(options_.model_interval());
+  if (!options_.checkpoint().empty()) end_at_multiple_of(options_.checkpoint_interval());
+  return epochs;
+}
+
+void Fit::adapt_group(std::int64_t epochs, Clock::time_point begin) {
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const double fitting = limits_.seconds * static_cast<double>(epochs) / std::max(seconds, 1e-9);
+  const auto most = std::min(limits_.epochs, growth_of_groups * group_);
+  group_ = fitting < static_cast<double>(most) ? std::max<std::int64_t>(static_cast<std::int64_t>(fitting), 1) : most;
+}
+
+void Fit::take_steps(std::int64_t epochs) {
+  for (const auto end = done_ + epochs; done_ < end;) {
+    const double rate = learning_rate(done_);
+    std::int64_t alike = 1;
+    while (done_ + alike < end && learning_rate(done_ + alike) == rate) ++alike;
+    for (auto& report : step_->take_several(rate, alike)) pending_.push_back({rate, std::move(report)});
+    done_ += alike;
+  }
+}
+
+bool Fit::has_converged(std::int64_t done) {
   if (!stops_) return mpol::has_converged(result_.history, options_.stop_relative(), options_.stop_window());
-  stops_->decide(done_);
-  if (const auto stopped = stops_->stopped(); stopped != stopped_) step_->set_stopped(stopped_ = stopped);
+  stops_->decide(done);
+  if (const auto stopped = stops_->stopped(); stopped != stopped_) {
+    stopped_ = stopped;
+    if (!step_->stops_by_itself()) step_->set_stopped(stopped_);
+  }
   return stops_->all_stopped();
 }
 
@@ -178,55 +221,59 @@ void Fit::go_to(const TrainingState& state) {
   }
   stops_->load_state(own);
   step_->set_stopped(stopped_ = stops_->stopped());
+  if (step_->stops_by_itself()) step_->set_totals(stops_->state().at("totals"));
 }
 
-std::optional<StopReason> Fit::after_epoch() {
-  bool stop = false;
-  const auto loss = options_.callbacks().empty() ? EpochLoss{} : result_.history.back();
-  for (const auto& callback : options_.callbacks()) {
-    const Progress progress{loss, result_.columns, options_.epochs(), seconds(), *model_};
-    stop |= callback(progress) == CallbackAction::stop;
-  }
-  const bool interrupted = options_.interrupted() && options_.interrupted()();
-  if (stop || interrupted) {
-    if (!record()) return StopReason::diverged;
-    return interrupted ? StopReason::interrupted : StopReason::callback;
-  }
-  checkpoint_if_due();
-  return breakdown_ ? std::optional(StopReason::diverged) : std::nullopt;
+Fit::Fetched Fit::fetched_of(std::span<const double> row) const {
+  const auto columns = result_.columns.size();
+  const auto problems = (row.size() - 1) / columns;
+  const auto* values = row.data();
+  Fetched fetched{std::vector<double>(columns), {values, values + problems}, std::isfinite(row.back())};
+  for (auto& sum : fetched.losses) sum = std::accumulate(values, values + problems, 0.0), values += problems;
+  return fetched;
 }
 
-bool Fit::record() {
-  if (pending_.empty()) return true;
+std::optional<Fit::Ending> Fit::look() {
   std::vector<Tensor> losses, parameters_sums;
-  losses.reserve(pending_.size());
-  parameters_sums.reserve(pending_.size());
   for (const auto& pending : pending_) {
     losses.push_back(pending.report.losses);
     parameters_sums.push_back(pending.report.parameters_sum);
   }
-  const auto table = table_of(losses, parameters_sums).to(torch::kCPU);
-  const auto columns = result_.columns.size();
+  const auto table = fetch(losses, parameters_sums);
   const auto* values = table.const_data_ptr<double>();
-  for (const auto& pending : pending_) {
+  const auto row = static_cast<std::size_t>(table.size(1));
+  const auto begin_seconds = seconds_;
+  if (!options_.callbacks().empty()) seconds_ = seconds();
+  const auto looked_at = std::exchange(pending_, {});
+  for (std::size_t i = 0; i < looked_at.size(); ++i) {
     const auto epoch = static_cast<std::int64_t>(result_.history.size());
-    EpochLoss loss{epoch, pending.learning_rate, {values, values + columns}};
-    const bool finite_parameters = std::isfinite(values[columns]);
-    values += columns + 1;
+    auto fetched = fetched_of({values + i * row, row});
+    EpochLoss loss{epoch, looked_at[i].learning_rate, std::move(fetched.losses)};
     if (!all_finite(loss.values)) {
       breakdown_ = Breakdown{Breakdown::Where::loss, epoch, learning_rate(std::max<std::int64_t>(epoch - 1, 0)), loss.values};
-      return false;
-    }
-    if (!finite_parameters) {
+    } else if (!fetched.finite_parameters) {
       breakdown_ = Breakdown{Breakdown::Where::parameters, epoch, loss.learning_rate, loss.values};
-      return false;
     }
+    if (breakdown_) return Ending{epoch, StopReason::diverged};
     result_.history.push_back(loss);
-    if (stops_) stops_->record(totals_of(pending.report));
+    if (stops_) stops_->record(std::move(fetched.totals));
+    const double share = static_cast<double>(i + 1) / static_cast<double>(looked_at.size());
+    if (call_back(begin_seconds + share * (seconds_ - begin_seconds))) return Ending{epoch + 1, StopReason::callback};
+    const bool last = i + 1 == looked_at.size();  // of which train() finds out itself, unless its epochs are done
+    if (!last && has_converged(epoch + 1)) return Ending{epoch + 1, StopReason::converged};
   }
-  pending_.clear();
-  keep_state();
-  return true;
+  return std::nullopt;
+}
+
+bool Fit::call_back(double seconds) {
+  if (options_.callbacks().empty()) return false;
+  bool stop = false;
+  const auto loss = result_.history.back();
+  for (const auto& callback : options_.callbacks()) {
+    const Progress progress{loss, result_.columns, options_.epochs(), seconds, *model_};
+    stop |= callback(progress) == CallbackAction::stop;
+  }
+  return stop;
 }
 
 void Fit::keep_state() {
@@ -287,19 +334,30 @@ StopReason Fit::verdict(StopReason reason) {
   return found.diverged ? StopReason::diverged : reason;
 }
 
+void Fit::return_to(std::int64_t epochs) {
+  if (epochs == done_) return;
+  if (candidate_ && candidate_->epochs < epochs) good_ = std::move(*candidate_);
+  repeat_up_to(epochs);
+}
+
 void Fit::rewind() {
   // The loss before the broken update was finite; a broken loss belongs to parameters one update later.
-  auto target = breakdown_->where == Breakdown::Where::loss ? breakdown_->epoch - 1 : breakdown_->epoch;
-  target = std::max(target, good_.epochs);
+  const auto target = breakdown_->where == Breakdown::Where::loss ? breakdown_->epoch - 1 : breakdown_->epoch;
+  repeat_up_to(std::max(target, good_.epochs));
+  result_.diagnosis = diagnose(*breakdown_, *model_, objective_);
+  evaluate_final();
+}
+
+void Fit::repeat_up_to(std::int64_t epochs) {
   candidate_.reset();
   pending_.clear();
   go_to(good_);
-  for (done_ = good_.epochs; done_ < target; ++done_) {
-    has_converged();
-    const auto report = take_step(done_);
-    const auto values = table_of({report.losses}, {report.parameters_sum}).to(torch::kCPU);
+  for (done_ = good_.epochs; done_ < epochs; ++done_) {
+    has_converged(done_);
+    const auto report = step_->take(learning_rate(done_));
+    const auto values = fetch({report.losses}, {report.parameters_sum});
     if (values.isfinite().all().item<bool>()) {
-      if (stops_) stops_->record(totals_of(report));
+      if (stops_) stops_->record(fetched_of({values.const_data_ptr<double>(), static_cast<std::size_t>(values.numel())}).totals);
       continue;
     }
     // Only where steps do not repeat bit for bit (some operations on a GPU): the kept state itself is good.
@@ -308,8 +366,6 @@ void Fit::rewind() {
     break;
   }
   result_.history.resize(static_cast<std::size_t>(done_));
-  result_.diagnosis = diagnose(*breakdown_, *model_, objective_);
-  evaluate_final();
 }
 
 void Fit::checkpoint_if_due() {
@@ -317,7 +373,7 @@ void Fit::checkpoint_if_due() {
   const auto interval = options_.checkpoint_interval();
   const std::chrono::duration<double> since = Clock::now() - last_checkpoint_;
   if (interval > 0 ? done_ % interval != 0 : since.count() < seconds_between_checkpoints) return;
-  if (record()) write_checkpoint();
+  write_checkpoint();
 }
 
 void Fit::write_checkpoint() {

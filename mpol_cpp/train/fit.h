@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <mpol_cpp/device/timer.h>
@@ -19,12 +21,23 @@ namespace mpol::detail {
 
 /// One run of a Trainer, from the first epoch to the result.
 ///
-/// Steps report on the device; record() fetches what they said, every epoch on the CPU and every few on a GPU, where
-/// waiting would cost more than the step. Whatever it then finds broken lies in the past: rewind() goes back to a kept
-/// state and repeats the steps up to the last good epoch.
+/// Steps report on the device; look() fetches what they said, every epoch on the CPU and every few on a GPU, where
+/// waiting would cost more than the step. What it then finds (a divergence, a fit that has converged, a callback that asks
+/// to stop) may lie in the past: the fit goes back to a kept state and repeats the steps up to the epoch in which it would have
+/// ended, had each been looked at. So the sizes of groups change no result.
 class Fit {
  public:
+  /// How long steps are put to work before somebody looks at what they report.
+  struct FetchLimits {
+    std::int64_t epochs = 48;  // six graphs of eight steps
+    double seconds = 0.05;
+  };
+  using StepMaker = std::function<std::unique_ptr<Step>(std::shared_ptr<ImageModel>, const Objective&, const TrainOptions&)>;
+
   Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options);
+  /// With a step and groups of one's own, for tests. @param make  make_step where it is empty
+  Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options, const StepMaker& make,
+      std::optional<FetchLimits> limits);
   TrainResult run();
 
  private:
@@ -34,23 +47,39 @@ class Fit {
     StepReport report;
   };
 
-  void place();   ///< moves what the options want moved, and checks that all is on one device
-  void resume();  ///< takes up the checkpoint, if one is wanted and there
+  struct Fetched {
+    std::vector<double> losses;  // summed over problems
+    std::vector<double> totals;  // of each problem
+    bool finite_parameters;
+  };
+  /// Why the fit ends after so many epochs.
+  struct Ending {
+    std::int64_t epochs;
+    StopReason reason;
+  };
+
+  torch::Device place();  ///< moves what the options want moved, and checks that all is on one device
+  void resume();          ///< takes up the checkpoint, if one is wanted and there
 
   StopReason train();
-  bool has_converged();  ///< also stops problems that have, where each ends by itself
-  std::optional<StopReason> after_epoch();
+  bool has_converged(std::int64_t done);   ///< also stops problems that have, where each ends by itself
+  std::int64_t epochs_until_look() const;  ///< the group, or less up to an epoch at which the model itself is wanted
+  void adapt_group(std::int64_t epochs, Clock::time_point begin);
   double learning_rate(std::int64_t epoch) const;
-  StepReport take_step(std::int64_t epoch);
+  void take_steps(std::int64_t epochs);
+  std::optional<Ending> look();    ///< at all pending reports, in their order, with the callbacks; fills breakdown_
+  bool call_back(double seconds);  ///< for the newest epoch; true when somebody asks to stop
+  Fetched fetched_of(std::span<const double> row) const;
 
   TrainingState present_state() const;
   void go_to(const TrainingState& state);
 
-  bool record();              ///< false when something was not finite: breakdown_ says what
-  void keep_state();          ///< now and then, for rewind()
-  void keep_present_state();  ///< in good_ or candidate_
-  bool evaluate_final();      ///< likewise
-  void rewind();              ///< to the last state whose loss was finite
+  void keep_state();                       ///< now and then, for rewind()
+  void keep_present_state();               ///< in good_ or candidate_
+  bool evaluate_final();                   ///< false when something was not finite: breakdown_ says what
+  void return_to(std::int64_t epochs);     ///< one of those that were looked at last
+  void rewind();                           ///< to the last state whose loss was finite
+  void repeat_up_to(std::int64_t epochs);  ///< the steps from good_
 
   double flux_of(const Tensor& sky) const;  ///< of all channels and problems, Jy
   void mark_flux_if_due();
@@ -68,7 +97,9 @@ class Fit {
   std::unique_ptr<Step> step_;
   TrainResult result_;
   std::int64_t done_ = 0;  ///< epochs
-  std::size_t fetch_interval_ = 1;
+  FetchLimits limits_;
+  std::int64_t group_ = 1;  ///< epochs until the next look
+  double seconds_ = 0;      ///< of training, at the last look with callbacks
   std::vector<Pending> pending_;
 
   std::optional<ProblemStops> stops_;  ///< where each problem ends by itself

@@ -306,6 +306,7 @@ TEST_CASE("options out of range are refused by name", "[train][quick]") {
   check(TrainOptions().epochs(0), "epochs");
   check(TrainOptions().stop_relative(-1), "stop_relative");
   check(TrainOptions().stop_window(0), "stop_window");
+  check(TrainOptions().model_interval(-1), "model_interval");
   check(TrainOptions().checkpoint_interval(-1), "checkpoint_interval");
   check(TrainOptions().optimizer(OptimizerKind::sgd).momentum(1.0), "momentum");
   check(TrainOptions().momentum(0.5), "momentum");

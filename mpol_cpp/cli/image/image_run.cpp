@@ -210,6 +210,7 @@ class ImageRun {
     if (options_.diagnostics_interval) {
       diagnostics.emplace(folder.path(), *options_.diagnostics_interval, objective, *model.ptr(), train.checkpoint());
       callbacks.push_back(diagnostics->callback());
+      train.model_interval(*options_.diagnostics_interval);
     }
     train.callbacks(std::move(callbacks));
     summary_.fit = Trainer(model, objective, train).fit();

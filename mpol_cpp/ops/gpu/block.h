@@ -61,6 +61,14 @@ struct DeviceArray {
 #endif
     return data[i];
   }
+
+  /// `count` elements from `begin` on: whoever works on them counts in 32 bits.
+  MPOL_DEVICE DeviceArray part(std::int64_t begin, std::int64_t count) const {
+#ifndef __CUDA_ARCH__
+    if (begin < 0 || begin + count > size) report_outside(begin + count, size);
+#endif
+    return {data + begin, count};
+  }
 };
 
 /// The same within a block's shared memory.

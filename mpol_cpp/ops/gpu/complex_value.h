@@ -2,9 +2,10 @@
 
 namespace mpol::ops {
 
-/// A complex number in the kernels of a GPU, whose compiler knows std::complex on the host only; laid out like it.
+/// A complex number in the kernels of a GPU, whose compiler knows std::complex on the host only; laid out like it. It is aligned
+/// as LibTorch's own, so that both parts are one access to memory.
 template <typename T>
-struct ComplexValue {
+struct alignas(2 * sizeof(T)) ComplexValue {
   T real, imag;
 };
 

@@ -60,6 +60,7 @@ void TrainOptions::validate() const {
   require(epochs_ >= 1, "epochs", epochs_, "at least 1");
   require(stop_relative_ >= 0 && std::isfinite(stop_relative_), "stop_relative", stop_relative_, "finite and >= 0");
   require(stop_window_ >= 1, "stop_window", stop_window_, "at least 1");
+  require(model_interval_ >= 0, "model_interval", model_interval_, ">= 0");
   require(checkpoint_interval_ >= 0, "checkpoint_interval", checkpoint_interval_, ">= 0");
   if (momentum_ > 0 && optimizer_ != OptimizerKind::sgd) {
     throw ValueError(

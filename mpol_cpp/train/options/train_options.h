@@ -42,13 +42,18 @@ std::string to_string(StopScope scope);
 
 enum class CallbackAction { proceed, stop };
 
-/// Called after every epoch (every update); returning `stop` ends the fit there.
+/// Called after every epoch (every update), in their order; returning `stop` ends the fit there.
+///
+/// On a GPU losses are fetched for up to 48 epochs, or 50 ms, at once: the callbacks are then called for one epoch after the
+/// other, while the model is already that of the last of them (TrainOptions::model_interval says after which epochs it must not
+/// be). Whoever returns `stop` ends the fit after the epoch that was shown all the same: the model goes back to it. L-BFGS is
+/// looked at after each epoch.
 struct Progress {
   const EpochLoss& loss;
   const std::vector<std::string>& columns;
   std::int64_t epochs;  ///< epochs asked for
   double seconds;       ///< of training so far
-  ImageModel& model;    ///< already updated
+  ImageModel& model;    ///< already updated; on a GPU perhaps more than once
 };
 using Callback = std::function<CallbackAction(const Progress&)>;
 
@@ -78,7 +83,11 @@ struct TrainOptions {
   TORCH_ARG(std::uint64_t, seed) = 0;
   TORCH_ARG(StepKind, step) = StepKind::automatic;
   TORCH_ARG(std::vector<Callback>, callbacks) = {};
-  /// Polled after every epoch; true ends the fit with StopReason::interrupted (signal handlers set it).
+  /// Whenever so many epochs are done, callbacks see the model as that epoch left it, on whatever device; 0: they see one a few
+  /// epochs later on a GPU. 1 is for callbacks that look at the model each time, and makes a GPU wait for them.
+  TORCH_ARG(std::int64_t, model_interval) = 0;
+  /// Polled after every epoch, on a GPU after those that were fetched at once; true ends the fit with StopReason::interrupted
+  /// (signal handlers set it).
   TORCH_ARG(std::function<bool()>, interrupted) = {};
 
   TORCH_ARG(OnDivergence, on_divergence) = OnDivergence::warn;

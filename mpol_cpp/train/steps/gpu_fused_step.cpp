@@ -89,6 +89,7 @@ ops::DevicePipelineSettings pipeline_settings(const ImageModel& model, const Obj
     settings.inverse_power = detail::inverse_power_of_terms(objective.terms(), model.coords(), base.scalar_type());
   settings.update = device_update(options.optimizer());
   settings.momentum = options.momentum();
+  if (options.stops_each()) settings.stop_relative = options.stop_relative(), settings.stop_window = options.stop_window();
   settings.dtype = base.scalar_type();
   settings.device = base.device();
   return settings;
@@ -148,9 +149,12 @@ class CudaFusedStep::Optimizer {
 
   std::vector<StepReport> take_several(double learning_rate, std::int64_t count) {
     const torch::NoGradGuard no_grad;
-    if (lbfgs_) throw ValueError("L-BFGS takes one step at a time");
     check_places();
     std::vector<StepReport> reports;
+    if (lbfgs_) {
+      for (std::int64_t i = 0; i < count; ++i) reports.push_back(search(learning_rate));
+      return reports;
+    }
     while (count > 0) {
       const auto steps = count >= steps_per_graph ? steps_per_graph : 1;
       for (auto& report : run(learning_rate, steps)) reports.push_back(std::move(report));
@@ -168,6 +172,13 @@ class CudaFusedStep::Optimizer {
     auto flags = at::empty({problems}, torch::kUInt8);
     std::copy(stopped.begin(), stopped.end(), flags.mutable_data_ptr<std::uint8_t>());
     pipeline_->stopped().copy_(flags);
+  }
+
+  bool stops_by_itself() const { return stops_each_; }
+
+  void set_totals(const Tensor& totals) {
+    if (!stops_each_) throw ValueError("the problems of this step end together: no totals of each are kept");
+    pipeline_->set_recent_totals(totals);
   }
 
   /// What a first step would.
@@ -423,6 +434,10 @@ std::vector<StepReport> CudaFusedStep::take_several(double learning_rate, std::i
 std::int64_t CudaFusedStep::launches() const { return optimizer_->launches(); }
 
 void CudaFusedStep::set_stopped(const std::vector<bool>& stopped) { optimizer_->set_stopped(stopped); }
+
+bool CudaFusedStep::stops_by_itself() const { return optimizer_->stops_by_itself(); }
+
+void CudaFusedStep::set_totals(const Tensor& totals) { optimizer_->set_totals(totals); }
 
 NamedTensors CudaFusedStep::state() const { return optimizer_->state(); }
 

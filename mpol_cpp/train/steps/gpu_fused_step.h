@@ -34,9 +34,10 @@ class CudaFusedStep : public Step {
   /// @throws ValueError when the model or the likelihood was moved or cast since
   StepReport take(double learning_rate) override;
   void set_stopped(const std::vector<bool>& stopped) override;
-  /// `count` steps, eight of them in a graph where so many are left: for images so small that the launch of a graph is
-  /// what a step costs. Not for L-BFGS. @return the report of each, in a list
-  std::vector<StepReport> take_several(double learning_rate, std::int64_t count);
+  /// Eight of them in a graph where so many are left: the launch of a graph is much of what a step on a small image costs.
+  std::vector<StepReport> take_several(double learning_rate, std::int64_t count) override;
+  bool stops_by_itself() const override;
+  void set_totals(const Tensor& totals) override;
 
   StepKind kind() const override { return StepKind::fused; }
   std::string reason() const override { return reason_; }

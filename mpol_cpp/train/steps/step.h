@@ -26,10 +26,19 @@ class Step {
 
   /// @param learning_rate  of all problems, times TrainOptions::rate_factors of each
   virtual StepReport take(double learning_rate) = 0;
+  /// `count` steps, the same as one by one, with less work for the host where the step knows how.
+  /// @return the report of each, in their order
+  virtual std::vector<StepReport> take_several(double learning_rate, std::int64_t count);
   /// Which problems stand still from now on, parameters and optimiser's state alike; their losses are still reported.
   /// @param stopped  one for each problem
   /// @throws ValueError unless the step was made with TrainOptions::stops_each()
   virtual void set_stopped(const std::vector<bool>& stopped) = 0;
+  /// Whether it stops problems by TrainOptions::stop_relative itself, on its device, in the epochs in which
+  /// detail::ProblemStops does: then steps may follow each other before anybody has looked at their losses.
+  virtual bool stops_by_itself() const { return false; }
+  /// What the criterion of such a step goes on from. @param totals (epochs, problems), of the last ones that were done
+  /// @throws ValueError for a step that does not stop problems by itself
+  virtual void set_totals(const Tensor& totals);
   virtual StepKind kind() const = 0;
   /// Why this kind of step was taken.
   virtual std::string reason() const = 0;

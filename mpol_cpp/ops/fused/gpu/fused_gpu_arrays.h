@@ -18,13 +18,16 @@ inline constexpr int half_plane_sums = 2;
 
 enum class DeviceUpdate { none, sgd, adam };
 
+/// What lies within one image is counted in 32 bits, the elements of all images in 64.
 struct DeviceShape {
-  std::int64_t npix, nchan, problems;
+  std::int32_t npix, nchan, problems;
 
-  MPOL_DEVICE std::int64_t half() const { return npix / 2 + 1; }
-  MPOL_DEVICE std::int64_t images() const { return problems * nchan; }
-  MPOL_DEVICE std::int64_t pixels() const { return npix * npix; }
-  MPOL_DEVICE std::int64_t half_plane() const { return npix * half(); }
+  static constexpr std::int64_t largest_npix = 65534;  // whose pixels an unsigned number counts
+
+  MPOL_DEVICE std::uint32_t half() const { return static_cast<std::uint32_t>(npix) / 2 + 1; }
+  MPOL_DEVICE std::uint32_t pixels() const { return static_cast<std::uint32_t>(npix) * static_cast<std::uint32_t>(npix); }
+  MPOL_DEVICE std::uint32_t half_plane() const { return static_cast<std::uint32_t>(npix) * half(); }
+  MPOL_DEVICE std::int64_t images() const { return std::int64_t{problems} * nchan; }
 };
 
 /// What is the same in all steps.
@@ -32,6 +35,8 @@ struct DeviceConstants {
   double cell_area;  // arcsec^2
   double tv_image_epsilon, tv_channel_epsilon, prior_intensity, entropy_floor, total_flux;
   double momentum, beta1, beta2, epsilon;
+  double stop_relative;      // of the criterion by which each problem stops itself
+  std::int64_t stop_window;  // epochs; 0: there is none
   DeviceUpdate update;
   bool present[device_terms];            // which terms any problem has
   int columns;                           // of the losses: total, nll, terms
@@ -48,14 +53,16 @@ struct DeviceArrays {
   DeviceArray<T> image, likelihood;              // Hann(softplus(base)); gradient of chi^2 / (2 N_norm) and of psd
   DeviceArray<ComplexValue<T>> spectrum;         // of the image, then of the gradient
 
-  std::int64_t cell_images;                 // nchan, or problems nchan where each has cells of its own
+  std::int32_t cell_images;                 // nchan, or problems nchan where each has cells of its own
   DeviceArray<const std::int32_t> cell_of;  // (cell_images, npix, npix/2 + 1), of the cells below; -1 where there are no data
   DeviceArray<const T> weight, real, imag;  // (ncells)
   DeviceArray<const T> inverse_power;       // (npix, npix/2 + 1), times the cell area squared
 
   DeviceArray<const double> scale, constant;  // (problems): 1 / (2 N_norm); what no model can change of chi^2
   DeviceArray<const double> lambda, rate;     // (device_terms, problems), (problems)
-  DeviceArray<const std::uint8_t> stopped;    // (problems): parameters stay as they are
+  DeviceArray<std::uint8_t> stopped;          // (problems): parameters stay as they are
+  DeviceArray<double> recent;                 // (stop_window + 1, problems): the last totals, in a ring
+  DeviceArray<std::int64_t> recorded;         // (problems): how many totals went into it
   DeviceArray<std::int64_t> steps;            // (problems): taken
   DeviceArray<double> bias;                   // (2, problems): Adam's factors of rate and of sqrt(second), next step
   DeviceArray<double> of_half_planes;         // (half_plane_sums, images, pieces)
@@ -66,16 +73,22 @@ struct DeviceArrays {
 
   /// The pieces that a kernel with tiles of this kind cuts an image or half plane into.
   template <typename Tile>
-  MPOL_DEVICE std::int64_t tiles() const {
-    return tiles_along<Tile>() * ((shape.npix + Tile::height - 1) / Tile::height);
+  MPOL_DEVICE std::uint32_t tiles() const {
+    return tiles_along<Tile>() * ((static_cast<std::uint32_t>(shape.npix) + Tile::height - 1) / Tile::height);
   }
   template <typename Tile>
-  MPOL_DEVICE std::int64_t tiles_along() const {
-    return (shape.npix + Tile::width - 1) / Tile::width;
+  MPOL_DEVICE std::uint32_t tiles_along() const {
+    return (static_cast<std::uint32_t>(shape.npix) + Tile::width - 1) / Tile::width;
   }
   template <typename Tile>
-  MPOL_DEVICE std::int64_t pieces() const {
+  MPOL_DEVICE std::uint32_t pieces() const {
     return (shape.half_plane() + Tile::places - 1) / Tile::places;
+  }
+
+  /// Those of an array that has one for each pixel.
+  template <typename Value>
+  MPOL_DEVICE DeviceArray<Value> of_image(const DeviceArray<Value>& all, std::int64_t index) const {
+    return all.part(index * shape.pixels(), shape.pixels());
   }
 
   MPOL_DEVICE bool has(DeviceTerm term) const { return constants.present[static_cast<int>(term)]; }
@@ -85,13 +98,14 @@ struct DeviceArrays {
 };
 
 /// How kernels cut their work: pixels of an image tile, threads of a block, places of a half plane in a piece.
-template <int tile_width, int tile_height, int tile_threads>
+template <int tile_width, int tile_height, int tile_threads, int places_of_thread>
 struct DeviceTile {
-  static constexpr int width = tile_width, height = tile_height, threads = tile_threads, places = 4 * tile_threads;
+  static constexpr int width = tile_width, height = tile_height, threads = tile_threads;
+  static constexpr std::uint32_t places = places_of_thread * tile_threads;
 };
-using LowTile = DeviceTile<32, 8, 256>;    // for images so small that high ones leave processors idle
-using HighTile = DeviceTile<32, 32, 256>;  // reads fewer pixels twice
-using OddTile = DeviceTile<5, 3, 7>;       // divides nothing: for tests of the emulation
+using LowTile = DeviceTile<32, 8, 256, 1>;    // for images so small that high ones leave processors idle
+using HighTile = DeviceTile<32, 32, 256, 4>;  // reads fewer pixels twice
+using OddTile = DeviceTile<5, 3, 7, 4>;       // divides nothing: for tests of the emulation
 
 enum class TileKind { low, high, odd };
 enum class DeviceKernel { map, weigh, finish, collect };

@@ -24,7 +24,7 @@ struct WeighBody {
   MPOL_DEVICE void run(Place place, Shared& shared, Local&) const {
     if constexpr (phase == 0) {
       double sums[half_plane_sums] = {};
-      for (int k = place.thread; k < Tile::places; k += threads) weigh(place.block, k, sums);
+      for (std::uint32_t k = 0; k < Tile::places; k += threads) weigh(place, k, sums);
       shared.sums.put(place.thread, sums);
     } else if constexpr (phase == 1) {
       shared.sums.gather(place.thread);
@@ -36,22 +36,23 @@ struct WeighBody {
   }
 
  private:
-  MPOL_DEVICE void weigh(std::int64_t block, int k, double (&sums)[half_plane_sums]) const {
+  MPOL_DEVICE void weigh(Place place, std::uint32_t k, double (&sums)[half_plane_sums]) const {
     const auto& shape = arrays.shape;
-    const std::int64_t pieces = arrays.template pieces<Tile>(), image = block / pieces;
-    const std::int64_t at = block % pieces * Tile::places + k;
+    const std::uint32_t pieces = arrays.template pieces<Tile>(), block = static_cast<std::uint32_t>(place.block);
+    const std::uint32_t image = block / pieces, at = (block - image * pieces) * Tile::places + k + place.thread;
     if (at >= shape.half_plane()) return;
-    const std::int64_t column = at % shape.half(), place = image * shape.half_plane() + at;
-    const bool single = column == 0 || 2 * column == shape.npix;
-    const auto cell = arrays.cell_of[image % arrays.cell_images * shape.half_plane() + at];
+    const std::uint32_t column = at % shape.half(), problem = image / shape.nchan;
+    const bool single = column == 0 || 2 * column == static_cast<std::uint32_t>(shape.npix);
+    const std::int64_t begin = image * std::int64_t{shape.half_plane()};
+    const auto cell = arrays.cell_of[image % arrays.cell_images * std::int64_t{shape.half_plane()} + at];
     const bool power = arrays.has(DeviceTerm::psd);
     ComplexValue<T> slope{T(0), T(0)};
     if (cell >= 0 || power) {
-      const ComplexValue<T> value = arrays.spectrum[place];
-      if (power) add_power(value, arrays.inverse_power[at], image / shape.nchan, single ? 1.0 : 2.0, slope, sums[1]);
-      if (cell >= 0) add_residual(value, cell, arrays.scale[image / shape.nchan] * (single ? 1.0 : 0.5), slope, sums[0]);
+      const ComplexValue<T> value = arrays.spectrum[begin + at];
+      if (power) add_power(value, arrays.inverse_power[at], problem, single ? 1.0 : 2.0, slope, sums[1]);
+      if (cell >= 0) add_residual(value, cell, arrays.scale[problem] * (single ? 1.0 : 0.5), slope, sums[0]);
     }
-    arrays.spectrum[place] = slope;
+    arrays.spectrum[begin + at] = slope;
   }
 
   MPOL_DEVICE void add_residual(const ComplexValue<T>& value, std::int32_t cell, double scale, ComplexValue<T>& slope,

@@ -8,17 +8,27 @@ namespace mpol::ops {
 
 /// The tile of an image that a block works on.
 struct TilePlace {
-  std::int64_t image, row, column;  // of the first pixel
+  std::int32_t image, row, column;  // of the first pixel
 
   template <typename Tile, typename T>
   MPOL_DEVICE static TilePlace of(const DeviceArrays<T>& arrays, std::int64_t block) {
-    const std::int64_t tiles = arrays.template tiles<Tile>(), along = arrays.template tiles_along<Tile>();
-    return {block / tiles, block % tiles / along * Tile::height, block % along * Tile::width};
+    const std::uint32_t tiles = arrays.template tiles<Tile>(), along = arrays.template tiles_along<Tile>();
+    const std::uint32_t image = static_cast<std::uint32_t>(block) / tiles,
+                        tile = static_cast<std::uint32_t>(block) - image * tiles;
+    const std::uint32_t row = tile / along;
+    return {static_cast<std::int32_t>(image), static_cast<std::int32_t>(row * Tile::height),
+            static_cast<std::int32_t>((tile - row * along) * Tile::width)};
   }
 };
 
-MPOL_DEVICE bool is_pixel(std::int64_t row, std::int64_t column, std::int64_t npix) {
-  return row >= 0 && row < npix && column >= 0 && column < npix;
+MPOL_DEVICE bool is_pixel(std::int32_t row, std::int32_t column, std::int32_t npix) {
+  return static_cast<std::uint32_t>(row) < static_cast<std::uint32_t>(npix) &&
+         static_cast<std::uint32_t>(column) < static_cast<std::uint32_t>(npix);
+}
+
+/// Of a pixel in its image.
+MPOL_DEVICE std::uint32_t pixel_index(std::int32_t row, std::int32_t column, std::int32_t npix) {
+  return static_cast<std::uint32_t>(row) * static_cast<std::uint32_t>(npix) + static_cast<std::uint32_t>(column);
 }
 
 /// image = Hann(softplus(base))
@@ -37,19 +47,21 @@ struct MapBody {
   template <int phase>
   MPOL_DEVICE void run(Place place, Shared& shared, Local&) const {
     const auto tile = TilePlace::of<Tile>(arrays, place.block);
-    const std::int64_t npix = arrays.shape.npix, offset = tile.image * npix * npix;
+    const std::int32_t npix = arrays.shape.npix;
     if constexpr (phase == 0) {
+      const auto base = arrays.of_image(arrays.base, tile.image);
       for (int k = place.thread; k < distance * (Tile::height + 2); k += threads) {
-        const std::int64_t row = tile.row + k / distance - 1, column = tile.column + k % distance - 1;
+        const std::int32_t row = tile.row + k / distance - 1, column = tile.column + k % distance - 1;
         const bool inside = is_pixel(row, column, npix);
-        shared.mapped[k] = inside ? device_math::softplus(arrays.base[offset + row * npix + column]) : T(0);
+        shared.mapped[k] = inside ? device_math::softplus(base[pixel_index(row, column, npix)]) : T(0);
       }
     } else {
+      const auto image = arrays.of_image(arrays.image, tile.image);
       for (int k = place.thread; k < Tile::width * Tile::height; k += threads) {
         const int y = k / Tile::width, x = k % Tile::width;
-        const std::int64_t row = tile.row + y, column = tile.column + x;
+        const std::int32_t row = tile.row + y, column = tile.column + x;
         if (!is_pixel(row, column, npix)) continue;
-        arrays.image[offset + row * npix + column] = device_math::hann<T>(shared.mapped, (y + 1) * distance + x + 1, distance);
+        image[pixel_index(row, column, npix)] = device_math::hann<T>(shared.mapped, (y + 1) * distance + x + 1, distance);
       }
     }
   }
@@ -58,12 +70,19 @@ struct MapBody {
 /// Gradient of every term with respect to the image, Hann adjoint, derivative of softplus and update.
 template <typename T, typename Tile>
 struct FinishBody {
-  static constexpr int threads = Tile::threads, phases = 5;
-  static constexpr int image_distance = Tile::width + 4, gradient_distance = Tile::width + 2;
+  static constexpr int threads = Tile::threads, phases = 6;
+  static constexpr int image_distance = Tile::width + 4, gradient_distance = Tile::width + 2, slope_distance = Tile::width + 3;
+  /// Derivatives of the variations of pixels by their forward differences; one pixel more at the left and below.
+  struct Slopes {
+    SharedArray<T, slope_distance*(Tile::height + 3)> along, across;
+  };
   struct Shared {
     SharedArray<T, image_distance*(Tile::height + 4)> image;  // two more pixels each way
     SharedArray<T, gradient_distance*(Tile::height + 2)> gradient;
-    BlockSums<image_sums, threads> sums;
+    union {  // the slopes are done with when sums are put
+      Slopes slopes;
+      BlockSums<image_sums, threads> sums;
+    };
   };
   struct Local {
     double sums[image_sums];
@@ -76,13 +95,14 @@ struct FinishBody {
   template <int phase>
   MPOL_DEVICE void run(Place place, Shared& shared, Local& local) const {
     if constexpr (phase == 0) load_image(place, shared);
-    if constexpr (phase == 1) find_gradient(place, shared, local);
-    if constexpr (phase == 2) {
+    if constexpr (phase == 1) find_slopes(place, shared, local);
+    if constexpr (phase == 2) find_gradient(place, shared, local);
+    if constexpr (phase == 3) {
       update_pixels(place, shared, local);
       shared.sums.put(place.thread, local.sums);
     }
-    if constexpr (phase == 3) shared.sums.gather(place.thread);
-    if constexpr (phase == 4) {
+    if constexpr (phase == 4) shared.sums.gather(place.thread);
+    if constexpr (phase == 5) {
       for (int q = place.thread; q < image_sums; q += threads)
         arrays.of_images[q * piece_count() + place.block] = shared.sums.total(q);
     }
@@ -95,8 +115,8 @@ struct FinishBody {
   };
   /// A pixel whose gradient is wanted.
   struct Pixel {
-    std::int64_t image, row, column;
-    int at;  // in the tile
+    std::int32_t image, row, column;
+    int at, slope;  // in the tile
     bool counts;
   };
 
@@ -112,21 +132,25 @@ struct FinishBody {
 
   MPOL_DEVICE void load_image(Place place, Shared& shared) const {
     const auto tile = TilePlace::of<Tile>(arrays, place.block);
-    const std::int64_t npix = arrays.shape.npix, offset = tile.image * npix * npix;
+    const std::int32_t npix = arrays.shape.npix;
+    const auto image = arrays.of_image(arrays.image, tile.image);
     for (int k = place.thread; k < image_distance * (Tile::height + 4); k += threads) {
-      const std::int64_t row = tile.row + k / image_distance - 2, column = tile.column + k % image_distance - 2;
-      shared.image[k] = is_pixel(row, column, npix) ? arrays.image[offset + row * npix + column] : T(0);
+      const std::int32_t row = tile.row + k / image_distance - 2, column = tile.column + k % image_distance - 2;
+      shared.image[k] = is_pixel(row, column, npix) ? image[pixel_index(row, column, npix)] : T(0);
     }
   }
 
   MPOL_DEVICE void find_gradient(Place place, Shared& shared, Local& local) const {
     const auto tile = TilePlace::of<Tile>(arrays, place.block);
-    const std::int64_t npix = arrays.shape.npix;
+    const std::int32_t npix = arrays.shape.npix;
     const Weights weights = weights_of(tile.image / arrays.shape.nchan);
-    for (double& sum : local.sums) sum = 0;
     for (int k = place.thread; k < gradient_distance * (Tile::height + 2); k += threads) {
       const int y = k / gradient_distance, x = k % gradient_distance;
-      const Pixel pixel{tile.image, tile.row + y - 1, tile.column + x - 1, (y + 1) * image_distance + x + 1,
+      const Pixel pixel{tile.image,
+                        tile.row + y - 1,
+                        tile.column + x - 1,
+                        (y + 1) * image_distance + x + 1,
+                        (y + 1) * slope_distance + x + 1,
                         y > 0 && y <= Tile::height && x > 0 && x <= Tile::width};
       shared.gradient[k] = is_pixel(pixel.row, pixel.column, npix) ? gradient_at(pixel, weights, shared, local) : T(0);
     }
@@ -135,14 +159,16 @@ struct FinishBody {
   MPOL_DEVICE T gradient_at(const Pixel& pixel, const Weights& weights, Shared& shared, Local& local) const {
     T slope = arrays.likelihood[position(pixel)];
     if (arrays.has(DeviceTerm::sparsity) || arrays.has(DeviceTerm::entropy)) slope += pixel_slope(pixel, weights, shared, local);
-    if (arrays.has(DeviceTerm::tv_image) || arrays.has(DeviceTerm::tsv)) slope += variation_slope(pixel, weights, shared, local);
+    if (has_variation()) slope += variation_slope(pixel, shared);
     if (arrays.has(DeviceTerm::tv_channel)) slope += channel_slope(pixel, weights, shared, local);
     if (arrays.has(DeviceTerm::edge_clamp)) slope += edge_slope(pixel, weights, shared, local);
     return slope;
   }
 
+  MPOL_DEVICE bool has_variation() const { return arrays.has(DeviceTerm::tv_image) || arrays.has(DeviceTerm::tsv); }
+
   MPOL_DEVICE std::int64_t position(const Pixel& pixel) const {
-    return (pixel.image * arrays.shape.npix + pixel.row) * arrays.shape.npix + pixel.column;
+    return pixel.image * std::int64_t{arrays.shape.pixels()} + pixel_index(pixel.row, pixel.column, arrays.shape.npix);
   }
 
   MPOL_DEVICE static void add(const Pixel& pixel, Local& local, DeviceTerm term, T value) {
@@ -162,39 +188,42 @@ struct FinishBody {
     return slope;
   }
 
-  /// Forward differences of the pixel at (row, column) and the derivative of their terms by them, 0 at the last ones.
-  struct Differences {
-    T along, across, smoothed, squares;
-    bool exist;
-  };
-  MPOL_DEVICE Differences differences(std::int64_t row, std::int64_t column, int at, const Weights& weights,
-                                      Shared& shared) const {
-    const std::int64_t npix = arrays.shape.npix;
-    Differences result{T(0), T(0), T(0), T(0), row >= 0 && column >= 0 && row + 1 < npix && column + 1 < npix};
-    if (!result.exist) return result;
-    const T centre = shared.image[at], dl = shared.image[at + 1] - centre, dm = shared.image[at + image_distance] - centre;
-    result.squares = dl * dl + dm * dm;
-    T slope = weights.twice_tsv;
-    if (arrays.has(DeviceTerm::tv_image)) {
-      result.smoothed = device_math::square_root(result.squares + static_cast<T>(arrays.constants.tv_image_epsilon));
-      slope += weights.tv_image / result.smoothed;
+  /// Of each pixel once, 0 where a forward difference is missing.
+  MPOL_DEVICE void find_slopes(Place place, Shared& shared, Local& local) const {
+    for (double& sum : local.sums) sum = 0;
+    if (!has_variation()) return;
+    const auto tile = TilePlace::of<Tile>(arrays, place.block);
+    const std::int32_t npix = arrays.shape.npix;
+    const Weights weights = weights_of(tile.image / arrays.shape.nchan);
+    for (int k = place.thread; k < slope_distance * (Tile::height + 3); k += threads) {
+      const int y = k / slope_distance, x = k % slope_distance, at = y * image_distance + x;
+      const std::int32_t row = tile.row + y - 2, column = tile.column + x - 2;
+      shared.slopes.along[k] = shared.slopes.across[k] = T(0);
+      if (row < 0 || column < 0 || row + 1 >= npix || column + 1 >= npix) continue;
+      const T centre = shared.image[at], dl = shared.image[at + 1] - centre, dm = shared.image[at + image_distance] - centre;
+      const T squares = dl * dl + dm * dm;
+      const bool counts = y > 1 && y < Tile::height + 2 && x > 1 && x < Tile::width + 2;
+      T slope = weights.twice_tsv;
+      if (arrays.has(DeviceTerm::tv_image)) {
+        const T smoothed = device_math::square_root(squares + static_cast<T>(arrays.constants.tv_image_epsilon));
+        slope += weights.tv_image / smoothed;
+        if (counts) local.sums[static_cast<int>(DeviceTerm::tv_image)] += static_cast<double>(smoothed);
+      }
+      if (counts) local.sums[static_cast<int>(DeviceTerm::tsv)] += static_cast<double>(squares);
+      shared.slopes.along[k] = dl * slope;
+      shared.slopes.across[k] = dm * slope;
     }
-    result.along = dl * slope;
-    result.across = dm * slope;
-    return result;
   }
 
-  MPOL_DEVICE T variation_slope(const Pixel& pixel, const Weights& weights, Shared& shared, Local& local) const {
-    const auto own = differences(pixel.row, pixel.column, pixel.at, weights, shared);
-    const auto before = differences(pixel.row, pixel.column - 1, pixel.at - 1, weights, shared);
-    const auto below = differences(pixel.row - 1, pixel.column, pixel.at - image_distance, weights, shared);
-    add(pixel, local, DeviceTerm::tv_image, own.smoothed);
-    add(pixel, local, DeviceTerm::tsv, own.squares);
-    return (before.along - own.along) + (below.across - own.across);
+  MPOL_DEVICE static T variation_slope(const Pixel& pixel, Shared& shared) {
+    auto& [along, across] = shared.slopes;
+    const int own = pixel.slope, below = pixel.slope - slope_distance;
+    return (along[own - 1] - along[own]) + (across[below] - across[own]);
   }
 
   MPOL_DEVICE T channel_slope(const Pixel& pixel, const Weights& weights, Shared& shared, Local& local) const {
-    const std::int64_t channel = pixel.image % arrays.shape.nchan, at = position(pixel), pixels = arrays.shape.pixels();
+    const std::int32_t channel = pixel.image % arrays.shape.nchan;
+    const std::int64_t at = position(pixel), pixels = arrays.shape.pixels();
     const T epsilon = static_cast<T>(arrays.constants.tv_channel_epsilon), x = shared.image[pixel.at];
     T slope = T(0);
     if (channel > 0) {
@@ -211,7 +240,7 @@ struct FinishBody {
 
   /// Corners belong to two edges.
   MPOL_DEVICE T edge_slope(const Pixel& pixel, const Weights& weights, Shared& shared, Local& local) const {
-    const std::int64_t last = arrays.shape.npix - 1;
+    const std::int32_t last = arrays.shape.npix - 1;
     const int edges = (pixel.row == 0 || pixel.row == last ? 1 : 0) + (pixel.column == 0 || pixel.column == last ? 1 : 0);
     const T x = shared.image[pixel.at], count = static_cast<T>(edges);
     add(pixel, local, DeviceTerm::edge_clamp, count * x * x);
@@ -220,13 +249,14 @@ struct FinishBody {
 
   MPOL_DEVICE void update_pixels(Place place, Shared& shared, Local& local) const {
     const auto tile = TilePlace::of<Tile>(arrays, place.block);
-    const std::int64_t npix = arrays.shape.npix, problem = tile.image / arrays.shape.nchan;
+    const std::int32_t npix = arrays.shape.npix, problem = tile.image / arrays.shape.nchan;
+    const std::int64_t begin = tile.image * std::int64_t{arrays.shape.pixels()};
     for (int k = place.thread; k < Tile::width * Tile::height; k += threads) {
       const int y = k / Tile::width, x = k % Tile::width;
-      const std::int64_t row = tile.row + y, column = tile.column + x;
+      const std::int32_t row = tile.row + y, column = tile.column + x;
       if (!is_pixel(row, column, npix)) continue;
       const T slope = device_math::hann<T>(shared.gradient, (y + 1) * gradient_distance + x + 1, gradient_distance);
-      local.sums[parameters_sum] += static_cast<double>(update((tile.image * npix + row) * npix + column, slope, problem));
+      local.sums[parameters_sum] += static_cast<double>(update(begin + pixel_index(row, column, npix), slope, problem));
     }
   }
 

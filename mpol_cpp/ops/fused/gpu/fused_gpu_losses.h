@@ -19,7 +19,7 @@ struct AdamBias {
   }
 };
 
-/// One block a problem: its losses into the history, and its counters one step on.
+/// One block a problem: its losses into the history, its counters one step on, and whether it stands still from now on.
 template <typename T, typename Tile>
 struct CollectBody {
   static constexpr int threads = Tile::threads, phases = 3, quantities = half_plane_sums + image_sums;
@@ -91,6 +91,21 @@ struct CollectBody {
     const auto bias = AdamBias::of(next, arrays.constants);
     arrays.bias[problem] = bias.rate;
     arrays.bias[arrays.shape.problems + problem] = bias.second;
+    if (arrays.constants.stop_window > 0 && has_converged(problem)) arrays.stopped[problem] = 1;
+  }
+
+  /// As train/problem_stops.h decides on the host, in the same arithmetic; it remembers the step's total.
+  MPOL_DEVICE bool has_converged(std::int64_t problem) const {
+    const std::int64_t entries = arrays.constants.stop_window + 1, problems = arrays.shape.problems;
+    const std::int64_t own = arrays.recorded[problem]++ % entries;
+    const double now = arrays.total[problem];
+    arrays.recent[own * problems + problem] = now;
+    if (arrays.recorded[problem] < entries) return false;
+    for (std::int64_t entry = 0; entry < entries; ++entry) {
+      const double before = arrays.recent[entry * problems + problem];
+      if (entry != own && !(std::fabs(before - now) <= arrays.constants.stop_relative * std::fabs(before))) return false;
+    }
+    return true;
   }
 };
 

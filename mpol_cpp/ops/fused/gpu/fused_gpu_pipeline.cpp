@@ -1,5 +1,6 @@
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_pipeline.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -20,7 +21,8 @@ namespace {
 /// Higher tiles read less twice; lower ones keep more processors busy.
 TileKind suitable_tile(const DeviceShape& shape) {
   constexpr std::int64_t busy_processors = 512;  // blocks of the higher tile
-  return shape.images() * shape.pixels() >= busy_processors * HighTile::width * HighTile::height ? TileKind::high : TileKind::low;
+  return shape.images() * std::int64_t{shape.pixels()} >= busy_processors * HighTile::width * HighTile::height ? TileKind::high
+                                                                                                               : TileKind::low;
 }
 
 /// Kernels and transforms must have written what others read.
@@ -85,7 +87,8 @@ DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, const std
                                ImageLikelihood likelihood)
     : device_(settings.device),
       dtype_(settings.dtype),
-      shape_{settings.npix, settings.nchan, settings.problems},
+      shape_{static_cast<std::int32_t>(settings.npix), static_cast<std::int32_t>(settings.nchan),
+             static_cast<std::int32_t>(settings.problems)},
       tile_(settings.tile.value_or(suitable_tile(shape_))),
       order_(settings.order),
       image_likelihood_(std::move(likelihood)),
@@ -123,12 +126,24 @@ void DevicePipeline::check(const DevicePipelineSettings& settings) const {
                     "needed",
                     settings.problems, settings.nchan, settings.npix, settings.npix));
   }
+  constexpr std::int64_t most_images = 0x7fffffff;
+  if (settings.npix > DeviceShape::largest_npix || settings.nchan > most_images / settings.problems) {
+    throw ValueError(
+        fmt::format("{} problems of {} channels of {} x {} pixels: the fused step counts up to {} x {} pixels and {} "
+                    "images on a GPU; take the eager step",
+                    settings.problems, settings.nchan, settings.npix, settings.npix, DeviceShape::largest_npix,
+                    DeviceShape::largest_npix, most_images));
+  }
   if (dtype_ != torch::kFloat32 && dtype_ != torch::kFloat64) {
     throw ValueError(fmt::format("the fused step computes in float32 or float64, not in {}", c10::toString(dtype_)));
   }
   if (!settings.own_scales.empty() && static_cast<std::int64_t>(settings.own_scales.size()) != settings.problems) {
     throw ValueError(
         fmt::format("{} problems, but own_scales of {}: give one for each", settings.problems, settings.own_scales.size()));
+  }
+  if (settings.stop_window < 0 || settings.stop_relative < 0) {
+    throw ValueError(fmt::format("stop_window is {} and stop_relative {}: neither may be below 0", settings.stop_window,
+                                 settings.stop_relative));
   }
   if (entries_ < 1) throw ValueError(fmt::format("a history of {} entries: at least one is needed", entries_));
   if (settings.columns.size() > device_terms) {
@@ -156,6 +171,8 @@ void DevicePipeline::fill_constants(const DevicePipelineSettings& settings) {
   constants_.beta2 = adam.beta2;
   constants_.epsilon = adam.epsilon;
   constants_.update = settings.update;
+  constants_.stop_relative = settings.stop_relative;
+  constants_.stop_window = settings.stop_window;
   for (int term = 0; term < device_terms; ++term) {
     constants_.present[term] = weight_of(terms, static_cast<DeviceTerm>(term)) > 0;
   }
@@ -188,6 +205,8 @@ void DevicePipeline::allocate(const DevicePipelineSettings& settings) {
   }
   rate_ = at::zeros({problems}, sums);
   stopped_ = at::zeros({problems}, torch::TensorOptions(torch::kUInt8).device(device_));
+  recent_ = at::zeros({settings.stop_window + 1, problems}, sums);
+  recorded_ = at::zeros({problems}, counts);
   steps_ = at::empty({problems}, counts);
   bias_ = at::empty({2, problems}, sums);
   total_ = unwritten({problems}, sums);
@@ -236,9 +255,19 @@ void DevicePipeline::set_steps(std::int64_t steps) {
   bias_.select(0, 1).fill_(bias.second);
 }
 
+void DevicePipeline::set_recent_totals(const Tensor& totals) {
+  if (totals.dim() != 2 || totals.size(1) != shape_.problems) {
+    throw ValueError(
+        fmt::format("totals of shape {} for {} problems: (steps, problems) are needed", totals.sizes().vec(), shape_.problems));
+  }
+  const auto kept = std::min(totals.size(0), recent_.size(0));
+  recent_.narrow(0, 0, kept).copy_(totals.narrow(0, totals.size(0) - kept, kept));
+  recorded_.fill_(kept);
+}
+
 void DevicePipeline::check_pixels(const Tensor& pixels, const char* name) const {
   if (pixels.scalar_type() != dtype_ || pixels.device() != device_ || !pixels.is_contiguous() ||
-      pixels.numel() != shape_.images() * shape_.pixels()) {
+      pixels.numel() != shape_.images() * std::int64_t{shape_.pixels()}) {
     throw ValueError(fmt::format("{} is {} of shape {} on {}; the fused step was made for {} on {}", name,
                                  c10::toString(pixels.scalar_type()), pixels.sizes().vec(), pixels.device().str(),
                                  c10::toString(dtype_), device_.str()));
@@ -276,7 +305,7 @@ DeviceArrays<T> DevicePipeline::arrays(const Tensor& base, const Tensor& gradien
   arrays.image = device_array<T>(image_);
   arrays.likelihood = device_array<T>(likelihood_);
   arrays.spectrum = device_array<ComplexValue<T>>(spectrum_);
-  arrays.cell_images = cells_.cell_of.size(0);
+  arrays.cell_images = static_cast<std::int32_t>(cells_.cell_of.size(0));
   arrays.cell_of = device_array<const std::int32_t>(cells_.cell_of);
   arrays.weight = device_array<const T>(cells_.weight);
   arrays.real = device_array<const T>(cells_.real);
@@ -286,7 +315,9 @@ DeviceArrays<T> DevicePipeline::arrays(const Tensor& base, const Tensor& gradien
   arrays.constant = device_array<const double>(cells_.constant);
   arrays.lambda = device_array<const double>(lambda_);
   arrays.rate = device_array<const double>(rate_);
-  arrays.stopped = device_array<const std::uint8_t>(stopped_);
+  arrays.stopped = device_array<std::uint8_t>(stopped_);
+  arrays.recent = device_array<double>(recent_);
+  arrays.recorded = device_array<std::int64_t>(recorded_);
   arrays.steps = device_array<std::int64_t>(steps_);
   arrays.bias = device_array<double>(bias_);
   arrays.of_half_planes = device_array<double>(of_half_planes_);

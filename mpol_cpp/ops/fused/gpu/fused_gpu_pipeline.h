@@ -28,6 +28,9 @@ struct DevicePipelineSettings {
   Tensor inverse_power = {};            // (npix, npix/2 + 1) of the half plane, Jy^-2; needed when terms.psd > 0
   DeviceUpdate update = DeviceUpdate::adam;
   double momentum = 0;  // of gradient descent
+  double stop_relative =
+      0;  // each problem stops once the totals of the last stop_window steps are within this of the present one
+  std::int64_t stop_window = 0;  // 0: none stops by itself
   torch::Dtype dtype = torch::kFloat32;
   torch::Device device = torch::kCPU;  // a GPU; on the CPU the kernels are emulated, which is slow
   std::int64_t history_entries = 64;   // steps between two small allocations
@@ -82,6 +85,10 @@ class DevicePipeline {
   /// Steps taken so far, of all problems: what Adam's factors are made of.
   void set_steps(std::int64_t steps);
 
+  /// What the criterion of problems that stop by themselves goes on from: (steps, problems), the oldest first.
+  /// @throws ValueError for totals of another number of problems
+  void set_recent_totals(const Tensor& totals);
+
   Tensor learning_rates() const { return rate_; }  ///< (problems) float64
   Tensor lambdas() const { return lambda_; }       ///< (device_terms, problems) float64, in the order of DeviceTerm
   Tensor stopped() const { return stopped_; }      ///< (problems) uint8; parameters and moments stay where it is not 0
@@ -123,6 +130,7 @@ class DevicePipeline {
   Tensor inverse_power_;
   Tensor first_, second_, image_, likelihood_, spectrum_;
   Tensor scale_, scale_of_images_;  // (problems) float64; (problems, 1, 1, 1)
+  Tensor recent_, recorded_;
   Tensor lambda_, rate_, stopped_, steps_, bias_, total_, of_half_planes_, of_images_;
   Tensor address_, entry_;  // of the history, as the kernels see it
   Tensor history_;          // (entries, columns + 1, problems)

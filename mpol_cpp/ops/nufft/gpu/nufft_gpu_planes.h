@@ -124,9 +124,10 @@ struct NufftGatherBody : NufftRowBody<T> {
     for (int u = first_tile(column, side); u <= last_u; ++u) {
       for (int v = first_tile(row, side); v <= last_v; ++v) {
         const int at = (row - v * NufftTile::cells) * side + column - u * NufftTile::cells;
-        const std::int64_t tile = std::int64_t{u} * shape.tiles_v + v, end = all.tile_begin[tile + 1];
-        for (std::int64_t task = all.tile_begin[tile]; task < end; ++task) {
-          const auto value = all.tile[(image * shape.tasks + task) * side * side + at];
+        const std::int64_t tile = std::int64_t{u} * shape.tiles_v + v, begin = all.tile_begin[tile];
+        auto tasks = static_cast<int>(all.tile_begin[tile + 1] - begin);
+        for (std::int64_t place = (image * shape.tasks + begin) * side * side + at; tasks > 0; --tasks, place += side * side) {
+          const auto value = all.tile[place];
           sum.real += value.real;
           sum.imag += value.imag;
         }

@@ -139,9 +139,9 @@ struct NufftTaskBody {
         u = period - u;
         v = v == 0 ? 0 : period - v;
       }
-      for (int n = 0; n < count; ++n) {
-        const std::int64_t begin = (first_image(place.block) + n) * shape.half_plane();
-        const Value value = arrays.half[begin + std::int64_t{v} * shape.half() + u];
+      std::int64_t at = first_image(place.block) * shape.half_plane() + std::int64_t{v} * shape.half() + u;
+      for (int n = 0; n < count; ++n, at += shape.half_plane()) {
+        const Value value = arrays.half[at];
         shared.tile[n * Cut::cells + k] = {value.real, mirrored ? -value.imag : value.imag};
       }
     }
