@@ -91,6 +91,24 @@ TEST_CASE("emulated L-BFGS forgets its oldest pairs as LibTorch's does", "[ops][
   check_full_history(own, 0.02);
 }
 
+TEMPLATE_TEST_CASE("directions of emulated L-BFGS are those of the two-loop recursion", "[ops][lbfgs][cuda][quick]", float,
+                   double) {
+  const int steps = GENERATE(1, 3, 13);  // the last with a ring of pairs that has turned around more than once
+  CAPTURE(steps);
+  LbfgsRun own(long_valley, lbfgs_start(40, dtype_of<TestType>()) * 3);
+  own.steps(0.02, steps);
+  const auto memory = own.lbfgs().memory();
+  if (steps == 13 && memory.direction.scalar_type() == torch::kFloat64) REQUIRE(memory.moves.size() == 100);
+  REQUIRE(memory.moves.size() > 5);
+  CHECK(relative_error(memory.direction, two_loop_direction(memory)) < tolerance<TestType>(1e-10, 1e-6));
+  // The same memory taken up by another: its first direction is made of all pairs and the next one.
+  LbfgsRun resumed(long_valley, own.position());
+  resumed.lbfgs().restore(memory);
+  resumed.step(0.02);
+  const auto after = resumed.lbfgs().memory();
+  CHECK(relative_error(after.direction, two_loop_direction(after)) < tolerance<TestType>(1e-10, 1e-6));
+}
+
 TEMPLATE_TEST_CASE("emulated L-BFGS finds a minimum", "[ops][lbfgs][cuda][quick]", float, double) {
   LbfgsRun own(valley, lbfgs_start(20, dtype_of<TestType>()));
   own.steps(1, 12);

@@ -95,6 +95,23 @@ inline Tensor lbfgs_start(std::int64_t elements, torch::Dtype dtype = torch::kFl
   return normal({elements}, torch::kFloat64, 21).to(dtype);
 }
 
+/// The direction that the two-loop recursion makes of a memory, in float64 whatever the memory's dtype.
+/// Source: Nocedal & Wright 2006, Numerical Optimization, algorithm 7.4.
+inline Tensor two_loop_direction(const ops::LbfgsMemory& memory) {
+  auto direction = -memory.gradient.to(torch::kFloat64);
+  std::vector<Tensor> factors(memory.moves.size());
+  for (std::size_t k = factors.size(); k-- > 0;) {
+    factors[k] = memory.moves[k].to(torch::kFloat64).dot(direction) / memory.curvatures[k];
+    direction = direction - factors[k] * memory.changes[k].to(torch::kFloat64);
+  }
+  direction = direction * memory.scale;
+  for (std::size_t k = 0; k < factors.size(); ++k) {
+    const auto factor = memory.changes[k].to(torch::kFloat64).dot(direction) / memory.curvatures[k];
+    direction = direction + (factors[k] - factor) * memory.moves[k].to(torch::kFloat64);
+  }
+  return direction;
+}
+
 /// Whether a run whose history is full goes on as LibTorch's does from the same memory: each step drops its twenty oldest pairs
 /// for new ones. (Two whole ways would differ by the rounding of more than a hundred iterations, which grows along them.)
 template <typename Run>

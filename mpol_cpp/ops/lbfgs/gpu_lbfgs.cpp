@@ -46,6 +46,7 @@ DeviceLbfgs::DeviceLbfgs(const DeviceLbfgsSettings& settings) : settings_(settin
   of_groups_ = at::zeros({pair_products, slots, groups_}, numbers);
   move_change_ = at::zeros({slots, slots}, numbers);
   change_change_ = at::zeros({slots, slots}, numbers);
+  inverse_ = at::zeros({slots, slots}, numbers);
   of_gradient_ = at::zeros({2, slots}, numbers);
   factors_ = at::zeros({2 * slots + 1}, numbers);
   rate_ = at::zeros({1}, numbers);
@@ -128,7 +129,7 @@ void DeviceLbfgs::restore(const LbfgsMemory& memory) {
     take_up(changes_[k], memory.changes[static_cast<std::size_t>(k)]);
     state.pairs = k;
     write_state(state);
-    run({LbfgsKernel::correlate, LbfgsKernel::sum_up}, {}, {}, {});
+    run({LbfgsKernel::correlate, LbfgsKernel::sum_up, LbfgsKernel::direct}, {}, {}, {});
   }
   if (count > 0) {
     const auto newest = count - 1;
@@ -142,7 +143,7 @@ void DeviceLbfgs::restore(const LbfgsMemory& memory) {
 std::int64_t DeviceLbfgs::memory_bytes() const {
   std::size_t bytes = 0;
   for (const auto* tensor : {&origin_, &direction_, &start_gradient_, &kept_, &moves_, &changes_, &of_pieces_, &of_groups_,
-                             &move_change_, &change_change_}) {
+                             &move_change_, &change_change_, &inverse_}) {
     bytes += tensor->nbytes();
   }
   return static_cast<std::int64_t>(bytes);
@@ -168,6 +169,7 @@ LbfgsArrays<T> DeviceLbfgs::arrays(const Tensor& position, const Tensor& gradien
   arrays.of_groups = device_array<double>(of_groups_);
   arrays.move_change = device_array<double>(move_change_);
   arrays.change_change = device_array<double>(change_change_);
+  arrays.inverse = device_array<double>(inverse_);
   arrays.of_gradient = device_array<double>(of_gradient_);
   arrays.factors = device_array<double>(factors_);
   arrays.state = {static_cast<LbfgsState*>(state_.data_ptr()), 1};

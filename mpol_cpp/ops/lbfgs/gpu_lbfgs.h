@@ -67,7 +67,7 @@ class DeviceLbfgs {
   DeviceLbfgsSettings settings_;
   std::int64_t pieces_, groups_;
   Tensor origin_, direction_, start_gradient_, kept_, moves_, changes_;
-  Tensor of_pieces_, of_groups_, move_change_, change_change_, of_gradient_, factors_;
+  Tensor of_pieces_, of_groups_, move_change_, change_change_, inverse_, of_gradient_, factors_;
   Tensor state_, phase_, rate_;
   double first_trial_ = 0;
   std::map<std::int64_t, Pair> copied_;  // pairs by number

@@ -37,7 +37,10 @@ struct LbfgsPairs {
     const std::int64_t count = pairs < LbfgsLimits::history ? pairs : LbfgsLimits::history;
     return {pairs - count, count};
   }
-  MPOL_DEVICE std::int64_t slot(std::int64_t k) const { return (oldest + k) % LbfgsLimits::slots; }
+  MPOL_DEVICE static int slot_of(std::int64_t number) { return static_cast<int>(number % LbfgsLimits::slots); }
+  MPOL_DEVICE static int slot_after(int slot) { return slot + 1 == LbfgsLimits::slots ? 0 : slot + 1; }
+  MPOL_DEVICE std::int64_t slot(std::int64_t k) const { return slot_of(oldest + k); }
+  MPOL_DEVICE bool has(std::int64_t number) const { return number >= oldest && number < oldest + count; }
 };
 
 /// Vectors have `elements` elements: all parameters together. Products are float64.
@@ -58,11 +61,12 @@ struct LbfgsArrays {
   DeviceArray<double> of_groups;      // (pair_products, slots, groups)
   DeviceArray<double> move_change;    // (slots, slots): s of the second index, y of the first
   DeviceArray<double> change_change;  // (slots, slots)
-  DeviceArray<double> of_gradient;    // (2, slots): s g, y g
-  DeviceArray<double> factors;        // (2 slots + 1): of s, of y and of the gradient in the direction
-  DeviceArray<LbfgsState> state;      // (1)
-  DeviceArray<std::int64_t> phase;    // (1), a LbfgsPhase: the host begins a step and sees its end
-  DeviceArray<const double> rate;     // (1): first trial of a search
+  DeviceArray<double> inverse;      // (slots, slots), of the upper triangle of S'Y: column of the first index, row of the second
+  DeviceArray<double> of_gradient;  // (2, slots): s g, y g
+  DeviceArray<double> factors;      // (2 slots + 1): of s, of y and of the gradient in the direction
+  DeviceArray<LbfgsState> state;    // (1)
+  DeviceArray<std::int64_t> phase;  // (1), a LbfgsPhase: the host begins a step and sees its end
+  DeviceArray<const double> rate;   // (1): first trial of a search
 
   MPOL_DEVICE LbfgsPhase present_phase() const { return static_cast<LbfgsPhase>(phase[0]); }
   MPOL_DEVICE void set_phase(LbfgsPhase next) const { phase[0] = static_cast<std::int64_t>(next); }

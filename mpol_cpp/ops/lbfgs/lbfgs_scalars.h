@@ -128,34 +128,35 @@ struct LbfgsSumUpBody {
 /// One block: keeps the new pair if it has curvature, and finds the factors of the direction d = -H g. With the moves and
 /// changes of all pairs as columns of S and Y, from the oldest on, R the upper triangle of S'Y, D its diagonal, p = R^-1 S'g,
 ///   H g = c g - c Y p + S R^-T ((D + c Y'Y) p - c Y'g),   c = s'y / (y'y) of the newest pair.
+/// R^-1 itself is kept: a new pair, with r = S'y of the earlier ones, appends the column (-R^-1 r, 1) / (s'y) to it, and with the
+/// oldest pair go its first row and column. So no row waits for another one's solution.
 /// Source: Byrd, Nocedal & Schnabel 1994, Mathematical Programming 63, 129, formula 3.1.
 template <typename T>
 struct LbfgsDirectBody {
-  static constexpr int threads = 128, phases = 4, round_begin = 1, round_end = 2;
-  static_assert(threads >= LbfgsLimits::history, "one thread a pair");
+  static constexpr int threads = 128, phases = 4;
+  static_assert(threads >= LbfgsLimits::slots, "one thread a pair, and one for that which is being tried");
   struct Shared {
-    SharedArray<double, LbfgsLimits::history> moves, changes, rest;
+    SharedArray<double, LbfgsLimits::slots> changes, rest;  // p, and what R^-T is multiplied by; of the pair in each slot
   };
   struct Local {};
 
   LbfgsArrays<T> arrays;
 
   std::int64_t blocks() const { return 1; }
-  MPOL_DEVICE std::int64_t rounds(std::int64_t) const { return arrays.state[0].advance ? 2 * next().pairs.count + 1 : 0; }
 
   template <int phase>
   MPOL_DEVICE void run(Place place, Shared& shared, Local&) const {
-    if (!arrays.state[0].advance || (phase == 3 && place.thread > 0)) return;
+    if (!arrays.state[0].advance) return;
     const Next to = next();
-    const bool has_pair = place.thread < to.pairs.count;
+    const std::int64_t number = LbfgsPairs::of(arrays.state[0].pairs).oldest + place.thread;
     if constexpr (phase == 0) {
-      if (has_pair) shared.rest[place.thread] = arrays.of_gradient[to.pairs.slot(place.thread)];
+      if (number <= arrays.state[0].pairs && !arrays.is_first()) append(number, to, shared);
     } else if constexpr (phase == 1) {
-      if (has_pair) go_through(place, to, shared);
+      if (to.pairs.has(number)) multiply(number, to, shared);
     } else if constexpr (phase == 2) {
-      if (has_pair) write(place.thread, to, shared);
+      if (to.pairs.has(number)) write(number, to, shared);
     } else {
-      finish(to);
+      if (place.thread == 0) finish(to);
     }
   }
 
@@ -164,6 +165,7 @@ struct LbfgsDirectBody {
     LbfgsPairs pairs;
     double scale;
     std::int64_t kept;
+    bool keeps;
   };
   /// Pairs and scale with the new pair, or without it where it has too little curvature. Nothing changes until finish().
   MPOL_DEVICE Next next() const {
@@ -171,41 +173,49 @@ struct LbfgsDirectBody {
     const std::int64_t at = arrays.new_slot() * LbfgsLimits::slots + arrays.new_slot();
     const bool keeps = !arrays.is_first() && arrays.move_change[at] > LbfgsLimits::least_curvature;
     const std::int64_t kept = state.pairs + (keeps ? 1 : 0);
-    return {LbfgsPairs::of(kept), keeps ? arrays.move_change[at] / arrays.change_change[at] : state.scale, kept};
+    return {LbfgsPairs::of(kept), keeps ? arrays.move_change[at] / arrays.change_change[at] : state.scale, kept, keeps};
   }
 
-  /// An element of R.
-  MPOL_DEVICE double upper(const LbfgsPairs& pairs, std::int64_t row, std::int64_t column) const {
-    return arrays.move_change[pairs.slot(column) * LbfgsLimits::slots + pairs.slot(row)];
-  }
-
-  /// R p = S'g from the last row up, the right side, then R' x = that from the first row down: one row a round.
-  MPOL_DEVICE void go_through(Place place, const Next& to, Shared& shared) const {
-    const auto& pairs = to.pairs;
-    const int own = place.thread;
-    if (place.round < pairs.count) {
-      const int row = static_cast<int>(pairs.count - 1 - place.round);
-      const double solved = shared.rest[row] / upper(pairs, row, row);
-      if (own == row) shared.changes[own] = solved;
-      if (own < row) shared.rest[own] -= upper(pairs, own, row) * solved;
-    } else if (place.round == pairs.count) {
-      double sum = -arrays.of_gradient[LbfgsLimits::slots + pairs.slot(own)];
-      for (int k = 0; k < pairs.count; ++k) {
-        sum += arrays.change_change[pairs.slot(k) * LbfgsLimits::slots + pairs.slot(own)] * shared.changes[k];
-      }
-      shared.rest[own] = upper(pairs, own, own) * shared.changes[own] + to.scale * sum;
-    } else {
-      const int row = static_cast<int>(place.round - pairs.count - 1);
-      const double solved = shared.rest[row] / upper(pairs, row, row);
-      if (own == row) shared.moves[own] = solved;
-      if (own > row) shared.rest[own] -= upper(pairs, row, own) * solved;
+  /// The row of R^-1 of pair `number`: its products with r and with S'g, the first of which makes the new column. That column is
+  /// written whether the pair is kept or not; its slot is free until one is.
+  MPOL_DEVICE void append(std::int64_t number, const Next& to, Shared& shared) const {
+    const std::int64_t newest = arrays.state[0].pairs, tried = arrays.new_slot() * LbfgsLimits::slots;
+    const int own = LbfgsPairs::slot_of(number);
+    double of_change = 0, of_gradient = 0;
+    int slot = own;
+    for (std::int64_t column = number; column < newest; ++column, slot = LbfgsPairs::slot_after(slot)) {
+      const double inverse = arrays.inverse[slot * LbfgsLimits::slots + own];
+      of_change += inverse * arrays.move_change[tried + slot];
+      of_gradient += inverse * arrays.of_gradient[slot];
     }
+    const double element = (number == newest ? 1.0 : -of_change) / arrays.move_change[tried + arrays.new_slot()];
+    arrays.inverse[tried + own] = element;
+    shared.changes[own] = to.keeps ? of_gradient + element * arrays.of_gradient[arrays.new_slot()] : of_gradient;
   }
 
-  MPOL_DEVICE void write(int own, const Next& to, Shared& shared) const {
-    arrays.factors[to.pairs.slot(own)] = -shared.moves[own];
-    arrays.factors[LbfgsLimits::slots + to.pairs.slot(own)] = to.scale * shared.changes[own];
+  /// A row of (D + c Y'Y) p - c Y'g.
+  MPOL_DEVICE void multiply(std::int64_t number, const Next& to, Shared& shared) const {
+    const int own = LbfgsPairs::slot_of(number);
+    double sum = -arrays.of_gradient[LbfgsLimits::slots + own];
+    int slot = LbfgsPairs::slot_of(to.pairs.oldest);
+    for (std::int64_t k = 0; k < to.pairs.count; ++k, slot = LbfgsPairs::slot_after(slot)) {
+      sum += arrays.change_change[slot * LbfgsLimits::slots + own] * shared.changes[slot];
+    }
+    shared.rest[own] = arrays.move_change[own * LbfgsLimits::slots + own] * shared.changes[own] + to.scale * sum;
   }
+
+  /// The factors of one pair's move, by its column of R^-1, and of its change.
+  MPOL_DEVICE void write(std::int64_t number, const Next& to, Shared& shared) const {
+    const int own = LbfgsPairs::slot_of(number);
+    double sum = 0;
+    int slot = LbfgsPairs::slot_of(to.pairs.oldest);
+    for (std::int64_t row = to.pairs.oldest; row <= number; ++row, slot = LbfgsPairs::slot_after(slot)) {
+      sum += arrays.inverse[own * LbfgsLimits::slots + slot] * shared.rest[slot];
+    }
+    arrays.factors[own] = -sum;
+    arrays.factors[LbfgsLimits::slots + own] = to.scale * shared.changes[own];
+  }
+
   MPOL_DEVICE void finish(const Next& to) const {
     arrays.factors[2 * LbfgsLimits::slots] = -to.scale;
     arrays.state[0].scale = to.scale;
