@@ -14,6 +14,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/gzip_promise.h>
+#include <mpol_cpp/io/header_check.h>
 
 namespace mpol::io {
 namespace {
@@ -115,6 +116,7 @@ FitsHandle FitsHandle::open(const std::filesystem::path& path) {
   }
   check_magic(path);
   check_gzip_promise(path);
+  HeaderCheck(path).check(0);
   fitsfile* file = nullptr;
   int status = 0;
   fits_open_diskfile(&file, path.c_str(), READONLY, &status);

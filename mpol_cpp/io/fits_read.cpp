@@ -13,7 +13,7 @@
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/fits_axes.h>
 #include <mpol_cpp/io/fits_handle.h>
-#include <mpol_cpp/io/tile_check.h>
+#include <mpol_cpp/io/header_check.h>
 #include <mpol_cpp/io/unknown_center.h>
 
 namespace mpol::io {
@@ -29,11 +29,11 @@ bool is_image(FitsHandle& file) {
 }
 
 /// Moves to the next unit. @return whether there is one
-bool next_unit(FitsHandle& file, TileCheck& tiles) {
+bool next_unit(FitsHandle& file, HeaderCheck& headers) {
   LONGLONG header = 0, data = 0, end = 0;
   fits_get_hduaddrll(file.get(), &header, &data, &end, file.status());
   file.check("reading its units");
-  tiles.check_header(end);
+  headers.check(end);
   fits_movrel_hdu(file.get(), 1, nullptr, file.status());
   const bool at_end = *file.status() == END_OF_FILE;
   if (at_end) static_cast<void>(file.succeeded());  // forgets it
@@ -43,9 +43,9 @@ bool next_unit(FitsHandle& file, TileCheck& tiles) {
 
 /// Looks at all units and moves to the first that holds an image of two axes or more.
 void find_image(FitsHandle& file, const std::filesystem::path& path) {
-  TileCheck tiles(path);
+  HeaderCheck headers(path);
   int found = 0;
-  for (int unit = 1; unit == 1 || next_unit(file, tiles); ++unit) {
+  for (int unit = 1; unit == 1 || next_unit(file, headers); ++unit) {
     if (found == 0 && is_image(file)) found = unit;
   }
   if (found > 0) {
@@ -62,6 +62,9 @@ double hertz_per(const std::string& unit) {
   if (unit == "GHz") return 1e9;
   return 1;
 }
+
+/// How many times its size a file is believed to hold without a look.
+constexpr double believed_expansion = 10;
 
 /// The tiles of a compressed image: pixels of one, and whether the table has a row for each.
 struct Tiles {
@@ -81,6 +84,31 @@ struct Tiles {
     complete = complete && header.number("NAXIS2") == count;
   }
 };
+
+/// Whether every tile lies in the part of the file that holds them, as the table of tiles promises.
+bool tiles_are_there(FitsHandle& file, double size) {
+  HeaderReader header(file);
+  const double heap = std::min(header.number("PCOUNT").value_or(0), believed_expansion * size);
+  int columns = 0;
+  LONGLONG rows = 0;
+  fits_get_num_cols(file.get(), &columns, file.status());
+  fits_get_num_rowsll(file.get(), &rows, file.status());
+  for (int column = 1; column <= columns; ++column) {
+    int type = 0;
+    LONGLONG repeat = 0, width = 0;
+    fits_get_coltypell(file.get(), column, &type, &repeat, &width, file.status());
+    if (type >= 0) continue;  // below zero: rows of any length, in the heap
+    for (LONGLONG row = 1; row <= rows; ++row) {
+      LONGLONG elements = 0, offset = 0;
+      fits_read_descriptll(file.get(), column, row, &elements, &offset, file.status());
+      file.check("reading the table of tiles");
+      const double bytes = static_cast<double>(elements) * static_cast<double>(width);
+      if (elements < 0 || offset < 0 || static_cast<double>(offset) + bytes > heap) return false;
+    }
+  }
+  file.check("reading the table of tiles");
+  return true;
+}
 
 /// Reads all pixels into a small buffer and forgets them.
 void try_to_read(FitsHandle& file, const std::vector<FitsAxis>& axes, std::int64_t pixels) {
@@ -118,13 +146,15 @@ void check_size(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::
   const bool packed = fits_is_compressed_image(file.get(), &status) != 0;
   const double packed_bytes = packed ? 0 : static_cast<double>(pixels) * std::abs(static_cast<double>(bits)) / 8;
   if (packed_bytes > 1040 * size || static_cast<double>(pixels) > 1e6 * size) refuse("more pixels than it can hold");
-  constexpr double believed = 10, large_tile = 1 << 18;
+  constexpr double large_tile = 1 << 18;
   if (packed) {
     const Tiles tiles(file, axes);
     if (!tiles.complete) refuse("other tiles than it has");
-    if (tiles.pixels > large_tile && 8 * tiles.pixels > believed * size) refuse(fmt::format("tiles of {} pixels", tiles.pixels));
+    if (!tiles_are_there(file, size)) refuse("tiles outside the part that holds them");
+    if (tiles.pixels > large_tile && 8 * tiles.pixels > believed_expansion * size)
+      refuse(fmt::format("tiles of {} pixels", tiles.pixels));
   }
-  if (8 * static_cast<double>(pixels) > believed * size) try_to_read(file, axes, pixels);
+  if (8 * static_cast<double>(pixels) > believed_expansion * size) try_to_read(file, axes, pixels);
 }
 
 Tensor read_cube(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::filesystem::path& path, std::int64_t nchan) {

@@ -13,6 +13,7 @@
 #include <mpol_cpp/cli/image/fit_diagnostics.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/io/npy.h>
 #include <mpol_cpp/io/npz_archive.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/serialize/safetensors.h>
@@ -25,6 +26,7 @@
 #include "input_file.h"
 #include "readers.h"
 #include "temporary_folder.h"
+#include "zip_bytes.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -92,6 +94,54 @@ TEST_CASE("an array that repeats itself is read, one that is not there asks for 
     CAPTURE(at);
     if (refusal != "no error") CHECK(watch.most() < std::ssize(damaged) * 10 + (3 << 20) / 2);
   }
+}
+
+TEST_CASE("compressed images whose tiles are empty or lie elsewhere are refused before they are unpacked", "[fuzz][quick]") {
+  const TemporaryFolder folder;
+  const auto path = folder / "tiles.fits";
+  for (const std::size_t packed : {4, 5}) {  // by Rice and by gzip
+    const auto good = fits_corpus().at(packed);
+    write_bytes(path, good);
+    CHECK(refusal_of([&] { io::read_fits(path); }) == "no error");
+    const auto with = [&](std::size_t at, const std::string& bytes) {
+      auto damaged = good;
+      write_bytes(path, damaged.replace(at, bytes.size(), bytes));
+      const AllocationWatch watch;
+      const auto refusal = refusal_of([&] { io::read_fits(path); });
+      CHECK(watch.most() < 1 << 22);
+      return refusal;
+    };
+    const std::string card = "ZTILE1  =                    ";
+    const auto tile = good.find(card);
+    REQUIRE(tile != std::string::npos);
+    CHECK_THAT(with(tile, card + "0"), ContainsSubstring("ZTILE1 = 0; a tile of a compressed image has"));
+    // cfitsio would write its message about a long text beyond the message's end.
+    CHECK_THAT(with(tile, "ZTILE1  = '" + std::string(60, 'x') + "'"), ContainsSubstring("ZTILE1 = 'xx"));
+    CHECK_THAT(with(good.find("ZBITPIX ="), "ZBITPIX = '" + std::string(60, 'x') + "'"), ContainsSubstring("must be a number"));
+    CHECK_THAT(with(good.find("BITPIX  ="), "BITPIX  = '" + std::string(60, 'x') + "'"), ContainsSubstring("must be a number"));
+    CHECK_THAT(with(good.find("ZNAXIS1 ="), "ZNAXIS1 =      (             4 / "), ContainsSubstring("must be a number"));
+    // The first row of the table: how many bytes the first tile has, and where.
+    const auto end = good.find("END" + std::string(77, ' '), tile);
+    const auto table = (end / 2880 + 1) * 2880;
+    CHECK_THAT(with(table, std::string("\x20\x22\x20\x27", 4)), ContainsSubstring("tiles outside the part that holds them"));
+    CHECK_THAT(with(table + 4, std::string("\x00\x00\x7f\x00", 4)), ContainsSubstring("tiles outside the part that holds them"));
+  }
+}
+
+TEST_CASE("shapes that no memory takes are refused, also where a zero makes them empty", "[fuzz][quick]") {
+  const TemporaryFolder folder;
+  for (const std::int64_t first : std::initializer_list<std::int64_t>{4294967296, 0}) {
+    write_bytes(folder / "x.npz", zip_of("x.npy", io::npy_header("<f8", {first, 4294967296, 4294967296})));
+    CHECK_THAT(refusal_of([&] { io::NpzReader(folder / "x.npz").read("x"); }), ContainsSubstring("does not fit any memory"));
+  }
+}
+
+TEST_CASE("what toml++ takes for granted is refused in words", "[fuzz][quick]") {
+  const TemporaryFolder folder;
+  write_bytes(folder / "a.toml", "npix = [ }\n");
+  CHECK_THAT(refusal_of([&] { cli::recorded_run(folder / "a.toml"); }), ContainsSubstring("a.toml"));
+  write_bytes(folder / "a.toml", "npix = 1\u00e9\n");
+  CHECK_THAT(refusal_of([&] { cli::recorded_run(folder / "a.toml"); }), ContainsSubstring("line 1"));
 }
 
 TEST_CASE("headers of safetensors that no tensor has are refused", "[fuzz][quick]") {

@@ -6,8 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include <toml++/toml.h>
-
+#include <mpol_cpp/cli/program/checked_toml.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/file_list.h>
 #include <mpol_cpp/cli/program/option_set.h>
@@ -50,6 +49,9 @@ toml::table parse_toml(const std::string& text, const std::filesystem::path& pat
   } catch (const toml::parse_error& error) {
     throw FileError(error_text("configuration file", path.string(),
                                fmt::format("line {}: {}", error.source().begin.line, error.description()),
+                               "correct it: it must be TOML, for example `npix = 180`"));
+  } catch (const BrokenToml&) {
+    throw FileError(error_text("configuration file", path.string(), "has brackets or values where none may be",
                                "correct it: it must be TOML, for example `npix = 180`"));
   }
 }
