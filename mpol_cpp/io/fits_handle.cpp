@@ -13,7 +13,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/io/gzip_promise.h>
+#include <mpol_cpp/io/gzip_file.h>
 #include <mpol_cpp/io/header_check.h>
 
 namespace mpol::io {
@@ -87,7 +87,11 @@ FitsHandle::FitsHandle(fitsfile* file, std::filesystem::path path, FitsBuffer* m
     : file_(file), path_(std::move(path)), memory_(memory) {}
 
 FitsHandle::FitsHandle(FitsHandle&& other) noexcept
-    : file_(std::exchange(other.file_, nullptr)), path_(std::move(other.path_)), memory_(other.memory_), status_(other.status_) {}
+    : file_(std::exchange(other.file_, nullptr)),
+      path_(std::move(other.path_)),
+      memory_(other.memory_),
+      unpacked_(std::move(other.unpacked_)),
+      status_(other.status_) {}
 
 FitsHandle::~FitsHandle() {
   if (file_ == nullptr) return;
@@ -115,13 +119,19 @@ FitsHandle FitsHandle::open(const std::filesystem::path& path) {
     throw FileError(fmt::format("{}: the file is empty (0 bytes); write it again", path.string()));
   }
   check_magic(path);
-  check_gzip_promise(path);
+  auto unpacked = unpack_gzip(path);
   HeaderCheck(path).check(0);
   fitsfile* file = nullptr;
   int status = 0;
-  fits_open_diskfile(&file, path.c_str(), READONLY, &status);
+  if (unpacked) {
+    fits_open_memfile(&file, path.c_str(), READONLY, &unpacked->data, &unpacked->room, 0, nullptr, &status);
+  } else {
+    fits_open_diskfile(&file, path.c_str(), READONLY, &status);
+  }
   if (status != 0) fail(path, false, status, "opening it");
-  return {file, path, nullptr};
+  FitsHandle handle(file, path, nullptr);
+  handle.unpacked_ = std::move(unpacked);
+  return handle;
 }
 
 void FitsHandle::check(std::string_view doing) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -48,7 +49,8 @@ class FitsHandle {
 
   fitsfile* file_;
   std::filesystem::path path_;
-  FitsBuffer* memory_;  // what is written to; null: the file is read
+  FitsBuffer* memory_;                    // what is written to; null: the file is read
+  std::unique_ptr<FitsBuffer> unpacked_;  // of a file of gzip, which is read from memory
   int status_ = 0;
 };
 
