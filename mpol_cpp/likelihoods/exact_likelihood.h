@@ -51,6 +51,7 @@ class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihoo
   NamedTensors working_state() const override;
   void load_working_state(const NamedTensors& state) override;
   std::string name() const override { return "exact"; }
+  bool is_quadratic() const override { return true; }
 
   std::int64_t nchan() const { return nchan_; }
   /// How often an image became the anchor so far, over all images.

@@ -29,6 +29,7 @@ class GriddedLikelihoodImpl : public Module<GriddedLikelihoodImpl>, public Likel
   std::int64_t visibilities_count() const override { return nvis_.value(); }
   std::int64_t memory_bytes() const override;
   std::string name() const override { return "gridded"; }
+  bool is_quadratic() const override { return true; }
 
   std::int64_t nchan() const { return nchan_; }
 

@@ -47,6 +47,10 @@ class Likelihood : public LabelledState {
   /// The default is what its parameters and buffers take.
   virtual std::int64_t memory_bytes() const;
 
+  /// Whether chi_squared is a quadratic function of the image, the same at each call: then it is convex, and solvers that know
+  /// its curvature apply.
+  virtual bool is_quadratic() const { return false; }
+
   /// What its next values depend on, to the last bit, besides data, parameters and image; for checkpoints. Tensors that
   /// later evaluations leave alone; none for most likelihoods.
   virtual NamedTensors working_state() const { return {}; }

@@ -42,6 +42,7 @@ class LooseLikelihoodImpl : public Module<LooseLikelihoodImpl>, public Likelihoo
   /// Beside the grid's, "baselines": their digest.
   std::map<std::string, std::string> state_labels() const override;
   std::string name() const override { return "loose"; }
+  bool is_quadratic() const override { return true; }
 
   std::int64_t nchan() const { return nchan_; }
   /// The image at the points of the data, (…, n, nvis) complex; differentiable to any order.

@@ -22,6 +22,14 @@ PixelMapping softplus_mapping() {
           }};
 }
 
+PixelMapping nonnegative_mapping(const Tensor& mask) {
+  const auto intensity = [mask](const Tensor& base) {
+    auto positive = base.clamp_min(0);
+    return mask.defined() ? positive * mask.to(base.options().requires_grad(false)) : positive;
+  };
+  return {mask.defined() ? "nonnegative with a mask" : "nonnegative", intensity, [](const Tensor& image) { return image; }};
+}
+
 namespace {
 
 torch::Dtype dtype_of_base(const BaseCubeOptions& options) {

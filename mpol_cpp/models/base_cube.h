@@ -13,13 +13,18 @@ namespace mpol {
 
 /// A differentiable, elementwise map from base pixels (any real number) to intensities, with its inverse.
 struct PixelMapping {
-  std::string name;  ///< "softplus" is the library's own, which faster steps know
+  std::string name;  ///< "softplus" and "nonnegative…" are the library's own, which faster steps know
   std::function<Tensor(const Tensor&)> forward;
   std::function<Tensor(const Tensor&)> inverse;
 };
 
 /// I = softplus(b) = ln(1 + e^b) (beta 1, threshold 20); its inverse b = I + ln(1 - e^-I), I > 0.
 PixelMapping softplus_mapping();
+
+/// I = max(b, 0) M: base pixels that are intensities themselves. The image is a convex function of them, which POGM needs; Adam
+/// and the like, which walk along gradients, want softplus_mapping().
+/// @param mask  1 where a pixel may shine, 0 where not, broadcastable to the cube; undefined: every pixel may
+PixelMapping nonnegative_mapping(const Tensor& mask = {});
 
 struct BaseCubeOptions {
   BaseCubeOptions(GridCoords coords) : coords_(coords) {}  // NOLINT: implicit, so that a call reads well

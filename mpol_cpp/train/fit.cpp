@@ -75,7 +75,8 @@ Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const Tr
     stopped_.resize(problems);
     if (!step_->stops_by_itself()) limits_.epochs = 1;
   }
-  if (options_.optimizer() == OptimizerKind::lbfgs) limits_.epochs = 1;  // whose steps wait for the device
+  const auto optimizer = options_.optimizer();
+  if (optimizer == OptimizerKind::lbfgs || optimizer == OptimizerKind::pogm) limits_.epochs = 1;  // they wait for the device
   at::manual_seed(options_.seed());
   result_.columns = objective_.columns();
   result_.step = step_->kind();
@@ -188,6 +189,7 @@ void Fit::take_steps(std::int64_t epochs) {
 }
 
 bool Fit::has_converged(std::int64_t done) {
+  if (done == done_ && step_->has_converged()) return true;
   if (!stops_) return mpol::has_converged(result_.history, options_.stop_relative(), options_.stop_window());
   stops_->decide(done);
   if (const auto stopped = stops_->stopped(); stopped != stopped_) {

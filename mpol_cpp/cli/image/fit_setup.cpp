@@ -32,9 +32,12 @@ Sampling sampling_of(const std::string& name) {
 
 BaseCubeOptions model_options(const ImageOptions& options, const FitData& data) {
   const SkyTarget target{data.coords(), data.dataset->nchan(), data.visibilities.observation()};
-  auto model = start_options(parse_start(options.start), target, options.data.torch_dtype(), data);
-  if (!options.mask.empty()) model.pixel_mapping(masked_mapping(read_mask(options.mask, target)));
-  return model;
+  const bool convex = options.optimizer == "pogm";
+  auto model = start_options(parse_start(options.start), target, options.data.torch_dtype(), data,
+                             convex ? nonnegative_mapping() : softplus_mapping());
+  if (options.mask.empty()) return model;
+  const auto mask = read_mask(options.mask, target);
+  return model.pixel_mapping(convex ? nonnegative_mapping(mask) : masked_mapping(mask));
 }
 
 std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const Visibilities& visibilities,
@@ -85,11 +88,13 @@ TrainOptions train_options(const ImageOptions& options, const RunRecord& record,
   const auto stop = parse_stop_relative(options.stop_relative);
   const auto optimizer = options.optimizer == "sgd"     ? OptimizerKind::sgd
                          : options.optimizer == "lbfgs" ? OptimizerKind::lbfgs
+                         : options.optimizer == "pogm"  ? OptimizerKind::pogm
                                                         : OptimizerKind::adam;
   return TrainOptions()
       .optimizer(optimizer)
       .learning_rate(options.learning_rate)
-      .epochs(options.epochs)
+      .epochs(*options.epochs)
+      .tolerance(options.tolerance)
       .stop_relative(stop.change)
       .stop_window(stop.window)
       .seed(static_cast<std::uint64_t>(options.seed))

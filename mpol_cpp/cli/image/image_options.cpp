@@ -57,9 +57,12 @@ void declare_likelihood(OptionSet& options, ImageOptions& image) {
 
 void declare_fit(OptionSet& options, ImageOptions& image) {
   const auto result = Record::result;
-  options.choice("--optimizer", image.optimizer, {"adam", "sgd", "lbfgs"}, "Optimiser", result);
+  options.choice("--optimizer", image.optimizer, {"adam", "sgd", "lbfgs", "pogm"}, "Optimiser", result);
   options.number("--learning-rate", image.learning_rate, Range::positive(), "RATE", "Learning rate", result);
-  options.integer("--epochs", image.epochs, Range::between(1, 1e15), "Exactly this many, without --stop-relative",
+  options.number("--tolerance", image.tolerance, Range::between(1e-12, 0.5), "PART",
+                 "Of pogm: end where the objective falls by no more than this part of its regularisers' value", result);
+  options.integer("--epochs", image.epochs, Range::between(1, 1e15),
+                  "Exactly this many, without --stop-relative (default: 500); of pogm the most that it may take (default: 20000)",
                   Record::manner);
   options.text("--stop-relative", image.stop_relative, "R[:WINDOW]",
                "Stop when the loss of each of the last WINDOW (10) epochs is within the fraction R of the present one", result);
@@ -80,6 +83,8 @@ bool in_fit(const ImageOptions& image, double RegularizerOptions::*strength) {
 void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--degrees-of-freedom"}, "with --noise student", [&] { return image.noise == "student"; });
   options.only({"--batch-size"}, "with --likelihood loose", [&] { return image.likelihood == "loose"; });
+  options.only({"--tolerance"}, "with --optimizer pogm", [&] { return image.optimizer == "pogm"; });
+  options.only({"--learning-rate", "--stop-relative"}, "without --optimizer pogm", [&] { return image.optimizer != "pogm"; });
   options.only({"--sampling"}, "with --batch-size", [&] { return image.batch_size.has_value(); });
   options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
   options.only({"--overwrite"}, "without --resume", [&] { return !image.resume; });
@@ -147,6 +152,7 @@ RegularizerOptions guessed_regularizers(const ImageOptions& image) {
 void settle(ImageOptions& image) {
   settle(image.output);
   settle(image.data);
+  if (!image.epochs) image.epochs = image.optimizer == "pogm" ? 20000 : 500;
   const auto& r = image.regularizers;
   if (in_fit(image, &RegularizerOptions::psd) && !r.psd_length) {
     throw UsageError(

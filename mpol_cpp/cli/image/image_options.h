@@ -37,8 +37,9 @@ struct ImageOptions {
 
   std::string optimizer = "adam";
   double learning_rate = 0.3;
-  std::int64_t epochs = 500;
-  std::string stop_relative;  ///< "R" or "R:WINDOW"; empty: off
+  double tolerance = 1e-3;             ///< of pogm
+  std::optional<std::int64_t> epochs;  ///< settled: 500, or for pogm the most that it may take
+  std::string stop_relative;           ///< "R" or "R:WINDOW"; empty: off
   std::string start = "auto";
   std::filesystem::path mask;
   std::int64_t seed = 0;

@@ -104,7 +104,7 @@ class ImageRun {
 
  private:
   int go() {
-    if (options_.resume && is_finished(options_.output.out, *record_, options_.epochs)) return already_finished();
+    if (options_.resume && is_finished(options_.output.out, *record_, *options_.epochs)) return already_finished();
     warn_of_changes();
     OutputFolder folder(options_.output.out, existing(), "image");
     if (options_.resume && !folder.has_checkpoint() && !options_.output.quiet) {

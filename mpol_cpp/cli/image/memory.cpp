@@ -37,7 +37,7 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::i
                       .likelihood(memory_likelihood(options))
                       .kernels_in_memory(options.kernel_folder.empty())
                       .on_gpu(device.is_cuda())
-                      .epochs(options.epochs)
+                      .epochs(*options.epochs)
                       .columns(static_cast<std::int64_t>(2 + terms));
   if (visibilities != nullptr) {
     settings.visibilities(visibilities->nchan() * visibilities->nvis())

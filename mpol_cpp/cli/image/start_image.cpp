@@ -35,7 +35,7 @@ Start parse_start(const std::string& text) {
                               "must be auto, base:V, flat:JY_PER_ARCSEC2, dirty or FILE.fits", "choose one of them"));
 }
 
-Tensor base_of_image(const Tensor& sky, double floor) {
+Tensor base_of_image(const Tensor& sky, double floor, const PixelMapping& mapping) {
   const auto image = sky.to(torch::kCPU, torch::kFloat64);
   const auto peak = at::amax(image, {-2, -1}, /*keepdim=*/true);  // (nchan, 1, 1)
   const double weakest = peak.min().item<double>();
@@ -43,19 +43,24 @@ Tensor base_of_image(const Tensor& sky, double floor) {
     throw DataError(
         error_text("start image", fmt::format("peak {}", weakest), "every channel needs a positive pixel", "start from base:-3"));
   }
-  return softplus_mapping().inverse(at::maximum(image, floor * peak));
+  return mapping.inverse(at::maximum(image, floor * peak));
 }
 
-BaseCubeOptions start_options(const Start& start, const SkyTarget& target, torch::Dtype dtype, const FitData& data) {
-  auto options = BaseCubeOptions(target.coords).nchan(target.nchan).dtype(dtype);
-  const auto from_image = [&](const Tensor& sky, double floor) { options.base_cube(base_of_image(sky, floor).to(dtype)); };
+BaseCubeOptions start_options(const Start& start, const SkyTarget& target, torch::Dtype dtype, const FitData& data,
+                              const PixelMapping& mapping) {
+  auto options = BaseCubeOptions(target.coords).nchan(target.nchan).dtype(dtype).pixel_mapping(mapping);
+  const auto from_image = [&](const Tensor& sky, double floor) {
+    options.base_cube(base_of_image(sky, floor, mapping).to(dtype));
+  };
+  const auto flat = [&](const Tensor& intensity) { options.start(mapping.inverse(intensity).item<double>()); };
   std::visit(Overloaded{
                  [&](const StartAuto&) { from_image(auto_start(data.dataset), 0); },
-                 [&](const StartBase& base) { options.start(base.value); },
-                 [&](const StartFlat& flat) {
-                   const auto intensity = at::full({}, flat.intensity, torch::kFloat64);
-                   options.start(softplus_mapping().inverse(intensity).item<double>());
+                 [&](const StartBase& base) {
+                   const auto softplus = softplus_mapping();
+                   if (mapping.name == softplus.name) options.start(base.value);
+                   else flat(softplus.forward(at::full({}, base.value, torch::kFloat64)));
                  },
+                 [&](const StartFlat& start_flat) { flat(at::full({}, start_flat.intensity, torch::kFloat64)); },
                  [&](const StartDirty&) { from_image(dirty_start(data), dirty_floor); },
                  [&](const StartFile& file) { from_image(read_sky(file.path, "--start", target), file_floor); },
              },

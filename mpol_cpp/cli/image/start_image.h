@@ -28,15 +28,17 @@ using Start = std::variant<StartAuto, StartBase, StartFlat, StartDirty, StartFil
 /// @throws UsageError for what is none of the forms
 Start parse_start(const std::string& text);
 
-/// Model options whose base pixels make the start image through the inverse of the pixel mapping.
+/// Model options with a pixel mapping, through whose inverse their base pixels make the start image; those of base:V make the
+/// image that softplus makes of V.
 /// @param target   what a file is regridded to
 /// @param data     what `auto` and `dirty` are made from
 /// @throws mpol::Error when the file cannot be read
-BaseCubeOptions start_options(const Start& start, const SkyTarget& target, torch::Dtype dtype, const FitData& data);
+BaseCubeOptions start_options(const Start& start, const SkyTarget& target, torch::Dtype dtype, const FitData& data,
+                              const PixelMapping& mapping);
 
 /// The base pixels whose image is `sky`, floored at a fraction of the peak of each channel so that every pixel has one.
 /// @param sky  (nchan, npix, npix), any unit; @return float64, same shape
 /// @throws DataError when a channel has no positive pixel
-Tensor base_of_image(const Tensor& sky, double floor);
+Tensor base_of_image(const Tensor& sky, double floor, const PixelMapping& mapping);
 
 }  // namespace mpol::cli

@@ -192,8 +192,10 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& opti
       return std::make_unique<torch::optim::LBFGS>(
           std::move(parameters),
           torch::optim::LBFGSOptions(learning_rate).line_search_fn("strong_wolfe").tolerance_grad(0).tolerance_change(0));
+    case OptimizerKind::pogm:
+      break;  // PogmStep
   }
-  throw ValueError("unknown optimiser");
+  throw ValueError(fmt::format("LibTorch has no optimizer {}", to_string(options.optimizer())));
 }
 
 NamedTensors optimizer_state(OptimizerKind kind, Optimizer& optimizer, const std::vector<NamedParameter>& parameters) {

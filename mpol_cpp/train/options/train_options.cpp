@@ -15,6 +15,8 @@ std::string to_string(OptimizerKind kind) {
       return "sgd";
     case OptimizerKind::lbfgs:
       return "lbfgs";
+    case OptimizerKind::pogm:
+      return "pogm";
   }
   throw ValueError(fmt::format("{} is not an optimiser", static_cast<int>(kind)));
 }
@@ -59,6 +61,7 @@ void TrainOptions::validate() const {
   require(momentum_ >= 0 && momentum_ < 1, "momentum", momentum_, "in [0, 1)");
   require(epochs_ >= 1, "epochs", epochs_, "at least 1");
   require(stop_relative_ >= 0 && std::isfinite(stop_relative_), "stop_relative", stop_relative_, "finite and >= 0");
+  require(tolerance_ > 0 && tolerance_ < 1, "tolerance", tolerance_, "above 0 and below 1");
   require(stop_window_ >= 1, "stop_window", stop_window_, "at least 1");
   require(model_interval_ >= 0, "model_interval", model_interval_, ">= 0");
   require(checkpoint_interval_ >= 0, "checkpoint_interval", checkpoint_interval_, ">= 0");
@@ -71,6 +74,9 @@ void TrainOptions::validate() const {
         fmt::format("the problems of a batch share the search of lbfgs: no rate_factors (there are {}) and no stop_scope each "
                     "with it; use adam or sgd, or fit the problems one by one",
                     rate_factors_.size()));
+  }
+  if (optimizer_ == OptimizerKind::pogm && (has_own_updates() || stop_relative_ > 0)) {
+    throw ValueError("pogm has no learning rate and a stop of its own: no rate_factors and no stop_relative with it");
   }
   if (resume_ && checkpoint_.empty()) throw ValueError("resume is asked for without a checkpoint: name the checkpoint file");
   if (!schedule_.factor) throw ValueError("the schedule has no factor function");

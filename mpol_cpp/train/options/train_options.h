@@ -21,6 +21,7 @@ enum class OptimizerKind {
   adam,   ///< betas 0.9 and 0.999, eps 1e-8
   sgd,    ///< gradient descent, with momentum if asked for
   lbfgs,  ///< strong Wolfe line search; one epoch is up to 20 iterations, and the problems of a batch share the search
+  pogm,   ///< proximal optimized gradient (solvers/pogm.h), to the optimum of a convex objective; no learning rate
 };
 enum class StepKind { automatic, eager, captured, fused };
 /// What the stop criterion looks at.
@@ -76,6 +77,9 @@ struct TrainOptions {
   TORCH_ARG(std::int64_t, stop_window) = 10;
   /// Not `each` for L-BFGS.
   TORCH_ARG(StopScope, stop_scope) = StopScope::sum;
+  /// Of pogm: it has converged when the objective fell by no more than this part of its regularizers' value (of chi^2/2N where
+  /// there are none) over the second half of the epochs, of 64 at least.
+  TORCH_ARG(double, tolerance) = 1e-3;
   /// Move model, objective and optimiser state there first; nothing is moved when unset.
   TORCH_ARG(std::optional<torch::Device>, device) = std::nullopt;
   /// Cast the model to it first. The likelihood stays as it is: it takes images of float32 and of float64.

@@ -61,6 +61,7 @@ ops::DeviceUpdate device_update(OptimizerKind kind) {
     case OptimizerKind::sgd:
       return ops::DeviceUpdate::sgd;
     case OptimizerKind::lbfgs:
+    case OptimizerKind::pogm:
       return ops::DeviceUpdate::none;
   }
   throw ValueError("unknown optimiser");

@@ -9,6 +9,7 @@
 #include <mpol_cpp/train/steps/gpu_fused_step.h>
 #include <mpol_cpp/train/steps/eager_step.h>
 #include <mpol_cpp/train/steps/fused_step.h>
+#include <mpol_cpp/train/steps/pogm_step.h>
 
 namespace mpol {
 
@@ -46,6 +47,10 @@ FusedChoice choose_fused(const std::shared_ptr<ImageModel>& model, const Objecti
 }  // namespace
 
 std::unique_ptr<Step> make_step(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options) {
+  if (options.optimizer() == OptimizerKind::pogm) {
+    if (options.step() == StepKind::captured) throw ValueError("pogm looks at each iteration: no captured step; use auto");
+    return std::make_unique<PogmStep>(model, objective, options);
+  }
   switch (options.step()) {
     case StepKind::automatic: {
       auto choice = choose_fused(model, objective, options, "the fastest one, and it applies");

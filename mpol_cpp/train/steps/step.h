@@ -39,6 +39,8 @@ class Step {
   /// What the criterion of such a step goes on from. @param totals (epochs, problems), of the last ones that were done
   /// @throws ValueError for a step that does not stop problems by itself
   virtual void set_totals(const Tensor& totals);
+  /// Whether it has come to the end by a criterion of its own.
+  virtual bool has_converged() const { return false; }
   virtual StepKind kind() const = 0;
   /// Why this kind of step was taken.
   virtual std::string reason() const = 0;

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <torch/types.h>
+
+namespace mpol {
+
+using torch::Tensor;
+
+/// A convex function F = f + g of images (problems, nchan, npix, npix), a sum over problems that are minimized apart, with a
+/// quadratic f whose gradient is known and a g whose proximal map is.
+class CompositeFunction {
+ public:
+  virtual ~CompositeFunction() = default;
+
+  /// An upper estimate of the largest eigenvalue of f's second derivative, > 0, in each image: f curves no more than their
+  /// diagonal, as where images do not mix in f. (problems nchan)
+  virtual std::vector<double> curvatures() = 0;
+  /// f's gradient at images that g allows, in storage of its own.
+  virtual Tensor gradient(const Tensor& images) = 0;
+  /// g of each problem.
+  virtual std::vector<double> regularizers(const Tensor& images) = 0;
+  /// argmin_x sum_i |x_i - q_i|^2 / (2 step_i) + g(x) over the images i of each problem, in storage of its own.
+  /// @param steps   of each image
+  /// @param passes  how much work each problem's map is worth, where it is found by iterations
+  virtual Tensor proximal(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes) = 0;
+};
+
+}  // namespace mpol

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/models/gridded_net.h>
+#include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/solvers/composite_function.h>
+#include <mpol_cpp/solvers/tv_proximal.h>
+
+namespace mpol {
+
+/// An objective as a convex function of the base pixels z >= 0 of a GriddedNet whose pixel mapping is nonnegative_mapping(), so
+/// that its image is x = H z (Hann) or z itself:
+///
+///   F(z) = chi^2(x)/(2 N_norm) + lambda sum x + quadratic terms  +  lambda_tv TV(x),   z >= 0
+///          `------------------- f -----------------------------'    `------------ g ---------'
+///
+/// No term joins images of several channels.
+class ConvexObjective : public CompositeFunction {
+ public:
+  /// Why a model and an objective do not make such a function; empty when they do.
+  static std::string obstacle(ImageModel& model, const Objective& objective);
+
+  /// @throws ValueError where there is an obstacle
+  ConvexObjective(std::shared_ptr<GriddedNetImpl> model, Objective objective);
+
+  /// The base pixels as (problems, nchan, npix, npix), in the model's storage.
+  Tensor images() const;
+
+  std::vector<double> curvatures() override;
+  Tensor gradient(const Tensor& images) override;
+  std::vector<double> regularizers(const Tensor& images) override;
+  Tensor proximal(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes) override;
+
+  /// (columns, problems) as ObjectiveValue::table() has them, of the images of the last call of gradient().
+  const Tensor& losses() const { return losses_; }
+  /// The regularizers' part of F in such losses, of each problem; chi^2/(2 N_norm) where there are none.
+  static std::vector<double> scales(const Tensor& losses);
+
+  TvProximal& total_variation() { return tv_; }
+
+ private:
+  /// The weight of a term in each problem; 0 where there is no such term.
+  std::vector<double> weights_of(TermKind kind) const;
+  Tensor shaped_like_model(const Tensor& images) const { return images.view(model_->base().sizes()); }
+  /// f and its gradient without the model's positivity. @param chi_squared (problems), filled
+  Tensor gradient_at(const Tensor& sky, Tensor& chi_squared) const;
+
+  std::shared_ptr<GriddedNetImpl> model_;
+  Objective objective_;
+  Tensor mask_;  // undefined: every pixel may shine
+  TvProximal tv_;
+  std::vector<double> tv_weights_;
+  Tensor losses_;  // (columns, problems) float64
+};
+
+}  // namespace mpol

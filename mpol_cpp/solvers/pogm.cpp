@@ -1,0 +1,199 @@
+#include <mpol_cpp/solvers/pogm.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+
+namespace mpol {
+namespace {
+
+constexpr std::int64_t first_passes = 4, most_passes = 32;
+constexpr std::int64_t fewest_iterations = 64;
+constexpr double margin_of_curvature = 1.05;
+constexpr std::int64_t numbers_of_problem = 4;
+
+/// Of each image, in float64 on the CPU.
+std::vector<double> inner_products(const Tensor& a, const Tensor& b) {
+  const auto products = (a * b).sum({-2, -1}, /*keepdim=*/false, torch::kFloat64).to(torch::kCPU);
+  const auto* values = products.const_data_ptr<double>();
+  return {values, values + products.numel()};
+}
+
+}  // namespace
+
+Pogm::Pogm(CompositeFunction& function, Tensor start) : function_(function), y_(std::move(start)) {
+  const torch::NoGradGuard no_grad;
+  problems_.resize(static_cast<std::size_t>(y_.size(0)));
+  for (auto& problem : problems_) problem.passes = first_passes;
+  curvatures_ = function_.curvatures();
+  w_ = y_.clone();
+  z_ = y_.clone();
+}
+
+void Pogm::begin_anew(Problem& problem) const {
+  problem.t = problem.c = 1;
+  problem.begun_anew = true;
+}
+
+Tensor Pogm::spread(const std::vector<double>& values) const {
+  return at::tensor(values, torch::kFloat64).to(y_.device(), y_.scalar_type()).view({y_.size(0), -1, 1, 1});
+}
+
+void Pogm::prepare() {
+  const torch::NoGradGuard no_grad;
+  if (!gradient_.defined()) gradient_ = function_.gradient(y_);
+  if (regularizers_.empty()) regularizers_ = function_.regularizers(y_);
+}
+
+std::vector<bool> Pogm::iterate() {
+  const torch::NoGradGuard no_grad;
+  prepare();
+  const auto count = problems_.size(), nchan = static_cast<std::size_t>(y_.size(1));
+  std::vector<double> of_w(count), of_y(count), of_z(count), next_t(count), next_c(count), slopes(count * nchan),
+      steps(count * nchan);
+  std::vector<std::int64_t> passes(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& problem = problems_[i];
+    const double t = problem.t, next = (1 + std::sqrt(1 + 4 * t * t)) / 2;
+    next_t[i] = next;
+    next_c[i] = (2 * t + next - 1) / next;
+    of_w[i] = (t - 1) / next;
+    of_y[i] = t / next;
+    of_z[i] = (t - 1) / (problem.c * next);
+    passes[i] = problem.passes;
+    for (auto image = i * nchan; image < (i + 1) * nchan; ++image) {
+      slopes[image] = 1 / curvatures_[image];
+      steps[image] = next_c[i] / curvatures_[image];
+    }
+  }
+  const auto w = y_ - gradient_ * spread(slopes);
+  const auto z = w + (w - w_) * spread(of_w) + (w - y_) * spread(of_y) + (z_ - y_) * spread(of_z);
+  const auto y = function_.proximal(z, steps, passes);
+  const auto gradient = function_.gradient(y);
+  const auto regularizers = function_.regularizers(y);
+  const auto change = y - y_;
+  const auto along = inner_products(change, gradient + gradient_), bends = inner_products(change, gradient - gradient_),
+             lengths = inner_products(change, change);
+  std::vector<double> decreases(count, 0.0), mask(count, 0.0);
+  std::vector<bool> moved(count, false);
+  for (std::size_t i = 0; i < count; ++i) {
+    auto& problem = problems_[i];
+    double rise = regularizers[i] - regularizers_[i];
+    bool too_long = false;
+    for (auto image = i * nchan; image < (i + 1) * nchan; ++image) {
+      rise += along[image] / 2;
+      if (!(bends[image] > curvatures_[image] * lengths[image])) continue;
+      curvatures_[image] = margin_of_curvature * bends[image] / lengths[image];
+      too_long = true;
+    }
+    if (too_long || (rise > 0 && !problem.begun_anew)) {
+      begin_anew(problem);
+      if (!too_long) problem.passes = std::min(2 * problem.passes, most_passes);
+      continue;
+    }
+    moved[i] = true;
+    mask[i] = 1;
+    decreases[i] = -rise;
+    regularizers_[i] = regularizers[i];
+    problem.t = next_t[i];
+    problem.c = next_c[i];
+    problem.begun_anew = false;
+  }
+  decreases_.push_back(std::move(decreases));
+  if (std::all_of(moved.begin(), moved.end(), [](bool is) { return is; })) {
+    y_.copy_(y);
+    w_ = w;
+    z_ = z;
+    gradient_ = gradient;
+    return moved;
+  }
+  const auto taken = spread(mask) > 0;
+  y_.copy_(at::where(taken, y, y_));
+  w_ = at::where(taken, w, y_);
+  z_ = at::where(taken, z, y_);
+  gradient_ = at::where(taken, gradient, gradient_);
+  return moved;
+}
+
+bool Pogm::has_converged(double tolerance, const std::vector<double>& scales) const {
+  if (iterations() < fewest_iterations) return false;
+  const auto half = decreases_.size() / 2;
+  for (std::size_t i = 0; i < problems_.size(); ++i) {
+    double fallen = 0;
+    for (auto k = half; k < decreases_.size(); ++k) fallen += decreases_[k][i];
+    if (!(fallen <= tolerance * scales[i])) return false;
+  }
+  return true;
+}
+
+NamedTensors Pogm::state() const {
+  const auto count = static_cast<std::int64_t>(problems_.size());
+  auto numbers = at::empty({count, numbers_of_problem}, torch::kFloat64);
+  auto* number = numbers.mutable_data_ptr<double>();
+  for (const auto& problem : problems_) {
+    *number++ = problem.t;
+    *number++ = problem.c;
+    *number++ = static_cast<double>(problem.passes);
+    *number++ = problem.begun_anew ? 1 : 0;
+  }
+  auto decreases = at::empty({iterations(), count}, torch::kFloat64);
+  auto* decrease = decreases.mutable_data_ptr<double>();
+  for (const auto& row : decreases_) decrease = std::copy(row.begin(), row.end(), decrease);
+  NamedTensors state = {{"problems", numbers},
+                        {"curvatures", at::tensor(curvatures_, torch::kFloat64)},
+                        {"decreases", decreases},
+                        {"w", w_.clone()},
+                        {"z", z_.clone()}};
+  if (gradient_.defined()) state["gradient"] = gradient_.clone();
+  if (!regularizers_.empty()) state["regularizers"] = at::tensor(regularizers_, torch::kFloat64);
+  return state;
+}
+
+void Pogm::load_state(const NamedTensors& state) {
+  const auto has = [&](const char* name) { return state.contains(name); };
+  const auto refuse = [](const char* name) {
+    throw FileError(fmt::format("the saved state of pogm has no {} that fits these images", name));
+  };
+  const auto numbers_of = [&](const char* name, std::int64_t columns) {
+    if (!has(name)) refuse(name);
+    const auto& tensor = state.at(name);
+    if (tensor.scalar_type() != torch::kFloat64 || tensor.numel() % columns != 0) refuse(name);
+    const auto own = tensor.to(torch::kCPU).contiguous();
+    return std::vector<double>(own.const_data_ptr<double>(), own.const_data_ptr<double>() + own.numel());
+  };
+  const auto image_of = [&](const char* name) {
+    if (!has(name)) refuse(name);
+    const auto& tensor = state.at(name);
+    if (tensor.sizes() != y_.sizes() || tensor.scalar_type() != y_.scalar_type()) refuse(name);
+    return tensor.to(y_.device()).clone();
+  };
+  const auto count = static_cast<std::int64_t>(problems_.size());
+  const auto numbers = numbers_of("problems", numbers_of_problem * count), decreases = numbers_of("decreases", count);
+  auto curvatures = numbers_of("curvatures", static_cast<std::int64_t>(curvatures_.size()));
+  auto w = image_of("w"), z = image_of("z");
+  auto gradient = has("gradient") ? image_of("gradient") : Tensor();
+  auto regularizers = has("regularizers") ? numbers_of("regularizers", count) : std::vector<double>();
+  const auto* number = numbers.data();
+  for (auto& problem : problems_) {
+    problem.t = *number++;
+    problem.c = *number++;
+    problem.passes = static_cast<std::int64_t>(*number++);
+    problem.begun_anew = *number++ != 0;
+  }
+  decreases_.clear();
+  for (auto row = decreases.begin(); row != decreases.end(); row += count) decreases_.emplace_back(row, row + count);
+  curvatures_ = std::move(curvatures);
+  w_ = std::move(w);
+  z_ = std::move(z);
+  gradient_ = std::move(gradient);
+  regularizers_ = std::move(regularizers);
+}
+
+}  // namespace mpol

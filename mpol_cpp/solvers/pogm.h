@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <mpol_cpp/serialize/safetensors.h>
+#include <mpol_cpp/solvers/composite_function.h>
+
+namespace mpol {
+
+/// The proximal optimized gradient method for F = f + g, restarted where F would rise:
+///
+///   w' = y - f'(y)/L                      L: curvature of f in each image, raised where a step shows it to be larger
+///   t' = (1 + sqrt(1 + 4 t^2))/2
+///   z' = w' + (t-1)/t' (w' - w) + t/t' (w' - y) + (t-1)/(c t') (z - y),   c' = (2 t + t' - 1)/t'
+///   y' = argmin_x L |x - z'|^2/(2 c') + g(x)
+///
+/// One gradient and one proximal map an iteration. A problem whose F would rise keeps its y and begins anew with t = 1, c = 1 and
+/// twice the passes of the proximal map. Differences of F are taken as such, <y' - y, f'(y) + f'(y')>/2 for the quadratic f:
+/// F itself has too few digits in float32.
+///
+/// Source: Taylor, Hendrickx & Glineur 2017; Kim & Fessler 2018 (restart).
+class Pogm {
+ public:
+  /// @param start  (problems, nchan, npix, npix), where g is finite; is kept and overwritten
+  Pogm(CompositeFunction& function, Tensor start);
+
+  /// Evaluates the function at the images, unless that was done; iterate() does it too.
+  void prepare();
+  /// One iteration. @return which problems moved, one for each
+  std::vector<bool> iterate();
+
+  /// The images, in the storage of `start`.
+  const Tensor& images() const { return y_; }
+  std::int64_t iterations() const { return static_cast<std::int64_t>(decreases_.size()); }
+  /// Whether F fell in every problem by no more than tolerance times `scales` in the second half of the iterations: of 64 or
+  /// more. (Measured: F is then within that of the optimum; it is no certificate.)
+  /// @param scales  of each problem
+  bool has_converged(double tolerance, const std::vector<double>& scales) const;
+
+  /// Everything that the next iterations depend on, besides the function and the images.
+  NamedTensors state() const;
+  /// @throws FileError when shapes do not match
+  void load_state(const NamedTensors& state);
+
+ private:
+  struct Problem {
+    double t = 1, c = 1;
+    std::int64_t passes = 0;
+    bool begun_anew = true;  // in the last iteration, or there was none
+  };
+
+  void begin_anew(Problem& problem) const;
+  /// One number for each image, (problems, nchan, 1, 1), or problem, (problems, 1, 1, 1).
+  Tensor spread(const std::vector<double>& values) const;
+
+  CompositeFunction& function_;
+  std::vector<Problem> problems_;
+  std::vector<double> curvatures_;  // of each image
+  Tensor y_, w_, z_, gradient_;
+  std::vector<double> regularizers_;            // g at y
+  std::vector<std::vector<double>> decreases_;  // of F, of each problem in each iteration
+};
+
+}  // namespace mpol

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <torch/types.h>
+
+namespace mpol {
+
+using torch::Tensor;
+
+/// The proximal map of total variation and positivity,
+///
+///   argmin_x |x - q|^2/2 + k TV(S x),  x >= 0,   TV(u) = sum sqrt(|D u|^2) over the block of losses::tv_image
+///
+/// where S is the Hann convolution of HannConvCube or nothing, by accelerated projected gradient steps on the dual problem:
+///
+///   x = max(q - k S D^T v, 0) M,   p' = v + D S x / (8 k), each vector longer than 1 cut to length 1
+///   v' = p' + (t-1)/t' (p' - p),   begun anew with t = 1, v = p' where (v - p').(p' - p) > 0
+///
+/// M is 1 where a pixel may shine. Every call begins with the dual image that the last one left (a warm start): near the end of
+/// a fit a few passes do. On any device.
+/// Source: Beck & Teboulle 2009.
+class TvProximal {
+ public:
+  /// @param like  (problems, nchan, npix, npix): shape, dtype and device of the images
+  /// @param mask  1 or 0, broadcastable to the images; undefined: all may shine
+  TvProximal(const Tensor& like, bool hann, Tensor mask);
+
+  /// @param q        (problems, nchan, npix, npix)
+  /// @param weights  k of each image, >= 0; where it is 0 only positivity counts
+  /// @param passes   dual steps of each problem
+  Tensor apply(const Tensor& q, const std::vector<double>& weights, const std::vector<std::int64_t>& passes);
+
+  /// The dual image (2, problems, nchan, npix, npix), undefined before the first call.
+  const Tensor& dual() const { return dual_; }
+  void set_dual(Tensor dual) { dual_ = std::move(dual); }
+
+ private:
+  Tensor smoothed(const Tensor& images) const;
+  Tensor primal(const Tensor& q, const Tensor& weights, const Tensor& dual) const;
+
+  bool hann_;
+  Tensor mask_, dual_;
+  Tensor inside_;  // (npix, npix): 1 where both differences are counted
+};
+
+}  // namespace mpol

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/solvers/convex_objective.h>
+#include <mpol_cpp/solvers/pogm.h>
+#include <mpol_cpp/train/steps/step.h>
+
+namespace mpol {
+
+/// An iteration of POGM as a step: an epoch of a convex objective.
+class PogmStep : public Step {
+ public:
+  /// @throws ValueError unless the objective is convex in the model's base pixels (ConvexObjective)
+  PogmStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options);
+
+  /// The learning rate is not looked at.
+  StepReport take(double learning_rate) override;
+  void set_stopped(const std::vector<bool>& stopped) override;
+  bool has_converged() const override;
+  StepKind kind() const override { return StepKind::eager; }
+  std::string reason() const override { return "pogm"; }
+  NamedTensors state() const override;
+  void load_state(const NamedTensors& state) override;
+
+ private:
+  std::unique_ptr<ConvexObjective> function_;
+  Pogm pogm_;
+  Tensor losses_;  // (columns, problems) of the present images
+  double tolerance_;
+};
+
+}  // namespace mpol
