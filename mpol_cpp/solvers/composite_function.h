@@ -18,10 +18,12 @@ class CompositeFunction {
   /// An upper estimate of the largest eigenvalue of f's second derivative, > 0, in each image: f curves no more than their
   /// diagonal, as where images do not mix in f. (problems nchan)
   virtual std::vector<double> curvatures() = 0;
-  /// f's gradient at images that g allows, in storage of its own.
-  virtual Tensor gradient(const Tensor& images) = 0;
-  /// g of each problem.
-  virtual std::vector<double> regularizers(const Tensor& images) = 0;
+  struct Value {
+    Tensor gradient;                   ///< of f, in storage of its own
+    std::vector<double> regularizers;  ///< g of each problem
+  };
+  /// @param images  that g allows
+  virtual Value evaluate(const Tensor& images) = 0;
   /// argmin_x sum_i |x_i - q_i|^2 / (2 step_i) + g(x) over the images i of each problem, in storage of its own.
   /// @param steps   of each image
   /// @param passes  how much work each problem's map is worth, where it is found by iterations

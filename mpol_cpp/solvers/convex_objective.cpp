@@ -14,7 +14,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/objective/trained_parameters.h>
 #include <mpol_cpp/ops/hann/hann.h>
-#include <mpol_cpp/regularizers/regularizers.h>
+#include <mpol_cpp/ops/proximal/image_vectors.h>
 
 namespace mpol {
 namespace {
@@ -123,37 +123,39 @@ std::vector<double> ConvexObjective::curvatures() {
   return found;
 }
 
-Tensor ConvexObjective::gradient(const Tensor& images) {
+CompositeFunction::Value ConvexObjective::evaluate(const Tensor& images) {
   const auto sky = ops::hann(images);
   const auto cube = shaped_like_model(sky);
   Tensor chi_squared;
-  auto gradient = gradient_at(cube, chi_squared);
+  auto slopes = gradient_at(cube, chi_squared).view_as(sky);
   const auto linear = weights_of(TermKind::sparsity);
-  auto slopes = gradient.view_as(sky);
-  slopes.add_(at::tensor(linear, torch::kFloat64).to(sky.device(), sky.scalar_type()).view({-1, 1, 1, 1}));
-  // The report.
-  const ModelOutput output(model_->coords(), model_->base(), cube);
-  const auto nll = chi_squared.to(torch::kFloat64) / (2 * objective_.normaliser());
+  if (linear.size() == 1) slopes.add_(linear.front());
+  else slopes.add_(at::tensor(linear, torch::kFloat64).to(sky.device(), sky.scalar_type()).view({-1, 1, 1, 1}));
+  const auto nll = chi_squared / (2 * objective_.normaliser());
   auto total = nll.clone();
   std::vector<Tensor> rows = {total, nll};
+  std::vector<double> variation(tv_weights_.size(), 0.0);
   for (const auto& term : objective_.terms()) {
-    if (term.is_off()) {
-      rows.push_back(at::zeros_like(nll));
-      continue;
-    }
-    const auto weights = at::tensor(term.weights(), torch::kFloat64).to(nll.device());
-    rows.push_back(term.evaluate(output) * weights.view(weights.numel() == 1 ? at::IntArrayRef{} : nll.sizes()));
+    rows.push_back(term.is_off() ? at::zeros_like(nll) : weighted(term, cube, nll));
     total += rows.back();
+    if (term.kind() != TermKind::tv_image) continue;
+    const auto values = values_of(rows.back());
+    for (std::size_t i = 0; i < values.size(); ++i) variation[i] += values[i];
   }
   losses_ = at::stack(rows).view({static_cast<std::int64_t>(rows.size()), -1});
-  return ops::hann(slopes);
+  return {ops::hann(slopes), std::move(variation)};
 }
 
-std::vector<double> ConvexObjective::regularizers(const Tensor& images) {
-  const auto tv = losses::tv_image(ops::hann(images));
-  auto values = values_of(tv);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] *= tv_weights_[i];
-  return values;
+/// A term's weighted value, shaped and placed like `nll`.
+Tensor ConvexObjective::weighted(const Term& term, const Tensor& cube, const Tensor& nll) const {
+  const auto weights = at::tensor(term.weights(), torch::kFloat64).to(nll.device());
+  const auto weight = weights.numel() == 1 ? weights.squeeze() : weights.view(nll.sizes());
+  if (term.kind() == TermKind::sparsity) return cube.sum({-1}).sum({-2, -1}, /*keepdim=*/false, torch::kFloat64) * weight;
+  if (term.kind() != TermKind::tv_image) return term.evaluate(ModelOutput(model_->coords(), {}, cube)) * weight;
+  const auto base = images();
+  const auto own = ops::variations(cube.view(base.sizes()), term.settings().at(0));
+  const auto of_problems = at::tensor(own, torch::kFloat64).view({base.size(0), base.size(1)}).sum(1);
+  return of_problems.to(nll.device()).view(nll.sizes()) * weight;
 }
 
 std::vector<double> ConvexObjective::scales(const Tensor& losses) {

@@ -30,11 +30,10 @@ class ConvexObjective : public CompositeFunction {
   Tensor images() const;
 
   std::vector<double> curvatures() override;
-  Tensor gradient(const Tensor& images) override;
-  std::vector<double> regularizers(const Tensor& images) override;
+  Value evaluate(const Tensor& images) override;
   Tensor proximal(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes) override;
 
-  /// (columns, problems) as ObjectiveValue::table() has them, of the images of the last call of gradient().
+  /// (columns, problems) as ObjectiveValue::table() has them, of the images of the last call of evaluate().
   const Tensor& losses() const { return losses_; }
   /// The regularizers' part of F in such losses, of each problem; chi^2/(2 N_norm) where there are none.
   static std::vector<double> scales(const Tensor& losses);
@@ -44,6 +43,7 @@ class ConvexObjective : public CompositeFunction {
  private:
   /// The weight of a term in each problem; 0 where there is no such term.
   std::vector<double> weights_of(TermKind kind) const;
+  Tensor weighted(const Term& term, const Tensor& cube, const Tensor& nll) const;
   Tensor shaped_like_model(const Tensor& images) const { return images.view(model_->base().sizes()); }
   /// f and its gradient without the model's positivity. @param chi_squared (problems), filled
   Tensor gradient_at(const Tensor& sky, Tensor& chi_squared) const;

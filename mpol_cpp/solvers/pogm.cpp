@@ -10,21 +10,15 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/proximal/image_vectors.h>
 
 namespace mpol {
 namespace {
 
 constexpr std::int64_t first_passes = 4, most_passes = 32;
 constexpr std::int64_t fewest_iterations = 64;
-constexpr double margin_of_curvature = 1.05;
+constexpr double margin_of_curvature = 1.05, rounding_of_curvature = 1.001;
 constexpr std::int64_t numbers_of_problem = 4;
-
-/// Of each image, in float64 on the CPU.
-std::vector<double> inner_products(const Tensor& a, const Tensor& b) {
-  const auto products = (a * b).sum({-2, -1}, /*keepdim=*/false, torch::kFloat64).to(torch::kCPU);
-  const auto* values = products.const_data_ptr<double>();
-  return {values, values + products.numel()};
-}
 
 }  // namespace
 
@@ -48,39 +42,34 @@ Tensor Pogm::spread(const std::vector<double>& values) const {
 
 void Pogm::prepare() {
   const torch::NoGradGuard no_grad;
-  if (!gradient_.defined()) gradient_ = function_.gradient(y_);
-  if (regularizers_.empty()) regularizers_ = function_.regularizers(y_);
+  if (gradient_.defined()) return;
+  auto [gradient, regularizers] = function_.evaluate(y_);
+  gradient_ = std::move(gradient);
+  regularizers_ = std::move(regularizers);
 }
 
 std::vector<bool> Pogm::iterate() {
   const torch::NoGradGuard no_grad;
   prepare();
   const auto count = problems_.size(), nchan = static_cast<std::size_t>(y_.size(1));
-  std::vector<double> of_w(count), of_y(count), of_z(count), next_t(count), next_c(count), slopes(count * nchan),
-      steps(count * nchan);
+  std::vector<double> next_t(count), next_c(count), steps(count * nchan);
+  std::vector<ops::ExtrapolationFactors> factors(count * nchan);
   std::vector<std::int64_t> passes(count);
   for (std::size_t i = 0; i < count; ++i) {
     const auto& problem = problems_[i];
     const double t = problem.t, next = (1 + std::sqrt(1 + 4 * t * t)) / 2;
     next_t[i] = next;
     next_c[i] = (2 * t + next - 1) / next;
-    of_w[i] = (t - 1) / next;
-    of_y[i] = t / next;
-    of_z[i] = (t - 1) / (problem.c * next);
     passes[i] = problem.passes;
     for (auto image = i * nchan; image < (i + 1) * nchan; ++image) {
-      slopes[image] = 1 / curvatures_[image];
+      factors[image] = {1 / curvatures_[image], (t - 1) / next, t / next, (t - 1) / (problem.c * next)};
       steps[image] = next_c[i] / curvatures_[image];
     }
   }
-  const auto w = y_ - gradient_ * spread(slopes);
-  const auto z = w + (w - w_) * spread(of_w) + (w - y_) * spread(of_y) + (z_ - y_) * spread(of_z);
-  const auto y = function_.proximal(z, steps, passes);
-  const auto gradient = function_.gradient(y);
-  const auto regularizers = function_.regularizers(y);
-  const auto change = y - y_;
-  const auto along = inner_products(change, gradient + gradient_), bends = inner_products(change, gradient - gradient_),
-             lengths = inner_products(change, change);
+  auto [w, z] = ops::extrapolate(y_, gradient_, w_, z_, factors);
+  auto y = function_.proximal(z, steps, passes);
+  auto [gradient, regularizers] = function_.evaluate(y);
+  const auto sums = ops::compare_points(y_, gradient_, y, gradient);
   std::vector<double> decreases(count, 0.0), mask(count, 0.0);
   std::vector<bool> moved(count, false);
   for (std::size_t i = 0; i < count; ++i) {
@@ -88,9 +77,10 @@ std::vector<bool> Pogm::iterate() {
     double rise = regularizers[i] - regularizers_[i];
     bool too_long = false;
     for (auto image = i * nchan; image < (i + 1) * nchan; ++image) {
-      rise += along[image] / 2;
-      if (!(bends[image] > curvatures_[image] * lengths[image])) continue;
-      curvatures_[image] = margin_of_curvature * bends[image] / lengths[image];
+      rise += sums[image].along / 2;
+      const double bends = sums[image].bends, lengths = sums[image].lengths;
+      if (!(bends > curvatures_[image] * lengths * rounding_of_curvature)) continue;
+      curvatures_[image] = margin_of_curvature * bends / lengths;
       too_long = true;
     }
     if (too_long || (rise > 0 && !problem.begun_anew)) {
@@ -109,9 +99,9 @@ std::vector<bool> Pogm::iterate() {
   decreases_.push_back(std::move(decreases));
   if (std::all_of(moved.begin(), moved.end(), [](bool is) { return is; })) {
     y_.copy_(y);
-    w_ = w;
-    z_ = z;
-    gradient_ = gradient;
+    w_ = std::move(w);
+    z_ = std::move(z);
+    gradient_ = std::move(gradient);
     return moved;
   }
   const auto taken = spread(mask) > 0;

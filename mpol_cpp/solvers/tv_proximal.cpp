@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
@@ -11,6 +12,8 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/hann/hann.h>
 
 namespace mpol {
@@ -39,11 +42,37 @@ Tensor spread(const std::vector<double>& values, const Tensor& images) {
 
 }  // namespace
 
-TvProximal::TvProximal(const Tensor& like, bool hann, Tensor mask) : hann_(hann), mask_(std::move(mask)) {
+TvProximal::TvProximal(const Tensor& like, bool hann, Tensor mask, By by) : hann_(hann), mask_(std::move(mask)) {
   const auto n = like.size(-1);
+  if (mask_.defined()) mask_ = mask_.to(like.options()).expand(like.sizes()).contiguous();
+  if (by == By::kernels && like.is_cpu()) {
+    if (like.scalar_type() == torch::kFloat32) {
+      single_ = std::make_shared<ops::TvDual<float>>(like.size(0), like.size(1), n, hann);
+    } else {
+      double_ = std::make_shared<ops::TvDual<double>>(like.size(0), like.size(1), n, hann);
+    }
+    return;
+  }
+  dual_ = at::zeros({2, like.size(0), like.size(1), n, n}, like.options());
   inside_ = at::ones({n, n}, like.options());
   inside_.select(0, n - 1).zero_();
   inside_.select(1, n - 1).zero_();
+}
+
+Tensor TvProximal::dual() const {
+  if (single_) return single_->dual();
+  return double_ ? double_->dual() : dual_.clone();
+}
+
+void TvProximal::set_dual(const Tensor& dual) {
+  const auto own = this->dual();
+  if (dual.sizes() != own.sizes() || dual.scalar_type() != own.scalar_type()) {
+    throw FileError(fmt::format("the dual image has shape {}; it must be {} of {}", dual.sizes().vec(), own.sizes().vec(),
+                                c10::toString(own.scalar_type())));
+  }
+  if (single_) single_->set_dual(dual.to(torch::kCPU));
+  else if (double_) double_->set_dual(dual.to(torch::kCPU));
+  else dual_ = dual.to(own.device()).clone();
 }
 
 Tensor TvProximal::smoothed(const Tensor& images) const { return hann_ ? ops::hann(images) : images; }
@@ -56,9 +85,19 @@ Tensor TvProximal::primal(const Tensor& q, const Tensor& weights, const Tensor& 
 }
 
 Tensor TvProximal::apply(const Tensor& q, const std::vector<double>& weights, const std::vector<std::int64_t>& passes) {
+  if (single_ || double_) {
+    auto x = at::empty_like(q);
+    const auto run = [&](auto& kernels, auto type) {
+      using T = decltype(type);
+      kernels.apply(q.const_data_ptr<T>(), mask_.defined() ? mask_.const_data_ptr<T>() : nullptr, weights, passes,
+                    x.mutable_data_ptr<T>());
+    };
+    if (single_) run(*single_, 0.0F);
+    else run(*double_, 0.0);
+    return x;
+  }
   const auto most = *std::max_element(passes.begin(), passes.end());
   if (std::all_of(weights.begin(), weights.end(), [](double weight) { return weight == 0; })) return primal(q, {}, {});
-  if (!dual_.defined()) dual_ = at::zeros({2, q.size(0), q.size(1), q.size(2), q.size(3)}, q.options());
   const auto weight = spread(weights, q);
   std::vector<double> dual_steps;
   dual_steps.reserve(weights.size());

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <torch/types.h>
+
+#include <mpol_cpp/ops/proximal/tv_dual.h>
 
 namespace mpol {
 
@@ -19,29 +22,33 @@ using torch::Tensor;
 ///   v' = p' + (t-1)/t' (p' - p),   begun anew with t = 1, v = p' where (v - p').(p' - p) > 0
 ///
 /// M is 1 where a pixel may shine. Every call begins with the dual image that the last one left (a warm start): near the end of
-/// a fit a few passes do. On any device.
+/// a fit a few passes do. On the CPU by ops::TvDual, elsewhere by LibTorch's operations.
 /// Source: Beck & Teboulle 2009.
 class TvProximal {
  public:
   /// @param like  (problems, nchan, npix, npix): shape, dtype and device of the images
-  /// @param mask  1 or 0, broadcastable to the images; undefined: all may shine
-  TvProximal(const Tensor& like, bool hann, Tensor mask);
+  /// @param mask  1 or 0, like the images; undefined: all may shine
+  enum class By { kernels, tensors };
+  TvProximal(const Tensor& like, bool hann, Tensor mask, By by = By::kernels);
 
   /// @param q        (problems, nchan, npix, npix)
   /// @param weights  k of each image, >= 0; where it is 0 only positivity counts
   /// @param passes   dual steps of each problem
   Tensor apply(const Tensor& q, const std::vector<double>& weights, const std::vector<std::int64_t>& passes);
 
-  /// The dual image (2, problems, nchan, npix, npix), undefined before the first call.
-  const Tensor& dual() const { return dual_; }
-  void set_dual(Tensor dual) { dual_ = std::move(dual); }
+  /// The dual image (2, problems, nchan, npix, npix) of the last call; zeros before the first.
+  Tensor dual() const;
+  /// @throws FileError unless it has the shape and dtype of dual()
+  void set_dual(const Tensor& dual);
 
  private:
   Tensor smoothed(const Tensor& images) const;
   Tensor primal(const Tensor& q, const Tensor& weights, const Tensor& dual) const;
 
   bool hann_;
-  Tensor mask_, dual_;
+  Tensor mask_, dual_;                          // dual_ undefined where kernels keep it
+  std::shared_ptr<ops::TvDual<float>> single_;  // at most one of them
+  std::shared_ptr<ops::TvDual<double>> double_;
   Tensor inside_;  // (npix, npix): 1 where both differences are counted
 };
 

@@ -8,17 +8,6 @@
 namespace mpol::ops::MPOL_ISA {
 namespace {
 
-/// The first `count` values, which may be none or more than there are lanes, then zeros.
-template <typename T>
-MPOL_INLINE Vector<T> load_first(const T* from, std::int64_t count) {
-  return count >= lanes<T> ? load<T>(from) : count > 0 ? load_part<T>(from, count) : Vector<T>{};
-}
-template <typename T>
-MPOL_INLINE void store_first(T* to, Vector<T> values, std::int64_t count) {
-  if (count >= lanes<T>) store<T>(to, values);
-  else if (count > 0) store_part<T>(to, values, count);
-}
-
 /// a0 b0 a1 b1 ... of the lower (0) or upper (1) half of the lanes.
 template <typename T, int half, int... lane>
 MPOL_INLINE Vector<T> interleaved(Vector<T> a, Vector<T> b, std::integer_sequence<int, lane...>) {

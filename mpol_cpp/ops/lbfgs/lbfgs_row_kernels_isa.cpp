@@ -6,14 +6,6 @@
 namespace mpol::ops::MPOL_ISA {
 namespace {
 
-/// Calls at(i, count) for vectors from 0 to n, the last of which may be a part.
-template <typename T, typename At>
-MPOL_INLINE void each_vector(std::int64_t n, const At& at) {
-  std::int64_t i = 0;
-  for (; i + lanes<T> <= n; i += lanes<T>) at(i, lanes<T>);
-  if (i < n) at(i, n - i);
-}
-
 template <typename T>
 MPOL_INLINE Wide<T> wide_at(const T* from, std::int64_t count) {
   return widened<T>(load_first<T>(from, count));
@@ -22,15 +14,6 @@ MPOL_INLINE Wide<T> wide_at(const T* from, std::int64_t count) {
 template <typename T>
 MPOL_INLINE void add_product(Wide<T>& sum, const Wide<T>& a, const Wide<T>& b) {
   for (std::int64_t part = 0; part < Wide<T>::parts; ++part) sum.part[part] += a.part[part] * b.part[part];
-}
-
-template <typename T>
-MPOL_INLINE double sum_of(const Wide<T>& values) {
-  double sum = 0;
-  for (std::int64_t part = 0; part < Wide<T>::parts; ++part) {
-    for (int lane = 0; lane < lanes<double>; ++lane) sum += values.part[part][lane];
-  }
-  return sum;
 }
 
 template <typename T>

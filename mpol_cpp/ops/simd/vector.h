@@ -89,6 +89,25 @@ MPOL_INLINE void store_part(T* to, Vector<T> values, std::int64_t count) {
 #endif
 }
 
+/// The first `count` values, which may be none or more than there are lanes, then zeros.
+template <typename T>
+MPOL_INLINE Vector<T> load_first(const T* from, std::int64_t count) {
+  return count >= lanes<T> ? load<T>(from) : count > 0 ? load_part<T>(from, count) : Vector<T>{};
+}
+template <typename T>
+MPOL_INLINE void store_first(T* to, Vector<T> values, std::int64_t count) {
+  if (count >= lanes<T>) store<T>(to, values);
+  else if (count > 0) store_part<T>(to, values, count);
+}
+
+/// Calls at(i, count) for vectors from 0 to n, the last of which may be a part.
+template <typename T, typename At>
+MPOL_INLINE void each_vector(std::int64_t n, const At& at) {
+  std::int64_t i = 0;
+  for (; i + lanes<T> <= n; i += lanes<T>) at(i, lanes<T>);
+  if (i < n) at(i, n - i);
+}
+
 #if defined(__AVX512F__)
 // GCC 12 warns of an uninitialised value in the forms without a mask; the code is the same.
 template <typename T>

@@ -27,6 +27,16 @@ MPOL_INLINE Wide<T> widened(Vector<T> values) {
   }
 }
 
+/// The sum of all lanes, in their order.
+template <typename T>
+MPOL_INLINE double sum_of(const Wide<T>& values) {
+  double sum = 0;
+  for (std::int64_t part = 0; part < Wide<T>::parts; ++part) {
+    for (int lane = 0; lane < lanes<double>; ++lane) sum += values.part[part][lane];
+  }
+  return sum;
+}
+
 /// Adds a vector to a sum in float64.
 template <typename T>
 MPOL_INLINE void add_to(LaneSum& sum, const Wide<T>& values) {

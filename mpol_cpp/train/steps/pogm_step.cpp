@@ -48,27 +48,20 @@ bool PogmStep::has_converged() const {
 NamedTensors PogmStep::state() const {
   auto state = pogm_.state();
   if (losses_.defined()) state[losses_name] = losses_.clone();
-  if (const auto& dual = function_->total_variation().dual(); dual.defined()) state[dual_name] = dual.clone();
+  state[dual_name] = function_->total_variation().dual();
   return state;
 }
 
 void PogmStep::load_state(const NamedTensors& state) {
-  auto own = state;
-  const auto take = [&](const char* name, const Tensor& like) {
-    auto found = own.extract(name);
-    if (found.empty()) return Tensor();
-    return found.mapped().to(like.device()).clone();
-  };
+  const auto find = [&](const char* name) { return state.contains(name) ? state.at(name) : Tensor(); };
   const auto images = function_->images();
-  auto losses = take(losses_name, images);
-  auto dual = take(dual_name, images);
-  if ((losses.defined() && (losses.dim() != 2 || losses.size(1) != images.size(0))) ||
-      (dual.defined() && (dual.numel() != 2 * images.numel() || dual.scalar_type() != images.scalar_type()))) {
-    throw FileError("the saved state of pogm does not fit these images");
+  auto losses = find(losses_name);
+  if (losses.defined() && (losses.dim() != 2 || losses.size(1) != images.size(0))) {
+    throw FileError(fmt::format("the saved state of pogm has losses of shape {}", losses.sizes().vec()));
   }
-  pogm_.load_state(own);
-  losses_ = std::move(losses);
-  function_->total_variation().set_dual(dual.defined() ? dual.view_as(torch::stack({images, images})) : Tensor());
+  pogm_.load_state(state);
+  function_->total_variation().set_dual(find(dual_name));
+  losses_ = losses.defined() ? losses.to(images.device()).clone() : Tensor();
 }
 
 }  // namespace mpol

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+
+#include <mpol_cpp/ops/simd/isa.h>
+
+/// What solvers with proximal maps do to one row of an image, in one table for each instruction set. Rows of scratch memory and
+/// of dual images are ours: they have `proximal_margin` zeros before and after them and are worked off in whole vectors, zeros
+/// beyond the last pixel. Rows of the caller are touched in their n elements only. Pointers do not overlap.
+namespace mpol::ops {
+
+/// Elements of room before and after each row of our own.
+inline constexpr std::int64_t proximal_margin = 16;
+
+/// A dual image of total variation at one row: what multiplies differences to the next row and to the next column.
+template <typename T>
+struct DualRow {
+  T *rows, *columns;
+};
+
+/// Of two points of a fit and the gradients there.
+struct PointSums {
+  double along = 0;    ///< (y' - y) (g + g')
+  double bends = 0;    ///< (y' - y) (g' - g)
+  double lengths = 0;  ///< |y' - y|^2
+};
+
+/// Coefficients of POGM's extrapolation (solvers/pogm.h).
+struct ExtrapolationFactors {
+  double slope, of_w, of_y, of_z;
+};
+
+template <typename T>
+struct ProximalKernels {
+  /// v = p + momentum (p - before), and adjoint = D^T v there. @param below  v of the row before: only its `rows`
+  void (*look_ahead)(const DualRow<T>& p, const DualRow<T>& before, T momentum, const T* below, const DualRow<T>& v, T* adjoint,
+                     std::int64_t n);
+  /// out = centre/2 + (below + above)/4
+  void (*blend)(const T* below, const T* centre, const T* above, T* out, std::int64_t n);
+  /// out = centre/2 + (left + right)/4, 0 beyond the last pixel
+  void (*smooth)(const T* row, T* out, std::int64_t n);
+  /// x = max(q - weight slope, 0) m, with slope smoothed along the row first if it is to be; m null: 1.
+  void (*shrink)(const T* q, const T* slope, T weight, bool smooth, const T* mask, T* x, std::int64_t n);
+  /// p' = v + step D y with each vector longer than 1 cut to length 1, 0 in the last column; `before` is overwritten with p'.
+  /// @param p  of this row  @return (v - p') (p' - p)
+  double (*ascend)(const T* y, const T* next, T step, const DualRow<T>& v, const DualRow<T>& p, const DualRow<T>& raised,
+                   std::int64_t n);
+
+  /// sum sqrt(|D y|^2 + epsilon) over all columns but the last. `row` and `next` are the caller's.
+  double (*variation)(const T* row, const T* next, double epsilon, std::int64_t n);
+
+  /// w' and z' of POGM, into `w` and `z`, for n values.
+  void (*extrapolate)(const T* y, const T* gradient, const T* w, const T* z, const ExtrapolationFactors& factors, T* w_out,
+                      T* z_out, std::int64_t n);
+  PointSums (*compare)(const T* y, const T* gradient, const T* next, const T* next_gradient, std::int64_t n);
+};
+
+/// The kernels of an instruction set that this processor has.
+template <typename T>
+ProximalKernels<T> proximal_kernels(Isa isa);
+
+}  // namespace mpol::ops

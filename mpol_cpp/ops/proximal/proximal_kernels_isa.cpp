@@ -1,0 +1,144 @@
+// Compiled once per instruction set: everything lies in a namespace of its name or in an unnamed one.
+#include <mpol_cpp/ops/proximal/proximal_kernels.h>
+#include <mpol_cpp/ops/simd/wide.h>
+
+namespace mpol::ops::MPOL_ISA {
+namespace {
+
+template <typename T>
+MPOL_INLINE Vector<T> at_least_zero(Vector<T> x) {
+  return x > T(0) ? x : Vector<T>{};
+}
+
+/// `values` in the lanes before the n-th element of a row, 0 from there on.
+template <typename T>
+MPOL_INLINE Vector<T> before_end(Vector<T> values, std::int64_t i, std::int64_t n) {
+  return i + lanes<T> <= n ? values : (first_lanes<T>(n > i ? n - i : 0) ? values : Vector<T>{});
+}
+
+template <typename T>
+MPOL_INLINE void add_product(Wide<T>& sum, Vector<T> a, Vector<T> b) {
+  const auto x = widened<T>(a), y = widened<T>(b);
+  for (int part = 0; part < Wide<T>::parts; ++part) sum.part[part] += x.part[part] * y.part[part];
+}
+
+template <typename T>
+void look_ahead(const DualRow<T>& p, const DualRow<T>& before, T momentum, const T* below, const DualRow<T>& v, T* adjoint,
+                std::int64_t n) {
+  const auto factor = broadcast<T>(momentum);
+  const auto ahead = [&](const T* now, const T* then, std::int64_t i) __attribute__((always_inline)) {
+    const auto value = load<T>(now + i);
+    return value + factor * (value - load<T>(then + i));
+  };
+  for (std::int64_t i = 0; i < n; i += lanes<T>) {
+    const auto rows = ahead(p.rows, before.rows, i), columns = ahead(p.columns, before.columns, i);
+    store<T>(v.rows + i, rows);
+    store<T>(v.columns + i, columns);
+    store<T>(adjoint + i, load<T>(below + i) - rows + ahead(p.columns, before.columns, i - 1) - columns);
+  }
+}
+
+template <typename T>
+void blend(const T* below, const T* center, const T* above, T* out, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += lanes<T>) {
+    store<T>(out + i, T(0.5) * load<T>(center + i) + T(0.25) * (load<T>(below + i) + load<T>(above + i)));
+  }
+}
+
+template <typename T>
+MPOL_INLINE Vector<T> smoothed(const T* row) {
+  return T(0.5) * load<T>(row) + T(0.25) * (load<T>(row - 1) + load<T>(row + 1));
+}
+
+template <typename T>
+void smooth(const T* row, T* out, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += lanes<T>) store<T>(out + i, before_end<T>(smoothed<T>(row + i), i, n));
+}
+
+template <typename T>
+void shrink(const T* q, const T* slope, T weight, bool smooth_slope, const T* mask, T* x, std::int64_t n) {
+  each_vector<T>(
+      n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        const auto own = smooth_slope ? smoothed<T>(slope + i) : load<T>(slope + i);
+        auto value = at_least_zero<T>(load_first<T>(q + i, count) - weight * own);
+        if (mask != nullptr) value *= load_first<T>(mask + i, count);
+        store<T>(x + i, before_end<T>(value, i, n));
+      });
+}
+
+template <typename T>
+double ascend(const T* y, const T* next, T step, const DualRow<T>& v, const DualRow<T>& p, const DualRow<T>& raised,
+              std::int64_t n) {
+  Wide<T> turned{};
+  for (std::int64_t i = 0; i < n; i += lanes<T>) {
+    const auto center = load<T>(y + i);
+    const auto old_rows = load<T>(v.rows + i), old_columns = load<T>(v.columns + i);
+    auto rows = old_rows + step * (load<T>(next + i) - center);
+    auto columns = old_columns + step * (load<T>(y + i + 1) - center);
+    const auto square = rows * rows + columns * columns;
+    const auto factor = square > T(1) ? reciprocal_square_root<T>(square > T(1) ? square : broadcast<T>(1)) : broadcast<T>(1);
+    rows = before_end<T>(rows * factor, i, n - 1);
+    columns = before_end<T>(columns * factor, i, n - 1);
+    add_product<T>(turned, old_rows - rows, rows - load<T>(p.rows + i));
+    add_product<T>(turned, old_columns - columns, columns - load<T>(p.columns + i));
+    store<T>(raised.rows + i, rows);
+    store<T>(raised.columns + i, columns);
+  }
+  return sum_of<T>(turned);
+}
+
+template <typename T>
+double variation(const T* row, const T* next, double epsilon, std::int64_t n) {
+  Wide<T> sum{};
+  each_vector<T>(
+      n - 1, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        const auto center = load_first<T>(row + i, count);
+        const auto along = load_first<T>(row + i + 1, count) - center, across = load_first<T>(next + i, count) - center;
+        const auto length = fast_square_root<T>(along * along + across * across + static_cast<T>(epsilon));
+        const auto counted = widened<T>(before_end<T>(length, i, n - 1));
+        for (int part = 0; part < Wide<T>::parts; ++part) sum.part[part] += counted.part[part];
+      });
+  return sum_of<T>(sum);
+}
+
+template <typename T>
+void extrapolate(const T* y, const T* gradient, const T* w, const T* z, const ExtrapolationFactors& factors, T* w_out, T* z_out,
+                 std::int64_t n) {
+  const T slope = static_cast<T>(factors.slope), of_w = static_cast<T>(factors.of_w), of_y = static_cast<T>(factors.of_y),
+          of_z = static_cast<T>(factors.of_z);
+  each_vector<T>(
+      n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        const auto here = load_first<T>(y + i, count);
+        const auto down = here - slope * load_first<T>(gradient + i, count);
+        const auto ahead = down + of_w * (down - load_first<T>(w + i, count)) + of_y * (down - here) +
+                           of_z * (load_first<T>(z + i, count) - here);
+        store_first<T>(w_out + i, down, count);
+        store_first<T>(z_out + i, ahead, count);
+      });
+}
+
+template <typename T>
+PointSums compare(const T* y, const T* gradient, const T* next, const T* next_gradient, std::int64_t n) {
+  Wide<T> along{}, bends{}, lengths{};
+  each_vector<T>(
+      n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        const auto change = load_first<T>(next + i, count) - load_first<T>(y + i, count);
+        const auto before = load_first<T>(gradient + i, count), after = load_first<T>(next_gradient + i, count);
+        add_product<T>(along, change, after + before);
+        add_product<T>(bends, change, after - before);
+        add_product<T>(lengths, change, change);
+      });
+  return {sum_of<T>(along), sum_of<T>(bends), sum_of<T>(lengths)};
+}
+
+}  // namespace
+
+template <typename T>
+ProximalKernels<T> proximal_kernels() {
+  return {look_ahead<T>, blend<T>, smooth<T>, shrink<T>, ascend<T>, variation<T>, extrapolate<T>, compare<T>};
+}
+
+template ProximalKernels<float> proximal_kernels();
+template ProximalKernels<double> proximal_kernels();
+
+}  // namespace mpol::ops::MPOL_ISA
