@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include <zlib.h>
+
 #include <ATen/ops/empty.h>
 
 #include <mpol_cpp/core/error.h>
@@ -85,10 +87,29 @@ struct Tiles {
   }
 };
 
-/// Whether every tile lies in the part of the file that holds them, as the table of tiles promises.
-bool tiles_are_there(FitsHandle& file, double size) {
+/// Whether bytes are a whole stream of gzip: cfitsio unpacks one that ends too early for ever.
+bool is_whole_gzip(std::vector<unsigned char>& bytes) {
+  z_stream stream{};
+  constexpr int any_header = MAX_WBITS + 32;
+  if (inflateInit2(&stream, any_header) != Z_OK) return false;
+  stream.next_in = bytes.data();
+  stream.avail_in = static_cast<unsigned>(bytes.size());
+  std::vector<unsigned char> piece(1 << 16);
+  int state = Z_OK;
+  while (state == Z_OK) {
+    stream.next_out = piece.data();
+    stream.avail_out = static_cast<unsigned>(piece.size());
+    state = inflate(&stream, Z_NO_FLUSH);
+  }
+  inflateEnd(&stream);
+  return state == Z_STREAM_END;
+}
+
+/// What is wrong with the tiles of the current unit, each in its row of a table with its bytes behind the table; empty: nothing.
+std::string fault_of_tiles(FitsHandle& file, double size) {
   HeaderReader header(file);
   const double heap = std::min(header.number("PCOUNT").value_or(0), believed_expansion * size);
+  const bool gzip = header.text("ZCMPTYPE").starts_with("GZIP");
   int columns = 0;
   LONGLONG rows = 0;
   fits_get_num_cols(file.get(), &columns, file.status());
@@ -98,16 +119,26 @@ bool tiles_are_there(FitsHandle& file, double size) {
     LONGLONG repeat = 0, width = 0;
     fits_get_coltypell(file.get(), column, &type, &repeat, &width, file.status());
     if (type >= 0) continue;  // below zero: rows of any length, in the heap
+    const auto name = header.text(fmt::format("TTYPE{}", column));
+    const bool unpacks = name == "GZIP_COMPRESSED_DATA" || (gzip && name == "COMPRESSED_DATA");
+    if (unpacks && type != -TBYTE) return "tiles of gzip that are no bytes";
     for (LONGLONG row = 1; row <= rows; ++row) {
       LONGLONG elements = 0, offset = 0;
       fits_read_descriptll(file.get(), column, row, &elements, &offset, file.status());
       file.check("reading the table of tiles");
       const double bytes = static_cast<double>(elements) * static_cast<double>(width);
-      if (elements < 0 || offset < 0 || static_cast<double>(offset) + bytes > heap) return false;
+      if (elements < 0 || offset < 0 || static_cast<double>(offset) + bytes > heap)
+        return "tiles outside the part that holds them";
+      if (!unpacks || elements == 0) continue;
+      std::vector<unsigned char> packed(static_cast<std::size_t>(elements));
+      int any_blank = 0;
+      fits_read_col(file.get(), TBYTE, column, row, 1, elements, nullptr, packed.data(), &any_blank, file.status());
+      file.check("reading the tiles");
+      if (!is_whole_gzip(packed)) return "tiles of gzip that do not unpack";
     }
   }
   file.check("reading the table of tiles");
-  return true;
+  return {};
 }
 
 /// Reads all pixels into a small buffer and forgets them.
@@ -150,7 +181,7 @@ void check_size(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::
   if (packed) {
     const Tiles tiles(file, axes);
     if (!tiles.complete) refuse("other tiles than it has");
-    if (!tiles_are_there(file, size)) refuse("tiles outside the part that holds them");
+    if (const auto fault = fault_of_tiles(file, size); !fault.empty()) refuse(fault);
     if (tiles.pixels > large_tile && 8 * tiles.pixels > believed_expansion * size)
       refuse(fmt::format("tiles of {} pixels", tiles.pixels));
   }

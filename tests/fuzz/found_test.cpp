@@ -126,6 +126,12 @@ TEST_CASE("compressed images whose tiles are empty or lie elsewhere are refused 
     const auto end = good.find("END" + std::string(77, ' '), tile);
     const auto table = (end / 2880 + 1) * 2880;
     CHECK_THAT(with(table, std::string("\x20\x22\x20\x27", 4)), ContainsSubstring("tiles outside the part that holds them"));
+    if (packed == 5) {  // a tile whose last byte is gone, which cfitsio would unpack for ever; the fourth column holds them
+      const auto length = table + 27;
+      REQUIRE(good[length] > 1);
+      CHECK_THAT(with(length, std::string(1, static_cast<char>(good[length] - 1))),
+                 ContainsSubstring("tiles of gzip that do not unpack"));
+    }
     CHECK_THAT(with(table + 4, std::string("\x00\x00\x7f\x00", 4)), ContainsSubstring("tiles outside the part that holds them"));
   }
 }
