@@ -18,16 +18,16 @@ class CompositeFunction {
   /// An upper estimate of the largest eigenvalue of f's second derivative, > 0, in each image: f curves no more than their
   /// diagonal, as where images do not mix in f. (problems nchan)
   virtual std::vector<double> curvatures() = 0;
-  struct Value {
-    Tensor gradient;                   ///< of f, in storage of its own
-    std::vector<double> regularizers;  ///< g of each problem
-  };
-  /// @param images  that g allows
-  virtual Value evaluate(const Tensor& images) = 0;
-  /// argmin_x sum_i |x_i - q_i|^2 / (2 step_i) + g(x) over the images i of each problem, in storage of its own.
+  /// f's gradient, and g of each problem.
+  /// @param images    that g allows, contiguous
+  /// @param gradient  like them; overwritten
+  virtual std::vector<double> evaluate(const Tensor& images, Tensor& gradient) = 0;
+  /// argmin_x sum_i |x_i - q_i|^2 / (2 step_i) + g(x) over the images i of each problem.
   /// @param steps   of each image
   /// @param passes  how much work each problem's map is worth, where it is found by iterations
-  virtual Tensor proximal(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes) = 0;
+  /// @param x       like q, another tensor; overwritten
+  virtual void proximal(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes,
+                        Tensor& x) = 0;
 };
 
 }  // namespace mpol

@@ -6,7 +6,7 @@
 
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones_like.h>
-#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -68,6 +68,8 @@ ConvexObjective::ConvexObjective(std::shared_ptr<GriddedNetImpl> model, Objectiv
   if (shining.min().item<double>() < 1) mask_ = shining;
   tv_ = TvProximal(own, /*hann=*/true, mask_);
   tv_weights_ = weights_of(TermKind::tv_image);
+  sky_ = at::empty_like(own);
+  slopes_ = at::empty_like(own);
 }
 
 Tensor ConvexObjective::images() const {
@@ -84,9 +86,8 @@ std::vector<double> ConvexObjective::weights_of(TermKind kind) const {
   return weights;
 }
 
-Tensor ConvexObjective::gradient_at(const Tensor& sky, Tensor& chi_squared) const {
-  auto gradient = at::empty_like(sky);
-  chi_squared = objective_.likelihood().value_and_gradient(sky, gradient, Accumulate::overwrite);
+Tensor ConvexObjective::slopes_at(const Tensor& sky, Tensor& gradient) const {
+  auto chi_squared = objective_.likelihood().value_and_gradient(sky, gradient, Accumulate::overwrite);
   gradient.mul_(1 / (2 * objective_.normaliser()));
   for (const auto& term : objective_.terms()) {
     if (term.is_off() || !is_quadratic(term.kind())) continue;
@@ -97,24 +98,28 @@ Tensor ConvexObjective::gradient_at(const Tensor& sky, Tensor& chi_squared) cons
     const auto total = (value * weights.view(weights.numel() == 1 ? at::IntArrayRef{} : value.sizes())).sum();
     gradient.add_(torch::autograd::grad({total}, {leaf}).front());
   }
-  return gradient;
+  return chi_squared;
 }
 
 std::vector<double> ConvexObjective::curvatures() {
   const torch::NoGradGuard no_grad;
   // In float64: differences of gradients are small beside the gradients.
-  Tensor ignored;
   const auto shape = model_->base().sizes();
   const auto zero = at::zeros_like(model_->base().detach(), torch::kFloat64);
   const auto mask = mask_.defined() ? mask_.view(shape).to(torch::kFloat64) : Tensor();
   const auto held = [&](const Tensor& images) { return mask.defined() ? images * mask : images; };
-  const auto constant = held(ops::hann(gradient_at(zero, ignored)));
+  auto slopes = at::empty_like(zero);
+  const auto gradient_of = [&](const Tensor& images) {
+    slopes_at(ops::hann(images), slopes);
+    return held(ops::hann(slopes));
+  };
+  const auto constant = gradient_of(zero);
   auto direction = constant.clone();
   direction.select(-1, shape.back() / 2).select(-1, shape.back() / 2).add_(norms(constant).squeeze(-1).squeeze(-1) + 1e-30);
   Tensor length;
   for (int step = 0; step < power_steps; ++step) {
     direction = held(direction) / norms(held(direction)).clamp_min(1e-300);
-    direction = held(ops::hann(gradient_at(ops::hann(direction), ignored))) - constant;
+    direction = gradient_of(direction) - constant;
     length = norms(direction);
   }
   auto found = values_of(length.flatten());
@@ -123,55 +128,61 @@ std::vector<double> ConvexObjective::curvatures() {
   return found;
 }
 
-CompositeFunction::Value ConvexObjective::evaluate(const Tensor& images) {
-  const auto sky = ops::hann(images);
-  const auto cube = shaped_like_model(sky);
-  Tensor chi_squared;
-  auto slopes = gradient_at(cube, chi_squared).view_as(sky);
+std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& gradient) {
+  ops::hann_out(images, sky_);
+  const auto problems = static_cast<std::size_t>(images.size(0));
+  auto slopes = shaped_like_model(slopes_);
+  auto nll = values_of(slopes_at(shaped_like_model(sky_), slopes));
   const auto linear = weights_of(TermKind::sparsity);
-  if (linear.size() == 1) slopes.add_(linear.front());
-  else slopes.add_(at::tensor(linear, torch::kFloat64).to(sky.device(), sky.scalar_type()).view({-1, 1, 1, 1}));
-  const auto nll = chi_squared / (2 * objective_.normaliser());
-  auto total = nll.clone();
-  std::vector<Tensor> rows = {total, nll};
-  std::vector<double> variation(tv_weights_.size(), 0.0);
+  for (std::size_t i = 0; i < problems; ++i) {
+    if (linear[i] != 0) slopes_[static_cast<std::int64_t>(i)].add_(linear[i]);
+    nll[i] /= 2 * objective_.normaliser();
+  }
+  ops::hann_out(slopes_, gradient);
+  auto total = nll;
+  std::vector<double> terms, variation(problems, 0.0);
   for (const auto& term : objective_.terms()) {
-    rows.push_back(term.is_off() ? at::zeros_like(nll) : weighted(term, cube, nll));
-    total += rows.back();
-    if (term.kind() != TermKind::tv_image) continue;
-    const auto values = values_of(rows.back());
-    for (std::size_t i = 0; i < values.size(); ++i) variation[i] += values[i];
+    const auto values = term.is_off() ? std::vector<double>(problems, 0.0) : weighted(term, sky_);
+    for (std::size_t i = 0; i < problems; ++i) {
+      total[i] += values[i];
+      if (term.kind() == TermKind::tv_image) variation[i] += values[i];
+    }
+    terms.insert(terms.end(), values.begin(), values.end());
   }
-  losses_ = at::stack(rows).view({static_cast<std::int64_t>(rows.size()), -1});
-  return {ops::hann(slopes), std::move(variation)};
+  losses_ = std::move(total);
+  losses_.insert(losses_.end(), nll.begin(), nll.end());
+  losses_.insert(losses_.end(), terms.begin(), terms.end());
+  return variation;
 }
 
-/// A term's weighted value, shaped and placed like `nll`.
-Tensor ConvexObjective::weighted(const Term& term, const Tensor& cube, const Tensor& nll) const {
-  const auto weights = at::tensor(term.weights(), torch::kFloat64).to(nll.device());
-  const auto weight = weights.numel() == 1 ? weights.squeeze() : weights.view(nll.sizes());
-  if (term.kind() == TermKind::sparsity) return cube.sum({-1}).sum({-2, -1}, /*keepdim=*/false, torch::kFloat64) * weight;
-  if (term.kind() != TermKind::tv_image) return term.evaluate(ModelOutput(model_->coords(), {}, cube)) * weight;
-  const auto base = images();
-  const auto own = ops::variations(cube.view(base.sizes()), term.settings().at(0));
-  const auto of_problems = at::tensor(own, torch::kFloat64).view({base.size(0), base.size(1)}).sum(1);
-  return of_problems.to(nll.device()).view(nll.sizes()) * weight;
-}
-
-std::vector<double> ConvexObjective::scales(const Tensor& losses) {
-  const auto table = losses.to(torch::kCPU);
-  auto regularization = values_of(table[0] - table[1]);
-  const auto nll = values_of(table[1]);
-  for (std::size_t i = 0; i < nll.size(); ++i) {
-    if (!(regularization[i] > 0)) regularization[i] = nll[i];
+std::vector<double> ConvexObjective::weighted(const Term& term, const Tensor& sky) const {
+  std::vector<double> values(static_cast<std::size_t>(sky.size(0)), 0.0);
+  if (term.kind() == TermKind::sparsity || term.kind() == TermKind::tv_image) {
+    const bool varies = term.kind() == TermKind::tv_image;
+    const auto sums = ops::pixel_sums(sky, varies ? term.settings().at(0) : 0);
+    const auto nchan = static_cast<std::size_t>(sky.size(1));
+    for (std::size_t i = 0; i < sums.size(); ++i) values[i / nchan] += varies ? sums[i].variation : sums[i].pixels;
+  } else {
+    values = values_of(term.evaluate(ModelOutput(model_->coords(), {}, shaped_like_model(sky))));
   }
-  return regularization;
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] *= term.weight(i);
+  return values;
 }
 
-Tensor ConvexObjective::proximal(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes) {
+std::vector<double> ConvexObjective::scales(const std::vector<double>& losses, std::size_t problems) {
+  std::vector<double> scales(problems);
+  for (std::size_t i = 0; i < problems; ++i) {
+    const double total = losses[i], nll = losses[problems + i];
+    scales[i] = total > nll ? total - nll : nll;
+  }
+  return scales;
+}
+
+void ConvexObjective::proximal(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes,
+                               Tensor& x) {
   std::vector<double> weights(steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) weights[i] = steps[i] * tv_weights_[i];
-  return tv_.apply(q, weights, passes);
+  tv_.apply(q, weights, passes, x);
 }
 
 }  // namespace mpol

@@ -30,30 +30,32 @@ class ConvexObjective : public CompositeFunction {
   Tensor images() const;
 
   std::vector<double> curvatures() override;
-  Value evaluate(const Tensor& images) override;
-  Tensor proximal(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes) override;
+  std::vector<double> evaluate(const Tensor& images, Tensor& gradient) override;
+  void proximal(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes, Tensor& x) override;
 
-  /// (columns, problems) as ObjectiveValue::table() has them, of the images of the last call of evaluate().
-  const Tensor& losses() const { return losses_; }
+  /// The columns of Objective::columns() at the images of the last call of evaluate(), of each problem: columns problems values.
+  const std::vector<double>& losses() const { return losses_; }
   /// The regularizers' part of F in such losses, of each problem; chi^2/(2 N_norm) where there are none.
-  static std::vector<double> scales(const Tensor& losses);
+  static std::vector<double> scales(const std::vector<double>& losses, std::size_t problems);
 
   TvProximal& total_variation() { return tv_; }
 
  private:
   /// The weight of a term in each problem; 0 where there is no such term.
   std::vector<double> weights_of(TermKind kind) const;
-  Tensor weighted(const Term& term, const Tensor& cube, const Tensor& nll) const;
+  /// A term's value at an image, weighted, of each problem.
+  std::vector<double> weighted(const Term& term, const Tensor& sky) const;
   Tensor shaped_like_model(const Tensor& images) const { return images.view(model_->base().sizes()); }
-  /// f and its gradient without the model's positivity. @param chi_squared (problems), filled
-  Tensor gradient_at(const Tensor& sky, Tensor& chi_squared) const;
+  /// Of chi^2/(2 N_norm) and the quadratic terms, into `gradient`. @return chi^2, of each problem
+  Tensor slopes_at(const Tensor& sky, Tensor& gradient) const;
 
   std::shared_ptr<GriddedNetImpl> model_;
   Objective objective_;
   Tensor mask_;  // undefined: every pixel may shine
   TvProximal tv_;
   std::vector<double> tv_weights_;
-  Tensor losses_;  // (columns, problems) float64
+  Tensor sky_, slopes_;  // room
+  std::vector<double> losses_;
 };
 
 }  // namespace mpol

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/where.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -29,6 +29,7 @@ Pogm::Pogm(CompositeFunction& function, Tensor start) : function_(function), y_(
   curvatures_ = function_.curvatures();
   w_ = y_.clone();
   z_ = y_.clone();
+  for (auto* room : {&gradient_, &next_, &next_gradient_}) *room = at::empty_like(y_);
 }
 
 void Pogm::begin_anew(Problem& problem) const {
@@ -36,16 +37,10 @@ void Pogm::begin_anew(Problem& problem) const {
   problem.begun_anew = true;
 }
 
-Tensor Pogm::spread(const std::vector<double>& values) const {
-  return at::tensor(values, torch::kFloat64).to(y_.device(), y_.scalar_type()).view({y_.size(0), -1, 1, 1});
-}
-
 void Pogm::prepare() {
   const torch::NoGradGuard no_grad;
-  if (gradient_.defined()) return;
-  auto [gradient, regularizers] = function_.evaluate(y_);
-  gradient_ = std::move(gradient);
-  regularizers_ = std::move(regularizers);
+  if (!regularizers_.empty()) return;
+  regularizers_ = function_.evaluate(y_, gradient_);
 }
 
 std::vector<bool> Pogm::iterate() {
@@ -66,11 +61,11 @@ std::vector<bool> Pogm::iterate() {
       steps[image] = next_c[i] / curvatures_[image];
     }
   }
-  auto [w, z] = ops::extrapolate(y_, gradient_, w_, z_, factors);
-  auto y = function_.proximal(z, steps, passes);
-  auto [gradient, regularizers] = function_.evaluate(y);
-  const auto sums = ops::compare_points(y_, gradient_, y, gradient);
-  std::vector<double> decreases(count, 0.0), mask(count, 0.0);
+  ops::extrapolate(y_, gradient_, factors, w_, z_);
+  function_.proximal(z_, steps, passes, next_);
+  const auto regularizers = function_.evaluate(next_, next_gradient_);
+  const auto sums = ops::compare_points(y_, gradient_, next_, next_gradient_);
+  std::vector<double> decreases(count, 0.0);
   std::vector<bool> moved(count, false);
   for (std::size_t i = 0; i < count; ++i) {
     auto& problem = problems_[i];
@@ -89,7 +84,6 @@ std::vector<bool> Pogm::iterate() {
       continue;
     }
     moved[i] = true;
-    mask[i] = 1;
     decreases[i] = -rise;
     regularizers_[i] = regularizers[i];
     problem.t = next_t[i];
@@ -98,17 +92,20 @@ std::vector<bool> Pogm::iterate() {
   }
   decreases_.push_back(std::move(decreases));
   if (std::all_of(moved.begin(), moved.end(), [](bool is) { return is; })) {
-    y_.copy_(y);
-    w_ = std::move(w);
-    z_ = std::move(z);
-    gradient_ = std::move(gradient);
+    y_.copy_(next_);
+    std::swap(gradient_, next_gradient_);
     return moved;
   }
-  const auto taken = spread(mask) > 0;
-  y_.copy_(at::where(taken, y, y_));
-  w_ = at::where(taken, w, y_);
-  z_ = at::where(taken, z, y_);
-  gradient_ = at::where(taken, gradient, gradient_);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto problem = static_cast<std::int64_t>(i);
+    if (moved[i]) {
+      y_[problem].copy_(next_[problem]);
+      gradient_[problem].copy_(next_gradient_[problem]);
+    } else {
+      w_[problem].copy_(y_[problem]);
+      z_[problem].copy_(y_[problem]);
+    }
+  }
   return moved;
 }
 
@@ -141,8 +138,9 @@ NamedTensors Pogm::state() const {
                         {"decreases", decreases},
                         {"w", w_.clone()},
                         {"z", z_.clone()}};
-  if (gradient_.defined()) state["gradient"] = gradient_.clone();
-  if (!regularizers_.empty()) state["regularizers"] = at::tensor(regularizers_, torch::kFloat64);
+  if (regularizers_.empty()) return state;
+  state["gradient"] = gradient_.clone();
+  state["regularizers"] = at::tensor(regularizers_, torch::kFloat64);
   return state;
 }
 
@@ -168,8 +166,8 @@ void Pogm::load_state(const NamedTensors& state) {
   const auto numbers = numbers_of("problems", numbers_of_problem * count), decreases = numbers_of("decreases", count);
   auto curvatures = numbers_of("curvatures", static_cast<std::int64_t>(curvatures_.size()));
   auto w = image_of("w"), z = image_of("z");
-  auto gradient = has("gradient") ? image_of("gradient") : Tensor();
   auto regularizers = has("regularizers") ? numbers_of("regularizers", count) : std::vector<double>();
+  auto gradient = regularizers.empty() ? at::empty_like(y_) : image_of("gradient");
   const auto* number = numbers.data();
   for (auto& problem : problems_) {
     problem.t = *number++;

@@ -51,13 +51,11 @@ class Pogm {
   };
 
   void begin_anew(Problem& problem) const;
-  /// One number for each image, (problems, nchan, 1, 1), or problem, (problems, 1, 1, 1).
-  Tensor spread(const std::vector<double>& values) const;
-
   CompositeFunction& function_;
   std::vector<Problem> problems_;
   std::vector<double> curvatures_;  // of each image
   Tensor y_, w_, z_, gradient_;
+  Tensor next_, next_gradient_;                 // room
   std::vector<double> regularizers_;            // g at y
   std::vector<std::vector<double>> decreases_;  // of F, of each problem in each iteration
 };

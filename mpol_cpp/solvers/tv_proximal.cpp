@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
@@ -84,9 +83,8 @@ Tensor TvProximal::primal(const Tensor& q, const Tensor& weights, const Tensor& 
   return mask_.defined() ? x * mask_ : x;
 }
 
-Tensor TvProximal::apply(const Tensor& q, const std::vector<double>& weights, const std::vector<std::int64_t>& passes) {
+void TvProximal::apply(const Tensor& q, const std::vector<double>& weights, const std::vector<std::int64_t>& passes, Tensor& x) {
   if (single_ || double_) {
-    auto x = at::empty_like(q);
     const auto run = [&](auto& kernels, auto type) {
       using T = decltype(type);
       kernels.apply(q.const_data_ptr<T>(), mask_.defined() ? mask_.const_data_ptr<T>() : nullptr, weights, passes,
@@ -94,10 +92,13 @@ Tensor TvProximal::apply(const Tensor& q, const std::vector<double>& weights, co
     };
     if (single_) run(*single_, 0.0F);
     else run(*double_, 0.0);
-    return x;
+    return;
   }
   const auto most = *std::max_element(passes.begin(), passes.end());
-  if (std::all_of(weights.begin(), weights.end(), [](double weight) { return weight == 0; })) return primal(q, {}, {});
+  if (std::all_of(weights.begin(), weights.end(), [](double weight) { return weight == 0; })) {
+    x.copy_(primal(q, {}, {}));
+    return;
+  }
   const auto weight = spread(weights, q);
   std::vector<double> dual_steps;
   dual_steps.reserve(weights.size());
@@ -106,8 +107,7 @@ Tensor TvProximal::apply(const Tensor& q, const std::vector<double>& weights, co
   auto v = dual_, p = dual_;
   auto t = at::ones({q.size(0), 1, 1, 1}, torch::TensorOptions(q.device()).dtype(torch::kFloat64));
   for (std::int64_t pass = 0; pass < most; ++pass) {
-    const auto x = primal(q, weight, v);
-    auto next = v + differences(smoothed(x), inside_) * step;
+    auto next = v + differences(smoothed(primal(q, weight, v)), inside_) * step;
     next = next / next.square().sum(0).sqrt().clamp_min(1);
     const auto change = next - p;
     const auto turned = ((v - next) * change).sum({-3, -2, -1}, /*keepdim=*/true, torch::kFloat64).sum(0) > 0;
@@ -129,7 +129,7 @@ Tensor TvProximal::apply(const Tensor& q, const std::vector<double>& weights, co
     v = std::move(next_v);
   }
   dual_ = p;
-  return primal(q, weight, p);
+  x.copy_(primal(q, weight, p));
 }
 
 }  // namespace mpol

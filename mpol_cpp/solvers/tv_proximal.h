@@ -34,7 +34,8 @@ class TvProximal {
   /// @param q        (problems, nchan, npix, npix)
   /// @param weights  k of each image, >= 0; where it is 0 only positivity counts
   /// @param passes   dual steps of each problem
-  Tensor apply(const Tensor& q, const std::vector<double>& weights, const std::vector<std::int64_t>& passes);
+  /// @param x        like q, another tensor; overwritten
+  void apply(const Tensor& q, const std::vector<double>& weights, const std::vector<std::int64_t>& passes, Tensor& x);
 
   /// The dual image (2, problems, nchan, npix, npix) of the last call; zeros before the first.
   Tensor dual() const;

@@ -55,12 +55,10 @@ void hann_rows(const T* image, T* result, std::int64_t rows, std::int64_t column
   }
 }
 
-Tensor hann_cpu(const Tensor& sky) {
+void convolve_on_cpu(const Tensor& input, Tensor& output) {
   constexpr std::int64_t rows_per_task = 32;
-  const auto input = sky.contiguous();
-  auto output = at::empty_like(input);
   const std::int64_t rows = input.size(-2), columns = input.size(-1);
-  if (input.numel() == 0) return output;
+  if (input.numel() == 0) return;
   const std::int64_t images = input.numel() / (rows * columns);
   const std::int64_t tasks_per_image = (rows + rows_per_task - 1) / rows_per_task;
   AT_DISPATCH_FLOATING_TYPES(input.scalar_type(), "mpol::hann", [&] {
@@ -73,6 +71,12 @@ Tensor hann_cpu(const Tensor& sky) {
     };
     share_tasks(images * tasks_per_image, 1, convolve, WorkerPool::Order::near);
   });
+}
+
+Tensor hann_cpu(const Tensor& sky) {
+  const auto input = sky.contiguous();
+  auto output = at::empty_like(input);
+  convolve_on_cpu(input, output);
   return output;
 }
 
@@ -108,6 +112,11 @@ TORCH_LIBRARY_IMPL(mpol, CompositeExplicitAutograd, library) { library.impl("han
 TORCH_LIBRARY_IMPL(mpol, Autograd, library) { library.impl("hann", hann_autograd); }
 
 }  // namespace
+
+void hann_out(const Tensor& sky, Tensor& out) {
+  if (sky.is_cpu()) convolve_on_cpu(sky.contiguous(), out);
+  else out.copy_(hann(sky));
+}
 
 Tensor hann(const Tensor& sky) {
   if (sky.dim() < 2) throw ShapeError("hann needs an image (…, npix, npix), not " + std::to_string(sky.dim()) + " dimensions");

@@ -14,4 +14,8 @@ using torch::Tensor;
 /// @throws ShapeError with fewer than two dimensions
 Tensor hann(const Tensor& sky);
 
+/// The same into a tensor that is there, without autograd.
+/// @param out  like sky, contiguous, another tensor
+void hann_out(const Tensor& sky, Tensor& out);
+
 }  // namespace mpol::ops

@@ -5,7 +5,6 @@
 #include <type_traits>
 
 #include <ATen/Dispatch.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/tensor.h>
 
 #include <mpol_cpp/ops/memory/share_tasks.h>
@@ -43,13 +42,13 @@ Tensor spread(const std::vector<double>& values, const Tensor& images) {
 }
 
 /// Of each image, in float64.
-std::vector<double> image_sums(const Tensor& images) {
+std::vector<double> sums_of_images(const Tensor& images) {
   const auto sums = images.sum({-2, -1}, /*keepdim=*/false, torch::kFloat64).to(torch::kCPU).contiguous();
   return {sums.const_data_ptr<double>(), sums.const_data_ptr<double>() + sums.numel()};
 }
 
-Extrapolated extrapolate_by_tensors(const Tensor& y, const Tensor& gradient, const Tensor& w, const Tensor& z,
-                                    const std::vector<ExtrapolationFactors>& factors) {
+void extrapolate_by_tensors(const Tensor& y, const Tensor& gradient, const std::vector<ExtrapolationFactors>& factors, Tensor& w,
+                            Tensor& z) {
   const auto column = [&](double ExtrapolationFactors::*factor) {
     std::vector<double> values;
     values.reserve(factors.size());
@@ -57,49 +56,50 @@ Extrapolated extrapolate_by_tensors(const Tensor& y, const Tensor& gradient, con
     return spread(values, y);
   };
   using Factors = ExtrapolationFactors;
-  auto down = y - gradient * column(&Factors::slope);
-  auto ahead =
+  const auto down = y - gradient * column(&Factors::slope);
+  const auto ahead =
       down + (down - w) * column(&Factors::of_w) + (down - y) * column(&Factors::of_y) + (z - y) * column(&Factors::of_z);
-  return {std::move(down), std::move(ahead)};
+  w.copy_(down);
+  z.copy_(ahead);
 }
 
 std::vector<PointSums> compare_by_tensors(const Tensor& y, const Tensor& gradient, const Tensor& next,
                                           const Tensor& next_gradient) {
   const auto change = next - y;
-  const auto along = image_sums(change * (next_gradient + gradient)), bends = image_sums(change * (next_gradient - gradient)),
-             lengths = image_sums(change * change);
+  const auto along = sums_of_images(change * (next_gradient + gradient)),
+             bends = sums_of_images(change * (next_gradient - gradient)), lengths = sums_of_images(change * change);
   std::vector<PointSums> sums(along.size());
   for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = {along[i], bends[i], lengths[i]};
   return sums;
 }
 
-std::vector<double> variations_by_tensors(const Tensor& images, double epsilon) {
+std::vector<PixelSums> pixel_sums_by_tensors(const Tensor& images, double epsilon) {
   const auto inner = images.size(-1) - 1;
   const auto corner = images.narrow(-2, 0, inner).narrow(-1, 0, inner);
   const auto across = images.narrow(-2, 1, inner).narrow(-1, 0, inner) - corner,
              along = images.narrow(-2, 0, inner).narrow(-1, 1, inner) - corner;
-  return image_sums((across.square() + along.square() + epsilon).sqrt());
+  const auto pixels = sums_of_images(images), variation = sums_of_images((across.square() + along.square() + epsilon).sqrt());
+  std::vector<PixelSums> sums(pixels.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = {pixels[i], variation[i]};
+  return sums;
 }
 
 }  // namespace
 
-Extrapolated extrapolate(const Tensor& y, const Tensor& gradient, const Tensor& w, const Tensor& z,
-                         const std::vector<ExtrapolationFactors>& factors) {
-  if (!y.is_cpu()) return extrapolate_by_tensors(y, gradient, w, z, factors);
-  Extrapolated out{at::empty_like(y), at::empty_like(y)};
+void extrapolate(const Tensor& y, const Tensor& gradient, const std::vector<ExtrapolationFactors>& factors, Tensor& w,
+                 Tensor& z) {
+  if (!y.is_cpu()) return extrapolate_by_tensors(y, gradient, factors, w, z);
   const Pieces pieces(y);
   AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "extrapolate", [&] {
     const auto kernels = proximal_kernels<scalar_t>(selected_isa());
-    const auto *from_y = y.const_data_ptr<scalar_t>(), *from_gradient = gradient.const_data_ptr<scalar_t>(),
-               *from_w = w.const_data_ptr<scalar_t>(), *from_z = z.const_data_ptr<scalar_t>();
-    auto *to_w = out.w.mutable_data_ptr<scalar_t>(), *to_z = out.z.mutable_data_ptr<scalar_t>();
+    const auto *from_y = y.const_data_ptr<scalar_t>(), *from_gradient = gradient.const_data_ptr<scalar_t>();
+    auto *own_w = w.mutable_data_ptr<scalar_t>(), *own_z = z.mutable_data_ptr<scalar_t>();
     each_piece(pieces, [&](std::int64_t piece) {
       const auto at = pieces.begin(piece);
-      kernels.extrapolate(from_y + at, from_gradient + at, from_w + at, from_z + at,
-                          factors[static_cast<std::size_t>(pieces.image(piece))], to_w + at, to_z + at, pieces.pixels(piece));
+      kernels.extrapolate(from_y + at, from_gradient + at, factors[static_cast<std::size_t>(pieces.image(piece))], own_w + at,
+                          own_z + at, pieces.pixels(piece));
     });
   });
-  return out;
 }
 
 std::vector<PointSums> compare_points(const Tensor& y, const Tensor& gradient, const Tensor& next, const Tensor& next_gradient) {
@@ -126,25 +126,26 @@ std::vector<PointSums> compare_points(const Tensor& y, const Tensor& gradient, c
   return sums;
 }
 
-std::vector<double> variations(const Tensor& images, double epsilon) {
-  if (!images.is_cpu()) return variations_by_tensors(images, epsilon);
+std::vector<PixelSums> pixel_sums(const Tensor& images, double epsilon) {
+  if (!images.is_cpu()) return pixel_sums_by_tensors(images, epsilon);
   const Pieces pieces(images);
-  std::vector<double> parts(static_cast<std::size_t>(pieces.count())), sums(static_cast<std::size_t>(pieces.images_count));
-  AT_DISPATCH_FLOATING_TYPES(images.scalar_type(), "variations", [&] {
+  std::vector<PixelSums> parts(static_cast<std::size_t>(pieces.count())), sums(static_cast<std::size_t>(pieces.images_count));
+  AT_DISPATCH_FLOATING_TYPES(images.scalar_type(), "pixel_sums", [&] {
     const auto kernels = proximal_kernels<scalar_t>(selected_isa());
     const auto* from = images.const_data_ptr<scalar_t>();
     each_piece(pieces, [&](std::int64_t piece) {
-      double sum = 0;
-      const auto end = std::min(pieces.end_row(piece), pieces.npix - 1);
-      for (auto row = pieces.first_row(piece); row < end; ++row) {
+      auto& sum = parts[static_cast<std::size_t>(piece)];
+      for (auto row = pieces.first_row(piece); row < pieces.end_row(piece); ++row) {
         const auto* here = from + (pieces.image(piece) * pieces.npix + row) * pieces.npix;
-        sum += kernels.variation(here, here + pieces.npix, epsilon, pieces.npix);
+        sum.pixels += kernels.sum(here, pieces.npix);
+        if (row + 1 < pieces.npix) sum.variation += kernels.variation(here, here + pieces.npix, epsilon, pieces.npix);
       }
-      parts[static_cast<std::size_t>(piece)] = sum;
     });
   });
   for (std::int64_t piece = 0; piece < pieces.count(); ++piece) {
-    sums[static_cast<std::size_t>(pieces.image(piece))] += parts[static_cast<std::size_t>(piece)];
+    auto& sum = sums[static_cast<std::size_t>(pieces.image(piece))];
+    sum.pixels += parts[static_cast<std::size_t>(piece)].pixels;
+    sum.variation += parts[static_cast<std::size_t>(piece)].variation;
   }
   return sums;
 }

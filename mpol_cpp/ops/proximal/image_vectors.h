@@ -12,18 +12,17 @@ namespace mpol::ops {
 
 using torch::Tensor;
 
-/// w' = y - slope gradient,  z' = w' + of_w (w' - w) + of_y (w' - y) + of_z (z - y).
-struct Extrapolated {
-  Tensor w, z;
-};
+/// w' = y - slope gradient,  z' = w' + of_w (w' - w) + of_y (w' - y) + of_z (z - y), written over w and z.
 /// @param factors  of each image
-Extrapolated extrapolate(const Tensor& y, const Tensor& gradient, const Tensor& w, const Tensor& z,
-                         const std::vector<ExtrapolationFactors>& factors);
+void extrapolate(const Tensor& y, const Tensor& gradient, const std::vector<ExtrapolationFactors>& factors, Tensor& w, Tensor& z);
 
 /// Of each image.
 std::vector<PointSums> compare_points(const Tensor& y, const Tensor& gradient, const Tensor& next, const Tensor& next_gradient);
 
-/// Total variation, as losses::tv_image, of each image.
-std::vector<double> variations(const Tensor& images, double epsilon);
+/// Of each image: the sum of its pixels, and its total variation as losses::tv_image has it.
+struct PixelSums {
+  double pixels = 0, variation = 0;
+};
+std::vector<PixelSums> pixel_sums(const Tensor& images, double epsilon);
 
 }  // namespace mpol::ops

@@ -37,21 +37,24 @@ struct ProximalKernels {
                      std::int64_t n);
   /// out = centre/2 + (below + above)/4
   void (*blend)(const T* below, const T* centre, const T* above, T* out, std::int64_t n);
-  /// out = centre/2 + (left + right)/4, 0 beyond the last pixel
-  void (*smooth)(const T* row, T* out, std::int64_t n);
+  /// out = centre/2 + (left + right)/4. @param inside  1 up to the last pixel, then 0
+  void (*smooth)(const T* row, const T* inside, T* out, std::int64_t n);
   /// x = max(q - weight slope, 0) m, with slope smoothed along the row first if it is to be; m null: 1.
-  void (*shrink)(const T* q, const T* slope, T weight, bool smooth, const T* mask, T* x, std::int64_t n);
-  /// p' = v + step D y with each vector longer than 1 cut to length 1, 0 in the last column; `before` is overwritten with p'.
-  /// @param p  of this row  @return (v - p') (p' - p)
-  double (*ascend)(const T* y, const T* next, T step, const DualRow<T>& v, const DualRow<T>& p, const DualRow<T>& raised,
-                   std::int64_t n);
+  void (*shrink)(const T* q, const T* slope, T weight, bool smooth, const T* mask, const T* inside, T* x, std::int64_t n);
+  /// raised = v + step D y, each vector longer than 1 cut to length 1.
+  /// @param p        of this row
+  /// @param counted  1 where differences count, 0 from the last column on
+  /// @return         (v - raised) (raised - p)
+  double (*ascend)(const T* y, const T* next, T step, const DualRow<T>& v, const DualRow<T>& p, const T* counted,
+                   const DualRow<T>& raised, std::int64_t n);
 
   /// sum sqrt(|D y|^2 + epsilon) over all columns but the last. `row` and `next` are the caller's.
   double (*variation)(const T* row, const T* next, double epsilon, std::int64_t n);
 
-  /// w' and z' of POGM, into `w` and `z`, for n values.
-  void (*extrapolate)(const T* y, const T* gradient, const T* w, const T* z, const ExtrapolationFactors& factors, T* w_out,
-                      T* z_out, std::int64_t n);
+  double (*sum)(const T* row, std::int64_t n);
+
+  /// w' and z' of POGM, over w and z, for n values.
+  void (*extrapolate)(const T* y, const T* gradient, const ExtrapolationFactors& factors, T* w, T* z, std::int64_t n);
   PointSums (*compare)(const T* y, const T* gradient, const T* next, const T* next_gradient, std::int64_t n);
 };
 

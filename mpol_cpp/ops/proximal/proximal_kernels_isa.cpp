@@ -51,36 +51,37 @@ MPOL_INLINE Vector<T> smoothed(const T* row) {
 }
 
 template <typename T>
-void smooth(const T* row, T* out, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; i += lanes<T>) store<T>(out + i, before_end<T>(smoothed<T>(row + i), i, n));
+void smooth(const T* row, const T* inside, T* out, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += lanes<T>) store<T>(out + i, smoothed<T>(row + i) * load<T>(inside + i));
 }
 
 template <typename T>
-void shrink(const T* q, const T* slope, T weight, bool smooth_slope, const T* mask, T* x, std::int64_t n) {
+void shrink(const T* q, const T* slope, T weight, bool smooth_slope, const T* mask, const T* inside, T* x, std::int64_t n) {
   each_vector<T>(
       n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         const auto own = smooth_slope ? smoothed<T>(slope + i) : load<T>(slope + i);
         auto value = at_least_zero<T>(load_first<T>(q + i, count) - weight * own);
         if (mask != nullptr) value *= load_first<T>(mask + i, count);
-        store<T>(x + i, before_end<T>(value, i, n));
+        store<T>(x + i, value * load<T>(inside + i));
       });
 }
 
 template <typename T>
-double ascend(const T* y, const T* next, T step, const DualRow<T>& v, const DualRow<T>& p, const DualRow<T>& raised,
-              std::int64_t n) {
+double ascend(const T* y, const T* next, T step, const DualRow<T>& v, const DualRow<T>& p, const T* counted,
+              const DualRow<T>& raised, std::int64_t n) {
   Wide<T> turned{};
   for (std::int64_t i = 0; i < n; i += lanes<T>) {
     const auto center = load<T>(y + i);
     const auto old_rows = load<T>(v.rows + i), old_columns = load<T>(v.columns + i);
     auto rows = old_rows + step * (load<T>(next + i) - center);
     auto columns = old_columns + step * (load<T>(y + i + 1) - center);
-    const auto square = rows * rows + columns * columns;
-    const auto factor = square > T(1) ? reciprocal_square_root<T>(square > T(1) ? square : broadcast<T>(1)) : broadcast<T>(1);
-    rows = before_end<T>(rows * factor, i, n - 1);
-    columns = before_end<T>(columns * factor, i, n - 1);
-    add_product<T>(turned, old_rows - rows, rows - load<T>(p.rows + i));
-    add_product<T>(turned, old_columns - columns, columns - load<T>(p.columns + i));
+    const auto square = rows * rows + columns * columns, one = broadcast<T>(1);
+    const auto factor = reciprocal_square_root<T>(square > one ? square : one) * load<T>(counted + i);
+    rows *= factor;
+    columns *= factor;
+    const auto part = widened<T>((old_rows - rows) * (rows - load<T>(p.rows + i)) +
+                                 (old_columns - columns) * (columns - load<T>(p.columns + i)));
+    for (int half = 0; half < Wide<T>::parts; ++half) turned.part[half] += part.part[half];
     store<T>(raised.rows + i, rows);
     store<T>(raised.columns + i, columns);
   }
@@ -102,8 +103,18 @@ double variation(const T* row, const T* next, double epsilon, std::int64_t n) {
 }
 
 template <typename T>
-void extrapolate(const T* y, const T* gradient, const T* w, const T* z, const ExtrapolationFactors& factors, T* w_out, T* z_out,
-                 std::int64_t n) {
+double sum(const T* row, std::int64_t n) {
+  Wide<T> total{};
+  each_vector<T>(
+      n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        const auto values = widened<T>(load_first<T>(row + i, count));
+        for (int part = 0; part < Wide<T>::parts; ++part) total.part[part] += values.part[part];
+      });
+  return sum_of<T>(total);
+}
+
+template <typename T>
+void extrapolate(const T* y, const T* gradient, const ExtrapolationFactors& factors, T* w, T* z, std::int64_t n) {
   const T slope = static_cast<T>(factors.slope), of_w = static_cast<T>(factors.of_w), of_y = static_cast<T>(factors.of_y),
           of_z = static_cast<T>(factors.of_z);
   each_vector<T>(
@@ -112,8 +123,8 @@ void extrapolate(const T* y, const T* gradient, const T* w, const T* z, const Ex
         const auto down = here - slope * load_first<T>(gradient + i, count);
         const auto ahead = down + of_w * (down - load_first<T>(w + i, count)) + of_y * (down - here) +
                            of_z * (load_first<T>(z + i, count) - here);
-        store_first<T>(w_out + i, down, count);
-        store_first<T>(z_out + i, ahead, count);
+        store_first<T>(w + i, down, count);
+        store_first<T>(z + i, ahead, count);
       });
 }
 
@@ -135,7 +146,7 @@ PointSums compare(const T* y, const T* gradient, const T* next, const T* next_gr
 
 template <typename T>
 ProximalKernels<T> proximal_kernels() {
-  return {look_ahead<T>, blend<T>, smooth<T>, shrink<T>, ascend<T>, variation<T>, extrapolate<T>, compare<T>};
+  return {look_ahead<T>, blend<T>, smooth<T>, shrink<T>, ascend<T>, variation<T>, sum<T>, extrapolate<T>, compare<T>};
 }
 
 template ProximalKernels<float> proximal_kernels();

@@ -8,6 +8,7 @@
 #include <ATen/ops/empty.h>
 
 #include <mpol_cpp/ops/memory/share_tasks.h>
+#include <mpol_cpp/ops/simd/flush_tiny.h>
 
 namespace mpol::ops {
 namespace {
@@ -72,7 +73,8 @@ class TvDual<T>::Walk {
     if (row + 1 >= n_) return 0;  // no differences are counted there
     const T* next = smoothed(row + 1);
     const T* center = owner_.hann_ ? scratch_.smoothed(row) : scratch_.primal(row);
-    return owner_.kernels_.ascend(center, next, step, scratch_.v(row), dual(order_[0], row), dual(order_[2], row), n_);
+    return owner_.kernels_.ascend(center, next, step, scratch_.v(row), dual(order_[0], row), owner_.counted_.data(),
+                                  dual(order_[2], row), n_);
   }
 
  private:
@@ -98,7 +100,7 @@ class TvDual<T>::Walk {
       slopes = scratch_.blended();
     }
     owner_.kernels_.shrink(q_ + row * n_, slopes, weight_, owner_.hann_, mask_ == nullptr ? nullptr : mask_ + row * n_,
-                           scratch_.primal(row), n_);
+                           owner_.inside_.data(), scratch_.primal(row), n_);
   }
 
   const T* smoothed(std::int64_t row) {
@@ -108,7 +110,7 @@ class TvDual<T>::Walk {
       const T* above = primal(smoothed_ + 1);
       const T* below = smoothed_ > 0 ? scratch_.primal(smoothed_ - 1) : scratch_.zeros();
       owner_.kernels_.blend(below, scratch_.primal(smoothed_), above, scratch_.blended(), n_);
-      owner_.kernels_.smooth(scratch_.blended(), scratch_.smoothed(smoothed_), n_);
+      owner_.kernels_.smooth(scratch_.blended(), owner_.inside_.data(), scratch_.smoothed(smoothed_), n_);
     }
     return scratch_.smoothed(row);
   }
@@ -135,7 +137,12 @@ TvDual<T>::TvDual(std::int64_t problems, std::int64_t nchan, std::int64_t npix, 
       blocks_((npix + rows_per_block_ - 1) / rows_per_block_),
       kernels_(proximal_kernels<T>(selected_isa())),
       duals_(3 * 2 * problems * nchan * npix * distance_),
-      order_(static_cast<std::size_t>(problems), {0, 1, 2}) {}
+      inside_(distance_),
+      counted_(distance_),
+      order_(static_cast<std::size_t>(problems), {0, 1, 2}) {
+  std::fill_n(inside_.data(), npix, T(1));
+  std::fill_n(counted_.data(), npix - 1, T(1));
+}
 
 template <typename T>
 TvDual<T>::~TvDual() = default;
@@ -165,6 +172,7 @@ void TvDual<T>::apply(const T* q, const T* mask, const std::vector<double>& weig
       if (on) going.push_back(block);
     }
     const auto raise = [&](std::int64_t i, std::int64_t worker) {
+      const FlushTiny flush;
       const auto block = going[static_cast<std::size_t>(i)], image = block / blocks_;
       const double weight = weights[static_cast<std::size_t>(image)];
       Walk walk(*this, scratch_[static_cast<std::size_t>(worker)], q, mask, image, static_cast<T>(weight),
@@ -187,6 +195,7 @@ void TvDual<T>::apply(const T* q, const T* mask, const std::vector<double>& weig
     }
   }
   const auto finish = [&](std::int64_t block, std::int64_t worker) {
+    const FlushTiny flush;
     const auto image = block / blocks_;
     Walk walk(*this, scratch_[static_cast<std::size_t>(worker)], q, mask, image,
               static_cast<T>(weights[static_cast<std::size_t>(image)]), 0, first_row(block));

@@ -50,6 +50,7 @@ class TvDual {
   std::int64_t distance_, rows_per_block_, blocks_;
   ProximalKernels<T> kernels_;
   AlignedArray<T> duals_;                  // three of them: now, before, next, in an order that each problem has for itself
+  AlignedArray<T> inside_, counted_;       // a row of 1 up to the last pixel, or up to the one before it, then of 0
   std::vector<std::array<int, 3>> order_;  // of each problem
   std::vector<Scratch> scratch_;           // of each worker
 };

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/where.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -28,40 +27,43 @@ PogmStep::PogmStep(const std::shared_ptr<ImageModel>& model, const Objective& ob
 
 StepReport PogmStep::take(double) {
   const torch::NoGradGuard no_grad;
-  if (!losses_.defined()) {
+  if (losses_.empty()) {
     pogm_.prepare();
     losses_ = function_->losses();
   }
-  auto before = losses_;
+  auto before = at::tensor(losses_, torch::kFloat64).view({-1, pogm_.images().size(0)});
   const auto moved = pogm_.iterate();
-  const auto taken = at::tensor(std::vector<double>(moved.begin(), moved.end())).to(losses_.device()) > 0;
-  losses_ = at::where(taken, function_->losses(), losses_);
-  return {std::move(before), pogm_.images().sum(torch::kFloat64)};
+  const auto& next = function_->losses();
+  for (std::size_t i = 0; i < losses_.size(); ++i) {
+    if (moved[i % moved.size()]) losses_[i] = next[i];
+  }
+  return {std::move(before), pogm_.images().sum(torch::kFloat64).to(torch::kCPU)};
 }
 
 void PogmStep::set_stopped(const std::vector<bool>&) { throw ValueError("the problems of pogm end together"); }
 
 bool PogmStep::has_converged() const {
-  return losses_.defined() && pogm_.has_converged(tolerance_, ConvexObjective::scales(losses_));
+  const auto problems = static_cast<std::size_t>(pogm_.images().size(0));
+  return !losses_.empty() && pogm_.has_converged(tolerance_, ConvexObjective::scales(losses_, problems));
 }
 
 NamedTensors PogmStep::state() const {
   auto state = pogm_.state();
-  if (losses_.defined()) state[losses_name] = losses_.clone();
+  if (!losses_.empty()) state[losses_name] = at::tensor(losses_, torch::kFloat64);
   state[dual_name] = function_->total_variation().dual();
   return state;
 }
 
 void PogmStep::load_state(const NamedTensors& state) {
   const auto find = [&](const char* name) { return state.contains(name) ? state.at(name) : Tensor(); };
-  const auto images = function_->images();
-  auto losses = find(losses_name);
-  if (losses.defined() && (losses.dim() != 2 || losses.size(1) != images.size(0))) {
+  const auto losses = find(losses_name).defined() ? find(losses_name).to(torch::kCPU, torch::kFloat64).contiguous() : Tensor();
+  if (losses.defined() && losses.numel() % pogm_.images().size(0) != 0) {
     throw FileError(fmt::format("the saved state of pogm has losses of shape {}", losses.sizes().vec()));
   }
   pogm_.load_state(state);
   function_->total_variation().set_dual(find(dual_name));
-  losses_ = losses.defined() ? losses.to(images.device()).clone() : Tensor();
+  losses_.clear();
+  if (losses.defined()) losses_.assign(losses.const_data_ptr<double>(), losses.const_data_ptr<double>() + losses.numel());
 }
 
 }  // namespace mpol

@@ -28,7 +28,7 @@ class PogmStep : public Step {
  private:
   std::unique_ptr<ConvexObjective> function_;
   Pogm pogm_;
-  Tensor losses_;  // (columns, problems) of the present images
+  std::vector<double> losses_;  // columns problems, of the present images; empty: not known yet
   double tolerance_;
 };
 
