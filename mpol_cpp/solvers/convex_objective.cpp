@@ -181,7 +181,8 @@ std::vector<double> ConvexObjective::scales(const std::vector<double>& losses, s
 void ConvexObjective::proximal(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes,
                                Tensor& x) {
   std::vector<double> weights(steps.size());
-  for (std::size_t i = 0; i < steps.size(); ++i) weights[i] = steps[i] * tv_weights_[i];
+  const auto nchan = steps.size() / tv_weights_.size();
+  for (std::size_t i = 0; i < steps.size(); ++i) weights[i] = steps[i] * tv_weights_[i / nchan];
   tv_.apply(q, weights, passes, x);
 }
 

@@ -53,7 +53,7 @@ class ConvexObjective : public CompositeFunction {
   Objective objective_;
   Tensor mask_;  // undefined: every pixel may shine
   TvProximal tv_;
-  std::vector<double> tv_weights_;
+  std::vector<double> tv_weights_;  // of each problem
   Tensor sky_, slopes_;  // room
   std::vector<double> losses_;
 };
