@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,8 @@ bool is_counted(std::string_view key) {
   return std::any_of(beginnings.begin(), beginnings.end(), [&](const char* beginning) { return key.starts_with(beginning); });
 }
 
+std::string_view value_of(std::string_view card) { return trimmed(card.substr(9, card.find('/', 9) - 9)); }
+
 }  // namespace
 
 void HeaderCheck::Close::operator()(gzFile_s* file) const { gzclose(file); }
@@ -42,17 +45,24 @@ HeaderCheck::HeaderCheck(std::filesystem::path path) : path_(std::move(path)), f
 void HeaderCheck::check(std::int64_t begin) {
   if (gzseek(file_.get(), begin, SEEK_SET) != begin) return;
   std::array<char, card_bytes> bytes{};
+  bool by_rice = false;
+  std::optional<double> block, width;
   while (gzread(file_.get(), bytes.data(), static_cast<unsigned>(bytes.size())) == static_cast<int>(bytes.size())) {
     const std::string_view card(bytes.data(), bytes.size());
-    if (trimmed(card.substr(0, 8)) == "END") return;
+    const auto key = trimmed(card.substr(0, 8));
+    if (key == "END") break;
     check_card(card);
+    if (key == "ZCMPTYPE") by_rice = card.find("RICE", 9) != std::string_view::npos;
+    if (key == "ZVAL1") block = number_of<double>(std::string(value_of(card)));
+    if (key == "ZVAL2") width = number_of<double>(std::string(value_of(card)));
   }
+  if (by_rice) check_rice(block, width);
 }
 
 void HeaderCheck::check_card(std::string_view card) const {
   const auto key = trimmed(card.substr(0, 8));
   if (card[8] != '=' || !is_counted(key)) return;
-  const auto value = trimmed(card.substr(9, card.find('/', 9) - 9));
+  const auto value = value_of(card);
   const auto number = number_of<double>(std::string(value));
   if (key.starts_with("ZTILE") && !(number && *number >= 1)) {
     throw FileError(
@@ -66,6 +76,15 @@ void HeaderCheck::check_card(std::string_view card) const {
   if (value.size() <= longest_number && value.front() != '\'' && value.front() != '(') return;
   throw FileError(
       fmt::format("{}: {} = {}; it must be a number: the file is damaged, write it again", path_.string(), key, value));
+}
+
+void HeaderCheck::check_rice(std::optional<double> block, std::optional<double> width) const {
+  const auto refuse = [&](const char* key, double value, const char* what) {
+    throw FileError(fmt::format("{}: {} = {}; {}: the file is damaged, write it again", path_.string(), key, value, what));
+  };
+  if (block && *block != 16 && *block != 32) refuse("ZVAL1", *block, "pixels are packed by Rice in blocks of 16 or 32");
+  if (width && *width != 1 && *width != 2 && *width != 4 && *width != 8)
+    refuse("ZVAL2", *width, "pixels packed by Rice have 1, 2, 4 or 8 bytes");
 }
 
 }  // namespace mpol::io

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -25,6 +27,10 @@ constexpr double margin_of_power = 1.02;  // power steps find less than the larg
 /// Those whose value is a quadratic form of the image; sparsity is linear where no pixel is negative.
 bool is_quadratic(TermKind kind) { return kind == TermKind::tsv || kind == TermKind::edge_clamp || kind == TermKind::psd; }
 bool is_known(TermKind kind) { return is_quadratic(kind) || kind == TermKind::sparsity || kind == TermKind::tv_image; }
+
+/// Dual points are sought by proximal maps of steps of 1, 10 and 100 times the inverse curvature.
+constexpr int decades_of_dual_points = 3;
+constexpr std::int64_t passes_of_dual_points = 200;
 
 constexpr double largest_epsilon = 1e-8;  // Jy^2/arcsec^4: the map takes total variation without it
 
@@ -153,6 +159,78 @@ std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& grad
   losses_.insert(losses_.end(), nll.begin(), nll.end());
   losses_.insert(losses_.end(), terms.begin(), terms.end());
   return variation;
+}
+
+std::vector<double> ConvexObjective::gaps() {
+  const torch::NoGradGuard no_grad;
+  const auto linear = weights_of(TermKind::sparsity);
+  if (std::any_of(linear.begin(), linear.end(), [](double weight) { return weight <= 0; })) return {};
+  const auto base = images().to(torch::kFloat64);
+  const auto problems = base.size(0), npix = base.size(-1);
+  const auto of_problem = [&](const std::vector<double>& values) {
+    return at::tensor(values, torch::kFloat64).to(base.device()).view({problems, 1, 1, 1});
+  };
+  const auto sum = [](const Tensor& images) { return images.sum({-3, -2, -1}); };
+  const auto smooth_part = [&](const Tensor& sky, Tensor& slopes) {  // f
+    auto own = shaped_like_model(slopes);
+    auto value = slopes_at(shaped_like_model(sky), own).to(torch::kFloat64).view({problems}) / (2 * objective_.normaliser());
+    for (const auto& term : objective_.terms()) {
+      if (!term.is_off() && is_quadratic(term.kind())) value = value + of_problem(weighted(term, sky)).view({problems});
+    }
+    return value;
+  };
+  const auto sky = ops::hann(base);
+  auto slopes = at::empty_like(sky);
+  const auto constant = smooth_part(at::zeros_like(sky), slopes);  // c
+  const auto value = smooth_part(sky, slopes);
+  const auto along = sum(slopes * sky);               // x.Ax - b.x
+  const auto bends = 2 * (along - value + constant);  // x.Ax
+  const auto data = bends - along;                    // b.x
+  const auto slope = ops::hann(slopes);               // S(Ax - b)
+  const auto allowance = ops::hann(at::ones_like(base)) * of_problem(linear);
+  const auto mask = mask_.defined() ? mask_.to(torch::kFloat64) : Tensor();
+  const auto tv = of_problem(tv_weights_);
+
+  std::vector<double> lengths;
+  for (const double curvature : curvatures()) lengths.push_back(1 / curvature);
+  TvProximal map(base, /*hann=*/true, mask);
+  if (tv_.dual().scalar_type() == torch::kFloat32) map.set_dual(tv_.dual().to(torch::kFloat64));
+  else map.set_dual(tv_.dual());
+  Tensor bound;
+  auto x = at::empty_like(base);
+  for (int decade = 0; decade < decades_of_dual_points; ++decade) {
+    std::vector<double> weights(lengths.size());
+    const auto nchan = lengths.size() / tv_weights_.size();
+    for (std::size_t i = 0; i < lengths.size(); ++i) weights[i] = lengths[i] * tv_weights_[i / nchan];
+    const auto length = at::tensor(lengths, torch::kFloat64).to(base.device()).view({problems, -1, 1, 1});
+    map.apply(base - (slope + allowance) * length, weights, std::vector<std::int64_t>(tv_weights_.size(), passes_of_dual_points),
+              x);
+    const auto excess = -slope - tv * map.slope();
+    auto feasible = at::where(excess > allowance, allowance / excess, 1);
+    if (mask.defined()) feasible = at::where(mask > 0, feasible, 1);
+    const auto t = feasible.amin({-3, -2, -1});
+    const auto block =
+        map.dual().square().sum(0).narrow(-2, 0, npix - 1).narrow(-1, 0, npix - 1) * t.square().view({-1, 1, 1, 1});
+    const auto rounding = sum((1 - block).clamp_min(0).sqrt()) * (tv.view({-1}) * std::sqrt(epsilon_of_variation()));
+    const auto own = constant - ((1 - t).square() * 2 * constant + 2 * t * (1 - t) * data + t.square() * bends) / 2 + rounding;
+    bound = bound.defined() ? at::maximum(bound, own) : own;
+    for (auto& each : lengths) each *= 10;
+  }
+  std::vector<double> variation(static_cast<std::size_t>(problems), 0.0);
+  for (const auto& term : objective_.terms()) {
+    if (term.is_off() || term.kind() != TermKind::tv_image) continue;
+    const auto values = weighted(term, sky);
+    for (std::size_t i = 0; i < variation.size(); ++i) variation[i] += values[i];
+  }
+  const auto total = value + of_problem(linear).view({-1}) * sum(sky) + of_problem(variation).view({-1});
+  return values_of(total - bound);
+}
+
+double ConvexObjective::epsilon_of_variation() const {
+  for (const auto& term : objective_.terms()) {
+    if (!term.is_off() && term.kind() == TermKind::tv_image) return term.settings().at(0);
+  }
+  return 0;
 }
 
 std::vector<double> ConvexObjective::weighted(const Term& term, const Tensor& sky) const {

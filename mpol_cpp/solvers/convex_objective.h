@@ -38,11 +38,22 @@ class ConvexObjective : public CompositeFunction {
   /// The regularizers' part of F in such losses, of each problem; chi^2/(2 N_norm) where there are none.
   static std::vector<double> scales(const std::vector<double>& losses, std::size_t problems);
 
+  /// How far F of each problem can at most be above its minimum, by a dual point near the images; empty where the objective has
+  /// no sparsity, without which no dual point is feasible. In float64, a few hundred dual steps of total variation. With
+  /// f(x) = x.Ax/2 - b.x + c, a vector field |p| <= 1 and any t in [0, 1] for which t (S(b - Ax) - lambda_tv S D^T p) <= lambda S
+  /// 1,
+  ///
+  ///   F >= c - ((1-t)^2 2c + 2t(1-t) b.x + t^2 x.Ax)/2 + lambda_tv sqrt(epsilon) sum sqrt(1 - t^2 |p|^2)
+  ///
+  /// as c is no less than b.A^-1 b/2: chi^2 is not negative.
+  std::vector<double> gaps();
+
   TvProximal& total_variation() { return tv_; }
 
  private:
   /// The weight of a term in each problem; 0 where there is no such term.
   std::vector<double> weights_of(TermKind kind) const;
+  double epsilon_of_variation() const;  ///< the first one's, should there be several
   /// A term's value at an image, weighted, of each problem.
   std::vector<double> weighted(const Term& term, const Tensor& sky) const;
   Tensor shaped_like_model(const Tensor& images) const { return images.view(model_->base().sizes()); }
@@ -54,7 +65,7 @@ class ConvexObjective : public CompositeFunction {
   Tensor mask_;  // undefined: every pixel may shine
   TvProximal tv_;
   std::vector<double> tv_weights_;  // of each problem
-  Tensor sky_, slopes_;  // room
+  Tensor sky_, slopes_;             // room
   std::vector<double> losses_;
 };
 

@@ -63,6 +63,8 @@ Tensor TvProximal::dual() const {
   return double_ ? double_->dual() : dual_.clone();
 }
 
+Tensor TvProximal::slope() const { return smoothed(adjoint_differences(dual())); }
+
 void TvProximal::set_dual(const Tensor& dual) {
   const auto own = this->dual();
   if (dual.sizes() != own.sizes() || dual.scalar_type() != own.scalar_type()) {

@@ -39,6 +39,8 @@ class TvProximal {
 
   /// The dual image (2, problems, nchan, npix, npix) of the last call; zeros before the first.
   Tensor dual() const;
+  /// What the dual image takes from every base pixel a unit of weight: S D^T v, (problems, nchan, npix, npix).
+  Tensor slope() const;
   /// @throws FileError unless it has the shape and dtype of dual()
   void set_dual(const Tensor& dual);
 

@@ -31,6 +31,8 @@ constexpr std::int64_t growth_of_groups = 4;
 constexpr double seconds_between_checkpoints = 30.0;
 constexpr std::string_view stop_prefix = "stop.";  // of what stops_ keeps in a state
 constexpr const char* flux_name = "flux.marked";
+constexpr std::int64_t first_flux_mark = 20;  // then whenever the epochs have grown by a tenth: three reach back over a fifth
+constexpr std::size_t kept_flux_marks = 3;
 
 /// The one device of a model and a likelihood. @throws DeviceError that names two tensors on different ones
 torch::Device common_device(ImageModel& model, Likelihood& likelihood) {
@@ -100,6 +102,7 @@ TrainResult Fit::run() {
   if (reason != StopReason::diverged && !evaluate_final()) reason = StopReason::diverged;
   if (reason == StopReason::diverged) rewind();
   else reason = verdict(reason);
+  if (reason == StopReason::converged || reason == StopReason::epochs) result_.gap = step_->gap();
   if (!options_.checkpoint().empty() && checkpoint_epochs_ != done_) write_checkpoint();
   result_.stop_reason = reason;
   result_.epochs = done_;
@@ -165,7 +168,7 @@ std::int64_t Fit::epochs_until_look() const {
   const auto end_at_multiple_of = [&](std::int64_t interval) {
     if (interval > 0) end_at((done_ / interval + 1) * interval);
   };
-  end_at(marked_epochs(options_.epochs()));
+  end_at(next_flux_mark());
   end_at_multiple_of(options_.model_interval());
   if (!options_.checkpoint().empty()) end_at_multiple_of(options_.checkpoint_interval());
   return epochs;
@@ -190,6 +193,8 @@ void Fit::take_steps(std::int64_t epochs) {
 
 bool Fit::has_converged(std::int64_t done) {
   if (done == done_ && step_->has_converged()) return true;
+  if (options_.tolerance() && options_.optimizer() != OptimizerKind::pogm && has_settled(result_.history, *options_.tolerance()))
+    return true;
   if (!stops_) return mpol::has_converged(result_.history, options_.stop_relative(), options_.stop_window());
   stops_->decide(done);
   if (const auto stopped = stops_->stopped(); stopped != stopped_) {
@@ -201,8 +206,10 @@ bool Fit::has_converged(std::int64_t done) {
 
 TrainingState Fit::present_state() const {
   auto state = capture_state(done_, *model_, objective_, *step_);
-  if (flux_mark_) {
-    state.tensors[flux_name] = at::tensor({static_cast<double>(flux_mark_->epochs), flux_mark_->flux}, torch::kFloat64);
+  if (!flux_marks_.empty()) {
+    std::vector<double> numbers;
+    for (const auto& mark : flux_marks_) numbers.insert(numbers.end(), {static_cast<double>(mark.epochs), mark.flux});
+    state.tensors[flux_name] = at::tensor(numbers, torch::kFloat64);
   }
   if (!stops_) return state;
   for (const auto& [name, tensor] : stops_->state()) state.tensors[std::string(stop_prefix) + name] = tensor;
@@ -211,10 +218,14 @@ TrainingState Fit::present_state() const {
 
 void Fit::go_to(const TrainingState& state) {
   restore_state(state, *model_, objective_, *step_);
+  flux_marks_.clear();
   if (const auto found = state.tensors.find(flux_name); found != state.tensors.end()) {
-    const auto mark = found->second.to(torch::kCPU, torch::kFloat64);
-    if (mark.numel() != 2) throw FileError(fmt::format("the saved state has a {} of shape {}", flux_name, mark.sizes().vec()));
-    flux_mark_ = {static_cast<std::int64_t>(mark[0].item<double>()), mark[1].item<double>()};
+    const auto marks = found->second.to(torch::kCPU, torch::kFloat64).contiguous();
+    if (marks.numel() % 2 != 0)
+      throw FileError(fmt::format("the saved state has a {} of shape {}", flux_name, marks.sizes().vec()));
+    const auto* numbers = marks.const_data_ptr<double>();
+    for (std::int64_t i = 0; i < marks.numel(); i += 2)
+      flux_marks_.push_back({static_cast<std::int64_t>(numbers[i]), numbers[i + 1]});
   }
   if (!stops_) return;
   NamedTensors own;
@@ -310,9 +321,15 @@ bool Fit::evaluate_final() {
 
 double Fit::flux_of(const Tensor& sky) const { return sky.sum(torch::kFloat64).item<double>() * model_->coords().cell_area(); }
 
+std::int64_t Fit::next_flux_mark() const {
+  if (!options_.wanted_tolerance()) return marked_epochs(options_.epochs());
+  return flux_marks_.empty() ? first_flux_mark : flux_marks_.back().epochs + flux_marks_.back().epochs / 10;
+}
+
 void Fit::mark_flux_if_due() {
-  if (done_ != marked_epochs(options_.epochs()) || (flux_mark_ && flux_mark_->epochs == done_)) return;
-  flux_mark_ = {done_, flux_of(sky_beside_fit(*model_))};
+  if (done_ != next_flux_mark() || (!flux_marks_.empty() && flux_marks_.back().epochs == done_)) return;
+  if (flux_marks_.size() == kept_flux_marks) flux_marks_.erase(flux_marks_.begin());
+  flux_marks_.push_back({done_, flux_of(sky_beside_fit(*model_))});
 }
 
 void Fit::look_at_final(const ModelOutput& output, const Tensor& nll) {
@@ -330,7 +347,7 @@ void Fit::look_at_final(const ModelOutput& output, const Tensor& nll) {
 StopReason Fit::verdict(StopReason reason) {
   result_.stop_reason = reason;
   result_.epochs = done_;
-  auto found = judge_fit(result_, final_image_, flux_mark_);
+  auto found = judge_fit(result_, final_image_, flux_marks_, options_.wanted_tolerance());
   result_.diagnosis = std::move(found.diagnosis);
   result_.warnings = std::move(found.warnings);
   return found.diverged ? StopReason::diverged : reason;

@@ -82,6 +82,7 @@ class Fit {
   void repeat_up_to(std::int64_t epochs);  ///< the steps from good_
 
   double flux_of(const Tensor& sky) const;  ///< of all channels and problems, Jy
+  std::int64_t next_flux_mark() const;      ///< after how many epochs; < 0: there is none
   void mark_flux_if_due();
   void look_at_final(const ModelOutput& output, const Tensor& nll);  ///< fills final_image_
   StopReason verdict(StopReason reason);  ///< writes down what judge_fit says of a fit that ended for this reason
@@ -109,7 +110,7 @@ class Fit {
   std::optional<TrainingState> candidate_;  ///< a newer one that has to prove it
   std::optional<Breakdown> breakdown_;
 
-  std::optional<FluxMark> flux_mark_;
+  std::vector<FluxMark> flux_marks_;  ///< the newest ones that judge_fit may need
   FinalImage final_image_;
 
   std::optional<DeviceTimer> timer_;

@@ -48,9 +48,13 @@ struct FitVerdict {
 /// Judges a fit by its losses and its last image:
 ///   diverged: the loss exploded and did not recover, or ended with a dead image; or the image died and the loss is above that
 ///             at the start;
-///   warnings: the loss ended above the start; an image died; flux or loss were still moving when the epochs ended.
-/// @param fit   with its history, final loss and reason to stop
-/// @param mark  the flux after marked_epochs(fit.epochs), where it is known
-FitVerdict judge_fit(const TrainResult& fit, const FinalImage& image, const std::optional<FluxMark>& mark);
+///   warnings: the loss ended above the start; an image died; flux or loss were still moving when the epochs ended; a fit that
+///             was to converge did not, or did while its flux was moving.
+/// @param fit        with its history, final loss and reason to stop
+/// @param marks      the flux after some epochs: after marked_epochs(fit.epochs), or of a fit that was to converge, the last
+///                   before a tenth of its epochs
+/// @param tolerance  within which the fit was to converge, if it was
+FitVerdict judge_fit(const TrainResult& fit, const FinalImage& image, const std::vector<FluxMark>& marks,
+                     std::optional<double> tolerance = std::nullopt);
 
 }  // namespace mpol::detail

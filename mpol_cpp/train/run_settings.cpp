@@ -39,7 +39,7 @@ Metadata run_settings(ImageModel& model, const Objective& objective, const Train
                        {"normalize", to_string(objective.normalize())},
                        {"cell_size", fmt::format("{}", model.coords().cell_size())},
                        {"npix", fmt::format("{}", model.coords().npix())}};
-  if (options.optimizer() == OptimizerKind::pogm) settings["tolerance"] = fmt::format("{}", options.tolerance());
+  if (const auto tolerance = options.wanted_tolerance()) settings["tolerance"] = fmt::format("{}", *tolerance);
   if (options.stop_scope() != StopScope::sum) settings["stop_scope"] = to_string(options.stop_scope());
   if (!options.rate_factors().empty()) settings["rate_factors"] = fmt::format("{}", fmt::join(options.rate_factors(), ", "));
   for (const auto& term : objective.terms()) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct TrainResult {
   std::int64_t epochs = 0;           ///< epochs done in all
   std::int64_t resumed_from = 0;     ///< epochs that were already done
   StopReason stop_reason = StopReason::epochs;
+  std::optional<double> gap;  ///< of pogm: how far the final objective can at most be above its minimum, where that is known
   std::vector<std::int64_t> problem_epochs;  ///< for StopScope::each: how many each problem took
   std::string diagnosis;                     ///< for `diverged`: epoch, the term that broke, what to try
   std::vector<std::string> warnings;         ///< what makes the image doubtful, in words; also logged
@@ -48,8 +50,10 @@ struct TrainResult {
 ///
 /// Less than that are warnings, in the result and in the log: a final loss above the first, an image that died, and a fit of 20
 /// epochs or more that was still moving when its epochs ended (not when it converged): over their last tenth the flux changed
-/// by more than 2 %, or the mean loss, beside the tenth before, by more than 1 %. They cost one evaluation of the image after
-/// nine tenths of the epochs and one of the likelihood at an empty image, and are the same for a resumed fit.
+/// by more than 2 %, or the mean loss, beside the tenth before, by more than 1 %. Of a fit that is to converge within a tolerance
+/// that its epochs ended before, or that it converged while the flux changed by more than 2 % over its last tenth or fifth. They
+/// cost an evaluation of the image after nine tenths of the epochs, or whenever their number has grown by a tenth, and one of the
+/// likelihood at an empty image, and are the same for a resumed fit.
 ///
 /// A checkpoint that cannot be written is a warning and tried again at its next time; TrainResult::checkpoint_failure tells
 /// whether the last one is missing.

@@ -122,6 +122,12 @@ TEST_CASE("compressed images whose tiles are empty or lie elsewhere are refused 
     CHECK_THAT(with(good.find("ZBITPIX ="), "ZBITPIX = '" + std::string(60, 'x') + "'"), ContainsSubstring("must be a number"));
     CHECK_THAT(with(good.find("BITPIX  ="), "BITPIX  = '" + std::string(60, 'x') + "'"), ContainsSubstring("must be a number"));
     CHECK_THAT(with(good.find("ZNAXIS1 ="), "ZNAXIS1 =      (             4 / "), ContainsSubstring("must be a number"));
+    if (packed == 4) {
+      const auto block = good.find("ZVAL1   =");
+      REQUIRE(block != std::string::npos);
+      CHECK_THAT(with(block, "ZVAL1   =                    0"), ContainsSubstring("ZVAL1 = 0; pixels are packed by Rice"));
+      CHECK_THAT(with(good.find("ZVAL2   ="), "ZVAL2   =                    3"), ContainsSubstring("ZVAL2 = 3; pixels packed"));
+    }
     // The first row of the table: how many bytes the first tile has, and where.
     const auto end = good.find("END" + std::string(77, ' '), tile);
     const auto table = (end / 2880 + 1) * 2880;

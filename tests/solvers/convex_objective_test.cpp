@@ -225,8 +225,28 @@ TEST_CASE("what is not convex is refused with what it is", "[solvers][quick]") {
   CHECK_THAT(refusal(soft, sparse(torch::kFloat64)), ContainsSubstring("the pixel mapping is softplus"));
   CHECK_THAT(refusal(positive_model(base), with(terms::entropy(1e-3, 1e-4, 10))), ContainsSubstring("entropy"));
   CHECK_THAT(refusal(positive_model(base), with(terms::tv_image(1e-3, 1e-3))), ContainsSubstring("epsilon"));
-  CHECK_THAT(refusal(positive_model(base), with(Term("own", 1, [](const ModelOutput& out) { return out.sky.sum({-3, -2, -1}); }))),
+  CHECK_THAT(refusal(positive_model(base), with(Term("own", 1,
+                                                     [](const ModelOutput& out) {
+                                                       return out.sky.sum({-3, -2, -1});
+                                                     }))),
              ContainsSubstring("own"));
   const auto student = NoiseLikelihood(grid, source_with_noise(), ChannelMap::cube(channels), NoiseModel::student(4)).ptr();
   CHECK_THAT(refusal(positive_model(base), Objective(student, {})), ContainsSubstring("is no quadratic function of the image"));
+}
+
+TEMPLATE_TEST_CASE("the certified gap is above the true one, and closes", "[solvers][quick]", float, double) {
+  const auto dtype = dtype_of<TestType>();
+  const double least = fitted(base_image(torch::kFloat64, 4), sparse(torch::kFloat64), 1e-9).result.loss.total();
+  const auto objective = sparse(dtype);
+  double last = 1e300;
+  for (const std::int64_t epochs : {4, 16, 64, 256}) {
+    const auto end = fitted(base_image(dtype, 4), objective, 1e-12, epochs);
+    REQUIRE(end.result.gap);
+    CAPTURE(epochs, *end.result.gap, end.result.loss.total() - least);
+    CHECK(*end.result.gap >= end.result.loss.total() - least - 1e-6 * least);
+    CHECK(*end.result.gap <= last);
+    last = *end.result.gap;
+  }
+  CHECK(last < tolerance<TestType>(1e-5, 1e-3) * least);
+  CHECK_FALSE(fitted(base_image(dtype, 4), sparse(dtype, 0, 1e-3), 1e-3).result.gap);  // no dual point without sparsity
 }

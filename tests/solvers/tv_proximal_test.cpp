@@ -110,7 +110,8 @@ TEMPLATE_TEST_CASE("the kernels of the proximal map equal its tensor operations,
   }
 }
 
-TEMPLATE_TEST_CASE("the proximal map is firmly non-expansive and satisfies Moreau's identity", "[solvers][quick]", float, double) {
+TEMPLATE_TEST_CASE("the proximal map is firmly non-expansive and satisfies Moreau's identity", "[solvers][quick]", float,
+                   double) {
   const auto dtype = dtype_of<TestType>();
   constexpr double k = 0.5;
   const auto q = noisy_images({1, 1, 16, 16}, dtype, 1), r = noisy_images({1, 1, 16, 16}, dtype, 8);

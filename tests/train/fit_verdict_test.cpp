@@ -51,7 +51,7 @@ TrainOptions exploding_descent() {
 }  // namespace
 
 TEST_CASE("a fit that settles has nothing to say", "[train][verdict][quick]") {
-  const auto verdict = mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, settled_flux);
+  const auto verdict = mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, {settled_flux});
   CHECK_FALSE(verdict.diverged);
   CHECK(verdict.warnings.empty());
   CHECK(mpol::detail::judge_fit(fit_of({10, 8, 7}), bright_image, {}).warnings.empty());  // too short to tell
@@ -90,19 +90,20 @@ TEST_CASE("a loss above its beginning and a dead image are warnings", "[train][v
 }
 
 TEST_CASE("a fit that was still moving says so with numbers and a remedy", "[train][verdict][quick]") {
-  const auto slow = mpol::detail::judge_fit(fit_of(falling_totals(60)), bright_image, mpol::detail::FluxMark{90, 2.5});
+  const auto slow = mpol::detail::judge_fit(fit_of(falling_totals(60)), bright_image, {mpol::detail::FluxMark{90, 2.5}});
   REQUIRE(slow.warnings.size() == 1);
   CHECK_THAT(slow.warnings[0], ContainsSubstring("100 epochs") && ContainsSubstring("over the last 10") &&
                                    ContainsSubstring("the flux went from 2.5 to 2 Jy (-20.0 %)") &&
                                    ContainsSubstring("the mean loss went from") && ContainsSubstring("--start dirty"));
-  const auto by_flux = mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, mpol::detail::FluxMark{90, 2.5});
+  const auto by_flux = mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, {mpol::detail::FluxMark{90, 2.5}});
   REQUIRE(by_flux.warnings.size() == 1);
   CHECK_THAT(by_flux.warnings[0], !ContainsSubstring("loss"));
-  CHECK(mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, mpol::detail::FluxMark{90, 2.01}).warnings.empty());
+  CHECK(mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, {mpol::detail::FluxMark{90, 2.01}}).warnings.empty());
   // Converged by the user's own criterion; a flux of another moment; nothing known of the flux.
-  CHECK(mpol::detail::judge_fit(fit_of(falling_totals(60), StopReason::converged), bright_image, mpol::detail::FluxMark{90, 2.5})
-            .warnings.empty());
-  CHECK(mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, mpol::detail::FluxMark{80, 2.5}).warnings.empty());
+  CHECK(
+      mpol::detail::judge_fit(fit_of(falling_totals(60), StopReason::converged), bright_image, {mpol::detail::FluxMark{90, 2.5}})
+          .warnings.empty());
+  CHECK(mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, {mpol::detail::FluxMark{80, 2.5}}).warnings.empty());
   CHECK(mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, {}).warnings.empty());
 }
 

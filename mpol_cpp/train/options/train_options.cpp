@@ -50,6 +50,11 @@ TrainOptions& TrainOptions::precision(const Precision& precision) {
   return dtype(precision.real);
 }
 
+std::optional<double> TrainOptions::wanted_tolerance() const {
+  constexpr double usual = 1e-3;
+  return tolerance_ || optimizer_ != OptimizerKind::pogm ? tolerance_ : usual;
+}
+
 void TrainOptions::validate() const {
   const auto require = [](bool holds, const char* setting, auto value, const char* limit) {
     if (!holds) throw ValueError(fmt::format("{} is {}; it must be {}", setting, value, limit));
@@ -61,7 +66,7 @@ void TrainOptions::validate() const {
   require(momentum_ >= 0 && momentum_ < 1, "momentum", momentum_, "in [0, 1)");
   require(epochs_ >= 1, "epochs", epochs_, "at least 1");
   require(stop_relative_ >= 0 && std::isfinite(stop_relative_), "stop_relative", stop_relative_, "finite and >= 0");
-  require(tolerance_ > 0 && tolerance_ < 1, "tolerance", tolerance_, "above 0 and below 1");
+  if (tolerance_) require(*tolerance_ > 0 && *tolerance_ < 1, "tolerance", *tolerance_, "above 0 and below 1");
   require(stop_window_ >= 1, "stop_window", stop_window_, "at least 1");
   require(model_interval_ >= 0, "model_interval", model_interval_, ">= 0");
   require(checkpoint_interval_ >= 0, "checkpoint_interval", checkpoint_interval_, ">= 0");
@@ -77,6 +82,9 @@ void TrainOptions::validate() const {
   }
   if (optimizer_ == OptimizerKind::pogm && (has_own_updates() || stop_relative_ > 0)) {
     throw ValueError("pogm has no learning rate and a stop of its own: no rate_factors and no stop_relative with it");
+  }
+  if (tolerance_ && (optimizer_ == OptimizerKind::lbfgs || stop_relative_ > 0)) {
+    throw ValueError("tolerance ends a fit of pogm, adam or sgd: not with lbfgs, and not beside stop_relative");
   }
   if (resume_ && checkpoint_.empty()) throw ValueError("resume is asked for without a checkpoint: name the checkpoint file");
   if (!schedule_.factor) throw ValueError("the schedule has no factor function");

@@ -1,5 +1,6 @@
 #include <mpol_cpp/train/steps/pogm_step.h>
 
+#include <numeric>
 #include <utility>
 
 #include <ATen/ops/tensor.h>
@@ -23,7 +24,9 @@ std::unique_ptr<ConvexObjective> convex(const std::shared_ptr<ImageModel>& model
 }  // namespace
 
 PogmStep::PogmStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options)
-    : function_(convex(model, objective)), pogm_(*function_, function_->images()), tolerance_(options.tolerance()) {}
+    : function_(convex(model, objective)),
+      pogm_(*function_, function_->images()),
+      tolerance_(options.wanted_tolerance().value()) {}
 
 StepReport PogmStep::take(double) {
   const torch::NoGradGuard no_grad;
@@ -45,6 +48,12 @@ void PogmStep::set_stopped(const std::vector<bool>&) { throw ValueError("the pro
 bool PogmStep::has_converged() const {
   const auto problems = static_cast<std::size_t>(pogm_.images().size(0));
   return !losses_.empty() && pogm_.has_converged(tolerance_, ConvexObjective::scales(losses_, problems));
+}
+
+std::optional<double> PogmStep::gap() {
+  const auto gaps = function_->gaps();
+  if (gaps.empty()) return std::nullopt;
+  return std::accumulate(gaps.begin(), gaps.end(), 0.0);
 }
 
 NamedTensors PogmStep::state() const {

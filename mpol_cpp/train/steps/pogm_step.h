@@ -20,6 +20,7 @@ class PogmStep : public Step {
   StepReport take(double learning_rate) override;
   void set_stopped(const std::vector<bool>& stopped) override;
   bool has_converged() const override;
+  std::optional<double> gap() override;
   StepKind kind() const override { return StepKind::eager; }
   std::string reason() const override { return "pogm"; }
   NamedTensors state() const override;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ class Step {
   virtual void set_totals(const Tensor& totals);
   /// Whether it has come to the end by a criterion of its own.
   virtual bool has_converged() const { return false; }
+  /// How far the objective, summed over problems, can at most be above its minimum; nothing where that is not known.
+  virtual std::optional<double> gap() { return std::nullopt; }
   virtual StepKind kind() const = 0;
   /// Why this kind of step was taken.
   virtual std::string reason() const = 0;
