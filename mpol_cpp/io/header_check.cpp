@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,15 +45,15 @@ void HeaderCheck::check(std::int64_t begin) {
   if (gzseek(file_.get(), begin, SEEK_SET) != begin) return;
   std::array<char, card_bytes> bytes{};
   bool by_rice = false;
-  std::optional<double> block, width;
+  std::string block = "32", width = "4";  // where the header has none
   while (gzread(file_.get(), bytes.data(), static_cast<unsigned>(bytes.size())) == static_cast<int>(bytes.size())) {
     const std::string_view card(bytes.data(), bytes.size());
     const auto key = trimmed(card.substr(0, 8));
     if (key == "END") break;
     check_card(card);
     if (key == "ZCMPTYPE") by_rice = card.find("RICE", 9) != std::string_view::npos;
-    if (key == "ZVAL1") block = number_of<double>(std::string(value_of(card)));
-    if (key == "ZVAL2") width = number_of<double>(std::string(value_of(card)));
+    if (key == "ZVAL1") block = value_of(card);
+    if (key == "ZVAL2") width = value_of(card);
   }
   if (by_rice) check_rice(block, width);
 }
@@ -78,13 +77,13 @@ void HeaderCheck::check_card(std::string_view card) const {
       fmt::format("{}: {} = {}; it must be a number: the file is damaged, write it again", path_.string(), key, value));
 }
 
-void HeaderCheck::check_rice(std::optional<double> block, std::optional<double> width) const {
-  const auto refuse = [&](const char* key, double value, const char* what) {
+void HeaderCheck::check_rice(const std::string& block, const std::string& width) const {
+  const auto refuse = [&](const char* key, const std::string& value, const char* what) {
     throw FileError(fmt::format("{}: {} = {}; {}: the file is damaged, write it again", path_.string(), key, value, what));
   };
-  if (block && *block != 16 && *block != 32) refuse("ZVAL1", *block, "pixels are packed by Rice in blocks of 16 or 32");
-  if (width && *width != 1 && *width != 2 && *width != 4 && *width != 8)
-    refuse("ZVAL2", *width, "pixels packed by Rice have 1, 2, 4 or 8 bytes");
+  if (block != "16" && block != "32") refuse("ZVAL1", block, "pixels are packed by Rice in blocks of 16 or 32");
+  if (width != "1" && width != "2" && width != "4" && width != "8")
+    refuse("ZVAL2", width, "pixels packed by Rice have 1, 2, 4 or 8 bytes");
 }
 
 }  // namespace mpol::io

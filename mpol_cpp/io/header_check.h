@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
+#include <string>
 #include <string_view>
 
 struct gzFile_s;
@@ -29,7 +29,7 @@ class HeaderCheck {
 
   void check_card(std::string_view card) const;
   /// How an image is packed by Rice: cfitsio divides by the block's size as it stands.
-  void check_rice(std::optional<double> block, std::optional<double> width) const;
+  void check_rice(const std::string& block, const std::string& width) const;
 
   std::filesystem::path path_;
   std::unique_ptr<gzFile_s, Close> file_;

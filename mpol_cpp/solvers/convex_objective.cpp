@@ -22,6 +22,7 @@ namespace mpol {
 namespace {
 
 constexpr int power_steps = 30;
+constexpr double outward = 1e3;
 constexpr double margin_of_power = 1.02;  // power steps find less than the largest eigenvalue
 
 /// Those whose value is a quadratic form of the image; sparsity is linear where no pixel is negative.
@@ -31,6 +32,9 @@ bool is_known(TermKind kind) { return is_quadratic(kind) || kind == TermKind::sp
 /// Dual points are sought by proximal maps of steps of 1, 10 and 100 times the inverse curvature.
 constexpr int decades_of_dual_points = 3;
 constexpr std::int64_t passes_of_dual_points = 200;
+
+/// Of chi^2 beside itself.
+constexpr double rounding_of_floats = 2e-6, rounding_of_doubles = 1e-13;
 
 constexpr double largest_epsilon = 1e-8;  // Jy^2/arcsec^4: the map takes total variation without it
 
@@ -109,10 +113,9 @@ Tensor ConvexObjective::slopes_at(const Tensor& sky, Tensor& gradient) const {
 
 std::vector<double> ConvexObjective::curvatures() {
   const torch::NoGradGuard no_grad;
-  // In float64: differences of gradients are small beside the gradients.
   const auto shape = model_->base().sizes();
-  const auto zero = at::zeros_like(model_->base().detach(), torch::kFloat64);
-  const auto mask = mask_.defined() ? mask_.view(shape).to(torch::kFloat64) : Tensor();
+  const auto zero = at::zeros_like(model_->base().detach());
+  const auto mask = mask_.defined() ? mask_.view(shape) : Tensor();
   const auto held = [&](const Tensor& images) { return mask.defined() ? images * mask : images; };
   auto slopes = at::empty_like(zero);
   const auto gradient_of = [&](const Tensor& images) {
@@ -120,15 +123,21 @@ std::vector<double> ConvexObjective::curvatures() {
     return held(ops::hann(slopes));
   };
   const auto constant = gradient_of(zero);
+  const auto largest_slope = norms(constant);
   auto direction = constant.clone();
-  direction.select(-1, shape.back() / 2).select(-1, shape.back() / 2).add_(norms(constant).squeeze(-1).squeeze(-1) + 1e-30);
-  Tensor length;
+  direction.select(-1, shape.back() / 2).select(-1, shape.back() / 2).add_(largest_slope.squeeze(-1).squeeze(-1) + 1e-30);
+  // Points so far out that the gradient there is far larger than the constant, whose digits float32 would lose else.
+  auto curvature = at::ones_like(largest_slope);
+  auto distance = at::ones_like(largest_slope);
   for (int step = 0; step < power_steps; ++step) {
-    direction = held(direction) / norms(held(direction)).clamp_min(1e-300);
-    direction = gradient_of(direction) - constant;
-    length = norms(direction);
+    direction = held(direction);
+    direction = direction / norms(direction).clamp_min(1e-30).to(direction.scalar_type());
+    const auto reach = distance.to(direction.scalar_type());
+    direction = (gradient_of(direction * reach) - constant) / reach;
+    curvature = norms(direction);
+    distance = (outward * largest_slope / curvature.clamp_min(1e-30)).clamp(1e-10, 1e10);
   }
-  auto found = values_of(length.flatten());
+  auto found = values_of(curvature.flatten());
   const double largest = *std::max_element(found.begin(), found.end());
   for (auto& value : found) value = margin_of_power * std::max(value, 1e-12 * (largest > 0 ? largest : 1));
   return found;
@@ -165,17 +174,18 @@ std::vector<double> ConvexObjective::gaps() {
   const torch::NoGradGuard no_grad;
   const auto linear = weights_of(TermKind::sparsity);
   if (std::any_of(linear.begin(), linear.end(), [](double weight) { return weight <= 0; })) return {};
-  const auto base = images().to(torch::kFloat64);
+  const auto base = images();
   const auto problems = base.size(0), npix = base.size(-1);
   const auto of_problem = [&](const std::vector<double>& values) {
-    return at::tensor(values, torch::kFloat64).to(base.device()).view({problems, 1, 1, 1});
+    return at::tensor(values, torch::kFloat64).to(base.device()).view({problems});
   };
-  const auto sum = [](const Tensor& images) { return images.sum({-3, -2, -1}); };
+  const auto factor = [&](const Tensor& numbers) { return numbers.to(base.scalar_type()).view({problems, -1, 1, 1}); };
+  const auto sum = [](const Tensor& images) { return images.sum({-3, -2, -1}, false, torch::kFloat64); };
   const auto smooth_part = [&](const Tensor& sky, Tensor& slopes) {  // f
     auto own = shaped_like_model(slopes);
     auto value = slopes_at(shaped_like_model(sky), own).to(torch::kFloat64).view({problems}) / (2 * objective_.normaliser());
     for (const auto& term : objective_.terms()) {
-      if (!term.is_off() && is_quadratic(term.kind())) value = value + of_problem(weighted(term, sky)).view({problems});
+      if (!term.is_off() && is_quadratic(term.kind())) value = value + of_problem(weighted(term, sky));
     }
     return value;
   };
@@ -187,32 +197,29 @@ std::vector<double> ConvexObjective::gaps() {
   const auto bends = 2 * (along - value + constant);  // x.Ax
   const auto data = bends - along;                    // b.x
   const auto slope = ops::hann(slopes);               // S(Ax - b)
-  const auto allowance = ops::hann(at::ones_like(base)) * of_problem(linear);
-  const auto mask = mask_.defined() ? mask_.to(torch::kFloat64) : Tensor();
+  const auto allowance = ops::hann(at::ones_like(base)) * factor(of_problem(linear));
   const auto tv = of_problem(tv_weights_);
 
   std::vector<double> lengths;
   for (const double curvature : curvatures()) lengths.push_back(1 / curvature);
-  TvProximal map(base, /*hann=*/true, mask);
-  if (tv_.dual().scalar_type() == torch::kFloat32) map.set_dual(tv_.dual().to(torch::kFloat64));
-  else map.set_dual(tv_.dual());
+  TvProximal map(base, /*hann=*/true, mask_);
+  map.set_dual(tv_.dual());
   Tensor bound;
   auto x = at::empty_like(base);
   for (int decade = 0; decade < decades_of_dual_points; ++decade) {
     std::vector<double> weights(lengths.size());
     const auto nchan = lengths.size() / tv_weights_.size();
     for (std::size_t i = 0; i < lengths.size(); ++i) weights[i] = lengths[i] * tv_weights_[i / nchan];
-    const auto length = at::tensor(lengths, torch::kFloat64).to(base.device()).view({problems, -1, 1, 1});
+    const auto length = factor(at::tensor(lengths, torch::kFloat64).to(base.device()));
     map.apply(base - (slope + allowance) * length, weights, std::vector<std::int64_t>(tv_weights_.size(), passes_of_dual_points),
               x);
-    const auto excess = -slope - tv * map.slope();
+    const auto excess = -slope - factor(tv) * map.slope();
     auto feasible = at::where(excess > allowance, allowance / excess, 1);
-    if (mask.defined()) feasible = at::where(mask > 0, feasible, 1);
-    const auto t = feasible.amin({-3, -2, -1});
-    const auto block =
-        map.dual().square().sum(0).narrow(-2, 0, npix - 1).narrow(-1, 0, npix - 1) * t.square().view({-1, 1, 1, 1});
-    const auto rounding = sum((1 - block).clamp_min(0).sqrt()) * (tv.view({-1}) * std::sqrt(epsilon_of_variation()));
-    const auto own = constant - ((1 - t).square() * 2 * constant + 2 * t * (1 - t) * data + t.square() * bends) / 2 + rounding;
+    if (mask_.defined()) feasible = at::where(mask_ > 0, feasible, 1);
+    const auto t = feasible.amin({-3, -2, -1}).to(torch::kFloat64);
+    const auto block = map.dual().square().sum(0).narrow(-2, 0, npix - 1).narrow(-1, 0, npix - 1) * factor(t.square());
+    const auto smoothing = sum((1 - block).clamp_min(0).sqrt()) * (tv * std::sqrt(epsilon_of_variation()));
+    const auto own = constant - ((1 - t).square() * 2 * constant + 2 * t * (1 - t) * data + t.square() * bends) / 2 + smoothing;
     bound = bound.defined() ? at::maximum(bound, own) : own;
     for (auto& each : lengths) each *= 10;
   }
@@ -222,8 +229,9 @@ std::vector<double> ConvexObjective::gaps() {
     const auto values = weighted(term, sky);
     for (std::size_t i = 0; i < variation.size(); ++i) variation[i] += values[i];
   }
-  const auto total = value + of_problem(linear).view({-1}) * sum(sky) + of_problem(variation).view({-1});
-  return values_of(total - bound);
+  const auto total = value + of_problem(linear) * sum(sky) + of_problem(variation);
+  const double rounding = base.scalar_type() == torch::kFloat64 ? rounding_of_doubles : rounding_of_floats;
+  return values_of(total - bound + rounding * total.abs());
 }
 
 double ConvexObjective::epsilon_of_variation() const {

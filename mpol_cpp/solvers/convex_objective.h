@@ -39,7 +39,8 @@ class ConvexObjective : public CompositeFunction {
   static std::vector<double> scales(const std::vector<double>& losses, std::size_t problems);
 
   /// How far F of each problem can at most be above its minimum, by a dual point near the images; empty where the objective has
-  /// no sparsity, without which no dual point is feasible. In float64, a few hundred dual steps of total variation. With
+  /// no sparsity, without which no dual point is feasible. A few hundred dual steps of total variation; what rounding may take is
+  /// added. With
   /// f(x) = x.Ax/2 - b.x + c, a vector field |p| <= 1 and any t in [0, 1] for which t (S(b - Ax) - lambda_tv S D^T p) <= lambda S
   /// 1,
   ///

@@ -31,8 +31,8 @@ constexpr std::int64_t growth_of_groups = 4;
 constexpr double seconds_between_checkpoints = 30.0;
 constexpr std::string_view stop_prefix = "stop.";  // of what stops_ keeps in a state
 constexpr const char* flux_name = "flux.marked";
-constexpr std::int64_t first_flux_mark = 20;  // then whenever the epochs have grown by a tenth: three reach back over a fifth
-constexpr std::size_t kept_flux_marks = 3;
+constexpr std::string_view trail_prefix = "trail.";
+constexpr double flux_tolerance = 3;  // of a converged fit, beside that of its pixels
 
 /// The one device of a model and a likelihood. @throws DeviceError that names two tensors on different ones
 torch::Device common_device(ImageModel& model, Likelihood& likelihood) {
@@ -49,6 +49,15 @@ torch::Device common_device(ImageModel& model, Likelihood& likelihood) {
   check("model.", model.as_module());
   check("likelihood.", likelihood.as_module());
   return device.value_or(torch::Device(torch::kCPU));
+}
+
+/// The tensors whose names have a prefix, without it.
+NamedTensors part_of(const NamedTensors& tensors, std::string_view prefix) {
+  NamedTensors part;
+  for (const auto& [name, tensor] : tensors) {
+    if (name.starts_with(prefix)) part[name.substr(prefix.size())] = tensor;
+  }
+  return part;
 }
 
 bool all_finite(const std::vector<double>& values) {
@@ -133,7 +142,7 @@ void Fit::resume() {
   done_ = result_.resumed_from = checkpoint_epochs_ = checkpoint->epochs;
   result_.history = checkpoint->history;
   history_files_ = checkpoint->history_files;
-  mark_flux_if_due();
+  look_at_image_if_due();
 }
 
 double Fit::learning_rate(std::int64_t epoch) const { return options_.learning_rate() * options_.schedule().factor(epoch); }
@@ -148,7 +157,7 @@ StopReason Fit::train() {
     adapt_group(epochs, begin);
     if (ending && ending->reason == StopReason::diverged) return StopReason::diverged;
     if (ending) return_to(ending->epochs);
-    mark_flux_if_due();
+    look_at_image_if_due();
     keep_state();
     if (options_.interrupted() && options_.interrupted()()) return StopReason::interrupted;
     if (ending) {
@@ -168,7 +177,7 @@ std::int64_t Fit::epochs_until_look() const {
   const auto end_at_multiple_of = [&](std::int64_t interval) {
     if (interval > 0) end_at((done_ / interval + 1) * interval);
   };
-  end_at(next_flux_mark());
+  end_at(next_image());
   end_at_multiple_of(options_.model_interval());
   if (!options_.checkpoint().empty()) end_at_multiple_of(options_.checkpoint_interval());
   return epochs;
@@ -192,9 +201,10 @@ void Fit::take_steps(std::int64_t epochs) {
 }
 
 bool Fit::has_converged(std::int64_t done) {
-  if (done == done_ && step_->has_converged()) return true;
-  if (options_.tolerance() && options_.optimizer() != OptimizerKind::pogm && has_settled(result_.history, *options_.tolerance()))
-    return true;
+  if (const auto tolerance = options_.wanted_tolerance()) {
+    if (done != done_ || trail_.newest() != done_ || !image_has_settled(*tolerance)) return false;
+    return options_.optimizer() == OptimizerKind::pogm ? step_->has_converged() : has_settled(result_.history, *tolerance);
+  }
   if (!stops_) return mpol::has_converged(result_.history, options_.stop_relative(), options_.stop_window());
   stops_->decide(done);
   if (const auto stopped = stops_->stopped(); stopped != stopped_) {
@@ -206,11 +216,10 @@ bool Fit::has_converged(std::int64_t done) {
 
 TrainingState Fit::present_state() const {
   auto state = capture_state(done_, *model_, objective_, *step_);
-  if (!flux_marks_.empty()) {
-    std::vector<double> numbers;
-    for (const auto& mark : flux_marks_) numbers.insert(numbers.end(), {static_cast<double>(mark.epochs), mark.flux});
-    state.tensors[flux_name] = at::tensor(numbers, torch::kFloat64);
+  if (flux_mark_) {
+    state.tensors[flux_name] = at::tensor({static_cast<double>(flux_mark_->epochs), flux_mark_->flux}, torch::kFloat64);
   }
+  for (const auto& [name, tensor] : trail_.state()) state.tensors[std::string(trail_prefix) + name] = tensor;
   if (!stops_) return state;
   for (const auto& [name, tensor] : stops_->state()) state.tensors[std::string(stop_prefix) + name] = tensor;
   return state;
@@ -218,21 +227,15 @@ TrainingState Fit::present_state() const {
 
 void Fit::go_to(const TrainingState& state) {
   restore_state(state, *model_, objective_, *step_);
-  flux_marks_.clear();
+  flux_mark_.reset();
   if (const auto found = state.tensors.find(flux_name); found != state.tensors.end()) {
-    const auto marks = found->second.to(torch::kCPU, torch::kFloat64).contiguous();
-    if (marks.numel() % 2 != 0)
-      throw FileError(fmt::format("the saved state has a {} of shape {}", flux_name, marks.sizes().vec()));
-    const auto* numbers = marks.const_data_ptr<double>();
-    for (std::int64_t i = 0; i < marks.numel(); i += 2)
-      flux_marks_.push_back({static_cast<std::int64_t>(numbers[i]), numbers[i + 1]});
+    const auto mark = found->second.to(torch::kCPU, torch::kFloat64);
+    if (mark.numel() != 2) throw FileError(fmt::format("the saved state has a {} of shape {}", flux_name, mark.sizes().vec()));
+    flux_mark_ = {static_cast<std::int64_t>(mark[0].item<double>()), mark[1].item<double>()};
   }
+  trail_.load_state(part_of(state.tensors, trail_prefix));
   if (!stops_) return;
-  NamedTensors own;
-  for (const auto& [name, tensor] : state.tensors) {
-    if (name.starts_with(stop_prefix)) own[name.substr(stop_prefix.size())] = tensor;
-  }
-  stops_->load_state(own);
+  stops_->load_state(part_of(state.tensors, stop_prefix));
   step_->set_stopped(stopped_ = stops_->stopped());
   if (step_->stops_by_itself()) step_->set_totals(stops_->state().at("totals"));
 }
@@ -321,19 +324,22 @@ bool Fit::evaluate_final() {
 
 double Fit::flux_of(const Tensor& sky) const { return sky.sum(torch::kFloat64).item<double>() * model_->coords().cell_area(); }
 
-std::int64_t Fit::next_flux_mark() const {
-  if (!options_.wanted_tolerance()) return marked_epochs(options_.epochs());
-  return flux_marks_.empty() ? first_flux_mark : flux_marks_.back().epochs + flux_marks_.back().epochs / 10;
+std::int64_t Fit::next_image() const { return options_.wanted_tolerance() ? trail_.next() : marked_epochs(options_.epochs()); }
+
+void Fit::look_at_image_if_due() {
+  if (done_ != next_image() || (flux_mark_ && flux_mark_->epochs == done_)) return;
+  const auto sky = sky_beside_fit(*model_);
+  if (options_.wanted_tolerance()) trail_.record(sky);
+  else flux_mark_ = {done_, flux_of(sky)};
 }
 
-void Fit::mark_flux_if_due() {
-  if (done_ != next_flux_mark() || (!flux_marks_.empty() && flux_marks_.back().epochs == done_)) return;
-  if (flux_marks_.size() == kept_flux_marks) flux_marks_.erase(flux_marks_.begin());
-  flux_marks_.push_back({done_, flux_of(sky_beside_fit(*model_))});
+bool Fit::image_has_settled(double tolerance) const {
+  const auto change = trail_.change();
+  return change && change->pixel <= tolerance && change->flux <= flux_tolerance * tolerance;
 }
 
 void Fit::look_at_final(const ModelOutput& output, const Tensor& nll) {
-  final_image_ = {flux_of(output.sky), nll.numel(), 0, std::nullopt};
+  final_image_ = {.flux = flux_of(output.sky), .problems = nll.numel()};
   Tensor empty;
   try {
     empty = objective_.likelihood().chi_squared(at::zeros_like(output.sky)).to(torch::kFloat64) / (2 * objective_.normaliser());
@@ -347,7 +353,11 @@ void Fit::look_at_final(const ModelOutput& output, const Tensor& nll) {
 StopReason Fit::verdict(StopReason reason) {
   result_.stop_reason = reason;
   result_.epochs = done_;
-  auto found = judge_fit(result_, final_image_, flux_marks_, options_.wanted_tolerance());
+  if (const auto change = trail_.change()) {
+    flux_mark_ = {change->since, change->flux_before * model_->coords().cell_area()};
+    final_image_.change = change->pixel;
+  }
+  auto found = judge_fit(result_, final_image_, flux_mark_, options_.wanted_tolerance());
   result_.diagnosis = std::move(found.diagnosis);
   result_.warnings = std::move(found.warnings);
   return found.diverged ? StopReason::diverged : reason;

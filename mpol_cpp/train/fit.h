@@ -12,6 +12,7 @@
 #include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/divergence.h>
 #include <mpol_cpp/train/fit_verdict.h>
+#include <mpol_cpp/train/image_trail.h>
 #include <mpol_cpp/train/problem_stops.h>
 #include <mpol_cpp/train/steps/step.h>
 #include <mpol_cpp/train/trainer.h>
@@ -82,8 +83,9 @@ class Fit {
   void repeat_up_to(std::int64_t epochs);  ///< the steps from good_
 
   double flux_of(const Tensor& sky) const;  ///< of all channels and problems, Jy
-  std::int64_t next_flux_mark() const;      ///< after how many epochs; < 0: there is none
-  void mark_flux_if_due();
+  std::int64_t next_image() const;          ///< after how many epochs somebody looks at the image again; < 0: nobody does
+  void look_at_image_if_due();
+  bool image_has_settled(double tolerance) const;
   void look_at_final(const ModelOutput& output, const Tensor& nll);  ///< fills final_image_
   StopReason verdict(StopReason reason);  ///< writes down what judge_fit says of a fit that ended for this reason
 
@@ -110,7 +112,8 @@ class Fit {
   std::optional<TrainingState> candidate_;  ///< a newer one that has to prove it
   std::optional<Breakdown> breakdown_;
 
-  std::vector<FluxMark> flux_marks_;  ///< the newest ones that judge_fit may need
+  std::optional<FluxMark> flux_mark_;
+  ImageTrail trail_;  ///< of a fit that is to converge
   FinalImage final_image_;
 
   std::optional<DeviceTimer> timer_;

@@ -53,14 +53,13 @@ std::string change_in_words(const char* what, double before, double after, const
 bool moved(double before, double after, double part) { return std::abs(after - before) > part * std::abs(before); }
 
 /// How a fit was still moving when its epochs ended; empty where it was not, or is too short to tell.
-std::string movement(const TrainResult& fit, const FinalImage& image, const std::vector<FluxMark>& marks) {
+std::string movement(const TrainResult& fit, const FinalImage& image, const std::optional<FluxMark>& mark) {
   const auto marked = marked_epochs(fit.epochs);
   const auto done = static_cast<std::int64_t>(fit.history.size());
   if (fit.stop_reason != StopReason::epochs || marked < 0 || done != fit.epochs) return {};
   const auto last = fit.epochs - marked;
   std::vector<std::string> changes;
-  const auto mark = std::find_if(marks.begin(), marks.end(), [&](const auto& own) { return own.epochs == marked; });
-  if (mark != marks.end() && moved(mark->flux, image.flux, moving_flux)) {
+  if (mark && mark->epochs == marked && moved(mark->flux, image.flux, moving_flux)) {
     changes.push_back(change_in_words("the flux", mark->flux, image.flux, " Jy"));
   }
   // Means of tenths: the loss of a batch of visibilities, and of a step that is too long, swings.
@@ -75,31 +74,23 @@ std::string movement(const TrainResult& fit, const FinalImage& image, const std:
 }
 
 /// What a fit that was to converge did not reach; empty where it did.
-std::string lack_of_convergence(const TrainResult& fit, const FinalImage& image, const std::vector<FluxMark>& marks,
+std::string lack_of_convergence(const TrainResult& fit, const FinalImage& image, const std::optional<FluxMark>& mark,
                                 double tolerance) {
-  std::string flux;
-  const auto before =
-      std::find_if(marks.rbegin(), marks.rend(), [&](const auto& own) { return 10 * own.epochs <= 9 * fit.epochs; });
-  if (before != marks.rend() && moved(before->flux, image.flux, moving_flux)) {
-    flux = fmt::format("over the last {} {}", fit.epochs - before->epochs,
-                       change_in_words("the flux", before->flux, image.flux, " Jy"));
+  if (fit.stop_reason != StopReason::epochs) return {};
+  std::string changes;
+  if (mark && image.change) {
+    changes = fmt::format("; from epoch {} on pixels changed by up to {:.2g} % of the peak and {}", mark->epochs,
+                          100 * *image.change, change_in_words("the flux", mark->flux, image.flux, " Jy"));
   }
-  if (fit.stop_reason == StopReason::epochs) {
-    return fmt::format("the fit had not converged to a tolerance of {:g} when its {} epochs ended{}{}: take more epochs",
-                       tolerance, fit.epochs, flux.empty() ? "" : "; ", flux);
-  }
-  if (fit.stop_reason != StopReason::converged || flux.empty()) return {};
-  return fmt::format(
-      "the flux was still moving when the fit had converged to a tolerance of {:g}, after {} epochs: {}; take a "
-      "smaller tolerance",
-      tolerance, fit.epochs, flux);
+  return fmt::format("the fit had not converged to a tolerance of {:g} when its {} epochs ended{}: take more epochs", tolerance,
+                     fit.epochs, changes);
 }
 
 }  // namespace
 
 std::int64_t marked_epochs(std::int64_t epochs) { return epochs < fewest_judged_epochs ? -1 : epochs - epochs / 10; }
 
-FitVerdict judge_fit(const TrainResult& fit, const FinalImage& image, const std::vector<FluxMark>& marks,
+FitVerdict judge_fit(const TrainResult& fit, const FinalImage& image, const std::optional<FluxMark>& mark,
                      std::optional<double> tolerance) {
   FitVerdict verdict;
   if (fit.history.empty() || fit.stop_reason == StopReason::interrupted) return verdict;
@@ -119,7 +110,7 @@ FitVerdict judge_fit(const TrainResult& fit, const FinalImage& image, const std:
                     "regularisers, a smaller learning rate, or another start image",
                     words_of_dead(image), image.flux));
   }
-  auto words = tolerance ? lack_of_convergence(fit, image, marks, *tolerance) : movement(fit, image, marks);
+  auto words = tolerance ? lack_of_convergence(fit, image, mark, *tolerance) : movement(fit, image, mark);
   if (!words.empty()) verdict.warnings.push_back(std::move(words));
   return verdict;
 }

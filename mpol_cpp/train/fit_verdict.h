@@ -34,8 +34,9 @@ struct FluxMark {
 struct FinalImage {
   double flux = 0;  ///< of all channels and problems, Jy
   std::int64_t problems = 1;
-  std::int64_t dead = 0;            ///< problems whose image the data cannot tell from an empty one
-  std::optional<double> empty_nll;  ///< of an empty image, summed over problems; none where it cannot be evaluated
+  std::int64_t dead = 0;                 ///< problems whose image the data cannot tell from an empty one
+  std::optional<double> change = {};     ///< of a fit that was to converge: ImageTrail::Change::pixel
+  std::optional<double> empty_nll = {};  ///< of an empty image, summed over problems; none where it cannot be evaluated
 };
 
 /// What is to be said about a fit that stayed with finite numbers.
@@ -49,12 +50,11 @@ struct FitVerdict {
 ///   diverged: the loss exploded and did not recover, or ended with a dead image; or the image died and the loss is above that
 ///             at the start;
 ///   warnings: the loss ended above the start; an image died; flux or loss were still moving when the epochs ended; a fit that
-///             was to converge did not, or did while its flux was moving.
+///             was to converge did not.
 /// @param fit        with its history, final loss and reason to stop
-/// @param marks      the flux after some epochs: after marked_epochs(fit.epochs), or of a fit that was to converge, the last
-///                   before a tenth of its epochs
+/// @param mark       the flux after marked_epochs(fit.epochs), or where a fit that was to converge had done half its epochs
 /// @param tolerance  within which the fit was to converge, if it was
-FitVerdict judge_fit(const TrainResult& fit, const FinalImage& image, const std::vector<FluxMark>& marks,
+FitVerdict judge_fit(const TrainResult& fit, const FinalImage& image, const std::optional<FluxMark>& mark,
                      std::optional<double> tolerance = std::nullopt);
 
 }  // namespace mpol::detail

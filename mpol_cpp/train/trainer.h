@@ -50,10 +50,9 @@ struct TrainResult {
 ///
 /// Less than that are warnings, in the result and in the log: a final loss above the first, an image that died, and a fit of 20
 /// epochs or more that was still moving when its epochs ended (not when it converged): over their last tenth the flux changed
-/// by more than 2 %, or the mean loss, beside the tenth before, by more than 1 %. Of a fit that is to converge within a tolerance
-/// that its epochs ended before, or that it converged while the flux changed by more than 2 % over its last tenth or fifth. They
-/// cost an evaluation of the image after nine tenths of the epochs, or whenever their number has grown by a tenth, and one of the
-/// likelihood at an empty image, and are the same for a resumed fit.
+/// by more than 2 %, or the mean loss, beside the tenth before, by more than 1 %; of a fit that is to converge, that its epochs
+/// ended before. They cost one evaluation of the image after nine tenths of the epochs (of a fit that is to converge four in each
+/// doubling of them, and five images of memory) and one of the likelihood at an empty image, and are the same for a resumed fit.
 ///
 /// A checkpoint that cannot be written is a warning and tried again at its next time; TrainResult::checkpoint_failure tells
 /// whether the last one is missing.

@@ -56,11 +56,13 @@ TEST_CASE("summary.json has exactly the keys of the contract, and they agree wit
   const auto summary = json::parse(run.out);
   CHECK(keys(summary) == std::vector<std::string>{"chi_squared",
                                                   "chi_squared_per_visibility",
+                                                  "converged",
                                                   "device",
                                                   "device_reason",
                                                   "dtype",
                                                   "epochs",
                                                   "flux_jy",
+                                                  "gap",
                                                   "instruction_set",
                                                   "likelihood",
                                                   "loss",
@@ -68,6 +70,8 @@ TEST_CASE("summary.json has exactly the keys of the contract, and they agree wit
                                                   "n_cells",
                                                   "n_visibilities",
                                                   "normalizer",
+                                                  "optimizer",
+                                                  "optimizer_reason",
                                                   "reduced_chi_squared",
                                                   "scatter",
                                                   "seconds",
@@ -88,6 +92,10 @@ TEST_CASE("summary.json has exactly the keys of the contract, and they agree wit
   CHECK(summary["flux_jy"].size() == 2);
   CHECK(summary["epochs"] == 10);
   CHECK(summary["stop_reason"] == "epochs");
+  CHECK(summary["optimizer"] == "adam");
+  CHECK(summary["optimizer_reason"] == "asked for");
+  CHECK(summary["converged"] == false);
+  CHECK(summary["gap"].is_null());
   CHECK(summary["device"] == "cpu");
   CHECK(summary["dtype"] == "float64");
   CHECK(summary["step"] == "fused");

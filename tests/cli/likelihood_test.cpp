@@ -46,7 +46,7 @@ TEST_CASE("the exact likelihood is the default, and recorded", "[cli]") {
   REQUIRE(run.exit_code == 0);
   const auto summary = json::parse(run.out);
   CHECK(summary["likelihood"] == "exact");
-  CHECK(summary["step"] == "fused");
+  CHECK(summary["optimizer"] == "pogm");
   CHECK(read_text(scratch / "out" / "run.toml").find("likelihood = \"exact\"") != std::string::npos);
 }
 

@@ -38,9 +38,10 @@ std::string write_observation(const std::filesystem::path& path, const std::map<
 
 std::vector<std::string> short_run(const std::string& data, const std::filesystem::path& out,
                                    const std::vector<std::string>& more) {
-  std::vector<std::string> arguments = {"image",      data,       "-o",   out.string(), "--cell-size", "0.1",          "--npix",
-                                        "32",         "--epochs", "10",   "--dtype",    "float64",     "--likelihood", "gridded",
-                                        "--sparsity", "1e-4",     "--tv", "1e-4",       "--device",    "cpu"};
+  std::vector<std::string> arguments = {"image",        data,      "-o",          out.string(), "--cell-size", "0.1",
+                                        "--npix",       "32",      "--epochs",    "10",         "--dtype",     "float64",
+                                        "--likelihood", "gridded", "--sparsity",  "1e-4",       "--tv",        "1e-4",
+                                        "--device",     "cpu",     "--optimizer", "adam"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }

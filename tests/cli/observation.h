@@ -19,7 +19,7 @@ std::map<std::string, Tensor> small_observation(std::int64_t nchan = 1, std::int
 /// Writes arrays as .npz and returns the path as text.
 std::string write_observation(const std::filesystem::path& path, const std::map<std::string, Tensor>& arrays);
 
-/// Arguments of a short `mpol image` run on the small observation: 0.1", 32 pixels, 10 epochs, float64.
+/// Arguments of a short `mpol image` run on the small observation: 0.1", 32 pixels, 10 epochs of Adam, float64.
 std::vector<std::string> short_run(const std::string& data, const std::filesystem::path& out,
                                    const std::vector<std::string>& more = {});
 

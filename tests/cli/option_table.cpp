@@ -65,13 +65,14 @@ VerbRows image_rows() {
       {"--scatter-check", "error", added(added({"image", "{scattered}"}, rest), {"--likelihood", "gridded"}), "exit"},
       {"--optimizer", "sgd", base, history},
       {"--learning-rate", "0.1", base, history},
+      {"--tolerance", "0.4", added({"image", "{vis}", "-o", "{out}", "--epochs", "300"}, small_grid), history},
       {"--epochs", "4", base, history},
       {"--stop-relative", "0.9:1", base, history},
       {"--start", "base:-5", base, history},
       {"--mask", "{mask}", base, image},
       {"--seed", "5", batches, history},
       {"--deterministic", "", base, "out/run.toml"},  // on the CPU every operation gives the same bits without it too
-      {"--step", "eager", base, "out/summary.json#step"},
+      {"--step", "eager", added(base, {"--optimizer", "adam"}), "out/summary.json#step"},
       {"--checkpoint-interval", "1", base, "out/checkpoint.previous.safetensors"},
       {"--diagnostics-interval", "1", base, "out/diagnostics/diagnostics.csv"},
       {"--memory-limit", "1e-6", base, "exit"},
@@ -303,6 +304,12 @@ std::vector<RefusedRow> refused_options() {
   const Words disc = {"simulate", "-o", "{out}.npz"}, sky = added(disc, {"--sky", "{single}"});
   std::vector<RefusedRow> rows = {
       {added(image, {"--degrees-of-freedom", "4"}), "--degrees-of-freedom"},
+      {added(image, {"--optimizer", "adam", "--tolerance", "1e-3"}), "--tolerance"},
+      {added(image, {"--stop-relative", "1e-3", "--tolerance", "1e-3"}), "--tolerance"},
+      {added(image, {"--optimizer", "pogm", "--learning-rate", "0.3"}), "--learning-rate"},
+      {added(image, {"--optimizer", "pogm", "--stop-relative", "1e-3"}), "--stop-relative"},
+      {added(image, {"--optimizer", "pogm", "--step", "eager"}), "--step"},
+      {added(image, {"--optimizer", "pogm", "--entropy", "1"}), "--optimizer"},
       {added(image, {"--batch-size", "50"}), "--batch-size"},
       {added(image, {"--likelihood", "loose", "--sampling", "uniform"}), "--sampling"},
       {added(image, {"--likelihood", "gridded", "--kernel-folder", "{run}"}), "--kernel-folder"},

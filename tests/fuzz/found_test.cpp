@@ -126,6 +126,7 @@ TEST_CASE("compressed images whose tiles are empty or lie elsewhere are refused 
       const auto block = good.find("ZVAL1   =");
       REQUIRE(block != std::string::npos);
       CHECK_THAT(with(block, "ZVAL1   =                    0"), ContainsSubstring("ZVAL1 = 0; pixels are packed by Rice"));
+      CHECK_THAT(with(block, "ZVAL1   =           0       32"), ContainsSubstring("ZVAL1 = 0       32; pixels are packed"));
       CHECK_THAT(with(good.find("ZVAL2   ="), "ZVAL2   =                    3"), ContainsSubstring("ZVAL2 = 3; pixels packed"));
     }
     // The first row of the table: how many bytes the first tile has, and where.

@@ -4,9 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include <ATen/ops/full.h>
+
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/fit_verdict.h>
+#include <mpol_cpp/train/image_trail.h>
+#include <mpol_cpp/train/options/stop_criterion.h>
 #include <mpol_cpp/train/trainer.h>
 
 #include "problems.h"
@@ -51,11 +55,82 @@ TrainOptions exploding_descent() {
 }  // namespace
 
 TEST_CASE("a fit that settles has nothing to say", "[train][verdict][quick]") {
-  const auto verdict = mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, {settled_flux});
+  const auto verdict = mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, settled_flux);
   CHECK_FALSE(verdict.diverged);
   CHECK(verdict.warnings.empty());
   CHECK(mpol::detail::judge_fit(fit_of({10, 8, 7}), bright_image, {}).warnings.empty());  // too short to tell
   CHECK(mpol::detail::judge_fit({}, bright_image, {}).warnings.empty());
+}
+
+TEST_CASE("a fit that was to converge and did not says so, and what was still moving", "[train][verdict][quick]") {
+  const auto warnings = [](StopReason reason, std::optional<double> change) {
+    auto image = bright_image;
+    image.change = change;
+    const mpol::detail::FluxMark half{50, 1.0};
+    return mpol::detail::judge_fit(fit_of(falling_totals(5), reason), image, half, 1e-3).warnings;
+  };
+  CHECK(warnings(StopReason::converged, 0.05).empty());
+  REQUIRE(warnings(StopReason::epochs, 0.05).size() == 1);
+  CHECK_THAT(warnings(StopReason::epochs, 0.05)[0],
+             ContainsSubstring("had not converged to a tolerance of 0.001 when its 100 epochs ended; from epoch 50 on pixels "
+                               "changed by up to 5 % of the peak and the flux went from 1 to 2 Jy (+100.0 %): take more epochs"));
+  CHECK_THAT(warnings(StopReason::epochs, {})[0], ContainsSubstring("when its 100 epochs ended: take more epochs"));
+}
+
+TEST_CASE("the trail of a fit tells how its image moved over the second half of the epochs", "[train][verdict][quick]") {
+  mpol::detail::ImageTrail trail;
+  const auto image_after = [](std::int64_t epochs) {  // two problems, of which the second moves: its peak is 4, its flux 16
+    auto sky = at::full({2, 1, 2, 2}, 4.0, torch::kFloat32);
+    sky[1].sub_(1 / static_cast<double>(epochs));
+    return sky;
+  };
+  std::vector<std::int64_t> seen;
+  for (std::int64_t epochs = 1; epochs <= 400; ++epochs) {
+    if (epochs != trail.next()) continue;
+    trail.record(image_after(epochs));
+    seen.push_back(epochs);
+    CHECK(trail.newest() == epochs);
+    CHECK(trail.change().has_value() == (seen.size() >= 5));
+  }
+  CHECK(seen.front() == 16);
+  REQUIRE(seen.size() > 12);
+  const auto change = trail.change().value();
+  CHECK(change.since == seen[seen.size() - 5]);
+  const double ratio = static_cast<double>(seen.back()) / static_cast<double>(change.since);
+  CHECK(ratio > 1.9);
+  CHECK(ratio < 2.1);
+  const double moved = 1 / static_cast<double>(change.since) - 1 / static_cast<double>(seen.back());
+  const double peak = 4 - 1 / static_cast<double>(seen.back());
+  CHECK(change.pixel == Approx(moved / peak).epsilon(1e-4));
+  CHECK(change.flux == Approx(moved / peak).epsilon(1e-4));
+  CHECK(change.flux_before == Approx(32 - 4 / static_cast<double>(change.since)).epsilon(1e-6));
+  mpol::detail::ImageTrail other;
+  other.load_state(trail.state());
+  CHECK(other.next() == trail.next());
+  CHECK(other.change()->pixel == change.pixel);
+  other.load_state({});
+  CHECK(other.next() == 16);
+  CHECK_THROWS_AS(other.load_state({{"epochs", torch::tensor({16, 20}, torch::kInt64)}}), FileError);
+}
+
+TEST_CASE("losses have settled when their means fall no more than the tolerance, of 200 epochs or more",
+          "[train][verdict][quick]") {
+  const auto settled_after = [](auto total, double tolerance) -> std::int64_t {
+    LossHistory history;
+    for (std::int64_t epoch = 0; epoch < 5000; ++epoch) {
+      if (has_settled(history, tolerance)) return epoch;
+      const double value = total(epoch);
+      history.push_back({epoch, 0.3, {value, value - 1}});  // the regularizers have 1
+    }
+    return -1;
+  };
+  CHECK(settled_after([](std::int64_t) { return 3.0; }, 1e-3) == 200);
+  // exp(-k/200) falls below 1e-3 at k = 1382, a little later in the mean over a twentieth before.
+  const auto falling = settled_after([](std::int64_t epoch) { return 3 + std::exp(-static_cast<double>(epoch) / 100); }, 1e-3);
+  CHECK(falling > 1382);
+  CHECK(falling < 1465);
+  CHECK(settled_after([](std::int64_t epoch) { return 3 + (epoch % 2 == 0 ? 0.5 : -0.5); }, 1e-3) == 200);  // it swings
+  CHECK(settled_after([](std::int64_t epoch) { return 10 - 1e-3 * static_cast<double>(epoch); }, 1e-3) == -1);
 }
 
 TEST_CASE("a loss that explodes and stays above its beginning has diverged", "[train][verdict][quick]") {
@@ -90,20 +165,19 @@ TEST_CASE("a loss above its beginning and a dead image are warnings", "[train][v
 }
 
 TEST_CASE("a fit that was still moving says so with numbers and a remedy", "[train][verdict][quick]") {
-  const auto slow = mpol::detail::judge_fit(fit_of(falling_totals(60)), bright_image, {mpol::detail::FluxMark{90, 2.5}});
+  const auto slow = mpol::detail::judge_fit(fit_of(falling_totals(60)), bright_image, mpol::detail::FluxMark{90, 2.5});
   REQUIRE(slow.warnings.size() == 1);
   CHECK_THAT(slow.warnings[0], ContainsSubstring("100 epochs") && ContainsSubstring("over the last 10") &&
                                    ContainsSubstring("the flux went from 2.5 to 2 Jy (-20.0 %)") &&
                                    ContainsSubstring("the mean loss went from") && ContainsSubstring("--start dirty"));
-  const auto by_flux = mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, {mpol::detail::FluxMark{90, 2.5}});
+  const auto by_flux = mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, mpol::detail::FluxMark{90, 2.5});
   REQUIRE(by_flux.warnings.size() == 1);
   CHECK_THAT(by_flux.warnings[0], !ContainsSubstring("loss"));
-  CHECK(mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, {mpol::detail::FluxMark{90, 2.01}}).warnings.empty());
+  CHECK(mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, mpol::detail::FluxMark{90, 2.01}).warnings.empty());
   // Converged by the user's own criterion; a flux of another moment; nothing known of the flux.
-  CHECK(
-      mpol::detail::judge_fit(fit_of(falling_totals(60), StopReason::converged), bright_image, {mpol::detail::FluxMark{90, 2.5}})
-          .warnings.empty());
-  CHECK(mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, {mpol::detail::FluxMark{80, 2.5}}).warnings.empty());
+  CHECK(mpol::detail::judge_fit(fit_of(falling_totals(60), StopReason::converged), bright_image, mpol::detail::FluxMark{90, 2.5})
+            .warnings.empty());
+  CHECK(mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, mpol::detail::FluxMark{80, 2.5}).warnings.empty());
   CHECK(mpol::detail::judge_fit(fit_of(falling_totals(5)), bright_image, {}).warnings.empty());
 }
 

@@ -2,6 +2,7 @@
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/options/sky_file.h>
+#include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/image/start_image.h>
 #include <mpol_cpp/cli/output/unfinished_run.h>
@@ -32,7 +33,7 @@ Sampling sampling_of(const std::string& name) {
 
 BaseCubeOptions model_options(const ImageOptions& options, const FitData& data) {
   const SkyTarget target{data.coords(), data.dataset->nchan(), data.visibilities.observation()};
-  const bool convex = options.optimizer == "pogm";
+  const bool convex = choose_optimizer(options).is_convex();
   auto model = start_options(parse_start(options.start), target, options.data.torch_dtype(), data,
                              convex ? nonnegative_mapping() : softplus_mapping());
   if (options.mask.empty()) return model;
@@ -86,15 +87,12 @@ Normalize normalize_of(const std::string& name) {
 
 TrainOptions train_options(const ImageOptions& options, const RunRecord& record, const std::filesystem::path& state) {
   const auto stop = parse_stop_relative(options.stop_relative);
-  const auto optimizer = options.optimizer == "sgd"     ? OptimizerKind::sgd
-                         : options.optimizer == "lbfgs" ? OptimizerKind::lbfgs
-                         : options.optimizer == "pogm"  ? OptimizerKind::pogm
-                                                        : OptimizerKind::adam;
+  const auto chosen = choose_optimizer(options);
   return TrainOptions()
-      .optimizer(optimizer)
-      .learning_rate(options.learning_rate)
+      .optimizer(chosen.kind)
+      .learning_rate(options.learning_rate.value_or(TrainOptions().learning_rate()))
       .epochs(*options.epochs)
-      .tolerance(options.tolerance)
+      .tolerance(chosen.tolerance)
       .stop_relative(stop.change)
       .stop_window(stop.window)
       .seed(static_cast<std::uint64_t>(options.seed))

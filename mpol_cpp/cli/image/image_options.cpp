@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/image/start_image.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/backends/backend.h>
@@ -57,12 +58,18 @@ void declare_likelihood(OptionSet& options, ImageOptions& image) {
 
 void declare_fit(OptionSet& options, ImageOptions& image) {
   const auto result = Record::result;
-  options.choice("--optimizer", image.optimizer, {"adam", "sgd", "lbfgs", "pogm"}, "Optimiser", result);
-  options.number("--learning-rate", image.learning_rate, Range::positive(), "RATE", "Learning rate", result);
+  options.choice("--optimizer", image.optimizer, {"auto", "pogm", "adam", "sgd", "lbfgs"},
+                 "auto and pogm go on until the fit has converged; auto takes pogm where every term is convex, else adam",
+                 result);
   options.number("--tolerance", image.tolerance, Range::between(1e-12, 0.5), "PART",
-                 "Of pogm: end where the objective falls by no more than this part of its regularisers' value", result);
+                 "When a fit has converged: over the second half of its epochs its loss fell by no more than this part of the "
+                 "regularisers' value, no pixel changed by more than this part of the peak; default: 0.001",
+                 result);
+  options.number("--learning-rate", image.learning_rate, Range::positive(), "RATE", "Of adam, sgd and lbfgs; default: 0.3",
+                 result);
   options.integer("--epochs", image.epochs, Range::between(1, 1e15),
-                  "Exactly this many, without --stop-relative (default: 500); of pogm the most that it may take (default: 20000)",
+                  "The most that auto and pogm may take (default: 20000); of adam, sgd and lbfgs exactly this many, without "
+                  "--stop-relative (default: 500)",
                   Record::manner);
   options.text("--stop-relative", image.stop_relative, "R[:WINDOW]",
                "Stop when the loss of each of the last WINDOW (10) epochs is within the fraction R of the present one", result);
@@ -83,8 +90,10 @@ bool in_fit(const ImageOptions& image, double RegularizerOptions::*strength) {
 void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--degrees-of-freedom"}, "with --noise student", [&] { return image.noise == "student"; });
   options.only({"--batch-size"}, "with --likelihood loose", [&] { return image.likelihood == "loose"; });
-  options.only({"--tolerance"}, "with --optimizer pogm", [&] { return image.optimizer == "pogm"; });
-  options.only({"--learning-rate", "--stop-relative"}, "without --optimizer pogm", [&] { return image.optimizer != "pogm"; });
+  options.only({"--tolerance"}, "with --optimizer auto or pogm, without --stop-relative",
+               [&] { return choose_optimizer(image).tolerance.has_value(); });
+  options.only({"--learning-rate", "--stop-relative", "--step"}, "without --optimizer pogm",
+               [&] { return image.optimizer != "pogm"; });
   options.only({"--sampling"}, "with --batch-size", [&] { return image.batch_size.has_value(); });
   options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
   options.only({"--overwrite"}, "without --resume", [&] { return !image.resume; });
@@ -152,7 +161,8 @@ RegularizerOptions guessed_regularizers(const ImageOptions& image) {
 void settle(ImageOptions& image) {
   settle(image.output);
   settle(image.data);
-  if (!image.epochs) image.epochs = image.optimizer == "pogm" ? 20000 : 500;
+  const auto chosen = choose_optimizer(image);
+  if (!image.epochs) image.epochs = chosen.usual_epochs();
   const auto& r = image.regularizers;
   if (in_fit(image, &RegularizerOptions::psd) && !r.psd_length) {
     throw UsageError(
@@ -166,6 +176,10 @@ void settle(ImageOptions& image) {
     throw UsageError(error_text("--noise", image.noise,
                                 fmt::format("the {} likelihood is for Gaussian noise alone", image.likelihood),
                                 "add --likelihood loose"));
+  }
+  if (image.optimizer == "pogm") {
+    if (const auto why = obstacle_to_pogm(image); !why.empty())
+      throw UsageError(error_text("--optimizer", image.optimizer, why, "leave it out, or choose adam"));
   }
   if (image.batch_size && image.optimizer == "lbfgs") {
     throw UsageError(error_text("--batch-size", fmt::format("{}", *image.batch_size), "L-BFGS compares values of the same data",

@@ -35,11 +35,11 @@ struct ImageOptions {
   std::string mode;  ///< "continuum", "cube" or empty: as the arrays' shape says
   std::string scatter_check = "warn";
 
-  std::string optimizer = "adam";
-  double learning_rate = 0.3;
-  double tolerance = 1e-3;             ///< of pogm
-  std::optional<std::int64_t> epochs;  ///< settled: 500, or for pogm the most that it may take
-  std::string stop_relative;           ///< "R" or "R:WINDOW"; empty: off
+  std::string optimizer = "auto";       ///< see choose_optimizer()
+  std::optional<double> learning_rate;  ///< without one 0.3
+  std::optional<double> tolerance;      ///< of fits that are to converge; without one 1e-3
+  std::optional<std::int64_t> epochs;   ///< settled: there is a number
+  std::string stop_relative;            ///< "R" or "R:WINDOW"; empty: off
   std::string start = "auto";
   std::filesystem::path mask;
   std::int64_t seed = 0;

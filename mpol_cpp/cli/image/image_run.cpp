@@ -20,6 +20,7 @@
 #include <mpol_cpp/cli/image/image_results.h>
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/memory.h>
+#include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
@@ -238,7 +239,10 @@ class ImageRun {
   ProgressReportOptions report_options() const {
     const auto& output = options_.output;
     const bool silent = output.quiet || output.json;  // stderr is for warnings and the one line of an error
-    return ProgressReportOptions().style(silent ? ReportStyle::silent : ReportStyle::automatic).stream(stdout);
+    return ProgressReportOptions()
+        .style(silent ? ReportStyle::silent : ReportStyle::automatic)
+        .stream(stdout)
+        .open_end(choose_optimizer(options_).tolerance.has_value());
   }
 
   void describe_fit(const Objective& objective) {
@@ -256,6 +260,9 @@ class ImageRun {
     summary_.dtype = options_.data.dtype;
     summary_.device_reason = chosen_.reason;
     summary_.seed = options_.seed;
+    const auto chosen = choose_optimizer(options_);
+    summary_.optimizer = to_string(chosen.kind);
+    summary_.optimizer_reason = chosen.reason;
   }
 
   FitData fit_data() const { return {*visibilities_, channels_, dataset_, FitData::imaging_of(options_)}; }

@@ -37,6 +37,13 @@ std::string nll_words(const ImageSummary& summary) {
   return fmt::format("nll         {:.6g}, the same {}{}\n", nll, summary.gaussian ? "chi^2" : "-2 ln L", per);
 }
 
+/// How far the loss is from its least value, as a part of what the regularisers have.
+std::string gap_words(const TrainResult& fit) {
+  const double regularizers = fit.loss.total() - fit.loss.nll();
+  const auto part = regularizers > 0 ? fmt::format(", {:.2g} % of the regularisers' value", 100 * *fit.gap / regularizers) : "";
+  return fmt::format("gap         the loss is at most {:.3g} above its least value{}\n", *fit.gap, part);
+}
+
 }  // namespace
 
 std::string summary_json(const ImageSummary& summary) {
@@ -54,7 +61,12 @@ std::string summary_json(const ImageSummary& summary) {
   json["n_cells"] = summary.cells;
   json["scatter"] = {{"real", summary.scatter.real}, {"imag", summary.scatter.imag}};
   json["flux_jy"] = summary.flux;
+  json["optimizer"] = summary.optimizer;
+  json["optimizer_reason"] = summary.optimizer_reason;
   json["epochs"] = summary.fit.epochs;
+  json["converged"] = summary.fit.stop_reason == StopReason::converged;
+  json["gap"] = nullptr;
+  if (summary.fit.gap) json["gap"] = *summary.fit.gap;
   json["stop_reason"] = to_string(summary.fit.stop_reason);
   json["seconds"] = seconds_of(summary.seconds);
   json["memory_bytes"] = {{"estimated", summary.estimated_memory}, {"peak", peak_memory()}};
@@ -95,10 +107,14 @@ std::string closing_words(const ImageSummary& summary, const std::string& folder
   text += nll_words(summary);
   text += channels == 1 ? fmt::format("flux        {:.4g} Jy\n", flux)
                         : fmt::format("flux        {:.4g} Jy in {} channels\n", flux, channels);
-  text +=
-      fmt::format("ended       {} after {} epochs, {:.1f} s, {} step on {} ({})\n", to_string(summary.fit.stop_reason),
-                  summary.fit.epochs, summary.fit.seconds, to_string(summary.fit.step), summary.device, summary.device_reason);
-  if (summary.fit.step == StepKind::eager) text += fmt::format("step        eager: {}\n", summary.fit.step_reason);
+  const auto step = summary.optimizer == "pogm" ? std::string() : fmt::format(", {} step", to_string(summary.fit.step));
+  text += fmt::format("ended       {} after {} epochs of {}, {:.1f} s{} on {} ({})\n", to_string(summary.fit.stop_reason),
+                      summary.fit.epochs, summary.optimizer, summary.fit.seconds, step, summary.device, summary.device_reason);
+  if (summary.optimizer == "adam" && summary.optimizer_reason != "asked for")
+    text += fmt::format("optimiser   adam: {}\n", summary.optimizer_reason);
+  if (summary.fit.gap) text += gap_words(summary.fit);
+  if (!step.empty() && summary.fit.step == StepKind::eager)
+    text += fmt::format("step        eager: {}\n", summary.fit.step_reason);
   text += fmt::format("files       {}\n", folder);
   for (const auto& warning : warnings) text += fmt::format("warning     {}\n", warning);
   return text;

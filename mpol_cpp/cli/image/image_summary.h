@@ -19,6 +19,7 @@ struct Timings {
 /// What a run of `mpol image` gave, apart from its images.
 struct ImageSummary {
   TrainResult fit;
+  std::string optimizer, optimizer_reason;
   std::string likelihood;
   bool gaussian = true;      ///< the noise of that likelihood; without it chi_squared is -2 ln L relative to a perfect fit
   double chi_squared = 0;    ///< of that likelihood, on the saved image

@@ -2,15 +2,11 @@
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
+#include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/core/format.h>
 
 namespace mpol::cli {
 namespace {
-
-OptimizerKind memory_optimizer(const std::string& name) {
-  if (name == "lbfgs") return OptimizerKind::lbfgs;
-  return name == "sgd" ? OptimizerKind::sgd : OptimizerKind::adam;
-}
 
 LikelihoodKind memory_likelihood(const ImageOptions& options) {
   if (options.likelihood == "gridded") return LikelihoodKind::gridded;
@@ -33,7 +29,7 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::i
   const auto terms = regularizer_terms(options.regularizers).size() + regularizer_terms(guessed_regularizers(options)).size();
   auto settings = MemorySettings(npix, nchan)
                       .dtype(options.data.torch_dtype())
-                      .optimizer(memory_optimizer(options.optimizer))
+                      .optimizer(choose_optimizer(options).kind)
                       .likelihood(memory_likelihood(options))
                       .kernels_in_memory(options.kernel_folder.empty())
                       .on_gpu(device.is_cuda())
@@ -61,7 +57,7 @@ Error out_of_memory(const MemoryEstimate& estimate, std::optional<double> free, 
                     std::int64_t nchan) {
   auto remedy = fewer_words(nchan);
   if (options.likelihood != "gridded") remedy += ", or --likelihood gridded";
-  if (options.optimizer == "lbfgs") remedy += ", or --optimizer adam";
+  if (choose_optimizer(options).kind == OptimizerKind::lbfgs) remedy += ", or --optimizer adam";
   if (options.data.dtype == "float64") remedy += ", or --dtype float32";
   const auto free_words = free ? memory_words(*free) : std::string("an unknown part of it");
   return Error(error_text("out of memory",

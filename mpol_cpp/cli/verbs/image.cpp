@@ -10,7 +10,7 @@ namespace mpol::cli {
 Verb add_image(CLI::App& program) {
   auto* app = program.add_subcommand("image", "Make an image that fits visibilities and priors");
   app->footer(
-      "Example:\n  mpol image vis.npz -o disc --cell-size 0.03 --npix 180 --sparsity 1e-4 --tv 1e-4 --epochs 600\n"
+      "Example:\n  mpol image vis.npz -o disc --cell-size 0.03 --npix 180 --sparsity 1e-3 --tv 1e-3\n"
       "  mpol image --config disc/run.toml -o again     # the same again");
   const auto options = std::make_shared<ImageOptions>();
   const auto settings = std::make_shared<OptionSet>(*app);

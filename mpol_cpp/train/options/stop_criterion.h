@@ -27,9 +27,9 @@ inline bool has_converged(const LossHistory& history, double relative, std::int6
 /// have in the last epoch (the total where there are none). Means over a twentieth of the epochs are compared, at the middle and
 /// at the end: losses of Adam swing. Of 200 epochs or more; it looks at nothing but the loss history.
 inline bool has_settled(const LossHistory& history, double tolerance) {
-  constexpr std::size_t fewest = 200, windows = 20, between_looks = 10;
+  constexpr std::size_t fewest = 200, windows = 20;
   const auto epochs = history.size();
-  if (epochs < fewest || epochs % between_looks != 0) return false;
+  if (epochs < fewest) return false;
   const auto mean_before = [&](std::size_t end) {
     double sum = 0;
     for (auto epoch = end - epochs / windows; epoch < end; ++epoch) sum += history.total(epoch);

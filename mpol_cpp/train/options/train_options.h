@@ -78,9 +78,10 @@ struct TrainOptions {
   TORCH_ARG(std::int64_t, stop_window) = 10;
   /// Not `each` for L-BFGS.
   TORCH_ARG(StopScope, stop_scope) = StopScope::sum;
-  /// The fit has converged when the objective fell by no more than this part of its regularizers' value (of chi^2/2N where
-  /// there are none) over the second half of its epochs: of pogm from 64 epochs on; of adam and sgd, whose losses swing, in the
-  /// mean of tenths and from 200 epochs on. Unset: 1e-3 for pogm, and the others take exactly `epochs`. Not for L-BFGS.
+  /// A fit has converged when, over the second half of its epochs, the objective fell by no more than this part of its
+  /// regularizers' value (of chi^2/2N where there are none), no pixel changed by more than this part of the peak, and the flux by
+  /// no more than three times this part: of pogm from 64 epochs on; of adam and sgd, whose losses swing, in the mean of
+  /// twentieths of the epochs, and from 200 on. Unset: 1e-3 for pogm, and the others take exactly `epochs`. Not for L-BFGS.
   TORCH_ARG(std::optional<double>, tolerance) = std::nullopt;
   /// Move model, objective and optimiser state there first; nothing is moved when unset.
   TORCH_ARG(std::optional<torch::Device>, device) = std::nullopt;

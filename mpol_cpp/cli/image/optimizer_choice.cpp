@@ -1,0 +1,50 @@
+#include <mpol_cpp/cli/image/optimizer_choice.h>
+
+#include <utility>
+
+#include <mpol_cpp/core/format.h>
+
+namespace mpol::cli {
+namespace {
+
+constexpr double usual_tolerance = 1e-3;
+
+/// What asks for steps along gradients; empty: nothing.
+std::string wish_for_gradients(const ImageOptions& options) {
+  if (options.learning_rate) return "--learning-rate is given";
+  if (!options.stop_relative.empty()) return "--stop-relative is given";
+  return options.step == "auto" ? std::string() : "--step is given";
+}
+
+}  // namespace
+
+std::string obstacle_to_pogm(const ImageOptions& options) {
+  if (options.noise != "gaussian") return fmt::format("{} noise is not convex", options.noise);
+  if (options.batch_size) return "each step sees another batch";
+  const auto guessed = guessed_regularizers(options);
+  const auto in_fit = [&](double RegularizerOptions::*strength) {
+    return options.regularizers.*strength > 0 || guessed.*strength > 0;
+  };
+  for (const auto& [name, strength] :
+       {std::pair("entropy", &RegularizerOptions::entropy), std::pair("tv-channel", &RegularizerOptions::tv_channel),
+        std::pair("uv-sparsity", &RegularizerOptions::uv_sparsity)}) {
+    if (in_fit(strength)) return fmt::format("no proximal map is known of {}", name);
+  }
+  return {};
+}
+
+OptimizerChoice choose_optimizer(const ImageOptions& options) {
+  const double tolerance = options.tolerance.value_or(usual_tolerance);
+  const auto& name = options.optimizer;
+  if (name == "pogm") return {OptimizerKind::pogm, "asked for", tolerance};
+  for (const auto kind : {OptimizerKind::adam, OptimizerKind::sgd, OptimizerKind::lbfgs}) {
+    if (name == to_string(kind)) return {kind, "asked for", {}};
+  }
+  auto why_not = wish_for_gradients(options);
+  if (why_not.empty()) why_not = obstacle_to_pogm(options);
+  if (why_not.empty()) return {OptimizerKind::pogm, "every term is convex and known", tolerance};
+  if (!options.stop_relative.empty()) return {OptimizerKind::adam, std::move(why_not), {}};
+  return {OptimizerKind::adam, std::move(why_not), tolerance};
+}
+
+}  // namespace mpol::cli

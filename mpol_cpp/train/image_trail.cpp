@@ -1,0 +1,73 @@
+#include <mpol_cpp/train/image_trail.h>
+
+#include <cmath>
+
+#include <ATen/ops/tensor.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+
+namespace mpol::detail {
+namespace {
+
+constexpr std::int64_t first_image = 16;
+constexpr std::size_t images_of_octave = 4;
+constexpr const char* epochs_name = "epochs";
+
+std::string image_name(std::size_t i) { return fmt::format("image{}", i); }
+
+/// (problems, pixels of all channels)
+Tensor by_problem(const Tensor& sky) { return sky.reshape({-1, sky.size(-3) * sky.size(-2) * sky.size(-1)}); }
+
+}  // namespace
+
+std::int64_t ImageTrail::next() const {
+  if (epochs_.empty()) return first_image;
+  const auto last = static_cast<double>(epochs_.back());
+  return static_cast<std::int64_t>(std::ceil(last * std::exp2(1.0 / static_cast<double>(images_of_octave))));
+}
+
+void ImageTrail::record(const Tensor& sky) {
+  epochs_.push_back(next());
+  images_.push_back(sky.detach());
+  if (images_.size() <= images_of_octave + 1) return;
+  epochs_.erase(epochs_.begin());
+  images_.erase(images_.begin());
+}
+
+std::optional<ImageTrail::Change> ImageTrail::change() const {
+  if (images_.size() <= images_of_octave) return std::nullopt;
+  const auto before = by_problem(images_.front()), now = by_problem(images_.back());
+  const auto relative = [](const Tensor& part, const Tensor& whole) {
+    return (part / whole.clamp_min(1e-300)).max().to(torch::kFloat64).item<double>();
+  };
+  const auto peak = now.amax(1).to(torch::kFloat64);
+  const auto moved = (now - before).abs().amax(1).to(torch::kFloat64);
+  const auto flux_before = before.sum(1, false, torch::kFloat64), flux = now.sum(1, false, torch::kFloat64);
+  return Change{epochs_.front(), relative(moved, peak), relative((flux - flux_before).abs(), flux),
+                flux_before.sum().item<double>()};
+}
+
+NamedTensors ImageTrail::state() const {
+  NamedTensors state;
+  if (epochs_.empty()) return state;
+  state[epochs_name] = at::tensor(epochs_, torch::kInt64);
+  for (std::size_t i = 0; i < images_.size(); ++i) state[image_name(i)] = images_[i];
+  return state;
+}
+
+void ImageTrail::load_state(const NamedTensors& state) {
+  epochs_.clear();
+  images_.clear();
+  const auto found = state.find(epochs_name);
+  if (found == state.end()) return;
+  const auto epochs = found->second.to(torch::kCPU, torch::kInt64).contiguous();
+  for (std::int64_t i = 0; i < epochs.numel(); ++i) {
+    const auto image = state.find(image_name(static_cast<std::size_t>(i)));
+    if (image == state.end()) throw FileError(fmt::format("the saved state has no image {} of its trail", i));
+    epochs_.push_back(epochs.const_data_ptr<std::int64_t>()[i]);
+    images_.push_back(image->second);
+  }
+}
+
+}  // namespace mpol::detail

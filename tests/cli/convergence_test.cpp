@@ -1,0 +1,108 @@
+// `mpol image` goes on until its image depends on the data and the priors alone.
+#include "catch.h"
+
+#include <nlohmann/json.hpp>
+
+#include <mpol_cpp/io/fits.h>
+
+#include "../compare.h"
+#include "observation.h"
+#include "program.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+using nlohmann::json;
+
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+Arguments converging(const std::string& data, const std::filesystem::path& out, const Arguments& more) {
+  Arguments arguments = {"image", data,   "-o",   out.string(), "--cell-size", "0.1",    "--npix",          "32", "--sparsity",
+                         "5e-2",  "--tv", "2e-2", "--device",   "cpu",         "--json", "--scatter-check", "off"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+struct Converged {
+  json summary;
+  Tensor image;
+};
+
+Converged converged(const std::string& data, const std::filesystem::path& out, const Arguments& more = {}) {
+  const auto run = run_mpol_here(converging(data, out, more));
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  return {json::parse(run.out), io::read_fits(out / "image.fits").cube};
+}
+
+bool warns_of(const json& summary, const std::string& words) {
+  for (const auto& warning : summary["warnings"]) {
+    if (warning.get<std::string>().find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a converged image does not depend on its start, dtype or threads", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation());
+  const auto reference = converged(data, scratch / "reference", {"--dtype", "float64", "--tolerance", "1e-6"});
+  CHECK(reference.summary["optimizer"] == "pogm");
+  CHECK(reference.summary["optimizer_reason"] == "every term is convex and known");
+  const double flux = reference.summary["flux_jy"][0].get<double>();
+  const auto start_file = (scratch / "reference" / "image.fits").string();
+  int run = 0;
+  for (const auto& more : std::vector<Arguments>{{},
+                                                 {"--start", "base:-3"},
+                                                 {"--start", "flat:0.5"},
+                                                 {"--start", "dirty"},
+                                                 {"--start", start_file},
+                                                 {"--dtype", "float64"},
+                                                 {"--threads", "1"},
+                                                 {"--likelihood", "loose"}}) {
+    const auto end = converged(data, scratch / std::to_string(run++), more);
+    CAPTURE(more);
+    CHECK(end.summary["converged"] == true);
+    CHECK(end.summary["stop_reason"] == "converged");
+    CHECK(end.summary["gap"].get<double>() >= 0);
+    CHECK(relative_error(end.image, reference.image) < 1e-3);
+    CHECK(end.summary["flux_jy"][0].get<double>() == Approx(flux).epsilon(3e-3));
+  }
+}
+
+TEST_CASE("what is not convex is fitted by Adam until its loss falls no more, and says why", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation());
+  const auto end = converged(data, scratch / "entropy", {"--entropy", "1e-3"});
+  CHECK(end.summary["optimizer"] == "adam");
+  CHECK(end.summary["optimizer_reason"] == "no proximal map is known of entropy");
+  CHECK(end.summary["converged"] == true);
+  CHECK(end.summary["epochs"].get<int>() >= 200);
+  CHECK(end.summary["gap"].is_null());
+  const auto more = converged(data, scratch / "more", {"--entropy", "1e-3", "--optimizer", "adam", "--epochs", "6000"});
+  const double regularizers = end.summary["loss"]["total"].get<double>() - end.summary["loss"]["nll"].get<double>();
+  CHECK(end.summary["loss"]["total"].get<double>() - more.summary["loss"]["total"].get<double>() < 0.02 * regularizers);
+
+  const auto rate = converged(data, scratch / "rate", {"--learning-rate", "0.1"});
+  CHECK(rate.summary["optimizer"] == "adam");
+  CHECK(rate.summary["optimizer_reason"] == "--learning-rate is given");
+  const auto exact = converged(data, scratch / "exact", {"--optimizer", "adam"});
+  CHECK(exact.summary["epochs"] == 500);
+}
+
+TEST_CASE("a fit whose epochs end first says that it has not converged, and goes on from there", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation());
+  const auto out = scratch / "out";
+  const auto cut = converged(data, out, {"--epochs", "30"});
+  CHECK(cut.summary["converged"] == false);
+  CHECK(cut.summary["epochs"] == 30);
+  CHECK(warns_of(cut.summary, "had not converged to a tolerance of 0.001 when its 30 epochs ended"));
+  const auto whole = converged(data, scratch / "whole");
+  CHECK_FALSE(warns_of(whole.summary, "converged"));
+  const auto resumed = converged(data, out, {"--resume", "--epochs", "20000"});
+  CHECK(resumed.summary["epochs"] == whole.summary["epochs"]);
+  CHECK(same(resumed.image, whole.image));
+}
