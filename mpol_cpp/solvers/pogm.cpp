@@ -15,7 +15,7 @@
 namespace mpol {
 namespace {
 
-constexpr std::int64_t first_passes = 4, most_passes = 32;
+constexpr std::int64_t first_passes = 4, most_passes = 64;
 constexpr std::int64_t fewest_iterations = 64;
 constexpr double margin_of_curvature = 1.05, rounding_of_curvature = 1.001;
 constexpr std::int64_t numbers_of_problem = 4;

@@ -32,7 +32,7 @@ constexpr double seconds_between_checkpoints = 30.0;
 constexpr std::string_view stop_prefix = "stop.";  // of what stops_ keeps in a state
 constexpr const char* flux_name = "flux.marked";
 constexpr std::string_view trail_prefix = "trail.";
-constexpr double flux_tolerance = 3;  // of a converged fit, beside that of its pixels
+constexpr double image_tolerance = 10, flux_tolerance = 3;  // of a converged fit, beside that of its loss
 
 /// The one device of a model and a likelihood. @throws DeviceError that names two tensors on different ones
 torch::Device common_device(ImageModel& model, Likelihood& likelihood) {
@@ -335,7 +335,7 @@ void Fit::look_at_image_if_due() {
 
 bool Fit::image_has_settled(double tolerance) const {
   const auto change = trail_.change();
-  return change && change->pixel <= tolerance && change->flux <= flux_tolerance * tolerance;
+  return change && change->image <= image_tolerance * tolerance && change->flux <= flux_tolerance * tolerance;
 }
 
 void Fit::look_at_final(const ModelOutput& output, const Tensor& nll) {
@@ -355,7 +355,7 @@ StopReason Fit::verdict(StopReason reason) {
   result_.epochs = done_;
   if (const auto change = trail_.change()) {
     flux_mark_ = {change->since, change->flux_before * model_->coords().cell_area()};
-    final_image_.change = change->pixel;
+    final_image_.change = change->image;
   }
   auto found = judge_fit(result_, final_image_, flux_mark_, options_.wanted_tolerance());
   result_.diagnosis = std::move(found.diagnosis);

@@ -79,7 +79,7 @@ std::string lack_of_convergence(const TrainResult& fit, const FinalImage& image,
   if (fit.stop_reason != StopReason::epochs) return {};
   std::string changes;
   if (mark && image.change) {
-    changes = fmt::format("; from epoch {} on pixels changed by up to {:.2g} % of the peak and {}", mark->epochs,
+    changes = fmt::format("; from epoch {} on the image changed by {:.2g} % (root mean square) and {}", mark->epochs,
                           100 * *image.change, change_in_words("the flux", mark->flux, image.flux, " Jy"));
   }
   return fmt::format("the fit had not converged to a tolerance of {:g} when its {} epochs ended{}: take more epochs", tolerance,

@@ -35,7 +35,7 @@ struct FinalImage {
   double flux = 0;  ///< of all channels and problems, Jy
   std::int64_t problems = 1;
   std::int64_t dead = 0;                 ///< problems whose image the data cannot tell from an empty one
-  std::optional<double> change = {};     ///< of a fit that was to converge: ImageTrail::Change::pixel
+  std::optional<double> change = {};     ///< of a fit that was to converge: ImageTrail::Change::image
   std::optional<double> empty_nll = {};  ///< of an empty image, summed over problems; none where it cannot be evaluated
 };
 

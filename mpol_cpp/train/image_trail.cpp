@@ -41,10 +41,9 @@ std::optional<ImageTrail::Change> ImageTrail::change() const {
   const auto relative = [](const Tensor& part, const Tensor& whole) {
     return (part / whole.clamp_min(1e-300)).max().to(torch::kFloat64).item<double>();
   };
-  const auto peak = now.amax(1).to(torch::kFloat64);
-  const auto moved = (now - before).abs().amax(1).to(torch::kFloat64);
+  const auto length = [](const Tensor& images) { return images.square().sum(1, false, torch::kFloat64).sqrt(); };
   const auto flux_before = before.sum(1, false, torch::kFloat64), flux = now.sum(1, false, torch::kFloat64);
-  return Change{epochs_.front(), relative(moved, peak), relative((flux - flux_before).abs(), flux),
+  return Change{epochs_.front(), relative(length(now - before), length(now)), relative((flux - flux_before).abs(), flux),
                 flux_before.sum().item<double>()};
 }
 

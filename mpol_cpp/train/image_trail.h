@@ -16,7 +16,7 @@ class ImageTrail {
   /// How an image changed from about half the epochs on.
   struct Change {
     std::int64_t since;  ///< epochs done then
-    double pixel;        ///< the largest change of a pixel, beside the peak of its problem's image
+    double image;        ///< |x - x'|/|x|, of the problem where it is largest
     double flux;         ///< of the flux of all channels, relative, of the problem where it is largest
     double flux_before;  ///< then, of all problems, Jy/arcsec^2 summed over pixels
   };

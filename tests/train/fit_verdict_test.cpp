@@ -71,9 +71,10 @@ TEST_CASE("a fit that was to converge and did not says so, and what was still mo
   };
   CHECK(warnings(StopReason::converged, 0.05).empty());
   REQUIRE(warnings(StopReason::epochs, 0.05).size() == 1);
-  CHECK_THAT(warnings(StopReason::epochs, 0.05)[0],
-             ContainsSubstring("had not converged to a tolerance of 0.001 when its 100 epochs ended; from epoch 50 on pixels "
-                               "changed by up to 5 % of the peak and the flux went from 1 to 2 Jy (+100.0 %): take more epochs"));
+  CHECK_THAT(
+      warnings(StopReason::epochs, 0.05)[0],
+      ContainsSubstring("had not converged to a tolerance of 0.001 when its 100 epochs ended; from epoch 50 on the image "
+                        "changed by 5 % (root mean square) and the flux went from 1 to 2 Jy (+100.0 %): take more epochs"));
   CHECK_THAT(warnings(StopReason::epochs, {})[0], ContainsSubstring("when its 100 epochs ended: take more epochs"));
 }
 
@@ -101,13 +102,13 @@ TEST_CASE("the trail of a fit tells how its image moved over the second half of 
   CHECK(ratio < 2.1);
   const double moved = 1 / static_cast<double>(change.since) - 1 / static_cast<double>(seen.back());
   const double peak = 4 - 1 / static_cast<double>(seen.back());
-  CHECK(change.pixel == Approx(moved / peak).epsilon(1e-4));
+  CHECK(change.image == Approx(moved / peak).epsilon(1e-4));
   CHECK(change.flux == Approx(moved / peak).epsilon(1e-4));
   CHECK(change.flux_before == Approx(32 - 4 / static_cast<double>(change.since)).epsilon(1e-6));
   mpol::detail::ImageTrail other;
   other.load_state(trail.state());
   CHECK(other.next() == trail.next());
-  CHECK(other.change()->pixel == change.pixel);
+  CHECK(other.change()->image == change.image);
   other.load_state({});
   CHECK(other.next() == 16);
   CHECK_THROWS_AS(other.load_state({{"epochs", torch::tensor({16, 20}, torch::kInt64)}}), FileError);
