@@ -32,7 +32,7 @@ constexpr double seconds_between_checkpoints = 30.0;
 constexpr std::string_view stop_prefix = "stop.";  // of what stops_ keeps in a state
 constexpr const char* flux_name = "flux.marked";
 constexpr std::string_view trail_prefix = "trail.";
-constexpr double image_tolerance = 10, flux_tolerance = 3;  // of a converged fit, beside that of its loss
+constexpr double image_tolerance = 20, flux_tolerance = 3;  // of a converged fit, beside that of its loss
 
 /// The one device of a model and a likelihood. @throws DeviceError that names two tensors on different ones
 torch::Device common_device(ImageModel& model, Likelihood& likelihood) {

@@ -63,7 +63,7 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
                  result);
   options.number("--tolerance", image.tolerance, Range::between(1e-12, 0.5), "PART",
                  "When a fit has converged: over the second half of its epochs its loss fell by no more than this part of the "
-                 "regularisers' value, and the image changed by no more than ten times this part; default: 0.001",
+                 "regularisers' value, and the image changed by no more than twenty times this part; default: 0.001",
                  result);
   options.number("--learning-rate", image.learning_rate, Range::positive(), "RATE", "Of adam, sgd and lbfgs; default: 0.3",
                  result);

@@ -79,7 +79,7 @@ struct TrainOptions {
   /// Not `each` for L-BFGS.
   TORCH_ARG(StopScope, stop_scope) = StopScope::sum;
   /// A fit has converged when, over the second half of its epochs, the objective fell by no more than this part of its
-  /// regularizers' value (of chi^2/2N where there are none), the image changed by no more than ten times this part (root mean
+  /// regularizers' value (of chi^2/2N where there are none), the image changed by no more than twenty times this part (root mean
   /// square, beside its own) and the flux by no more than three times: of pogm from 64 epochs on; of adam and sgd, whose losses
   /// swing, in the mean of twentieths of the epochs, and from 200 on. Unset: 1e-3 for pogm, and the others take exactly `epochs`.
   /// Not for L-BFGS.
