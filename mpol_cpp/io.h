@@ -12,6 +12,7 @@
 #include <mpol_cpp/plot/figures/image_figure.h>
 #include <mpol_cpp/plot/figures/profile_figure.h>
 #include <mpol_cpp/plot/figures/residual_figure.h>
+#include <mpol_cpp/plot/figures/scan_figure.h>
 #include <mpol_cpp/plot/figures/split_figure.h>
 #include <mpol_cpp/plot/figures/summary_figure.h>
 #include <mpol_cpp/plot/figures/training_figure.h>

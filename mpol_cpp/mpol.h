@@ -16,6 +16,10 @@
 #include <mpol_cpp/core/accumulate.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/core/version.h>
+#include <mpol_cpp/crossval/cross_validator.h>
+#include <mpol_cpp/crossval/fold_data.h>
+#include <mpol_cpp/crossval/folds.h>
+#include <mpol_cpp/crossval/scan.h>
 #include <mpol_cpp/datasets/cell_split.h>
 #include <mpol_cpp/datasets/dartboard.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
@@ -36,6 +40,7 @@
 #include <mpol_cpp/fourier/normal_operator.h>
 #include <mpol_cpp/fourier/nufft.h>
 #include <mpol_cpp/coordinates/projection.h>
+#include <mpol_cpp/gridding/auto_start.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
 #include <mpol_cpp/models/base_cube.h>
@@ -64,6 +69,7 @@
 #include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/objective/guess_weights.h>
 #include <mpol_cpp/train/memory_estimate.h>
+#include <mpol_cpp/objective/noise_unit.h>
 #include <mpol_cpp/objective/objective.h>
 #include <mpol_cpp/train/progress_report.h>
 #include <mpol_cpp/objective/term.h>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 #include <utility>
 #include <vector>
 
@@ -12,34 +11,9 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/datasets/deal.h>
 
 namespace mpol {
-namespace {
-
-/// A random order that depends on the seed alone: std::shuffle differs from library to library (Fisher & Yates).
-void permute(std::vector<std::int64_t>& values, std::uint64_t seed) {
-  std::mt19937_64 engine(seed);
-  for (std::uint64_t left = values.size(); left > 1; --left) {
-    const std::uint64_t biased = (std::mt19937_64::max() - left + 1) % left;  // as many values would count once too often
-    std::uint64_t drawn = engine();
-    while (drawn > std::mt19937_64::max() - biased) drawn = engine();
-    std::swap(values[left - 1], values[drawn % left]);
-  }
-}
-
-/// Fold of the i-th of `count` values cut in runs whose lengths differ by one at most, the longer ones first.
-std::int64_t fold_of(std::int64_t i, std::int64_t count, std::int64_t folds) {
-  const auto shorter = count / folds, longer_runs = count % folds, in_longer = longer_runs * (shorter + 1);
-  return i < in_longer ? i / (shorter + 1) : longer_runs + (i - in_longer) / shorter;
-}
-
-void check_enough(std::int64_t available, std::int64_t folds, const char* what) {
-  if (available >= folds) return;
-  throw DataError(
-      fmt::format("{} {} can be held out; {} folds need as many at least: ask for fewer folds", available, what, folds));
-}
-
-}  // namespace
 
 CellSplit::CellSplit(GriddedDataset dataset, std::int64_t folds) : dataset_(std::move(dataset)), folds_(folds) {
   if (folds < 2) throw ValueError(fmt::format("the number of folds is {}; it must be at least 2", folds));
@@ -63,18 +37,16 @@ RandomCellSplit::RandomCellSplit(GriddedDataset given, RandomCellSplitOptions op
   }
   const auto ncells = dataset()->ncells();
   const auto strongest = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::floor(part * static_cast<double>(ncells))));
-  check_enough(ncells - strongest, options.folds(), "cells");
   const auto weights = dataset()->weights().detach().to(torch::kCPU, torch::kFloat64);
   const auto by_weight = at::argsort(weights, /*stable=*/true, /*dim=*/0, /*descending=*/true);
   const auto* order = by_weight.const_data_ptr<std::int64_t>();
   std::vector<std::int64_t> cells(order + strongest, order + ncells);
   std::sort(cells.begin(), cells.end());
-  permute(cells, options.seed());
+  const auto dealt = deal(ncells - strongest, options.folds(), options.seed(), "cells");
 
   auto folds = at::full({ncells}, -1, torch::kInt64);
   auto* fold = folds.mutable_data_ptr<std::int64_t>();
-  const auto count = static_cast<std::int64_t>(cells.size());
-  for (std::int64_t i = 0; i < count; ++i) fold[cells[static_cast<std::size_t>(i)]] = fold_of(i, count, size());
+  for (std::size_t i = 0; i < cells.size(); ++i) fold[cells[i]] = dealt[i];
   hold_out(folds);
 }
 
@@ -96,14 +68,9 @@ DartboardSplit::DartboardSplit(GriddedDataset given, DartboardSplitOptions optio
   for (std::int64_t b = next_ring; b < occupied.numel(); ++b) {
     if (count[b] > 0) splittable.push_back(b);
   }
-  check_enough(static_cast<std::int64_t>(splittable.size()), options.folds(), "dartboard bins");
-  permute(splittable, options.seed());
-
+  const auto dealt = deal(static_cast<std::int64_t>(splittable.size()), options.folds(), options.seed(), "dartboard bins");
   std::vector<std::int64_t> fold_of_bin(static_cast<std::size_t>(occupied.numel()), -1);
-  const auto bins_to_split = static_cast<std::int64_t>(splittable.size());
-  for (std::int64_t i = 0; i < bins_to_split; ++i) {
-    fold_of_bin[static_cast<std::size_t>(splittable[static_cast<std::size_t>(i)])] = fold_of(i, bins_to_split, size());
-  }
+  for (std::size_t i = 0; i < splittable.size(); ++i) fold_of_bin[static_cast<std::size_t>(splittable[i])] = dealt[i];
   auto folds = at::empty({ncells}, torch::kInt64);
   auto* fold = folds.mutable_data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < ncells; ++i) fold[i] = fold_of_bin[static_cast<std::size_t>(bin[i])];

@@ -2,7 +2,10 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <zlib.h>
 
@@ -72,6 +75,7 @@ constexpr double believed_expansion = 10;
 struct Tiles {
   double pixels = 1;
   bool complete = true;
+  std::vector<double> extents, widths;  // along each axis, of the image and of a tile
 
   Tiles(FitsHandle& file, const std::vector<FitsAxis>& axes) {
     HeaderReader header(file);
@@ -80,18 +84,32 @@ struct Tiles {
       const auto extent = static_cast<double>(axes[i].size);
       const double tile = header.number(fmt::format("ZTILE{}", i + 1)).value_or(i == 0 ? extent : 1);
       if (!(tile >= 1)) complete = false;
+      extents.push_back(extent);
+      widths.push_back(tile);
       pixels *= tile;
       count *= std::ceil(extent / tile);
     }
     complete = complete && header.number("NAXIS2") == count;
   }
+
+  /// Of the tile in a row of the table, counted from 0: those at the end of an axis may be narrower.
+  double pixels_of(LONGLONG row) const {
+    double product = 1;
+    auto rest = static_cast<double>(row);
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      const double along = std::ceil(extents[i] / widths[i]), place = std::fmod(rest, along);
+      product *= std::min(widths[i], extents[i] - place * widths[i]);
+      rest = std::floor(rest / along);
+    }
+    return product;
+  }
 };
 
-/// Whether bytes are a whole stream of gzip: cfitsio unpacks one that ends too early for ever.
-bool is_whole_gzip(std::vector<unsigned char>& bytes) {
+/// How many bytes a whole stream of gzip unpacks to; nothing for one that is not whole, which cfitsio unpacks for ever.
+std::optional<double> unpacked_bytes(std::vector<unsigned char>& bytes) {
   z_stream stream{};
   constexpr int any_header = MAX_WBITS + 32;
-  if (inflateInit2(&stream, any_header) != Z_OK) return false;
+  if (inflateInit2(&stream, any_header) != Z_OK) return std::nullopt;
   stream.next_in = bytes.data();
   stream.avail_in = static_cast<unsigned>(bytes.size());
   std::vector<unsigned char> piece(1 << 16);
@@ -101,13 +119,15 @@ bool is_whole_gzip(std::vector<unsigned char>& bytes) {
     stream.avail_out = static_cast<unsigned>(piece.size());
     state = inflate(&stream, Z_NO_FLUSH);
   }
+  const auto total = static_cast<double>(stream.total_out);
   inflateEnd(&stream);
-  return state == Z_STREAM_END;
+  return state == Z_STREAM_END ? std::optional(total) : std::nullopt;
 }
 
 /// What is wrong with the tiles of the current unit, each in its row of a table with its bytes behind the table; empty: nothing.
-std::string fault_of_tiles(FitsHandle& file, double size) {
+std::string fault_of_tiles(FitsHandle& file, const Tiles& tiles, double size) {
   HeaderReader header(file);
+  const double bytes_of_pixel = std::abs(header.number("ZBITPIX").value_or(0)) / 8;
   const double heap = std::min(header.number("PCOUNT").value_or(0), believed_expansion * size);
   const bool gzip = header.text("ZCMPTYPE").starts_with("GZIP");
   int columns = 0;
@@ -120,7 +140,8 @@ std::string fault_of_tiles(FitsHandle& file, double size) {
     fits_get_coltypell(file.get(), column, &type, &repeat, &width, file.status());
     if (type >= 0) continue;  // below zero: rows of any length, in the heap
     const auto name = header.text(fmt::format("TTYPE{}", column));
-    const bool unpacks = name == "GZIP_COMPRESSED_DATA" || (gzip && name == "COMPRESSED_DATA");
+    const bool holds_pixels = name == "GZIP_COMPRESSED_DATA";
+    const bool unpacks = holds_pixels || (gzip && name == "COMPRESSED_DATA");
     if (unpacks && type != -TBYTE) return "tiles of gzip that are no bytes";
     for (LONGLONG row = 1; row <= rows; ++row) {
       LONGLONG elements = 0, offset = 0;
@@ -134,7 +155,10 @@ std::string fault_of_tiles(FitsHandle& file, double size) {
       int any_blank = 0;
       fits_read_col(file.get(), TBYTE, column, row, 1, elements, nullptr, packed.data(), &any_blank, file.status());
       file.check("reading the tiles");
-      if (!is_whole_gzip(packed)) return "tiles of gzip that do not unpack";
+      const auto unpacked = unpacked_bytes(packed);
+      if (!unpacked) return "tiles of gzip that do not unpack";
+      // Of pixels of another width cfitsio looks for the converted ones where none are.
+      if (holds_pixels && *unpacked != tiles.pixels_of(row - 1) * bytes_of_pixel) return "tiles of gzip of other sizes";
     }
   }
   file.check("reading the table of tiles");
@@ -181,7 +205,7 @@ void check_size(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::
   if (packed) {
     const Tiles tiles(file, axes);
     if (!tiles.complete) refuse("other tiles than it has");
-    if (const auto fault = fault_of_tiles(file, size); !fault.empty()) refuse(fault);
+    if (const auto fault = fault_of_tiles(file, tiles, size); !fault.empty()) refuse(fault);
     if (tiles.pixels > large_tile && 8 * tiles.pixels > believed_expansion * size)
       refuse(fmt::format("tiles of {} pixels", tiles.pixels));
   }

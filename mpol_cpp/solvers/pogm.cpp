@@ -15,18 +15,19 @@
 namespace mpol {
 namespace {
 
-constexpr std::int64_t first_passes = 4, most_passes = 64;
+constexpr std::int64_t first_passes = 4;
 constexpr std::int64_t fewest_iterations = 64;
 constexpr double margin_of_curvature = 1.05, rounding_of_curvature = 1.001;
 constexpr std::int64_t numbers_of_problem = 4;
 
 }  // namespace
 
-Pogm::Pogm(CompositeFunction& function, Tensor start) : function_(function), y_(std::move(start)) {
+Pogm::Pogm(CompositeFunction& function, Tensor start, PogmOptions options)
+    : function_(function), curvatures_(std::move(options.curvatures)), most_passes_(options.most_passes), y_(std::move(start)) {
   const torch::NoGradGuard no_grad;
   problems_.resize(static_cast<std::size_t>(y_.size(0)));
   for (auto& problem : problems_) problem.passes = first_passes;
-  curvatures_ = function_.curvatures();
+  if (curvatures_.empty()) curvatures_ = function_.curvatures();
   w_ = y_.clone();
   z_ = y_.clone();
   for (auto* room : {&gradient_, &next_, &next_gradient_}) *room = at::empty_like(y_);
@@ -80,7 +81,7 @@ std::vector<bool> Pogm::iterate() {
     }
     if (too_long || (rise > 0 && !problem.begun_anew)) {
       begin_anew(problem);
-      if (!too_long) problem.passes = std::min(2 * problem.passes, most_passes);
+      if (!too_long) problem.passes = std::min(2 * problem.passes, most_passes_);
       continue;
     }
     moved[i] = true;
@@ -110,7 +111,10 @@ std::vector<bool> Pogm::iterate() {
 }
 
 bool Pogm::has_converged(double tolerance, const std::vector<double>& scales) const {
-  if (iterations() < fewest_iterations) return false;
+  return iterations() >= fewest_iterations && has_settled(tolerance, scales);
+}
+
+bool Pogm::has_settled(double tolerance, const std::vector<double>& scales) const {
   const auto half = decreases_.size() / 2;
   for (std::size_t i = 0; i < problems_.size(); ++i) {
     double fallen = 0;

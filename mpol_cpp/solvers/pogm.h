@@ -8,6 +8,13 @@
 
 namespace mpol {
 
+struct PogmOptions {
+  /// Of f in each image, where they are known; too small ones are raised. Empty: the function estimates them.
+  std::vector<double> curvatures = {};
+  /// Of the proximal map in an iteration. Fewer are faster, and end further from the optimum.
+  std::int64_t most_passes = 64;
+};
+
 /// The proximal optimized gradient method for F = f + g, restarted where F would rise:
 ///
 ///   w' = y - f'(y)/L                      L: curvature of f in each image, raised where a step shows it to be larger
@@ -23,7 +30,7 @@ namespace mpol {
 class Pogm {
  public:
   /// @param start  (problems, nchan, npix, npix), where g is finite; is kept and overwritten
-  Pogm(CompositeFunction& function, Tensor start);
+  Pogm(CompositeFunction& function, Tensor start, PogmOptions options = {});
 
   /// Evaluates the function at the images, unless that was done; iterate() does it too.
   void prepare();
@@ -37,6 +44,10 @@ class Pogm {
   /// more. (Measured: F is then within that of the optimum; it is no certificate.)
   /// @param scales  of each problem
   bool has_converged(double tolerance, const std::vector<double>& scales) const;
+  /// The same after any number of iterations, for whoever asks for less.
+  bool has_settled(double tolerance, const std::vector<double>& scales) const;
+  /// Of f in each image, as far as they are known by now.
+  const std::vector<double>& curvatures() const { return curvatures_; }
 
   /// Everything that the next iterations depend on, besides the function and the images.
   NamedTensors state() const;
@@ -54,6 +65,7 @@ class Pogm {
   CompositeFunction& function_;
   std::vector<Problem> problems_;
   std::vector<double> curvatures_;  // of each image
+  std::int64_t most_passes_;
   Tensor y_, w_, z_, gradient_;
   Tensor next_, next_gradient_;                 // room
   std::vector<double> regularizers_;            // g at y

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/fits.h>
 
 #include "../compare.h"
@@ -113,4 +114,73 @@ TEST_CASE("a fit whose epochs end first says that it has not converged, and goes
   const auto resumed = converged(data, out, {"--resume", "--epochs", "20000"});
   CHECK(resumed.summary["epochs"] == whole.summary["epochs"]);
   CHECK(same(resumed.image, whole.image));
+}
+
+TEST_CASE("weights of regularisers in units of noise, or none at all, become numbers that the run records", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation(2));
+  const auto run_with = [&](const std::string& name, const Arguments& more) {
+    Arguments arguments = {"image",  data,       "-o", (scratch / name).string(), "--cell-size", "0.1", "--npix", "32",
+                           "--json", "--epochs", "30", "--scatter-check",         "off"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto run = run_mpol_here(arguments);
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    return json::parse(run.out);
+  };
+  const auto plain = run_with("plain", {});
+  const auto& lambda = plain["lambda"];
+  const auto cells = plain["n_cells"].get<std::int64_t>();
+  CHECK(lambda.size() == 2);
+  CHECK(lambda["sparsity"]["how"] == "auto");
+  CHECK(lambda["sparsity"]["unit_value"].get<double>() == Approx(1));
+  CHECK(lambda["tv"]["unit_value"].get<double>() == Approx(1));
+  // U = cell^2 sqrt(sum w / channels) / N
+  const double weights = small_observation(2).at("weight").sum().item<double>();
+  const double unit = 0.01 * std::sqrt(weights / 2) / plain["normalizer"].get<double>();
+  CHECK(lambda["sparsity"]["value"].get<double>() == Approx(unit).epsilon(1e-6));
+  const auto toml = read_text(scratch / "plain" / "run.toml");
+  CHECK(toml.find("sparsity = \"1U\"  # auto: ") != std::string::npos);
+  CHECK(toml.find("tv = \"1U\"  # auto: ") != std::string::npos);
+
+  const auto same_lambda = [&](const json& other, const char* name) {
+    return other["lambda"][name]["value"].get<double>() == Approx(lambda[name]["value"].get<double>()).epsilon(1e-12);
+  };
+  const auto units = run_with("units", {"--sparsity", "1U", "--tv", "auto"});
+  CHECK(units["lambda"]["sparsity"]["how"] == "noise units");
+  CHECK(units["lambda"]["tv"]["how"] == "auto");
+  CHECK(same_lambda(units, "sparsity"));
+  CHECK(same_lambda(units, "tv"));
+  const auto again = run_with("again", {"--config", (scratch / "plain" / "run.toml").string()});
+  CHECK(same_lambda(again, "sparsity"));
+  CHECK(read_text(scratch / "again" / "image.fits").size() == read_text(scratch / "plain" / "image.fits").size());
+  CHECK(same(io::read_fits(scratch / "again" / "image.fits").cube, io::read_fits(scratch / "plain" / "image.fits").cube));
+
+  // Whoever asks for a regulariser, or for none, gets that.
+  CHECK(run_with("tsv", {"--tsv", "1e-3"})["lambda"].size() == 1);
+  CHECK(run_with("tv", {"--tv", "0.1U"})["lambda"].size() == 1);
+  CHECK(run_with("none", {"--sparsity", "0"})["lambda"].empty());
+  CHECK(run_with("guess", {"--guess-lambda", "tsv"})["lambda"]["tsv"]["how"] == "guessed");
+  const auto smooth = run_with("smooth", {"--tsv", "1U", "--entropy", "0.1U", "--psd", "2U", "--psd-length", "0.15"})["lambda"];
+  for (const auto& [name, units_of_it] : {std::pair("tsv", 1.0), std::pair("entropy", 0.1), std::pair("psd", 2.0)}) {
+    CHECK(smooth[name]["how"] == "noise units");
+    CHECK(smooth[name]["unit_value"].get<double>() == Approx(units_of_it));
+  }
+  const auto number = run_with("number", {"--sparsity", "0.01"});
+  CHECK(number["lambda"]["sparsity"]["how"] == "given");
+  CHECK(number["lambda"]["sparsity"]["unit_value"].get<double>() == Approx(0.01 / unit).epsilon(1e-6));
+  // With --verbose the same weight for other ways to divide chi^2.
+  const auto verbose = run_mpol_here({"image", data, "-o", (scratch / "verbose").string(), "--cell-size", "0.1", "--npix", "32",
+                                      "--epochs", "30", "--tv", "0.01", "--normalize", "none", "--verbose"});
+  CHECK(verbose.exit_code == 0);
+  CHECK_THAT(verbose.err, ContainsSubstring("lambda of tv: ") && ContainsSubstring(" 0.01 beside chi^2\n"));
+  CHECK_THAT(verbose.err,
+             ContainsSubstring(fmt::format("{:.6g} beside chi^2/(2 x {} cells)", 0.005 / static_cast<double>(cells), cells)));
+  for (const auto* wrong : {"U", "-1U", "nanU", "0.3u", "automatic", "1e-3 U"}) {
+    const auto run =
+        run_mpol_here({"image", data, "-o", (scratch / "wrong").string(), "--cell-size", "0.1", "--npix", "32", "--tv", wrong});
+    CAPTURE(wrong, run.err);
+    CHECK(run.exit_code == 2);
+    CHECK_THAT(run.err, ContainsSubstring("--tv"));
+  }
 }

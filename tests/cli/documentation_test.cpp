@@ -93,6 +93,10 @@ TEST_CASE("the page on the command line has every option of every verb, word for
   const auto text = page("command_line.md");
   const auto shared = options_in_tables(section(text, "What every verb but devices understands"));
   REQUIRE(shared.size() == 8);
+  auto of_image = options_in_help(run_mpol_here({"image", "--help"}).out);
+  std::erase_if(of_image, [](const std::string& option) { return name_of(option) == "--keep-diverged"; });
+  CHECK(options_in_help(run_mpol_here({"crossval", "--help"}).out) == of_image);
+  CHECK_FALSE(section(text, "mpol crossval").empty());
   for (const auto* verb : {"image", "dirty", "inspect", "weights", "profile", "deproject", "convolve", "compare", "plot",
                            "predict", "simulate", "devices"}) {
     INFO(verb);
@@ -125,9 +129,9 @@ TEST_CASE("the tutorial's commands run as they are written, and its pictures are
     INFO(run.err);
     CHECK(run.exit_code == 0);
   }
-  for (const auto* made :
-       {"visibilities.png", "weights/residuals.png", "dirty/dirty.fits", "disc/image.fits", "residual.png", "truth.png",
-        "restored/convolved.fits", "rings/profile.csv", "vis_profile/profile.png", "face_on/deprojected.fits", "folds.png"}) {
+  for (const auto* made : {"visibilities.png", "weights/residuals.png", "dirty/dirty.fits", "disc/image.fits", "residual.png",
+                           "truth.png", "restored/convolved.fits", "rings/profile.csv", "vis_profile/profile.png",
+                           "face_on/deprojected.fits", "scan/scan.png", "folds.png"}) {
     INFO(made);
     CHECK(std::filesystem::exists(scratch / made));
   }

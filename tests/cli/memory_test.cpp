@@ -93,6 +93,21 @@ TEST_CASE("a fit takes no more memory than its estimate says, and little less", 
   }
 }
 
+TEST_CASE("a cross-validation takes no more memory than its estimate says, and not much less", "[cli][memory]") {
+  const Scratch scratch;
+  const double idle = idle_program(scratch.path());
+  constexpr double program = 160, floor = 24;
+  const auto data = random_file(scratch / "vis.npz", 2'000'000, 512);
+  for (const auto* likelihood : {"gridded", "exact", "student"}) {
+    auto more = kind_of(likelihood);
+    more.insert(more.end(), {"--sparsity", "cv", "--tv", "1U", "--search-points", "1"});
+    const auto memory = memory_of(data, scratch / "out", 512, more);
+    INFO(likelihood << ": estimated " << memory.estimated << " MiB, peak " << memory.peak << " MiB, program " << idle);
+    CHECK(memory.peak <= memory.estimated);
+    CHECK(memory.estimated - program <= 1.6 * (memory.peak - idle) + floor);
+  }
+}
+
 TEST_CASE("L-BFGS takes no more memory than its estimate says, and little less, while its history grows and when it is full",
           "[cli][memory]") {
   const Scratch scratch;

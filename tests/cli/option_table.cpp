@@ -46,13 +46,18 @@ std::vector<OptionRow> data_rows(const std::string& verb, const Words& rest, con
           {"--conjugate", "", base, of_frequency}};
 }
 
-VerbRows image_rows() {
-  const Words rest = added({"-o", "{out}", "--epochs", "3"}, small_grid);
-  const Words base = added({"image", "{vis}"}, rest);
+/// Of `mpol image`, and of `mpol crossval`, which is the same with a search before it.
+VerbRows image_rows(const std::string& verb) {
+  const bool searches = verb == "crossval";
+  const Words few_fits = {"--folds", "2", "--tsv"}, one_point = {"cv", "--search-points", "1"};
+  const Words search = searches ? added(few_fits, one_point) : Words();
+  const Words rest = added(added({"-o", "{out}", "--epochs", "3"}, search), small_grid);
+  const Words base = added({verb, "{vis}"}, rest);
+  const Words compass = added(base, added(few_fits, {"cv", "--search-points", "3"}));
   const Words loose = added(base, {"--likelihood", "loose"});
   const Words batches = added(loose, {"--batch-size", "50"});
   const std::string history = "out/history.csv", image = "out/image.fits";
-  const std::vector<OptionRow> own = {
+  std::vector<OptionRow> own = {
       {"--device", "cuda:77", base, "exit"},
       {"--dtype", "float64", base, history},
       {"--likelihood", "gridded", base, history},
@@ -62,10 +67,10 @@ VerbRows image_rows() {
       {"--sampling", "compact", batches, history},
       {"--normalize", "none", base, history},
       {"--mode", "continuum", base, image},
-      {"--scatter-check", "error", added(added({"image", "{scattered}"}, rest), {"--likelihood", "gridded"}), "exit"},
+      {"--scatter-check", "error", added(added({verb, "{scattered}"}, rest), {"--likelihood", "gridded"}), "exit"},
       {"--optimizer", "sgd", base, history},
       {"--learning-rate", "0.1", base, history},
-      {"--tolerance", "0.4", added({"image", "{vis}", "-o", "{out}", "--epochs", "300"}, small_grid), history},
+      {"--tolerance", "0.4", added({verb, "{vis}", "-o", "{out}", "--epochs", "300"}, added(search, small_grid)), history},
       {"--epochs", "4", base, history},
       {"--stop-relative", "0.9:1", base, history},
       {"--start", "base:-5", base, history},
@@ -84,7 +89,8 @@ VerbRows image_rows() {
   const std::vector<OptionRow> regularisers = {
       {"--sparsity", "1e-4", base, history},
       {"--tv", "1e-4", base, history},
-      {"--tsv", "1e-4", base, history},
+      {"--tsv", searches ? "0.01U:0.1U:2" : "1e-4",
+       searches ? added({verb, "{vis}", "-o", "{out}", "--tsv", "1U:2U:2"}, small_grid) : base, history},
       {"--entropy", "1e-4", base, history},
       {"--tv-channel", "1e-4", base, history},
       {"--edge-clamp", "1e-4", base, history},
@@ -96,9 +102,16 @@ VerbRows image_rows() {
       {"--uv-sparsity-q-max", "4e5", added(base, {"--uv-sparsity", "1e-6", "--uv-sparsity-q-max", "5e5"}), history},
       {"--guess-lambda", "tv", base, history},
   };
-  const auto without_out = added({"image", "{vis}", "--epochs", "3"}, small_grid);
-  return verb_rows("image", {data_rows("image", rest, image, image), own, regularisers,
-                             shared_rows(base, without_out, "out/summary.json#threads")});
+  const std::vector<OptionRow> crossval = {
+      {"--folds", "3", compass, "out/scan.csv"},
+      {"--split", "dartboard", compass, "out/scan.csv"},
+      {"--search", "random", compass, "out/scan.csv"},
+      {"--search-points", "2", compass, "out/scan.csv"},
+  };
+  const auto without_out = added({verb, "{vis}", "--epochs", "3"}, added(search, small_grid));
+  if (searches) std::erase_if(own, [](const OptionRow& row) { return row.option == "--keep-diverged"; });  // only image has it
+  return verb_rows(verb, {data_rows(verb, rest, image, image), own, regularisers, crossval,
+                          shared_rows(base, without_out, "out/summary.json#threads")});
 }
 
 VerbRows dirty_rows() {
@@ -292,8 +305,9 @@ VerbRows devices_rows() { return {"devices", {{"--json", "", {"devices"}, "stdou
 }  // namespace
 
 std::vector<VerbRows> option_table() {
-  return {image_rows(),    dirty_rows(),   weights_rows(), inspect_rows(), profile_rows(),  deproject_rows(),
-          convolve_rows(), compare_rows(), plot_rows(),    predict_rows(), simulate_rows(), devices_rows()};
+  return {image_rows("image"), image_rows("crossval"), dirty_rows(),    weights_rows(), inspect_rows(),
+          profile_rows(),      deproject_rows(),       convolve_rows(), compare_rows(), plot_rows(),
+          predict_rows(),      simulate_rows(),        devices_rows()};
 }
 
 std::vector<RefusedRow> refused_options() {
@@ -311,6 +325,14 @@ std::vector<RefusedRow> refused_options() {
       {added(image, {"--optimizer", "pogm", "--step", "eager"}), "--step"},
       {added(image, {"--optimizer", "pogm", "--entropy", "1"}), "--optimizer"},
       {added(image, {"--batch-size", "50"}), "--batch-size"},
+      {added(image, {"--folds", "5"}), "--folds"},
+      {added(image, {"--tv", "0.3U", "--search", "grid"}), "--search"},
+      {added(image, {"--tv", "0.1U:1U:3", "--search-points", "5"}), "--search-points"},
+      {added(image, {"--tv", "1U:0.1U:3"}), "--tv"},
+      {added(image, {"--tv", "0.1U:1:3"}), "--tv"},
+      {added(image, {"--tv", "0.1:1"}), "--tv"},
+      {added(image, {"--edge-clamp", "cv"}), "--edge-clamp"},
+      {added({"crossval", "{vis}", "-o", "{out}", "--tv", "1e-3"}, small_grid), "every LAMBDA is given"},
       {added(image, {"--likelihood", "loose", "--sampling", "uniform"}), "--sampling"},
       {added(image, {"--likelihood", "gridded", "--kernel-folder", "{run}"}), "--kernel-folder"},
       {added(image, {"--entropy-prior", "1e-4"}), "--entropy-prior"},  // also with the value of the default

@@ -92,12 +92,15 @@ TEST_CASE("a caller that had to wait long for a helper works alone for a while",
   for (int attempt = 0; attempt < 20 && !worked_alone; ++attempt) {
     with_new_pool([&] {
       std::atomic<bool> helped{false};
+      const auto begin = std::chrono::steady_clock::now();
       run_pieces(2, 1, 2, WorkerPool::Order::near, [&](std::int64_t, std::int64_t, std::int64_t worker) {
         if (worker == 0) {
           wait_until([&] { return helped.load(); });
         } else {
           helped = true;
-          std::this_thread::sleep_for(std::chrono::milliseconds(5));
+          // Long beside the caller's own piece, which took as long as this helper took to come.
+          const auto came = std::chrono::steady_clock::now() - begin;
+          std::this_thread::sleep_for(std::max<std::chrono::steady_clock::duration>(std::chrono::milliseconds(5), 20 * came));
         }
       });
       std::set<std::int64_t> workers;

@@ -14,6 +14,7 @@ namespace {
 
 std::vector<int> indices(const std::vector<torch::Device>& devices) {
   std::vector<int> list;
+  list.reserve(devices.size());
   for (const auto& device : devices) list.push_back(device.index());
   return list;
 }

@@ -128,6 +128,7 @@ TEST_CASE("without a dtype none changes; with one complex stay complex and integ
                                ones(torch::kComplexFloat), ones(torch::kInt64),   ones(torch::kBool)};
   const auto dtypes = [&] {
     std::vector<torch::Dtype> list;
+    list.reserve(every.size());
     for (const auto& tensor : every) list.push_back(tensor.scalar_type());
     return list;
   };

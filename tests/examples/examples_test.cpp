@@ -15,6 +15,7 @@
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/models/simple_net.h>
+#include <mpol_cpp/objective/noise_unit.h>
 #include <mpol_cpp/train/trainer.h>
 
 #include "compare.h"
@@ -100,6 +101,30 @@ TEST_CASE("the loop by hand gives the numbers of the trainer", "[examples]") {
   CHECK(number_after("epoch    0  loss ", text) == Approx(result.history.front().total()).epsilon(1e-5));
   CHECK(number_after("flux ", text) == Approx(sky.sum().item<double>() * coords.cell_area()).epsilon(1e-3));
   CHECK(relative_error(sky_of(out, coords), sky) < 1e-4);
+}
+
+TEST_CASE("the example of cross-validation takes the point of least score, as mpol crossval does", "[examples]") {
+  const TemporaryFolder folder;
+  const auto text = run_example("cross_validation", {observation.string(), (folder / "image.fits").string(), "6"});
+  const std::regex line("sparsity +([0-9.]+) U, tv +([0-9.]+) U: score ([0-9.]+)");
+  double least = 1e300, sparsity = 0, first = 0;
+  int points = 0;
+  for (std::sregex_iterator match(text.begin(), text.end(), line), end; match != end; ++match, ++points) {
+    const double c = std::stod((*match)[1]), score = std::stod((*match)[3]);
+    if (points == 0) first = c;
+    if (score < least) least = score, sparsity = c;
+  }
+  INFO(text);
+  CHECK(points == 6);
+  CHECK(first == 1);
+  CHECK(number_after("chosen after ", text) == 30);
+  const auto visibilities = io::read_npz(observation);
+  const GridCoords coords(0.08, 128);
+  const auto likelihood = ExactLikelihood(coords, visibilities, ChannelMap::cube(1));
+  const double unit = noise_unit(coords, visibilities, 1, likelihood->normaliser()).slope;
+  CHECK(number_after("fits: sparsity ", text) == Approx(sparsity * unit).epsilon(0.01));
+  CHECK(text.find("converged after") != std::string::npos);
+  CHECK(sky_of(folder / "image.fits", coords).min().item<double>() >= 0);
 }
 
 TEST_CASE("the examples of exact likelihood and operators agree on chi squared, and operators with their adjoint", "[examples]") {

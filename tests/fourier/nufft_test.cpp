@@ -310,7 +310,9 @@ TEST_CASE("shifts of the sky and factors of visibilities have derivatives", "[fo
   const GridCoords coords(0.03, 16);
   const auto baselines = edge_baselines(coords, 40, 61);
   const auto nufft = Nufft(coords, baselines, 1, NufftOptions{1e-12});
-  const auto [u, v] = baselines.channel(0);
+  const auto uv = baselines.channel(0);
+  const Tensor& u = uv.first;
+  const Tensor& v = uv.second;
   auto image = at::zeros({1, 16, 16}, torch::kFloat64);
   image[0][6][9] = 2.0;
   const auto at_shift = [&](const Tensor& shift) { return nufft->forward(image) * displacement_phase(u, v, shift); };

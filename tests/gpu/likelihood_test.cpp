@@ -145,8 +145,8 @@ TEMPLATE_TEST_CASE("fused steps of loose visibilities on a GPU follow eager ones
     model->to(device);
     objective.likelihood().as_module().to(device);
     const auto step = make_own_step(model, objective);
-    std::vector<Tensor> losses;
-    for (int i = 0; i < 50; ++i) losses.push_back(step->take(0.1).losses);
+    std::vector<Tensor> losses(50);
+    for (auto& loss : losses) loss = step->take(0.1).losses;
     return std::pair(at::stack(losses).cpu(), model->base().detach().cpu());
   };
   const auto [losses, base] = walk([&](GriddedNet& model, const Objective& objective) -> std::unique_ptr<Step> {

@@ -31,8 +31,8 @@ template <typename OwnStep>
 std::pair<Tensor, Tensor> walk_on(torch::Device device, torch::Dtype dtype, const TrainOptions& options) {
   Placed placed({.coords = GridCoords(0.05, 42), .nchan = 2, .dtype = dtype}, device);
   OwnStep step(placed.model.ptr(), placed.objective, options, "tested");
-  std::vector<Tensor> losses;
-  for (int i = 0; i < 10; ++i) losses.push_back(step.take(options.optimizer() == OptimizerKind::lbfgs ? 1 : 0.1).losses);
+  std::vector<Tensor> losses(10);
+  for (auto& loss : losses) loss = step.take(options.optimizer() == OptimizerKind::lbfgs ? 1 : 0.1).losses;
   CHECK(losses.front().device() == device);
   return {at::stack(losses).cpu(), placed.base()};
 }

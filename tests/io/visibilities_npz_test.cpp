@@ -197,7 +197,8 @@ TEST_CASE("a scalar frequency holds for every channel; other numbers of them are
 TEST_CASE("bad visibilities are refused with the file, the value and a remedy", "[io][quick]") {
   const TemporaryFolder folder;
   const auto good = arrays<float>();
-  const auto changed = [&](const char* key, at::indexing::TensorIndex i, at::indexing::TensorIndex j, double value) {
+  const auto changed = [&](const char* key, const at::indexing::TensorIndex& i, const at::indexing::TensorIndex& j,
+                           double value) {
     auto array = good.at(key).clone();
     if (array.dim() == 2) array.index_put_({i, j}, value);
     if (array.dim() == 1) array.index_put_({j}, value);

@@ -21,6 +21,7 @@ using Reference = long double (*)(long double);
 template <typename T>
 std::vector<T> spread(double first, double last, int count) {
   std::vector<T> values;
+  values.reserve(static_cast<std::size_t>(count));
   const double step = (std::log(last) - std::log(first)) / (count - 1.0);
   for (int i = 0; i < count; ++i) values.push_back(static_cast<T>(std::exp(std::log(first) + i * step)));
   return values;

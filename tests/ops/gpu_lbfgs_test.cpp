@@ -41,8 +41,8 @@ class LbfgsRun {
     return value;
   }
   Way steps(double rate, int count) {
-    std::vector<double> values;
-    for (int i = 0; i < count; ++i) values.push_back(step(rate));
+    std::vector<double> values(static_cast<std::size_t>(count));
+    for (auto& value : values) value = step(rate);
     return {values, position_.clone()};
   }
   void evaluate() {

@@ -22,6 +22,7 @@ double lightness(Rgb colour) {
 
 std::vector<std::string> labels(const std::vector<Tick>& ticks) {
   std::vector<std::string> result;
+  result.reserve(ticks.size());
   for (const auto& tick : ticks) result.push_back(tick.label);
   return result;
 }

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/plot/color_map.h>
 #include <mpol_cpp/plot/gnuplot.h>

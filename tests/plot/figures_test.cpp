@@ -3,9 +3,11 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include <ATen/ops/complex.h>
 #include <ATen/ops/polar.h>
+#include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/units.h>
@@ -21,6 +23,7 @@
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/profile_figure.h>
 #include <mpol_cpp/plot/figures/residual_figure.h>
+#include <mpol_cpp/plot/figures/scan_figure.h>
 #include <mpol_cpp/plot/figures/split_figure.h>
 #include <mpol_cpp/plot/figures/training_figure.h>
 #include <mpol_cpp/plot/figures/visibility_figure.h>
@@ -61,8 +64,8 @@ TEST_CASE("a colour norm keeps the ends, grows, and treats both signs alike", "[
   CHECK(colour_place(9, -2, 6, norm, ColourScale::sequential) == Approx(1));
   CHECK(std::isnan(colour_place(NAN, -2, 6, norm, ColourScale::sequential)));
   double before = -1;
-  for (double value = -2; value <= 6; value += 0.25) {
-    const double place = colour_place(value, -2, 6, norm, ColourScale::sequential);
+  for (int quarter = -8; quarter <= 24; ++quarter) {
+    const double place = colour_place(quarter / 4.0, -2, 6, norm, ColourScale::sequential);
     CHECK(place > before);
     before = place;
   }
@@ -349,6 +352,45 @@ TEST_CASE("every figure is drawn", "[plot]") {
     CHECK(write_figure(path, split_page(split, dataset, options)));
     options.channel = 1;
     CHECK_THROWS_AS(write_figure(path, split_page(split, dataset, options)), ValueError);
+  }
+  SECTION("cross-validation") {
+    Scan scan;
+    scan.axes = {{"sparsity", 0.5, 1, 0.01, 30, {}}, {"tv", 2, 1, 0.01, 30, {}}};
+    for (int i = 0; i < 16; ++i) {
+      ScanPoint point{.c = {std::pow(2.0, i % 4), std::pow(2.0, i / 4)}, .folds = {}, .cells = {}, .image = {}};
+      point.folds = {{1000.0 - 10 * i, 400, 10, 0.1, 5},
+                     {i == 3 ? std::numeric_limits<double>::infinity() : 900.0, 400, 10, 0.1, 5}};
+      point.image = random_image(coords, 1, torch::kFloat32, 40 + static_cast<std::uint64_t>(i))[0];
+      scan.points.push_back(std::move(point));
+    }
+    scan.choose();
+    const auto scores = scan_page(scan), images = gallery_page(scan, coords);
+    CHECK(write_figure(path, scores));
+    CHECK(write_figure(path, images));
+    // A panel for each lambda: for each value of the other a line and its points; then the choice. The diverged
+    // point is nowhere.
+    REQUIRE(scores.panels.size() == 2);
+    const auto& panel = std::get<CurvePanel>(scores.panels[0]);
+    CHECK(panel.curves.size() == 2 * 4 + 1);
+    CHECK(panel.curves.back().x == std::vector<double>{8, 8});
+    for (const auto& curve : panel.curves) {
+      for (const double y : curve.y) CHECK(std::isfinite(y));
+    }
+    // The best twelve of sixteen, the chosen one among them and marked.
+    CHECK(images.panels.size() == 12);
+    CHECK(std::get<ImagePanel>(images.panels.back()).title == "chosen: sparsity 8, tv 8: 1.0938");
+    // A source within a wide field: the square around it.
+    for (auto& point : scan.points) {
+      point.image = at::zeros({32, 32}, torch::kFloat32);
+      point.image[16][12] = 1;  // 0.4" East
+    }
+    const auto narrow = gallery_page(scan, coords);
+    const auto& map = std::get<ImagePanel>(narrow.panels.front());
+    CHECK(map.values.size(0) < 20);
+    CHECK(map.extent[0] > 0.4);
+    CHECK(map.extent[0] < 1);
+    CHECK_THROWS_AS(scan_page(Scan()), ValueError);
+    CHECK_THROWS_AS(gallery_page(Scan(), coords), ValueError);
   }
   SECTION("training") {
     TrainingFigure figure(coords);

@@ -1,5 +1,7 @@
 #include <mpol_cpp/cli/image/image_options.h>
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <sstream>
 
@@ -12,17 +14,57 @@
 namespace mpol::cli {
 namespace {
 
+/// Where nothing is known about a strength, or a search for it begins, in units of noise.
+constexpr double usual_strength = 1;
+
 void declare_regularizers(OptionSet& options, RegularizerOptions& r) {
-  const auto strength = [&options](const std::string& name, double& value, const std::string& help) {
-    options.number(name, value, Range::not_negative(), "LAMBDA", help, Record::result)->group("Regularisers");
+  const auto strength = [&options, &r](const std::string& name, double& value, const std::string& help) {
+    const auto set = [&r, &value, name](const std::string& text) {
+      r.given.insert(name.substr(2));
+      value = parse_number(name.substr(2), text, Range::not_negative());
+    };
+    options
+        .parsed(
+            name, set, [&value] { return std::optional(fmt::format("{}", value)); }, "LAMBDA", help, Record::result)
+        ->group("Regularisers");
   };
-  strength("--sparsity", r.sparsity, "Sum of |I|: few bright pixels");
-  strength("--tv", r.tv, "Total variation: sharp edges, flat inside");
-  strength("--tsv", r.tsv, "Total squared variation: smooth");
-  strength("--entropy", r.entropy, "Entropy relative to a flat prior");
-  strength("--tv-channel", r.tv_channel, "Total variation from channel to channel");
+  // What noise has a unit for: a number, "auto" or "0.3U".
+  const auto in_units = [&options, &r](const std::string& name, double& value, std::optional<double> automatic,
+                                       const std::string& help) {
+    const auto set = [&r, &value, name, automatic](const std::string& text) {
+      r.given.insert(name);
+      r.in_units.erase(name);
+      r.automatic.erase(name);
+      r.searched.erase(name);
+      value = 0;
+      if (text == "cv" || text.find(':') != std::string::npos) {
+        parse_range(name, text);
+        r.searched[name] = text;
+        r.in_units[name] = usual_strength;
+      } else if (automatic && text == "auto") {
+        r.in_units[name] = *automatic;
+        r.automatic.insert(name);
+      } else if (text.ends_with('U')) {
+        r.in_units[name] = parse_number(name, text.substr(0, text.size() - 1), Range::not_negative());
+      } else {
+        value = parse_number(name, text, Range::not_negative());
+      }
+    };
+    const auto get = [&r, &value, name] {
+      if (const auto search = r.searched.find(name); search != r.searched.end())
+        return std::optional(toml_string(search->second));
+      const auto found = r.in_units.find(name);
+      return std::optional(found == r.in_units.end() ? fmt::format("{}", value) : toml_string(fmt::format("{}U", found->second)));
+    };
+    options.parsed("--" + name, set, get, "LAMBDA", help, Record::result)->group("Regularisers");
+  };
+  in_units("sparsity", r.sparsity, usual_strength, "Sum of |I|: few bright pixels; 0 where another LAMBDA is given");
+  in_units("tv", r.tv, usual_strength, "Total variation: sharp edges, flat inside; 0 where another LAMBDA is given");
+  in_units("tsv", r.tsv, {}, "Total squared variation: smooth");
+  in_units("entropy", r.entropy, {}, "Entropy relative to a flat prior");
+  in_units("tv-channel", r.tv_channel, {}, "Total variation from channel to channel");
   strength("--edge-clamp", r.edge_clamp, "Square of the pixels on the image's edges");
-  strength("--psd", r.psd, "Power spectrum of a Gaussian process; needs --psd-length");
+  in_units("psd", r.psd, {}, "Power spectrum of a Gaussian process; needs --psd-length");
   strength("--uv-sparsity", r.uv_sparsity, "Visibilities beyond --uv-sparsity-q-max");
   const auto setting = [&options](const std::string& name, auto& value, const std::string& unit, const std::string& help) {
     options.number(name, value, Range::positive(), unit, help, Record::result)->group("Regularisers");
@@ -82,9 +124,29 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
   options.choice("--step", image.step, {"auto", "eager", "captured", "fused"}, "How a step is computed", result);
 }
 
-/// Whether a regulariser is in the fit, with a strength of its own or one to be guessed.
-bool in_fit(const ImageOptions& image, double RegularizerOptions::*strength) {
-  return image.regularizers.*strength > 0 || guessed_regularizers(image).*strength > 0;
+void declare_crossval(OptionSet& options, ImageOptions& image) {
+  auto& crossval = image.crossval;
+  constexpr const char* group = "Cross-validation";
+  options
+      .integer("--folds", crossval.folds, Range::between(2, 1000), "Parts of the data, of which each is held out once",
+               Record::result)
+      ->group(group);
+  options
+      .choice("--split", crossval.split, {"random", "dartboard", "blocks"},
+              "What is held out together: uv cells at random, bins of a dartboard, or stretches of samples in their order",
+              Record::result)
+      ->group(group);
+  options
+      .choice("--search", crossval.search, {"auto", "compass", "grid", "random"},
+              "Which LAMBDA are tried: neighbours of the best so far, all of LO:HI:N, or some at random", Record::result)
+      ->group(group);
+  options
+      .integer("--search-points", crossval.points, Range::between(1, 1e6),
+               "The most points that a compass tries; those of --search random", Record::result)
+      ->group(group);
+  options.only({"--folds", "--split", "--search", "--search-points"}, "with a LAMBDA of cv or LO:HI:N",
+               [&] { return !image.regularizers.searched.empty(); });
+  options.only({"--search-points"}, "with --search compass or random", [&] { return search_of(image) != "grid"; });
 }
 
 void state_meanings(OptionSet& options, const ImageOptions& image) {
@@ -115,6 +177,7 @@ void declare(OptionSet& options, ImageOptions& image) {
       .text("--guess-lambda", image.guess_lambda, "NAME[,NAME...]",
             "Guess LAMBDA of these regularisers (tv, ...) from dirty images: an order of magnitude", Record::result)
       ->group("Regularisers");
+  declare_crossval(options, image);
   declare(options, image.output);
   options.integer("--checkpoint-interval", image.checkpoint_interval, Range::between(1, 1e15),
                   "Epochs between checkpoints; default: every 30 seconds", Record::manner);
@@ -128,8 +191,27 @@ void declare(OptionSet& options, ImageOptions& image) {
       Record::manner);
   options.flag("--split-channels", image.split_channels, "Write image_0000.fits, … instead of cubes", Record::result);
   options.flag("--resume", image.resume, "Continue the run in OUT from its checkpoint", Record::none);
-  options.flag("--keep-diverged", image.keep_diverged, "Write the last good image of a fit that diverged", Record::none);
+  // Where the fits of folds diverge nothing is chosen, and no image begun.
+  if (!image.searches_by_itself)
+    options.flag("--keep-diverged", image.keep_diverged, "Write the last good image of a fit that diverged", Record::none);
   state_meanings(options, image);
+}
+
+RegularizerOptions with_units_as_numbers(RegularizerOptions options) {
+  const auto number = [&](const char* name, double& value) {
+    if (const auto found = options.in_units.find(name); found != options.in_units.end()) value = found->second;
+  };
+  number("sparsity", options.sparsity);
+  number("tv", options.tv);
+  number("tsv", options.tsv);
+  number("entropy", options.entropy);
+  number("tv-channel", options.tv_channel);
+  number("psd", options.psd);
+  return options;
+}
+
+bool in_fit(const ImageOptions& image, double RegularizerOptions::*strength) {
+  return with_units_as_numbers(image.regularizers).*strength > 0 || guessed_regularizers(image).*strength > 0;
 }
 
 RegularizerOptions guessed_regularizers(const ImageOptions& image) {
@@ -150,7 +232,7 @@ RegularizerOptions guessed_regularizers(const ImageOptions& image) {
       throw UsageError(error_text("--guess-lambda", name, "is none of the regularisers",
                                   "name sparsity, tv, tsv, entropy, tv-channel, edge-clamp, psd or uv-sparsity"));
     }
-    if (image.regularizers.*found->second != 0) {
+    if (image.regularizers.*found->second != 0 || image.regularizers.given.contains(name)) {
       throw UsageError(error_text("--guess-lambda", name, fmt::format("given with --{}", name), "leave one of them out"));
     }
     guessed.*found->second = 1;
@@ -158,9 +240,57 @@ RegularizerOptions guessed_regularizers(const ImageOptions& image) {
   return guessed;
 }
 
+std::vector<double> LambdaRange::values() const {
+  std::vector<double> all;
+  for (std::int64_t i = 0; i < points; ++i)
+    all.push_back(low * std::pow(high / low, static_cast<double>(i) / static_cast<double>(points - 1)));
+  return all;
+}
+
+std::optional<LambdaRange> parse_range(const std::string& option, const std::string& text) {
+  if (text == "cv") return std::nullopt;
+  const auto first = text.find(':'), second = text.find(':', first + 1);
+  const auto refuse = [&](const char* limit) {
+    return UsageError(error_text("--" + option, text, limit, "give it as 0.1U:10U:5 or 1e-4:1e-2:5"));
+  };
+  if (second == std::string::npos) throw refuse("must be LO:HI:N, the least, the largest, and how many values");
+  auto low = text.substr(0, first), high = text.substr(first + 1, second - first - 1);
+  const bool in_units = low.ends_with('U');
+  if (in_units != high.ends_with('U')) throw refuse("has one end in units of noise and one without");
+  if (in_units) low.pop_back(), high.pop_back();
+  const LambdaRange range{parse_number(option, low, Range::positive()), parse_number(option, high, Range::positive()),
+                          parse_integer(option, text.substr(second + 1), Range::between(2, 1000)), in_units};
+  if (!(range.low < range.high)) throw refuse("must have its least value first");
+  return range;
+}
+
+std::string search_of(const ImageOptions& image) {
+  if (image.crossval.search != "auto") return image.crossval.search;
+  const auto& searched = image.regularizers.searched;
+  const bool has_values = std::any_of(searched.begin(), searched.end(), [](const auto& entry) { return entry.second != "cv"; });
+  return has_values ? "grid" : "compass";
+}
+
+/// Sparsity and total variation are in a fit by themselves only where no regulariser is asked for.
+void settle_units(ImageOptions& image) {
+  auto& r = image.regularizers;
+  const bool asked = !r.given.empty() || !image.guess_lambda.empty();
+  for (const auto* name : {"sparsity", "tv"}) {
+    if (r.given.contains(name)) continue;
+    if (asked) r.in_units.erase(name);
+    else if (image.searches_by_itself) r.searched[name] = "cv";
+    else r.automatic.insert(name);
+  }
+  if (image.searches_by_itself && r.searched.empty()) {
+    throw UsageError(error_text("mpol crossval", "every LAMBDA is given", "there is nothing to choose",
+                                "give one as cv or LO:HI:N, or leave all out"));
+  }
+}
+
 void settle(ImageOptions& image) {
   settle(image.output);
   settle(image.data);
+  settle_units(image);
   const auto chosen = choose_optimizer(image);
   if (!image.epochs) image.epochs = chosen.usual_epochs();
   const auto& r = image.regularizers;

@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/program/option_set.h>
@@ -13,6 +16,12 @@ namespace mpol::cli {
 /// Strength lambda of each regulariser, and what some of them need besides.
 struct RegularizerOptions {
   double sparsity = 0, tv = 0, tsv = 0, entropy = 0, tv_channel = 0, edge_clamp = 0, psd = 0, uv_sparsity = 0;
+  /// Strengths in units of noise (objective/noise_unit.h) by the names of their options, in which the value above is then 0.
+  std::map<std::string, double> in_units = {{"sparsity", 1.0}, {"tv", 1.0}};
+  std::set<std::string> given;      ///< strengths that somebody set, by the names of their options
+  std::set<std::string> automatic;  ///< those of in_units that nobody gave a number
+  /// Those of in_units that cross-validation chooses, with what was asked for: "cv", or "LO:HI:N" with or without units.
+  std::map<std::string, std::string> searched;
   double entropy_prior = 1e-4;              ///< Jy/arcsec^2
   double entropy_flux = 10;                 ///< Jy/arcsec^2 summed over the cube
   std::optional<double> psd_length;         ///< arcsec
@@ -20,11 +29,32 @@ struct RegularizerOptions {
 };
 
 /// Settings of `mpol image`.
+/// How cross-validation chooses strengths.
+struct CrossvalOptions {
+  std::int64_t folds = 5;
+  std::string split = "random";  ///< "random", "dartboard" or "blocks"
+  std::string search = "auto";   ///< "compass", "grid" or "random"; "auto": a grid where values are given
+  std::int64_t points = 16;
+};
+
+/// The values of a strength to choose from.
+struct LambdaRange {
+  double low, high;
+  std::int64_t points;
+  bool in_units;
+
+  std::vector<double> values() const;  ///< evenly in their logarithm
+};
+/// "LO:HI:N"; nothing for "cv". @throws UsageError naming the option
+std::optional<LambdaRange> parse_range(const std::string& option, const std::string& text);
+
 struct ImageOptions {
   OutputOptions output;
   DataOptions data;
   RegularizerOptions regularizers;
-  std::string guess_lambda;  ///< comma-separated names of regularisers
+  CrossvalOptions crossval;
+  bool searches_by_itself = false;  ///< `mpol crossval`: strengths that nobody gave are searched
+  std::string guess_lambda;         ///< comma-separated names of regularisers
 
   std::string likelihood = "exact";          ///< "exact", "gridded" or "loose"
   std::string noise = "gaussian";            ///< "gaussian" or "student"
@@ -58,8 +88,17 @@ struct ImageOptions {
 /// Declares the options of `mpol image`, in the order in which its help shows them.
 void declare(OptionSet& options, ImageOptions& image);
 
+/// "compass", "grid" or "random", "auto" resolved.
+std::string search_of(const ImageOptions& image);
+
 /// What cannot be seen from one option alone. @throws UsageError
 void settle(ImageOptions& image);
+
+/// With the strengths in units of noise where the numbers are, as if their units were 1.
+RegularizerOptions with_units_as_numbers(RegularizerOptions options);
+
+/// Whether a regulariser is in the fit, with a strength of its own or one to be guessed.
+bool in_fit(const ImageOptions& image, double RegularizerOptions::*strength);
 
 /// The options of the regularisers named by --guess-lambda, each with strength 1, and of no others. @throws UsageError
 RegularizerOptions guessed_regularizers(const ImageOptions& image);

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/cli/image/loss_curves.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
+#include <mpol_cpp/plot/figures/scan_figure.h>
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/summary_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
@@ -54,6 +56,9 @@ void stage_figures(plot::FigureWriter& figures, OutputFolder& folder, const Imag
   figure.loss_epochs = std::move(curves.epochs);
   figure.loss_history = std::move(curves.values);
   figures.add(folder.staged("summary.png"), plot::summary_page(figure));
+  if (!results.scan) return;
+  figures.add(folder.staged("scan.png"), plot::scan_page(*results.scan));
+  figures.add(folder.staged("gallery.png"), plot::gallery_page(*results.scan, results.coords));
 }
 
 }  // namespace
@@ -62,6 +67,7 @@ void stage_images(OutputFolder& folder, const ImageResults& results, const Train
                   const RunRecord& record) {
   plot::FigureWriter figures;
   stage_figures(figures, folder, results, fit);
+  if (results.scan) write_file_atomically(folder.staged("scan.csv"), scan_csv(*results.scan));
   auto header = io::FitsOptions()
                     .frequencies(results.frequencies)
                     .observation(results.visibilities.observation())

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,10 @@ struct ImageResults {
   DirtyProducts dirty;
   Tensor frequencies;  ///< (nchan) Hz of the image channels, or undefined
   const Visibilities& visibilities;
+  const std::optional<Scan>& scan;  ///< the cross-validation, if there was one
 };
 
-/// Stages image.fits, dirty.fits, residual.fits and the two figures.
+/// Stages image.fits, dirty.fits, residual.fits, the figures, and the table of the cross-validation.
 void stage_images(OutputFolder& folder, const ImageResults& results, const TrainResult& fit, const ImageOptions& options,
                   const RunRecord& record);
 

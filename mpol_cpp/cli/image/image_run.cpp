@@ -19,6 +19,7 @@
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/image_results.h>
 #include <mpol_cpp/cli/image/image_summary.h>
+#include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/cli/image/memory.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/program/messages.h>
@@ -39,6 +40,7 @@
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 #include <mpol_cpp/objective/guess_weights.h>
+#include <mpol_cpp/objective/noise_unit.h>
 #include <mpol_cpp/train/progress_report.h>
 #include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
@@ -60,6 +62,8 @@ class Stopwatch {
   double& seconds_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
+
+const char* verb_of(const ImageOptions& options) { return options.searches_by_itself ? "crossval" : "image"; }
 
 /// A device, and how the program came to it.
 struct ChosenDevice {
@@ -109,13 +113,15 @@ class ImageRun {
     warn_of_changes();
     OutputFolder folder(options_.output.out, existing(), "image");
     if (options_.resume && !folder.has_checkpoint() && !options_.output.quiet) {
-      fmt::print(stderr, "mpol image: {} has nothing to resume: the run starts anew\n", options_.output.out.string());
+      fmt::print(stderr, "mpol {}: {} has nothing to resume: the run starts anew\n", verb_of(options_),
+                 options_.output.out.string());
     }
     summary_.seconds.start = seconds_since_start();
     read();
     grid();
     stop_if_requested();
     fit(folder);
+    if (summary_.scan && summary_.scan->interrupted) return interrupted_scan();
     if (summary_.fit.stop_reason == StopReason::interrupted) return interrupted(folder);
     const bool diverged = summary_.fit.stop_reason == StopReason::diverged;
     if (diverged && !options_.keep_diverged) return fail_diverged(folder);
@@ -196,13 +202,14 @@ class ImageRun {
   }
 
   void fit(const OutputFolder& folder) {
-    const Stopwatch watch(summary_.seconds.training);
-    GriddedNet model(model_options(options_, fit_data()));
-    model->to(device_, options_.data.torch_dtype());
-    Objective objective(likelihood_, terms_of_fit(), normalize_of(options_.normalize));
     std::error_code error;
     std::filesystem::create_directories(folder.state(), error);
     if (error) throw FileError(cannot_write(folder.state(), error.value()));
+    Objective objective(likelihood_, terms_of_fit(folder), normalize_of(options_.normalize));
+    if (summary_.scan && summary_.scan->interrupted) return;
+    const Stopwatch watch(summary_.seconds.training);
+    GriddedNet model(model_options(options_, fit_data()));
+    model->to(device_, options_.data.torch_dtype());
     auto train = train_options(options_, *record_, folder.state());
     train.interrupted([] { return stop_requested() != 0; });
     ProgressReport report(report_options());
@@ -224,16 +231,69 @@ class ImageRun {
     describe_fit(objective);
   }
 
-  /// The regularisers that were given a weight, and those whose weight is to be guessed.
-  std::vector<Term> terms_of_fit() {
-    auto terms = regularizer_terms(options_.regularizers);
-    for (const auto& term : guess_weights(regularizer_terms(guessed_regularizers(options_)), dataset_)) {
-      if (!options_.output.quiet && !options_.output.json)
-        fmt::print("lambda of {}: {:.3g} (guessed)\n", term.name(), term.weights().front());
-      record_->note_guess(term.name(), term.weights().front());
-      terms.push_back(term);
+  /// The regularisers that were given a weight, in units of noise or as a number, those whose weight is to be guessed, and those
+  /// that cross-validation weighs. Not the last ones when that was interrupted.
+  std::vector<Term> terms_of_fit(const OutputFolder& folder) {
+    const double normalizer = Objective(likelihood_, {}, normalize_of(options_.normalize)).normaliser();
+    const auto noise = noise_unit(coords_, *visibilities_, channels_.nchan(), normalizer);
+    const auto& given = options_.regularizers;
+    auto terms = regularizer_terms(with_units_as_numbers(given));
+    for (auto& term : terms) {
+      if (!given.in_units.contains(option_of(term.name()))) continue;
+      term = term.with_weights({term.weights().front() * lambda_unit(term, noise, coords_).value()});
     }
+    const auto own = terms.size();
+    for (const auto& term : guess_weights(regularizer_terms(guessed_regularizers(options_)), dataset_)) terms.push_back(term);
+    if (!given.searched.empty()) {
+      const Stopwatch watch(summary_.seconds.crossval);
+      summary_.scan = cross_validate({options_, *record_, fit_data(), terms, noise, device_, folder.state()});
+      if (summary_.scan->interrupted) return terms;
+      take_chosen(terms);
+    }
+    for (std::size_t i = 0; i < terms.size(); ++i)
+      note_lambda(terms[i], lambda_unit(terms[i], noise, coords_), i < own ? source_of(terms[i]) : "guessed");
+    for (const auto& term : terms) log_info(conversion_words(term, normalizer));
     return terms;
+  }
+
+  /// What a weight is where chi^2 is divided by other numbers, as in other programs.
+  std::string conversion_words(const Term& term, double normalizer) const {
+    const auto with = [&](double other) { return term.weights().front() * normalizer / other; };
+    return fmt::format(
+        "lambda of {}: {:.6g} beside chi^2/(2 x {} cells), {:.6g} beside chi^2/(2 x {} visibilities), {:.6g} beside chi^2",
+        term.name(), with(static_cast<double>(dataset_->ncells())), dataset_->ncells(),
+        with(static_cast<double>(likelihood_->visibilities_count())), likelihood_->visibilities_count(), with(0.5));
+  }
+
+  /// How a weight that was not guessed came about.
+  std::string source_of(const Term& term) const {
+    const auto& given = options_.regularizers;
+    const auto option = option_of(term.name());
+    if (given.searched.contains(option)) return "cross-validated";
+    if (given.automatic.contains(option)) return "auto";
+    return given.in_units.contains(option) ? "noise units" : "given";
+  }
+
+  /// Gives the terms the weights that cross-validation chose, and says what is doubtful about them.
+  void take_chosen(std::vector<Term>& terms) const {
+    const auto& scan = *summary_.scan;
+    for (std::size_t axis = 0; axis < scan.axes.size(); ++axis) {
+      for (auto& term : terms) {
+        if (term.name() == scan.axes[axis].term) term = term.with_weights({scan.lambda(scan.chosen, axis)});
+      }
+    }
+    for (const auto& warning : scan_warnings(scan)) log_warning(warning);
+  }
+
+  void note_lambda(const Term& term, std::optional<double> unit, const std::string& how) {
+    const double value = term.weights().front();
+    const auto in_units = unit && *unit > 0 ? std::optional(value / *unit) : std::nullopt;
+    summary_.lambdas.push_back({term.name(), value, in_units, how});
+    if (how == "given") return;
+    record_->note_lambda(term.name(), value, how);
+    if (options_.output.quiet || options_.output.json) return;
+    const auto words = in_units ? fmt::format("{}, {:.3g} U", how, *in_units) : how;
+    fmt::print("lambda of {}: {:.3g} ({})\n", term.name(), value, words);
   }
 
   ProgressReportOptions report_options() const {
@@ -279,7 +339,8 @@ class ImageRun {
                                .sky = sky_,
                                .dirty = dirty_products(fit_data(), sky_),
                                .frequencies = image_frequencies(*visibilities_, dataset_->nchan()),
-                               .visibilities = *visibilities_};
+                               .visibilities = *visibilities_,
+                               .scan = summary_.scan};
     stage_images(folder, results, summary_.fit, options_, *record_);
     summary_.seconds.writing = seconds_since_start() - begin;
     summary_.seconds.total = seconds_since_start();
@@ -295,6 +356,7 @@ class ImageRun {
   void replace_earlier(OutputFolder& folder) const {
     if (folder.keeps_earlier_results()) {
       for (const auto& name : earlier_files(folder.path())) folder.replaces(name);
+      if (!summary_.scan) folder.replaces(scan_name);
     }
     if (options_.diagnostics_interval || (before_ && before_->had_diagnostics())) return;
     for (const auto& name : diagnostics_files(folder.path())) folder.replaces(name);
@@ -318,7 +380,16 @@ class ImageRun {
                                   fit.checkpoint_epochs, fit.checkpoint_failure));
     }
     if (!options_.output.quiet) {
-      fmt::print(stderr, "mpol image: interrupted after {} epochs; --resume continues\n", fit.epochs);
+      fmt::print(stderr, "mpol {}: interrupted after {} epochs; --resume continues\n", verb_of(options_), fit.epochs);
+    }
+    return 128 + stop_requested();
+  }
+
+  int interrupted_scan() const {
+    if (!options_.output.quiet) {
+      fmt::print(stderr,
+                 "mpol {}: interrupted after {} points of the cross-validation; the same command with --resume continues\n",
+                 verb_of(options_), summary_.scan->points.size());
     }
     return 128 + stop_requested();
   }
@@ -354,7 +425,7 @@ class ImageRun {
 int run_image(ImageOptions& options, const OptionSet& settings) {
   settle(options);
   settings.check_meaning();
-  listen_to_library("image", options.output);
+  listen_to_library(verb_of(options), options.output);
   return ImageRun(options, settings).run();
 }
 

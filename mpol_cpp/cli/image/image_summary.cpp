@@ -21,9 +21,24 @@ Json loss_of(const TrainResult& fit) {
   return loss;
 }
 
-Json seconds_of(const Timings& seconds) {
-  return {{"start", seconds.start},       {"reading", seconds.reading}, {"gridding", seconds.gridding},
-          {"training", seconds.training}, {"writing", seconds.writing}, {"total", seconds.total}};
+Json seconds_of(const Timings& seconds, bool with_crossval) {
+  Json json = {{"start", seconds.start},       {"reading", seconds.reading}, {"gridding", seconds.gridding},
+               {"training", seconds.training}, {"writing", seconds.writing}, {"total", seconds.total}};
+  if (with_crossval) json["crossval"] = seconds.crossval;
+  return json;
+}
+
+/// The choice of a cross-validation, and what it took.
+void add_scan(Json& json, const Scan& scan) {
+  json["chosen"] = Json::object();
+  for (std::size_t axis = 0; axis < scan.axes.size(); ++axis) {
+    json["chosen"][scan.axes[axis].term] = {
+        {"value", scan.lambda(scan.chosen, axis)}, {"unit_value", scan.best().c[axis]}, {"unit", scan.axes[axis].unit}};
+  }
+  json["at_bound"] = scan.at_bound();
+  json["fits"] = scan.fits;
+  json["crossval"] = {{"split", scan.folds_kind},     {"folds", scan.best().folds.size()}, {"points", scan.points.size()},
+                      {"score", scan.best().score()}, {"tells_apart", !scan.is_flat()},    {"exhausted", scan.exhausted}};
 }
 
 /// What the printed nll is, where it is not the first line's number: the same chi^2 over another number.
@@ -61,6 +76,13 @@ std::string summary_json(const ImageSummary& summary) {
   json["n_cells"] = summary.cells;
   json["scatter"] = {{"real", summary.scatter.real}, {"imag", summary.scatter.imag}};
   json["flux_jy"] = summary.flux;
+  json["lambda"] = Json::object();
+  for (const auto& lambda : summary.lambdas) {
+    Json unit = nullptr;
+    if (lambda.in_units) unit = *lambda.in_units;
+    json["lambda"][lambda.name] = {{"value", lambda.value}, {"unit_value", unit}, {"how", lambda.how}};
+  }
+  if (summary.scan) add_scan(json, *summary.scan);
   json["optimizer"] = summary.optimizer;
   json["optimizer_reason"] = summary.optimizer_reason;
   json["epochs"] = summary.fit.epochs;
@@ -68,7 +90,7 @@ std::string summary_json(const ImageSummary& summary) {
   json["gap"] = nullptr;
   if (summary.fit.gap) json["gap"] = *summary.fit.gap;
   json["stop_reason"] = to_string(summary.fit.stop_reason);
-  json["seconds"] = seconds_of(summary.seconds);
+  json["seconds"] = seconds_of(summary.seconds, summary.scan.has_value());
   json["memory_bytes"] = {{"estimated", summary.estimated_memory}, {"peak", peak_memory()}};
   json["device"] = summary.device;
   json["device_reason"] = summary.device_reason;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <mpol_cpp/crossval/scan.h>
 #include <mpol_cpp/gridding/cells/scatter.h>
 #include <mpol_cpp/train/trainer.h>
 
@@ -13,13 +14,23 @@ namespace mpol::cli {
 /// Wall-clock seconds of the parts of a run.
 struct Timings {
   double start = 0;  ///< of the program, up to reading
-  double reading = 0, gridding = 0, training = 0, writing = 0, total = 0;
+  double reading = 0, gridding = 0, crossval = 0, training = 0, writing = 0, total = 0;
+};
+
+/// The weight of a regulariser in a fit.
+struct LambdaSummary {
+  std::string name;
+  double value = 0;
+  std::optional<double> in_units;  ///< of noise, where it has that unit
+  std::string how;                 ///< "given", "auto", "noise units", "guessed" or "cross-validated"
 };
 
 /// What a run of `mpol image` gave, apart from its images.
 struct ImageSummary {
   TrainResult fit;
   std::string optimizer, optimizer_reason;
+  std::vector<LambdaSummary> lambdas;
+  std::optional<Scan> scan;  ///< where lambdas were cross-validated
   std::string likelihood;
   bool gaussian = true;      ///< the noise of that likelihood; without it chi_squared is -2 ln L relative to a perfect fit
   double chi_squared = 0;    ///< of that likelihood, on the saved image

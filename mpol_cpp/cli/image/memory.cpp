@@ -14,6 +14,18 @@ LikelihoodKind memory_likelihood(const ImageOptions& options) {
   return options.likelihood == "exact" ? LikelihoodKind::exact : LikelihoodKind::loose;
 }
 
+/// What cross-validation takes beside the fit: of each fold two likelihoods, a model and its start, and for a while the samples
+/// that it trains on.
+MemoryPart memory_of_folds(const ImageOptions& options, double pixels, double samples) {
+  constexpr double model = 48, kernels = 80, sample = 48, sorted = 44;  // bytes of a pixel, of a sample
+  const auto folds = static_cast<double>(options.crossval.folds);
+  const auto kind = memory_likelihood(options);
+  double bytes = folds * pixels * model + 2 * samples * sample;
+  if (kind == LikelihoodKind::exact || kind == LikelihoodKind::loose) bytes += (folds + 1) * pixels * kernels;
+  if (kind == LikelihoodKind::noise) bytes += folds * samples * sorted;
+  return {"folds of the cross-validation", bytes};
+}
+
 std::string fewer_words(std::int64_t nchan) {
   return nchan == 1 ? "choose a smaller --npix" : "choose a smaller --npix or fewer --channels";
 }
@@ -26,7 +38,8 @@ std::string size_words(std::int64_t npix, std::int64_t nchan) {
 
 MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::int64_t nchan, const Visibilities* visibilities,
                           torch::Device device) {
-  const auto terms = regularizer_terms(options.regularizers).size() + regularizer_terms(guessed_regularizers(options)).size();
+  const auto terms = regularizer_terms(with_units_as_numbers(options.regularizers)).size() +
+                     regularizer_terms(guessed_regularizers(options)).size();
   auto settings = MemorySettings(npix, nchan)
                       .dtype(options.data.torch_dtype())
                       .optimizer(choose_optimizer(options).kind)
@@ -40,7 +53,12 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::i
         .data_bytes(static_cast<double>(visibilities->memory_bytes()))
         .data_dtype(c10::toRealValueType(visibilities->data().scalar_type()));
   }
-  return estimate_memory(settings);
+  auto estimate = estimate_memory(settings);
+  if (!options.regularizers.searched.empty()) {
+    const auto samples = visibilities == nullptr ? 0 : static_cast<double>(visibilities->nchan() * visibilities->nvis());
+    estimate.parts.push_back(memory_of_folds(options, static_cast<double>(npix * npix * nchan), samples));
+  }
+  return estimate;
 }
 
 double dirty_memory(std::int64_t npix, std::int64_t nchan) { return estimate_dirty_memory(npix, nchan).total(); }

@@ -21,14 +21,10 @@ std::string wish_for_gradients(const ImageOptions& options) {
 std::string obstacle_to_pogm(const ImageOptions& options) {
   if (options.noise != "gaussian") return fmt::format("{} noise is not convex", options.noise);
   if (options.batch_size) return "each step sees another batch";
-  const auto guessed = guessed_regularizers(options);
-  const auto in_fit = [&](double RegularizerOptions::*strength) {
-    return options.regularizers.*strength > 0 || guessed.*strength > 0;
-  };
   for (const auto& [name, strength] :
        {std::pair("entropy", &RegularizerOptions::entropy), std::pair("tv-channel", &RegularizerOptions::tv_channel),
         std::pair("uv-sparsity", &RegularizerOptions::uv_sparsity)}) {
-    if (in_fit(strength)) return fmt::format("no proximal map is known of {}", name);
+    if (in_fit(options, strength)) return fmt::format("no proximal map is known of {}", name);
   }
   return {};
 }

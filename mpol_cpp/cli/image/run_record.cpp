@@ -55,17 +55,18 @@ std::vector<std::string> RunRecord::fingerprint() const {
 std::vector<std::string> RunRecord::settings() const {
   std::vector<std::string> lines;
   for (const auto& setting : settings_) {
-    const auto guess = guesses_.find(setting.name);
-    const auto remark = guess == guesses_.end() ? std::string() : fmt::format("  # guessed: {:.3g}", guess->second);
+    const auto lambda = lambdas_.find(setting.name);
+    const auto remark =
+        lambda == lambdas_.end() ? std::string() : fmt::format("  # {}: {:.3g}", lambda->second.how, lambda->second.value);
     lines.push_back(fmt::format("{} = {}{}", setting.name, setting.toml_value, remark));
   }
   return lines;
 }
 
-void RunRecord::note_guess(const std::string& term, double lambda) {
+void RunRecord::note_lambda(const std::string& term, double lambda, const std::string& how) {
   auto name = term;
   std::replace(name.begin(), name.end(), '_', '-');
-  guesses_[name] = lambda;
+  lambdas_[name] = {lambda, how};
 }
 
 std::vector<std::string> RunRecord::image_history() const {
@@ -73,9 +74,9 @@ std::vector<std::string> RunRecord::image_history() const {
   for (const auto& setting : settings_) {
     const bool tells = setting.record == Record::result || setting.name == "epochs" || setting.name == "device";
     if (!tells) continue;
-    const auto guess = guesses_.find(setting.name);
-    if (guess == guesses_.end()) lines.push_back(fmt::format("{} = {}", setting.name, setting.toml_value));
-    else lines.push_back(fmt::format("{} = {:.3g} (guessed)", setting.name, guess->second));
+    const auto lambda = lambdas_.find(setting.name);
+    if (lambda == lambdas_.end()) lines.push_back(fmt::format("{} = {}", setting.name, setting.toml_value));
+    else lines.push_back(fmt::format("{} = {:.3g} ({})", setting.name, lambda->second.value, lambda->second.how));
   }
   return lines;
 }

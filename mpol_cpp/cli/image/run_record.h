@@ -35,15 +35,19 @@ class RunRecord {
   /// Runs with the same ones write the same image files, byte for byte.
   std::vector<std::string> image_history() const;
 
-  /// A lambda that --guess-lambda gave, which run.toml and the images' HISTORY then say beside the setting.
+  /// A lambda that no option gave as a number, which run.toml and the images' HISTORY then say beside the setting.
   /// @param term  its name in history.csv
-  void note_guess(const std::string& term, double lambda);
+  void note_lambda(const std::string& term, double lambda, const std::string& how);
 
   const std::string& data_digest() const { return data_digest_; }
 
  private:
   std::vector<RecordedSetting> settings_;
-  std::map<std::string, double> guesses_;  // by the name of the setting
+  struct Lambda {
+    double value;
+    std::string how;
+  };
+  std::map<std::string, Lambda> lambdas_;  // by the name of the setting
   std::string data_digest_, mask_digest_, start_digest_;
 };
 

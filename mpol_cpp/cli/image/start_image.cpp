@@ -1,6 +1,6 @@
 #include <mpol_cpp/cli/image/start_image.h>
 
-#include <mpol_cpp/cli/image/auto_start.h>
+#include <mpol_cpp/gridding/auto_start.h>
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/option_set.h>

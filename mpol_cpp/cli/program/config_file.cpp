@@ -166,7 +166,9 @@ std::vector<std::string> config_arguments_of(const std::string& text, const std:
   const Reader reader(file, verb);
   std::vector<std::string> arguments;
   reader.read(table, arguments);
-  if (const auto* own = table.get_as<toml::table>(verb.get_name())) reader.read(*own, arguments);
+  // A cross-validation is an image with a search before it: their settings are the same.
+  const std::string own_table = verb.get_name() == "crossval" ? "image" : verb.get_name();
+  if (const auto* own = table.get_as<toml::table>(own_table)) reader.read(*own, arguments);
   return without_defaults(arguments, verb);
 }
 

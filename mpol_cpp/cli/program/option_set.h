@@ -65,6 +65,12 @@ class OptionSet {
                     Record record);
   CLI::Option* path(const std::string& names, std::filesystem::path& value, const std::string& help, Record record);
   CLI::Option* flag(const std::string& names, bool& value, const std::string& help, Record record);
+  /// A setting of another form. @param get  its value in TOML; nothing while it has none
+  CLI::Option* parsed(const std::string& names, const std::function<void(const std::string&)>& set,
+                      const std::function<std::optional<std::string>()>& get, const std::string& type, const std::string& help,
+                      Record record) {
+    return add(names, set, get, type, help, record);
+  }
 
   /// Whether the command line or its configuration file sets the option (a file: to something else than its default).
   /// @param name  the long one, with its dashes

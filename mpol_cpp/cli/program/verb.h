@@ -20,6 +20,7 @@ struct Verb {
 
 /// Each adds its subcommand, with options, help and an example, to the program.
 Verb add_image(CLI::App& program);
+Verb add_crossval(CLI::App& program);
 Verb add_dirty(CLI::App& program);
 Verb add_inspect(CLI::App& program);
 Verb add_devices(CLI::App& program);

@@ -20,10 +20,19 @@ MPOL_INLINE Wide<T> widened(Vector<T> values) {
   if constexpr (sizeof(T) == 8) {
     return {{values}};
   } else {
+    // A conversion of half a vector by the compiler's own means goes by way of quarters.
+#if defined(__AVX512F__)
+    const auto bits = _mm512_castps_pd(values);
+    const auto lower = _mm512_maskz_extractf64x4_pd(0xf, bits, 0), upper = _mm512_maskz_extractf64x4_pd(0xf, bits, 1);
+    return {{_mm512_maskz_cvtps_pd(0xff, _mm256_castpd_ps(lower)), _mm512_maskz_cvtps_pd(0xff, _mm256_castpd_ps(upper))}};
+#elif defined(__AVX2__)
+    return {{_mm256_cvtps_pd(_mm256_castps256_ps128(values)), _mm256_cvtps_pd(_mm256_extractf128_ps(values, 1))}};
+#else
     typedef float Half __attribute__((vector_size(vector_bytes / 2)));
     Half halves[2];
     std::memcpy(halves, &values, sizeof values);
     return {{__builtin_convertvector(halves[0], Vector<double>), __builtin_convertvector(halves[1], Vector<double>)}};
+#endif
   }
 }
 

@@ -2,10 +2,10 @@
 
 #include <mpol_cpp/datasets/gridded_dataset.h>
 
-namespace mpol::cli {
+namespace mpol {
 
-/// The image that `--start auto` starts from: as bright as the data say, whatever their units, field and telescope. Of each
-/// channel
+/// An image to start a fit from (`mpol image --start auto`): as bright as the data say, whatever their units, field and
+/// telescope. Of each channel
 ///
 ///   I = s (max(D, 0)^2 + f),   s = sum W Re(V* M) / sum W |M|^2
 ///
@@ -16,4 +16,4 @@ namespace mpol::cli {
 /// @return         (nchan, npix, npix) float64, Jy/arcsec^2, > 0
 Tensor auto_start(const GriddedDataset& dataset);
 
-}  // namespace mpol::cli
+}  // namespace mpol

@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/image/auto_start.h>
+#include <mpol_cpp/gridding/auto_start.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
 
-namespace mpol::cli {
+namespace mpol {
 namespace {
 
 constexpr double floor_share = 0.01;  // of the flux
@@ -60,4 +60,4 @@ Tensor auto_start(const GriddedDataset& dataset) {
   return sky;
 }
 
-}  // namespace mpol::cli
+}  // namespace mpol

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""What lambda by `auto` and by `mpol crossval` costs beside the best of a grid, on simulated skies of which the truth is known.
+
+usage: lambda_quality.py [--program build/release/bin/mpol] [--folder lambda_quality] [--cases N]
+
+Needs numpy and astropy (build/test-python/bin/python3 has them). Skies of 128 x 0.04" and 0.15 Jy, 25 antennas, 3300 visibilities at
+230 GHz: the disc of `mpol simulate`, two Gaussians with a ring, and a nebula that fills the field. Noise of three system temperatures, and at
+some: weights four times too large, Student noise of three degrees of freedom, noise that is correlated along each baseline's track (0.8
+from sample to sample). The error of an image is the geometric mean of two normalised root mean squares, per pixel and after a
+Gaussian of 0.2"; what is printed is that error over the least one of a grid (c of sparsity 0.1 ... 10, of tv 0.03 ... 9.5).
+"""
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from astropy.io import fits
+
+npix, cell = 128, 0.04
+baselines = 25 * 24 // 2
+sparsities = [0.1, 0.316, 1, 3.16, 10]
+variations = [0.03, 0.095, 0.3, 0.95, 3, 9.5]
+fixed = [(1, 1), (1, 0.3), (0.3, 1), (0.3, 0.3)]
+grid_arguments = ["--cell-size", cell, "--npix", npix]
+cases = [(sky, temperature, "white") for sky in ("disc", "blobs", "nebula") for temperature in (30, 300, 2500)]
+cases += [("disc", 300, "weights x 4"), ("disc", 300, "Student"), ("disc", 300, "correlated"), ("blobs", 300, "correlated"),
+          ("nebula", 300, "correlated")]
+
+
+def skies():
+    rng = np.random.default_rng(5)
+    y, x = (np.mgrid[:npix, :npix] - npix / 2) * cell
+
+    def gaussian(x0, y0, sigma, height):
+        return height * np.exp(-((x - x0) ** 2 + (y - y0) ** 2) / (2 * sigma**2))
+
+    ring = 0.5 * np.exp(-(((np.hypot(x, y + 0.2) - 0.8) / 0.06) ** 2))
+    wave_number = np.hypot(*np.meshgrid(np.fft.fftfreq(npix), np.fft.fftfreq(npix)))
+    wave_number[0, 0] = 1
+    turbulence = np.fft.ifft2(np.fft.fft2(rng.standard_normal((npix, npix))) * wave_number**-1.6).real
+    return {"blobs": gaussian(0.5, 0.3, 0.12, 1) + gaussian(-0.6, -0.4, 0.25, 0.6) + ring,
+            "nebula": np.exp(1.1 * turbulence / turbulence.std()) * np.exp(-((np.hypot(x, y) / 1.2) ** 4))}
+
+
+def write_sky(path, image):
+    header = fits.Header({"CTYPE1": "RA---SIN", "CTYPE2": "DEC--SIN", "CDELT1": -cell / 3600, "CDELT2": cell / 3600, "CUNIT1": "deg",
+                          "CUNIT2": "deg", "CRPIX1": npix / 2 + 1, "CRPIX2": npix / 2 + 1, "CRVAL1": 0.0, "CRVAL2": -24.0,
+                          "BUNIT": "Jy/pixel"})
+    fits.PrimaryHDU(0.15 * image / image.sum(), header).writeto(path, overwrite=True)
+
+
+def read_image(path):
+    return fits.getdata(path).squeeze().astype("f8")
+
+
+def blurred(image):
+    sigma = 0.2 / 2.3548 / cell
+    q2 = np.add.outer(np.fft.fftfreq(npix) ** 2, np.fft.fftfreq(npix) ** 2)
+    return np.fft.ifft2(np.fft.fft2(image) * np.exp(-2 * np.pi**2 * sigma**2 * q2)).real
+
+
+def error_of(image, truth):
+    def distance(a, b):
+        return np.sqrt(((a - b) ** 2).sum() / (b**2).sum())
+
+    return np.sqrt(distance(image, truth) * distance(blurred(image), blurred(truth)))
+
+
+class Case:
+    def __init__(self, program, folder, sky, temperature, noise):
+        self.program, self.out = program, folder / "out"
+        self.data = folder / f"{sky}_{temperature}_{noise.split()[0]}.npz"
+        truth = folder / f"{sky}.fits"
+        command = ["simulate", "-o", self.data, "--overwrite", "--antennas", 25, "--system-temperature", temperature, "--quiet"]
+        command += ["--truth", truth, *grid_arguments] if sky == "disc" else ["--sky", truth]
+        if noise in ("white", "weights x 4"):
+            self.mpol(*command, "--seed", 3)
+        else:
+            self.mpol(*command, "--no-noise")
+        self.truth = read_image(truth)
+        if noise != "white":
+            self.change_noise(noise)
+
+    def change_noise(self, noise):
+        arrays = dict(np.load(self.data))
+        weight = arrays["weight"]
+        rng = np.random.default_rng(7)
+        if noise == "weights x 4":
+            arrays["weight"] = 4 * weight
+        else:
+            shape = (weight.size // baselines, baselines)
+            draw = (lambda: rng.standard_t(3, shape) / np.sqrt(3)) if noise == "Student" else (lambda: rng.standard_normal(shape))
+            values = draw() + 1j * draw()
+            if noise == "correlated":
+                for i in range(1, len(values)):
+                    values[i] = 0.8 * values[i - 1] + 0.6 * values[i]
+            arrays["data"] = (arrays["data"] + values.reshape(weight.shape) / np.sqrt(weight)).astype(arrays["data"].dtype)
+        np.savez(self.data, **arrays)
+
+    def mpol(self, *arguments):
+        run = subprocess.run([self.program, *map(str, arguments)], capture_output=True, text=True)
+        if run.returncode:
+            sys.exit(f"{' '.join(map(str, arguments))}: {run.stderr}")
+        return run.stdout
+
+    def run(self, verb, *arguments):
+        shutil.rmtree(self.out, ignore_errors=True)
+        text = self.mpol(verb, self.data, "-o", self.out, *grid_arguments, "--scatter-check", "off", "--json", *arguments)
+        return json.loads(text), error_of(read_image(self.out / "image.fits"), self.truth)
+
+    def error_at(self, c):
+        return self.run("image", "--sparsity", f"{c[0]}U", "--tv", f"{c[1]}U")[1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default="build/release/bin/mpol")
+    parser.add_argument("--folder", type=Path, default=Path("lambda_quality"))
+    parser.add_argument("--cases", type=int, default=len(cases))
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for name, image in skies().items():
+        write_sky(options.folder / f"{name}.fits", image)
+    names = [f"c = {c}" for c in fixed] + ["cv, random cells", "cv, dartboard"]
+    print("| sky, K, noise | best c | its error | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 3))
+    columns = []
+    for sky, temperature, noise in cases[: options.cases]:
+        case = Case(options.program, options.folder, sky, temperature, noise)
+        errors = {(s, t): case.error_at((s, t)) for s in sparsities for t in variations}
+        best = min(errors, key=errors.get)
+        row = [case.error_at(c) / errors[best] for c in fixed]
+        picks = [""] * len(fixed)
+        for split in ("random", "dartboard"):
+            summary, error = case.run("crossval", "--split", split)
+            row.append(error / errors[best])
+            picks.append(" ({:.2g}, {:.2g})".format(*(summary["chosen"][name]["unit_value"] for name in ("sparsity", "tv"))))
+        columns.append(row)
+        text = " | ".join(f"{value:.2f}{pick}" for value, pick in zip(row, picks))
+        print(f"| {sky}, {temperature}, {noise} | ({best[0]:.2g}, {best[1]:.2g}) | {errors[best]:.3f} | {text} |", flush=True)
+    for name, of in (("median", np.median), ("worst", np.max)):
+        print(f"| **{name}** | | | " + " | ".join(f"{of(column):.2f}" for column in zip(*columns)) + " |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+#include <mpol_cpp/cli/image/lambda_search.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include <ATen/ops/arange.h>
+
+#include <mpol_cpp/cli/image/fit_setup.h>
+#include <mpol_cpp/cli/image/optimizer_choice.h>
+#include <mpol_cpp/cli/image/start_image.h>
+#include <mpol_cpp/cli/output/unfinished_run.h>
+#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/models/gridded_net.h>
+#include <mpol_cpp/visibilities/join_samples.h>
+
+namespace mpol::cli {
+namespace {
+
+constexpr double tolerance_of_folds = 5e-3;
+constexpr std::int64_t epochs_of_folds = 2000, blocks_of_fold = 4;
+constexpr double decades_of_compass = 0.5;
+
+/// The samples with the image's channels as their own.
+Visibilities samples_of_image(const FitData& data) {
+  const bool joined = data.channels.nchan() == 1 && data.visibilities.nchan() > 1;
+  return joined ? join_samples({data.visibilities}) : data.visibilities;
+}
+
+Folds folds_of(const ImageOptions& options, const GridCoords& coords, const Visibilities& samples) {
+  const auto& crossval = options.crossval;
+  const auto how = FoldOptions().folds(crossval.folds).seed(static_cast<std::uint64_t>(options.seed));
+  if (crossval.split == "dartboard") return Folds::dartboard(coords, samples, how);
+  if (crossval.split == "random") return Folds::random_cells(coords, samples, how);
+  const auto nvis = samples.nvis(), blocks = std::min(nvis, blocks_of_fold * crossval.folds);
+  return Folds::blocks((at::arange(nvis, torch::kInt64) * blocks).div(nvis, "floor"), how);
+}
+
+std::vector<FoldData> data_of_folds(const LambdaSearch& search, const Visibilities& samples, const Folds& folds) {
+  const auto& coords = search.data.coords();
+  const auto& options = search.options;
+  if (options.noise == "gaussian" && options.likelihood != "gridded") {  // loose ones have the same chi^2
+    auto data = exact_fold_data(coords, samples, folds);
+    for (auto& fold : data) {
+      for (auto* likelihood : {fold.train.get(), fold.test.get()}) likelihood->as_module().to(search.device);
+    }
+    return data;
+  }
+  auto whole = options;
+  whole.batch_size.reset();
+  return fold_data(coords, samples, folds, [&](const Visibilities& part, const GriddedDataset& cells) {
+    return make_likelihood(whole, part, ChannelMap::cube(part.nchan()), cells, search.device);
+  });
+}
+
+/// How the models of folds start: from their own data, where the run's start was made of all of them.
+ImageOptions options_of_folds(const ImageOptions& options) {
+  auto own = options;
+  const auto start = parse_start(options.start);
+  if (std::holds_alternative<StartDirty>(start) || std::holds_alternative<StartFile>(start)) own.start = "auto";
+  return own;
+}
+
+SearchAxis axis_of(const LambdaSearch& search, const Term& term) {
+  const auto option = option_of(term.name());
+  const auto& regularizers = search.options.regularizers;
+  SearchAxis axis;
+  axis.term = term.name();
+  axis.unit = lambda_unit(term, search.noise, search.data.coords()).value();
+  axis.start = regularizers.in_units.at(option);
+  axis.low = axis.start / 100;
+  axis.high = term.kind() == TermKind::sparsity ? 30 : 100 * axis.start;
+  const auto range = parse_range(option, regularizers.searched.at(option));
+  if (!range) return axis;
+  for (const double value : range->values()) axis.values.push_back(range->in_units ? value : value / axis.unit);
+  axis.low = axis.values.front();
+  axis.high = axis.values.back();
+  axis.start = std::sqrt(axis.low * axis.high);
+  return axis;
+}
+
+Search search_for(const ImageOptions& options) {
+  const auto kind = search_of(options);
+  if (kind == "grid") return Search::grid();
+  if (kind == "random") return Search::random(options.crossval.points, static_cast<std::uint64_t>(options.seed));
+  return Search::compass(decades_of_compass, options.crossval.points);
+}
+
+TrainOptions training_of_folds(const LambdaSearch& search) {
+  auto train = train_options(search.options, search.record, search.state);
+  if (train.tolerance()) train.tolerance(std::max(tolerance_of_folds, *train.tolerance()));
+  train.epochs(std::min(train.epochs(), epochs_of_folds)).interrupted([] { return stop_requested() != 0; });
+  return train;
+}
+
+void print_point(const Scan& scan) {
+  const auto& point = scan.points.back();
+  std::string c;
+  for (std::size_t axis = 0; axis < scan.axes.size(); ++axis)
+    c += fmt::format("{}{} {:.3g} U", axis == 0 ? "" : ", ", scan.axes[axis].term, point.c[axis]);
+  fmt::print("cross-validation {:>3}: {}: {:.5f}\n", scan.points.size(), c, point.score());
+}
+
+}  // namespace
+
+std::string option_of(std::string term) {
+  std::replace(term.begin(), term.end(), '_', '-');
+  return term;
+}
+
+Scan cross_validate(const LambdaSearch& search) {
+  const auto& options = search.options;
+  const auto samples = samples_of_image(search.data);
+  const auto folds = folds_of(options, search.data.coords(), samples);
+  std::vector<SearchAxis> axes;
+  for (const auto& term : search.terms) {
+    if (options.regularizers.searched.contains(option_of(term.name()))) axes.push_back(axis_of(search, term));
+  }
+  const auto start = options_of_folds(options);
+  const auto model = [&](const FoldData& fold) -> std::shared_ptr<ImageModel> {
+    const FitData own{search.data.visibilities, search.data.channels, fold.train_cells, search.data.imaging};
+    GriddedNet net(model_options(start, own));
+    net->to(search.device, options.data.torch_dtype());
+    return net.ptr();
+  };
+  auto how = CrossValidatorOptions()
+                 .search(search_for(options))
+                 .normalize(normalize_of(options.normalize))
+                 .train(training_of_folds(search))
+                 .state(search.state / scan_name)
+                 .fingerprint(search.record.fingerprint());
+  if (!options.output.quiet && !options.output.json) how.on_point(print_point);
+  auto scan = CrossValidator(data_of_folds(search, samples, folds), model, search.terms, axes, how).run();
+  scan.folds_kind = folds.kind();
+  return scan;
+}
+
+std::vector<std::string> scan_warnings(const Scan& scan) {
+  std::vector<std::string> warnings;
+  for (const auto& name : scan.at_bound()) {
+    warnings.push_back(fmt::format(
+        "the lambda of {} that cross-validation chose is at the end of what it could reach: give --{} a range beyond it", name,
+        option_of(name)));
+  }
+  if (scan.is_flat())
+    warnings.emplace_back("the held-out data do not tell the lambdas apart: any of those in scan.csv fits them as well");
+  if (scan.exhausted) {
+    warnings.push_back(fmt::format("the search ended with its {} points, perhaps before the best: give more --search-points",
+                                   scan.points.size()));
+  }
+  return warnings;
+}
+
+std::string scan_csv(const Scan& scan) {
+  const auto table = scan.table();
+  auto text = fmt::format("{}\n", fmt::join(table.names, ","));
+  for (const auto& row : table.rows) text += fmt::format("{}\n", fmt::join(row, ","));
+  return text;
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/cli/image/dirty_products.h>
+#include <mpol_cpp/cli/image/image_options.h>
+#include <mpol_cpp/cli/image/run_record.h>
+#include <mpol_cpp/crossval/cross_validator.h>
+#include <mpol_cpp/objective/noise_unit.h>
+
+namespace mpol::cli {
+
+/// What a cross-validation of the command line works on.
+struct LambdaSearch {
+  const ImageOptions& options;
+  const RunRecord& record;
+  FitData data;
+  const std::vector<Term>& terms;  ///< of the fit, the searched ones with the weights to begin with
+  NoiseUnit noise;
+  torch::Device device;
+  std::filesystem::path state;  ///< the folder in which the scan is kept
+};
+
+/// The option of the term of that name, without its dashes in front.
+std::string option_of(std::string term);
+
+/// Cross-validates the LAMBDAs that are "cv" or LO:HI:N. The scan tells whether it was interrupted.
+Scan cross_validate(const LambdaSearch& search);
+
+/// What is doubtful about a choice, in words.
+std::vector<std::string> scan_warnings(const Scan& scan);
+
+/// The scan's table as text, with a line of names.
+std::string scan_csv(const Scan& scan);
+
+}  // namespace mpol::cli

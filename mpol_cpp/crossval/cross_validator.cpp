@@ -1,0 +1,316 @@
+#include <mpol_cpp/crossval/cross_validator.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <utility>
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/fourier/fourier_cube.h>
+#include <mpol_cpp/serialize/safetensors.h>
+
+namespace mpol {
+namespace {
+
+constexpr double faint = 1e-4;  // of an image's peak: no pixel that counts
+constexpr std::int64_t numbers_of_score = 5;
+
+/// W |V - M|^2 of each cell. @param sky  (nchan, npix, npix) float64 on the CPU
+Tensor cell_residuals(const GriddedDataset& cells, const Tensor& sky) {
+  const auto model = cells->at_cells(FourierCube(cells->coords())->forward(sky));
+  return (model - cells->visibilities()).abs().square() * cells->weights();
+}
+
+/// Values around a start in half decades, those within an axis' bounds.
+std::vector<double> usual_values(const SearchAxis& axis) {
+  std::vector<double> values;
+  for (const double decades : {-1.0, -0.5, 0.0, 0.5, 1.0}) {
+    const double c = axis.start * std::pow(10.0, decades);
+    if (c >= axis.low && c <= axis.high) values.push_back(c);
+  }
+  return values;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) text += line + "\n";
+  return text;
+}
+
+bool is_same(const std::vector<double>& a, const std::vector<double>& b) {
+  constexpr double rounding = 1e-9;
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](double x, double y) { return std::abs(x - y) <= rounding * std::max(x, y); });
+}
+
+}  // namespace
+
+Search Search::compass(double decades, std::int64_t most_points) {
+  if (!(decades > 0) || most_points < 1)
+    throw ValueError(fmt::format("a compass of steps of {} decades and {} points: both must be above 0", decades, most_points));
+  Search search(Kind::compass);
+  search.decades_ = decades;
+  search.most_points_ = most_points;
+  return search;
+}
+
+Search Search::grid() { return Search(Kind::grid); }
+
+Search Search::random(std::int64_t points, std::uint64_t seed) {
+  if (points < 1) throw ValueError(fmt::format("a search of {} random points: it needs at least 1", points));
+  Search search(Kind::random);
+  search.most_points_ = points;
+  search.seed_ = seed;
+  return search;
+}
+
+CrossValidator::CrossValidator(std::vector<FoldData> folds, FoldModel model, std::vector<Term> terms,
+                               std::vector<SearchAxis> axes, CrossValidatorOptions options)
+    : folds_(std::move(folds)),
+      terms_(std::move(terms)),
+      options_(std::move(options)),
+      warm_score_(std::numeric_limits<double>::infinity()) {
+  if (folds_.size() < 2) throw ValueError(fmt::format("the number of folds is {}; it must be at least 2", folds_.size()));
+  if (axes.empty()) throw ValueError("a cross-validation without an axis has nothing to choose");
+  for (const auto& axis : axes) {
+    const auto term = std::find_if(terms_.begin(), terms_.end(), [&](const Term& own) { return own.name() == axis.term; });
+    if (term == terms_.end())
+      throw ValueError(fmt::format("no term of the objective is called {}, whose weight is searched", axis.term));
+    if (!(axis.unit > 0 && axis.start > 0 && axis.low > 0 && axis.high >= axis.low)) {
+      throw ValueError(fmt::format("the search of {} has the unit {}, the start {} and the bounds {} and {}; all must be above 0",
+                                   axis.term, axis.unit, axis.start, axis.low, axis.high));
+    }
+    for (const double c : axis.values) {
+      if (!(c >= 0 && std::isfinite(c))) throw ValueError(fmt::format("{} is no value of c for {}", c, axis.term));
+    }
+    searched_.push_back(static_cast<std::size_t>(term - terms_.begin()));
+  }
+  scan_.axes = std::move(axes);
+  for (const auto& fold : folds_) {
+    fits_.emplace_back(model(fold), fold.train, options_.normalize(), options_.train());
+    warm_.push_back(fits_.back().parameters());
+  }
+}
+
+Scan CrossValidator::run() {
+  const auto begin = std::chrono::steady_clock::now();
+  load();
+  switch (options_.search().kind()) {
+    case Search::Kind::compass:
+      search_compass();
+      break;
+    case Search::Kind::grid:
+      search_points(grid_points());
+      break;
+    case Search::Kind::random:
+      search_points(random_points());
+      break;
+  }
+  if (!scan_.interrupted) scan_.choose();
+  scan_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return scan_;
+}
+
+void CrossValidator::search_compass() {
+  const double factor = std::pow(10.0, options_.search().decades());
+  std::vector<double> center;
+  for (const auto& axis : scan_.axes) center.push_back(std::clamp(axis.start, axis.low, axis.high));
+  auto best = evaluate(center);
+  while (best) {
+    const auto before = *best;
+    for (std::size_t axis = 0; axis < center.size(); ++axis) {
+      for (const double step : {factor, 1 / factor}) {
+        auto c = center;
+        c[axis] = std::clamp(c[axis] * step, scan_.axes[axis].low, scan_.axes[axis].high);
+        if (is_same(c, center)) continue;  // at the bound
+        scan_.exhausted = !tried(c) && static_cast<std::int64_t>(scan_.points.size()) >= options_.search().most_points();
+        if (scan_.exhausted) return;
+        const auto point = evaluate(c);
+        if (!point) return;
+        if (scan_.points[*point].score() < scan_.points[*best].score()) best = point;
+      }
+    }
+    if (*best == before) return;
+    center = scan_.points[*best].c;
+  }
+}
+
+void CrossValidator::search_points(const std::vector<std::vector<double>>& points) {
+  for (const auto& c : points) {
+    if (!evaluate(c)) return;
+  }
+}
+
+std::vector<std::vector<double>> CrossValidator::grid_points() const {
+  std::vector<std::vector<double>> points = {{}};
+  for (const auto& axis : scan_.axes) {
+    const auto values = axis.values.empty() ? usual_values(axis) : axis.values;
+    std::vector<std::vector<double>> longer;
+    for (const auto& point : points) {
+      for (const double c : values) {
+        longer.push_back(point);
+        longer.back().push_back(c);
+      }
+    }
+    points = std::move(longer);
+  }
+  return points;
+}
+
+std::vector<std::vector<double>> CrossValidator::random_points() const {
+  std::mt19937_64 engine(options_.search().seed());
+  std::vector<std::vector<double>> points(static_cast<std::size_t>(options_.search().most_points()));
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    for (const auto& axis : scan_.axes) {
+      const double share = static_cast<double>(engine() >> 11) * 0x1p-53;  // the same on every machine
+      points[i].push_back(i == 0 ? axis.start : axis.low * std::pow(axis.high / axis.low, share));
+    }
+  }
+  return points;
+}
+
+std::optional<std::size_t> CrossValidator::tried(const std::vector<double>& c) const {
+  for (std::size_t i = 0; i < scan_.points.size(); ++i) {
+    if (is_same(scan_.points[i].c, c)) return i;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> CrossValidator::evaluate(const std::vector<double>& c) {
+  if (const auto known = tried(c)) return known;
+  const bool is_kept = !kept_.empty() && is_same(kept_.front().c, c);
+  if (is_kept) {
+    scan_.points.push_back(std::move(kept_.front()));
+    kept_.erase(kept_.begin());
+  } else {
+    kept_.clear();
+    auto point = fit_point(c);
+    if (!point) {
+      scan_.interrupted = true;
+      return std::nullopt;
+    }
+    scan_.points.push_back(std::move(*point));
+    save();
+  }
+  if (options_.on_point()) options_.on_point()(scan_);
+  return scan_.points.size() - 1;
+}
+
+std::vector<Term> CrossValidator::terms_at(const std::vector<double>& c) const {
+  auto terms = terms_;
+  for (std::size_t axis = 0; axis < searched_.size(); ++axis)
+    terms[searched_[axis]] = terms[searched_[axis]].with_weights({c[axis] * scan_.axes[axis].unit});
+  return terms;
+}
+
+std::optional<ScanPoint> CrossValidator::fit_point(const std::vector<double>& c) {
+  ScanPoint point{.c = c, .folds = {}, .cells = {}, .image = {}};
+  const auto terms = terms_at(c);
+  std::vector<std::vector<Tensor>> fitted;
+  std::vector<Tensor> cells, images;
+  for (std::size_t f = 0; f < folds_.size(); ++f) {
+    auto& fit = fits_[f];
+    fit.set_parameters(warm_[f]);
+    const auto end = fit.fit(terms);
+    if (end.reason == StopReason::interrupted) return std::nullopt;
+    ++scan_.fits;
+    const torch::NoGradGuard no_grad;
+    const auto sky = fit.model().make_sky().detach();
+    const auto image = sky.to(torch::kCPU, torch::kFloat64);
+    FoldScore score;
+    score.chi_squared = folds_[f].test->chi_squared(sky.to(torch::kFloat64)).item<double>();
+    if (end.reason == StopReason::diverged) score.chi_squared = std::numeric_limits<double>::infinity();
+    score.samples = static_cast<double>(folds_[f].test->samples());
+    score.epochs = end.epochs;
+    score.flux = image.sum().item<double>() * fit.model().coords().cell_area();
+    score.nonzero = (image > faint * image.max()).sum().item<std::int64_t>();
+    point.folds.push_back(score);
+    cells.push_back(cell_residuals(folds_[f].test_cells, image));
+    images.push_back(image[image.size(0) / 2]);
+    fitted.push_back(fit.parameters());
+  }
+  point.cells = at::cat(cells);
+  point.image = at::stack(images).mean(0).to(torch::kFloat32);
+  if (point.score() < warm_score_) {
+    warm_score_ = point.score();
+    warm_ = std::move(fitted);
+  }
+  return point;
+}
+
+void CrossValidator::save() const {
+  if (options_.state().empty()) return;
+  const auto points = static_cast<std::int64_t>(scan_.points.size()), folds = static_cast<std::int64_t>(folds_.size());
+  auto scores = at::empty({points, folds, numbers_of_score}, torch::kFloat64);
+  auto values = at::empty({points, static_cast<std::int64_t>(scan_.axes.size())}, torch::kFloat64);
+  auto* score = scores.mutable_data_ptr<double>();
+  auto* value = values.mutable_data_ptr<double>();
+  std::vector<Tensor> cells, images;
+  for (const auto& point : scan_.points) {
+    value = std::copy(point.c.begin(), point.c.end(), value);
+    for (const auto& fold : point.folds) {
+      for (const double number :
+           {fold.chi_squared, fold.samples, static_cast<double>(fold.epochs), fold.flux, static_cast<double>(fold.nonzero)}) {
+        *score++ = number;
+      }
+    }
+    cells.push_back(point.cells);
+    images.push_back(point.image);
+  }
+  NamedTensors tensors = {{"c", values}, {"scores", scores}, {"cells", at::stack(cells)}, {"images", at::stack(images)}};
+  for (std::size_t f = 0; f < warm_.size(); ++f) {
+    for (std::size_t i = 0; i < warm_[f].size(); ++i) tensors[fmt::format("warm.{}.{}", f, i)] = warm_[f][i];
+    tensors[fmt::format("curvatures.{}", f)] = at::tensor(fits_[f].curvatures(), torch::kFloat64);
+  }
+  write_safetensors(options_.state(), tensors, {{"fingerprint", joined(options_.fingerprint())}});
+}
+
+void CrossValidator::load() {
+  if (options_.state().empty() || !std::filesystem::exists(options_.state())) return;
+  auto file = read_safetensors(options_.state());
+  if (file.metadata["fingerprint"] != joined(options_.fingerprint())) {
+    log_warning(
+        fmt::format("{} is of a cross-validation with other settings or data: the scan begins anew", options_.state().string()));
+    return;
+  }
+  const auto find = [&](const std::string& name) {
+    const auto found = file.tensors.find(name);
+    if (found == file.tensors.end()) throw FileError(fmt::format("{} has no {}", options_.state().string(), name));
+    return found->second;
+  };
+  const auto values = find("c").contiguous(), scores = find("scores").contiguous(), cells = find("cells"),
+             images = find("images");
+  const auto points = values.size(0), axes = static_cast<std::int64_t>(scan_.axes.size()),
+             folds = static_cast<std::int64_t>(folds_.size());
+  const bool fits = values.dim() == 2 && values.size(1) == axes &&
+                    scores.sizes() == at::IntArrayRef({points, folds, numbers_of_score}) && cells.dim() == 2 &&
+                    cells.size(0) == points && images.dim() == 3 && images.size(0) == points;
+  if (!fits) throw FileError(fmt::format("{} does not fit this cross-validation", options_.state().string()));
+  const auto* value = values.const_data_ptr<double>();
+  const auto* score = scores.const_data_ptr<double>();
+  for (std::int64_t i = 0; i < points; ++i) {
+    ScanPoint point{.c = {value + i * axes, value + (i + 1) * axes}, .folds = {}, .cells = cells[i], .image = images[i]};
+    for (std::int64_t f = 0; f < folds; ++f, score += numbers_of_score) {
+      point.folds.push_back(
+          {score[0], score[1], static_cast<std::int64_t>(score[2]), score[3], static_cast<std::int64_t>(score[4])});
+    }
+    warm_score_ = std::min(warm_score_, point.score());
+    kept_.push_back(std::move(point));
+  }
+  for (std::size_t f = 0; f < warm_.size(); ++f) {
+    for (std::size_t i = 0; i < warm_[f].size(); ++i) warm_[f][i].copy_(find(fmt::format("warm.{}.{}", f, i)));
+    const auto curvatures = find(fmt::format("curvatures.{}", f)).contiguous();
+    fits_[f].set_curvatures({curvatures.const_data_ptr<double>(), curvatures.const_data_ptr<double>() + curvatures.numel()});
+  }
+}
+
+}  // namespace mpol

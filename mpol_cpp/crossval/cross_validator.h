@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <torch/arg.h>
+
+#include <mpol_cpp/crossval/fold_data.h>
+#include <mpol_cpp/crossval/fold_fit.h>
+#include <mpol_cpp/crossval/scan.h>
+#include <mpol_cpp/models/image_model.h>
+#include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/train/options/train_options.h>
+
+namespace mpol {
+
+/// Which weights are tried.
+class Search {
+ public:
+  enum class Kind { compass, grid, random };
+
+  /// From the axes' starts: the neighbours one step away along each axis, on to the best, until none is better or so many points
+  /// were tried. @param decades  the step, > 0
+  static Search compass(double decades = 0.5, std::int64_t most_points = 16);
+  /// All combinations of the axes' values.
+  static Search grid();
+  /// The axes' starts, and points at random between their bounds, evenly in log c; the same for the same seed.
+  static Search random(std::int64_t points, std::uint64_t seed = 0);
+
+  Kind kind() const { return kind_; }
+  double decades() const { return decades_; }
+  std::int64_t most_points() const { return most_points_; }
+  std::uint64_t seed() const { return seed_; }
+
+ private:
+  explicit Search(Kind kind) : kind_(kind) {}
+
+  Kind kind_;
+  double decades_ = 0.5;
+  std::int64_t most_points_ = 16;
+  std::uint64_t seed_ = 0;
+};
+
+struct CrossValidatorOptions {
+  TORCH_ARG(Search, search) = Search::compass();
+  TORCH_ARG(Normalize, normalize) = Normalize::cells;
+  /// Of each fold's fit; callbacks, checkpoints and `resume` are not for it. `interrupted` ends the scan. With pogm the tolerance
+  /// is that of the objective alone, from 24 iterations on.
+  TORCH_ARG(TrainOptions, train) = TrainOptions().optimizer(OptimizerKind::pogm);
+  /// After each point.
+  TORCH_ARG(std::function<void(const Scan&)>, on_point) = {};
+  /// Where the scan is kept after each point, so that one that was interrupted goes on from there, to the same bits; empty:
+  /// nowhere.
+  TORCH_ARG(std::filesystem::path, state) = {};
+  /// Stored there and compared: settings and digest of the input, "key = value". A state of another run is not taken up.
+  TORCH_ARG(std::vector<std::string>, fingerprint) = {};
+};
+
+/// Makes the model that a fold fits, with a start of its own that has seen its training data alone.
+using FoldModel = std::function<std::shared_ptr<ImageModel>(const FoldData& fold)>;
+
+/// Chooses weights of regularizers by k-fold cross-validation: at each point every fold's model is fitted to its training data,
+/// and the score is the chi^2 of what was held out. The first point's fits start as `model` says, later ones from the same
+/// fold's image at the best point so far: no fit begins from an image that has seen what it is tested by.
+///
+/// What no fold can test: flux, which only the shortest baselines know, and which always train.
+class CrossValidator {
+ public:
+  /// @param terms  of the objective, those that are searched among them; the others keep their weights
+  /// @param axes   what is searched
+  /// @throws ValueError for an axis without its term, or with a unit, a start or bounds that are not above 0
+  CrossValidator(std::vector<FoldData> folds, FoldModel model, std::vector<Term> terms, std::vector<SearchAxis> axes,
+                 CrossValidatorOptions options = {});
+
+  /// @throws DivergedError when no point has a finite score
+  Scan run();
+
+ private:
+  void search_compass();
+  void search_points(const std::vector<std::vector<double>>& points);
+  std::vector<std::vector<double>> grid_points() const;
+  std::vector<std::vector<double>> random_points() const;
+
+  /// The place of a point in the scan; nothing where it was not tried yet.
+  std::optional<std::size_t> tried(const std::vector<double>& c) const;
+  /// Tries a point that was not tried yet. @return its place in the scan; nothing when the scan was interrupted
+  std::optional<std::size_t> evaluate(const std::vector<double>& c);
+  std::optional<ScanPoint> fit_point(const std::vector<double>& c);
+  std::vector<Term> terms_at(const std::vector<double>& c) const;
+
+  void save() const;
+  void load();
+
+  using Parameters = std::vector<Tensor>;  // of a model
+  std::vector<FoldData> folds_;
+  std::vector<detail::FoldFit> fits_;
+  std::vector<Term> terms_;
+  std::vector<std::size_t> searched_;  // the term of each axis
+  CrossValidatorOptions options_;
+  Scan scan_;
+  std::vector<Parameters> warm_;  // what each fold's next fit starts from
+  double warm_score_;             // of the point that they are of
+  std::vector<ScanPoint> kept_;   // of an interrupted run, which are asked for again in their order
+};
+
+}  // namespace mpol

@@ -1,0 +1,74 @@
+#include <mpol_cpp/crossval/fold_fit.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/solvers/convex_objective.h>
+#include <mpol_cpp/solvers/pogm.h>
+#include <mpol_cpp/train/fit.h>
+
+namespace mpol::detail {
+namespace {
+
+constexpr std::int64_t fewest_iterations = 24, iterations_between_looks = 4, most_passes = 16;
+
+bool all_are_finite(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+}
+
+}  // namespace
+
+FoldFit::FoldFit(std::shared_ptr<ImageModel> model, std::shared_ptr<Likelihood> likelihood, Normalize normalize,
+                 TrainOptions options)
+    : model_(std::move(model)), likelihood_(std::move(likelihood)), normalize_(normalize), options_(std::move(options)) {
+  first_state_ = likelihood_->working_state();
+  options_.callbacks({}).checkpoint({}).resume(false).on_divergence(OnDivergence::off);
+}
+
+std::vector<Tensor> FoldFit::parameters() const {
+  const torch::NoGradGuard no_grad;
+  std::vector<Tensor> copies;
+  for (const auto& parameter : model_->as_module().parameters()) copies.push_back(parameter.detach().clone());
+  return copies;
+}
+
+void FoldFit::set_parameters(const std::vector<Tensor>& values) {
+  const torch::NoGradGuard no_grad;
+  const auto parameters = model_->as_module().parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i].copy_(values[i]);
+}
+
+FoldFit::End FoldFit::fit(const std::vector<Term>& terms) {
+  likelihood_->load_working_state(first_state_);
+  const Objective objective(likelihood_, terms, normalize_);
+  if (options_.optimizer() == OptimizerKind::pogm) return fit_convex(objective);
+  const auto result = Fit(model_, objective, options_).run();
+  return {result.epochs, result.stop_reason};
+}
+
+FoldFit::End FoldFit::fit_convex(const Objective& objective) {
+  const torch::NoGradGuard no_grad;
+  if (const auto why = ConvexObjective::obstacle(*model_, objective); !why.empty())
+    throw ValueError(fmt::format("pogm needs a convex objective, but {}: use adam", why));
+  ConvexObjective function(std::dynamic_pointer_cast<GriddedNetImpl>(model_), objective);
+  Pogm pogm(function, function.images(), {.curvatures = curvatures_, .most_passes = most_passes});
+  const double tolerance = options_.wanted_tolerance().value();
+  auto reason = StopReason::epochs;
+  while (pogm.iterations() < options_.epochs()) {
+    pogm.iterate();
+    if (!all_are_finite(function.losses())) return {pogm.iterations(), StopReason::diverged};
+    if (options_.interrupted() && options_.interrupted()()) return {pogm.iterations(), StopReason::interrupted};
+    if (pogm.iterations() < fewest_iterations || pogm.iterations() % iterations_between_looks != 0) continue;
+    const auto problems = static_cast<std::size_t>(function.images().size(0));
+    if (!pogm.has_settled(tolerance, ConvexObjective::scales(function.losses(), problems))) continue;
+    reason = StopReason::converged;
+    break;
+  }
+  curvatures_ = pogm.curvatures();
+  return {pogm.iterations(), reason};
+}
+
+}  // namespace mpol::detail
