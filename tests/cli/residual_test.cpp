@@ -1,9 +1,12 @@
 // The residual belongs to the likelihood: of the samples themselves, or of cells as in MPoL.
 #include "catch.h"
 
+#include <cmath>
+
 #include <ATen/ops/fft_fft2.h>
 #include <ATen/ops/hypot.h>
 #include <ATen/ops/polar.h>
+#include <nlohmann/json.hpp>
 
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/coordinates/orientation.h>
@@ -97,6 +100,16 @@ TEST_CASE("the residual of a fit to samples is data minus model at the samples",
   fit(data, scratch / "out", with({"--likelihood"}, likelihood));
   const auto expected = dirty_image(scratch, predicted_residual(scratch, data, scratch / "out", {}));
   CHECK(relative_error(residual_of(scratch / "out"), expected) < 1e-5);
+  const auto said = nlohmann::json::parse(read_text(scratch / "out" / "summary.json"))["residual"];
+  const auto residual = residual_of(scratch / "out");
+  const auto noise = DirtyImager(residual_grid, io::read_npz(data)).noise();
+  for (std::int64_t channel = 0; channel < 2; ++channel) {
+    const auto place = static_cast<std::size_t>(channel);
+    const double rms = std::sqrt(residual[channel].square().mean().item<double>());
+    CHECK_THAT(said["noise_jy_per_beam"][place].get<double>(), WithinRel(noise[channel].item<double>(), 1e-10));
+    CHECK_THAT(said["rms_jy_per_beam"][place].get<double>(), WithinRel(rms, 1e-5));
+    CHECK_THAT(said["peak_jy_per_beam"][place].get<double>(), WithinRel(residual[channel].abs().max().item<double>(), 1e-5));
+  }
   CHECK(history_says(scratch / "out" / "residual.fits", "data minus model at the samples themselves"));
   CHECK_FALSE(history_says(scratch / "out" / "dirty.fits", "data minus model"));
 }

@@ -13,6 +13,7 @@
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/summary_figure.h>
 
+#include "compare.h"
 #include "figure_folder.h"
 #include "picture.h"
 #include "random.h"
@@ -259,6 +260,14 @@ TEST_CASE("a summary page shows what it is given", "[plot]") {
   summary.amplitude_model = {1, 0.4, 0.2};
   summary.loss_names = {"total", "nll"};
   summary.loss_history = {{100, 10, 5, NAN}, {90, 9, 4, -1}};
+  const auto in_jy = std::get<ImagePanel>(summary_page(summary).panels.at(2));
+  CHECK(in_jy.unit == "Jy/beam");
+  summary.noise = {9, 0.25, 9};
+  const auto in_noise = std::get<ImagePanel>(summary_page(summary).panels.at(2));
+  CHECK(in_noise.unit == "σ of noise, 0.25 Jy/beam");
+  CHECK(in_noise.upper == Approx(4 * in_jy.upper));
+  CHECK(in_noise.lower == -in_noise.upper);
+  CHECK(relative_error(in_noise.values, in_jy.values * 4) < 1e-12);
   REQUIRE(write_figure(folder / "summary.png", summary_page(summary)));
   auto picture = read_png(folder / "summary.png");
   CHECK(picture.width == 3 * 620);

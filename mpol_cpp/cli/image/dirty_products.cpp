@@ -86,6 +86,8 @@ DirtyProducts dirty_products(const FitData& data, const Tensor& sky) {
   DirtyProducts products;
   products.dirty = imager.image();
   products.beams = fits_beams(imager);
+  const auto noise = imager.noise().contiguous();
+  products.noise.assign(noise.const_data_ptr<double>(), noise.const_data_ptr<double>() + noise.numel());
   if (data.imaging == Imaging::cells) add_residual_of_cells(products, imager, data.dataset, sky);
   else add_residual_of_samples(products, imager, data, sky);
   return products;

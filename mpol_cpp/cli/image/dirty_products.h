@@ -30,6 +30,7 @@ struct DirtyProducts {
   Tensor dirty;                     ///< (nchan, npix, npix) float64, Jy/beam, sky orientation
   Tensor residual;                  ///< the same of data minus model
   std::vector<Beam> beams;          ///< one per channel; none when a channel's beam is no ellipse
+  std::vector<double> noise;        ///< that the weights promise in both, Jy/beam, one per channel
   plot::AmplitudeBins data, model;  ///< of all channels
 };
 

@@ -47,6 +47,7 @@ void stage_figures(plot::FigureWriter& figures, OutputFolder& folder, const Imag
   figure.dirty = results.dirty.dirty;
   figure.residual = results.dirty.residual;
   figure.beam = middle_beam(results);
+  figure.noise = results.dirty.noise;
   figure.baselines = results.visibilities.baselines();
   figure.amplitude_q = results.dirty.data.q;
   figure.amplitude_data = results.dirty.data.amplitude;

@@ -1,6 +1,7 @@
 #include <mpol_cpp/cli/image/image_run.h>
 
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <iostream>
 #include <new>
@@ -24,6 +25,7 @@
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/output/output_folder.h>
+#include <mpol_cpp/cli/output/unfinished_run.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/program/run_environment.h>
 #include <mpol_cpp/cli/image/run_record.h>
@@ -325,6 +327,15 @@ class ImageRun {
     summary_.optimizer_reason = chosen.reason;
   }
 
+  void describe_residuals(const DirtyProducts& dirty) {
+    for (std::int64_t channel = 0; channel < dirty.residual.size(0); ++channel) {
+      const auto residual = dirty.residual[channel];
+      summary_.residuals.push_back({.noise = dirty.noise[static_cast<std::size_t>(channel)],
+                                    .rms = std::sqrt(residual.square().mean().item<double>()),
+                                    .peak = residual.abs().max().item<double>()});
+    }
+  }
+
   FitData fit_data() const { return {*visibilities_, channels_, dataset_, FitData::imaging_of(options_)}; }
 
   double chi_squared_of_visibilities() const {
@@ -341,6 +352,7 @@ class ImageRun {
                                .frequencies = image_frequencies(*visibilities_, dataset_->nchan()),
                                .visibilities = *visibilities_,
                                .scan = summary_.scan};
+    describe_residuals(results.dirty);
     stage_images(folder, results, summary_.fit, options_, *record_);
     summary_.seconds.writing = seconds_since_start() - begin;
     summary_.seconds.total = seconds_since_start();

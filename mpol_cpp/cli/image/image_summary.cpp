@@ -52,6 +52,27 @@ std::string nll_words(const ImageSummary& summary) {
   return fmt::format("nll         {:.6g}, the same {}{}\n", nll, summary.gaussian ? "chi^2" : "-2 ln L", per);
 }
 
+Json residual_of(const ImageSummary& summary) {
+  Json json = {{"noise_jy_per_beam", Json::array()}, {"rms_jy_per_beam", Json::array()}, {"peak_jy_per_beam", Json::array()}};
+  for (const auto& residual : summary.residuals) {
+    json["noise_jy_per_beam"].push_back(residual.noise);
+    json["rms_jy_per_beam"].push_back(residual.rms);
+    json["peak_jy_per_beam"].push_back(residual.peak);
+  }
+  return json;
+}
+
+/// Of the channel that is fitted worst.
+std::string remainder_words(const ImageSummary& summary) {
+  const auto in_noise = [](const ResidualSummary& residual) { return residual.peak / residual.noise; };
+  const auto worst = std::max_element(summary.residuals.begin(), summary.residuals.end(),
+                                      [&](const auto& a, const auto& b) { return in_noise(a) < in_noise(b); });
+  if (worst == summary.residuals.end()) return {};
+  const auto channel = summary.residuals.size() > 1 ? fmt::format("channel {}: ", worst - summary.residuals.begin()) : "";
+  return fmt::format("residual    {}rms {:.2f}, peak {:.1f} times the noise of {:.2g} Jy/beam\n", channel,
+                     worst->rms / worst->noise, in_noise(*worst), worst->noise);
+}
+
 /// How far the loss is from its least value, as a part of what the regularisers have.
 std::string gap_words(const TrainResult& fit) {
   const double regularizers = fit.loss.total() - fit.loss.nll();
@@ -76,6 +97,7 @@ std::string summary_json(const ImageSummary& summary) {
   json["n_cells"] = summary.cells;
   json["scatter"] = {{"real", summary.scatter.real}, {"imag", summary.scatter.imag}};
   json["flux_jy"] = summary.flux;
+  json["residual"] = residual_of(summary);
   json["lambda"] = Json::object();
   for (const auto& lambda : summary.lambdas) {
     Json unit = nullptr;
@@ -129,6 +151,7 @@ std::string closing_words(const ImageSummary& summary, const std::string& folder
   text += nll_words(summary);
   text += channels == 1 ? fmt::format("flux        {:.4g} Jy\n", flux)
                         : fmt::format("flux        {:.4g} Jy in {} channels\n", flux, channels);
+  text += remainder_words(summary);
   const auto step = summary.optimizer == "pogm" ? std::string() : fmt::format(", {} step", to_string(summary.fit.step));
   text += fmt::format("ended       {} after {} epochs of {}, {:.1f} s{} on {} ({})\n", to_string(summary.fit.stop_reason),
                       summary.fit.epochs, summary.optimizer, summary.fit.seconds, step, summary.device, summary.device_reason);

@@ -25,6 +25,12 @@ struct LambdaSummary {
   std::string how;                 ///< "given", "auto", "noise units", "guessed" or "cross-validated"
 };
 
+/// What is left in a channel of the residual image, Jy/beam.
+struct ResidualSummary {
+  double noise = 0;  ///< that the weights promise
+  double rms = 0, peak = 0;
+};
+
 /// What a run of `mpol image` gave, apart from its images.
 struct ImageSummary {
   TrainResult fit;
@@ -39,7 +45,8 @@ struct ImageSummary {
   double normaliser = 0;
   std::int64_t visibilities = 0, cells = 0;  ///< summed over channels
   Scatter scatter;
-  std::vector<double> flux;  ///< Jy, per channel
+  std::vector<double> flux;                ///< Jy, per channel
+  std::vector<ResidualSummary> residuals;  ///< per channel
   std::string device, dtype;
   std::string device_reason;  ///< "asked for", or how an automatic choice came to it
   std::int64_t seed = 0;

@@ -21,7 +21,7 @@ struct PlotOptions {
   DataOptions data;              ///< channels, units and grid for visibilities
   std::string kind = "auto";
   std::string title;
-  std::string norm = "linear";
+  std::string norm = "auto";
   double gamma = 0.5;
   double softening = 0.02;
   std::optional<double> lower, upper;

@@ -2,6 +2,7 @@
 #include <tuple>
 #include <utility>
 
+#include <ATen/ops/nan_to_num.h>
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/cli/output/csv_table.h>
@@ -28,6 +29,12 @@ namespace {
 /// BUNIT as people write it.
 std::string unit_label(const std::string& unit) { return unit == "Jy/arcsec2" ? "Jy/arcsec²" : unit; }
 
+/// Whether negative values reach half as far as positive ones, as in residuals and differences.
+bool has_both_signs(const Tensor& image) {
+  const auto finite = at::nan_to_num(image, 0.0, 0.0, 0.0);
+  return finite.min().item<double>() < -0.5 * finite.max().item<double>();
+}
+
 plot::Page page_of_image(const PlotInput& input, const PlotOptions& options) {
   const auto image = read_sky_image(input.file, "INPUT", SkyUnit::as_written);
   auto figure = figure_options(image.header, image.cube.size(0));
@@ -37,7 +44,7 @@ plot::Page page_of_image(const PlotInput& input, const PlotOptions& options) {
   figure.norm = options.colour_norm();
   figure.lower = options.lower;
   figure.upper = options.upper;
-  if (options.norm == "symmetric") {
+  if (options.norm == "symmetric" || (options.norm == "auto" && !options.lower && has_both_signs(image.cube))) {
     figure.scale = plot::ColourScale::diverging;
     if (options.upper) figure.lower = -*options.upper;
   }

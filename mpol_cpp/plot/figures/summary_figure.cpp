@@ -33,6 +33,19 @@ ImagePanel image_panel(const SummaryFigure& summary, const Tensor& image, const 
   return panel;
 }
 
+/// In units of the noise where that is known.
+ImagePanel residual_panel(const SummaryFigure& summary) {
+  auto panel = image_panel(summary, summary.residual, {"residual", "Jy/beam", ColourScale::diverging});
+  panel.beam = summary.beam;
+  if (summary.noise.empty()) return panel;
+  const double noise = summary.noise[summary.noise.size() / 2];
+  panel.values = panel.values / noise;
+  panel.lower /= noise;
+  panel.upper /= noise;
+  panel.unit = fmt::format("σ of noise, {:.2g} Jy/beam", noise);
+  return panel;
+}
+
 void add_images(Page& page, const SummaryFigure& summary) {
   if (summary.dirty.defined()) {
     auto panel = image_panel(summary, summary.dirty, {"dirty image", "Jy/beam", ColourScale::sequential});
@@ -41,11 +54,7 @@ void add_images(Page& page, const SummaryFigure& summary) {
   }
   if (summary.model.defined())
     page.panels.emplace_back(image_panel(summary, summary.model, {"model", "Jy/arcsec²", ColourScale::sequential}));
-  if (summary.residual.defined()) {
-    auto panel = image_panel(summary, summary.residual, {"residual", "Jy/beam", ColourScale::diverging});
-    panel.beam = summary.beam;
-    page.panels.emplace_back(std::move(panel));
-  }
+  if (summary.residual.defined()) page.panels.emplace_back(residual_panel(summary));
 }
 
 CurvePanel amplitude_panel(const SummaryFigure& summary) {

@@ -22,6 +22,8 @@ struct SummaryFigure {
   Tensor dirty;              ///< same shape, Jy/beam
   Tensor residual;           ///< same shape, Jy/beam
   std::optional<Beam> beam;  ///< of the dirty and residual images
+  /// Noise of each channel's residual, Jy/beam, in which it is then shown; none: in Jy/beam.
+  std::vector<double> noise;
 
   std::optional<Baselines> baselines;  ///< for the uv coverage; thinned out to what a page can show
 
