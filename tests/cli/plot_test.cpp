@@ -121,12 +121,13 @@ TEST_CASE("plot's options reach the figure", "[cli]") {
   draw(scratch, {image});
   CHECK(script(scratch).find("sequential.palette") != std::string::npos);
   const auto both = (scratch / "both.fits").string();
-  io::write_fits(both, torch::linspace(-0.7, 1, 64, torch::kFloat64).reshape({1, 8, 8}), GridCoords(0.1, 8), {});
+  io::write_fits(both, torch::linspace(-0.75, 1, 64, torch::kFloat64).reshape({1, 8, 8}), GridCoords(0.1, 8),
+                 io::FitsOptions().unit(io::FitsUnit::jy_per_beam));
   draw(scratch, {both});
   CHECK(script(scratch).find("diverging.palette") != std::string::npos);
   CHECK(script(scratch).find("set cbrange [-1:1]") != std::string::npos);
   draw(scratch, {both, "--norm", "linear"});
-  CHECK(script(scratch).find("set cbrange [-0.7:1]") != std::string::npos);
+  CHECK(script(scratch).find("set cbrange [-0.75:1]") != std::string::npos);
   draw(scratch, {both, "--lower", "0"});
   CHECK(script(scratch).find("set cbrange [0:1]") != std::string::npos);
   draw(scratch, {image, "--lower", "-1", "--upper", "2", "--norm", "power", "--gamma", "0.3"});
