@@ -47,7 +47,7 @@ def skies():
 
 def write_sky(path, image):
     header = fits.Header({"CTYPE1": "RA---SIN", "CTYPE2": "DEC--SIN", "CDELT1": -cell / 3600, "CDELT2": cell / 3600, "CUNIT1": "deg",
-                          "CUNIT2": "deg", "CRPIX1": npix / 2 + 1, "CRPIX2": npix / 2 + 1, "CRVAL1": 0.0, "CRVAL2": -24.0,
+                          "CUNIT2": "deg", "CRPIX1": npix / 2, "CRPIX2": npix / 2 + 1, "CRVAL1": 0.0, "CRVAL2": -24.0,
                           "BUNIT": "Jy/pixel"})
     fits.PrimaryHDU(0.15 * image / image.sum(), header).writeto(path, overwrite=True)
 

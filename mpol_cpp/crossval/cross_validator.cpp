@@ -73,7 +73,7 @@ Search Search::random(std::int64_t points, std::uint64_t seed) {
   return search;
 }
 
-CrossValidator::CrossValidator(std::vector<FoldData> folds, FoldModel model, std::vector<Term> terms,
+CrossValidator::CrossValidator(std::vector<FoldData> folds, const FoldModel& model, std::vector<Term> terms,
                                std::vector<SearchAxis> axes, CrossValidatorOptions options)
     : folds_(std::move(folds)),
       terms_(std::move(terms)),

@@ -74,7 +74,7 @@ class CrossValidator {
   /// @param terms  of the objective, those that are searched among them; the others keep their weights
   /// @param axes   what is searched
   /// @throws ValueError for an axis without its term, or with a unit, a start or bounds that are not above 0
-  CrossValidator(std::vector<FoldData> folds, FoldModel model, std::vector<Term> terms, std::vector<SearchAxis> axes,
+  CrossValidator(std::vector<FoldData> folds, const FoldModel& model, std::vector<Term> terms, std::vector<SearchAxis> axes,
                  CrossValidatorOptions options = {});
 
   /// @throws DivergedError when no point has a finite score

@@ -136,7 +136,7 @@ TvDual<T>::TvDual(std::int64_t problems, std::int64_t nchan, std::int64_t npix, 
       rows_per_block_(npix < 512 ? 32 : 64),
       blocks_((npix + rows_per_block_ - 1) / rows_per_block_),
       kernels_(proximal_kernels<T>(selected_isa())),
-      duals_(3 * 2 * problems * nchan * npix * distance_),
+      duals_(std::int64_t{3} * 2 * problems * nchan * npix * distance_),
       inside_(distance_),
       counted_(distance_),
       order_(static_cast<std::size_t>(problems), {0, 1, 2}) {

@@ -30,10 +30,11 @@ inline bool has_settled(const LossHistory& history, double tolerance) {
   constexpr std::size_t fewest = 200, windows = 20;
   const auto epochs = history.size();
   if (epochs < fewest) return false;
+  const auto window = epochs / windows;
   const auto mean_before = [&](std::size_t end) {
     double sum = 0;
-    for (auto epoch = end - epochs / windows; epoch < end; ++epoch) sum += history.total(epoch);
-    return sum / static_cast<double>(epochs / windows);
+    for (auto epoch = end - window; epoch < end; ++epoch) sum += history.total(epoch);
+    return sum / static_cast<double>(window);
   };
   const auto last = history.back();
   const double regularizers = last.total() - last.nll();

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <torch/arg.h>
+
+#include <mpol_cpp/models/gridded_net.h>
+#include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/uncertainty/dirty_noise.h>
+
+namespace mpol {
+
+struct BootstrapOptions {
+  TORCH_ARG(std::int64_t, samples) = 64;
+  TORCH_ARG(std::uint64_t, seed) = 0;
+  /// How much larger the noise is than the weights say: the root of chi^2/(2 samples) of the fit, where it is to be trusted.
+  TORCH_ARG(double, noise_factor) = 1;
+  /// Of each fit, as TrainOptions::tolerance, looked at from few iterations on.
+  TORCH_ARG(double, tolerance) = 5e-3;
+  TORCH_ARG(std::int64_t, most_iterations) = 2000;
+  /// After each sample; what it throws ends all.
+  TORCH_ARG(std::function<void(std::int64_t sample)>, on_sample) = {};
+};
+
+/// Images that the same fit makes of other data: of the fitted image itself, observed with the same baselines and noise of the
+/// same weights (the parametric bootstrap). How they differ from the fitted image, by noise and by what the priors take away, is
+/// how the fitted image differs from the sky, as far as the fitted image is like it.
+///
+///   d_i = F x + e_i,   x_i = argmin chi^2(x; d_i)/(2 N) + sum of lambda R(x)
+///
+/// Data that differ tilt the objective by a linear term: kernels and curvature are shared, and each fit begins at the fitted
+/// image.
+/// Source: Efron & Tibshirani 1993, chapter 6.
+class Bootstrap {
+ public:
+  /// Why the errors of a model's fit to an objective cannot be sampled; empty when they can: the fit must be convex.
+  static std::string obstacle(ImageModel& model, const Objective& objective);
+
+  /// @param model  of one problem, fitted; stays as it is
+  /// @throws ValueError where there is an obstacle, and for options out of range
+  Bootstrap(std::shared_ptr<GriddedNetImpl> model, Objective objective, BootstrapOptions options = {});
+
+  /// (samples, nchan, npix, npix) float32 on the CPU, sky orientation, Jy/arcsec^2.
+  Tensor sample(const DirtyNoise& noise) const;
+
+ private:
+  std::shared_ptr<GriddedNetImpl> model_;
+  Objective objective_;
+  BootstrapOptions options_;
+};
+
+}  // namespace mpol

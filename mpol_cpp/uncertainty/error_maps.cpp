@@ -1,0 +1,120 @@
+#include <mpol_cpp/uncertainty/error_maps.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/fft_rfft2.h>
+#include <ATen/ops/fft_irfft2.h>
+#include <ATen/ops/quantile.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/images/restore.h>
+
+namespace mpol {
+namespace {
+
+constexpr double lower_percentile = 0.158655, upper_percentile = 0.841345;  // of a Gaussian, one standard deviation
+constexpr std::int64_t most_numbers = 1 << 22;                              // that are smoothed or sorted at once
+
+/// Row by row, as a quantile copies what it sorts.
+void write_interval(const Tensor& differences, const Tensor& image, ErrorMaps& maps, std::int64_t channel) {
+  const auto npix = image.size(-1), rows = std::max<std::int64_t>(1, most_numbers / (differences.size(0) * npix));
+  const auto at_percentiles = at::tensor({upper_percentile, lower_percentile}, torch::kFloat64);
+  for (std::int64_t row = 0; row < npix; row += rows) {
+    const auto count = std::min(rows, npix - row);
+    const auto ends = at::quantile(differences.narrow(1, row, count).to(torch::kFloat64), at_percentiles, 0);
+    const auto own = image.narrow(0, row, count);
+    maps.lower[channel].narrow(0, row, count).copy_(own - ends[0]);
+    maps.upper[channel].narrow(0, row, count).copy_(own - ends[1]);
+  }
+}
+
+/// Twice the radius at which the mean of a circular autocorrelation over angles first falls to half of what it is at 0.
+double width_of(const Tensor& autocorrelation, double cell_size) {
+  const auto npix = autocorrelation.size(-1), bins = npix / 2;
+  const auto own = autocorrelation.contiguous();
+  const auto* value = own.const_data_ptr<double>();
+  if (!(value[0] > 0)) return std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> sums(static_cast<std::size_t>(bins), 0.0), counts(sums.size(), 0.0);
+  for (std::int64_t row = 0; row < npix; ++row) {
+    for (std::int64_t column = 0; column < npix; ++column) {
+      const auto y = static_cast<double>(std::min(row, npix - row)), x = static_cast<double>(std::min(column, npix - column));
+      const auto bin = static_cast<std::size_t>(std::lround(std::hypot(x, y)));
+      if (bin >= sums.size()) continue;
+      sums[bin] += value[row * npix + column];
+      counts[bin] += 1;
+    }
+  }
+  double before = 1;
+  for (std::size_t bin = 1; bin < sums.size(); ++bin) {
+    const double here = sums[bin] / counts[bin] / value[0];
+    if (here <= 0.5) return 2 * cell_size * (static_cast<double>(bin) - (0.5 - here) / (before - here));
+    before = here;
+  }
+  return 2 * cell_size * static_cast<double>(bins);
+}
+
+/// Of the samples' differences from their mean.
+double correlation_length(const Tensor& samples, double cell_size) {
+  const auto mean = samples.mean(0);
+  const auto npix = samples.size(-1);
+  auto power = at::zeros_like(at::fft_rfft2(mean).abs());
+  for (std::int64_t i = 0; i < samples.size(0); ++i) power.add_(at::fft_rfft2(samples[i] - mean).abs().square());
+  return width_of(at::fft_irfft2(power, {{npix, npix}}).to(torch::kFloat64), cell_size);
+}
+
+void check_samples(const Tensor& sky, const Tensor& samples) {
+  if (samples.dim() != 4 || sky.dim() != 3 || samples.sizes().slice(1) != sky.sizes()) {
+    throw ShapeError(fmt::format("samples of shape {} of an image of shape {}: expected (samples, nchan, npix, npix)",
+                                 samples.sizes().vec(), sky.sizes().vec()));
+  }
+  if (samples.size(0) < 2) throw ValueError(fmt::format("{} samples tell no spread: take at least 2", samples.size(0)));
+}
+
+}  // namespace
+
+Tensor ErrorMaps::signal_to_noise() const { return at::where(error > 0, image / error, at::zeros_like(image)); }
+
+ErrorMaps error_maps(const Tensor& sky, const Tensor& samples, const GridCoords& coords, const std::vector<Beam>& beams) {
+  const torch::NoGradGuard no_grad;
+  check_samples(sky, samples);
+  const auto image = sky.detach().to(torch::kCPU, torch::kFloat64);
+  const auto count = samples.size(0);
+  ErrorMaps maps;
+  maps.image = beams.empty() ? image : restore(image, coords, beams);
+  for (auto* map : {&maps.error, &maps.mean, &maps.spread, &maps.lower, &maps.upper}) *map = at::empty_like(maps.image);
+  for (std::int64_t channel = 0; channel < sky.size(0); ++channel) {
+    const auto own = samples.select(1, channel);
+    const auto beam_of = [&] { return beams.size() == 1 ? beams : std::vector{beams[static_cast<std::size_t>(channel)]}; };
+    auto differences = at::empty(own.sizes(), torch::kFloat32);
+    auto flux = at::empty({count}, torch::kFloat64);
+    const auto at_once = std::max<std::int64_t>(1, most_numbers / image[channel].numel());
+    for (std::int64_t first = 0; first < count; first += at_once) {
+      const auto some = std::min(at_once, count - first);
+      auto difference = own.narrow(0, first, some).to(torch::kFloat64) - image[channel];
+      flux.narrow(0, first, some).copy_(difference.sum({-2, -1}) * coords.cell_area());
+      if (!beams.empty()) difference = restore(difference.unsqueeze(1), coords, beam_of()).squeeze(1);
+      differences.narrow(0, first, some).copy_(difference);
+    }
+    const auto mean = differences.mean({0}, false, torch::kFloat64);
+    const auto squares = differences.square().mean({0}, false, torch::kFloat64);
+    const double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
+    maps.error[channel].copy_(squares.sqrt());
+    maps.mean[channel].copy_(maps.image[channel] + mean);
+    maps.spread[channel].copy_(((squares - mean.square()).clamp_min(0) * unbiased).sqrt());
+    write_interval(differences, maps.image[channel], maps, channel);
+    maps.flux_error.push_back(std::sqrt(flux.square().mean().item<double>()));
+    maps.flux_bias.push_back(flux.mean().item<double>());
+    maps.correlation_length.push_back(correlation_length(own, coords.cell_size()));
+  }
+  return maps;
+}
+
+}  // namespace mpol

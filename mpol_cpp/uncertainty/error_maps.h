@@ -1,0 +1,38 @@
+#pragma once
+
+#include <vector>
+
+#include <torch/types.h>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/images/beam.h>
+
+namespace mpol {
+
+using torch::Tensor;
+
+/// What samples of a fitted image (Bootstrap) say of its errors: maps (nchan, npix, npix) float64 on the CPU, sky orientation, at
+/// the resolution of the beams in Jy/beam, or of pixels in Jy/arcsec^2 where there are none. What data do not resolve no sample
+/// knows: errors are to be taken at the resolution of a beam.
+struct ErrorMaps {
+  Tensor image;         ///< the fitted one
+  Tensor error;         ///< root mean square of sample minus image: noise, and what the priors take away
+  Tensor mean, spread;  ///< of the samples; the spread is their standard deviation: noise alone
+  Tensor lower, upper;  ///< ends of the interval that holds the sky with 68 %: image minus the 84th and 16th percentile of that
+  /// Of the flux of each channel, Jy: root mean square of the samples' difference, and their mean difference.
+  std::vector<double> flux_error, flux_bias;
+  /// Full width at half maximum of the errors' autocorrelation at the resolution of pixels in each channel, arcsec: pixels nearer
+  /// than that err together. NaN where samples do not differ.
+  std::vector<double> correlation_length;
+
+  /// image/error, 0 where nothing errs.
+  Tensor signal_to_noise() const;
+};
+
+/// @param sky      (nchan, npix, npix), Jy/arcsec^2, sky orientation
+/// @param samples  (samples, nchan, npix, npix), at least two, on the CPU
+/// @param beams    one, or one for each channel; none: at the resolution of pixels
+/// @throws ShapeError when shapes do not fit; ValueError for fewer than two samples
+ErrorMaps error_maps(const Tensor& sky, const Tensor& samples, const GridCoords& coords, const std::vector<Beam>& beams);
+
+}  // namespace mpol

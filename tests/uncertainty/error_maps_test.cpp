@@ -1,0 +1,81 @@
+#include "catch.h"
+
+#include <cmath>
+
+#include <ATen/ops/sort.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/images/gauss_conv_image.h>
+#include <mpol_cpp/images/restore.h>
+#include <mpol_cpp/uncertainty/error_maps.h>
+
+#include "compare.h"
+#include "random.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+const GridCoords map_grid(0.1, 32);
+
+}  // namespace
+
+TEST_CASE("error maps are moments and percentiles of the samples' differences", "[uncertainty][quick]") {
+  const auto sky = random_image(map_grid, 2, torch::kFloat64, 3);
+  const auto bias = 0.3 * normal({2, 32, 32}, torch::kFloat64, 4);
+  const auto samples = (sky + bias + 0.2 * normal({40, 2, 32, 32}, torch::kFloat64, 5)).to(torch::kFloat32);
+  const auto maps = error_maps(sky, samples, map_grid, {});
+  const auto exact = samples.to(torch::kFloat64);
+  CHECK(relative_error(maps.image, sky) == 0);
+  CHECK(relative_error(maps.mean, exact.mean(0)) < 1e-6);
+  CHECK(relative_error(maps.spread, exact.std(0)) < 1e-6);
+  CHECK(relative_error(maps.error, (exact - sky).square().mean(0).sqrt()) < 1e-6);
+  CHECK(relative_error(maps.signal_to_noise(), sky / maps.error) < 1e-12);
+  const auto sorted = std::get<0>(at::sort(exact - sky, 0));
+  const auto between = [&](double place) {
+    const auto first = static_cast<std::int64_t>(place);
+    return sorted[first] + (place - static_cast<double>(first)) * (sorted[first + 1] - sorted[first]);
+  };
+  CHECK(relative_error(sky - maps.lower, between(39 * 0.841345)) < 1e-6);
+  CHECK(relative_error(sky - maps.upper, between(39 * 0.158655)) < 1e-6);
+  const auto flux = (exact - sky).sum({-2, -1}) * map_grid.cell_area();
+  for (std::int64_t channel = 0; channel < 2; ++channel) {
+    const auto place = static_cast<std::size_t>(channel);
+    CHECK(maps.flux_bias[place] == Approx(flux.select(1, channel).mean().item<double>()).epsilon(1e-6));
+    CHECK(maps.flux_error[place] == Approx(std::sqrt(flux.select(1, channel).square().mean().item<double>())).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("error maps at a beam's resolution are those of restored samples", "[uncertainty][quick]") {
+  const auto sky = random_image(map_grid, 2, torch::kFloat64, 3);
+  const auto samples = (sky + 0.2 * normal({10, 2, 32, 32}, torch::kFloat64, 5)).to(torch::kFloat32);
+  const std::vector<Beam> beams = {{0.5, 0.3, 0.4}, {0.4, 0.4, 0}};
+  const auto maps = error_maps(sky, samples, map_grid, beams);
+  const auto expected =
+      error_maps(restore(sky, map_grid, beams), restore(samples.to(torch::kFloat64), map_grid, beams), map_grid, {});
+  CHECK(relative_error(maps.image, expected.image) < 1e-12);
+  CHECK(relative_error(maps.error, expected.error) < 1e-6);
+  CHECK(relative_error(maps.mean, expected.mean) < 1e-6);
+  CHECK(relative_error(maps.spread, expected.spread) < 1e-6);
+  CHECK(relative_error(maps.lower, expected.lower) < 1e-6);
+  CHECK(relative_error(maps.upper, expected.upper) < 1e-6);
+  CHECK(relative_error(error_maps(sky, samples, map_grid, {beams[0]}).error[0], maps.error[0]) < 1e-12);
+}
+
+TEST_CASE("errors that are white noise seen through a beam are as wide as that asks for", "[uncertainty][quick]") {
+  const GridCoords coords(0.1, 128);
+  const auto sky = torch::zeros({1, 128, 128}, torch::kFloat64);
+  const auto white = normal({20, 1, 128, 128}, torch::kFloat64, 8);
+  GaussConvImage blur(coords, std::vector<Beam>{{0.8, 0.8, 0}});
+  CHECK(error_maps(sky, blur->forward(white), coords, {}).correlation_length[0] == Approx(0.8 * std::sqrt(2)).epsilon(0.05));
+  CHECK(error_maps(sky, white, coords, {}).correlation_length[0] < 0.12);
+  CHECK(std::isnan(error_maps(sky, torch::zeros({2, 1, 128, 128}), coords, {}).correlation_length[0]));
+}
+
+TEST_CASE("error maps refuse samples that do not belong to the image", "[uncertainty][quick]") {
+  const auto sky = random_image(map_grid, 2, torch::kFloat64, 3);
+  CHECK_THROWS_AS(error_maps(sky, torch::zeros({5, 1, 32, 32}), map_grid, {}), ShapeError);
+  CHECK_THROWS_AS(error_maps(sky, torch::zeros({2, 32, 32}), map_grid, {}), ShapeError);
+  CHECK_THROWS_AS(error_maps(sky, torch::zeros({1, 2, 32, 32}), map_grid, {}), ValueError);
+}
