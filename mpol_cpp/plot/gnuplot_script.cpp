@@ -146,10 +146,7 @@ class Writer {
     const auto image = thinned(pixels_of(panel));
     const auto rows = image.size(0), columns = image.size(1);
     const auto name = fmt::format("{}_{}.f32", stem_, number_);
-    const auto west_to_east = image.flip(1).contiguous();
-    FigureFile data{name, std::string(static_cast<std::size_t>(rows * columns) * sizeof(float), '\0')};
-    std::memcpy(data.contents.data(), west_to_east.const_data_ptr<float>(), data.contents.size());
-    files_.push_back(std::move(data));
+    add_floats(name, image);
     add_palette(panel.scale);
 
     const auto& [east, west, south, north] = panel.extent;
@@ -170,11 +167,38 @@ class Writer {
     if (panel.colour_bar) colour_bar(panel, upper);
     else line("unset colorbox");
     line("set palette file {} using 1:2:3", quoted(palette_name(panel.scale)));
+    const auto lines = panel.contours ? contours(panel) : std::string();
     marks(panel);
     line(
         "plot {} binary array=({},{}) format='%float32' endian=little origin=({:.10g},{:.10g}) dx={:.10g} dy={:.10g} "
-        "{}with image notitle",
-        quoted(name), columns, rows, west + dx / 2, south + dy / 2, dx, dy, stretched ? "using (place($1)) " : "");
+        "{}with image notitle{}",
+        quoted(name), columns, rows, west + dx / 2, south + dy / 2, dx, dy, stretched ? "using (place($1)) " : "", lines);
+  }
+
+  /// Has gnuplot find the lines. @return what plots them behind an image
+  std::string contours(const ImagePanel& panel) {
+    auto map = panel;
+    map.values = panel.contours->values;
+    const auto values = thinned(pixels_of(map));
+    const auto rows = values.size(0), columns = values.size(1);
+    const auto name = fmt::format("{}_{}_contours.f32", stem_, number_);
+    add_floats(name, values);
+    const auto& [east, west, south, north] = panel.extent;
+    const double dx = (east - west) / static_cast<double>(columns), dy = (north - south) / static_cast<double>(rows);
+    line("set contour base\nunset surface\nset cntrparam levels discrete {:.10g}", fmt::join(panel.contours->levels, ","));
+    line("set table $contours_{}", number_);
+    line("splot {} binary array=({},{}) format='%float32' endian=little origin=({:.10g},{:.10g},0) dx={:.10g} dy={:.10g} notitle",
+         quoted(name), columns, rows, west + dx / 2, south + dy / 2, dx, dy);
+    line("unset table\nunset contour\nset surface");
+    return fmt::format(", $contours_{} using 1:2 with lines lw 1.2 lc rgb '#ffffff' notitle", number_);
+  }
+
+  /// As 32-bit floats, rows from South to North, each from West to East.
+  void add_floats(const std::string& name, const Tensor& image) {
+    const auto west_to_east = image.flip(1).contiguous();
+    FigureFile data{name, std::string(static_cast<std::size_t>(image.numel()) * sizeof(float), '\0')};
+    std::memcpy(data.contents.data(), west_to_east.const_data_ptr<float>(), data.contents.size());
+    files_.push_back(std::move(data));
   }
 
   /// At a place of our own, so that panels with and without a bar are of one size; gnuplot would put its label where ticks

@@ -41,6 +41,12 @@ struct ScaleBar {
   std::string label;  ///< for example `0.5″` or `100 au`
 };
 
+/// Lines along which a map has certain values.
+struct Contours {
+  Tensor values;  ///< (ny, nx) in sky orientation, of the extent of the panel's image
+  std::vector<double> levels;
+};
+
 /// An image of the sky with axes, colour bar, and optional beam and scale bar.
 struct ImagePanel {
   std::string title;
@@ -53,6 +59,7 @@ struct ImagePanel {
   bool colour_bar = true;  ///< false: a neighbour's bar is this panel's too
   std::optional<ScaleBar> scale_bar;
   std::optional<Beam> beam;  ///< restoring or dirty beam, drawn as an ellipse in the lower left corner
+  std::optional<Contours> contours;
 };
 
 enum class CurveStyle {

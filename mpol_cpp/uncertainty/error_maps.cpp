@@ -24,15 +24,15 @@ constexpr double lower_percentile = 0.158655, upper_percentile = 0.841345;  // o
 constexpr std::int64_t most_numbers = 1 << 22;                              // that are smoothed or sorted at once
 
 /// Row by row, as a quantile copies what it sorts.
-void write_interval(const Tensor& differences, const Tensor& image, ErrorMaps& maps, std::int64_t channel) {
+void write_percentiles(const Tensor& differences, const Tensor& image, ErrorMaps& maps, std::int64_t channel) {
   const auto npix = image.size(-1), rows = std::max<std::int64_t>(1, most_numbers / (differences.size(0) * npix));
-  const auto at_percentiles = at::tensor({upper_percentile, lower_percentile}, torch::kFloat64);
+  const auto at_percentiles = at::tensor({lower_percentile, upper_percentile}, torch::kFloat64);
   for (std::int64_t row = 0; row < npix; row += rows) {
     const auto count = std::min(rows, npix - row);
     const auto ends = at::quantile(differences.narrow(1, row, count).to(torch::kFloat64), at_percentiles, 0);
     const auto own = image.narrow(0, row, count);
-    maps.lower[channel].narrow(0, row, count).copy_(own - ends[0]);
-    maps.upper[channel].narrow(0, row, count).copy_(own - ends[1]);
+    maps.lower[channel].narrow(0, row, count).copy_(own + ends[0]);
+    maps.upper[channel].narrow(0, row, count).copy_(own + ends[1]);
   }
 }
 
@@ -95,6 +95,7 @@ ErrorMaps error_maps(const Tensor& sky, const Tensor& samples, const GridCoords&
     const auto beam_of = [&] { return beams.size() == 1 ? beams : std::vector{beams[static_cast<std::size_t>(channel)]}; };
     auto differences = at::empty(own.sizes(), torch::kFloat32);
     auto flux = at::empty({count}, torch::kFloat64);
+    auto mean = at::zeros_like(image[channel]), squares = at::zeros_like(mean);
     const auto at_once = std::max<std::int64_t>(1, most_numbers / image[channel].numel());
     for (std::int64_t first = 0; first < count; first += at_once) {
       const auto some = std::min(at_once, count - first);
@@ -102,14 +103,14 @@ ErrorMaps error_maps(const Tensor& sky, const Tensor& samples, const GridCoords&
       flux.narrow(0, first, some).copy_(difference.sum({-2, -1}) * coords.cell_area());
       if (!beams.empty()) difference = restore(difference.unsqueeze(1), coords, beam_of()).squeeze(1);
       differences.narrow(0, first, some).copy_(difference);
+      mean.add_(difference.sum(0) / static_cast<double>(count));
+      squares.add_(difference.square_().sum(0) / static_cast<double>(count));
     }
-    const auto mean = differences.mean({0}, false, torch::kFloat64);
-    const auto squares = differences.square().mean({0}, false, torch::kFloat64);
     const double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
     maps.error[channel].copy_(squares.sqrt());
     maps.mean[channel].copy_(maps.image[channel] + mean);
     maps.spread[channel].copy_(((squares - mean.square()).clamp_min(0) * unbiased).sqrt());
-    write_interval(differences, maps.image[channel], maps, channel);
+    write_percentiles(differences, maps.image[channel], maps, channel);
     maps.flux_error.push_back(std::sqrt(flux.square().mean().item<double>()));
     maps.flux_bias.push_back(flux.mean().item<double>());
     maps.correlation_length.push_back(correlation_length(own, coords.cell_size()));

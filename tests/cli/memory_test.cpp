@@ -108,6 +108,19 @@ TEST_CASE("a cross-validation takes no more memory than its estimate says, and n
   }
 }
 
+TEST_CASE("samples of errors take no more memory than their estimate says, and not much less", "[cli][memory]") {
+  const Scratch scratch;
+  const double idle = idle_program(scratch.path());
+  constexpr double program = 160, floor = 24;
+  const auto data = random_file(scratch / "vis.npz", 100'000, 512);
+  auto more = kind_of("exact");
+  more.insert(more.end(), {"--samples", "100", "--optimizer", "auto"});
+  const auto memory = memory_of(data, scratch / "out", 512, more);
+  INFO("estimated " << memory.estimated << " MiB, peak " << memory.peak << " MiB, program " << idle);
+  CHECK(memory.peak <= memory.estimated);
+  CHECK(memory.estimated - program <= 1.6 * (memory.peak - idle) + floor);
+}
+
 TEST_CASE("L-BFGS takes no more memory than its estimate says, and little less, while its history grows and when it is full",
           "[cli][memory]") {
   const Scratch scratch;

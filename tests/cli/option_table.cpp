@@ -75,6 +75,7 @@ VerbRows image_rows(const std::string& verb) {
       {"--stop-relative", "0.9:1", base, history},
       {"--start", "base:-5", base, history},
       {"--mask", "{mask}", base, image},
+      {"--samples", "2", base, "out/error.fits"},
       {"--seed", "5", batches, history},
       {"--deterministic", "", base, "out/run.toml"},  // on the CPU every operation gives the same bits without it too
       {"--step", "eager", added(base, {"--optimizer", "adam"}), "out/summary.json#step"},
@@ -326,6 +327,7 @@ std::vector<RefusedRow> refused_options() {
       {added(image, {"--optimizer", "pogm", "--entropy", "1"}), "--optimizer"},
       {added(image, {"--batch-size", "50"}), "--batch-size"},
       {added(image, {"--folds", "5"}), "--folds"},
+      {added(image, {"--samples", "5", "--optimizer", "adam"}), "--samples"},
       {added(image, {"--tv", "0.3U", "--search", "grid"}), "--search"},
       {added(image, {"--tv", "0.1U:1U:3", "--search-points", "5"}), "--search-points"},
       {added(image, {"--tv", "1U:0.1U:3"}), "--tv"},

@@ -156,6 +156,7 @@ void state_meanings(OptionSet& options, const ImageOptions& image) {
                [&] { return choose_optimizer(image).tolerance.has_value(); });
   options.only({"--learning-rate", "--stop-relative", "--step"}, "without --optimizer pogm",
                [&] { return image.optimizer != "pogm"; });
+  options.only({"--samples"}, "where auto takes pogm", [&] { return choose_optimizer(image).kind == OptimizerKind::pogm; });
   options.only({"--sampling"}, "with --batch-size", [&] { return image.batch_size.has_value(); });
   options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
   options.only({"--overwrite"}, "without --resume", [&] { return !image.resume; });
@@ -178,6 +179,12 @@ void declare(OptionSet& options, ImageOptions& image) {
             "Guess LAMBDA of these regularisers (tv, ...) from dirty images: an order of magnitude", Record::result)
       ->group("Regularisers");
   declare_crossval(options, image);
+  options
+      .integer("--samples", image.samples, Range::between(2, 1e6),
+               "Fits of simulated data, of the image observed anew, that tell its errors (64 are many): error.fits, std.fits, "
+               "mean.fits, lower.fits, upper.fits; default: none",
+               Record::result)
+      ->group("Errors");
   declare(options, image.output);
   options.integer("--checkpoint-interval", image.checkpoint_interval, Range::between(1, 1e15),
                   "Epochs between checkpoints; default: every 30 seconds", Record::manner);

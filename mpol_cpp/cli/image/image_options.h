@@ -75,6 +75,8 @@ struct ImageOptions {
   std::int64_t seed = 0;
   std::string step = "auto";
 
+  std::optional<std::int64_t> samples;  ///< of the image's errors
+
   std::optional<std::int64_t> checkpoint_interval;   ///< epochs
   std::optional<std::int64_t> diagnostics_interval;  ///< epochs
   std::optional<double> memory_limit;                ///< GiB

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <mpol_cpp/cli/image/error_sampling.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/cli/image/loss_curves.h>
 #include <mpol_cpp/cli/program/stop_request.h>
@@ -57,9 +58,21 @@ void stage_figures(plot::FigureWriter& figures, OutputFolder& folder, const Imag
   figure.loss_epochs = std::move(curves.epochs);
   figure.loss_history = std::move(curves.values);
   figures.add(folder.staged("summary.png"), plot::summary_page(figure));
+  if (results.errors) figures.add(folder.staged("errors.png"), error_page(*results.errors, results.coords, results.dirty.beams));
   if (!results.scan) return;
   figures.add(folder.staged("scan.png"), plot::scan_page(*results.scan));
   figures.add(folder.staged("gallery.png"), plot::gallery_page(*results.scan, results.coords));
+}
+
+void stage_errors(OutputFolder& folder, const ImageResults& results, io::FitsOptions header, bool split) {
+  const auto& beams = results.dirty.beams;
+  if (!beams.empty()) header.unit(io::FitsUnit::jy_per_beam).beams(beams);
+  const auto of_image = header.history();
+  for (const auto& file : error_files(*results.errors, results.samples)) {
+    auto history = of_image;
+    history.insert(history.begin() + 1, file.words);
+    stage_cube(folder, file.name, file.image, results, header.history(history), split);
+  }
 }
 
 }  // namespace
@@ -74,6 +87,7 @@ void stage_images(OutputFolder& folder, const ImageResults& results, const Train
                     .observation(results.visibilities.observation())
                     .history(history_lines(record, fit));
   stage_cube(folder, "image.fits", results.sky, results, header, options.split_channels);
+  if (results.errors) stage_errors(folder, results, header, options.split_channels);
   header.unit(io::FitsUnit::jy_per_beam).beams(results.dirty.beams);
   stage_cube(folder, "dirty.fits", results.dirty.dirty, results, header, options.split_channels);
   auto history = header.history();

@@ -10,6 +10,7 @@
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/image/run_record.h>
+#include <mpol_cpp/uncertainty/error_maps.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::cli {
@@ -21,10 +22,12 @@ struct ImageResults {
   DirtyProducts dirty;
   Tensor frequencies;  ///< (nchan) Hz of the image channels, or undefined
   const Visibilities& visibilities;
-  const std::optional<Scan>& scan;  ///< the cross-validation, if there was one
+  const std::optional<Scan>& scan;       ///< the cross-validation, if there was one
+  std::optional<ErrorMaps> errors = {};  ///< where they were sampled
+  std::int64_t samples = 0;              ///< of the errors
 };
 
-/// Stages image.fits, dirty.fits, residual.fits, the figures, and the table of the cross-validation.
+/// Stages image.fits, dirty.fits, residual.fits, maps of errors, the figures, and the table of the cross-validation.
 void stage_images(OutputFolder& folder, const ImageResults& results, const TrainResult& fit, const ImageOptions& options,
                   const RunRecord& record);
 

@@ -16,6 +16,7 @@
 #include <mpol_cpp/cli/program/config_file.h>
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/image/error_sampling.h>
 #include <mpol_cpp/cli/image/fit_diagnostics.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/image_results.h>
@@ -51,17 +52,21 @@
 namespace mpol::cli {
 namespace {
 
-/// Puts the time since its beginning into one of the run's timings when its scope ends.
+/// Puts the time since its beginning into one of the run's timings when it is stopped, or its scope ends.
 class Stopwatch {
  public:
-  explicit Stopwatch(double& seconds) : seconds_(seconds) {}
+  explicit Stopwatch(double& seconds) : seconds_(&seconds) {}
   ~Stopwatch() { stop(); }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
-  void stop() { seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+  void stop() {
+    if (seconds_ == nullptr) return;
+    *seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    seconds_ = nullptr;
+  }
 
  private:
-  double& seconds_;
+  double* seconds_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
@@ -209,7 +214,7 @@ class ImageRun {
     if (error) throw FileError(cannot_write(folder.state(), error.value()));
     Objective objective(likelihood_, terms_of_fit(folder), normalize_of(options_.normalize));
     if (summary_.scan && summary_.scan->interrupted) return;
-    const Stopwatch watch(summary_.seconds.training);
+    Stopwatch watch(summary_.seconds.training);
     GriddedNet model(model_options(options_, fit_data()));
     model->to(device_, options_.data.torch_dtype());
     auto train = train_options(options_, *record_, folder.state());
@@ -231,6 +236,16 @@ class ImageRun {
     torch::NoGradGuard no_gradient;
     sky_ = model->make_sky().detach().to(torch::kCPU, torch::kFloat64);
     describe_fit(objective);
+    watch.stop();
+    if (ended) sample(model, objective);
+  }
+
+  void sample(const GriddedNet& model, const Objective& objective) {
+    if (!options_.samples) return;
+    const Stopwatch watch(summary_.seconds.errors);
+    summary_.chi_squared_of_visibilities = chi_squared_of_visibilities();
+    const double reduced = *summary_.chi_squared_of_visibilities / (2.0 * static_cast<double>(summary_.visibilities));
+    errors_ = sample_errors(options_, fit_data(), model, objective, reduced);
   }
 
   /// The regularisers that were given a weight, in units of noise or as a number, those whose weight is to be guessed, and those
@@ -345,14 +360,21 @@ class ImageRun {
 
   void write(OutputFolder& folder) {
     const auto begin = seconds_since_start();
-    summary_.chi_squared_of_visibilities = chi_squared_of_visibilities();
-    const ImageResults results{.coords = coords_,
-                               .sky = sky_,
-                               .dirty = dirty_products(fit_data(), sky_),
-                               .frequencies = image_frequencies(*visibilities_, dataset_->nchan()),
-                               .visibilities = *visibilities_,
-                               .scan = summary_.scan};
+    if (!summary_.chi_squared_of_visibilities) summary_.chi_squared_of_visibilities = chi_squared_of_visibilities();
+    ImageResults results{.coords = coords_,
+                         .sky = sky_,
+                         .dirty = dirty_products(fit_data(), sky_),
+                         .frequencies = image_frequencies(*visibilities_, dataset_->nchan()),
+                         .visibilities = *visibilities_,
+                         .scan = summary_.scan};
     describe_residuals(results.dirty);
+    if (errors_) {
+      results.errors = maps_of(*errors_, sky_, coords_, results.dirty.beams);
+      results.samples = errors_->samples.size(0);
+      summary_.errors = summary_of(*errors_, *results.errors);
+      if (results.dirty.beams.empty())
+        log_warning("the dirty beam of a channel is no ellipse: the maps of errors are at the resolution of pixels, in Jy/pixel");
+    }
     stage_images(folder, results, summary_.fit, options_, *record_);
     summary_.seconds.writing = seconds_since_start() - begin;
     summary_.seconds.total = seconds_since_start();
@@ -428,6 +450,7 @@ class ImageRun {
   ChannelMap channels_;
   GriddedDataset dataset_{nullptr};  // float64, on the CPU
   std::shared_ptr<Likelihood> likelihood_;
+  std::optional<SampledErrors> errors_;
   Tensor sky_;  // (nchan, npix, npix) float64, on the CPU, Jy/arcsec^2
   ImageSummary summary_;
 };

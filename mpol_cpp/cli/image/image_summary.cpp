@@ -1,6 +1,7 @@
 #include <mpol_cpp/cli/image/image_summary.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include <nlohmann/json.hpp>
@@ -21,10 +22,12 @@ Json loss_of(const TrainResult& fit) {
   return loss;
 }
 
-Json seconds_of(const Timings& seconds, bool with_crossval) {
+Json seconds_of(const ImageSummary& summary) {
+  const auto& seconds = summary.seconds;
   Json json = {{"start", seconds.start},       {"reading", seconds.reading}, {"gridding", seconds.gridding},
                {"training", seconds.training}, {"writing", seconds.writing}, {"total", seconds.total}};
-  if (with_crossval) json["crossval"] = seconds.crossval;
+  if (summary.scan) json["crossval"] = seconds.crossval;
+  if (summary.errors) json["errors"] = seconds.errors;
   return json;
 }
 
@@ -60,6 +63,22 @@ Json residual_of(const ImageSummary& summary) {
     json["peak_jy_per_beam"].push_back(residual.peak);
   }
   return json;
+}
+
+Json errors_of(const ErrorSummary& errors) {
+  return {{"samples", errors.samples},
+          {"noise_factor", errors.noise_factor},
+          {"flux_error_jy", errors.flux_error},
+          {"flux_bias_jy", errors.flux_bias},
+          {"correlation_length_arcsec", errors.correlation_length}};
+}
+
+/// Of all channels together, which err apart.
+std::string flux_error_words(const ImageSummary& summary) {
+  if (!summary.errors) return {};
+  double squares = 0;
+  for (const double error : summary.errors->flux_error) squares += error * error;
+  return fmt::format(" +- {:.2g} Jy", std::sqrt(squares));
 }
 
 /// Of the channel that is fitted worst.
@@ -98,6 +117,7 @@ std::string summary_json(const ImageSummary& summary) {
   json["scatter"] = {{"real", summary.scatter.real}, {"imag", summary.scatter.imag}};
   json["flux_jy"] = summary.flux;
   json["residual"] = residual_of(summary);
+  if (summary.errors) json["errors"] = errors_of(*summary.errors);
   json["lambda"] = Json::object();
   for (const auto& lambda : summary.lambdas) {
     Json unit = nullptr;
@@ -112,7 +132,7 @@ std::string summary_json(const ImageSummary& summary) {
   json["gap"] = nullptr;
   if (summary.fit.gap) json["gap"] = *summary.fit.gap;
   json["stop_reason"] = to_string(summary.fit.stop_reason);
-  json["seconds"] = seconds_of(summary.seconds, summary.scan.has_value());
+  json["seconds"] = seconds_of(summary);
   json["memory_bytes"] = {{"estimated", summary.estimated_memory}, {"peak", peak_memory()}};
   json["device"] = summary.device;
   json["device_reason"] = summary.device_reason;
@@ -149,8 +169,8 @@ std::string closing_words(const ImageSummary& summary, const std::string& folder
       fmt::format("{}  {:.4f} over {} {}\n", summary.gaussian ? "chi^2/(2N)" : "-lnL/N    ", summary.reduced_chi_squared(),
                   summary.samples, summary.likelihood == "gridded" ? "cells" : "visibilities");
   text += nll_words(summary);
-  text += channels == 1 ? fmt::format("flux        {:.4g} Jy\n", flux)
-                        : fmt::format("flux        {:.4g} Jy in {} channels\n", flux, channels);
+  text += channels == 1 ? fmt::format("flux        {:.4g} Jy{}\n", flux, flux_error_words(summary))
+                        : fmt::format("flux        {:.4g} Jy{} in {} channels\n", flux, flux_error_words(summary), channels);
   text += remainder_words(summary);
   const auto step = summary.optimizer == "pogm" ? std::string() : fmt::format(", {} step", to_string(summary.fit.step));
   text += fmt::format("ended       {} after {} epochs of {}, {:.1f} s{} on {} ({})\n", to_string(summary.fit.stop_reason),

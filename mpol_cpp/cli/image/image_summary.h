@@ -14,7 +14,7 @@ namespace mpol::cli {
 /// Wall-clock seconds of the parts of a run.
 struct Timings {
   double start = 0;  ///< of the program, up to reading
-  double reading = 0, gridding = 0, crossval = 0, training = 0, writing = 0, total = 0;
+  double reading = 0, gridding = 0, crossval = 0, training = 0, errors = 0, writing = 0, total = 0;
 };
 
 /// The weight of a regulariser in a fit.
@@ -29,6 +29,14 @@ struct LambdaSummary {
 struct ResidualSummary {
   double noise = 0;  ///< that the weights promise
   double rms = 0, peak = 0;
+};
+
+/// What sampled fits say of the errors.
+struct ErrorSummary {
+  std::int64_t samples = 0;
+  double noise_factor = 1;         ///< by which the noise is larger than the weights say
+  std::vector<double> flux_error;  ///< Jy, per channel
+  std::vector<double> flux_bias, correlation_length;
 };
 
 /// What a run of `mpol image` gave, apart from its images.
@@ -47,6 +55,7 @@ struct ImageSummary {
   Scatter scatter;
   std::vector<double> flux;                ///< Jy, per channel
   std::vector<ResidualSummary> residuals;  ///< per channel
+  std::optional<ErrorSummary> errors;      ///< where they were sampled
   std::string device, dtype;
   std::string device_reason;  ///< "asked for", or how an automatic choice came to it
   std::int64_t seed = 0;

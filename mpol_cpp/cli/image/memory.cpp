@@ -26,6 +26,15 @@ MemoryPart memory_of_folds(const ImageOptions& options, double pixels, double sa
   return {"folds of the cross-validation", bytes};
 }
 
+/// Samples of the errors, in float32, and what their fits and maps take.
+MemoryPart memory_of_samples(std::int64_t samples, std::int64_t npix, std::int64_t nchan) {
+  constexpr double of_fits = 100, of_maps = 80, of_quantiles = 24 << 22;
+  const auto pixels = static_cast<double>(npix * npix);
+  const auto channels = static_cast<double>(nchan);
+  return {"samples of the errors",
+          pixels * (4 * static_cast<double>(samples) * (channels + 1) + channels * (of_fits + of_maps)) + of_quantiles};
+}
+
 std::string fewer_words(std::int64_t nchan) {
   return nchan == 1 ? "choose a smaller --npix" : "choose a smaller --npix or fewer --channels";
 }
@@ -58,6 +67,7 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::i
     const auto samples = visibilities == nullptr ? 0 : static_cast<double>(visibilities->nchan() * visibilities->nvis());
     estimate.parts.push_back(memory_of_folds(options, static_cast<double>(npix * npix * nchan), samples));
   }
+  if (options.samples) estimate.parts.push_back(memory_of_samples(*options.samples, npix, nchan));
   return estimate;
 }
 

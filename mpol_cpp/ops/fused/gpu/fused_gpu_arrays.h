@@ -93,7 +93,7 @@ struct DeviceArrays {
 
   MPOL_DEVICE bool has(DeviceTerm term) const { return constants.present[static_cast<int>(term)]; }
   MPOL_DEVICE double weight_of(DeviceTerm term, std::int64_t problem) const {
-    return lambda[static_cast<int>(term) * shape.problems + problem];
+    return lambda[static_cast<std::int64_t>(term) * shape.problems + problem];
   }
 };
 

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""How true the error maps of `mpol image --samples` are, on the simulated skies of lambda_quality.py, of which the truth is known.
+
+usage: error_quality.py [--program build/release/bin/mpol] [--folder error_quality] [--samples 64] [--cases N]
+
+Needs numpy and astropy (build/test-python/bin/python3 has them). At the resolution of the restoring beam, over the pixels where the sky
+is brighter than 2 % of its peak, and over all: the part of them whose error |image - sky| is below error.fits, and below twice that
+(68 and 95 % for Gaussian errors); the correlation of error.fits with |image - sky|; the error of the flux over what the summary says
+of it; and the time of the samples over that of the fit.
+"""
+import argparse
+from pathlib import Path
+
+import numpy as np
+from astropy.io import fits
+
+from lambda_quality import Case, cases, cell, npix, read_image, skies, write_sky
+
+
+def restored(image, header):
+    """Jy/pixel to Jy/beam at the resolution of the header's beam."""
+    major, minor, angle = (header[key] for key in ("BMAJ", "BMIN", "BPA"))
+    sigmas = np.array([major, minor]) * 3600 / cell / np.sqrt(8 * np.log(2))
+    north, west = np.fft.fftfreq(npix)[:, None], np.fft.fftfreq(npix)[None, :]
+    sine, cosine = np.sin(np.radians(angle)), np.cos(np.radians(angle))
+    along, across = cosine * north - sine * west, sine * north + cosine * west
+    window = np.exp(-2 * np.pi**2 * ((sigmas[0] * along) ** 2 + (sigmas[1] * across) ** 2))
+    return np.fft.ifft2(np.fft.fft2(image) * window).real * 2 * np.pi * sigmas[0] * sigmas[1]
+
+
+def row_of(case, samples):
+    summary, _ = case.run("image", "--samples", samples)
+    header = fits.getheader(case.out / "error.fits")
+    error = read_image(case.out / "error.fits")
+    sky, image = restored(case.truth, header), restored(read_image(case.out / "image.fits"), header)
+    off = np.abs(image - sky)
+    source = sky > 0.02 * sky.max()
+    everywhere = np.ones_like(source)
+    numbers = []
+    for pixels in (source, everywhere):
+        numbers += [(off <= times * error)[pixels].mean() for times in (1, 2)]
+        numbers.append(np.corrcoef(error[pixels], off[pixels])[0, 1])
+    numbers.append(abs(summary["flux_jy"][0] - case.truth.sum()) / summary["errors"]["flux_error_jy"][0])
+    numbers.append(summary["seconds"]["errors"] / summary["seconds"]["training"])
+    return numbers
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default="build/release/bin/mpol")
+    parser.add_argument("--folder", type=Path, default=Path("error_quality"))
+    parser.add_argument("--samples", type=int, default=64)
+    parser.add_argument("--cases", type=int, default=len(cases))
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for name, image in skies().items():
+        write_sky(options.folder / f"{name}.fits", image)
+    columns = ["within 1", "within 2", "correlation"]
+    print("| sky, K, noise | " + " | ".join(columns) + " | " + " | ".join(f"{name}, all" for name in columns) + " | flux | time |")
+    print("|" + "---|" * 9)
+    table = []
+    for sky, temperature, noise in cases[: options.cases]:
+        row = row_of(Case(options.program, options.folder, sky, temperature, noise), options.samples)
+        table.append(row)
+        print(f"| {sky}, {temperature}, {noise} | " + " | ".join(f"{value:.2f}" for value in row) + " |", flush=True)
+    print("| **median** | " + " | ".join(f"{np.median(column):.2f}" for column in zip(*table)) + " |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+#include <mpol_cpp/cli/image/error_sampling.h>
+
+#include <cmath>
+#include <utility>
+
+#include <mpol_cpp/cli/image/optimizer_choice.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/plot/figures/error_figure.h>
+#include <mpol_cpp/uncertainty/bootstrap.h>
+
+namespace mpol::cli {
+namespace {
+
+constexpr double tolerance_of_samples = 5e-3;
+constexpr std::int64_t most_iterations_of_samples = 2000;
+
+DirtyNoise noise_of(const FitData& data) {
+  if (data.imaging == Imaging::cells) return DirtyNoise(data.dataset);
+  return {data.coords(), data.visibilities, data.channels};
+}
+
+}  // namespace
+
+std::optional<SampledErrors> sample_errors(const ImageOptions& options, const FitData& data, GriddedNet model,
+                                           const Objective& objective, double reduced_chi_squared) {
+  if (!options.samples) return std::nullopt;
+  if (const auto why = Bootstrap::obstacle(*model, objective); !why.empty()) {
+    throw UsageError(error_text("--samples", fmt::format("{}", *options.samples),
+                                "errors are sampled of convex fits alone: " + why, "leave --samples out"));
+  }
+  SampledErrors errors{.samples = {}, .noise_factor = std::sqrt(reduced_chi_squared)};
+  const auto how = BootstrapOptions()
+                       .samples(*options.samples)
+                       .seed(static_cast<std::uint64_t>(options.seed))
+                       .noise_factor(errors.noise_factor)
+                       .tolerance(std::max(tolerance_of_samples, options.tolerance.value_or(0)))
+                       .most_iterations(most_iterations_of_samples)
+                       .on_sample([](std::int64_t) { stop_if_requested(); });
+  errors.samples = Bootstrap(model.ptr(), objective, how).sample(noise_of(data));
+  return errors;
+}
+
+ErrorMaps maps_of(const SampledErrors& errors, const Tensor& sky, const GridCoords& coords, const std::vector<Beam>& beams) {
+  return error_maps(sky, errors.samples, coords, beams);
+}
+
+ErrorSummary summary_of(const SampledErrors& errors, const ErrorMaps& maps) {
+  return {.samples = errors.samples.size(0),
+          .noise_factor = errors.noise_factor,
+          .flux_error = maps.flux_error,
+          .flux_bias = maps.flux_bias,
+          .correlation_length = maps.correlation_length};
+}
+
+std::vector<ErrorFile> error_files(const ErrorMaps& maps, std::int64_t samples) {
+  const auto of = [samples](const char* words) {
+    return fmt::format("{} of {} fits to simulated data of the image (parametric bootstrap)", words, samples);
+  };
+  return {{"error.fits", maps.error, of("error: root mean square difference from the image")},
+          {"std.fits", maps.spread, of("std: standard deviation")},
+          {"mean.fits", maps.mean, of("mean: mean")},
+          {"lower.fits", maps.lower, of("lower: 16th percentile")},
+          {"upper.fits", maps.upper, of("upper: 84th percentile")}};
+}
+
+plot::Page error_page(const ErrorMaps& maps, const GridCoords& coords, const std::vector<Beam>& beams) {
+  plot::ErrorFigure figure(coords);
+  figure.image = maps.image;
+  figure.error = maps.error;
+  figure.signal_to_noise = maps.signal_to_noise();
+  if (!beams.empty()) figure.beam = beams[beams.size() / 2];
+  return plot::error_page(figure);
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/cli/image/dirty_products.h>
+#include <mpol_cpp/cli/image/image_options.h>
+#include <mpol_cpp/cli/image/image_summary.h>
+#include <mpol_cpp/models/gridded_net.h>
+#include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/plot/page.h>
+#include <mpol_cpp/uncertainty/error_maps.h>
+
+namespace mpol::cli {
+
+/// What `--samples` gives.
+struct SampledErrors {
+  Tensor samples;  ///< (samples, nchan, npix, npix) float32 on the CPU, Jy/arcsec^2
+  double noise_factor = 1;
+};
+
+/// Fits simulated data of the fitted model; nothing where no samples are asked for. A signal ends it as it ends a run that
+/// writes.
+/// @param reduced_chi_squared  chi^2/(2 N) of the fit over all visibilities, from which the noise follows
+/// @throws UsageError where the fit is not convex
+std::optional<SampledErrors> sample_errors(const ImageOptions& options, const FitData& data, GriddedNet model,
+                                           const Objective& objective, double reduced_chi_squared);
+
+/// Maps of them at the resolution of the dirty beams.
+ErrorMaps maps_of(const SampledErrors& errors, const Tensor& sky, const GridCoords& coords, const std::vector<Beam>& beams);
+
+ErrorSummary summary_of(const SampledErrors& errors, const ErrorMaps& maps);
+
+/// The maps as files: name, image, and what HISTORY says of it.
+struct ErrorFile {
+  std::string name;
+  Tensor image;
+  std::string words;
+};
+std::vector<ErrorFile> error_files(const ErrorMaps& maps, std::int64_t samples);
+
+/// The image with contours where it is 3, 5, 10, 20, … times its error, the error, and signal to noise; of a cube the middle
+/// channel.
+plot::Page error_page(const ErrorMaps& maps, const GridCoords& coords, const std::vector<Beam>& beams);
+
+}  // namespace mpol::cli

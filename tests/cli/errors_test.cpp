@@ -1,0 +1,87 @@
+// `--samples`: how sure an image is.
+#include "catch.h"
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/images/restore.h>
+#include <mpol_cpp/io/fits.h>
+
+#include "compare.h"
+#include "observation.h"
+#include "picture.h"
+#include "program.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+nlohmann::json sampled_run(const std::string& data, const std::filesystem::path& out, const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"image", data, "-o", out.string(), "--cell-size", "0.1", "--npix", "32", "--json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const auto run = run_mpol_here(arguments);
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  return nlohmann::json::parse(run.out);
+}
+
+Tensor map_of(const std::filesystem::path& out, const std::string& name) { return io::read_fits(out / name).cube; }
+
+}  // namespace
+
+TEST_CASE("sampled errors are maps at the beam's resolution, and the flux has one", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation(2));
+  const std::string likelihood = GENERATE("exact", "gridded");
+  const auto out = scratch / "out";
+  const auto summary = sampled_run(data, out, {"--samples", "12", "--likelihood", likelihood});
+  const auto error = io::read_fits(out / "error.fits");
+  CHECK(error.unit == "Jy/beam");
+  REQUIRE(error.beams.size() == 2);
+  const GridCoords coords(0.1, 32);
+  const auto image = restore(map_of(out, "image.fits") / coords.cell_area(), coords, error.beams);
+  const auto mean = map_of(out, "mean.fits"), spread = map_of(out, "std.fits");
+  // rms^2 = bias^2 + variance, of which the spread is the unbiased estimate
+  const auto expected = ((mean - image).square() + spread.square() * (11.0 / 12)).sqrt();
+  CHECK(relative_error(error.cube, expected) < 1e-4);
+  CHECK((map_of(out, "lower.fits") <= map_of(out, "upper.fits")).all().item<bool>());
+  CHECK(error.cube.max().item<double>() > 0);
+  CHECK(read_png(out / "errors.png").width == 3 * 620);
+  const auto errors = summary["errors"];
+  CHECK(errors["samples"] == 12);
+  const double per_visibility = summary["chi_squared_per_visibility"];
+  CHECK(errors["noise_factor"].get<double>() == Approx(std::sqrt(per_visibility)).epsilon(1e-12));
+  for (std::size_t channel = 0; channel < 2; ++channel) {
+    const double flux_error = errors["flux_error_jy"][channel], bias = errors["flux_bias_jy"][channel];
+    CHECK(flux_error >= std::abs(bias));
+    CHECK(flux_error < summary["flux_jy"][channel].get<double>());
+    CHECK(errors["correlation_length_arcsec"][channel].get<double>() > 0.1);
+  }
+  CHECK(summary["seconds"]["errors"].get<double>() > 0);
+
+  const auto again = run_mpol_here({"image", "--config", (out / "run.toml").string(), "-o", (scratch / "again").string()});
+  REQUIRE(again.exit_code == 0);
+  CHECK(again.out.find(" +- ") != std::string::npos);
+  for (const auto* name : {"error.fits", "std.fits", "mean.fits", "lower.fits", "upper.fits"})
+    CHECK(same(map_of(scratch / "again", name), map_of(out, name)));
+}
+
+TEST_CASE("errors are sampled of convex fits alone", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation());
+  const auto refused = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"image", data, "-o", (scratch / "out").string(), "--cell-size", "0.1", "--npix", "32"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto run = run_mpol_here(arguments);
+    CHECK(run.exit_code == 2);
+    CHECK(run.error_lines().size() == 1);
+    CHECK(run.error_names("--samples"));
+    CHECK_FALSE(std::filesystem::exists(scratch / "out" / "image.fits"));
+  };
+  refused({"--samples", "4", "--optimizer", "adam"});
+  refused({"--samples", "4", "--entropy", "1e-4"});
+  refused({"--samples", "1"});
+}
