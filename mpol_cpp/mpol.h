@@ -75,6 +75,7 @@
 #include <mpol_cpp/objective/term.h>
 #include <mpol_cpp/train/train_to_dirty.h>
 #include <mpol_cpp/train/trainer.h>
+#include <mpol_cpp/train/usual_image.h>
 #include <mpol_cpp/uncertainty/bootstrap.h>
 #include <mpol_cpp/uncertainty/dirty_noise.h>
 #include <mpol_cpp/uncertainty/error_maps.h>

@@ -73,6 +73,18 @@ Tensor predicted_visibilities(const GridCoords& coords, const Tensor& sky, const
   return all;
 }
 
+Visibilities residual_visibilities(const GridCoords& coords, const Tensor& sky, const Visibilities& visibilities,
+                                   const ChannelMap& channels) {
+  auto residual = visibilities.data().clone();
+  for_each_prediction(coords, sky, visibilities, channels, [&](std::int64_t channel, std::int64_t begin, const Tensor& model) {
+    residual.select(0, channel).narrow(0, begin, model.size(0)).sub_(model);
+  });
+  Visibilities result(visibilities.baselines(), residual, visibilities.weights());
+  if (visibilities.frequencies().defined()) result.set_frequencies(visibilities.frequencies());
+  result.set_observation(visibilities.observation());
+  return result;
+}
+
 double loose_chi_squared(const GridCoords& coords, const Tensor& sky, const Visibilities& visibilities,
                          const ChannelMap& channels) {
   double sum = 0;

@@ -42,6 +42,10 @@ Tensor predicted_block(const GridCoords& coords, const Tensor& sky_channel, cons
 Tensor predicted_visibilities(const GridCoords& coords, const Tensor& sky, const Visibilities& visibilities,
                               const ChannelMap& channels);
 
+/// The same data less those of an image, in the dtype of the data, with their weights.
+Visibilities residual_visibilities(const GridCoords& coords, const Tensor& sky, const Visibilities& visibilities,
+                                   const ChannelMap& channels);
+
 /// chi^2 = sum_k w_k |V_k - d_k|^2 of the loose visibilities.
 double loose_chi_squared(const GridCoords& coords, const Tensor& sky, const Visibilities& visibilities,
                          const ChannelMap& channels);

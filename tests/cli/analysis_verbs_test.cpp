@@ -187,6 +187,33 @@ TEST_CASE("weights finds the factor by which sigma is wrong, and corrects it on 
   CHECK(without_figures(scratch / "right") == std::vector<std::string>{"histogram.csv", "residuals.png", "summary.json"});
 }
 
+TEST_CASE("a bright source far from the phase centre is no wrong weight", "[cli]") {
+  const Scratch scratch;
+  const double too_large = GENERATE(0.5, 1.0, 2.0);
+  auto arrays = small_observation(1, 4000);
+  const auto turns = 1.1 * units::arcsec * arrays["uu"] + 0.6 * units::arcsec * arrays["vv"];
+  arrays["data"] = arrays["data"] * at::polar(at::ones_like(turns), -2 * units::pi * turns);  // 1.6" East, 0.3" North
+  arrays["weight"] = arrays["weight"] * too_large;
+  const auto data = write_observation(scratch / "vis.npz", arrays);
+  const std::vector<std::string> grid_options = {"--cell-size", "0.1", "--npix", "48"};
+  const auto fitted = run_verb(joined({"weights", data}, grid_options), scratch / "fit");
+  CHECK(fitted["weight_factor"].get<double>() == Approx(1 / too_large).epsilon(0.05));
+  const auto averaged = run_verb(joined({"weights", data, "--source", "cells"}, grid_options), scratch / "cells");
+  CHECK(averaged["weight_factor"].get<double>() < 0.4 / too_large);
+}
+
+TEST_CASE("weights tells outliers from noise that is larger than the weights say", "[cli]") {
+  const Scratch scratch;
+  auto arrays = small_observation(1, 4000);
+  const auto wild = (torch::arange(4000) % 20 == 0).to(torch::kFloat64);
+  arrays["data"] = arrays["data"] + 10 * wild / arrays["weight"].sqrt();
+  const auto data = write_observation(scratch / "vis.npz", arrays);
+  const auto run = run_mpol_here({"weights", data, "-o", (scratch / "out").string(), "--cell-size", "0.1", "--npix", "48"});
+  CHECK(run.exit_code == 0);
+  CHECK(run.err.find("the residuals have outliers") != std::string::npos);
+  CHECK(run.err.find("--noise student") != std::string::npos);
+}
+
 TEST_CASE("a fit starts from a FITS image on another grid", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation(1));

@@ -131,9 +131,10 @@ VerbRows dirty_rows() {
 
 VerbRows weights_rows() {
   const Words rest = added({"-o", "{out}"}, small_grid), base = added({"weights", "{vis}"}, rest);
-  return verb_rows("weights", {data_rows("weights", added(rest, {"--apply", "one"}), "out/summary.json", "out/visibilities.npz"),
-                               {{"--apply", "one", base, "out/visibilities.npz"}},
-                               shared_rows(base, added({"weights", "{vis}"}, small_grid), "out/summary.json#threads")});
+  return verb_rows("weights",
+                   {data_rows("weights", added(rest, {"--apply", "one"}), "out/summary.json", "out/visibilities.npz"),
+                    {{"--apply", "one", base, "out/visibilities.npz"}, {"--source", "cells", base, "out/histogram.csv"}},
+                    shared_rows(base, added({"weights", "{vis}"}, small_grid), "out/summary.json#threads")});
 }
 
 VerbRows inspect_rows() {

@@ -14,10 +14,13 @@
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/io/visibilities_npz.h>
+#include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/residual_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
+#include <mpol_cpp/train/usual_image.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
 
 namespace mpol::cli {
@@ -27,6 +30,7 @@ struct WeightOptions {
   OutputOptions output;
   DataOptions data;
   std::string apply = "none";
+  std::string source = "fit";
 };
 
 void declare(OptionSet& options, WeightOptions& weights) {
@@ -34,6 +38,11 @@ void declare(OptionSet& options, WeightOptions& weights) {
   declare_conjugate(options, weights.data);
   options.choice("--apply", weights.apply, {"none", "one", "channel"},
                  "Write visibilities.npz with weights multiplied by one factor, or one for each channel", Record::result);
+  options.choice(
+      "--source", weights.source, {"fit", "cells"},
+      "How the source is taken out before samples of a uv cell are compared: by an image that fits the data, and by the "
+      "mean of each cell, or by that alone, which takes a source that is bright and far from the phase centre for noise",
+      Record::result);
   declare(options, weights.output);
 }
 
@@ -76,6 +85,27 @@ Tensor factors_of(const WeightOptions& options, const ResidualStatistics& all, c
   return factors;
 }
 
+/// Residuals of the cells' means, of data without the source.
+Tensor residuals_of(const WeightOptions& options, const GridCoords& coords, const Visibilities& visibilities) {
+  if (options.source == "cells") return cell_residuals(coords, visibilities);
+  constexpr double tolerance = 5e-3;
+  const auto channels = ChannelMap::cube(visibilities.nchan());
+  const auto sky = usual_image(coords, visibilities, channels, UsualImageOptions().tolerance(tolerance));
+  stop_if_requested();
+  return cell_residuals(coords, losses::residual_visibilities(coords, sky, visibilities, channels));
+}
+
+/// Outliers widen the mean square and hardly the median, from which sigma is taken.
+void warn_of_outliers(const ResidualStatistics& all) {
+  constexpr double most = 1.15;
+  if (!(all.standard_deviation > most * all.sigma_factor)) return;
+  log_warning(fmt::format(
+      "the residuals have outliers: their standard deviation is {:.3g} sigma of the weights, the bulk scatters by {:.3g} "
+      "({:.2g} % lie beyond four of those): weights cannot mend that; flag them, or fit with --likelihood loose "
+      "--noise student",
+      all.standard_deviation, all.sigma_factor, 100 * all.beyond_four));
+}
+
 int check_weights(WeightOptions& options, const OptionSet& settings) {
   settle(options.output);
   settle(options.data);
@@ -88,8 +118,9 @@ int check_weights(WeightOptions& options, const OptionSet& settings) {
   check_grid_holds(visibilities, options.data, coords);
   check_no_hermitian_pairs(visibilities);
   stop_if_requested();
-  const auto residuals = cell_residuals(coords, visibilities);
+  const auto residuals = residuals_of(options, coords, visibilities);
   const auto all = residual_statistics(residuals);
+  if (options.source == "fit") warn_of_outliers(all);
   const auto channels = scatter_by_group(residuals, at::arange(visibilities.nchan(), torch::kInt64).unsqueeze(1));
   const auto histogram = residual_histogram(residuals);
   auto json = describe(all);
@@ -97,6 +128,7 @@ int check_weights(WeightOptions& options, const OptionSet& settings) {
   json["cell_size"] = coords.cell_size();
   json["npix"] = coords.npix();
   json["applied"] = options.apply;
+  json["source"] = options.source;
   json["channels"] = nlohmann::ordered_json::array();
   for (const auto& channel : channels) json["channels"].push_back(describe(channel.statistics));
   const auto summary = summary_text(json);

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include <torch/arg.h>
+#include <torch/types.h>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol {
+
+using torch::Tensor;
+
+struct UsualImageOptions {
+  /// Weights of the regularizers in units of the noise (lambda_unit).
+  TORCH_ARG(double, sparsity) = 1;
+  TORCH_ARG(double, tv) = 1;
+  /// As TrainOptions::tolerance.
+  TORCH_ARG(double, tolerance) = 1e-3;
+  TORCH_ARG(std::int64_t, most_epochs) = 20000;
+  TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;
+};
+
+/// The image that `mpol image` makes of loose visibilities where nothing is said: exact likelihood, sparsity and total variation
+/// in units of the noise, positive pixels behind the Hann convolution, fitted by POGM until it stands still.
+/// @param channels  which data channels feed which image channel
+/// @return          (nchan, npix, npix) float64 on the CPU, Jy/arcsec^2, sky orientation
+/// @throws DataError when baselines do not fit the grid; DivergedError
+Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
+                   const UsualImageOptions& options = {});
+
+}  // namespace mpol

@@ -1,0 +1,68 @@
+#include "catch.h"
+
+#include <cmath>
+#include <vector>
+
+#include <ATen/ops/polar.h>
+
+#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/likelihoods/prediction.h>
+#include <mpol_cpp/train/usual_image.h>
+
+#include "compare.h"
+#include "random.h"
+#include "train/problems.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+const GridCoords usual_grid(0.05, 32);
+
+/// A Gaussian source of 1 Jy in each channel, away from the phase centre, with noise of the weights.
+Visibilities source_off_centre(double noise, torch::Dtype dtype) {
+  const auto random = random_visibilities(usual_grid, 2, 5);
+  const auto& uv = random.baselines();
+  std::vector<Tensor> rows;
+  for (std::int64_t channel = 0; channel < 2; ++channel) {
+    const auto [u, v] = uv.channel(channel);
+    const auto envelope = at::exp((u.square() + v.square()) * (-12 / std::pow(uv.max_abs_u(), 2)));
+    rows.push_back(at::polar(envelope, -2 * units::pi * units::arcsec * (0.4 * u - 0.2 * v)));
+  }
+  const auto weights = torch::full_like(random.weights(), 1 / (noise * noise));
+  const auto data = at::stack(rows) + noise * std::sqrt(2.0) * normal({2, random.nvis()}, torch::kComplexDouble, 8);
+  return {uv, data.to(dtype), weights};
+}
+
+}  // namespace
+
+TEST_CASE("the usual image fits the data to their noise and finds the flux", "[train][quick]") {
+  const auto visibilities = source_off_centre(0.02, torch::kComplexDouble);
+  const auto channels = ChannelMap::cube(2);
+  const auto sky = usual_image(usual_grid, visibilities, channels);
+  REQUIRE(sky.sizes() == std::vector<std::int64_t>{2, 32, 32});
+  CHECK(sky.scalar_type() == torch::kFloat64);
+  const auto flux = sky.sum({-2, -1}) * usual_grid.cell_area();
+  CHECK(relative_error(flux, torch::ones({2}, torch::kFloat64)) < 0.03);
+  const auto residual = losses::residual_visibilities(usual_grid, sky, visibilities, channels);
+  const auto chi_squared = (residual.weights() * residual.data().abs().square()).sum().item<double>();
+  CHECK(chi_squared / (2 * 2 * 800) == Approx(1).margin(0.15));
+  const auto stronger = usual_image(usual_grid, visibilities, channels, UsualImageOptions().sparsity(30).tv(30));
+  CHECK((stronger.sum() < sky.sum()).item<bool>());
+}
+
+TEMPLATE_TEST_CASE("residual visibilities are data minus model, in the dtype of the data", "[train][quick]", float, double) {
+  auto visibilities = source_off_centre(0.02, complex_dtype_of<TestType>());
+  visibilities.set_frequencies(torch::tensor({2e11, 2.1e11}, torch::kFloat64));
+  const auto sky = random_image(usual_grid, 1, torch::kFloat64, 4);
+  const auto continuum = ChannelMap::continuum(2);
+  const auto residual = losses::residual_visibilities(usual_grid, sky, visibilities, continuum);
+  CHECK(residual.data().scalar_type() == visibilities.data().scalar_type());
+  CHECK(torch::equal(residual.weights(), visibilities.weights()));
+  CHECK(torch::equal(residual.frequencies(), visibilities.frequencies()));
+  const auto expected = visibilities.data() - losses::predicted_visibilities(usual_grid, sky, visibilities, continuum);
+  CHECK(relative_error(residual.data(), expected) < tolerance<TestType>(1e-12, 1e-6));
+  CHECK(losses::loose_chi_squared(usual_grid, sky, visibilities, continuum) ==
+        Approx((residual.weights() * residual.data().abs().square()).sum().template item<double>()).epsilon(1e-5));
+}
