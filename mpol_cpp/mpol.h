@@ -78,6 +78,13 @@
 #include <mpol_cpp/solvers/primal_dual.h>
 #include <mpol_cpp/solvers/smooth_function.h>
 #include <mpol_cpp/solvers/solver_report.h>
+#include <mpol_cpp/sparse_coding/basis_pursuit.h>
+#include <mpol_cpp/sparse_coding/circular_convolution.h>
+#include <mpol_cpp/sparse_coding/convolutional_coder.h>
+#include <mpol_cpp/sparse_coding/dictionary_learner.h>
+#include <mpol_cpp/sparse_coding/filter_bank.h>
+#include <mpol_cpp/sparse_coding/robust_pca.h>
+#include <mpol_cpp/sparse_coding/tv_restoration.h>
 #include <mpol_cpp/serialize/mapped_array.h>
 #include <mpol_cpp/serialize/module_state.h>
 #include <mpol_cpp/serialize/safetensors.h>

@@ -102,6 +102,19 @@ class Admm : public IterativeSolver {
   std::vector<double> primal_bounds_, dual_bounds_;
 };
 
+/// f known by its proximal map, and A the identity.
+class ProximalModel : public AdmmModel {
+ public:
+  explicit ProximalModel(std::shared_ptr<ProximalMap> f) : f_(std::move(f)) {}
+  Tensor minimize(const Tensor& v, const Tensor& rho, const Tensor& /*x*/) override { return f_->apply(v, rho.reciprocal()); }
+  Tensor value(const Tensor& x) override { return f_->value(x); }
+  NamedTensors state() const override { return f_->state(); }
+  void load_state(const NamedTensors& state) override { f_->load_state(state); }
+
+ private:
+  std::shared_ptr<ProximalMap> f_;
+};
+
 /// f known by its proximal map, with a gradient step in the place of the minimum: linearized ADMM,
 ///
 ///   x' = prox_f(x - A*(A x - v) / tau, 1/(rho tau)),  tau >= |A|^2
