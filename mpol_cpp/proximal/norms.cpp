@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include <ATen/ops/linalg_svd.h>
+#include <ATen/ops/linalg_eigh.h>
 #include <ATen/ops/linalg_svdvals.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/sign.h>
@@ -55,6 +55,11 @@ L1Norm::L1Norm(Tensor weights) : weights_(checked_weights(std::move(weights))) {
 Tensor L1Norm::value(const Tensor& x) const {
   if (weights_.dim() == 0) return problem_sums(x.abs()) * weights_.to(x.device());
   return problem_sums(x.abs() * like(weights_, x));
+}
+
+std::optional<double> L1Norm::common_weight() const {
+  if (weights_.dim() > 0) return std::nullopt;
+  return weights_.item<double>();
 }
 
 Tensor L1Norm::apply(const Tensor& q, const Tensor& step) { return shrunk(q, like(weights_, q) * step); }
@@ -145,10 +150,16 @@ Tensor NuclearNorm::value(const Tensor& x) const {
 }
 
 Tensor NuclearNorm::apply(const Tensor& q, const Tensor& step) {
-  const auto [u, s, v] = at::linalg_svd(q.flatten(-2, -1), /*full_matrices=*/false);
-  auto threshold = weight_ * step;  // (…, 1, 1, 1) where it is not one for all
+  // By the eigenvectors of the smaller of A A^T and A^T A, in float64: with s^2 of each, A loses the part min(1, t/s) along it.
+  // Several times faster than singular vectors; where s is above t the square has digits enough.
+  const auto matrix = q.flatten(-2, -1).to(torch::kFloat64);
+  const bool is_wide = matrix.size(-2) <= matrix.size(-1);
+  const auto [squares, vectors] = at::linalg_eigh(is_wide ? matrix.matmul(matrix.mT()) : matrix.mT().matmul(matrix));
+  auto threshold = (weight_ * step).to(torch::kFloat64);  // (…, 1, 1, 1) where it is not one for all
   if (threshold.dim() >= 3) threshold = threshold.flatten(-3, -1);
-  return u.mul((s - threshold).clamp_min(0).unsqueeze(-2)).matmul(v).view_as(q);
+  const auto kept = shortening(squares.clamp_min(0).sqrt(), threshold);
+  const auto projector = vectors.mul(kept.unsqueeze(-2)).matmul(vectors.mT());
+  return (is_wide ? projector.matmul(matrix) : matrix.matmul(projector)).to(q.scalar_type()).view_as(q);
 }
 
 std::optional<Tensor> NuclearNorm::dual_norm(const Tensor& y) const {

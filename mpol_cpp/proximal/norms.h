@@ -18,6 +18,8 @@ class L1Norm : public ProximalMap {
   Tensor value(const Tensor& x) const override;
   Tensor apply(const Tensor& q, const Tensor& step) override;
   std::optional<Tensor> dual_norm(const Tensor& y) const override;
+  /// The weight, if all values have the same.
+  std::optional<double> common_weight() const;
 
  private:
   Tensor weights_;

@@ -9,6 +9,8 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/proximal/admm_update.h>
+#include <mpol_cpp/proximal/norms.h>
 
 namespace mpol {
 namespace {
@@ -57,36 +59,37 @@ Admm::Admm(std::shared_ptr<AdmmModel> model, std::shared_ptr<ProximalMap> g, con
       count_(static_cast<std::size_t>(problem_count(z_, problem_dims()))),
       rho_(count_, options_.rho) {
   check(options_);
-  if (c_.defined()) c_ = c_.to(z_).expand_as(z_);
+  if (c_.defined()) c_ = c_.to(z_).expand_as(z_).contiguous();
   constant_norms_ = c_.defined() ? norms(c_) : std::vector<double>(count_, 0.0);
 }
 
 std::vector<double> Admm::norms(const Tensor& x) const { return on_host(problem_norms(x, problem_dims())); }
 
+bool Admm::by_kernels(const Tensor& ax) const {
+  return ax.is_cpu() && ax.is_contiguous() && z_.is_contiguous() && u_.is_contiguous();
+}
+
 void Admm::iterate(IterationRecord& record, Objective objective) {
-  const auto last_z = z_;
   const auto shifted = c_.defined() ? z_ + c_ : z_;
   {
     const Stage stage(*this, "minimize");
     x_ = model_->minimize(shifted - u_, factor(rho_, x_), x_);
     ++pairs_;
   }
-  Tensor ax;
+  const auto& map = model_->map();
+  const bool is_identity = dynamic_cast<const IdentityMap*>(&map) != nullptr;
+  const auto ax = is_identity ? x_ : map.apply(x_);
+  Squares squares;
   {
     const Stage stage(*this, "proximal");
-    ax = model_->map().apply(x_);
-    const double alpha = options_.relaxation;
-    auto v = alpha == 1 ? u_ + ax : at::add(u_, ax, alpha).add_(shifted, 1 - alpha);
-    if (c_.defined()) v = v - c_;
-    std::vector<double> steps;
-    for (const double rho : rho_) steps.push_back(1 / rho);
-    z_ = g_->apply(v, factor(steps, v));
-    u_ = z_.is_alias_of(v) ? v - z_ : v.sub_(z_);
+    const auto* norm = dynamic_cast<const L1Norm*>(g_.get());
+    if (is_identity && !c_.defined() && norm != nullptr && norm->common_weight() && by_kernels(ax)) {
+      squares = shrink(ax, *norm->common_weight());
+    } else {
+      squares = update(ax, shifted, is_identity);
+    }
   }
-  {
-    const Stage stage(*this, "residuals");
-    residuals(ax, last_z, record);
-  }
+  residuals(squares, record);
   record.rho = rho_;
   if (objective == Objective::take) {
     const Stage stage(*this, "objective");
@@ -95,31 +98,75 @@ void Admm::iterate(IterationRecord& record, Objective objective) {
   balance(record);
 }
 
-void Admm::residuals(const Tensor& ax, const Tensor& last_z, IterationRecord& record) {
-  const auto& map = model_->map();
-  const bool is_identity = dynamic_cast<const IdentityMap*>(&map) != nullptr;
-  const auto back = [&](const Tensor& y) { return is_identity ? y : map.adjoint(y); };
-  auto left = ax - z_;
-  if (c_.defined()) left.sub_(c_);
-  const auto r = norms(left), of_ax = norms(ax), of_z = norms(z_);
-  std::vector<double> s, of_u;
-  if (options_.dual_residual == Options::DualResidual::change) {
-    s = norms(back(z_ - last_z));
-    of_u = norms(back(u_));
-  } else {
-    s = norms(back(u_));
-    of_u = norms(u_);
+Admm::Squares Admm::shrink(const Tensor& ax, double weight) {
+  Squares squares;
+  // z may be shared with whoever asked for it: the kernel writes into its own.
+  if (z_.storage().use_count() > 1) z_ = z_.clone();
+  if (u_.storage().use_count() > 1) u_ = u_.clone();
+  const auto problems = static_cast<std::int64_t>(count_);
+  auto all_z = z_.view({problems, -1}), all_u = u_.view({problems, -1});
+  const auto all_a = ax.view({problems, -1});
+  for (std::size_t i = 0; i < count_; ++i) {
+    const auto k = static_cast<std::int64_t>(i);
+    auto z = all_z[k], u = all_u[k];
+    const auto sums = ops::shrink_update(all_a[k], options_.relaxation, weight / rho_[i], z, u);
+    squares.primal.push_back(sums.primal);
+    squares.constraint.push_back(sums.constraint);
+    squares.auxiliary.push_back(sums.auxiliary);
+    const bool by_change = options_.dual_residual == Options::DualResidual::change;
+    squares.dual.push_back(by_change ? sums.change : sums.multiplier);
+    squares.multiplier.push_back(sums.multiplier);
   }
+  return squares;
+}
+
+Admm::Squares Admm::update(const Tensor& ax, const Tensor& shifted, bool is_identity) {
+  const double alpha = options_.relaxation;
+  auto v = alpha == 1 ? u_ + ax : at::add(u_, ax, alpha).add_(shifted, 1 - alpha);
+  if (c_.defined()) v.sub_(c_);
+  std::vector<double> steps;
+  for (const double rho : rho_) steps.push_back(1 / rho);
+  const auto last_z = z_;
+  z_ = g_->apply(v, factor(steps, v));
+  if (z_.is_alias_of(v)) z_ = z_.clone();
+  Squares squares;
+  const auto& map = model_->map();
+  const bool by_change = options_.dual_residual == Options::DualResidual::change;
+  if (count_ == 1 && by_kernels(ax) && v.is_contiguous()) {
+    const auto sums = ops::multiplier_update(ax, last_z.contiguous(), z_.contiguous(), c_, v);
+    squares.primal = {sums.primal};
+    squares.constraint = {sums.constraint};
+    squares.auxiliary = {sums.auxiliary};
+    squares.multiplier = {sums.multiplier};
+    squares.dual = {by_change ? sums.change : sums.multiplier};
+    u_ = v;
+  } else {
+    u_ = v.sub_(z_);
+    squares.primal = sums(((c_.defined() ? ax - c_ : ax) - z_).square());
+    squares.constraint = sums(ax.square());
+    squares.auxiliary = sums(z_.square());
+    squares.multiplier = sums(u_.square());
+    if (is_identity) squares.dual = by_change ? sums((z_ - last_z).square()) : squares.multiplier;
+  }
+  if (is_identity) return squares;
+  if (by_change) squares.dual = sums(map.adjoint(z_ - last_z).square());
+  const auto of_multiplier = sums(map.adjoint(u_).square());
+  (by_change ? squares.multiplier : squares.dual) = of_multiplier;
+  return squares;
+}
+
+void Admm::residuals(const Squares& squares, IterationRecord& record) {
   const auto constraints = static_cast<double>(z_.numel()) / static_cast<double>(count_);
   const auto unknowns = static_cast<double>(x_.numel()) / static_cast<double>(count_);
   primal_bounds_.resize(count_);
   dual_bounds_.resize(count_);
   for (std::size_t i = 0; i < count_; ++i) {
     const auto or_one = [](double norm) { return norm > 0 ? norm : 1.0; };
-    const double rn = std::max({of_ax[i], of_z[i], constant_norms_[i]}), sn = rho_[i] * of_u[i], dual = rho_[i] * s[i];
+    const double rn = std::max({std::sqrt(squares.constraint[i]), std::sqrt(squares.auxiliary[i]), constant_norms_[i]});
+    const double sn = rho_[i] * std::sqrt(squares.multiplier[i]), dual = rho_[i] * std::sqrt(squares.dual[i]);
     const bool normalized = options_.residuals == Options::Residuals::normalized;
     const double r_unit = normalized ? or_one(rn) : 1, s_unit = normalized ? or_one(sn) : 1;
-    record.primal_residual.push_back(r[i] / r_unit);
+    record.primal_residual.push_back(std::sqrt(squares.primal[i]) / r_unit);
     record.dual_residual.push_back(dual / s_unit);
     primal_bounds_[i] =
         std::sqrt(constraints) * options_.absolute_tolerance / r_unit + options_.tolerance * (normalized ? 1 : rn);

@@ -90,7 +90,16 @@ class Admm : public IterativeSolver {
 
  private:
   void balance(const IterationRecord& record);
-  void residuals(const Tensor& ax, const Tensor& last_z, IterationRecord& record);
+  /// Squared lengths in each problem, of what the residuals are made of.
+  struct Squares {
+    std::vector<double> primal, dual, constraint, auxiliary, multiplier;
+  };
+  bool by_kernels(const Tensor& ax) const;
+  /// z and u where A is the identity and g one L1 norm: in one pass.
+  Squares shrink(const Tensor& ax, double weight);
+  /// The same for any g.
+  Squares update(const Tensor& ax, const Tensor& shifted, bool is_identity);
+  void residuals(const Squares& squares, IterationRecord& record);
   std::vector<double> norms(const Tensor& x) const;
 
   Options options_;

@@ -57,9 +57,10 @@ std::unique_ptr<Admm> basis_pursuit(const Tensor& dictionary, const Tensor& sign
   const auto columns = signals.unsqueeze(-3);
   auto shape = columns.sizes().vec();
   shape[shape.size() - 2] = dictionary.size(1);
-  return std::make_unique<Admm>(std::make_shared<DictionaryModel>(dictionary, columns),
-                                std::make_shared<JointSparsity>(options.l1_weight, options.l21_weight, -1),
-                                at::zeros(shape, signals.options()), options);
+  std::shared_ptr<ProximalMap> norm = std::make_shared<JointSparsity>(options.l1_weight, options.l21_weight, -1);
+  if (options.l21_weight == 0) norm = std::make_shared<L1Norm>(options.l1_weight);
+  return std::make_unique<Admm>(std::make_shared<DictionaryModel>(dictionary, columns), norm, at::zeros(shape, signals.options()),
+                                options);
 }
 
 }  // namespace mpol
