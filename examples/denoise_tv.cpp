@@ -60,7 +60,7 @@ void run(const std::string& input, const std::string& output, double lambda) {
   const double width = file.cell_size * static_cast<double>(truth.size(-1));
   mpol::plot::Page page;
   page.columns = 3;
-  page.panels = {panel("image", truth, width),    panel("with noise", noisy, width),     panel("denoised", restored, width),
+  page.panels = {panel("image", truth, width), panel("with noise", noisy, width),     panel("denoised", restored, width),
                  panel("image", truth, width), panel("with outliers", spiked, width), panel("cleared", cleared, width)};
   if (mpol::plot::write_figure(output, page)) fmt::print("figure written to {}\n", output);
 }
@@ -69,7 +69,8 @@ void run(const std::string& input, const std::string& output, double lambda) {
 
 int main(int argc, char** argv) {
   try {
-    run(argc > 1 ? argv[1] : "data/simulated_disc_truth.fits", argc > 2 ? argv[2] : "denoise_tv.png", argc > 3 ? std::stod(argv[3]) : 0.1);
+    run(argc > 1 ? argv[1] : "data/simulated_disc_truth.fits", argc > 2 ? argv[2] : "denoise_tv.png",
+        argc > 3 ? std::stod(argv[3]) : 0.1);
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "denoise_tv: %s\n", error.what());

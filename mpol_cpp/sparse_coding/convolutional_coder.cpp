@@ -16,6 +16,7 @@
 #include <mpol_cpp/proximal/norms.h>
 #include <mpol_cpp/sparse_coding/circular_convolution.h>
 #include <mpol_cpp/sparse_coding/coding_defaults.h>
+#include <mpol_cpp/sparse_coding/panel_fit.h>
 
 namespace mpol {
 namespace {
@@ -34,14 +35,27 @@ class OnNonNegative : public ProximalMap {
   std::shared_ptr<ProximalMap> norm_;
 };
 
+/// A number of each problem, or one for all, for each of the images (problems…, channels, rows, columns).
+std::vector<double> of_each_image(const Tensor& values, const Tensor& images) {
+  const auto own = on_host(values.flatten());
+  const auto count = static_cast<std::size_t>(images.numel() / (images.size(-1) * images.size(-2)));
+  std::vector<double> result(count);
+  for (std::size_t i = 0; i < count; ++i) result[i] = own[i * own.size() / count];
+  return result;
+}
+
 /// f(x) = |D x - s|^2 / 2 + mu |G x|^2 / 2 with the periodic differences G, and A = 1 or (G, 1). Frequency by frequency
 /// A* A and G* G are numbers, so that FilterBank::fit solves for x.
 class CodingModel : public AdmmModel {
  public:
-  CodingModel(std::shared_ptr<const FilterBank> bank, const Tensor& image, double gradient_weight, bool splits_differences)
+  CodingModel(std::shared_ptr<const FilterBank> bank, const Tensor& filters, const Tensor& image, double gradient_weight,
+              bool splits_differences)
       : bank_(std::move(bank)), image_(image), spectrum_(at::fft_rfft2(image).contiguous()), gradient_weight_(gradient_weight) {
     if (gradient_weight > 0 || splits_differences)
       slopes_ = squared_differences(bank_->rows(), bank_->columns(), image.options());
+    if (!slopes_.defined() && PanelFit::suits(filters, bank_->rows(), bank_->columns())) {
+      panels_ = std::make_unique<PanelFit>(filters, bank_->rows());
+    }
     if (!splits_differences) return;
     differences_ = std::make_shared<ImageDifferences>(Boundary::periodic);
     const auto maps = bank_->filters_count();
@@ -51,6 +65,7 @@ class CodingModel : public AdmmModel {
   }
 
   Tensor minimize(const Tensor& v, const Tensor& rho, const Tensor& /*x*/) override {
+    if (panels_) return panels_->fit(v, image_, of_each_image(rho, image_));
     const auto penalty = rho.dim() > 0 ? rho.squeeze(-3) : rho;  // (…, 1, 1, 1) beside images, which have no maps
     auto delta = stacked_ ? penalty * (1 + slopes_) : penalty;
     if (gradient_weight_ > 0) delta = delta + gradient_weight_ * slopes_;
@@ -77,6 +92,7 @@ class CodingModel : public AdmmModel {
   Tensor image_, spectrum_;
   double gradient_weight_;
   Tensor slopes_;
+  std::unique_ptr<PanelFit> panels_;  // where the penalty alone weighs frequencies
   std::shared_ptr<ImageDifferences> differences_;
   std::shared_ptr<StackedMap> stacked_;
 };
@@ -84,7 +100,9 @@ class CodingModel : public AdmmModel {
 /// f = 0 and A = (D, 1).
 class MaskedModel : public AdmmModel {
  public:
-  MaskedModel(std::shared_ptr<const FilterBank> bank, std::int64_t image_maps) : bank_(std::move(bank)), image_maps_(image_maps) {
+  MaskedModel(std::shared_ptr<const FilterBank> bank, const Tensor& filters, std::int64_t image_maps)
+      : bank_(std::move(bank)), image_maps_(image_maps) {
+    if (PanelFit::suits(filters, bank_->rows(), bank_->columns())) panels_ = std::make_unique<PanelFit>(filters, bank_->rows());
     const auto as_maps = std::make_shared<LinearFunctions>(
         [own = bank_](const Tensor& x) { return own->as_maps(own->apply(x)); },
         [own = bank_](const Tensor& y) { return own->adjoint(y.squeeze(own->channels() > 1 ? -4 : -3)); });
@@ -95,6 +113,10 @@ class MaskedModel : public AdmmModel {
 
   Tensor minimize(const Tensor& v, const Tensor& /*rho*/, const Tensor& /*x*/) override {
     const auto image = v.narrow(-3, 0, image_maps_).squeeze(bank_->channels() > 1 ? -4 : -3);
+    if (panels_) {
+      const std::vector<double> ones(static_cast<std::size_t>(image.numel() / (image.size(-1) * image.size(-2))), 1.0);
+      return panels_->fit(v.narrow(-3, image_maps_, bank_->filters_count()), image, ones);
+    }
     auto w = at::fft_rfft2(v.narrow(-3, image_maps_, bank_->filters_count())).contiguous();
     const auto s = at::fft_rfft2(image).contiguous();
     bank_->fit(w, s, at::ones({}, v.options()));
@@ -106,6 +128,7 @@ class MaskedModel : public AdmmModel {
  private:
   std::shared_ptr<const FilterBank> bank_;
   std::int64_t image_maps_;
+  std::unique_ptr<PanelFit> panels_;
   std::shared_ptr<StackedMap> stacked_;
 };
 
@@ -171,7 +194,7 @@ ConvolutionalCoder::ConvolutionalCoder(const Tensor& filters, const Tensor& imag
   };
   if (options.mask.defined()) {
     const auto of_image = bank_->as_maps(image);
-    const auto model = std::make_shared<MaskedModel>(bank_, of_image.size(-3));
+    const auto model = std::make_shared<MaskedModel>(bank_, filters, of_image.size(-3));
     auto own = options;
     own.dual_residual = AdmmOptions::DualResidual::multiplier;
     const auto weights = bank_->as_maps(options.mask.to(image).square().expand_as(image));
@@ -182,7 +205,7 @@ ConvolutionalCoder::ConvolutionalCoder(const Tensor& filters, const Tensor& imag
     return;
   }
   const bool splits = options.tv_weight > 0;
-  const auto model = std::make_shared<CodingModel>(bank_, image, options.gradient_weight, splits);
+  const auto model = std::make_shared<CodingModel>(bank_, filters, image, options.gradient_weight, splits);
   if (splits) {
     const auto variation = stacked(std::make_shared<DifferenceNorm>(options.tv_weight), 2 * maps);
     solver_ = std::make_unique<Admm>(model, variation, at::zeros_like(model->map().apply(start)), options, start);

@@ -8,6 +8,7 @@
 #include <ATen/ops/fft_irfft2.h>
 #include <ATen/ops/fft_rfft2.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/core/error.h>
@@ -16,11 +17,13 @@
 #include <mpol_cpp/sparse_coding/circular_convolution.h>
 #include <mpol_cpp/sparse_coding/convolutional_coder.h>
 #include <mpol_cpp/sparse_coding/dictionary_learner.h>
+#include <mpol_cpp/sparse_coding/panel_fit.h>
 #include <mpol_cpp/sparse_coding/robust_pca.h>
 #include <mpol_cpp/sparse_coding/tv_restoration.h>
 
 #include "compare.h"
 #include "random.h"
+#include "threads.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -88,6 +91,27 @@ TEMPLATE_TEST_CASE("a filter bank's fit is where the gradient vanishes", "[spars
     const auto x = at::fft_irfft2(w, at::IntArrayRef{rows, columns});
     const auto gradient = bank.adjoint(bank.apply(x) - image) + delta.unsqueeze(-3) * (x - start);
     CHECK(gradient.abs().max().template item<double>() < tolerance<TestType>(1e-12, 2e-4));
+  }
+}
+
+TEMPLATE_TEST_CASE("the fit by panels is that by LibTorch's transforms, on any number of threads", "[sparse_coding][quick]",
+                   float, double) {
+  const auto dtype = dtype_of<TestType>();
+  const auto filters = some_filters(dtype);
+  CHECK_FALSE(PanelFit::suits(filters, rows, columns));
+  CHECK_FALSE(PanelFit::suits(some_filters(dtype, 3), 16, 16));
+  for (const std::int64_t npix : {16, 36, 50}) {
+    CAPTURE(npix);
+    REQUIRE(PanelFit::suits(filters, npix, npix));
+    const auto v = normal({2, 5, npix, npix}, dtype, 2), images = normal({2, npix, npix}, dtype, 3);
+    const FilterBank bank(filters, npix, npix);
+    auto w = at::fft_rfft2(v).contiguous();
+    bank.fit(w, at::fft_rfft2(images), at::tensor({0.3, 2.0}, dtype).view({2, 1, 1}));
+    PanelFit panels(filters, npix);
+    const auto x = panels.fit(v, images, {0.3, 2.0});
+    CHECK(relative_error(x, at::fft_irfft2(w, at::IntArrayRef{npix, npix})) < tolerance<TestType>(1e-13, 1e-5));
+    const Threads one(1);
+    CHECK(same(panels.fit(v, images, {0.3, 2.0}), x));
   }
 }
 
