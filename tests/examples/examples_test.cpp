@@ -16,6 +16,7 @@
 #include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/models/simple_net.h>
 #include <mpol_cpp/objective/noise_unit.h>
+#include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/train/trainer.h>
 
 #include "compare.h"
@@ -159,4 +160,30 @@ TEST_CASE("the example of devices sums all data once", "[examples]") {
   CHECK(text.find("using ") != std::string::npos);
   CHECK(number_after("mean visibility ", text) == Approx(at::real(mean).item<double>()).epsilon(1e-6));
   CHECK(number_after("sigma ", text) == Approx(1 / weights.sum().sqrt().item<double>()).epsilon(1e-6));
+}
+
+TEST_CASE("the examples of sparse coding bring images nearer to the truth and draw them", "[examples]") {
+  const TemporaryFolder folder;
+  const auto in_folder = [&](const char* name) { return (folder / name).string(); };
+  const auto truth = (fs::path(MPOL_DATA_DIR) / "simulated_disc_truth.fits").string();
+  const auto is_drawn = [](const std::string& figure) {  // without gnuplot there is its script
+    return fs::exists(figure) || fs::exists(plot::script_of(figure));
+  };
+
+  const auto denoised = run_example("denoise_tv", {truth, in_folder("tv.png")});
+  const auto gain = [](const std::string& words, const std::string& text) {
+    const auto line = text.substr(text.find(words));
+    return number_after(" dB before, ", line) - number_after(words, line);
+  };
+  CHECK(gain("noise: ", denoised) > 8);
+  CHECK(gain("outliers: ", denoised) > 8);
+  CHECK(is_drawn(in_folder("tv.png")));
+
+  const auto learned = run_example("learn_dictionary", {truth, in_folder("learned.png"), in_folder("filters.safetensors"), "10"});
+  CHECK(number_after(" before, ", learned) < 0.8 * number_after("functional of the image: ", learned));
+  CHECK(is_drawn(in_folder("learned.png")));
+
+  const auto coded = run_example("denoise_csc", {in_folder("filters.safetensors"), truth, in_folder("csc.png")});
+  CHECK(gain("noise: ", coded) > 8);
+  CHECK(is_drawn(in_folder("csc.png")));
 }

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/proximal/problem_values.h>
+#include <mpol_cpp/serialize/safetensors.h>
+#include <mpol_cpp/solvers/solver_report.h>
+
+namespace mpol {
+
+/// What every iterative solver is asked for.
+struct IterationOptions {
+  std::int64_t most_iterations = 1000;  ///< >= 1, together with those before a saved state
+  double tolerance = 1e-4;              ///< of the relative residuals of every problem, >= 0; 0: takes all iterations
+  IterationCallback callback = {};
+  std::int64_t problem_dims = 3;  ///< last dimensions that make one problem, >= 3
+};
+
+/// Iterations on problems in leading dimensions, until all of them have converged; those that have go on with the others.
+class IterativeSolver {
+ public:
+  virtual ~IterativeSolver() = default;
+  IterativeSolver(const IterativeSolver&) = delete;
+  IterativeSolver& operator=(const IterativeSolver&) = delete;
+
+  /// Iterates until all problems have converged, the callback says stop, or there were `most_iterations`.
+  /// @throws DivergedError when a residual is no finite number any more
+  SolverReport solve();
+  std::int64_t iterations() const { return iterations_; }
+  /// The solution as far as it is known.
+  virtual Tensor solution() const = 0;
+
+  /// Everything that the next iterations depend on, besides what the solver was made of: one that loads it goes on as this one
+  /// does, to the last bit.
+  NamedTensors state() const;
+  /// @throws FileError when shapes do not match
+  void load_state(const NamedTensors& state);
+
+ protected:
+  enum class Objective { skip, take };
+  /// Counts the time until it goes as that of a stage.
+  class Stage {
+   public:
+    Stage(IterativeSolver& solver, const char* name) : solver_(solver), name_(name) {}
+    ~Stage();
+    Stage(const Stage&) = delete;
+    Stage& operator=(const Stage&) = delete;
+
+   private:
+    IterativeSolver& solver_;
+    const char* name_;
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  };
+
+  /// @throws ValueError for options out of range
+  IterativeSolver(std::string name, IterationOptions options);
+  /// One iteration; fills all but the record's number and time.
+  virtual void iterate(IterationRecord& record, Objective objective) = 0;
+  /// F of each problem at the solution.
+  virtual std::vector<double> objective() = 0;
+  /// Whether all residuals are small enough.
+  virtual bool has_converged(const IterationRecord& record) const;
+  virtual std::optional<std::vector<double>> gap() { return std::nullopt; }
+  virtual void save(NamedTensors& state) const = 0;
+  virtual void load(const NamedTensors& state) = 0;
+
+  /// A tensor of a saved state that must be like another one. @throws FileError unless it is
+  Tensor saved(const NamedTensors& state, const std::string& name, const Tensor& like) const;
+  /// Numbers of a saved state. @throws FileError unless there are so many
+  std::vector<double> saved_numbers(const NamedTensors& state, const std::string& name, std::size_t count) const;
+
+  std::int64_t problem_dims() const { return options_.problem_dims; }
+  std::vector<double> sums(const Tensor& x) const { return on_host(problem_sums(x, problem_dims())); }
+  /// Values of each problem from (…) of three dimensions, added up where a problem has more.
+  std::vector<double> added(const Tensor& values, std::int64_t problems) const;
+  Tensor factor(const std::vector<double>& values, const Tensor& x) const { return as_factor(values, x, problem_dims()); }
+  /// `values` where moved is set, `others` elsewhere.
+  Tensor chosen(const std::vector<bool>& moved, const Tensor& values, const Tensor& others) const;
+
+  std::int64_t pairs_ = 0;
+
+ private:
+  std::string name_;
+  IterationOptions options_;
+  std::int64_t iterations_ = 0;
+  std::map<std::string, double> seconds_;
+};
+
+}  // namespace mpol

@@ -1,0 +1,189 @@
+#include <mpol_cpp/sparse_coding/panel_fit.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty_like.h>
+
+#include <mpol_cpp/ops/fft/line_transforms.h>
+#include <mpol_cpp/ops/memory/aligned_array.h>
+#include <mpol_cpp/ops/memory/share_tasks.h>
+
+namespace mpol {
+
+template <typename T>
+class PanelFit::Passes {
+ public:
+  Passes(const Tensor& filters, std::int64_t npix)
+      : npix_(npix),
+        filters_(filters.size(0)),
+        lines_(npix),
+        line_distance_(ops::AlignedArray<T>::padded(npix) + ops::AlignedArray<T>::line),
+        columns_(static_cast<std::size_t>(npix / 2 + 1)),
+        panels_(Lines::panels(npix / 2 + 1)),
+        distance_((npix + 8) * Lines::row_size),
+        spectra_(filters_ * panels_ * distance_),
+        work_(filters_ * panels_ * distance_),
+        image_(panels_ * distance_),
+        power_(panels_ * npix * batch) {
+    std::iota(columns_.begin(), columns_.end(), 0);
+    const auto whole = at::constant_pad_nd(filters, {0, npix - filters.size(-1), 0, npix - filters.size(-2)}).contiguous();
+    rows_to_panels(whole.const_data_ptr<T>(), filters_, spectra_.data());
+    std::fill_n(power_.data(), panels_ * npix_ * batch, T(0));
+    ops::share_tasks(panels_, 1, [&](std::int64_t p, std::int64_t worker) {
+      for (std::int64_t m = 0; m < filters_; ++m) {
+        T* panel = spectra_.data() + (m * panels_ + p) * distance_;
+        lines_.forward_panel(panel, transform_scratch(worker));
+        for (std::int64_t k = 0; k < npix_; ++k) {
+          const T *re = panel + k * Lines::row_size, *im = re + batch;
+          T* power = power_.data() + (p * npix_ + k) * batch;
+          for (std::int64_t b = 0; b < batch; ++b) power[b] += re[b] * re[b] + im[b] * im[b];
+        }
+      }
+    });
+  }
+
+  void fit(const T* v, const T* image, T delta, T* x) {
+    rows_to_panels(v, filters_, work_.data());
+    rows_to_panels(image, 1, image_.data());
+    ops::share_tasks(panels_, 1, [&](std::int64_t p, std::int64_t worker) { fit_panel(p, delta, worker); });
+    panels_to_rows(x);
+  }
+
+ private:
+  using Lines = ops::LineTransforms<T>;
+  static constexpr std::int64_t batch = Lines::batch;
+
+  void make_scratch() {
+    while (static_cast<std::int64_t>(scratch_.size()) < at::get_num_threads()) {
+      scratch_.emplace_back(lines_.scratch_size());
+      line_scratch_.emplace_back(batch * line_distance_);
+    }
+  }
+  T* transform_scratch(std::int64_t worker) { return scratch_[static_cast<std::size_t>(worker)].data(); }
+  std::int64_t blocks() const { return (npix_ + batch - 1) / batch; }
+  ops::FftPanels<T> from_row(T* panels, std::int64_t row) const {
+    return {columns_.data(), npix_ / 2 + 1, panels + row * Lines::row_size, distance_};
+  }
+
+  void rows_to_panels(const T* images, std::int64_t count, T* panels) {
+    make_scratch();
+    ops::share_tasks(
+        count * blocks(), 1,
+        [&](std::int64_t task, std::int64_t worker) {
+          const auto image = task / blocks(), row = task % blocks() * batch, rows = std::min(batch, npix_ - row);
+          T* lines = line_scratch_[static_cast<std::size_t>(worker)].data();
+          for (std::int64_t r = 0; r < rows; ++r)
+            std::copy_n(images + (image * npix_ + row + r) * npix_, npix_, lines + r * line_distance_);
+          lines_.forward_rows(lines, line_distance_, rows, lines_.everything(),
+                              from_row(panels + image * panels_ * distance_, row), transform_scratch(worker));
+        },
+        WorkerPool::Order::near);
+  }
+
+  void panels_to_rows(T* images) {
+    ops::share_tasks(
+        filters_ * blocks(), 1,
+        [&](std::int64_t task, std::int64_t worker) {
+          const auto image = task / blocks(), row = task % blocks() * batch, rows = std::min(batch, npix_ - row);
+          T* lines = line_scratch_[static_cast<std::size_t>(worker)].data();
+          lines_.adjoint_rows(from_row(work_.data() + image * panels_ * distance_, row), lines, line_distance_, rows,
+                              lines_.everything(), transform_scratch(worker));
+          for (std::int64_t r = 0; r < rows; ++r)
+            std::copy_n(lines + r * line_distance_, npix_, images + (image * npix_ + row + r) * npix_);
+        },
+        WorkerPool::Order::near);
+  }
+
+  /// w + conj(d) (s - sum d w) / (sum |d|^2 + delta), and the inverse transform of its columns.
+  void fit_panel(std::int64_t p, T delta, std::int64_t worker) {
+    T* left = image_.data() + p * distance_;
+    lines_.forward_panel(left, transform_scratch(worker));
+    for (std::int64_t m = 0; m < filters_; ++m) {
+      T* w = work_.data() + (m * panels_ + p) * distance_;
+      const T* d = spectra_.data() + (m * panels_ + p) * distance_;
+      lines_.forward_panel(w, transform_scratch(worker));
+      for (std::int64_t k = 0; k < npix_ * Lines::row_size; k += Lines::row_size) {
+        for (std::int64_t b = k; b < k + batch; ++b) {
+          left[b] -= d[b] * w[b] - d[b + batch] * w[b + batch];
+          left[b + batch] -= d[b] * w[b + batch] + d[b + batch] * w[b];
+        }
+      }
+    }
+    for (std::int64_t k = 0; k < npix_; ++k) {
+      const T* power = power_.data() + (p * npix_ + k) * batch;
+      T* row = left + k * Lines::row_size;
+      for (std::int64_t b = 0; b < batch; ++b) {
+        const T gain = 1 / (power[b] + delta);
+        row[b] *= gain;
+        row[b + batch] *= gain;
+      }
+    }
+    // Columns of the half plane but the first and the last stand for two of the plane; transforms are unnormalized.
+    std::array<T, static_cast<std::size_t>(batch)> scales;
+    for (std::int64_t b = 0; b < batch; ++b) {
+      const auto column = p * batch + b;
+      scales[static_cast<std::size_t>(b)] =
+          static_cast<T>(column == 0 || column == npix_ / 2 ? 1 : 2) / static_cast<T>(npix_ * npix_);
+    }
+    for (std::int64_t m = 0; m < filters_; ++m) {
+      T* w = work_.data() + (m * panels_ + p) * distance_;
+      const T* d = spectra_.data() + (m * panels_ + p) * distance_;
+      for (std::int64_t k = 0; k < npix_ * Lines::row_size; k += Lines::row_size) {
+        for (std::int64_t b = 0; b < batch; ++b) {
+          const auto re = k + b, im = re + batch;
+          const T scale = scales[static_cast<std::size_t>(b)];
+          w[re] = (w[re] + d[re] * left[re] + d[im] * left[im]) * scale;
+          w[im] = (w[im] + d[re] * left[im] - d[im] * left[re]) * scale;
+        }
+      }
+      lines_.inverse_panel(w, transform_scratch(worker));
+    }
+  }
+
+  std::int64_t npix_, filters_;
+  Lines lines_;
+  std::int64_t line_distance_;
+  std::vector<std::int32_t> columns_;
+  std::int64_t panels_, distance_;                            // of each filter; elements from one to the next
+  ops::AlignedArray<T> spectra_, work_, image_;               // panels of filters, coefficients and the image
+  ops::AlignedArray<T> power_;                                // (panels, npix, batch)
+  std::vector<ops::AlignedArray<T>> scratch_, line_scratch_;  // of each worker
+};
+
+PanelFit::PanelFit(const Tensor& filters, std::int64_t npix) {
+  if (filters.scalar_type() == torch::kFloat32) single_ = std::make_unique<Passes<float>>(filters, npix);
+  else double_ = std::make_unique<Passes<double>>(filters, npix);
+}
+
+PanelFit::~PanelFit() = default;
+
+bool PanelFit::suits(const Tensor& filters, std::int64_t rows, std::int64_t columns) {
+  const auto dtype = filters.scalar_type();
+  return filters.is_cpu() && filters.dim() == 3 && rows == columns && rows % 2 == 0 &&
+         (dtype == torch::kFloat32 || dtype == torch::kFloat64);
+}
+
+Tensor PanelFit::fit(const Tensor& v, const Tensor& images, const std::vector<double>& deltas) {
+  const auto from = v.contiguous(), own_images = images.contiguous();
+  auto x = at::empty_like(from);
+  const auto plane = images.size(-1) * images.size(-1), filters = v.size(-3);
+  const auto run = [&](auto& passes, auto type) {
+    using T = decltype(type);
+    const auto* of_v = from.const_data_ptr<T>();
+    const auto* of_images = own_images.const_data_ptr<T>();
+    auto* to = x.mutable_data_ptr<T>();
+    for (std::size_t i = 0; i < deltas.size(); ++i) {
+      const auto k = static_cast<std::int64_t>(i);
+      passes.fit(of_v + k * filters * plane, of_images + k * plane, static_cast<T>(deltas[i]), to + k * filters * plane);
+    }
+  };
+  if (single_) run(*single_, 0.0F);
+  else run(*double_, 0.0);
+  return x;
+}
+
+}  // namespace mpol

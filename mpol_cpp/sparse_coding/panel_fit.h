@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <torch/types.h>
+
+namespace mpol {
+
+using torch::Tensor;
+
+/// FilterBank::fit with its transforms, on the CPU, for square images of an even size and channels that have maps of their own:
+///
+///   argmin_x |D x - s|^2 / 2 + delta |x - v|^2 / 2
+///
+/// by ops::LineTransforms: rows to panels of a few columns, the columns of a panel for all filters while they are in the cache,
+/// and back. What is summed over filters is summed in their order, whatever the number of threads.
+class PanelFit {
+ public:
+  /// @param filters  (M, h, w), float32 or float64
+  /// @param npix     even, at least h and w
+  PanelFit(const Tensor& filters, std::int64_t npix);
+  ~PanelFit();
+  PanelFit(const PanelFit&) = delete;
+  PanelFit& operator=(const PanelFit&) = delete;
+
+  static bool suits(const Tensor& filters, std::int64_t rows, std::int64_t columns);
+
+  /// @param v       (…, M, npix, npix)
+  /// @param images  s, (…, npix, npix)
+  /// @param deltas  > 0, of each image
+  /// @return        x, like v
+  Tensor fit(const Tensor& v, const Tensor& images, const std::vector<double>& deltas);
+
+ private:
+  template <typename T>
+  class Passes;
+  std::unique_ptr<Passes<float>> single_;  // one of them
+  std::unique_ptr<Passes<double>> double_;
+};
+
+}  // namespace mpol
