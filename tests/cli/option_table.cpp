@@ -84,6 +84,7 @@ VerbRows image_rows(const std::string& verb) {
       {"--kernel-folder", "{run}/missing", base, "exit"},
       {"--split-channels", "", base, "out/image_0001.fits"},
       {"--resume", "", base, "exit", /*again=*/true},
+      {"--dry-run", "", added(added({verb, "{vis}"}, search), small_grid), "exit"},
       {"--keep-diverged", "", added(base, {"--optimizer", "sgd", "--learning-rate", "1e300"}), image},
   };
   const std::vector<OptionRow> regularisers = {
@@ -318,6 +319,7 @@ std::vector<RefusedRow> refused_options() {
   const Words disc = {"simulate", "-o", "{out}.npz"}, sky = added(disc, {"--sky", "{single}"});
   std::vector<RefusedRow> rows = {
       {added(image, {"--degrees-of-freedom", "4"}), "--degrees-of-freedom"},
+      {added(image, {"--dry-run"}), "--out"},
       {added(image, {"--optimizer", "adam", "--tolerance", "1e-3"}), "--tolerance"},
       {added(image, {"--stop-relative", "1e-3", "--tolerance", "1e-3"}), "--tolerance"},
       {added(image, {"--optimizer", "pogm", "--learning-rate", "0.3"}), "--learning-rate"},

@@ -22,6 +22,7 @@
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/cli/image/memory.h>
+#include <mpol_cpp/cli/image/noise_choice.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/output/output_folder.h>
@@ -30,8 +31,10 @@
 #include <mpol_cpp/cli/program/run_environment.h>
 #include <mpol_cpp/cli/image/run_record.h>
 #include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/options/grid_choice.h>
 #include <mpol_cpp/cli/options/suggestion.h>
 #include <mpol_cpp/cli/program/threads.h>
+#include <mpol_cpp/analysis/residuals.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/device/load.h>
@@ -88,7 +91,8 @@ class ImageRun {
  public:
   ImageRun(ImageOptions& options, const OptionSet& settings)
       : options_(options),
-        coords_(requested_grid(options.data)),
+        grid_(choose_grid(options.data)),
+        coords_(grid_.coords),
         chosen_(choose_device(options)),
         before_(options.resume ? run_to_resume(options.output.out) : std::nullopt),
         threads_(use_threads(threads_of_run())) {
@@ -111,8 +115,11 @@ class ImageRun {
 
  private:
   int go() {
+    summary_.choices = choices();
+    if (options_.dry_run) return show_choices();
     if (options_.resume && is_finished(options_.output.out, *record_, *options_.epochs)) return already_finished();
     warn_of_changes();
+    if (speaks() && !grid_.choices.empty()) fmt::print("{}", choice_words(grid_.choices));
     OutputFolder folder(options_.output.out, existing(), "image");
     if (options_.resume && !folder.has_checkpoint() && !options_.output.quiet) {
       fmt::print(stderr, "mpol {}: {} has nothing to resume: the run starts anew\n", verb_of(options_),
@@ -129,6 +136,45 @@ class ImageRun {
     if (diverged && !options_.keep_diverged) return fail_diverged(folder);
     write(folder);
     return diverged ? report_divergence() : exit_done;
+  }
+
+  bool speaks() const { return !options_.output.quiet && !options_.output.json; }
+
+  /// All that nobody asked for and that decides the result, but for the weights of the regularisers (terms_of_fit).
+  std::vector<Choice> choices() const {
+    auto all = grid_.choices;
+    const auto optimizer = choose_optimizer(options_);
+    if (options_.optimizer == "auto") all.push_back({"optimizer", to_string(optimizer.kind), optimizer.reason});
+    if (optimizer.tolerance && !options_.tolerance) {
+      all.push_back({"tolerance", fmt::format("{}", *optimizer.tolerance),
+                     fmt::format("the fit goes on until it has converged, for at most {} epochs", *options_.epochs)});
+    }
+    if (chosen_.reason != "asked for") all.push_back({"device", device_.str(), chosen_.reason});
+    return all;
+  }
+
+  /// --dry-run: what a run would do, without doing or writing it.
+  int show_choices() {
+    read();
+    grid();
+    const Objective objective(likelihood_, {}, normalize_of(options_.normalize));
+    const auto noise = noise_unit(coords_, *visibilities_, channels_.nchan(), objective.normaliser());
+    for (const auto& term : regularizer_terms(with_units_as_numbers(options_.regularizers))) {
+      const auto option = option_of(term.name());
+      if (!options_.regularizers.in_units.contains(option)) continue;
+      if (options_.regularizers.searched.contains(option)) {
+        summary_.choices.push_back({option, options_.regularizers.searched.at(option), "to be cross-validated"});
+        continue;
+      }
+      const double units = options_.regularizers.in_units.at(option), unit = lambda_unit(term, noise, coords_).value();
+      summary_.choices.push_back(
+          {option, fmt::format("{:.4g}", units * unit), fmt::format("{} U, in units of the noise", units)});
+    }
+    const auto residuals = residual_statistics(cell_residuals(coords_, *visibilities_));
+    summary_.choices.push_back(noise_choice(options_, residuals));
+    if (options_.output.json) fmt::print("{}", dry_summary(summary_));
+    else if (!options_.output.quiet) fmt::print("{}", choice_words(summary_.choices));
+    return exit_done;
   }
 
   Error out_of_memory() const { return cli::out_of_memory(estimate_, free_, options_, coords_.npix(), nchan_); }
@@ -178,7 +224,7 @@ class ImageRun {
 
   void read() {
     const Stopwatch watch(summary_.seconds.reading);
-    visibilities_.emplace(read_visibilities(options_.data, coords_));
+    visibilities_.emplace(grid_.take_visibilities(options_.data));
     check_grid_holds(*visibilities_, options_.data, coords_);
     check_representable(visibilities_->data(), visibilities_->weights(), options_.data.torch_dtype());
     check_no_hermitian_pairs(*visibilities_);
@@ -293,14 +339,13 @@ class ImageRun {
     summary_.lambdas.push_back({term.name(), value, in_units, how});
     if (how == "given") return;
     record_->note_lambda(term.name(), value, how);
-    if (options_.output.quiet || options_.output.json) return;
+    if (!speaks()) return;
     const auto words = in_units ? fmt::format("{}, {:.3g} U", how, *in_units) : how;
     fmt::print("lambda of {}: {:.3g} ({})\n", term.name(), value, words);
   }
 
   ProgressReportOptions report_options() const {
-    const auto& output = options_.output;
-    const bool silent = output.quiet || output.json;  // stderr is for warnings and the one line of an error
+    const bool silent = !speaks();  // stderr is for warnings and the one line of an error
     return ProgressReportOptions()
         .style(silent ? ReportStyle::silent : ReportStyle::automatic)
         .stream(stdout)
@@ -414,6 +459,7 @@ class ImageRun {
   int report_divergence() const { throw DivergedError(summary_.fit.diagnosis); }
 
   ImageOptions& options_;
+  ChosenGrid grid_;
   GridCoords coords_;
   ChosenDevice chosen_;
   torch::Device device_ = chosen_.device;

@@ -20,9 +20,11 @@ std::vector<std::string> kinds_and_auto() {
 }
 
 void declare_colours(OptionSet& options, PlotOptions& plot) {
-  options.choice("--norm", plot.norm, {"auto", "linear", "power", "asinh", "symmetric"},
-                 "Images: how values become colours; symmetric: blue, white, red about zero; auto: symmetric where negative values reach "
-                 "half as far as positive ones (residuals, differences) and --lower is not given, else linear", Record::result);
+  options.choice(
+      "--norm", plot.norm, {"auto", "linear", "power", "asinh", "symmetric"},
+      "Images: how values become colours; symmetric: blue, white, red about zero; auto: symmetric where negative values reach "
+      "half as far as positive ones (residuals, differences) and --lower is not given, else linear",
+      Record::result);
   options.number("--gamma", plot.gamma, Range::positive(), "G", "Exponent of --norm power; below 1 lifts what is faint",
                  Record::result);
   options.number("--softening", plot.softening, Range::positive(), "A", "Part of the range below which --norm asinh is linear",
