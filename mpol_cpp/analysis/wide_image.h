@@ -12,7 +12,7 @@ namespace mpol {
 
 /// A dirty image of few pixels over a wide field, naturally weighted, for a look at where there is flux at all.
 struct WideMap {
-  GridCoords coords;
+  GridCoords coords = GridCoords(1, 2);
   Tensor image;      ///< (npix, npix) float64, sky orientation, Jy/beam
   Tensor beam;       ///< (npix, npix) float64, packed: 1 at [0][0]; the image is the sky convolved with it periodically
   double noise = 0;  ///< that the weights promise, Jy/beam; 0 without samples

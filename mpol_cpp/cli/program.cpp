@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <mpol_cpp/cli/program/command_line.h>
 #include <mpol_cpp/cli/program/config_file.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
@@ -86,6 +87,7 @@ int run(CLI::App& program, const std::vector<Verb>& verbs, const std::vector<std
 namespace mpol::cli {
 
 int run_program(const std::vector<std::string>& arguments) {
+  note_command_line(arguments);
   throw_typed_out_of_memory();
   CLI::App program("Images from radio-interferometric visibilities by regularised maximum likelihood", "mpol");
   program.set_version_flag("--version", "mpol " + mpol::version());

@@ -3,7 +3,7 @@
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/image_options.h>
-#include <mpol_cpp/cli/image/image_run.h>
+#include <mpol_cpp/cli/run/image_run.h>
 #include <mpol_cpp/cli/program/verb.h>
 
 namespace mpol::cli {

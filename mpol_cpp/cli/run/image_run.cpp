@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/image/image_run.h>
+#include <mpol_cpp/cli/run/image_run.h>
 
 #include <chrono>
 #include <cmath>
@@ -18,13 +18,16 @@
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/fit_diagnostics.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
-#include <mpol_cpp/cli/image/image_results.h>
+#include <mpol_cpp/cli/run/image_results.h>
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/cli/image/memory.h>
 #include <mpol_cpp/cli/image/noise_choice.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
+#include <mpol_cpp/cli/program/command_line.h>
 #include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/report/findings.h>
+#include <mpol_cpp/cli/report/report.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/unfinished_run.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
@@ -67,6 +70,9 @@ class Stopwatch {
   double& seconds_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
+
+/// Of a fit that takes exactly so many as it is told, and has not converged.
+constexpr std::int64_t fewest_epochs_to_judge = 50;
 
 const char* verb_of(const ImageOptions& options) { return options.searches_by_itself ? "crossval" : "image"; }
 
@@ -398,15 +404,42 @@ class ImageRun {
                                .visibilities = *visibilities_,
                                .scan = summary_.scan};
     describe_residuals(results.dirty);
+    const auto facts = judge(results.dirty);
     stage_images(folder, results, summary_.fit, options_, *record_);
     summary_.seconds.writing = seconds_since_start() - begin;
     summary_.seconds.total = seconds_since_start();
     summary_.estimated_memory = estimate_.total();
+    stage_report(folder, facts, results.dirty.beams);
     stage_texts(folder, summary_, *record_);
     replace_earlier(folder);
     folder.commit();
     if (options_.output.json) fmt::print("{}", summary_json(summary_));
     else if (!options_.output.quiet) fmt::print("{}", closing_words(summary_, folder.path().string(), warnings_so_far()));
+  }
+
+  /// Measures the fit and warns of what speaks against it.
+  FitFacts judge(const DirtyProducts& dirty) const {
+    auto facts = measure_fit(fit_data(), sky_, dirty);
+    facts.noise = options_.noise;
+    facts.settled = summary_.fit.stop_reason == StopReason::converged ||
+                    (summary_.fit.warnings.empty() && summary_.fit.epochs >= fewest_epochs_to_judge);
+    facts.weights_were_doubted = options_.scatter_check == "warn" && !scatter_warning(summary_.scatter).empty();
+    for (const auto& finding : findings(facts)) log_warning(finding.text());
+    return facts;
+  }
+
+  void stage_report(OutputFolder& folder, const FitFacts& facts, const std::vector<Beam>& beams) const {
+    const ReportContent content{.summary = summary_,
+                                .facts = facts,
+                                .visibilities = *visibilities_,
+                                .name = options_.data.data.filename().string(),
+                                .uv_unit = uv_unit_name(options_.data),
+                                .beams = beams,
+                                .command = command_line(),
+                                .settings = record_->settings(),
+                                .warnings = warnings_so_far(),
+                                .folder = folder.staged("report.html").parent_path()};
+    write_file_atomically(folder.staged("report.html"), report_html(content));
   }
 
   /// What an earlier run in OUT wrote and this one does not: channels as files of their own, diagnostics.

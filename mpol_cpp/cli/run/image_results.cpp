@@ -1,10 +1,11 @@
-#include <mpol_cpp/cli/image/image_results.h>
+#include <mpol_cpp/cli/run/image_results.h>
 
 #include <algorithm>
 #include <utility>
 
 #include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/cli/image/loss_curves.h>
+#include <mpol_cpp/cli/report/report_figures.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
@@ -57,6 +58,7 @@ void stage_figures(plot::FigureWriter& figures, OutputFolder& folder, const Imag
   figure.loss_epochs = std::move(curves.epochs);
   figure.loss_history = std::move(curves.values);
   figures.add(folder.staged("summary.png"), plot::summary_page(figure));
+  figures.add(folder.staged("report.png"), report_page(results.coords, results.sky, results.dirty));
   if (!results.scan) return;
   figures.add(folder.staged("scan.png"), plot::scan_page(*results.scan));
   figures.add(folder.staged("gallery.png"), plot::gallery_page(*results.scan, results.coords));
