@@ -11,12 +11,15 @@ namespace mpol::cli {
 namespace {
 
 constexpr double edge_part = 0.03, floor_part = 0.1;
+constexpr std::int64_t most_ranked = 256;  // pixels along an axis
 
-/// The image at about the resolution of the data: means over a fringe's width, without those that reach beyond the field. Single
-/// pixels at an edge are brighter than others where total variation has no neighbour to compare them with.
+// The images may be as large as a fit has room for: nothing here makes another plane of their size.
+
+/// The image at about the resolution of the data: means over squares of a fringe's width. Single pixels at an edge are brighter
+/// than others where total variation has no neighbour to compare them with.
 Tensor smoothed(const Tensor& sky, double pixels) {
   const auto width = std::clamp<std::int64_t>(std::llround(pixels), 1, std::max<std::int64_t>(1, sky.size(-1) / 4));
-  return at::avg_pool2d(sky.unsqueeze(1), {width, width}, {1, 1}).squeeze(1);
+  return at::avg_pool2d(sky.unsqueeze(1), {width, width}, /*stride=*/{width, width}).squeeze(1);
 }
 
 /// The largest pixel of the outermost rows and columns.
@@ -39,8 +42,10 @@ void measure_image(FitFacts& facts, const Tensor& sky, const GridCoords& coords)
   const auto flux = sky.sum({-2, -1}) * coords.cell_area();
   facts.flux = flux.mean().item<double>();
   const auto brightest = flux.argmax().item<std::int64_t>();
-  const auto rank = std::max<std::int64_t>(1, static_cast<std::int64_t>(floor_part * static_cast<double>(npix * npix)));
-  facts.floor = std::get<0>(sky[brightest].flatten().kthvalue(rank)).item<double>();
+  const auto step = (npix + most_ranked - 1) / most_ranked;
+  const auto some = sky[brightest].slice(0, 0, npix, step).slice(1, 0, npix, step).flatten();
+  const auto rank = std::max<std::int64_t>(1, static_cast<std::int64_t>(floor_part * static_cast<double>(some.numel())));
+  facts.floor = std::get<0>(some.kthvalue(rank)).item<double>();
   facts.floor_flux = facts.floor * coords.cell_area() * static_cast<double>(npix * npix);
   facts.flux_of_floor = flux[brightest].item<double>();
 }
@@ -49,9 +54,10 @@ void measure_residual_image(FitFacts& facts, const DirtyProducts& dirty, const G
   const auto npix = coords.npix();
   facts.channels = dirty.residual.size(0);
   for (std::int64_t channel = 0; channel < facts.channels; ++channel) {
-    const auto residual = dirty.residual[channel].abs().flatten();
-    const auto pixel = residual.argmax().item<std::int64_t>();
-    const double peak = residual[pixel].item<double>() / dirty.noise[static_cast<std::size_t>(channel)];
+    const auto residual = dirty.residual[channel].reshape({-1});
+    const bool negative = -residual.min().item<double>() > residual.max().item<double>();
+    const auto pixel = (negative ? residual.argmin() : residual.argmax()).item<std::int64_t>();
+    const double peak = std::abs(residual[pixel].item<double>()) / dirty.noise[static_cast<std::size_t>(channel)];
     if (!(peak > facts.residual_peak)) continue;
     facts.residual_peak = peak;
     facts.residual_channel = channel;

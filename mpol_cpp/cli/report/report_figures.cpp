@@ -5,7 +5,6 @@
 #include <variant>
 #include <vector>
 
-#include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/plot/figures/residual_figure.h>
@@ -21,24 +20,60 @@ plot::Curve own_gaussian(const plot::Curve& unit_gaussian, double sigma) {
   return curve;
 }
 
+struct Place {
+  double east = 0, north = 0;  ///< arcsec
+};
+
 /// Where the flux of an image has its middle; the phase centre of an empty one.
-DiscGeometry centre_of_flux(const Tensor& image, const GridCoords& coords) {
+Place centre_of_flux(const Tensor& image, const GridCoords& coords) {
   const double flux = image.sum().item<double>();
   if (!(flux > 0)) return {};
-  return {.offset_east = (image * coords.sky_x()).sum().item<double>() / flux,
-          .offset_north = (image * coords.sky_y()).sum().item<double>() / flux};
+  const double scale = 1 / (flux * units::arcsec);
+  return {(image.sum(0) * coords.l_centers().flip({0})).sum().item<double>() * scale,
+          (image.sum(1) * coords.m_centers()).sum().item<double>() * scale};
+}
+
+struct Profile {
+  std::vector<double> radius, mean;
+};
+
+/// Means in rings of two pixels' width, without planes of the image's size as radial_i() needs.
+Profile ring_means(const Tensor& image, const GridCoords& coords, const Place& centre) {
+  const double width = 2 * coords.cell_size();
+  const auto npix = coords.npix();
+  std::vector<double> sums(static_cast<std::size_t>(npix)), pixels(sums.size());
+  const auto values = image.accessor<double, 2>();
+  for (std::int64_t row = 0; row < npix; ++row) {
+    const double y = static_cast<double>(row - npix / 2) * coords.cell_size() - centre.north;
+    for (std::int64_t column = 0; column < npix; ++column) {
+      const double x = -static_cast<double>(column - (npix / 2 - 1)) * coords.cell_size() - centre.east;
+      const auto ring = static_cast<std::size_t>(std::hypot(x, y) / width);
+      if (ring >= sums.size()) continue;
+      sums[ring] += values[row][column];
+      pixels[ring] += 1;
+    }
+  }
+  Profile profile;
+  const double reach = 0.5 * coords.cell_size() * static_cast<double>(npix);
+  for (std::size_t ring = 0; ring < sums.size(); ++ring) {
+    const double radius = (static_cast<double>(ring) + 0.5) * width;
+    if (pixels[ring] == 0 || radius > reach) continue;
+    profile.radius.push_back(radius);
+    profile.mean.push_back(sums[ring] / pixels[ring]);
+  }
+  return profile;
 }
 
 plot::CurvePanel profile_panel(const Tensor& image, const GridCoords& coords) {
   auto centre = centre_of_flux(image, coords);
   const double half = 0.5 * coords.cell_size() * static_cast<double>(coords.npix());
-  if (std::max(std::abs(centre.offset_east), std::abs(centre.offset_north)) > 0.8 * half) centre = {};
-  const auto profile = radial_i(image.unsqueeze(0), coords, centre);
+  if (std::max(std::abs(centre.east), std::abs(centre.north)) > 0.8 * half) centre = {};
+  const auto profile = ring_means(image, coords, centre);
   plot::CurvePanel panel;
-  panel.title = fmt::format("mean brightness about {:.2f}″ E, {:.2f}″ N", centre.offset_east, centre.offset_north);
+  panel.title = fmt::format("mean brightness about {:.2f}″ E, {:.2f}″ N", centre.east, centre.north);
   panel.x_label = "radius (″)";
   panel.y_label = "Jy/arcsec²";
-  panel.curves.push_back({"", plot::CurveStyle::line, plot::to_vector(profile.radius), plot::to_vector(profile.mean[0])});
+  panel.curves.push_back({"", plot::CurveStyle::line, profile.radius, profile.mean});
   return panel;
 }
 
