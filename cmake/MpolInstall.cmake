@@ -31,6 +31,19 @@ install(TARGETS ${targets} EXPORT mpol_cpp LIBRARY DESTINATION "${CMAKE_INSTALL_
 if(programs)
   install(TARGETS ${programs} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
+if(TARGET mpol_program)
+  set(pages "${PROJECT_BINARY_DIR}/pages")
+  install(CODE "execute_process(
+    COMMAND \"${CMAKE_COMMAND}\" \"-Dprogram=$<TARGET_FILE:mpol_program>\" \"-Dfolder=${pages}\" -P \"${PROJECT_SOURCE_DIR}/cmake/WritePages.cmake\"
+    RESULT_VARIABLE pages_code)
+  if(pages_code)
+    message(FATAL_ERROR \"manual pages and completions could not be written\")
+  endif()")
+  install(DIRECTORY "${pages}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+  install(DIRECTORY "${pages}/completions/bash/" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/bash-completion/completions")
+  install(DIRECTORY "${pages}/completions/zsh/" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/zsh/site-functions")
+  install(DIRECTORY "${pages}/completions/fish/" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/fish/vendor_completions.d")
+endif()
 install(EXPORT mpol_cpp FILE mpol_cppTargets.cmake NAMESPACE mpol:: DESTINATION "${package}")
 
 set(not_installed PATTERN "cli" EXCLUDE)

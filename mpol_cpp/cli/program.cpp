@@ -6,8 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include <mpol_cpp/cli/program/command_line.h>
 #include <mpol_cpp/cli/program/config_file.h>
 #include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/environment_options.h>
+#include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/verb.h>
@@ -18,15 +21,18 @@
 namespace mpol::cli {
 namespace {
 
-/// The settings of a verb's --config file go before the user's own arguments: the last value of an option wins.
-std::vector<std::string> with_config(std::vector<std::string> arguments, const std::vector<Verb>& verbs) {
+/// The settings of the environment and, after them, of a verb's --config file go before the user's own arguments: the last value
+/// of an option wins.
+std::vector<std::string> with_defaults(std::vector<std::string> arguments, const std::vector<Verb>& verbs) {
   if (arguments.empty()) return arguments;
   const auto verb = std::find_if(verbs.begin(), verbs.end(),
                                  [&](const Verb& candidate) { return candidate.app->get_name() == arguments.front(); });
   if (verb == verbs.end()) return arguments;
-  const auto file = config_in(arguments);
-  if (file.empty()) return arguments;
-  const auto settings = config_arguments(file, *verb->app);
+  std::vector<std::string> settings = environment_arguments(*verb->app);
+  if (const auto file = config_in(arguments); !file.empty()) {
+    const auto of_file = config_arguments(file, *verb->app);
+    settings.insert(settings.end(), of_file.begin(), of_file.end());
+  }
   arguments.insert(arguments.begin() + 1, settings.begin(), settings.end());
   return arguments;
 }
@@ -64,7 +70,7 @@ UsageError usage_error(const CLI::App& program, const CLI::ParseError& error, co
 
 int run(CLI::App& program, const std::vector<Verb>& verbs, const std::vector<std::string>& arguments) {
   try {
-    const auto given = with_config(arguments, verbs);
+    const auto given = with_defaults(arguments, verbs);
     parse(program, given);
     const auto all = with_recorded(given, verbs);
     if (all.size() > given.size()) parse(program, all);
@@ -74,7 +80,9 @@ int run(CLI::App& program, const std::vector<Verb>& verbs, const std::vector<std
     throw usage_error(program, error, verb_in(arguments, verbs));
   }
   for (const auto& verb : verbs) {
-    if (verb.app->parsed()) return verb.run();
+    if (!verb.app->parsed()) continue;
+    note_unknown_variables(unknown_variables(verbs));
+    return verb.run();
   }
   fmt::print(stderr, "{}", program.help());
   return exit_usage;
@@ -86,17 +94,20 @@ int run(CLI::App& program, const std::vector<Verb>& verbs, const std::vector<std
 namespace mpol::cli {
 
 int run_program(const std::vector<std::string>& arguments) {
+  note_command_line(arguments);
   throw_typed_out_of_memory();
   CLI::App program("Images from radio-interferometric visibilities by regularised maximum likelihood", "mpol");
   program.set_version_flag("--version", "mpol " + mpol::version());
   program.require_subcommand(0, 1);
   program.footer(
-      "Example:\n  mpol image vis.npz -o disc --cell-size 0.03 --npix 180 --sparsity 1e-4 --tv 1e-4\n\n"
+      "Example:\n  mpol image vis.npz -o disc\n\n"
       "`mpol VERB --help` explains each verb.");
-  const std::vector<Verb> verbs = {add_image(program),   add_crossval(program), add_dirty(program),     add_inspect(program),
-                                   add_weights(program), add_profile(program),  add_deproject(program), add_convolve(program),
-                                   add_compare(program), add_plot(program),     add_predict(program),   add_simulate(program),
-                                   add_devices(program)};
+  std::vector<Verb> verbs = {add_image(program),    add_crossval(program), add_dirty(program),     add_inspect(program),
+                             add_weights(program),  add_profile(program),  add_deproject(program), add_convolve(program),
+                             add_compare(program),  add_plot(program),     add_show(program),      add_predict(program),
+                             add_simulate(program), add_devices(program)};
+  verbs.push_back(add_completion(program, verbs));
+  verbs.push_back(add_manual(program, verbs));
   return run_to_exit_code(verb_in(arguments, verbs), [&] { return run(program, verbs, arguments); });
 }
 

@@ -128,9 +128,6 @@ TEST_CASE("what is missing is named, with what would do", "[cli][quick]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());
   const auto out = scratch / "out";
-  check_refused({"image", data, "-o", out.string(), "--npix", "32"}, out, 2, "--cell-size 0.0");
-  check_refused({"image", data, "-o", out.string(), "--cell-size", "0.1"}, out, 2, "--npix ");
-  check_refused({"image", data, "-o", out.string()}, out, 2, "mpol inspect");
   check_refused({"image", "-o", out.string(), "--cell-size", "0.1", "--npix", "32"}, out, 2, "DATA");
   check_refused({"image", data, "--cell-size", "0.1", "--npix", "32"}, out, 2, "-o OUT");
   check_refused(short_run((scratch / "nothing.npz").string(), out), out, 1, "nothing.npz");

@@ -41,9 +41,10 @@ TEST_CASE("image leaves the promised files and nothing else", "[cli]") {
   auto names = names_in(out / "disc");
   std::erase(names, "figures");  // gnuplot's scripts, where gnuplot is
   CHECK(names == std::vector<std::string>{"checkpoint.safetensors", "dirty.fits", "history.csv", "image.fits", "image.png",
-                                          "residual.fits", "run.toml", "summary.json", "summary.png"});
+                                          "report.html", "report.png", "residual.fits", "run.toml", "summary.json",
+                                          "summary.png"});
   CHECK(lines_of(run.out).size() >= 4);
-  CHECK(lines_of(run.out).size() <= 6);  // the last one warns of the small field
+  CHECK(lines_of(run.out).size() <= 7);  // the last one warns of the small field
 }
 
 TEST_CASE("summary.json has exactly the keys of the contract, and they agree with each other", "[cli]") {
@@ -56,6 +57,7 @@ TEST_CASE("summary.json has exactly the keys of the contract, and they agree wit
   const auto summary = json::parse(run.out);
   CHECK(keys(summary) == std::vector<std::string>{"chi_squared",
                                                   "chi_squared_per_visibility",
+                                                  "choices",
                                                   "converged",
                                                   "device",
                                                   "device_reason",
@@ -74,6 +76,7 @@ TEST_CASE("summary.json has exactly the keys of the contract, and they agree wit
                                                   "optimizer",
                                                   "optimizer_reason",
                                                   "reduced_chi_squared",
+                                                  "residual",
                                                   "scatter",
                                                   "seconds",
                                                   "seed",

@@ -85,6 +85,7 @@ VerbRows image_rows(const std::string& verb) {
       {"--kernel-folder", "{run}/missing", base, "exit"},
       {"--split-channels", "", base, "out/image_0001.fits"},
       {"--resume", "", base, "exit", /*again=*/true},
+      {"--dry-run", "", added(added({verb, "{vis}"}, search), small_grid), "exit"},
       {"--keep-diverged", "", added(base, {"--optimizer", "sgd", "--learning-rate", "1e300"}), image},
   };
   const std::vector<OptionRow> regularisers = {
@@ -304,12 +305,40 @@ VerbRows simulate_rows() {
 
 VerbRows devices_rows() { return {"devices", {{"--json", "", {"devices"}, "stdout"}, {"--help", "", {"devices"}, "stdout"}}}; }
 
+/// Of verbs that print a text.
+VerbRows text_rows(const Words& base) { return {base.front(), {{"--json", "", base, "stdout"}, {"--help", "", base, "stdout"}}}; }
+
+VerbRows show_rows() {
+  const Words base = {"show", "{image}"};
+  return {"show",
+          {{"--help", "", base, "stdout"},
+           {"--image", "{image}", {"show"}, "exit"},
+           {"--format", "blocks", base, "stdout"},
+           {"--norm", "symmetric", base, "stdout"},
+           {"--channel", "0", base, "stdout"},
+           {"--width", "7", base, "stdout"},
+           {"--json", "", base, "stdout"}}};
+}
+
 }  // namespace
 
 std::vector<VerbRows> option_table() {
-  return {image_rows("image"), image_rows("crossval"), dirty_rows(),    weights_rows(), inspect_rows(),
-          profile_rows(),      deproject_rows(),       convolve_rows(), compare_rows(), plot_rows(),
-          predict_rows(),      simulate_rows(),        devices_rows()};
+  return {image_rows("image"),
+          image_rows("crossval"),
+          dirty_rows(),
+          weights_rows(),
+          inspect_rows(),
+          profile_rows(),
+          deproject_rows(),
+          convolve_rows(),
+          compare_rows(),
+          plot_rows(),
+          predict_rows(),
+          simulate_rows(),
+          devices_rows(),
+          show_rows(),
+          text_rows({"completion", "bash"}),
+          text_rows({"manual", "image"})};
 }
 
 std::vector<RefusedRow> refused_options() {
@@ -320,6 +349,8 @@ std::vector<RefusedRow> refused_options() {
   const Words disc = {"simulate", "-o", "{out}.npz"}, sky = added(disc, {"--sky", "{single}"});
   std::vector<RefusedRow> rows = {
       {added(image, {"--degrees-of-freedom", "4"}), "--degrees-of-freedom"},
+      {added(image, {"--dry-run"}), "--out"},
+      {{"show", "{image}", "--json", "--width", "8"}, "--width"},
       {added(image, {"--optimizer", "adam", "--tolerance", "1e-3"}), "--tolerance"},
       {added(image, {"--stop-relative", "1e-3", "--tolerance", "1e-3"}), "--tolerance"},
       {added(image, {"--optimizer", "pogm", "--learning-rate", "0.3"}), "--learning-rate"},

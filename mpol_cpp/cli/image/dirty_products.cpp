@@ -1,11 +1,13 @@
 #include <mpol_cpp/cli/image/dirty_products.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include <ATen/ops/fft_fft2.h>
 #include <ATen/ops/hypot.h>
 
+#include <mpol_cpp/cli/options/field_choice.h>
 #include <mpol_cpp/cli/options/suggestion.h>
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/units.h>
@@ -25,8 +27,19 @@ DirtyImager imager_of(const FitData& data, ImageUnit unit) {
                      DirtyImagerOptions(options).channel_map(data.channels).working_bytes(working_bytes(data.coords().npix())));
 }
 
+/// For the wide image of what the model leaves.
+GridCoords wide_grid(const FitData& data, const UvSummary& uv) {
+  constexpr std::int64_t npix = 256;
+  const auto& coords = data.coords();
+  const double field = coords.cell_size() * static_cast<double>(coords.npix());
+  return {std::max(2 * field, widest_field(data.visibilities, uv).width) / static_cast<double>(npix), npix};
+}
+
+FitRemainder remainder_of(const ResidualSums& sums) { return {sums.statistics(), sums.histogram(), sums.wide()}; }
+
 /// As MPoL has it: the model at the centres of the cells.
-void add_residual_of_cells(DirtyProducts& products, const DirtyImager& imager, const GriddedDataset& dataset, const Tensor& sky) {
+void add_residual_of_cells(DirtyProducts& products, const DirtyImager& imager, const FitData& data, const Tensor& sky) {
+  const auto& dataset = data.dataset;
   const auto& coords = dataset->coords();
   const auto model = dataset->at_cells(at::fft_fft2(sky_to_packed(sky)) * coords.cell_area());
   products.residual = products.dirty - imager.image_of(model);
@@ -34,6 +47,10 @@ void add_residual_of_cells(DirtyProducts& products, const DirtyImager& imager, c
   const auto q = coords.packed_q().flatten().index_select(0, cells);
   products.data = plot::binned_amplitudes(q, dataset->visibilities(), dataset->weights(), plot::NoiseBias::subtract);
   products.model = plot::binned_amplitudes(q, model, dataset->weights(), plot::NoiseBias::keep);
+  ResidualSums sums(wide_grid(data, summarise_uv(data.visibilities.baselines())));
+  sums.add(coords.packed_u().flatten().index_select(0, cells), coords.packed_v().flatten().index_select(0, cells),
+           dataset->visibilities() - model, dataset->weights());
+  products.remainder = remainder_of(sums);
 }
 
 /// The image channel of each data channel.
@@ -48,8 +65,9 @@ std::vector<std::int64_t> image_channels(const FitData& data) {
 
 /// Of data minus model at the samples, block by block.
 void add_residual_of_samples(DirtyProducts& products, const DirtyImager& imager, const FitData& data, const Tensor& sky) {
-  const double longest = summarise_uv(data.visibilities.baselines()).longest;
-  plot::AmplitudeSums of_data(longest), of_model(longest);
+  const auto uv = summarise_uv(data.visibilities.baselines());
+  plot::AmplitudeSums of_data(uv.longest), of_model(uv.longest);
+  ResidualSums sums(wide_grid(data, uv));
   const auto channels = image_channels(data);
   const auto block = losses::prediction_block_for(data.coords().npix());
   products.residual = imager.image_of([&](std::int64_t channel, std::int64_t begin, std::int64_t end) {
@@ -62,12 +80,15 @@ void add_residual_of_samples(DirtyProducts& products, const DirtyImager& imager,
       const auto q = at::hypot(samples.u, samples.v);
       of_data.add(q, samples.data, samples.weights);
       of_model.add(q, model, samples.weights);
-      residual.narrow(0, first - begin, last - first).copy_(samples.data - model);
+      const auto rest = samples.data - model;
+      sums.add(samples.u, samples.v, rest, samples.weights);
+      residual.narrow(0, first - begin, last - first).copy_(rest);
     }
     return residual;
   });
   products.data = of_data.bins(plot::NoiseBias::subtract);
   products.model = of_model.bins(plot::NoiseBias::keep);
+  products.remainder = remainder_of(sums);
 }
 
 }  // namespace
@@ -88,7 +109,7 @@ DirtyProducts dirty_products(const FitData& data, const Tensor& sky) {
   products.beams = fits_beams(imager);
   const auto noise = imager.noise().contiguous();
   products.noise.assign(noise.const_data_ptr<double>(), noise.const_data_ptr<double>() + noise.numel());
-  if (data.imaging == Imaging::cells) add_residual_of_cells(products, imager, data.dataset, sky);
+  if (data.imaging == Imaging::cells) add_residual_of_cells(products, imager, data, sky);
   else add_residual_of_samples(products, imager, data, sky);
   return products;
 }

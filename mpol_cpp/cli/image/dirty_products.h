@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include <mpol_cpp/analysis/residual_sums.h>
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
@@ -25,6 +26,13 @@ struct FitData {
   const GridCoords& coords() const { return dataset->coords(); }
 };
 
+/// What data minus model say besides their image, over all channels.
+struct FitRemainder {
+  ResidualStatistics statistics;
+  ResidualHistogram histogram;
+  WideMap wide;  ///< twice as wide as the field or as far as flux may reach (widest_field), whichever is more
+};
+
 /// What shows how a model fits: dirty images, Briggs weighting with robust 0.5, and amplitudes against baseline length.
 struct DirtyProducts {
   Tensor dirty;                     ///< (nchan, npix, npix) float64, Jy/beam, sky orientation
@@ -32,6 +40,7 @@ struct DirtyProducts {
   std::vector<Beam> beams;          ///< one per channel; none when a channel's beam is no ellipse
   std::vector<double> noise;        ///< that the weights promise in both, Jy/beam, one per channel
   plot::AmplitudeBins data, model;  ///< of all channels
+  FitRemainder remainder;
 };
 
 /// The fitted beams of all channels as FITS headers hold them; none when a channel's beam is no ellipse.

@@ -160,6 +160,7 @@ void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--sampling"}, "with --batch-size", [&] { return image.batch_size.has_value(); });
   options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
   options.only({"--overwrite"}, "without --resume", [&] { return !image.resume; });
+  options.only({"--out", "--overwrite", "--resume"}, "without --dry-run", [&] { return !image.dry_run; });
   options.only({"--entropy-prior", "--entropy-flux"}, "with --entropy",
                [&] { return in_fit(image, &RegularizerOptions::entropy); });
   options.only({"--psd-length"}, "with --psd", [&] { return in_fit(image, &RegularizerOptions::psd); });
@@ -198,6 +199,8 @@ void declare(OptionSet& options, ImageOptions& image) {
       Record::manner);
   options.flag("--split-channels", image.split_channels, "Write image_0000.fits, … instead of cubes", Record::result);
   options.flag("--resume", image.resume, "Continue the run in OUT from its checkpoint", Record::none);
+  options.flag("--dry-run", image.dry_run,
+               "Print what would be chosen, and why, and end without a fit; writes nothing, needs no OUT", Record::none);
   // Where the fits of folds diverge nothing is chosen, and no image begun.
   if (!image.searches_by_itself)
     options.flag("--keep-diverged", image.keep_diverged, "Write the last good image of a fit that diverged", Record::none);
@@ -295,7 +298,7 @@ void settle_units(ImageOptions& image) {
 }
 
 void settle(ImageOptions& image) {
-  settle(image.output);
+  if (!image.dry_run) settle(image.output);
   settle(image.data);
   settle_units(image);
   const auto chosen = choose_optimizer(image);

@@ -82,6 +82,7 @@ struct ImageOptions {
   std::optional<double> memory_limit;                ///< GiB
   std::filesystem::path kernel_folder;               ///< for the kernels of the exact likelihood; empty: memory
   bool resume = false;
+  bool dry_run = false;
   bool keep_diverged = false;
   bool deterministic = false;
   bool split_channels = false;

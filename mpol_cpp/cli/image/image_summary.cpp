@@ -101,6 +101,12 @@ std::string gap_words(const TrainResult& fit) {
 
 }  // namespace
 
+std::string dry_summary(const ImageSummary& summary) {
+  Json json;
+  json["choices"] = choices_json(summary.choices);
+  return summary_text(json);
+}
+
 std::string summary_json(const ImageSummary& summary) {
   Json json;
   json["loss"] = loss_of(summary.fit);
@@ -125,6 +131,7 @@ std::string summary_json(const ImageSummary& summary) {
     json["lambda"][lambda.name] = {{"value", lambda.value}, {"unit_value", unit}, {"how", lambda.how}};
   }
   if (summary.scan) add_scan(json, *summary.scan);
+  json["choices"] = choices_json(summary.choices);
   json["optimizer"] = summary.optimizer;
   json["optimizer_reason"] = summary.optimizer_reason;
   json["epochs"] = summary.fit.epochs;

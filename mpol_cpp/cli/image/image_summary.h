@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <mpol_cpp/cli/options/grid_choice.h>
 #include <mpol_cpp/crossval/scan.h>
 #include <mpol_cpp/gridding/cells/scatter.h>
 #include <mpol_cpp/train/trainer.h>
@@ -44,7 +45,8 @@ struct ImageSummary {
   TrainResult fit;
   std::string optimizer, optimizer_reason;
   std::vector<LambdaSummary> lambdas;
-  std::optional<Scan> scan;  ///< where lambdas were cross-validated
+  std::vector<Choice> choices;  ///< of what nobody asked for
+  std::optional<Scan> scan;     ///< where lambdas were cross-validated
   std::string likelihood;
   bool gaussian = true;      ///< the noise of that likelihood; without it chi_squared is -2 ln L relative to a perfect fit
   double chi_squared = 0;    ///< of that likelihood, on the saved image
@@ -64,6 +66,9 @@ struct ImageSummary {
 
   double reduced_chi_squared() const { return chi_squared / (2.0 * static_cast<double>(samples)); }
 };
+
+/// What --dry-run prints with --json: the choices, and how the verb ran.
+std::string dry_summary(const ImageSummary& summary);
 
 /// The text of summary.json; numbers that are not finite become null.
 std::string summary_json(const ImageSummary& summary);

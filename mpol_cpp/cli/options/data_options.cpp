@@ -6,7 +6,6 @@
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/file_list.h>
-#include <mpol_cpp/cli/options/suggestion.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/uv_unit.h>
 #include <mpol_cpp/io/visibilities_npz.h>
@@ -32,6 +31,23 @@ io::ReadOptions read_options(const DataOptions& options) {
   return read;
 }
 
+/// Numbers, or "auto": what the verb makes of the data.
+void declare_grid(OptionSet& options, DataOptions& data) {
+  const auto set_cell = [&data](const std::string& text) {
+    data.cell_size = text == "auto" ? std::nullopt : std::optional(parse_number("cell-size", text, Range::positive()));
+  };
+  const auto set_pixels = [&data](const std::string& text) {
+    data.npix = text == "auto" ? std::nullopt : std::optional(parse_integer("npix", text, Range::between(2, 1e9)));
+  };
+  const auto get = [](const auto& value) {
+    return [&value] { return value ? std::optional(fmt::format("{}", *value)) : std::nullopt; };
+  };
+  options.parsed("--cell-size", set_cell, get(data.cell_size), "ARCSEC|auto",
+                 "Width of a pixel; default: auto, a fifth of the finest fringe", Record::result);
+  options.parsed("--npix", set_pixels, get(data.npix), "N|auto",
+                 "Pixels along each axis, even; default: auto, for the field in which there is flux", Record::result);
+}
+
 constexpr std::int64_t most_channels = 1 << 24;
 
 /// One file among several, whose baselines may hide among those of the others.
@@ -53,8 +69,7 @@ void declare(OptionSet& options, DataOptions& data, Computing computing) {
                "Further visibilities for one continuum image of all; --uv-unit, --frequency, --channels hold for each; "
                "write \\, for a comma in a name",
                Record::result);
-  options.number("--cell-size", data.cell_size, Range::positive(), "ARCSEC", "Width of a pixel", Record::result);
-  options.integer("--npix", data.npix, Range::between(2, 1e9), "Pixels along each axis, even", Record::result);
+  declare_grid(options, data);
   options.choice("--uv-unit", data.uv_unit, {"lambda", "klambda", "m"}, "Unit of uu and vv; default: as the file says",
                  Record::result);
   options.text("--frequency", data.frequency, "HZ[,HZ...]", "Frequency of the channels", Record::result);
@@ -134,16 +149,6 @@ Visibilities read_visibilities(const DataOptions& options, const std::optional<G
 
 std::string uv_unit_name(const DataOptions& options) {
   return std::string(io::name_of(io::uv_unit_of(options.data, read_options(options))));
-}
-
-GridCoords requested_grid(const DataOptions& options) {
-  if (options.cell_size && options.npix) return GridCoords(*options.cell_size, *options.npix);
-  const auto grid = suggest_grid(summarise_uv(read_visibilities(options).baselines()));
-  std::string missing = !options.cell_size ? "--cell-size" : "--npix";
-  if (!options.cell_size && !options.npix) missing = "--cell-size and --npix";
-  throw UsageError(
-      error_text(missing, "missing", "the grid must be given",
-                 fmt::format("for these data `mpol inspect` suggests --cell-size {} --npix {}", grid.cell_size, grid.npix)));
 }
 
 void check_grid_holds(const Visibilities& visibilities, const DataOptions& options, const GridCoords& coords) {

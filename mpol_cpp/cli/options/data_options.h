@@ -24,8 +24,8 @@ struct DataOptions {
   std::string frequency;                  ///< comma-separated Hz
   std::string channels;                   ///< "0,3-7"
   bool conjugate = false;                 ///< conj(data)
-  std::optional<double> cell_size;        ///< arcsec
-  std::optional<std::int64_t> npix;
+  std::optional<double> cell_size;        ///< arcsec; nothing: "auto", what the verb makes of the data
+  std::optional<std::int64_t> npix;       ///< the same
   std::string device = "auto";
   std::string dtype = "float32";
   std::optional<std::int64_t> threads;
@@ -59,10 +59,6 @@ Visibilities read_visibilities(const DataOptions& options, const std::optional<G
 
 /// The unit in which u and v of the file are read: "lambda", "klambda" or "m".
 std::string uv_unit_name(const DataOptions& options);
-
-/// The grid that --cell-size and --npix ask for.
-/// @throws UsageError when one is missing, naming what the data suggest for it (reads them); when npix is odd
-GridCoords requested_grid(const DataOptions& options);
 
 /// Refuses u, v that cannot be in the unit they were read in: no baseline reaches two cells, or some lie beyond the
 /// grid; and data or weights with which float64 cannot be computed. @throws DataError naming the readings, or the values

@@ -121,21 +121,13 @@ std::string field_warning(const Baselines& baselines, const GridCoords& coords) 
       field, scale, shortest, transform_size(scale / coords.cell_size()));
 }
 
-GridSuggestion suggest_grid(const UvSummary& uv) {
-  if (uv.longest <= 0) return {.cell_size = 1, .npix = fewest_pixels, .reason = "all baselines have length zero"};
+double suggested_cell_size(const UvSummary& uv) {
   const double fringe = 1 / (uv.longest * units::arcsec);
-  const double largest_scale = 1 / (uv.shortest * units::arcsec);
-  const double limit = maximum_cell_size(std::max(uv.max_abs_u, uv.max_abs_v), fewest_pixels);
-  GridSuggestion grid;
-  grid.cell_size = round_down(std::min(fringe / 5, 0.95 * limit));
-  const double wanted = 2 * largest_scale / grid.cell_size;
-  grid.npix = transform_size(std::clamp(wanted, static_cast<double>(fewest_pixels), static_cast<double>(most_pixels)));
-  grid.reason = fmt::format(
-      "five pixels across the finest fringe of {:.3g}\" (the limit is {:.4g}\"), a field of {:.3g}\" for scales up to "
-      "{:.3g}\"",
-      fringe, maximum_cell_size(std::max(uv.max_abs_u, uv.max_abs_v), grid.npix), grid.cell_size * static_cast<double>(grid.npix),
-      largest_scale);
-  return grid;
+  return round_down(std::min(fringe / 5, 0.95 * maximum_cell_size(std::max(uv.max_abs_u, uv.max_abs_v), fewest_pixels)));
+}
+
+std::int64_t pixels_for(double width, double cell_size) {
+  return transform_size(std::clamp(width / cell_size, static_cast<double>(fewest_pixels), static_cast<double>(most_pixels)));
 }
 
 }  // namespace mpol::cli

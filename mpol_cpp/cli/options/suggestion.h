@@ -23,16 +23,11 @@ UvSummary summarise_uv(const Baselines& baselines);
 /// of up to 0.6/q_min.
 std::string field_warning(const Baselines& baselines, const GridCoords& coords);
 
-/// A grid that suits an observation, and why.
-struct GridSuggestion {
-  double cell_size = 0;  ///< arcsec
-  std::int64_t npix = 0;
-  std::string reason;
-};
-
 /// Cells of a fifth of the finest fringe, 1/(5 q_max), rounded down to a number with a short name, and always below the
-/// limit (1 - 1/npix)/(2 max(|u|, |v|)); a field of twice the largest scale that the shortest
-/// baseline sees, 2/q_min, at least 64 and at most 4096 pixels, npix even with factors 2, 3 and 5 only.
-GridSuggestion suggest_grid(const UvSummary& uv);
+/// limit (1 - 1/npix)/(2 max(|u|, |v|)), arcsec. The longest baseline must have a length.
+double suggested_cell_size(const UvSummary& uv);
+
+/// Pixels for a field of that width, arcsec: at least 64 and at most 4096, even with factors 2, 3 and 5 only.
+std::int64_t pixels_for(double width, double cell_size);
 
 }  // namespace mpol::cli

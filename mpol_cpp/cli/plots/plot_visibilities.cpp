@@ -1,7 +1,7 @@
 #include <mpol_cpp/cli/plots/plot_visibilities.h>
 
 #include <mpol_cpp/analysis/residuals.h>
-#include <mpol_cpp/cli/options/suggestion.h>
+#include <mpol_cpp/cli/options/grid_choice.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/datasets/cell_split.h>
 #include <mpol_cpp/gridding/data_averager.h>
@@ -19,8 +19,7 @@ GridCoords plot_grid(const PlotOptions& options, const Visibilities& visibilitie
   if (options.data.cell_size && options.data.npix) {
     coords = GridCoords(*options.data.cell_size, *options.data.npix);
   } else {
-    const auto suggestion = suggest_grid(summarise_uv(visibilities.baselines()));
-    coords = GridCoords(options.data.cell_size.value_or(suggestion.cell_size), options.data.npix.value_or(suggestion.npix));
+    coords = choose_grid(visibilities, options.data.cell_size, options.data.npix).coords;
   }
   check_grid_holds(visibilities, options.data, coords);
   return coords;

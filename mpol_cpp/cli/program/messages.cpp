@@ -1,9 +1,14 @@
 #include <mpol_cpp/cli/program/messages.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
+#include <utility>
 
+#include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 
 namespace mpol::cli {
@@ -38,19 +43,31 @@ WarningList& warnings_of_run() {
   return list;
 }
 
+std::vector<std::string>& unknown_names() {
+  static std::vector<std::string> names;
+  return names;
+}
+
 }  // namespace
 
 void listen_to_library(const std::string& verb, const OutputOptions& output) {
   warnings_of_run().clear();
   const bool quiet = output.quiet, verbose = output.verbose && !quiet;
-  set_log_sink([verb, quiet, verbose](LogLevel level, std::string_view text) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const bool colors = ::isatty(STDERR_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
+  const std::string mark = colors ? "\x1b[33mwarning:\x1b[0m " : "warning: ";
+  set_log_sink([verb, quiet, verbose, mark](LogLevel level, std::string_view text) {
     const std::string message(text);
     const bool warning = level == LogLevel::warning;
     if (warning && !warnings_of_run().add(message)) return;
     if (warning ? quiet : !verbose) return;
-    std::fprintf(stderr, "mpol %s: %s%s\n", verb.c_str(), warning ? "warning: " : "", message.c_str());
+    std::fprintf(stderr, "mpol %s: %s%s\n", verb.c_str(), warning ? mark.c_str() : "", message.c_str());
   });
+  for (const auto& name : unknown_names())
+    log_warning(fmt::format("the variable {} of the environment is no option of any verb: correct its name or unset it", name));
 }
+
+void note_unknown_variables(std::vector<std::string> names) { unknown_names() = std::move(names); }
 
 std::vector<std::string> warnings_so_far() { return warnings_of_run().all(); }
 

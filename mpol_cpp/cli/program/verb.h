@@ -32,5 +32,9 @@ Verb add_convolve(CLI::App& program);
 Verb add_compare(CLI::App& program);
 Verb add_plot(CLI::App& program);
 Verb add_predict(CLI::App& program);
+Verb add_show(CLI::App& program);
+// These tell of all verbs; `verbs` holds them all, and themselves, once the program runs.
+Verb add_completion(CLI::App& program, const std::vector<Verb>& verbs);
+Verb add_manual(CLI::App& program, const std::vector<Verb>& verbs);
 
 }  // namespace mpol::cli

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/cli/options/data_options.h>
+#include <mpol_cpp/cli/options/grid_choice.h>
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/options/figure_options.h>
@@ -72,7 +73,8 @@ DirtyImagerOptions imager_options(const DirtyOptions& options) {
 }
 
 /// One entry per channel: beam area, fitted beam (null when it is no ellipse), peak sidelobe, noise.
-std::string summary_json(const DirtyImager& imager, const Visibilities& visibilities, const DirtyOptions& options) {
+std::string summary_json(const DirtyImager& imager, const Visibilities& visibilities, const DirtyOptions& options,
+                         const std::vector<Choice>& choices) {
   const auto area = imager.beam_area(), sidelobe = imager.peak_sidelobe(), noise = imager.noise();
   const auto fitted = imager.fitted_beam();
   nlohmann::ordered_json channels = nlohmann::ordered_json::array();
@@ -90,15 +92,15 @@ std::string summary_json(const DirtyImager& imager, const Visibilities& visibili
     }
     channels.push_back(channel);
   }
-  const nlohmann::ordered_json json = {
-      {"imaging", options.imaging},
-      {"weighting", options.weighting},
-      {"robust", options.weighting == "briggs" ? nlohmann::ordered_json(options.robust) : nullptr},
-      {"taper_arcsec", options.taper},
-      {"unit", options.unit},
-      {"n_visibilities", visibilities.nvis() * visibilities.nchan()},
-      {"n_cells", imager.cells().numel()},
-      {"channels", channels}};
+  nlohmann::ordered_json json = {{"imaging", options.imaging},
+                                 {"weighting", options.weighting},
+                                 {"robust", options.weighting == "briggs" ? nlohmann::ordered_json(options.robust) : nullptr},
+                                 {"taper_arcsec", options.taper},
+                                 {"unit", options.unit},
+                                 {"n_visibilities", visibilities.nvis() * visibilities.nchan()},
+                                 {"n_cells", imager.cells().numel()},
+                                 {"channels", channels}};
+  json["choices"] = choices_json(choices);
   return summary_text(json);
 }
 
@@ -150,14 +152,15 @@ int make_dirty(DirtyOptions& options, const OptionSet& settings) {
   settle(options.data);
   settings.check_meaning();
   listen_to_library("dirty", options.output);
-  const auto coords = requested_grid(options.data);
+  auto chosen = choose_grid(options.data);
+  const auto coords = chosen.coords;
   const auto check = [&coords](std::int64_t nchan) {
     check_memory(dirty_memory(coords.npix(), nchan), available_memory(), coords.npix(), nchan);
   };
   check(1);
   use_threads(options.data.threads);
   OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "dirty");
-  const auto visibilities = read_visibilities(options.data, coords);
+  const auto visibilities = chosen.take_visibilities(options.data);
   check_grid_holds(visibilities, options.data, coords);
   check_no_hermitian_pairs(visibilities);
   check(visibilities.nchan());
@@ -165,8 +168,8 @@ int make_dirty(DirtyOptions& options, const OptionSet& settings) {
   const DirtyImager imager(coords, visibilities, imager_options(options));
   check_scatter(imager, options);
   stage(folder, imager, visibilities, options, settings);
-  const auto summary = summary_json(imager, visibilities, options);
-  commit_with_summary(folder, summary, options.output, words(imager, options, folder));
+  const auto summary = summary_json(imager, visibilities, options, chosen.choices);
+  commit_with_summary(folder, summary, options.output, choice_words(chosen.choices) + words(imager, options, folder));
   return exit_done;
 }
 

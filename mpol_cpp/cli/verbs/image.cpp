@@ -3,7 +3,7 @@
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/image_options.h>
-#include <mpol_cpp/cli/image/image_run.h>
+#include <mpol_cpp/cli/run/image_run.h>
 #include <mpol_cpp/cli/program/verb.h>
 
 namespace mpol::cli {
@@ -27,14 +27,14 @@ Verb add(CLI::App& program, const std::string& name, const std::string& descript
 
 Verb add_image(CLI::App& program) {
   return add(program, "image", "Make an image that fits visibilities and priors",
-             "Example:\n  mpol image vis.npz -o disc --cell-size 0.03 --npix 180\n"
+             "Example:\n  mpol image vis.npz -o disc\n  mpol image vis.npz -o disc --cell-size 0.03 --npix 180\n"
              "  mpol image --config disc/run.toml -o again     # the same again",
              false);
 }
 
 Verb add_crossval(CLI::App& program) {
   return add(program, "crossval", "Choose LAMBDA by cross-validation, and make the image with it",
-             "Example:\n  mpol crossval vis.npz -o scan --cell-size 0.03 --npix 180\n"
+             "Example:\n  mpol crossval vis.npz -o scan\n"
              "  mpol crossval vis.npz -o scan --cell-size 0.03 --npix 180 --sparsity 0.1U:10U:5 --tv 0.3U",
              true);
 }

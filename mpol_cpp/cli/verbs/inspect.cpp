@@ -11,6 +11,7 @@
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/output/summary.h>
+#include <mpol_cpp/cli/options/grid_choice.h>
 #include <mpol_cpp/cli/options/suggestion.h>
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
@@ -40,10 +41,6 @@ struct WeightSummary {
 WeightSummary summarise_weights(const Visibilities& visibilities) {
   const auto& weights = visibilities.weights();
   return {weights.min().item<double>(), weights.max().item<double>(), weights.sum(torch::kFloat64).item<double>()};
-}
-
-GridCoords grid_for(const DataOptions& options, const GridSuggestion& suggestion) {
-  return GridCoords(options.cell_size.value_or(suggestion.cell_size), options.npix.value_or(suggestion.npix));
 }
 
 Json describe_uv(const UvSummary& uv) {
@@ -79,8 +76,9 @@ Json describe_memory(const MemoryEstimate& estimate) {
 
 Json describe(const InspectOptions& options, const Visibilities& visibilities) {
   const auto uv = summarise_uv(visibilities.baselines());
-  const auto suggestion = suggest_grid(uv);
-  const auto coords = grid_for(options.data, suggestion);
+  const auto suggestion = choose_grid(visibilities, {}, {});
+  const GridCoords coords(options.data.cell_size.value_or(suggestion.coords.cell_size()),
+                          options.data.npix.value_or(suggestion.coords.npix()));
   const auto weights = summarise_weights(visibilities);
   Json json;
   json["file"] = options.data.data.string();
@@ -97,7 +95,9 @@ Json describe(const InspectOptions& options, const Visibilities& visibilities) {
         std::vector<double>(frequencies.const_data_ptr<double>(), frequencies.const_data_ptr<double>() + frequencies.numel());
   }
   json["data_bytes"] = visibilities.memory_bytes();
-  json["suggestion"] = {{"cell_size", suggestion.cell_size}, {"npix", suggestion.npix}, {"reason", suggestion.reason}};
+  json["suggestion"] = {{"cell_size", suggestion.coords.cell_size()},
+                        {"npix", suggestion.coords.npix()},
+                        {"reason", suggestion.choices[0].reason + "; " + suggestion.choices[1].reason}};
   const auto memory = fit_estimate(visibilities, coords, torch::kFloat32);
   json["grid"] = {{"cell_size", coords.cell_size()},
                   {"npix", coords.npix()},

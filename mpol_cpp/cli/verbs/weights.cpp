@@ -6,6 +6,7 @@
 
 #include <mpol_cpp/analysis/residuals.h>
 #include <mpol_cpp/cli/options/data_options.h>
+#include <mpol_cpp/cli/options/grid_choice.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/output/output_folder.h>
@@ -111,10 +112,11 @@ int check_weights(WeightOptions& options, const OptionSet& settings) {
   settle(options.data);
   settings.check_meaning();
   listen_to_library("weights", options.output);
-  const auto coords = requested_grid(options.data);
+  auto chosen = choose_grid(options.data);
+  const auto coords = chosen.coords;
   use_threads(options.data.threads);
   OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "weights");
-  const auto visibilities = read_visibilities(options.data, coords);
+  const auto visibilities = chosen.take_visibilities(options.data);
   check_grid_holds(visibilities, options.data, coords);
   check_no_hermitian_pairs(visibilities);
   stop_if_requested();
@@ -127,6 +129,7 @@ int check_weights(WeightOptions& options, const OptionSet& settings) {
   json["n_visibilities"] = visibilities.nvis() * visibilities.nchan();
   json["cell_size"] = coords.cell_size();
   json["npix"] = coords.npix();
+  json["choices"] = choices_json(chosen.choices);
   json["applied"] = options.apply;
   json["source"] = options.source;
   json["channels"] = nlohmann::ordered_json::array();
@@ -140,13 +143,15 @@ int check_weights(WeightOptions& options, const OptionSet& settings) {
   }
   folder.commit();
   if (options.output.json) fmt::print("{}", summary);
-  else if (!options.output.quiet && all.sigma_factor > 0) {
+  else if (!options.output.quiet) fmt::print("{}", choice_words(chosen.choices));
+  if (options.output.json || options.output.quiet) return exit_done;
+  if (all.sigma_factor > 0) {
     const auto* advice = options.apply == "none"  ? "multiply the weights by"
                          : options.apply == "one" ? "the weights in visibilities.npz are multiplied by"
                                                   : "those in visibilities.npz are corrected channel by channel, all in all by";
     fmt::print("sigma    looks {:.4g} times what the weights say: {} {:.4g}\nfiles    {}\n", all.sigma_factor, advice,
                all.weight_factor(), folder.path().string());
-  } else if (!options.output.quiet) {
+  } else {
     fmt::print("sigma    unknown: no cell has two samples that differ\nfiles    {}\n", folder.path().string());
   }
   return exit_done;

@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/image/image_results.h>
+#include <mpol_cpp/cli/run/image_results.h>
 
 #include <algorithm>
 #include <utility>
@@ -6,6 +6,7 @@
 #include <mpol_cpp/cli/image/error_sampling.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/cli/image/loss_curves.h>
+#include <mpol_cpp/cli/report/report_figures.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
@@ -59,6 +60,7 @@ void stage_figures(plot::FigureWriter& figures, OutputFolder& folder, const Imag
   figure.loss_history = std::move(curves.values);
   figures.add(folder.staged("summary.png"), plot::summary_page(figure));
   if (results.errors) figures.add(folder.staged("errors.png"), error_page(*results.errors, results.coords, results.dirty.beams));
+  figures.add(folder.staged("report.png"), report_page(results.coords, results.sky, results.dirty));
   if (!results.scan) return;
   figures.add(folder.staged("scan.png"), plot::scan_page(*results.scan));
   figures.add(folder.staged("gallery.png"), plot::gallery_page(*results.scan, results.coords));

@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/image/image_run.h>
+#include <mpol_cpp/cli/run/image_run.h>
 
 #include <chrono>
 #include <cmath>
@@ -19,20 +19,26 @@
 #include <mpol_cpp/cli/image/error_sampling.h>
 #include <mpol_cpp/cli/image/fit_diagnostics.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
-#include <mpol_cpp/cli/image/image_results.h>
+#include <mpol_cpp/cli/run/image_results.h>
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/cli/image/memory.h>
+#include <mpol_cpp/cli/image/noise_choice.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
+#include <mpol_cpp/cli/program/command_line.h>
 #include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/report/findings.h>
+#include <mpol_cpp/cli/report/report.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/unfinished_run.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/program/run_environment.h>
 #include <mpol_cpp/cli/image/run_record.h>
 #include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/options/grid_choice.h>
 #include <mpol_cpp/cli/options/suggestion.h>
 #include <mpol_cpp/cli/program/threads.h>
+#include <mpol_cpp/analysis/residuals.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/device/load.h>
@@ -70,6 +76,9 @@ class Stopwatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
+/// Of a fit that takes exactly so many as it is told, and has not converged.
+constexpr std::int64_t fewest_epochs_to_judge = 50;
+
 const char* verb_of(const ImageOptions& options) { return options.searches_by_itself ? "crossval" : "image"; }
 
 /// A device, and how the program came to it.
@@ -93,7 +102,8 @@ class ImageRun {
  public:
   ImageRun(ImageOptions& options, const OptionSet& settings)
       : options_(options),
-        coords_(requested_grid(options.data)),
+        grid_(choose_grid(options.data)),
+        coords_(grid_.coords),
         chosen_(choose_device(options)),
         before_(options.resume ? run_to_resume(options.output.out) : std::nullopt),
         threads_(use_threads(threads_of_run())) {
@@ -116,8 +126,11 @@ class ImageRun {
 
  private:
   int go() {
+    summary_.choices = choices();
+    if (options_.dry_run) return show_choices();
     if (options_.resume && is_finished(options_.output.out, *record_, *options_.epochs)) return already_finished();
     warn_of_changes();
+    if (speaks() && !grid_.choices.empty()) fmt::print("{}", choice_words(grid_.choices));
     OutputFolder folder(options_.output.out, existing(), "image");
     if (options_.resume && !folder.has_checkpoint() && !options_.output.quiet) {
       fmt::print(stderr, "mpol {}: {} has nothing to resume: the run starts anew\n", verb_of(options_),
@@ -134,6 +147,45 @@ class ImageRun {
     if (diverged && !options_.keep_diverged) return fail_diverged(folder);
     write(folder);
     return diverged ? report_divergence() : exit_done;
+  }
+
+  bool speaks() const { return !options_.output.quiet && !options_.output.json; }
+
+  /// All that nobody asked for and that decides the result, but for the weights of the regularisers (terms_of_fit).
+  std::vector<Choice> choices() const {
+    auto all = grid_.choices;
+    const auto optimizer = choose_optimizer(options_);
+    if (options_.optimizer == "auto") all.push_back({"optimizer", to_string(optimizer.kind), optimizer.reason});
+    if (optimizer.tolerance && !options_.tolerance) {
+      all.push_back({"tolerance", fmt::format("{}", *optimizer.tolerance),
+                     fmt::format("the fit goes on until it has converged, for at most {} epochs", *options_.epochs)});
+    }
+    if (chosen_.reason != "asked for") all.push_back({"device", device_.str(), chosen_.reason});
+    return all;
+  }
+
+  /// --dry-run: what a run would do, without doing or writing it.
+  int show_choices() {
+    read();
+    grid();
+    const Objective objective(likelihood_, {}, normalize_of(options_.normalize));
+    const auto noise = noise_unit(coords_, *visibilities_, channels_.nchan(), objective.normaliser());
+    for (const auto& term : regularizer_terms(with_units_as_numbers(options_.regularizers))) {
+      const auto option = option_of(term.name());
+      if (!options_.regularizers.in_units.contains(option)) continue;
+      if (options_.regularizers.searched.contains(option)) {
+        summary_.choices.push_back({option, options_.regularizers.searched.at(option), "to be cross-validated"});
+        continue;
+      }
+      const double units = options_.regularizers.in_units.at(option), unit = lambda_unit(term, noise, coords_).value();
+      summary_.choices.push_back(
+          {option, fmt::format("{:.4g}", units * unit), fmt::format("{} U, in units of the noise", units)});
+    }
+    const auto residuals = residual_statistics(cell_residuals(coords_, *visibilities_));
+    summary_.choices.push_back(noise_choice(options_, residuals));
+    if (options_.output.json) fmt::print("{}", dry_summary(summary_));
+    else if (!options_.output.quiet) fmt::print("{}", choice_words(summary_.choices));
+    return exit_done;
   }
 
   Error out_of_memory() const { return cli::out_of_memory(estimate_, free_, options_, coords_.npix(), nchan_); }
@@ -183,7 +235,7 @@ class ImageRun {
 
   void read() {
     const Stopwatch watch(summary_.seconds.reading);
-    visibilities_.emplace(read_visibilities(options_.data, coords_));
+    visibilities_.emplace(grid_.take_visibilities(options_.data));
     check_grid_holds(*visibilities_, options_.data, coords_);
     check_representable(visibilities_->data(), visibilities_->weights(), options_.data.torch_dtype());
     check_no_hermitian_pairs(*visibilities_);
@@ -308,14 +360,13 @@ class ImageRun {
     summary_.lambdas.push_back({term.name(), value, in_units, how});
     if (how == "given") return;
     record_->note_lambda(term.name(), value, how);
-    if (options_.output.quiet || options_.output.json) return;
+    if (!speaks()) return;
     const auto words = in_units ? fmt::format("{}, {:.3g} U", how, *in_units) : how;
     fmt::print("lambda of {}: {:.3g} ({})\n", term.name(), value, words);
   }
 
   ProgressReportOptions report_options() const {
-    const auto& output = options_.output;
-    const bool silent = output.quiet || output.json;  // stderr is for warnings and the one line of an error
+    const bool silent = !speaks();  // stderr is for warnings and the one line of an error
     return ProgressReportOptions()
         .style(silent ? ReportStyle::silent : ReportStyle::automatic)
         .stream(stdout)
@@ -375,15 +426,42 @@ class ImageRun {
       if (results.dirty.beams.empty())
         log_warning("the dirty beam of a channel is no ellipse: the maps of errors are at the resolution of pixels, in Jy/pixel");
     }
+    const auto facts = judge(results.dirty);
     stage_images(folder, results, summary_.fit, options_, *record_);
     summary_.seconds.writing = seconds_since_start() - begin;
     summary_.seconds.total = seconds_since_start();
     summary_.estimated_memory = estimate_.total();
+    stage_report(folder, facts, results.dirty.beams);
     stage_texts(folder, summary_, *record_);
     replace_earlier(folder);
     folder.commit();
     if (options_.output.json) fmt::print("{}", summary_json(summary_));
     else if (!options_.output.quiet) fmt::print("{}", closing_words(summary_, folder.path().string(), warnings_so_far()));
+  }
+
+  /// Measures the fit and warns of what speaks against it.
+  FitFacts judge(const DirtyProducts& dirty) const {
+    auto facts = measure_fit(fit_data(), sky_, dirty);
+    facts.noise = options_.noise;
+    facts.settled = summary_.fit.stop_reason == StopReason::converged ||
+                    (summary_.fit.warnings.empty() && summary_.fit.epochs >= fewest_epochs_to_judge);
+    facts.weights_were_doubted = options_.scatter_check == "warn" && !scatter_warning(summary_.scatter).empty();
+    for (const auto& finding : findings(facts)) log_warning(finding.text());
+    return facts;
+  }
+
+  void stage_report(OutputFolder& folder, const FitFacts& facts, const std::vector<Beam>& beams) const {
+    const ReportContent content{.summary = summary_,
+                                .facts = facts,
+                                .visibilities = *visibilities_,
+                                .name = options_.data.data.filename().string(),
+                                .uv_unit = uv_unit_name(options_.data),
+                                .beams = beams,
+                                .command = command_line(),
+                                .settings = record_->settings(),
+                                .warnings = warnings_so_far(),
+                                .folder = folder.staged("report.html").parent_path()};
+    write_file_atomically(folder.staged("report.html"), report_html(content));
   }
 
   /// What an earlier run in OUT wrote and this one does not: channels as files of their own, diagnostics.
@@ -436,6 +514,7 @@ class ImageRun {
   int report_divergence() const { throw DivergedError(summary_.fit.diagnosis); }
 
   ImageOptions& options_;
+  ChosenGrid grid_;
   GridCoords coords_;
   ChosenDevice chosen_;
   torch::Device device_ = chosen_.device;

@@ -1,0 +1,21 @@
+# Writes manual pages and completions of shells, which the program makes from its own table of options.
+# cmake -Dprogram=BUILT_PROGRAM -Dfolder=FOLDER -P WritePages.cmake
+function(write_page name)
+  get_filename_component(parent "${folder}/${name}" DIRECTORY)
+  file(MAKE_DIRECTORY "${parent}")
+  execute_process(COMMAND "${program}" ${ARGN} OUTPUT_FILE "${folder}/${name}" RESULT_VARIABLE code)
+  if(code)
+    message(FATAL_ERROR "${program} ${ARGN} ended with ${code}")
+  endif()
+endfunction()
+
+write_page(man/mpol.1 manual)
+file(READ "${folder}/man/mpol.1" page)
+string(REGEX MATCHALL "mpol[\\]-[a-z]+" entries "${page}")
+foreach(entry IN LISTS entries)
+  string(REGEX REPLACE ".*-" "" verb "${entry}")
+  write_page(man/mpol-${verb}.1 manual ${verb})
+endforeach()
+write_page(completions/bash/mpol completion bash)
+write_page(completions/zsh/_mpol completion zsh)
+write_page(completions/fish/mpol.fish completion fish)

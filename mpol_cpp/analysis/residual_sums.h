@@ -1,0 +1,46 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <torch/types.h>
+
+#include <mpol_cpp/analysis/residuals.h>
+#include <mpol_cpp/analysis/wide_image.h>
+
+namespace mpol {
+
+/// Statistics, histogram and wide image of residuals (data minus model) that are never there all at once: samples are added in
+/// blocks. Several passes over the same samples change nothing but their number.
+class ResidualSums {
+ public:
+  /// @param wide  the grid of the wide image
+  explicit ResidualSums(const GridCoords& wide) : image_(wide) {}
+
+  /// @param u, v      (n) float64, wavelengths
+  /// @param residual  (n) complex128, Jy
+  /// @param weights   (n) float64, Jy^-2
+  void add(const Tensor& u, const Tensor& v, const Tensor& residual, const Tensor& weights);
+
+  /// As residual_statistics(), the median and what lies beyond four sigma to half a percent.
+  ResidualStatistics statistics() const;
+  /// As residual_histogram() with its defaults.
+  ResidualHistogram histogram() const;
+  WideMap wide() const { return image_.map(); }
+
+ private:
+  static constexpr int bins_per_decade = 200, decades = 12, first_decade = -4;
+  static constexpr std::size_t magnitude_bins = bins_per_decade * decades, histogram_bins = 100;
+  static constexpr double histogram_limit = 5;
+
+  void count(double value);
+  /// |r| below which `part` of all values lie.
+  double quantile(double part) const;
+
+  std::array<double, magnitude_bins> magnitudes_ = {};  // of |r|, evenly in its logarithm
+  std::array<double, histogram_bins> values_ = {};      // of r within the limit
+  double count_ = 0, sum_ = 0, squares_ = 0;
+  WideImage image_;
+};
+
+}  // namespace mpol

@@ -1,0 +1,112 @@
+#include <mpol_cpp/analysis/wide_image.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ops/fft_ifft2.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/real.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <mpol_cpp/coordinates/orientation.h>
+
+namespace mpol {
+namespace {
+
+constexpr std::int64_t samples_of_block = 1 << 16;
+constexpr std::int64_t most_components = 500;
+constexpr double loop_gain = 0.3, part_of_peak = 0.02, noise_levels = 5;
+constexpr double sigma_of_median = 1.4826;  // of |x|, for Gaussian noise
+
+/// Real part of sum_k s_k exp(2 pi i (u_k l + v_k m)) of sums in packed cells.
+Tensor packed_image(std::vector<c10::complex<double>> sums, std::int64_t npix) {
+  const auto cells = at::from_blob(sums.data(), {npix, npix}, torch::kComplexDouble);
+  return at::real(at::fft_ifft2(cells)) * static_cast<double>(npix * npix);
+}
+
+/// Takes `gain` times the beam, moved to a pixel, out of a packed residual.
+void subtract_beam(double* residual, const double* beam, std::int64_t npix, std::int64_t pixel, double gain) {
+  const auto row = pixel / npix, column = pixel % npix;
+  for (std::int64_t y = 0; y < npix; ++y) {
+    const double* from = beam + ((y - row + npix) % npix) * npix;
+    double* to = residual + y * npix;
+    for (std::int64_t x = 0; x < column; ++x) to[x] -= gain * from[x - column + npix];
+    for (std::int64_t x = column; x < npix; ++x) to[x] -= gain * from[x - column];
+  }
+}
+
+double noise_of(const WideMap& map) { return std::max(map.noise, sigma_of_median * map.image.abs().median().item<double>()); }
+
+}  // namespace
+
+WideImage::WideImage(const GridCoords& coords)
+    : coords_(coords),
+      weights_(static_cast<std::size_t>(coords.npix() * coords.npix())),
+      sums_(static_cast<std::size_t>(coords.npix() * coords.npix())) {}
+
+void WideImage::add(const Tensor& u, const Tensor& v, const Tensor& data, const Tensor& weights) {
+  const auto npix = coords_.npix(), half = npix / 2;
+  const double limit = coords_.max_uv();
+  const auto values = data.contiguous();
+  const auto *us = u.const_data_ptr<double>(), *vs = v.const_data_ptr<double>(), *ws = weights.const_data_ptr<double>();
+  const auto* value = values.const_data_ptr<c10::complex<double>>();
+  for (std::int64_t i = 0; i < u.numel(); ++i) {
+    if (!(std::abs(us[i]) < limit && std::abs(vs[i]) < limit)) continue;
+    const auto column = (coords_.uv_cell(us[i]) + half) % npix, row = (coords_.uv_cell(vs[i]) + half) % npix;
+    const auto cell = static_cast<std::size_t>(row * npix + column);
+    weights_[cell] += ws[i];
+    sums_[cell] += ws[i] * value[i];
+    total_ += ws[i];
+  }
+}
+
+WideMap WideImage::map() const {
+  const auto npix = coords_.npix();
+  WideMap map{.coords = coords_, .image = {}, .beam = {}};
+  const double scale = total_ > 0 ? 1 / total_ : 0;
+  map.noise = std::sqrt(scale);
+  map.image = packed_to_sky(packed_image(sums_, npix) * scale);
+  map.beam = packed_image({weights_.begin(), weights_.end()}, npix) * scale;
+  return map;
+}
+
+WideMap wide_map(const GridCoords& coords, const Visibilities& visibilities) {
+  WideImage image(coords);
+  for (std::int64_t channel = 0; channel < visibilities.nchan(); ++channel) {
+    for (std::int64_t begin = 0; begin < visibilities.nvis(); begin += samples_of_block) {
+      const auto block = visibilities.block(channel, begin, std::min(visibilities.nvis(), begin + samples_of_block));
+      image.add(block.u, block.v, block.data, block.weights);
+    }
+  }
+  return image.map();
+}
+
+double extent_of_flux(const WideMap& map) {
+  if (!(map.noise > 0)) return 0;
+  const auto npix = map.coords.npix();
+  const auto residual = sky_to_packed(map.image).contiguous().clone(), beam = map.beam.contiguous();
+  auto* values = residual.mutable_data_ptr<double>();
+  const auto brighter = [](double a, double b) { return std::abs(a) < std::abs(b); };
+  const auto peak = [&] { return std::max_element(values, values + npix * npix, brighter) - values; };
+  const double level = std::max(noise_levels * noise_of(map), part_of_peak * std::abs(values[peak()]));
+  auto found = at::zeros_like(residual);
+  for (std::int64_t i = 0; i < most_components; ++i) {
+    const auto pixel = peak();
+    if (std::abs(values[pixel]) < level) break;
+    const double gain = loop_gain * values[pixel];
+    found.mutable_data_ptr<double>()[pixel] += gain;
+    subtract_beam(values, beam.const_data_ptr<double>(), npix, pixel, gain);
+  }
+  const auto offset = at::where(found != 0, map.coords.packed_x().abs().maximum(map.coords.packed_y().abs()), 0.0);
+  return offset.max().item<double>();
+}
+
+WidePeak peak_outside(const WideMap& map, double half_width) {
+  const auto x = map.coords.sky_x(), y = map.coords.sky_y();
+  const auto outside = at::where(x.abs().maximum(y.abs()) >= half_width, map.image, 0.0).flatten();
+  const auto pixel = outside.abs().argmax().item<std::int64_t>();
+  return {x.flatten()[pixel].item<double>(), y.flatten()[pixel].item<double>(), outside[pixel].item<double>()};
+}
+
+}  // namespace mpol

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <torch/types.h>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol {
+
+/// A dirty image of few pixels over a wide field, naturally weighted, for a look at where there is flux at all.
+struct WideMap {
+  GridCoords coords = GridCoords(1, 2);
+  Tensor image;      ///< (npix, npix) float64, sky orientation, Jy/beam
+  Tensor beam;       ///< (npix, npix) float64, packed: 1 at [0][0]; the image is the sky convolved with it periodically
+  double noise = 0;  ///< that the weights promise, Jy/beam; 0 without samples
+};
+
+/// Sums for such an image, to which samples are added in blocks. Samples beyond what its pixels can show are passed over, and
+/// the others go to the middle of their cell, so that flux at an edge is lower by about a third: this finds, it does not measure.
+class WideImage {
+ public:
+  explicit WideImage(const GridCoords& coords);
+
+  /// @param u, v     (n) float64, wavelengths
+  /// @param data     (n) complex128, Jy
+  /// @param weights  (n) float64, Jy^-2
+  void add(const Tensor& u, const Tensor& v, const Tensor& data, const Tensor& weights);
+
+  WideMap map() const;
+
+ private:
+  GridCoords coords_;
+  std::vector<double> weights_;             // of each packed cell
+  std::vector<c10::complex<double>> sums_;  // of weight times data
+  double total_ = 0;
+};
+
+/// The image of all channels of an observation.
+WideMap wide_map(const GridCoords& coords, const Visibilities& visibilities);
+
+/// The largest |offset| along either axis, arcsec, of what a short CLEAN finds above five times the noise and 2 % of the peak;
+/// the noise is what the weights promise, or what the map's median says where that is more. 0 where there is nothing.
+double extent_of_flux(const WideMap& map);
+
+/// The brightest place of a map.
+struct WidePeak {
+  double east = 0, north = 0;  ///< arcsec from the phase centre
+  double value = 0;            ///< Jy/beam, with its sign
+};
+
+/// That outside of the square |offset| < half_width (arcsec); value 0 where nothing lies outside.
+WidePeak peak_outside(const WideMap& map, double half_width);
+
+}  // namespace mpol

@@ -1,0 +1,78 @@
+#include <mpol_cpp/cli/options/field_choice.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+#include <mpol_cpp/analysis/wide_image.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/units.h>
+
+namespace mpol::cli {
+namespace {
+
+constexpr std::int64_t pixels_of_look = 256;
+constexpr double to_tenth_of_beam = 1.8;  // full width at a tenth of a Gaussian, in FWHM
+constexpr double margin = 1.5;
+
+// Antennas of one size; the longer names first, of which others are the beginning.
+constexpr std::array<std::pair<const char*, double>, 14> dishes = {{{"ALMA", 12},
+                                                                    {"EVLA", 25},
+                                                                    {"JVLA", 25},
+                                                                    {"VLA", 25},
+                                                                    {"NOEMA", 15},
+                                                                    {"IRAM_PDB", 15},
+                                                                    {"IRAM PDB", 15},
+                                                                    {"SMA", 6},
+                                                                    {"ATCA", 22},
+                                                                    {"MEERKAT", 13.5},
+                                                                    {"ASKAP", 12},
+                                                                    {"GMRT", 45},
+                                                                    {"UGMRT", 45},
+                                                                    {"WSRT", 25}}};
+
+double frequency_of(const Visibilities& visibilities) {
+  return visibilities.frequencies().defined() ? visibilities.frequencies().min().item<double>() : 0;
+}
+
+}  // namespace
+
+std::optional<double> dish_diameter(const std::string& telescope, double shortest) {
+  std::string name = telescope;
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  const auto* known = std::find_if(dishes.begin(), dishes.end(), [&](const auto& dish) { return name == dish.first; });
+  if (known == dishes.end()) return std::nullopt;
+  return name == "ALMA" && shortest > 0 && shortest < 12 ? 7 : known->second;
+}
+
+FieldChoice widest_field(const Visibilities& visibilities, const UvSummary& uv) {
+  const double frequency = frequency_of(visibilities);
+  if (frequency > 0) {
+    const double wavelength = units::speed_of_light / frequency;
+    if (const auto diameter = dish_diameter(visibilities.observation().telescope, uv.shortest * wavelength)) {
+      const double beam = 1.13 * wavelength / *diameter / units::arcsec;
+      return {to_tenth_of_beam * beam, fmt::format("the primary beam of {:.3g}\" of {} m antennas, to a tenth", beam, *diameter)};
+    }
+  }
+  if (!(uv.shortest > 0)) return {};
+  return {2 / (uv.shortest * units::arcsec), "twice the scale of the shortest baseline"};
+}
+
+FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv) {
+  const auto widest = widest_field(visibilities, uv);
+  if (!(uv.shortest > 0)) return widest;
+  const double recovered = 0.6 / (uv.shortest * units::arcsec);
+  const GridCoords look(widest.width / static_cast<double>(pixels_of_look), pixels_of_look);
+  const double flux = 2 * extent_of_flux(wide_map(look, visibilities));
+  const double wanted = std::max(recovered, margin * flux);
+  if (wanted >= widest.width) return widest;
+  if (wanted > recovered) {
+    return {wanted, fmt::format("1.5 times the {:.3g}\" within which the dirty image holds flux (looked at over {:.3g}\": {})",
+                                flux, widest.width, widest.reason)};
+  }
+  return {wanted,
+          fmt::format("the scales that the shortest baseline recovers; the flux of the dirty image lies within {:.3g}\"", flux)};
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,121 @@
+#include <mpol_cpp/cli/report/findings.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <mpol_cpp/cli/image/noise_choice.h>
+#include <mpol_cpp/cli/options/suggestion.h>
+#include <mpol_cpp/core/format.h>
+
+namespace mpol::cli {
+namespace {
+
+constexpr double clear_peak = 6;  // of noise: the largest of a million Gaussian numbers is 5
+constexpr std::int64_t fewest_residuals = 100;
+
+/// How far the noise is from what the weights promise, where that makes it larger.
+double excess(const FitFacts& facts) { return std::max(1.0, facts.residuals.sigma_factor); }
+
+std::string place_words(double east, double north) {
+  return fmt::format("{:.2f}\" {} and {:.2f}\" {} of the phase centre", std::abs(east), east < 0 ? "West" : "East",
+                     std::abs(north), north < 0 ? "South" : "North");
+}
+
+std::string npix_words(const FitFacts& facts, double width) {
+  return fmt::format("--npix {}", pixels_for(width, facts.cell_size));
+}
+
+}  // namespace
+
+std::optional<Finding> wrong_weights(const FitFacts& facts) {
+  const double sigma = facts.residuals.sigma_factor, factor = sigma * sigma;
+  if (!facts.settled || facts.of_cells || facts.residuals.samples < fewest_residuals) return std::nullopt;
+  if (sigma > largest_sigma && !facts.weights_were_doubted) {
+    return Finding{fmt::format("the residuals scatter {:.2f} times more than the weights say, so that these look too large by a "
+                               "factor of {:.2f}",
+                               sigma, factor),
+                   "mpol weights --apply one corrects them, unless it is the image that does not fit"};
+  }
+  const bool outliers_decide = has_heavy_tails(facts.residuals) && facts.residuals.standard_deviation > least_sigma;
+  if (sigma < least_sigma && !outliers_decide) {
+    return Finding{
+        fmt::format("the residuals scatter only {:.2f} times what the weights say, so that these look too small by a factor "
+                    "of {:.2f}",
+                    sigma, 1 / factor),
+        "mpol weights --apply one corrects them, unless the image follows the noise (larger LAMBDA tell)"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Finding> heavy_tails(const FitFacts& facts) {
+  if (!facts.settled || facts.of_cells || facts.noise != "gaussian" || !has_heavy_tails(facts.residuals)) return std::nullopt;
+  return Finding{
+      fmt::format("{:.2g} % of the residuals lie beyond four sigma, of which Gaussian noise has 0.006 %, so that their median "
+                  "({:.2f} of what the weights say) and mean square ({:.2f}) disagree",
+                  100 * facts.residuals.beyond_four, facts.residuals.sigma_factor, facts.residuals.standard_deviation),
+      "--noise student --likelihood loose makes little of such outliers; or flag them"};
+}
+
+std::optional<Finding> structure_left(const FitFacts& facts) {
+  const double peak = facts.residual_peak / excess(facts);
+  if (!facts.settled || !(peak > clear_peak)) return std::nullopt;
+  const auto channel = facts.channels > 1 ? fmt::format(" of channel {}", facts.residual_channel) : std::string();
+  return Finding{
+      fmt::format("the residual image{} still holds {:.1f} sigma, {}", channel, peak,
+                  place_words(facts.residual_east, facts.residual_north)),
+      "smaller LAMBDA (mpol crossval chooses them) leave less, unless it comes from calibration errors or from outside "
+      "the field"};
+}
+
+std::optional<Finding> touches_edge(const FitFacts& facts) {
+  constexpr double limit = 0.05;
+  if (!facts.settled || !(facts.peak > 0) || facts.edge_peak <= limit * facts.peak) return std::nullopt;
+  const double width = facts.cell_size * static_cast<double>(facts.npix);
+  return Finding{fmt::format("the image has {:.0f} % of its peak at the edge of the field of {:.3g}\"",
+                             100 * facts.edge_peak / facts.peak, width),
+                 fmt::format("a larger field, {}, holds it", npix_words(facts, 1.5 * width))};
+}
+
+std::optional<Finding> flux_outside(const FitFacts& facts) {
+  const double noise = facts.wide_noise, peak = std::abs(facts.outside.value);  // a source out there is in all residuals
+  if (!facts.settled || !(noise > 0) || peak <= clear_peak * noise || peak < std::abs(facts.inside.value)) return std::nullopt;
+  const double reach = std::max(std::abs(facts.outside.east), std::abs(facts.outside.north));
+  return Finding{fmt::format("there is flux outside of the field, {:.1f} sigma, {}", peak / noise,
+                             place_words(facts.outside.east, facts.outside.north)),
+                 fmt::format("{} holds it, or subtract it", npix_words(facts, 2.2 * reach))};
+}
+
+std::optional<Finding> haze(const FitFacts& facts) {
+  constexpr double limit = 0.15;
+  if (!facts.settled || !(facts.flux_of_floor > 0) || facts.floor_flux <= limit * facts.flux_of_floor) return std::nullopt;
+  return Finding{fmt::format("a haze of {:.2g} Jy/arcsec^2 over the whole field has {:.0f} % of the flux, {:.2g} Jy", facts.floor,
+                             100 * facts.floor_flux / facts.flux_of_floor, facts.floor_flux),
+                 "no baseline measures it: take the flux from the source alone (mpol profile), or a larger --sparsity"};
+}
+
+std::optional<Finding> coarse_cells(const FitFacts& facts) {
+  constexpr double fewest = 2.5;
+  if (!(facts.finest_fringe > 0) || facts.finest_fringe >= fewest * facts.cell_size) return std::nullopt;
+  return Finding{fmt::format("cells of {:.3g}\" are only {:.1f} across the finest fringe of {:.3g}\"", facts.cell_size,
+                             facts.finest_fringe / facts.cell_size, facts.finest_fringe),
+                 "--cell-size auto takes five"};
+}
+
+std::optional<Finding> flux_not_measured(const FitFacts& facts) {
+  constexpr double limit = 0.5;
+  if (!facts.settled || !(facts.flux_seen < limit)) return std::nullopt;
+  return Finding{fmt::format("the shortest baselines, about {:.3g} lambda, see only {:.0f} % of the image's flux", facts.shortest,
+                             100 * facts.flux_seen),
+                 "the rest follows from the priors: shorter baselines would measure it"};
+}
+
+std::vector<Finding> findings(const FitFacts& facts) {
+  std::vector<Finding> all;
+  for (const auto rule :
+       {flux_outside, touches_edge, structure_left, wrong_weights, heavy_tails, flux_not_measured, haze, coarse_cells}) {
+    if (auto finding = rule(facts)) all.push_back(std::move(*finding));
+  }
+  return all;
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/cli/report/fit_facts.h>
+
+namespace mpol::cli {
+
+/// Something about a fit that its user should know, and what to do about it.
+struct Finding {
+  std::string what, remedy;
+  std::string text() const { return what + ": " + remedy; }
+};
+
+// Each rule looks at the facts of one doubt; nothing where there is none.
+
+/// The residuals scatter more than 1.15 or less than 0.87 times what the weights say; not less where outliers make up for it.
+std::optional<Finding> wrong_weights(const FitFacts& facts);
+/// Gaussian noise was taken, and more of the residuals are wild than it has.
+std::optional<Finding> heavy_tails(const FitFacts& facts);
+/// The residual image exceeds six times its noise, that of the residuals themselves where these scatter more than their weights
+/// say.
+std::optional<Finding> structure_left(const FitFacts& facts);
+/// The image has a twentieth of its peak at an edge of the field.
+std::optional<Finding> touches_edge(const FitFacts& facts);
+/// The residual has its brightest place, of more than six times the noise, outside of the field.
+std::optional<Finding> flux_outside(const FitFacts& facts);
+/// A level over the whole field has more than 15 % of the flux.
+std::optional<Finding> haze(const FitFacts& facts);
+/// Fewer than two and a half pixels across the finest fringe.
+std::optional<Finding> coarse_cells(const FitFacts& facts);
+/// The shortest baselines see less than half of the flux.
+std::optional<Finding> flux_not_measured(const FitFacts& facts);
+
+/// All that there is to say, what weighs most first.
+std::vector<Finding> findings(const FitFacts& facts);
+
+}  // namespace mpol::cli

@@ -1,0 +1,101 @@
+#include <mpol_cpp/cli/report/fit_facts.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <ATen/ops/avg_pool2d.h>
+
+#include <mpol_cpp/core/units.h>
+
+namespace mpol::cli {
+namespace {
+
+constexpr double edge_part = 0.03, floor_part = 0.1;
+constexpr std::int64_t most_ranked = 256;  // pixels along an axis
+
+// The images may be as large as a fit has room for: nothing here makes another plane of their size.
+
+/// The image at about the resolution of the data: means over squares of a fringe's width. Single pixels at an edge are brighter
+/// than others where total variation has no neighbour to compare them with.
+Tensor smoothed(const Tensor& sky, double pixels) {
+  const auto width = std::clamp<std::int64_t>(std::llround(pixels), 1, std::max<std::int64_t>(1, sky.size(-1) / 4));
+  return at::avg_pool2d(sky.unsqueeze(1), {width, width}, /*stride=*/{width, width}).squeeze(1);
+}
+
+/// The largest pixel of the outermost rows and columns.
+double edge_peak(const Tensor& image) {
+  const auto npix = image.size(-1);
+  const auto band = std::max<std::int64_t>(1, static_cast<std::int64_t>(edge_part * static_cast<double>(npix)));
+  double peak = 0;
+  for (const std::int64_t axis : {-2, -1}) {
+    for (const auto begin : {std::int64_t{0}, npix - band})
+      peak = std::max(peak, image.narrow(axis, begin, band).max().item<double>());
+  }
+  return peak;
+}
+
+void measure_image(FitFacts& facts, const Tensor& sky, const GridCoords& coords) {
+  const auto npix = coords.npix();
+  const auto smooth = smoothed(sky, facts.finest_fringe / coords.cell_size());
+  facts.peak = smooth.max().item<double>();
+  facts.edge_peak = edge_peak(smooth);
+  const auto flux = sky.sum({-2, -1}) * coords.cell_area();
+  facts.flux = flux.mean().item<double>();
+  const auto brightest = flux.argmax().item<std::int64_t>();
+  const auto step = (npix + most_ranked - 1) / most_ranked;
+  const auto some = sky[brightest].slice(0, 0, npix, step).slice(1, 0, npix, step).flatten();
+  const auto rank = std::max<std::int64_t>(1, static_cast<std::int64_t>(floor_part * static_cast<double>(some.numel())));
+  facts.floor = std::get<0>(some.kthvalue(rank)).item<double>();
+  facts.floor_flux = facts.floor * coords.cell_area() * static_cast<double>(npix * npix);
+  facts.flux_of_floor = flux[brightest].item<double>();
+}
+
+void measure_residual_image(FitFacts& facts, const DirtyProducts& dirty, const GridCoords& coords) {
+  const auto npix = coords.npix();
+  facts.channels = dirty.residual.size(0);
+  for (std::int64_t channel = 0; channel < facts.channels; ++channel) {
+    const auto residual = dirty.residual[channel].reshape({-1});
+    const bool negative = -residual.min().item<double>() > residual.max().item<double>();
+    const auto pixel = (negative ? residual.argmin() : residual.argmax()).item<std::int64_t>();
+    const double peak = std::abs(residual[pixel].item<double>()) / dirty.noise[static_cast<std::size_t>(channel)];
+    if (!(peak > facts.residual_peak)) continue;
+    facts.residual_peak = peak;
+    facts.residual_channel = channel;
+    facts.residual_north = static_cast<double>(pixel / npix - npix / 2) * coords.cell_size();
+    facts.residual_east = -static_cast<double>(pixel % npix - (npix / 2 - 1)) * coords.cell_size();
+  }
+}
+
+void measure_surroundings(FitFacts& facts, const WideMap& wide, double field) {
+  facts.wide_width = wide.coords.cell_size() * static_cast<double>(wide.coords.npix());
+  facts.outside = peak_outside(wide, field / 2);
+  auto inside = wide;
+  const auto beyond = wide.coords.sky_x().abs().maximum(wide.coords.sky_y().abs()) >= field / 2;
+  inside.image = wide.image.masked_fill(beyond, 0);
+  facts.inside = peak_outside(inside, 0);
+  facts.wide_noise = std::max(wide.noise, 1.4826 * wide.image.abs().median().item<double>());
+}
+
+}  // namespace
+
+FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts& dirty) {
+  const auto& coords = data.coords();
+  FitFacts facts;
+  facts.cell_size = coords.cell_size();
+  facts.npix = coords.npix();
+  const auto& baselines = data.visibilities.baselines();
+  const double longest = dirty.data.q.empty() ? 0 : std::max({dirty.data.q.back(), baselines.max_abs_u(), baselines.max_abs_v()});
+  facts.finest_fringe = longest > 0 ? 1 / (longest * units::arcsec) : 0;
+  measure_image(facts, sky, coords);
+  measure_residual_image(facts, dirty, coords);
+  measure_surroundings(facts, dirty.remainder.wide, coords.cell_size() * static_cast<double>(coords.npix()));
+  facts.residuals = dirty.remainder.statistics;
+  facts.of_cells = data.imaging == Imaging::cells;
+  if (!dirty.model.q.empty() && facts.flux > 0) {
+    facts.shortest = dirty.model.q.front();
+    facts.flux_seen = dirty.model.amplitude.front() / facts.flux;
+  }
+  return facts;
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <torch/types.h>
+
+#include <mpol_cpp/analysis/residuals.h>
+#include <mpol_cpp/analysis/wide_image.h>
+#include <mpol_cpp/cli/image/dirty_products.h>
+#include <mpol_cpp/coordinates/grid_coords.h>
+
+namespace mpol::cli {
+
+/// The numbers of a finished fit by which it is judged: see findings().
+struct FitFacts {
+  double cell_size = 0;  ///< arcsec
+  std::int64_t npix = 0;
+  double finest_fringe = 0;  ///< 1/q_max, arcsec; 0: all baselines have length zero
+
+  double peak = 0;           ///< of the image's means over a fringe, Jy/arcsec^2
+  double edge_peak = 0;      ///< the largest of these in the outermost three percent of the field's width
+  double flux = 0;           ///< of the image, Jy, mean over channels
+  double floor = 0;          ///< what nine of ten pixels of the channel with the most flux exceed, Jy/arcsec^2
+  double floor_flux = 0;     ///< that floor over the whole field, Jy
+  double flux_of_floor = 0;  ///< flux of that channel, Jy
+
+  double residual_peak = 0;                      ///< of the residual image over the noise that the weights promise
+  double residual_east = 0, residual_north = 0;  ///< where it is, arcsec
+  std::int64_t residual_channel = 0, channels = 1;
+
+  WidePeak outside, inside;  ///< brightest places of the residual beyond the field, and in it, on a map of wide_width
+  double wide_noise = 0;     ///< of that map, Jy/beam
+  double wide_width = 0;     ///< arcsec
+
+  ResidualStatistics residuals;  ///< data minus model in units of sigma
+  bool of_cells = false;         ///< these are of cell averages, which an image follows more closely than samples
+  double flux_seen = 1;          ///< amplitude of the model on the shortest baselines over its flux
+  double shortest = 0;           ///< their mean length, wavelengths
+
+  std::string noise = "gaussian";     ///< that the fit took for the data's
+  bool settled = true;                ///< the fit is at its end; nothing is said of how one fits that is still moving
+  bool weights_were_doubted = false;  ///< before the fit, by the scatter in uv cells
+};
+
+/// What image and residual say, without what the fit itself says (settled, noise, …).
+/// @param sky  (nchan, npix, npix) float64 on the CPU, Jy/arcsec^2
+FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts& dirty);
+
+}  // namespace mpol::cli

@@ -1,0 +1,261 @@
+#include <mpol_cpp/cli/report/report.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+#include <mpol_cpp/cli/options/suggestion.h>
+#include <mpol_cpp/cli/program/run_environment.h>
+#include <mpol_cpp/cli/report/html.h>
+#include <mpol_cpp/cli/report/report_figures.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/units.h>
+
+namespace mpol::cli {
+namespace {
+
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+std::string picture_in(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::string verdict(const ReportContent& content) {
+  if (content.warnings.empty()) return "<p class=\"calm\">Nothing was found that speaks against this image.</p>\n";
+  std::string text = fmt::format("<div class=\"alarm\" role=\"note\"><strong>{}</strong><ul>\n",
+                                 content.warnings.size() == 1 ? "Look at this before you believe the image:"
+                                                              : "Look at these before you believe the image:");
+  for (const auto& warning : content.warnings) text += fmt::format("<li>{}</li>\n", html::escaped(warning));
+  return text + "</ul></div>\n";
+}
+
+double total_flux(const ImageSummary& summary) { return std::accumulate(summary.flux.begin(), summary.flux.end(), 0.0); }
+
+std::string lead(const ReportContent& content) {
+  const auto& summary = content.summary;
+  const auto channels = summary.flux.size();
+  return fmt::format(
+      "<p class=\"lead\">{} Jy{}, χ²/2N = {:.3f} over {} {}, the fit {} after {} epochs. Residual image: peak {:.1f} times the "
+      "noise.</p>\n",
+      fmt::format("{:.4g}", total_flux(summary)), channels == 1 ? "" : fmt::format(" in {} channels", channels),
+      summary.reduced_chi_squared(), summary.samples, summary.likelihood == "gridded" ? "cells" : "visibilities",
+      summary.fit.stop_reason == StopReason::converged ? "converged"
+                                                       : "ended (" + std::string(to_string(summary.fit.stop_reason)) + ")",
+      summary.fit.epochs, content.facts.residual_peak);
+}
+
+/// The panels of summary.png, in its order, and what they show in words.
+std::string main_figures(const ReportContent& content, const std::string& picture) {
+  const html::PanelSheet sheet("summary", 3, 2, report_panel_width, report_panel_height);
+  const auto& facts = content.facts;
+  const auto channel = facts.channels > 1 ? fmt::format(" of channel {}", facts.channels / 2) : std::string();
+  auto text = sheet.definition(picture) + "<div class=\"figures\">\n";
+  text += sheet.figure(1,
+                       fmt::format("The image{}: brightness up to {:.3g} Jy/arcsec² in a field of {:.3g} arcsec", channel,
+                                   facts.peak, facts.cell_size * static_cast<double>(facts.npix)),
+                       "The image" + channel + ": the model that fits data and priors.");
+  text += sheet.figure(0, "The dirty image" + channel + " with its beam and a scale bar",
+                       "The dirty image" + channel + ", Briggs weights of robust 0.5.");
+  text += sheet.figure(2, fmt::format("The residual image{}: its peak is {:.1f} times the noise", channel, facts.residual_peak),
+                       "What is left of it when the model is taken away, in units of the noise that the weights promise.");
+  text += sheet.figure(4, "Amplitude against baseline length: data as points, the model as a line",
+                       "Amplitudes in rings of baseline length; the noise's own share is taken out of those of the data.");
+  text += sheet.figure(3, "The points of the uv plane that were observed", "Where the uv plane was sampled.");
+  text += sheet.figure(5, "The loss and its terms over the epochs", "Loss and its terms over the epochs.");
+  return text + "</div>\n";
+}
+
+std::string residual_figures(const ReportContent& content, const std::string& picture) {
+  const html::PanelSheet sheet("report", 2, 2, report_panel_width, report_panel_height);
+  const auto& statistics = content.facts.residuals;
+  auto text = sheet.definition(picture) + "<div class=\"figures\">\n";
+  text += sheet.figure(
+      0, fmt::format("Histogram of the residuals: they scatter {:.2f} times what the weights say", statistics.sigma_factor),
+      "Residuals (data minus model) in units of σ, beside the Gaussian of the weights and that of their own scatter.");
+  text +=
+      sheet.figure(1, fmt::format("The same on a logarithmic axis: {:.2g} % lie beyond four sigma", 100 * statistics.beyond_four),
+                   "The same, logarithmic: outliers show at its ends.");
+  text += sheet.figure(2, "Mean brightness in rings about the middle of the flux",
+                       "Mean brightness in rings about the middle of the flux, not deprojected.");
+  text += sheet.figure(3, fmt::format("The residual over {:.3g} arcsec, beyond the field", content.facts.wide_width),
+                       "The residual beyond the field, naturally weighted: sources outside show here.");
+  return text + "</div>\n";
+}
+
+std::string figures_section(const ReportContent& content) {
+  const auto summary = picture_in(content.folder / "summary.png"), report = picture_in(content.folder / "report.png");
+  std::string text;
+  if (!summary.empty()) text += html::section("Image and data", main_figures(content, summary));
+  if (!report.empty()) text += html::section("Residuals", residual_figures(content, report));
+  if (summary.empty() || report.empty())
+    text += html::section(
+        "Pictures",
+        "<p>Pictures are missing, because gnuplot is not there or did not draw them; figures/ holds what it would draw.</p>\n");
+  return text;
+}
+
+std::string choices_section(const ImageSummary& summary) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& choice : summary.choices) rows.push_back({"--" + choice.name, choice.value, choice.reason});
+  for (const auto& lambda : summary.lambdas) {
+    if (lambda.how == "given") continue;
+    auto option = lambda.name;
+    std::replace(option.begin(), option.end(), '_', '-');
+    rows.push_back(
+        {"--" + option, fmt::format("{:.4g}", lambda.value),
+         lambda.in_units ? fmt::format("{}, {:.3g} U in units of the noise", lambda.how, *lambda.in_units) : lambda.how});
+  }
+  if (rows.empty()) return {};
+  return html::section("What was chosen", html::table({"option", "value", "why"}, rows));
+}
+
+std::string frequency_words(const Visibilities& visibilities) {
+  const auto& frequencies = visibilities.frequencies();
+  if (!frequencies.defined()) return "unknown";
+  const double low = frequencies.min().item<double>() / 1e9, high = frequencies.max().item<double>() / 1e9;
+  return low == high ? fmt::format("{:.6g} GHz", low) : fmt::format("{:.6g} to {:.6g} GHz", low, high);
+}
+
+std::string data_section(const ReportContent& content) {
+  const auto& visibilities = content.visibilities;
+  const auto& observation = visibilities.observation();
+  const auto uv = summarise_uv(visibilities.baselines());
+  const auto& weights = visibilities.weights();
+  const auto& scatter = content.summary.scatter;
+  Rows rows = {{"file", content.name}};
+  if (!observation.object.empty()) rows.emplace_back("object", observation.object);
+  if (!observation.telescope.empty()) rows.emplace_back("telescope", observation.telescope);
+  if (!observation.date.empty()) rows.emplace_back("date", observation.date);
+  rows.emplace_back("visibilities",
+                    fmt::format("{} in {} channel{}, {} occupied uv cells", content.summary.visibilities, visibilities.nchan(),
+                                visibilities.nchan() == 1 ? "" : "s", content.summary.cells));
+  rows.emplace_back("frequency", frequency_words(visibilities));
+  rows.emplace_back("baselines", fmt::format("{:.4g} to {:.4g} λ (read as {}); 5 % lie below {:.4g} λ", uv.shortest, uv.longest,
+                                             content.uv_unit, uv.short_end));
+  if (uv.shortest > 0) {
+    rows.emplace_back("scales", fmt::format("fringes of {:.3g}″ to {:.3g}″; structure beyond {:.3g}″ is not recovered",
+                                            1 / (uv.longest * units::arcsec), 1 / (uv.shortest * units::arcsec),
+                                            0.6 / (uv.shortest * units::arcsec)));
+  }
+  rows.emplace_back("weights",
+                    fmt::format("{:.4g} to {:.4g} Jy⁻²; noise of a point source {:.3g} Jy", weights.min().item<double>(),
+                                weights.max().item<double>(), 1 / std::sqrt(weights.sum(torch::kFloat64).item<double>())));
+  rows.emplace_back("scatter in uv cells",
+                    scatter.cells == 0
+                        ? "unknown: no cell holds two samples"
+                        : fmt::format("{:.3f} real, {:.3f} imaginary, times what the weights say", scatter.real, scatter.imag));
+  return html::section("Data", html::facts(rows));
+}
+
+std::string fit_section(const ReportContent& content) {
+  const auto& summary = content.summary;
+  const auto& facts = content.facts;
+  Rows rows = {{"field", fmt::format("{:.4g}″: {} pixels of {:.4g}″", facts.cell_size * static_cast<double>(facts.npix),
+                                     facts.npix, facts.cell_size)}};
+  if (!content.beams.empty()) {
+    const auto& beam = content.beams[content.beams.size() / 2];
+    rows.emplace_back("beam of the dirty image", fmt::format("{:.3g}″ × {:.3g}″, position angle {:.1f}°", beam.major, beam.minor,
+                                                             beam.position_angle / units::degree));
+  }
+  rows.emplace_back("likelihood", summary.likelihood + ", " + facts.noise + " noise");
+  rows.emplace_back("χ²", fmt::format("{:.6g}; χ²/2N {:.4f}", summary.chi_squared, summary.reduced_chi_squared()));
+  rows.emplace_back(
+      "residuals",
+      fmt::format("scatter {:.3f} times what the weights say (standard deviation {:.3f}), {:.2g} % beyond four sigma",
+                  facts.residuals.sigma_factor, facts.residuals.standard_deviation, 100 * facts.residuals.beyond_four));
+  for (std::size_t i = 0; i < summary.fit.columns.size(); ++i)
+    rows.emplace_back("loss, " + summary.fit.columns[i], fmt::format("{:.6g}", summary.fit.loss.values.at(i)));
+  rows.emplace_back("optimiser", fmt::format("{} ({})", summary.optimizer, summary.optimizer_reason));
+  rows.emplace_back(
+      "end", fmt::format("{} after {} epochs{}", to_string(summary.fit.stop_reason), summary.fit.epochs,
+                         summary.fit.gap ? fmt::format("; the loss is at most {:.3g} above its least value", *summary.fit.gap)
+                                         : std::string()));
+  return html::section("Fit", html::facts(rows));
+}
+
+std::string channels_section(const ImageSummary& summary) {
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t i = 0; i < summary.residuals.size(); ++i) {
+    const auto& residual = summary.residuals[i];
+    rows.push_back({fmt::format("{}", i), fmt::format("{:.4g}", summary.flux[i]), fmt::format("{:.3g}", residual.noise),
+                    fmt::format("{:.2f}", residual.rms / residual.noise), fmt::format("{:.1f}", residual.peak / residual.noise)});
+  }
+  return html::section(
+      "Channels",
+      html::table({"channel", "flux (Jy)", "noise (Jy/beam)", "residual rms / noise", "residual peak / noise"}, rows));
+}
+
+std::string lambdas_section(const ImageSummary& summary) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& lambda : summary.lambdas)
+    rows.push_back({lambda.name, fmt::format("{:.4g}", lambda.value),
+                    lambda.in_units ? fmt::format("{:.3g}", *lambda.in_units) : "-", lambda.how});
+  if (rows.empty()) return html::section("Regularisers", "<p>None.</p>\n");
+  return html::section("Regularisers", html::table({"term", "λ", "λ in units of the noise", "how"}, rows));
+}
+
+std::string scan_section(const ReportContent& content) {
+  if (!content.summary.scan) return {};
+  const auto& found = *content.summary.scan;
+  std::vector<std::string> names;
+  for (const auto& axis : found.axes) names.push_back(axis.term + " (U)");
+  names.insert(names.end(), {"score, χ²/2N of held-out data", ""});
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t i = 0; i < found.points.size(); ++i) {
+    std::vector<std::string> row;
+    for (const double c : found.points[i].c) row.push_back(fmt::format("{:.3g}", c));
+    row.push_back(fmt::format("{:.5f}", found.points[i].score()));
+    row.push_back(i == found.chosen ? "chosen" : found.is_as_good(i) ? "as good" : "");
+    rows.push_back(std::move(row));
+  }
+  auto text = fmt::format("<p>{} points, {} folds ({}).</p>\n", found.points.size(), found.best().folds.size(),
+                          html::escaped(found.folds_kind));
+  if (const auto picture = picture_in(content.folder / "scan.png"); !picture.empty()) {
+    text += fmt::format(
+        "<figure><img alt=\"Scores of the points that cross-validation tried\" src=\"{}\"><figcaption>Scores of all "
+        "points.</figcaption></figure>\n",
+        html::png_address(picture));
+  }
+  return html::section("Cross-validation", text + html::table(names, rows));
+}
+
+std::string run_section(const ReportContent& content) {
+  const auto& summary = content.summary;
+  const auto& seconds = summary.seconds;
+  Rows rows = {{"command", content.command}};
+  rows.emplace_back("device", fmt::format("{} ({}), {}", summary.device, summary.device_reason, summary.dtype));
+  auto times = fmt::format("start {:.2f}, reading {:.2f}, gridding {:.2f}, training {:.2f}, writing {:.2f}", seconds.start,
+                           seconds.reading, seconds.gridding, seconds.training, seconds.writing);
+  if (summary.scan) times += fmt::format(", cross-validation {:.2f}", seconds.crossval);
+  rows.emplace_back("seconds", times + fmt::format("; {:.2f} in all", seconds.total));
+  rows.emplace_back("memory", fmt::format("{:.0f} MiB estimated, {:.0f} MiB at most taken", summary.estimated_memory / 0x1p20,
+                                          peak_memory() / 0x1p20));
+  for (const auto& [name, version] : versions()) rows.emplace_back(name, version);
+  return html::section("Run", html::facts(rows));
+}
+
+std::string settings_section(const ReportContent& content) {
+  std::string lines;
+  for (const auto& line : content.settings) lines += html::escaped(line) + "\n";
+  return html::section(
+      "Settings", "<p>As in run.toml, from which <code>mpol image --config run.toml -o OUT</code> repeats the run.</p>\n<pre>" +
+                      lines + "</pre>\n");
+}
+
+}  // namespace
+
+std::string report_html(const ReportContent& content) {
+  const auto& object = content.visibilities.observation().object;
+  const auto title = (object.empty() ? std::string() : object + ": ") + content.name;
+  return html::page("mpol image, " + title, "<h1>" + html::escaped(title) + "</h1>\n" + lead(content) + verdict(content) +
+                                                figures_section(content) + choices_section(content.summary) +
+                                                data_section(content) + fit_section(content) + channels_section(content.summary) +
+                                                lambdas_section(content.summary) + scan_section(content) + run_section(content) +
+                                                settings_section(content));
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,118 @@
+#include "catch.h"
+
+#include <functional>
+#include <optional>
+
+#include <mpol_cpp/cli/report/findings.h>
+
+using namespace mpol::cli;
+
+namespace {
+
+/// A fit of which there is nothing to say.
+FitFacts good_fit() {
+  FitFacts facts;
+  facts.cell_size = 0.1;
+  facts.npix = 128;
+  facts.finest_fringe = 0.5;
+  facts.peak = 2;
+  facts.edge_peak = 0.01;
+  facts.flux = facts.flux_of_floor = 1;
+  facts.residual_peak = 4.5;
+  facts.outside = {.east = 10, .north = 0, .value = 0.004};
+  facts.inside = {.east = 1, .north = 0, .value = 0.003};
+  facts.wide_noise = 0.001;
+  facts.wide_width = 30;
+  facts.residuals = {.samples = 5000, .mean = 0, .standard_deviation = 1, .sigma_factor = 1, .beyond_four = 6e-5};
+  facts.flux_seen = 0.95;
+  facts.shortest = 2e4;
+  return facts;
+}
+
+using Rule = std::optional<Finding> (*)(const FitFacts&);
+
+/// A rule speaks of changed facts, and of no fit that is still moving where it judges the fit.
+void check_rule(Rule rule, const std::function<void(FitFacts&)>& change, const std::string& words) {
+  INFO(words);
+  CHECK_FALSE(rule(good_fit()));
+  auto facts = good_fit();
+  change(facts);
+  const auto finding = rule(facts);
+  REQUIRE(finding);
+  CHECK(finding->text().find(words) != std::string::npos);
+  CHECK(finding->text().find(": ") != std::string::npos);
+  CHECK(findings(facts).size() >= 1);
+  if (rule == coarse_cells) return;
+  facts.settled = false;
+  CHECK_FALSE(rule(facts));
+}
+
+}  // namespace
+
+TEST_CASE("of a good fit there is nothing to say", "[cli][quick]") { CHECK(findings(good_fit()).empty()); }
+
+TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli][quick]") {
+  check_rule(
+      wrong_weights, [](FitFacts& facts) { facts.residuals.sigma_factor = 1.5; }, "too large by a factor of 2.25");
+  check_rule(
+      wrong_weights, [](FitFacts& facts) { facts.residuals.sigma_factor = 0.5; }, "too small by a factor of 4.00");
+  check_rule(
+      heavy_tails, [](FitFacts& facts) { facts.residuals.beyond_four = 0.02; }, "2 % of the residuals");
+  check_rule(
+      structure_left,
+      [](FitFacts& facts) {
+        facts.residual_peak = 9;
+        facts.residual_east = -1.5;
+        facts.residual_north = 0.5;
+      },
+      "9.0 sigma, 1.50\" West and 0.50\" North");
+  check_rule(
+      touches_edge, [](FitFacts& facts) { facts.edge_peak = 0.5; }, "25 % of its peak at the edge of the field of 12.8\"");
+  check_rule(
+      flux_outside, [](FitFacts& facts) { facts.outside.value = -0.02; }, "20.0 sigma, 10.00\" East");
+  check_rule(
+      haze,
+      [](FitFacts& facts) {
+        facts.floor = 1e-3;
+        facts.floor_flux = 0.4;
+      },
+      "40 % of the flux");
+  check_rule(
+      coarse_cells, [](FitFacts& facts) { facts.cell_size = 0.22; }, "only 2.3 across");
+  check_rule(
+      flux_not_measured, [](FitFacts& facts) { facts.flux_seen = 0.2; }, "see only 20 % of");
+}
+
+TEST_CASE("what one doubt explains is not told as another", "[cli][quick]") {
+  auto noisy = good_fit();  // weights four times too large: peaks are of that noise
+  noisy.residuals.sigma_factor = 2;
+  noisy.residual_peak = 9;
+  noisy.outside.value = 0.009;
+  noisy.wide_noise = 0.002;  // as its map says
+  CHECK(findings(noisy).size() == 1);
+  noisy.weights_were_doubted = true;
+  CHECK(findings(noisy).empty());
+  auto wild = good_fit();  // factors from the median would make the mean square worse
+  wild.residuals.sigma_factor = 0.8;
+  wild.residuals.standard_deviation = 1.4;
+  wild.residuals.beyond_four = 0.04;
+  CHECK(findings(wild).size() == 1);
+  CHECK(heavy_tails(wild));
+  auto inner = good_fit();  // sidelobes of what is left within the field
+  inner.outside.value = 0.02;
+  inner.inside.value = 0.03;
+  CHECK_FALSE(flux_outside(inner));
+  auto cells = good_fit();  // their averages are followed more closely than samples
+  cells.of_cells = true;
+  cells.residuals.sigma_factor = 0.4;
+  CHECK(findings(cells).empty());
+  auto student = good_fit();
+  student.noise = "student";
+  student.residuals.beyond_four = 0.05;
+  CHECK(findings(student).empty());
+  auto few = good_fit();
+  few.residuals.samples = 20;
+  few.residuals.sigma_factor = 2;
+  few.residuals.beyond_four = 0.05;
+  CHECK(findings(few).empty());
+}
