@@ -147,7 +147,8 @@ class PanelFit::Passes {
     std::array<T, static_cast<std::size_t>(batch)> scales{};
     for (std::int64_t b = 0; b < batch; ++b) {
       const auto column = p * batch + b;
-      scales[static_cast<std::size_t>(b)] = static_cast<T>(column == 0 || column == npix_ / 2 ? 1 : 2) / static_cast<T>(npix_ * npix_);
+      scales[static_cast<std::size_t>(b)] =
+          static_cast<T>(column == 0 || column == npix_ / 2 ? 1 : 2) / static_cast<T>(npix_ * npix_);
     }
     return scales;
   }
