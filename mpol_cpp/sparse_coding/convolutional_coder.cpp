@@ -102,10 +102,13 @@ class MaskedModel : public AdmmModel {
  public:
   MaskedModel(std::shared_ptr<const FilterBank> bank, const Tensor& filters, std::int64_t image_maps)
       : bank_(std::move(bank)), image_maps_(image_maps) {
-    if (PanelFit::suits(filters, bank_->rows(), bank_->columns())) panels_ = std::make_unique<PanelFit>(filters, bank_->rows());
+    if (PanelFit::suits(filters, bank_->rows(), bank_->columns())) panels_ = std::make_shared<PanelFit>(filters, bank_->rows());
     const auto as_maps = std::make_shared<LinearFunctions>(
-        [own = bank_](const Tensor& x) { return own->as_maps(own->apply(x)); },
-        [own = bank_](const Tensor& y) { return own->adjoint(y.squeeze(own->channels() > 1 ? -4 : -3)); });
+        [own = bank_, panels = panels_](const Tensor& x) { return own->as_maps(panels ? panels->apply(x) : own->apply(x)); },
+        [own = bank_, panels = panels_](const Tensor& y) {
+          const auto image = y.squeeze(own->channels() > 1 ? -4 : -3);
+          return panels ? panels->adjoint(image) : own->adjoint(image);
+        });
     stacked_ =
         std::make_shared<StackedMap>(std::vector<std::shared_ptr<const LinearMap>>{as_maps, std::make_shared<IdentityMap>()},
                                      std::vector<std::int64_t>{image_maps_, bank_->filters_count()});
@@ -128,7 +131,7 @@ class MaskedModel : public AdmmModel {
  private:
   std::shared_ptr<const FilterBank> bank_;
   std::int64_t image_maps_;
-  std::unique_ptr<PanelFit> panels_;
+  std::shared_ptr<PanelFit> panels_;
   std::shared_ptr<StackedMap> stacked_;
 };
 

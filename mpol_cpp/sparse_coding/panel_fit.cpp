@@ -6,6 +6,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
 #include <mpol_cpp/ops/fft/line_transforms.h>
@@ -50,7 +51,50 @@ class PanelFit::Passes {
     rows_to_panels(v, filters_, work_.data());
     rows_to_panels(image, 1, image_.data());
     ops::share_tasks(panels_, 1, [&](std::int64_t p, std::int64_t worker) { fit_panel(p, delta, worker); });
-    panels_to_rows(x);
+    panels_to_rows(work_.data(), filters_, x);
+  }
+
+  void apply(const T* x, T* image) {
+    rows_to_panels(x, filters_, work_.data());
+    ops::share_tasks(panels_, 1, [&](std::int64_t p, std::int64_t worker) {
+      T* sum = image_.data() + p * distance_;
+      std::fill_n(sum, npix_ * Lines::row_size, T(0));
+      for (std::int64_t m = 0; m < filters_; ++m) {
+        T* w = work_.data() + (m * panels_ + p) * distance_;
+        const T* d = spectra_.data() + (m * panels_ + p) * distance_;
+        lines_.forward_panel(w, transform_scratch(worker));
+        for (std::int64_t k = 0; k < npix_ * Lines::row_size; k += Lines::row_size) {
+          for (std::int64_t b = k; b < k + batch; ++b) {
+            sum[b] += d[b] * w[b] - d[b + batch] * w[b + batch];
+            sum[b + batch] += d[b] * w[b + batch] + d[b + batch] * w[b];
+          }
+        }
+      }
+      scale(sum, p);
+      lines_.inverse_panel(sum, transform_scratch(worker));
+    });
+    panels_to_rows(image_.data(), 1, image);
+  }
+
+  void adjoint(const T* image, T* x) {
+    rows_to_panels(image, 1, image_.data());
+    ops::share_tasks(panels_, 1, [&](std::int64_t p, std::int64_t worker) {
+      T* own = image_.data() + p * distance_;
+      lines_.forward_panel(own, transform_scratch(worker));
+      scale(own, p);
+      for (std::int64_t m = 0; m < filters_; ++m) {
+        T* w = work_.data() + (m * panels_ + p) * distance_;
+        const T* d = spectra_.data() + (m * panels_ + p) * distance_;
+        for (std::int64_t k = 0; k < npix_ * Lines::row_size; k += Lines::row_size) {
+          for (std::int64_t b = k; b < k + batch; ++b) {
+            w[b] = d[b] * own[b] + d[b + batch] * own[b + batch];
+            w[b + batch] = d[b] * own[b + batch] - d[b + batch] * own[b];
+          }
+        }
+        lines_.inverse_panel(w, transform_scratch(worker));
+      }
+    });
+    panels_to_rows(work_.data(), filters_, x);
   }
 
  private:
@@ -84,18 +128,36 @@ class PanelFit::Passes {
         WorkerPool::Order::near);
   }
 
-  void panels_to_rows(T* images) {
+  void panels_to_rows(T* panels, std::int64_t count, T* images) {
     ops::share_tasks(
-        filters_ * blocks(), 1,
+        count * blocks(), 1,
         [&](std::int64_t task, std::int64_t worker) {
           const auto image = task / blocks(), row = task % blocks() * batch, rows = std::min(batch, npix_ - row);
           T* lines = line_scratch_[static_cast<std::size_t>(worker)].data();
-          lines_.adjoint_rows(from_row(work_.data() + image * panels_ * distance_, row), lines, line_distance_, rows,
+          lines_.adjoint_rows(from_row(panels + image * panels_ * distance_, row), lines, line_distance_, rows,
                               lines_.everything(), transform_scratch(worker));
           for (std::int64_t r = 0; r < rows; ++r)
             std::copy_n(lines + r * line_distance_, npix_, images + (image * npix_ + row + r) * npix_);
         },
         WorkerPool::Order::near);
+  }
+
+  /// Columns of the half plane but the first and the last stand for two of the plane; transforms are unnormalized.
+  std::array<T, static_cast<std::size_t>(batch)> column_scales(std::int64_t p) const {
+    std::array<T, static_cast<std::size_t>(batch)> scales{};
+    for (std::int64_t b = 0; b < batch; ++b) {
+      const auto column = p * batch + b;
+      scales[static_cast<std::size_t>(b)] =
+          static_cast<T>(column == 0 || column == npix_ / 2 ? 1 : 2) / static_cast<T>(npix_ * npix_);
+    }
+    return scales;
+  }
+
+  void scale(T* panel, std::int64_t p) const {
+    const auto scales = column_scales(p);
+    for (std::int64_t k = 0; k < npix_ * Lines::row_size; k += batch) {
+      for (std::int64_t b = 0; b < batch; ++b) panel[k + b] *= scales[static_cast<std::size_t>(b)];
+    }
   }
 
   /// w + conj(d) (s - sum d w) / (sum |d|^2 + delta), and the inverse transform of its columns.
@@ -122,13 +184,7 @@ class PanelFit::Passes {
         row[b + batch] *= gain;
       }
     }
-    // Columns of the half plane but the first and the last stand for two of the plane; transforms are unnormalized.
-    std::array<T, static_cast<std::size_t>(batch)> scales;
-    for (std::int64_t b = 0; b < batch; ++b) {
-      const auto column = p * batch + b;
-      scales[static_cast<std::size_t>(b)] =
-          static_cast<T>(column == 0 || column == npix_ / 2 ? 1 : 2) / static_cast<T>(npix_ * npix_);
-    }
+    const auto scales = column_scales(p);
     for (std::int64_t m = 0; m < filters_; ++m) {
       T* w = work_.data() + (m * panels_ + p) * distance_;
       const T* d = spectra_.data() + (m * panels_ + p) * distance_;
@@ -154,7 +210,7 @@ class PanelFit::Passes {
   std::vector<ops::AlignedArray<T>> scratch_, line_scratch_;  // of each worker
 };
 
-PanelFit::PanelFit(const Tensor& filters, std::int64_t npix) {
+PanelFit::PanelFit(const Tensor& filters, std::int64_t npix) : filters_(filters.size(0)) {
   if (filters.scalar_type() == torch::kFloat32) single_ = std::make_unique<Passes<float>>(filters, npix);
   else double_ = std::make_unique<Passes<double>>(filters, npix);
 }
@@ -167,11 +223,17 @@ bool PanelFit::suits(const Tensor& filters, std::int64_t rows, std::int64_t colu
          (dtype == torch::kFloat32 || dtype == torch::kFloat64);
 }
 
+template <typename Function>
+void PanelFit::run(const Function& function) {
+  if (single_) function(*single_, 0.0F);
+  else function(*double_, 0.0);
+}
+
 Tensor PanelFit::fit(const Tensor& v, const Tensor& images, const std::vector<double>& deltas) {
   const auto from = v.contiguous(), own_images = images.contiguous();
   auto x = at::empty_like(from);
   const auto plane = images.size(-1) * images.size(-1), filters = v.size(-3);
-  const auto run = [&](auto& passes, auto type) {
+  run([&](auto& passes, auto type) {
     using T = decltype(type);
     const auto* of_v = from.const_data_ptr<T>();
     const auto* of_images = own_images.const_data_ptr<T>();
@@ -180,9 +242,35 @@ Tensor PanelFit::fit(const Tensor& v, const Tensor& images, const std::vector<do
       const auto k = static_cast<std::int64_t>(i);
       passes.fit(of_v + k * filters * plane, of_images + k * plane, static_cast<T>(deltas[i]), to + k * filters * plane);
     }
-  };
-  if (single_) run(*single_, 0.0F);
-  else run(*double_, 0.0);
+  });
+  return x;
+}
+
+Tensor PanelFit::apply(const Tensor& x) {
+  const auto from = x.contiguous();
+  auto images = at::empty_like(from.select(-3, 0), at::MemoryFormat::Contiguous);
+  const auto plane = x.size(-1) * x.size(-1), filters = x.size(-3);
+  run([&](auto& passes, auto type) {
+    using T = decltype(type);
+    for (std::int64_t k = 0; k < images.numel() / plane; ++k) {
+      passes.apply(from.const_data_ptr<T>() + k * filters * plane, images.mutable_data_ptr<T>() + k * plane);
+    }
+  });
+  return images;
+}
+
+Tensor PanelFit::adjoint(const Tensor& images) {
+  const auto from = images.contiguous();
+  auto shape = images.sizes().vec();
+  shape.insert(shape.end() - 2, filters_);
+  auto x = at::empty(shape, images.options());
+  const auto plane = images.size(-1) * images.size(-1);
+  run([&](auto& passes, auto type) {
+    using T = decltype(type);
+    for (std::int64_t k = 0; k < images.numel() / plane; ++k) {
+      passes.adjoint(from.const_data_ptr<T>() + k * plane, x.mutable_data_ptr<T>() + k * filters_ * plane);
+    }
+  });
   return x;
 }
 

@@ -10,7 +10,7 @@ namespace mpol {
 
 using torch::Tensor;
 
-/// FilterBank::fit with its transforms, on the CPU, for square images of an even size and channels that have maps of their own:
+/// What FilterBank does, on the CPU, for square images of an even size and channels that have maps of their own: D, D* and
 ///
 ///   argmin_x |D x - s|^2 / 2 + delta |x - v|^2 / 2
 ///
@@ -32,10 +32,17 @@ class PanelFit {
   /// @param deltas  > 0, of each image
   /// @return        x, like v
   Tensor fit(const Tensor& v, const Tensor& images, const std::vector<double>& deltas);
+  /// FilterBank::apply, (…, M, npix, npix) to (…, npix, npix).
+  Tensor apply(const Tensor& x);
+  /// FilterBank::adjoint, (…, npix, npix) to (…, M, npix, npix).
+  Tensor adjoint(const Tensor& images);
 
  private:
+  template <typename Function>
+  void run(const Function& function);
   template <typename T>
   class Passes;
+  std::int64_t filters_;
   std::unique_ptr<Passes<float>> single_;  // one of them
   std::unique_ptr<Passes<double>> double_;
 };

@@ -110,6 +110,8 @@ TEMPLATE_TEST_CASE("the fit by panels is that by LibTorch's transforms, on any n
     PanelFit panels(filters, npix);
     const auto x = panels.fit(v, images, {0.3, 2.0});
     CHECK(relative_error(x, at::fft_irfft2(w, at::IntArrayRef{npix, npix})) < tolerance<TestType>(1e-13, 1e-5));
+    CHECK(relative_error(panels.apply(v), bank.apply(v)) < tolerance<TestType>(1e-13, 1e-5));
+    CHECK(relative_error(panels.adjoint(images), bank.adjoint(images)) < tolerance<TestType>(1e-13, 1e-5));
     const Threads one(1);
     CHECK(same(panels.fit(v, images, {0.3, 2.0}), x));
   }
