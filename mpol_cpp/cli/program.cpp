@@ -93,10 +93,10 @@ int run_program(const std::vector<std::string>& arguments) {
   program.footer(
       "Example:\n  mpol image vis.npz -o disc --cell-size 0.03 --npix 180 --sparsity 1e-4 --tv 1e-4\n\n"
       "`mpol VERB --help` explains each verb.");
-  const std::vector<Verb> verbs = {add_image(program),   add_crossval(program), add_dirty(program),     add_inspect(program),
-                                   add_weights(program), add_profile(program),  add_deproject(program), add_convolve(program),
-                                   add_compare(program), add_plot(program),     add_predict(program),   add_simulate(program),
-                                   add_devices(program)};
+  const std::vector<Verb> verbs = {add_image(program),    add_crossval(program), add_dirty(program),     add_inspect(program),
+                                   add_weights(program),  add_profile(program),  add_deproject(program), add_convolve(program),
+                                   add_compare(program),  add_plot(program),     add_predict(program),   add_export(program),
+                                   add_simulate(program), add_devices(program)};
   return run_to_exit_code(verb_in(arguments, verbs), [&] { return run(program, verbs, arguments); });
 }
 

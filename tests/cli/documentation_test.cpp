@@ -98,7 +98,7 @@ TEST_CASE("the page on the command line has every option of every verb, word for
   CHECK(options_in_help(run_mpol_here({"crossval", "--help"}).out) == of_image);
   CHECK_FALSE(section(text, "mpol crossval").empty());
   for (const auto* verb : {"image", "dirty", "inspect", "weights", "profile", "deproject", "convolve", "compare", "plot",
-                           "predict", "simulate", "devices"}) {
+                           "predict", "export", "simulate", "devices"}) {
     INFO(verb);
     const auto own = section(text, std::string("mpol ") + verb);
     REQUIRE_FALSE(own.empty());

@@ -289,6 +289,7 @@ void settle_units(ImageOptions& image) {
 
 void settle(ImageOptions& image) {
   settle(image.output);
+  image.data.set.mode = image.mode;
   settle(image.data);
   settle_units(image);
   const auto chosen = choose_optimizer(image);

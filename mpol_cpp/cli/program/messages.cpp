@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <mutex>
+#include <utility>
 
 #include <mpol_cpp/core/log.h>
 
@@ -33,6 +34,17 @@ class WarningList {
   std::vector<std::string> warnings_;
 };
 
+/// What the run may say on stdout, and what was read; one thread's.
+struct RunWords {
+  bool silent = false;
+  std::vector<std::string> readings;
+};
+
+RunWords& words_of_run() {
+  static RunWords words;
+  return words;
+}
+
 WarningList& warnings_of_run() {
   static WarningList list;
   return list;
@@ -42,6 +54,7 @@ WarningList& warnings_of_run() {
 
 void listen_to_library(const std::string& verb, const OutputOptions& output) {
   warnings_of_run().clear();
+  words_of_run() = {.silent = output.quiet || output.json, .readings = {}};
   const bool quiet = output.quiet, verbose = output.verbose && !quiet;
   set_log_sink([verb, quiet, verbose](LogLevel level, std::string_view text) {
     const std::string message(text);
@@ -51,6 +64,17 @@ void listen_to_library(const std::string& verb, const OutputOptions& output) {
     std::fprintf(stderr, "mpol %s: %s%s\n", verb.c_str(), warning ? "warning: " : "", message.c_str());
   });
 }
+
+void tell(const std::string& line) {
+  if (!words_of_run().silent) std::printf("%s\n", line.c_str());
+}
+
+void note_reading(std::string json) {
+  auto& readings = words_of_run().readings;
+  if (std::find(readings.begin(), readings.end(), json) == readings.end()) readings.push_back(std::move(json));
+}
+
+std::vector<std::string> readings_so_far() { return words_of_run().readings; }
 
 std::vector<std::string> warnings_so_far() { return warnings_of_run().all(); }
 

@@ -32,5 +32,6 @@ Verb add_convolve(CLI::App& program);
 Verb add_compare(CLI::App& program);
 Verb add_plot(CLI::App& program);
 Verb add_predict(CLI::App& program);
+Verb add_export(CLI::App& program);
 
 }  // namespace mpol::cli
