@@ -46,7 +46,7 @@ if(TARGET mpol_program)
 endif()
 install(EXPORT mpol_cpp FILE mpol_cppTargets.cmake NAMESPACE mpol:: DESTINATION "${package}")
 
-set(not_installed PATTERN "cli" EXCLUDE)
+set(not_installed PATTERN "cli" EXCLUDE PATTERN "*_casacore.h" EXCLUDE)
 if(NOT MPOL_BUILD_IO)
   list(APPEND not_installed PATTERN "io" EXCLUDE PATTERN "plot" EXCLUDE PATTERN "io.h" EXCLUDE)
 endif()

@@ -6,6 +6,8 @@
 #   *_isa.cpp               once per instruction set
 #   *.cu, *_on_cuda.cpp     where CUDA is on
 #   *_without_cuda.cpp      where it is off
+#   *_with_casacore.cpp     where casacore is there
+#   *_without_casacore.cpp  where it is not
 # A folder may use only those before it and itself, which scripts/check_layers reads here. In a unity build the files of a
 # top folder are compiled together, and those of different ones never.
 function(mpol_add_folders target)
@@ -27,7 +29,18 @@ function(mpol_add_folders target)
     else()
       list(FILTER sources EXCLUDE REGEX "_on_cuda\\.cpp$")
     endif()
+    if(MPOL_CASACORE)
+      list(FILTER sources EXCLUDE REGEX "_without_casacore\\.cpp$")
+    else()
+      list(FILTER sources EXCLUDE REGEX "_with_casacore\\.cpp$")
+    endif()
     target_sources(${target} PRIVATE ${sources})
+    # casacore's headers (3.5) need what C++20 took out of the standard library.
+    set(casacore_sources ${sources})
+    list(FILTER casacore_sources INCLUDE REGEX "_with_casacore\\.cpp$")
+    set_source_files_properties(
+      ${casacore_sources} TARGET_DIRECTORY ${target}
+      PROPERTIES COMPILE_OPTIONS -std=c++17 SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
     mpol_add_isa_sources(${isa_sources})
     string(REGEX REPLACE "/.*" "" group "${folder}")
     foreach(source IN LISTS sources)

@@ -4,6 +4,7 @@
 #
 # One program test_<folder> of the *_test.cpp of the present folder and the files named, registered with CTest. IO links mpol::io; CLI links the library of the program mpol, which is
 # built first; its path is the macro MPOL_PROGRAM. BY_HAND: CTest does not know it (it needs a GPU).
+# measurement_set*_test.cpp are there where casacore is, which writes sets for them.
 function(mpol_add_test folder)
   cmake_parse_arguments(PARSE_ARGV 1 TEST "IO;CLI;BY_HAND" "" "")
   if((TEST_IO AND NOT MPOL_BUILD_IO) OR (TEST_CLI AND NOT MPOL_BUILD_CLI))
@@ -11,6 +12,9 @@ function(mpol_add_test folder)
   endif()
   set(name test_${folder})
   file(GLOB tests CONFIGURE_DEPENDS *_test.cpp)
+  if(NOT TARGET mpol_test_sets)
+    list(FILTER tests EXCLUDE REGEX "/measurement_set[a-z_]*_test\\.cpp$")
+  endif()
   add_executable(${name} ${tests} ${TEST_UNPARSED_ARGUMENTS})
   mpol_compile_settings(${name})
   mpol_optimise_lightly(${name})
@@ -25,6 +29,9 @@ function(mpol_add_test folder)
                     MPOL_TEST_PYTHON="${MPOL_TEST_PYTHON}")
   if(TEST_IO)
     target_link_libraries(${name} PRIVATE mpol::io)
+    if(TARGET mpol_test_sets)
+      target_link_libraries(${name} PRIVATE mpol_test_sets)
+    endif()
   endif()
   if(TEST_CLI)
     add_dependencies(${name} mpol_program)

@@ -4,7 +4,10 @@
 
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/mapped_npy.h>
+#include <mpol_cpp/io/measurement_set/measurement_set.h>
+#include <mpol_cpp/io/measurement_set/model_column.h>
 #include <mpol_cpp/io/npz_archive.h>
+#include <mpol_cpp/io/readers/collect_visibilities.h>
 #include <mpol_cpp/io/uv_unit.h>
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/plot/figures/comparison_figure.h>

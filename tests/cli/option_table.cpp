@@ -32,18 +32,61 @@ VerbRows verb_rows(const std::string& verb, const std::vector<std::vector<Option
 
 const Words small_grid = {"--cell-size", "0.1", "--npix", "16"};
 
+/// How measurement sets are read, refused of an .npz file; what each does is in the rows of export.
+std::vector<OptionRow> set_rows(const Words& base, const std::string& column = "--column") {
+  std::vector<OptionRow> rows;
+  for (const auto& [option, value] : {std::pair<std::string, std::string>{"--select", "FIELD_ID == 0"},
+                                      {column, "DATA"},
+                                      {"--stokes", "XX"},
+                                      {"--hands", "one"},
+                                      {"--spw", "0"},
+                                      {"--frequency-range", "1e9:2e9"},
+                                      {"--velocity-range", "-1:1"},
+                                      {"--rest-frequency", "1e9"}})
+    rows.push_back({option, value, base, "exit"});
+  return rows;
+}
+
+OptionRow mode_row(const Words& base) { return {"--mode", "cube", base, "exit"}; }
+
+VerbRows export_rows() {
+  const Words to = {"-o", "{out}.npz"}, base = added({"export", "{set}"}, to);
+  const std::string made = "out.npz";
+  auto shared = shared_rows(base, {"export", "{set}"}, "stdout#threads");
+  for (auto& row : shared) {
+    if (row.option == "--out") row.value = "{out}.npz";
+  }
+  return verb_rows("export", {{{"--data", "{set}", added({"export"}, to), "exit"},
+                               {"--channels", "1", added(base, {"--spw", "1"}), made},
+                               {"--select", "ANTENNA1 == 0", base, made},
+                               {"--column", "DATA", base, made},
+                               {"--stokes", "XX", base, made},
+                               {"--hands", "one", base, made},
+                               {"--spw", "1", base, made},
+                               {"--frequency-range", "229.5e9:230.5e9", base, made},
+                               {"--velocity-range", "-100:100", added(base, {"--rest-frequency", "230e9"}), made},
+                               {"--rest-frequency", "230e9", base, made},
+                               {"--mode", "cube", added(base, {"--spw", "1"}), made},
+                               {"--conjugate", "", base, made}},
+                              shared});
+}
+
 /// How visibilities are read, by a verb that grids them; `product` follows the channels.
 std::vector<OptionRow> data_rows(const std::string& verb, const Words& rest, const std::string& product,
                                  const std::string& of_frequency) {
   const auto base = added({verb, "{vis}"}, rest);
-  return {{"--data", "{vis}", added({verb}, rest), "exit"},
-          {"--more-data", "{more}", added({verb, "{one}"}, rest), product},
-          {"--cell-size", "0.11", base, product},
-          {"--npix", "18", base, product},
-          {"--uv-unit", "klambda", base, "exit"},
-          {"--frequency", "230e9,231e9", base, of_frequency},
-          {"--channels", "1", base, product},
-          {"--conjugate", "", base, of_frequency}};
+  std::vector<OptionRow> rows = {{"--data", "{vis}", added({verb}, rest), "exit"},
+                                 {"--more-data", "{more}", added({verb, "{one}"}, rest), product},
+                                 {"--cell-size", "0.11", base, product},
+                                 {"--npix", "18", base, product},
+                                 {"--uv-unit", "klambda", base, "exit"},
+                                 {"--frequency", "230e9,231e9", base, of_frequency},
+                                 {"--channels", "1", base, product},
+                                 {"--conjugate", "", base, of_frequency}};
+  const bool predicts = verb == "predict";
+  for (const auto& row : set_rows(base, predicts ? "--data-column" : "--column")) rows.push_back(row);
+  if (verb != "image" && verb != "crossval") rows.push_back(mode_row(base));
+  return rows;
 }
 
 /// Of `mpol image`, and of `mpol crossval`, which is the same with a search before it.
@@ -172,9 +215,11 @@ VerbRows profile_rows() {
                                 {"--max-baseline", "400", vis, profile},
                                 {"--face-on", "", added(vis, {"--inclination", "40"}), profile},
                                 {"--uv-unit", "klambda", vis, profile},
+                                mode_row(vis),
                                 {"--frequency", "230e9,231e9", {"profile", "{metres}", "--uv-unit", "m", "-o", "{out}"}, "exit"},
                                 {"--cell-size", "5", added(vis, small_grid), "exit"},
                                 {"--npix", "2", added(vis, small_grid), "exit"}},
+                               set_rows(vis),
                                geometry_rows(image, profile),
                                geometry_rows(vis, profile),
                                shared_rows(image, {"profile", "{image}"}, "out/summary.json#threads")});
@@ -228,11 +273,13 @@ VerbRows plot_rows() {
                              {"--uv-unit", "klambda", vis, figure},
                              {"--frequency", "230e9,231e9", added({"plot", "{metres}", "--uv-unit", "m"}, to), "exit"},
                              {"--bins", "10", vis, figure},
+                             mode_row(vis),
                              {"--cell-size", "0.09", residuals, figure},
                              {"--npix", "32", residuals, figure},
                              {"--split", "random", split, figure},
                              {"--folds", "3", split, figure},
                              {"--seed", "3", added(split, {"--split", "random"}), figure}},
+                            set_rows(vis),
                             shared});
 }
 
@@ -247,9 +294,12 @@ VerbRows predict_rows() {
   for (auto& row : shared) {
     if (row.option == "--out") row.value = "{out}.npz";
   }
-  return verb_rows(
-      "predict",
-      {data, {{"--dtype", "float64", base, predicted}, {"--image", "{image}", added({"predict", "{vis}"}, to), "exit"}}, shared});
+  return verb_rows("predict", {data,
+                               {{"--dtype", "float64", base, predicted},
+                                {"--column", "MODEL_DATA", base, "exit"},
+                                {"--residual-column", "LEFT_OVER", base, "exit"},
+                                {"--image", "{image}", added({"predict", "{vis}"}, to), "exit"}},
+                               shared});
 }
 
 VerbRows simulate_rows() {
@@ -334,6 +384,7 @@ std::vector<VerbRows> option_table() {
           compare_rows(),
           plot_rows(),
           predict_rows(),
+          export_rows(),
           simulate_rows(),
           devices_rows(),
           show_rows(),
@@ -351,6 +402,9 @@ std::vector<RefusedRow> refused_options() {
       {added(image, {"--degrees-of-freedom", "4"}), "--degrees-of-freedom"},
       {added(image, {"--dry-run"}), "--out"},
       {{"show", "{image}", "--json", "--width", "8"}, "--width"},
+      {added(image, {"--select", "FIELD_ID == 0"}), "--select"},
+      {added(dirty, {"--mode", "cube"}), "--mode"},
+      {added(vis, {"--stokes", "V"}), "--stokes"},
       {added(image, {"--optimizer", "adam", "--tolerance", "1e-3"}), "--tolerance"},
       {added(image, {"--stop-relative", "1e-3", "--tolerance", "1e-3"}), "--tolerance"},
       {added(image, {"--optimizer", "pogm", "--learning-rate", "0.3"}), "--learning-rate"},

@@ -16,6 +16,9 @@
 #include "observation.h"
 #include "option_table.h"
 #include "program.h"
+#ifdef MPOL_TEST_SETS
+#include "set_writer.h"
+#endif
 
 using namespace mpol::testing;
 using nlohmann::json;
@@ -56,6 +59,9 @@ class OptionFiles {
   OptionFiles() {
     write_observations();
     write_images();
+#ifdef MPOL_TEST_SETS
+    write_small_set();
+#endif
     write_text(scratch_ / "quiet.toml", "quiet = true\n");
     write_text(scratch_ / "robust.toml", "robust = -1\n");
     write_text(scratch_ / "array", "0 0 0 12\n100 0 0 12\n0 200 0 12\n-300 50 0 12\n");
@@ -90,6 +96,28 @@ class OptionFiles {
     metres["vv"] = metres["vv"] * 1.3e-3;
     write_observation(scratch_ / "metres", metres);
   }
+
+#ifdef MPOL_TEST_SETS
+  /// Two windows, of which the first has a flagged hand; both columns of data.
+  void write_small_set() const {
+    TestSet set;
+    set.windows = {{{230e9}}, {{231e9, 230e9}}};
+    for (int i = 0; i < 6; ++i) {
+      TestRow row;
+      row.window = i % 2;
+      row.antenna1 = i / 2;
+      row.antenna2 = 5;
+      row.uvw = {100.0 + 10 * i, 50.0 - 20 * i, 0};
+      for (int k = 0; k < (i % 2 == 0 ? 2 : 4); ++k) row.data.push_back({1.0F + 0.1F * static_cast<float>(k), 0.5F});
+      row.corrected = row.data;
+      row.corrected[0] = {3, 1};
+      row.weight = {1, 2};
+      if (i == 2) row.flags = {true, false};
+      set.rows.push_back(row);
+    }
+    write_set(scratch_ / "set", set);
+  }
+#endif
 
   void write_images() const {
     const mpol::GridCoords coords(0.1, 16);
@@ -177,6 +205,9 @@ TEST_CASE("every option changes what comes out", "[cli]") {
   const QuickGnuplot gnuplot;
   const auto folder = files.run_folder();
   for (const auto& [verb, rows] : option_table()) {
+#ifndef MPOL_TEST_SETS
+    if (verb == "export") continue;  // it has nothing to read in this build
+#endif
     std::map<std::vector<std::string>, std::pair<Effect, Effect>> effects;  // of command lines without the option, twice
     for (const auto& row : rows) {
       const auto base = files.filled(row.base);

@@ -299,6 +299,7 @@ void settle_units(ImageOptions& image) {
 
 void settle(ImageOptions& image) {
   if (!image.dry_run) settle(image.output);
+  image.data.set.mode = image.mode;
   settle(image.data);
   settle_units(image);
   const auto chosen = choose_optimizer(image);

@@ -1,11 +1,11 @@
 #include <mpol_cpp/cli/options/data_options.h>
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/file_list.h>
+#include <mpol_cpp/cli/options/number_lists.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/uv_unit.h>
 #include <mpol_cpp/io/visibilities_npz.h>
@@ -14,13 +14,6 @@
 
 namespace mpol::cli {
 namespace {
-
-std::vector<std::string> split(const std::string& list, char separator) {
-  std::vector<std::string> items;
-  std::istringstream text(list);
-  for (std::string item; std::getline(text, item, separator);) items.push_back(item);
-  return items;
-}
 
 io::ReadOptions read_options(const DataOptions& options) {
   io::ReadOptions read;
@@ -48,13 +41,22 @@ void declare_grid(OptionSet& options, DataOptions& data) {
                  "Pixels along each axis, even; default: auto, for the field in which there is flux", Record::result);
 }
 
-constexpr std::int64_t most_channels = 1 << 24;
+/// The unit of a file's u and v; those of a measurement set come as wavelengths.
+io::UvUnit unit_of(const std::filesystem::path& file, const io::ReadOptions& read) {
+  return io::is_measurement_set(file) ? io::UvUnit::lambda : io::uv_unit_of(file, read);
+}
+
+Visibilities read_one(const std::filesystem::path& file, const DataOptions& options, const io::ReadOptions& read) {
+  if (!io::is_measurement_set(file)) return io::read_npz(file, read);
+  const auto phases = options.conjugate ? io::SetPhases::as_written : io::SetPhases::conjugated;
+  return read_set(file, options.set, library_options(options.set, options.channels, phases)).visibilities;
+}
 
 /// One file among several, whose baselines may hide among those of the others.
 void check_unit_of_file(const Visibilities& block, const GridCoords& grid, const std::filesystem::path& file,
                         const io::ReadOptions& read) {
   try {
-    io::check_uv_unit(block, grid, io::uv_unit_of(file, read));
+    io::check_uv_unit(block, grid, unit_of(file, read));
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", file.string(), error.what()));
   }
@@ -62,8 +64,10 @@ void check_unit_of_file(const Visibilities& block, const GridCoords& grid, const
 
 }  // namespace
 
-void declare(OptionSet& options, DataOptions& data, Computing computing) {
-  options.app().add_option("DATA", data.positional_data, "Visibilities: .npz with uu vv weight data")->type_name("FILE");
+void declare(OptionSet& options, DataOptions& data, Computing computing, const std::string& column_option) {
+  options.app()
+      .add_option("DATA", data.positional_data, "Visibilities: .npz with uu vv weight data, or a measurement set")
+      ->type_name("FILE");
   options.path("--data", data.data, "The same as DATA", Record::result);
   options.text("--more-data", data.more_data, "FILE[,FILE...]",
                "Further visibilities for one continuum image of all; --uv-unit, --frequency, --channels hold for each; "
@@ -79,16 +83,35 @@ void declare(OptionSet& options, DataOptions& data, Computing computing) {
   if (computing != Computing::fixed) options.choice("--dtype", data.dtype, {"float32", "float64"}, "Precision", Record::result);
   options.integer("--threads", data.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
                   Record::result);
+  declare_set(options, data, column_option);
+}
+
+void declare_set(OptionSet& options, DataOptions& data, const std::string& column_option) {
+  const auto reads_set = [&data] { return reads_a_set(data); };
+  declare(options, data.set, reads_set, column_option);
+  options.only({"--uv-unit", "--frequency"}, "with an .npz file", [reads_set] { return !reads_set(); });
+}
+
+bool reads_a_set(const DataOptions& data) {
+  const auto more = more_files(data);
+  return io::is_measurement_set(data.data) || std::any_of(more.begin(), more.end(), io::is_measurement_set);
 }
 
 void declare_conjugate(OptionSet& options, DataOptions& data) {
-  options.flag("--conjugate", data.conjugate, "Take conj(data): of visibilities as a measurement set holds them", Record::result);
+  options.flag("--conjugate", data.conjugate,
+               "Take conj(data): of arrays as a measurement set holds them; of a set that needs no conj(DATA), DATA itself",
+               Record::result);
+}
+
+void declare_mode(OptionSet& options, DataOptions& data) {
+  declare_mode(options, data.set, [&data] { return reads_a_set(data); });
 }
 
 void settle(DataOptions& data) {
   if (!data.positional_data.empty()) data.data = data.positional_data;
   if (data.data.empty()) {
-    throw UsageError(error_text("DATA", "missing", "there must be visibilities to read", "name a .npz file"));
+    throw UsageError(
+        error_text("DATA", "missing", "there must be visibilities to read", "name a .npz file or a measurement set"));
   }
   data.data = std::filesystem::absolute(data.data).lexically_normal();
   std::vector<std::string> more;
@@ -100,32 +123,14 @@ void settle(DataOptions& data) {
   }
   parse_channels(data.channels);
   parse_frequencies(data.frequency);
+  check(data.set);
 }
 
-std::vector<std::int64_t> parse_channels(const std::string& list) {
-  std::vector<std::int64_t> channels;
-  const auto refuse = [&list](const std::string& item) {
-    throw UsageError(
-        error_text("--channels", item.empty() ? list : item, "must be numbers and ranges from 0 on, as in 0,3-7", "correct it"));
-  };
-  if (!list.empty() && list.back() == ',') refuse(list);
-  for (const auto& item : split(list, ',')) {
-    const auto dash = item.find('-');
-    const auto numeral = [&](const std::string& text) {
-      if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) refuse(item);
-      return parse_integer("channels", text, Range::between(0, most_channels));
-    };
-    const auto first = numeral(item.substr(0, dash));
-    const auto last = dash == std::string::npos ? first : numeral(item.substr(dash + 1));
-    if (last < first) refuse(item);
-    for (auto channel = first; channel <= last; ++channel) channels.push_back(channel);
-  }
-  return channels;
-}
+std::vector<std::int64_t> parse_channels(const std::string& list) { return parse_number_list("--channels", list); }
 
 std::vector<double> parse_frequencies(const std::string& list) {
   std::vector<double> frequencies;
-  for (const auto& item : split(list, ',')) frequencies.push_back(parse_number("frequency", item, Range::positive()));
+  for (const auto& item : list_items(list, ',')) frequencies.push_back(parse_number("frequency", item, Range::positive()));
   return frequencies;
 }
 
@@ -136,23 +141,23 @@ std::vector<std::filesystem::path> more_files(const DataOptions& data) {
 
 Visibilities read_visibilities(const DataOptions& options, const std::optional<GridCoords>& grid) {
   const auto read = read_options(options);
-  auto visibilities = io::read_npz(options.data, read);
+  auto visibilities = read_one(options.data, options, read);
   if (options.more_data.empty()) return visibilities;
   std::vector<Visibilities> blocks{std::move(visibilities)};
   if (grid) check_unit_of_file(blocks.front(), *grid, options.data, read);
   for (const auto& file : more_files(options)) {
-    blocks.push_back(io::read_npz(file, read));
+    blocks.push_back(read_one(file, options, read));
     if (grid) check_unit_of_file(blocks.back(), *grid, file, read);
   }
   return join_samples(blocks);
 }
 
 std::string uv_unit_name(const DataOptions& options) {
-  return std::string(io::name_of(io::uv_unit_of(options.data, read_options(options))));
+  return std::string(io::name_of(unit_of(options.data, read_options(options))));
 }
 
 void check_grid_holds(const Visibilities& visibilities, const DataOptions& options, const GridCoords& coords) {
-  io::check_uv_unit(visibilities, coords, io::uv_unit_of(options.data, read_options(options)));
+  io::check_uv_unit(visibilities, coords, unit_of(options.data, read_options(options)));
   check_representable(visibilities.data(), visibilities.weights(), torch::kFloat64);
 }
 

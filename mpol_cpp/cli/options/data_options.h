@@ -8,6 +8,7 @@
 
 #include <torch/types.h>
 
+#include <mpol_cpp/cli/options/set_options.h>
 #include <mpol_cpp/cli/program/option_set.h>
 #include <mpol_cpp/cli/program/output_options.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
@@ -24,6 +25,7 @@ struct DataOptions {
   std::string frequency;                  ///< comma-separated Hz
   std::string channels;                   ///< "0,3-7"
   bool conjugate = false;                 ///< conj(data)
+  SetOptions set;                         ///< of measurement sets
   std::optional<double> cell_size;        ///< arcsec; nothing: "auto", what the verb makes of the data
   std::optional<std::int64_t> npix;       ///< the same
   std::string device = "auto";
@@ -36,7 +38,18 @@ struct DataOptions {
 /// What of its computing a verb leaves to the user: --dtype, --device.
 enum class Computing { fixed, in_dtype, in_dtype_on_device };
 
-void declare(OptionSet& options, DataOptions& data, Computing computing = Computing::fixed);
+/// @param column_option  names the column of a measurement set that is read
+void declare(OptionSet& options, DataOptions& data, Computing computing = Computing::fixed,
+             const std::string& column_option = "--column");
+
+/// How measurement sets are read, of verbs that declare the other options of data themselves.
+void declare_set(OptionSet& options, DataOptions& data, const std::string& column_option = "--column");
+
+/// `--mode` for measurement sets, of verbs that have no other.
+void declare_mode(OptionSet& options, DataOptions& data);
+
+/// Whether any of the data is a measurement set, once all is parsed.
+bool reads_a_set(const DataOptions& data);
 
 // After parsing: what is required is there, and paths no longer depend on the working directory. @throws UsageError
 void settle(DataOptions& data);

@@ -1,5 +1,6 @@
 #include <mpol_cpp/cli/output/file_digest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <vector>
 
@@ -7,8 +8,27 @@
 #include <mpol_cpp/serialize/sha256.h>
 
 namespace mpol::cli {
+namespace {
+
+std::string sha256_of_set(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file() && entry.path().filename() != "table.lock")
+      names.push_back(entry.path().lexically_relative(folder).string());
+  }
+  std::sort(names.begin(), names.end());
+  Sha256 digest;
+  for (const auto& name : names) {
+    const auto line = name + ":" + sha256_of_file(folder / name) + "\n";
+    digest.update(line.data(), line.size());
+  }
+  return digest.finish();
+}
+
+}  // namespace
 
 std::string sha256_of_file(const std::filesystem::path& path) {
+  if (std::filesystem::is_regular_file(path / "table.dat")) return sha256_of_set(path);
   std::ifstream file(path, std::ios::binary);
   if (!file || std::filesystem::is_directory(path)) {
     const auto* why = !std::filesystem::exists(path)        ? "is not there"

@@ -5,7 +5,8 @@
 
 namespace mpol::cli {
 
-/// SHA-256 of a file's bytes, 64 hexadecimal digits, read in blocks. @throws FileError when it cannot be read
+/// SHA-256 of a file's bytes, 64 hexadecimal digits, read in blocks. Of a measurement set, the digest of those of all its files
+/// but locks, with their names, in the order of these. @throws FileError when it cannot be read
 std::string sha256_of_file(const std::filesystem::path& path);
 
 }  // namespace mpol::cli

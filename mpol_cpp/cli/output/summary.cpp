@@ -14,6 +14,7 @@ std::string summary_text(nlohmann::ordered_json content, std::optional<std::int6
   content["instruction_set"] = std::string(to_string(selected_isa()));
   if (seed) content["seed"] = *seed;
   content["versions"] = versions();
+  for (const auto& reading : readings_so_far()) content["reading"].push_back(nlohmann::ordered_json::parse(reading));
   content["warnings"] = warnings_so_far();
   // Paths in it may be in any encoding: what is no UTF-8 is replaced rather than refused.
   return content.dump(2, ' ', /*ensure_ascii=*/false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

@@ -6,6 +6,7 @@
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/io/measurement_set/measurement_set.h>
 
 namespace mpol::cli {
 namespace {
@@ -90,6 +91,7 @@ PlotInput plot_input(const std::string& kind, const fs::path& first, const fs::p
     check_there(second);
     return {PlotKind::comparison, first, second};
   }
+  if (io::is_measurement_set(first)) return {kind == "auto" ? PlotKind::visibilities : plot_kind_of(kind), first, {}};
   if (fs::is_directory(first)) return in_folder(first, kind);
   return {kind == "auto" ? kind_of_file(first) : plot_kind_of(kind), first, {}};
 }

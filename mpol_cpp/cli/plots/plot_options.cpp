@@ -42,6 +42,8 @@ void declare_visibilities(OptionSet& options, PlotOptions& plot) {
   options.choice("--uv-unit", plot.data.uv_unit, {"lambda", "klambda", "m"}, "Unit of uu and vv; default: as the file says",
                  Record::result);
   options.text("--frequency", plot.data.frequency, "HZ[,HZ...]", "Frequency of the channels", Record::result);
+  declare_set(options, plot.data);
+  declare_mode(options, plot.data);
   options.integer("--bins", plot.bins, Range::between(1, 100000), "Visibilities: rings of baseline length", Record::result);
   options.number("--cell-size", plot.data.cell_size, Range::positive(), "ARCSEC",
                  "Residuals and split: width of a pixel; default: as mpol inspect suggests", Record::result);
@@ -105,7 +107,8 @@ plot::ColourNorm PlotOptions::colour_norm() const {
 
 void declare(OptionSet& options, PlotOptions& plot) {
   options.app()
-      .add_option("INPUT", plot.input, "An image (.fits), visibilities (.npz), a table of mpol (.csv), or the OUT of a run")
+      .add_option("INPUT", plot.input,
+                  "An image (.fits), visibilities (.npz or a measurement set), a table of mpol (.csv), or the OUT of a run")
       ->type_name("FILE");
   options.app().add_option("SECOND", plot.second, "An image on the same grid to compare with")->type_name("FILE");
   options.choice("--kind", plot.kind, kinds_and_auto(), "What to draw; auto: what suits the input", Record::result);
@@ -144,6 +147,7 @@ void settle(PlotOptions& options) {
                                 fmt::format("use --npix {}", *options.data.npix + 1)));
   }
   parse_channels(options.data.channels);
+  check(options.data.set);
   check_figure_file(options);
 }
 

@@ -38,6 +38,17 @@ class WarningList {
   std::vector<std::string> warnings_;
 };
 
+/// What the run may say on stdout, and what was read; one thread's.
+struct RunWords {
+  bool silent = false;
+  std::vector<std::string> readings;
+};
+
+RunWords& words_of_run() {
+  static RunWords words;
+  return words;
+}
+
 WarningList& warnings_of_run() {
   static WarningList list;
   return list;
@@ -52,6 +63,7 @@ std::vector<std::string>& unknown_names() {
 
 void listen_to_library(const std::string& verb, const OutputOptions& output) {
   warnings_of_run().clear();
+  words_of_run() = {.silent = output.quiet || output.json, .readings = {}};
   const bool quiet = output.quiet, verbose = output.verbose && !quiet;
   const char* no_color = std::getenv("NO_COLOR");
   const bool colors = ::isatty(STDERR_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
@@ -68,6 +80,16 @@ void listen_to_library(const std::string& verb, const OutputOptions& output) {
 }
 
 void note_unknown_variables(std::vector<std::string> names) { unknown_names() = std::move(names); }
+void tell(const std::string& line) {
+  if (!words_of_run().silent) std::printf("%s\n", line.c_str());
+}
+
+void note_reading(std::string json) {
+  auto& readings = words_of_run().readings;
+  if (std::find(readings.begin(), readings.end(), json) == readings.end()) readings.push_back(std::move(json));
+}
+
+std::vector<std::string> readings_so_far() { return words_of_run().readings; }
 
 std::vector<std::string> warnings_so_far() { return warnings_of_run().all(); }
 

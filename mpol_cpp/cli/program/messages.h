@@ -14,6 +14,13 @@ void listen_to_library(const std::string& verb, const OutputOptions& output);
 
 /// Names of variables of the environment, of each of which listen_to_library() warns that it means nothing.
 void note_unknown_variables(std::vector<std::string> names);
+/// A line of words on stdout, unless --quiet or --json forbids it.
+void tell(const std::string& line);
+
+/// Keeps what a reader says of a file for summary.json. @param json  an object
+void note_reading(std::string json);
+/// All of them since listen_to_library.
+std::vector<std::string> readings_so_far();
 
 /// The warnings since then, in the order in which they came, each once; with --quiet too.
 std::vector<std::string> warnings_so_far();

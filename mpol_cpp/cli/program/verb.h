@@ -36,5 +36,6 @@ Verb add_show(CLI::App& program);
 // These tell of all verbs; `verbs` holds them all, and themselves, once the program runs.
 Verb add_completion(CLI::App& program, const std::vector<Verb>& verbs);
 Verb add_manual(CLI::App& program, const std::vector<Verb>& verbs);
+Verb add_export(CLI::App& program);
 
 }  // namespace mpol::cli

@@ -47,6 +47,7 @@ struct DirtyOptions {
 void declare(OptionSet& options, DirtyOptions& dirty) {
   declare(options, dirty.data);
   declare_conjugate(options, dirty.data);
+  declare_mode(options, dirty.data);
   options.choice("--imaging", dirty.imaging, {"exact", "cells"},
                  "Images of the samples themselves, or of cell averages as in MPoL, which lose flux off centre", Record::result);
   options.choice("--weighting", dirty.weighting, {"natural", "uniform", "briggs"}, "Density weighting", Record::result);

@@ -157,6 +157,7 @@ std::string words(const Json& json) {
 
 void declare(OptionSet& set, InspectOptions& options) {
   declare(set, options.data);
+  declare_mode(set, options.data);
   declare(set, options.output);
   set.app().get_option("--out")->description("Folder for a summary.json with what is said; default: none is written");
   set.only({"--overwrite"}, "with --out", [&options] { return !options.output.out.empty(); });
@@ -165,7 +166,7 @@ void declare(OptionSet& set, InspectOptions& options) {
 /// A file that does not say its unit, and whose numbers are those of kilo-wavelengths or metres.
 void warn_of_unit(const DataOptions& data, double longest) {
   constexpr double shortest_plausible = 1e4;  // wavelengths: 100 m at 3 m
-  if (longest >= shortest_plausible || longest <= 0 || !data.uv_unit.empty()) return;
+  if (longest >= shortest_plausible || longest <= 0 || !data.uv_unit.empty() || reads_a_set(data)) return;
   if (io::NpzReader(data.data).contains("uv_unit")) return;
   log_warning(
       fmt::format("the longest baseline, read in lambda, is only {:.4g}, and the suggested cells are large: are u and v in "

@@ -111,6 +111,7 @@ int make_plot(PlotOptions& options, const OptionSet& settings) {
   settle(options);
   listen_to_library("plot", options.output);
   options.found = plot_input(options.kind, options.input, options.second);
+  options.data.data = options.found.file;
   settings.check_meaning();
   use_threads(options.data.threads);
   stop_if_requested();

@@ -13,6 +13,8 @@
 #include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/images/regrid.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/io/measurement_set/model_column.h>
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/serialize/atomic_file.h>
@@ -24,11 +26,21 @@ struct PredictOptions {
   OutputOptions output;
   DataOptions data;
   std::filesystem::path image, positional_image;
+  std::string column, residual_column;  ///< of a measurement set, to write
+
+  bool writes_columns() const { return !column.empty() || !residual_column.empty(); }
 };
 
 void declare(OptionSet& options, PredictOptions& predict) {
-  declare(options, predict.data, Computing::in_dtype);
+  declare(options, predict.data, Computing::in_dtype, "--data-column");
   declare_conjugate(options, predict.data);
+  declare_mode(options, predict.data);
+  options.text("--column", predict.column, "NAME", "Measurement set: column to write the model into, such as MODEL_DATA",
+               Record::result);
+  options.text("--residual-column", predict.residual_column, "NAME", "Measurement set: column to write data minus model into",
+               Record::result);
+  options.only({"--column", "--residual-column"}, "with one measurement set as DATA",
+               [&predict] { return io::is_measurement_set(predict.data.data) && predict.data.more_data.empty(); });
   options.app().get_option("--cell-size")->description("Width of a pixel; default: the image's");
   options.app().get_option("--npix")->description("Pixels along each axis, even; default: the image's");
   options.app().get_option("--dtype")->description("Precision of model and residual");
@@ -45,7 +57,16 @@ void settle(PredictOptions& predict) {
     throw UsageError(error_text("IMAGE", "missing", "there must be an image to predict from", "name a FITS file"));
   }
   const auto& out = predict.output.out;
-  if (out.empty()) throw UsageError(error_text("--out", "missing", "the visibilities need a file", "add -o OUT.npz"));
+  if (out.empty() && predict.writes_columns()) {
+    if (predict.column == predict.residual_column) {
+      throw UsageError(error_text("--residual-column", predict.residual_column, "is the model's column too", "name another one"));
+    }
+    return;
+  }
+  if (out.empty()) {
+    throw UsageError(
+        error_text("--out", "missing", "the visibilities need a file", "add -o OUT.npz, or --column of a measurement set"));
+  }
   if (!predict.output.overwrite && std::filesystem::exists(out)) {
     throw FileError(error_text("--out", out.string(), "is there already", "choose another name or add --overwrite"));
   }
@@ -67,6 +88,39 @@ ChannelMap channels_of(const SkyImage& image, const Visibilities& visibilities, 
   if (of_image == 1) return ChannelMap::continuum(of_data);
   throw DataError(error_text("IMAGE", path.string(), fmt::format("has {} channels, the data {}", of_image, of_data),
                              "give one channel or as many, or choose --channels"));
+}
+
+/// Image channel for a frequency: the only one, or that of the data's channels nearest to it.
+std::int64_t image_channel(const SkyImage& image, const Visibilities& visibilities, double frequency) {
+  if (image.cube.size(0) == 1 || !visibilities.frequencies().defined()) return 0;
+  return (visibilities.frequencies() - frequency).abs().argmin().item<std::int64_t>();
+}
+
+/// Writes model and residual into the set. Points beyond the image's uv range, which only flagged data have, are 0.
+void write_columns(const PredictOptions& predict, const SkyImage& image, const Visibilities& visibilities) {
+  const auto& data = predict.data;
+  const auto phases = data.conjugate ? io::SetPhases::as_written : io::SetPhases::conjugated;
+  auto set = library_options(data.set, data.channels, phases);
+  std::int64_t beyond = 0;
+  const auto model = [&](const Tensor& u, const Tensor& v, double frequency) {
+    stop_if_requested();
+    const double reach = image.coords.max_uv() * (1 - 1.0 / static_cast<double>(image.coords.npix()));
+    const auto inside = (u.abs() < reach).logical_and(v.abs() < reach);
+    const auto points = inside.nonzero().flatten();
+    auto values = torch::zeros({u.size(0)}, torch::kComplexDouble);
+    beyond += u.size(0) - points.size(0);
+    if (points.size(0) == 0) return values;
+    const auto sky = image.cube[image_channel(image, visibilities, frequency)];
+    values.index_put_({points}, losses::predicted_block(image.coords, sky, u.index_select(0, points), v.index_select(0, points)));
+    return values;
+  };
+  const auto written = io::write_model_columns(data.data, {predict.column, predict.residual_column, std::move(set)}, model);
+  for (const auto& name : {predict.column, predict.residual_column}) {
+    if (!name.empty()) tell(fmt::format("written     {} of {} rows", name, written.rows));
+  }
+  for (const auto& name : written.kept_as) tell(fmt::format("kept        what was there before, as {}", name));
+  if (beyond > 0)
+    log_warning(fmt::format("{} flagged samples lie beyond the uv range of the image; the model is 0 there", beyond));
 }
 
 nlohmann::ordered_json describe_prediction(const PredictOptions& predict, const Visibilities& visibilities, double chi_squared) {
@@ -101,13 +155,18 @@ int predict_visibilities(PredictOptions& predict, const OptionSet& settings) {
                                 part(model).copy_(block);
                                 part(residual).copy_(difference);
                               });
-  io::write_npz(predict.output.out, visibilities, io::Compression::stored, {{"model", model}, {"residual", residual}});
+  if (predict.writes_columns()) write_columns(predict, image, visibilities);
+  if (!predict.output.out.empty())
+    io::write_npz(predict.output.out, visibilities, io::Compression::stored, {{"model", model}, {"residual", residual}});
 
-  const auto json = describe_prediction(predict, visibilities, chi_squared);
+  auto json = describe_prediction(predict, visibilities, chi_squared);
+  if (predict.output.out.empty()) json["file"] = nullptr;
+  if (predict.writes_columns()) json["columns"] = {{"model", predict.column}, {"residual", predict.residual_column}};
   if (predict.output.json) fmt::print("{}", summary_text(json));
   else if (!predict.output.quiet) {
-    fmt::print("{} channels of {} visibilities; chi^2/(2N) {:.4f}\n{}\n", visibilities.nchan(), visibilities.nvis(),
-               json["chi_squared_per_visibility"].get<double>(), predict.output.out.string());
+    fmt::print("{} channels of {} visibilities; chi^2/(2N) {:.4f}\n", visibilities.nchan(), visibilities.nvis(),
+               json["chi_squared_per_visibility"].get<double>());
+    if (!predict.output.out.empty()) fmt::print("{}\n", predict.output.out.string());
   }
   return exit_done;
 }
@@ -116,7 +175,9 @@ int predict_visibilities(PredictOptions& predict, const OptionSet& settings) {
 
 Verb add_predict(CLI::App& program) {
   auto* app = program.add_subcommand("predict", "Visibilities of an image at the points of data, and the residual");
-  app->footer("Example:\n  mpol predict vis.npz disc/image.fits -o predicted.npz   # uu vv weight data model residual");
+  app->footer(
+      "Example:\n  mpol predict vis.npz disc/image.fits -o predicted.npz   # uu vv weight data model residual\n"
+      "  mpol predict obs.ms disc/image.fits --column MODEL_DATA");
   const auto options = std::make_shared<PredictOptions>();
   const auto set = std::make_shared<OptionSet>(*app);
   declare(*set, *options);

@@ -22,6 +22,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/images/brightness.h>
+#include <mpol_cpp/io/measurement_set/measurement_set.h>
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/profile_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
@@ -40,7 +41,8 @@ struct ProfileOptions {
 
 void declare(OptionSet& options, ProfileOptions& profile) {
   options.app()
-      .add_option("INPUT", profile.image.positional_image, "Image or cube in a FITS file, or visibilities (.npz)")
+      .add_option("INPUT", profile.image.positional_image,
+                  "Image or cube in a FITS file, or visibilities (.npz, or a measurement set)")
       ->type_name("FILE");
   options.path("--image", profile.image.image, "The same as INPUT", Record::result);
   options.integer("--threads", profile.image.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
@@ -148,8 +150,9 @@ void profile_image(const ProfileOptions& options, OutputFolder& folder) {
   commit_with_summary(folder, summary, options.output, words(profile, image, folder));
 }
 
-/// Visibilities come in zip archives.
+/// Visibilities come in zip archives and measurement sets.
 bool holds_visibilities(const std::filesystem::path& path) {
+  if (io::is_measurement_set(path)) return true;
   std::ifstream file(path, std::ios::binary);
   return file.get() == 'P' && file.get() == 'K';
 }
@@ -158,6 +161,7 @@ int make_profile(ProfileOptions& options, const OptionSet& settings) {
   settle(options.output);
   settle(options.image);
   options.of_visibilities = holds_visibilities(options.image.image);
+  if (options.of_visibilities) options.visibilities.data.data = options.image.image;
   settings.check_meaning();
   listen_to_library("profile", options.output);
   use_threads(options.image.threads);

@@ -79,6 +79,8 @@ void declare(OptionSet& options, VisibilityProfileOptions& profile) {
                  "Visibilities: with --npix, a grid that the baselines must suit, lest they are in another unit", Record::result);
   options.integer("--npix", profile.data.npix, Range::between(2, 1e9), "Visibilities: pixels of that grid along each axis, even",
                   Record::result);
+  declare_set(options, profile.data);
+  declare_mode(options, profile.data);
   options.only({"--cell-size"}, "with --npix", [&profile] { return profile.data.npix.has_value(); });
   options.only({"--npix"}, "with --cell-size", [&profile] { return profile.data.cell_size.has_value(); });
 }

@@ -37,6 +37,7 @@ struct WeightOptions {
 void declare(OptionSet& options, WeightOptions& weights) {
   declare(options, weights.data);
   declare_conjugate(options, weights.data);
+  declare_mode(options, weights.data);
   options.choice("--apply", weights.apply, {"none", "one", "channel"},
                  "Write visibilities.npz with weights multiplied by one factor, or one for each channel", Record::result);
   options.choice(

@@ -1,0 +1,155 @@
+#include <mpol_cpp/cli/options/set_options.h>
+
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <mpol_cpp/cli/options/number_lists.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/visibilities/phase_center.h>
+
+namespace mpol::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kilometre = 1e3;
+
+/// "LOW:HIGH" as two numbers.
+std::optional<std::pair<double, double>> parse_range(const std::string& option, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const auto colon = text.find(':');
+  if (colon == std::string::npos) {
+    throw UsageError(error_text("--" + option, text, "must be LOW:HIGH, the ends of a range", "correct it"));
+  }
+  const auto low = parse_number(option, text.substr(0, colon), Range::any());
+  const auto high = parse_number(option, text.substr(colon + 1), Range::any());
+  if (!(low < high)) throw UsageError(error_text("--" + option, text, "must have its lower end first", "swap them"));
+  return std::pair(low, high);
+}
+
+Json describe_windows(const io::ReaderShape& shape) {
+  Json windows = Json::array();
+  for (const auto& window : shape.windows) {
+    windows.push_back({{"spectral_window", window.id},
+                       {"rows", window.rows},
+                       {"channels", window.channels},
+                       {"frequency_hz", {window.frequencies.min().item<double>(), window.frequencies.max().item<double>()}},
+                       {"frame", window.frame}});
+  }
+  return windows;
+}
+
+Json describe_dropped(const io::DroppedSamples& dropped) {
+  return {{"flagged_rows", dropped.flagged_rows}, {"autocorrelations", dropped.autocorrelations},
+          {"flagged", dropped.flagged},           {"without_weight", dropped.without_weight},
+          {"not_finite", dropped.not_finite},     {"incomplete_rows", dropped.incomplete_rows}};
+}
+
+std::string window_words(const io::ReaderWindow& window) {
+  const auto low = window.frequencies.min().item<double>() / 1e9, high = window.frequencies.max().item<double>() / 1e9;
+  const auto range = low == high ? fmt::format("{:.6g} GHz", low) : fmt::format("{:.6g} to {:.6g} GHz", low, high);
+  return fmt::format("spw {}: {} rows of {} channel{}, {} {}", window.id, window.rows, window.nchan(),
+                     window.nchan() == 1 ? "" : "s", range, window.frame.empty() ? "(frame unknown)" : window.frame);
+}
+
+std::string dropped_words(const io::DroppedSamples& dropped) {
+  std::string text =
+      fmt::format("{} in flagged rows, {} autocorrelations, {} flagged, {} without weight, {} not finite", dropped.flagged_rows,
+                  dropped.autocorrelations, dropped.flagged, dropped.without_weight, dropped.not_finite);
+  if (dropped.incomplete_rows > 0) text += fmt::format(", {} in rows that lack another channel", dropped.incomplete_rows);
+  return text;
+}
+
+void report(const std::filesystem::path& path, const SetOptions& set, const io::ReaderShape& shape,
+            const io::CollectedVisibilities& read) {
+  const auto kept = read.visibilities.nchan() * read.visibilities.nvis();
+  const auto& observation = read.visibilities.observation();
+  tell(fmt::format("read        {} of {}, Stokes or hand {}: {} of {} samples", shape.column, path.filename().string(),
+                   set.stokes, kept, shape.samples()));
+  tell(fmt::format("left out    {}", dropped_words(read.dropped)));
+  for (const auto& window : shape.windows) tell("            " + window_words(window));
+  log_info(fmt::format("{} by {}, {}; {}", observation.object, observation.telescope, observation.date,
+                       phase_centre_text(observation)));
+  for (const auto& note : shape.notes) log_warning(note);
+  note_reading(Json{{"file", path.string()},
+                    {"column", shape.column},
+                    {"stokes", set.stokes},
+                    {"samples", shape.samples()},
+                    {"kept", kept},
+                    {"dropped", describe_dropped(read.dropped)},
+                    {"windows", describe_windows(shape)},
+                    {"object", observation.object},
+                    {"telescope", observation.telescope},
+                    {"date", observation.date},
+                    {"right_ascension", observation.right_ascension.value_or(0)},
+                    {"declination", observation.declination.value_or(0)}}
+                   .dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace
+
+void declare(OptionSet& options, SetOptions& set, const std::function<bool()>& applies, const std::string& column_option) {
+  const auto result = Record::result;
+  options.text("--select", set.select, "TAQL", "Measurement set: rows to use, as in \"FIELD_ID == 1\"; default: all", result);
+  options.text(column_option, set.column, "NAME",
+               "Measurement set: column of the data; default: CORRECTED_DATA where it is filled, else DATA", result);
+  options.choice("--stokes", set.stokes, io::polarization_names(), "Measurement set: Stokes parameter, or one hand alone",
+                 result);
+  options.choice(
+      "--hands", set.hands, {"both", "one"},
+      "Measurement set: what Stokes I needs; one: where the other hand is flagged, one stands for I (unpolarised sources)",
+      result);
+  options.text("--spw", set.spw, "LIST", "Measurement set: ids of spectral windows, as in 0,2-3; default: all", result);
+  options.text("--frequency-range", set.frequency_range, "HZ:HZ", "Measurement set: channels between these, in the set's frame",
+               result);
+  options.text("--velocity-range", set.velocity_range, "KM_S:KM_S",
+               "Measurement set: channels between these, radio convention, in the set's frame", result);
+  options.number("--rest-frequency", set.rest_frequency, Range::positive(), "HZ",
+                 "Measurement set: rest frequency of the line; default: as the set says", result);
+  options.only(
+      {"--select", column_option, "--stokes", "--hands", "--spw", "--frequency-range", "--velocity-range", "--rest-frequency"},
+      "with a measurement set", applies);
+  options.only({"--hands"}, "with --stokes I", [&set] { return set.stokes == "I"; });
+}
+
+void declare_mode(OptionSet& options, SetOptions& set, const std::function<bool()>& applies) {
+  options.choice("--mode", set.mode, {"continuum", "cube"},
+                 "Measurement set: all samples as one channel, or one for each of the set's; default: continuum", Record::result);
+  options.only({"--mode"}, "with a measurement set", applies);
+}
+
+void check(const SetOptions& set) {
+  parse_number_list("--spw", set.spw);
+  parse_range("frequency-range", set.frequency_range);
+  parse_range("velocity-range", set.velocity_range);
+}
+
+io::MeasurementSetOptions library_options(const SetOptions& set, const std::string& channels, io::SetPhases phases) {
+  io::MeasurementSetOptions options;
+  options.select = set.select;
+  options.column = set.column;
+  options.polarization = {io::polarization_from_name(set.stokes),
+                          set.hands == "one" ? io::HandsNeeded::one : io::HandsNeeded::both};
+  options.windows = parse_number_list("--spw", set.spw);
+  options.channels.numbers = parse_number_list("--channels", channels);
+  options.channels.frequency_range = parse_range("frequency-range", set.frequency_range);
+  options.channels.velocity_range = parse_range("velocity-range", set.velocity_range);
+  if (auto& range = options.channels.velocity_range) *range = {kilometre * range->first, kilometre * range->second};
+  options.channels.rest_frequency = set.rest_frequency;
+  options.phases = phases;
+  return options;
+}
+
+io::CollectedVisibilities read_set(const std::filesystem::path& path, const SetOptions& set,
+                                   const io::MeasurementSetOptions& options, io::SampleOrigins origins) {
+  const auto reader = io::open_measurement_set(path, options);
+  auto read = set.mode == "cube" ? io::collect_cube(*reader, origins) : io::collect_samples(*reader, origins);
+  report(path, set, reader->shape(), read);
+  return read;
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <mpol_cpp/cli/program/option_set.h>
+#include <mpol_cpp/io/measurement_set/measurement_set.h>
+#include <mpol_cpp/io/readers/collect_visibilities.h>
+
+namespace mpol::cli {
+
+/// How a measurement set is read: every verb that reads visibilities.
+struct SetOptions {
+  std::string select;  ///< TaQL
+  std::string column;  ///< the data; empty: chosen
+  std::string stokes = "I";
+  std::string hands = "both";            ///< or "one"
+  std::string spw;                       ///< "0,2-3"
+  std::string frequency_range;           ///< "LOW:HIGH", Hz
+  std::string velocity_range;            ///< "LOW:HIGH", km/s
+  std::optional<double> rest_frequency;  ///< Hz
+  std::string mode;                      ///< "cube"; else all samples are one channel
+};
+
+/// @param applies        whether the verb reads a measurement set, once all is parsed
+/// @param column_option  names the column that is read: "--column", but of a verb that writes one
+void declare(OptionSet& options, SetOptions& set, const std::function<bool()>& applies,
+             const std::string& column_option = "--column");
+/// `--mode` of verbs to which it means nothing else.
+void declare_mode(OptionSet& options, SetOptions& set, const std::function<bool()>& applies);
+
+/// Checks what can be checked without the set. @throws UsageError
+void check(const SetOptions& set);
+
+/// The same for the library. @param channels  as --channels says  @throws UsageError
+io::MeasurementSetOptions library_options(const SetOptions& set, const std::string& channels, io::SetPhases phases);
+
+/// Reads a set, says what was left out and how the rest was understood, and keeps that for summary.json (`reading`).
+/// @throws mpol::Error
+io::CollectedVisibilities read_set(const std::filesystem::path& path, const SetOptions& set,
+                                   const io::MeasurementSetOptions& options,
+                                   io::SampleOrigins origins = io::SampleOrigins::leave);
+
+}  // namespace mpol::cli

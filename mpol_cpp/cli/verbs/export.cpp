@@ -1,0 +1,90 @@
+#include <map>
+#include <memory>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <mpol_cpp/cli/options/data_options.h>
+#include <mpol_cpp/cli/output/summary.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/program/threads.h>
+#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/io/visibilities_npz.h>
+#include <mpol_cpp/serialize/atomic_file.h>
+
+namespace mpol::cli {
+namespace {
+
+struct ExportOptions {
+  OutputOptions output;
+  DataOptions data;
+};
+
+void declare(OptionSet& options, ExportOptions& exported) {
+  auto& data = exported.data;
+  options.app().add_option("SET", data.positional_data, "A measurement set")->type_name("FOLDER");
+  options.path("--data", data.data, "The same as SET", Record::result);
+  options.text("--channels", data.channels, "LIST", "Channels of each window to use, from 0, as in 0,3-7; default: all",
+               Record::result);
+  options.integer("--threads", data.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
+                  Record::result);
+  declare(options, data.set, [] { return true; });
+  declare_mode(options, data.set, [] { return true; });
+  declare_conjugate(options, data);
+  declare(options, exported.output);
+  options.app().get_option("--out")->description("File for the visibilities: .npz");
+  options.app().get_option("--json")->description("Print JSON on stdout instead of words");
+}
+
+void settle(ExportOptions& exported) {
+  settle(exported.data);
+  const auto& out = exported.output.out;
+  if (out.empty()) throw UsageError(error_text("--out", "missing", "the visibilities need a file", "add -o OUT.npz"));
+  if (!std::filesystem::exists(exported.data.data)) {
+    throw FileError(error_text("SET", exported.data.data.string(), "is not there", "check the path"));
+  }
+  if (!io::is_measurement_set(exported.data.data)) {
+    throw DataError(error_text("SET", exported.data.data.string(), "is no measurement set: it has no table.dat",
+                               "name the set's own folder; .npz files need no export"));
+  }
+  if (!exported.output.overwrite && std::filesystem::exists(out)) {
+    throw FileError(error_text("--out", out.string(), "is there already", "choose another name or add --overwrite"));
+  }
+  check_can_write(out);
+}
+
+int export_set(ExportOptions& exported, const OptionSet& settings) {
+  settle(exported);
+  settings.check_meaning();
+  listen_to_library("export", exported.output);
+  use_threads(exported.data.threads);
+  const auto& data = exported.data;
+  const auto phases = data.conjugate ? io::SetPhases::as_written : io::SetPhases::conjugated;
+  const auto read = read_set(data.data, data.set, library_options(data.set, data.channels, phases), io::SampleOrigins::keep);
+  stop_if_requested();
+  io::write_npz(exported.output.out, read.visibilities, io::Compression::stored,
+                {{"block", read.windows}, {"observation", read.observations}});
+  const nlohmann::ordered_json json = {{"file", exported.output.out.string()},
+                                       {"n_channels", read.visibilities.nchan()},
+                                       {"n_visibilities", read.visibilities.nvis()}};
+  if (exported.output.json) fmt::print("{}", summary_text(json));
+  else if (!exported.output.quiet) fmt::print("file        {}\n", exported.output.out.string());
+  return exit_done;
+}
+
+}  // namespace
+
+Verb add_export(CLI::App& program) {
+  auto* app = program.add_subcommand("export", "Write the visibilities of a measurement set as an .npz file");
+  app->footer(
+      "Example:\n  mpol export obs.ms -o vis.npz --select \"FIELD_ID == 1\"   # uu vv weight data frequency uv_unit block …");
+  const auto options = std::make_shared<ExportOptions>();
+  const auto set = std::make_shared<OptionSet>(*app);
+  declare(*set, *options);
+  return {app, [options, set] { return export_set(*options, *set); }};
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mpol::io {
+
+/// What is made from the correlations (hands) of a sample.
+enum class Polarization { stokes_i, stokes_q, stokes_u, stokes_v, xx, yy, rr, ll };
+
+/// Whether Stokes I needs both parallel hands.
+enum class HandsNeeded {
+  both,  ///< a sample with one of them flagged is left out
+  one,   ///< the other one stands for I alone: right for unpolarised sources
+};
+
+struct PolarizationChoice {
+  Polarization polarization = Polarization::stokes_i;
+  HandsNeeded needed = HandsNeeded::both;
+};
+
+/// "I", "Q", "U", "V", "XX", "YY", "RR" or "LL". @throws ValueError for other names
+Polarization polarization_from_name(std::string_view name);
+/// The names, as they are written.
+const std::vector<std::string>& polarization_names();
+
+/// How the wanted polarisation is combined from one or two of a sample's correlations.
+///
+/// I is their mean weighted by their weights, with the sum of these, which is best where the source is unpolarised. Q, U and V
+/// are (factor_a a + factor_b b)/2 with the weight 4 w_a w_b/(w_a + w_b).
+struct HandPair {
+  std::int64_t a = 0;
+  std::optional<std::int64_t> b;  ///< without it a alone
+  std::complex<float> factor_a = 1, factor_b = 1;
+  bool weighted_mean = true;
+  bool one_suffices = false;  ///< of a weighted mean
+};
+
+/// @param correlations  CORR_TYPE of the set: casacore's Stokes::StokesTypes, I = 1, RR = 5, XX = 9, …
+/// @returns nothing where the correlations for it are not there
+std::optional<HandPair> hands_for(const std::vector<std::int32_t>& correlations, const PolarizationChoice& choice);
+
+/// "XX, YY".
+std::string correlation_names(const std::vector<std::int32_t>& correlations);
+
+/// Whether a correlation sees Stokes I: I, RR, LL, XX or YY.
+bool is_parallel_hand(std::int32_t correlation);
+
+}  // namespace mpol::io

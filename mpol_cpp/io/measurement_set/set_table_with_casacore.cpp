@@ -1,0 +1,54 @@
+#include <mpol_cpp/io/measurement_set/set_table.h>
+
+#include <mpol_cpp/io/measurement_set/access_casacore.h>
+#include <mpol_cpp/io/measurement_set/metadata_casacore.h>
+#include <mpol_cpp/io/measurement_set/selection_casacore.h>
+#include <mpol_cpp/io/measurement_set/window_rows_casacore.h>
+
+namespace mpol::io {
+struct SetTable::Impl {
+  Impl(const std::filesystem::path& folder, const RowChoice& choice) : path(folder) {
+    with_table_errors(path, [&] {
+      const auto set = open_set(path, SetAccess::reading);
+      selection = select_rows(set, choice);
+      column = choose_data_column(selection.tables.front(), choice.column);
+      telescope = telescope_of(set, selection.observation);
+    });
+  }
+
+  void read(std::size_t part, std::int64_t begin, std::int64_t count) {
+    if (!rows || part != open_part) {
+      const auto& shape = selection.parts[part];
+      rows = std::make_unique<WindowRows>(selection.tables[part], column.name, shape.ncorr(), shape.nchan());
+      open_part = part;
+    }
+    rows->read(begin, count, arrays);
+    cells = arrays.view(count);
+  }
+
+  std::filesystem::path path;
+  SetSelection selection;
+  DataColumn column;
+  std::string telescope;
+  std::unique_ptr<WindowRows> rows;
+  std::size_t open_part = 0;
+  CellArrays arrays;
+  SetCells cells;
+};
+
+SetTable::SetTable(const std::filesystem::path& path, const RowChoice& choice) : impl_(std::make_unique<Impl>(path, choice)) {}
+SetTable::~SetTable() = default;
+
+const std::vector<SetPart>& SetTable::parts() const { return impl_->selection.parts; }
+const std::vector<SetField>& SetTable::fields() const { return impl_->selection.fields; }
+std::string SetTable::column() const { return impl_->column.name; }
+std::string SetTable::column_reason() const { return impl_->column.reason; }
+std::string SetTable::telescope() const { return impl_->telescope; }
+double SetTable::earliest() const { return impl_->selection.earliest; }
+
+const SetCells& SetTable::read(std::size_t part, std::int64_t begin, std::int64_t count) {
+  with_table_errors(impl_->path, [&] { impl_->read(part, begin, count); });
+  return impl_->cells;
+}
+
+}  // namespace mpol::io

@@ -1,0 +1,230 @@
+#include <mpol_cpp/io/readers/collect_visibilities.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/memory/huge_pages.h>
+
+namespace mpol::io {
+namespace {
+
+[[noreturn]] void refuse_empty(const ReaderShape& shape, const DroppedSamples& dropped) {
+  throw DataError(
+      fmt::format("no visibilities are left of {}: {} are in flagged rows, {} autocorrelations, {} flagged, {} without "
+                  "weight, {} not finite, {} in incomplete rows; select others, or unflag some",
+                  shape.samples(), dropped.flagged_rows, dropped.autocorrelations, dropped.flagged, dropped.without_weight,
+                  dropped.not_finite, dropped.incomplete_rows));
+}
+
+/// Arrays for as many samples as there may be: pages that are never written to cost no memory.
+class SampleStore {
+ public:
+  SampleStore(std::int64_t rows, std::int64_t nchan, SampleOrigins origins)
+      : rows_(rows),
+        nchan_(nchan),
+        u_(at::empty({rows}, torch::kFloat64)),
+        v_(at::empty({rows}, torch::kFloat64)),
+        data_(at::empty({rows * nchan}, torch::kComplexFloat)),
+        weights_(at::empty({rows * nchan}, torch::kFloat32)) {
+    for (const auto* array : {&u_, &v_, &data_, &weights_}) ops::prefer_huge_pages(array->data_ptr(), array->nbytes());
+    if (origins == SampleOrigins::leave) return;
+    windows_ = at::empty({rows}, torch::kInt32);
+    observations_ = at::empty({rows}, torch::kInt32);
+  }
+
+  std::int64_t kept() const { return kept_; }
+  double* u() { return u_.mutable_data_ptr<double>(); }
+  double* v() { return v_.mutable_data_ptr<double>(); }
+  c10::complex<float>* data(std::int64_t channel) { return data_.mutable_data_ptr<c10::complex<float>>() + channel * rows_; }
+  float* weights(std::int64_t channel) { return weights_.mutable_data_ptr<float>() + channel * rows_; }
+  void set_kept(std::int64_t kept) { kept_ = kept; }
+
+  /// Says where samples [begin, kept) came from.
+  void note_origin(std::int64_t begin, std::int64_t window) {
+    if (windows_.defined()) windows_.narrow(0, begin, kept_ - begin).fill_(window);
+  }
+  /// Null where they are not wanted.
+  std::int32_t* observations() { return observations_.defined() ? observations_.mutable_data_ptr<std::int32_t>() : nullptr; }
+
+  Tensor kept_u() const { return u_.narrow(0, 0, kept_); }
+  Tensor kept_v() const { return v_.narrow(0, 0, kept_); }
+  Tensor kept_data() { return closed_up<c10::complex<float>>(data_); }
+  Tensor kept_weights() { return closed_up<float>(weights_); }
+  Tensor kept_windows() const { return windows_.defined() ? windows_.narrow(0, 0, kept_) : Tensor(); }
+  Tensor kept_observations() const { return observations_.defined() ? observations_.narrow(0, 0, kept_) : Tensor(); }
+
+ private:
+  /// (nchan, kept), the channels moved together where they stand.
+  template <typename Value>
+  Tensor closed_up(Tensor& values) const {
+    auto* first = values.mutable_data_ptr<Value>();
+    for (std::int64_t c = 1; c < nchan_; ++c) {
+      std::memmove(static_cast<void*>(first + c * kept_), first + c * rows_, static_cast<std::size_t>(kept_) * sizeof(Value));
+    }
+    return values.narrow(0, 0, nchan_ * kept_).view({nchan_, kept_});
+  }
+
+  std::int64_t rows_, nchan_, kept_ = 0;
+  Tensor u_, v_, data_, weights_, windows_, observations_;
+};
+
+/// A block's arrays as they lie in memory.
+struct BlockView {
+  explicit BlockView(const RowBlock& block)
+      : data_tensor(block.data.to(torch::kComplexFloat).contiguous()),
+        weight_tensor(block.weights.to(torch::kFloat32).contiguous()),
+        rows(data_tensor.size(0)),
+        nchan(data_tensor.size(1)),
+        u(block.u.const_data_ptr<double>()),
+        v(block.v.const_data_ptr<double>()),
+        data(data_tensor.const_data_ptr<c10::complex<float>>()),
+        weights(weight_tensor.const_data_ptr<float>()),
+        observations(block.observations.defined() ? block.observations.const_data_ptr<std::int32_t>() : nullptr) {}
+
+  std::int32_t observation(std::int64_t row) const { return observations == nullptr ? -1 : observations[row]; }
+
+  Tensor data_tensor, weight_tensor;
+  std::int64_t rows, nchan;
+  const double *u, *v;
+  const c10::complex<float>* data;
+  const float* weights;
+  const std::int32_t* observations;
+};
+
+/// Appends the samples of a block that have a weight. @param counts  of each channel, to which they are added
+void append_samples(SampleStore& store, const BlockView& block, const ReaderWindow& window, std::vector<std::int64_t>& counts) {
+  auto *u = store.u(), *v = store.v();
+  auto* data = store.data(0);
+  auto* weights = store.weights(0);
+  auto* observations = store.observations();
+  auto kept = store.kept();
+  const auto begin = kept;
+  for (std::int64_t row = 0; row < block.rows; ++row) {
+    for (std::int64_t c = 0; c < block.nchan; ++c) {
+      const auto at = row * block.nchan + c;
+      if (!(block.weights[at] > 0)) continue;
+      const double scale = window.wavelengths_per_unit[static_cast<std::size_t>(c)];
+      u[kept] = block.u[row] * scale;
+      v[kept] = block.v[row] * scale;
+      data[kept] = block.data[at];
+      weights[kept] = block.weights[at];
+      if (observations != nullptr) observations[kept] = block.observation(row);
+      ++counts[static_cast<std::size_t>(c)];
+      ++kept;
+    }
+  }
+  store.set_kept(kept);
+  store.note_origin(begin, window.id);
+}
+
+/// Appends the rows of a block that are whole. @returns good samples in those that are not
+std::int64_t append_rows(SampleStore& store, const BlockView& block, std::int64_t window) {
+  const auto begin = store.kept();
+  std::int64_t incomplete = 0;
+  for (std::int64_t row = 0; row < block.rows; ++row) {
+    const auto* weights = block.weights + row * block.nchan;
+    const auto good = std::count_if(weights, weights + block.nchan, [](float weight) { return weight > 0; });
+    if (good < block.nchan) {
+      incomplete += good;
+      continue;
+    }
+    const auto kept = store.kept();
+    store.u()[kept] = block.u[row];
+    store.v()[kept] = block.v[row];
+    for (std::int64_t c = 0; c < block.nchan; ++c) {
+      store.data(c)[kept] = block.data[row * block.nchan + c];
+      store.weights(c)[kept] = weights[c];
+    }
+    if (auto* observations = store.observations(); observations != nullptr) observations[kept] = block.observation(row);
+    store.set_kept(kept + 1);
+  }
+  store.note_origin(begin, window);
+  return incomplete;
+}
+
+/// @throws DataError unless all windows can be planes of one cube
+void check_one_cube(const std::vector<ReaderWindow>& windows) {
+  const auto& first = windows.front();
+  const auto refuse = [&](const ReaderWindow& other, const std::string& why) {
+    throw DataError(fmt::format("spectral windows {} and {} make no cube: {}; choose one (--spw), or make a continuum image",
+                                first.id, other.id, why));
+  };
+  for (const auto& window : windows) {
+    if (!window.frequencies.defined()) {
+      throw DataError(fmt::format("spectral window {} has no frequencies, which a cube needs", window.id));
+    }
+    if (window.frame != first.frame) {
+      refuse(window, fmt::format("their frequencies are in different frames, {} and {}", first.frame, window.frame));
+    }
+    if (window.nchan() != first.nchan()) {
+      refuse(window, fmt::format("they have {} and {} channels", first.nchan(), window.nchan()));
+    }
+    const double apart = (window.frequencies - first.frequencies).abs().max().item<double>();
+    if (apart > 0.01 * std::abs(first.channel_width)) {
+      refuse(window, fmt::format("their channels are up to {:.6g} Hz apart", apart));
+    }
+  }
+}
+
+/// Weighs the channels' frequencies with the samples in them.
+struct MeanFrequency {
+  double sum = 0, samples = 0;
+  bool known = true;
+
+  void add(const ReaderWindow& window, const std::vector<std::int64_t>& counts) {
+    known = known && window.frequencies.defined();
+    for (std::size_t c = 0; known && c < counts.size(); ++c) {
+      const auto count = static_cast<double>(counts[c]);
+      sum += count * window.frequencies[static_cast<std::int64_t>(c)].item<double>();
+      samples += count;
+    }
+  }
+};
+
+}  // namespace
+
+CollectedVisibilities collect_samples(VisibilityReader& reader, SampleOrigins origins) {
+  const auto& shape = reader.shape();
+  SampleStore store(shape.samples(), 1, origins);
+  std::vector<std::vector<std::int64_t>> counts;
+  for (const auto& window : shape.windows) counts.emplace_back(window.channels.size(), 0);
+  while (const auto block = reader.next()) {
+    const auto index = static_cast<std::size_t>(block->window);
+    append_samples(store, BlockView(*block), shape.windows[index], counts[index]);
+  }
+  if (store.kept() == 0) refuse_empty(shape, reader.dropped());
+  MeanFrequency mean;
+  for (std::size_t i = 0; i < counts.size(); ++i) mean.add(shape.windows[i], counts[i]);
+  Visibilities visibilities(Baselines::in_lambda(store.kept_u(), store.kept_v()), store.kept_data(), store.kept_weights());
+  if (mean.known) visibilities.set_frequencies(at::full({1}, mean.sum / mean.samples, torch::kFloat64));
+  visibilities.set_observation(shape.observation);
+  return {std::move(visibilities), store.kept_windows(), store.kept_observations(), reader.dropped()};
+}
+
+CollectedVisibilities collect_cube(VisibilityReader& reader, SampleOrigins origins) {
+  const auto& shape = reader.shape();
+  check_one_cube(shape.windows);
+  std::int64_t rows = 0;
+  for (const auto& window : shape.windows) rows += window.rows;
+  SampleStore store(rows, shape.windows.front().nchan(), origins);
+  std::int64_t incomplete = 0;
+  while (const auto block = reader.next()) {
+    incomplete += append_rows(store, BlockView(*block), shape.windows[static_cast<std::size_t>(block->window)].id);
+  }
+  auto dropped = reader.dropped();
+  dropped.incomplete_rows += incomplete;
+  if (store.kept() == 0) refuse_empty(shape, dropped);
+  Visibilities visibilities(Baselines::in_metres(store.kept_u(), store.kept_v(), shape.windows.front().frequencies),
+                            store.kept_data(), store.kept_weights());
+  visibilities.set_observation(shape.observation);
+  return {std::move(visibilities), store.kept_windows(), store.kept_observations(), dropped};
+}
+
+}  // namespace mpol::io

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <mpol_cpp/io/readers/visibility_reader.h>
+
+namespace mpol::io {
+
+/// What a reader gave, and which of it was left out.
+struct CollectedVisibilities {
+  Visibilities visibilities;
+  Tensor windows;       ///< (nvis) int32, the id of each sample's window; undefined unless asked for
+  Tensor observations;  ///< (nvis) int32, its observation; undefined unless asked for, or unknown
+  DroppedSamples dropped;
+};
+
+/// Whether windows and observations of the samples are wanted, at 8 bytes a sample.
+enum class SampleOrigins { leave, keep };
+
+/// All samples as one channel, each at its own u, v in wavelengths (float64): what a continuum image is made from. The frequency
+/// is the mean over the samples, if all are known. Memory: what is kept, and a block.
+/// @throws DataError when no sample is left, with the counts of what was left out
+CollectedVisibilities collect_samples(VisibilityReader& reader, SampleOrigins origins = SampleOrigins::leave);
+
+/// One channel for each of the windows' channels, u and v in metres: what a cube is made from. Rows in which any channel is left
+/// out are left out as a whole, since all channels of Visibilities have the same samples. Of several windows the channels must
+/// agree to a hundredth of their width.
+/// @throws DataError when they do not, when windows have different frames, or when no row is left
+CollectedVisibilities collect_cube(VisibilityReader& reader, SampleOrigins origins = SampleOrigins::leave);
+
+}  // namespace mpol::io
