@@ -6,7 +6,6 @@
 #include <ATen/ops/linalg_eigh.h>
 #include <ATen/ops/linalg_svdvals.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <ATen/ops/sign.h>
 #include <ATen/ops/softshrink.h>
 #include <ATen/ops/where.h>
 

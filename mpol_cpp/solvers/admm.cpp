@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include <ATen/ops/add.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 

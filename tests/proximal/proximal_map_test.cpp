@@ -5,6 +5,7 @@
 #include <string>
 
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/proximal/norms.h>
