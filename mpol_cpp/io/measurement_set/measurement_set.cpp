@@ -51,6 +51,7 @@ void check_one_field(const std::filesystem::path& path, const std::vector<SetFie
   const auto& first = fields.front();
   if (std::all_of(fields.begin(), fields.end(), [&](const SetField& field) { return same_centre(first, field); })) return;
   std::vector<std::string> list;
+  list.reserve(fields.size());
   for (const auto& field : fields) list.push_back(fmt::format("{} {} ({} rows)", field.id, field.name, field.rows));
   throw DataError(fmt::format("{}: has several fields: {}; one can be imaged at a time: choose it by --select \"FIELD_ID == {}\"",
                               path.string(), fmt::join(list, ", "), first.id));

@@ -94,7 +94,8 @@ void WindowRows::read_row_by_row(std::int64_t begin, std::int64_t count, casacor
   weights.resize(casacore::IPosition(2, ncorr_, count));
   weights = 0;
   for (std::int64_t i = 0; i < count; ++i) {
-    const auto row = static_cast<casacore::rownr_t>(begin + i);
+    const std::int64_t number = begin + i;
+    const auto row = static_cast<casacore::rownr_t>(number);
     const bool has_weight = !weight_.isNull() && weight_.isDefined(row);
     if (!has_weight && (sigma_.isNull() || !sigma_.isDefined(row))) continue;
     const casacore::Array<float> cell = has_weight ? weight_(row) : sigma_(row);
