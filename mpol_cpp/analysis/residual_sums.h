@@ -30,7 +30,7 @@ class ResidualSums {
 
  private:
   static constexpr int bins_per_decade = 200, decades = 12, first_decade = -4;
-  static constexpr std::size_t magnitude_bins = bins_per_decade * decades, histogram_bins = 100;
+  static constexpr std::size_t magnitude_bins = std::size_t{bins_per_decade} * decades, histogram_bins = 100;
   static constexpr double histogram_limit = 5;
 
   void count(double value);

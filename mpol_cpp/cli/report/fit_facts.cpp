@@ -61,8 +61,9 @@ void measure_residual_image(FitFacts& facts, const DirtyProducts& dirty, const G
     if (!(peak > facts.residual_peak)) continue;
     facts.residual_peak = peak;
     facts.residual_channel = channel;
-    facts.residual_north = static_cast<double>(pixel / npix - npix / 2) * coords.cell_size();
-    facts.residual_east = -static_cast<double>(pixel % npix - (npix / 2 - 1)) * coords.cell_size();
+    const auto rows_north = pixel / npix - npix / 2, columns_west = pixel % npix - (npix / 2 - 1);
+    facts.residual_north = static_cast<double>(rows_north) * coords.cell_size();
+    facts.residual_east = -static_cast<double>(columns_west) * coords.cell_size();
   }
 }
 
