@@ -28,6 +28,10 @@ using Arguments = std::vector<std::string>;
 
 constexpr double mib = 0x1p20;
 
+/// What estimates set aside for the program, and by how much they may be too large however little a fit takes: an idle program
+/// has some of what a fit takes too.
+constexpr double program = 184, spare = 32;
+
 /// Random visibilities in float32 that suit cells of 0.05" on a grid of so many pixels.
 std::string random_file(const std::filesystem::path& path, std::int64_t nvis, std::int64_t npix) {
   const double longest = 0.9 / (2 * 0.05 * units::arcsec) * (1 - 1.0 / static_cast<double>(npix));
@@ -73,7 +77,6 @@ TEST_CASE("a fit takes no more memory than its estimate says, and little less", 
   const Scratch scratch;
   const double idle = idle_program(scratch.path());
   // What the program holds at rest differs by libraries; threads' stacks, figures and buffers of files come and go.
-  constexpr double program = 160, floor = 24;
   const auto data = random_file(scratch / "vis.npz", 200'000, 512);
   for (const auto* likelihood : {"gridded", "exact", "loose", "student"}) {
     for (const auto& [npix, optimizer] :
@@ -88,7 +91,7 @@ TEST_CASE("a fit takes no more memory than its estimate says, and little less", 
                       << " MiB, above the program " << estimate << " and " << above);
       CHECK(memory.peak <= memory.estimated);
       // Noise is fitted before L-BFGS has pairs of many iterations.
-      if (optimizer == std::string("adam")) CHECK(estimate <= 1.3 * above + floor);
+      if (optimizer == std::string("adam")) CHECK(estimate <= 1.3 * above + spare);
     }
   }
 }
@@ -96,7 +99,6 @@ TEST_CASE("a fit takes no more memory than its estimate says, and little less", 
 TEST_CASE("a cross-validation takes no more memory than its estimate says, and not much less", "[cli][memory]") {
   const Scratch scratch;
   const double idle = idle_program(scratch.path());
-  constexpr double program = 160, floor = 24;
   const auto data = random_file(scratch / "vis.npz", 2'000'000, 512);
   for (const auto* likelihood : {"gridded", "exact", "student"}) {
     auto more = kind_of(likelihood);
@@ -104,35 +106,33 @@ TEST_CASE("a cross-validation takes no more memory than its estimate says, and n
     const auto memory = memory_of(data, scratch / "out", 512, more);
     INFO(likelihood << ": estimated " << memory.estimated << " MiB, peak " << memory.peak << " MiB, program " << idle);
     CHECK(memory.peak <= memory.estimated);
-    CHECK(memory.estimated - program <= 1.6 * (memory.peak - idle) + floor);
+    CHECK(memory.estimated - program <= 1.6 * (memory.peak - idle) + spare);
   }
 }
 
 TEST_CASE("samples of errors take no more memory than their estimate says, and not much less", "[cli][memory]") {
   const Scratch scratch;
   const double idle = idle_program(scratch.path());
-  constexpr double program = 160, floor = 24;
   const auto data = random_file(scratch / "vis.npz", 100'000, 512);
   auto more = kind_of("exact");
   more.insert(more.end(), {"--samples", "100", "--optimizer", "auto"});
   const auto memory = memory_of(data, scratch / "out", 512, more);
   INFO("estimated " << memory.estimated << " MiB, peak " << memory.peak << " MiB, program " << idle);
   CHECK(memory.peak <= memory.estimated);
-  CHECK(memory.estimated - program <= 1.6 * (memory.peak - idle) + floor);
+  CHECK(memory.estimated - program <= 1.6 * (memory.peak - idle) + spare);
 }
 
 TEST_CASE("L-BFGS takes no more memory than its estimate says, and little less, while its history grows and when it is full",
           "[cli][memory]") {
   const Scratch scratch;
   const double idle = idle_program(scratch.path());
-  constexpr double program = 160, floor = 24;
   const auto data = std::filesystem::path(MPOL_DATA_DIR) / "hd142527_band9.npz";
   for (const int epochs : {2, 12}) {
     const auto memory = memory_of(data, scratch / "out", 768,
                                   {"--cell-size", "0.01", "--optimizer", "lbfgs", "--epochs", std::to_string(epochs)});
     INFO(epochs << " epochs: estimated " << memory.estimated << " MiB, peak " << memory.peak << " MiB, program " << idle);
     CHECK(memory.peak <= memory.estimated);
-    CHECK(memory.estimated - program <= 1.3 * (memory.peak - idle) + floor);
+    CHECK(memory.estimated - program <= 1.3 * (memory.peak - idle) + spare);
   }
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("10^7 visibilities take the memory that is promised", "[cli][memory]")
                     << " MiB, data " << held << " MiB, above them " << memory.peak - idle - held);
     CHECK(memory.peak - idle - held <= allowance + images + samples);
     CHECK(memory.peak <= memory.estimated);
-    CHECK(memory.estimated - 160 <= 1.3 * (memory.peak - idle) + 24);
+    CHECK(memory.estimated - program <= 1.3 * (memory.peak - idle) + spare);
   }
 }
 

@@ -38,7 +38,7 @@ Visibilities source_off_centre(double noise, torch::Dtype dtype) {
 }  // namespace
 
 TEST_CASE("the usual image fits the data to their noise and finds the flux", "[train][quick]") {
-  const auto visibilities = source_off_centre(0.02, torch::kComplexDouble);
+  const auto visibilities = source_off_centre(0.002, torch::kComplexDouble);
   const auto channels = ChannelMap::cube(2);
   const auto sky = usual_image(usual_grid, visibilities, channels);
   REQUIRE(sky.sizes() == std::vector<std::int64_t>{2, 32, 32});
