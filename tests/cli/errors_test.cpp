@@ -61,6 +61,9 @@ TEST_CASE("sampled errors are maps at the beam's resolution, and the flux has on
     CHECK(errors["correlation_length_arcsec"][channel].get<double>() > 0.1);
   }
   CHECK(summary["seconds"]["errors"].get<double>() > 0);
+  const auto report = read_text(out / "report.html");
+  CHECK(report.find("From 12 fits of simulated data") != std::string::npos);
+  CHECK(report.find("contours of its significance") != std::string::npos);
 
   const auto again = run_mpol_here({"image", "--config", (out / "run.toml").string(), "-o", (scratch / "again").string()});
   REQUIRE(again.exit_code == 0);

@@ -28,7 +28,7 @@ figure svg, figure img { display: block; width: 100%; height: auto; background: 
 figcaption { color: var(--faint); font-size: .9rem; margin-top: .3rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: .4rem 0; font-size: .95rem; }
-th, td { text-align: left; vertical-align: top; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+th, td { text-align: left; vertical-align: top; padding: .2rem .9rem .2rem 0; border-bottom: 1px solid var(--line); overflow-wrap: break-word; }
 .facts th { font-weight: 500; color: var(--faint); white-space: nowrap; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem; border: 1px solid var(--line); border-radius: .3rem; padding: .6rem; }
 @media print {

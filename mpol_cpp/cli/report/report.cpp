@@ -33,16 +33,22 @@ std::string verdict(const ReportContent& content) {
   return text + "</ul></div>\n";
 }
 
+double total_flux_error(const ErrorSummary& errors) {
+  return std::sqrt(std::inner_product(errors.flux_error.begin(), errors.flux_error.end(), errors.flux_error.begin(), 0.0));
+}
+
 double total_flux(const ImageSummary& summary) { return std::accumulate(summary.flux.begin(), summary.flux.end(), 0.0); }
 
 std::string lead(const ReportContent& content) {
   const auto& summary = content.summary;
   const auto channels = summary.flux.size();
   return fmt::format(
-      "<p class=\"lead\">{} Jy{}, χ²/2N = {:.3f} over {} {}, the fit {} after {} epochs. Residual image: peak {:.1f} times the "
+      "<p class=\"lead\">{} Jy{}{}, χ²/2N = {:.3f} over {} {}, the fit {} after {} epochs. Residual image: peak {:.1f} times the "
       "noise.</p>\n",
-      fmt::format("{:.4g}", total_flux(summary)), channels == 1 ? "" : fmt::format(" in {} channels", channels),
-      summary.reduced_chi_squared(), summary.samples, summary.likelihood == "gridded" ? "cells" : "visibilities",
+      fmt::format("{:.4g}", total_flux(summary)),
+      summary.errors ? fmt::format(" ± {:.2g} Jy", total_flux_error(*summary.errors)) : "",
+      channels == 1 ? "" : fmt::format(" in {} channels", channels), summary.reduced_chi_squared(), summary.samples,
+      summary.likelihood == "gridded" ? "cells" : "visibilities",
       summary.fit.stop_reason == StopReason::converged ? "converged"
                                                        : "ended (" + std::string(to_string(summary.fit.stop_reason)) + ")",
       summary.fit.epochs, content.facts.residual_peak);
@@ -96,6 +102,35 @@ std::string figures_section(const ReportContent& content) {
         "Pictures",
         "<p>Pictures are missing, because gnuplot is not there or did not draw them; figures/ holds what it would draw.</p>\n");
   return text;
+}
+
+/// Where errors were sampled.
+std::string errors_section(const ReportContent& content) {
+  if (!content.summary.errors) return {};
+  const auto& errors = *content.summary.errors;
+  auto text = fmt::format(
+      "<p>From {} fits of simulated data of this image, with {:.3g} times the noise that the weights say. What neighbouring "
+      "samples "
+      "share, and calibration errors, they do not know.</p>\n",
+      errors.samples, errors.noise_factor);
+  if (const auto picture = picture_in(content.folder / "errors.png"); !picture.empty()) {
+    const html::PanelSheet sheet("errors", 3, 1, report_panel_width, report_panel_height);
+    text += sheet.definition(picture) + "<div class=\"figures\">\n";
+    text += sheet.figure(0, "The image with contours of its significance",
+                         "The image at the resolution of the beam, with contours where it is 3, 5, 10, 20 … times its error.");
+    text += sheet.figure(1, "The error of each pixel", "Its error: noise, and what the priors take away.");
+    text += sheet.figure(2, "The image over its error", "The image over its error.");
+    text += "</div>\n";
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t channel = 0; channel < errors.flux_error.size(); ++channel) {
+    rows.push_back({fmt::format("{}", channel), fmt::format("{:.4g}", content.summary.flux.at(channel)),
+                    fmt::format("{:.2g}", errors.flux_error[channel]), fmt::format("{:+.2g}", errors.flux_bias[channel]),
+                    fmt::format("{:.2g}", errors.correlation_length[channel])});
+  }
+  return html::section(
+      "Errors",
+      text + html::table({"channel", "flux (Jy)", "its error (Jy)", "of it bias (Jy)", "errors alike within (″)"}, rows));
 }
 
 std::string choices_section(const ImageSummary& summary) {
@@ -265,10 +300,10 @@ std::string report_html(const ReportContent& content) {
   const auto& object = content.visibilities.observation().object;
   const auto title = (object.empty() ? std::string() : object + ": ") + content.name;
   return html::page("mpol image, " + title, "<h1>" + html::escaped(title) + "</h1>\n" + lead(content) + verdict(content) +
-                                                figures_section(content) + choices_section(content.summary) +
-                                                data_section(content) + fit_section(content) + channels_section(content.summary) +
-                                                lambdas_section(content.summary) + scan_section(content) + run_section(content) +
-                                                settings_section(content));
+                                                figures_section(content) + errors_section(content) +
+                                                choices_section(content.summary) + data_section(content) + fit_section(content) +
+                                                channels_section(content.summary) + lambdas_section(content.summary) +
+                                                scan_section(content) + run_section(content) + settings_section(content));
 }
 
 }  // namespace mpol::cli
