@@ -50,7 +50,7 @@ TEST_CASE("sampled errors are maps at the beam's resolution, and the flux has on
   CHECK((map_of(out, "lower.fits") <= map_of(out, "upper.fits")).all().item<bool>());
   CHECK(error.cube.max().item<double>() > 0);
   CHECK(read_png(out / "errors.png").width == 3 * 620);
-  const auto errors = summary["errors"];
+  const auto& errors = summary["errors"];
   CHECK(errors["samples"] == 12);
   const double per_visibility = summary["chi_squared_per_visibility"];
   CHECK(errors["noise_factor"].get<double>() == Approx(std::sqrt(per_visibility)).epsilon(1e-12));
