@@ -13,8 +13,6 @@
 namespace mpol::detail {
 namespace {
 
-constexpr std::int64_t fewest_iterations = 24, iterations_between_looks = 4, most_passes = 16;
-
 bool all_are_finite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
 }
@@ -54,21 +52,16 @@ FoldFit::End FoldFit::fit_convex(const Objective& objective) {
   if (const auto why = ConvexObjective::obstacle(*model_, objective); !why.empty())
     throw ValueError(fmt::format("pogm needs a convex objective, but {}: use adam", why));
   ConvexObjective function(std::dynamic_pointer_cast<GriddedNetImpl>(model_), objective);
-  Pogm pogm(function, function.images(), {.curvatures = curvatures_, .most_passes = most_passes});
-  const double tolerance = options_.wanted_tolerance().value();
-  auto reason = StopReason::epochs;
-  while (pogm.iterations() < options_.epochs()) {
-    pogm.iterate();
-    if (!all_are_finite(function.losses())) return {pogm.iterations(), StopReason::diverged};
-    if (options_.interrupted() && options_.interrupted()()) return {pogm.iterations(), StopReason::interrupted};
-    if (pogm.iterations() < fewest_iterations || pogm.iterations() % iterations_between_looks != 0) continue;
-    const auto problems = static_cast<std::size_t>(function.images().size(0));
-    if (!pogm.has_settled(tolerance, ConvexObjective::scales(function.losses(), problems))) continue;
-    reason = StopReason::converged;
-    break;
+  Pogm pogm(function, function.images(), {.curvatures = curvatures_, .most_passes = passes_to_settle});
+  const auto problems = static_cast<std::size_t>(function.images().size(0));
+  const auto scales = [&] { return ConvexObjective::scales(function.losses(), problems); };
+  const auto stop = [&] { return !all_are_finite(function.losses()) || (options_.interrupted() && options_.interrupted()()); };
+  const auto end = settle(pogm, options_.epochs(), options_.wanted_tolerance().value(), scales, stop);
+  if (end == Settled::told_to_stop) {
+    return {pogm.iterations(), all_are_finite(function.losses()) ? StopReason::interrupted : StopReason::diverged};
   }
   curvatures_ = pogm.curvatures();
-  return {pogm.iterations(), reason};
+  return {pogm.iterations(), end == Settled::yes ? StopReason::converged : StopReason::epochs};
 }
 
 }  // namespace mpol::detail

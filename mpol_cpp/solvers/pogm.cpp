@@ -124,6 +124,18 @@ bool Pogm::has_settled(double tolerance, const std::vector<double>& scales) cons
   return true;
 }
 
+Settled settle(Pogm& pogm, std::int64_t most_iterations, double tolerance, const std::function<std::vector<double>()>& scales,
+               const std::function<bool()>& stop) {
+  constexpr std::int64_t fewest = 24, between_looks = 4;
+  while (pogm.iterations() < most_iterations) {
+    pogm.iterate();
+    if (stop && stop()) return Settled::told_to_stop;
+    if (pogm.iterations() < fewest || pogm.iterations() % between_looks != 0) continue;
+    if (pogm.has_settled(tolerance, scales())) return Settled::yes;
+  }
+  return Settled::not_yet;
+}
+
 NamedTensors Pogm::state() const {
   const auto count = static_cast<std::int64_t>(problems_.size());
   auto numbers = at::empty({count, numbers_of_problem}, torch::kFloat64);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include <mpol_cpp/serialize/safetensors.h>
@@ -71,5 +72,16 @@ class Pogm {
   std::vector<double> regularizers_;            // g at y
   std::vector<std::vector<double>> decreases_;  // of F, of each problem in each iteration
 };
+
+enum class Settled { yes, not_yet, told_to_stop };
+
+/// Iterates until every problem has settled, of 24 iterations or more, or so many were taken: for the many fits of which none
+/// needs pixels that stand still.
+/// @param scales  asked for when it is looked at, each fourth iteration: see Pogm::has_settled
+/// @param stop    asked after each iteration; none: never
+Settled settle(Pogm& pogm, std::int64_t most_iterations, double tolerance, const std::function<std::vector<double>()>& scales,
+               const std::function<bool()>& stop = {});
+/// What the proximal maps of such fits are worth: PogmOptions::most_passes.
+inline constexpr std::int64_t passes_to_settle = 16;
 
 }  // namespace mpol

@@ -16,8 +16,6 @@
 namespace mpol {
 namespace {
 
-constexpr std::int64_t fewest_iterations = 24, iterations_between_looks = 4, most_passes = 16;
-
 /// A function with a linear term less: F(z) - <tilt, z>.
 class TiltedFunction : public CompositeFunction {
  public:
@@ -45,10 +43,9 @@ void check_bootstrap(const BootstrapOptions& options) {
   if (!(options.noise_factor() > 0) || !std::isfinite(options.noise_factor()))
     throw ValueError(fmt::format("the noise factor is {}; it must be above 0", options.noise_factor()));
   if (!(options.tolerance() > 0)) throw ValueError(fmt::format("the tolerance is {}; it must be above 0", options.tolerance()));
-  if (options.most_iterations() < fewest_iterations) {
-    throw ValueError(
-        fmt::format("{} iterations are too few for a fit: allow {} or more", options.most_iterations(), fewest_iterations));
-  }
+  constexpr std::int64_t fewest = 24;
+  if (options.most_iterations() < fewest)
+    throw ValueError(fmt::format("{} iterations are too few for a fit: allow {} or more", options.most_iterations(), fewest));
 }
 
 }  // namespace
@@ -74,12 +71,8 @@ Tensor Bootstrap::sample(const DirtyNoise& noise) const {
   TiltedFunction tilted(function);
   std::vector<double> curvatures;
   const auto fit = [&](Tensor& images) {
-    Pogm pogm(tilted, images, {.curvatures = curvatures, .most_passes = most_passes});
-    while (pogm.iterations() < options_.most_iterations()) {
-      pogm.iterate();
-      if (pogm.iterations() < fewest_iterations || pogm.iterations() % iterations_between_looks != 0) continue;
-      if (pogm.has_settled(options_.tolerance(), ConvexObjective::scales(function.losses(), 1))) break;
-    }
+    Pogm pogm(tilted, images, {.curvatures = curvatures, .most_passes = passes_to_settle});
+    settle(pogm, options_.most_iterations(), options_.tolerance(), [&] { return ConvexObjective::scales(function.losses(), 1); });
     curvatures = pogm.curvatures();
   };
   // The fitted image itself first: for its dual image, and so that samples differ from an image of their own tolerance.

@@ -42,10 +42,6 @@ std::optional<SampledErrors> sample_errors(const ImageOptions& options, const Fi
   return errors;
 }
 
-ErrorMaps maps_of(const SampledErrors& errors, const Tensor& sky, const GridCoords& coords, const std::vector<Beam>& beams) {
-  return error_maps(sky, errors.samples, coords, beams);
-}
-
 ErrorSummary summary_of(const SampledErrors& errors, const ErrorMaps& maps) {
   return {.samples = errors.samples.size(0),
           .noise_factor = errors.noise_factor,

@@ -27,9 +27,6 @@ struct SampledErrors {
 std::optional<SampledErrors> sample_errors(const ImageOptions& options, const FitData& data, GriddedNet model,
                                            const Objective& objective, double reduced_chi_squared);
 
-/// Maps of them at the resolution of the dirty beams.
-ErrorMaps maps_of(const SampledErrors& errors, const Tensor& sky, const GridCoords& coords, const std::vector<Beam>& beams);
-
 ErrorSummary summary_of(const SampledErrors& errors, const ErrorMaps& maps);
 
 /// The maps as files: name, image, and what HISTORY says of it.

@@ -420,7 +420,7 @@ class ImageRun {
                          .scan = summary_.scan};
     describe_residuals(results.dirty);
     if (errors_) {
-      results.errors = maps_of(*errors_, sky_, coords_, results.dirty.beams);
+      results.errors = error_maps(sky_, errors_->samples, coords_, results.dirty.beams);
       results.samples = errors_->samples.size(0);
       summary_.errors = summary_of(*errors_, *results.errors);
       if (results.dirty.beams.empty())
