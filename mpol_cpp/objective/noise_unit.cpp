@@ -6,6 +6,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/visibilities/value_range.h>
 
 namespace mpol {
 namespace {
@@ -19,22 +20,11 @@ double at_one_pixel(const Term& term, const GridCoords& coords) {
   return term.evaluate(ModelOutput(coords, {}, sky)).item<double>();
 }
 
-/// In float64, a block after the other: a sum in another dtype copies what it sums.
-double sum_of(const Tensor& values) {
-  constexpr std::int64_t block = 1 << 20;
-  const auto flat = values.flatten();
-  double sum = 0;
-  for (std::int64_t begin = 0; begin < flat.numel(); begin += block) {
-    sum += flat.slice(0, begin, begin + block).sum(torch::kFloat64).item<double>();
-  }
-  return sum;
-}
-
 }  // namespace
 
 NoiseUnit noise_unit(const GridCoords& coords, const Visibilities& visibilities, std::int64_t nchan, double normalizer) {
   if (!(normalizer > 0)) throw ValueError(fmt::format("the normalizer is {}; it must be above 0", normalizer));
-  const double weights = sum_of(visibilities.weights()) / static_cast<double>(nchan);
+  const double weights = sum_in_float64(visibilities.weights()) / static_cast<double>(nchan);
   const double slope = coords.cell_area() * std::sqrt(weights) / normalizer;
   return {.slope = slope, .curvature = slope * slope * normalizer};
 }

@@ -140,6 +140,16 @@ double largest_magnitude(const torch::Tensor& values, std::string_view name) {
   }
 }
 
+double sum_in_float64(const torch::Tensor& values) {
+  constexpr std::int64_t block = 1 << 20;
+  const auto flat = values.flatten();
+  double sum = 0;
+  for (std::int64_t begin = 0; begin < flat.numel(); begin += block) {
+    sum += flat.slice(0, begin, begin + block).sum(torch::kFloat64).item<double>();
+  }
+  return sum;
+}
+
 void check_positive(const torch::Tensor& values, std::string_view name) {
   switch (values.scalar_type()) {
     case torch::kFloat32:

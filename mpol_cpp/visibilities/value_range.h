@@ -11,6 +11,10 @@ namespace mpol {
 /// @throws DataError naming the first value that is not finite, as `name[i, j] is …`
 double largest_magnitude(const torch::Tensor& values, std::string_view name);
 
+/// The sum of a float32 or float64 tensor in float64, a block after the other: LibTorch's sum in another dtype copies all of what
+/// it sums.
+double sum_in_float64(const torch::Tensor& values);
+
 /// @throws DataError naming the first value of a contiguous float32 or float64 CPU tensor that is not finite and > 0
 void check_positive(const torch::Tensor& values, std::string_view name);
 

@@ -13,6 +13,7 @@
 #include <mpol_cpp/cli/report/report_figures.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/visibilities/value_range.h>
 
 namespace mpol::cli {
 namespace {
@@ -155,19 +156,6 @@ std::string frequency_words(const Visibilities& visibilities) {
   return low == high ? fmt::format("{:.6g} GHz", low) : fmt::format("{:.6g} to {:.6g} GHz", low, high);
 }
 
-/// In float64 and in parts: the sum of a whole float32 tensor would first make a float64 one of it.
-double sum_of(const Tensor& weights) {
-  constexpr std::int64_t part = 1 << 18;
-  double sum = 0;
-  for (std::int64_t channel = 0; channel < weights.size(0); ++channel) {
-    for (std::int64_t begin = 0; begin < weights.size(1); begin += part) {
-      const auto length = std::min(part, weights.size(1) - begin);
-      sum += weights[channel].narrow(0, begin, length).sum(torch::kFloat64).item<double>();
-    }
-  }
-  return sum;
-}
-
 std::string data_section(const ReportContent& content) {
   const auto& visibilities = content.visibilities;
   const auto& observation = visibilities.observation();
@@ -191,7 +179,7 @@ std::string data_section(const ReportContent& content) {
   }
   rows.emplace_back("weights",
                     fmt::format("{:.4g} to {:.4g} Jy⁻²; noise of a point source {:.3g} Jy", weights.min().item<double>(),
-                                weights.max().item<double>(), 1 / std::sqrt(sum_of(weights))));
+                                weights.max().item<double>(), 1 / std::sqrt(sum_in_float64(weights))));
   rows.emplace_back("scatter in uv cells",
                     scatter.cells == 0
                         ? "unknown: no cell holds two samples"
