@@ -4,6 +4,7 @@
 #include <mpol_cpp/analysis/deproject.h>
 #include <mpol_cpp/analysis/disc_geometry.h>
 #include <mpol_cpp/simulation/fake_data.h>
+#include <mpol_cpp/analysis/field_choice.h>
 #include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/analysis/residual_sums.h>
 #include <mpol_cpp/analysis/residuals.h>
@@ -99,10 +100,12 @@
 #include <mpol_cpp/objective/term.h>
 #include <mpol_cpp/train/train_to_dirty.h>
 #include <mpol_cpp/train/trainer.h>
+#include <mpol_cpp/train/source_removal.h>
 #include <mpol_cpp/train/usual_image.h>
 #include <mpol_cpp/uncertainty/bootstrap.h>
 #include <mpol_cpp/uncertainty/dirty_noise.h>
 #include <mpol_cpp/uncertainty/error_maps.h>
+#include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
 #include <mpol_cpp/visibilities/join_samples.h>
 #include <mpol_cpp/visibilities/visibilities.h>

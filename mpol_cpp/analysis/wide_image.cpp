@@ -38,6 +38,25 @@ void subtract_beam(double* residual, const double* beam, std::int64_t npix, std:
 
 double noise_of(const WideMap& map) { return std::max(map.noise, sigma_of_median * map.image.abs().median().item<double>()); }
 
+/// Where a short CLEAN finds flux above five times the noise and 2 % of the peak: (npix, npix) bool, packed.
+Tensor found_flux(const WideMap& map) {
+  const auto npix = map.coords.npix();
+  const auto residual = sky_to_packed(map.image).contiguous().clone(), beam = map.beam.contiguous();
+  auto found = at::zeros_like(residual, torch::kBool);
+  if (!(map.noise > 0)) return found;
+  auto* values = residual.mutable_data_ptr<double>();
+  const auto brighter = [](double a, double b) { return std::abs(a) < std::abs(b); };
+  const auto peak = [&] { return std::max_element(values, values + npix * npix, brighter) - values; };
+  const double level = std::max(noise_levels * noise_of(map), part_of_peak * std::abs(values[peak()]));
+  for (std::int64_t i = 0; i < most_components; ++i) {
+    const auto pixel = peak();
+    if (std::abs(values[pixel]) < level) break;
+    found.mutable_data_ptr<bool>()[pixel] = true;
+    subtract_beam(values, beam.const_data_ptr<double>(), npix, pixel, loop_gain * values[pixel]);
+  }
+  return found;
+}
+
 }  // namespace
 
 WideImage::WideImage(const GridCoords& coords)
@@ -83,23 +102,18 @@ WideMap wide_map(const GridCoords& coords, const Visibilities& visibilities) {
 }
 
 double extent_of_flux(const WideMap& map) {
-  if (!(map.noise > 0)) return 0;
-  const auto npix = map.coords.npix();
-  const auto residual = sky_to_packed(map.image).contiguous().clone(), beam = map.beam.contiguous();
-  auto* values = residual.mutable_data_ptr<double>();
-  const auto brighter = [](double a, double b) { return std::abs(a) < std::abs(b); };
-  const auto peak = [&] { return std::max_element(values, values + npix * npix, brighter) - values; };
-  const double level = std::max(noise_levels * noise_of(map), part_of_peak * std::abs(values[peak()]));
-  auto found = at::zeros_like(residual);
-  for (std::int64_t i = 0; i < most_components; ++i) {
-    const auto pixel = peak();
-    if (std::abs(values[pixel]) < level) break;
-    const double gain = loop_gain * values[pixel];
-    found.mutable_data_ptr<double>()[pixel] += gain;
-    subtract_beam(values, beam.const_data_ptr<double>(), npix, pixel, gain);
-  }
-  const auto offset = at::where(found != 0, map.coords.packed_x().abs().maximum(map.coords.packed_y().abs()), 0.0);
-  return offset.max().item<double>();
+  const auto found = found_flux(map);
+  return at::where(found, map.coords.packed_x().abs().maximum(map.coords.packed_y().abs()), 0.0).max().item<double>();
+}
+
+FluxSquare square_of_flux(const WideMap& map) {
+  const auto found = found_flux(map);
+  if (!found.any().item<bool>()) return {};
+  const auto x = map.coords.packed_x().expand_as(found).masked_select(found);
+  const auto y = map.coords.packed_y().expand_as(found).masked_select(found);
+  const double west = x.min().item<double>(), east = x.max().item<double>();
+  const double south = y.min().item<double>(), north = y.max().item<double>();
+  return {(west + east) / 2, (south + north) / 2, (std::max(east - west, north - south) + map.coords.cell_size()) / 2};
 }
 
 WidePeak peak_outside(const WideMap& map, double half_width) {

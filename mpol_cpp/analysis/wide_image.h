@@ -45,6 +45,15 @@ WideMap wide_map(const GridCoords& coords, const Visibilities& visibilities);
 /// the noise is what the weights promise, or what the map's median says where that is more. 0 where there is nothing.
 double extent_of_flux(const WideMap& map);
 
+/// The square around all that is found so, arcsec from the phase centre; half a pixel of the map wider on each side. All 0 where
+/// there is nothing.
+struct FluxSquare {
+  double east = 0, north = 0;  ///< its centre
+  double half_width = 0;
+};
+
+FluxSquare square_of_flux(const WideMap& map);
+
 /// The brightest place of a map.
 struct WidePeak {
   double east = 0, north = 0;  ///< arcsec from the phase centre

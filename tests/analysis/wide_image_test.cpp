@@ -54,3 +54,16 @@ TEST_CASE("where there are no samples or no flux nothing is found", "[analysis][
                            data.weights());
   CHECK(extent_of_flux(wide_map(coords, noise)) == 0);
 }
+
+TEST_CASE("the square of flux lies around the source, wherever that is", "[analysis][quick]") {
+  const GridCoords coords(0.5, 64);
+  const auto square = square_of_flux(wide_map(coords, samples_of_point(coords, 4.0, -6.5)));
+  CHECK(square.east == Approx(4.0).margin(0.51));
+  CHECK(square.north == Approx(-6.5).margin(0.51));
+  CHECK(square.half_width >= 0.25);
+  CHECK(square.half_width < 1.3);
+  const auto noise_alone = samples_of_point(coords, 0, 0);
+  const auto empty =
+      square_of_flux(wide_map(coords, Visibilities(noise_alone.baselines(), 1e-6 * noise_alone.data(), noise_alone.weights())));
+  CHECK(empty.half_width == 0);
+}

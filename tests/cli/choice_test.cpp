@@ -5,7 +5,6 @@
 #include <ATen/ops/hypot.h>
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/cli/options/field_choice.h>
 #include <mpol_cpp/io/fits.h>
 
 #include "observation.h"
@@ -115,23 +114,4 @@ TEST_CASE("data without a baseline of any length leave no choice", "[cli][quick]
   CHECK(run.exit_code == 1);
   CHECK(run.error_lines().size() == 1);
   CHECK(run.error_names("--cell-size"));
-}
-
-TEST_CASE("the primary beam bounds the field where the antennas are known", "[cli][quick]") {
-  CHECK(mpol::cli::dish_diameter("ALMA", 15) == 12.0);
-  CHECK(mpol::cli::dish_diameter("ALMA", 9) == 7.0);
-  CHECK(mpol::cli::dish_diameter("evla", 40) == 25.0);
-  CHECK_FALSE(mpol::cli::dish_diameter("CARMA", 8));
-  CHECK_FALSE(mpol::cli::dish_diameter("", 8));
-  const auto u = at::linspace(2e4, 1e6, 50, torch::kFloat64);
-  mpol::Visibilities data(mpol::Baselines::in_lambda(u, 0.5 * u), torch::ones({50}, torch::kComplexDouble),
-                          torch::ones({50}, torch::kFloat64));
-  data.set_frequencies(torch::tensor({230e9}, torch::kFloat64));
-  const auto uv = mpol::cli::summarise_uv(data.baselines());
-  CHECK(mpol::cli::widest_field(data, uv).width == Approx(2 * 206264.8 / uv.shortest).epsilon(1e-4));
-  mpol::Observation observation;
-  observation.telescope = "ALMA";
-  data.set_observation(observation);
-  CHECK(mpol::cli::widest_field(data, uv).width == Approx(1.8 * 25.3).epsilon(0.01));
-  CHECK(mpol::cli::choose_field(data, uv).width <= mpol::cli::widest_field(data, uv).width);
 }

@@ -240,6 +240,28 @@ TEST_CASE("dirty compares the scatter of the data with their weights", "[cli]") 
   CHECK_FALSE(std::filesystem::exists(scratch / "refused"));
 }
 
+TEST_CASE("a bright source off the centre or outside of the field is not taken for wrong weights", "[cli]") {
+  const Scratch scratch;
+  const std::vector<std::string> grid{"--cell-size", "0.05", "--npix", "96"};
+  for (const auto& offset : std::vector<std::string>{"0", "1", "5"}) {
+    const auto data = (scratch / ("vis" + offset + ".npz")).string();
+    REQUIRE(run_mpol_here({"simulate", "-o", data, "--flux", "5", "--offset-east", offset, "--quiet"}).exit_code == 0);
+    const auto run = [&](const std::string& verb, const std::vector<std::string>& more = {}) {
+      const auto result =
+          run_mpol_here(and_more(and_more({verb, data, "-o", (scratch / (verb + offset)).string(), "--overwrite"}, grid), more));
+      CHECK(result.exit_code == 0);
+      return result;
+    };
+    INFO("offset " << offset);
+    CHECK_FALSE(run("dirty", {"--scatter-check", "error"}).error_names("weights"));
+    CHECK_FALSE(run("image").error_names("weights"));
+    CHECK_FALSE(run("image", {"--likelihood", "gridded", "--scatter-check", "error"}).error_names("weights"));
+    run("weights", {"--quiet"});
+    CHECK_THAT(nlohmann::json::parse(read_text(scratch / ("weights" + offset) / "summary.json"))["sigma_factor"].get<double>(),
+               WithinRel(1.0, 0.05));
+  }
+}
+
 TEST_CASE("several files make one continuum image, whatever their channels and samples", "[cli]") {
   const Scratch scratch;
   auto first = small_observation(2, 500), second = small_observation(1, 400);

@@ -92,6 +92,13 @@ TEST_CASE("what one doubt explains is not told as another", "[cli][quick]") {
   CHECK(findings(noisy).size() == 1);
   noisy.weights_were_doubted = true;
   CHECK(findings(noisy).empty());
+  auto outside = good_fit();  // a source out there is in all residuals
+  outside.outside.value = 0.02;
+  outside.residuals.sigma_factor = 100;
+  outside.residuals.beyond_four = 0.04;
+  outside.residual_peak = 12;
+  CHECK(flux_outside(outside));
+  CHECK(findings(outside).size() == 1);
   auto wild = good_fit();  // factors from the median would make the mean square worse
   wild.residuals.sigma_factor = 0.8;
   wild.residuals.standard_deviation = 1.4;

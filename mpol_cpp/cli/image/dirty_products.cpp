@@ -7,8 +7,8 @@
 #include <ATen/ops/fft_fft2.h>
 #include <ATen/ops/hypot.h>
 
-#include <mpol_cpp/cli/options/field_choice.h>
-#include <mpol_cpp/cli/options/suggestion.h>
+#include <mpol_cpp/analysis/field_choice.h>
+#include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/likelihoods/prediction.h>
@@ -27,14 +27,6 @@ DirtyImager imager_of(const FitData& data, ImageUnit unit) {
                      DirtyImagerOptions(options).channel_map(data.channels).working_bytes(working_bytes(data.coords().npix())));
 }
 
-/// For the wide image of what the model leaves.
-GridCoords wide_grid(const FitData& data, const UvSummary& uv) {
-  constexpr std::int64_t npix = 256;
-  const auto& coords = data.coords();
-  const double field = coords.cell_size() * static_cast<double>(coords.npix());
-  return {std::max(2 * field, widest_field(data.visibilities, uv).width) / static_cast<double>(npix), npix};
-}
-
 FitRemainder remainder_of(const ResidualSums& sums) { return {sums.statistics(), sums.histogram(), sums.wide()}; }
 
 /// As MPoL has it: the model at the centres of the cells.
@@ -47,7 +39,7 @@ void add_residual_of_cells(DirtyProducts& products, const DirtyImager& imager, c
   const auto q = coords.packed_q().flatten().index_select(0, cells);
   products.data = plot::binned_amplitudes(q, dataset->visibilities(), dataset->weights(), plot::NoiseBias::subtract);
   products.model = plot::binned_amplitudes(q, model, dataset->weights(), plot::NoiseBias::keep);
-  ResidualSums sums(wide_grid(data, summarise_uv(data.visibilities.baselines())));
+  ResidualSums sums(look_around(coords, data.visibilities, summarise_uv(data.visibilities.baselines())));
   sums.add(coords.packed_u().flatten().index_select(0, cells), coords.packed_v().flatten().index_select(0, cells),
            dataset->visibilities() - model, dataset->weights());
   products.remainder = remainder_of(sums);
@@ -67,7 +59,7 @@ std::vector<std::int64_t> image_channels(const FitData& data) {
 void add_residual_of_samples(DirtyProducts& products, const DirtyImager& imager, const FitData& data, const Tensor& sky) {
   const auto uv = summarise_uv(data.visibilities.baselines());
   plot::AmplitudeSums of_data(uv.longest), of_model(uv.longest);
-  ResidualSums sums(wide_grid(data, uv));
+  ResidualSums sums(look_around(data.coords(), data.visibilities, uv));
   const auto channels = image_channels(data);
   const auto block = losses::prediction_block_for(data.coords().npix());
   products.residual = imager.image_of([&](std::int64_t channel, std::int64_t begin, std::int64_t end) {

@@ -160,15 +160,6 @@ void write_history_csv(const std::filesystem::path& path, const TrainResult& fit
   file.commit();
 }
 
-std::string scatter_warning(const Scatter& scatter) {
-  if (scatter.cells == 0 || scatter.acceptable()) return {};
-  const double median = std::max(scatter.real, scatter.imag);
-  return fmt::format(
-      "the data scatter {:.2f} times more than their weights say (medians {:.3f} real, {:.3f} imaginary; limit "
-      "{}): the weights look too large by a factor of {:.2f}",
-      median, scatter.real, scatter.imag, Scatter::limit, median * median);
-}
-
 std::string closing_words(const ImageSummary& summary, const std::string& folder, const std::vector<std::string>& warnings) {
   const double flux = std::accumulate(summary.flux.begin(), summary.flux.end(), 0.0);
   const auto channels = summary.flux.size();

@@ -81,7 +81,4 @@ void write_history_csv(const std::filesystem::path& path, const TrainResult& fit
 /// look at: the warnings.
 std::string closing_words(const ImageSummary& summary, const std::string& folder, const std::vector<std::string>& warnings);
 
-/// The scatter check in one line, empty when the scatter agrees with the weights.
-std::string scatter_warning(const Scatter& scatter);
-
 }  // namespace mpol::cli

@@ -9,16 +9,16 @@ bool has_heavy_tails(const ResidualStatistics& residuals) {
   return residuals.beyond_four >= share && residuals.beyond_four * 2 * static_cast<double>(residuals.samples) >= fewest;
 }
 
-Choice noise_choice(const ImageOptions& options, const ResidualStatistics& residuals) {
+Choice noise_choice(const ImageOptions& options, const std::optional<ResidualStatistics>& residuals) {
   Choice choice{"noise", options.noise, {}};
-  if (residuals.samples == 0) {
-    choice.reason = "no uv cell holds two samples, so that the data tell nothing of it before the fit";
+  if (!residuals) {
+    choice.reason = "the source needs too many pixels to be taken out for a look at the noise: the fit tells";
     return choice;
   }
-  choice.reason = fmt::format("within uv cells the data scatter {:.2f} times what the weights say", residuals.sigma_factor);
-  if (has_heavy_tails(residuals)) {
+  choice.reason = fmt::format("without their source the data scatter {:.2f} times what the weights say", residuals->sigma_factor);
+  if (has_heavy_tails(*residuals)) {
     choice.reason +=
-        fmt::format(", {:.1f} % of them beyond four sigma, of which Gaussian noise has 0.006 %", 100 * residuals.beyond_four);
+        fmt::format(", {:.1f} % of them beyond four sigma, of which Gaussian noise has 0.006 %", 100 * residuals->beyond_four);
     if (options.noise == "gaussian") choice.reason += ": compare with --noise student --likelihood loose";
   }
   return choice;

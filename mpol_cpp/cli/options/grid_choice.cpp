@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/cli/options/field_choice.h>
-#include <mpol_cpp/cli/options/suggestion.h>
+#include <mpol_cpp/analysis/field_choice.h>
+#include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/number_text.h>

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include <mpol_cpp/cli/image/noise_choice.h>
-#include <mpol_cpp/cli/options/suggestion.h>
+#include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/core/format.h>
 
 namespace mpol::cli {
@@ -27,10 +27,12 @@ std::string npix_words(const FitFacts& facts, double width) {
 
 }  // namespace
 
+// Flux outside of the field is in all residuals: where there is some, nothing else is concluded from these.
+
 std::optional<Finding> wrong_weights(const FitFacts& facts) {
   const double sigma = facts.residuals.sigma_factor, factor = sigma * sigma;
   if (!facts.settled || facts.of_cells || facts.residuals.samples < fewest_residuals) return std::nullopt;
-  if (sigma > largest_sigma && !facts.weights_were_doubted) {
+  if (sigma > largest_sigma && !facts.weights_were_doubted && !flux_outside(facts)) {
     return Finding{fmt::format("the residuals scatter {:.2f} times more than the weights say, so that these look too large by a "
                                "factor of {:.2f}",
                                sigma, factor),
@@ -49,6 +51,7 @@ std::optional<Finding> wrong_weights(const FitFacts& facts) {
 
 std::optional<Finding> heavy_tails(const FitFacts& facts) {
   if (!facts.settled || facts.of_cells || facts.noise != "gaussian" || !has_heavy_tails(facts.residuals)) return std::nullopt;
+  if (flux_outside(facts)) return std::nullopt;
   return Finding{
       fmt::format("{:.2g} % of the residuals lie beyond four sigma, of which Gaussian noise has 0.006 %, so that their median "
                   "({:.2f} of what the weights say) and mean square ({:.2f}) disagree",
@@ -58,7 +61,7 @@ std::optional<Finding> heavy_tails(const FitFacts& facts) {
 
 std::optional<Finding> structure_left(const FitFacts& facts) {
   const double peak = facts.residual_peak / excess(facts);
-  if (!facts.settled || !(peak > clear_peak)) return std::nullopt;
+  if (!facts.settled || !(peak > clear_peak) || flux_outside(facts)) return std::nullopt;
   const auto channel = facts.channels > 1 ? fmt::format(" of channel {}", facts.residual_channel) : std::string();
   return Finding{
       fmt::format("the residual image{} still holds {:.1f} sigma, {}", channel, peak,

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include <mpol_cpp/cli/options/suggestion.h>
+#include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/cli/program/run_environment.h>
 #include <mpol_cpp/cli/report/html.h>
 #include <mpol_cpp/cli/report/report_figures.h>

@@ -25,6 +25,7 @@
 #include <mpol_cpp/cli/image/memory.h>
 #include <mpol_cpp/cli/image/noise_choice.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
+#include <mpol_cpp/cli/image/weight_check.h>
 #include <mpol_cpp/cli/program/command_line.h>
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/report/findings.h>
@@ -36,7 +37,7 @@
 #include <mpol_cpp/cli/image/run_record.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/options/grid_choice.h>
-#include <mpol_cpp/cli/options/suggestion.h>
+#include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/analysis/residuals.h>
 #include <mpol_cpp/core/format.h>
@@ -181,8 +182,7 @@ class ImageRun {
       summary_.choices.push_back(
           {option, fmt::format("{:.4g}", units * unit), fmt::format("{} U, in units of the noise", units)});
     }
-    const auto residuals = residual_statistics(cell_residuals(coords_, *visibilities_));
-    summary_.choices.push_back(noise_choice(options_, residuals));
+    summary_.choices.push_back(noise_choice(options_, statistics_without_source(coords_, *visibilities_)));
     if (options_.output.json) fmt::print("{}", dry_summary(summary_));
     else if (!options_.output.quiet) fmt::print("{}", choice_words(summary_.choices));
     return exit_done;
@@ -248,16 +248,26 @@ class ImageRun {
     const auto nchan = visibilities_->nchan();
     channels_ = options_.mode == "continuum" ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
     check_memory_for(channels_.nchan());
-    // A warning is this program's own line; only an error is left to the library. Only cell averages need right weights.
-    const bool refuses = options_.scatter_check == "error" && options_.likelihood == "gridded";
-    const auto check = refuses ? ScatterCheck::error : ScatterCheck::off;
-    const DataAverager averager(coords_, *visibilities_, DataAveragerOptions().channel_map(channels_).scatter_check(check));
+    const DataAverager averager(coords_, *visibilities_,
+                                DataAveragerOptions().channel_map(channels_).scatter_check(ScatterCheck::off));
     summary_.scatter = averager.scatter();
     dataset_ = averager.to_dataset();
-    const auto warning = options_.scatter_check == "off" || refuses ? std::string() : scatter_warning(summary_.scatter);
-    if (!warning.empty()) log_warning(warning);
+    check_scatter();
     stop_if_requested();
     likelihood_ = make_likelihood(options_, *visibilities_, channels_, dataset_, device_);
+  }
+
+  /// Doubts about the weights before the fit. One that stands still at its end is asked instead: see findings(). Only cell
+  /// averages need right weights, and only they are refused for wrong ones.
+  void check_scatter() {
+    const bool gridded = options_.likelihood == "gridded";
+    if (options_.scatter_check == "off" || (!gridded && choose_optimizer(options_).tolerance)) return;
+    const auto warning = weights_warning(summary_.scatter, coords_, *visibilities_);
+    if (warning.empty()) return;
+    if (options_.scatter_check == "error" && gridded)
+      throw DataError(warning + "; scale them with mpol weights, or use --scatter-check off");
+    log_warning(warning);
+    weights_are_doubted_ = true;
   }
 
   void fit(const OutputFolder& folder) {
@@ -445,7 +455,7 @@ class ImageRun {
     facts.noise = options_.noise;
     facts.settled = summary_.fit.stop_reason == StopReason::converged ||
                     (summary_.fit.warnings.empty() && summary_.fit.epochs >= fewest_epochs_to_judge);
-    facts.weights_were_doubted = options_.scatter_check == "warn" && !scatter_warning(summary_.scatter).empty();
+    facts.weights_were_doubted = weights_are_doubted_;
     for (const auto& finding : findings(facts)) log_warning(finding.text());
     return facts;
   }
@@ -530,7 +540,8 @@ class ImageRun {
   GriddedDataset dataset_{nullptr};  // float64, on the CPU
   std::shared_ptr<Likelihood> likelihood_;
   std::optional<SampledErrors> errors_;
-  Tensor sky_;  // (nchan, npix, npix) float64, on the CPU, Jy/arcsec^2
+  Tensor sky_;                        // (nchan, npix, npix) float64, on the CPU, Jy/arcsec^2
+  bool weights_are_doubted_ = false;  // before the fit, in words
   ImageSummary summary_;
 };
 

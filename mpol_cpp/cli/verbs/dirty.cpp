@@ -10,6 +10,7 @@
 #include <mpol_cpp/cli/output/history.h>
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/memory.h>
+#include <mpol_cpp/cli/image/weight_check.h>
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/program/stop_request.h>
@@ -140,9 +141,9 @@ void stage(OutputFolder& folder, const DirtyImager& imager, const Visibilities& 
   plot::write_figure(folder.staged("dirty.png"), plot::image_page(image, imager.coords(), figure_options(header, image.size(0))));
 }
 
-void check_scatter(const DirtyImager& imager, const DirtyOptions& options) {
+void check_scatter(const DirtyImager& imager, const Visibilities& visibilities, const DirtyOptions& options) {
   if (options.scatter_check == "off" || !imager.scatter()) return;
-  const auto warning = scatter_warning(*imager.scatter());
+  const auto warning = weights_warning(*imager.scatter(), imager.coords(), visibilities);
   if (warning.empty()) return;
   if (options.scatter_check == "error") throw DataError(warning + "; scale them with mpol weights, or use --scatter-check off");
   log_warning(warning);
@@ -167,7 +168,7 @@ int make_dirty(DirtyOptions& options, const OptionSet& settings) {
   check(visibilities.nchan());
   stop_if_requested();
   const DirtyImager imager(coords, visibilities, imager_options(options));
-  check_scatter(imager, options);
+  check_scatter(imager, visibilities, options);
   stage(folder, imager, visibilities, options, settings);
   const auto summary = summary_json(imager, visibilities, options, chosen.choices);
   commit_with_summary(folder, summary, options.output, choice_words(chosen.choices) + words(imager, options, folder));

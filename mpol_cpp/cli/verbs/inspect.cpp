@@ -12,7 +12,7 @@
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/cli/options/grid_choice.h>
-#include <mpol_cpp/cli/options/suggestion.h>
+#include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/format.h>
@@ -129,7 +129,10 @@ std::string scatter_words(const Json& scatter, const Json& grid) {
   return fmt::format(
       "{:.3f} real, {:.3f} imaginary, in {} cells of {}\" x {}: {}", real, imag, scatter["cells"].get<std::int64_t>(),
       grid["cell_size"].get<double>(), grid["npix"].get<std::int64_t>(),
-      fits ? "as the weights say" : fmt::format("weights look {:.2f} times too large", std::pow(std::max(real, imag), 2)));
+      fits ? "as the weights say"
+           : fmt::format("the weights look too large by a factor of {:.2f}, unless the source changes within cells: mpol weights "
+                         "takes it out",
+                         std::pow(std::max(real, imag), 2)));
 }
 
 std::string words(const Json& json) {

@@ -17,11 +17,10 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/io/visibilities_npz.h>
-#include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/residual_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
-#include <mpol_cpp/train/usual_image.h>
+#include <mpol_cpp/train/source_removal.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
 
 namespace mpol::cli {
@@ -91,10 +90,11 @@ Tensor factors_of(const WeightOptions& options, const ResidualStatistics& all, c
 Tensor residuals_of(const WeightOptions& options, const GridCoords& coords, const Visibilities& visibilities) {
   if (options.source == "cells") return cell_residuals(coords, visibilities);
   constexpr double tolerance = 5e-3;
-  const auto channels = ChannelMap::cube(visibilities.nchan());
-  const auto sky = usual_image(coords, visibilities, channels, UsualImageOptions().tolerance(tolerance));
+  const auto field = source_field(coords, visibilities);
   stop_if_requested();
-  return cell_residuals(coords, losses::residual_visibilities(coords, sky, visibilities, channels));
+  const auto noise = without_source(visibilities, field, UsualImageOptions().tolerance(tolerance));
+  stop_if_requested();
+  return cell_residuals(coords, noise);
 }
 
 /// Outliers widen the mean square and hardly the median, from which sigma is taken.

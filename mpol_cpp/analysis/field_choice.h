@@ -3,10 +3,11 @@
 #include <optional>
 #include <string>
 
-#include <mpol_cpp/cli/options/suggestion.h>
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
-namespace mpol::cli {
+namespace mpol {
 
 /// How wide a part of the sky is imaged, and why.
 struct FieldChoice {
@@ -23,8 +24,11 @@ std::optional<double> dish_diameter(const std::string& telescope, double shortes
 /// and frequency are known, else twice the scale of the shortest baseline, 2/q_min.
 FieldChoice widest_field(const Visibilities& visibilities, const UvSummary& uv);
 
+/// The grid of a wide image, of 256 pixels along an axis: twice the field of `coords`, or the widest field where that is more.
+GridCoords look_around(const GridCoords& coords, const Visibilities& visibilities, const UvSummary& uv);
+
 /// The field that holds what the data see: one and a half times the flux in a dirty image of the widest field, but not less than
 /// the scales of 0.6/q_min that the shortest baseline recovers, nor more than the widest field.
 FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv);
 
-}  // namespace mpol::cli
+}  // namespace mpol

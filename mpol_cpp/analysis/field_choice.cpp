@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/options/field_choice.h>
+#include <mpol_cpp/analysis/field_choice.h>
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 
-namespace mpol::cli {
+namespace mpol {
 namespace {
 
 constexpr std::int64_t pixels_of_look = 256;
@@ -59,6 +59,11 @@ FieldChoice widest_field(const Visibilities& visibilities, const UvSummary& uv) 
   return {2 / (uv.shortest * units::arcsec), "twice the scale of the shortest baseline"};
 }
 
+GridCoords look_around(const GridCoords& coords, const Visibilities& visibilities, const UvSummary& uv) {
+  const double field = coords.cell_size() * static_cast<double>(coords.npix());
+  return {std::max(2 * field, widest_field(visibilities, uv).width) / static_cast<double>(pixels_of_look), pixels_of_look};
+}
+
 FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv) {
   const auto widest = widest_field(visibilities, uv);
   if (!(uv.shortest > 0)) return widest;
@@ -75,4 +80,4 @@ FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv) 
           fmt::format("the scales that the shortest baseline recovers; the flux of the dirty image lies within {:.3g}\"", flux)};
 }
 
-}  // namespace mpol::cli
+}  // namespace mpol

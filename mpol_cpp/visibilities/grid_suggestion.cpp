@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/options/suggestion.h>
+#include <mpol_cpp/visibilities/grid_suggestion.h>
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/core/units.h>
 
-namespace mpol::cli {
+namespace mpol {
 namespace {
 
 constexpr std::int64_t block_samples = 1 << 16;
@@ -130,4 +130,4 @@ std::int64_t pixels_for(double width, double cell_size) {
   return transform_size(std::clamp(width / cell_size, static_cast<double>(fewest_pixels), static_cast<double>(most_pixels)));
 }
 
-}  // namespace mpol::cli
+}  // namespace mpol

@@ -6,7 +6,7 @@
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
-namespace mpol::cli {
+namespace mpol {
 
 /// How the baselines of an observation are spread, wavelengths.
 struct UvSummary {
@@ -30,4 +30,4 @@ double suggested_cell_size(const UvSummary& uv);
 /// Pixels for a field of that width, arcsec: at least 64 and at most 4096, even with factors 2, 3 and 5 only.
 std::int64_t pixels_for(double width, double cell_size);
 
-}  // namespace mpol::cli
+}  // namespace mpol
