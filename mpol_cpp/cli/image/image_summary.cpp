@@ -160,7 +160,7 @@ void write_history_csv(const std::filesystem::path& path, const TrainResult& fit
   file.commit();
 }
 
-std::string closing_words(const ImageSummary& summary, const std::string& folder, const std::vector<std::string>& warnings) {
+std::string closing_words(const ImageSummary& summary, const std::string& folder, std::size_t warnings) {
   const double flux = std::accumulate(summary.flux.begin(), summary.flux.end(), 0.0);
   const auto channels = summary.flux.size();
   std::string text =
@@ -179,7 +179,9 @@ std::string closing_words(const ImageSummary& summary, const std::string& folder
   if (!step.empty() && summary.fit.step == StepKind::eager)
     text += fmt::format("step        eager: {}\n", summary.fit.step_reason);
   text += fmt::format("files       {}\n", folder);
-  for (const auto& warning : warnings) text += fmt::format("warning     {}\n", warning);
+  if (warnings > 0)
+    text += fmt::format("warnings    {}, on stderr and at the head of report.html: read {} first\n", warnings,
+                        warnings == 1 ? "it" : "them");
   return text;
 }
 

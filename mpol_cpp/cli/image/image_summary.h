@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -77,8 +78,8 @@ std::string summary_json(const ImageSummary& summary);
 /// the update of epoch e.
 void write_history_csv(const std::filesystem::path& path, const TrainResult& fit);
 
-/// A few lines for people: how well the data are fitted, the flux, why the fit ended, where the files are, and what to
-/// look at: the warnings.
-std::string closing_words(const ImageSummary& summary, const std::string& folder, const std::vector<std::string>& warnings);
+/// A few lines for people: how well the data are fitted, the flux, why the fit ended, where the files are, and how
+/// many warnings there were.
+std::string closing_words(const ImageSummary& summary, const std::string& folder, std::size_t warnings);
 
 }  // namespace mpol::cli

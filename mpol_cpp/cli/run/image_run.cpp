@@ -446,7 +446,7 @@ class ImageRun {
     replace_earlier(folder);
     folder.commit();
     if (options_.output.json) fmt::print("{}", summary_json(summary_));
-    else if (!options_.output.quiet) fmt::print("{}", closing_words(summary_, folder.path().string(), warnings_so_far()));
+    else if (!options_.output.quiet) fmt::print("{}", closing_words(summary_, folder.path().string(), warnings_so_far().size()));
   }
 
   /// Measures the fit and warns of what speaks against it.
