@@ -9,6 +9,7 @@
 #include <mpol_cpp/solvers/convex_objective.h>
 #include <mpol_cpp/solvers/pogm.h>
 #include <mpol_cpp/train/fit.h>
+#include <mpol_cpp/train/steps/pogm_step.h>
 
 namespace mpol::detail {
 namespace {
@@ -42,7 +43,7 @@ void FoldFit::set_parameters(const std::vector<Tensor>& values) {
 FoldFit::End FoldFit::fit(const std::vector<Term>& terms) {
   likelihood_->load_working_state(first_state_);
   const Objective objective(likelihood_, terms, normalize_);
-  if (options_.optimizer() == OptimizerKind::pogm) return fit_convex(objective);
+  if (is_proximal(options_.optimizer())) return fit_convex(objective);
   const auto result = Fit(model_, objective, options_).run();
   return {result.epochs, result.stop_reason};
 }
@@ -50,9 +51,10 @@ FoldFit::End FoldFit::fit(const std::vector<Term>& terms) {
 FoldFit::End FoldFit::fit_convex(const Objective& objective) {
   const torch::NoGradGuard no_grad;
   if (const auto why = ConvexObjective::obstacle(*model_, objective); !why.empty())
-    throw ValueError(fmt::format("pogm needs a convex objective, but {}: use adam", why));
+    throw ValueError(fmt::format("{} needs a convex objective, but {}: use adam", to_string(options_.optimizer()), why));
   ConvexObjective function(std::dynamic_pointer_cast<GriddedNetImpl>(model_), objective);
-  Pogm pogm(function, function.images(), {.curvatures = curvatures_, .most_passes = passes_to_settle});
+  Pogm pogm(function, function.images(),
+            {.curvatures = curvatures_, .most_passes = passes_to_settle, .momentum = momentum_of(options_.optimizer())});
   const auto problems = static_cast<std::size_t>(function.images().size(0));
   const auto scales = [&] { return ConvexObjective::scales(function.losses(), problems); };
   const auto stop = [&] { return !all_are_finite(function.losses()) || (options_.interrupted() && options_.interrupted()()); };

@@ -6,6 +6,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>
 
 #include <mpol_cpp/core/error.h>
@@ -19,11 +20,16 @@ constexpr std::int64_t first_passes = 4;
 constexpr std::int64_t fewest_iterations = 64;
 constexpr double margin_of_curvature = 1.05, rounding_of_curvature = 1.001;
 constexpr std::int64_t numbers_of_problem = 4;
+constexpr const char* fista_name = "fista";  // in the state of one
 
 }  // namespace
 
 Pogm::Pogm(CompositeFunction& function, Tensor start, PogmOptions options)
-    : function_(function), curvatures_(std::move(options.curvatures)), most_passes_(options.most_passes), y_(std::move(start)) {
+    : function_(function),
+      curvatures_(std::move(options.curvatures)),
+      most_passes_(options.most_passes),
+      momentum_(options.momentum),
+      y_(std::move(start)) {
   const torch::NoGradGuard no_grad;
   problems_.resize(static_cast<std::size_t>(y_.size(0)));
   for (auto& problem : problems_) problem.passes = first_passes;
@@ -55,11 +61,14 @@ std::vector<bool> Pogm::iterate() {
     const auto& problem = problems_[i];
     const double t = problem.t, next = (1 + std::sqrt(1 + 4 * t * t)) / 2;
     next_t[i] = next;
-    next_c[i] = (2 * t + next - 1) / next;
+    const bool fista = momentum_ == Momentum::fista;
+    next_c[i] = fista ? t : (2 * t + next - 1) / next;
     passes[i] = problem.passes;
     for (auto image = i * nchan; image < (i + 1) * nchan; ++image) {
-      factors[image] = {1 / curvatures_[image], (t - 1) / next, t / next, (t - 1) / (problem.c * next)};
-      steps[image] = next_c[i] / curvatures_[image];
+      const double step = 1 / curvatures_[image];
+      factors[image] = fista ? ops::ExtrapolationFactors{step, (problem.c - 1) / t, 0, 0}
+                             : ops::ExtrapolationFactors{step, (t - 1) / next, t / next, (t - 1) / (problem.c * next)};
+      steps[image] = fista ? step : next_c[i] * step;
     }
   }
   ops::extrapolate(y_, gradient_, factors, w_, z_);
@@ -154,6 +163,7 @@ NamedTensors Pogm::state() const {
                         {"decreases", decreases},
                         {"w", w_.clone()},
                         {"z", z_.clone()}};
+  if (momentum_ == Momentum::fista) state[fista_name] = at::ones({1}, torch::kFloat64);
   if (regularizers_.empty()) return state;
   state["gradient"] = gradient_.clone();
   state["regularizers"] = at::tensor(regularizers_, torch::kFloat64);
@@ -178,6 +188,10 @@ void Pogm::load_state(const NamedTensors& state) {
     if (tensor.sizes() != y_.sizes() || tensor.scalar_type() != y_.scalar_type()) refuse(name);
     return tensor.to(y_.device()).clone();
   };
+  if (has(fista_name) != (momentum_ == Momentum::fista)) {
+    throw FileError(has(fista_name) ? "the saved state is of fista: go on with that, or begin anew"
+                                    : "the saved state is of pogm: go on with that, or begin anew");
+  }
   const auto count = static_cast<std::int64_t>(problems_.size());
   const auto numbers = numbers_of("problems", numbers_of_problem * count), decreases = numbers_of("decreases", count);
   auto curvatures = numbers_of("curvatures", static_cast<std::int64_t>(curvatures_.size()));

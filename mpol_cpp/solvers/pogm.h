@@ -9,11 +9,18 @@
 
 namespace mpol {
 
+/// How the next point is extrapolated from the last ones.
+enum class Momentum {
+  optimized,  ///< POGM
+  fista,      ///< z' = w' + (t_- - 1)/t (w' - w), t_-: the t before, and c' = 1 (Beck & Teboulle 2009)
+};
+
 struct PogmOptions {
   /// Of f in each image, where they are known; too small ones are raised. Empty: the function estimates them.
   std::vector<double> curvatures = {};
   /// Of the proximal map in an iteration. Fewer are faster, and end further from the optimum.
   std::int64_t most_passes = 64;
+  Momentum momentum = Momentum::optimized;
 };
 
 /// The proximal optimized gradient method for F = f + g, restarted where F would rise:
@@ -26,6 +33,9 @@ struct PogmOptions {
 /// One gradient and one proximal map an iteration. A problem whose F would rise keeps its y and begins anew with t = 1, c = 1 and
 /// twice the passes of the proximal map. Differences of F are taken as such, <y' - y, f'(y) + f'(y')>/2 for the quadratic f:
 /// F itself has too few digits in float32.
+///
+/// FISTA differs in z' alone: its gradient at the extrapolated point y + b (y - y_-) is, for the quadratic f, that of the points
+/// themselves extrapolated, so that its argument of the proximal map is w' + b (w' - w).
 ///
 /// Source: Taylor, Hendrickx & Glineur 2017; Kim & Fessler 2018 (restart).
 class Pogm {
@@ -57,7 +67,7 @@ class Pogm {
 
  private:
   struct Problem {
-    double t = 1, c = 1;
+    double t = 1, c = 1;  // c of FISTA: the t before
     std::int64_t passes = 0;
     bool begun_anew = true;  // in the last iteration, or there was none
   };
@@ -67,6 +77,7 @@ class Pogm {
   std::vector<Problem> problems_;
   std::vector<double> curvatures_;  // of each image
   std::int64_t most_passes_;
+  Momentum momentum_;
   Tensor y_, w_, z_, gradient_;
   Tensor next_, next_gradient_;                 // room
   std::vector<double> regularizers_;            // g at y

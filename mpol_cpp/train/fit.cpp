@@ -87,7 +87,7 @@ Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const Tr
     if (!step_->stops_by_itself()) limits_.epochs = 1;
   }
   const auto optimizer = options_.optimizer();
-  if (optimizer == OptimizerKind::lbfgs || optimizer == OptimizerKind::pogm) limits_.epochs = 1;  // they wait for the device
+  if (optimizer == OptimizerKind::lbfgs || is_proximal(optimizer)) limits_.epochs = 1;  // they wait for the device
   at::manual_seed(options_.seed());
   result_.columns = objective_.columns();
   result_.step = step_->kind();
@@ -203,7 +203,7 @@ void Fit::take_steps(std::int64_t epochs) {
 bool Fit::has_converged(std::int64_t done) {
   if (const auto tolerance = options_.wanted_tolerance()) {
     if (done != done_ || trail_.newest() != done_ || !image_has_settled(*tolerance)) return false;
-    return options_.optimizer() == OptimizerKind::pogm ? step_->has_converged() : has_settled(result_.history, *tolerance);
+    return is_proximal(options_.optimizer()) ? step_->has_converged() : has_settled(result_.history, *tolerance);
   }
   if (!stops_) return mpol::has_converged(result_.history, options_.stop_relative(), options_.stop_window());
   stops_->decide(done);

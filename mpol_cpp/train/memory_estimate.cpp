@@ -142,7 +142,7 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   // regularisers, and the results: measured at 23 (float64) and 24 (float32) arrays of the cube.
   // Of POGM: its points and gradients, six planes of duals, two kept states with theirs, five images of the trail, and in the end
   // the gap with duals of its own: measured at 57 to 75.
-  const double fit = (settings.optimizer() == OptimizerKind::pogm ? 80 : 26) * cube;
+  const double fit = (is_proximal(settings.optimizer()) ? 80 : 26) * cube;
   // L-BFGS has no moments, but five vectors and two in each kept state, and the pairs.
   const double history = settings.optimizer() == OptimizerKind::lbfgs ? (2 * lbfgs_pairs(settings) + 7) * cube : 0;
   const auto likelihood = likelihood_memory(settings);

@@ -62,6 +62,7 @@ TEST_CASE("a converged image does not depend on its start, dtype or threads", "[
   int run = 0;
   std::vector<Tensor> images;
   for (const auto& more : std::vector<Arguments>{{},
+                                                 {"--optimizer", "fista"},
                                                  {"--start", "base:-3"},
                                                  {"--start", "flat:0.5"},
                                                  {"--start", "dirty"},

@@ -411,6 +411,8 @@ std::vector<RefusedRow> refused_options() {
       {added(image, {"--optimizer", "pogm", "--stop-relative", "1e-3"}), "--stop-relative"},
       {added(image, {"--optimizer", "pogm", "--step", "eager"}), "--step"},
       {added(image, {"--optimizer", "pogm", "--entropy", "1"}), "--optimizer"},
+      {added(image, {"--optimizer", "fista", "--learning-rate", "0.3"}), "--learning-rate"},
+      {added(image, {"--optimizer", "fista", "--entropy", "1"}), "--optimizer"},
       {added(image, {"--batch-size", "50"}), "--batch-size"},
       {added(image, {"--folds", "5"}), "--folds"},
       {added(image, {"--samples", "5", "--optimizer", "adam"}), "--samples"},

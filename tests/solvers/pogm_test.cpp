@@ -1,7 +1,11 @@
 #include "catch.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
@@ -63,6 +67,41 @@ TEMPLATE_TEST_CASE("POGM ends at the minimum, one evaluation an iteration", "[so
   for (int k = 0; k < 600; ++k) pogm.iterate();
   CHECK(function.evaluations == 601);
   CHECK(relative_error(pogm.images(), function.minimum()) < tolerance<TestType>(1e-9, 1e-4));
+}
+
+TEST_CASE("with the momentum of FISTA the images are FISTA's", "[solvers][quick]") {
+  auto function = diagonal(torch::kFloat64, 100);
+  const auto curvatures = function.curvatures();
+  Pogm solver(function, start_of(torch::kFloat64), {.momentum = Momentum::fista});
+  auto x = start_of(torch::kFloat64), previous = x, gradient = at::empty_like(x), next = at::empty_like(x);
+  const auto step = 1 / at::tensor(curvatures, torch::kFloat64);
+  const std::vector<double> steps(step.const_data_ptr<double>(), step.const_data_ptr<double>() + step.numel());
+  double t = 1, before = 1;
+  for (int k = 0; k < 12; ++k) {  // the textbook's: the gradient at the extrapolated point
+    const auto point = x + (before - 1) / t * (x - previous);
+    function.evaluate(point, gradient);
+    function.proximal(point - step.view({3, 2, 1, 1}) * gradient, steps, {}, next);
+    previous = std::exchange(x, next.clone());
+    before = std::exchange(t, (1 + std::sqrt(1 + 4 * t * t)) / 2);
+    const auto moved = solver.iterate();
+    REQUIRE(std::all_of(moved.begin(), moved.end(), [](bool is) { return is; }));
+    CHECK(relative_error(solver.images(), x) < 1e-13);
+  }
+  CHECK_THROWS_WITH(Pogm(function, start_of(torch::kFloat64)).load_state(solver.state()), ContainsSubstring("is of fista"));
+}
+
+TEMPLATE_TEST_CASE("FISTA ends at the minimum, and goes on from a saved state bit for bit", "[solvers][quick]", float, double) {
+  const auto dtype = dtype_of<TestType>();
+  auto function = diagonal(dtype, 100);
+  const PogmOptions options{.momentum = Momentum::fista};
+  Pogm whole(function, start_of(dtype), options), first(function, start_of(dtype), options);
+  for (int k = 0; k < 900; ++k) whole.iterate();
+  CHECK(relative_error(whole.images(), function.minimum()) < tolerance<TestType>(1e-9, 1e-4));
+  for (int k = 0; k < 450; ++k) first.iterate();
+  Pogm second(function, first.images().clone(), options);
+  second.load_state(first.state());
+  for (int k = 0; k < 450; ++k) second.iterate();
+  CHECK(at::equal(second.images(), whole.images()));
 }
 
 TEST_CASE("POGM needs about as many iterations as the square root of the condition, not the condition", "[solvers][quick]") {

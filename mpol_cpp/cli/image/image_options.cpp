@@ -100,8 +100,8 @@ void declare_likelihood(OptionSet& options, ImageOptions& image) {
 
 void declare_fit(OptionSet& options, ImageOptions& image) {
   const auto result = Record::result;
-  options.choice("--optimizer", image.optimizer, {"auto", "pogm", "adam", "sgd", "lbfgs"},
-                 "auto and pogm go on until the fit has converged; auto takes pogm where every term is convex, else adam",
+  options.choice("--optimizer", image.optimizer, {"auto", "pogm", "fista", "adam", "sgd", "lbfgs"},
+                 "auto, pogm and fista go on until the fit has converged; auto takes pogm where every term is convex, else adam",
                  result);
   options.number("--tolerance", image.tolerance, Range::between(1e-12, 0.5), "PART",
                  "When a fit has converged: over the second half of its epochs its loss fell by no more than this part of the "
@@ -109,10 +109,11 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
                  result);
   options.number("--learning-rate", image.learning_rate, Range::positive(), "RATE", "Of adam, sgd and lbfgs; default: 0.3",
                  result);
-  options.integer("--epochs", image.epochs, Range::between(1, 1e15),
-                  "The most that auto and pogm may take (default: 20000); of adam, sgd and lbfgs exactly this many, without "
-                  "--stop-relative (default: 500)",
-                  Record::manner);
+  options.integer(
+      "--epochs", image.epochs, Range::between(1, 1e15),
+      "The most that auto, pogm and fista may take (default: 20000); of adam, sgd and lbfgs exactly this many, without "
+      "--stop-relative (default: 500)",
+      Record::manner);
   options.text("--stop-relative", image.stop_relative, "R[:WINDOW]",
                "Stop when the loss of each of the last WINDOW (10) epochs is within the fraction R of the present one", result);
   options.text("--start", image.start, "START",
@@ -152,11 +153,11 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
 void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--degrees-of-freedom"}, "with --noise student", [&] { return image.noise == "student"; });
   options.only({"--batch-size"}, "with --likelihood loose", [&] { return image.likelihood == "loose"; });
-  options.only({"--tolerance"}, "with --optimizer auto or pogm, without --stop-relative",
+  options.only({"--tolerance"}, "with --optimizer auto, pogm or fista, without --stop-relative",
                [&] { return choose_optimizer(image).tolerance.has_value(); });
-  options.only({"--learning-rate", "--stop-relative", "--step"}, "without --optimizer pogm",
-               [&] { return image.optimizer != "pogm"; });
-  options.only({"--samples"}, "where auto takes pogm", [&] { return choose_optimizer(image).kind == OptimizerKind::pogm; });
+  options.only({"--learning-rate", "--stop-relative", "--step"}, "without --optimizer pogm or fista",
+               [&] { return image.optimizer != "pogm" && image.optimizer != "fista"; });
+  options.only({"--samples"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
   options.only({"--sampling"}, "with --batch-size", [&] { return image.batch_size.has_value(); });
   options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
   options.only({"--overwrite"}, "without --resume", [&] { return !image.resume; });
@@ -318,7 +319,7 @@ void settle(ImageOptions& image) {
                                 fmt::format("the {} likelihood is for Gaussian noise alone", image.likelihood),
                                 "add --likelihood loose"));
   }
-  if (image.optimizer == "pogm") {
+  if (image.optimizer == "pogm" || image.optimizer == "fista") {
     if (const auto why = obstacle_to_pogm(image); !why.empty())
       throw UsageError(error_text("--optimizer", image.optimizer, why, "leave it out, or choose adam"));
   }

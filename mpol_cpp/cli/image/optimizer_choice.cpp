@@ -32,7 +32,9 @@ std::string obstacle_to_pogm(const ImageOptions& options) {
 OptimizerChoice choose_optimizer(const ImageOptions& options) {
   const double tolerance = options.tolerance.value_or(usual_tolerance);
   const auto& name = options.optimizer;
-  if (name == "pogm") return {OptimizerKind::pogm, "asked for", tolerance};
+  for (const auto kind : {OptimizerKind::pogm, OptimizerKind::fista}) {
+    if (name == to_string(kind)) return {kind, "asked for", tolerance};
+  }
   for (const auto kind : {OptimizerKind::adam, OptimizerKind::sgd, OptimizerKind::lbfgs}) {
     if (name == to_string(kind)) return {kind, "asked for", {}};
   }

@@ -17,6 +17,8 @@ std::string to_string(OptimizerKind kind) {
       return "lbfgs";
     case OptimizerKind::pogm:
       return "pogm";
+    case OptimizerKind::fista:
+      return "fista";
   }
   throw ValueError(fmt::format("{} is not an optimiser", static_cast<int>(kind)));
 }
@@ -52,7 +54,7 @@ TrainOptions& TrainOptions::precision(const Precision& precision) {
 
 std::optional<double> TrainOptions::wanted_tolerance() const {
   constexpr double usual = 1e-3;
-  return tolerance_ || optimizer_ != OptimizerKind::pogm ? tolerance_ : usual;
+  return tolerance_ || !is_proximal(optimizer_) ? tolerance_ : usual;
 }
 
 void TrainOptions::validate() const {
@@ -80,11 +82,12 @@ void TrainOptions::validate() const {
                     "with it; use adam or sgd, or fit the problems one by one",
                     rate_factors_.size()));
   }
-  if (optimizer_ == OptimizerKind::pogm && (has_own_updates() || stop_relative_ > 0)) {
-    throw ValueError("pogm has no learning rate and a stop of its own: no rate_factors and no stop_relative with it");
+  if (is_proximal(optimizer_) && (has_own_updates() || stop_relative_ > 0)) {
+    throw ValueError(fmt::format("{} has no learning rate and a stop of its own: no rate_factors and no stop_relative with it",
+                                 to_string(optimizer_)));
   }
   if (tolerance_ && (optimizer_ == OptimizerKind::lbfgs || stop_relative_ > 0)) {
-    throw ValueError("tolerance ends a fit of pogm, adam or sgd: not with lbfgs, and not beside stop_relative");
+    throw ValueError("tolerance ends a fit of pogm, fista, adam or sgd: not with lbfgs, and not beside stop_relative");
   }
   if (resume_ && checkpoint_.empty()) throw ValueError("resume is asked for without a checkpoint: name the checkpoint file");
   if (!schedule_.factor) throw ValueError("the schedule has no factor function");

@@ -22,7 +22,10 @@ enum class OptimizerKind {
   sgd,    ///< gradient descent, with momentum if asked for
   lbfgs,  ///< strong Wolfe line search; one epoch is up to 20 iterations, and the problems of a batch share the search
   pogm,   ///< proximal optimized gradient (solvers/pogm.h), to the optimum of a convex objective; no learning rate
+  fista,  ///< the same with the momentum of FISTA
 };
+/// Whether it goes to the optimum of a convex objective by proximal maps: pogm and fista.
+constexpr bool is_proximal(OptimizerKind kind) { return kind == OptimizerKind::pogm || kind == OptimizerKind::fista; }
 enum class StepKind { automatic, eager, captured, fused };
 /// What the stop criterion looks at.
 enum class StopScope {
@@ -80,9 +83,9 @@ struct TrainOptions {
   TORCH_ARG(StopScope, stop_scope) = StopScope::sum;
   /// A fit has converged when, over the second half of its epochs, the objective fell by no more than this part of its
   /// regularizers' value (of chi^2/2N where there are none), the image changed by no more than twenty times this part (root mean
-  /// square, beside its own) and the flux by no more than three times: of pogm from 64 epochs on; of adam and sgd, whose losses
-  /// swing, in the mean of twentieths of the epochs, and from 200 on. Unset: 1e-3 for pogm, and the others take exactly `epochs`.
-  /// Not for L-BFGS.
+  /// square, beside its own) and the flux by no more than three times: of pogm and fista from 64 epochs on; of adam and sgd,
+  /// whose losses swing, in the mean of twentieths of the epochs, and from 200 on. Unset: 1e-3 for pogm and fista, and the others
+  /// take exactly `epochs`. Not for L-BFGS.
   TORCH_ARG(std::optional<double>, tolerance) = std::nullopt;
   /// Move model, objective and optimiser state there first; nothing is moved when unset.
   TORCH_ARG(std::optional<torch::Device>, device) = std::nullopt;

@@ -62,6 +62,7 @@ ops::DeviceUpdate device_update(OptimizerKind kind) {
       return ops::DeviceUpdate::sgd;
     case OptimizerKind::lbfgs:
     case OptimizerKind::pogm:
+    case OptimizerKind::fista:
       return ops::DeviceUpdate::none;
   }
   throw ValueError("unknown optimiser");

@@ -47,8 +47,10 @@ FusedChoice choose_fused(const std::shared_ptr<ImageModel>& model, const Objecti
 }  // namespace
 
 std::unique_ptr<Step> make_step(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options) {
-  if (options.optimizer() == OptimizerKind::pogm) {
-    if (options.step() == StepKind::captured) throw ValueError("pogm looks at each iteration: no captured step; use auto");
+  if (is_proximal(options.optimizer())) {
+    if (options.step() == StepKind::captured) {
+      throw ValueError(fmt::format("{} looks at each iteration: no captured step; use auto", to_string(options.optimizer())));
+    }
     return std::make_unique<PogmStep>(model, objective, options);
   }
   switch (options.step()) {

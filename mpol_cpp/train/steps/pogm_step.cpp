@@ -14,9 +14,10 @@ namespace {
 constexpr const char* losses_name = "losses";
 constexpr const char* dual_name = "tv_dual";
 
-std::unique_ptr<ConvexObjective> convex(const std::shared_ptr<ImageModel>& model, const Objective& objective) {
+std::unique_ptr<ConvexObjective> convex(const std::shared_ptr<ImageModel>& model, const Objective& objective,
+                                        const std::string& optimizer) {
   if (const auto why = ConvexObjective::obstacle(*model, objective); !why.empty()) {
-    throw ValueError(fmt::format("pogm needs a convex objective, but {}: use adam", why));
+    throw ValueError(fmt::format("{} needs a convex objective, but {}: use adam", optimizer, why));
   }
   return std::make_unique<ConvexObjective>(std::dynamic_pointer_cast<GriddedNetImpl>(model), objective);
 }
@@ -24,8 +25,9 @@ std::unique_ptr<ConvexObjective> convex(const std::shared_ptr<ImageModel>& model
 }  // namespace
 
 PogmStep::PogmStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options)
-    : function_(convex(model, objective)),
-      pogm_(*function_, function_->images()),
+    : name_(to_string(options.optimizer())),
+      function_(convex(model, objective, name_)),
+      pogm_(*function_, function_->images(), {.momentum = momentum_of(options.optimizer())}),
       tolerance_(options.wanted_tolerance().value()) {}
 
 StepReport PogmStep::take(double) {
@@ -43,7 +45,7 @@ StepReport PogmStep::take(double) {
   return {std::move(before), pogm_.images().sum(torch::kFloat64).to(torch::kCPU)};
 }
 
-void PogmStep::set_stopped(const std::vector<bool>&) { throw ValueError("the problems of pogm end together"); }
+void PogmStep::set_stopped(const std::vector<bool>&) { throw ValueError(fmt::format("the problems of {} end together", name_)); }
 
 bool PogmStep::has_converged() const {
   const auto problems = static_cast<std::size_t>(pogm_.images().size(0));
@@ -67,7 +69,7 @@ void PogmStep::load_state(const NamedTensors& state) {
   const auto find = [&](const char* name) { return state.contains(name) ? state.at(name) : Tensor(); };
   const auto losses = find(losses_name).defined() ? find(losses_name).to(torch::kCPU, torch::kFloat64).contiguous() : Tensor();
   if (losses.defined() && losses.numel() % pogm_.images().size(0) != 0) {
-    throw FileError(fmt::format("the saved state of pogm has losses of shape {}", losses.sizes().vec()));
+    throw FileError(fmt::format("the saved state of {} has losses of shape {}", name_, losses.sizes().vec()));
   }
   pogm_.load_state(state);
   function_->total_variation().set_dual(find(dual_name));
