@@ -1,5 +1,8 @@
 #pragma once
 
+#include <map>
+#include <string>
+
 #include <mpol_cpp/fourier/fourier_cube.h>
 #include <mpol_cpp/models/base_cube.h>
 #include <mpol_cpp/models/hann_conv_cube.h>
@@ -10,13 +13,19 @@ namespace mpol {
 
 using GriddedNetOptions = BaseCubeOptions;
 
+/// What lies between the base pixels' intensities and the image.
+enum class Smoothing {
+  hann,  ///< HannConvCube
+  none,  ///< nothing: the pixels are free. Fits of them are further from the sky at the scale of a pixel, and settle sooner
+};
+
 /// The standard RML model: base pixels -> softplus -> Hann convolution -> image -> Fourier transform.
-/// Names and defaults of MPoL v0.3 (base pixels start at -3).
+/// Names and defaults of MPoL v0.3 (base pixels start at -3). The convolution can be left out.
 ///
 /// State dict: `bcube.base_cube` (…, nchan, npix, npix), sky orientation. Leading dimensions are independent problems.
 class GriddedNetImpl : public Module<GriddedNetImpl>, public ImageModel {
  public:
-  explicit GriddedNetImpl(GriddedNetOptions options);
+  explicit GriddedNetImpl(GriddedNetOptions options, Smoothing smoothing = Smoothing::hann);
   void reset() override;
 
   /// Model visibilities on the uv cells, (…, nchan, npix, npix) complex, Jy, packed.
@@ -31,14 +40,21 @@ class GriddedNetImpl : public Module<GriddedNetImpl>, public ImageModel {
   Tensor make_sky() override;
   Tensor base() const override { return bcube->base_cube(); }
   const GriddedNetOptions& options() const { return options_; }
+  Smoothing smoothing() const { return smoothing_; }
+  /// What the model makes of intensities (…, npix, npix) of its pixels, in memory of its own: a linear map that is its own
+  /// adjoint. Not differentiated.
+  Tensor smoothed(const Tensor& intensities) const;
+  /// Those of the grid, and "smoothing".
+  std::map<std::string, std::string> state_labels() const override;
 
   BaseCube bcube{nullptr};
-  HannConvCube conv_layer{nullptr};
+  HannConvCube conv_layer{nullptr};  ///< empty with Smoothing::none
   ImageCube icube{nullptr};
   FourierCube fcube{nullptr};
 
  private:
   GriddedNetOptions options_;
+  Smoothing smoothing_;
 };
 
 TORCH_MODULE(GriddedNet);

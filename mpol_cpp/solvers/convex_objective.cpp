@@ -43,6 +43,8 @@ std::vector<double> values_of(const Tensor& tensor) {
   return {own.const_data_ptr<double>(), own.const_data_ptr<double>() + own.numel()};
 }
 
+bool has_hann(const GriddedNetImpl& model) { return model.smoothing() == Smoothing::hann; }
+
 Tensor norms(const Tensor& images) { return images.square().sum({-2, -1}, /*keepdim=*/true, torch::kFloat64).sqrt(); }
 
 }  // namespace
@@ -70,13 +72,13 @@ std::string ConvexObjective::obstacle(ImageModel& model, const Objective& object
 }
 
 ConvexObjective::ConvexObjective(std::shared_ptr<GriddedNetImpl> model, Objective objective)
-    : model_(std::move(model)), objective_(std::move(objective)), tv_(images().detach(), /*hann=*/true, {}) {
+    : model_(std::move(model)), objective_(std::move(objective)), tv_(images().detach(), has_hann(*model_), {}) {
   if (auto why = obstacle(*model_, objective_); !why.empty()) throw ValueError(why);
   const torch::NoGradGuard no_grad;
   const auto own = images().detach();
   const auto shining = model_->bcube->options().pixel_mapping().forward(at::ones_like(shaped_like_model(own))).view_as(own);
   if (shining.min().item<double>() < 1) mask_ = shining;
-  tv_ = TvProximal(own, /*hann=*/true, mask_);
+  tv_ = TvProximal(own, has_hann(*model_), mask_);
   tv_weights_ = weights_of(TermKind::tv_image);
   sky_ = at::empty_like(own);
   slopes_ = at::empty_like(own);
@@ -85,6 +87,11 @@ ConvexObjective::ConvexObjective(std::shared_ptr<GriddedNetImpl> model, Objectiv
 Tensor ConvexObjective::images() const {
   const auto base = model_->base();
   return base.detach().view({-1, base.size(-3), base.size(-2), base.size(-1)});
+}
+
+void ConvexObjective::smooth_into(const Tensor& images, Tensor& out) const {
+  if (has_hann(*model_)) ops::hann_out(images, out);
+  else out.copy_(images);
 }
 
 std::vector<double> ConvexObjective::weights_of(TermKind kind) const {
@@ -119,8 +126,8 @@ std::vector<double> ConvexObjective::curvatures() {
   const auto held = [&](const Tensor& images) { return mask.defined() ? images * mask : images; };
   auto slopes = at::empty_like(zero);
   const auto gradient_of = [&](const Tensor& images) {
-    slopes_at(ops::hann(images), slopes);
-    return held(ops::hann(slopes));
+    slopes_at(model_->smoothed(images), slopes);
+    return held(model_->smoothed(slopes));
   };
   const auto constant = gradient_of(zero);
   const auto largest_slope = norms(constant);
@@ -144,7 +151,7 @@ std::vector<double> ConvexObjective::curvatures() {
 }
 
 std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& gradient) {
-  ops::hann_out(images, sky_);
+  smooth_into(images, sky_);
   const auto problems = static_cast<std::size_t>(images.size(0));
   auto slopes = shaped_like_model(slopes_);
   auto nll = values_of(slopes_at(shaped_like_model(sky_), slopes));
@@ -153,7 +160,7 @@ std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& grad
     if (linear[i] != 0) slopes_[static_cast<std::int64_t>(i)].add_(linear[i]);
     nll[i] /= 2 * objective_.normaliser();
   }
-  ops::hann_out(slopes_, gradient);
+  smooth_into(slopes_, gradient);
   auto total = nll;
   std::vector<double> terms, variation(problems, 0.0);
   for (const auto& term : objective_.terms()) {
@@ -189,20 +196,20 @@ std::vector<double> ConvexObjective::gaps() {
     }
     return value;
   };
-  const auto sky = ops::hann(base);
+  const auto sky = model_->smoothed(base);
   auto slopes = at::empty_like(sky);
   const auto constant = smooth_part(at::zeros_like(sky), slopes);  // c
   const auto value = smooth_part(sky, slopes);
   const auto along = sum(slopes * sky);               // x.Ax - b.x
   const auto bends = 2 * (along - value + constant);  // x.Ax
   const auto data = bends - along;                    // b.x
-  const auto slope = ops::hann(slopes);               // S(Ax - b)
-  const auto allowance = ops::hann(at::ones_like(base)) * factor(of_problem(linear));
+  const auto slope = model_->smoothed(slopes);        // S(Ax - b)
+  const auto allowance = model_->smoothed(at::ones_like(base)) * factor(of_problem(linear));
   const auto tv = of_problem(tv_weights_);
 
   std::vector<double> lengths;
   for (const double curvature : curvatures()) lengths.push_back(1 / curvature);
-  TvProximal map(base, /*hann=*/true, mask_);
+  TvProximal map(base, has_hann(*model_), mask_);
   map.set_dual(tv_.dual());
   Tensor bound;
   auto x = at::empty_like(base);

@@ -12,7 +12,7 @@
 namespace mpol {
 
 /// An objective as a convex function of the base pixels z >= 0 of a GriddedNet whose pixel mapping is nonnegative_mapping(), so
-/// that its image is x = H z (Hann) or z itself:
+/// that its image is x = S z, the Hann convolution of z or (Smoothing::none) z itself:
 ///
 ///   F(z) = chi^2(x)/(2 N_norm) + lambda sum x + quadratic terms  +  lambda_tv TV(x),   z >= 0
 ///          `------------------- f -----------------------------'    `------------ g ---------'
@@ -57,6 +57,7 @@ class ConvexObjective : public CompositeFunction {
   double epsilon_of_variation() const;  ///< the first one's, should there be several
   /// A term's value at an image, weighted, of each problem.
   std::vector<double> weighted(const Term& term, const Tensor& sky) const;
+  void smooth_into(const Tensor& images, Tensor& out) const;  // S
   Tensor shaped_like_model(const Tensor& images) const { return images.view(model_->base().sizes()); }
   /// Of chi^2/(2 N_norm) and the quadratic terms, into `gradient`. @return chi^2, of each problem
   Tensor slopes_at(const Tensor& sky, Tensor& gradient) const;

@@ -9,7 +9,6 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/ops/hann/hann.h>
 #include <mpol_cpp/solvers/convex_objective.h>
 #include <mpol_cpp/solvers/pogm.h>
 
@@ -82,7 +81,7 @@ Tensor Bootstrap::sample(const DirtyNoise& noise) const {
   const auto state = likelihood.working_state();
 
   // The data are moved to those of the fitted image: b - T x less.
-  const auto sky = ops::hann(fitted);
+  const auto sky = model_->smoothed(fitted);
   auto slope = at::empty_like(sky);
   auto slope_of_model = slope.view(model_->base().sizes());
   likelihood.value_and_gradient(sky.view(model_->base().sizes()), slope_of_model, Accumulate::overwrite);
@@ -91,12 +90,12 @@ Tensor Bootstrap::sample(const DirtyNoise& noise) const {
   for (std::int64_t i = 0; i < options_.samples(); ++i) {
     const auto drawn =
         noise.draw(options_.seed(), static_cast<std::uint64_t>(i)) * (options_.noise_factor() / objective_.normaliser());
-    tilted.set_tilt(ops::hann((slope + drawn.to(slope.options()).unsqueeze(0)).contiguous()));
+    tilted.set_tilt(model_->smoothed((slope + drawn.to(slope.options()).unsqueeze(0)).contiguous()));
     likelihood.load_working_state(state);
     function.total_variation().set_dual(dual);
     auto images = fitted.clone();
     fit(images);
-    samples[i].copy_(ops::hann(images)[0]);
+    samples[i].copy_(model_->smoothed(images)[0]);
     if (options_.on_sample()) options_.on_sample()(i);
   }
   likelihood.load_working_state(before);

@@ -82,6 +82,40 @@ TEST_CASE("a converged image does not depend on its start, dtype or threads", "[
   }
 }
 
+TEST_CASE("free pixels converge to an optimum of their own, which the run records", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation());
+  const auto hann = converged(data, scratch / "hann");
+  const auto end = converged(data, scratch / "free", {"--no-hann"});
+  CHECK(end.summary["converged"] == true);
+  // Every image of a Hann convolution is one of free pixels, too.
+  CHECK(end.summary["loss"]["total"].get<double>() < hann.summary["loss"]["total"].get<double>());
+  CHECK(end.summary["epochs"].get<int>() < hann.summary["epochs"].get<int>());
+  CHECK(length_of(end.image - hann.image) > 1e-2 * length_of(hann.image));
+  const auto other = converged(data, scratch / "other", {"--no-hann", "--start", "flat:0.5", "--dtype", "float64"});
+  CHECK(length_of(end.image - other.image) < 3e-2 * length_of(other.image));
+  CHECK(end.summary["flux_jy"][0].get<double>() == Approx(other.summary["flux_jy"][0].get<double>()).epsilon(3e-3));
+
+  const auto toml = (scratch / "free" / "run.toml").string();
+  CHECK_THAT(read_text(toml), ContainsSubstring("no-hann = true"));
+  const auto again = run_mpol_here({"image", "--config", toml, "-o", (scratch / "again").string()});
+  CHECK(again.exit_code == 0);
+  CHECK(same(io::read_fits(scratch / "again" / "image.fits").cube, end.image));
+
+  const auto adam = converged(data, scratch / "adam", {"--no-hann", "--optimizer", "adam", "--epochs", "20"});
+  CHECK(adam.summary["step"] == "eager");
+  CHECK_THAT(adam.summary["step_reason"].get<std::string>(), ContainsSubstring("no Hann convolution"));
+  const auto fused = run_mpol_here(converging(data, scratch / "fused", {"--no-hann", "--optimizer", "adam", "--step", "fused"}));
+  CHECK(fused.exit_code != 0);
+  CHECK_THAT(fused.err, ContainsSubstring("no Hann convolution"));
+
+  const auto errors = converged(data, scratch / "errors", {"--no-hann", "--samples", "4"});
+  CHECK(errors.summary["converged"] == true);
+  CHECK(io::read_fits(scratch / "errors" / "error.fits").cube.max().item<double>() > 0);
+  const auto scan = converged(data, scratch / "scan", {"--no-hann", "--tv", "1e-2:4e-2:2", "--folds", "2"});
+  CHECK(scan.summary["lambda"]["tv"]["how"] == "cross-validated");
+}
+
 TEST_CASE("what is not convex is fitted by Adam until its loss falls no more, and says why", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());

@@ -1,6 +1,10 @@
 #include "catch.h"
 
 #include <cmath>
+#include <memory>
+#include <sstream>
+
+#include <torch/serialize.h>
 
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/error.h>
@@ -145,6 +149,22 @@ TEST_CASE("a cloned network is independent of the original", "[models][quick]") 
   }
   CHECK((net->base() == -3.0f).all().item<bool>());
   CHECK((copy->make_sky() > net->make_sky()).all().item<bool>());
+}
+
+TEMPLATE_TEST_CASE("without the Hann convolution the image is the intensities themselves", "[models][quick]", float, double) {
+  const GridCoords coords(0.05, 12);
+  const auto base = normal({2, 12, 12}, dtype_of<TestType>(), 3);
+  auto free = GriddedNet(GriddedNetOptions(coords).base_cube(base), Smoothing::none);
+  auto smooth = GriddedNet(GriddedNetOptions(coords).base_cube(base));
+  CHECK(same(free->make_sky(), softplus_mapping().forward(base)));
+  CHECK(same(HannConvCube()->forward(free->make_sky()), smooth->make_sky()));
+  CHECK(same(free->smoothed(base), base));
+  CHECK(same(smooth->smoothed(base), HannConvCube()->forward(base)));
+  CHECK(same(std::dynamic_pointer_cast<GriddedNetImpl>(free->clone())->make_sky(), free->make_sky()));
+
+  std::stringstream state;
+  torch::save(free, state);
+  CHECK_THROWS_WITH(torch::load(smooth, state), ContainsSubstring("smoothing"));
 }
 
 TEST_CASE("a batch of problems gives each problem's visibilities", "[models][quick]") {

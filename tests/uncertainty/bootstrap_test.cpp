@@ -51,11 +51,12 @@ class OtherData : public Module<OtherData>, public Likelihood {
 std::vector<Term> boot_terms() { return {terms::sparsity(2e-4), terms::tv_image(1e-4)}; }
 
 /// The optimum of a likelihood with the priors, as a model.
-GriddedNet optimum(std::shared_ptr<Likelihood> likelihood) {
+GriddedNet optimum(std::shared_ptr<Likelihood> likelihood, Smoothing smoothing) {
   GriddedNet model(GriddedNetOptions(boot_grid)
                        .base_cube(torch::full({boot_channels, 16, 16}, 0.5, torch::kFloat64))
                        .dtype(torch::kFloat64)
-                       .pixel_mapping(nonnegative_mapping()));
+                       .pixel_mapping(nonnegative_mapping()),
+                   smoothing);
   Trainer(model, Objective(std::move(likelihood), boot_terms()),
           TrainOptions().optimizer(OptimizerKind::pogm).tolerance(1e-9).epochs(20000))
       .fit();
@@ -74,7 +75,8 @@ TEST_CASE("a sample is the optimum for data of the fitted image and other noise"
   const auto channels = ChannelMap::cube(boot_channels);
   const auto normal = NormalOperator::of(boot_grid, visibilities, channels);
   auto likelihood = ExactLikelihood(normal).ptr();
-  auto model = optimum(likelihood);
+  const auto smoothing = GENERATE(Smoothing::hann, Smoothing::none);
+  auto model = optimum(likelihood, smoothing);
   const auto fitted = sky_of(model);
   const DirtyNoise noise(boot_grid, visibilities, channels);
   constexpr double factor = 1.5;
@@ -83,7 +85,7 @@ TEST_CASE("a sample is the optimum for data of the fitted image and other noise"
   REQUIRE(samples.sizes() == std::vector<std::int64_t>{3, boot_channels, 16, 16});
   for (std::uint64_t i = 0; i < 3; ++i) {
     const auto dirty = normal.apply(fitted) + factor * noise.draw(4, i);
-    const auto expected = sky_of(optimum(std::make_shared<OtherData>(normal, dirty)));
+    const auto expected = sky_of(optimum(std::make_shared<OtherData>(normal, dirty), smoothing));
     CHECK(relative_error(samples[static_cast<std::int64_t>(i)], expected) < 2e-3);
     CHECK(relative_error(expected, fitted) > 0.02);
   }

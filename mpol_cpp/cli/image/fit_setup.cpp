@@ -31,14 +31,16 @@ Sampling sampling_of(const std::string& name) {
 
 }  // namespace
 
-BaseCubeOptions model_options(const ImageOptions& options, const FitData& data) {
+GriddedNet make_model(const ImageOptions& options, const FitData& data) {
   const SkyTarget target{data.coords(), data.dataset->nchan(), data.visibilities.observation()};
   const bool convex = choose_optimizer(options).is_convex();
   auto model = start_options(parse_start(options.start), target, options.data.torch_dtype(), data,
                              convex ? nonnegative_mapping() : softplus_mapping());
-  if (options.mask.empty()) return model;
-  const auto mask = read_mask(options.mask, target);
-  return model.pixel_mapping(convex ? nonnegative_mapping(mask) : masked_mapping(mask));
+  if (!options.mask.empty()) {
+    const auto mask = read_mask(options.mask, target);
+    model.pixel_mapping(convex ? nonnegative_mapping(mask) : masked_mapping(mask));
+  }
+  return GriddedNet(model, options.no_hann ? Smoothing::none : Smoothing::hann);
 }
 
 std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const Visibilities& visibilities,

@@ -8,7 +8,7 @@
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/cli/image/run_record.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
-#include <mpol_cpp/models/base_cube.h>
+#include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
@@ -16,9 +16,9 @@ namespace mpol::cli {
 
 // The settings of the command line as the objects of the library.
 
-/// The model's options: grid, channels, start, mask.
+/// The model on the CPU: grid, channels, start, mask, smoothing.
 /// @param data  what `--start auto` and `--start dirty` are made from, and whose phase centre images of files are compared with
-BaseCubeOptions model_options(const ImageOptions& options, const FitData& data);
+GriddedNet make_model(const ImageOptions& options, const FitData& data);
 
 /// The likelihood that --likelihood names, in the run's dtype and on its device.
 /// @param channels  which data channels feed which image channel

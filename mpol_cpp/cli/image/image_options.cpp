@@ -119,6 +119,7 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
   options.text("--start", image.start, "START",
                "Start from auto (scaled to the data), base:V (MPoL: base:-3), flat:JY_PER_ARCSEC2, dirty, or FILE.fits", result);
   options.path("--mask", image.mask, "FITS image: pixels that are 0 stay empty", result);
+  options.flag("--no-hann", image.no_hann, "Fit free pixels, without the Hann convolution between them and the image", result);
   options.integer("--seed", image.seed, Range::between(0, 9e15), "Seed of whatever is random", result);
   options.flag("--deterministic", image.deterministic,
                "Take only operations that give the same bits each time on the same device, also LibTorch's", Record::result);

@@ -72,6 +72,7 @@ struct ImageOptions {
   std::string stop_relative;            ///< "R" or "R:WINDOW"; empty: off
   std::string start = "auto";
   std::filesystem::path mask;
+  bool no_hann = false;
   std::int64_t seed = 0;
   std::string step = "auto";
 

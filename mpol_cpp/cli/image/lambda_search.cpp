@@ -121,7 +121,7 @@ Scan cross_validate(const LambdaSearch& search) {
   const auto start = options_of_folds(options);
   const auto model = [&](const FoldData& fold) -> std::shared_ptr<ImageModel> {
     const FitData own{search.data.visibilities, search.data.channels, fold.train_cells, search.data.imaging};
-    GriddedNet net(model_options(start, own));
+    GriddedNet net = make_model(start, own);
     net->to(search.device, options.data.torch_dtype());
     return net.ptr();
   };

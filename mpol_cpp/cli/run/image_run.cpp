@@ -277,7 +277,7 @@ class ImageRun {
     Objective objective(likelihood_, terms_of_fit(folder), normalize_of(options_.normalize));
     if (summary_.scan && summary_.scan->interrupted) return;
     Stopwatch watch(summary_.seconds.training);
-    GriddedNet model(model_options(options_, fit_data()));
+    GriddedNet model = make_model(options_, fit_data());
     model->to(device_, options_.data.torch_dtype());
     auto train = train_options(options_, *record_, folder.state());
     train.interrupted([] { return stop_requested() != 0; });

@@ -82,6 +82,7 @@ std::string obstacle_of_model(ImageModel& model) {
   const auto* net = dynamic_cast<const GriddedNetImpl*>(&model);
   // A class derived from one of ours may do something else.
   if (net == nullptr || typeid(model) != typeid(GriddedNetImpl)) return "the model is not GriddedNet";
+  if (net->smoothing() == Smoothing::none) return "the model has no Hann convolution";
   if (net->options().pixel_mapping().name != "softplus") {
     return fmt::format("the pixel mapping is {}, not softplus", net->options().pixel_mapping().name);
   }
