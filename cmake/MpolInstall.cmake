@@ -1,5 +1,6 @@
 # cmake --install: libraries, headers, the program, and what find_package(mpol_cpp) reads; nothing of it names a folder of
 # this machine, but that the installed libraries look for LibTorch where it was found, unless it is installed beside them.
+# The component `runtime` is what users of the program need, `development` the rest; without --component both are installed.
 include(CMakePackageConfigHelpers)
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/mpol_cpp")
 set(bundle "${CMAKE_INSTALL_LIBDIR}/mpol_cpp/libtorch")
@@ -27,9 +28,12 @@ foreach(target IN LISTS targets programs)
   endif()
 endforeach()
 
-install(TARGETS ${targets} EXPORT mpol_cpp LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS ${targets} EXPORT mpol_cpp
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime NAMELINK_COMPONENT development)
 if(programs)
-  install(TARGETS ${programs} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS ${programs}
+          RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime
+          LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime NAMELINK_COMPONENT development)
 endif()
 if(TARGET mpol_program)
   set(pages "${PROJECT_BINARY_DIR}/pages")
@@ -38,47 +42,57 @@ if(TARGET mpol_program)
     RESULT_VARIABLE pages_code)
   if(pages_code)
     message(FATAL_ERROR \"manual pages and completions could not be written\")
-  endif()")
-  install(DIRECTORY "${pages}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
-  install(DIRECTORY "${pages}/completions/bash/" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/bash-completion/completions")
-  install(DIRECTORY "${pages}/completions/zsh/" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/zsh/site-functions")
-  install(DIRECTORY "${pages}/completions/fish/" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/fish/vendor_completions.d")
+  endif()" COMPONENT runtime)
+  install(DIRECTORY "${pages}/man/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT runtime)
+  install(DIRECTORY "${pages}/completions/bash/" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/bash-completion/completions"
+          COMPONENT runtime)
+  install(DIRECTORY "${pages}/completions/zsh/" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/zsh/site-functions" COMPONENT runtime)
+  install(DIRECTORY "${pages}/completions/fish/" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/fish/vendor_completions.d"
+          COMPONENT runtime)
 endif()
-install(EXPORT mpol_cpp FILE mpol_cppTargets.cmake NAMESPACE mpol:: DESTINATION "${package}")
+install(EXPORT mpol_cpp FILE mpol_cppTargets.cmake NAMESPACE mpol:: DESTINATION "${package}" COMPONENT development)
 
 set(not_installed PATTERN "cli" EXCLUDE PATTERN "*_casacore.h" EXCLUDE)
 if(NOT MPOL_BUILD_IO)
   list(APPEND not_installed PATTERN "io" EXCLUDE PATTERN "plot" EXCLUDE PATTERN "io.h" EXCLUDE)
 endif()
-install(DIRECTORY mpol_cpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h" ${not_installed})
-install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY mpol_cpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development FILES_MATCHING PATTERN "*.h" ${not_installed})
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT runtime)
 
 configure_package_config_file(cmake/mpol_cppConfig.cmake.in "${PROJECT_BINARY_DIR}/mpol_cppConfig.cmake"
                               INSTALL_DESTINATION "${package}" NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/mpol_cppConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/mpol_cppConfig.cmake" "${PROJECT_BINARY_DIR}/mpol_cppConfigVersion.cmake"
-              cmake/FindLibTorch.cmake DESTINATION "${package}")
+              cmake/FindLibTorch.cmake DESTINATION "${package}" COMPONENT development)
 
 if(MPOL_BUNDLE_LIBTORCH)
-  install(DIRECTORY "${LibTorch_ROOT}/include" DESTINATION "${bundle}/torch")
+  install(DIRECTORY "${LibTorch_ROOT}/include" DESTINATION "${bundle}/torch" COMPONENT development)
   # The layout of the wheels is kept: the libraries find one another by it.
   if(MPOL_WITH_CUDA)
-    install(DIRECTORY "${LibTorch_ROOT}/lib" DESTINATION "${bundle}/torch" USE_SOURCE_PERMISSIONS
+    install(DIRECTORY "${LibTorch_ROOT}/lib" DESTINATION "${bundle}/torch" USE_SOURCE_PERMISSIONS COMPONENT runtime
             FILES_MATCHING PATTERN "lib*.so*" PATTERN "libtorch_python.so" EXCLUDE)
   else()
-    install(DIRECTORY "${LibTorch_ROOT}/lib" DESTINATION "${bundle}/torch" USE_SOURCE_PERMISSIONS
-            FILES_MATCHING PATTERN "libc10.so" PATTERN "libtorch_cpu.so" PATTERN "libgomp*.so*")
+    install(DIRECTORY "${LibTorch_ROOT}/lib" DESTINATION "${bundle}/torch" USE_SOURCE_PERMISSIONS COMPONENT runtime
+            FILES_MATCHING PATTERN "libc10.so" PATTERN "libtorch_cpu.so" PATTERN "libgomp*.so*" PATTERN "libshm*" EXCLUDE)
   endif()
   if(IS_DIRECTORY "${LibTorch_ROOT}/../nvidia")
     if(MPOL_WITH_CUDA)
-      install(DIRECTORY "${LibTorch_ROOT}/../nvidia" DESTINATION "${bundle}" FILES_MATCHING PATTERN "*.so*")
+      install(DIRECTORY "${LibTorch_ROOT}/../nvidia" DESTINATION "${bundle}" COMPONENT runtime
+              FILES_MATCHING PATTERN "*.so*")
     else()
-      install(DIRECTORY "${LibTorch_ROOT}/../nvidia" DESTINATION "${bundle}"
-              FILES_MATCHING REGEX "/lib(cudart|cupti)\\.so[^/]*$")
+      install(DIRECTORY "${LibTorch_ROOT}/../nvidia" DESTINATION "${bundle}" COMPONENT runtime
+              FILES_MATCHING REGEX "/lib(cudart|cupti)\\.so[^/]*$" PATTERN "include" EXCLUDE)
     endif()
   endif()
   file(GLOB licences "${LibTorch_ROOT}/../torch-*.dist-info/licenses")
   if(licences)
-    install(DIRECTORY ${licences} DESTINATION "${bundle}")
+    install(DIRECTORY ${licences} DESTINATION "${bundle}" COMPONENT runtime)
   endif()
+  file(GLOB licences "${LibTorch_ROOT}/../nvidia_*.dist-info/licenses")
+  foreach(folder IN LISTS licences)
+    string(REGEX REPLACE ".*/(nvidia_[a-z_]+)-[^/]*/licenses" "\\1" name "${folder}")
+    install(DIRECTORY "${folder}/" DESTINATION "${bundle}/licenses/${name}" COMPONENT runtime)
+  endforeach()
 endif()
+
+include(MpolPackage)

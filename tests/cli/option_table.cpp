@@ -118,6 +118,7 @@ VerbRows image_rows(const std::string& verb) {
       {"--stop-relative", "0.9:1", base, history},
       {"--start", "base:-5", base, history},
       {"--mask", "{mask}", base, image},
+      {"--no-hann", "", base, image},
       {"--samples", "2", base, "out/error.fits"},
       {"--seed", "5", batches, history},
       {"--deterministic", "", base, "out/run.toml"},  // on the CPU every operation gives the same bits without it too
