@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <limits>
 
 #include <ATen/Dispatch.h>
@@ -21,29 +22,36 @@ namespace {
 
 using Lines = SparseOperator::Lines;
 
-constexpr std::int64_t vectors_at_once = 4;
+constexpr std::int64_t vectors_at_once = 8;  // entries are read once for all
 constexpr std::int64_t entries_per_piece = 8192;
 
 using Entries = std::vector<SparseOperator::Entry>;
 using Index = std::int32_t SparseOperator::Entry::*;
 
-/// The entries by one of their two indices, those of a line in the order of the list.
-Lines sorted_by(const Entries& entries, Index line, Index place, std::int64_t lines) {
-  const auto count = static_cast<std::int64_t>(entries.size());
-  Lines sorted{lines, at::zeros({lines + 1}, torch::kInt64), at::empty({count}, torch::kInt32),
-               at::empty({count}, torch::kFloat64)};
-  auto* start = sorted.starts.mutable_data_ptr<std::int64_t>();
-  auto* places = sorted.places.mutable_data_ptr<std::int32_t>();
-  auto* values = sorted.values.mutable_data_ptr<double>();
-  for (const auto& entry : entries) ++start[entry.*line + 1];
-  for (std::int64_t i = 0; i < lines; ++i) start[i + 1] += start[i];
-  std::vector<std::int64_t> next(start, start + lines);
-  for (const auto& entry : entries) {
-    const auto target = next[static_cast<std::size_t>(entry.*line)]++;
-    places[target] = entry.*place;
-    values[target] = entry.value;
-  }
+/// The entries in the order of one of their indices; those that have it in common stay in their order.
+Entries sorted_by(const Entries& entries, Index index, std::int64_t count) {
+  std::vector<std::size_t> next(static_cast<std::size_t>(count) + 1);
+  for (const auto& entry : entries) ++next[static_cast<std::size_t>(entry.*index) + 1];
+  for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
+  Entries sorted(entries.size());
+  for (const auto& entry : entries) sorted[next[static_cast<std::size_t>(entry.*index)]++] = entry;
   return sorted;
+}
+
+/// @param entries  in the order of `line`
+Lines lines_of(const Entries& entries, Index line, Index place, std::int64_t count) {
+  const auto size = static_cast<std::int64_t>(entries.size());
+  Lines lines{count, at::zeros({count + 1}, torch::kInt64), at::empty({size}, torch::kInt32), at::empty({size}, torch::kFloat64)};
+  auto* start = lines.starts.mutable_data_ptr<std::int64_t>();
+  auto* places = lines.places.mutable_data_ptr<std::int32_t>();
+  auto* values = lines.values.mutable_data_ptr<double>();
+  for (const auto& entry : entries) {
+    ++start[entry.*line + 1];
+    *places++ = entry.*place;
+    *values++ = entry.value;
+  }
+  for (std::int64_t i = 0; i < count; ++i) start[i + 1] += start[i];
+  return lines;
 }
 
 void check_entries(const Entries& entries, std::int64_t rows, std::int64_t columns) {
@@ -83,48 +91,78 @@ struct SquaredDistance {
   static double of(double value, double x, double centre) { return value * (x - centre) * (x - centre); }
 };
 
-/// `Count` vectors go through the entries together, so that these are read once for all of them.
-template <typename Addend, std::int64_t Count, typename T>
-void add_lines(const LineView& view, const T* in, std::int64_t places, const T* centre, T* out, std::int64_t first,
-               std::int64_t last) {
+/// Lines [first, last) of one vector.
+template <typename Addend, typename T>
+void add_lines(const LineView& by_line, const T* in, const T* centre, T* out, std::int64_t first, std::int64_t last) {
   for (auto line = first; line < last; ++line) {
-    std::array<double, Count> sums{}, centres{};
-    if constexpr (Addend::about_centre) {
-      for (std::int64_t k = 0; k < Count; ++k)
-        centres[static_cast<std::size_t>(k)] = static_cast<double>(centre[k * view.lines + line]);
-    }
-    for (auto i = view.starts[line]; i < view.starts[line + 1]; ++i) {
-      const auto place = static_cast<std::int64_t>(view.places[i]);
-      const double value = view.values[i];
-      for (std::int64_t k = 0; k < Count; ++k) {
-        const auto j = static_cast<std::size_t>(k);
-        sums[j] += Addend::of(value, static_cast<double>(in[k * places + place]), centres[j]);
-      }
-    }
-    for (std::int64_t k = 0; k < Count; ++k) out[k * view.lines + line] = static_cast<T>(sums[static_cast<std::size_t>(k)]);
+    const double about = Addend::about_centre ? static_cast<double>(centre[line]) : 0.0;
+    double sum = 0;
+    for (auto i = by_line.starts[line]; i < by_line.starts[line + 1]; ++i)
+      sum += Addend::of(by_line.values[i], static_cast<double>(in[by_line.places[i]]), about);
+    out[line] = static_cast<T>(sum);
   }
 }
 
-/// @param in (vectors, places), out (vectors, lines), contiguous
+/// A few vectors, each from its first place to its last: reads are in order, and sums lie side by side. They add the same
+/// numbers in the same order as add_lines.
+/// @param by_place  lines are the places of `in`; @param sums  scratch
+template <typename Addend, std::int64_t Count, typename T>
+void scatter_places(const LineView& by_place, const T* in, std::int64_t lines, const T* centre, T* out,
+                    std::vector<double>& sums) {
+  const auto size = static_cast<std::size_t>(lines * Count);
+  sums.assign(Addend::about_centre ? 2 * size : size, 0);
+  auto *sum = sums.data(), *centres = sum + (Addend::about_centre ? size : 0);
+  if constexpr (Addend::about_centre) {
+    for (std::int64_t k = 0; k < Count; ++k)
+      for (std::int64_t line = 0; line < lines; ++line) centres[line * Count + k] = static_cast<double>(centre[k * lines + line]);
+  }
+  for (std::int64_t place = 0; place < by_place.lines; ++place) {
+    const auto first = by_place.starts[place], last = by_place.starts[place + 1];
+    if (first == last) continue;
+    std::array<double, Count> x{};
+    for (std::int64_t k = 0; k < Count; ++k) x[static_cast<std::size_t>(k)] = static_cast<double>(in[k * by_place.lines + place]);
+    for (auto i = first; i < last; ++i) {
+      const auto target = static_cast<std::int64_t>(by_place.places[i]) * Count;
+      for (std::int64_t k = 0; k < Count; ++k)
+        sum[target + k] += Addend::of(by_place.values[i], x[static_cast<std::size_t>(k)], centres[target + k]);
+    }
+  }
+  for (std::int64_t k = 0; k < Count; ++k)
+    for (std::int64_t line = 0; line < lines; ++line) out[k * lines + line] = static_cast<T>(sum[line * Count + k]);
+}
+
+/// A stack: groups of vectors are shared between threads.
 template <typename Addend, typename T>
-void line_sums_on_cpu(const LineView& view, const T* in, std::int64_t places, const T* centre, T* out, std::int64_t vectors) {
-  const auto entries = std::max<std::int64_t>(1, view.starts[view.lines]);
-  const auto lines_per_piece = std::clamp<std::int64_t>(view.lines * entries_per_piece / entries, 1, view.lines);
-  const auto pieces = (view.lines + lines_per_piece - 1) / lines_per_piece;
+void stack_sums_on_cpu(const LineView& by_place, const T* in, std::int64_t lines, const T* centre, T* out, std::int64_t vectors) {
+  std::vector<std::vector<double>> sums(static_cast<std::size_t>(ops::sharing_threads()));
   const auto groups = (vectors + vectors_at_once - 1) / vectors_at_once;
-  const auto add = [&](std::int64_t task, std::int64_t) {
-    const auto vector = task / pieces * vectors_at_once, first = task % pieces * lines_per_piece;
-    const auto last = std::min(first + lines_per_piece, view.lines), end = std::min(vector + vectors_at_once, vectors);
-    const auto centre_of = [&](std::int64_t v) { return centre == nullptr ? nullptr : centre + v * view.lines; };
-    if (end - vector == vectors_at_once) {
-      add_lines<Addend, vectors_at_once>(view, in + vector * places, places, centre_of(vector), out + vector * view.lines, first,
-                                         last);
+  ops::share_tasks(groups, 1, [&](std::int64_t group, std::int64_t worker) {
+    auto& own = sums[static_cast<std::size_t>(worker)];
+    const auto first = group * vectors_at_once, end = std::min(first + vectors_at_once, vectors);
+    const auto centre_of = [&](std::int64_t v) { return centre == nullptr ? nullptr : centre + v * lines; };
+    if (end - first == vectors_at_once) {
+      scatter_places<Addend, vectors_at_once>(by_place, in + first * by_place.lines, lines, centre_of(first), out + first * lines,
+                                              own);
       return;
     }
-    for (auto v = vector; v < end; ++v)
-      add_lines<Addend, 1>(view, in + v * places, places, centre_of(v), out + v * view.lines, first, last);
-  };
-  ops::share_tasks(groups * pieces, 1, add, WorkerPool::Order::near);
+    for (auto v = first; v < end; ++v)
+      scatter_places<Addend, 1>(by_place, in + v * by_place.lines, lines, centre_of(v), out + v * lines, own);
+  });
+}
+
+/// One vector or a few: lines are shared between threads.
+/// @param in (vectors, places), out (vectors, lines), contiguous
+template <typename Addend, typename T>
+void line_sums_on_cpu(const LineView& by_line, const T* in, std::int64_t places, const T* centre, T* out, std::int64_t vectors) {
+  const auto entries = std::max<std::int64_t>(1, by_line.starts[by_line.lines]);
+  const auto lines_per_piece = std::clamp<std::int64_t>(by_line.lines * entries_per_piece / entries, 1, by_line.lines);
+  const auto pieces = (by_line.lines + lines_per_piece - 1) / lines_per_piece;
+  ops::share_tasks(vectors * pieces, 1, [&](std::int64_t task, std::int64_t) {
+    const auto v = task / pieces, first = task % pieces * lines_per_piece,
+               last = std::min(first + lines_per_piece, by_line.lines);
+    add_lines<Addend>(by_line, in + v * places, centre == nullptr ? nullptr : centre + v * by_line.lines, out + v * by_line.lines,
+                      first, last);
+  });
 }
 
 /// The line of every entry, int64.
@@ -133,20 +171,27 @@ Tensor lines_of_entries(const Lines& lines) {
   return at::repeat_interleave(at::arange(lines.lines, torch::kInt64), counts);
 }
 
+template <typename Addend, typename T>
+void sums_on_cpu(const Lines& by_line, const Lines& by_place, const Tensor& in, const Tensor& centre, Tensor& out) {
+  const auto vectors = in.size(0);
+  const auto* from = in.const_data_ptr<T>();
+  const auto* about = centre.defined() ? centre.const_data_ptr<T>() : nullptr;
+  auto* to = out.mutable_data_ptr<T>();
+  if (vectors >= ops::sharing_threads() * vectors_at_once) {
+    stack_sums_on_cpu<Addend>(LineView(by_place), from, by_line.lines, about, to, vectors);
+  } else {
+    line_sums_on_cpu<Addend>(LineView(by_line), from, by_place.lines, about, to, vectors);
+  }
+}
+
 /// @param in  (vectors, places) contiguous; centre: undefined, or (vectors, lines) for squared distances
-Tensor line_sums(const Lines& lines, const Tensor& in, const Tensor& centre = {}) {
-  if (!in.is_cpu()) return centre.defined() ? line_spreads_by_index(lines, in, centre) : line_sums_by_index(lines, in);
-  auto out = at::empty({in.size(0), lines.lines}, in.options());
+Tensor line_sums(const Lines& by_line, const Lines& by_place, const Tensor& in, const Tensor& centre = {}) {
+  if (!in.is_cpu()) return centre.defined() ? line_spreads_by_index(by_line, in, centre) : line_sums_by_index(by_line, in);
+  auto out = at::empty({in.size(0), by_line.lines}, in.options());
   if (out.numel() == 0) return out;
-  const LineView view(lines);
   AT_DISPATCH_FLOATING_TYPES(in.scalar_type(), "mpol::SparseOperator", [&] {
-    const auto* from = in.const_data_ptr<scalar_t>();
-    auto* to = out.mutable_data_ptr<scalar_t>();
-    if (centre.defined()) {
-      line_sums_on_cpu<SquaredDistance>(view, from, in.size(1), centre.const_data_ptr<scalar_t>(), to, in.size(0));
-    } else {
-      line_sums_on_cpu<Product, scalar_t>(view, from, in.size(1), nullptr, to, in.size(0));
-    }
+    if (centre.defined()) sums_on_cpu<SquaredDistance, scalar_t>(by_line, by_place, in, centre, out);
+    else sums_on_cpu<Product, scalar_t>(by_line, by_place, in, centre, out);
   });
   return out;
 }
@@ -162,7 +207,8 @@ struct LineSums : torch::autograd::Function<LineSums> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& in, const MatrixPtr& matrix, Side side) {
     context->saved_data["matrix"] = c10::IValue::make_capsule(matrix);
     context->saved_data["other side"] = static_cast<std::int64_t>(side == Side::rows ? Side::columns : Side::rows);
-    return line_sums(side == Side::rows ? matrix->by_row : matrix->by_column, in.contiguous());
+    const auto &by_row = matrix->by_row, &by_column = matrix->by_column;
+    return side == Side::rows ? line_sums(by_row, by_column, in.contiguous()) : line_sums(by_column, by_row, in.contiguous());
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& gradients) {
@@ -192,8 +238,10 @@ std::vector<std::int64_t> with_length(const Tensor& like, std::int64_t size) {
 SparseOperator::SparseOperator(const std::vector<Entry>& entries, std::int64_t rows, std::int64_t columns) {
   check_entries(entries, rows, columns);
   matrix_ = c10::make_intrusive<Matrix>();
-  matrix_->by_row = sorted_by(entries, &Entry::row, &Entry::column, rows);
-  matrix_->by_column = sorted_by(entries, &Entry::column, &Entry::row, columns);
+  // Each sum then goes by the other index, whichever way it is taken.
+  const auto by_row = sorted_by(sorted_by(entries, &Entry::column, columns), &Entry::row, rows);
+  matrix_->by_row = lines_of(by_row, &Entry::row, &Entry::column, rows);
+  matrix_->by_column = lines_of(sorted_by(by_row, &Entry::column, columns), &Entry::column, &Entry::row, columns);
 }
 
 Tensor SparseOperator::apply(const Tensor& x) const {
@@ -211,10 +259,12 @@ Tensor SparseOperator::spread(const Tensor& x, const Tensor& centre) const {
   check_vectors(centre, rows(), "centres");
   const auto in = x.detach().reshape({-1, columns()}).contiguous();
   const auto about = centre.detach().to(in.options()).expand(with_length(x, rows())).reshape({-1, rows()}).contiguous();
-  return line_sums(matrix_->by_row, in, about).view(with_length(x, rows()));
+  return line_sums(matrix_->by_row, matrix_->by_column, in, about).view(with_length(x, rows()));
 }
 
-Tensor SparseOperator::row_sums() const { return line_sums(matrix_->by_row, at::ones({1, columns()}, torch::kFloat64))[0]; }
+Tensor SparseOperator::row_sums() const {
+  return line_sums(matrix_->by_row, matrix_->by_column, at::ones({1, columns()}, torch::kFloat64))[0];
+}
 
 Tensor line_sums_by_index(const SparseOperator::Lines& lines, const Tensor& in) {
   const auto places = lines.places.to(in.device(), torch::kInt64), of_line = lines_of_entries(lines).to(in.device());

@@ -12,9 +12,9 @@ using torch::Tensor;
 
 /// A real matrix of few entries, kept by rows and, for its adjoint, by columns.
 ///
-/// On the CPU each sum is taken in float64, in the order of the entries, by our own threads: results do not depend on their
-/// number, nor on how many vectors come together. On other devices LibTorch gathers and adds in float64; on CUDA the order
-/// of a sum is fixed with set_deterministic only.
+/// On the CPU each sum is taken in float64, in the order of columns (rows for the adjoint), by our own threads: results do not
+/// depend on their number, nor on how many vectors come together. On other devices LibTorch gathers and adds in float64; on CUDA
+/// the order of a sum is fixed with set_deterministic only.
 class SparseOperator {
  public:
   struct Entry {
@@ -22,7 +22,7 @@ class SparseOperator {
     double value;
   };
 
-  /// @param entries  in any order, which sums keep; those of one place add up
+  /// @param entries  in any order; those of one place add up
   /// @throws ValueError for an entry outside of rows x columns, or more than 2^31 - 1 of these
   SparseOperator(const std::vector<Entry>& entries, std::int64_t rows, std::int64_t columns);
 
