@@ -333,7 +333,9 @@ TEST_CASE("a profile is drawn as far as there is something, and says when channe
 
 TEST_CASE("a map of radius and azimuth has its first radius at the bottom, its first azimuth on the left", "[plot][quick]") {
   const auto map = torch::arange(24, torch::kFloat64).view({2, 3, 4});
-  const PolarFigureOptions options{.unit = "Jy", .outer = 1.5};
+  PolarFigureOptions options;
+  options.unit = "Jy";
+  options.outer = 1.5;
   const auto page = polar_page(map, options);
   REQUIRE(page.panels.size() == 2);
   const auto files = gnuplot_files(page, "polar");
