@@ -7,12 +7,14 @@
 #include <mpol_cpp/io/measurement_set/measurement_set.h>
 #include <mpol_cpp/io/measurement_set/model_column.h>
 #include <mpol_cpp/io/npz_archive.h>
+#include <mpol_cpp/io/polar_fits.h>
 #include <mpol_cpp/io/readers/collect_visibilities.h>
 #include <mpol_cpp/io/uv_unit.h>
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/plot/figures/comparison_figure.h>
 #include <mpol_cpp/plot/figures/coverage_figure.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
+#include <mpol_cpp/plot/figures/polar_figure.h>
 #include <mpol_cpp/plot/figures/profile_figure.h>
 #include <mpol_cpp/plot/figures/residual_figure.h>
 #include <mpol_cpp/plot/figures/scan_figure.h>

@@ -5,6 +5,7 @@
 #include <mpol_cpp/analysis/disc_geometry.h>
 #include <mpol_cpp/simulation/fake_data.h>
 #include <mpol_cpp/analysis/field_choice.h>
+#include <mpol_cpp/analysis/polar_integrator.h>
 #include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/analysis/residual_sums.h>
 #include <mpol_cpp/analysis/residuals.h>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <mpol_cpp/io/fits_handle.h>
+#include <mpol_cpp/io/cfitsio/fits_handle.h>
 
 namespace mpol::io {
 

@@ -17,8 +17,8 @@
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/fits_axes.h>
-#include <mpol_cpp/io/fits_handle.h>
-#include <mpol_cpp/io/header_check.h>
+#include <mpol_cpp/io/cfitsio/fits_handle.h>
+#include <mpol_cpp/io/cfitsio/header_check.h>
 #include <mpol_cpp/io/unknown_center.h>
 
 namespace mpol::io {

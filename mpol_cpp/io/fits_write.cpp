@@ -1,95 +1,23 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <utility>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/core/version.h>
+#include <mpol_cpp/io/cfitsio/fits_handle.h>
+#include <mpol_cpp/io/cfitsio/header_writer.h>
+#include <mpol_cpp/io/cfitsio/plane_writer.h>
 #include <mpol_cpp/io/fits.h>
-#include <mpol_cpp/io/fits_handle.h>
+#include <mpol_cpp/io/spectral_axis.h>
 #include <mpol_cpp/io/unknown_center.h>
 #include <mpol_cpp/serialize/atomic_file.h>
-#include <mpol_cpp/visibilities/value_range.h>
 
 namespace mpol::io {
 namespace {
 
 constexpr double degrees_per_arcsec = 1.0 / 3600.0;
-/// Frequencies count as evenly spaced when none is off by more than this part of a channel.
-constexpr double even_spacing_tolerance = 1e-3;
-
-/// Text that a FITS header may hold: printable ASCII.
-std::string header_text(std::string text) {
-  for (auto& character : text) {
-    if (character < ' ' || character > '~') character = '?';
-  }
-  return text;
-}
-
-/// The current header of an open file, written keyword by keyword.
-class HeaderWriter {
- public:
-  explicit HeaderWriter(FitsHandle& file) : file_(file) {}
-
-  void set(const char* key, double value, const char* comment) {
-    fits_update_key(file_.get(), TDOUBLE, key, &value, comment, file_.status());
-  }
-  void set(const char* key, std::string value, const char* comment) {
-    fits_update_key_str(file_.get(), key, header_text(std::move(value)).c_str(), comment, file_.status());
-  }
-  void set_if_known(const char* key, const std::string& value, const char* comment) {
-    if (!value.empty()) set(key, value, comment);
-  }
-  void set_logical(const char* key, bool value, const char* comment) {
-    fits_update_key_log(file_.get(), key, value ? 1 : 0, comment, file_.status());
-  }
-  void history(const std::string& lines) {
-    std::size_t begin = 0;
-    while (begin <= lines.size()) {
-      const auto end = std::min(lines.find('\n', begin), lines.size());
-      fits_write_history(file_.get(), header_text(lines.substr(begin, end - begin)).c_str(), file_.status());
-      begin = end + 1;
-    }
-  }
-  void axis(int number, const char* type, double reference_pixel, double reference_value, double step, const char* unit) {
-    const auto key = [&](const char* stem) { return fmt::format("{}{}", stem, number); };
-    set(key("CTYPE").c_str(), type, nullptr);
-    set(key("CRPIX").c_str(), reference_pixel, nullptr);
-    set(key("CRVAL").c_str(), reference_value, nullptr);
-    set(key("CDELT").c_str(), step, nullptr);
-    if (unit != nullptr) set(key("CUNIT").c_str(), unit, nullptr);
-  }
-
- private:
-  FitsHandle& file_;
-};
-
-enum class SpectralAxis { channel, frequency, channel_with_table };
-
-SpectralAxis spectral_axis_of(const Tensor& frequencies) {
-  if (!frequencies.defined()) return SpectralAxis::channel;
-  const auto count = frequencies.size(0);
-  if (count == 1) return SpectralAxis::frequency;
-  const auto* f = frequencies.const_data_ptr<double>();
-  const double step = (f[count - 1] - f[0]) / static_cast<double>(count - 1);
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (!(std::abs(f[i] - (f[0] + static_cast<double>(i) * step)) < even_spacing_tolerance * std::abs(step)))
-      return SpectralAxis::channel_with_table;
-  }
-  return SpectralAxis::frequency;
-}
-
-void write_spectral_axis(HeaderWriter& header, SpectralAxis kind, const Tensor& frequencies) {
-  if (kind != SpectralAxis::frequency) return header.axis(3, "CHANNEL", 1, 0, 1, nullptr);
-  const auto count = frequencies.size(0);
-  const auto* f = frequencies.const_data_ptr<double>();
-  // The width of a single channel is not known; one Hz keeps the axis regular.
-  const double step = count > 1 ? (f[count - 1] - f[0]) / static_cast<double>(count - 1) : 1.0;
-  header.axis(3, "FREQ", 1, f[0], step, "Hz");
-}
 
 void write_sky_axes(HeaderWriter& header, const GridCoords& coords, const Observation& observation) {
   const double step = coords.cell_size() * degrees_per_arcsec;
@@ -149,70 +77,6 @@ void write_header(FitsHandle& file, SpectralAxis spectral, const GridCoords& coo
   for (const auto& lines : options.history()) header.history(lines);
 }
 
-/// Sums of zero, replaced by write_checksums: the header then has its final length before the data follow it.
-void reserve_checksums(FitsHandle& file) {
-  HeaderWriter header(file);
-  header.set("CHECKSUM", "0000000000000000", "checksum of this header and its data");
-  header.set("DATASUM", "0", "checksum of the data");
-}
-
-/// The checksums of the current unit. cfitsio's own function would write the time of day beside them.
-void write_checksums(FitsHandle& file) {
-  unsigned long data_sum = 0, unit_sum = 0;
-  char encoded[FLEN_VALUE] = "";
-  fits_flush_file(file.get(), file.status());  // fills the last block, which counts
-  fits_get_chksum(file.get(), &data_sum, &unit_sum, file.status());
-  fits_modify_key_str(file.get(), "DATASUM", fmt::format("{}", data_sum).c_str(), "&", file.status());
-  fits_get_chksum(file.get(), &data_sum, &unit_sum, file.status());
-  constexpr int complement = 1;
-  fits_encode_chksum(unit_sum, complement, encoded);
-  fits_modify_key_str(file.get(), "CHECKSUM", encoded, "&", file.status());
-  file.check("writing the checksums");
-}
-
-void write_planes(FitsHandle& file, const Tensor& cube, double scale) {
-  LONGLONG first = 1;
-  for (std::int64_t channel = 0; channel < cube.size(0); ++channel) {
-    const auto plane = (cube.select(0, channel).to(torch::kCPU, torch::kFloat64) * scale).to(torch::kFloat32).contiguous();
-    auto* values = const_cast<float*>(plane.const_data_ptr<float>());  // cfitsio only reads them
-    fits_write_img(file.get(), TFLOAT, first, plane.numel(), values, file.status());
-    file.check("writing the image");
-    first += plane.numel();
-  }
-}
-
-struct Column {
-  const char* name;
-  const char* form;
-  const char* unit;
-};
-
-void create_table(FitsHandle& file, const char* name, std::int64_t rows, const std::vector<Column>& columns) {
-  std::vector<char*> names, forms, units;
-  for (const auto& column : columns) {  // cfitsio only reads them
-    names.push_back(const_cast<char*>(column.name));
-    forms.push_back(const_cast<char*>(column.form));
-    units.push_back(const_cast<char*>(column.unit));
-  }
-  fits_create_tbl(file.get(), BINARY_TBL, rows, static_cast<int>(columns.size()), names.data(), forms.data(), units.data(), name,
-                  file.status());
-}
-
-void write_number(FitsHandle& file, int column, std::int64_t row, double value) {
-  fits_write_col(file.get(), TDOUBLE, column, row + 1, 1, 1, &value, file.status());
-}
-
-void write_frequencies(FitsHandle& file, const Tensor& frequencies) {
-  create_table(file, "FREQUENCIES", frequencies.size(0), {{"CHANNEL", "1J", ""}, {"FREQUENCY", "1D", "Hz"}});
-  reserve_checksums(file);
-  for (std::int64_t channel = 0; channel < frequencies.size(0); ++channel) {
-    write_number(file, 1, channel, static_cast<double>(channel));
-    write_number(file, 2, channel, frequencies.const_data_ptr<double>()[channel]);
-  }
-  file.check("writing the table FREQUENCIES");
-  write_checksums(file);
-}
-
 void write_beams(FitsHandle& file, const std::vector<Beam>& beams) {
   const auto count = static_cast<std::int64_t>(beams.size());
   create_table(file, "BEAMS", count,
@@ -261,13 +125,7 @@ void check_beams(const std::vector<Beam>& beams, std::int64_t nchan) {
 FitsOptions checked(const FitsOptions& options, std::int64_t nchan) {
   auto result = options;
   check_beams(options.beams(), nchan);
-  if (!options.frequencies().defined()) return result;
-  result.frequencies() = options.frequencies().detach().to(torch::kCPU, torch::kFloat64).reshape({-1}).contiguous();
-  if (result.frequencies().size(0) != nchan) {
-    throw ShapeError(
-        fmt::format("{} frequencies for {} channel(s); one per channel is needed", result.frequencies().size(0), nchan));
-  }
-  check_positive(result.frequencies(), "frequency");
+  result.frequencies() = checked_frequencies(options.frequencies(), nchan);
   return result;
 }
 
@@ -291,11 +149,7 @@ void write_fits(AtomicFile& target, const Tensor& sky_cube, const GridCoords& co
   if (beams_differ(options.beams())) write_beams(file, options.beams());
   file.close();
   target.write(memory.data, memory.bytes);
-  if (spectral == SpectralAxis::channel_with_table) {
-    log_warning(
-        "the frequencies of the channels are not evenly spaced: the third axis of FITS cubes counts channels, and their table "
-        "FREQUENCIES holds the frequencies");
-  }
+  if (spectral == SpectralAxis::channel_with_table) warn_of_uneven_frequencies();
 }
 
 void write_fits(const std::filesystem::path& path, const Tensor& sky_cube, const GridCoords& coords, const FitsOptions& options) {

@@ -21,23 +21,29 @@ std::string lower_case(std::string text) {
 
 }  // namespace
 
+std::optional<Tensor> unit_area(const std::string& written, const std::vector<Beam>& beams, double cell_size) {
+  const auto unit = lower_case(written);
+  if (unit == "jy/pixel") return at::tensor({cell_size * cell_size}, torch::kFloat64);
+  if (unit == "jy/arcsec2" || unit == "jy/arcsec^2" || unit == "jy/arcsec**2") return at::tensor({1.0}, torch::kFloat64);
+  if (unit != "jy/beam" || beams.empty()) return std::nullopt;
+  std::vector<double> areas;
+  for (const auto& beam : beams) areas.push_back(beam_area(beam));
+  return at::tensor(areas, torch::kFloat64);
+}
+
 Tensor brightness_of(const FitsImage& image, const std::filesystem::path& path) {
-  const auto unit = lower_case(image.unit);
-  if (unit == "jy/pixel") return image.cube / (image.cell_size * image.cell_size);
-  if (unit == "jy/arcsec2" || unit == "jy/arcsec^2" || unit == "jy/arcsec**2") return image.cube;
-  if (unit == "jy/beam" && !image.beams.empty()) {
-    const auto beams = static_cast<std::int64_t>(image.beams.size()), channels = image.cube.size(0);
-    if (beams != 1 && beams != channels) {
-      throw DataError(
-          fmt::format("\"{}\" has {} beams for {} channel(s); one, or one per channel is needed: correct its table BEAMS",
-                      path.string(), beams, channels));
-    }
-    std::vector<double> areas;
-    for (const auto& beam : image.beams) areas.push_back(beam_area(beam));
-    return image.cube / at::tensor(areas, torch::kFloat64).reshape({-1, 1, 1});
+  const auto area = unit_area(image.unit, image.beams, image.cell_size);
+  if (!area) {
+    throw DataError(fmt::format("\"{}\" is in the unit \"{}\"; give Jy/pixel, Jy/arcsec2, or Jy/beam with its beam",
+                                path.string(), image.unit));
   }
-  throw DataError(fmt::format("\"{}\" is in the unit \"{}\"; give Jy/pixel, Jy/arcsec2, or Jy/beam with its beam", path.string(),
-                              image.unit));
+  const auto areas = area->size(0), channels = image.cube.size(0);
+  if (areas != 1 && areas != channels) {
+    throw DataError(
+        fmt::format("\"{}\" has {} beams for {} channel(s); one, or one per channel is needed: correct its table BEAMS",
+                    path.string(), areas, channels));
+  }
+  return image.cube / area->reshape({-1, 1, 1});
 }
 
 }  // namespace mpol::io

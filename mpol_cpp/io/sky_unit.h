@@ -1,10 +1,19 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <mpol_cpp/io/fits.h>
 
 namespace mpol::io {
+
+/// The solid angle, arcsec^2, over which a unit of brightness counts flux: of a pixel, 1, or of each beam; float64, one number or
+/// one for each beam. Nothing for a unit other than Jy/pixel, Jy/arcsec2 and Jy/beam, or Jy/beam without a beam.
+/// @param unit       as BUNIT says it, in any case
+/// @param cell_size  arcsec
+std::optional<Tensor> unit_area(const std::string& unit, const std::vector<Beam>& beams, double cell_size);
 
 /// The pixels of a FITS image as surface brightness: from Jy/pixel, Jy/arcsec2, or Jy/beam with the file's own beams.
 /// @param path  of the file, for the message

@@ -146,16 +146,16 @@ class Writer {
     const auto image = thinned(pixels_of(panel));
     const auto rows = image.size(0), columns = image.size(1);
     const auto name = fmt::format("{}_{}.f32", stem_, number_);
-    add_floats(name, image);
+    add_floats(name, image, panel);
     add_palette(panel.scale);
 
     const auto& [east, west, south, north] = panel.extent;
-    const double dx = (east - west) / static_cast<double>(columns), dy = (north - south) / static_cast<double>(rows);
-    line("\n# {} x {} pixels, 32-bit floats, rows from South to North, each from West to East", columns, rows);
+    const double dx = std::abs(east - west) / static_cast<double>(columns), dy = (north - south) / static_cast<double>(rows);
+    line("\n# {} x {} pixels, 32-bit floats, rows from the lowest to the highest, each in the order of its axis", columns, rows);
     line("unset key\nunset object\nunset arrow\nunset label\nunset logscale\nunset grid");
-    line("set size ratio {:.6g}", (north - south) / (east - west));
+    line("set size ratio {:.6g}", panel.height_of_width.value_or((north - south) / std::abs(east - west)));
     line("set title {} noenhanced", quoted(panel.title));
-    line("set xlabel 'offset East (″)'\nset ylabel 'offset North (″)'");
+    line("set xlabel {}\nset ylabel {}", quoted(panel.x_label), quoted(panel.y_label));
     line("set format x '%g'\nset format y '%g'");
     line("set lmargin 9\nset rmargin 15\nset tmargin 3\nset bmargin 4");
     line("set xtics enhanced autofreq\nset ytics enhanced autofreq");
@@ -172,7 +172,8 @@ class Writer {
     line(
         "plot {} binary array=({},{}) format='%float32' endian=little origin=({:.10g},{:.10g}) dx={:.10g} dy={:.10g} "
         "{}with image notitle{}",
-        quoted(name), columns, rows, west + dx / 2, south + dy / 2, dx, dy, stretched ? "using (place($1)) " : "", lines);
+        quoted(name), columns, rows, std::min(east, west) + dx / 2, south + dy / 2, dx, dy, stretched ? "using (place($1)) " : "",
+        lines);
   }
 
   /// Has gnuplot find the lines. @return what plots them behind an image
@@ -182,20 +183,20 @@ class Writer {
     const auto values = thinned(pixels_of(map));
     const auto rows = values.size(0), columns = values.size(1);
     const auto name = fmt::format("{}_{}_contours.f32", stem_, number_);
-    add_floats(name, values);
+    add_floats(name, values, panel);
     const auto& [east, west, south, north] = panel.extent;
-    const double dx = (east - west) / static_cast<double>(columns), dy = (north - south) / static_cast<double>(rows);
+    const double dx = std::abs(east - west) / static_cast<double>(columns), dy = (north - south) / static_cast<double>(rows);
     line("set contour base\nunset surface\nset cntrparam levels discrete {:.10g}", fmt::join(panel.contours->levels, ","));
     line("set table $contours_{}", number_);
     line("splot {} binary array=({},{}) format='%float32' endian=little origin=({:.10g},{:.10g},0) dx={:.10g} dy={:.10g} notitle",
-         quoted(name), columns, rows, west + dx / 2, south + dy / 2, dx, dy);
+         quoted(name), columns, rows, std::min(east, west) + dx / 2, south + dy / 2, dx, dy);
     line("unset table\nunset contour\nset surface");
     return fmt::format(", $contours_{} using 1:2 with lines lw 1.2 lc rgb '#ffffff' notitle", number_);
   }
 
-  /// As 32-bit floats, rows from South to North, each from West to East.
-  void add_floats(const std::string& name, const Tensor& image) {
-    const auto west_to_east = image.flip(1).contiguous();
+  /// As 32-bit floats, rows from South to North, each from West to East; of a map from the axis' lower end.
+  void add_floats(const std::string& name, const Tensor& image, const ImagePanel& panel) {
+    const auto west_to_east = panel.extent[0] > panel.extent[1] ? image.flip(1).contiguous() : image;
     FigureFile data{name, std::string(static_cast<std::size_t>(image.numel()) * sizeof(float), '\0')};
     std::memcpy(data.contents.data(), west_to_east.const_data_ptr<float>(), data.contents.size());
     files_.push_back(std::move(data));

@@ -47,11 +47,11 @@ struct Contours {
   std::vector<double> levels;
 };
 
-/// An image of the sky with axes, colour bar, and optional beam and scale bar.
+/// An image of the sky with axes, colour bar, and optional beam and scale bar; or a map of another plane.
 struct ImagePanel {
   std::string title;
   Tensor values;                   ///< (ny, nx) in sky orientation: row 0 South, column 0 East; any floating dtype
-  std::array<double, 4> extent{};  ///< outer edges East (left), West (right), South, North, arcsec
+  std::array<double, 4> extent{};  ///< outer edges East (left), West (right), South, North, arcsec; of a map left, right, …
   ColourNorm norm;
   double lower = 0, upper = 1;  ///< values at the ends of the colour scale
   ColourScale scale = ColourScale::sequential;
@@ -60,6 +60,8 @@ struct ImagePanel {
   std::optional<ScaleBar> scale_bar;
   std::optional<Beam> beam;  ///< restoring or dirty beam, drawn as an ellipse in the lower left corner
   std::optional<Contours> contours;
+  std::string x_label = "offset East (″)", y_label = "offset North (″)";
+  std::optional<double> height_of_width = std::nullopt;  ///< of the drawn area; unset: both axes on one scale
 };
 
 enum class CurveStyle {

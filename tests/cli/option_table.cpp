@@ -226,6 +226,19 @@ VerbRows profile_rows() {
                                shared_rows(image, {"profile", "{image}"}, "out/summary.json#threads")});
 }
 
+VerbRows polar_rows() {
+  const Words base = {"polar", "{image}", "-o", "{out}", "--nr", "4", "--nphi", "6"};
+  const std::string map = "out/polar.csv";
+  return verb_rows("polar", {{{"--image", "{image}", {"polar", "-o", "{out}"}, "exit"},
+                              {"--nr", "5", {"polar", "{image}", "-o", "{out}", "--nphi", "6"}, map},
+                              {"--nphi", "7", {"polar", "{image}", "-o", "{out}", "--nr", "4"}, map},
+                              {"--radius", "0.4", base, map},
+                              {"--mode", "sum", base, map},
+                              {"--channels", "1", base, map}},
+                             geometry_rows(base, map),
+                             shared_rows(base, {"polar", "{image}"}, "out/summary.json#threads")});
+}
+
 VerbRows deproject_rows() {
   const Words base = {"deproject", "{image}", "-o", "{out}"};
   return verb_rows("deproject", {{{"--image", "{image}", {"deproject", "-o", "{out}"}, "exit"}},
@@ -380,6 +393,7 @@ std::vector<VerbRows> option_table() {
           weights_rows(),
           inspect_rows(),
           profile_rows(),
+          polar_rows(),
           deproject_rows(),
           convolve_rows(),
           compare_rows(),
@@ -444,6 +458,7 @@ std::vector<RefusedRow> refused_options() {
       {{"profile", "{vis}", "-o", "{out}", "--npix", "16"}, "--npix"},
       {{"profile", "{vis}", "-o", "{out}", "--cell-size", "0.1"}, "--cell-size"},
       {{"profile", "{image}", "-o", "{out}", "--channels", "2"}, "--channels"},
+      {{"polar", "{image}", "-o", "{out}", "--channels", "2"}, "--channels"},
       {added(picture, {"--gamma", "0.5"}), "--gamma"},
       {added(picture, {"--softening", "0.5"}), "--softening"},
       {added(picture, {"--bins", "10"}), "--bins"},

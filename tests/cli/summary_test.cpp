@@ -33,11 +33,8 @@ TEST_CASE("every summary.json says how the verb ran", "[cli]") {
     std::string verb;
     std::vector<std::string> arguments;
   };
-  const std::vector<Call> calls = {{"dirty", {data}},
-                                   {"weights", {data}},
-                                   {"profile", {image}},
-                                   {"deproject", {image}},
-                                   {"convolve", {image, "--bmaj", "0.5"}},
+  const std::vector<Call> calls = {{"dirty", {data}},          {"weights", {data}},    {"profile", {image}},
+                                   {"polar", {image}},         {"deproject", {image}}, {"convolve", {image, "--bmaj", "0.5"}},
                                    {"compare", {image, image}}};
   REQUIRE(run_mpol_here(short_run(data, out("image"), {"--threads", "1", "--quiet"})).exit_code == 0);
   for (const auto& [verb, given] : calls) {
@@ -49,7 +46,7 @@ TEST_CASE("every summary.json says how the verb ran", "[cli]") {
     INFO(verb << ": " << run.err);
     REQUIRE(run.exit_code == 0);
   }
-  for (const auto* verb : {"image", "dirty", "weights", "profile", "deproject", "convolve", "compare"}) {
+  for (const auto* verb : {"image", "dirty", "weights", "profile", "polar", "deproject", "convolve", "compare"}) {
     INFO(verb);
     const auto summary = summary_in(scratch / verb);
     CHECK(summary["threads"] == 1);

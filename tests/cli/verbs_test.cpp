@@ -26,7 +26,7 @@ TEST_CASE("the program explains itself", "[cli]") {
   CHECK(unknown.error_lines().size() == 1);
   CHECK(unknown.error_names("imagine"));
   for (const auto* verb :
-       {"image", "dirty", "inspect", "weights", "profile", "deproject", "convolve", "compare", "simulate", "devices"}) {
+       {"image", "dirty", "inspect", "weights", "profile", "polar", "deproject", "convolve", "compare", "simulate", "devices"}) {
     const auto help = run_mpol_here({verb, "--help"});
     CHECK(help.exit_code == 0);
     CHECK(help.out.find(std::string("Example:\n  mpol ") + verb) != std::string::npos);

@@ -1,6 +1,8 @@
 #include "catch.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -21,6 +23,7 @@
 #include <mpol_cpp/plot/image_panel.h>
 #include <mpol_cpp/plot/panel_geometry.h>
 #include <mpol_cpp/plot/figure_writer.h>
+#include <mpol_cpp/plot/figures/polar_figure.h>
 #include <mpol_cpp/plot/figures/profile_figure.h>
 #include <mpol_cpp/plot/figures/residual_figure.h>
 #include <mpol_cpp/plot/figures/scan_figure.h>
@@ -326,6 +329,28 @@ TEST_CASE("a profile is drawn as far as there is something, and says when channe
   CHECK(std::stod(script.substr(range + 14)) == Approx(0.75 * std::sqrt(-2 * std::log(0.02))).epsilon(0.08));
   CHECK_THAT(script, ContainsSubstring("disc, 7 of 8 channels"));
   CHECK_THAT(script_with(2.5), ContainsSubstring("set xrange [0:2.5]"));
+}
+
+TEST_CASE("a map of radius and azimuth has its first radius at the bottom, its first azimuth on the left", "[plot][quick]") {
+  const auto map = torch::arange(24, torch::kFloat64).view({2, 3, 4});
+  PolarFigureOptions options;
+  options.unit = "Jy";
+  options.outer = 1.5;
+  const auto page = polar_page(map, options);
+  REQUIRE(page.panels.size() == 2);
+  const auto files = gnuplot_files(page, "polar");
+  const auto data = std::find_if(files.begin(), files.end(), [](const FigureFile& file) { return file.name.ends_with("2.f32"); });
+  REQUIRE(data != files.end());
+  std::vector<float> values(data->contents.size() / sizeof(float));
+  std::memcpy(values.data(), data->contents.data(), data->contents.size());
+  CHECK(values == std::vector<float>{12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23});
+  const auto& script = files.front().contents;
+  CHECK(script.find("set xrange [0:360]") != std::string::npos);
+  CHECK(script.find("set yrange [0:1.5]") != std::string::npos);
+  CHECK(script.find("array=(4,3) format='%float32' endian=little origin=(45,0.25) dx=90 dy=0.5") != std::string::npos);
+  CHECK(script.find("azimuth") != std::string::npos);
+  CHECK(polar_page(torch::ones({40, 3, 4}), options).title == "6 of 40 channels");
+  CHECK_THROWS_AS(polar_page(torch::ones({3, 4}), options), ShapeError);
 }
 
 TEST_CASE("every figure is drawn", "[plot]") {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/cli/program/ending.h>
@@ -52,6 +53,26 @@ SkyImage read_sky_image(const std::filesystem::path& path, const std::string& op
   auto header = io::FitsOptions().observation(image.observation).beams(image.beams);
   if (image.frequencies.defined()) header.frequencies(image.frequencies);
   return {cube, GridCoords(image.cell_size, 2 * half), unit == SkyUnit::brightness ? "Jy/arcsec2" : image.unit, header};
+}
+
+SkyImage with_channels(SkyImage image, const std::vector<std::int64_t>& channels) {
+  if (channels.empty()) return image;
+  const auto there = image.cube.size(0);
+  for (const auto channel : channels) {
+    if (channel < there) continue;
+    throw UsageError(error_text("--channels", fmt::format("{}", channel),
+                                fmt::format("the image has {} channel(s), counted from 0", there), "choose others"));
+  }
+  const auto index = at::tensor(channels, torch::kInt64);
+  image.cube = image.cube.index_select(0, index);
+  auto& header = image.header;
+  if (header.frequencies().defined()) header.frequencies(header.frequencies().index_select(0, index));
+  if (header.beams().size() != static_cast<std::size_t>(there)) return image;  // one beam of all channels, or none
+  std::vector<Beam> beams;
+  beams.reserve(channels.size());
+  for (const auto channel : channels) beams.push_back(header.beams()[static_cast<std::size_t>(channel)]);
+  header.beams(beams);
+  return image;
 }
 
 void warn_of_other_centre(const std::string& option, const std::filesystem::path& path, const SkyImage& image,

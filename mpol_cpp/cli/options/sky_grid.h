@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/io/fits.h>
@@ -28,6 +30,10 @@ enum class SkyUnit {
 /// @throws mpol::Error when it cannot be read, its phase centre lies between pixels or far outside, a pixel is not finite,
 ///         or the unit cannot be converted
 SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit = SkyUnit::brightness);
+
+/// The channels of an image that --channels names, in its order, with their frequencies and beams; all of an empty list.
+/// @throws UsageError for one that is not there
+SkyImage with_channels(SkyImage image, const std::vector<std::int64_t>& channels);
 
 /// Warns where an image is taken as if it had the phase centre of others although both are known and more than a tenth of a
 /// pixel apart.

@@ -15,8 +15,8 @@
 namespace mpol::cli {
 namespace {
 
-constexpr std::array other_tables = {"image",     "dirty",    "inspect", "devices", "simulate", "weights", "profile",
-                                     "deproject", "convolve", "compare", "plot",    "predict",  "record"};
+constexpr std::array other_tables = {"image", "dirty",     "inspect",  "devices", "simulate", "weights", "profile",
+                                     "polar", "deproject", "convolve", "compare", "plot",     "predict", "record"};
 /// Options whose value is a file or a folder, when it is one.
 constexpr std::array path_options = {"data", "image", "mask",    "start",    "out",          "array",
                                      "sky",  "truth", "beam-of", "residual", "kernel-folder"};

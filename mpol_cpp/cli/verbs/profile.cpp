@@ -117,28 +117,9 @@ std::string words(const BrightnessProfile& profile, const SkyImage& image, const
                      folder.path().string());
 }
 
-/// The channels that --channels names, in its order.
-SkyImage chosen_channels(SkyImage image, const std::vector<std::int64_t>& channels) {
-  if (channels.empty()) return image;
-  const auto there = image.cube.size(0);
-  for (const auto channel : channels) {
-    if (channel < there) continue;
-    throw UsageError(error_text("--channels", fmt::format("{}", channel),
-                                fmt::format("the image has {} channel(s), counted from 0", there), "choose others"));
-  }
-  image.cube = image.cube.index_select(0, torch::tensor(channels, torch::kInt64));
-  const auto& all = image.header.beams();
-  if (all.size() != static_cast<std::size_t>(there)) return image;  // one beam of all channels, or none
-  std::vector<Beam> beams;
-  beams.reserve(channels.size());
-  for (const auto channel : channels) beams.push_back(all[static_cast<std::size_t>(channel)]);
-  image.header.beams(beams);
-  return image;
-}
-
 void profile_image(const ProfileOptions& options, OutputFolder& folder) {
   const auto channels = parse_channels(options.visibilities.data.channels);
-  const auto image = chosen_channels(read_sky_image(options.image.image, "IMAGE", SkyUnit::as_written), channels);
+  const auto image = with_channels(read_sky_image(options.image.image, "IMAGE", SkyUnit::as_written), channels);
   stop_if_requested();
   const double beam = correlated_area(image);
   const auto profile = radial_i(image.cube, image.coords, options.geometry.geometry(),

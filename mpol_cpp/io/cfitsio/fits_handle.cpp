@@ -1,4 +1,4 @@
-#include <mpol_cpp/io/fits_handle.h>
+#include <mpol_cpp/io/cfitsio/fits_handle.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,8 +13,8 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/io/gzip_file.h>
-#include <mpol_cpp/io/header_check.h>
+#include <mpol_cpp/io/cfitsio/gzip_file.h>
+#include <mpol_cpp/io/cfitsio/header_check.h>
 
 namespace mpol::io {
 namespace {

@@ -1,4 +1,4 @@
-#include <mpol_cpp/io/header_check.h>
+#include <mpol_cpp/io/cfitsio/header_check.h>
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <memory>
 
-#include <mpol_cpp/io/fits_handle.h>
+#include <mpol_cpp/io/cfitsio/fits_handle.h>
 
 namespace mpol::io {
 

@@ -1,4 +1,4 @@
-#include <mpol_cpp/io/gzip_file.h>
+#include <mpol_cpp/io/cfitsio/gzip_file.h>
 
 #include <algorithm>
 #include <cstdint>

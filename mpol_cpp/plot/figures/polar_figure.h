@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/plot/page.h>
+
+namespace mpol::plot {
+
+/// How a figure of maps of azimuth and radius looks.
+struct PolarFigureOptions {
+  std::string title;
+  std::string unit;                 ///< of the values, beside the colour bar
+  double inner = 0, outer = 1;      ///< radii at the lower and upper edge, arcsec
+  double first = 0, last = 360;     ///< azimuths at the left and right edge, degrees
+  std::vector<double> frequencies;  ///< Hz, one per channel: named above each channel of a cube
+};
+
+/// The page of a map, or of the channels of a cube (evenly spaced ones of more than six, which the title says): azimuth from left
+/// to right, radius upwards, one colour scale for all.
+/// @param map  (nchan, nr, nphi), any floating dtype, device
+/// @throws ShapeError for another shape
+Page polar_page(const Tensor& map, const PolarFigureOptions& options);
+
+}  // namespace mpol::plot

@@ -1,0 +1,227 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+
+#include <nlohmann/json.hpp>
+
+#include <mpol_cpp/analysis/polar_integrator.h>
+#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/images/brightness.h>
+#include <mpol_cpp/io/fits.h>
+
+#include "compare.h"
+#include "observation.h"
+#include "picture.h"
+#include "program.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+using nlohmann::json;
+
+namespace {
+
+const GridCoords disc_coords(0.05, 64);
+const std::vector<std::string> disc_options = {"--inclination", "40",  "--position-angle", "30",
+                                               "--offset-east", "0.2", "--offset-north",   "-0.1"};
+const DiscGeometry disc_geometry{
+    .inclination = 40 * units::degree, .position_angle = 30 * units::degree, .offset_east = 0.2, .offset_north = -0.1};
+
+std::vector<std::string> polar(const std::string& image, const std::filesystem::path& out, const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"polar", image, "-o", out.string()};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+std::vector<std::string> with_geometry(std::vector<std::string> more) {
+  more.insert(more.end(), disc_options.begin(), disc_options.end());
+  return more;
+}
+
+/// Two channels of a lopsided ring in the plane of the disc, Jy/arcsec^2.
+Tensor lopsided_ring() {
+  const auto x = disc_coords.sky_x() - disc_geometry.offset_east, y = disc_coords.sky_y() - disc_geometry.offset_north;
+  const double c = std::cos(disc_geometry.position_angle), s = std::sin(disc_geometry.position_angle);
+  const auto minor = (x * c - y * s) / std::cos(disc_geometry.inclination), major = x * s + y * c;
+  const auto plane = at::exp(-0.5 * ((at::hypot(minor, major) - 0.8) / 0.15).square()) *
+                     (1 + 0.5 * at::cos(at::atan2(minor, major) - 75 * units::degree));
+  return at::stack({plane, 2 * plane});
+}
+
+/// A FITS file as its bytes say, without any reader of the library: header values as they are written, and the pixels.
+struct RawFits {
+  std::map<std::string, std::string> header;
+  std::vector<float> pixels;
+
+  explicit RawFits(const std::filesystem::path& path) {
+    const auto bytes = read_text(path);
+    constexpr std::size_t card = 80, block = 2880;
+    std::size_t place = 0;
+    for (; bytes.compare(place, 4, "END ") != 0; place += card) {
+      const auto line = bytes.substr(place, card);
+      auto value = line.substr(10, line.find(" / ") == std::string::npos ? card : line.find(" / ") - 10);
+      std::erase_if(value, [](char letter) { return letter == ' ' || letter == '\''; });
+      header[line.substr(0, line.find_first_of(" ="))] = value;
+    }
+    place = (place / block + 1) * block;
+    const auto count = std::stoull(header["NAXIS1"]) * std::stoull(header["NAXIS2"]) * std::stoull(header["NAXIS3"]);
+    for (std::size_t i = 0; i < count; ++i) {
+      std::uint32_t bits = 0;
+      for (std::size_t k = 0; k < 4; ++k) bits = bits << 8 | static_cast<unsigned char>(bytes.at(place + 4 * i + k));
+      pixels.push_back(std::bit_cast<float>(bits));
+    }
+  }
+
+  double number(const std::string& key) { return std::stod(header.at(key)); }
+  Tensor cube() const { return torch::tensor(std::vector<double>(pixels.begin(), pixels.end()), torch::kFloat64); }
+};
+
+json run_polar(const std::string& image, const std::filesystem::path& out, std::vector<std::string> more) {
+  more.emplace_back("--json");
+  const auto run = run_mpol_here(polar(image, out, more));
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.out == read_text(out / "summary.json"));
+  return json::parse(run.out);
+}
+
+}  // namespace
+
+TEST_CASE("polar writes the map with its axes, a table, a figure and a summary", "[cli][polar]") {
+  const Scratch scratch;
+  const auto image = (scratch / "ring.fits").string(), out = (scratch / "out").string();
+  const auto frequencies = torch::tensor({230e9, 231e9}, torch::kFloat64);
+  io::write_fits(image, lopsided_ring(), disc_coords,
+                 io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2).frequencies(frequencies));
+  const auto summary = run_polar(image, out, with_geometry({"--nr", "30", "--nphi", "24", "--radius", "1.2"}));
+  auto names = names_in(out);
+  std::erase(names, "figures");  // gnuplot's scripts
+  CHECK(names == std::vector<std::string>{"polar.csv", "polar.fits", "polar.png", "summary.json"});
+
+  const PolarIntegrator integrator(
+      disc_coords,
+      PolarIntegratorOptions().radii(even_edges(0, 1.2, 30)).azimuths(even_edges(0, 2 * units::pi, 24)).geometry(disc_geometry));
+  const auto expected = integrator.integrate(io::read_fits(image).cube);
+  RawFits fits(scratch / "out" / "polar.fits");
+  CHECK(relative_error(fits.cube().view({2, 30, 24}), expected.mean) < 1e-6);
+  CHECK(fits.header.at("BUNIT") == "Jy/arcsec2");
+  CHECK(fits.header.at("CTYPE1") == "PHI");
+  CHECK(fits.header.at("CUNIT1") == "deg");
+  CHECK(fits.number("CRPIX1") == 1);
+  CHECK(fits.number("CRVAL1") == Approx(7.5));
+  CHECK(fits.number("CDELT1") == Approx(15));
+  CHECK(fits.header.at("CTYPE2") == "RADIUS");
+  CHECK(fits.header.at("CUNIT2") == "arcsec");
+  CHECK(fits.number("CRVAL2") == Approx(0.02));
+  CHECK(fits.number("CDELT2") == Approx(0.04));
+  CHECK(fits.header.at("CTYPE3") == "FREQ");
+  CHECK(fits.number("CRVAL3") == Approx(230e9));
+  CHECK(fits.number("CDELT3") == Approx(1e9));
+
+  CHECK(summary["mode"] == "mean");
+  CHECK(summary["unit"] == "Jy/arcsec2");
+  CHECK(summary["nr"] == 30);
+  CHECK(summary["nphi"] == 24);
+  CHECK(summary["radius_arcsec"] == 1.2);
+  CHECK(summary["inclination_deg"] == 40.0);
+  REQUIRE(summary["channels"].size() == 2);
+  CHECK(summary["channels"][1]["flux_jy"].get<double>() == Approx(expected.sum[1].sum().item<double>()).epsilon(1e-6));
+  CHECK(summary["channels"][1]["peak"].get<double>() == Approx(expected.mean[1].max().item<double>()));
+  CHECK_THAT(summary["channels"][1]["peak_radius_arcsec"].get<double>(), WithinAbs(0.8, 0.041));
+  CHECK_THAT(summary["channels"][1]["peak_phi_deg"].get<double>(), WithinAbs(75, 15.1));
+
+  std::istringstream table(read_text(scratch / "out" / "polar.csv"));
+  std::string line;
+  std::getline(table, line);
+  CHECK(line == "channel,radius_arcsec,phi_deg,value,scatter,area_arcsec2");
+  for (std::int64_t row = 0; row < 2 * 30 * 24; ++row) {
+    REQUIRE(std::getline(table, line));
+    const auto c = row / 720, i = row / 24 % 30, j = row % 24;
+    const auto cells = json::parse("[" + line + "]").get<std::vector<double>>();
+    REQUIRE(cells.size() == 6);
+    const bool right = cells[0] == static_cast<double>(c) && std::abs(cells[1] - integrator.radius()[i].item<double>()) < 1e-9 &&
+                       std::abs(cells[2] - integrator.azimuth()[j].item<double>() / units::degree) < 1e-6 &&
+                       cells[3] == Approx(expected.mean[c][i][j].item<double>()) &&
+                       cells[4] == Approx(std::sqrt(expected.variance[c][i][j].item<double>())).margin(1e-12) &&
+                       cells[5] == Approx(expected.area[i][j].item<double>());
+    if (!right) FAIL_CHECK(line);
+  }
+  CHECK_FALSE(std::getline(table, line));
+}
+
+TEST_CASE("sums are fluxes in Jy, whatever the unit of the image", "[cli][polar]") {
+  const Scratch scratch;
+  const auto sky = lopsided_ring();
+  const double flux = sky[1].sum().item<double>() * disc_coords.cell_area();
+  const Beam beam{.major = 0.3, .minor = 0.2, .position_angle = 0.4};
+  io::write_fits(scratch / "a.fits", sky, disc_coords);
+  io::write_fits(scratch / "b.fits", sky, disc_coords, io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2));
+  io::write_fits(scratch / "c.fits", sky * beam_area(beam), disc_coords,
+                 io::FitsOptions().unit(io::FitsUnit::jy_per_beam).beams({beam}));
+  const std::vector<std::string> bins = {"--mode", "sum", "--nr", "7", "--nphi", "5", "--radius", "2.298", "--channels", "1"};
+  for (const std::string name : {"a", "b", "c"}) {
+    const auto summary = run_polar((scratch / (name + ".fits")).string(), scratch / name, bins);
+    RawFits fits(scratch / name / "polar.fits");
+    INFO(name);
+    CHECK(fits.header.at("BUNIT") == "Jy");
+    CHECK(fits.header.at("NAXIS3") == "1");
+    CHECK(fits.cube().sum().item<double>() == Approx(flux).epsilon(1e-5));  // the bins hold the whole image
+    CHECK(summary["unit"] == "Jy");
+    CHECK(summary["channels"][0]["flux_jy"].get<double>() == Approx(flux).epsilon(1e-5));
+    CHECK(summary["area_arcsec2"].get<double>() == Approx(64 * 64 * disc_coords.cell_area()).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("without options polar takes bins of a pixel and a degree to half the image, and the unit as it is", "[cli][polar]") {
+  const Scratch scratch;
+  const auto image = (scratch / "ring.fits").string();
+  io::write_fits(image, lopsided_ring(), disc_coords, io::FitsOptions().unit(io::FitsUnit::jy_per_beam));  // of no known beam
+  const auto summary = run_polar(image, scratch / "out", {});
+  CHECK(summary["nr"] == 32);
+  CHECK(summary["nphi"] == 360);
+  CHECK(summary["radius_arcsec"].get<double>() == Approx(1.6));
+  CHECK(summary["unit"] == "Jy/beam");
+  CHECK(summary["channels"][0]["flux_jy"].is_null());
+  RawFits fits(scratch / "out" / "polar.fits");
+  CHECK(fits.header.at("CTYPE3") == "CHANNEL");
+  CHECK(fits.header.at("NAXIS1") == "360");
+  CHECK(read_png(scratch / "out" / "polar.png").width == 1280);
+  const auto sum = run_mpol_here(polar(image, scratch / "sum", {"--mode", "sum"}));
+  CHECK(sum.exit_code == 1);
+  CHECK(sum.error_names("Jy/beam"));
+  CHECK_FALSE(std::filesystem::exists(scratch / "sum"));
+}
+
+TEST_CASE("polar refuses what it cannot use, in one line, and leaves nothing", "[cli][polar]") {
+  const Scratch scratch;
+  const auto image = (scratch / "ring.fits").string();
+  io::write_fits(image, lopsided_ring(), disc_coords);
+  write_text(scratch / "words.fits", "this is no image");
+  const auto out = scratch / "out";
+  const auto refused = [&](const std::string& input, const std::vector<std::string>& more, int code, const std::string& words) {
+    const auto run = run_mpol_here(polar(input, out, more));
+    INFO(run.err);
+    CHECK(run.exit_code == code);
+    CHECK(run.error_lines().size() == 1);
+    CHECK(run.error_names(words));
+    CHECK_FALSE(std::filesystem::exists(out));
+  };
+  refused(image, {"--nr", "0"}, 2, "nr");
+  refused(image, {"--nphi", "-3"}, 2, "nphi");
+  refused(image, {"--nr", "100000", "--nphi", "100000"}, 2, "--nphi");
+  refused(image, {"--mode", "median"}, 2, "mode");
+  refused(image, {"--radius", "0"}, 2, "radius");
+  refused(image, {"--radius", "2.4"}, 2, "--radius");  // corners are at 2.30"
+  refused(image, {"--inclination", "90"}, 2, "inclination");
+  refused(image, {"--channels", "2"}, 2, "--channels");
+  refused((scratch / "words.fits").string(), {}, 1, "words.fits");
+  refused((scratch / "missing.fits").string(), {}, 1, "missing.fits");
+}
