@@ -49,6 +49,37 @@ std::vector<OptionRow> set_rows(const Words& base, const std::string& column = "
 
 OptionRow mode_row(const Words& base) { return {"--mode", "cube", base, "exit"}; }
 
+VerbRows filter_rows() {
+  const Words to = {"-o", "{out}"}, base = added({"filter", "{vis}", "--template", "{single}"}, to);
+  const Words disc = added({"filter", "{vis}", "--frequency", "230e9,231e9", "--keplerian", "--mass", "1", "--distance", "140",
+                            "--inclination", "30", "--outer-radius", "0.5"},
+                           added(small_grid, to));
+  const std::string filtered = "out/filter.csv";
+  return verb_rows("filter", {{{"--data", "{vis}", added({"filter", "--template", "{single}"}, to), "exit"},
+                               {"--template", "{other}", base, filtered},
+                               {"--keplerian", "", added({"filter", "{vis}", "--frequency", "230e9,231e9"}, to), "stderr"},
+                               {"--mass", "1e5", disc, filtered},
+                               {"--distance", "1", disc, "exit"},
+                               {"--inclination", "60", disc, filtered},
+                               {"--position-angle", "50", disc, filtered},
+                               {"--offset-east", "0.1", disc, filtered},
+                               {"--offset-north", "0.1", disc, filtered},
+                               {"--inner-radius", "0.2", disc, filtered},
+                               {"--outer-radius", "0.6", disc, filtered},
+                               {"--brightness-index", "2", disc, filtered},
+                               {"--line-width", "700", disc, filtered},
+                               {"--line-frequency", "230e9", disc, filtered},
+                               {"--cell-size", "0.05", base, filtered},
+                               {"--npix", "32", disc, filtered},
+                               {"--uv-unit", "klambda", base, "exit"},
+                               {"--frequency", "230e9,231e9", base, filtered},
+                               {"--channels", "1", base, filtered},
+                               {"--dtype", "float64", base, filtered},
+                               {"--conjugate", "", base, filtered}},
+                              set_rows(base),
+                              shared_rows(base, {"filter", "{vis}", "--template", "{single}"}, "out/summary.json#threads")});
+}
+
 VerbRows export_rows() {
   const Words to = {"-o", "{out}.npz"}, base = added({"export", "{set}"}, to);
   const std::string made = "out.npz";
@@ -384,6 +415,7 @@ std::vector<VerbRows> option_table() {
           compare_rows(),
           plot_rows(),
           predict_rows(),
+          filter_rows(),
           export_rows(),
           simulate_rows(),
           devices_rows(),
@@ -443,6 +475,8 @@ std::vector<RefusedRow> refused_options() {
       {{"profile", "{vis}", "-o", "{out}", "--npix", "16"}, "--npix"},
       {{"profile", "{vis}", "-o", "{out}", "--cell-size", "0.1"}, "--cell-size"},
       {{"profile", "{image}", "-o", "{out}", "--channels", "2"}, "--channels"},
+      {{"filter", "{vis}", "--template", "{single}", "-o", "{out}", "--mass", "1"}, "--mass"},
+      {{"filter", "{vis}", "--template", "{single}", "-o", "{out}", "--inclination", "30"}, "--inclination"},
       {added(picture, {"--gamma", "0.5"}), "--gamma"},
       {added(picture, {"--softening", "0.5"}), "--softening"},
       {added(picture, {"--bins", "10"}), "--bins"},
@@ -480,7 +514,7 @@ std::vector<RefusedRow> refused_options() {
     const auto* value = std::string(option) == "--uv-unit" ? "m" : "8";
     rows.push_back({{"profile", "{image}", "-o", "{out}", option, value}, option});
   }
-  for (const auto* verb : {"dirty", "weights", "inspect", "profile", "plot", "predict"}) {
+  for (const auto* verb : {"dirty", "weights", "inspect", "profile", "plot", "predict", "filter"}) {
     rows.push_back({{verb, "{vis}", "-o", "{out}", "--device", "cpu"}, "--device"});
   }
   for (const auto* verb : {"dirty", "weights", "inspect", "profile", "plot"}) {

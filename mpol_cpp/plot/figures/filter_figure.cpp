@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <iterator>
 
 #include <mpol_cpp/core/error.h>
@@ -59,7 +60,7 @@ Page filter_page(const std::vector<FilterCurve>& curves, const std::string& x_la
     const auto peak = peak_of(curve);
     const auto label = fmt::format("{}: {:.3g} σ", curve.name, curve.response[peak]);
     const bool alone = curve.x.size() == 1;
-    panel.curves.push_back({label, alone ? CurveStyle::points : CurveStyle::steps, curve.x, curve.response, {}, i});
+    panel.curves.push_back({label, alone ? CurveStyle::points : CurveStyle::line, curve.x, curve.response, {}, i});
     if (!alone) panel.curves.push_back({"", CurveStyle::points, {curve.x[peak]}, {curve.response[peak]}, {}, i});
   }
   const auto rest = curves.size() > shown.size()
