@@ -52,6 +52,15 @@ DiscPoints points_of(const KeplerianDisc& disc, const Tensor& x, const Tensor& y
           disc.systemic_velocity + rotation * inside.pow(-0.5) * major / inside};
 }
 
+/// Velocity from one channel to the next, km/s.
+double channel_step(double channel_spacing, double rest_frequency) {
+  require_of_disc(rest_frequency > 0 && std::isfinite(rest_frequency), "rest frequency", rest_frequency,
+                  "it must be positive, in Hz");
+  require_of_disc(channel_spacing != 0 && std::isfinite(channel_spacing), "channel spacing", channel_spacing,
+                  "it must be finite and not 0, in Hz");
+  return -channel_spacing / rest_frequency * units::speed_of_light / 1e3;
+}
+
 }  // namespace
 
 double KeplerianDisc::velocity_at(double radius) const { return speed_at_one_au * std::sqrt(mass / (radius * distance)); }
@@ -107,16 +116,17 @@ Tensor render(const KeplerianDisc& disc, const GridCoords& coords, const std::ve
   return cube;
 }
 
+std::int64_t line_width_in_channels(const KeplerianDisc& disc, double channel_spacing, double rest_frequency) {
+  disc.check();
+  const double channels = disc.velocity_extent() / std::abs(channel_step(channel_spacing, rest_frequency));
+  if (!(channels < 1e6)) throw ValueError(fmt::format("a line in {:.3g} channels: use wider ones", 2 * channels));
+  return 2 * std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(channels - 0.5))) + 1;
+}
+
 Tensor line_channels(const KeplerianDisc& disc, const GridCoords& coords, double channel_spacing, double rest_frequency,
                      std::int64_t oversample) {
-  disc.check();
-  require_of_disc(rest_frequency > 0 && std::isfinite(rest_frequency), "rest frequency", rest_frequency,
-                  "it must be positive, in Hz");
-  require_of_disc(channel_spacing != 0 && std::isfinite(channel_spacing), "channel spacing", channel_spacing,
-                  "it must be finite and not 0, in Hz");
-  const double step = -channel_spacing / rest_frequency * units::speed_of_light / 1e3;  // km/s
-  const auto each_side =
-      std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(disc.velocity_extent() / std::abs(step) - 0.5)));
+  const auto each_side = line_width_in_channels(disc, channel_spacing, rest_frequency) / 2;
+  const double step = channel_step(channel_spacing, rest_frequency);
   std::vector<double> velocities;
   for (std::int64_t i = -each_side; i <= each_side; ++i)
     velocities.push_back(disc.systemic_velocity + step * static_cast<double>(i));

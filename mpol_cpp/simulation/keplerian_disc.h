@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include <torch/types.h>
@@ -52,6 +53,10 @@ struct KeplerianDisc {
 /// @throws ValueError for parameters or a grid without meaning
 Tensor render(const KeplerianDisc& disc, const GridCoords& coords, const std::vector<double>& velocities, double channel_width,
               std::int64_t oversample = 4);
+
+/// Channels that a line takes in line_channels(): an odd number, as few as hold it.
+/// @throws ValueError as line_channels
+std::int64_t line_width_in_channels(const KeplerianDisc& disc, double channel_spacing, double rest_frequency);
 
 /// The line as channels of an observation have it: an odd number of them about the systemic velocity, as few as hold the line
 /// (velocity_extent), in the observation's order. What a matched filter looks for.

@@ -51,15 +51,16 @@ OptionRow mode_row(const Words& base) { return {"--mode", "cube", base, "exit"};
 
 VerbRows filter_rows() {
   const Words to = {"-o", "{out}"}, base = added({"filter", "{vis}", "--template", "{single}"}, to);
-  const Words disc = added({"filter", "{vis}", "--frequency", "230e9,231e9", "--keplerian", "--mass", "1", "--distance", "140",
-                            "--inclination", "30", "--outer-radius", "0.5"},
-                           added(small_grid, to));
+  // Two wide channels: some of a broad, fast line leaves the one channel of its template.
+  const Words of_disc = {"--frequency",    "230e9,231e9", "--mass",       "1",   "--distance", "140",    "--inclination", "30",
+                         "--outer-radius", "0.5",         "--line-width", "200", "--dtype",    "float64"};
+  const Words all_but_disc = added(added(base, of_disc), small_grid), disc = added(all_but_disc, {"--keplerian"});
   const std::string filtered = "out/filter.csv";
   return verb_rows("filter", {{{"--data", "{vis}", added({"filter", "--template", "{single}"}, to), "exit"},
                                {"--template", "{other}", base, filtered},
-                               {"--keplerian", "", added({"filter", "{vis}", "--frequency", "230e9,231e9"}, to), "stderr"},
-                               {"--mass", "1e5", disc, filtered},
-                               {"--distance", "1", disc, "exit"},
+                               {"--keplerian", "", all_but_disc, "exit"},
+                               {"--mass", "1e3", disc, filtered},
+                               {"--distance", "0.14", disc, filtered},
                                {"--inclination", "60", disc, filtered},
                                {"--position-angle", "50", disc, filtered},
                                {"--offset-east", "0.1", disc, filtered},
@@ -67,7 +68,7 @@ VerbRows filter_rows() {
                                {"--inner-radius", "0.2", disc, filtered},
                                {"--outer-radius", "0.6", disc, filtered},
                                {"--brightness-index", "2", disc, filtered},
-                               {"--line-width", "700", disc, filtered},
+                               {"--line-width", "250", disc, filtered},
                                {"--line-frequency", "230e9", disc, filtered},
                                {"--cell-size", "0.05", base, filtered},
                                {"--npix", "32", disc, filtered},

@@ -109,6 +109,9 @@ TEST_CASE("the channels of an observation hold the line in their order", "[simul
   const double rest = 230.538e9, spacing = 200e3, width = spacing / rest * units::speed_of_light / 1e3;
   const auto up = line_channels(inclined, coords, spacing, rest), down = line_channels(inclined, coords, -spacing, rest);
   CHECK(up.size(0) % 2 == 1);
+  CHECK(line_width_in_channels(inclined, spacing, rest) == up.size(0));
+  CHECK(0.5 * static_cast<double>(up.size(0)) * width >= inclined.velocity_extent());
+  CHECK(0.5 * static_cast<double>(up.size(0) - 2) * width < inclined.velocity_extent());
   CHECK_THAT(up.sum().item<double>() * coords.cell_area() * width, WithinRel(2.5, 0.01));
   CHECK(relative_error(down.flip({0}), up) < 1e-10);
   // Of rising frequencies the first channels recede: they lie to the East.
@@ -119,6 +122,7 @@ TEST_CASE("the channels of an observation hold the line in their order", "[simul
   REQUIRE(wide.size(0) == 1);
   CHECK(relative_error(wide[0] * 1e9, up.sum(0) * spacing) < 1e-3);
   CHECK_THROWS_AS(line_channels(inclined, coords, 0, rest), ValueError);
+  CHECK_THROWS_AS(line_channels(inclined, coords, 1e-6, rest), ValueError);
   CHECK_THROWS_AS(line_channels(inclined, coords, spacing, -rest), ValueError);
 }
 

@@ -86,13 +86,11 @@ LineTemplate template_of_disc(const TemplateOptions& templates, const DataOption
   const double spacing = channel_spacing(frequencies, "the data");
   // Where nobody knows the line, the middle of the band makes the same velocities, to the band's share of its frequency.
   const double rest = line_frequency(templates, visibilities).value_or(frequencies.mean().item<double>());
-  const double channel_width = std::abs(spacing) / rest * units::speed_of_light / 1e3;
-  const double most = channel_width * static_cast<double>(visibilities.nchan()) / 2;
-  if (disc.velocity_extent() > most) {
-    throw DataError(
-        error_text("--keplerian", fmt::format("a line of {:.4g} km/s", 2 * disc.velocity_extent()),
-                   fmt::format("is wider than the data's {} channels of {:.4g} km/s", visibilities.nchan(), channel_width),
-                   "raise --inner-radius, where the gas is fastest, or give more channels"));
+  const auto width = line_width_in_channels(disc, spacing, rest);
+  if (width > visibilities.nchan()) {
+    throw DataError(error_text("--keplerian", fmt::format("a line of {:.4g} km/s", 2 * disc.velocity_extent()),
+                               fmt::format("has {} of the data's {} channels", width, visibilities.nchan()),
+                               "raise --inner-radius, where the gas is fastest, or give more channels"));
   }
   const auto coords = disc_grid(disc, data, visibilities);
   return {"keplerian", line_channels(disc, coords, spacing, rest), coords};
