@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -40,6 +41,7 @@ struct Filtered {
   LineTemplate line;
   FilterResponse found;
   FilterPeak peak;
+  double seconds;  ///< that it took to filter the data
 };
 
 void declare(OptionSet& options, FilterOptions& filter) {
@@ -96,14 +98,20 @@ void warn_of_noise(const Filtered& filtered) {
       filtered.line.name, peak.noise, peak.noise * peak.noise));
 }
 
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 std::vector<Filtered> filter_all(const FilterOptions& options, const Visibilities& visibilities) {
   std::vector<Filtered> all;
   for (auto& line : line_templates(options.templates, options.data, visibilities)) {
     check_grid_holds(visibilities, options.data, line.coords);
     stop_if_requested();
+    const auto begin = std::chrono::steady_clock::now();
     auto found = matched_filter(visibilities, line.cube, line.coords, MatchedFilterOptions().dtype(options.data.torch_dtype()));
+    const double seconds = seconds_since(begin);
     const auto peak = filter_peak(found.response[0], line.cube.size(0));
-    all.push_back({std::move(line), std::move(found), peak});
+    all.push_back({std::move(line), std::move(found), peak, seconds});
     warn_of_noise(all.back());
   }
   return all;
@@ -124,7 +132,7 @@ std::string csv(const std::vector<Filtered>& all, const std::optional<double>& r
 }
 
 nlohmann::ordered_json describe(const Filtered& filtered, const std::optional<double>& rest) {
-  const auto& [line, found, peak] = filtered;
+  const auto& [line, found, peak, seconds] = filtered;
   const auto place = place_of(found, peak.position, rest);
   const nlohmann::ordered_json at_peak = {{"response", peak.response},
                                           {"middle_channel", place.channel},
@@ -140,7 +148,8 @@ nlohmann::ordered_json describe(const Filtered& filtered, const std::optional<do
                                  {"peak", at_peak},
                                  {"lowest_response", found.response.min().item<double>()},
                                  {"noise_rms", nullptr},
-                                 {"noise_rms_error", nullptr}};
+                                 {"noise_rms_error", nullptr},
+                                 {"seconds", seconds}};
   if (peak.noise > 0) {
     json["noise_rms"] = peak.noise;
     json["noise_rms_error"] = peak.noise_error;
