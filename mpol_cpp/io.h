@@ -13,6 +13,7 @@
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/plot/figures/comparison_figure.h>
 #include <mpol_cpp/plot/figures/coverage_figure.h>
+#include <mpol_cpp/plot/figures/filter_figure.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
 #include <mpol_cpp/plot/figures/polar_figure.h>
 #include <mpol_cpp/plot/figures/profile_figure.h>

@@ -6,10 +6,12 @@
 #include <mpol_cpp/simulation/fake_data.h>
 #include <mpol_cpp/analysis/field_choice.h>
 #include <mpol_cpp/analysis/polar_integrator.h>
+#include <mpol_cpp/analysis/matched_filter.h>
 #include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/analysis/residual_sums.h>
 #include <mpol_cpp/analysis/residuals.h>
 #include <mpol_cpp/analysis/wide_image.h>
+#include <mpol_cpp/simulation/keplerian_disc.h>
 #include <mpol_cpp/simulation/sky_gaussian.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/coordinates/loglinspace.h>

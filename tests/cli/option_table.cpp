@@ -49,6 +49,38 @@ std::vector<OptionRow> set_rows(const Words& base, const std::string& column = "
 
 OptionRow mode_row(const Words& base) { return {"--mode", "cube", base, "exit"}; }
 
+VerbRows filter_rows() {
+  const Words to = {"-o", "{out}"}, base = added({"filter", "{vis}", "--template", "{single}"}, to);
+  // Two wide channels: some of a broad, fast line leaves the one channel of its template.
+  const Words of_disc = {"--frequency",    "230e9,231e9", "--mass",       "1",   "--distance", "140",    "--inclination", "30",
+                         "--outer-radius", "0.5",         "--line-width", "200", "--dtype",    "float64"};
+  const Words all_but_disc = added(added(base, of_disc), small_grid), disc = added(all_but_disc, {"--keplerian"});
+  const std::string filtered = "out/filter.csv";
+  return verb_rows("filter", {{{"--data", "{vis}", added({"filter", "--template", "{single}"}, to), "exit"},
+                               {"--template", "{other}", base, filtered},
+                               {"--keplerian", "", all_but_disc, "exit"},
+                               {"--mass", "1e3", disc, filtered},
+                               {"--distance", "0.14", disc, filtered},
+                               {"--inclination", "60", disc, filtered},
+                               {"--position-angle", "50", disc, filtered},
+                               {"--offset-east", "0.1", disc, filtered},
+                               {"--offset-north", "0.1", disc, filtered},
+                               {"--inner-radius", "0.2", disc, filtered},
+                               {"--outer-radius", "0.6", disc, filtered},
+                               {"--brightness-index", "2", disc, filtered},
+                               {"--line-width", "250", disc, filtered},
+                               {"--line-frequency", "230e9", disc, filtered},
+                               {"--cell-size", "0.05", base, filtered},
+                               {"--npix", "32", disc, filtered},
+                               {"--uv-unit", "klambda", base, "exit"},
+                               {"--frequency", "230e9,231e9", base, filtered},
+                               {"--channels", "1", base, filtered},
+                               {"--dtype", "float64", base, filtered},
+                               {"--conjugate", "", base, filtered}},
+                              set_rows(base),
+                              shared_rows(base, {"filter", "{vis}", "--template", "{single}"}, "out/summary.json#threads")});
+}
+
 VerbRows export_rows() {
   const Words to = {"-o", "{out}.npz"}, base = added({"export", "{set}"}, to);
   const std::string made = "out.npz";
@@ -399,6 +431,7 @@ std::vector<VerbRows> option_table() {
           compare_rows(),
           plot_rows(),
           predict_rows(),
+          filter_rows(),
           export_rows(),
           simulate_rows(),
           devices_rows(),
@@ -459,6 +492,8 @@ std::vector<RefusedRow> refused_options() {
       {{"profile", "{vis}", "-o", "{out}", "--cell-size", "0.1"}, "--cell-size"},
       {{"profile", "{image}", "-o", "{out}", "--channels", "2"}, "--channels"},
       {{"polar", "{image}", "-o", "{out}", "--channels", "2"}, "--channels"},
+      {{"filter", "{vis}", "--template", "{single}", "-o", "{out}", "--mass", "1"}, "--mass"},
+      {{"filter", "{vis}", "--template", "{single}", "-o", "{out}", "--inclination", "30"}, "--inclination"},
       {added(picture, {"--gamma", "0.5"}), "--gamma"},
       {added(picture, {"--softening", "0.5"}), "--softening"},
       {added(picture, {"--bins", "10"}), "--bins"},
@@ -496,7 +531,7 @@ std::vector<RefusedRow> refused_options() {
     const auto* value = std::string(option) == "--uv-unit" ? "m" : "8";
     rows.push_back({{"profile", "{image}", "-o", "{out}", option, value}, option});
   }
-  for (const auto* verb : {"dirty", "weights", "inspect", "profile", "plot", "predict"}) {
+  for (const auto* verb : {"dirty", "weights", "inspect", "profile", "plot", "predict", "filter"}) {
     rows.push_back({{verb, "{vis}", "-o", "{out}", "--device", "cpu"}, "--device"});
   }
   for (const auto* verb : {"dirty", "weights", "inspect", "profile", "plot"}) {

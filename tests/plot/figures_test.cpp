@@ -18,6 +18,7 @@
 #include <mpol_cpp/plot/color_map.h>
 #include <mpol_cpp/plot/figures/comparison_figure.h>
 #include <mpol_cpp/plot/figures/coverage_figure.h>
+#include <mpol_cpp/plot/figures/filter_figure.h>
 #include <mpol_cpp/plot/gnuplot_script.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
 #include <mpol_cpp/plot/image_panel.h>
@@ -450,4 +451,29 @@ TEST_CASE("every figure is drawn", "[plot]") {
     CHECK_THROWS_AS(write_figure(path, comparison_page(a, a, coords, options)), ValueError);
   }
   CHECK(read_png(path).width > 400);
+}
+
+TEST_CASE("the responses of filters are drawn with their peaks, the highest where there are many", "[plot][quick]") {
+  std::vector<FilterCurve> curves;
+  for (int i = 0; i < 9; ++i)
+    curves.push_back({"t" + std::to_string(i), {1, 2, 3}, {0, i == 2 ? 20.0 : static_cast<double>(i), 1}});
+  const auto page = filter_page({curves[4]}, "channel", "one");
+  const auto& panel = std::get<CurvePanel>(page.panels[0]);
+  CHECK(page.title == "one");
+  CHECK(panel.x_label == "channel");
+  std::vector<double> levels;
+  for (const auto& curve : panel.curves) {
+    if (curve.style == CurveStyle::guide) levels.push_back(curve.y[0]);
+    if (curve.style == CurveStyle::points) CHECK((curve.x == std::vector<double>{2} && curve.y == std::vector<double>{4}));
+    if (curve.style == CurveStyle::line) CHECK(curve.label == "t4: 4 σ");
+  }
+  CHECK(levels == std::vector<double>{0, 5, -5});
+  const auto many = filter_page(curves, "channel");
+  CHECK(many.title == "the 6 highest of 9 templates");
+  std::vector<std::string> names;
+  for (const auto& curve : std::get<CurvePanel>(many.panels[0]).curves)
+    if (!curve.label.empty()) names.push_back(curve.label.substr(0, 2));
+  CHECK(names == std::vector<std::string>{"t2", "t4", "t5", "t6", "t7", "t8"});
+  CHECK_THROWS_AS(filter_page({}, "channel"), ValueError);
+  CHECK_THROWS_AS(filter_page({{"short", {1, 2}, {1}}}, "channel"), ValueError);
 }

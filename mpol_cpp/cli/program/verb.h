@@ -33,6 +33,7 @@ Verb add_convolve(CLI::App& program);
 Verb add_compare(CLI::App& program);
 Verb add_plot(CLI::App& program);
 Verb add_predict(CLI::App& program);
+Verb add_filter(CLI::App& program);
 Verb add_show(CLI::App& program);
 // These tell of all verbs; `verbs` holds them all, and themselves, once the program runs.
 Verb add_completion(CLI::App& program, const std::vector<Verb>& verbs);

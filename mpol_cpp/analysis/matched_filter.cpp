@@ -1,0 +1,265 @@
+#include <mpol_cpp/analysis/matched_filter.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/hypot.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/view_as_real.h>
+#include <ATen/ops/zeros.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/fourier/nufft.h>
+#include <mpol_cpp/visibilities/value_range.h>
+
+namespace mpol {
+namespace {
+
+/// Images that are transformed together; more would only take memory.
+constexpr std::int64_t most_images = 64;
+/// Samples in one matrix product, within the caches.
+constexpr std::int64_t product_block = 4096;
+/// Numbers in the visibilities of a block of templates.
+constexpr std::int64_t most_model_values = std::int64_t{1} << 24;
+
+/// Neighbouring channels [first, last) that use the u, v of one of them.
+struct ChannelGroup {
+  std::int64_t first, last;
+  std::int64_t middle() const { return (first + last - 1) / 2; }
+};
+
+/// Farthest pixel from the phase centre that has a hundredth of the brightest one's value, radian.
+double source_radius(const Tensor& templates, const GridCoords& coords) {
+  const auto magnitude = templates.detach().to(torch::kCPU, torch::kFloat64).abs().amax({0, 1});  // (npix, npix)
+  const auto bright = magnitude > 0.01 * magnitude.max();
+  const auto distance = at::hypot(coords.sky_x(), coords.sky_y());
+  return units::arcsec * (distance * bright).max().item<double>();
+}
+
+/// The largest distance in wavelengths between the places of a sample in two channels.
+class ChannelShifts {
+ public:
+  explicit ChannelShifts(const Baselines& baselines) : baselines_(baselines) {
+    if (!baselines.frequencies().defined()) return;
+    longest_ = at::hypot(baselines.u().to(torch::kFloat64), baselines.v().to(torch::kFloat64)).max().item<double>();
+  }
+
+  double between(std::int64_t channel, std::int64_t other) const {
+    if (baselines_.frequencies().defined())
+      return longest_ * std::abs(baselines_.wavelengths_per_unit(channel) - baselines_.wavelengths_per_unit(other));
+    const auto [u, v] = baselines_.channel(channel);
+    const auto [other_u, other_v] = baselines_.channel(other);
+    return at::hypot(u - other_u, v - other_v).max().item<double>();
+  }
+
+ private:
+  const Baselines& baselines_;
+  double longest_ = 0;  // metres, where they are
+};
+
+std::vector<ChannelGroup> channel_groups(const Baselines& baselines, std::int64_t nchan, double most_shift) {
+  if (baselines.shared()) return {{0, nchan}};
+  const ChannelShifts shifts(baselines);
+  std::vector<ChannelGroup> groups;
+  for (std::int64_t c = 0; c < nchan; ++c) {
+    // Where no channel is farther from the first of a group than half of what is allowed, none is from the middle one.
+    const bool goes_on = !groups.empty() && shifts.between(groups.back().first, c) <= most_shift / 2;
+    if (goes_on) groups.back().last = c + 1;
+    else groups.push_back({c, c + 1});
+  }
+  return groups;
+}
+
+/// Data and weights as they are multiplied.
+struct WeightedBlock {
+  Tensor data;     ///< (nchan, 2 n): real and imaginary parts, times their weights
+  Tensor weights;  ///< (nchan, n)
+};
+
+WeightedBlock weighted_block(const Visibilities& visibilities, const ChannelGroup& group, std::int64_t begin, std::int64_t count,
+                             torch::Dtype dtype) {
+  const auto part = [&](const Tensor& all) {
+    return all.narrow(0, group.first, group.last - group.first).narrow(1, begin, count);
+  };
+  const auto weights = part(visibilities.weights()).to(dtype);
+  const auto data = part(visibilities.data()).to(c10::toComplexType(dtype)) * weights;
+  return {at::view_as_real(data.resolve_conj().contiguous()).flatten(1), weights};
+}
+
+/// Sums over the samples for each channel of the data and each of the templates, (nchan, images) float64.
+struct ChannelSums {
+  Tensor product, norm;
+};
+
+void add_block(ChannelSums& sums, const Visibilities& visibilities, const ChannelGroup& group, std::int64_t begin,
+               const Tensor& model) {
+  const auto dtype = c10::toRealValueType(model.scalar_type());
+  const auto channels = group.last - group.first;
+  for (std::int64_t first = 0; first < model.size(1); first += product_block) {
+    const auto count = std::min(product_block, model.size(1) - first);
+    const auto block = weighted_block(visibilities, group, begin + first, count, dtype);
+    const auto parts = at::view_as_real(model.narrow(1, first, count).contiguous()).flatten(1);  // (images, 2 n)
+    const auto squares = parts.square().view({parts.size(0), count, 2}).sum(2);
+    sums.product.narrow(0, group.first, channels).add_(at::matmul(block.data, parts.t()));
+    sums.norm.narrow(0, group.first, channels).add_(at::matmul(block.weights, squares.t()));
+  }
+}
+
+ChannelSums channel_sums(const Visibilities& visibilities, const Tensor& images, const GridCoords& coords,
+                         const std::vector<ChannelGroup>& groups, const MatchedFilterOptions& options) {
+  const auto count = images.size(0), nvis = visibilities.nvis();
+  const auto wide = visibilities.data().options().dtype(torch::kFloat64);
+  ChannelSums sums{at::zeros({visibilities.nchan(), count}, wide), at::zeros({visibilities.nchan(), count}, wide)};
+  const auto most = std::max<std::int64_t>(most_model_values / count, product_block);
+  const auto block = std::min(options.block(), most);
+  for (const auto& group : groups) {
+    for (std::int64_t begin = 0; begin < nvis; begin += block) {
+      const auto [u, v] = visibilities.baselines().block(group.middle(), begin, std::min(nvis, begin + block));
+      const Nufft transform(coords, Baselines::in_lambda(u, v), count, NufftOptions{options.tolerance()});
+      add_block(sums, visibilities, group, begin, transform->forward(images));
+    }
+  }
+  return sums;
+}
+
+/// (nchan, templates, K) -> (templates, positions): the sums along diagonals, of channel p + k with the template's k.
+Tensor along_diagonals(const Tensor& sums, std::int64_t positions) {
+  auto total = at::zeros({sums.size(1), positions}, sums.options());
+  for (std::int64_t k = 0; k < sums.size(2); ++k) total.add_(sums.narrow(0, k, positions).select(2, k).t());
+  return total;
+}
+
+void check_options(const MatchedFilterOptions& options) {
+  if (options.dtype() != torch::kFloat32 && options.dtype() != torch::kFloat64)
+    throw ValueError("a matched filter computes in float32 or float64");
+  if (options.block() < 1) throw ValueError(fmt::format("block {}: at least one sample is filtered at a time", options.block()));
+  if (!(options.phase_error() > 0))
+    throw ValueError(fmt::format("phase_error {}: it must be positive, radian", options.phase_error()));
+}
+
+/// (templates, K, npix, npix)
+Tensor checked_templates(const Tensor& templates, const GridCoords& coords, std::int64_t nchan) {
+  const auto npix = coords.npix();
+  if (!templates.is_floating_point() || templates.dim() < 3 || templates.dim() > 4 || templates.size(-1) != npix ||
+      templates.size(-2) != npix || templates.numel() == 0) {
+    throw ShapeError(fmt::format("templates have shape ({}) and dtype {}; real ({{ntemplates,}} nchan, {}, {}) is needed",
+                                 fmt::join(templates.sizes(), ", "), c10::toString(templates.scalar_type()), npix, npix));
+  }
+  const auto cubes = templates.dim() == 4 ? templates : templates.unsqueeze(0);
+  if (cubes.size(1) > nchan) {
+    throw DataError(
+        fmt::format("the template has {} channels, the data {}: a filter must be within the band; use fewer channels of "
+                    "the template, or more data",
+                    cubes.size(1), nchan));
+  }
+  if (!cubes.isfinite().all().item<bool>()) throw DataError("a template has pixels that are not finite; replace them by 0");
+  return cubes.detach();
+}
+
+/// Sum of magnitudes of each template in Jy, (templates) float64: what bounds its visibilities.
+Tensor largest_fluxes(const Tensor& cubes, const GridCoords& coords) {
+  const auto flux = (coords.cell_area() * cubes.to(torch::kFloat64).abs().sum({2, 3})).amax(1);
+  if (!(flux > 0).all().item<bool>()) throw DataError("a template is 0 everywhere: there is nothing to look for");
+  return flux;
+}
+
+Tensor frequencies_of_positions(const Visibilities& visibilities, std::int64_t width, std::int64_t positions) {
+  const auto& frequencies = visibilities.frequencies();
+  if (!frequencies.defined()) return {};
+  const auto all = frequencies.to(torch::kCPU, torch::kFloat64);
+  return 0.5 * (all.narrow(0, 0, positions) + all.narrow(0, width - 1, positions));
+}
+
+}  // namespace
+
+FilterResponse matched_filter(const Visibilities& visibilities, const Tensor& templates, const GridCoords& coords,
+                              const MatchedFilterOptions& options) {
+  const torch::NoGradGuard no_grad;
+  check_options(options);
+  const auto cubes = checked_templates(templates, coords, visibilities.nchan());
+  const auto scale = largest_fluxes(cubes, coords);
+  check_representable(visibilities.data().cpu(), visibilities.weights().cpu(), options.dtype());
+  const double most_shift = options.phase_error() / (2 * units::pi * std::max(source_radius(cubes, coords), 1e-12));
+  const auto groups = channel_groups(visibilities.baselines(), visibilities.nchan(), most_shift);
+
+  // Squares of templates in Jy may be too small for float32; in units of their own flux they are not.
+  const auto unit = (cubes / scale.view({-1, 1, 1, 1}).to(cubes.scalar_type())).to(visibilities.data().device(), options.dtype());
+  const auto width = cubes.size(1), positions = visibilities.nchan() - width + 1;
+  const auto at_a_time = std::max<std::int64_t>(1, most_images / width);
+  std::vector<Tensor> products, norms;
+  for (std::int64_t first = 0; first < cubes.size(0); first += at_a_time) {
+    const auto count = std::min(at_a_time, cubes.size(0) - first);
+    const auto images = unit.narrow(0, first, count).flatten(0, 1);
+    const auto sums = channel_sums(visibilities, images, coords, groups, options);
+    const std::vector<std::int64_t> shape = {visibilities.nchan(), count, width};
+    products.push_back(along_diagonals(sums.product.view(shape), positions));
+    norms.push_back(along_diagonals(sums.norm.view(shape), positions));
+  }
+  const auto product = at::cat(products).cpu(), norm = at::cat(norms).cpu(), root = norm.sqrt();
+  const auto flux = scale.cpu().unsqueeze(1);
+  return {product / root, product / norm / flux, 1 / (root * flux),
+          at::arange(positions, torch::kFloat64) + 0.5 * static_cast<double>(width - 1),
+          frequencies_of_positions(visibilities, width, positions)};
+}
+
+double channel_spacing(const Tensor& frequencies, const std::string& whose) {
+  const auto values = frequencies.to(torch::kCPU, torch::kFloat64);
+  const auto count = values.size(0);
+  if (count < 2) throw DataError(fmt::format("{} have one channel, whose width is not known; at least two are needed", whose));
+  const double first = values[0].item<double>(), last = values[count - 1].item<double>();
+  const double spacing = (last - first) / static_cast<double>(count - 1);
+  const auto even = first + spacing * at::arange(count, torch::kFloat64);
+  const double worst = (values - even).abs().max().item<double>();
+  if (spacing == 0 || worst > 0.01 * std::abs(spacing)) {
+    throw DataError(
+        fmt::format("the channels of {} are not evenly spaced: one is {:.4g} Hz away from where it would be with {:.6g} Hz "
+                    "between neighbours; choose channels without gaps, or resample them",
+                    whose, worst, std::abs(spacing)));
+  }
+  return spacing;
+}
+
+Tensor in_channel_order(const Tensor& sky_cube, const Tensor& template_frequencies, const Tensor& data_frequencies) {
+  if (template_frequencies.dim() != 1 || sky_cube.dim() < 1 || template_frequencies.size(0) != sky_cube.size(0)) {
+    throw ShapeError(fmt::format("a template of shape ({}) has frequencies of shape ({}); one for each channel is needed",
+                                 fmt::join(sky_cube.sizes(), ", "), fmt::join(template_frequencies.sizes(), ", ")));
+  }
+  if (sky_cube.size(0) == 1) return sky_cube;
+  const double of_template = channel_spacing(template_frequencies, "the template");
+  const double of_data = channel_spacing(data_frequencies, "the data");
+  if (std::abs(std::abs(of_template / of_data) - 1) > 0.01) {
+    throw DataError(
+        fmt::format("the template's channels are {:.6g} Hz wide, the data's {:.6g} Hz; they may differ by 1 %: make the "
+                    "template with the data's channels",
+                    std::abs(of_template), std::abs(of_data)));
+  }
+  return of_template * of_data < 0 ? sky_cube.flip({0}) : sky_cube;
+}
+
+FilterPeak filter_peak(const Tensor& response, std::int64_t nchan) {
+  if (response.dim() != 1 || response.size(0) < 1)
+    throw ShapeError(fmt::format("a response has shape ({}); (npositions) is needed", fmt::join(response.sizes(), ", ")));
+  const auto values = response.to(torch::kCPU, torch::kFloat64);
+  FilterPeak peak;
+  peak.position = values.argmax().item<std::int64_t>();
+  peak.response = values[peak.position].item<double>();
+  const auto apart = (at::arange(values.size(0), torch::kInt64) - peak.position).abs() >= nchan;
+  const auto others = values.masked_select(apart);
+  if (others.numel() == 0) return peak;
+  constexpr double sigma_per_deviation = 1.482602218505602;
+  constexpr double relative_error = 1.1664;  // of a sigma from the median deviation, times the root of the number
+  peak.noise = sigma_per_deviation * (others - others.median()).abs().median().item<double>();
+  const auto independent = std::max(1.0, static_cast<double>(others.numel()) / static_cast<double>(nchan));
+  peak.noise_error = relative_error / std::sqrt(independent);
+  return peak;
+}
+
+}  // namespace mpol
