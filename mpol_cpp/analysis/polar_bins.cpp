@@ -120,10 +120,12 @@ class RowSplitter {
       add_rings(pixel, first, reach);
     } else {
       const double from = azimuths_[wedge], to = azimuths_[wedge + 1];
-      const double cuts = std::ceil((to - from) / widest_wedge), step = (to - from) / cuts;
-      for (double i = 0; i < cuts; ++i) {
+      const auto cuts = static_cast<std::int64_t>(std::ceil((to - from) / widest_wedge));
+      const double step = (to - from) / static_cast<double>(cuts);
+      for (std::int64_t i = 0; i < cuts; ++i) {
         // Its ends are the edges to the last bit, which the next bins share.
-        const double begin = i == 0 ? from : from + i * step, end = i + 1 == cuts ? to : from + (i + 1) * step;
+        const double begin = i == 0 ? from : from + static_cast<double>(i) * step;
+        const double end = i + 1 == cuts ? to : from + static_cast<double>(i + 1) * step;
         add_rings(part_in_wedge(pixel, begin, end), first, reach);
       }
     }
