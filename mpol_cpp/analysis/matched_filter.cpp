@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/hypot.h>
@@ -18,7 +19,6 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/fourier/nufft.h>
-#include <mpol_cpp/visibilities/value_range.h>
 
 namespace mpol {
 namespace {
@@ -27,6 +27,8 @@ namespace {
 constexpr std::int64_t most_images = 64;
 /// Samples in one matrix product, within the caches.
 constexpr std::int64_t product_block = 4096;
+/// Numbers in the sums of all pieces of a block.
+constexpr std::int64_t most_piece_values = std::int64_t{1} << 22;
 /// Numbers in the visibilities of a block of templates.
 constexpr std::int64_t most_model_values = std::int64_t{1} << 24;
 
@@ -90,8 +92,8 @@ WeightedBlock weighted_block(const Visibilities& visibilities, const ChannelGrou
     return all.narrow(0, group.first, group.last - group.first).narrow(1, begin, count);
   };
   const auto weights = part(visibilities.weights()).to(dtype);
-  const auto data = part(visibilities.data()).to(c10::toComplexType(dtype)) * weights;
-  return {at::view_as_real(data.resolve_conj().contiguous()).flatten(1), weights};
+  const auto data = at::view_as_real(part(visibilities.data()).resolve_conj().to(c10::toComplexType(dtype)));
+  return {(data * weights.unsqueeze(-1)).flatten(1), weights};
 }
 
 /// Sums over the samples for each channel of the data and each of the templates, (nchan, images) float64.
@@ -99,25 +101,50 @@ struct ChannelSums {
   Tensor product, norm;
 };
 
-void add_block(ChannelSums& sums, const Visibilities& visibilities, const ChannelGroup& group, std::int64_t begin,
-               const Tensor& model) {
+ChannelSums no_sums(std::int64_t channels, std::int64_t images, const torch::TensorOptions& options) {
+  const auto wide = options.dtype(torch::kFloat64);
+  return {at::zeros({channels, images}, wide), at::zeros({channels, images}, wide)};
+}
+
+/// Adds the samples [first, last) of a block of the model.
+void add_samples(ChannelSums& sums, const Visibilities& visibilities, const ChannelGroup& group, std::int64_t begin,
+                 const Tensor& model, std::int64_t first, std::int64_t last) {
   const auto dtype = c10::toRealValueType(model.scalar_type());
-  const auto channels = group.last - group.first;
-  for (std::int64_t first = 0; first < model.size(1); first += product_block) {
-    const auto count = std::min(product_block, model.size(1) - first);
+  for (; first < last; first += product_block) {
+    const auto count = std::min(product_block, last - first);
     const auto block = weighted_block(visibilities, group, begin + first, count, dtype);
     const auto parts = at::view_as_real(model.narrow(1, first, count).contiguous()).flatten(1);  // (images, 2 n)
     const auto squares = parts.square().view({parts.size(0), count, 2}).sum(2);
-    sums.product.narrow(0, group.first, channels).add_(at::matmul(block.data, parts.t()));
-    sums.norm.narrow(0, group.first, channels).add_(at::matmul(block.weights, squares.t()));
+    sums.product.add_(at::matmul(block.data, parts.t()));
+    sums.norm.add_(at::matmul(block.weights, squares.t()));
+  }
+}
+
+/// Threads share pieces that are cut and added up the same for any number of them; each does its products alone.
+void add_block(ChannelSums& sums, const Visibilities& visibilities, const ChannelGroup& group, std::int64_t begin,
+               const Tensor& model) {
+  const auto channels = group.last - group.first, images = model.size(0), samples = model.size(1);
+  const auto pieces = std::clamp<std::int64_t>(most_piece_values / (channels * images), 4, 16);
+  const auto length = (samples + pieces - 1) / pieces;
+  std::vector<ChannelSums> of_pieces(static_cast<std::size_t>(pieces));
+  const auto work = [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t piece = first; piece < last; ++piece) {
+      auto& own = of_pieces[static_cast<std::size_t>(piece)] = no_sums(channels, images, sums.product.options());
+      add_samples(own, visibilities, group, begin, model, piece * length, std::min(samples, (piece + 1) * length));
+    }
+  };
+  if (model.is_cpu()) at::parallel_for(0, pieces, 1, work);
+  else work(0, pieces);
+  for (const auto& piece : of_pieces) {
+    sums.product.narrow(0, group.first, channels).add_(piece.product);
+    sums.norm.narrow(0, group.first, channels).add_(piece.norm);
   }
 }
 
 ChannelSums channel_sums(const Visibilities& visibilities, const Tensor& images, const GridCoords& coords,
                          const std::vector<ChannelGroup>& groups, const MatchedFilterOptions& options) {
   const auto count = images.size(0), nvis = visibilities.nvis();
-  const auto wide = visibilities.data().options().dtype(torch::kFloat64);
-  ChannelSums sums{at::zeros({visibilities.nchan(), count}, wide), at::zeros({visibilities.nchan(), count}, wide)};
+  auto sums = no_sums(visibilities.nchan(), count, visibilities.data().options());
   const auto most = std::max<std::int64_t>(most_model_values / count, product_block);
   const auto block = std::min(options.block(), most);
   for (const auto& group : groups) {
@@ -186,7 +213,6 @@ FilterResponse matched_filter(const Visibilities& visibilities, const Tensor& te
   check_options(options);
   const auto cubes = checked_templates(templates, coords, visibilities.nchan());
   const auto scale = largest_fluxes(cubes, coords);
-  check_representable(visibilities.data().cpu(), visibilities.weights().cpu(), options.dtype());
   const double most_shift = options.phase_error() / (2 * units::pi * std::max(source_radius(cubes, coords), 1e-12));
   const auto groups = channel_groups(visibilities.baselines(), visibilities.nchan(), most_shift);
 
@@ -204,6 +230,11 @@ FilterResponse matched_filter(const Visibilities& visibilities, const Tensor& te
     norms.push_back(along_diagonals(sums.norm.view(shape), positions));
   }
   const auto product = at::cat(products).cpu(), norm = at::cat(norms).cpu(), root = norm.sqrt();
+  if (!product.isfinite().all().item<bool>() || !norm.isfinite().all().item<bool>() || !(norm > 0).all().item<bool>()) {
+    throw DataError(
+        fmt::format("sums of weighted data are not within what {} holds: use float64, or data and weights in another unit",
+                    c10::toString(options.dtype())));
+  }
   const auto flux = scale.cpu().unsqueeze(1);
   return {product / root, product / norm / flux, 1 / (root * flux),
           at::arange(positions, torch::kFloat64) + 0.5 * static_cast<double>(width - 1),

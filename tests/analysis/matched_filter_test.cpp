@@ -11,6 +11,7 @@
 
 #include "compare.h"
 #include "random.h"
+#include "threads.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -143,8 +144,8 @@ TEMPLATE_TEST_CASE("a line is found where it is, as strong as its noise says", "
   CHECK_THAT(peak.response, WithinAbs(strength / error, 4));
 }
 
-TEMPLATE_TEST_CASE("templates together are as one by one, blocks of samples as the whole", "[analysis][filter][quick]", float,
-                   double) {
+TEMPLATE_TEST_CASE("templates together are as one by one, blocks of samples as the whole, any number of threads as one",
+                   "[analysis][filter][quick]", float, double) {
   const std::int64_t nchan = 30, nvis = 9000, width = 20;
   const auto visibilities = noisy<TestType>(metre_baselines(nchan, nvis), nchan, no_source(), 31);
   std::vector<Tensor> cubes;
@@ -157,6 +158,10 @@ TEMPLATE_TEST_CASE("templates together are as one by one, blocks of samples as t
     const auto alone = matched_filter(visibilities, cubes[static_cast<std::size_t>(t)], filter_grid, options);
     CHECK((together.response[t] - alone.response[0]).abs().max().template item<double>() < within);
     CHECK(relative_error(together.amplitude_error[t], alone.amplitude_error[0]) < within);
+  }
+  for (const int count : {1, 3}) {
+    const Threads threads(count);
+    CHECK(same(matched_filter(visibilities, torch::stack(cubes), filter_grid, options).response, together.response));
   }
   auto blocks = options;
   const auto cut = matched_filter(visibilities, torch::stack(cubes), filter_grid, blocks.block(1234));
@@ -238,6 +243,9 @@ TEST_CASE("a filter refuses what it cannot lay on the data", "[analysis][filter]
   CHECK_THROWS_AS(matched_filter(visibilities, cube, filter_grid, MatchedFilterOptions().block(0)), ValueError);
   CHECK_THROWS_AS(matched_filter(visibilities, cube, filter_grid, MatchedFilterOptions().phase_error(0)), ValueError);
   CHECK_THROWS_AS(filter_peak(cube, 3), ShapeError);
+  const Visibilities beyond(visibilities.baselines(), visibilities.data(), 1e38 * visibilities.weights());
+  CHECK_THROWS_AS(matched_filter(beyond, cube, filter_grid), DataError);
+  CHECK_NOTHROW(matched_filter(beyond, cube, filter_grid, precise<double>()));
   CHECK(matched_filter(visibilities, random_image(filter_grid, 4, torch::kFloat64, 3), filter_grid).response.sizes() ==
         at::IntArrayRef({1, 1}));
 }
