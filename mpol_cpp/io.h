@@ -12,6 +12,7 @@
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/plot/figures/comparison_figure.h>
 #include <mpol_cpp/plot/figures/coverage_figure.h>
+#include <mpol_cpp/plot/figures/geometry_figure.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
 #include <mpol_cpp/plot/figures/profile_figure.h>
 #include <mpol_cpp/plot/figures/residual_figure.h>

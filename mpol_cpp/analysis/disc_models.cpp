@@ -31,7 +31,7 @@ ShapeValue ring_value(double q, double radius) {
 ShapeValue uniform_value(double q, double radius) {
   constexpr double tiny = 1e-8;  // below it 1 - z^2/8 is 1
   const double z = turn * q * radius;
-  if (z < tiny) return {};
+  if (std::abs(z) < tiny) return {};
   const double slope = -2 * ::jn(2, z) / z;
   return {.value = 2 * ::j1(z) / z, .by_q = slope * turn * radius, .by_size = slope * turn * q};
 }

@@ -23,7 +23,7 @@ struct ShapeValue {
   double value = 1, by_q = 0, by_size = 0, by_width = 0;
 };
 
-/// @param q            wavelengths  @param size, width  arcsec
+/// @param q  wavelengths  @param size, width  arcsec; only their magnitude matters to the value
 ShapeValue shape_value(DiscShape shape, double q, double size, double width);
 
 /// One such source as it lies on the sky.

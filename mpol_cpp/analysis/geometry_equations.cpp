@@ -120,7 +120,7 @@ SlopeSums slope_sums(const Visibilities& visibilities, const Vector& at, const R
 
 NormalEquations shape_equations(const Visibilities& visibilities, DiscShape shape, const Vector& at) {
   const std::size_t parameters = shape == DiscShape::broad_ring ? 7 : 6;
-  if (!(tilt_of(at).eta() < largest_eta) || !(at[place::size] >= 0) || !(at[place::width] >= 0)) return nothing_there(parameters);
+  if (!(tilt_of(at).eta() < largest_eta)) return nothing_there(parameters);
   const TiltedLength length(tilt_of(at));
   const NormalEquations zero{.parameters = parameters};
   auto equations = sum_over_samples(visibilities, zero, [&](NormalEquations& sums, const Sample& sample) {
@@ -142,12 +142,12 @@ NormalEquations shape_equations(const Visibilities& visibilities, DiscShape shap
   return equations;
 }
 
-FittedProfile fit_profile(const Visibilities& visibilities, const Vector& at, double spacing, std::int64_t count) {
+FittedProfile fit_profile(const Visibilities& visibilities, const Vector& at, const ProfileKnots& knots) {
   constexpr double smoothness = 1e-10;
   const DeprojectedLength length(tilt_of(at));
   FittedProfile profile;
-  profile.spline = {.spacing = spacing, .coefficients = std::vector<double>(static_cast<std::size_t>(count))};
-  const ProfileSums zero{.matrix = BandMatrix(count), .right = profile.spline.coefficients};
+  profile.spline = {.spacing = knots.spacing, .coefficients = std::vector<double>(knots.precisions.size())};
+  const ProfileSums zero{.matrix = BandMatrix(knots.count()), .right = profile.spline.coefficients};
   auto sums = sum_over_samples(visibilities, zero, [&](ProfileSums& own, const Sample& sample) {
     const auto [real, imag] = turned_to_centre(sample, at);
     const auto basis = profile.spline.basis(length.at(sample.u, sample.v).q);
@@ -161,9 +161,12 @@ FittedProfile fit_profile(const Visibilities& visibilities, const Vector& at, do
       }
     }
   });
+  for (std::int64_t i = 0; i < knots.count(); ++i) sums.matrix.at(i, i) += knots.precisions[static_cast<std::size_t>(i)];
   profile.factor = sums.matrix;
   profile.factor.add_smoothness(smoothness);
   profile.factor.factorize();
+  profile.gains = profile.factor.forward(sums.right);
+  for (auto& gain : profile.gains) gain *= gain;
   profile.spline.coefficients = profile.factor.solve(sums.right);
   const auto product = sums.matrix.times(profile.spline.coefficients);
   profile.chi_squared = sums.data;
@@ -172,9 +175,9 @@ FittedProfile fit_profile(const Visibilities& visibilities, const Vector& at, do
   return profile;
 }
 
-NormalEquations profile_equations(const Visibilities& visibilities, const Vector& at, double spacing, std::int64_t count) {
+NormalEquations profile_equations(const Visibilities& visibilities, const Vector& at, const ProfileKnots& knots) {
   if (!(tilt_of(at).eta() < largest_eta)) return nothing_there(place::of_geometry);
-  const auto profile = fit_profile(visibilities, at, spacing, count);
+  const auto profile = fit_profile(visibilities, at, knots);
   auto sums = slope_sums(visibilities, at, profile.spline);
   for (std::size_t j = 0; j < 2; ++j) {
     const auto explained = profile.factor.solve(sums.shared[j]);
@@ -182,6 +185,8 @@ NormalEquations profile_equations(const Visibilities& visibilities, const Vector
       for (std::size_t k = 0; k < explained.size(); ++k) sums.geometry.matrix[i][j] -= sums.shared[i][k] * explained[k];
     }
   }
+  for (std::size_t i = 0; i < knots.precisions.size(); ++i)
+    sums.geometry.chi_squared += knots.precisions[i] * profile.spline.coefficients[i] * profile.spline.coefficients[i];
   fill_lower(sums.geometry);
   return sums.geometry;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include <mpol_cpp/analysis/disc_models.h>
 #include <mpol_cpp/analysis/least_squares.h>
@@ -11,7 +12,7 @@
 namespace mpol {
 
 /// Places in the parameters of a geometry fit. Size and width are those of the plane of the disc times sqrt(cos i), arcsec, and
-/// offsets are in arcsec: what data say of these hardly depends on the tilt.
+/// offsets are in arcsec: what data say of these hardly depends on the tilt. Their signs mean nothing, so that zero is no border.
 namespace geometry_parameter {
 inline constexpr std::size_t along = 0, across = 1, east = 2, north = 3, flux = 4, size = 5, width = 6;
 inline constexpr std::size_t of_geometry = 4;
@@ -25,20 +26,27 @@ inline constexpr double largest_eta = 4.6;
 /// real ones: to this order they do not depend on each other.
 NormalEquations shape_equations(const Visibilities& visibilities, DiscShape shape, const NormalEquations::Vector& at);
 
-/// The real profile, against the length of the deprojected baseline, that fits best at one geometry.
-struct FittedProfile {
-  RadialSpline spline;     ///< wavelengths, Jy
-  BandMatrix factor{0};    ///< Cholesky factor of its normal equations
-  double chi_squared = 0;  ///< of real and imaginary parts
+/// Splines that a free profile may be: knots, and what is expected of it there.
+struct ProfileKnots {
+  double spacing = 1;              ///< wavelengths
+  std::vector<double> precisions;  ///< of each coefficient, 1/(mean square), Jy^-2: where noise is more, it is held back
+  std::int64_t count() const { return static_cast<std::int64_t>(precisions.size()); }
 };
 
-/// @param spacing, count  of the knots, wavelengths  @param at  the four parameters of the geometry
-FittedProfile fit_profile(const Visibilities& visibilities, const NormalEquations::Vector& at, double spacing,
-                          std::int64_t count);
+/// The real profile, against the length of the deprojected baseline, that fits best at one geometry: it minimises
+/// chi^2 + sum of precision coefficient^2.
+struct FittedProfile {
+  RadialSpline spline;        ///< wavelengths, Jy
+  BandMatrix factor{0};       ///< Cholesky factor of its normal equations
+  std::vector<double> gains;  ///< what each B-spline takes from chi^2 beside those of smaller knots
+  double chi_squared = 0;     ///< of real and imaginary parts, and the sum of precisions
+};
+
+/// @param at  the four parameters of the geometry
+FittedProfile fit_profile(const Visibilities& visibilities, const NormalEquations::Vector& at, const ProfileKnots& knots);
 
 /// Normal equations of the four parameters of the geometry with the profile fitted anew wherever they are (variable
 /// projection): what geometry and profile share is taken out of the matrix (Schur's complement). Two passes over all samples.
-NormalEquations profile_equations(const Visibilities& visibilities, const NormalEquations::Vector& at, double spacing,
-                                  std::int64_t count);
+NormalEquations profile_equations(const Visibilities& visibilities, const NormalEquations::Vector& at, const ProfileKnots& knots);
 
 }  // namespace mpol

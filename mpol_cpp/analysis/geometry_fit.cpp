@@ -21,6 +21,8 @@ namespace place = geometry_parameter;
 using Matrix = NormalEquations::Matrix;
 
 constexpr double significant_sigma = 3;
+// Of a source, in widths of the Gaussian that fits; what is seen farther out is another.
+constexpr double nearest_reach = 1.3, farthest_reach = 4;
 
 DiscShape shape_of(GeometryModel model) {
   if (model == GeometryModel::ring) return DiscShape::broad_ring;
@@ -28,16 +30,11 @@ DiscShape shape_of(GeometryModel model) {
 }
 
 void check_fit(const Visibilities& visibilities, const GeometryFitOptions& options) {
-  constexpr std::int64_t least_samples = 20, least_knots = 4, most_knots = 2000;
+  constexpr std::int64_t least_samples = 20;
   const auto samples = visibilities.nvis() * visibilities.nchan();
   if (samples < least_samples) {
     throw DataError(fmt::format("there are {} visibilities; the geometry of a disc needs at least {}: use more data", samples,
                                 least_samples));
-  }
-  const auto knots = options.knots();
-  if (knots != 0 && (knots < least_knots || knots > most_knots || knots > samples)) {
-    throw ValueError(fmt::format("knots is {}; it must be 0 (chosen from the data), or {} to {} and at most the {} visibilities",
-                                 knots, least_knots, most_knots, samples));
   }
   if (options.most_iterations() < 1) {
     throw ValueError(fmt::format("most_iterations is {}; it must be at least 1", options.most_iterations()));
@@ -99,7 +96,7 @@ void set_geometry(GeometryFit& result, const NormalEquations::Vector& at, const 
 /// A size in the plane of the disc, from that which keeps areas: size = s exp(eta/2).
 Measured in_plane(const NormalEquations::Vector& at, const Matrix& covariance, std::size_t which) {
   const Tilt tilt{at[place::along], at[place::across]};
-  const double eta = tilt.eta(), stretch = std::exp(eta / 2), size = at[which] * stretch;
+  const double eta = tilt.eta(), stretch = std::exp(eta / 2), size = std::abs(at[which]) * stretch;
   const double c = eta > 0 ? tilt.along / eta : 0, s = eta > 0 ? tilt.across / eta : 0;
   const std::array<double, 3> slope = {size * c / 2, size * s / 2, stretch};
   const std::array<std::size_t, 3> parameter = {place::along, place::across, which};
@@ -142,9 +139,11 @@ GeometryFit shape_result(const Visibilities& visibilities, GeometryModel model, 
 
 GeometryFit profile_result(const Visibilities& visibilities, const LeastSquaresFit& fit, const ProfileKnots& knots) {
   auto result = begin_result(visibilities, GeometryModel::free, fit);
-  result.parameters = static_cast<std::int64_t>(place::of_geometry) + knots.count;
+  result.parameters = static_cast<std::int64_t>(place::of_geometry) + knots.count();
+  const auto profile = fit_profile(visibilities, fit.at, knots);
+  for (std::size_t i = 0; i < knots.precisions.size(); ++i)
+    result.chi_squared -= knots.precisions[i] * profile.spline.coefficients[i] * profile.spline.coefficients[i];
   set_geometry(result, fit.at, scaled_covariance(fit, result.reduced_chi_squared()));
-  const auto profile = fit_profile(visibilities, fit.at, knots.spacing, knots.count);
   result.profile = profile.spline;
   const auto basis = profile.spline.basis(0);
   std::vector<double> at_zero(profile.spline.coefficients.size());
@@ -156,31 +155,32 @@ GeometryFit profile_result(const Visibilities& visibilities, const LeastSquaresF
   return result;
 }
 
-/// What speaks against the result. @param size  of a Gaussian or of the model, with its error
-void add_warnings(GeometryFit& result, const Visibilities& visibilities, const Measured& size) {
-  constexpr double too_alike = 1.5;
-  const auto say = [&result](std::string text) { result.warnings.push_back(std::move(text)); };
+/// What speaks against the result. @param gain  in chi^2, of a simple model over a point
+void add_warnings(GeometryFit& result, const Visibilities& visibilities, double gain) {
+  constexpr double too_alike = 1.5,
+                   least_gain = 16;  // of three parameters; noise alone gains as much in a thousandth of all cases
+  const auto say = [&result](const std::string& text) { result.warnings.push_back(text); };
   if (!result.converged) {
     say(fmt::format("the fit of the geometry has not converged in {} iterations: allow more, or take another model",
                     result.iterations));
   }
-  if (!(size.value > significant_sigma * size.error)) {
-    say(fmt::format(
-        "the source is not resolved: its size is {:.3g} ± {:.2g}\"; inclination and position angle mean nothing: longer "
-        "baselines are needed",
-        size.value, size.error));
+  if (!(gain > least_gain * std::max(1.0, result.reduced_chi_squared()))) {
+    say("the source is not resolved: a point fits as well; inclination and position angle mean nothing: longer baselines are "
+        "needed");
+  } else if (result.width && !(result.size->value > significant_sigma * result.size->error)) {
+    say("the ring has no hole that the data see, and its radius is not determined: take a Gaussian, or the free model");
   }
   if (!result.inclination_found) {
     say(fmt::format(
         "the disc may be seen face on: its inclination is {:.3g} ± {:.2g} degrees, which leaves the position angle open",
         result.geometry.inclination / units::degree, result.errors.inclination / units::degree));
   }
-  const double structure = residual_structure(visibilities, result);
-  if (structure > too_alike * std::max(1.0, result.reduced_chi_squared())) {
+  result.structure = residual_structure(visibilities, result);
+  if (result.structure > too_alike * std::max(1.0, result.reduced_chi_squared())) {
     say(fmt::format(
         "means of the residuals over parts of the uv plane are {:.3g} times as large as noise makes them: {}; the errors "
         "are those of the noise alone",
-        std::sqrt(structure),
+        std::sqrt(result.structure),
         result.model == GeometryModel::free ? "the disc is not symmetric about its centre, or channels differ"
                                             : "the source is not what the model says"));
   }
@@ -210,17 +210,24 @@ Tensor GeometryFit::model_at(const Tensor& q) const {
 GeometryFit fit_geometry(const Visibilities& visibilities, const GeometryFitOptions& options) {
   check_fit(visibilities, options);
   const bool free = options.model() == GeometryModel::free;
-  const auto fit = fit_shape_from_anywhere(visibilities, shape_of(options.model()), options.most_iterations());
+  const auto [fit, reach] = fit_shape_from_anywhere(visibilities, shape_of(options.model()), options.most_iterations());
+  const double gain = chi_squared_of_point(visibilities, fit.at) - fit.equations.chi_squared;
   if (!free) {
     auto result = shape_result(visibilities, options.model(), fit);
-    add_warnings(result, visibilities, *result.size);
+    add_warnings(result, visibilities, gain);
     return result;
   }
-  const auto wanted = choose_knots(visibilities, fit.at[place::size], options.knots());
-  const auto knots = cut_to_signal(visibilities, fit.at, wanted);
-  const auto free_fit = fit_profile_from_anywhere(visibilities, fit.at, knots, options.most_iterations());
+  const double fwhm = std::abs(fit.at[place::size]);
+  const double extent = std::clamp(reach, nearest_reach * fwhm, farthest_reach * fwhm);
+  auto knots = choose_knots(visibilities, fit.at, extent);
+  auto free_fit = fit_profile_from_anywhere(visibilities, fit.at, knots);
+  for (int round = 0; round < 2; ++round) {  // a better geometry shows more of the profile
+    knots = choose_knots(visibilities, free_fit.at, extent);
+    free_fit = least_squares([&](const NormalEquations::Vector& at) { return profile_equations(visibilities, at, knots); },
+                             free_fit.at, options.most_iterations());
+  }
   auto result = profile_result(visibilities, free_fit, knots);
-  add_warnings(result, visibilities, *shape_result(visibilities, GeometryModel::gaussian, fit).size);
+  add_warnings(result, visibilities, gain);
   return result;
 }
 

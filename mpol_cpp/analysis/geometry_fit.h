@@ -26,9 +26,6 @@ enum class GeometryModel {
 
 struct GeometryFitOptions {
   TORCH_ARG(GeometryModel, model) = GeometryModel::free;
-  /// Knots of the free profile up to the longest baseline, 4 to 2000; 0: eight in a fringe of the largest scale that the source
-  /// has.
-  TORCH_ARG(std::int64_t, knots) = 0;
   TORCH_ARG(int, most_iterations) = 100;  ///< >= 1
 };
 
@@ -48,6 +45,7 @@ struct GeometryFit {
   std::optional<Measured> size;   ///< as in DiscModel, arcsec; the free profile has none
   std::optional<Measured> width;  ///< of the ring, arcsec
   double chi_squared = 0;         ///< of real and imaginary parts
+  double structure = 0;           ///< residual_structure(): about 1 where the residuals are noise
   std::int64_t samples = 0;       ///< of all channels
   std::int64_t parameters = 0;    ///< that were fitted, those of the profile among them
   int iterations = 0;
@@ -71,9 +69,9 @@ struct GeometryFit {
 ///
 /// P is the transform of a model with flux and size of its own, or, `free`, whatever cubic spline fits best: that assumes nothing
 /// but symmetry, since a wrong geometry mixes different values of the true profile at one q. The spline is solved for wherever
-/// the geometry is (variable projection) and ends where the data no longer see the source. Starts come from a dirty image (the
-/// centre and size of what has flux) and from many tilts; Levenberg's and Marquardt's method goes on from the best, first on part
-/// of the samples. One flux, or profile, serves all channels.
+/// the geometry is (variable projection); its knots are those that predict the data best at the price of 4 in chi^2 each, lest it
+/// follows noise. Starts come from a dirty image (the centre and size of what has flux) and from many tilts; Levenberg's and
+/// Marquardt's method goes on from the best, first on part of the samples. One flux, or profile, serves all channels.
 ///
 /// Errors are those of the inverse of the normal matrix, flux, size and profile among the parameters, times sqrt(max(1, reduced
 /// chi^2)): of Gaussian noise as the weights say, in a disc that is as symmetric as the model. The inclination's is half the

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -55,10 +56,15 @@ Visibilities samples_for_start(const Visibilities& visibilities) {
   return visibilities.select((at::arange(wanted, torch::kInt64) * nvis).div(wanted, "floor"));
 }
 
+/// Where there is flux; where nothing stands out from noise and sidelobes, the brightest place, of no width.
 FluxSquare flux_in_image(const Visibilities& visibilities, const UvSummary& uv) {
   constexpr std::int64_t pixels = 256;
   const double width = choose_field(visibilities, uv).width;
-  return square_of_flux(wide_map(GridCoords(width / pixels, pixels), visibilities));
+  const auto map = wide_map(GridCoords(width / pixels, pixels), visibilities);
+  const auto square = square_of_flux(map);
+  if (square.half_width > 0) return square;
+  const auto peak = peak_outside(map, 0);
+  return {peak.east, peak.north, 0};
 }
 
 LeastSquaresFit best_descent(const std::vector<Start>& starts, const std::function<NormalEquations(const Vector&)>& evaluate) {
@@ -80,15 +86,38 @@ Start with_flux(const Visibilities& visibilities, DiscShape shape, Vector at) {
   return {at, equations.chi_squared - change * slope};
 }
 
+/// One over the mean square of the coefficients around each, less that of their noise.
+std::vector<double> expected_precisions(const FittedProfile& profile) {
+  constexpr std::size_t around = 2;
+  constexpr double least_part = 0.05;  // of the noise, where there is no more than that
+  const auto& coefficients = profile.spline.coefficients;
+  std::vector<double> variances, precisions;
+  for (std::size_t k = 0; k < coefficients.size(); ++k) {
+    std::vector<double> unit(coefficients.size());
+    unit[k] = 1;
+    variances.push_back(profile.factor.solve(unit)[k]);
+  }
+  for (std::size_t k = 0; k < coefficients.size(); ++k) {
+    double squares = 0, noise = 0, weights = 0;
+    for (auto i = k - std::min(k, around); i < std::min(k + around + 1, coefficients.size()); ++i) {
+      squares += coefficients[i] * coefficients[i] / variances[i];
+      noise += 1;
+      weights += 1 / variances[i];
+    }
+    precisions.push_back(weights / std::max(least_part * noise, squares - noise));
+  }
+  return precisions;
+}
+
 }  // namespace
 
-LeastSquaresFit fit_shape_from_anywhere(const Visibilities& visibilities, DiscShape shape, int most_iterations) {
+ShapeStart fit_shape_from_anywhere(const Visibilities& visibilities, DiscShape shape, int most_iterations) {
   constexpr double least_gain = 25;
   const auto uv = summarise_uv(visibilities.baselines());
   if (!(uv.longest > 0)) throw DataError("all baselines have length zero; the geometry of a disc needs longer ones");
   const auto square = flux_in_image(visibilities, uv);
   const double finest = 0.2 / (uv.longest * units::arcsec);
-  const double widest = 2 * std::max(square.half_width, 2 * finest);
+  const double widest = std::max({2 * square.half_width, 0.5 / (uv.short_end * units::arcsec), 4 * finest});
   const auto few = samples_for_start(visibilities);
   std::vector<Start> starts;
   for (double size = widest; size > finest; size /= 1.6) {
@@ -106,39 +135,40 @@ LeastSquaresFit fit_shape_from_anywhere(const Visibilities& visibilities, DiscSh
         "no source is found: a {} makes chi^2 smaller by {:.3g} only; it must be more than {}: use more data",
         shape == DiscShape::gaussian ? "Gaussian" : "model", std::max(0.0, without - fit.equations.chi_squared), least_gain));
   }
-  return fit;
+  return {fit, square.half_width};
 }
 
-ProfileKnots choose_knots(const Visibilities& visibilities, double fwhm, std::int64_t knots) {
-  constexpr double per_fringe = 8, least = 6, most = 400;
+double chi_squared_of_point(const Visibilities& visibilities, const Vector& at) {
+  return with_flux(visibilities, DiscShape::point, {0, 0, at[place::east], at[place::north], 1}).chi_squared;
+}
+
+ProfileKnots choose_knots(const Visibilities& visibilities, const Vector& at, double reach) {
+  constexpr double most = 400, price = 4;
+  constexpr std::size_t least = 4;
   const double longest = summarise_uv(visibilities.baselines()).longest;
-  const double samples = static_cast<double>(visibilities.nvis() * visibilities.nchan());
-  const double wanted =
-      knots > 0 ? static_cast<double>(knots)
-                : std::clamp(per_fringe * longest * fwhm * units::arcsec, least, std::min(most, std::max(least, samples / 10)));
-  return {longest / wanted, static_cast<std::int64_t>(wanted) + 2};
-}
-
-ProfileKnots cut_to_signal(const Visibilities& visibilities, const Vector& at, ProfileKnots knots) {
-  constexpr double significant = 4;
-  constexpr std::int64_t least = 4;
-  const auto profile = fit_profile(visibilities, at, knots.spacing, knots.count);
-  std::int64_t last = 0;
-  for (std::int64_t i = 0; i < knots.count; ++i) {
-    std::vector<double> unit(static_cast<std::size_t>(knots.count));
-    const auto k = static_cast<std::size_t>(i);
-    unit[k] = 1;
-    const double sigma = std::sqrt(profile.factor.solve(unit)[k]);
-    if (std::abs(profile.spline.coefficients[k]) > significant * sigma) last = i;
+  const double ceiling = std::min(most, static_cast<double>(visibilities.nvis() * visibilities.nchan()) / 5);
+  ProfileKnots best;
+  double lowest = std::numeric_limits<double>::infinity();
+  for (const double per_fringe : {4.0, 6.0, 8.0, 12.0}) {
+    const double wanted = std::clamp(per_fringe * longest * reach * units::arcsec, static_cast<double>(least), ceiling);
+    const ProfileKnots all{longest / wanted, std::vector<double>(static_cast<std::size_t>(wanted) + 3)};
+    const auto profile = fit_profile(visibilities, at, all);
+    double criterion = profile.chi_squared;
+    for (const double gain : profile.gains) criterion += gain;
+    for (std::size_t i = 0; i < profile.gains.size(); ++i) {
+      criterion += price - profile.gains[i];
+      if (i + 1 < least || !(criterion < lowest)) continue;
+      lowest = criterion;
+      best = {all.spacing, std::vector<double>(i + 1)};
+    }
   }
-  knots.count = std::min(knots.count, std::max(least, last + 2));
-  return knots;
+  best.precisions = expected_precisions(fit_profile(visibilities, at, best));
+  return best;
 }
 
-LeastSquaresFit fit_profile_from_anywhere(const Visibilities& visibilities, const Vector& gaussian, const ProfileKnots& knots,
-                                          int most_iterations) {
+LeastSquaresFit fit_profile_from_anywhere(const Visibilities& visibilities, const Vector& gaussian, const ProfileKnots& knots) {
   const auto few = samples_for_start(visibilities);
-  const auto chi_squared = [&](const Vector& at) { return fit_profile(few, at, knots.spacing, knots.count).chi_squared; };
+  const auto chi_squared = [&](const Vector& at) { return fit_profile(few, at, knots).chi_squared; };
   std::vector<Start> starts = {{gaussian, chi_squared(gaussian)}};
   for (const auto& tilt : tilts()) {
     auto at = gaussian;
@@ -146,10 +176,7 @@ LeastSquaresFit fit_profile_from_anywhere(const Visibilities& visibilities, cons
     at[place::across] = tilt.across;
     starts.push_back({at, chi_squared(at)});
   }
-  const auto start = best_descent(best_of(std::move(starts)),
-                                  [&](const Vector& at) { return profile_equations(few, at, knots.spacing, knots.count); });
-  return least_squares([&](const Vector& at) { return profile_equations(visibilities, at, knots.spacing, knots.count); },
-                       start.at, most_iterations);
+  return best_descent(best_of(std::move(starts)), [&](const Vector& at) { return profile_equations(few, at, knots); });
 }
 
 }  // namespace mpol

@@ -3,32 +3,34 @@
 #include <cstdint>
 
 #include <mpol_cpp/analysis/disc_models.h>
+#include <mpol_cpp/analysis/geometry_equations.h>
 #include <mpol_cpp/analysis/least_squares.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol {
 
+/// A fit, and how far the flux reaches that a dirty image shows.
+struct ShapeStart {
+  LeastSquaresFit fit;
+  double reach = 0;  ///< from the middle of it, arcsec; 0 where none stands out
+};
+
 /// The fit of a shape from many starts (centre and size of the flux in a dirty image, a ladder of sizes, tilts all around), the
 /// best of which go on by least squares; part of the samples decides between them, all end the fit.
 /// @throws DataError when no baseline has a length, or the model without a source is not worse by 25 in chi^2
-LeastSquaresFit fit_shape_from_anywhere(const Visibilities& visibilities, DiscShape shape, int most_iterations);
+ShapeStart fit_shape_from_anywhere(const Visibilities& visibilities, DiscShape shape, int most_iterations);
 
-/// The knots of a free profile.
-struct ProfileKnots {
-  double spacing = 1;  ///< wavelengths
-  std::int64_t count = 4;
-};
+/// The knots that predict the data best at one geometry: of four spacings and all counts those of the least chi^2 + 4 count,
+/// and the power of the profile around each. Without either it would follow noise, which looks like information on the
+/// tilt.
+/// @param reach  of the source from its centre, arcsec
+ProfileKnots choose_knots(const Visibilities& visibilities, const NormalEquations::Vector& at, double reach);
 
-/// @param fwhm     of a Gaussian that fits, as in the parameters of its fit, arcsec
-/// @param knots    up to the longest baseline; 0: as the size asks for
-ProfileKnots choose_knots(const Visibilities& visibilities, double fwhm, std::int64_t knots);
+/// chi^2 of a point of the best flux where the fit has its centre.
+double chi_squared_of_point(const Visibilities& visibilities, const NormalEquations::Vector& at);
 
-/// Only the knots up to the last one at which the data see a source: beyond it the spline would follow noise, which
-/// looks like information on the tilt. @param at  a geometry near the truth
-ProfileKnots cut_to_signal(const Visibilities& visibilities, const NormalEquations::Vector& at, ProfileKnots knots);
-
-/// The fit of a free profile from the geometry of a Gaussian's and from tilts all around, likewise.
+/// The fit of a free profile to part of the samples, from the geometry of a Gaussian's and from tilts all around.
 LeastSquaresFit fit_profile_from_anywhere(const Visibilities& visibilities, const NormalEquations::Vector& gaussian,
-                                          const ProfileKnots& knots, int most_iterations);
+                                          const ProfileKnots& knots);
 
 }  // namespace mpol

@@ -69,23 +69,27 @@ Matrix NormalEquations::covariance() const {
 
 LeastSquaresFit least_squares(const std::function<NormalEquations(const Vector&)>& evaluate, const Vector& start,
                               int most_iterations) {
-  constexpr double least_fall = 1e-12, enough_fall = 1e-4, largest_damping = 1e8;
+  constexpr double least_fall = 1e-12, enough_fall = 1e-4, no_progress = 1e-5, largest_damping = 1e8;
+  constexpr int standing_still = 4;
+  int still = 0;
   LeastSquaresFit fit{.at = start, .equations = evaluate(start)};
   double damping = 1e-3;
-  for (; fit.iterations < most_iterations && promised_fall(fit.equations) > least_fall; ++fit.iterations) {
+  for (; fit.iterations < most_iterations && still < standing_still && promised_fall(fit.equations) > least_fall;
+       ++fit.iterations) {
     const auto step = damped_solution(fit.equations, damping, fit.equations.gradient);
     auto place = fit.at;
     for (std::size_t i = 0; i < fit.equations.parameters; ++i) place[i] += step[i];
     auto there = evaluate(place);
     if (there.chi_squared <= fit.equations.chi_squared) {
+      still = fit.equations.chi_squared - there.chi_squared < no_progress ? still + 1 : 0;
       fit.at = place;
       fit.equations = there;
       damping = std::max(1e-12, damping / 10);
     } else if ((damping *= 10) > largest_damping) {
-      break;
+      still = standing_still;  // nothing is better, however small the step
     }
   }
-  fit.converged = promised_fall(fit.equations) < enough_fall;
+  fit.converged = still == standing_still || promised_fall(fit.equations) < enough_fall;
   return fit;
 }
 

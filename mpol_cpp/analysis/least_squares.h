@@ -27,7 +27,7 @@ struct LeastSquaresFit {
   NormalEquations::Vector at{};
   NormalEquations equations;
   int iterations = 0;
-  bool converged = false;  ///< another step would make chi^2 smaller by less than 1e-4
+  bool converged = false;  ///< no step, or none that is promised, makes chi^2 smaller by 1e-4
 };
 
 /// Minimises chi^2 from a start. `evaluate` gives the equations at a place, with a chi^2 that is not finite where none may be.

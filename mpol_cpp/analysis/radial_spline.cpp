@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace mpol {
 
@@ -76,13 +77,18 @@ void BandMatrix::factorize() {
   }
 }
 
-std::vector<double> BandMatrix::solve(std::vector<double> right) const {
+std::vector<double> BandMatrix::forward(std::vector<double> right) const {
   for (std::int64_t row = 0; row < size_; ++row) {
     auto& value = right[static_cast<std::size_t>(row)];
     value /= at(row, row);
     for (std::int64_t column = row + 1; column < std::min(size_, row + width); ++column)
       right[static_cast<std::size_t>(column)] -= at(row, column) * value;
   }
+  return right;
+}
+
+std::vector<double> BandMatrix::solve(std::vector<double> right) const {
+  right = forward(std::move(right));
   for (std::int64_t row = size_ - 1; row >= 0; --row) {
     auto& value = right[static_cast<std::size_t>(row)];
     for (std::int64_t column = row + 1; column < std::min(size_, row + width); ++column)

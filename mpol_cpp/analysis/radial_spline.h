@@ -48,6 +48,9 @@ class BandMatrix {
   void add_smoothness(double factor);
   /// Becomes its Cholesky factor, for solve(). An element that is not positive (nothing determines it) becomes 1e-300.
   void factorize();
+  /// The factor's own inverse times a vector, of a factorized matrix: its first n elements are those of the first n rows and
+  /// columns alone, so that their squares are what each B-spline takes from chi^2 beside those before it.
+  std::vector<double> forward(std::vector<double> right) const;
   /// The solution for one right hand side, of a factorized matrix.
   std::vector<double> solve(std::vector<double> right) const;
 

@@ -112,10 +112,11 @@ TEST_CASE("the free profile finds the geometry of a disc of rings, and its profi
 }
 
 TEST_CASE("errors tell how far fits of noisy data lie from the truth", "[analysis]") {
-  const auto model = GENERATE(GeometryModel::gaussian, GeometryModel::ring, GeometryModel::disc, GeometryModel::free);
+  const auto model = GENERATE(GeometryModel::free, GeometryModel::gaussian, GeometryModel::ring, GeometryModel::disc);
   INFO(name_of(model));
   const auto clean = observe(model == GeometryModel::free ? ringed_disc(tilted_disc) : std::vector{model_for(model)}, 0.02);
   constexpr int seeds = 100;
+  const Warnings warnings;
   std::array<double, 4> squares{}, sums{};
   int all_within = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -130,6 +131,7 @@ TEST_CASE("errors tell how far fits of noisy data lie from the truth", "[analysi
     all_within += within ? 1 : 0;
   }
   CHECK(all_within >= 95);
+  CHECK(warnings.said().size() <= 3);
   for (std::size_t i = 0; i < 4; ++i) {
     INFO(i);
     CHECK(std::sqrt(squares[i]) == Approx(1).margin(0.22));
@@ -205,15 +207,15 @@ TEST_CASE("the equations of the free profile are the slopes of its chi^2", "[ana
   const auto data = add_noise(observe(ringed_disc(tilted_disc), 0.01), 6);
   const auto tilt = Tilt::of(tilted_disc);
   const NormalEquations::Vector at = {tilt.along + 0.1, tilt.across - 0.05, 0.15, -0.2};
-  constexpr double spacing = 3e4, step = 1e-5;
-  const auto equations = profile_equations(data, at, spacing, 30);
-  CHECK(equations.chi_squared == Approx(fit_profile(data, at, spacing, 30).chi_squared).epsilon(1e-10));
+  constexpr double step = 1e-5;
+  const ProfileKnots knots{3e4, std::vector<double>(30, 5.0)};
+  const auto equations = profile_equations(data, at, knots);
+  CHECK(equations.chi_squared == Approx(fit_profile(data, at, knots).chi_squared).epsilon(1e-10));
   for (std::size_t i = 0; i < 4; ++i) {
     auto above = at, below = at;
     above[i] += step;
     below[i] -= step;
-    const double slope =
-        (fit_profile(data, above, spacing, 30).chi_squared - fit_profile(data, below, spacing, 30).chi_squared) / (2 * step);
+    const double slope = (fit_profile(data, above, knots).chi_squared - fit_profile(data, below, knots).chi_squared) / (2 * step);
     INFO(i);
     CHECK(-2 * equations.gradient[i] == Approx(slope).epsilon(1e-4));
   }
@@ -265,8 +267,6 @@ TEST_CASE("weights that are too large make the errors larger, in proportion", "[
 TEST_CASE("data and options without a geometry are refused", "[analysis][quick]") {
   const auto data = observe({model_for(GeometryModel::gaussian)}, 0.01);
   CHECK_THROWS_AS(fit_geometry(data.select(torch::arange(19))), DataError);
-  CHECK_THROWS_AS(fit_geometry(data, GeometryFitOptions().knots(3)), ValueError);
-  CHECK_THROWS_AS(fit_geometry(data, GeometryFitOptions().knots(2001)), ValueError);
   CHECK_THROWS_AS(fit_geometry(data, GeometryFitOptions().most_iterations(0)), ValueError);
   const auto zero = torch::zeros({50}, torch::kFloat64);
   CHECK_THROWS_AS(fit_geometry({Baselines::in_lambda(zero, zero), torch::ones({50}, torch::kComplexDouble), zero + 1}),
