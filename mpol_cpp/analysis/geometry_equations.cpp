@@ -1,5 +1,6 @@
 #include <mpol_cpp/analysis/geometry_equations.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -116,6 +117,64 @@ SlopeSums slope_sums(const Visibilities& visibilities, const Vector& at, const R
   });
 }
 
+/// Sums of w dq dq B' B' for (along, along), (along, across), (across, across).
+struct CurvatureSums {
+  std::array<BandMatrix, 3> products;
+
+  CurvatureSums& operator+=(const CurvatureSums& other) {
+    for (std::size_t k = 0; k < products.size(); ++k) products[k] += other.products[k];
+    return *this;
+  }
+};
+
+CurvatureSums curvature_sums(const Visibilities& visibilities, const Vector& at, const RadialSpline& spline) {
+  const DeprojectedLength length(tilt_of(at));
+  const BandMatrix none(spline.count());
+  return sum_over_samples(visibilities, CurvatureSums{{none, none, none}}, [&](CurvatureSums& sums, const Sample& sample) {
+    const auto q = length.at(sample.u, sample.v);
+    const auto basis = spline.basis(q.q);
+    const std::array<double, 3> factor = {q.by_along * q.by_along, q.by_along * q.by_across, q.by_across * q.by_across};
+    for (std::size_t i = 0; i < 4; ++i) {
+      for (std::size_t j = 0; j < 4; ++j) {
+        if (basis.knot[j] < basis.knot[i]) continue;
+        const double product = sample.weight * basis.slope[i] * basis.slope[j];
+        for (std::size_t k = 0; k < 3; ++k) sums.products[k].at(basis.knot[i], basis.knot[j]) += factor[k] * product;
+      }
+    }
+  });
+}
+
+/// The covariance that noise gives the coefficients, N^-1 - N^-1 P N^-1 with the precisions P, within the band.
+BandMatrix coefficient_noise(const FittedProfile& profile, const ProfileKnots& knots) {
+  const auto count = knots.count();
+  std::vector<std::vector<double>> inverse;
+  for (std::size_t k = 0; k < knots.precisions.size(); ++k) {
+    std::vector<double> unit(knots.precisions.size());
+    unit[k] = 1;
+    inverse.push_back(profile.factor.solve(unit));
+  }
+  BandMatrix noise(count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    for (auto j = i; j < std::min(count, i + 4); ++j) {
+      const auto &row = inverse[static_cast<std::size_t>(i)], &column = inverse[static_cast<std::size_t>(j)];
+      double value = row[static_cast<std::size_t>(j)];
+      for (std::size_t k = 0; k < row.size(); ++k) value -= row[k] * knots.precisions[k] * column[k];
+      noise.at(i, j) = value;
+    }
+  }
+  return noise;
+}
+
+/// The trace of the product of two symmetric band matrices.
+double trace_of_product(const BandMatrix& a, const BandMatrix& b) {
+  double trace = 0;
+  for (std::int64_t i = 0; i < a.size(); ++i) {
+    trace += a.at(i, i) * b.at(i, i);
+    for (auto j = i + 1; j < std::min(a.size(), i + 4); ++j) trace += 2 * a.at(i, j) * b.at(i, j);
+  }
+  return trace;
+}
+
 }  // namespace
 
 NormalEquations shape_equations(const Visibilities& visibilities, DiscShape shape, const Vector& at) {
@@ -189,6 +248,20 @@ NormalEquations profile_equations(const Visibilities& visibilities, const Vector
     sums.geometry.chi_squared += knots.precisions[i] * profile.spline.coefficients[i] * profile.spline.coefficients[i];
   fill_lower(sums.geometry);
   return sums.geometry;
+}
+
+double noise_share(const Visibilities& visibilities, const Vector& at, const ProfileKnots& knots,
+                   const NormalEquations& equations) {
+  constexpr double most = 0.75;
+  const auto profile = fit_profile(visibilities, at, knots);
+  const auto sums = curvature_sums(visibilities, at, profile.spline);
+  const auto noise = coefficient_noise(profile, knots);
+  const double aa = trace_of_product(sums.products[0], noise), ab = trace_of_product(sums.products[1], noise),
+               bb = trace_of_product(sums.products[2], noise);
+  const auto& h = equations.matrix;
+  const double determinant = h[0][0] * h[1][1] - h[0][1] * h[0][1];
+  const double share = (h[1][1] * aa - 2 * h[0][1] * ab + h[0][0] * bb) / (2 * determinant);
+  return share >= 0 ? std::min(share, most) : most;
 }
 
 }  // namespace mpol

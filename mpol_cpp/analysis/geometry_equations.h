@@ -49,4 +49,10 @@ FittedProfile fit_profile(const Visibilities& visibilities, const NormalEquation
 /// projection): what geometry and profile share is taken out of the matrix (Schur's complement). Two passes over all samples.
 NormalEquations profile_equations(const Visibilities& visibilities, const NormalEquations::Vector& at, const ProfileKnots& knots);
 
+/// How much of the curvature of the tilt in these equations is made by noise in the slope of the profile, 0 to 0.75: a profile
+/// that follows noise looks as if it told the tilt. For the expected noise of the spline's coefficients C, trace(H^-1 T)/2 with T
+/// = sum w dq dq^T (B'^T C B').
+double noise_share(const Visibilities& visibilities, const NormalEquations::Vector& at, const ProfileKnots& knots,
+                   const NormalEquations& equations);
+
 }  // namespace mpol

@@ -143,7 +143,12 @@ GeometryFit profile_result(const Visibilities& visibilities, const LeastSquaresF
   const auto profile = fit_profile(visibilities, fit.at, knots);
   for (std::size_t i = 0; i < knots.precisions.size(); ++i)
     result.chi_squared -= knots.precisions[i] * profile.spline.coefficients[i] * profile.spline.coefficients[i];
-  set_geometry(result, fit.at, scaled_covariance(fit, result.reduced_chi_squared()));
+  auto covariance = scaled_covariance(fit, result.reduced_chi_squared());
+  const double share = noise_share(visibilities, fit.at, knots, fit.equations);
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (std::size_t j = 0; j < 2; ++j) covariance[i][j] /= (1 - share) * (1 - share);
+  }
+  set_geometry(result, fit.at, covariance);
   result.profile = profile.spline;
   const auto basis = profile.spline.basis(0);
   std::vector<double> at_zero(profile.spline.coefficients.size());
@@ -181,8 +186,9 @@ void add_warnings(GeometryFit& result, const Visibilities& visibilities, double 
         "means of the residuals over parts of the uv plane are {:.3g} times as large as noise makes them: {}; the errors "
         "are those of the noise alone",
         std::sqrt(result.structure),
-        result.model == GeometryModel::free ? "the disc is not symmetric about its centre, or channels differ"
-                                            : "the source is not what the model says"));
+        result.model == GeometryModel::free
+            ? "the disc is not symmetric, and its brightest part may be what is fitted, or channels differ"
+            : "the source is not what the model says"));
   }
   for (const auto& warning : result.warnings) log_warning(warning);
 }

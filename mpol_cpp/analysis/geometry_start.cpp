@@ -143,13 +143,13 @@ double chi_squared_of_point(const Visibilities& visibilities, const Vector& at) 
 }
 
 ProfileKnots choose_knots(const Visibilities& visibilities, const Vector& at, double reach) {
-  constexpr double most = 400, price = 4;
+  constexpr double most = 400, price = 2;
   constexpr std::size_t least = 4;
   const double longest = summarise_uv(visibilities.baselines()).longest;
   const double ceiling = std::min(most, static_cast<double>(visibilities.nvis() * visibilities.nchan()) / 5);
   ProfileKnots best;
   double lowest = std::numeric_limits<double>::infinity();
-  for (const double per_fringe : {4.0, 6.0, 8.0, 12.0}) {
+  for (const double per_fringe : {4.0, 6.0, 8.0}) {
     const double wanted = std::clamp(per_fringe * longest * reach * units::arcsec, static_cast<double>(least), ceiling);
     const ProfileKnots all{longest / wanted, std::vector<double>(static_cast<std::size_t>(wanted) + 3)};
     const auto profile = fit_profile(visibilities, at, all);

@@ -20,8 +20,8 @@ struct ShapeStart {
 /// @throws DataError when no baseline has a length, or the model without a source is not worse by 25 in chi^2
 ShapeStart fit_shape_from_anywhere(const Visibilities& visibilities, DiscShape shape, int most_iterations);
 
-/// The knots that predict the data best at one geometry: of four spacings and all counts those of the least chi^2 + 4 count,
-/// and the power of the profile around each. Without either it would follow noise, which looks like information on the
+/// The knots that predict the data best at one geometry: of three spacings and all counts those of the least chi^2 + 2 count
+/// (Akaike), and the power of the profile around each. Without either it would follow noise, which looks like information on the
 /// tilt.
 /// @param reach  of the source from its centre, arcsec
 ProfileKnots choose_knots(const Visibilities& visibilities, const NormalEquations::Vector& at, double reach);
