@@ -69,16 +69,17 @@ struct GeometryFit {
 ///
 /// P is the transform of a model with flux and size of its own, or, `free`, whatever cubic spline fits best: that assumes nothing
 /// but symmetry, since a wrong geometry mixes different values of the true profile at one q. The spline is solved for wherever
-/// the geometry is (variable projection); its knots are those that predict the data best at the price of 4 in chi^2 each, lest it
+/// the geometry is (variable projection); its knots are those that predict the data best (Akaike's criterion), lest it
 /// follows noise. Starts come from a dirty image (the centre and size of what has flux) and from many tilts; Levenberg's and
 /// Marquardt's method goes on from the best, first on part of the samples. One flux, or profile, serves all channels.
 ///
 /// Errors are those of the inverse of the normal matrix, flux, size and profile among the parameters, times sqrt(max(1, reduced
-/// chi^2)): of Gaussian noise as the weights say, in a disc that is as symmetric as the model. The inclination's is half the
-/// range that one sigma of ln cos i makes, so that it stays finite for a disc seen face on. Where the disc is not flatter than a
-/// face-on one by three sigma, the position angle has the error of 90 degrees, and a warning. Other warnings: a source that the
-/// baselines do not resolve, no convergence, residuals that are alike in neighbouring baselines (the model or the symmetry is
-/// wrong). They are logged. The same bits for any number of threads.
+/// chi^2)); with the free profile those of the tilt also over 1 - r, r being the part of the curvature that noise in the
+/// profile's slope makes. They are of Gaussian noise as the weights say, in a disc that is as symmetric as the model. The
+/// inclination's is half the range that one sigma of ln cos i makes, so that it stays finite for a disc seen face on. Where the
+/// disc is not flatter than a face-on one by three sigma, the position angle has the error of 90 degrees, and a warning. Other
+/// warnings: a source that the baselines do not resolve, no convergence, residuals that are alike in neighbouring baselines (the
+/// model or the symmetry is wrong). They are logged. The same bits for any number of threads.
 /// @throws ValueError for options out of range; DataError when there are fewer than 20 samples, no baseline has a length, or
 ///         no source is found above five sigma
 GeometryFit fit_geometry(const Visibilities& visibilities, const GeometryFitOptions& options = {});

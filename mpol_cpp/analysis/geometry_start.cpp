@@ -39,11 +39,11 @@ std::vector<Start> best_of(std::vector<Start> starts) {
   return starts;
 }
 
-/// Tilts all around: face on, and some inclinations at eight position angles.
+/// Tilts all around: face on, and two inclinations at six position angles.
 std::vector<Tilt> tilts() {
   std::vector<Tilt> all = {{}};
-  for (const double eta : {0.15, 0.5, 1.2}) {
-    for (int i = 0; i < 8; ++i) all.push_back({eta * std::cos(units::pi * i / 4), eta * std::sin(units::pi * i / 4)});
+  for (const double eta : {0.25, 1.0}) {
+    for (int i = 0; i < 6; ++i) all.push_back({eta * std::cos(units::pi * i / 3), eta * std::sin(units::pi * i / 3)});
   }
   return all;
 }
