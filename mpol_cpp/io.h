@@ -14,6 +14,7 @@
 #include <mpol_cpp/plot/figures/comparison_figure.h>
 #include <mpol_cpp/plot/figures/coverage_figure.h>
 #include <mpol_cpp/plot/figures/filter_figure.h>
+#include <mpol_cpp/plot/figures/geometry_figure.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
 #include <mpol_cpp/plot/figures/polar_figure.h>
 #include <mpol_cpp/plot/figures/profile_figure.h>

@@ -228,6 +228,24 @@ VerbRows inspect_rows() {
   return verb_rows("inspect", {data, shared});
 }
 
+VerbRows geometry_fit_rows() {
+  const Words rest = {"-o", "{out}"}, base = added({"geometry", "{vis}"}, rest);
+  const std::string summary = "out/summary.json";
+  auto data = data_rows("geometry", rest, summary, summary);
+  for (auto& row : data) {
+    if (row.option == "--cell-size") row = {"--cell-size", "30", added(base, {"--npix", "16"}), "exit"};
+    if (row.option == "--npix") row = {"--npix", "16", added(base, {"--cell-size", "30"}), "exit"};
+    if (row.option == "--uv-unit") row.changes = summary;  // any unit has a disc
+  }
+  std::erase_if(data, [](const OptionRow& row) { return row.option == "--frequency"; });
+  return verb_rows("geometry",
+                   {data,
+                    {{"--frequency", "230e9,231e9", {"geometry", "{metres}", "--uv-unit", "m", "-o", "{out}"}, "exit"},
+                     {"--model", "gaussian", base, summary},
+                     {"--bins", "9", base, "out/geometry.csv"}},
+                    shared_rows(base, {"geometry", "{vis}"}, "out/summary.json#threads")});
+}
+
 std::vector<OptionRow> geometry_rows(const Words& base, const std::string& product) {
   const Words inclined = added(base, {"--inclination", "40"});
   return {{"--inclination", "50", base, product},
@@ -426,6 +444,7 @@ std::vector<VerbRows> option_table() {
           inspect_rows(),
           profile_rows(),
           polar_rows(),
+          geometry_fit_rows(),
           deproject_rows(),
           convolve_rows(),
           compare_rows(),
@@ -494,6 +513,8 @@ std::vector<RefusedRow> refused_options() {
       {{"polar", "{image}", "-o", "{out}", "--channels", "2"}, "--channels"},
       {{"filter", "{vis}", "--template", "{single}", "-o", "{out}", "--mass", "1"}, "--mass"},
       {{"filter", "{vis}", "--template", "{single}", "-o", "{out}", "--inclination", "30"}, "--inclination"},
+      {{"geometry", "{vis}", "-o", "{out}", "--npix", "16"}, "--npix"},
+      {{"geometry", "{vis}", "-o", "{out}", "--cell-size", "0.1"}, "--cell-size"},
       {added(picture, {"--gamma", "0.5"}), "--gamma"},
       {added(picture, {"--softening", "0.5"}), "--softening"},
       {added(picture, {"--bins", "10"}), "--bins"},

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include <torch/types.h>
+
+#include <mpol_cpp/analysis/geometry_fit.h>
+#include <mpol_cpp/analysis/radial_profile.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol {
+
+/// Visibilities against the length of their baselines as they are and as a fitted geometry sees them, means over all channels in
+/// bins. Both profiles have one channel.
+struct GeometryProfile {
+  VisibilityProfile before, after;
+  Tensor model;  ///< (nbins) float64, Jy: of the fit, in the middle of each bin of `after`
+};
+
+/// @param bins  of equal width up to the longest (deprojected) baseline, >= 1  @throws ValueError
+GeometryProfile geometry_profile(const Visibilities& visibilities, const GeometryFit& fit, std::int64_t bins = 50);
+
+/// Whether what the model leaves is noise: chi^2 of the weighted means of the residuals in cells of deprojected baseline (16
+/// lengths, 12 directions), over their degrees of freedom. About 1 for noise as the weights say, however many samples a cell has.
+double residual_structure(const Visibilities& visibilities, const GeometryFit& fit);
+
+}  // namespace mpol

@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <mpol_cpp/analysis/geometry_fit.h>
+#include <mpol_cpp/analysis/geometry_profile.h>
+#include <mpol_cpp/cli/options/data_options.h>
+#include <mpol_cpp/cli/output/output_folder.h>
+#include <mpol_cpp/cli/output/summary.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/program/threads.h>
+#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/plot/figure_writer.h>
+#include <mpol_cpp/plot/figures/geometry_figure.h>
+#include <mpol_cpp/serialize/atomic_file.h>
+#include <mpol_cpp/visibilities/hermitian_pairs.h>
+
+namespace mpol::cli {
+namespace {
+
+struct GeometryVerbOptions {
+  OutputOptions output;
+  DataOptions data;
+  std::string model = "free";
+  std::int64_t bins = 50;
+};
+
+void declare(OptionSet& options, GeometryVerbOptions& geometry) {
+  declare(options, geometry.data);
+  options.only({"--cell-size"}, "with --npix", [&geometry] { return geometry.data.npix.has_value(); });
+  options.only({"--npix"}, "with --cell-size", [&geometry] { return geometry.data.cell_size.has_value(); });
+  options.app()
+      .get_option("--cell-size")
+      ->description("With --npix, a grid that the baselines must suit, lest they are in another unit");
+  options.app().get_option("--npix")->description("Pixels of that grid along each axis, even");
+  declare_conjugate(options, geometry.data);
+  declare_mode(options, geometry.data);
+  options.choice("--model", geometry.model, {"free", "gaussian", "ring", "disc"},
+                 "What the centred, deprojected visibilities are compared with: any real profile, or a model", Record::result);
+  options.integer("--bins", geometry.bins, Range::between(1, 100000), "Bins of baseline length in geometry.csv and geometry.png",
+                  Record::result);
+  declare(options, geometry.output);
+}
+
+GeometryModel model_named(const std::string& name) {
+  for (const auto model : {GeometryModel::gaussian, GeometryModel::ring, GeometryModel::disc}) {
+    if (name == name_of(model)) return model;
+  }
+  return GeometryModel::free;
+}
+
+void set_measured(nlohmann::ordered_json& json, const std::string& name, const std::string& unit,
+                  const std::optional<Measured>& measured) {
+  json[name + unit] = measured ? nlohmann::ordered_json(measured->value) : nlohmann::ordered_json();
+  json[name + "_error" + unit] = measured ? nlohmann::ordered_json(measured->error) : nlohmann::ordered_json();
+}
+
+nlohmann::ordered_json describe(const GeometryVerbOptions& options, const GeometryFit& fit) {
+  nlohmann::ordered_json json = {{"data", options.data.data.string()},
+                                 {"model", name_of(fit.model)},
+                                 {"inclination_deg", fit.geometry.inclination / units::degree},
+                                 {"inclination_error_deg", fit.errors.inclination / units::degree},
+                                 {"position_angle_deg", fit.geometry.position_angle / units::degree},
+                                 {"position_angle_error_deg", fit.errors.position_angle / units::degree},
+                                 {"offset_east_arcsec", fit.geometry.offset_east},
+                                 {"offset_east_error_arcsec", fit.errors.offset_east},
+                                 {"offset_north_arcsec", fit.geometry.offset_north},
+                                 {"offset_north_error_arcsec", fit.errors.offset_north}};
+  set_measured(json, "flux", "_jy", fit.flux);
+  set_measured(json, "size", "_arcsec", fit.size);
+  set_measured(json, "width", "_arcsec", fit.width);
+  json["correlation"] = {{"order", {"inclination", "position_angle", "offset_east", "offset_north"}},
+                         {"matrix", fit.correlation}};
+  json["inclination_found"] = fit.inclination_found;
+  json["chi_squared"] = fit.chi_squared;
+  json["reduced_chi_squared"] = fit.reduced_chi_squared();
+  json["residual_structure"] = fit.structure;
+  json["n_visibilities"] = fit.samples;
+  json["n_parameters"] = fit.parameters;
+  json["iterations"] = fit.iterations;
+  json["converged"] = fit.converged;
+  return json;
+}
+
+std::string csv(const GeometryProfile& profile) {
+  std::string text = "q_lambda,real,imag,error,model,samples\n";
+  const auto mean = profile.after.mean.contiguous(), error = profile.after.error.contiguous();
+  for (std::int64_t i = 0; i < profile.after.q.size(0); ++i) {
+    const auto value = mean.const_data_ptr<c10::complex<double>>()[i];
+    text += fmt::format("{:.17g},{:.17g},{:.17g},{:.17g},{:.17g},{}\n", profile.after.q[i].item<double>(), value.real(),
+                        value.imag(), error.const_data_ptr<c10::complex<double>>()[i].real(), profile.model[i].item<double>(),
+                        profile.after.samples[0][i].item<std::int64_t>());
+  }
+  return text;
+}
+
+/// Two digits of the error, and the number to the same place.
+std::string with_error(double value, double error) {
+  if (!(error > 0) || !std::isfinite(error)) return fmt::format("{:.6g} ± {:.2g}", value, error);
+  const int places = std::clamp(1 - static_cast<int>(std::floor(std::log10(error))), 0, 12);
+  return fmt::format("{:.{}f} ± {:.{}f}", value, places, error, places);
+}
+
+std::string words(const GeometryVerbOptions& options, const GeometryFit& fit, const OutputFolder& folder) {
+  const auto& geometry = fit.geometry;
+  const double inclination = geometry.inclination / units::degree, angle = geometry.position_angle / units::degree;
+  std::string text = fmt::format("model           {}\n", name_of(fit.model));
+  text += fmt::format("inclination     {} degrees\n", with_error(inclination, fit.errors.inclination / units::degree));
+  text += fit.inclination_found
+              ? fmt::format("position angle  {} degrees\n", with_error(angle, fit.errors.position_angle / units::degree))
+              : "position angle  not known: the disc may be seen face on\n";
+  text += fmt::format("offset East     {}\"\n", with_error(geometry.offset_east, fit.errors.offset_east));
+  text += fmt::format("offset North    {}\"\n", with_error(geometry.offset_north, fit.errors.offset_north));
+  text += fmt::format("chi^2           {:.4g} for each degree of freedom\n", fit.reduced_chi_squared());
+  text += fmt::format("files           {}\n", folder.path().string());
+  text += fmt::format(
+      "profile         mpol profile {} -o PROFILE --inclination {:.6g} --position-angle {:.6g} --offset-east {:.6g} "
+      "--offset-north {:.6g}\n",
+      options.data.data.string(), inclination, angle, geometry.offset_east, geometry.offset_north);
+  return text;
+}
+
+int fit_and_write(GeometryVerbOptions& options, const OptionSet& settings) {
+  settle(options.output);
+  settle(options.data);
+  settings.check_meaning();
+  listen_to_library("geometry", options.output);
+  use_threads(options.data.threads);
+  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "geometry");
+  const auto visibilities = read_visibilities(options.data);
+  if (options.data.cell_size && options.data.npix)
+    check_grid_holds(visibilities, options.data, GridCoords(*options.data.cell_size, *options.data.npix));
+  if (find_hermitian_pairs(visibilities).present()) {
+    log_warning("the data hold Hermitian pairs, which count twice and make the errors too small: leave out the half at (-u, -v)");
+  }
+  stop_if_requested();
+  const auto fit = fit_geometry(visibilities, GeometryFitOptions().model(model_named(options.model)));
+  stop_if_requested();
+  const auto profile = geometry_profile(visibilities, fit, options.bins);
+  write_file_atomically(folder.staged("geometry.csv"), csv(profile));
+  plot::write_figure(folder.staged("geometry.png"), plot::geometry_page(profile));
+  commit_with_summary(folder, summary_text(describe(options, fit)), options.output, words(options, fit, folder));
+  return exit_done;
+}
+
+}  // namespace
+
+Verb add_geometry(CLI::App& program) {
+  auto* app =
+      program.add_subcommand("geometry", "Inclination, position angle and centre of a disc from its visibilities, with errors");
+  app->footer("Example:\n  mpol geometry vis.npz -o geometry");
+  const auto options = std::make_shared<GeometryVerbOptions>();
+  const auto settings = std::make_shared<OptionSet>(*app);
+  declare(*settings, *options);
+  return {app, [options, settings] { return fit_and_write(*options, *settings); }};
+}
+
+}  // namespace mpol::cli
