@@ -3,13 +3,13 @@
 // Every public header of mpol::mpol.
 #include <mpol_cpp/analysis/deproject.h>
 #include <mpol_cpp/analysis/disc_geometry.h>
-#include <mpol_cpp/analysis/disc_models.h>
+#include <mpol_cpp/analysis/disc_fit/disc_models.h>
 #include <mpol_cpp/simulation/fake_data.h>
 #include <mpol_cpp/analysis/field_choice.h>
 #include <mpol_cpp/analysis/polar_integrator.h>
 #include <mpol_cpp/analysis/matched_filter.h>
-#include <mpol_cpp/analysis/geometry_fit.h>
-#include <mpol_cpp/analysis/geometry_profile.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_fit.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_profile.h>
 #include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/analysis/residual_sums.h>
 #include <mpol_cpp/analysis/residuals.h>

@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include <mpol_cpp/analysis/disc_models.h>
+#include <mpol_cpp/analysis/disc_fit/disc_models.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/fourier/displacement.h>

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <vector>
 
-#include <mpol_cpp/analysis/disc_models.h>
-#include <mpol_cpp/analysis/geometry_equations.h>
-#include <mpol_cpp/analysis/geometry_fit.h>
-#include <mpol_cpp/analysis/geometry_profile.h>
+#include <mpol_cpp/analysis/disc_fit/disc_models.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_equations.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_fit.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_profile.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/simulation/fake_data.h>

@@ -98,8 +98,9 @@ TEST_CASE("the page on the command line has every option of every verb, word for
   CHECK(options_in_help(run_mpol_here({"crossval", "--help"}).out) == of_image);
   CHECK_FALSE(section(text, "mpol crossval").empty());
   const std::set<std::string> says_something_only = {"devices", "show", "completion", "manual"};
-  for (const auto* verb : {"image", "dirty", "inspect", "weights", "profile", "polar", "geometry", "deproject", "convolve", "compare", "plot",
-                           "predict", "filter", "export", "simulate", "devices", "show", "completion", "manual"}) {
+  for (const auto* verb :
+       {"image", "dirty", "inspect", "weights", "profile", "polar", "geometry", "deproject", "convolve", "compare", "plot",
+        "predict", "filter", "export", "simulate", "devices", "show", "completion", "manual"}) {
     INFO(verb);
     const auto own = section(text, std::string("mpol ") + verb);
     REQUIRE_FALSE(own.empty());

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/analysis/disc_models.h>
+#include <mpol_cpp/analysis/disc_fit/disc_models.h>
 #include <mpol_cpp/core/units.h>
 
 #include "observation.h"

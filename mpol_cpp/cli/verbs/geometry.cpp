@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/analysis/geometry_fit.h>
-#include <mpol_cpp/analysis/geometry_profile.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_fit.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_profile.h>
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/summary.h>

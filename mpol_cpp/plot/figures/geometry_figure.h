@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <mpol_cpp/analysis/geometry_profile.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_profile.h>
 #include <mpol_cpp/plot/page.h>
 
 namespace mpol::plot {

@@ -1,4 +1,4 @@
-#include <mpol_cpp/analysis/geometry_profile.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_profile.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
-#include <mpol_cpp/analysis/sample_sums.h>
+#include <mpol_cpp/analysis/disc_fit/sample_sums.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>

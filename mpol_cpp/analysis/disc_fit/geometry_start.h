@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include <mpol_cpp/analysis/disc_models.h>
-#include <mpol_cpp/analysis/geometry_equations.h>
-#include <mpol_cpp/analysis/least_squares.h>
+#include <mpol_cpp/analysis/disc_fit/disc_models.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_equations.h>
+#include <mpol_cpp/analysis/disc_fit/least_squares.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol {

@@ -1,4 +1,4 @@
-#include <mpol_cpp/analysis/tilt.h>
+#include <mpol_cpp/analysis/disc_fit/tilt.h>
 
 #include <algorithm>
 #include <cmath>

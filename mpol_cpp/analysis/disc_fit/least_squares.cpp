@@ -1,4 +1,4 @@
-#include <mpol_cpp/analysis/least_squares.h>
+#include <mpol_cpp/analysis/disc_fit/least_squares.h>
 
 #include <algorithm>
 #include <cmath>

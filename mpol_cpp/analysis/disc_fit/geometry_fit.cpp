@@ -1,4 +1,4 @@
-#include <mpol_cpp/analysis/geometry_fit.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_fit.h>
 
 #include <algorithm>
 #include <cmath>
@@ -6,9 +6,9 @@
 
 #include <ATen/ops/empty.h>
 
-#include <mpol_cpp/analysis/geometry_equations.h>
-#include <mpol_cpp/analysis/geometry_profile.h>
-#include <mpol_cpp/analysis/geometry_start.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_equations.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_profile.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_start.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>

@@ -1,4 +1,4 @@
-#include <mpol_cpp/analysis/disc_models.h>
+#include <mpol_cpp/analysis/disc_fit/disc_models.h>
 
 #include <array>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <mpol_cpp/analysis/radial_spline.h>
+#include <mpol_cpp/analysis/disc_fit/radial_spline.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <mpol_cpp/analysis/geometry_equations.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_equations.h>
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <mpol_cpp/analysis/sample_sums.h>
+#include <mpol_cpp/analysis/disc_fit/sample_sums.h>
 #include <mpol_cpp/core/units.h>
 
 namespace mpol {

@@ -4,7 +4,7 @@
 
 #include <torch/types.h>
 
-#include <mpol_cpp/analysis/geometry_fit.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_fit.h>
 #include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 

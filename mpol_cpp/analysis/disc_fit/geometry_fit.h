@@ -10,8 +10,8 @@
 #include <torch/types.h>
 
 #include <mpol_cpp/analysis/disc_geometry.h>
-#include <mpol_cpp/analysis/disc_models.h>
-#include <mpol_cpp/analysis/radial_spline.h>
+#include <mpol_cpp/analysis/disc_fit/disc_models.h>
+#include <mpol_cpp/analysis/disc_fit/radial_spline.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol {

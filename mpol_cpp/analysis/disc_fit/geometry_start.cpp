@@ -1,4 +1,4 @@
-#include <mpol_cpp/analysis/geometry_start.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_start.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include <ATen/ops/arange.h>
 
 #include <mpol_cpp/analysis/field_choice.h>
-#include <mpol_cpp/analysis/geometry_equations.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_equations.h>
 #include <mpol_cpp/analysis/wide_image.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-#include <mpol_cpp/analysis/disc_models.h>
-#include <mpol_cpp/analysis/least_squares.h>
-#include <mpol_cpp/analysis/radial_spline.h>
-#include <mpol_cpp/analysis/tilt.h>
+#include <mpol_cpp/analysis/disc_fit/disc_models.h>
+#include <mpol_cpp/analysis/disc_fit/least_squares.h>
+#include <mpol_cpp/analysis/disc_fit/radial_spline.h>
+#include <mpol_cpp/analysis/disc_fit/tilt.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol {
