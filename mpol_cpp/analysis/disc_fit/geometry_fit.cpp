@@ -190,6 +190,8 @@ void add_warnings(GeometryFit& result, const Visibilities& visibilities, double 
             ? "the disc is not symmetric, and its brightest part may be what is fitted, or channels differ"
             : "the source is not what the model says"));
   }
+  log_info(fmt::format("{} samples, {} parameters, {} iterations; residual structure {:.3g}", result.samples, result.parameters,
+                       result.iterations, result.structure));
   for (const auto& warning : result.warnings) log_warning(warning);
 }
 

@@ -120,7 +120,10 @@ ShapeStart fit_shape_from_anywhere(const Visibilities& visibilities, DiscShape s
   const double widest = std::max({2 * square.half_width, 0.5 / (uv.short_end * units::arcsec), 4 * finest});
   const auto few = samples_for_start(visibilities);
   std::vector<Start> starts;
-  for (double size = widest; size > finest; size /= 1.6) {
+  constexpr double ladder = 1.6;  // of neighbouring sizes
+  const int sizes = 1 + static_cast<int>(std::log(widest / finest) / std::log(ladder));
+  for (int i = 0; i < sizes; ++i) {
+    const double size = widest * std::pow(ladder, -i);
     for (const auto& tilt : tilts()) {
       starts.push_back(with_flux(few, shape, {tilt.along, tilt.across, square.east, square.north, 1, size, size / 3}));
     }
