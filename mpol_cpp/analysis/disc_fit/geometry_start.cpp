@@ -89,7 +89,7 @@ Start with_flux(const Visibilities& visibilities, DiscShape shape, Vector at) {
 /// One over the mean square of the coefficients around each, less that of their noise.
 std::vector<double> expected_precisions(const FittedProfile& profile) {
   constexpr std::size_t around = 2;
-  constexpr double least_part = 0.05;  // of the noise, where there is no more than that
+  constexpr double least_power = 0.05;  // of the noise, where there is no more than that
   const auto& coefficients = profile.spline.coefficients;
   std::vector<double> variances, precisions;
   for (std::size_t k = 0; k < coefficients.size(); ++k) {
@@ -104,7 +104,7 @@ std::vector<double> expected_precisions(const FittedProfile& profile) {
       noise += 1;
       weights += 1 / variances[i];
     }
-    precisions.push_back(weights / std::max(least_part * noise, squares - noise));
+    precisions.push_back(weights / std::max(least_power * noise, squares - noise));
   }
   return precisions;
 }
