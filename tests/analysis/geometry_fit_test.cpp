@@ -254,6 +254,26 @@ TEST_CASE("a source that is not resolved, or not symmetric, is said to be", "[an
   CHECK(residual_structure(right, fit_as(right, GeometryModel::free)) == Approx(1).margin(0.35));
 }
 
+TEST_CASE("where the model is wrong the residuals make the errors, not the weights", "[analysis][quick]") {
+  const Warnings warnings;
+  auto lopsided = ringed_disc(tilted_disc);
+  lopsided.push_back({DiscShape::gaussian, 0.05, 0.2, 0, {.offset_east = 0.6, .offset_north = 0.1}});
+  const auto data = observe(lopsided, 0.005);
+  const auto with_weights = [&](double factor) {
+    return fit_as({data.baselines(), data.data(), factor * data.weights()}, GeometryModel::gaussian);
+  };
+  const auto fit = with_weights(1), sure = with_weights(25);
+  CHECK(said(warnings, "not what the model says") == 2);
+  CHECK(sure.structure == Approx(25 * fit.structure).epsilon(1e-6));
+  CHECK(sure.errors.inclination == Approx(fit.errors.inclination).epsilon(1e-4));
+  CHECK(sure.errors.position_angle == Approx(fit.errors.position_angle).epsilon(1e-4));
+  CHECK(sure.errors.offset_east == Approx(fit.errors.offset_east).epsilon(1e-4));
+  CHECK(sure.flux.error == Approx(fit.flux.error).epsilon(1e-4));
+  CHECK(sure.size->error == Approx(fit.size->error).epsilon(1e-4));
+  const auto right = fit_as(observe({model_for(GeometryModel::gaussian)}, 0.005), GeometryModel::gaussian);
+  CHECK(fit.errors.offset_east > 2 * right.errors.offset_east);
+}
+
 TEST_CASE("weights that are too large make the errors larger, in proportion", "[analysis][quick]") {
   const auto data = add_noise(observe({model_for(GeometryModel::gaussian)}, 0.01), 2);
   const auto fit = fit_as(data, GeometryModel::gaussian);

@@ -160,7 +160,19 @@ GeometryFit profile_result(const Visibilities& visibilities, const LeastSquaresF
   return result;
 }
 
-/// What speaks against the result. @param gain  in chi^2, of a simple model over a point
+/// Residuals that are alike over neighbouring samples add up: so much larger are the errors.
+void widen_errors(GeometryFit& result, double factor) {
+  auto& errors = result.errors;
+  errors.inclination *= factor;
+  if (result.inclination_found) errors.position_angle = std::min(units::pi / 2, errors.position_angle * factor);
+  errors.offset_east *= factor;
+  errors.offset_north *= factor;
+  result.flux.error *= factor;
+  if (result.size) result.size->error *= factor;
+  if (result.width) result.width->error *= factor;
+}
+
+/// What speaks against the result, and makes its errors larger. @param gain  in chi^2, of a simple model over a point
 void add_warnings(GeometryFit& result, const Visibilities& visibilities, double gain) {
   constexpr double too_alike = 1.5,
                    least_gain = 16;  // of three parameters; noise alone gains as much in a thousandth of all cases
@@ -181,14 +193,17 @@ void add_warnings(GeometryFit& result, const Visibilities& visibilities, double 
         result.geometry.inclination / units::degree, result.errors.inclination / units::degree));
   }
   result.structure = residual_structure(visibilities, result);
-  if (result.structure > too_alike * std::max(1.0, result.reduced_chi_squared())) {
+  if (const double noise = std::max(1.0, result.reduced_chi_squared()); result.structure > too_alike * noise) {
+    const double factor = std::sqrt(result.structure / noise);
+    widen_errors(result, factor);
     say(fmt::format(
         "means of the residuals over parts of the uv plane are {:.3g} times as large as noise makes them: {}; the errors "
-        "are those of the noise alone",
+        "are {:.3g} times those of noise, and the geometry may be further off than they say",
         std::sqrt(result.structure),
         result.model == GeometryModel::free
             ? "the disc is not symmetric, and its brightest part may be what is fitted, or channels differ"
-            : "the source is not what the model says"));
+            : "the source is not what the model says",
+        factor));
   }
   log_info(fmt::format("{} samples, {} parameters, {} iterations; residual structure {:.3g}", result.samples, result.parameters,
                        result.iterations, result.structure));

@@ -75,7 +75,8 @@ struct GeometryFit {
 ///
 /// Errors are those of the inverse of the normal matrix, flux, size and profile among the parameters, times sqrt(max(1, reduced
 /// chi^2)); with the free profile those of the tilt also over 1 - r, r being the part of the curvature that noise in the
-/// profile's slope makes. They are of Gaussian noise as the weights say, in a disc that is as symmetric as the model. The
+/// profile's slope makes. They are of Gaussian noise as the weights say, in a disc that is as symmetric as the model; where
+/// residuals are alike in neighbouring baselines (a warning), they are multiplied by the root of `structure` instead. The
 /// inclination's is half the range that one sigma of ln cos i makes, so that it stays finite for a disc seen face on. Where the
 /// disc is not flatter than a face-on one by three sigma, the position angle has the error of 90 degrees, and a warning. Other
 /// warnings: a source that the baselines do not resolve, no convergence, residuals that are alike in neighbouring baselines (the
