@@ -1,8 +1,10 @@
 #include <mpol_cpp/cli/program.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/environment_options.h>
 #include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/program/run_environment.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/verb.h>
@@ -20,6 +23,8 @@
 
 namespace mpol::cli {
 namespace {
+
+constexpr std::array<std::string_view, 2> build_question = {"--version", "--verbose"};
 
 /// The settings of the environment and, after them, of a verb's --config file go before the user's own arguments: the last value
 /// of an option wins.
@@ -68,7 +73,15 @@ UsageError usage_error(const CLI::App& program, const CLI::ParseError& error, co
   return UsageError(error_text("command line", error.what(), "cannot be understood", help));
 }
 
+bool asks_for_build(const std::vector<std::string>& arguments) {
+  return std::is_permutation(arguments.begin(), arguments.end(), build_question.begin(), build_question.end());
+}
+
 int run(CLI::App& program, const std::vector<Verb>& verbs, const std::vector<std::string>& arguments) {
+  if (asks_for_build(arguments)) {
+    fmt::print("{}", build_description());
+    return exit_done;
+  }
   try {
     const auto given = with_defaults(arguments, verbs);
     parse(program, given);
@@ -97,7 +110,8 @@ int run_program(const std::vector<std::string>& arguments) {
   note_command_line(arguments);
   throw_typed_out_of_memory();
   CLI::App program("Images from radio-interferometric visibilities by regularised maximum likelihood", "mpol");
-  program.set_version_flag("--version", "mpol " + mpol::version());
+  program.set_version_flag("--version", "mpol " + mpol::version(),
+                           "Print the version; with --verbose those of all parts, and what is built in");
   program.require_subcommand(0, 1);
   program.footer(
       "Example:\n  mpol image vis.npz -o disc\n\n"

@@ -18,6 +18,14 @@ TEST_CASE("the program explains itself", "[cli]") {
   const auto version = run_mpol({"--version"});
   CHECK(version.exit_code == 0);
   CHECK(version.out.starts_with("mpol 0."));
+  const auto parts = run_mpol({"--version", "--verbose"});
+  CHECK(parts.exit_code == 0);
+  for (const auto* part : {"mpol  ", "libtorch  ", "kernels  ", "cuda  ", "measurement sets ", "figures  "}) {
+    CAPTURE(parts.out, part);
+    CHECK((parts.out.starts_with(part) || parts.out.find(std::string("\n") + part) != std::string::npos));
+  }
+  CHECK(run_mpol({"--verbose", "--version"}).out == parts.out);
+  CHECK(run_mpol({"--verbose"}).exit_code == 2);
   const auto nothing = run_mpol({});
   CHECK(nothing.exit_code == 2);
   CHECK(nothing.error_names("image"));
@@ -25,8 +33,8 @@ TEST_CASE("the program explains itself", "[cli]") {
   CHECK(unknown.exit_code == 2);
   CHECK(unknown.error_lines().size() == 1);
   CHECK(unknown.error_names("imagine"));
-  for (const auto* verb :
-       {"image", "dirty", "inspect", "weights", "profile", "polar", "deproject", "convolve", "compare", "simulate", "devices"}) {
+  for (const auto* verb : {"image", "dirty", "inspect", "weights", "profile", "polar", "geometry", "filter", "deproject",
+                           "convolve", "compare", "simulate", "devices"}) {
     const auto help = run_mpol_here({verb, "--help"});
     CHECK(help.exit_code == 0);
     CHECK(help.out.find(std::string("Example:\n  mpol ") + verb) != std::string::npos);

@@ -263,6 +263,8 @@ class MeasurementSetReader final : public VisibilityReader {
 
 }  // namespace
 
+bool reads_measurement_sets() { return has_casacore(); }
+
 bool is_measurement_set(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::is_regular_file(path / "table.dat", ignored);

@@ -31,6 +31,9 @@ struct MeasurementSetOptions {
 /// True for a folder that holds a table of casacore, as a measurement set does.
 bool is_measurement_set(const std::filesystem::path& path);
 
+/// Whether this build reads them: whether it was made with casacore.
+bool reads_measurement_sets();
+
 /// Opens a set for reading; another program may write to it meanwhile. Windows are read one after the other, each in the order of
 /// its rows, with its channels by rising frequency.
 ///

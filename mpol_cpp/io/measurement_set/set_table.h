@@ -82,4 +82,7 @@ class SetTable {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Whether this build has casacore, without which no SetTable can be made.
+bool has_casacore();
+
 }  // namespace mpol::io

@@ -6,6 +6,8 @@
 #include <mpol_cpp/io/measurement_set/window_rows_casacore.h>
 
 namespace mpol::io {
+
+bool has_casacore() { return true; }
 struct SetTable::Impl {
   Impl(const std::filesystem::path& folder, const RowChoice& choice) : path(folder) {
     with_table_errors(path, [&] {

@@ -7,6 +7,8 @@
 
 namespace mpol::io {
 
+bool has_casacore() { return false; }
+
 struct SetTable::Impl {};
 
 SetTable::SetTable(const std::filesystem::path& path, const RowChoice&) {
