@@ -11,6 +11,7 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
+#include <mpol_cpp/analysis/polar_integrator.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
@@ -126,6 +127,24 @@ double amplitude_scale(const DiscGeometry& geometry, FluxScale scale) {
   return scale == FluxScale::face_on ? 1 / std::cos(geometry.inclination) : 1.0;
 }
 
+/// Of a pixel, where all of a beam count as one.
+double independent_part(const GridCoords& coords, double beam_area) {
+  return beam_area > 0 ? std::min(1.0, coords.cell_area() / beam_area) : 1.0;
+}
+
+BrightnessProfile profile_by_area(const Tensor& sky_cube, const GridCoords& coords, const DiscGeometry& geometry,
+                                  const std::vector<double>& edges, double beam_area) {
+  const PolarIntegrator rings(coords, PolarIntegratorOptions().radii(edges).geometry(geometry));
+  const auto map = rings.integrate(sky_cube.detach().to(torch::kCPU, torch::kFloat64));
+  const auto pixels = map.area.squeeze(-1) / coords.cell_area();
+  const auto scatter = map.variance.squeeze(-1).sqrt();
+  return {.radius = middles(edges),
+          .mean = map.mean.squeeze(-1),
+          .scatter = scatter,
+          .error = scatter / (pixels * independent_part(coords, beam_area)).clamp_min(1).sqrt(),
+          .pixels = pixels};
+}
+
 }  // namespace
 
 BrightnessProfile radial_i(const Tensor& sky_cube, const GridCoords& coords, const DiscGeometry& geometry,
@@ -142,6 +161,7 @@ BrightnessProfile radial_i(const Tensor& sky_cube, const GridCoords& coords, con
   const double outermost = std::max(east.abs().max().item<double>(), north.abs().max().item<double>());
   const auto edges = options.edges().empty() ? steps_up_to(std::sqrt(2.0) * coords.cell_size(), outermost) : options.edges();
   check_bin_edges(edges);
+  if (options.pixels() == RingPixels::by_area) return profile_by_area(sky_cube, coords, geometry, edges, options.beam_area());
   const auto bins = bins_of_distances(radius, edges);
   BrightnessProfile profile{.radius = middles(edges), .mean = {}, .scatter = {}, .error = {}, .pixels = {}};
   profile.pixels = count_in_bins(bins, bin_count(edges));
@@ -154,7 +174,7 @@ BrightnessProfile radial_i(const Tensor& sky_cube, const GridCoords& coords, con
     profile.mean[channel].copy_(mean);
     profile.scatter[channel].copy_(scatter);
   }
-  const double per_pixel = options.beam_area() > 0 ? std::min(1.0, coords.cell_area() / options.beam_area()) : 1.0;
+  const double per_pixel = independent_part(coords, options.beam_area());
   profile.error = profile.scatter / (profile.pixels.to(torch::kFloat64) * per_pixel).clamp_min(1).sqrt();
   return profile;
 }

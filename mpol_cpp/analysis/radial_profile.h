@@ -17,7 +17,13 @@ struct BrightnessProfile {
   Tensor mean;     ///< (nchan, nbins), unit of the image; 0 in a ring without pixels
   Tensor scatter;  ///< (nchan, nbins) standard deviation of the pixels about the mean; 0 for fewer than two
   Tensor error;    ///< (nchan, nbins) of the mean: scatter over the root of the number of independent pixels
-  Tensor pixels;   ///< (nbins) int64
+  Tensor pixels;   ///< (nbins) int64; of rings by area float64: what ring and image share
+};
+
+/// Which pixels are in a ring.
+enum class RingPixels {
+  by_center,  ///< those whose centers are, whole: MPoL's
+  by_area,    ///< of every pixel the part of its area that is: PolarIntegrator. Rings may be narrower than a pixel
 };
 
 struct RadialImageOptions {
@@ -27,13 +33,15 @@ struct RadialImageOptions {
   /// Solid angle over which neighbouring pixels are alike, arcsec^2 (`beam_area` of the resolution): a ring has
   /// pixels cell_area / beam_area independent ones, at least one. 0: all pixels are independent.
   TORCH_ARG(double, beam_area) = 0;
+  TORCH_ARG(RingPixels, pixels) = RingPixels::by_center;
 };
 
 /// Radial brightness profile of every channel: pixels are shifted by the offset (positive to the East and North), turned
 /// by the position angle, their distance along the minor axis divided by cos i, and averaged in rings that include their
-/// inner edge (the last one also its outer edge). MPoL's radialI, with error bars.
+/// inner edge (the last one also its outer edge). MPoL's radialI, with error bars; rings by area are ours.
 /// @param sky_cube  (nchan, npix, npix) real, sky orientation, any dtype and device
-/// @throws ShapeError for another shape; ValueError for edges that do not increase, a negative beam area, or a disc seen edge on
+/// @throws ShapeError for another shape; ValueError for edges that do not increase (of rings by area: or are negative), a
+///         negative beam area, or a disc seen edge on
 BrightnessProfile radial_i(const Tensor& sky_cube, const GridCoords& coords, const DiscGeometry& geometry,
                            const RadialImageOptions& options = {});
 

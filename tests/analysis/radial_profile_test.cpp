@@ -1,5 +1,8 @@
 #include "catch.h"
 
+#include <cmath>
+#include <vector>
+
 #include <mpol_cpp/simulation/fake_data.h>
 #include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/core/error.h>
@@ -48,6 +51,38 @@ TEMPLATE_TEST_CASE("radial brightness profiles equal MPoL's", "[analysis][quick]
   CHECK(relative_error(profile.radius, golden("out_radialI_" + name + "_r")) < 1e-12);
   CHECK(relative_error(profile.mean[0], golden("out_radialI_" + name)) < tolerance<TestType>(1e-12, 1e-7));
   CHECK(torch::equal(profile.pixels == 0, golden("out_radialI_" + name + "_empty").to(torch::kBool)));
+}
+
+TEMPLATE_TEST_CASE("rings by area hold all of the flux, however narrow they are", "[analysis][quick]", float, double) {
+  const GridCoords coords(0.05, 64);
+  // Of radius alone, in the plane of the disc.
+  const auto east = coords.sky_x() - tilted.offset_east, north = coords.sky_y() - tilted.offset_north;
+  const double c = std::cos(tilted.position_angle), s = std::sin(tilted.position_angle);
+  const auto radius = at::hypot((east * c - north * s) / std::cos(tilted.inclination), east * s + north * c);
+  const auto brightness = [](const Tensor& r) { return at::exp(-(r / 0.4).square()); };
+  const auto sky = brightness(radius).expand({1, 64, 64}).contiguous().to(dtype_of<TestType>());
+  const auto options_of = [](double width, int rings, RingPixels pixels) {
+    std::vector<double> edges;
+    for (int i = 0; i <= rings; ++i) edges.push_back(width * i);
+    return RadialImageOptions().edges(edges).pixels(pixels).beam_area(0.02);
+  };
+  const auto narrow = radial_i(sky, coords, tilted, options_of(0.01, 400, RingPixels::by_area));
+  const double flux = sky.sum(torch::kFloat64).template item<double>();
+  CHECK((narrow.mean[0] * narrow.pixels).sum().template item<double>() == Approx(flux).epsilon(1e-9));
+  CHECK(narrow.pixels.sum().template item<double>() == Approx(64 * 64).epsilon(1e-12));
+  const auto inner = narrow.radius < 1;
+  CHECK(narrow.pixels.masked_select(inner).min().template item<double>() > 0);
+  CHECK(relative_error(narrow.mean[0].masked_select(inner), brightness(narrow.radius.masked_select(inner))) < 0.02);
+  CHECK(radial_i(sky, coords, tilted, options_of(0.01, 400, RingPixels::by_center)).pixels.min().template item<std::int64_t>() ==
+        0);
+
+  // Wide rings differ little; their errors are of as many independent pixels.
+  const auto exact = radial_i(sky, coords, tilted, options_of(0.2, 6, RingPixels::by_area));
+  const auto whole = radial_i(sky, coords, tilted, options_of(0.2, 6, RingPixels::by_center));
+  CHECK(relative_error(exact.mean, whole.mean) < 0.02);
+  CHECK(relative_error(exact.scatter, whole.scatter) < 0.1);
+  CHECK(relative_error(exact.error, exact.scatter / (exact.pixels * (0.05 * 0.05 / 0.02)).clamp_min(1).sqrt()) < 1e-12);
+  CHECK_THROWS_AS(radial_i(sky, coords, tilted, RadialImageOptions().edges({-0.1, 0.2}).pixels(RingPixels::by_area)), ValueError);
 }
 
 TEMPLATE_TEST_CASE("radial visibility profiles equal MPoL's with the right offset", "[analysis][quick]", float, double) {

@@ -259,6 +259,7 @@ VerbRows profile_rows() {
   const std::string profile = "out/profile.csv";
   return verb_rows("profile", {{{"--image", "{image}", {"profile", "-o", "{out}"}, "exit"},
                                 {"--ring-width", "0.3", image, profile},
+                                {"--rings", "exact", image, profile},
                                 {"--radius", "0.4", image, profile},
                                 {"--channels", "1", image, profile},
                                 {"--channels", "1", vis, profile},
@@ -506,6 +507,7 @@ std::vector<RefusedRow> refused_options() {
       {{"convolve", "{image}", "-o", "{out}", "--beam-of", "{beamed}", "--bpa", "20"}, "--bpa"},
       {{"convolve", "{image}", "-o", "{out}", "--bmaj", "0.5", "--beam-of", "{beamed}"}, "--beam-of"},
       {{"profile", "{vis}", "-o", "{out}", "--ring-width", "0.1"}, "--ring-width"},
+      {{"profile", "{vis}", "-o", "{out}", "--rings", "exact"}, "--rings"},
       {{"profile", "{vis}", "-o", "{out}", "--radius", "1"}, "--radius"},
       {{"profile", "{vis}", "-o", "{out}", "--npix", "16"}, "--npix"},
       {{"profile", "{vis}", "-o", "{out}", "--cell-size", "0.1"}, "--cell-size"},

@@ -35,6 +35,7 @@ struct ProfileOptions {
   ImageFileOptions image;
   GeometryOptions geometry;
   std::optional<double> ring_width, radius;  ///< arcsec
+  std::string rings = "centers";
   VisibilityProfileOptions visibilities;
   bool of_visibilities = false;  ///< what the input turned out to be
 };
@@ -52,9 +53,11 @@ void declare(OptionSet& options, ProfileOptions& profile) {
                  Record::result);
   options.number("--radius", profile.radius, Range::positive(), "ARCSEC", "Largest radius; default: that of the image",
                  Record::result);
+  options.choice("--rings", profile.rings, {"centers", "exact"},
+                 "Which pixels are in a ring: those whose centers are, or of every pixel the part that is", Record::result);
   declare(options, profile.visibilities);
   declare(options, profile.output);
-  options.only({"--ring-width", "--radius"}, "of an image", [&profile] { return !profile.of_visibilities; });
+  options.only({"--ring-width", "--radius", "--rings"}, "of an image", [&profile] { return !profile.of_visibilities; });
   options.only(visibility_option_names(), "of visibilities", [&profile] { return profile.of_visibilities; });
 }
 
@@ -82,9 +85,9 @@ std::string csv(const BrightnessProfile& profile) {
   std::string text = "channel,radius_arcsec,mean,scatter,error,pixels\n";
   for (std::int64_t c = 0; c < profile.mean.size(0); ++c) {
     for (std::int64_t i = 0; i < profile.radius.size(0); ++i) {
-      text += fmt::format("{},{:.17g},{:.17g},{:.17g},{:.17g},{}\n", c, profile.radius[i].item<double>(),
+      text += fmt::format("{},{:.17g},{:.17g},{:.17g},{:.17g},{:.17g}\n", c, profile.radius[i].item<double>(),
                           profile.mean[c][i].item<double>(), profile.scatter[c][i].item<double>(),
-                          profile.error[c][i].item<double>(), profile.pixels[i].item<std::int64_t>());
+                          profile.error[c][i].item<double>(), profile.pixels[i].item<double>());
     }
   }
   return text;
@@ -123,7 +126,10 @@ void profile_image(const ProfileOptions& options, OutputFolder& folder) {
   stop_if_requested();
   const double beam = correlated_area(image);
   const auto profile = radial_i(image.cube, image.coords, options.geometry.geometry(),
-                                RadialImageOptions().edges(ring_edges(options, image.coords)).beam_area(beam));
+                                RadialImageOptions()
+                                    .edges(ring_edges(options, image.coords))
+                                    .beam_area(beam)
+                                    .pixels(options.rings == "exact" ? RingPixels::by_area : RingPixels::by_center));
   write_file_atomically(folder.staged("profile.csv"), csv(profile));
   plot::write_figure(folder.staged("profile.png"),
                      plot::profile_page(profile, image.unit == "Jy/arcsec2" ? "Jy/arcsec²" : image.unit, "", options.radius));
