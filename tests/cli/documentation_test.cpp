@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <iterator>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -80,11 +83,55 @@ std::vector<std::string> commands_of(const std::string& text) {
   return commands;
 }
 
+/// The headings of a page as links name them: in lower case, without signs, spaces as hyphens.
+std::set<std::string> anchors_of(const std::string& text) {
+  std::set<std::string> anchors;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("#")) continue;
+    std::string anchor;
+    for (const char letter : trimmed(line.substr(line.find_first_not_of('#')))) {
+      if (letter == ' ') anchor += '-';
+      else if (std::isalnum(static_cast<unsigned char>(letter)) || letter == '-' || letter == '_') {
+        anchor += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+      }
+    }
+    anchors.insert(anchor);
+  }
+  return anchors;
+}
+
+/// The pages in a folder of the repository, by name.
+std::vector<std::filesystem::path> pages_of(const std::string& folder) {
+  std::vector<std::filesystem::path> pages;
+  for (const auto& entry : std::filesystem::directory_iterator(repository / folder)) {
+    if (entry.path().extension() == ".md") pages.push_back(entry.path());
+  }
+  std::ranges::sort(pages);
+  return pages;
+}
+
 std::vector<std::string> words_of(const std::string& command) {
   std::istringstream stream(command);
   std::vector<std::string> words;
   for (std::string word; stream >> word;) words.push_back(word);
   return words;
+}
+
+/// Runs a page's commands in a folder that holds `data`. @return how many there were
+std::size_t run_commands_of(const std::filesystem::path& file, const std::filesystem::path& folder) {
+  std::filesystem::create_directory_symlink(repository / "data", folder / "data");
+  const auto commands = commands_of(read_text(file));
+  for (const auto& command : commands) {
+    INFO(file << ": " << command);
+    auto arguments = words_of(command);
+    REQUIRE(arguments.front() == "mpol");
+    arguments.erase(arguments.begin());
+    const auto run = run_mpol(arguments, {.folder = folder});
+    INFO(run.err);
+    CHECK(run.exit_code == 0);
+  }
+  return commands.size();
 }
 
 }  // namespace
@@ -116,31 +163,54 @@ TEST_CASE("the page on the command line has every option of every verb, word for
   }
 }
 
-TEST_CASE("the tutorial's commands run as they are written, and its pictures are there", "[cli]") {
+TEST_CASE("the tutorial's commands run as they are written", "[cli]") {
   const Scratch scratch;
-  std::filesystem::create_directory_symlink(repository / "data", scratch / "data");
-  const auto text = page("tutorial.md");
-  const auto commands = commands_of(text);
-  REQUIRE(commands.size() > 10);
-  for (const auto& command : commands) {
-    INFO(command);
-    auto arguments = words_of(command);
-    REQUIRE(arguments.front() == "mpol");
-    arguments.erase(arguments.begin());
-    const auto run = run_mpol(arguments, {.folder = scratch.path()});
-    INFO(run.err);
-    CHECK(run.exit_code == 0);
-  }
+  run_commands_of(repository / "docs" / "tutorial.md", scratch.path());
   for (const auto* made : {"visibilities.png", "weights/residuals.png", "dirty/dirty.fits", "disc/image.fits", "residual.png",
                            "truth.png", "restored/convolved.fits", "rings/profile.csv", "vis_profile/profile.png",
                            "face_on/deprojected.fits", "scan/scan.png", "folds.png"}) {
     INFO(made);
     CHECK(std::filesystem::exists(scratch / made));
   }
-  const std::regex picture("\\]\\((images/[a-z_]+\\.png)\\)");
-  int pictures = 0;
-  for (std::sregex_iterator match(text.begin(), text.end(), picture), end; match != end; ++match, ++pictures) {
-    CHECK(std::filesystem::exists(repository / "docs" / (*match)[1].str()));
+}
+
+TEST_CASE("the guide's commands run as they are written, each page in a folder of its own", "[cli]") {
+  std::size_t commands = 0;
+  for (const auto& file : pages_of("docs/guide")) {
+    const Scratch scratch;
+    commands += run_commands_of(file, scratch.path());
   }
-  CHECK(pictures >= 4);
+  CHECK(commands >= 30);
+}
+
+TEST_CASE("links of the pages lead to files that are there, and to headings that these have", "[cli][quick]") {
+  auto pages = pages_of("docs");
+  std::ranges::copy(pages_of("docs/guide"), std::back_inserter(pages));
+  for (const auto* name : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md"}) pages.push_back(repository / name);
+  const std::regex link("\\]\\(([^)# ]*)(#[^) ]*)?\\)");
+  int links = 0, pictures = 0;
+  for (const auto& file : pages) {
+    const auto text = read_text(file);
+    for (std::sregex_iterator match(text.begin(), text.end(), link), end; match != end; ++match) {
+      const auto path = (*match)[1].str(), heading = (*match)[2].str();
+      if (path.find("://") != std::string::npos) continue;
+      INFO(file << ": " << match->str());
+      const auto target = path.empty() ? file : file.parent_path() / path;
+      REQUIRE(std::filesystem::exists(target));
+      if (!heading.empty()) CHECK(anchors_of(read_text(target)).contains(heading.substr(1)));
+      ++links;
+      pictures += path.ends_with(".png") ? 1 : 0;
+    }
+  }
+  CHECK(links > 100);
+  CHECK(pictures > 15);
+}
+
+TEST_CASE("every page of the documentation is in the list of README or of the guide", "[cli][quick]") {
+  const auto readme = read_text(repository / "README.md"), guide = page("guide/README.md");
+  for (const auto& file : pages_of("docs")) CHECK(readme.find("(docs/" + file.filename().string() + ")") != std::string::npos);
+  for (const auto& file : pages_of("docs/guide")) {
+    INFO(file);
+    if (file.filename() != "README.md") CHECK(guide.find("(" + file.filename().string() + ")") != std::string::npos);
+  }
 }
