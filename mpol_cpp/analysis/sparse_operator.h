@@ -29,7 +29,7 @@ class SparseOperator {
 
   std::int64_t rows() const { return matrix_->by_row.lines; }        ///< length of what apply() gives
   std::int64_t columns() const { return matrix_->by_column.lines; }  ///< length of what apply() takes
-  /// Numbers kept, those of one place counted as one.
+  /// Numbers kept: those that were given, also where several have one place.
   std::int64_t entries() const { return matrix_->by_row.values.numel(); }
 
   /// sum_j A_ij x_j. Differentiable, any number of times.
