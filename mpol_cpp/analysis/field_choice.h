@@ -11,8 +11,8 @@ namespace mpol {
 
 /// How wide a part of the sky is imaged, and why.
 struct FieldChoice {
-  double width = 0;  ///< arcsec
-  std::string reason;
+  double width = 0;    ///< arcsec
+  std::string reason;  ///< which rule decided, in words
 };
 
 /// Diameter of a telescope's antennas in metres, from the name that headers have; nothing for an unknown one, or one whose

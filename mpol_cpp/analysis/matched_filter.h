@@ -13,6 +13,7 @@ namespace mpol {
 
 using torch::Tensor;
 
+/// Options of matched_filter().
 struct MatchedFilterOptions {
   /// Precision of the transform and of the sums within a block of samples; blocks are added in float64.
   TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;
@@ -73,8 +74,8 @@ double channel_spacing(const Tensor& frequencies, const std::string& whose);
 
 /// The highest response of a template and the noise around it.
 struct FilterPeak {
-  std::int64_t position = 0;
-  double response = 0;
+  std::int64_t position = 0;  ///< of the template along the channels, where the response is highest
+  double response = 0;        ///< at that position, in units of its own noise
   /// 1.4826 times the median absolute deviation of the response where the template does not overlap that at the peak: 1
   /// where the weights are right. 0: no position is left.
   double noise = 0;

@@ -15,6 +15,7 @@ namespace mpol {
 /// Edges of `count` bins of one width between two values. @throws ValueError unless count > 0 and last > first, finite
 std::vector<double> even_edges(double first, double last, std::int64_t count);
 
+/// Options of a PolarIntegrator.
 struct PolarIntegratorOptions {
   PolarIntegratorOptions();
 
@@ -22,6 +23,7 @@ struct PolarIntegratorOptions {
   TORCH_ARG(std::vector<double>, radii);
   /// Edges of the bins in azimuth, radian, increasing, of any spacing, over 2 pi at most. Default: 0, 2 pi, whole rings.
   TORCH_ARG(std::vector<double>, azimuths);
+  /// The disc's plane and centre. Default: face on, at the phase centre.
   TORCH_ARG(DiscGeometry, geometry);
   /// Weight of every pixel, (npix, npix) from 0 to 1; undefined: 1. What lies in pixels of 0 is never read, NaN included.
   TORCH_ARG(Tensor, mask);
@@ -64,11 +66,11 @@ class PolarIntegrator {
   /// Sums, means, variances and areas; sums and means are differentiable. As forward.
   PolarMap integrate(const Tensor& sky_cube) const;
 
-  std::int64_t nr() const { return nr_; }
-  std::int64_t nphi() const { return nphi_; }
+  std::int64_t nr() const { return nr_; }      ///< bins in radius
+  std::int64_t nphi() const { return nphi_; }  ///< bins in azimuth
   /// Middle of each bin, (nr) arcsec and (nphi) radian, float64.
   Tensor radius() const { return radius_; }
-  Tensor azimuth() const { return azimuth_; }
+  Tensor azimuth() const { return azimuth_; }  ///< middle of each bin, (nphi) radian, float64
   /// (nr, nphi) arcsec^2 of the sky that the image and the mask leave of each bin, float64 on the CPU.
   Tensor area() const { return area_; }
   /// Pixels in bins, parts counted one by one.

@@ -26,6 +26,7 @@ enum class RingPixels {
   by_area,    ///< of every pixel the part of its area that is: PolarIntegrator. Rings may be narrower than a pixel
 };
 
+/// Options of radial_i().
 struct RadialImageOptions {
   /// Edges of the rings, arcsec, increasing; empty: 0, sqrt(2) cell_size, … up to the largest
   /// distance of a pixel from the disc's centre to the East, West, North or South.
@@ -33,6 +34,7 @@ struct RadialImageOptions {
   /// Solid angle over which neighbouring pixels are alike, arcsec^2 (`beam_area` of the resolution): a ring has
   /// pixels cell_area / beam_area independent ones, at least one. 0: all pixels are independent.
   TORCH_ARG(double, beam_area) = 0;
+  /// Whole pixels, or parts of them.
   TORCH_ARG(RingPixels, pixels) = RingPixels::by_center;
 };
 
@@ -54,11 +56,16 @@ struct VisibilityProfile {
 };
 
 /// Whether amplitudes are divided by cos i: the flux that an optically thick disc would have face on.
-enum class FluxScale { observed, face_on };
+enum class FluxScale {
+  observed,  ///< of the disc as it lies
+  face_on    ///< divided by cos i
+};
 
+/// Options of radial_v().
 struct RadialVisibilityOptions {
   /// Edges of the bins, wavelengths, increasing; empty: 0, sqrt(2)/2 du, … up to the longest deprojected baseline.
   TORCH_ARG(std::vector<double>, edges);
+  /// Whether the profile is that of the disc as it lies, or as it would be seen face on.
   TORCH_ARG(FluxScale, flux_scale) = FluxScale::observed;
 };
 

@@ -26,7 +26,7 @@ class ResidualSums {
   ResidualStatistics statistics() const;
   /// As residual_histogram() with its defaults.
   ResidualHistogram histogram() const;
-  WideMap wide() const { return image_.map(); }
+  WideMap wide() const { return image_.map(); }  ///< the wide image of all residuals so far
 
  private:
   static constexpr int bins_per_decade = 200, decades = 12, first_decade = -4;

@@ -23,14 +23,15 @@ Tensor cell_residuals(const GridCoords& coords, const Visibilities& visibilities
 
 /// How residuals in units of sigma are spread; real and imaginary parts count alike.
 struct ResidualStatistics {
-  std::int64_t samples = 0;  ///< complex residuals counted
-  double mean = 0;
-  double standard_deviation = 0;
+  std::int64_t samples = 0;       ///< complex residuals counted
+  double mean = 0;                ///< of real and imaginary parts
+  double standard_deviation = 0;  ///< of the same about their mean: outliers count in full
   /// The factor by which sigma looks underestimated: median |r| / 0.6745, which a tenth of wild samples moves by less than
   /// a fifth. Multiply the weights by `weight_factor` to make them right.
   double sigma_factor = 0;
   double beyond_four = 0;  ///< part of all values beyond four (robust) sigma; 6e-5 for Gaussian noise
 
+  /// What the weights are to be multiplied with.
   double weight_factor() const { return 1 / (sigma_factor * sigma_factor); }
 };
 
@@ -39,8 +40,8 @@ ResidualStatistics residual_statistics(const Tensor& residuals);
 
 /// Statistics of each group of residuals.
 struct GroupScatter {
-  std::int64_t group;
-  ResidualStatistics statistics;
+  std::int64_t group;             ///< its number
+  ResidualStatistics statistics;  ///< of the residuals in it
 };
 
 /// @param residuals  (nchan, nvis) complex

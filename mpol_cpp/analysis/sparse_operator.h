@@ -17,17 +17,19 @@ using torch::Tensor;
 /// the order of a sum is fixed with set_deterministic only.
 class SparseOperator {
  public:
+  /// One number of the matrix and its place.
   struct Entry {
-    std::int32_t row, column;
-    double value;
+    std::int32_t row, column;  ///< from 0
+    double value;              ///< A_ij
   };
 
   /// @param entries  in any order; those of one place add up
   /// @throws ValueError for an entry outside of rows x columns, or more than 2^31 - 1 of these
   SparseOperator(const std::vector<Entry>& entries, std::int64_t rows, std::int64_t columns);
 
-  std::int64_t rows() const { return matrix_->by_row.lines; }
-  std::int64_t columns() const { return matrix_->by_column.lines; }
+  std::int64_t rows() const { return matrix_->by_row.lines; }        ///< length of what apply() gives
+  std::int64_t columns() const { return matrix_->by_column.lines; }  ///< length of what apply() takes
+  /// Numbers kept: those that were given, also where several have one place.
   std::int64_t entries() const { return matrix_->by_row.values.numel(); }
 
   /// sum_j A_ij x_j. Differentiable, any number of times.
@@ -45,16 +47,17 @@ class SparseOperator {
 
   /// Entries line by line.
   struct Lines {
-    std::int64_t lines = 0;
-    Tensor starts;  ///< (lines + 1) int64, the first entry of each line, then their number
-    Tensor places;  ///< (entries) int32, column of a row's entry, row of a column's
-    Tensor values;  ///< (entries) float64
+    std::int64_t lines = 0;  ///< rows of the matrix, or columns
+    Tensor starts;           ///< (lines + 1) int64, the first entry of each line, then their number
+    Tensor places;           ///< (entries) int32, column of a row's entry, row of a column's
+    Tensor values;           ///< (entries) float64
   };
+  /// Both orders of the entries, shared by copies of the operator and by autograd's nodes.
   struct Matrix : torch::CustomClassHolder {
-    Lines by_row, by_column;
+    Lines by_row, by_column;  ///< for apply(), and for its adjoint
   };
 
-  const Lines& by_row() const { return matrix_->by_row; }
+  const Lines& by_row() const { return matrix_->by_row; }  ///< the entries row by row
 
  private:
   c10::intrusive_ptr<Matrix> matrix_;

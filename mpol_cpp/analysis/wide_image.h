@@ -12,8 +12,8 @@ namespace mpol {
 
 /// A dirty image of few pixels over a wide field, naturally weighted, for a look at where there is flux at all.
 struct WideMap {
-  GridCoords coords = GridCoords(1, 2);
-  Tensor image;      ///< (npix, npix) float64, sky orientation, Jy/beam
+  GridCoords coords = GridCoords(1, 2);  ///< pixels of the image
+  Tensor image;                          ///< (npix, npix) float64, sky orientation, Jy/beam
   Tensor beam;       ///< (npix, npix) float64, packed: 1 at [0][0]; the image is the sky convolved with it periodically
   double noise = 0;  ///< that the weights promise, Jy/beam; 0 without samples
 };
@@ -22,14 +22,14 @@ struct WideMap {
 /// the others go to the middle of their cell, so that flux at an edge is lower by about a third: this finds, it does not measure.
 class WideImage {
  public:
-  explicit WideImage(const GridCoords& coords);
+  explicit WideImage(const GridCoords& coords);  ///< @param coords  grid of the image, whose uv cells hold the sums
 
   /// @param u, v     (n) float64, wavelengths
   /// @param data     (n) complex128, Jy
   /// @param weights  (n) float64, Jy^-2
   void add(const Tensor& u, const Tensor& v, const Tensor& data, const Tensor& weights);
 
-  WideMap map() const;
+  WideMap map() const;  ///< the image of the samples so far
 
  private:
   GridCoords coords_;
@@ -49,9 +49,10 @@ double extent_of_flux(const WideMap& map);
 /// there is nothing.
 struct FluxSquare {
   double east = 0, north = 0;  ///< its centre
-  double half_width = 0;
+  double half_width = 0;       ///< along both axes
 };
 
+/// The square around what extent_of_flux() takes for flux.
 FluxSquare square_of_flux(const WideMap& map);
 
 /// The brightest place of a map.

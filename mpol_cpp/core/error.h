@@ -8,6 +8,7 @@ namespace mpol {
 /// Base of every exception thrown by mpol_cpp. The message names the offending value, the limit and the remedy.
 class Error : public std::runtime_error {
  public:
+  /// @param message  what() gives: value, limit and remedy in words
   explicit Error(const std::string& message) : std::runtime_error(message) {}
 };
 

@@ -10,7 +10,7 @@ namespace mpol {
 class LabelledState {
  public:
   virtual ~LabelledState() = default;
-  virtual std::map<std::string, std::string> state_labels() const = 0;
+  virtual std::map<std::string, std::string> state_labels() const = 0;  ///< name and text of each label
 };
 
 }  // namespace mpol

@@ -5,7 +5,7 @@
 /// Units of the library: arcsec on the sky, radian inside transforms, wavelengths for u and v, Jy, Hz.
 namespace mpol::units {
 
-inline constexpr double pi = std::numbers::pi;
+inline constexpr double pi = std::numbers::pi;  ///< half a turn, in radian
 /// One arcsecond in radian.
 inline constexpr double arcsec = pi / 648000.0;
 /// One degree in radian.

@@ -22,7 +22,12 @@ namespace mpol {
 /// Which weights are tried.
 class Search {
  public:
-  enum class Kind { compass, grid, random };
+  /// The ways to search.
+  enum class Kind {
+    compass,  ///< step by step from the starts
+    grid,     ///< all combinations
+    random    ///< points drawn at random
+  };
 
   /// From the axes' starts: the neighbours one step away along each axis, on to the best, until none is better or so many points
   /// were tried. @param decades  the step, > 0
@@ -32,10 +37,11 @@ class Search {
   /// The axes' starts, and points at random between their bounds, evenly in log c; the same for the same seed.
   static Search random(std::int64_t points, std::uint64_t seed = 0);
 
-  Kind kind() const { return kind_; }
-  double decades() const { return decades_; }
+  Kind kind() const { return kind_; }          ///< which way was made
+  double decades() const { return decades_; }  ///< step of a compass, in log10 c
+  /// Points that a compass or a random search may try; a grid takes all of its own.
   std::int64_t most_points() const { return most_points_; }
-  std::uint64_t seed() const { return seed_; }
+  std::uint64_t seed() const { return seed_; }  ///< of random points
 
  private:
   explicit Search(Kind kind) : kind_(kind) {}
@@ -46,8 +52,11 @@ class Search {
   std::uint64_t seed_ = 0;
 };
 
+/// Options of a CrossValidator.
 struct CrossValidatorOptions {
+  /// Which points of the axes are tried.
   TORCH_ARG(Search, search) = Search::compass();
+  /// What chi^2 is divided by in each fold's objective.
   TORCH_ARG(Normalize, normalize) = Normalize::cells;
   /// Of each fold's fit; callbacks, checkpoints and `resume` are not for it. `interrupted` ends the scan. With pogm the tolerance
   /// is that of the objective alone, from 24 iterations on.

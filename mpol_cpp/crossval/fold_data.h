@@ -12,6 +12,7 @@ namespace mpol {
 
 /// What a fold of a cross-validation trains on and is tested by; no sample is in both.
 struct FoldData {
+  /// Likelihoods of the samples that a fold is fitted to, and of those that it holds out.
   std::shared_ptr<Likelihood> train, test;
   GriddedDataset train_cells{nullptr}, test_cells{nullptr};  ///< cell averages of the same, float64, on the CPU
 };

@@ -10,8 +10,11 @@
 
 namespace mpol {
 
+/// Options of all Folds but one's own.
 struct FoldOptions {
+  /// How many folds samples are dealt to, >= 2.
   TORCH_ARG(std::int64_t, folds) = 5;
+  /// Seed of the order in which cells, bins or blocks are dealt: the same seed gives the same folds.
   TORCH_ARG(std::uint64_t, seed) = 0;
   /// This part of the occupied cells, those of largest weight, trains in every fold (random_cells): at least one.
   TORCH_ARG(double, always_train) = 0.01;
@@ -42,6 +45,7 @@ class Folds {
   const Tensor& of_sample() const { return of_sample_; }  ///< (nvis) int64 on the CPU
   /// Indices of the samples of a fold, (n) int64, increasing. @throws ValueError for a fold that is not there
   Tensor test_samples(std::int64_t fold) const;
+  /// Indices of all other samples, which train in that fold, likewise.
   Tensor train_samples(std::int64_t fold) const;
 
  private:

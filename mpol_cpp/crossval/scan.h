@@ -12,8 +12,8 @@ using torch::Tensor;
 
 /// A weight lambda that is searched, of one regularizer: lambda = c times its unit (lambda_unit()).
 struct SearchAxis {
-  std::string term;  ///< the name of its Term
-  double unit = 1;
+  std::string term;                 ///< the name of its Term
+  double unit = 1;                  ///< lambda where c is 1
   double start = 1;                 ///< c where a compass begins
   double low = 0.01, high = 30;     ///< c that a compass and random points stay within
   std::vector<double> values = {};  ///< c of a grid; empty: five in half decades around the start
@@ -29,10 +29,10 @@ struct FoldScore {
 
 /// All folds at some weights.
 struct ScanPoint {
-  std::vector<double> c;  ///< of each axis
-  std::vector<FoldScore> folds;
-  Tensor cells;  ///< W |V - M|^2 of the held-out cells of all folds, (cells) float64
-  Tensor image;  ///< mean over the folds, middle channel, (npix, npix) float32, Jy/arcsec^2
+  std::vector<double> c;         ///< of each axis
+  std::vector<FoldScore> folds;  ///< how each did, in their order
+  Tensor cells;                  ///< W |V - M|^2 of the held-out cells of all folds, (cells) float64
+  Tensor image;                  ///< mean over the folds, middle channel, (npix, npix) float32, Jy/arcsec^2
 
   /// Chi^2 per real number of the held-out data, sum chi^2 / (2 sum samples): 1 for a perfect model and right weights.
   double score() const;
@@ -40,16 +40,16 @@ struct ScanPoint {
 
 /// What a cross-validation found.
 struct Scan {
-  std::vector<SearchAxis> axes;
+  std::vector<SearchAxis> axes;   ///< the weights that were searched
   std::vector<ScanPoint> points;  ///< in the order in which they were tried
   std::size_t chosen = 0;         ///< the point of least score
-  std::string folds_kind;
-  std::int64_t fits = 0;     ///< taken in this run, without those of an interrupted one before
-  double seconds = 0;        ///< the same
-  bool exhausted = false;    ///< a compass ended because its points were used up
-  bool interrupted = false;  ///< nothing is chosen
+  std::string folds_kind;         ///< Folds::kind()
+  std::int64_t fits = 0;          ///< taken in this run, without those of an interrupted one before
+  double seconds = 0;             ///< the same
+  bool exhausted = false;         ///< a compass ended because its points were used up
+  bool interrupted = false;       ///< nothing is chosen
 
-  const ScanPoint& best() const { return points.at(chosen); }
+  const ScanPoint& best() const { return points.at(chosen); }  ///< the chosen point
   /// lambda of an axis at a point.
   double lambda(std::size_t point, std::size_t axis) const { return points.at(point).c.at(axis) * axes.at(axis).unit; }
   /// Names of the searched terms whose chosen c is the least or the largest that the search could reach.
@@ -63,10 +63,10 @@ struct Scan {
   /// One row for each point and fold: c and lambda of each axis, the fold with its score and FoldScore, and 1 where the point is
   /// as good as the chosen one, else 0.
   struct Table {
-    std::vector<std::string> names;
-    std::vector<std::vector<double>> rows;
+    std::vector<std::string> names;         ///< of the columns
+    std::vector<std::vector<double>> rows;  ///< the numbers, one for each column
   };
-  Table table() const;
+  Table table() const;  ///< of all points, in the order in which they were tried
 
   /// Chooses the point of least score. (The usual rule of one standard error, the strongest weights that are as good, is worse by
   /// up to half where images have converged and noise is white: docs/lambda.md has the measurements.)

@@ -12,7 +12,7 @@ namespace mpol {
 
 /// One fold of a cross-validation: `test` is held out while a model is trained on `train`.
 struct Fold {
-  GriddedDataset train, test;
+  GriddedDataset train, test;  ///< on the device of the dataset
 };
 
 /// A dataset cut in k folds. In each fold train and test are disjoint and together the whole dataset; every cell is
@@ -29,8 +29,10 @@ class CellSplit {
   Fold operator[](std::int64_t fold) const;
 
  protected:
+  /// A split into so many folds that holds out nothing yet: a derived class says with hold_out() which cells.
   CellSplit(GriddedDataset dataset, std::int64_t folds);
-  const GriddedDataset& dataset() const { return dataset_; }
+  const GriddedDataset& dataset() const { return dataset_; }  ///< what is split
+  /// Says which cells each fold holds out. @param held_out_in  (ncells) int64 on the CPU, as held_out_in() gives it
   void hold_out(Tensor held_out_in) { held_out_in_ = std::move(held_out_in); }
 
  private:
@@ -39,8 +41,11 @@ class CellSplit {
   Tensor held_out_in_;
 };
 
+/// Options of a RandomCellSplit.
 struct RandomCellSplitOptions {
+  /// How many folds the cells are dealt to, >= 2.
   TORCH_ARG(std::int64_t, folds) = 5;
+  /// Seed of the order in which cells are dealt: the same seed gives the same folds.
   TORCH_ARG(std::uint64_t, seed) = 0;
   /// This part of all cells, those of largest weight, is in every train set: at least one, never all.
   TORCH_ARG(double, always_train) = 0.01;
@@ -54,8 +59,11 @@ class RandomCellSplit : public CellSplit {
   explicit RandomCellSplit(GriddedDataset dataset, RandomCellSplitOptions options = {});
 };
 
+/// Options of a DartboardSplit.
 struct DartboardSplitOptions {
+  /// How many folds the occupied bins are dealt to, >= 2.
   TORCH_ARG(std::int64_t, folds) = 5;
+  /// Seed of the order in which bins are dealt: the same seed gives the same folds.
   TORCH_ARG(std::uint64_t, seed) = 0;
   /// Empty: the default dartboard of the dataset's coordinates.
   TORCH_ARG(std::optional<Dartboard>, dartboard) = std::nullopt;

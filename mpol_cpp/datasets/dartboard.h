@@ -10,6 +10,7 @@
 
 namespace mpol {
 
+/// Options of a Dartboard.
 struct DartboardOptions {
   /// Edges of the rings in wavelengths, from 0, increasing; empty: loglinspace(0, coords.q_max(), 8, 5).
   TORCH_ARG(std::vector<double>, q_edges);
@@ -27,11 +28,11 @@ class Dartboard {
   /// @throws ValueError for edges that do not increase or have other ends
   explicit Dartboard(GridCoords coords, DartboardOptions options = {});
 
-  const GridCoords& coords() const { return coords_; }
-  const std::vector<double>& q_edges() const { return q_edges_; }      ///< wavelengths
-  const std::vector<double>& phi_edges() const { return phi_edges_; }  ///< radian
-  std::int64_t q_bins() const { return static_cast<std::int64_t>(q_edges_.size()) - 1; }
-  std::int64_t phi_bins() const { return static_cast<std::int64_t>(phi_edges_.size()) - 1; }
+  const GridCoords& coords() const { return coords_; }                                        ///< the grid whose cells it sorts
+  const std::vector<double>& q_edges() const { return q_edges_; }                             ///< wavelengths
+  const std::vector<double>& phi_edges() const { return phi_edges_; }                         ///< radian
+  std::int64_t q_bins() const { return static_cast<std::int64_t>(q_edges_.size()) - 1; }      ///< number of rings
+  std::int64_t phi_bins() const { return static_cast<std::int64_t>(phi_edges_.size()) - 1; }  ///< number of sectors
 
   /// Bins of uv cells, (n) int64: q bin times phi_bins() + phi bin; -1 beyond the last ring.
   /// @param cells  (n) int64, flat index into a packed (nchan, npix, npix) cube, on any device; the result is on the CPU

@@ -27,22 +27,22 @@ class GriddedDatasetImpl : public Module<GriddedDatasetImpl>, public LabelledSta
 
   void reset() override;
 
-  const GridCoords& coords() const { return coords_; }
-  std::int64_t nchan() const { return nchan_; }
+  const GridCoords& coords() const { return coords_; }    ///< the grid of the cells
+  std::int64_t nchan() const { return nchan_; }           ///< image channels
   std::int64_t ncells() const { return cells_.size(0); }  ///< occupied cells, summed over channels
 
-  const Tensor& cells() const { return cells_; }
-  const Tensor& visibilities() const { return visibilities_; }
-  const Tensor& weights() const { return weights_; }
+  const Tensor& cells() const { return cells_; }                ///< (ncells) int64, as in the state dict
+  const Tensor& visibilities() const { return visibilities_; }  ///< (ncells) complex, Jy
+  const Tensor& weights() const { return weights_; }            ///< (ncells) real, Jy^-2
 
   /// Loose samples that were averaged, summed over channels (0 when unknown).
   std::int64_t nvis() const { return nvis_.value(); }
-  void set_nvis(std::int64_t nvis) { nvis_.set(nvis); }
+  void set_nvis(std::int64_t nvis) { nvis_.set(nvis); }  ///< 0: unknown
 
   /// Dense packed cubes (nchan, npix, npix), zero (false) in empty cells.
   Tensor mask() const;
-  Tensor packed_visibilities() const;
-  Tensor packed_weights() const;
+  Tensor packed_visibilities() const;  ///< averages, complex, Jy
+  Tensor packed_weights() const;       ///< sums, real, Jy^-2
 
   /// "cell_size", "npix" and "nchan".
   std::map<std::string, std::string> state_labels() const override;

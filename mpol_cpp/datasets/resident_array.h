@@ -26,8 +26,8 @@ class ResidentArray {
   /// Read into memory, onto the device, or not at all.
   ResidentArray(const MappedArray& file, DataResidency residency, torch::Device device);
 
-  DataResidency residency() const { return residency_; }
-  std::int64_t rows() const;
+  DataResidency residency() const { return residency_; }  ///< where it is kept
+  std::int64_t rows() const;                              ///< samples
   /// Rows [begin, end). @throws ValueError or c10::Error when they are not there
   Tensor read(std::int64_t begin, std::int64_t end) const;
   /// Rows by number, (n) int64: a batch of a VisibilitySampler.

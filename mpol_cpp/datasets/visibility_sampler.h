@@ -18,10 +18,13 @@ enum class Sampling {
   uniform,  ///< of every baseline length alike: a batch resembles the whole
 };
 
+/// Options of a VisibilitySampler.
 struct VisibilitySamplerOptions {
   VisibilitySamplerOptions() = default;
+  /// Which samples come together.
   TORCH_ARG(Sampling, sampling) = Sampling::random;
   TORCH_ARG(std::int64_t, batch_size) = 1 << 16;  ///< samples; the last batches have one less where it does not divide them
+  /// Seed of the order in each epoch: the same seed gives the same batches.
   TORCH_ARG(std::uint64_t, seed) = 0;
 };
 
@@ -39,6 +42,7 @@ class VisibilitySampler {
   /// The batches of an epoch: (samples) int64 indices each, increasing, of sizes that differ by at most one.
   std::vector<Tensor> epoch(std::int64_t number) const;
   std::int64_t batches() const { return batches_; }  ///< per epoch
+  /// Bytes of the order that is kept between epochs; 0 for random batches.
   std::int64_t memory_bytes() const { return sorted_.defined() ? static_cast<std::int64_t>(sorted_.nbytes()) : 0; }
 
  private:

@@ -64,7 +64,7 @@ class DeviceIterator {
   using SourceEnd = decltype(std::end(std::declval<std::remove_reference_t<Loader>&>()));
 
  public:
-  using Batch = std::remove_cvref_t<decltype(*std::declval<Source&>())>;
+  using Batch = std::remove_cvref_t<decltype(*std::declval<Source&>())>;  ///< what the loader gives
 
   /// @param loader    an lvalue is used where it is and must live as long as this; an rvalue is kept
   /// @param prefetch  batches to stage ahead of the one in use
@@ -82,15 +82,19 @@ class DeviceIterator {
     using pointer = Batch*;
     using reference = Batch&;
 
+    /// Stands on the batch that the iterator staged first.
     explicit Position(DeviceIterator& owner) : owner_(&owner) {}
+    /// The batch on the device, there until the position goes on.
     Batch& operator*() const { return *owner_->staged_.front().batch; }
-    Batch* operator->() const { return &**this; }
+    Batch* operator->() const { return &**this; }  ///< as the operator before
+    /// Frees the batch and stands on the next one.
     Position& operator++() {
       owner_->staged_.pop_front();
       owner_->advance();
       return *this;
     }
-    void operator++(int) { ++*this; }
+    void operator++(int) { ++*this; }  ///< as the other one; nothing is left to give back
+    /// Whether no batch is left.
     bool operator==(std::default_sentinel_t) const { return owner_->staged_.empty(); }
 
    private:
@@ -106,7 +110,7 @@ class DeviceIterator {
     advance();
     return Position(*this);
   }
-  std::default_sentinel_t end() const { return {}; }
+  std::default_sentinel_t end() const { return {}; }  ///< what begin() becomes equal to behind the last batch
 
  private:
   /// A batch on its way, or why there is none.
@@ -154,6 +158,7 @@ class DeviceIterator {
   std::deque<Staged> staged_;
 };
 
+/// DeviceIterator(loader, device) keeps a loader that is an rvalue, and uses an lvalue where it is.
 template <typename Loader>
 DeviceIterator(Loader&&, torch::Device, std::size_t = 1) -> DeviceIterator<Loader>;
 

@@ -14,9 +14,10 @@ namespace mpol {
 /// A field of a struct and its name in messages.
 template <typename T>
 struct Field {
-  std::string_view name;
-  T& value;
+  std::string_view name;  ///< as messages call it
+  T& value;               ///< the field itself, which moves
 };
+/// Names a field, for device_fields() of one's own struct.
 template <typename T>
 Field<T> field(std::string_view name, T& value) {
   return {name, value};

@@ -16,10 +16,10 @@ DeviceMemory memory_info(torch::Device device);
 
 /// How loaded a GPU is.
 struct GpuLoad {
-  torch::Device device;
-  double load;       ///< 0 (idle) to 1
-  double processor;  ///< fraction of time at work; 0 where nobody measures it
-  double memory;     ///< fraction of its memory in use
+  torch::Device device;  ///< the GPU
+  double load;           ///< 0 (idle) to 1
+  double processor;      ///< fraction of time at work; 0 where nobody measures it
+  double memory;         ///< fraction of its memory in use
 };
 
 /// Load of every visible GPU: (weight_processor * processor + weight_memory * memory) / (weight_processor + weight_memory).

@@ -152,8 +152,8 @@ class DeviceFinder : public LeafVisitor {
 
 /// Moves everything in an object to a device: tensors, modules (datasets and likelihoods among them), optimisers with their
 /// state, and, to any depth, std::vector, array, map, optional, tuple, pair, variant and pointers of them, and structs that
-/// declare their fields (above). What is there already stays the same tensor. Tensors that were one stay one; modules and
-/// tensors that require gradients are moved in place, so that optimisers go on with them, and their gradients come along.
+/// declare their fields (device/fields.h). What is there already stays the same tensor. Tensors that were one stay one; modules
+/// and tensors that require gradients are moved in place, so that optimisers go on with them, and their gradients come along.
 /// @param dtype  float32 or float64: real tensors get it, complex ones the complex type of that precision; integers,
 ///               booleans and the float64 metadata of our modules stay. Without it no dtype changes.
 /// @return       the object
@@ -163,6 +163,7 @@ T& move_to(T& object, torch::Device device, std::optional<torch::Dtype> dtype = 
   detail::visit_leaves(object, "object", *detail::make_mover(device, dtype));
   return object;
 }
+/// The same of an object that is handed over, such as the result of a function.
 template <typename T>
 requires(!std::is_lvalue_reference_v<T>) T
     move_to(T&& object, torch::Device device, std::optional<torch::Dtype> dtype = std::nullopt) {

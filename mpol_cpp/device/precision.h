@@ -21,6 +21,6 @@ struct Precision {
 /// sets and builds; and with LibTorch's own sums, which the eager step takes, other numbers of threads.
 /// For matrix products on a GPU it must be called before the first of them.
 void set_deterministic(bool deterministic);
-bool is_deterministic();
+bool is_deterministic();  ///< whether LibTorch is asked for them, by set_deterministic() or otherwise
 
 }  // namespace mpol

@@ -19,11 +19,19 @@ enum class Fallback {
 /// Which device is wanted.
 class DeviceRequest {
  public:
-  enum class Kind { automatic, cpu, accelerator, least_loaded };
+  /// Ways to choose.
+  enum class Kind {
+    automatic,    ///< as automatic()
+    cpu,          ///< the CPU
+    accelerator,  ///< one by its type and index
+    least_loaded  ///< as least_loaded()
+  };
 
   /// The default device if one was set, else the first GPU that has memory free, else the CPU.
   static DeviceRequest automatic() { return {Kind::automatic, c10::DeviceType::CPU, -1}; }
+  /// The machine's processor, and its memory.
   static DeviceRequest cpu() { return {Kind::cpu, c10::DeviceType::CPU, 0}; }
+  /// One by its index among the visible ones.
   static DeviceRequest cuda(int index = 0) { return accelerator(c10::DeviceType::CUDA, index); }
   /// A device of a registered backend.
   static DeviceRequest accelerator(c10::DeviceType type, int index = 0) { return {Kind::accelerator, type, index}; }
@@ -33,9 +41,9 @@ class DeviceRequest {
   /// @throws ValueError for anything else
   static DeviceRequest parse(std::string_view text);
 
-  Kind kind() const { return kind_; }
-  c10::DeviceType type() const { return type_; }
-  int index() const { return index_; }
+  Kind kind() const { return kind_; }             ///< how the device is chosen
+  c10::DeviceType type() const { return type_; }  ///< of an accelerator; CPU for the others
+  int index() const { return index_; }            ///< of an accelerator; -1 where the device is chosen later
 
  private:
   DeviceRequest(Kind kind, c10::DeviceType type, int index) : kind_(kind), type_(type), index_(index) {}

@@ -12,6 +12,7 @@ namespace mpol {
 /// time is asked for; on the CPU by the steady clock. It starts when it is made.
 class DeviceTimer {
  public:
+  /// Starts at once. @param device  any; on a GPU its current stream is measured
   explicit DeviceTimer(torch::Device device);
 
   /// Starts again.

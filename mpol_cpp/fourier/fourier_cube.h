@@ -9,7 +9,7 @@ namespace mpol {
 /// No parameters, no state.
 class FourierCubeImpl : public Module<FourierCubeImpl> {
  public:
-  explicit FourierCubeImpl(GridCoords coords) : coords_(coords) {}
+  explicit FourierCubeImpl(GridCoords coords) : coords_(coords) {}  ///< @param coords  the grid of the images
   void reset() override {}
 
   /// @param sky  (…, nchan, npix, npix) real, Jy/arcsec^2, sky orientation
@@ -20,7 +20,7 @@ class FourierCubeImpl : public Module<FourierCubeImpl> {
   /// @return              (…, nchan, npix, npix) real, sky orientation
   Tensor adjoint(const Tensor& visibilities) const;
 
-  const GridCoords& coords() const { return coords_; }
+  const GridCoords& coords() const { return coords_; }  ///< the grid of the images
 
  private:
   GridCoords coords_;

@@ -26,6 +26,7 @@ class GaussConvFourierImpl : public Module<GaussConvFourierImpl> {
   /// @param beams  one, or one for each channel
   /// @throws ValueError for beams without extent or wider than the image
   GaussConvFourierImpl(GridCoords coords, std::vector<Beam> beams);
+  /// One beam for all channels.
   GaussConvFourierImpl(GridCoords coords, Beam beam) : GaussConvFourierImpl(coords, std::vector<Beam>{beam}) {}
   void reset() override;
 
@@ -34,8 +35,8 @@ class GaussConvFourierImpl : public Module<GaussConvFourierImpl> {
   /// @throws ShapeError when it does not match the coordinates or the beams
   Tensor forward(const Tensor& sky) const;
 
-  const GridCoords& coords() const { return coords_; }
-  const std::vector<Beam>& beams() const { return beams_; }
+  const GridCoords& coords() const { return coords_; }       ///< the grid of the images
+  const std::vector<Beam>& beams() const { return beams_; }  ///< as given: one, or one for each channel
 
  private:
   GridCoords coords_;

@@ -36,8 +36,10 @@ class NormalOperator {
 
   /// @throws ShapeError for another grid or number of channels
   NormalOperator& operator+=(const NormalOperator& other);
-  NormalOperator& operator-=(const NormalOperator& other);
+  NormalOperator& operator-=(const NormalOperator& other);  ///< takes a block of data away again
+  /// The operator of both blocks of data together.
   friend NormalOperator operator+(NormalOperator a, const NormalOperator& b) { return a += b; }
+  /// The operator of the data of `a` without those of `b`.
   friend NormalOperator operator-(NormalOperator a, const NormalOperator& b) { return a -= b; }
 
   /// As if all weights were so many times as large; blocks with scales of their own are scaled, then added.
@@ -46,11 +48,12 @@ class NormalOperator {
   /// The same with a factor for each image channel. @param factors  (nchan)
   /// @throws ShapeError, ValueError
   NormalOperator& scale_weights(const Tensor& factors);
+  /// The operator with weights that are so many times as large.
   friend NormalOperator operator*(NormalOperator a, double factor) { return a *= factor; }
 
   /// A copy on another device, where it is applied; data are added on the CPU alone.
   NormalOperator to(torch::Device device) const;
-  torch::Device device() const { return kernel_.device(); }
+  torch::Device device() const { return kernel_.device(); }  ///< where it is applied
 
   /// T x, without autograd; on a GPU computed in float64.
   /// @param x  (…, nchan, npix, npix) float32 or float64, sky orientation, on the operator's device
@@ -62,9 +65,9 @@ class NormalOperator {
   /// @return          (…) float64
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) const;
 
-  const KernelStorage& storage() const { return storage_; }
-  const GridCoords& coords() const { return coords_; }
-  std::int64_t nchan() const { return nchan_; }
+  const KernelStorage& storage() const { return storage_; }  ///< where the kernels lie
+  const GridCoords& coords() const { return coords_; }       ///< the grid of the images
+  std::int64_t nchan() const { return nchan_; }              ///< image channels
   /// Visibilities behind it, summed over channels.
   std::int64_t nvis() const { return nvis_; }
   /// Cells of the grid that hold visibilities, summed over channels.
@@ -79,7 +82,7 @@ class NormalOperator {
   /// Visibilities in each cell, (nchan, npix, npix) int32, ground order.
   const Tensor& cell_counts() const { return cell_counts_; }
 
-  std::int64_t memory_bytes() const;
+  std::int64_t memory_bytes() const;  ///< of kernels, dirty vectors and counts
 
  private:
   void add_channel(std::int64_t image_channel, const Visibilities& visibilities, std::int64_t channel);

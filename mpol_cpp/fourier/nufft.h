@@ -30,12 +30,13 @@ class NufftImpl : public Module<NufftImpl> {
   /// @return              (…, nchan, npix, npix) real, sky orientation
   Tensor adjoint(const Tensor& visibilities) const;
 
-  const GridCoords& coords() const { return plans_->coords(); }
-  const Baselines& baselines() const { return plans_->baselines(); }
-  std::int64_t nchan() const { return plans_->nchan(); }
-  const NufftOptions& options() const { return plans_->options(); }
+  const GridCoords& coords() const { return plans_->coords(); }       ///< the grid of the images
+  const Baselines& baselines() const { return plans_->baselines(); }  ///< where the visibilities are
+  std::int64_t nchan() const { return plans_->nchan(); }              ///< of image and visibilities
+  const NufftOptions& options() const { return plans_->options(); }   ///< as they were given
+  /// Bytes of the plans made so far, on every device.
   std::int64_t memory_bytes() const { return plans_->memory_bytes(); }
-  NufftPlans& plans() const { return *plans_; }
+  NufftPlans& plans() const { return *plans_; }  ///< for steps that transform without checks and autograd
 
  private:
   c10::intrusive_ptr<NufftPlans> plans_;

@@ -30,23 +30,26 @@ enum class NufftKernelsOf {
   emulated_gpu,  ///< those of a GPU, by loops: slow, for tests
 };
 
+/// Options of a Nufft.
 struct NufftOptions {
   /// Error relative to the norm of the result: 1e-6 to 0.1 in float32, 1e-13 to 0.1 in float64. Near an optimum, where
   /// residuals are small, the error of a gradient is larger by |data| / |residual|: train with no less than 1e-6.
   double tolerance = 1e-6;
-  NufftKernelsOf kernels = NufftKernelsOf::device;
+  NufftKernelsOf kernels = NufftKernelsOf::device;  ///< for tests: leave it as it is
 };
 
 /// The plans of a Nufft: one for each device and dtype that was used and each distinct set of baselines.
 class NufftPlans : public torch::CustomClassHolder {
  public:
+  /// Takes what NufftImpl takes; the plans themselves are made when they are first used.
   NufftPlans(const GridCoords& coords, Baselines baselines, std::int64_t nchan, NufftOptions options);
   ~NufftPlans() override;
 
   /// As Nufft's forward and adjoint, without checks.
   Tensor type2(const Tensor& sky);
-  Tensor type1(const Tensor& visibilities);
+  Tensor type1(const Tensor& visibilities);  ///< the adjoint, of (…, nchan, nvis) complex
 
+  /// The CPU's plan of a channel, in the dtype T.
   template <typename T>
   const ops::NufftPlan<T>& plan(std::int64_t channel);
 
@@ -58,11 +61,11 @@ class NufftPlans : public torch::CustomClassHolder {
   /// Gives back those of other devices, and with the CPU all.
   void keep_device_plans(torch::Device device);
 
-  const GridCoords& coords() const { return coords_; }
-  const Baselines& baselines() const { return baselines_; }
-  std::int64_t nchan() const { return nchan_; }
-  const NufftOptions& options() const { return options_; }
-  /// Of all plans made so far, on every device.
+  const GridCoords& coords() const { return coords_; }       ///< the grid of the images
+  const Baselines& baselines() const { return baselines_; }  ///< where the visibilities are
+  std::int64_t nchan() const { return nchan_; }              ///< of image and visibilities
+  const NufftOptions& options() const { return options_; }   ///< as they were given
+  /// Bytes of all plans made so far, on every device.
   std::int64_t memory_bytes() const;
 
  private:

@@ -13,11 +13,17 @@
 namespace mpol {
 
 /// What is done when the scatter of the data inside cells does not match their weights.
-enum class ScatterCheck { error, warn, off };
+enum class ScatterCheck {
+  error,  ///< to_dataset() throws
+  warn,   ///< a line in the log
+  off     ///< nothing
+};
 
+/// Options of a DataAverager.
 struct DataAveragerOptions {
   /// Also grid the Hermitian partner of every sample (MPoL v0.1), doubling the cells and the samples of the scatter.
   TORCH_ARG(bool, hermitian_pairs) = false;
+  /// What to_dataset() does with weights that look wrong.
   TORCH_ARG(ScatterCheck, scatter_check) = ScatterCheck::error;
   /// Which data channels feed which image channel; empty: image channel c <- data channel c.
   TORCH_ARG(std::optional<ChannelMap>, channel_map) = std::nullopt;
@@ -32,6 +38,7 @@ struct DataAveragerOptions {
 ///         not there, or npix above 65536
 class DataAverager {
  public:
+  /// Averages at once; see above for what it throws.
   DataAverager(const GridCoords& coords, const Visibilities& visibilities, DataAveragerOptions options = {});
 
   /// The gridded data in float64 (complex128); `->to(torch::kFloat32)` for single precision. With
@@ -42,7 +49,7 @@ class DataAverager {
   /// Median over cells with several samples of the scatter of their residuals in units of 1/sqrt(w).
   const Scatter& scatter() const { return scatter_; }
 
-  const GridCoords& coords() const { return coords_; }
+  const GridCoords& coords() const { return coords_; }         ///< the grid of the cells
   std::int64_t nchan() const { return channel_map_.nchan(); }  ///< image channels
   std::int64_t ncells() const { return cells_.size(0); }       ///< occupied cells, summed over image channels
   /// Loose samples that were averaged, summed over image channels (without Hermitian partners).

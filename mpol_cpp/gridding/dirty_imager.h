@@ -20,7 +20,10 @@
 namespace mpol {
 
 /// Unit of dirty images: flux density per dirty beam, or divided by the beam's area.
-enum class ImageUnit { jy_per_beam, jy_per_arcsec2 };
+enum class ImageUnit {
+  jy_per_beam,    ///< Jy per dirty beam, the usual one
+  jy_per_arcsec2  ///< the same over the beam's area: that of models
+};
 
 /// What dirty images are made of.
 enum class Imaging {
@@ -29,13 +32,17 @@ enum class Imaging {
           ///< lower by about sinc(l/L) sinc(m/L), 6 % at 0.19 L and 36 % at an edge
 };
 
+/// Options of a DirtyImager.
 struct DirtyImagerOptions {
+  /// Samples, or averages of cells.
   TORCH_ARG(Imaging, imaging) = Imaging::exact;
+  /// What density weights are of.
   TORCH_ARG(Weighting, weighting) = Weighting::briggs;
   /// Briggs robustness R, -2 (nearly uniform) to 2 (nearly natural).
   TORCH_ARG(double, robust) = 0.5;
   /// Additional weight T(u, v) of every sample; none when empty. `gaussian_taper` makes the usual one.
   TORCH_ARG(Taper, taper) = nullptr;
+  /// Unit of image() and noise(); beams have a peak of 1 in either.
   TORCH_ARG(ImageUnit, unit) = ImageUnit::jy_per_beam;
   /// Which data channels feed which image channel; empty: image channel c <- data channel c.
   TORCH_ARG(std::optional<ChannelMap>, channel_map) = std::nullopt;
@@ -68,8 +75,8 @@ class DirtyImager {
   /// @throws ValueError when a channel map is given
   explicit DirtyImager(const GriddedDataset& dataset, DirtyImagerOptions options = {});
 
-  const GridCoords& coords() const { return coords_; }
-  std::int64_t nchan() const { return nchan_; }
+  const GridCoords& coords() const { return coords_; }  ///< the grid of the images
+  std::int64_t nchan() const { return nchan_; }         ///< image channels
   /// What the images are made of.
   Imaging imaging() const { return samples_ ? Imaging::exact : Imaging::cells; }
   /// Occupied cells, (ncells) int64, flat index into the packed (nchan, npix, npix) cube, increasing: the cells of

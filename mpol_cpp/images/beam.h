@@ -8,7 +8,7 @@ struct Beam {
   double minor = 0;           ///< full width at half maximum along the minor axis, arcsec
   double position_angle = 0;  ///< of the major axis, radian, North through East
 
-  bool operator==(const Beam&) const = default;
+  bool operator==(const Beam&) const = default;  ///< the same numbers
 };
 
 }  // namespace mpol

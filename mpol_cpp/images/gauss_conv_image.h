@@ -24,6 +24,7 @@ class GaussConvImageImpl : public Module<GaussConvImageImpl> {
   /// @param truncation  half width of the kernel in standard deviations of the major axis, > 0; beyond 7 lie 2e-11 of it
   /// @throws ValueError for beams without extent or wider than the image, or a truncation that is not positive
   GaussConvImageImpl(GridCoords coords, std::vector<Beam> beams, double truncation = 7);
+  /// One beam for all channels.
   GaussConvImageImpl(GridCoords coords, Beam beam, double truncation = 7)
       : GaussConvImageImpl(coords, std::vector<Beam>{beam}, truncation) {}
   void reset() override;
@@ -33,8 +34,8 @@ class GaussConvImageImpl : public Module<GaussConvImageImpl> {
   /// @throws ShapeError when it does not match the coordinates or the beams
   Tensor forward(const Tensor& sky) const;
 
-  const GridCoords& coords() const { return coords_; }
-  const std::vector<Beam>& beams() const { return beams_; }
+  const GridCoords& coords() const { return coords_; }       ///< the grid of the images
+  const std::vector<Beam>& beams() const { return beams_; }  ///< as given: one, or one for each channel
 
  private:
   GridCoords coords_;

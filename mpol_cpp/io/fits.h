@@ -26,6 +26,7 @@ enum class FitsUnit {
 
 /// What the header says beside the grid; all of it optional.
 struct FitsOptions {
+  /// Unit of the cube that is given, and of the file.
   TORCH_ARG(FitsUnit, unit) = FitsUnit::jy_per_pixel;
   /// (nchan) Hz. Without it the third axis is CHANNEL 0, 1, …
   TORCH_ARG(Tensor, frequencies) = {};
@@ -65,12 +66,12 @@ struct FitsImage {
   Tensor frequencies;    ///< (nchan) float64 Hz, or undefined
   /// Pixel, 0-based in the cube, of the reference position (the phase centre): npix/2 and npix/2 - 1 in our own files.
   double reference_row = 0;
-  double reference_column = 0;
-  std::vector<Beam> beams;  ///< none, one, or one per channel
+  double reference_column = 0;  ///< the column of it
+  std::vector<Beam> beams;      ///< none, one, or one per channel
   /// Reference position, object, telescope, date, rest frequency as far as known; a position that HISTORY calls unknown, and
   /// 0, 0, which stands for that, are left out.
   Observation observation;
-  std::vector<std::string> history;
+  std::vector<std::string> history;  ///< the lines of HISTORY
 };
 
 /// Reads the first image of a FITS file: 2 to 4 axes, RA and DEC (or L and M offsets) first, then any of frequency,

@@ -11,18 +11,18 @@ namespace mpol::io {
 
 /// What the header of a .npy file (versions 1 to 3) says about the array that follows it.
 struct NpyHeader {
-  char kind = 'f';              ///< numpy's: f c b u i are numbers; U S O V M m are not
-  std::int64_t item_bytes = 0;  ///< bytes of one element
-  bool byte_swapped = false;    ///< stored in the other byte order than this machine's
-  bool fortran_order = false;   ///< the first index runs fastest
-  std::vector<std::int64_t> shape;
-  std::int64_t header_bytes = 0;  ///< where the values begin
+  char kind = 'f';                  ///< numpy's: f c b u i are numbers; U S O V M m are not
+  std::int64_t item_bytes = 0;      ///< bytes of one element
+  bool byte_swapped = false;        ///< stored in the other byte order than this machine's
+  bool fortran_order = false;       ///< the first index runs fastest
+  std::vector<std::int64_t> shape;  ///< in the order of the indices; empty: a scalar
+  std::int64_t header_bytes = 0;    ///< where the values begin
 
   std::string descr;  ///< as written in the file, for messages: "<f8"
 
-  bool is_text() const { return kind == 'U' || kind == 'S'; }
-  std::int64_t count() const;  ///< number of elements
-  std::int64_t data_bytes() const { return count() * item_bytes; }
+  bool is_text() const { return kind == 'U' || kind == 'S'; }       ///< whether the values are text, of one length
+  std::int64_t count() const;                                       ///< number of elements
+  std::int64_t data_bytes() const { return count() * item_bytes; }  ///< bytes of the values
 
   /// The dtype that a tensor of these values gets: the same, except that u2 becomes int32, u4 and u8 int64.
   torch::ScalarType dtype() const;

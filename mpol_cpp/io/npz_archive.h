@@ -16,7 +16,10 @@ namespace mpol::io {
 using torch::Tensor;
 
 /// Whether arrays are packed in the archive.
-enum class Compression { stored, deflated };
+enum class Compression {
+  stored,   ///< as they are: quick
+  deflated  ///< packed by zlib: smaller
+};
 
 /// Arrays of a .npz file, read one at a time, in blocks, without memory beyond the arrays themselves.
 ///
@@ -28,16 +31,17 @@ enum class Compression { stored, deflated };
 /// @throws DataError  arrays of objects, structures, or text
 class NpzReader {
  public:
+  /// Opens the archive and reads its table of contents; arrays are not touched.
   explicit NpzReader(const std::filesystem::path& path);
   ~NpzReader();
   NpzReader(NpzReader&&) noexcept;
   NpzReader& operator=(NpzReader&&) noexcept;
 
-  const std::filesystem::path& path() const;
+  const std::filesystem::path& path() const;     ///< of the archive
   const std::vector<std::string>& keys() const;  ///< names of the arrays, without ".npy"
-  bool contains(const std::string& key) const;
+  bool contains(const std::string& key) const;   ///< whether there is an array of that name
 
-  NpyHeader header(const std::string& key) const;
+  NpyHeader header(const std::string& key) const;  ///< what the array is like, without reading it
   /// The whole array, in its own dtype, contiguous.
   Tensor read(const std::string& key) const;
   /// Reads into an existing view of the array's shape, of any strides; values convert to its dtype.

@@ -15,8 +15,8 @@ using torch::Tensor;
 
 /// Bins of one width along an axis.
 struct EvenBins {
-  double first_middle = 0;
-  double width = 1;
+  double first_middle = 0;  ///< middle of the first bin: arcsec, or radian of azimuth
+  double width = 1;         ///< of each bin, in that unit, > 0
 };
 
 /// What the header of a polar map says beside its axes; all of it optional.
@@ -25,7 +25,7 @@ struct PolarFitsOptions {
   /// (nchan) Hz. Without it the third axis is CHANNEL 0, 1, …
   TORCH_ARG(Tensor, frequencies) = {};
   TORCH_ARG(Observation, observation) = {};  ///< object, telescope, date, rest frequency; the axes have no place on the sky
-  TORCH_ARG(std::vector<std::string>, history) = {};
+  TORCH_ARG(std::vector<std::string>, history) = {};  ///< lines of HISTORY
 };
 
 /// Writes maps of azimuth and radius as a FITS image: float32, axes PHI (deg), RADIUS (arcsec), FREQ (or CHANNEL), all linear,

@@ -8,11 +8,15 @@
 namespace mpol::io {
 
 /// The unit of u and v in a file.
-enum class UvUnit { lambda, klambda, metres };
+enum class UvUnit {
+  lambda,   ///< wavelengths
+  klambda,  ///< thousands of wavelengths
+  metres    ///< metres
+};
 
 /// "lambda", "klambda" or "m". @throws ValueError for other names
 UvUnit uv_unit_from_name(std::string_view name);
-std::string_view name_of(UvUnit unit);
+std::string_view name_of(UvUnit unit);  ///< as uv_unit_from_name() takes it
 
 /// Refuses baselines that cannot be meant in the unit they were read in: the longest one falls below two cells of the
 /// uv grid, or beyond its edge.

@@ -22,14 +22,16 @@ class ImageChannels;
 
 /// A block of loose visibilities (an execution, an array) and what of it is fitted together with the image.
 struct DataBlock {
-  Visibilities visibilities;
-  ChannelMap channels;  ///< which of its data channels feed which image channel
+  Visibilities visibilities;  ///< of the block, all its data channels
+  ChannelMap channels;        ///< which of its data channels feed which image channel
+  /// Which of a shift, an amplitude and a scale of its weights are fitted with the image.
   bool fits_shift = false, fits_amplitude = false, fits_weight_scale = false;
 
+  /// A block that is taken as it is, with nothing to fit. @param map  which of its data channels feed which image channel
   DataBlock(Visibilities data, ChannelMap map) : visibilities(std::move(data)), channels(std::move(map)) {}
-  DataBlock& fit_shift() { return fits_shift = true, *this; }
-  DataBlock& fit_amplitude() { return fits_amplitude = true, *this; }
-  DataBlock& fit_weight_scale() { return fits_weight_scale = true, *this; }
+  DataBlock& fit_shift() { return fits_shift = true, *this; }                ///< displaces the sky by (dl, dm)
+  DataBlock& fit_amplitude() { return fits_amplitude = true, *this; }        ///< multiplies the sky's brightness by a
+  DataBlock& fit_weight_scale() { return fits_weight_scale = true, *this; }  ///< multiplies the weights by s
 };
 
 /// -2 ln L of blocks of loose visibilities of one sky, each with parameters of its own that can be fitted jointly with it:
@@ -65,11 +67,12 @@ class BlockLikelihoodImpl : public Module<BlockLikelihoodImpl>, public Likelihoo
   std::map<std::string, std::string> state_labels() const override;
   std::string name() const override { return "loose blocks"; }
 
+  /// B of the parameters' names is below this.
   std::int64_t blocks() const { return static_cast<std::int64_t>(blocks_.size()); }
   /// (dl, dm), arcsec; a; s: as they are now, those that are not fitted 0, 1, 1.
   Tensor shift(std::int64_t block) const;
-  double amplitude(std::int64_t block) const;
-  double weight_scale(std::int64_t block) const;
+  double amplitude(std::int64_t block) const;     ///< a of a block; 1 where it is not fitted
+  double weight_scale(std::int64_t block) const;  ///< s of a block; 1 where it is not fitted
 
  private:
   struct Block {

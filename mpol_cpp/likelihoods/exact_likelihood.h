@@ -33,6 +33,7 @@ class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihoo
  public:
   /// An operator that nobody else holds gives its tensors, and is copied otherwise.
   explicit ExactLikelihoodImpl(NormalOperator&& normal);
+  /// The same of a copy of the operator.
   explicit ExactLikelihoodImpl(const NormalOperator& normal) : ExactLikelihoodImpl(NormalOperator(normal)) {}
   /// @throws DataError when baselines do not fit the grid
   ExactLikelihoodImpl(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
@@ -53,7 +54,7 @@ class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihoo
   std::string name() const override { return "exact"; }
   bool is_quadratic() const override { return true; }
 
-  std::int64_t nchan() const { return nchan_; }
+  std::int64_t nchan() const { return nchan_; }  ///< of the images
   /// How often an image became the anchor so far, over all images.
   std::int64_t anchors() const;
 

@@ -17,6 +17,7 @@ namespace mpol {
 /// `nvis` () int64. An image of another dtype is compared with data that are cast to it.
 class GriddedLikelihoodImpl : public Module<GriddedLikelihoodImpl>, public Likelihood {
  public:
+  /// @param dataset  of float32 or float64 data; it stays as it is and is not kept
   explicit GriddedLikelihoodImpl(const GriddedDataset& dataset);
   void reset() override;
 
@@ -31,7 +32,7 @@ class GriddedLikelihoodImpl : public Module<GriddedLikelihoodImpl>, public Likel
   std::string name() const override { return "gridded"; }
   bool is_quadratic() const override { return true; }
 
-  std::int64_t nchan() const { return nchan_; }
+  std::int64_t nchan() const { return nchan_; }  ///< of the images
 
  private:
   void check(const Tensor& sky) const;

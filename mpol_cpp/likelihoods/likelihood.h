@@ -61,7 +61,7 @@ class Likelihood : public LabelledState {
   virtual std::string name() const;
   /// The module that holds its tensors, by default this very object. @throws ValueError where it is none
   virtual torch::nn::Module& as_module();
-  const torch::nn::Module& as_module() const;
+  const torch::nn::Module& as_module() const;  ///< the same, to be read
 
   /// The grid of the images that it takes.
   const GridCoords& coords() const { return coords_; }
@@ -69,6 +69,7 @@ class Likelihood : public LabelledState {
   std::map<std::string, std::string> state_labels() const override;
 
  protected:
+  /// @param coords  grid of the images that it takes
   explicit Likelihood(const GridCoords& coords) : coords_(coords) {}
 
  private:

@@ -44,7 +44,7 @@ class LooseLikelihoodImpl : public Module<LooseLikelihoodImpl>, public Likelihoo
   std::string name() const override { return "loose"; }
   bool is_quadratic() const override { return true; }
 
-  std::int64_t nchan() const { return nchan_; }
+  std::int64_t nchan() const { return nchan_; }  ///< of the images
   /// The image at the points of the data, (…, n, nvis) complex; differentiable to any order.
   Tensor model_visibilities(const Tensor& sky) const;
 

@@ -44,7 +44,7 @@ class MiniBatchLikelihoodImpl : public Module<MiniBatchLikelihoodImpl>, public L
   std::string name() const override;
 
   std::int64_t batches() const { return sampler_.batches(); }  ///< per epoch of the data
-  std::int64_t position() const { return position_; }
+  std::int64_t position() const { return position_; }          ///< batches taken so far
 
  private:
   std::shared_ptr<Likelihood> likelihood_of(const Tensor& samples, torch::Device device) const;

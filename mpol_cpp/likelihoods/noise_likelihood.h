@@ -47,8 +47,8 @@ class NoiseLikelihoodImpl : public Module<NoiseLikelihoodImpl>, public Likelihoo
   std::map<std::string, std::string> state_labels() const override;
   std::string name() const override { return "loose with " + to_string(noise_.kind) + " noise"; }
 
-  std::int64_t nchan() const { return nchan_; }
-  const NoiseModel& noise() const { return noise_; }
+  std::int64_t nchan() const { return nchan_; }       ///< of the images
+  const NoiseModel& noise() const { return noise_; }  ///< as given, with its parameter
 
  private:
   void check(const Tensor& sky) const;

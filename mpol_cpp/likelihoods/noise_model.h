@@ -16,11 +16,17 @@ namespace mpol {
 /// Student's t is that of the two components together, so that it does not depend on the phase of a visibility.
 /// Sources: Lange, Little & Taylor 1989 (multivariate t); Huber 1964.
 struct NoiseModel {
-  enum class Kind { gaussian, student, huber, amplitude };
-  Kind kind = Kind::gaussian;
-  double parameter = 0;  ///< nu or k
+  /// The formulas above, by their names.
+  enum class Kind {
+    gaussian,  ///< as the weights say
+    student,   ///< with heavy tails: outliers hardly count
+    huber,     ///< linear beyond k: outliers count less
+    amplitude  ///< of lengths alone, whatever the phases
+  };
+  Kind kind = Kind::gaussian;  ///< the formula taken
+  double parameter = 0;        ///< nu or k
 
-  static NoiseModel gaussian() { return {}; }
+  static NoiseModel gaussian() { return {}; }  ///< no parameter
   /// @throws ValueError unless degrees_of_freedom > 0 and finite
   static NoiseModel student(double degrees_of_freedom = 4);
   /// @throws ValueError unless threshold > 0 and finite
@@ -29,6 +35,6 @@ struct NoiseModel {
   static NoiseModel amplitude() { return {Kind::amplitude, 0}; }
 };
 
-std::string to_string(NoiseModel::Kind kind);
+std::string to_string(NoiseModel::Kind kind);  ///< as in the formulas above: "gaussian", …
 
 }  // namespace mpol

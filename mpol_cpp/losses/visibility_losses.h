@@ -25,7 +25,7 @@ Tensor neg_log_likelihood_avg(const Tensor& model, const Tensor& data, const Ten
 /// The same losses of a packed model cube (…, nchan, npix, npix) at the cells of a gridded dataset; N is the number of
 /// occupied cells of all channels.
 Tensor chi_squared_gridded(const Tensor& packed_visibilities, const GriddedDataset& dataset);
-Tensor nll_gridded(const Tensor& packed_visibilities, const GriddedDataset& dataset);
-Tensor log_likelihood_gridded(const Tensor& packed_visibilities, const GriddedDataset& dataset);
+Tensor nll_gridded(const Tensor& packed_visibilities, const GriddedDataset& dataset);             ///< chi^2 / (2 N)
+Tensor log_likelihood_gridded(const Tensor& packed_visibilities, const GriddedDataset& dataset);  ///< ln L
 
 }  // namespace mpol::losses

@@ -14,8 +14,9 @@ namespace mpol {
 /// A differentiable, elementwise map from base pixels (any real number) to intensities, with its inverse.
 struct PixelMapping {
   std::string name;  ///< "softplus" and "nonnegative…" are the library's own, which faster steps know
+  /// From base pixels, of any shape, dtype and device; differentiable.
   std::function<Tensor(const Tensor&)> forward;
-  std::function<Tensor(const Tensor&)> inverse;
+  std::function<Tensor(const Tensor&)> inverse;  ///< of intensities > 0: where a start image comes from
 };
 
 /// I = softplus(b) = ln(1 + e^b) (beta 1, threshold 20); its inverse b = I + ln(1 - e^-I), I > 0.
@@ -26,14 +27,19 @@ PixelMapping softplus_mapping();
 /// @param mask  1 where a pixel may shine, 0 where not, broadcastable to the cube; undefined: every pixel may
 PixelMapping nonnegative_mapping(const Tensor& mask = {});
 
+/// Options of a BaseCube, and of the models that have one.
 struct BaseCubeOptions {
+  /// A cube of one channel, unless nchan() says more. @param coords  the grid of the image
   BaseCubeOptions(GridCoords coords) : coords_(coords) {}  // NOLINT: implicit, so that a call reads well
+  /// The grid of the image.
   TORCH_ARG(GridCoords, coords);
+  /// Channels of the image.
   TORCH_ARG(std::int64_t, nchan) = 1;
   /// Start value of every base pixel; v0.3 default (v0.1: 0.05).
   TORCH_ARG(double, start) = -3.0;
   /// Start values (…, nchan, npix, npix), sky orientation, finite; takes the place of `start` and `nchan` when defined.
   TORCH_ARG(Tensor, base_cube);
+  /// How base pixels become intensities.
   TORCH_ARG(PixelMapping, pixel_mapping) = softplus_mapping();
   /// Of the parameters; when unset that of `base_cube`, or float32 without one.
   TORCH_ARG(std::optional<torch::Dtype>, dtype) = std::nullopt;
@@ -50,8 +56,9 @@ class BaseCubeImpl : public Module<BaseCubeImpl> {
   void reset() override;
   /// Intensities (…, nchan, npix, npix), Jy/arcsec^2, sky orientation.
   Tensor forward() const;
+  /// The parameters (…, nchan, npix, npix), sky orientation.
   const Tensor& base_cube() const { return base_cube_; }
-  const BaseCubeOptions& options() const { return options_; }
+  const BaseCubeOptions& options() const { return options_; }  ///< as given, with the dtype that was chosen
 
  private:
   BaseCubeOptions options_;

@@ -11,6 +11,7 @@
 
 namespace mpol {
 
+/// Options of a GriddedNet are those of its base cube.
 using GriddedNetOptions = BaseCubeOptions;
 
 /// What lies between the base pixels' intensities and the image.
@@ -25,6 +26,9 @@ enum class Smoothing {
 /// State dict: `bcube.base_cube` (…, nchan, npix, npix), sky orientation. Leading dimensions are independent problems.
 class GriddedNetImpl : public Module<GriddedNetImpl>, public ImageModel {
  public:
+  /// @param options    of the base cube
+  /// @param smoothing  what lies between the pixels' intensities and the image
+  /// @throws ValueError, ShapeError as BaseCubeImpl
   explicit GriddedNetImpl(GriddedNetOptions options, Smoothing smoothing = Smoothing::hann);
   void reset() override;
 
@@ -39,18 +43,18 @@ class GriddedNetImpl : public Module<GriddedNetImpl>, public ImageModel {
 
   Tensor make_sky() override;
   Tensor base() const override { return bcube->base_cube(); }
-  const GriddedNetOptions& options() const { return options_; }
-  Smoothing smoothing() const { return smoothing_; }
+  const GriddedNetOptions& options() const { return options_; }  ///< of the base cube
+  Smoothing smoothing() const { return smoothing_; }             ///< what lies between the pixels' intensities and the image
   /// What the model makes of intensities (…, npix, npix) of its pixels, in memory of its own: a linear map that is its own
   /// adjoint. Not differentiated.
   Tensor smoothed(const Tensor& intensities) const;
   /// Those of the grid, and "smoothing".
   std::map<std::string, std::string> state_labels() const override;
 
-  BaseCube bcube{nullptr};
+  BaseCube bcube{nullptr};           ///< the parameters
   HannConvCube conv_layer{nullptr};  ///< empty with Smoothing::none
-  ImageCube icube{nullptr};
-  FourierCube fcube{nullptr};
+  ImageCube icube{nullptr};          ///< the image of the last call
+  FourierCube fcube{nullptr};        ///< its visibilities on the uv cells
 
  private:
   GriddedNetOptions options_;

@@ -12,6 +12,7 @@ Tensor flux(const Tensor& sky_cube, const GridCoords& coords);
 /// of the last forward call, not state.
 class ImageCubeImpl : public Module<ImageCubeImpl> {
  public:
+  /// @param coords  the grid of the images that pass
   explicit ImageCubeImpl(GridCoords coords) : coords_(coords) {}
   void reset() override {}
 
@@ -19,11 +20,11 @@ class ImageCubeImpl : public Module<ImageCubeImpl> {
   /// @throws ShapeError when it does not match the coordinates
   Tensor forward(const Tensor& sky);
 
-  const GridCoords& coords() const { return coords_; }
+  const GridCoords& coords() const { return coords_; }  ///< the grid of the images that pass
   /// @throws ValueError when nothing has passed through yet
   const Tensor& sky_cube() const;
-  Tensor packed_cube() const;
-  Tensor flux() const { return mpol::flux(sky_cube(), coords_); }
+  Tensor packed_cube() const;                                      ///< the image in packed order, as sky_cube() otherwise
+  Tensor flux() const { return mpol::flux(sky_cube(), coords_); }  ///< of its channels, (…, nchan), Jy
 
  private:
   GridCoords coords_;

@@ -29,6 +29,7 @@ class ImageModel : public LabelledState {
   std::map<std::string, std::string> state_labels() const override;
 
  protected:
+  /// @param coords  grid of its image
   explicit ImageModel(const GridCoords& coords) : coords_(coords) {}
 
  private:

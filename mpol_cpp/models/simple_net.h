@@ -6,6 +6,7 @@ namespace mpol {
 
 /// Options of SimpleNet: those of GriddedNet with the start value of MPoL v0.1.
 struct SimpleNetOptions : GriddedNetOptions {
+  /// Base pixels that start at 0.05. @param coords  the grid of the image
   SimpleNetOptions(GridCoords coords) : GriddedNetOptions(coords) { start(0.05); }  // NOLINT: implicit, as its base
 };
 

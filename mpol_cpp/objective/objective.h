@@ -17,7 +17,7 @@ enum class Normalize {
   visibilities,  ///< N_norm = loose visibilities
   none,          ///< N_norm = 1/2: chi^2 itself
 };
-std::string to_string(Normalize normalize);
+std::string to_string(Normalize normalize);  ///< "cells", "visibilities" or "none"
 
 /// The terms of an objective at one image, one float64 value per problem, differentiable.
 struct ObjectiveValue {
@@ -37,12 +37,15 @@ class Objective {
   template <HolderOf<Likelihood> Holder>
   Objective(const Holder& likelihood, std::vector<Term> terms = {}, Normalize normalize = Normalize::cells)
       : Objective(std::shared_ptr<Likelihood>(likelihood.ptr()), std::move(terms), normalize) {}
+  /// The same of a pointer to a class that is known to be a Likelihood.
   template <std::derived_from<Likelihood> Own>
   Objective(const std::shared_ptr<Own>& likelihood, std::vector<Term> terms = {}, Normalize normalize = Normalize::cells)
       : Objective(std::shared_ptr<Likelihood>(likelihood), std::move(terms), normalize) {}
+  /// The same of what clone() gives. @throws ValueError also where it is no Likelihood
   Objective(const std::shared_ptr<torch::nn::Module>& likelihood, std::vector<Term> terms = {},
             Normalize normalize = Normalize::cells)
       : Objective(with_interface<Likelihood>(likelihood, "Likelihood"), std::move(terms), normalize) {}
+  /// The same of the interface.
   Objective(std::shared_ptr<Likelihood> likelihood, std::vector<Term> terms = {}, Normalize normalize = Normalize::cells);
 
   /// Terms of weight 0 are not computed.
@@ -50,6 +53,7 @@ class Objective {
   ObjectiveValue evaluate(const ModelOutput& output) const;
   /// At a model's present image.
   ObjectiveValue evaluate(ImageModel& model) const;
+  /// The same of a model's holder.
   template <HolderOf<ImageModel> Holder>
   ObjectiveValue evaluate(const Holder& model) const {
     return evaluate(static_cast<ImageModel&>(*model.ptr()));
@@ -58,11 +62,11 @@ class Objective {
   /// @throws ValueError naming both grids unless this one, of a model, is the likelihood's
   void check_grid(const GridCoords& coords) const;
 
-  Likelihood& likelihood() const { return *likelihood_; }
-  const std::shared_ptr<Likelihood>& shared_likelihood() const { return likelihood_; }
-  const std::vector<Term>& terms() const { return terms_; }
-  Normalize normalize() const { return normalize_; }
-  double normaliser() const;  ///< N_norm
+  Likelihood& likelihood() const { return *likelihood_; }                               ///< as given
+  const std::shared_ptr<Likelihood>& shared_likelihood() const { return likelihood_; }  ///< the same, to be kept
+  const std::vector<Term>& terms() const { return terms_; }  ///< as given, those of weight 0 among them
+  Normalize normalize() const { return normalize_; }         ///< what chi^2 is divided by
+  double normaliser() const;                                 ///< N_norm
 
   /// "total", "nll", then the names of the terms: the columns of every report.
   std::vector<std::string> columns() const;

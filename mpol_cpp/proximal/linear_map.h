@@ -13,8 +13,8 @@ namespace mpol {
 class LinearMap {
  public:
   virtual ~LinearMap() = default;
-  virtual Tensor apply(const Tensor& x) const = 0;
-  virtual Tensor adjoint(const Tensor& y) const = 0;
+  virtual Tensor apply(const Tensor& x) const = 0;    ///< A x
+  virtual Tensor adjoint(const Tensor& y) const = 0;  ///< A* y
 };
 
 /// A x = x.
@@ -27,7 +27,8 @@ class IdentityMap : public LinearMap {
 /// A map by two functions, such as a Nufft's on real images.
 class LinearFunctions : public LinearMap {
  public:
-  using Function = std::function<Tensor(const Tensor&)>;
+  using Function = std::function<Tensor(const Tensor&)>;  ///< one of the two
+  /// @param adjoint  that of `apply`: <apply(x), y> = <x, adjoint(y)>, which is not checked
   LinearFunctions(Function apply, Function adjoint) : apply_(std::move(apply)), adjoint_(std::move(adjoint)) {}
   Tensor apply(const Tensor& x) const override { return apply_(x); }
   Tensor adjoint(const Tensor& y) const override { return adjoint_(y); }
@@ -50,6 +51,7 @@ class StackedMap : public LinearMap {
   std::vector<std::int64_t> channels_;
 };
 
+/// What differences are taken of at the edges of an image.
 enum class Boundary {
   free,      ///< x[i+1] - x[i], 0 in the last row or column: TV of losses::tv_image but for its last row and column
   periodic,  ///< x[i] - x[i-1], the first from the last
@@ -59,6 +61,7 @@ enum class Boundary {
 /// sqrt(8).
 class ImageDifferences : public LinearMap {
  public:
+  /// @param boundary  what the differences at the edges are taken of
   explicit ImageDifferences(Boundary boundary = Boundary::free) : boundary_(boundary) {}
   Tensor apply(const Tensor& x) const override;
   Tensor adjoint(const Tensor& y) const override;
@@ -67,6 +70,7 @@ class ImageDifferences : public LinearMap {
   Boundary boundary_;
 };
 
+/// Options of squared_norm().
 struct PowerOptions {
   std::int64_t most_iterations = 200;  ///< >= 1
   double tolerance = 1e-4;             ///< relative change at which it ends, > 0

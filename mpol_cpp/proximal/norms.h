@@ -28,6 +28,7 @@ class L1Norm : public ProximalMap {
 /// w |x|, the Euclidean length of each problem: its map shortens a problem by t w, or to 0.
 class L2Norm : public ProximalMap {
  public:
+  /// @throws ValueError when the weight is below 0 or not finite
   explicit L2Norm(double weight = 1);
   using ProximalMap::apply;
   Tensor value(const Tensor& x) const override;
@@ -41,7 +42,9 @@ class L2Norm : public ProximalMap {
 /// sum_i w_i x_i^2 / 2; its map divides by 1 + t w_i.
 class SquaredL2Norm : public ProximalMap {
  public:
+  /// @throws ValueError when the weight is below 0 or not finite
   explicit SquaredL2Norm(double weight = 1);
+  /// @param weights  >= 0, broadcastable to x
   explicit SquaredL2Norm(Tensor weights);
   using ProximalMap::apply;
   Tensor value(const Tensor& x) const override;
@@ -81,6 +84,7 @@ class DifferenceNorm : public ProximalMap {
  public:
   /// @param weights  >= 0, broadcastable to the image
   DifferenceNorm(Tensor weights, Variation variation = Variation::isotropic);
+  /// One weight for all pixels. @throws ValueError when it is below 0 or not finite
   explicit DifferenceNorm(double weight, Variation variation = Variation::isotropic);
   using ProximalMap::apply;
   Tensor value(const Tensor& x) const override;
@@ -98,6 +102,7 @@ class DifferenceNorm : public ProximalMap {
 /// map moves the singular values by t w towards 0.
 class NuclearNorm : public ProximalMap {
  public:
+  /// @throws ValueError when the weight is below 0 or not finite
   explicit NuclearNorm(double weight = 1);
   using ProximalMap::apply;
   Tensor value(const Tensor& x) const override;

@@ -24,13 +24,14 @@ class ProximalMap {
   virtual Tensor value(const Tensor& x) const = 0;
   /// prox(q, t). @param step  t > 0, broadcastable to q: of any shape that as_factor gives
   virtual Tensor apply(const Tensor& q, const Tensor& step) = 0;
+  /// prox(q, step), the same step for all problems.
   Tensor apply(const Tensor& q, double step) { return apply(q, as_factor(std::vector<double>{step}, q)); }
 
   /// The dual norm of y, (…) float64, where h is a norm: least s for which <x, y> <= s h(x) for all x. Nothing for another h.
   virtual std::optional<Tensor> dual_norm(const Tensor& /*y*/) const { return std::nullopt; }
   /// What later results depend on, besides what the map was made of: warm starts.
   virtual NamedTensors state() const { return {}; }
-  virtual void load_state(const NamedTensors& /*state*/) {}
+  virtual void load_state(const NamedTensors& /*state*/) {}  ///< takes up what state() gave
 };
 
 /// prox of h*, the conjugate, by Moreau's identity: q = prox_h(q, t) + t prox_h*(q/t, 1/t).
@@ -63,6 +64,7 @@ class StackedProximal : public ProximalMap {
 /// h(x - center) for another map's h.
 class ShiftedProximal : public ProximalMap {
  public:
+  /// @param center  broadcastable to x, taken to its dtype and device
   ShiftedProximal(std::shared_ptr<ProximalMap> map, Tensor center) : map_(std::move(map)), center_(std::move(center)) {}
   using ProximalMap::apply;
   Tensor value(const Tensor& x) const override { return map_->value(x - center_.to(x)); }
@@ -79,8 +81,9 @@ class ShiftedProximal : public ProximalMap {
 /// the noise that it should take away. Solvers converge where it is firmly non-expansive; its h need not exist.
 class UserProximal : public ProximalMap {
  public:
+  /// Takes noise of variance `step` from q, whose shape and dtype stay.
   using Denoiser = std::function<Tensor(const Tensor& q, const Tensor& step)>;
-  using Value = std::function<Tensor(const Tensor& x)>;
+  using Value = std::function<Tensor(const Tensor& x)>;  ///< of h, (…) float64
   /// @param value  of h, (…) float64; without it h counts as 0 in objectives
   explicit UserProximal(Denoiser denoiser, Value value = {}) : denoiser_(std::move(denoiser)), value_(std::move(value)) {}
   using ProximalMap::apply;

@@ -54,6 +54,7 @@ class L2Ball : public ProximalMap {
   /// @param center  broadcastable to x; undefined: 0
   /// @throws ValueError when a radius is below 0 or not finite
   explicit L2Ball(Tensor radii, Tensor center = {});
+  /// One radius for all problems.
   explicit L2Ball(double radius, Tensor center = {});
   using ProximalMap::apply;
   Tensor value(const Tensor& x) const override { return problem_sums(x) * 0; }

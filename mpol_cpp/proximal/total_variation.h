@@ -7,12 +7,17 @@
 
 namespace mpol {
 
+/// Options of a TotalVariation.
 struct TotalVariationOptions {
   double weight = 1;                           ///< k, >= 0
   Variation variation = Variation::isotropic;  ///< how the lengths of differences are taken
   Boundary boundary = Boundary::free;          ///< of ImageDifferences
   double l1_weight = 0;                        ///< a, >= 0
-  enum class Sign { any, nonnegative } sign = Sign::any;
+  /// The signs that are allowed.
+  enum class Sign {
+    any,                           ///< both
+    nonnegative                    ///< x >= 0
+  } sign = Sign::any;              ///< of x
   double tolerance = 1e-6;         ///< of the duality gap, as a part of the terms' value, >= 0; 0 takes all passes
   std::int64_t most_passes = 200;  ///< dual steps of one call, >= 1
 };

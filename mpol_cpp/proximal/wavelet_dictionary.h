@@ -30,6 +30,7 @@ class WaveletTransform : public LinearMap {
   Tensor filters_;  // (2 n, 2): what low and high frequencies take of each neighbor
 };
 
+/// Options of a SaraDictionary.
 struct SaraOptions {
   std::int64_t most_moments = 8;  ///< the dictionary is made of Dirac and Daubechies 1 to this, 1 to 8
   std::int64_t levels = 4;        ///< of each wavelet transform, >= 1

@@ -35,6 +35,7 @@ inline constexpr double entropy_gradient_floor = 1e-30;  // Jy/arcsec^2
 /// @throws DataError for a negative pixel; ValueError for p <= 0 or zeta <= 0
 /// Source: EHT Collaboration IV 2019, eq. 6, as in MPoL.
 Tensor entropy(const Tensor& sky_cube, const Tensor& prior_intensity, double total_flux = 10.0);
+/// The same with one p for all pixels.
 Tensor entropy(const Tensor& sky_cube, double prior_intensity, double total_flux = 10.0);
 
 /// sum of squares of the four edge rows and columns (corners count twice): keeps flux off the border.

@@ -25,13 +25,13 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return path_; }  ///< the final name
   /// For libraries that write by name: they may write to this path, replace it or remove and create it, before commit().
   const std::filesystem::path& temporary_path() const { return temporary_; }
 
   /// Appends bytes. @throws FileError when the disk is full or fails
   void write(const void* bytes, std::size_t count);
-  void write(std::string_view text) { write(text.data(), text.size()); }
+  void write(std::string_view text) { write(text.data(), text.size()); }  ///< the same of text
 
   /// Makes the file appear under its name. @throws FileError; the temporary is then removed
   void commit();

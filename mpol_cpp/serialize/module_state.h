@@ -20,6 +20,7 @@ void load_module_state(torch::nn::Module& module, const NamedTensors& state, con
 /// Saves a module's state as a safetensors file, with what it belongs to (LabelledState: the grid of models and likelihoods,
 /// the baselines of likelihoods of loose visibilities) in the metadata. @throws FileError
 void save_model(const std::filesystem::path& path, const torch::nn::Module& module);
+/// The same of a module's holder.
 template <typename Impl>
 void save_model(const std::filesystem::path& path, const torch::nn::ModuleHolder<Impl>& module) {
   save_model(path, *module);
@@ -29,7 +30,9 @@ void save_model(const std::filesystem::path& path, const torch::nn::ModuleHolder
 /// first; of a checkpoint that a Trainer wrote, the model.
 /// @throws FileError when the file is damaged or is of another model, grid or set of baselines; the module is then unchanged
 void load_model(const std::filesystem::path& path, torch::nn::Module& module);
+/// The same onto a device: the module moves there first.
 void load_model(const std::filesystem::path& path, torch::nn::Module& module, torch::Device device);
+/// The same into a module's holder.
 template <typename Impl, typename... Device>
 void load_model(const std::filesystem::path& path, const torch::nn::ModuleHolder<Impl>& module, Device... device) {
   load_model(path, static_cast<torch::nn::Module&>(*module.ptr()), device...);

@@ -13,13 +13,13 @@ namespace mpol {
 
 using torch::Tensor;
 
-using NamedTensors = std::map<std::string, Tensor>;
-using Metadata = std::map<std::string, std::string>;
+using NamedTensors = std::map<std::string, Tensor>;   ///< tensors of a state by their names
+using Metadata = std::map<std::string, std::string>;  ///< text by its key
 
 /// What a safetensors file holds.
 struct SafetensorsFile {
-  NamedTensors tensors;
-  Metadata metadata;  ///< without the entries that describe the file itself (below)
+  NamedTensors tensors;  ///< on the device that was asked for
+  Metadata metadata;     ///< without the entries that describe the file itself (below)
 };
 
 /// Writes tensors and text in the safetensors format, atomically and from host memory, one tensor at a time.

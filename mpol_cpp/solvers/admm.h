@@ -21,36 +21,54 @@ class AdmmModel {
   virtual Tensor value(const Tensor& x) = 0;
   /// A; the identity unless something else is said.
   virtual const LinearMap& map() const;
+  /// What the next minimize() depends on besides its arguments: warm starts.
   virtual NamedTensors state() const { return {}; }
-  virtual void load_state(const NamedTensors& /*state*/) {}
+  virtual void load_state(const NamedTensors& /*state*/) {}  ///< takes up what state() gave
 };
 
+/// Options of an Admm.
 struct AdmmOptions : IterationOptions {
   AdmmOptions() { tolerance = 1e-3; }
 
   double rho = 1;                 ///< the penalty to begin with, > 0
   double relaxation = 1.8;        ///< alpha, 0 < alpha < 2; 1 is none
   double absolute_tolerance = 0;  ///< is added to the tolerance, times sqrt(number of values)/norm, >= 0
+  /// What the residuals are divided by before they are compared with the tolerance.
   enum class Residuals {
-    normalized,
-    standard
+    normalized,                         ///< by the norms of their terms
+    standard                            ///< by nothing
   } residuals = Residuals::normalized;  ///< relative to the norms of their terms, or not
 
   /// Balancing of residuals: rho grows where the primal residual is more than `ratio` times the dual one, and shrinks where it is
   /// less.
   struct Balance {
-    enum class Rho { fixed, automatic } rho = Rho::automatic;
-    enum class Scaling { by_residuals, constant } scaling = Scaling::by_residuals;
-    std::int64_t period = 10;      ///< iterations from one change to the next, >= 1
-    double largest_factor = 1000;  ///< that rho is multiplied or divided with at once, > 1
-    double ratio = 1.2;            ///< > 1
-    double target = 1;             ///< of primal to dual residual, > 0
-  } balance = {};
+    /// Whether rho changes in the run.
+    enum class Rho {
+      fixed,                 ///< it stays
+      automatic              ///< it follows the residuals
+    } rho = Rho::automatic;  ///< of all problems
+    /// By how much it changes at once.
+    enum class Scaling {
+      by_residuals,  ///< the root of how far the residuals' ratio is from the target, at most the largest factor
+      constant       ///< the largest factor
+    } scaling = Scaling::by_residuals;  ///< of each problem for itself
+    std::int64_t period = 10;           ///< iterations from one change to the next, >= 1
+    double largest_factor = 1000;       ///< that rho is multiplied or divided with at once, > 1
+    double ratio = 1.2;                 ///< > 1
+    double target = 1;                  ///< of primal to dual residual, > 0
+  } balance = {};                       ///< of the residuals, by rho
 
   /// Where F is taken: f(x) + g(z), f(x) + g(A x - c), or, where A is the identity, f(z) + g(z).
-  enum class ObjectiveAt { both, primal, auxiliary } objective_at = ObjectiveAt::both;
+  enum class ObjectiveAt {
+    both,                              ///< f(x) + g(z)
+    primal,                            ///< f(x) + g(A x - c)
+    auxiliary                          ///< f(z) + g(z)
+  } objective_at = ObjectiveAt::both;  ///< which of these
   /// What the dual residual looks at: the change rho A*(z' - z), or the multiplier, rho A* u, which vanishes with f = 0.
-  enum class DualResidual { change, multiplier } dual_residual = DualResidual::change;
+  enum class DualResidual {
+    change,                                ///< rho A*(z' - z)
+    multiplier                             ///< rho A* u
+  } dual_residual = DualResidual::change;  ///< which of these
 };
 
 /// The alternating direction method of multipliers for  f(x) + g(z),  A x - z = c, with scaled multipliers u and over-relaxation:
@@ -64,7 +82,7 @@ struct AdmmOptions : IterationOptions {
 /// Source: Boyd et al. 2011; Wohlberg 2017 (normalized residuals and their balance).
 class Admm : public IterativeSolver {
  public:
-  using Options = AdmmOptions;
+  using Options = AdmmOptions;  ///< the name that all solvers give theirs
   /// @param start     z, like A x: what g is a function of
   /// @param x         like x, where minimize() begins; undefined: like z, where A is the identity
   /// @param constant  c, broadcastable to A x; undefined: 0
@@ -114,6 +132,7 @@ class Admm : public IterativeSolver {
 /// f known by its proximal map, and A the identity.
 class ProximalModel : public AdmmModel {
  public:
+  /// @param f  its map with step 1/rho is the minimum
   explicit ProximalModel(std::shared_ptr<ProximalMap> f) : f_(std::move(f)) {}
   Tensor minimize(const Tensor& v, const Tensor& rho, const Tensor& /*x*/) override { return f_->apply(v, rho.reciprocal()); }
   Tensor value(const Tensor& x) override { return f_->value(x); }
@@ -150,6 +169,7 @@ class LinearizedModel : public AdmmModel {
 /// (K* w K + rho A* A) x = K* w b + rho A* v.
 class LeastSquaresModel : public AdmmModel {
  public:
+  /// How well each linear system is solved.
   struct Solve {
     double tolerance = 1e-6;            ///< of the relative residual, > 0
     std::int64_t most_iterations = 50;  ///< >= 1

@@ -7,6 +7,7 @@
 
 namespace mpol {
 
+/// Options of a ConjugateGradient; the tolerance is 1e-6 unless it is set.
 struct ConjugateGradientOptions : IterationOptions {
   ConjugateGradientOptions() { tolerance = 1e-6; }
 };
@@ -15,8 +16,8 @@ struct ConjugateGradientOptions : IterationOptions {
 /// all. The objective is <x, H x>/2 - <b, x>, of which x is the minimum. Source: Hestenes & Stiefel 1952.
 class ConjugateGradient : public IterativeSolver {
  public:
-  using Options = ConjugateGradientOptions;
-  using Operator = std::function<Tensor(const Tensor& x)>;
+  using Options = ConjugateGradientOptions;                 ///< the name that all solvers give theirs
+  using Operator = std::function<Tensor(const Tensor& x)>;  ///< x to H x, like x
   /// @throws ValueError for options out of range
   ConjugateGradient(Operator symmetric, const Tensor& right_side, const Tensor& start, const Options& options = {});
   Tensor solution() const override { return x_; }

@@ -8,14 +8,20 @@
 
 namespace mpol {
 
+/// Options of a Fista.
 struct FistaOptions : IterationOptions {
+  /// What is done where a step would let F rise.
   enum class Variant {
-    plain,    ///< F may rise for some iterations
-    restart,  ///< a step that would let F rise is not taken, and momentum begins anew
-    monotone  ///< a step that would let F rise is not taken, but gives the momentum its direction
-  } variant = Variant::restart;
-  enum class Backtracking { off, on } backtracking = Backtracking::off;  ///< raises the curvature where f shows it to be larger
-  double backtracking_factor = 2;                                        ///< > 1
+    plain,                       ///< F may rise for some iterations
+    restart,                     ///< a step that would let F rise is not taken, and momentum begins anew
+    monotone                     ///< a step that would let F rise is not taken, but gives the momentum its direction
+  } variant = Variant::restart;  ///< which of these
+  /// Whether curvatures are raised.
+  enum class Backtracking {
+    off,                               ///< as they are given
+    on                                 ///< where f shows one to be larger than was thought
+  } backtracking = Backtracking::off;  ///< of every problem
+  double backtracking_factor = 2;      ///< > 1
   /// Of f in each problem, or one for all, > 0; with backtracking a lower one will do. Empty: f estimates them.
   std::vector<double> curvatures = {};
 };
@@ -30,7 +36,7 @@ struct FistaOptions : IterationOptions {
 /// Source: Beck & Teboulle 2009 (also for the monotone variant); O'Donoghue & Candes 2015 (restart).
 class Fista : public IterativeSolver {
  public:
-  using Options = FistaOptions;
+  using Options = FistaOptions;  ///< the name that all solvers give theirs
   /// @param start  (…, channels, rows, columns), where g is finite
   /// @throws ValueError for options out of range
   Fista(std::shared_ptr<SmoothFunction> f, std::shared_ptr<ProximalMap> g, const Tensor& start, Options options = {});

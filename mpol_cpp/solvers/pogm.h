@@ -15,11 +15,13 @@ enum class Momentum {
   fista,      ///< z' = w' + (t_- - 1)/t (w' - w), t_-: the t before, and c' = 1 (Beck & Teboulle 2009)
 };
 
+/// Options of a Pogm.
 struct PogmOptions {
   /// Of f in each image, where they are known; too small ones are raised. Empty: the function estimates them.
   std::vector<double> curvatures = {};
   /// Of the proximal map in an iteration. Fewer are faster, and end further from the optimum.
   std::int64_t most_passes = 64;
+  /// POGM's own extrapolation, or FISTA's for comparison.
   Momentum momentum = Momentum::optimized;
 };
 
@@ -50,7 +52,7 @@ class Pogm {
 
   /// The images, in the storage of `start`.
   const Tensor& images() const { return y_; }
-  std::int64_t iterations() const { return static_cast<std::int64_t>(decreases_.size()); }
+  std::int64_t iterations() const { return static_cast<std::int64_t>(decreases_.size()); }  ///< taken so far
   /// Whether F fell in every problem by no more than tolerance times `scales` in the second half of the iterations: of 64 or
   /// more. (Measured: F is then within that of the optimum; it is no certificate.)
   /// @param scales  of each problem
@@ -84,7 +86,12 @@ class Pogm {
   std::vector<std::vector<double>> decreases_;  // of F, of each problem in each iteration
 };
 
-enum class Settled { yes, not_yet, told_to_stop };
+/// How settle() ended.
+enum class Settled {
+  yes,          ///< every problem stands still enough
+  not_yet,      ///< after the most iterations
+  told_to_stop  ///< by `stop`
+};
 
 /// Iterates until every problem has settled, of 24 iterations or more, or so many were taken: for the many fits of which none
 /// needs pixels that stand still.

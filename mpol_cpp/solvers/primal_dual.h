@@ -8,6 +8,7 @@
 
 namespace mpol {
 
+/// Options of a PrimalDual.
 struct PrimalDualOptions : IterationOptions {
   double relaxation =
       1;  ///< 0 < relaxation < 2 - (curvature of f)/2 / (1/tau - sigma |L|^2): below 3/2 for the steps chosen here
@@ -26,7 +27,7 @@ struct PrimalDualOptions : IterationOptions {
 /// Source: Condat 2013; Vu 2013.
 class PrimalDual : public IterativeSolver {
  public:
-  using Options = PrimalDualOptions;
+  using Options = PrimalDualOptions;  ///< the name that all solvers give theirs
   /// @param f  nothing: 0, the method of Chambolle and Pock
   /// @throws ValueError for options out of range
   PrimalDual(std::shared_ptr<SmoothFunction> f, std::shared_ptr<ProximalMap> g, std::shared_ptr<const LinearMap> map,

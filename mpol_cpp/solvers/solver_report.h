@@ -12,14 +12,18 @@ namespace mpol {
 
 /// What an iteration came to; every list has one number for each problem, or none where a solver has no such thing.
 struct IterationRecord {
-  std::int64_t iteration = 0;  ///< from 1
-  std::vector<double> objective;
+  std::int64_t iteration = 0;                          ///< from 1
+  std::vector<double> objective;                       ///< F after the iteration, where it was taken
   std::vector<double> primal_residual, dual_residual;  ///< relative, compared with the tolerance
   std::vector<double> rho;                             ///< penalty of ADMM, curvature of FISTA
   double seconds = 0;                                  ///< since solve() was called
 };
 
-enum class Proceed { go_on, stop };
+/// What a callback wants.
+enum class Proceed {
+  go_on,  ///< the next iteration
+  stop    ///< an end after this one
+};
 
 /// Is called after every iteration, and may end the run. Where there is one the objective is taken in every iteration.
 using IterationCallback = std::function<Proceed(const IterationRecord&)>;
@@ -29,7 +33,7 @@ IterationCallback iteration_table(std::function<void(std::string_view line)> sin
 
 /// How a run ended.
 struct SolverReport {
-  std::int64_t iterations = 0;
+  std::int64_t iterations = 0;             ///< taken in all, those before a loaded state among them
   std::int64_t pairs = 0;                  ///< linear maps with their adjoints that were taken: gradients, linear solves
   bool converged = false;                  ///< all problems
   std::vector<double> objective;           ///< of each problem at the end

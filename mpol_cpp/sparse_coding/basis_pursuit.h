@@ -7,6 +7,7 @@
 
 namespace mpol {
 
+/// Options of basis_pursuit().
 struct BasisPursuitOptions : AdmmOptions {
   /// Chooses rho = 50 lambda + 1 and the balance's target 1 + 18.3^(log10 lambda + 1), which suit lambda.
   /// @throws ValueError unless lambda is finite and above 0

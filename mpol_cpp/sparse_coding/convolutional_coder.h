@@ -7,6 +7,7 @@
 
 namespace mpol {
 
+/// Options of a ConvolutionalCoder.
 struct ConvolutionalCodingOptions : AdmmOptions {
   /// Chooses rho = 50 lambda + 1, the balance's target 1 + 18.3^(log10 lambda + 1), and a balance in every iteration, which is
   /// fast to 1e-3; for much less fix rho: as long as it changes residuals need not vanish.
@@ -21,7 +22,11 @@ struct ConvolutionalCodingOptions : AdmmOptions {
   /// Weights of the data, >= 0, broadcastable to the image: 0 where there are none; undefined: 1. The image is then a constraint
   /// of its own (mask decoupling), whose dual residual is that of the multiplier. Not with a gradient or total variation.
   Tensor mask = {};
-  enum class Sign { any, nonnegative } sign = Sign::any;  ///< of the coefficients
+  /// The signs that are allowed.
+  enum class Sign {
+    any,               ///< both
+    nonnegative        ///< none below 0
+  } sign = Sign::any;  ///< of the coefficients
 };
 
 /// Convolutional sparse coding:  min_x |W (D x - s)|^2 / 2 + lambda |x|_1 + ...  of images s as sums of few filters, FilterBank's
@@ -34,12 +39,13 @@ class ConvolutionalCoder {
   /// @throws ShapeError when they do not go together, ValueError for options out of range or that exclude each other
   ConvolutionalCoder(const Tensor& filters, const Tensor& image, const ConvolutionalCodingOptions& options);
 
+  /// Runs until the coefficients have converged or the iterations are used up.
   SolverReport solve() { return solver_->solve(); }
   /// Exactly sparse maps (…, C or 1, M, rows, columns).
   Tensor coefficients() const;
   /// D of them, (…, C, rows, columns).
   Tensor reconstruction() const { return bank_->apply(coefficients()); }
-  const FilterBank& bank() const { return *bank_; }
+  const FilterBank& bank() const { return *bank_; }  ///< the filters, their transforms and D
   /// With its state, its residuals and its penalties.
   Admm& solver() { return *solver_; }
 

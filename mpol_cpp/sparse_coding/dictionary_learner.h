@@ -7,6 +7,7 @@
 
 namespace mpol {
 
+/// Options of a DictionaryLearner.
 struct DictionaryLearningOptions {
   /// Chooses 100 iterations for the coefficients of an image, and a rho that is doubled or halved every 10 of them.
   /// @throws ValueError unless lambda is finite and above 0
@@ -15,7 +16,11 @@ struct DictionaryLearningOptions {
   ConvolutionalCodingOptions coding;  ///< of each image; no mask
   /// The k-th image, from 0, moves the filters by a/(k + b) against their gradient; a and b > 0.
   double step_numerator = 10, step_offset = 5;
-  enum class Mean { keep, remove } mean = Mean::keep;  ///< of each filter
+  /// What is done with the mean of a filter after a step.
+  enum class Mean {
+    keep,               ///< nothing
+    remove              ///< it is taken away
+  } mean = Mean::keep;  ///< of each filter
 };
 
 /// Online learning of a convolutional dictionary: images come one after the other; each is coded with the filters of the moment,
@@ -33,7 +38,7 @@ class DictionaryLearner {
   SolverReport learn(const Tensor& image);
   /// Of unit length each, in the shape that they were given.
   const Tensor& filters() const { return filters_; }
-  std::int64_t images_seen() const { return images_; }
+  std::int64_t images_seen() const { return images_; }  ///< k of the next image
 
   /// What goes on from a saved state makes the same filters to the last bit.
   NamedTensors state() const;

@@ -6,6 +6,7 @@
 
 namespace mpol {
 
+/// Options of robust_pca().
 struct RobustPcaOptions : AdmmOptions {
   /// Chooses rho = 2 lambda + 0.1 and a balance in every iteration.
   /// @throws ValueError unless lambda is finite and above 0
@@ -22,7 +23,7 @@ struct RobustPcaOptions : AdmmOptions {
 /// @throws ShapeError for anything else
 /// Source: Candes, Li, Ma & Wright 2011; RobustPCA of SPORCO (Wohlberg 2017), with its defaults.
 std::unique_ptr<Admm> robust_pca(const Tensor& matrix, const RobustPcaOptions& options);
-Tensor low_rank(const Admm& solver);
-Tensor sparse_part(const Admm& solver);
+Tensor low_rank(const Admm& solver);     ///< x, (…, nrows, ncolumns)
+Tensor sparse_part(const Admm& solver);  ///< y, (…, nrows, ncolumns), exactly sparse
 
 }  // namespace mpol

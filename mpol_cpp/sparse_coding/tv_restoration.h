@@ -7,16 +7,18 @@
 
 namespace mpol {
 
+/// Options of tv_denoiser() and tv_deconvolver().
 struct TvRestorationOptions : AdmmOptions {
   /// Chooses rho = 2 lambda + 0.1 and a balance in every iteration.
   /// @throws ValueError unless lambda is finite and above 0
   explicit TvRestorationOptions(double lambda);
 
   double tv_weight;  ///< lambda
+  /// What holds the restored image to the given one.
   enum class Fidelity {
-    squared,  ///< |K x - s|^2 / 2: Gaussian noise
-    absolute  ///< |K x - s|_1: outliers, such as salt and pepper
-  } fidelity = Fidelity::squared;
+    squared,                                   ///< |K x - s|^2 / 2: Gaussian noise
+    absolute                                   ///< |K x - s|_1: outliers, such as salt and pepper
+  } fidelity = Fidelity::squared;              ///< which of these
   Variation variation = Variation::isotropic;  ///< across_channels for images in color
   std::int64_t sweeps = 2;                     ///< tv_denoiser: Jacobi steps in the place of a linear solve, >= 1
 };

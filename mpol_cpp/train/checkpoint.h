@@ -19,15 +19,15 @@ namespace mpol {
 /// the result, `note.NAME` for what else the run says of itself, and, of a run of more than LossHistory::block_rows epochs,
 /// `history_files`: names, joined by "/", of the files beside it that hold the epochs before (history_files.h).
 struct Checkpoint {
-  std::int64_t epochs = 0;  ///< done
-  std::string step;         ///< the kind of step taken, for information
-  NamedTensors state;
-  std::vector<std::string> columns;
+  std::int64_t epochs = 0;                 ///< done
+  std::string step;                        ///< the kind of step taken, for information
+  NamedTensors state;                      ///< tensors, by the names above without `state.`
+  std::vector<std::string> columns;        ///< of the history: total, nll, terms…
   LossHistory history;                     ///< one row per epoch done
   std::vector<std::string> history_files;  ///< where its first complete blocks lie already
-  Metadata settings;
-  Metadata notes;                   ///< TrainOptions::notes
-  std::filesystem::path read_from;  ///< the file it was read from; not stored
+  Metadata settings;                       ///< what decides the result, compared where a run is resumed
+  Metadata notes;                          ///< TrainOptions::notes
+  std::filesystem::path read_from;         ///< the file it was read from; not stored
 };
 
 /// Where the checkpoint before the one at `path` is kept: checkpoint.safetensors -> checkpoint.previous.safetensors.
@@ -39,8 +39,8 @@ void remove_checkpoint_leftovers(const std::filesystem::path& path);
 
 /// What becomes of the file that is at the path of a new checkpoint.
 enum class Existing {
-  keep_as_previous,
-  replace,  ///< it is known to be damaged: the previous one stays
+  keep_as_previous,  ///< as Checkpoint says: previous_checkpoint()
+  replace,           ///< it is known to be damaged: the previous one stays
 };
 
 /// Writes a checkpoint. What was at `path` becomes the previous one, if it is worth keeping; at every moment, also when the
@@ -56,7 +56,7 @@ std::optional<Checkpoint> read_checkpoint(const std::filesystem::path& path, tor
 
 /// What a checkpoint says of its run, without its state. The newest whose header can be read.
 struct CheckpointHeader {
-  Metadata settings, notes;
+  Metadata settings, notes;  ///< as in Checkpoint
 };
 /// @return  nothing when neither file exists or can be read
 std::optional<CheckpointHeader> read_checkpoint_header(const std::filesystem::path& path);

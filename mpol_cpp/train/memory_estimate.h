@@ -13,40 +13,43 @@ namespace mpol {
 
 /// The likelihoods of this library, as far as their memory goes.
 enum class LikelihoodKind {
-  gridded,
-  exact,
-  loose,
-  noise,  ///< other noise than Gaussian on loose visibilities
+  gridded,  ///< GriddedLikelihood
+  exact,    ///< ExactLikelihood
+  loose,    ///< LooseLikelihood
+  noise,    ///< other noise than Gaussian on loose visibilities
 };
 
 /// The sizes that decide what memory a fit takes.
 struct MemorySettings {
+  /// Sizes of an image; all else begins with its default.
   MemorySettings(std::int64_t npix, std::int64_t nchan) : npix_(npix), nchan_(nchan) {}
+  /// Pixels along each axis of the image.
   TORCH_ARG(std::int64_t, npix);
+  /// Channels of the image.
   TORCH_ARG(std::int64_t, nchan);
-  TORCH_ARG(std::int64_t, problems) = 1;  ///< leading dimensions: folds, lambdas
-  TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;
-  TORCH_ARG(OptimizerKind, optimizer) = OptimizerKind::adam;
-  TORCH_ARG(LikelihoodKind, likelihood) = LikelihoodKind::gridded;
-  TORCH_ARG(bool, kernels_in_memory) = true;              ///< of the exact likelihood; else in files
-  TORCH_ARG(bool, on_gpu) = false;                        ///< where likelihoods work with other memory
+  TORCH_ARG(std::int64_t, problems) = 1;                            ///< leading dimensions: folds, lambdas
+  TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;                 ///< of the model
+  TORCH_ARG(OptimizerKind, optimizer) = OptimizerKind::adam;        ///< of the fit, whose state is counted
+  TORCH_ARG(LikelihoodKind, likelihood) = LikelihoodKind::gridded;  ///< that the model is fitted by
+  TORCH_ARG(bool, kernels_in_memory) = true;                        ///< of the exact likelihood; else in files
+  TORCH_ARG(bool, on_gpu) = false;                                  ///< where likelihoods work with other memory
   TORCH_ARG(std::int64_t, visibilities) = 0;              ///< behind the likelihood, over all channels, where they are known
   TORCH_ARG(double, data_bytes) = 0;                      ///< of the visibilities as they are held, where they are known
   TORCH_ARG(torch::Dtype, data_dtype) = torch::kFloat32;  ///< of their real and imaginary parts
-  TORCH_ARG(std::int64_t, epochs) = 500;
-  TORCH_ARG(std::int64_t, columns) = 8;  ///< of the loss history: total, nll, terms…
+  TORCH_ARG(std::int64_t, epochs) = 500;                  ///< that the fit may take
+  TORCH_ARG(std::int64_t, columns) = 8;                   ///< of the loss history: total, nll, terms…
 };
 
 /// One entry of an estimate.
 struct MemoryPart {
-  std::string name;
-  double bytes;
+  std::string name;  ///< in words, as the log has it
+  double bytes;      ///< at the peak
 };
 
 /// What a fit takes at its peak, bytes.
 struct MemoryEstimate {
   std::vector<MemoryPart> parts;  ///< things that are there at the same time
-  double total() const;
+  double total() const;           ///< sum of the parts, bytes
   /// "2.1 GiB (image and its gradient 1.9 GiB, program 160 MiB)", the largest part first.
   std::string words() const;
 };

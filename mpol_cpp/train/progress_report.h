@@ -14,12 +14,15 @@ enum class ReportStyle {
   automatic,  ///< a bar on a terminal, lines elsewhere
   bar,        ///< one line that is rewritten
   lines,      ///< a plain line every few seconds
-  silent,
+  silent,     ///< nothing
 };
 
+/// Options of a ProgressReport.
 struct ProgressReportOptions {
-  using Stream = std::FILE*;
+  using Stream = std::FILE*;  ///< of C, since a terminal is asked for its width
+  /// What is shown.
   TORCH_ARG(ReportStyle, style) = ReportStyle::automatic;
+  /// Where it is shown.
   TORCH_ARG(Stream, stream) = stderr;
   /// Least seconds between two plain lines; a bar is drawn ten times a second.
   TORCH_ARG(double, line_interval) = 5.0;
@@ -31,11 +34,13 @@ struct ProgressReportOptions {
 /// Keep it for as long as the fit runs and pass `report.callback()`; finish() (or the end of its life) ends the bar's line.
 class ProgressReport {
  public:
+  /// Begins to count at the first epoch that it is shown.
   explicit ProgressReport(ProgressReportOptions options = {});
   ~ProgressReport();
   ProgressReport(const ProgressReport&) = delete;
   ProgressReport& operator=(const ProgressReport&) = delete;
 
+  /// A callback for TrainOptions::callbacks; it shows the epoch it is called with, and lets the fit go on.
   Callback callback() {
     return [this](const Progress& progress) { return show(progress); };
   }

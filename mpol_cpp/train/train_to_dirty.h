@@ -10,8 +10,11 @@
 
 namespace mpol {
 
+/// Options of train_to_dirty_image().
 struct TrainToDirtyOptions {
+  /// Length of a step along the gradient of L, > 0.
   TORCH_ARG(double, learning_rate) = 100;
+  /// How many steps are taken, >= 1.
   TORCH_ARG(std::int64_t, steps) = 1000;
 };
 

@@ -14,16 +14,23 @@
 namespace mpol {
 
 /// Why a fit ended.
-enum class StopReason { epochs, converged, callback, interrupted, diverged };
-std::string to_string(StopReason reason);
+enum class StopReason {
+  epochs,       ///< all that were asked for were taken
+  converged,    ///< by the criterion or tolerance of the options
+  callback,     ///< one of the callbacks said so
+  interrupted,  ///< TrainOptions::interrupted said so
+  diverged      ///< the loss is not finite, or exploded
+};
+std::string to_string(StopReason reason);  ///< the name of the reason: "converged"
 
+/// What a fit came to.
 struct TrainResult {
-  std::vector<std::string> columns;  ///< total, nll, terms…
-  LossHistory history;               ///< one row per epoch, before its update, from epoch 0 also when resumed
-  EpochLoss loss;                    ///< of the final image
-  std::int64_t epochs = 0;           ///< epochs done in all
-  std::int64_t resumed_from = 0;     ///< epochs that were already done
-  StopReason stop_reason = StopReason::epochs;
+  std::vector<std::string> columns;             ///< total, nll, terms…
+  LossHistory history;                          ///< one row per epoch, before its update, from epoch 0 also when resumed
+  EpochLoss loss;                               ///< of the final image
+  std::int64_t epochs = 0;                      ///< epochs done in all
+  std::int64_t resumed_from = 0;                ///< epochs that were already done
+  StopReason stop_reason = StopReason::epochs;  ///< why it took no further epoch
   std::optional<double> gap;  ///< of pogm: how far the final objective can at most be above its minimum, where that is known
   std::vector<std::int64_t> problem_epochs;  ///< for StopScope::each: how many each problem took
   std::string diagnosis;                     ///< for `diverged`: epoch, the term that broke, what to try
@@ -33,7 +40,7 @@ struct TrainResult {
   std::string checkpoint_failure;            ///< why the checkpoint of the last epoch could not be written; empty: it is there
   std::int64_t checkpoint_epochs = 0;        ///< epochs done in the newest checkpoint; 0: there is none
   double seconds = 0;                        ///< of training, checkpoints included
-  double seconds_checkpoints = 0;
+  double seconds_checkpoints = 0;            ///< of these, for writing checkpoints
 };
 
 /// Fits a model to an objective: the total, summed over problems, is made small. Problems of a batch are fits of their own:
@@ -66,11 +73,14 @@ class Trainer {
   template <HolderOf<ImageModel> Holder>
   Trainer(const Holder& model, Objective objective, TrainOptions options = {})
       : Trainer(std::shared_ptr<ImageModel>(model.ptr()), std::move(objective), std::move(options)) {}
+  /// The same of a pointer to a class that is known to be an ImageModel.
   template <std::derived_from<ImageModel> Own>
   Trainer(const std::shared_ptr<Own>& model, Objective objective, TrainOptions options = {})
       : Trainer(std::shared_ptr<ImageModel>(model), std::move(objective), std::move(options)) {}
+  /// The same of what clone() gives. @throws ValueError also where it is no ImageModel
   Trainer(const std::shared_ptr<torch::nn::Module>& model, Objective objective, TrainOptions options = {})
       : Trainer(with_interface<ImageModel>(model, "ImageModel"), std::move(objective), std::move(options)) {}
+  /// The same of the interface.
   Trainer(std::shared_ptr<ImageModel> model, Objective objective, TrainOptions options = {});
 
   /// Runs to the end. A fit that diverged is logged as a warning, or thrown, as TrainOptions::on_divergence says.

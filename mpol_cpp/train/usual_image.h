@@ -12,13 +12,17 @@ namespace mpol {
 
 using torch::Tensor;
 
+/// Options of usual_image().
 struct UsualImageOptions {
   /// Weights of the regularizers in units of the noise (lambda_unit).
   TORCH_ARG(double, sparsity) = 1;
+  /// The same for total variation.
   TORCH_ARG(double, tv) = 1;
   /// As TrainOptions::tolerance.
   TORCH_ARG(double, tolerance) = 1e-3;
+  /// Epochs after which the fit ends though it has not settled.
   TORCH_ARG(std::int64_t, most_epochs) = 20000;
+  /// Precision of the fit; the image is float64 all the same.
   TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;
 };
 

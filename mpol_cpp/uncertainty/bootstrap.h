@@ -13,13 +13,17 @@
 
 namespace mpol {
 
+/// Options of a Bootstrap.
 struct BootstrapOptions {
+  /// How many images are fitted, >= 2: an error has one of about 1/sqrt(2 samples) of its own.
   TORCH_ARG(std::int64_t, samples) = 64;
+  /// Seed of the noise: the same seed gives the same samples.
   TORCH_ARG(std::uint64_t, seed) = 0;
   /// How much larger the noise is than the weights say: the root of chi^2/(2 samples) of the fit, where it is to be trusted.
   TORCH_ARG(double, noise_factor) = 1;
   /// Of each fit, as TrainOptions::tolerance, looked at from few iterations on.
   TORCH_ARG(double, tolerance) = 5e-3;
+  /// Iterations after which a fit ends though it has not settled.
   TORCH_ARG(std::int64_t, most_iterations) = 2000;
   /// After each sample; what it throws ends all.
   TORCH_ARG(std::function<void(std::int64_t sample)>, on_sample) = {};

@@ -21,7 +21,7 @@ class Baselines {
   /// u, v in metres, (nvis); frequencies in Hz, (nchan), > 0.
   static Baselines in_metres(Tensor u, Tensor v, Tensor frequencies);
 
-  std::int64_t nvis() const;
+  std::int64_t nvis() const;  ///< samples of one channel
   /// Channels that the baselines themselves distinguish: 1 when shared by all channels.
   std::int64_t nchan() const;
   /// True when every channel has the same u, v in wavelengths.
@@ -41,7 +41,7 @@ class Baselines {
 
   /// Largest |u|, largest |v| over all channels (wavelengths), computed once.
   double max_abs_u() const { return max_abs_u_; }
-  double max_abs_v() const { return max_abs_v_; }
+  double max_abs_v() const { return max_abs_v_; }  ///< as max_abs_u()
 
   /// SHA-256 of the stored arrays: the same for the same baselines, also after they were written and read.
   std::string digest() const;
@@ -54,9 +54,9 @@ class Baselines {
 
   /// The stored arrays: (nvis) or (nchan, nvis), in metres when frequencies() is defined, else wavelengths.
   const Tensor& u() const { return u_; }
-  const Tensor& v() const { return v_; }
+  const Tensor& v() const { return v_; }                      ///< as u()
   const Tensor& frequencies() const { return frequencies_; }  ///< (nchan) float64 Hz, or undefined
-  std::int64_t memory_bytes() const;
+  std::int64_t memory_bytes() const;                          ///< of the stored arrays
 
  private:
   Baselines(Tensor u, Tensor v, Tensor frequencies);

@@ -10,10 +10,10 @@ namespace mpol {
 
 /// How the baselines of an observation are spread, wavelengths.
 struct UvSummary {
-  double max_abs_u = 0, max_abs_v = 0;
-  double shortest = 0;   ///< smallest sqrt(u^2 + v^2) > 0
-  double longest = 0;    ///< largest sqrt(u^2 + v^2)
-  double short_end = 0;  ///< 5 % of the samples lie below it (to 2 %)
+  double max_abs_u = 0, max_abs_v = 0;  ///< largest of either coordinate
+  double shortest = 0;                  ///< smallest sqrt(u^2 + v^2) > 0
+  double longest = 0;                   ///< largest sqrt(u^2 + v^2)
+  double short_end = 0;                 ///< 5 % of the samples lie below it (to 2 %)
 };
 
 /// One pass over the baselines, block by block.

@@ -8,7 +8,7 @@ namespace mpol {
 
 /// How many of a few samples have their Hermitian partner, conj(V) at (-u, -v), among the data.
 struct HermitianPairs {
-  std::int64_t tested = 0, paired = 0;
+  std::int64_t tested = 0, paired = 0;  ///< samples looked at, and those of them that have a partner
 
   /// Noise makes a single pair by chance impossible; a few are samples that were simulated without it.
   bool present() const { return 2 * paired > tested; }

@@ -16,11 +16,11 @@ namespace mpol {
 struct Observation {
   std::optional<double> right_ascension;  ///< phase centre, radian (J2000)
   std::optional<double> declination;      ///< phase centre, radian (J2000)
-  std::string object;
-  std::string telescope;
-  std::string date;                      ///< DATE-OBS, ISO 8601
-  std::optional<double> rest_frequency;  ///< Hz
-  std::string spectral_reference;        ///< SPECSYS: LSRK, BARYCENT, TOPOCENT, …
+  std::string object;                     ///< name of the source
+  std::string telescope;                  ///< as headers call it: "ALMA"
+  std::string date;                       ///< DATE-OBS, ISO 8601
+  std::optional<double> rest_frequency;   ///< Hz
+  std::string spectral_reference;         ///< SPECSYS: LSRK, BARYCENT, TOPOCENT, …
 };
 
 /// Samples of one channel on the host, each (samples), contiguous.
@@ -44,12 +44,12 @@ class Visibilities {
   ///         weight is not positive (the message names the first offending index and value)
   Visibilities(Baselines baselines, Tensor data, Tensor weights);
 
-  std::int64_t nchan() const { return data_.size(0); }
-  std::int64_t nvis() const { return data_.size(1); }
+  std::int64_t nchan() const { return data_.size(0); }  ///< channels of the data
+  std::int64_t nvis() const { return data_.size(1); }   ///< samples of one channel
 
-  const Baselines& baselines() const { return baselines_; }
-  const Tensor& data() const { return data_; }        ///< (nchan, nvis)
-  const Tensor& weights() const { return weights_; }  ///< (nchan, nvis)
+  const Baselines& baselines() const { return baselines_; }  ///< where the samples were taken
+  const Tensor& data() const { return data_; }               ///< (nchan, nvis)
+  const Tensor& weights() const { return weights_; }         ///< (nchan, nvis)
 
   /// Samples [begin, end) of a channel, widened, from whatever device they are on. @throws ValueError for samples or a
   /// channel that are not there
@@ -62,7 +62,8 @@ class Visibilities {
   /// @throws ShapeError unless (nchan); DataError unless finite and > 0
   void set_frequencies(Tensor frequencies);
 
-  const Observation& observation() const { return observation_; }
+  const Observation& observation() const { return observation_; }  ///< what the file said besides its samples
+  /// Replaces what the headers of images made of the data will say.
   void set_observation(Observation observation) { observation_ = std::move(observation); }
 
   /// The given samples of all channels, 0-based, in that order: a mini-batch of one's own.
@@ -74,6 +75,7 @@ class Visibilities {
   /// Bytes of all arrays as they are held.
   std::int64_t memory_bytes() const;
 
+  /// What move_to() moves: data and weights.
   friend auto device_fields(Visibilities& visibilities) {
     return std::tuple(field("data", visibilities.data_), field("weights", visibilities.weights_));
   }
@@ -91,11 +93,11 @@ class Visibilities {
 /// Which data channels feed which image channel: sources[image channel] lists data channels.
 /// A line cube has one source per image channel; a continuum image takes all channels, each at its own u, v.
 struct ChannelMap {
-  std::vector<std::vector<std::int64_t>> sources;
+  std::vector<std::vector<std::int64_t>> sources;  ///< data channels of each image channel, from 0
 
-  static ChannelMap cube(std::int64_t nchan);       ///< image channel c <- data channel c
-  static ChannelMap continuum(std::int64_t nchan);  ///< one image channel <- all data channels
-  std::int64_t nchan() const { return static_cast<std::int64_t>(sources.size()); }
+  static ChannelMap cube(std::int64_t nchan);                                       ///< image channel c <- data channel c
+  static ChannelMap continuum(std::int64_t nchan);                                  ///< one image channel <- all data channels
+  std::int64_t nchan() const { return static_cast<std::int64_t>(sources.size()); }  ///< image channels
   /// @throws ValueError for a source beyond the channels of the data
   void check_sources(std::int64_t data_channels) const;
 };

@@ -20,6 +20,7 @@ enum class DiscShape {
 
 /// The transform of a shape of unit flux at a deprojected baseline, and its derivatives.
 struct ShapeValue {
+  /// Of unit flux: the visibility, and its derivatives by q (1/wavelength), size and width (1/arcsec).
   double value = 1, by_q = 0, by_size = 0, by_width = 0;
 };
 
@@ -28,11 +29,11 @@ ShapeValue shape_value(DiscShape shape, double q, double size, double width);
 
 /// One such source as it lies on the sky.
 struct DiscModel {
-  DiscShape shape = DiscShape::gaussian;
-  double flux = 1;   ///< Jy
-  double size = 0;   ///< in the plane of the disc, arcsec
-  double width = 0;  ///< of a broad ring, arcsec
-  DiscGeometry geometry;
+  DiscShape shape = DiscShape::gaussian;  ///< what the disc is like in its own plane
+  double flux = 1;                        ///< Jy
+  double size = 0;                        ///< in the plane of the disc, arcsec
+  double width = 0;                       ///< of a broad ring, arcsec
+  DiscGeometry geometry;                  ///< inclination, position angle and centre on the sky
 };
 
 /// Visibilities of the model: flux times the transform at q = hypot((u cos PA - v sin PA) cos i, u sin PA + v cos PA), times

@@ -24,35 +24,36 @@ enum class GeometryModel {
   disc,      ///< of constant brightness
 };
 
+/// Options of fit_geometry().
 struct GeometryFitOptions {
-  TORCH_ARG(GeometryModel, model) = GeometryModel::free;
-  TORCH_ARG(int, most_iterations) = 100;  ///< >= 1
+  TORCH_ARG(GeometryModel, model) = GeometryModel::free;  ///< what the data are compared with
+  TORCH_ARG(int, most_iterations) = 100;                  ///< >= 1
 };
 
 /// A number and its standard deviation.
 struct Measured {
-  double value = 0, error = 0;
+  double value = 0, error = 0;  ///< in one unit, which the field says that has them
 };
 
 /// How a disc lies on the sky, from its visibilities.
 struct GeometryFit {
-  GeometryModel model = GeometryModel::free;
-  DiscGeometry geometry;
+  GeometryModel model = GeometryModel::free;  ///< that was fitted
+  DiscGeometry geometry;                      ///< of least chi^2
   DiscGeometry errors;  ///< standard deviations, in the same units; 90 degrees: the position angle is not known
   /// Correlations of inclination, position angle, offset East, offset North.
   std::array<std::array<double, 4>, 4> correlation{};
-  Measured flux;                  ///< Jy; of the free profile where it meets q = 0
-  std::optional<Measured> size;   ///< as in DiscModel, arcsec; the free profile has none
-  std::optional<Measured> width;  ///< of the ring, arcsec
-  double chi_squared = 0;         ///< of real and imaginary parts
-  double structure = 0;           ///< residual_structure(): about 1 where the residuals are noise
-  std::int64_t samples = 0;       ///< of all channels
-  std::int64_t parameters = 0;    ///< that were fitted, those of the profile among them
-  int iterations = 0;
-  bool converged = false;
-  bool inclination_found = false;  ///< the disc is flatter than a face-on one by more than three sigma
-  std::vector<std::string> warnings;
-  RadialSpline profile;  ///< of the free model, Jy against wavelengths; empty else
+  Measured flux;                      ///< Jy; of the free profile where it meets q = 0
+  std::optional<Measured> size;       ///< as in DiscModel, arcsec; the free profile has none
+  std::optional<Measured> width;      ///< of the ring, arcsec
+  double chi_squared = 0;             ///< of real and imaginary parts
+  double structure = 0;               ///< residual_structure(): about 1 where the residuals are noise
+  std::int64_t samples = 0;           ///< of all channels
+  std::int64_t parameters = 0;        ///< that were fitted, those of the profile among them
+  int iterations = 0;                 ///< of Levenberg's and Marquardt's method, after the starts
+  bool converged = false;             ///< false: `most_iterations` were used up
+  bool inclination_found = false;     ///< the disc is flatter than a face-on one by more than three sigma
+  std::vector<std::string> warnings;  ///< what speaks against the fit, in words; also logged
+  RadialSpline profile;               ///< of the free model, Jy against wavelengths; empty else
 
   /// chi^2 over the degrees of freedom, 2 samples - parameters.
   double reduced_chi_squared() const;

@@ -13,6 +13,7 @@ namespace mpol {
 /// Visibilities against the length of their baselines as they are and as a fitted geometry sees them, means over all channels in
 /// bins. Both profiles have one channel.
 struct GeometryProfile {
+  /// Over baselines on the ground, and over deprojected ones with the centre at the phase centre.
   VisibilityProfile before, after;
   Tensor model;  ///< (nbins) float64, Jy: of the fit, in the middle of each bin of `after`
 };

@@ -12,20 +12,20 @@ namespace mpol {
 
 /// Memory of one device, bytes.
 struct DeviceMemory {
-  std::int64_t total_bytes = 0;
-  std::int64_t free_bytes = 0;
+  std::int64_t total_bytes = 0;  ///< of the device, whoever uses it
+  std::int64_t free_bytes = 0;   ///< that nobody uses at the moment
 };
 
 /// What is known of one accelerator device. Texts are empty where the driver does not say.
 struct DeviceInfo {
-  torch::Device device = torch::kCPU;
-  int index = 0;           ///< among the visible devices of its backend, as in cuda:INDEX
-  std::string name;        ///< "NVIDIA H200"
-  std::string uuid;        ///< "GPU-8f6d…"
-  std::string pci_id;      ///< "00000000:3B:00.0"
-  std::string driver;      ///< version of the driver
-  std::string capability;  ///< compute capability, "9.0"
-  DeviceMemory memory;
+  torch::Device device = torch::kCPU;    ///< as tensors know it
+  int index = 0;                         ///< among the visible devices of its backend, as in cuda:INDEX
+  std::string name;                      ///< "NVIDIA H200"
+  std::string uuid;                      ///< "GPU-8f6d…"
+  std::string pci_id;                    ///< "00000000:3B:00.0"
+  std::string driver;                    ///< version of the driver
+  std::string capability;                ///< compute capability, "9.0"
+  DeviceMemory memory;                   ///< when it was asked for
   std::optional<double> processor_load;  ///< fraction of time at work, 0 to 1; empty where nobody measures it
 };
 

@@ -17,7 +17,7 @@ struct Scatter {
 
   /// Medians above this mean that the weights are wrong (MPoL's bound).
   static constexpr double limit = 1.2;
-  bool acceptable() const { return real <= limit && imag <= limit; }
+  bool acceptable() const { return real <= limit && imag <= limit; }  ///< whether neither median is above the limit
 
   /// One line for people: the medians, the limit, and the factor by which the weights look wrong.
   std::string description() const;

@@ -10,7 +10,16 @@
 namespace mpol::io {
 
 /// What is made from the correlations (hands) of a sample.
-enum class Polarization { stokes_i, stokes_q, stokes_u, stokes_v, xx, yy, rr, ll };
+enum class Polarization {
+  stokes_i,  ///< of I, else XX and YY, else RR and LL
+  stokes_q,  ///< of Q, else XX and YY, else RL and LR
+  stokes_u,  ///< of U, else XY and YX, else RL and LR
+  stokes_v,  ///< of V, else XY and YX, else RR and LL
+  xx,        ///< one linear hand alone
+  yy,        ///< one linear hand alone
+  rr,        ///< one circular hand alone
+  ll         ///< one circular hand alone
+};
 
 /// Whether Stokes I needs both parallel hands.
 enum class HandsNeeded {
@@ -18,9 +27,10 @@ enum class HandsNeeded {
   one,   ///< the other one stands for I alone: right for unpolarised sources
 };
 
+/// Which polarisation is wanted, and of how many hands.
 struct PolarizationChoice {
-  Polarization polarization = Polarization::stokes_i;
-  HandsNeeded needed = HandsNeeded::both;
+  Polarization polarization = Polarization::stokes_i;  ///< what is made
+  HandsNeeded needed = HandsNeeded::both;              ///< for Stokes I
 };
 
 /// "I", "Q", "U", "V", "XX", "YY", "RR" or "LL". @throws ValueError for other names
@@ -33,11 +43,11 @@ const std::vector<std::string>& polarization_names();
 /// I is their mean weighted by their weights, with the sum of these, which is best where the source is unpolarised. Q, U and V
 /// are (factor_a a + factor_b b)/2 with the weight 4 w_a w_b/(w_a + w_b).
 struct HandPair {
-  std::int64_t a = 0;
-  std::optional<std::int64_t> b;  ///< without it a alone
-  std::complex<float> factor_a = 1, factor_b = 1;
-  bool weighted_mean = true;
-  bool one_suffices = false;  ///< of a weighted mean
+  std::int64_t a = 0;                              ///< index of a correlation among those of the set
+  std::optional<std::int64_t> b;                   ///< without it a alone
+  std::complex<float> factor_a = 1, factor_b = 1;  ///< of Q, U and V
+  bool weighted_mean = true;                       ///< of I, and where a is alone
+  bool one_suffices = false;                       ///< of a weighted mean
 };
 
 /// @param correlations  CORR_TYPE of the set: casacore's Stokes::StokesTypes, I = 1, RR = 5, XX = 9, …

@@ -24,7 +24,7 @@ using ModelFunction = std::function<Tensor(const Tensor& u, const Tensor& v, dou
 
 /// What was written.
 struct WrittenColumns {
-  std::int64_t rows = 0;
+  std::int64_t rows = 0;             ///< that were selected
   std::vector<std::string> kept_as;  ///< columns that hold what was there before
 };
 

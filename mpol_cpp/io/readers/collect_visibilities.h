@@ -6,14 +6,17 @@ namespace mpol::io {
 
 /// What a reader gave, and which of it was left out.
 struct CollectedVisibilities {
-  Visibilities visibilities;
-  Tensor windows;       ///< (nvis) int32, the id of each sample's window; undefined unless asked for
-  Tensor observations;  ///< (nvis) int32, its observation; undefined unless asked for, or unknown
-  DroppedSamples dropped;
+  Visibilities visibilities;  ///< those that were kept
+  Tensor windows;             ///< (nvis) int32, the id of each sample's window; undefined unless asked for
+  Tensor observations;        ///< (nvis) int32, its observation; undefined unless asked for, or unknown
+  DroppedSamples dropped;     ///< how many were left out, and why
 };
 
 /// Whether windows and observations of the samples are wanted, at 8 bytes a sample.
-enum class SampleOrigins { leave, keep };
+enum class SampleOrigins {
+  leave,  ///< only the samples are wanted
+  keep    ///< window and observation of each sample too
+};
 
 /// All samples as one channel, each at its own u, v in wavelengths (float64): what a continuum image is made from. The frequency
 /// is the mean over the samples, if all are known. Memory: what is kept, and a block.

@@ -23,15 +23,15 @@ struct ReaderWindow {
   double channel_width = 0;                  ///< Hz, 0: unknown
   std::string frame;                         ///< of the frequencies, as FITS names it (LSRK, TOPOCENT, …); empty: unknown
 
-  std::int64_t nchan() const { return static_cast<std::int64_t>(channels.size()); }
+  std::int64_t nchan() const { return static_cast<std::int64_t>(channels.size()); }  ///< the selected ones
 };
 
 /// What a reader gives, known before the first block.
 struct ReaderShape {
-  std::vector<ReaderWindow> windows;
-  Observation observation;
-  std::string column;              ///< the data were taken from, and why; empty: there was no choice
-  std::vector<std::string> notes;  ///< what a user should know of how they are read, a line each
+  std::vector<ReaderWindow> windows;  ///< in the order in which they are read
+  Observation observation;            ///< phase centre, object, telescope, … as far as the file says
+  std::string column;                 ///< the data were taken from, and why; empty: there was no choice
+  std::vector<std::string> notes;     ///< what a user should know of how they are read, a line each
 
   /// Samples of all rows, whether they are kept or not.
   std::int64_t samples() const;
@@ -40,14 +40,15 @@ struct ReaderShape {
 /// Samples that were left out, each counted once, by the first reason that holds in this order; a sample is one channel of one
 /// row, its hands combined.
 struct DroppedSamples {
-  std::int64_t flagged_rows = 0;
-  std::int64_t autocorrelations = 0;
-  std::int64_t flagged = 0;
-  std::int64_t without_weight = 0;   ///< weight <= 0
-  std::int64_t not_finite = 0;       ///< a value, its weight or its u, v
-  std::int64_t incomplete_rows = 0;  ///< in a cube: good samples of rows that lack another channel
+  std::int64_t flagged_rows = 0;      ///< of rows that are flagged as a whole
+  std::int64_t autocorrelations = 0;  ///< of an antenna with itself
+  std::int64_t flagged = 0;           ///< flagged in a hand that is needed
+  std::int64_t without_weight = 0;    ///< weight <= 0
+  std::int64_t not_finite = 0;        ///< a value, its weight or its u, v
+  std::int64_t incomplete_rows = 0;   ///< in a cube: good samples of rows that lack another channel
 
-  std::int64_t total() const;
+  std::int64_t total() const;  ///< all of them
+  /// The same counts for the same reasons.
   friend bool operator==(const DroppedSamples&, const DroppedSamples&) = default;
 };
 
@@ -66,7 +67,7 @@ class VisibilityReader {
  public:
   virtual ~VisibilityReader() = default;
 
-  virtual const ReaderShape& shape() const = 0;
+  virtual const ReaderShape& shape() const = 0;  ///< known before the first block, the same until the last
   /// The next rows, window after window; nothing when all were given. Tensors may be used again for the next block.
   /// @throws FileError when the file cannot be read to its end
   virtual std::optional<RowBlock> next() = 0;

@@ -8,13 +8,14 @@
 
 namespace mpol::plot {
 
+/// How a comparison looks.
 struct ComparisonFigureOptions {
-  std::string name_a = "A", name_b = "B";
-  std::string unit = "Jy/arcsec²";
-  std::optional<double> lower, upper;   ///< ends of the colour scale of both images; unset: from their values
-  ColourNorm norm;                      ///< of both images
-  std::optional<double> half_width;     ///< arcsec shown to each side of the phase centre; unset: all
-  std::optional<std::int64_t> channel;  ///< unset: the one in which they differ most
+  std::string name_a = "A", name_b = "B";  ///< what the images are called above their panels
+  std::string unit = "Jy/arcsec²";         ///< of both images and of their difference
+  std::optional<double> lower, upper;      ///< ends of the colour scale of both images; unset: from their values
+  ColourNorm norm;                         ///< of both images
+  std::optional<double> half_width;        ///< arcsec shown to each side of the phase centre; unset: all
+  std::optional<std::int64_t> channel;     ///< unset: the one in which they differ most
 };
 
 /// The page of two images on one grid with one colour scale, and their difference B - A.

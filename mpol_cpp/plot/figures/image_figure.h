@@ -11,18 +11,18 @@ namespace mpol::plot {
 
 /// How an image figure looks; the defaults suit a model image.
 struct ImageFigureOptions {
-  std::string title;
-  std::string unit = "Jy/arcsec²";  ///< of the values given, beside the colour bar
-  ColourScale scale = ColourScale::sequential;
-  ColourNorm norm;
-  std::optional<double> lower, upper;  ///< ends of the colour scale; unset: from the values shown
-  std::optional<double> half_width;    ///< arcsec shown to each side of the phase centre; unset: the whole image
-  std::optional<Beam> beam;            ///< of all channels
-  std::vector<Beam> beams;             ///< one per channel instead; empty: `beam`
-  std::optional<ScaleBar> scale_bar;   ///< unset: a round length of about a fifth of the width
-  std::vector<double> frequencies;     ///< Hz, one per channel: named above each channel of a cube
-  std::int64_t max_channels = 12;      ///< of a cube; more are thinned out evenly, first and last kept
-  std::vector<std::int64_t> channels;  ///< those to show, from 0; empty: as max_channels says
+  std::string title;                            ///< of the page; empty: none
+  std::string unit = "Jy/arcsec²";              ///< of the values given, beside the colour bar
+  ColourScale scale = ColourScale::sequential;  ///< diverging for images of either sign, such as residuals
+  ColourNorm norm;                              ///< linear, unless told otherwise
+  std::optional<double> lower, upper;           ///< ends of the colour scale; unset: from the values shown
+  std::optional<double> half_width;             ///< arcsec shown to each side of the phase centre; unset: the whole image
+  std::optional<Beam> beam;                     ///< of all channels
+  std::vector<Beam> beams;                      ///< one per channel instead; empty: `beam`
+  std::optional<ScaleBar> scale_bar;            ///< unset: a round length of about a fifth of the width
+  std::vector<double> frequencies;              ///< Hz, one per channel: named above each channel of a cube
+  std::int64_t max_channels = 12;               ///< of a cube; more are thinned out evenly, first and last kept
+  std::vector<std::int64_t> channels;           ///< those to show, from 0; empty: as max_channels says
 };
 
 /// The page of an image, or of the channels of a cube, with axes in arcsec (East left), colour bar, scale bar and beam.

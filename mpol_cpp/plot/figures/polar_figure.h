@@ -9,7 +9,7 @@ namespace mpol::plot {
 
 /// How a figure of maps of azimuth and radius looks.
 struct PolarFigureOptions {
-  std::string title;
+  std::string title;                ///< of the page; empty: none
   std::string unit;                 ///< of the values, beside the colour bar
   double inner = 0, outer = 1;      ///< radii at the lower and upper edge, arcsec
   double first = 0, last = 360;     ///< azimuths at the left and right edge, degrees

@@ -8,9 +8,10 @@
 
 namespace mpol::plot {
 
+/// How the figure of a split looks.
 struct SplitFigureOptions {
-  std::string title;
-  std::int64_t channel = 0;
+  std::string title;                   ///< of the page; empty: none
+  std::int64_t channel = 0;            ///< whose cells are drawn, from 0
   std::int64_t max_folds = 5;          ///< only the first folds are drawn
   std::optional<Dartboard> dartboard;  ///< its rings and sectors are drawn into the uv plane
 };

@@ -13,10 +13,11 @@ namespace mpol::plot {
 /// What one page says about a run: dirty image, model, residual; uv coverage, amplitude against baseline, loss.
 /// Leave out what there is none of: its panel is then left out too.
 struct SummaryFigure {
+  /// An empty page. @param grid  of all its images
   explicit SummaryFigure(const GridCoords& grid) : coords(grid) {}
 
-  std::string title;
-  GridCoords coords;
+  std::string title;  ///< of the page
+  GridCoords coords;  ///< of all images
 
   Tensor model;              ///< (nchan, npix, npix) or (npix, npix), sky orientation, Jy/arcsec^2
   Tensor dirty;              ///< same shape, Jy/beam
@@ -38,7 +39,10 @@ struct SummaryFigure {
 };
 
 /// Whether the mean of |V|^2 keeps what noise adds to it, 2/w per sample: subtract it from data, keep it for models.
-enum class NoiseBias { keep, subtract };
+enum class NoiseBias {
+  keep,     ///< for models, which have no noise
+  subtract  ///< for data; what is left is 0 at least
+};
 
 /// Visibilities averaged in rings of equal width in q: what a summary shows as amplitude against baseline length.
 struct AmplitudeBins {
@@ -59,6 +63,7 @@ class AmplitudeSums {
   /// @throws ShapeError when the shapes differ
   void add(const Tensor& q, const Tensor& visibilities, const Tensor& weights);
 
+  /// Averages of what was added so far, without empty rings.
   AmplitudeBins bins(NoiseBias noise_bias) const;
 
  private:

@@ -18,10 +18,11 @@ CurvePanel loss_panel(const std::vector<std::string>& names, const EpochHistory&
 /// How a fit goes or went. Leave out what there is none of: its panel is then left out too. Of a cube the middle channel
 /// is shown.
 struct TrainingFigure {
+  /// An empty page. @param grid  of all its images
   explicit TrainingFigure(const GridCoords& grid) : coords(grid) {}
 
-  std::string title;
-  GridCoords coords;
+  std::string title;  ///< of the page
+  GridCoords coords;  ///< of all images
 
   Tensor image;     ///< (nchan, npix, npix) or (npix, npix), sky orientation, Jy/arcsec^2
   Tensor gradient;  ///< of the loss with respect to the image, same shape

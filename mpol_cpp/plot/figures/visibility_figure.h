@@ -23,10 +23,11 @@ struct VisibilityBins {
 /// @param bins  number of rings from 0 to the longest baseline, >= 1  @throws ValueError otherwise
 VisibilityBins binned_visibilities(const Visibilities& visibilities, std::int64_t bins = 40);
 
+/// How the figure of visibilities looks.
 struct VisibilityFigureOptions {
-  std::string title;
+  std::string title;                  ///< of the page; empty: none
   std::optional<Visibilities> model;  ///< at the same baselines, drawn as a line
-  std::int64_t bins = 40;
+  std::int64_t bins = 40;             ///< rings from 0 to the longest baseline, >= 1
 };
 
 /// The page of uv coverage, amplitude and phase against baseline length, with error bars.

@@ -11,6 +11,7 @@ namespace mpol {
 struct LearningRateSchedule {
   /// What a checkpoint compares when a run is resumed: give a schedule of your own a text that names its settings.
   std::string description = "constant";
+  /// What the learning rate of an epoch is multiplied by.
   std::function<double(std::int64_t)> factor = [](std::int64_t) { return 1.0; };
 
   static LearningRateSchedule exponential(double gamma);                  ///< gamma^epoch, 0 < gamma <= 1

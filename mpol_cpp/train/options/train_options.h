@@ -17,6 +17,7 @@
 
 namespace mpol {
 
+/// How parameters follow from gradients.
 enum class OptimizerKind {
   adam,   ///< betas 0.9 and 0.999, eps 1e-8
   sgd,    ///< gradient descent, with momentum if asked for
@@ -26,7 +27,13 @@ enum class OptimizerKind {
 };
 /// Whether it goes to the optimum of a convex objective by proximal maps: pogm and fista.
 constexpr bool is_proximal(OptimizerKind kind) { return kind == OptimizerKind::pogm || kind == OptimizerKind::fista; }
-enum class StepKind { automatic, eager, captured, fused };
+/// What computes the value, gradient and update of an epoch.
+enum class StepKind {
+  automatic,  ///< the fastest that the fit allows
+  eager,      ///< by autograd, operation by operation: any model and objective
+  captured,   ///< the same, recorded as a CUDA graph: Adam and gradient descent on a GPU
+  fused       ///< in few passes of our own kernels: the library's own models and terms
+};
 /// What the stop criterion looks at.
 enum class StopScope {
   sum,   ///< the total summed over problems
@@ -40,11 +47,15 @@ enum class OnDivergence {
   off,    ///< nothing
 };
 
-std::string to_string(OptimizerKind kind);
-std::string to_string(StepKind kind);
-std::string to_string(StopScope scope);
+std::string to_string(OptimizerKind kind);  ///< "adam", "sgd", "lbfgs", "pogm" or "fista"
+std::string to_string(StepKind kind);       ///< "auto", "eager", "captured" or "fused"
+std::string to_string(StopScope scope);     ///< "sum" or "each"
 
-enum class CallbackAction { proceed, stop };
+/// What a callback wants.
+enum class CallbackAction {
+  proceed,  ///< the next epoch
+  stop      ///< an end after this one
+};
 
 /// Called after every epoch (every update), in their order; returning `stop` ends the fit there.
 ///
@@ -53,17 +64,19 @@ enum class CallbackAction { proceed, stop };
 /// be). Whoever returns `stop` ends the fit after the epoch that was shown all the same: the model goes back to it. L-BFGS is
 /// looked at after each epoch.
 struct Progress {
-  const EpochLoss& loss;
-  const std::vector<std::string>& columns;
-  std::int64_t epochs;  ///< epochs asked for
-  double seconds;       ///< of training so far
-  ImageModel& model;    ///< already updated; on a GPU perhaps more than once
+  const EpochLoss& loss;                    ///< of this epoch, before its update
+  const std::vector<std::string>& columns;  ///< names of its values: total, nll, terms…
+  std::int64_t epochs;                      ///< epochs asked for
+  double seconds;                           ///< of training so far
+  ImageModel& model;                        ///< already updated; on a GPU perhaps more than once
 };
-using Callback = std::function<CallbackAction(const Progress&)>;
+using Callback = std::function<CallbackAction(const Progress&)>;  ///< called with what an epoch came to
 
-using Notes = std::map<std::string, std::string>;
+using Notes = std::map<std::string, std::string>;  ///< text by its key
 
+/// Options of a Trainer.
 struct TrainOptions {
+  /// Which way parameters follow from gradients.
   TORCH_ARG(OptimizerKind, optimizer) = OptimizerKind::adam;
   /// Step length; for L-BFGS the first trial of the line search, for which 1 is usual.
   TORCH_ARG(double, learning_rate) = 0.3;
@@ -72,12 +85,14 @@ struct TrainOptions {
   TORCH_ARG(std::vector<double>, rate_factors) = {};
   /// Of gradient descent, in [0, 1).
   TORCH_ARG(double, momentum) = 0.0;
+  /// Factor of the learning rate in each epoch.
   TORCH_ARG(LearningRateSchedule, schedule) = {};
   /// Exactly this many epochs unless a stop criterion, callback or interruption ends the fit before; with a `tolerance` the most
   /// that it may take.
   TORCH_ARG(std::int64_t, epochs) = 500;
   /// Stop when the total of each of the last `stop_window` epochs is within this, relatively, of the present one; 0 is off.
   TORCH_ARG(double, stop_relative) = 0.0;
+  /// Epochs that the criterion looks back on, > 0.
   TORCH_ARG(std::int64_t, stop_window) = 10;
   /// Not `each` for L-BFGS.
   TORCH_ARG(StopScope, stop_scope) = StopScope::sum;
@@ -91,8 +106,11 @@ struct TrainOptions {
   TORCH_ARG(std::optional<torch::Device>, device) = std::nullopt;
   /// Cast the model to it first. The likelihood stays as it is: it takes images of float32 and of float64.
   TORCH_ARG(std::optional<torch::Dtype>, dtype) = std::nullopt;
+  /// Seed of the torch random generator when a fit starts.
   TORCH_ARG(std::uint64_t, seed) = 0;
+  /// The kind of step that is asked for.
   TORCH_ARG(StepKind, step) = StepKind::automatic;
+  /// Called after every epoch, one after the other; any of them may end the fit.
   TORCH_ARG(std::vector<Callback>, callbacks) = {};
   /// Whenever so many epochs are done, callbacks see the model as that epoch left it, on whatever device; 0: they see one a few
   /// epochs later on a GPU. 1 is for callbacks that look at the model each time, and makes a GPU wait for them.
@@ -101,6 +119,7 @@ struct TrainOptions {
   /// (signal handlers set it).
   TORCH_ARG(std::function<bool()>, interrupted) = {};
 
+  /// What is done where the fit left the realm of finite numbers, or exploded within it.
   TORCH_ARG(OnDivergence, on_divergence) = OnDivergence::warn;
 
   /// Where checkpoints go (a file; the one before is kept beside it); empty: none are written.
