@@ -779,4 +779,4 @@ def write_npz(path: os.PathLike | str | bytes, visibilities: Visibilities) -> No
     """
     What read_visibilities gives back.
     """
-__version__: str = '0.1.0'
+__version__: str = '0.2.0'
