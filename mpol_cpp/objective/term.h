@@ -1,11 +1,13 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/regularizers/regularizers.h>
 
 namespace mpol {
 
@@ -27,9 +29,6 @@ class ModelOutput {
   GridCoords coords_;
   mutable Tensor visibilities_;
 };
-
-/// The library's own regularisers, which a fused step knows; `custom` is anything else.
-enum class TermKind { custom, sparsity, tv_image, tsv, tv_channel, entropy, edge_clamp, psd, uv_sparsity };
 
 /// A regulariser with its weight: lambda times a differentiable function of the model's output, one value per problem.
 class Term {
@@ -53,12 +52,13 @@ class Term {
   /// Whether it has no weight in any problem: it is then not computed.
   bool is_off() const;
   TermKind kind() const { return kind_; }
-  /// Settings of the library's own terms that a fused step needs (epsilon, prior intensity, …), in a fixed order.
+  /// Settings of the library's own terms (epsilon, prior intensity, …), in the order of Regularizer::settings.
   const std::vector<double>& settings() const { return settings_; }
   /// The unweighted value, (…).
   Tensor evaluate(const ModelOutput& output) const { return function_(output); }
 
-  static Term known(TermKind kind, std::string name, double weight, std::vector<double> settings, Function function);
+  /// One of the library's own (namespace terms), with its first settings and the usual ones for the rest.
+  static Term known(TermKind kind, double weight, std::vector<double> settings = {});
 
  private:
   std::string name_;
@@ -68,17 +68,18 @@ class Term {
   std::vector<double> settings_;
 };
 
-/// The library's regularisers as terms (formulas: losses/). Lengths in arcsec, q_max in wavelengths, intensities in
-/// Jy/arcsec^2, fluxes in Jy.
+/// The library's regularizers as terms, one function of each name of regularizers/list.h: terms::tsv(weight),
+/// terms::entropy(weight, prior_intensity, total_flux), ... Settings come in the order of the regularizer's descriptor; those
+/// left out at the end have its values. Lengths in arcsec, q_max in wavelengths, intensities in Jy/arcsec^2, fluxes in Jy.
+/// @throws ValueError for a weight or a setting out of its range, and where one without a usual value is missing
 namespace terms {
-Term sparsity(double weight);
-Term tv_image(double weight, double epsilon = 1e-10);
-Term tv_channel(double weight, double epsilon = 1e-10);
-Term tsv(double weight);
-Term entropy(double weight, double prior_intensity = 1e-4, double total_flux = 10.0);
-Term edge_clamp(double weight);
-Term psd(double weight, double length_scale);
-Term uv_sparsity(double weight, double q_max);
+#define MPOL_EACH(name, Type)                                                       \
+  template <std::convertible_to<double>... Settings>                                \
+  Term name(double weight, Settings... settings) {                                  \
+    return Term::known(TermKind::name, weight, {static_cast<double>(settings)...}); \
+  }
+MPOL_REGULARIZERS(MPOL_EACH)
+#undef MPOL_EACH
 }  // namespace terms
 
 }  // namespace mpol
