@@ -62,7 +62,6 @@
 #include <mpol_cpp/images/restore.h>
 #include <mpol_cpp/likelihoods/block_likelihood.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
-#include <mpol_cpp/regularizers/fourier_regularizers.h>
 #include <mpol_cpp/likelihoods/gridded_likelihood.h>
 #include <mpol_cpp/likelihoods/loose_likelihood.h>
 #include <mpol_cpp/likelihoods/mini_batch_likelihood.h>

@@ -1,6 +1,7 @@
 #include <mpol_cpp/objective/guess_weights.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include <mpol_cpp/core/error.h>
@@ -11,11 +12,10 @@
 namespace mpol {
 namespace {
 
-constexpr double least_intensity = 1e-10;  // where an entropy needs a positive one
-
 double value_at(const Term& term, const GridCoords& coords, const Tensor& image) {
   const torch::NoGradGuard no_gradient;
-  const auto sky = term.kind() == TermKind::entropy ? image.clamp_min(least_intensity) : image;
+  const auto least = term.kind() == TermKind::custom ? std::nullopt : regularizer_of(term.kind()).least_pixel;
+  const auto sky = least ? image.clamp_min(*least) : image;
   return term.evaluate(ModelOutput(coords, sky, sky)).sum().item<double>();
 }
 
@@ -42,8 +42,7 @@ std::vector<Term> guess_weights(const std::vector<Term>& terms, const GriddedDat
   for (const auto& term : terms) {
     const double weight =
         two_digits(guess_weight(term, dataset->coords(), sharper, smoother) / static_cast<double>(terms.size()));
-    guessed.push_back(Term::known(term.kind(), term.name(), weight, term.settings(),
-                                  [term](const ModelOutput& output) { return term.evaluate(output); }));
+    guessed.push_back(term.with_weights({weight}));
   }
   return guessed;
 }

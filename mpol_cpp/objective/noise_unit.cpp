@@ -11,12 +11,15 @@
 namespace mpol {
 namespace {
 
+constexpr std::int64_t channels_around = 2;  // of a pixel, that a regularizer may look at
+
 /// A term at an image with one pixel of 1 in its middle.
 double at_one_pixel(const Term& term, const GridCoords& coords) {
   const torch::NoGradGuard no_grad;
   const auto npix = coords.npix();
-  const auto sky = at::zeros({1, npix, npix}, torch::kFloat64);
-  sky[0][npix / 2][npix / 2] = 1;
+  const std::int64_t around = regularizer_of(term.kind()).joins_channels ? channels_around : 0;
+  const auto sky = at::zeros({2 * around + 1, npix, npix}, torch::kFloat64);
+  sky[around][npix / 2][npix / 2] = 1;
   return term.evaluate(ModelOutput(coords, {}, sky)).item<double>();
 }
 
@@ -26,23 +29,21 @@ NoiseUnit noise_unit(const GridCoords& coords, const Visibilities& visibilities,
   if (!(normalizer > 0)) throw ValueError(fmt::format("the normalizer is {}; it must be above 0", normalizer));
   const double weights = sum_in_float64(visibilities.weights()) / static_cast<double>(nchan);
   const double slope = coords.cell_area() * std::sqrt(weights) / normalizer;
-  return {.slope = slope, .curvature = slope * slope * normalizer};
+  return {.slope = slope, .curvature = slope * slope * normalizer, .nchan = nchan};
 }
 
 std::optional<double> lambda_unit(const Term& term, const NoiseUnit& noise, const GridCoords& coords) {
-  switch (term.kind()) {
-    case TermKind::sparsity:
-    case TermKind::tv_image:
-    case TermKind::tv_channel:
-      return noise.slope;
-    case TermKind::entropy:
-      return noise.slope * term.settings().at(1);
-    case TermKind::tsv:
-    case TermKind::psd:
+  if (term.kind() == TermKind::custom) return std::nullopt;
+  const auto& regularizer = regularizer_of(term.kind());
+  const double scale = regularizer.scaled_by ? term.settings().at(*regularizer.scaled_by) : 1;
+  switch (regularizer.noise_scale) {
+    case NoiseScale::slope:
+      return noise.slope * scale;
+    case NoiseScale::slope_of_spectrum:
+      return noise.slope * std::sqrt(static_cast<double>(noise.nchan)) * scale;
+    case NoiseScale::curvature:
       return noise.curvature / (2 * at_one_pixel(term, coords));
-    case TermKind::custom:
-    case TermKind::edge_clamp:
-    case TermKind::uv_sparsity:
+    case NoiseScale::none:
       break;
   }
   return std::nullopt;

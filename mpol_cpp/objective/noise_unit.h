@@ -15,6 +15,8 @@ struct NoiseUnit {
   double slope;
   /// Its curvature by a pixel, cell^4 (sum w / channels) / N = U^2 N, arcsec^4/Jy^2.
   double curvature;
+  /// Channels of the image.
+  std::int64_t nchan = 1;
 };
 
 /// @param nchan       of the image
@@ -25,12 +27,13 @@ NoiseUnit noise_unit(const GridCoords& coords, const Visibilities& visibilities,
 /// The natural unit of a term's weight lambda, in which the best weight stays about where it is while coverage, noise, cells and
 /// fields change lambda by hundreds:
 ///
-///   sparsity, tv, tv_channel (degree one)   U: lambda = c U asks whether a pixel is worth c standard deviations
+///   degree one (sparsity, tv, ...)          U: lambda = c U asks whether a pixel is worth c standard deviations
+///   degree one in the norms of spectra      U sqrt(channels), the same of a pixel's spectrum
 ///   entropy                                 U zeta, of which its slope is ln(I/p) + 1 times as large
-///   tsv, psd (degree two)                   U^2 N / (2 R(one pixel of 1)): the term curves as much as the data by a pixel;
+///   degree two (tsv, psd, ...)              U^2 N / (2 R(one pixel of 1)): the term curves as much as the data by a pixel;
 ///                                           its best c falls with the square of signal to noise
 ///
-/// and nothing for other terms. The weight that the term has plays no part.
+/// (NoiseScale of each regularizer) and nothing for other terms. The weight that the term has plays no part.
 std::optional<double> lambda_unit(const Term& term, const NoiseUnit& noise, const GridCoords& coords);
 
 }  // namespace mpol

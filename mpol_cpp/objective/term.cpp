@@ -53,11 +53,4 @@ bool Term::is_off() const {
   return std::all_of(weights_.begin(), weights_.end(), [](double weight) { return weight == 0; });
 }
 
-Term Term::known(TermKind kind, std::string name, double weight, std::vector<double> settings, Function function) {
-  Term term(std::move(name), weight, std::move(function));
-  term.kind_ = kind;
-  term.settings_ = std::move(settings);
-  return term;
-}
-
 }  // namespace mpol

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/regularizers/regularizers.h>
 
 namespace mpol {
 
@@ -13,7 +15,7 @@ namespace mpol {
 /// visibilities.
 class ModelOutput {
  public:
-  /// What a model made: base pixels, undefined where it has none, and the image.
+  /// Of a model's present state; `base_cube` is undefined for one without base pixels.
   ModelOutput(GridCoords coords, Tensor base_cube, Tensor sky_cube)
       : base(std::move(base_cube)), sky(std::move(sky_cube)), coords_(coords) {}
 
@@ -22,30 +24,17 @@ class ModelOutput {
 
   /// Packed model visibilities (…, nchan, npix, npix), Jy.
   const Tensor& visibilities() const;
-  const GridCoords& coords() const { return coords_; }  ///< the grid of both
+  const GridCoords& coords() const { return coords_; }  ///< the model's grid
 
  private:
   GridCoords coords_;
   mutable Tensor visibilities_;
 };
 
-/// The library's own regularisers, which a fused step knows; `custom` is anything else.
-enum class TermKind {
-  custom,      ///< any other function
-  sparsity,    ///< losses::sparsity
-  tv_image,    ///< losses::tv_image
-  tsv,         ///< losses::tsv
-  tv_channel,  ///< losses::tv_channel
-  entropy,     ///< losses::entropy
-  edge_clamp,  ///< losses::edge_clamp
-  psd,         ///< losses::psd
-  uv_sparsity  ///< losses::uv_sparsity
-};
-
 /// A regulariser with its weight: lambda times a differentiable function of the model's output, one value per problem.
 class Term {
  public:
-  /// The regulariser: one value per problem, (…), differentiable.
+  /// What computes a term, unweighted.
   using Function = std::function<Tensor(const ModelOutput&)>;
 
   /// @param name      of the column in reports: letters, digits and _; "total" and "nll" are taken
@@ -61,18 +50,18 @@ class Term {
   const std::string& name() const { return name_; }  ///< of its column in reports
   /// One for all problems, or one for each.
   const std::vector<double>& weights() const { return weights_; }
-  /// Lambda of one problem of a batch, from 0.
+  /// Its weight in one problem.
   double weight(std::size_t problem) const { return weights_.size() == 1 ? weights_.front() : weights_.at(problem); }
   /// Whether it has no weight in any problem: it is then not computed.
   bool is_off() const;
   TermKind kind() const { return kind_; }  ///< custom unless it is the library's own
-  /// Settings of the library's own terms that a fused step needs (epsilon, prior intensity, …), in a fixed order.
+  /// Settings of the library's own terms (epsilon, prior intensity, …), in the order of Regularizer::settings.
   const std::vector<double>& settings() const { return settings_; }
   /// The unweighted value, (…).
   Tensor evaluate(const ModelOutput& output) const { return function_(output); }
 
-  /// A term of the library's own: kind and settings tell fused steps what the function computes.
-  static Term known(TermKind kind, std::string name, double weight, std::vector<double> settings, Function function);
+  /// One of the library's own (namespace terms), with its first settings and the usual ones for the rest.
+  static Term known(TermKind kind, double weight, std::vector<double> settings = {});
 
  private:
   std::string name_;
@@ -82,18 +71,18 @@ class Term {
   std::vector<double> settings_;
 };
 
-/// The library's regularisers as terms (formulas: regularizers/). Lengths in arcsec, q_max in wavelengths, intensities in
-/// Jy/arcsec^2, fluxes in Jy.
+/// The library's regularizers as terms, one function of each name of regularizers/list.h: terms::tsv(weight),
+/// terms::entropy(weight, prior_intensity, total_flux), ... Settings come in the order of the regularizer's descriptor; those
+/// left out at the end have its values. Lengths in arcsec, q_max in wavelengths, intensities in Jy/arcsec^2, fluxes in Jy.
+/// @throws ValueError for a weight or a setting out of its range, and where one without a usual value is missing
 namespace terms {
-Term sparsity(double weight);                            ///< sum |I|
-Term tv_image(double weight, double epsilon = 1e-10);    ///< total variation of each channel image
-Term tv_channel(double weight, double epsilon = 1e-10);  ///< total variation between neighbouring channels
-Term tsv(double weight);                                 ///< total squared variation
-/// Entropy of the image against a flat prior.
-Term entropy(double weight, double prior_intensity = 1e-4, double total_flux = 10.0);
-Term edge_clamp(double weight);                 ///< keeps flux off the border
-Term psd(double weight, double length_scale);   ///< power spectrum of a Gaussian random field of that length
-Term uv_sparsity(double weight, double q_max);  ///< sparsity of the uv cells beyond q_max
+#define MPOL_EACH(name, Type)                                                       \
+  template <std::convertible_to<double>... Settings>                                \
+  Term name(double weight, Settings... settings) {                                  \
+    return Term::known(TermKind::name, weight, {static_cast<double>(settings)...}); \
+  }
+MPOL_REGULARIZERS(MPOL_EACH)
+#undef MPOL_EACH
 }  // namespace terms
 
 }  // namespace mpol

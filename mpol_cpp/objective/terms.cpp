@@ -1,93 +1,43 @@
+#include <algorithm>
 #include <cmath>
-#include <memory>
-#include <optional>
+#include <iterator>
+#include <string>
+#include <utility>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/regularizers/fourier_regularizers.h>
-#include <mpol_cpp/regularizers/regularizers.h>
 #include <mpol_cpp/objective/term.h>
 
-namespace mpol::terms {
+namespace mpol {
 namespace {
 
-void check_positive(const char* term, const char* setting, double value) {
-  if (!(value > 0) || !std::isfinite(value)) {
-    throw ValueError(fmt::format("{} of term {} is {}; it must be finite and greater than 0", setting, term, value));
-  }
+void check_setting(const Regularizer& regularizer, const RegularizerSetting& setting, double value) {
+  if (std::isfinite(value) && (value > 0 || (setting.may_be_zero && value == 0))) return;
+  throw ValueError(fmt::format("{} of term {} is {}; it must be finite and {} 0", setting.name, regularizer.name, value,
+                               setting.may_be_zero ? ">=" : "greater than"));
 }
-
-/// 1/P of the psd prior, made once for each grid, dtype and device it meets.
-class InversePower {
- public:
-  explicit InversePower(double length_scale) : length_scale_(length_scale) {}
-
-  const Tensor& like(const Tensor& visibilities, const GridCoords& coords) {
-    const auto dtype = c10::toRealValueType(visibilities.scalar_type());
-    const bool fits =
-        value_.defined() && coords_ == coords && value_.scalar_type() == dtype && value_.device() == visibilities.device();
-    if (!fits) {
-      value_ = losses::inverse_expected_power(coords, length_scale_, dtype).to(visibilities.device(), dtype);
-      coords_ = coords;
-    }
-    return value_;
-  }
-
- private:
-  double length_scale_;
-  std::optional<GridCoords> coords_;
-  Tensor value_;
-};
 
 }  // namespace
 
-Term sparsity(double weight) {
-  return Term::known(TermKind::sparsity, "sparsity", weight, {},
-                     [](const ModelOutput& out) { return losses::sparsity(out.sky); });
-}
-
-Term tv_image(double weight, double epsilon) {
-  check_positive("tv_image", "epsilon", epsilon);
-  return Term::known(TermKind::tv_image, "tv", weight, {epsilon},
-                     [=](const ModelOutput& out) { return losses::tv_image(out.sky, epsilon); });
-}
-
-Term tv_channel(double weight, double epsilon) {
-  check_positive("tv_channel", "epsilon", epsilon);
-  return Term::known(TermKind::tv_channel, "tv_channel", weight, {epsilon},
-                     [=](const ModelOutput& out) { return losses::tv_channel(out.sky, epsilon); });
-}
-
-Term tsv(double weight) {
-  return Term::known(TermKind::tsv, "tsv", weight, {}, [](const ModelOutput& out) { return losses::tsv(out.sky); });
-}
-
-Term entropy(double weight, double prior_intensity, double total_flux) {
-  check_positive("entropy", "prior_intensity", prior_intensity);
-  check_positive("entropy", "total_flux", total_flux);
-  return Term::known(TermKind::entropy, "entropy", weight, {prior_intensity, total_flux},
-                     [=](const ModelOutput& out) { return losses::entropy(out.sky, prior_intensity, total_flux); });
-}
-
-Term edge_clamp(double weight) {
-  return Term::known(TermKind::edge_clamp, "edge_clamp", weight, {},
-                     [](const ModelOutput& out) { return losses::edge_clamp(out.sky); });
-}
-
-Term psd(double weight, double length_scale) {
-  check_positive("psd", "length_scale", length_scale);
-  const auto inverse_power = std::make_shared<InversePower>(length_scale);
-  return Term::known(TermKind::psd, "psd", weight, {length_scale}, [=](const ModelOutput& out) {
-    return losses::psd(out.visibilities(), inverse_power->like(out.visibilities(), out.coords()));
-  });
-}
-
-Term uv_sparsity(double weight, double q_max) {
-  if (!(q_max >= 0) || !std::isfinite(q_max)) {
-    throw ValueError(fmt::format("q_max of term uv_sparsity is {}; it must be finite and >= 0", q_max));
+Term Term::known(TermKind kind, double weight, std::vector<double> settings) {
+  const auto& regularizer = regularizer_of(kind);
+  if (settings.size() > regularizer.settings.size()) {
+    throw ValueError(
+        fmt::format("term {} is given {} settings; it has {}", regularizer.name, settings.size(), regularizer.settings.size()));
   }
-  return Term::known(TermKind::uv_sparsity, "uv_sparsity", weight, {q_max},
-                     [=](const ModelOutput& out) { return losses::uv_sparsity(out.visibilities(), out.coords(), q_max); });
+  for (std::size_t i = settings.size(); i < regularizer.settings.size(); ++i) {
+    if (!regularizer.settings[i].value) {
+      throw ValueError(fmt::format("term {} has no {}: give one", regularizer.name, regularizer.settings[i].name));
+    }
+    settings.push_back(*regularizer.settings[i].value);
+  }
+  for (std::size_t i = 0; i < settings.size(); ++i) check_setting(regularizer, regularizer.settings[i], settings[i]);
+  Term term(regularizer.name, weight, [function = regularizer.function(settings)](const ModelOutput& output) {
+    return function({output.sky, output.coords(), [&output]() -> const Tensor& { return output.visibilities(); }});
+  });
+  term.kind_ = kind;
+  term.settings_ = std::move(settings);
+  return term;
 }
 
-}  // namespace mpol::terms
+}  // namespace mpol

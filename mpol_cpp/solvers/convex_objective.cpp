@@ -26,8 +26,8 @@ constexpr double outward = 1e3;
 constexpr double margin_of_power = 1.02;  // power steps find less than the largest eigenvalue
 
 /// Those whose value is a quadratic form of the image; sparsity is linear where no pixel is negative.
-bool is_quadratic(TermKind kind) { return kind == TermKind::tsv || kind == TermKind::edge_clamp || kind == TermKind::psd; }
-bool is_known(TermKind kind) { return is_quadratic(kind) || kind == TermKind::sparsity || kind == TermKind::tv_image; }
+bool is_quadratic(TermKind kind) { return kind != TermKind::custom && regularizer_of(kind).convexity == Convexity::quadratic; }
+bool is_known(TermKind kind) { return kind != TermKind::custom && regularizer_of(kind).convexity != Convexity::unknown; }
 
 /// Dual points are sought by proximal maps of steps of 1, 10 and 100 times the inverse curvature.
 constexpr int decades_of_dual_points = 3;
@@ -64,6 +64,9 @@ std::string ConvexObjective::obstacle(ImageModel& model, const Objective& object
   for (const auto& term : objective.terms()) {
     if (term.is_off()) continue;
     if (!is_known(term.kind())) return fmt::format("the term {} has no known proximal map", term.name());
+    if (regularizer_of(term.kind()).joins_channels) {
+      return fmt::format("the term {} joins channels, each of which has steps of its own", term.name());
+    }
     if (term.kind() == TermKind::tv_image && term.settings().at(0) > largest_epsilon) {
       return fmt::format("the epsilon of {} is {:g}, above {:g}", term.name(), term.settings().at(0), largest_epsilon);
     }

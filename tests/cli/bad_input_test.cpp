@@ -81,6 +81,8 @@ TEST_CASE("an option out of range is refused with its name and value", "[cli][qu
       {{"--entropy", "nan"}, "--entropy"},
       {{"--tv-channel", "-1"}, "--tv-channel"},
       {{"--edge-clamp", "-1"}, "--edge-clamp"},
+      {{"--group-sparsity", "-1"}, "--group-sparsity"},
+      {{"--spectral-smoothness", "nan"}, "--spectral-smoothness"},
       {{"--psd", "1"}, "--psd-length"},
       {{"--uv-sparsity", "1"}, "--uv-sparsity-q-max"},
       {{"--epochs", "0"}, "0"},

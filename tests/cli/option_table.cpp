@@ -174,6 +174,8 @@ VerbRows image_rows(const std::string& verb) {
       {"--edge-clamp", "1e-4", base, history},
       {"--psd", "2e-9", added(base, {"--psd", "1e-9", "--psd-length", "0.15"}), history},
       {"--uv-sparsity", "2e-6", added(base, {"--uv-sparsity", "1e-6", "--uv-sparsity-q-max", "5e5"}), history},
+      {"--group-sparsity", "1e-4", base, history},
+      {"--spectral-smoothness", "1e-4", base, history},
       {"--entropy-prior", "1e-3", added(base, {"--entropy", "1e-4"}), history},
       {"--entropy-flux", "5", added(base, {"--entropy", "1e-4"}), history},
       {"--psd-length", "0.2", added(base, {"--psd", "1e-9", "--psd-length", "0.15"}), history},

@@ -34,8 +34,7 @@ Gradient gradient_on(torch::Device device, const ops::FusedSettings& settings, c
   own.npix = settings.npix, own.nchan = settings.nchan, own.problems = settings.problems;
   own.cell_area = settings.cell_area, own.likelihood_scale = settings.likelihood_scale;
   own.terms = settings.terms, own.inverse_power = settings.inverse_power;
-  own.columns = {ops::DeviceTerm::psd,     ops::DeviceTerm::sparsity,   ops::DeviceTerm::tv_image,  ops::DeviceTerm::tsv,
-                 ops::DeviceTerm::entropy, ops::DeviceTerm::tv_channel, ops::DeviceTerm::edge_clamp};
+  own.columns = fused_regularizers();
   own.dtype = base.scalar_type(), own.device = device, own.tile = tile;
   ops::DevicePipeline pipeline(own, samples.cells, samples.data, samples.weights);
   const auto there = base.to(device);

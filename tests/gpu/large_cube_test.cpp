@@ -33,8 +33,8 @@ TEST_CASE("every image of a cube of more than 2^31 pixels is reached on a GPU", 
   const auto evaluated = [&](std::int64_t channels) {
     ops::DevicePipelineSettings settings;
     settings.npix = npix, settings.nchan = channels, settings.device = device;
-    settings.terms.tv_image = 1e-3, settings.terms.sparsity = 1e-3;
-    settings.columns = {ops::DeviceTerm::tv_image, ops::DeviceTerm::sparsity};
+    settings.terms.weight(TermKind::tv_image) = 1e-3, settings.terms.weight(TermKind::sparsity) = 1e-3;
+    settings.columns = {TermKind::tv_image, TermKind::sparsity};
     const auto first = at::arange(channels, torch::kInt64).mul(half_plane).unsqueeze(1);
     ops::DevicePipeline pipeline(settings, (first + cells).flatten(), data.repeat({channels}), weights.repeat({channels}));
     const auto base = image.expand({1, channels, npix, npix}).contiguous();

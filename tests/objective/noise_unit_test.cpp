@@ -61,11 +61,14 @@ TEST_CASE("each term's lambda has a unit by its degree", "[objective][quick]") {
   CHECK(lambda_unit(terms::tv_image(1), noise, coords) == 0.02);
   CHECK(lambda_unit(terms::tv_channel(1), noise, coords) == 0.02);
   CHECK(lambda_unit(terms::entropy(1, 1e-3, 5), noise, coords) == Approx(0.1));
+  const NoiseUnit of_cube{.slope = 0.02, .curvature = 0.3, .nchan = 9};
+  CHECK(lambda_unit(terms::group_sparsity(1), of_cube, coords) == Approx(0.06));  // the norm of nine channels of noise
+  CHECK(lambda_unit(terms::group_sparsity(1), noise, coords) == lambda_unit(terms::sparsity(1), noise, coords));
   // A term of degree two with this weight curves as the data do.
-  for (const auto& term : {terms::tsv(1), terms::psd(1, 0.06)}) {
+  for (const auto& term : {terms::tsv(1), terms::psd(1, 0.06), terms::spectral_smoothness(1)}) {
     const double unit = lambda_unit(term, noise, coords).value();
-    auto sky = at::full({1, 16, 16}, 0.0, torch::kFloat64);
-    sky[0][4][7] = 1e-3;
+    auto sky = at::full({term.kind() == TermKind::spectral_smoothness ? 7 : 1, 16, 16}, 0.0, torch::kFloat64);
+    sky[sky.size(0) / 2][4][7] = 1e-3;
     const double value = unit * term.evaluate(ModelOutput(coords, {}, sky)).item<double>();
     CAPTURE(term.name());
     CHECK(2 * value / 1e-6 == Approx(noise.curvature).epsilon(1e-9));

@@ -5,7 +5,6 @@
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/fourier/fourier_cube.h>
-#include <mpol_cpp/regularizers/fourier_regularizers.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 #include <mpol_cpp/objective/objective.h>
 

@@ -100,7 +100,7 @@ TEMPLATE_TEST_CASE("the fused gradient is that of autograd for large images, pri
 TEMPLATE_TEST_CASE("the fused gradient with a likelihood of images is that of autograd", "[ops][fused][quick]", float, double) {
   const std::int64_t npix = GENERATE(2, 6, 30, 64, 106), nchan = GENERATE(1, 3);
   auto settings = settings_for(npix, nchan, all_terms());
-  settings.terms.psd *= GENERATE(0, 1);
+  settings.terms.weight(TermKind::psd) *= GENERATE(0, 1);
   settings.problems = npix < 64 ? 2 : 1;
   check_against_autograd<TestType>(Samples(npix, nchan, 0.4, 5), settings, LikelihoodOf::images);
 }
@@ -120,16 +120,16 @@ TEMPLATE_TEST_CASE("the fused gradient is that of autograd on every instruction 
 
 TEMPLATE_TEST_CASE("the fused gradient is right for each regulariser alone", "[ops][fused][quick]", float, double) {
   const auto every = all_terms();
-  const auto weight =
-      GENERATE(&ops::FusedTerms::sparsity, &ops::FusedTerms::tv_image, &ops::FusedTerms::tsv, &ops::FusedTerms::entropy,
-               &ops::FusedTerms::tv_channel, &ops::FusedTerms::edge_clamp, &ops::FusedTerms::psd);
+  const auto kind = GENERATE(from_range(fused_regularizers()));
+  CAPTURE(regularizer_of(kind).name, every.weight(kind));
+  REQUIRE(every.weight(kind) > 0);
   auto terms = every;
-  terms.sparsity = terms.tv_image = terms.tsv = terms.entropy = terms.tv_channel = terms.edge_clamp = terms.psd = 0;
+  for (double& weight : terms.weights) weight = 0;
   check_against_autograd<TestType>(Samples(38, 3, 0.3, 7), settings_for(38, 3, terms));
-  terms.*weight = every.*weight;
+  terms.weight(kind) = every.weight(kind);
   check_against_autograd<TestType>(Samples(38, 3, 0.3, 7), settings_for(38, 3, terms));
   terms = every;
-  terms.*weight = 0;
+  terms.weight(kind) = 0;
   check_against_autograd<TestType>(Samples(38, 3, 0.3, 7), settings_for(38, 3, terms));
 }
 
@@ -200,7 +200,9 @@ class Scan {
   void add(std::int64_t which) {
     const auto factor = static_cast<double>(which + 1);
     auto terms = all_terms();
-    terms.sparsity *= factor, terms.tsv *= which == 1 ? 1 : 0, terms.psd *= which > 0 ? 1 : 0, terms.total_flux += factor;
+    terms.weight(TermKind::sparsity) *= factor, terms.weight(TermKind::tsv) *= which == 1 ? 1 : 0;
+    terms.weight(TermKind::psd) *= which > 0 ? 1 : 0, terms.settings(TermKind::entropy)[1] += factor;
+    terms.weight(TermKind::group_sparsity) *= which < 2 ? 1 : 0;
     settings_.own.push_back({1e-2 / factor, terms});
     const Samples fold(npix, nchan, 0.1 + 0.1 * factor, 20 + static_cast<std::uint64_t>(which));
     for (auto& cells : ops::column_cells<T>(fold.cells, fold.data, fold.weights, nchan, npix)) cells_.push_back(std::move(cells));
@@ -222,7 +224,8 @@ class Scan {
         if (last_step_[i] == step) pipeline.stop(static_cast<std::int64_t>(i));
       }
       std::vector<double> totals;
-      for (const auto& values : pipeline.run_each(ops::FusedUpdate::adam, pixels, updates_)) totals.push_back(values.sparsity);
+      for (const auto& values : pipeline.run_each(ops::FusedUpdate::adam, pixels, updates_))
+        totals.push_back(values.of(TermKind::sparsity));
       history.push_back(torch::tensor(totals, torch::kFloat64));
     }
     return at::stack(history);

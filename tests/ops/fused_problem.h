@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/softplus.h>
@@ -9,6 +10,7 @@
 #include <mpol_cpp/ops/fused/cpu/fused_pipeline.h>
 #include <mpol_cpp/ops/hann/hann.h>
 #include <mpol_cpp/ops/fft/real_fft.h>
+#include <mpol_cpp/regularizers/regularizers.h>
 
 #include "compare.h"
 #include "random.h"
@@ -63,34 +65,54 @@ inline Tensor reference(const Tensor& base, const Samples& samples, const ops::F
   const auto squares = (image.narrow(-1, 1, n - 1).narrow(-2, 0, n - 1) - corner).square() +
                        (image.narrow(-1, 0, n - 1).narrow(-2, 1, n - 1) - corner).square();
   const auto cube_sum = [](const Tensor& cube) { return cube.sum({-3, -2, -1}); };
-  total = total + terms.sparsity * cube_sum(image) + terms.tsv * cube_sum(squares) +
-          terms.tv_image * cube_sum((squares + terms.tv_image_epsilon).sqrt()) +
-          terms.entropy / terms.total_flux * cube_sum(image * (image / terms.prior_intensity).log());
-  if (terms.psd > 0) {
+  const auto weight = [&](TermKind kind) { return terms.weight(kind); };
+  const auto epsilon = [&](TermKind kind) { return terms.settings(kind)[0]; };
+  const auto* entropy = terms.settings(TermKind::entropy);
+  total = total + weight(TermKind::sparsity) * cube_sum(image) + weight(TermKind::tsv) * cube_sum(squares) +
+          weight(TermKind::tv_image) * cube_sum((squares + epsilon(TermKind::tv_image)).sqrt()) +
+          weight(TermKind::entropy) / entropy[1] * cube_sum(image * (image / entropy[0]).log());
+  if (weight(TermKind::psd) > 0) {
     const auto power = (ops::half_plane_fft(image).abs() * cell_area).square() * settings.inverse_power;
-    total = total + terms.psd * (2 * cube_sum(power) - cube_sum(power.narrow(-1, 0, 1)) - cube_sum(power.narrow(-1, n / 2, 1)));
+    total = total + weight(TermKind::psd) *
+                        (2 * cube_sum(power) - cube_sum(power.narrow(-1, 0, 1)) - cube_sum(power.narrow(-1, n / 2, 1)));
   }
   const auto step = image.narrow(-3, 1, image.size(-3) - 1) - image.narrow(-3, 0, image.size(-3) - 1);
-  total = total + terms.tv_channel * cube_sum((step.square() + terms.tv_channel_epsilon).sqrt());
+  total = total + weight(TermKind::tv_channel) * cube_sum((step.square() + epsilon(TermKind::tv_channel)).sqrt());
+  const auto spectra = image.square().sum({-3}, /*keepdim=*/true) + epsilon(TermKind::group_sparsity);
+  total = total + weight(TermKind::group_sparsity) * cube_sum(spectra.sqrt());
+  if (image.size(-3) > 2) {
+    const auto bends = step.narrow(-3, 1, step.size(-3) - 1) - step.narrow(-3, 0, step.size(-3) - 1);
+    total = total + weight(TermKind::spectral_smoothness) * cube_sum(bends.square());
+  }
   for (const auto edge : {0L, n - 1}) {
-    total = total +
-            terms.edge_clamp * (image.select(-2, edge).square().sum({-2, -1}) + image.select(-1, edge).square().sum({-2, -1}));
+    total = total + weight(TermKind::edge_clamp) *
+                        (image.select(-2, edge).square().sum({-2, -1}) + image.select(-1, edge).square().sum({-2, -1}));
   }
   return total;
 }
 
 inline double total_of(const ops::FusedValues& values, const ops::FusedSettings& settings) {
-  const auto& terms = settings.terms;
-  return settings.likelihood_scale * values.chi_squared + terms.sparsity * values.sparsity + terms.tv_image * values.tv_image +
-         terms.tsv * values.tsv + terms.entropy * values.entropy + terms.tv_channel * values.tv_channel +
-         terms.edge_clamp * values.edge_clamp + terms.psd * values.psd;
+  double total = settings.likelihood_scale * values.chi_squared;
+  for (const auto kind : all_regularizers()) total += settings.terms.weight(kind) * values.of(kind);
+  return total;
+}
+
+/// The regularizers that the fused step works out.
+inline std::vector<TermKind> fused_regularizers() {
+  auto kinds = all_regularizers();
+  std::erase_if(kinds, [](TermKind kind) { return !is_fused(kind); });
+  return kinds;
 }
 
 inline ops::FusedTerms all_terms() {
   ops::FusedTerms terms;
-  terms.sparsity = 0.3, terms.tv_image = 0.2, terms.tsv = 0.11, terms.entropy = 0.4, terms.tv_channel = 0.25;
-  terms.edge_clamp = 0.17, terms.psd = 0.02, terms.prior_intensity = 0.02, terms.total_flux = 3;
-  terms.tv_image_epsilon = 1e-3, terms.tv_channel_epsilon = 2e-3;
+  terms.weight(TermKind::sparsity) = 0.3, terms.weight(TermKind::tv_image) = 0.2, terms.weight(TermKind::tsv) = 0.11;
+  terms.weight(TermKind::entropy) = 0.4, terms.weight(TermKind::tv_channel) = 0.25, terms.weight(TermKind::edge_clamp) = 0.17;
+  terms.weight(TermKind::psd) = 0.02, terms.weight(TermKind::group_sparsity) = 0.35;
+  terms.weight(TermKind::spectral_smoothness) = 0.13;
+  terms.settings(TermKind::entropy)[0] = 0.02, terms.settings(TermKind::entropy)[1] = 3;
+  terms.settings(TermKind::tv_image)[0] = 1e-3, terms.settings(TermKind::tv_channel)[0] = 2e-3;
+  terms.settings(TermKind::group_sparsity)[0] = 3e-3;
   return terms;
 }
 

@@ -6,7 +6,6 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/units.h>
-#include <mpol_cpp/regularizers/fourier_regularizers.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 
 #include "compare.h"

@@ -1,5 +1,7 @@
 #include <mpol_cpp/cli/image/fit_setup.h>
 
+#include <utility>
+
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/options/sky_file.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
@@ -69,16 +71,15 @@ std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const V
   return GriddedLikelihood(own).ptr();
 }
 
-std::vector<Term> regularizer_terms(const RegularizerOptions& r) {
+std::vector<Term> regularizer_terms(const RegularizerOptions& options) {
   std::vector<Term> list;
-  if (r.sparsity > 0) list.push_back(terms::sparsity(r.sparsity));
-  if (r.tv > 0) list.push_back(terms::tv_image(r.tv));
-  if (r.tsv > 0) list.push_back(terms::tsv(r.tsv));
-  if (r.entropy > 0) list.push_back(terms::entropy(r.entropy, r.entropy_prior, r.entropy_flux));
-  if (r.tv_channel > 0) list.push_back(terms::tv_channel(r.tv_channel));
-  if (r.edge_clamp > 0) list.push_back(terms::edge_clamp(r.edge_clamp));
-  if (r.psd > 0) list.push_back(terms::psd(r.psd, *r.psd_length));
-  if (r.uv_sparsity > 0) list.push_back(terms::uv_sparsity(r.uv_sparsity, *r.uv_sparsity_q_max));
+  for (const auto kind : all_regularizers()) {
+    if (!(options.strength(kind) > 0)) continue;
+    std::vector<double> settings;
+    for (std::size_t i = 0; i < regularizer_of(kind).settings.size(); ++i)
+      settings.push_back(options.settings_of(kind)[i].value());
+    list.push_back(Term::known(kind, options.strength(kind), std::move(settings)));
+  }
   return list;
 }
 

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <sstream>
+#include <utility>
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/image/start_image.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/backends/backend.h>
+#include <mpol_cpp/regularizers/regularizers.h>
 
 namespace mpol::cli {
 namespace {
@@ -17,62 +18,72 @@ namespace {
 /// Where nothing is known about a strength, or a search for it begins, in units of noise.
 constexpr double usual_strength = 1;
 
+constexpr const char* regularizer_group = "Regularisers";
+
+/// What noise has a unit for: a number, "0.3U", something to search, or, of those that are in a fit by themselves, "auto".
+void set_in_units(RegularizerOptions& r, TermKind kind, const std::string& text) {
+  const auto name = option_of(kind);
+  const auto automatic = regularizer_of(kind).automatic;
+  r.given.insert(name);
+  r.in_units.erase(name);
+  r.automatic.erase(name);
+  r.searched.erase(name);
+  r.strength(kind) = 0;
+  if (text == "cv" || text.find(':') != std::string::npos) {
+    parse_range(name, text);
+    r.searched[name] = text;
+    r.in_units[name] = usual_strength;
+  } else if (automatic && text == "auto") {
+    r.in_units[name] = *automatic;
+    r.automatic.insert(name);
+  } else if (text.ends_with('U')) {
+    r.in_units[name] = parse_number(name, text.substr(0, text.size() - 1), Range::not_negative());
+  } else {
+    r.strength(kind) = parse_number(name, text, Range::not_negative());
+  }
+}
+
+/// Newer regularizers are not in the settings of runs without them, which go on as before there were any.
+std::optional<std::string> recorded_strength(const RegularizerOptions& r, TermKind kind) {
+  const auto name = option_of(kind);
+  if (const auto search = r.searched.find(name); search != r.searched.end()) return toml_string(search->second);
+  if (const auto found = r.in_units.find(name); found != r.in_units.end()) return toml_string(fmt::format("{}U", found->second));
+  if (r.strength(kind) == 0 && !regularizer_of(kind).recorded_when_off) return std::nullopt;
+  return fmt::format("{}", r.strength(kind));
+}
+
+void declare_strength(OptionSet& options, RegularizerOptions& r, TermKind kind) {
+  const auto set = [&r, kind](const std::string& text) {
+    if (regularizer_of(kind).noise_scale != NoiseScale::none) return set_in_units(r, kind, text);
+    r.given.insert(option_of(kind));
+    r.strength(kind) = parse_number(option_of(kind), text, Range::not_negative());
+  };
+  const auto get = [&r, kind] { return recorded_strength(r, kind); };
+  options.parsed("--" + option_of(kind), set, get, "LAMBDA", regularizer_of(kind).help, Record::result)->group(regularizer_group);
+}
+
 void declare_regularizers(OptionSet& options, RegularizerOptions& r) {
-  const auto strength = [&options, &r](const std::string& name, double& value, const std::string& help) {
-    const auto set = [&r, &value, name](const std::string& text) {
-      r.given.insert(name.substr(2));
-      value = parse_number(name.substr(2), text, Range::not_negative());
-    };
-    options
-        .parsed(
-            name, set, [&value] { return std::optional(fmt::format("{}", value)); }, "LAMBDA", help, Record::result)
-        ->group("Regularisers");
-  };
-  // What noise has a unit for: a number, "auto" or "0.3U".
-  const auto in_units = [&options, &r](const std::string& name, double& value, std::optional<double> automatic,
-                                       const std::string& help) {
-    const auto set = [&r, &value, name, automatic](const std::string& text) {
-      r.given.insert(name);
-      r.in_units.erase(name);
-      r.automatic.erase(name);
-      r.searched.erase(name);
-      value = 0;
-      if (text == "cv" || text.find(':') != std::string::npos) {
-        parse_range(name, text);
-        r.searched[name] = text;
-        r.in_units[name] = usual_strength;
-      } else if (automatic && text == "auto") {
-        r.in_units[name] = *automatic;
-        r.automatic.insert(name);
-      } else if (text.ends_with('U')) {
-        r.in_units[name] = parse_number(name, text.substr(0, text.size() - 1), Range::not_negative());
-      } else {
-        value = parse_number(name, text, Range::not_negative());
-      }
-    };
-    const auto get = [&r, &value, name] {
-      if (const auto search = r.searched.find(name); search != r.searched.end())
-        return std::optional(toml_string(search->second));
-      const auto found = r.in_units.find(name);
-      return std::optional(found == r.in_units.end() ? fmt::format("{}", value) : toml_string(fmt::format("{}U", found->second)));
-    };
-    options.parsed("--" + name, set, get, "LAMBDA", help, Record::result)->group("Regularisers");
-  };
-  in_units("sparsity", r.sparsity, usual_strength, "Sum of |I|: few bright pixels; 0 where another LAMBDA is given");
-  in_units("tv", r.tv, usual_strength, "Total variation: sharp edges, flat inside; 0 where another LAMBDA is given");
-  in_units("tsv", r.tsv, {}, "Total squared variation: smooth");
-  in_units("entropy", r.entropy, {}, "Entropy relative to a flat prior");
-  in_units("tv-channel", r.tv_channel, {}, "Total variation from channel to channel");
-  strength("--edge-clamp", r.edge_clamp, "Square of the pixels on the image's edges");
-  in_units("psd", r.psd, {}, "Power spectrum of a Gaussian process; needs --psd-length");
-  strength("--uv-sparsity", r.uv_sparsity, "Visibilities beyond --uv-sparsity-q-max");
-  const auto setting = [&options](const std::string& name, auto& value, const std::string& unit, const std::string& help) {
-    options.number(name, value, Range::positive(), unit, help, Record::result)->group("Regularisers");
-  };
-  setting("--entropy-prior", r.entropy_prior, "JY_PER_ARCSEC2", "Prior intensity of the entropy");
-  setting("--entropy-flux", r.entropy_flux, "ZETA", "Total flux by which the entropy is divided");
-  setting("--psd-length", r.psd_length, "ARCSEC", "Length scale of the power spectrum");
-  setting("--uv-sparsity-q-max", r.uv_sparsity_q_max, "LAMBDA", "Visibilities beyond this baseline are made sparse");
+  for (const auto kind : all_regularizers()) declare_strength(options, r, kind);
+  for (const auto kind : all_regularizers()) {
+    const auto& settings = regularizer_of(kind).settings;
+    for (std::size_t i = 0; i < settings.size(); ++i) {
+      if (settings[i].option.empty()) continue;
+      options
+          .number("--" + settings[i].option, r.settings_of(kind)[i], Range::positive(), settings[i].unit, settings[i].help,
+                  Record::result)
+          ->group(regularizer_group);
+    }
+  }
+}
+
+/// Settings of a regularizer mean something where it is in the fit.
+void state_meanings_of_regularizers(OptionSet& options, const ImageOptions& image) {
+  for (const auto kind : all_regularizers()) {
+    for (const auto& setting : regularizer_of(kind).settings) {
+      if (!setting.option.empty())
+        options.only({"--" + setting.option}, "with --" + option_of(kind), [&image, kind] { return in_fit(image, kind); });
+    }
+  }
 }
 
 void declare_likelihood(OptionSet& options, ImageOptions& image) {
@@ -163,10 +174,7 @@ void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
   options.only({"--overwrite"}, "without --resume", [&] { return !image.resume; });
   options.only({"--out", "--overwrite", "--resume"}, "without --dry-run", [&] { return !image.dry_run; });
-  options.only({"--entropy-prior", "--entropy-flux"}, "with --entropy",
-               [&] { return in_fit(image, &RegularizerOptions::entropy); });
-  options.only({"--psd-length"}, "with --psd", [&] { return in_fit(image, &RegularizerOptions::psd); });
-  options.only({"--uv-sparsity-q-max"}, "with --uv-sparsity", [&] { return in_fit(image, &RegularizerOptions::uv_sparsity); });
+  state_meanings_of_regularizers(options, image);
 }
 
 }  // namespace
@@ -209,45 +217,52 @@ void declare(OptionSet& options, ImageOptions& image) {
   state_meanings(options, image);
 }
 
+RegularizerOptions::RegularizerOptions() {
+  for (const auto kind : all_regularizers()) {
+    const auto& regularizer = regularizer_of(kind);
+    if (regularizer.automatic) in_units[option_of(kind)] = *regularizer.automatic;
+    for (std::size_t i = 0; i < regularizer.settings.size(); ++i) settings_of(kind)[i] = regularizer.settings[i].value;
+  }
+}
+
+std::string option_of(std::string term) {
+  std::replace(term.begin(), term.end(), '_', '-');
+  return term;
+}
+
+std::string option_of(TermKind kind) { return option_of(regularizer_of(kind).name); }
+
 RegularizerOptions with_units_as_numbers(RegularizerOptions options) {
-  const auto number = [&](const char* name, double& value) {
-    if (const auto found = options.in_units.find(name); found != options.in_units.end()) value = found->second;
-  };
-  number("sparsity", options.sparsity);
-  number("tv", options.tv);
-  number("tsv", options.tsv);
-  number("entropy", options.entropy);
-  number("tv-channel", options.tv_channel);
-  number("psd", options.psd);
+  for (const auto kind : all_regularizers()) {
+    if (const auto found = options.in_units.find(option_of(kind)); found != options.in_units.end())
+      options.strength(kind) = found->second;
+  }
   return options;
 }
 
-bool in_fit(const ImageOptions& image, double RegularizerOptions::*strength) {
-  return with_units_as_numbers(image.regularizers).*strength > 0 || guessed_regularizers(image).*strength > 0;
+bool in_fit(const ImageOptions& image, TermKind kind) {
+  return with_units_as_numbers(image.regularizers).strength(kind) > 0 || guessed_regularizers(image).strength(kind) > 0;
 }
 
 RegularizerOptions guessed_regularizers(const ImageOptions& image) {
   auto guessed = image.regularizers;
-  const std::map<std::string, double RegularizerOptions::*> strengths = {{"sparsity", &RegularizerOptions::sparsity},
-                                                                         {"tv", &RegularizerOptions::tv},
-                                                                         {"tsv", &RegularizerOptions::tsv},
-                                                                         {"entropy", &RegularizerOptions::entropy},
-                                                                         {"tv-channel", &RegularizerOptions::tv_channel},
-                                                                         {"edge-clamp", &RegularizerOptions::edge_clamp},
-                                                                         {"psd", &RegularizerOptions::psd},
-                                                                         {"uv-sparsity", &RegularizerOptions::uv_sparsity}};
-  for (const auto& [name, strength] : strengths) guessed.*strength = 0;
+  guessed.strengths = {};
+  const auto& all = all_regularizers();
   std::istringstream names(image.guess_lambda);
   for (std::string name; std::getline(names, name, ',');) {
-    const auto found = strengths.find(name);
-    if (found == strengths.end()) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](TermKind kind) { return option_of(kind) == name; });
+    if (found == all.end()) {
+      std::vector<std::string> known;
+      for (const auto kind : all) known.push_back(option_of(kind));
+      const auto last = std::exchange(known.back(), {});
+      known.pop_back();
       throw UsageError(error_text("--guess-lambda", name, "is none of the regularisers",
-                                  "name sparsity, tv, tsv, entropy, tv-channel, edge-clamp, psd or uv-sparsity"));
+                                  fmt::format("name {} or {}", fmt::join(known, ", "), last)));
     }
-    if (image.regularizers.*found->second != 0 || image.regularizers.given.contains(name)) {
+    if (image.regularizers.strength(*found) != 0 || image.regularizers.given.contains(name)) {
       throw UsageError(error_text("--guess-lambda", name, fmt::format("given with --{}", name), "leave one of them out"));
     }
-    guessed.*found->second = 1;
+    guessed.strength(*found) = 1;
   }
   return guessed;
 }
@@ -283,12 +298,26 @@ std::string search_of(const ImageOptions& image) {
   return has_values ? "grid" : "compass";
 }
 
-/// Sparsity and total variation are in a fit by themselves only where no regulariser is asked for.
+/// @throws UsageError where a regularizer lacks a setting that has no usual value
+void check_settings_of_regularizers(const ImageOptions& image) {
+  for (const auto kind : all_regularizers()) {
+    const auto& settings = regularizer_of(kind).settings;
+    for (std::size_t i = 0; i < settings.size(); ++i) {
+      if (image.regularizers.settings_of(kind)[i] || !in_fit(image, kind)) continue;
+      throw UsageError(error_text("--" + settings[i].option, "missing",
+                                  fmt::format("--{} {}", option_of(kind), settings[i].missing),
+                                  fmt::format("add --{} {}", settings[i].option, settings[i].unit)));
+    }
+  }
+}
+
+/// Regularizers are in a fit by themselves only where none is asked for.
 void settle_units(ImageOptions& image) {
   auto& r = image.regularizers;
   const bool asked = !r.given.empty() || !image.guess_lambda.empty();
-  for (const auto* name : {"sparsity", "tv"}) {
-    if (r.given.contains(name)) continue;
+  for (const auto kind : all_regularizers()) {
+    const auto name = option_of(kind);
+    if (!regularizer_of(kind).automatic || r.given.contains(name)) continue;
     if (asked) r.in_units.erase(name);
     else if (image.searches_by_itself) r.searched[name] = "cv";
     else r.automatic.insert(name);
@@ -306,15 +335,7 @@ void settle(ImageOptions& image) {
   settle_units(image);
   const auto chosen = choose_optimizer(image);
   if (!image.epochs) image.epochs = chosen.usual_epochs();
-  const auto& r = image.regularizers;
-  if (in_fit(image, &RegularizerOptions::psd) && !r.psd_length) {
-    throw UsageError(
-        error_text("--psd-length", "missing", "--psd needs the length scale of its power spectrum", "add --psd-length ARCSEC"));
-  }
-  if (in_fit(image, &RegularizerOptions::uv_sparsity) && !r.uv_sparsity_q_max) {
-    throw UsageError(error_text("--uv-sparsity-q-max", "missing", "--uv-sparsity needs to know where it begins",
-                                "add --uv-sparsity-q-max LAMBDA"));
-  }
+  check_settings_of_regularizers(image);
   if (image.noise != "gaussian" && image.likelihood != "loose") {
     throw UsageError(error_text("--noise", image.noise,
                                 fmt::format("the {} likelihood is for Gaussian noise alone", image.likelihood),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -10,23 +11,32 @@
 
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/program/option_set.h>
+#include <mpol_cpp/regularizers/list.h>
 
 namespace mpol::cli {
 
-/// Strength lambda of each regulariser, and what some of them need besides.
+/// Strength lambda of each regularizer, and what some of them need besides.
 struct RegularizerOptions {
-  double sparsity = 0, tv = 0, tsv = 0, entropy = 0, tv_channel = 0, edge_clamp = 0, psd = 0, uv_sparsity = 0;
+  std::array<double, regularizer_count> strengths = {};
+  std::array<std::array<std::optional<double>, regularizers::most_settings>, regularizer_count> settings = {};
   /// Strengths in units of noise (objective/noise_unit.h) by the names of their options, in which the value above is then 0.
-  std::map<std::string, double> in_units = {{"sparsity", 1.0}, {"tv", 1.0}};
+  std::map<std::string, double> in_units;
   std::set<std::string> given;      ///< strengths that somebody set, by the names of their options
   std::set<std::string> automatic;  ///< those of in_units that nobody gave a number
   /// Those of in_units that cross-validation chooses, with what was asked for: "cv", or "LO:HI:N" with or without units.
   std::map<std::string, std::string> searched;
-  double entropy_prior = 1e-4;              ///< Jy/arcsec^2
-  double entropy_flux = 10;                 ///< Jy/arcsec^2 summed over the cube
-  std::optional<double> psd_length;         ///< arcsec
-  std::optional<double> uv_sparsity_q_max;  ///< wavelengths
+
+  RegularizerOptions();  ///< what a fit has where nothing is asked for
+
+  double& strength(TermKind kind) { return strengths[static_cast<std::size_t>(kind)]; }
+  double strength(TermKind kind) const { return strengths[static_cast<std::size_t>(kind)]; }
+  auto& settings_of(TermKind kind) { return settings[static_cast<std::size_t>(kind)]; }
+  const auto& settings_of(TermKind kind) const { return settings[static_cast<std::size_t>(kind)]; }
 };
+
+/// The name of a regularizer's option, without its dashes: that of its term, with - for _.
+std::string option_of(std::string term);
+std::string option_of(TermKind kind);
 
 /// Settings of `mpol image`.
 /// How cross-validation chooses strengths.
@@ -102,7 +112,7 @@ void settle(ImageOptions& image);
 RegularizerOptions with_units_as_numbers(RegularizerOptions options);
 
 /// Whether a regulariser is in the fit, with a strength of its own or one to be guessed.
-bool in_fit(const ImageOptions& image, double RegularizerOptions::*strength);
+bool in_fit(const ImageOptions& image, TermKind kind);
 
 /// The options of the regularisers named by --guess-lambda, each with strength 1, and of no others. @throws UsageError
 RegularizerOptions guessed_regularizers(const ImageOptions& image);

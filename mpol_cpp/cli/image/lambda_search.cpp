@@ -71,7 +71,7 @@ SearchAxis axis_of(const LambdaSearch& search, const Term& term) {
   axis.unit = lambda_unit(term, search.noise, search.data.coords()).value();
   axis.start = regularizers.in_units.at(option);
   axis.low = axis.start / 100;
-  axis.high = term.kind() == TermKind::sparsity ? 30 : 100 * axis.start;
+  axis.high = regularizer_of(term.kind()).search_limit.value_or(100 * axis.start);
   const auto range = parse_range(option, regularizers.searched.at(option));
   if (!range) return axis;
   for (const double value : range->values()) axis.values.push_back(range->in_units ? value : value / axis.unit);
@@ -104,11 +104,6 @@ void print_point(const Scan& scan) {
 }
 
 }  // namespace
-
-std::string option_of(std::string term) {
-  std::replace(term.begin(), term.end(), '_', '-');
-  return term;
-}
 
 Scan cross_validate(const LambdaSearch& search) {
   const auto& options = search.options;

@@ -24,9 +24,6 @@ struct LambdaSearch {
   std::filesystem::path state;  ///< the folder in which the scan is kept
 };
 
-/// The option of the term of that name, without its dashes in front.
-std::string option_of(std::string term);
-
 /// Cross-validates the LAMBDAs that are "cv" or LO:HI:N. The scan tells whether it was interrupted.
 Scan cross_validate(const LambdaSearch& search);
 

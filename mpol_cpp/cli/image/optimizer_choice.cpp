@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/regularizers/regularizers.h>
 
 namespace mpol::cli {
 namespace {
@@ -21,10 +22,12 @@ std::string wish_for_gradients(const ImageOptions& options) {
 std::string obstacle_to_pogm(const ImageOptions& options) {
   if (options.noise != "gaussian") return fmt::format("{} noise is not convex", options.noise);
   if (options.batch_size) return "each step sees another batch";
-  for (const auto& [name, strength] :
-       {std::pair("entropy", &RegularizerOptions::entropy), std::pair("tv-channel", &RegularizerOptions::tv_channel),
-        std::pair("uv-sparsity", &RegularizerOptions::uv_sparsity)}) {
-    if (in_fit(options, strength)) return fmt::format("no proximal map is known of {}", name);
+  for (const auto kind : all_regularizers()) {
+    const auto& regularizer = regularizer_of(kind);
+    if (regularizer.convexity != Convexity::unknown && !regularizer.joins_channels) continue;
+    if (!in_fit(options, kind)) continue;
+    if (regularizer.convexity == Convexity::unknown) return fmt::format("no proximal map is known of {}", option_of(kind));
+    return fmt::format("{} joins channels, which pogm takes one by one", option_of(kind));
   }
   return {};
 }

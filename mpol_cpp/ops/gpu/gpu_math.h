@@ -41,6 +41,25 @@ MPOL_DEVICE T logarithm(T x) {
   return log(x);
 }
 
+template <typename T>
+MPOL_DEVICE T reciprocal_square_root(T x) {
+#ifdef __CUDA_ARCH__
+  return rsqrt(x);
+#else
+  return T(1) / square_root(x);
+#endif
+}
+
+/// What formulas of regularizers are worked out with, on numbers (regularizers/base/formula.h).
+template <typename T>
+struct ScalarMath {
+  using Value = T;
+  MPOL_DEVICE static Value constant(T value) { return value; }
+  MPOL_DEVICE static Value magnitude(T x) { return device_math::magnitude(x); }
+  MPOL_DEVICE static Value logarithm(T x) { return device_math::logarithm(x); }
+  MPOL_DEVICE static Value reciprocal_square_root(T x) { return device_math::reciprocal_square_root(x); }
+};
+
 /// 3 x 3 Hann smoothing around element `centre` of a tile with rows `distance` apart.
 template <typename T, typename Tile>
 MPOL_DEVICE T hann(Tile& tile, int centre, int distance) {

@@ -103,4 +103,14 @@ MPOL_INLINE Vector<T> softplus_derivative(Vector<T> x) {
   return x > T(20) ? broadcast<T>(T(1)) : value;
 }
 
+/// What formulas of regularizers are worked out with, on vectors (regularizers/base/formula.h).
+template <typename T>
+struct VectorMath {
+  using Value = Vector<T>;
+  MPOL_INLINE static Value constant(T value) { return broadcast<T>(value); }
+  MPOL_INLINE static Value magnitude(Value x) { return ops::MPOL_ISA::magnitude<T>(x); }
+  MPOL_INLINE static Value logarithm(Value x) { return ops::MPOL_ISA::logarithm<T>(x); }
+  MPOL_INLINE static Value reciprocal_square_root(Value x) { return ops::MPOL_ISA::reciprocal_square_root<T>(x); }
+};
+
 }  // namespace mpol::ops::MPOL_ISA

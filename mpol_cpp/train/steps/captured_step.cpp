@@ -30,10 +30,10 @@ std::vector<Tensor> parameters_of(const std::vector<detail::Moments>& moments) {
   return parameters;
 }
 
-/// Entropy looks whether its image is negative; the uv sparsity makes its mask there, and weights of problems come from there.
+/// Some regularizers look at values on the host or make tensors there, and weights of problems come from there.
 bool needs_host(const Term& term) {
   return !term.is_off() &&
-         (term.kind() == TermKind::entropy || term.kind() == TermKind::uv_sparsity || term.weights().size() > 1);
+         (term.weights().size() > 1 || (term.kind() != TermKind::custom && regularizer_of(term.kind()).waits_for_device));
 }
 
 /// What no recording can do, on whatever device.

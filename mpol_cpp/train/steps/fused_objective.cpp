@@ -11,33 +11,19 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
-#include <mpol_cpp/regularizers/fourier_regularizers.h>
 #include <mpol_cpp/likelihoods/loose_likelihood.h>
 #include <mpol_cpp/likelihoods/noise_likelihood.h>
+#include <mpol_cpp/regularizers/formulas.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 #include <mpol_cpp/models/gridded_net.h>
 
 namespace mpol::detail {
 namespace {
 
-bool is_fused(TermKind kind) {
-  switch (kind) {
-    case TermKind::sparsity:
-    case TermKind::tv_image:
-    case TermKind::tsv:
-    case TermKind::entropy:
-    case TermKind::tv_channel:
-    case TermKind::edge_clamp:
-    case TermKind::psd:
-      return true;
-    default:
-      return false;
-  }
-}
-
-/// Of total variations the kernels take the reciprocal root of epsilon. The eager step refuses what is too small.
+/// Kernels take the reciprocal root of epsilon. The eager step refuses what is too small.
 bool is_below_normal_numbers(const Term& term, torch::Dtype dtype) {
-  const bool has_epsilon = term.kind() == TermKind::tv_image || term.kind() == TermKind::tv_channel;
+  const auto& settings = regularizer_of(term.kind()).settings;
+  const bool has_epsilon = !settings.empty() && settings.front().name == "epsilon";
   return has_epsilon && dtype == torch::kFloat32 && term.settings().at(0) < std::numeric_limits<float>::min();
 }
 
@@ -120,46 +106,26 @@ std::string obstacle_to_fusing(ImageModel& model, const Objective& objective) {
 
 ops::FusedTerms weights_of_terms(const std::vector<Term>& terms, std::size_t problem) {
   ops::FusedTerms fused;
-  fused.entropy_floor = losses::entropy_gradient_floor;
   for (const auto& term : terms) {
-    const auto& settings = term.settings();
-    switch (term.kind()) {
-      case TermKind::sparsity:
-        fused.sparsity = term.weight(problem);
-        break;
-      case TermKind::tsv:
-        fused.tsv = term.weight(problem);
-        break;
-      case TermKind::edge_clamp:
-        fused.edge_clamp = term.weight(problem);
-        break;
-      case TermKind::psd:
-        fused.psd = term.weight(problem);
-        break;
-      case TermKind::tv_image:
-        fused.tv_image = term.weight(problem);
-        fused.tv_image_epsilon = settings.at(0);
-        break;
-      case TermKind::tv_channel:
-        fused.tv_channel = term.weight(problem);
-        fused.tv_channel_epsilon = settings.at(0);
-        break;
-      case TermKind::entropy:
-        fused.entropy = term.weight(problem);
-        fused.prior_intensity = settings.at(0);
-        fused.total_flux = settings.at(1);
-        break;
-      default:
-        throw ValueError(fmt::format("term {} is not one of the regularisers of the fused step", term.name()));
+    if (!is_fused(term.kind())) {
+      throw ValueError(fmt::format("term {} is not one of the regularisers of the fused step", term.name()));
     }
+    fused.weight(term.kind()) = term.weight(problem);
+    std::copy(term.settings().begin(), term.settings().end(), fused.settings(term.kind()));
   }
   return fused;
 }
 
 Tensor inverse_power_of_terms(const std::vector<Term>& terms, const GridCoords& coords, torch::Dtype dtype) {
-  const auto psd = std::find_if(terms.begin(), terms.end(), [](const Term& term) { return term.kind() == TermKind::psd; });
-  if (psd == terms.end()) throw ValueError("the objective has no term psd");
-  return losses::inverse_expected_power(coords, psd->settings().at(0), dtype).narrow(-1, 0, coords.npix() / 2 + 1);
+  Tensor weights;
+  regularizers::for_each(regularizers::KindsOf<regularizers::Driver::half_plane>{}, [&](auto kind) {
+    for (const auto& term : terms) {
+      if (term.kind() != kind || term.is_off()) continue;
+      weights = regularizers::Known<kind>::cell_weights(coords, term.settings().data(), dtype == torch::kFloat64)
+                    .narrow(-1, 0, coords.npix() / 2 + 1);
+    }
+  });
+  return weights;
 }
 
 }  // namespace mpol::detail

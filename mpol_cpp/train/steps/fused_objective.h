@@ -26,8 +26,8 @@ bool is_recordable(const Likelihood& likelihood);
 /// Weights of one problem and settings of the regularisers. @throws ValueError for a term that is not one of them
 ops::FusedTerms weights_of_terms(const std::vector<Term>& terms, std::size_t problem);
 
-/// 1/P of the term psd on the half plane, (npix, npix/2 + 1) float64; it is the same at -kv. @throws ValueError without that
-/// term, or where it overflows in the dtype of the fit
+/// The weights of cells of the regularizer of the half plane, (npix, npix/2 + 1) float64; they are the same at -kv. Undefined
+/// where there is none, or has no weight. @throws ValueError where they overflow in the dtype of the fit
 Tensor inverse_power_of_terms(const std::vector<Term>& terms, const GridCoords& coords, torch::Dtype dtype);
 
 }  // namespace mpol::detail

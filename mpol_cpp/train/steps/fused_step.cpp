@@ -20,30 +20,6 @@
 #include <mpol_cpp/train/optimizers/problem_optimizer.h>
 
 namespace mpol {
-namespace {
-
-double value_of(TermKind kind, const ops::FusedValues& values) {
-  switch (kind) {
-    case TermKind::sparsity:
-      return values.sparsity;
-    case TermKind::tv_image:
-      return values.tv_image;
-    case TermKind::tsv:
-      return values.tsv;
-    case TermKind::entropy:
-      return values.entropy;
-    case TermKind::tv_channel:
-      return values.tv_channel;
-    case TermKind::edge_clamp:
-      return values.edge_clamp;
-    case TermKind::psd:
-      return values.psd;
-    default:
-      throw ValueError("not one of the regularisers of the fused step");
-  }
-}
-
-}  // namespace
 
 /// The base pixels, the optimiser's moments and the passes over them.
 class FusedStep::Optimizer {
@@ -66,8 +42,7 @@ class FusedStep::Optimizer {
     for (std::int64_t problem = 0; problem < settings.problems; ++problem) {
       settings.own.push_back({likelihood_scale_, detail::weights_of_terms(terms_, static_cast<std::size_t>(problem))});
     }
-    if (std::any_of(settings.own.begin(), settings.own.end(), [](const auto& own) { return own.terms.psd > 0; }))
-      settings.inverse_power = detail::inverse_power_of_terms(terms_, model_->coords(), dtype_);
+    settings.inverse_power = detail::inverse_power_of_terms(terms_, model_->coords(), dtype_);
     if (dtype_ == torch::kFloat32) single_ = pipeline<float>(settings, objective);
     else double_ = pipeline<double>(settings, objective);
     detail::check_rate_factors(options, settings.problems);
@@ -206,7 +181,7 @@ class FusedStep::Optimizer {
       for (std::int64_t i = 2; i < columns; ++i) {
         const auto& term = terms_[static_cast<std::size_t>(i - 2)];
         const double weight = term.weight(static_cast<std::size_t>(problem));
-        const double value = weight == 0 ? 0.0 : weight * value_of(term.kind(), own);
+        const double value = weight == 0 ? 0.0 : weight * own.of(term.kind());
         table[i][problem] = value;
         total += value;
       }

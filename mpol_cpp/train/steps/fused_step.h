@@ -8,7 +8,7 @@
 namespace mpol {
 
 /// A step in three passes over the images, without autograd, on the CPU: for GriddedNet with the softplus mapping and the
-/// regularisers sparsity, tv_image, tsv, entropy, tv_channel, edge_clamp and psd. The gridded likelihood is part of the
+/// regularizers that have formulas for it (regularizers/list.h). The gridded likelihood is part of the
 /// passes; any other one that trains nothing of its own is asked for its value and gradient between them. Adam and gradient
 /// descent update the base pixels within the last pass; L-BFGS goes LibTorch's way on the gradient of the passes, in the compact
 /// form. Its state is that of EagerStep with the same optimiser.

@@ -33,27 +33,6 @@ constexpr std::int64_t steps_per_graph = 8;
 constexpr std::int64_t small_npix = 32;
 constexpr std::int64_t evaluations_between_looks = 4;  // whether a step of L-BFGS has ended
 
-ops::DeviceTerm device_term(const Term& term) {
-  switch (term.kind()) {
-    case TermKind::sparsity:
-      return ops::DeviceTerm::sparsity;
-    case TermKind::tv_image:
-      return ops::DeviceTerm::tv_image;
-    case TermKind::tsv:
-      return ops::DeviceTerm::tsv;
-    case TermKind::entropy:
-      return ops::DeviceTerm::entropy;
-    case TermKind::tv_channel:
-      return ops::DeviceTerm::tv_channel;
-    case TermKind::edge_clamp:
-      return ops::DeviceTerm::edge_clamp;
-    case TermKind::psd:
-      return ops::DeviceTerm::psd;
-    default:
-      throw ValueError(fmt::format("term {} is not one of the regularisers of the fused step", term.name()));
-  }
-}
-
 ops::DeviceUpdate device_update(OptimizerKind kind) {
   switch (kind) {
     case OptimizerKind::adam:
@@ -86,9 +65,8 @@ ops::DevicePipelineSettings pipeline_settings(const ImageModel& model, const Obj
   settings.cell_area = model.coords().cell_area();
   settings.likelihood_scale = 1.0 / (2.0 * objective.normaliser());
   settings.terms = detail::weights_of_terms(with_largest_weights(objective.terms()), 0);
-  for (const auto& term : objective.terms()) settings.columns.push_back(device_term(term));
-  if (settings.terms.psd > 0)
-    settings.inverse_power = detail::inverse_power_of_terms(objective.terms(), model.coords(), base.scalar_type());
+  for (const auto& term : objective.terms()) settings.columns.push_back(term.kind());
+  settings.inverse_power = detail::inverse_power_of_terms(objective.terms(), model.coords(), base.scalar_type());
   settings.update = device_update(options.optimizer());
   settings.momentum = options.momentum();
   if (options.stops_each()) settings.stop_relative = options.stop_relative(), settings.stop_window = options.stop_window();
@@ -137,7 +115,7 @@ class CudaFusedStep::Optimizer {
     stops_each_ = options.stops_each();
     for (const auto& term : objective_.terms()) {
       if (term.weights().size() == 1) continue;
-      auto lambdas = pipeline_->lambdas().select(0, static_cast<std::int64_t>(device_term(term)));
+      auto lambdas = pipeline_->lambdas().select(0, static_cast<std::int64_t>(term.kind()));
       lambdas.copy_(at::tensor(term.weights(), torch::kFloat64));
     }
   }

@@ -4,6 +4,7 @@
 
 #include <mpol_cpp/ops/simd/isa.h>
 #include <mpol_cpp/ops/simd/lane_sum.h>
+#include <mpol_cpp/regularizers/list.h>
 
 /// What the fused step does to one row or panel of columns of an image, in one table for each instruction set. Rows that are ours
 /// have `row_margin` elements of room before and after them and are worked off in whole vectors: elements beyond the
@@ -16,16 +17,19 @@ inline constexpr std::int64_t row_margin = 16;
 
 /// Image quantities that a pass over rows sums up, unweighted.
 struct RowSums {
-  LaneSum sparsity, tv_image, tsv, entropy, tv_channel, parameters;
-  double edge_clamp = 0;
+  LaneSum terms[regularizer_count];
+  LaneSum parameters;
 };
 
-/// Weights (lambda) of the regularisers, 0 for those that are not there, and what they need.
+/// Weights (lambda) of the regularizers, 0 for those that are not there, and their settings.
 struct FusedTerms {
-  double sparsity = 0, tv_image = 0, tsv = 0, entropy = 0, tv_channel = 0, edge_clamp = 0, psd = 0;
-  double tv_image_epsilon = 1e-10, tv_channel_epsilon = 1e-10;  // Jy^2/arcsec^4
-  double prior_intensity = 1, entropy_floor = 1e-30;            // Jy/arcsec^2
-  double total_flux = 1;                                        // Jy
+  double weights[regularizer_count] = {};
+  RegularizerSettings values = RegularizerSettings::usual();
+
+  MPOL_FORMULA double weight(TermKind kind) const { return weights[static_cast<int>(kind)]; }
+  MPOL_FORMULA double& weight(TermKind kind) { return weights[static_cast<int>(kind)]; }
+  MPOL_FORMULA const double* settings(TermKind kind) const { return values.of[static_cast<int>(kind)]; }
+  MPOL_FORMULA double* settings(TermKind kind) { return values.of[static_cast<int>(kind)]; }
 };
 
 /// What becomes of the gradient.
@@ -54,6 +58,14 @@ struct CellRange {
   std::int64_t count;
 };
 
+/// A row of one channel, and where those of the others lie.
+template <typename T>
+struct ChannelRows {
+  const T* row;
+  std::int64_t distance;  // elements to the same row of the next channel
+  std::int64_t channel, nchan;
+};
+
 template <typename T>
 struct FusedKernels {
   /// smoothed = row Hann of softplus(base); `mapped` is scratch whose margins are 0.
@@ -65,22 +77,25 @@ struct FusedKernels {
   /// sum w |scale V - d|^2. `scratch` holds 2 (cells.count + row_margin) values.
   double (*weigh_residual)(T* panel, std::int64_t n, const CellRange<T>& cells, double scale, double factor, T* scratch);
 
-  /// slopes = factor * weight * V for the panel V of n rows, with one weight for each of its complex numbers; returns
-  /// sum weight |V|^2.
-  double (*weigh_power)(const T* panel, std::int64_t n, const T* weight, double factor, T* slopes);
+  /// slopes = what the regularizer of the half plane makes of the panel V of n rows, with one weight for each of its complex
+  /// numbers; returns the sum of its values.
+  double (*weigh_power)(const T* panel, std::int64_t n, const T* weight, const FusedTerms& terms, T* slopes);
   /// Adds the n rows of a panel to those of another.
   void (*add_panel)(T* panel, const T* values, std::int64_t n);
 
-  /// Derivatives of lambda_tv TV + lambda_tsv TSV by the forward differences of one row to those along l (`along`) and
+  /// Derivatives of the regularizers of differences by the forward differences of one row to those along l (`along`) and
   /// to the next row (`across`): 0 in the last pixel. The element before along[0] must be 0 already.
   void (*differences)(const T* row, const T* next, T* along, T* across, std::int64_t n, const FusedTerms& terms, RowSums& sums);
-  /// gradient = likelihood + derivatives of sparsity, entropy and, where `along` is not null, of the differences.
+  /// gradient = likelihood + derivatives of the regularizers of pixels and, where `along` is not null, of the differences.
   void (*image_gradient)(const T* row, const T* likelihood, const T* along, const T* across, const T* across_below, T* gradient,
                          std::int64_t n, const FusedTerms& terms, RowSums& sums);
-  /// Adds the derivative of tv_channel; `before` or `after` is null at the first or last channel. The differences to
-  /// `after` are summed up.
-  void (*channel_gradient)(const T* row, const T* before, const T* after, T* gradient, std::int64_t n, const FusedTerms& terms,
-                           RowSums& sums);
+  /// Adds the derivatives of the regularizers of channels. The same rows of neighbouring channels lie around this one.
+  void (*channel_gradient)(const ChannelRows<T>& rows, T* gradient, std::int64_t n, const FusedTerms& terms, RowSums& sums);
+  /// squares = sum over all channels of the squares of this row.
+  void (*spectrum_squares)(const ChannelRows<T>& rows, T* squares, std::int64_t n);
+  /// Adds the derivatives of the regularizers of spectra, whose values the first channel sums up.
+  void (*spectrum_gradient)(const ChannelRows<T>& rows, const T* squares, T* gradient, std::int64_t n, const FusedTerms& terms,
+                            RowSums& sums);
 
   /// Hann adjoint of three gradient rows, derivative of softplus, update.
   void (*update)(FusedUpdate kind, const T* below, const T* centre, const T* above, T* blended, const UpdateRow<T>& row,

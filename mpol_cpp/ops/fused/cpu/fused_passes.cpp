@@ -6,6 +6,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/gpu/gpu_math.h>
 
 namespace mpol::ops::detail {
 
@@ -45,8 +46,11 @@ FusedPasses<T>::FusedPasses(const FusedSettings& settings, const std::vector<Col
     settings_.own.assign(static_cast<std::size_t>(settings.problems), {settings.likelihood_scale, settings.terms});
   }
   if (has_power()) prepare_power();
+  if (any_uses<regularizers::Driver::spectra>()) {
+    squares_ = AlignedArray<T>(settings.problems * settings.npix * geometry_.row_distance + row_margin);
+  }
   for (const auto& own : cells) {
-    // The power spectrum needs the columns without data too.
+    // The regularizer of the half plane needs the columns without data too.
     cells_.push_back(panel_cells(has_power() ? with_every_column(own, settings.npix / 2 + 1) : own, fft_.slots()));
   }
   for (std::int64_t image = 0; image < images(); ++image) {
@@ -62,8 +66,9 @@ FusedPasses<T>::FusedPasses(const FusedSettings& settings, const std::vector<Col
 }
 
 template <typename T>
-bool FusedPasses<T>::has_power() const {
-  return std::any_of(settings_.own.begin(), settings_.own.end(), [](const auto& problem) { return problem.terms.psd > 0; });
+template <regularizers::Driver driver>
+bool FusedPasses<T>::any_uses() const {
+  return std::any_of(settings_.own.begin(), settings_.own.end(), [](const auto& own) { return in_use<driver>(own.terms); });
 }
 
 template <typename T>
@@ -71,7 +76,7 @@ void FusedPasses<T>::prepare_power() {
   constexpr auto batch = LineTransforms<T>::batch;
   const std::int64_t npix = geometry_.npix, half = npix / 2 + 1;
   if (!settings_.inverse_power.defined() || settings_.inverse_power.sizes() != torch::IntArrayRef({npix, half})) {
-    throw ValueError(fmt::format("the power spectrum needs inverse_power of shape ({}, {})", npix, half));
+    throw ValueError(fmt::format("the regularizer of the half plane needs inverse_power of shape ({}, {})", npix, half));
   }
   inverse_power_ = AlignedArray<T>(fft_.panels(half) * npix * batch);
   const auto scaled = (settings_.inverse_power.to(torch::kCPU, torch::kFloat64) * std::pow(settings_.cell_area, 2)).contiguous();
@@ -116,6 +121,13 @@ void FusedPasses<T>::map_rows(const T* base, std::int64_t image, std::int64_t bl
 }
 
 template <typename T>
+void FusedPasses<T>::square_rows(std::int64_t problem, std::int64_t block) {
+  for (auto row = geometry_.first_row(block); row < geometry_.end_row(block); ++row) {
+    kernels_.spectrum_squares(channel_rows(problem * settings_.nchan, row), squares_row(problem, row), geometry_.npix);
+  }
+}
+
+template <typename T>
 PanelSums FusedPasses<T>::weigh_panel(std::int64_t panel, const RowScratch<T>& scratch) {
   const auto [image, index] = places_[static_cast<std::size_t>(panel)];
   const auto npix = geometry_.npix;
@@ -129,7 +141,7 @@ PanelSums FusedPasses<T>::weigh_panel(std::int64_t panel, const RowScratch<T>& s
   fft_.forward_panel(values, scratch.transform());
   if (has_power()) {
     const T* weight = inverse_power_.data() + index * npix * LineTransforms<T>::batch;
-    sums.psd = kernels_.weigh_power(values, npix, weight, 2.0 * problem.terms.psd, scratch.power());
+    sums.power = kernels_.weigh_power(values, npix, weight, problem.terms, scratch.power());
   }
   sums.chi_squared = kernels_.weigh_residual(values, npix, range, settings_.cell_area,
                                              2.0 * problem.likelihood_scale * settings_.cell_area, scratch.cells());
@@ -166,19 +178,27 @@ void FusedPasses<T>::difference_row(std::int64_t image, std::int64_t row, const 
 }
 
 template <typename T>
-void FusedPasses<T>::clamp_edges(std::int64_t image, std::int64_t row, T* gradient, RowSums& sums) const {
+void FusedPasses<T>::add_edges(std::int64_t image, std::int64_t row, T* gradient, RowSums& sums) const {
   const auto npix = geometry_.npix;
   const auto* pixels = image_row(image, row);
-  const T slope = static_cast<T>(2 * problem_of(image).terms.edge_clamp);
-  const auto clamp = [&](std::int64_t column) {
-    gradient[column] += slope * pixels[column];
-    sums.edge_clamp += static_cast<double>(pixels[column]) * static_cast<double>(pixels[column]);
-  };
-  if (row == 0 || row == npix - 1) {
-    for (std::int64_t column = 0; column < npix; ++column) clamp(column);
-  }
-  clamp(0);
-  clamp(npix - 1);
+  const auto& terms = problem_of(image).terms;
+  regularizers::for_each(regularizers::KindsOf<regularizers::Driver::edges>{}, [&](auto constant) {
+    constexpr auto kind = decltype(constant)::value;
+    if (!(terms.weight(kind) > 0)) return;
+    using regularizers::Formulas, regularizers::Kinds;
+    const Formulas<T, Kinds<kind>> formulas(terms);
+    const Formulas<double, Kinds<kind>> precise(terms);
+    const auto at = [&](std::int64_t column) {
+      gradient[column] += formulas.own.template at<device_math::ScalarMath<T>>(pixels[column]).slope;
+      sums.terms[static_cast<int>(kind)].lane[0] +=
+          precise.own.template at<device_math::ScalarMath<double>>(static_cast<double>(pixels[column])).value;
+    };
+    if (row == 0 || row == npix - 1) {
+      for (std::int64_t column = 0; column < npix; ++column) at(column);
+    }
+    at(0);
+    at(npix - 1);
+  });
 }
 
 template <typename T>
@@ -193,12 +213,13 @@ void FusedPasses<T>::gradient_row(std::int64_t image, std::int64_t row, const T*
   auto* gradient = scratch.gradient(row);
   const auto* pixels = std::as_const(*this).image_row(image, row);
   kernels_.image_gradient(pixels, likelihood, along, across, across_below, gradient, npix, terms, sums);
-  if (terms.tv_channel > 0) {
-    const auto channel = image % settings_.nchan, distance = npix * geometry_.row_distance;
-    kernels_.channel_gradient(pixels, channel > 0 ? pixels - distance : nullptr,
-                              channel + 1 < settings_.nchan ? pixels + distance : nullptr, gradient, npix, terms, sums);
+  if (in_use<regularizers::Driver::channels>(terms)) {
+    kernels_.channel_gradient(channel_rows(image, row), gradient, npix, terms, sums);
   }
-  if (terms.edge_clamp > 0) clamp_edges(image, row, gradient, sums);
+  if (in_use<regularizers::Driver::spectra>(terms)) {
+    kernels_.spectrum_gradient(channel_rows(image, row), squares_row(image / settings_.nchan, row), gradient, npix, terms, sums);
+  }
+  if (in_use<regularizers::Driver::edges>(terms)) add_edges(image, row, gradient, sums);
 }
 
 template <typename T>

@@ -6,6 +6,7 @@
 #include <mpol_cpp/ops/fft/line_transforms.h>
 #include <mpol_cpp/ops/memory/aligned_array.h>
 #include <mpol_cpp/ops/fused/cpu/fused_pipeline.h>
+#include <mpol_cpp/regularizers/formulas.h>
 
 namespace mpol::ops::detail {
 
@@ -42,7 +43,7 @@ class RowScratch {
   /// What the transforms need.
   T* transform() const { return transform_.data(); }
   T* cells() const { return cells_.data(); }
-  /// A panel of slopes of the power spectrum.
+  /// A panel of slopes of the regularizer of the half plane.
   T* power() const { return power_.data(); }
 
   std::size_t bytes() const { return rows_.bytes() + lines_.bytes() + transform_.bytes() + cells_.bytes() + power_.bytes(); }
@@ -55,9 +56,15 @@ class RowScratch {
   AlignedArray<T> rows_, lines_, transform_, cells_, power_;
 };
 
-/// A panel's part of chi^2 and of the power spectrum.
+/// Whether a regularizer of one of these drivers has a weight.
+template <regularizers::Driver... drivers>
+bool in_use(const FusedTerms& terms) {
+  return (regularizers::has_any(regularizers::KindsOf<drivers>{}, [&](TermKind kind) { return terms.weight(kind) > 0; }) || ...);
+}
+
+/// A panel's part of chi^2 and of the regularizer of the half plane.
 struct PanelSums {
-  double chi_squared = 0, psd = 0;
+  double chi_squared = 0, power = 0;
 };
 
 /// What the gradient of the likelihood is taken from.
@@ -80,6 +87,8 @@ class FusedPasses {
   RowScratch<T> scratch() const { return {geometry_, fft_.scratch_size(), cells_per_panel_, has_power()}; }
 
   void map_rows(const T* base, std::int64_t image, std::int64_t block, const RowScratch<T>& scratch);
+  /// What regularizers of spectra need of rows of all channels of a problem, before finish_rows.
+  void square_rows(std::int64_t problem, std::int64_t block);
   PanelSums weigh_panel(std::int64_t panel, const RowScratch<T>& scratch);
   void finish_rows(FusedUpdate kind, const UpdateRow<T>& pixels, const UpdateSettings& update, std::int64_t image,
                    std::int64_t block, const RowScratch<T>& scratch, RowSums& sums);
@@ -90,7 +99,7 @@ class FusedPasses {
   T* gradients_data() const { return gradients_.data(); }
   /// What the residuals of a channel's cells leave out of chi^2.
   double constant(std::int64_t image) const { return cells_of(image).constant; }
-  std::size_t bytes() const { return images_.bytes() + gradients_.bytes() + spectra_.bytes(); }
+  std::size_t bytes() const { return images_.bytes() + gradients_.bytes() + spectra_.bytes() + squares_.bytes(); }
 
  private:
   struct Place {  // of a panel
@@ -104,16 +113,24 @@ class FusedPasses {
   const PanelCells<T>& cells_of(std::int64_t image) const { return cells_[static_cast<std::size_t>(image) % cells_.size()]; }
   /// The panels of an image from a row on.
   FftPanels<T> panels_of(std::int64_t image, std::int64_t row) const;
-  static bool has_differences(const FusedTerms& terms) { return terms.tv_image > 0 || terms.tsv > 0; }
-  bool has_power() const;  // in any of the problems
-  /// Lays the weights of the power spectrum out as the panels of all columns have them.
+  T* squares_row(std::int64_t problem, std::int64_t row) {
+    return squares_.data() + (problem * geometry_.npix + row) * geometry_.row_distance;
+  }
+  ChannelRows<T> channel_rows(std::int64_t image, std::int64_t row) const {
+    return {image_row(image, row), geometry_.npix * geometry_.row_distance, image % settings_.nchan, settings_.nchan};
+  }
+  static bool has_differences(const FusedTerms& terms) { return in_use<regularizers::Driver::differences>(terms); }
+  template <regularizers::Driver driver>
+  bool any_uses() const;  // any of the problems
+  bool has_power() const { return any_uses<regularizers::Driver::half_plane>(); }
+  /// Lays the weights of the half plane out as the panels of all columns have them.
   void prepare_power();
 
-  /// Gradient of likelihood and power spectrum of up to a batch of rows, into scratch.lines().
+  /// Gradient of likelihood and half plane of up to a batch of rows, into scratch.lines().
   void likelihood_rows(std::int64_t image, std::int64_t first, std::int64_t count, const RowScratch<T>& scratch);
   void difference_row(std::int64_t image, std::int64_t row, const RowScratch<T>& scratch, RowSums& sums);
   void gradient_row(std::int64_t image, std::int64_t row, const T* likelihood, const RowScratch<T>& scratch, RowSums& sums);
-  void clamp_edges(std::int64_t image, std::int64_t row, T* gradient, RowSums& sums) const;
+  void add_edges(std::int64_t image, std::int64_t row, T* gradient, RowSums& sums) const;
 
   FusedSettings settings_;  // with every problem's own
   FusedGeometry geometry_;
@@ -126,6 +143,7 @@ class FusedPasses {
       inverse_power_;  // (panels, npix, batch), times the cell area squared and the columns of the plane each stands for
   FusedKernels<T> kernels_;
   AlignedArray<T> images_, gradients_, spectra_;
+  AlignedArray<T> squares_;  // (problems, npix, row_distance), summed over channels; empty without regularizers of spectra
 };
 
 }  // namespace mpol::ops::detail

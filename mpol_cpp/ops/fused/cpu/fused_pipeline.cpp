@@ -10,6 +10,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/fused/cpu/fused_passes.h>
 #include <mpol_cpp/ops/memory/share_tasks.h>
+#include <mpol_cpp/regularizers/regularizers.h>
 
 namespace mpol::ops {
 namespace {
@@ -47,6 +48,9 @@ class FusedPipeline<T>::Runs {
     const auto weigh = [&](std::int64_t panel, const detail::RowScratch<T>& scratch) {
       panel_sums_[static_cast<std::size_t>(panel)] = passes_.weigh_panel(panel, scratch);
     };
+    const auto square = [&](std::int64_t rows) {
+      passes_.square_rows(rows / passes_.geometry().blocks, rows % passes_.geometry().blocks);
+    };
     const auto finish = [&](std::int64_t block, const detail::RowScratch<T>& scratch) {
       const auto problem = static_cast<std::size_t>(block / passes_.geometry().blocks / images_per_problem_);
       finish_block(kind, pixels, updates[updates.size() == 1 ? 0 : problem], block, scratch);
@@ -54,10 +58,12 @@ class FusedPipeline<T>::Runs {
     share(static_cast<std::int64_t>(whole_.size()), [&](std::int64_t i, const detail::RowScratch<T>& scratch) {
       const auto& part = whole_[static_cast<std::size_t>(i)];
       for (auto block = part.first_block; block < part.end_block; ++block) map(block, scratch);
+      for (auto rows = part.first_squares; rows < part.end_squares; ++rows) square(rows);
       for (auto panel = part.first_panel; panel < part.end_panel; ++panel) weigh(panel, scratch);
       for (auto block = part.first_block; block < part.end_block; ++block) finish(block, scratch);
     });
     share(blocks_, map);
+    share(squares_, [&](std::int64_t rows, const detail::RowScratch<T>&) { square(rows); });
     if (likelihood_) weigh_images();
     share(panels_, weigh);
     share(blocks_, finish);
@@ -102,6 +108,7 @@ class FusedPipeline<T>::Runs {
   /// Images that need nothing of others: one, or all channels of a problem where neighbours are compared.
   struct Part {
     std::int64_t first_block, end_block, first_panel, end_panel;
+    std::int64_t first_squares, end_squares;  // blocks of rows of all channels together
   };
 
   void prepare_workers() {
@@ -116,18 +123,25 @@ class FusedPipeline<T>::Runs {
     std::vector<Part> parts;
     const auto blocks = passes_.geometry().blocks;
     for (std::int64_t image = 0; image < passes_.images();) {
-      const auto images = passes_.problem_of(image).terms.tv_channel > 0 ? images_per_problem_ : 1, end = image + images;
-      if (going_[static_cast<std::size_t>(image / images_per_problem_)] != Going::stopped) {
-        parts.push_back({image * blocks, end * blocks, passes_.first_panel(image), passes_.first_panel(end)});
+      using regularizers::Driver;
+      const auto& terms = passes_.problem_of(image).terms;
+      const bool whole_spectra = detail::in_use<Driver::spectra>(terms);
+      const auto images = whole_spectra || detail::in_use<Driver::channels>(terms) ? images_per_problem_ : 1,
+                 end = image + images;
+      const auto problem = image / images_per_problem_;
+      if (going_[static_cast<std::size_t>(problem)] != Going::stopped) {
+        parts.push_back({image * blocks, end * blocks, passes_.first_panel(image), passes_.first_panel(end), problem * blocks,
+                         (problem + (whole_spectra ? 1 : 0)) * blocks});
       }
       image = end;
     }
     const auto count = static_cast<std::int64_t>(parts.size());
     const auto whole = parts.begin() + (likelihood_ ? 0 : count - count % workers_);
     whole_.assign(parts.begin(), whole);
-    blocks_.clear(), panels_.clear();
+    blocks_.clear(), squares_.clear(), panels_.clear();
     for (auto part = whole; part != parts.end(); ++part) {
       for (auto block = part->first_block; block < part->end_block; ++block) blocks_.push_back(block);
+      for (auto rows = part->first_squares; rows < part->end_squares; ++rows) squares_.push_back(rows);
       for (auto panel = part->first_panel; panel < part->end_panel; ++panel) panels_.push_back(panel);
     }
     listed_for_ = workers_;
@@ -202,21 +216,23 @@ class FusedPipeline<T>::Runs {
     const auto image = problem * images_per_problem_, end = image + images_per_problem_;
     if (likelihood_) values.chi_squared = chi_squared_of_images_[static_cast<std::size_t>(problem)];
     for (auto i = image; i < end; ++i) values.chi_squared += passes_.constant(i);
+    double power = 0;
     for (auto i = passes_.first_panel(image); i < passes_.first_panel(end); ++i) {
       values.chi_squared += panel_sums_[static_cast<std::size_t>(i)].chi_squared;
-      values.psd += panel_sums_[static_cast<std::size_t>(i)].psd;
+      power += panel_sums_[static_cast<std::size_t>(i)].power;
     }
     for (auto i = problem * pieces; i < (problem + 1) * pieces; ++i) {
       const auto& sums = row_sums_[static_cast<std::size_t>(i)];
-      values.sparsity += sums.sparsity.total();
-      values.tv_image += sums.tv_image.total();
-      values.tsv += sums.tsv.total();
-      values.entropy += sums.entropy.total();
-      values.tv_channel += sums.tv_channel.total();
+      for (int kind = 0; kind < regularizer_count; ++kind) values.terms[kind] += sums.terms[kind].total();
       values.parameters += sums.parameters.total();
-      values.edge_clamp += sums.edge_clamp;
     }
-    values.entropy /= passes_.problem_of(image).terms.total_flux;
+    regularizers::for_each(regularizers::KindsOf<regularizers::Driver::half_plane>{},
+                           [&](TermKind kind) { values.terms[static_cast<int>(kind)] = power; });
+    for (const auto kind : all_regularizers()) {
+      if (const auto divisor = regularizer_of(kind).scaled_by) {
+        values.terms[static_cast<int>(kind)] /= passes_.problem_of(image).terms.settings(kind)[*divisor];
+      }
+    }
     return values;
   }
 
@@ -231,7 +247,7 @@ class FusedPipeline<T>::Runs {
   std::vector<RowSums> row_sums_;
   std::vector<Going> going_;
   std::vector<Part> whole_;
-  std::vector<std::int64_t> blocks_, panels_;
+  std::vector<std::int64_t> blocks_, squares_, panels_;
   std::vector<FusedValues> values_;
 };
 

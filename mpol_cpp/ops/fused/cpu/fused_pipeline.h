@@ -11,10 +11,11 @@
 
 namespace mpol::ops {
 
-/// The unweighted sums of one problem, and the sum of its base pixels after the update.
+/// chi^2 and the unweighted regularizers of one problem, and the sum of its base pixels after the update.
 struct FusedValues {
-  double chi_squared = 0, sparsity = 0, tv_image = 0, tsv = 0, entropy = 0, tv_channel = 0, edge_clamp = 0, psd = 0,
-         parameters = 0;
+  double chi_squared = 0, terms[regularizer_count] = {}, parameters = 0;
+
+  double of(TermKind kind) const { return terms[static_cast<int>(kind)]; }
 };
 
 /// The objective of one problem.
@@ -29,7 +30,7 @@ struct FusedSettings {
   double likelihood_scale = 1;  // of every problem, and so are the terms ...
   FusedTerms terms;
   std::vector<FusedProblem> own = {};  // ... unless each of them has its own
-  Tensor inverse_power = {};           // (npix, npix/2 + 1) of the half plane, Jy^-2; needed when terms.psd > 0
+  Tensor inverse_power = {};           // (npix, npix/2 + 1) of the half plane, Jy^-2, of the regularizer of visibilities, psd
   Isa isa = selected_isa();
 };
 

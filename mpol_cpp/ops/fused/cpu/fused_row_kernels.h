@@ -4,6 +4,7 @@
 #include <mpol_cpp/ops/fused/cpu/fused_kernels.h>
 #include <mpol_cpp/ops/simd/math.h>
 #include <mpol_cpp/ops/simd/wide.h>
+#include <mpol_cpp/regularizers/formulas.h>
 
 namespace mpol::ops::MPOL_ISA {
 
@@ -44,94 +45,119 @@ void blend_rows(const T* __restrict below, const T* __restrict centre, const T* 
   if (j < n) store<T>(out + j, keep_first<T>(blend<T>(load<T>(below + j), load<T>(centre + j), load<T>(above + j)), n - j));
 }
 
-// ---- total variation and total squared variation
+// ---- regularizers
 
+using regularizers::Cost;
+using regularizers::Driver;
+using regularizers::Formulas;
+using regularizers::Kinds;
+using regularizers::KindsInUse;
+using regularizers::KindsOf;
+using regularizers::KindsOfCost;
+
+/// The values of some regularizers over a row.
+template <typename T, typename Some>
+struct VectorSums;
 template <typename T>
-struct DifferenceWeights {
-  T tv, twice_tsv, epsilon;
+struct VectorSums<T, Kinds<>> {
+  MPOL_INLINE void put(RowSums&) const {}
+};
+template <typename T, TermKind kind, TermKind... others>
+struct VectorSums<T, Kinds<kind, others...>> {
+  Vector<T> own{};
+  VectorSums<T, Kinds<others...>> rest;
+
+  template <TermKind which>
+  MPOL_INLINE void add(Vector<T> values) {
+    if constexpr (which == kind) own += values;
+    else rest.template add<which>(values);
+  }
+  MPOL_INLINE void put(RowSums& sums) const {
+    add_to<T>(sums.terms[static_cast<int>(kind)], own);
+    rest.put(sums);
+  }
 };
 
-template <typename T>
-struct DifferenceSums {
-  Vector<T> tv{}, tsv{};
+/// Formulas of a row and the sums of their values, of which lanes that are not `inside` are left out.
+template <typename T, typename Some>
+struct RowFormulas {
+  Formulas<T, Some> formulas;
+  VectorSums<T, Some> sums;
+
+  MPOL_INLINE explicit RowFormulas(const FusedTerms& terms) : formulas(terms) {}
+
+  template <typename... Inputs>
+  MPOL_INLINE Vector<T> slope(IntegerVector<T> inside, const Inputs&... inputs) {
+    const auto add = [&](auto kind, Vector<T> values) __attribute__((always_inline)) {
+      sums.template add<decltype(kind)::value>(inside ? values : Vector<T>{});
+    };
+    return formulas.template slope<VectorMath<T>>(add, inputs...);
+  }
 };
 
-template <typename T, bool tv>
-MPOL_INLINE void differences_at(const T* row, const T* next, T* along, T* across, const DifferenceWeights<T>& weights,
-                                DifferenceSums<T>& sums, IntegerVector<T> valid) {
+/// One bit for each of some regularizers, set where it has a weight.
+template <TermKind... kinds>
+MPOL_INLINE unsigned bits_in_use(Kinds<kinds...>, const FusedTerms& terms) {
+  unsigned bits = 0, bit = 1;
+  ((bits |= terms.weight(kinds) > 0 ? bit : 0, bit *= 2), ...);
+  return bits;
+}
+
+/// Calls run with `bits` as a constant below 2^count.
+template <int count, unsigned candidate = 0, typename Run>
+MPOL_INLINE void with_bits(unsigned bits, const Run& run) {
+  if constexpr (candidate + 1 < (1U << count)) {
+    if (bits != candidate) return with_bits<count, candidate + 1>(bits, run);
+  }
+  run(std::integral_constant<unsigned, candidate>{});
+}
+
+/// Calls run with a constant whose KindsInUse are those that a driver has to work out.
+template <Driver driver, typename Run>
+MPOL_INLINE void with_kinds(const FusedTerms& terms, const Run& run) {
+  using Large = KindsOfCost<Cost::large, KindsOf<driver>>;
+  with_bits<Large::count>(bits_in_use(Large{}, terms), run);
+}
+
+template <typename T, typename Row>
+MPOL_INLINE void differences_at(const T* row, const T* next, T* along, T* across, Row& formulas, IntegerVector<T> valid) {
   const Vector<T> centre = load<T>(row);
   const Vector<T> dl = valid ? load<T>(row + 1) - centre : Vector<T>{};
   const Vector<T> dm = valid ? load<T>(next) - centre : Vector<T>{};
   const Vector<T> squares = dl * dl + dm * dm;
-  sums.tsv += squares;
-  Vector<T> slope = broadcast<T>(weights.twice_tsv);
-  if constexpr (tv) {
-    const Vector<T> smoothed = squares + weights.epsilon;
-    const Vector<T> inverse = reciprocal_square_root<T>(smoothed);
-    sums.tv += valid ? smoothed * inverse : Vector<T>{};
-    slope += weights.tv * inverse;
-  }
+  const Vector<T> slope = formulas.slope(valid, squares);
   store<T>(along, dl * slope);
   store<T>(across, dm * slope);
 }
 
-template <typename T, bool tv>
+template <typename T, typename Some>
 MPOL_INLINE void differences_of(const T* __restrict row, const T* __restrict next, T* __restrict along, T* __restrict across,
                                 std::int64_t n, const FusedTerms& terms, RowSums& sums) {
-  const DifferenceWeights<T> weights{static_cast<T>(terms.tv_image), static_cast<T>(2 * terms.tsv),
-                                     static_cast<T>(terms.tv_image_epsilon)};
-  DifferenceSums<T> row_sums;
+  RowFormulas<T, Some> formulas(terms);
   std::int64_t j = 0;
   for (; j + lanes<T> < n; j += lanes<T>) {
     __builtin_prefetch(next + (next - row) + j);
-    differences_at<T, tv>(row + j, next + j, along + j, across + j, weights, row_sums, first_lanes<T>(lanes<T>));
+    differences_at<T>(row + j, next + j, along + j, across + j, formulas, first_lanes<T>(lanes<T>));
   }
-  differences_at<T, tv>(row + j, next + j, along + j, across + j, weights, row_sums, first_lanes<T>(n - 1 - j));
-  if constexpr (tv) add_to<T>(sums.tv_image, row_sums.tv);
-  add_to<T>(sums.tsv, row_sums.tsv);
+  differences_at<T>(row + j, next + j, along + j, across + j, formulas, first_lanes<T>(n - 1 - j));
+  formulas.sums.put(sums);
 }
 
 template <typename T>
 void differences(const T* row, const T* next, T* along, T* across, std::int64_t n, const FusedTerms& terms, RowSums& sums) {
-  if (terms.tv_image > 0) differences_of<T, true>(row, next, along, across, n, terms, sums);
-  else differences_of<T, false>(row, next, along, across, n, terms, sums);
+  with_kinds<Driver::differences>(
+      terms, [&](auto bits) __attribute__((always_inline)) {
+        differences_of<T, KindsInUse<Driver::differences, decltype(bits)::value>>(row, next, along, across, n, terms, sums);
+      });
 }
 
-// ---- the gradient with respect to the image
-
-template <typename T>
-struct PixelWeights {
-  T sparsity, entropy, inverse_prior, floor;
-};
-
-template <typename T>
-struct PixelSums {
-  Vector<T> sparsity{}, entropy{};
-};
-
-template <typename T, bool entropy>
-MPOL_INLINE Vector<T> pixel_terms(Vector<T> x, const PixelWeights<T>& weights, PixelSums<T>& sums, IntegerVector<T> inside) {
-  const Vector<T> zero{};
-  sums.sparsity += magnitude<T>(x);
-  Vector<T> slope = x > zero ? broadcast<T>(weights.sparsity) : (x < zero ? broadcast<T>(-weights.sparsity) : zero);
-  if constexpr (entropy) {
-    const Vector<T> floored = x < weights.floor ? broadcast<T>(weights.floor) : x;
-    const Vector<T> information = logarithm<T>(floored * weights.inverse_prior);
-    sums.entropy += inside ? x * information : zero;
-    slope += weights.entropy * (information + T(1));
-  }
-  return slope;
-}
-
-template <typename T, bool smooth, bool entropy>
+template <typename T, bool smooth, typename Some>
 MPOL_INLINE void image_gradient_of(const T* __restrict row, const T* __restrict likelihood, const T* __restrict along,
                                    const T* __restrict across, const T* __restrict across_below, T* __restrict gradient,
                                    std::int64_t n, const FusedTerms& terms, RowSums& sums) {
-  const PixelWeights<T> weights{static_cast<T>(terms.sparsity), static_cast<T>(terms.entropy / terms.total_flux),
-                                static_cast<T>(1 / terms.prior_intensity), static_cast<T>(terms.entropy_floor)};
-  PixelSums<T> row_sums;
+  RowFormulas<T, Some> formulas(terms);
   const auto at = [&](std::int64_t j, IntegerVector<T> inside) __attribute__((always_inline)) {
-    Vector<T> slope = load<T>(likelihood + j) + pixel_terms<T, entropy>(load<T>(row + j), weights, row_sums, inside);
+    Vector<T> slope = load<T>(likelihood + j) + formulas.slope(inside, load<T>(row + j));
     if constexpr (smooth) {
       slope += (load<T>(along + j - 1) - load<T>(along + j)) + (load<T>(across_below + j) - load<T>(across + j));
     }
@@ -140,50 +166,87 @@ MPOL_INLINE void image_gradient_of(const T* __restrict row, const T* __restrict 
   std::int64_t j = 0;
   for (; j + lanes<T> <= n; j += lanes<T>) store<T>(gradient + j, at(j, first_lanes<T>(lanes<T>)));
   if (j < n) store<T>(gradient + j, keep_first<T>(at(j, first_lanes<T>(n - j)), n - j));
-  add_to<T>(sums.sparsity, row_sums.sparsity);
-  if constexpr (entropy) add_to<T>(sums.entropy, row_sums.entropy);
+  formulas.sums.put(sums);
 }
 
 template <typename T>
 void image_gradient(const T* row, const T* likelihood, const T* along, const T* across, const T* across_below, T* gradient,
                     std::int64_t n, const FusedTerms& terms, RowSums& sums) {
-  const auto kernel = along != nullptr
-                          ? (terms.entropy > 0 ? image_gradient_of<T, true, true> : image_gradient_of<T, true, false>)
-                          : (terms.entropy > 0 ? image_gradient_of<T, false, true> : image_gradient_of<T, false, false>);
-  kernel(row, likelihood, along, across, across_below, gradient, n, terms, sums);
+  with_kinds<Driver::pixels>(
+      terms, [&](auto bits) __attribute__((always_inline)) {
+        using Some = KindsInUse<Driver::pixels, decltype(bits)::value>;
+        const auto kernel = along != nullptr ? image_gradient_of<T, true, Some> : image_gradient_of<T, false, Some>;
+        kernel(row, likelihood, along, across, across_below, gradient, n, terms, sums);
+      });
 }
 
-// ---- total variation between channels
-
+/// A vector of pixels in all channels. Whether it is the first or last channel is known to the compiler.
 template <typename T, bool first, bool last>
-MPOL_INLINE void channel_gradient_of(const T* __restrict row, const T* __restrict before, const T* __restrict after,
-                                     T* __restrict gradient, std::int64_t n, const FusedTerms& terms, RowSums& sums) {
-  const T weight = static_cast<T>(terms.tv_channel), epsilon = static_cast<T>(terms.tv_channel_epsilon);
-  Vector<T> row_sum{};
+struct RowSpectrum {
+  const T* pixels;
+  const ChannelRows<T>& rows;
+
+  MPOL_INLINE bool has(int offset) const {
+    if (offset == -1) return !first;
+    if (offset == 1) return !last;
+    return rows.channel + offset >= 0 && rows.channel + offset < rows.nchan;
+  }
+  MPOL_INLINE Vector<T> at(int offset) const { return load<T>(pixels + offset * rows.distance); }
+};
+
+template <typename T, TermKind kind, bool first, bool last>
+MPOL_INLINE void channel_gradient_of(const ChannelRows<T>& rows, T* __restrict gradient, std::int64_t n, const FusedTerms& terms,
+                                     RowSums& sums) {
+  RowFormulas<T, Kinds<kind>> formulas(terms);
   for (std::int64_t j = 0; j < n; j += lanes<T>) {
     const auto inside = first_lanes<T>(n - j);
-    Vector<T> slope{};
-    if constexpr (!first) {
-      const Vector<T> step = load<T>(row + j) - load<T>(before + j);
-      slope += step * reciprocal_square_root<T>(step * step + epsilon);
-    }
-    if constexpr (!last) {
-      const Vector<T> step = load<T>(after + j) - load<T>(row + j), smoothed = step * step + epsilon;
-      const Vector<T> inverse = reciprocal_square_root<T>(smoothed);
-      slope -= step * inverse;
-      row_sum += inside ? smoothed * inverse : Vector<T>{};
-    }
-    store<T>(gradient + j, load<T>(gradient + j) + (inside ? weight * slope : Vector<T>{}));
+    const Vector<T> slope = formulas.slope(inside, RowSpectrum<T, first, last>{rows.row + j, rows});
+    store<T>(gradient + j, load<T>(gradient + j) + (inside ? slope : Vector<T>{}));
   }
-  add_to<T>(sums.tv_channel, row_sum);
+  formulas.sums.put(sums);
 }
 
 template <typename T>
-void channel_gradient(const T* row, const T* before, const T* after, T* gradient, std::int64_t n, const FusedTerms& terms,
-                      RowSums& sums) {
-  if (before != nullptr && after != nullptr) channel_gradient_of<T, false, false>(row, before, after, gradient, n, terms, sums);
-  else if (before != nullptr) channel_gradient_of<T, false, true>(row, before, after, gradient, n, terms, sums);
-  else if (after != nullptr) channel_gradient_of<T, true, false>(row, before, after, gradient, n, terms, sums);
+void channel_gradient(const ChannelRows<T>& rows, T* gradient, std::int64_t n, const FusedTerms& terms, RowSums& sums) {
+  if (rows.nchan == 1) return;
+  const bool first = rows.channel == 0, last = rows.channel + 1 == rows.nchan;
+  regularizers::for_each(
+      KindsOf<Driver::channels>{}, [&](auto constant) __attribute__((always_inline)) {
+        constexpr auto kind = decltype(constant)::value;
+        if (!(terms.weight(kind) > 0)) return;
+        if (first) channel_gradient_of<T, kind, true, false>(rows, gradient, n, terms, sums);
+        else if (last) channel_gradient_of<T, kind, false, true>(rows, gradient, n, terms, sums);
+        else channel_gradient_of<T, kind, false, false>(rows, gradient, n, terms, sums);
+      });
+}
+
+template <typename T>
+void spectrum_squares(const ChannelRows<T>& rows, T* __restrict squares, std::int64_t n) {
+  for (std::int64_t j = 0; j < n; j += lanes<T>) {
+    Vector<T> sum{};
+    for (std::int64_t channel = 0; channel < rows.nchan; ++channel) {
+      const auto x = load<T>(rows.row + (channel - rows.channel) * rows.distance + j);
+      sum += x * x;
+    }
+    store<T>(squares + j, sum);
+  }
+}
+
+template <typename T>
+void spectrum_gradient(const ChannelRows<T>& rows, const T* __restrict squares, T* __restrict gradient, std::int64_t n,
+                       const FusedTerms& terms, RowSums& sums) {
+  regularizers::for_each(
+      KindsOf<Driver::spectra>{}, [&](auto constant) __attribute__((always_inline)) {
+        constexpr auto kind = decltype(constant)::value;
+        if (!(terms.weight(kind) > 0)) return;
+        RowFormulas<T, Kinds<kind>> formulas(terms);
+        for (std::int64_t j = 0; j < n; j += lanes<T>) {
+          const auto inside = first_lanes<T>(n - j);
+          const Vector<T> slope = formulas.slope(inside, load<T>(rows.row + j), load<T>(squares + j));
+          store<T>(gradient + j, load<T>(gradient + j) + (inside ? slope : Vector<T>{}));
+        }
+        if (rows.channel == 0) formulas.sums.put(sums);
+      });
 }
 
 }  // namespace mpol::ops::MPOL_ISA

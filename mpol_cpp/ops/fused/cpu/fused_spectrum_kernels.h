@@ -43,17 +43,20 @@ double weigh_residual(T* panel, std::int64_t n, const CellRange<T>& cells, doubl
 }
 
 template <typename T>
-double weigh_power(const T* __restrict panel, std::int64_t n, const T* __restrict weight, double factor, T* __restrict slopes) {
-  const T slope = static_cast<T>(factor);
+double weigh_power(const T* __restrict panel, std::int64_t n, const T* __restrict weight, const FusedTerms& terms,
+                   T* __restrict slopes) {
+  static_assert(KindsOf<Driver::half_plane>::count == 1, "one table of weights is for one regularizer");
+  const Formulas<T, KindsOf<Driver::half_plane>> formulas(terms);
   LaneSum power;
   for (std::int64_t row = 0; row < n; ++row) {
     for (std::int64_t lane = 0; lane < fft_batch<T>; lane += lanes<T>) {
       const auto own = load<T>(weight + row * fft_batch<T> + lane);
       const auto at = 2 * row * fft_batch<T> + lane;
       const auto real = load<T>(panel + at), imag = load<T>(panel + at + fft_batch<T>);
-      store<T>(slopes + at, slope * own * real);
-      store<T>(slopes + at + fft_batch<T>, slope * own * imag);
-      add_to<T>(power, own * (real * real + imag * imag));
+      const auto found = formulas.own.template at<VectorMath<T>>(own, real, imag);
+      store<T>(slopes + at, found.real);
+      store<T>(slopes + at + fft_batch<T>, found.imag);
+      add_to<T>(power, found.value);
     }
   }
   return power.total();

@@ -3,18 +3,39 @@
 // What the kernels of a fused step on a GPU are given. C++17, no LibTorch: the CUDA compiler reads it.
 #include <mpol_cpp/ops/gpu/block.h>
 #include <mpol_cpp/ops/gpu/complex_value.h>
+#include <mpol_cpp/regularizers/formulas.h>
 
 namespace mpol::ops {
 
-/// Regularisers of a DevicePipeline, in the order of its weights.
-enum class DeviceTerm { sparsity, tv_image, tsv, entropy, tv_channel, edge_clamp, psd };
-inline constexpr int device_terms = 7;
-
-/// What an image pass sums up: the first six terms, then the base pixels after the update.
-inline constexpr int image_sums = device_terms;
-inline constexpr int parameters_sum = device_terms - 1;
-/// What a pass over half planes sums up: chi^2, then the power spectrum.
+/// What a pass over half planes sums up: chi^2, then the regularizer of the half plane.
 inline constexpr int half_plane_sums = 2;
+
+/// Whether an image pass sums a regularizer up.
+constexpr bool is_of_images(regularizers::Driver driver) {
+  return driver != regularizers::Driver::none && driver != regularizers::Driver::half_plane;
+}
+constexpr regularizers::Driver driver_of(TermKind kind) {
+  switch (kind) {
+#define MPOL_EACH(name, Type) \
+  case TermKind::name:        \
+    return regularizers::Type::driver;
+    MPOL_REGULARIZERS(MPOL_EACH)
+#undef MPOL_EACH
+    case TermKind::custom:
+      break;
+  }
+  return regularizers::Driver::none;
+}
+/// Place of a regularizer among what image passes sum up: those before it in the list.
+constexpr int image_sum_of(TermKind kind) {
+  int place = 0;
+  for (int index = 0; index < static_cast<int>(kind); ++index)
+    place += is_of_images(driver_of(static_cast<TermKind>(index))) ? 1 : 0;
+  return place;
+}
+/// What an image pass sums up: regularizers, then the base pixels after the update.
+inline constexpr int parameters_sum = image_sum_of(TermKind::custom);
+inline constexpr int image_sums = parameters_sum + 1;
 
 enum class DeviceUpdate { none, sgd, adam };
 
@@ -33,14 +54,16 @@ struct DeviceShape {
 /// What is the same in all steps.
 struct DeviceConstants {
   double cell_area;  // arcsec^2
-  double tv_image_epsilon, tv_channel_epsilon, prior_intensity, entropy_floor, total_flux;
+  RegularizerSettings settings;
   double momentum, beta1, beta2, epsilon;
   double stop_relative;      // of the criterion by which each problem stops itself
   std::int64_t stop_window;  // epochs; 0: there is none
   DeviceUpdate update;
-  bool present[device_terms];            // which terms any problem has
-  int columns;                           // of the losses: total, nll, terms
-  int term_of_column[device_terms + 2];  // a DeviceTerm, for column >= 2
+  bool present[regularizer_count];            // which terms any problem has
+  int columns;                                // of the losses: total, nll, terms
+  int term_of_column[regularizer_count + 2];  // a TermKind, for column >= 2
+  int sum_of_column[regularizer_count + 2];   // what it is made of: half_plane_sums, then image_sums
+  double divisor_of_column[regularizer_count + 2];
 };
 
 /// Images are (problems, nchan, npix, npix), half planes (problems, nchan, npix, npix/2 + 1), both contiguous.
@@ -50,7 +73,8 @@ struct DeviceArrays {
   DeviceConstants constants;
 
   DeviceArray<T> base, first, second, gradient;  // first, second: moments; gradient: DeviceUpdate::none alone
-  DeviceArray<T> image, likelihood;              // Hann(softplus(base)); gradient of chi^2 / (2 N_norm) and of psd
+  DeviceArray<T> image, likelihood;              // Hann(softplus(base)); gradient of chi^2 / (2 N_norm) and of the half plane
+  DeviceArray<T> squares;                        // (problems, npix, npix): summed over channels, for regularizers of spectra
   DeviceArray<ComplexValue<T>> spectrum;         // of the image, then of the gradient
 
   std::int32_t cell_images;                 // nchan, or problems nchan where each has cells of its own
@@ -59,7 +83,7 @@ struct DeviceArrays {
   DeviceArray<const T> inverse_power;       // (npix, npix/2 + 1), times the cell area squared
 
   DeviceArray<const double> scale, constant;  // (problems): 1 / (2 N_norm); what no model can change of chi^2
-  DeviceArray<const double> lambda, rate;     // (device_terms, problems), (problems)
+  DeviceArray<const double> lambda, rate;     // (regularizer_count, problems), (problems)
   DeviceArray<std::uint8_t> stopped;          // (problems): parameters stay as they are
   DeviceArray<double> recent;                 // (stop_window + 1, problems): the last totals, in a ring
   DeviceArray<std::int64_t> recorded;         // (problems): how many totals went into it
@@ -91,11 +115,29 @@ struct DeviceArrays {
     return all.part(index * shape.pixels(), shape.pixels());
   }
 
-  MPOL_DEVICE bool has(DeviceTerm term) const { return constants.present[static_cast<int>(term)]; }
-  MPOL_DEVICE double weight_of(DeviceTerm term, std::int64_t problem) const {
-    return lambda[static_cast<std::int64_t>(term) * shape.problems + problem];
+  MPOL_DEVICE bool has(TermKind kind) const { return constants.present[static_cast<int>(kind)]; }
+  template <regularizers::Driver driver>
+  MPOL_DEVICE bool uses() const {
+    return regularizers::has_any(regularizers::KindsOf<driver>{}, [this](TermKind kind) { return has(kind); });
+  }
+  MPOL_DEVICE double weight_of(TermKind kind, std::int64_t problem) const {
+    return lambda[static_cast<std::int64_t>(kind) * shape.problems + problem];
   }
 };
+
+/// Weights and settings of one problem, as formulas take them.
+template <typename T>
+struct DeviceTerms {
+  const DeviceArrays<T>& arrays;
+  std::int64_t problem;
+
+  MPOL_DEVICE double weight(TermKind kind) const { return arrays.weight_of(kind, problem); }
+  MPOL_DEVICE const double* settings(TermKind kind) const { return arrays.constants.settings.of[static_cast<int>(kind)]; }
+};
+
+/// The formulas of a driver for one problem.
+template <typename T, regularizers::Driver driver>
+using DeviceFormulas = regularizers::Formulas<T, regularizers::KindsOf<driver>>;
 
 /// How kernels cut their work: pixels of an image tile, threads of a block, places of a half plane in a piece.
 template <int tile_width, int tile_height, int tile_threads, int places_of_thread>
@@ -108,6 +150,6 @@ using HighTile = DeviceTile<32, 32, 256, 4>;  // reads fewer pixels twice
 using OddTile = DeviceTile<5, 3, 7, 4>;       // divides nothing: for tests of the emulation
 
 enum class TileKind { low, high, odd };
-enum class DeviceKernel { map, weigh, finish, collect };
+enum class DeviceKernel { map, square, weigh, finish, collect };
 
 }  // namespace mpol::ops

@@ -2,12 +2,14 @@
 
 // The kernel of a fused step over half planes; C++17.
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_arrays.h>
+#include <mpol_cpp/ops/gpu/gpu_math.h>
 
 namespace mpol::ops {
 
 /// Where half planes V hold data: chi^2 and, in their place, the half plane whose unnormalised inverse real transform is
-/// the gradient of chi^2 / (2 N_norm) + lambda psd. That transform counts the columns but 0 and npix/2 twice. Cells in
-/// those two come in Hermitian pairs (DevicePipeline sees to it), so that the gradient's half plane is Hermitian too.
+/// the gradient of chi^2 / (2 N_norm) and of the regularizer of the half plane. That transform counts the columns but 0 and
+/// npix/2 twice. Cells in those two come in Hermitian pairs (DevicePipeline sees to it), so that the gradient's half plane is
+/// Hermitian too.
 template <typename T, typename Tile>
 struct WeighBody {
   static constexpr int threads = Tile::threads, phases = 3;
@@ -45,7 +47,7 @@ struct WeighBody {
     const bool single = column == 0 || 2 * column == static_cast<std::uint32_t>(shape.npix);
     const std::int64_t begin = image * std::int64_t{shape.half_plane()};
     const auto cell = arrays.cell_of[image % arrays.cell_images * std::int64_t{shape.half_plane()} + at];
-    const bool power = arrays.has(DeviceTerm::psd);
+    const bool power = arrays.template uses<regularizers::Driver::half_plane>();
     ComplexValue<T> slope{T(0), T(0)};
     if (cell >= 0 || power) {
       const ComplexValue<T> value = arrays.spectrum[begin + at];
@@ -65,12 +67,15 @@ struct WeighBody {
     chi_squared += static_cast<double>(weight * (real * real + imag * imag));
   }
 
-  MPOL_DEVICE void add_power(const ComplexValue<T>& value, T inverse_power, std::int64_t problem, double count,
-                             ComplexValue<T>& slope, double& psd) const {
-    const T factor = static_cast<T>(2.0 * arrays.weight_of(DeviceTerm::psd, problem)) * inverse_power;
-    slope.real += factor * value.real;
-    slope.imag += factor * value.imag;
-    psd += count * static_cast<double>(inverse_power) * static_cast<double>(value.real * value.real + value.imag * value.imag);
+  MPOL_DEVICE void add_power(const ComplexValue<T>& value, T weight, std::int64_t problem, double count, ComplexValue<T>& slope,
+                             double& power) const {
+    const DeviceFormulas<T, regularizers::Driver::half_plane> formulas(DeviceTerms<T>{arrays, problem});
+    static_assert(regularizers::KindsOf<regularizers::Driver::half_plane>::count == 1,
+                  "one table of weights is for one regularizer");
+    const auto found = formulas.own.template at<device_math::ScalarMath<T>>(weight, value.real, value.imag);
+    slope.real += found.real;
+    slope.imag += found.imag;
+    power += count * static_cast<double>(found.value);
   }
 };
 

@@ -67,12 +67,42 @@ struct MapBody {
   }
 };
 
+/// squares = sum over channels of image^2, for regularizers of spectra.
+template <typename T, typename Tile>
+struct SquareBody {
+  static constexpr int threads = Tile::threads, phases = 1;
+  struct Shared {};
+  struct Local {};
+
+  DeviceArrays<T> arrays;
+
+  MPOL_DEVICE std::int64_t pieces() const { return (arrays.shape.pixels() + Tile::places - 1) / Tile::places; }
+  std::int64_t blocks() const { return arrays.shape.problems * pieces(); }
+
+  template <int phase>
+  MPOL_DEVICE void run(Place place, Shared&, Local&) const {
+    const std::int64_t problem = place.block / pieces(), nchan = arrays.shape.nchan;
+    const std::uint32_t begin = static_cast<std::uint32_t>(place.block - problem * pieces()) * Tile::places;
+    const auto squares = arrays.of_image(arrays.squares, problem);
+    for (std::uint32_t k = static_cast<std::uint32_t>(place.thread); k < Tile::places; k += threads) {
+      const std::uint32_t at = begin + k;
+      if (at >= arrays.shape.pixels()) return;
+      T sum = T(0);
+      for (std::int64_t channel = 0; channel < nchan; ++channel) {
+        const T x = arrays.image[(problem * nchan + channel) * arrays.shape.pixels() + at];
+        sum += x * x;
+      }
+      squares[at] = sum;
+    }
+  }
+};
+
 /// Gradient of every term with respect to the image, Hann adjoint, derivative of softplus and update.
 template <typename T, typename Tile>
 struct FinishBody {
   static constexpr int threads = Tile::threads, phases = 6;
   static constexpr int image_distance = Tile::width + 4, gradient_distance = Tile::width + 2, slope_distance = Tile::width + 3;
-  /// Derivatives of the variations of pixels by their forward differences; one pixel more at the left and below.
+  /// Derivatives of the regularizers of differences by these; one pixel more at the left and below.
   struct Slopes {
     SharedArray<T, slope_distance*(Tile::height + 3)> along, across;
   };
@@ -109,9 +139,30 @@ struct FinishBody {
   }
 
  private:
-  /// Weights of the terms of one problem, in the images' precision.
-  struct Weights {
-    T sparsity, tv_image, twice_tsv, entropy, tv_channel, twice_edge_clamp;
+  using Driver = regularizers::Driver;
+  using Math = device_math::ScalarMath<T>;
+
+  /// What is worked out at a pixel, with the weights of one problem.
+  struct PixelFormulas {
+    DeviceFormulas<T, Driver::pixels> pixels;
+    DeviceFormulas<T, Driver::channels> channels;
+    DeviceFormulas<T, Driver::spectra> spectra;
+    DeviceFormulas<T, Driver::edges> edges;
+
+    MPOL_DEVICE explicit PixelFormulas(const DeviceTerms<T>& terms)
+        : pixels(terms), channels(terms), spectra(terms), edges(terms) {}
+  };
+  /// A pixel in all channels.
+  struct Spectrum {
+    const DeviceArrays<T>& arrays;
+    std::int64_t position;
+    std::int32_t channel;
+    T own;
+
+    MPOL_DEVICE bool has(int offset) const { return channel + offset >= 0 && channel + offset < arrays.shape.nchan; }
+    MPOL_DEVICE T at(int offset) const {
+      return offset == 0 ? own : arrays.image[position + offset * std::int64_t{arrays.shape.pixels()}];
+    }
   };
   /// A pixel whose gradient is wanted.
   struct Pixel {
@@ -122,13 +173,7 @@ struct FinishBody {
 
   MPOL_DEVICE std::int64_t piece_count() const { return arrays.shape.images() * arrays.template tiles<Tile>(); }
 
-  MPOL_DEVICE Weights weights_of(std::int64_t problem) const {
-    const auto weight = [&](DeviceTerm term) { return arrays.weight_of(term, problem); };
-    return {
-        static_cast<T>(weight(DeviceTerm::sparsity)),   static_cast<T>(weight(DeviceTerm::tv_image)),
-        static_cast<T>(2.0 * weight(DeviceTerm::tsv)),  static_cast<T>(weight(DeviceTerm::entropy) / arrays.constants.total_flux),
-        static_cast<T>(weight(DeviceTerm::tv_channel)), static_cast<T>(2.0 * weight(DeviceTerm::edge_clamp))};
-  }
+  MPOL_DEVICE std::int64_t problem_of(std::int64_t image) const { return image / arrays.shape.nchan; }
 
   MPOL_DEVICE void load_image(Place place, Shared& shared) const {
     const auto tile = TilePlace::of<Tile>(arrays, place.block);
@@ -143,7 +188,7 @@ struct FinishBody {
   MPOL_DEVICE void find_gradient(Place place, Shared& shared, Local& local) const {
     const auto tile = TilePlace::of<Tile>(arrays, place.block);
     const std::int32_t npix = arrays.shape.npix;
-    const Weights weights = weights_of(tile.image / arrays.shape.nchan);
+    const PixelFormulas formulas(DeviceTerms<T>{arrays, problem_of(tile.image)});
     for (int k = place.thread; k < gradient_distance * (Tile::height + 2); k += threads) {
       const int y = k / gradient_distance, x = k % gradient_distance;
       const Pixel pixel{tile.image,
@@ -152,99 +197,73 @@ struct FinishBody {
                         (y + 1) * image_distance + x + 1,
                         (y + 1) * slope_distance + x + 1,
                         y > 0 && y <= Tile::height && x > 0 && x <= Tile::width};
-      shared.gradient[k] = is_pixel(pixel.row, pixel.column, npix) ? gradient_at(pixel, weights, shared, local) : T(0);
+      shared.gradient[k] = is_pixel(pixel.row, pixel.column, npix) ? gradient_at(pixel, formulas, shared, local) : T(0);
     }
   }
 
-  MPOL_DEVICE T gradient_at(const Pixel& pixel, const Weights& weights, Shared& shared, Local& local) const {
-    T slope = arrays.likelihood[position(pixel)];
-    if (arrays.has(DeviceTerm::sparsity) || arrays.has(DeviceTerm::entropy)) slope += pixel_slope(pixel, weights, shared, local);
-    if (has_variation()) slope += variation_slope(pixel, shared);
-    if (arrays.has(DeviceTerm::tv_channel)) slope += channel_slope(pixel, weights, shared, local);
-    if (arrays.has(DeviceTerm::edge_clamp)) slope += edge_slope(pixel, weights, shared, local);
+  MPOL_DEVICE T gradient_at(const Pixel& pixel, const PixelFormulas& formulas, Shared& shared, Local& local) const {
+    const auto has = [this](TermKind kind) { return arrays.has(kind); };
+    const auto add = [&](auto kind, T value) {
+      if (pixel.counts) local.sums[image_sum_of(decltype(kind)::value)] += static_cast<double>(value);
+    };
+    const T x = shared.image[pixel.at];
+    T slope = arrays.likelihood[position(pixel)] + formulas.pixels.template slope_where<Math>(has, add, x);
+    if (arrays.template uses<Driver::differences>()) slope += difference_slope(pixel, shared);
+    const std::int32_t channel = pixel.image % arrays.shape.nchan;
+    if (arrays.template uses<Driver::channels>() && arrays.shape.nchan > 1) {
+      slope += formulas.channels.template slope_where<Math>(has, add, Spectrum{arrays, position(pixel), channel, x});
+    }
+    if (arrays.template uses<Driver::spectra>()) {
+      const auto add_once = [&](auto kind, T value) {
+        if (channel == 0) add(kind, value);
+      };
+      const T squares =
+          arrays.of_image(arrays.squares, problem_of(pixel.image))[pixel_index(pixel.row, pixel.column, arrays.shape.npix)];
+      slope += formulas.spectra.template slope_where<Math>(has, add_once, x, squares);
+    }
+    const int edges = edges_at(pixel);  // corners belong to two
+    for (int edge = 0; edge < edges; ++edge) slope += formulas.edges.template slope_where<Math>(has, add, x);
     return slope;
   }
 
-  MPOL_DEVICE bool has_variation() const { return arrays.has(DeviceTerm::tv_image) || arrays.has(DeviceTerm::tsv); }
+  MPOL_DEVICE int edges_at(const Pixel& pixel) const {
+    const std::int32_t last = arrays.shape.npix - 1;
+    if (!arrays.template uses<Driver::edges>()) return 0;
+    return (pixel.row == 0 || pixel.row == last ? 1 : 0) + (pixel.column == 0 || pixel.column == last ? 1 : 0);
+  }
 
   MPOL_DEVICE std::int64_t position(const Pixel& pixel) const {
     return pixel.image * std::int64_t{arrays.shape.pixels()} + pixel_index(pixel.row, pixel.column, arrays.shape.npix);
   }
 
-  MPOL_DEVICE static void add(const Pixel& pixel, Local& local, DeviceTerm term, T value) {
-    if (pixel.counts) local.sums[static_cast<int>(term)] += static_cast<double>(value);
-  }
-
-  MPOL_DEVICE T pixel_slope(const Pixel& pixel, const Weights& weights, Shared& shared, Local& local) const {
-    const T x = shared.image[pixel.at];
-    add(pixel, local, DeviceTerm::sparsity, device_math::magnitude(x));
-    T slope = x > T(0) ? weights.sparsity : (x < T(0) ? -weights.sparsity : T(0));
-    if (arrays.has(DeviceTerm::entropy)) {
-      const T floor = static_cast<T>(arrays.constants.entropy_floor), prior = static_cast<T>(arrays.constants.prior_intensity);
-      const T information = device_math::logarithm((x < floor ? floor : x) / prior);
-      add(pixel, local, DeviceTerm::entropy, x * information);
-      slope += weights.entropy * (information + T(1));
-    }
-    return slope;
-  }
-
   /// Of each pixel once, 0 where a forward difference is missing.
   MPOL_DEVICE void find_slopes(Place place, Shared& shared, Local& local) const {
     for (double& sum : local.sums) sum = 0;
-    if (!has_variation()) return;
+    if (!arrays.template uses<Driver::differences>()) return;
     const auto tile = TilePlace::of<Tile>(arrays, place.block);
     const std::int32_t npix = arrays.shape.npix;
-    const Weights weights = weights_of(tile.image / arrays.shape.nchan);
+    const DeviceFormulas<T, Driver::differences> formulas(DeviceTerms<T>{arrays, problem_of(tile.image)});
+    const auto has = [this](TermKind kind) { return arrays.has(kind); };
     for (int k = place.thread; k < slope_distance * (Tile::height + 3); k += threads) {
       const int y = k / slope_distance, x = k % slope_distance, at = y * image_distance + x;
       const std::int32_t row = tile.row + y - 2, column = tile.column + x - 2;
       shared.slopes.along[k] = shared.slopes.across[k] = T(0);
       if (row < 0 || column < 0 || row + 1 >= npix || column + 1 >= npix) continue;
       const T centre = shared.image[at], dl = shared.image[at + 1] - centre, dm = shared.image[at + image_distance] - centre;
-      const T squares = dl * dl + dm * dm;
       const bool counts = y > 1 && y < Tile::height + 2 && x > 1 && x < Tile::width + 2;
-      T slope = weights.twice_tsv;
-      if (arrays.has(DeviceTerm::tv_image)) {
-        const T smoothed = device_math::square_root(squares + static_cast<T>(arrays.constants.tv_image_epsilon));
-        slope += weights.tv_image / smoothed;
-        if (counts) local.sums[static_cast<int>(DeviceTerm::tv_image)] += static_cast<double>(smoothed);
-      }
-      if (counts) local.sums[static_cast<int>(DeviceTerm::tsv)] += static_cast<double>(squares);
+      const auto add = [&](auto kind, T value) {
+        if (counts) local.sums[image_sum_of(decltype(kind)::value)] += static_cast<double>(value);
+      };
+      const T slope = formulas.template slope_where<Math>(has, add, dl * dl + dm * dm);
       shared.slopes.along[k] = dl * slope;
       shared.slopes.across[k] = dm * slope;
     }
   }
 
-  MPOL_DEVICE static T variation_slope(const Pixel& pixel, Shared& shared) {
+  MPOL_DEVICE static T difference_slope(const Pixel& pixel, Shared& shared) {
     auto& [along, across] = shared.slopes;
     const int own = pixel.slope, below = pixel.slope - slope_distance;
     return (along[own - 1] - along[own]) + (across[below] - across[own]);
-  }
-
-  MPOL_DEVICE T channel_slope(const Pixel& pixel, const Weights& weights, Shared& shared, Local& local) const {
-    const std::int32_t channel = pixel.image % arrays.shape.nchan;
-    const std::int64_t at = position(pixel), pixels = arrays.shape.pixels();
-    const T epsilon = static_cast<T>(arrays.constants.tv_channel_epsilon), x = shared.image[pixel.at];
-    T slope = T(0);
-    if (channel > 0) {
-      const T step = x - arrays.image[at - pixels];
-      slope += step / device_math::square_root(step * step + epsilon);
-    }
-    if (channel + 1 < arrays.shape.nchan) {
-      const T step = arrays.image[at + pixels] - x, smoothed = device_math::square_root(step * step + epsilon);
-      slope -= step / smoothed;
-      add(pixel, local, DeviceTerm::tv_channel, smoothed);
-    }
-    return weights.tv_channel * slope;
-  }
-
-  /// Corners belong to two edges.
-  MPOL_DEVICE T edge_slope(const Pixel& pixel, const Weights& weights, Shared& shared, Local& local) const {
-    const std::int32_t last = arrays.shape.npix - 1;
-    const int edges = (pixel.row == 0 || pixel.row == last ? 1 : 0) + (pixel.column == 0 || pixel.column == last ? 1 : 0);
-    const T x = shared.image[pixel.at], count = static_cast<T>(edges);
-    add(pixel, local, DeviceTerm::edge_clamp, count * x * x);
-    return count * weights.twice_edge_clamp * x;
   }
 
   MPOL_DEVICE void update_pixels(Place place, Shared& shared, Local& local) const {

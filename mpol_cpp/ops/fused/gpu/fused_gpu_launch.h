@@ -14,6 +14,8 @@ void with_body(DeviceKernel kernel, const DeviceArrays<T>& arrays, const Run& ru
   switch (kernel) {
     case DeviceKernel::map:
       return run(MapBody<T, Tile>{arrays});
+    case DeviceKernel::square:
+      return run(SquareBody<T, Tile>{arrays});
     case DeviceKernel::weigh:
       return run(WeighBody<T, Tile>{arrays});
     case DeviceKernel::finish:

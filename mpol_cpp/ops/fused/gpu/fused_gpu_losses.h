@@ -59,12 +59,6 @@ struct CollectBody {
     return sum;
   }
 
-  MPOL_DEVICE static double term(Shared& shared, DeviceTerm term, double total_flux) {
-    if (term == DeviceTerm::psd) return shared.sums.total(1);
-    const double sum = shared.sums.total(half_plane_sums + static_cast<int>(term));
-    return term == DeviceTerm::entropy ? sum / total_flux : sum;
-  }
-
   MPOL_DEVICE void write_losses(std::int64_t problem, Shared& shared) const {
     const auto& constants = arrays.constants;
     const std::int64_t rows = constants.columns + 1, problems = arrays.shape.problems;
@@ -73,9 +67,9 @@ struct CollectBody {
     const double nll = (arrays.constant[problem] + shared.sums.total(0)) * arrays.scale[problem];
     double total = nll;
     for (int column = 2; column < constants.columns; ++column) {
-      const auto kind = static_cast<DeviceTerm>(constants.term_of_column[column]);
-      const double weight = arrays.weight_of(kind, problem);
-      const double value = weight == 0 ? 0.0 : weight * term(shared, kind, constants.total_flux);
+      const double weight = arrays.weight_of(static_cast<TermKind>(constants.term_of_column[column]), problem);
+      const double sum = shared.sums.total(constants.sum_of_column[column]);
+      const double value = weight == 0 ? 0.0 : weight * (sum / constants.divisor_of_column[column]);
       history[begin + column * problems] = value;
       total += value;
     }

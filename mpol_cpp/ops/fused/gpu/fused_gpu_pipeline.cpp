@@ -14,6 +14,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/gpu/device_array.h>
+#include <mpol_cpp/regularizers/regularizers.h>
 
 namespace mpol::ops {
 namespace {
@@ -28,26 +29,6 @@ TileKind suitable_tile(const DeviceShape& shape) {
 /// Kernels and transforms must have written what others read.
 Tensor unwritten(torch::IntArrayRef shape, torch::TensorOptions options) {
   return at::full(shape, std::numeric_limits<double>::quiet_NaN(), options);
-}
-
-double weight_of(const FusedTerms& terms, DeviceTerm term) {
-  switch (term) {
-    case DeviceTerm::sparsity:
-      return terms.sparsity;
-    case DeviceTerm::tv_image:
-      return terms.tv_image;
-    case DeviceTerm::tsv:
-      return terms.tsv;
-    case DeviceTerm::entropy:
-      return terms.entropy;
-    case DeviceTerm::tv_channel:
-      return terms.tv_channel;
-    case DeviceTerm::edge_clamp:
-      return terms.edge_clamp;
-    case DeviceTerm::psd:
-      return terms.psd;
-  }
-  throw ValueError("unknown regulariser of the fused step");
 }
 
 template <typename Tile>
@@ -146,13 +127,15 @@ void DevicePipeline::check(const DevicePipelineSettings& settings) const {
                                  settings.stop_relative));
   }
   if (entries_ < 1) throw ValueError(fmt::format("a history of {} entries: at least one is needed", entries_));
-  if (settings.columns.size() > device_terms) {
-    throw ValueError(fmt::format("{} terms: there are {}", settings.columns.size(), device_terms));
+  if (settings.columns.size() > regularizer_count) {
+    throw ValueError(fmt::format("{} terms: there are {}", settings.columns.size(), regularizer_count));
   }
-  if (settings.terms.psd > 0 && (!settings.inverse_power.defined() ||
-                                 settings.inverse_power.sizes() != torch::IntArrayRef({settings.npix, settings.npix / 2 + 1}))) {
-    throw ValueError(
-        fmt::format("the power spectrum needs inverse_power of shape ({}, {})", settings.npix, settings.npix / 2 + 1));
+  const bool has_power = regularizers::has_any(regularizers::KindsOf<regularizers::Driver::half_plane>{},
+                                               [&](TermKind kind) { return settings.terms.weight(kind) > 0; });
+  if (has_power && (!settings.inverse_power.defined() ||
+                    settings.inverse_power.sizes() != torch::IntArrayRef({settings.npix, settings.npix / 2 + 1}))) {
+    throw ValueError(fmt::format("the regularizer of the half plane needs inverse_power of shape ({}, {})", settings.npix,
+                                 settings.npix / 2 + 1));
   }
   if (tile_ == TileKind::odd && !device_.is_cpu()) throw ValueError("odd tiles are for the emulation on the CPU");
 }
@@ -161,11 +144,7 @@ void DevicePipeline::fill_constants(const DevicePipelineSettings& settings) {
   const auto& terms = settings.terms;
   const UpdateSettings adam;
   constants_.cell_area = settings.cell_area;
-  constants_.tv_image_epsilon = terms.tv_image_epsilon;
-  constants_.tv_channel_epsilon = terms.tv_channel_epsilon;
-  constants_.prior_intensity = terms.prior_intensity;
-  constants_.entropy_floor = terms.entropy_floor;
-  constants_.total_flux = terms.total_flux;
+  constants_.settings = terms.values;
   constants_.momentum = settings.momentum;
   constants_.beta1 = adam.beta1;
   constants_.beta2 = adam.beta2;
@@ -173,11 +152,14 @@ void DevicePipeline::fill_constants(const DevicePipelineSettings& settings) {
   constants_.update = settings.update;
   constants_.stop_relative = settings.stop_relative;
   constants_.stop_window = settings.stop_window;
-  for (int term = 0; term < device_terms; ++term) {
-    constants_.present[term] = weight_of(terms, static_cast<DeviceTerm>(term)) > 0;
-  }
+  for (const auto kind : all_regularizers()) constants_.present[static_cast<int>(kind)] = terms.weight(kind) > 0;
   constants_.columns = 2;
-  for (const auto term : settings.columns) constants_.term_of_column[constants_.columns++] = static_cast<int>(term);
+  for (const auto kind : settings.columns) {
+    const auto divisor = regularizer_of(kind).scaled_by;
+    constants_.term_of_column[constants_.columns] = static_cast<int>(kind);
+    constants_.sum_of_column[constants_.columns] = is_of_images(driver_of(kind)) ? half_plane_sums + image_sum_of(kind) : 1;
+    constants_.divisor_of_column[constants_.columns++] = divisor ? terms.settings(kind)[*divisor] : 1;
+  }
 }
 
 void DevicePipeline::allocate(const DevicePipelineSettings& settings) {
@@ -187,22 +169,21 @@ void DevicePipeline::allocate(const DevicePipelineSettings& settings) {
   const std::vector<std::int64_t> cube = {problems, shape_.nchan, shape_.npix, shape_.npix};
   image_ = unwritten(cube, real);
   likelihood_ = unwritten(cube, real);
+  if (uses<regularizers::Driver::spectra>()) squares_ = unwritten({problems, shape_.npix, shape_.npix}, real);
   if (image_likelihood_ && has_power()) slope_ = unwritten(cube, real);
   spectrum_ = unwritten({shape_.images(), shape_.npix, shape_.half()}, real.dtype(c10::toComplexType(dtype_)));
   if (settings.update == DeviceUpdate::adam) second_ = at::zeros(cube, real);
   if (settings.update == DeviceUpdate::adam || (settings.update == DeviceUpdate::sgd && settings.momentum != 0)) {
     first_ = at::zeros(cube, real);
   }
-  if (settings.terms.psd > 0) {
+  if (has_power()) {
     inverse_power_ = (even_inverse_power(settings.inverse_power) * std::pow(settings.cell_area, 2)).contiguous().to(real);
   }
   scale_ = settings.own_scales.empty() ? at::full({problems}, settings.likelihood_scale, sums)
                                        : at::tensor(settings.own_scales, torch::kFloat64).to(device_);
   scale_of_images_ = scale_.view({problems, 1, 1, 1}).to(dtype_);
-  lambda_ = at::empty({device_terms, problems}, sums);
-  for (int term = 0; term < device_terms; ++term) {
-    lambda_.select(0, term).fill_(weight_of(settings.terms, static_cast<DeviceTerm>(term)));
-  }
+  lambda_ = at::empty({regularizer_count, problems}, sums);
+  for (const auto kind : all_regularizers()) lambda_.select(0, static_cast<int>(kind)).fill_(settings.terms.weight(kind));
   rate_ = at::zeros({problems}, sums);
   stopped_ = at::zeros({problems}, torch::TensorOptions(torch::kUInt8).device(device_));
   recent_ = at::zeros({settings.stop_window + 1, problems}, sums);
@@ -304,6 +285,7 @@ DeviceArrays<T> DevicePipeline::arrays(const Tensor& base, const Tensor& gradien
   arrays.gradient = device_array<T>(gradient);
   arrays.image = device_array<T>(image_);
   arrays.likelihood = device_array<T>(likelihood_);
+  arrays.squares = device_array<T>(squares_);
   arrays.spectrum = device_array<ComplexValue<T>>(spectrum_);
   arrays.cell_images = static_cast<std::int32_t>(cells_.cell_of.size(0));
   arrays.cell_of = device_array<const std::int32_t>(cells_.cell_of);
@@ -346,6 +328,7 @@ void DevicePipeline::launch(const DeviceArrays<T>& arrays) {
   const auto images = image_.view({shape_.images(), shape_.npix, shape_.npix});
   const auto likelihoods = likelihood_.view_as(images);
   kernel(DeviceKernel::map);
+  if (squares_.defined()) kernel(DeviceKernel::square);
   if (!image_likelihood_ || has_power()) {
     transforms_->forward(images, spectrum_);
     kernel(DeviceKernel::weigh);
@@ -358,8 +341,9 @@ void DevicePipeline::launch(const DeviceArrays<T>& arrays) {
 
 std::int64_t DevicePipeline::memory_bytes() const {
   std::size_t bytes = 0;
-  for (const auto* tensor : {&first_, &second_, &image_, &likelihood_, &slope_, &spectrum_, &inverse_power_, &cells_.cell_of,
-                             &cells_.weight, &cells_.real, &cells_.imag, &of_half_planes_, &of_images_, &history_}) {
+  for (const auto* tensor :
+       {&first_, &second_, &image_, &likelihood_, &squares_, &slope_, &spectrum_, &inverse_power_, &cells_.cell_of,
+        &cells_.weight, &cells_.real, &cells_.imag, &of_half_planes_, &of_images_, &history_}) {
     if (tensor->defined()) bytes += tensor->nbytes();
   }
   return static_cast<std::int64_t>(bytes) + transforms_->memory_bytes();

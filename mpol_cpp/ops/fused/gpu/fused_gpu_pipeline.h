@@ -24,8 +24,8 @@ struct DevicePipelineSettings {
   double likelihood_scale = 1;          // what chi^2 is multiplied by in the objective, 1 / (2 N_norm), of every problem ...
   std::vector<double> own_scales = {};  // ... unless each has its own: a fold counts its own cells
   FusedTerms terms;                     // weights of all problems to begin with; what has weight 0 here is left out for good
-  std::vector<DeviceTerm> columns;      // the terms of the losses, in their order
-  Tensor inverse_power = {};            // (npix, npix/2 + 1) of the half plane, Jy^-2; needed when terms.psd > 0
+  std::vector<TermKind> columns;        // the terms of the losses, in their order
+  Tensor inverse_power = {};            // (npix, npix/2 + 1) of the half plane, Jy^-2; of the regularizer of the half plane, psd
   DeviceUpdate update = DeviceUpdate::adam;
   double momentum = 0;  // of gradient descent
   double stop_relative =
@@ -40,8 +40,9 @@ struct DevicePipelineSettings {
 
 /// Value, gradient and update of
 ///   chi^2 / (2 N_norm) + sum_i lambda_i R_i,   image = Hann(softplus(base))
-/// in four kernels and two transforms, of all problems and channels at once, on a GPU:
+/// in four or five kernels and two transforms, of all problems and channels at once, on a GPU:
 ///   map      softplus, Hann
+///   square   sums over channels, where there are regularizers of spectra
 ///   ...      real transform
 ///   weigh    weighted residual at the cells, power spectrum
 ///   ...      inverse real transform
@@ -90,7 +91,7 @@ class DevicePipeline {
   void set_recent_totals(const Tensor& totals);
 
   Tensor learning_rates() const { return rate_; }  ///< (problems) float64
-  Tensor lambdas() const { return lambda_; }       ///< (device_terms, problems) float64, in the order of DeviceTerm
+  Tensor lambdas() const { return lambda_; }       ///< (regularizer_count, problems) float64, in the order of TermKind
   Tensor stopped() const { return stopped_; }      ///< (problems) uint8; parameters and moments stay where it is not 0
   Tensor steps() const { return steps_; }          ///< (problems) int64
   Tensor totals() const { return total_; }         ///< (problems) float64, of the last step
@@ -111,7 +112,12 @@ class DevicePipeline {
 
   template <typename T>
   DeviceArrays<T> arrays(const Tensor& base, const Tensor& gradient, DeviceUpdate update) const;
-  bool has_power() const { return constants_.present[static_cast<int>(DeviceTerm::psd)]; }
+  template <regularizers::Driver driver>
+  bool uses() const {
+    return regularizers::has_any(regularizers::KindsOf<driver>{},
+                                 [this](TermKind kind) { return constants_.present[static_cast<int>(kind)]; });
+  }
+  bool has_power() const { return uses<regularizers::Driver::half_plane>(); }
   void evaluate_likelihood();
   template <typename T>
   void launch(const DeviceArrays<T>& arrays);
@@ -128,7 +134,7 @@ class DevicePipeline {
   ImageLikelihood image_likelihood_;  // null where cells are the data
   Tensor slope_;                      // its gradient, where likelihood_ holds that of the power spectrum
   Tensor inverse_power_;
-  Tensor first_, second_, image_, likelihood_, spectrum_;
+  Tensor first_, second_, image_, likelihood_, squares_, spectrum_;
   Tensor scale_, scale_of_images_;  // (problems) float64; (problems, 1, 1, 1)
   Tensor recent_, recorded_;
   Tensor lambda_, rate_, stopped_, steps_, bias_, total_, of_half_planes_, of_images_;

@@ -1,0 +1,138 @@
+#pragma once
+
+// The list of the regularizers. C++17 without LibTorch, as formula.h.
+#include <type_traits>
+
+#include <mpol_cpp/regularizers/edge_clamp.h>
+#include <mpol_cpp/regularizers/entropy.h>
+#include <mpol_cpp/regularizers/group_sparsity.h>
+#include <mpol_cpp/regularizers/psd.h>
+#include <mpol_cpp/regularizers/sparsity.h>
+#include <mpol_cpp/regularizers/spectral_smoothness.h>
+#include <mpol_cpp/regularizers/tsv.h>
+#include <mpol_cpp/regularizers/tv_channel.h>
+#include <mpol_cpp/regularizers/tv_image.h>
+#include <mpol_cpp/regularizers/uv_sparsity.h>
+
+/// Each regularizer's name in TermKind and in namespace terms, and its type, in the order of options and of columns in reports.
+#define MPOL_REGULARIZERS(EACH)       \
+  EACH(sparsity, Sparsity)            \
+  EACH(tv_image, TvImage)             \
+  EACH(tsv, Tsv)                      \
+  EACH(entropy, Entropy)              \
+  EACH(tv_channel, TvChannel)         \
+  EACH(edge_clamp, EdgeClamp)         \
+  EACH(psd, Psd)                      \
+  EACH(uv_sparsity, UvSparsity)       \
+  EACH(group_sparsity, GroupSparsity) \
+  EACH(spectral_smoothness, SpectralSmoothness)
+
+namespace mpol {
+
+/// The library's own regularizers, counted from 0; `custom` is anything else.
+enum class TermKind {
+#define MPOL_EACH(name, Type) name,
+  MPOL_REGULARIZERS(MPOL_EACH)
+#undef MPOL_EACH
+      custom
+};
+inline constexpr int regularizer_count = static_cast<int>(TermKind::custom);
+
+namespace regularizers {
+
+template <TermKind kind>
+struct TypeOf;
+#define MPOL_EACH(name, Type)     \
+  template <>                     \
+  struct TypeOf<TermKind::name> { \
+    using type = Type;            \
+  };
+MPOL_REGULARIZERS(MPOL_EACH)
+#undef MPOL_EACH
+/// The type of a regularizer.
+template <TermKind kind>
+using Known = typename TypeOf<kind>::type;
+
+/// Some of the regularizers.
+template <TermKind... kinds>
+struct Kinds {
+  static constexpr int count = sizeof...(kinds);
+};
+
+namespace detail {
+
+template <typename First, typename Second>
+struct Joined;
+template <TermKind... first, TermKind... second>
+struct Joined<Kinds<first...>, Kinds<second...>> {
+  using type = Kinds<first..., second...>;
+};
+
+template <Driver driver, int index = 0>
+struct OfDriver {
+  static constexpr auto kind = static_cast<TermKind>(index);
+  using own = std::conditional_t<Known<kind>::driver == driver, Kinds<kind>, Kinds<>>;
+  using type = typename Joined<own, typename OfDriver<driver, index + 1>::type>::type;
+};
+template <Driver driver>
+struct OfDriver<driver, regularizer_count> {
+  using type = Kinds<>;
+};
+
+template <Cost cost, typename All>
+struct OfCost;
+template <Cost cost>
+struct OfCost<cost, Kinds<>> {
+  using type = Kinds<>;
+};
+template <Cost cost, TermKind first, TermKind... others>
+struct OfCost<cost, Kinds<first, others...>> {
+  using own = std::conditional_t<Known<first>::cost == cost, Kinds<first>, Kinds<>>;
+  using type = typename Joined<own, typename OfCost<cost, Kinds<others...>>::type>::type;
+};
+
+/// Those whose bit is set.
+template <unsigned bits, typename All>
+struct Chosen;
+template <unsigned bits>
+struct Chosen<bits, Kinds<>> {
+  using type = Kinds<>;
+};
+template <unsigned bits, TermKind first, TermKind... others>
+struct Chosen<bits, Kinds<first, others...>> {
+  using own = std::conditional_t<(bits & 1) != 0, Kinds<first>, Kinds<>>;
+  using type = typename Joined<own, typename Chosen<(bits >> 1), Kinds<others...>>::type>::type;
+};
+
+}  // namespace detail
+
+/// The regularizers of a driver, in the order of the list.
+template <Driver driver>
+using KindsOf = typename detail::OfDriver<driver>::type;
+/// Those of some that cost so much.
+template <Cost cost, typename All>
+using KindsOfCost = typename detail::OfCost<cost, All>::type;
+/// Of a driver: those of small cost, and those of large cost whose bit is set.
+template <Driver driver, unsigned bits>
+using KindsInUse = typename detail::Joined<KindsOfCost<Cost::small, KindsOf<driver>>,
+                                           typename detail::Chosen<bits, KindsOfCost<Cost::large, KindsOf<driver>>>::type>::type;
+
+}  // namespace regularizers
+
+/// Settings of all regularizers, as they are unless somebody says otherwise.
+struct RegularizerSettings {
+  double of[regularizer_count][regularizers::most_settings] = {};
+
+  static constexpr RegularizerSettings usual() {
+    RegularizerSettings all;
+    int at = 0;
+#define MPOL_EACH(name, Type)                                                                            \
+  for (int i = 0; i < regularizers::most_settings; ++i) all.of[at][i] = regularizers::Type::settings[i]; \
+  ++at;
+    MPOL_REGULARIZERS(MPOL_EACH)
+#undef MPOL_EACH
+    return all;
+  }
+};
+
+}  // namespace mpol

@@ -1,0 +1,32 @@
+#include <mpol_cpp/regularizers/sparsity.h>
+
+#include <mpol_cpp/regularizers/base/cube.h>
+#include <mpol_cpp/regularizers/base/regularizer.h>
+
+namespace mpol {
+
+at::Tensor losses::sparsity(const at::Tensor& sky_cube) {
+  detail::check_sky_cube(sky_cube, 1);
+  return detail::sum_cube(sky_cube.abs());
+}
+
+at::Tensor losses::sparsity(const at::Tensor& sky_cube, const at::Tensor& mask) {
+  detail::check_sky_cube(sky_cube, 1);
+  return detail::sum_cube(sky_cube.abs() * mask);
+}
+
+const Regularizer& regularizers::Sparsity::descriptor() {
+  static const Regularizer own{
+      .name = "sparsity",
+      .help = "Sum of |I|: few bright pixels; 0 where another LAMBDA is given",
+      .noise_scale = NoiseScale::slope,
+      .convexity = Convexity::proximal,
+      .automatic = 1,
+      .search_limit = 30,
+      .recorded_when_off = true,
+      .function = of_sky([](const at::Tensor& sky, const auto&) { return losses::sparsity(sky); }),
+  };
+  return own;
+}
+
+}  // namespace mpol
