@@ -100,6 +100,39 @@ std::unique_ptr<InterruptibleTrainer> make_trainer(const std::shared_ptr<ImageMo
   return std::make_unique<InterruptibleTrainer>(model, objective, std::move(options));
 }
 
+/// A prior of the library with the settings of its descriptor, by position or by name.
+void bind_term(py::module_& module, const char* name, TermKind kind) {
+  const auto& own = regularizer_of(kind);
+  std::string words = own.help + ".";
+  for (const auto& setting : own.settings) {
+    words += fmt::format(" {}{}{}.", setting.name, setting.unit.empty() ? "" : " in " + setting.unit,
+                         setting.value ? fmt::format(", usually {:g}", *setting.value) : ", which must be given");
+  }
+  module.def(
+      name,
+      [kind](double weight, const py::args& positional, const py::kwargs& named) {
+        const auto& of_term = regularizer_of(kind).settings;
+        std::vector<double> settings;
+        std::size_t used = 0;
+        if (positional.size() > of_term.size()) throw py::type_error(fmt::format("it has {} settings", of_term.size()));
+        for (const auto& setting : of_term) {
+          if (settings.size() < positional.size()) {
+            settings.push_back(positional[settings.size()].cast<double>());
+          } else if (named.contains(setting.name)) {
+            settings.push_back(named[setting.name.c_str()].cast<double>());
+            ++used;
+          } else if (setting.value) {
+            settings.push_back(*setting.value);
+          } else {
+            throw py::type_error(fmt::format("{} is missing", setting.name));
+          }
+        }
+        if (used != named.size()) throw py::type_error("a setting that it has not, or one given twice");
+        return Term::known(kind, weight, settings);
+      },
+      py::arg("weight"), words.c_str());
+}
+
 void bind_terms(py::module_& parent) {
   py::class_<Term>(parent, "Term", "A prior with its weight lambda.")
       .def(py::init([](const std::string& name, double weight, std::function<Tensor(const ModelOutput&)> function) {
@@ -113,16 +146,9 @@ void bind_terms(py::module_& parent) {
       .def("with_weights", &Term::with_weights, py::arg("weights"), "The same with a weight for each problem of a batch.")
       .def("evaluate", &Term::evaluate, py::arg("output"), "The value without its weight.");
   auto module = parent.def_submodule("terms", "The priors of the library: lambda is the first argument. Formulas: losses.");
-  module.def("sparsity", &terms::sparsity, py::arg("weight"), "sum |I|.");
-  module.def("tv_image", &terms::tv_image, py::arg("weight"), py::arg("epsilon") = 1e-10, "Total variation of each channel.");
-  module.def("tv_channel", &terms::tv_channel, py::arg("weight"), py::arg("epsilon") = 1e-10,
-             "Total variation from channel to channel.");
-  module.def("tsv", &terms::tsv, py::arg("weight"), "Total squared variation.");
-  module.def("entropy", &terms::entropy, py::arg("weight"), py::arg("prior_intensity") = 1e-4, py::arg("total_flux") = 10.0,
-             "Entropy relative to a flat prior in Jy/arcsec^2.");
-  module.def("edge_clamp", &terms::edge_clamp, py::arg("weight"), "Squares of the pixels at the edges.");
-  module.def("psd", &terms::psd, py::arg("weight"), py::arg("length_scale"), "length_scale: arcsec.");
-  module.def("uv_sparsity", &terms::uv_sparsity, py::arg("weight"), py::arg("q_max"), "q_max: wavelengths.");
+#define MPOL_EACH(name, Type) bind_term(module, #name, TermKind::name);
+  MPOL_REGULARIZERS(MPOL_EACH)
+#undef MPOL_EACH
 }
 
 }  // namespace

@@ -171,6 +171,19 @@ class Fits(unittest.TestCase):
             images.append(net.make_sky().detach())
         torch.testing.assert_close(*images, rtol=1e-9, atol=1e-12)
 
+    def test_settings_of_priors_by_position_and_by_name(self):
+        sky = torch.rand(1, 64, 64, dtype=torch.float64)
+        net = mpol.GriddedNet(COORDS, base_cube=sky, pixel_mapping="nonnegative", smoothing="none")
+        values = [
+            self.objective(term).evaluate(net).terms[0].item()
+            for term in (mpol.terms.entropy(2.0, 1e-3, 5.0), mpol.terms.entropy(2.0, total_flux=5.0, prior_intensity=1e-3))
+        ]
+        self.assertEqual(*values)
+        self.assertAlmostEqual(values[0], 2 * mpol.losses.entropy(sky, 1e-3, 5.0).item(), delta=1e-9 * abs(values[0]))
+        for wrong in (lambda: mpol.terms.tsv(1.0, 2.0), lambda: mpol.terms.psd(1.0), lambda: mpol.terms.tv_image(1.0, eps=1.0)):
+            with self.assertRaises(TypeError):
+                wrong()
+
     def test_errors_of_own_functions_come_back(self):
         def wrong(out):
             raise KeyError("mine")
