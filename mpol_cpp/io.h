@@ -11,8 +11,10 @@
 #include <mpol_cpp/io/readers/collect_visibilities.h>
 #include <mpol_cpp/io/uv_unit.h>
 #include <mpol_cpp/io/visibilities_npz.h>
+#include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/comparison_figure.h>
 #include <mpol_cpp/plot/figures/coverage_figure.h>
+#include <mpol_cpp/plot/figures/error_figure.h>
 #include <mpol_cpp/plot/figures/filter_figure.h>
 #include <mpol_cpp/plot/figures/geometry_figure.h>
 #include <mpol_cpp/plot/figures/image_figure.h>

@@ -14,7 +14,9 @@
 #include <mpol_cpp/analysis/residual_sums.h>
 #include <mpol_cpp/analysis/residuals.h>
 #include <mpol_cpp/analysis/wide_image.h>
+#include <mpol_cpp/simulation/direct_visibilities.h>
 #include <mpol_cpp/simulation/keplerian_disc.h>
+#include <mpol_cpp/simulation/simulate.h>
 #include <mpol_cpp/simulation/sky_gaussian.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/coordinates/loglinspace.h>

@@ -43,7 +43,7 @@ MiniBatchLikelihoodImpl::Batch MiniBatchLikelihoodImpl::take_batch(torch::Device
 }
 
 Tensor MiniBatchLikelihoodImpl::chi_squared(const Tensor& sky) {
-  if (torch::GradMode::is_enabled()) {
+  if (torch::GradMode::is_enabled() && sky.requires_grad()) {
     const auto batch = take_batch(sky.device());
     return batch.likelihood->chi_squared(sky) * batch.scale;
   }

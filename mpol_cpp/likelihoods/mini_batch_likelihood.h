@@ -16,7 +16,8 @@ namespace mpol {
 
 /// -2 ln L of loose visibilities, batch by batch: each evaluation with a gradient takes the next batch of samples and scales
 /// it up to all of them, an unbiased estimate at a fraction of the cost, for Adam and gradient descent (not for L-BFGS, which
-/// compares values). An evaluation without gradients, such as that of a fit's final image, takes all samples.
+/// compares values). An evaluation without gradients takes all samples: under NoGradGuard, as that of a fit's final image, or of
+/// an image that requires none.
 ///
 /// The data stay on the host whatever the device of the image, so that a GPU holds one batch at a time. The points of a batch
 /// are sorted when its turn comes, since batches differ from epoch to epoch. For Gaussian noise ExactLikelihood costs less

@@ -40,7 +40,7 @@ Visibilities observe(const ArrayConfiguration& array, const Pointing& pointing, 
                      const SimulationOptions& options) {
   const auto nchan = sky_visibilities.size(0), nvis = sky_visibilities.size(1);
   auto data = sky_visibilities;
-  if (options.noise() == NoiseModel::thermal)
+  if (options.noise() == SimulatedNoise::thermal)
     data = data + pointing.sigma * standard_complex_noise(nchan * nvis, options.seed()).reshape({nchan, nvis});
   const auto weights = pointing.sigma.pow(-2).expand({nchan, nvis}).contiguous().to(options.dtype());
   const auto complex_dtype = options.dtype() == torch::kFloat64 ? torch::kComplexDouble : torch::kComplexFloat;

@@ -18,7 +18,7 @@
 namespace mpol {
 
 /// Whether a simulation adds thermal noise; the weights are those of the noise either way.
-enum class NoiseModel { thermal, none };
+enum class SimulatedNoise { thermal, none };
 
 /// An observation to be simulated.
 struct SimulationOptions {
@@ -26,7 +26,7 @@ struct SimulationOptions {
   TORCH_ARG(ReceiverOptions, receiver) = {};
   TORCH_ARG(std::vector<double>, frequencies) = {230e9};             ///< Hz, one per channel
   TORCH_ARG(std::optional<double>, right_ascension) = std::nullopt;  ///< radian, only written down
-  TORCH_ARG(NoiseModel, noise) = NoiseModel::thermal;
+  TORCH_ARG(SimulatedNoise, noise) = SimulatedNoise::thermal;
   TORCH_ARG(std::uint64_t, seed) = 0;
   TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;  ///< of u, v, weights and the parts of the data
 };

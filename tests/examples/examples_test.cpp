@@ -21,6 +21,7 @@
 
 #include "compare.h"
 #include "python.h"
+#include "run_example.h"
 #include "train/problems.h"
 
 using namespace mpol;
@@ -31,21 +32,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path observation = fs::path(MPOL_DATA_DIR) / "hd142527_band9.npz";
-
-/// What an example prints.
-std::string run_example(const std::string& name, const std::vector<std::string>& arguments) {
-  auto command = "'" + (fs::path(MPOL_EXAMPLES) / name).string() + "'";
-  for (const auto& argument : arguments) command += " '" + argument + "'";
-  return run_command(command);
-}
-
-/// The number behind some words.
-double number_after(const std::string& words, const std::string& text) {
-  INFO(text);
-  const auto at = text.find(words);
-  REQUIRE(at != std::string::npos);
-  return std::stod(text.substr(at + words.size()));
-}
 
 /// MPoL's fit of the bundled observation: its settings are those of the examples.
 class ReferenceFit {

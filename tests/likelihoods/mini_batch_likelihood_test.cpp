@@ -61,6 +61,7 @@ TEST_CASE("batches of an epoch, weighted by their sizes, are the whole", "[losse
     const torch::NoGradGuard no_grad;
     CHECK(relative_error(batches->chi_squared(sky), expected) < 1e-10);
   }
+  CHECK(relative_error(batches->chi_squared(sky), expected) < 1e-10);  // the image requires no gradient
   CHECK(batches->position() == 6);
   CHECK(batches->normaliser() == whole->normaliser());
   CHECK(batches->samples() == whole->samples());

@@ -208,6 +208,20 @@ TEST_CASE("binned visibilities: amplitude without its noise bias, phase, and err
   CHECK_THROWS_AS(binned_visibilities(point_source(10, 0, 1, 23), 0), ValueError);
 }
 
+TEST_CASE("a model is drawn with its own amplitudes and phases, however faint beside the noise", "[plot][quick]") {
+  const auto noisy = point_source(4000, 0, 1e-2, 31);  // of 1 Jy, sigma is 10 Jy
+  const auto model = Visibilities(
+      noisy.baselines(), at::polar(torch::full_like(noisy.weights(), 2), torch::ones_like(noisy.weights())), noisy.weights());
+  VisibilityFigureOptions options;
+  options.model = model;
+  const auto page = visibility_page(noisy, options);
+  const auto& amplitude = std::get<CurvePanel>(page.panels[1]).curves.back();
+  REQUIRE(amplitude.label == "model");
+  CHECK(amplitude.y.size() > 30);
+  for (const double y : amplitude.y) CHECK(y == Approx(2));
+  for (const double y : std::get<CurvePanel>(page.panels[2]).curves.back().y) CHECK(std::abs(y) < 180 / units::pi + 1e-9);
+}
+
 TEST_CASE("the legend goes where there is room", "[plot][quick]") {
   CurvePanel panel;
   panel.curves.push_back({"a", CurveStyle::line, {0, 1, 2, 3, 4}, {0, 1, 2, 3, 4}});

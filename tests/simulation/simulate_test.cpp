@@ -65,7 +65,7 @@ TEST_CASE("an observation is the sky plus noise that its weights describe", "[vi
   const RingedDisc disc;
   const auto options = short_observation();
   const auto noisy = simulate_observation(small_array(), disc, SimulationOptions(options).seed(3));
-  const auto clean = simulate_observation(small_array(), disc, SimulationOptions(options).noise(NoiseModel::none));
+  const auto clean = simulate_observation(small_array(), disc, SimulationOptions(options).noise(SimulatedNoise::none));
   CHECK(noisy.nchan() == 2);
   CHECK(noisy.nvis() % 66 == 0);
   CHECK(noisy.data().scalar_type() == torch::kComplexFloat);
@@ -85,7 +85,7 @@ TEST_CASE("an observation is the sky plus noise that its weights describe", "[vi
 TEST_CASE("the sky is seen at u, v as they are stored", "[visibilities][quick]") {
   const RingedDisc disc;
   const auto observed =
-      simulate_observation(small_array(), disc, short_observation().noise(NoiseModel::none).dtype(torch::kFloat64));
+      simulate_observation(small_array(), disc, short_observation().noise(SimulatedNoise::none).dtype(torch::kFloat64));
   const auto& baselines = observed.baselines();
   const auto grid = sampling_grid(disc, 2 * std::max(baselines.max_abs_u(), baselines.max_abs_v()));
   const auto expected = direct_visibilities(render(disc, grid, {225e9, 235e9}, 1), grid, baselines, 2);
@@ -97,7 +97,7 @@ TEST_CASE("the sky is seen at u, v as they are stored", "[visibilities][quick]")
 TEST_CASE("short baselines see the total flux", "[visibilities][quick]") {
   RingedDisc disc;
   disc.offset_east = 0.1;
-  const auto observed = simulate_observation(alma_like_array(5), disc, short_observation().noise(NoiseModel::none));
+  const auto observed = simulate_observation(alma_like_array(5), disc, short_observation().noise(SimulatedNoise::none));
   for (std::int64_t channel = 0; channel < 2; ++channel) {
     const double flux = disc.flux_at(observed.frequencies()[channel].item<double>());
     const auto amplitude = observed.data()[channel].abs();
@@ -109,7 +109,7 @@ TEST_CASE("short baselines see the total flux", "[visibilities][quick]") {
 TEST_CASE("a disc and its rendered image look alike", "[visibilities]") {
   const RingedDisc disc;
   const GridCoords coords(0.02, 256);
-  const auto options = short_observation().noise(NoiseModel::none);
+  const auto options = short_observation().noise(SimulatedNoise::none);
   const auto of_disc = simulate_observation(small_array(), disc, options);
   const auto of_image = simulate_observation(small_array(), render(disc, coords, options.frequencies()), coords, options);
   CHECK(relative_error(of_image.data(), of_disc.data()) < 2e-3);

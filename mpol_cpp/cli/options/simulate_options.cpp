@@ -155,7 +155,7 @@ SimulationOptions observation_of(const SimulateSettings& settings) {
                        .polarisations(settings.polarisations));
   options.frequencies(frequencies).seed(static_cast<std::uint64_t>(settings.seed));
   if (settings.right_ascension) options.right_ascension(*settings.right_ascension * degree);
-  if (settings.no_noise) options.noise(NoiseModel::none);
+  if (settings.no_noise) options.noise(SimulatedNoise::none);
   if (settings.dtype == "float64") options.dtype(torch::kFloat64);
   return options;
 }

@@ -38,6 +38,14 @@ void for_each_sample(const Visibilities& visibilities, const Visit& visit) {
   }
 }
 
+void append_model(VisibilityBins& bins, const RingSums& sums) {
+  bins.q.push_back(sums.q / sums.weight);
+  bins.amplitude.push_back(std::sqrt(sums.power / sums.weight));
+  bins.amplitude_error.push_back(0);
+  bins.phase.push_back(std::arg(sums.vector) / units::degree);
+  bins.phase_error.push_back(0);
+}
+
 void append(VisibilityBins& bins, const RingSums& sums) {
   const double power = std::max(0.0, (sums.power - 2 * sums.samples) / sums.weight);
   const double amplitude = std::sqrt(power);
@@ -86,7 +94,7 @@ CurvePanel binned_phase_panel(const VisibilityBins& data, const std::optional<Vi
 
 }  // namespace
 
-VisibilityBins binned_visibilities(const Visibilities& visibilities, std::int64_t bins) {
+VisibilityBins binned_visibilities(const Visibilities& visibilities, std::int64_t bins, NoiseBias noise_bias) {
   if (bins < 1) throw ValueError(fmt::format("{} bins of visibilities: at least 1", bins));
   double longest = 0;
   for_each_sample(visibilities, [&](double q, bool, std::complex<double>, double) { longest = std::max(longest, q); });
@@ -102,7 +110,9 @@ VisibilityBins binned_visibilities(const Visibilities& visibilities, std::int64_
   });
   VisibilityBins result;
   for (const auto& ring : rings) {
-    if (ring.samples > 0) append(result, ring);
+    if (!(ring.samples > 0)) continue;
+    if (noise_bias == NoiseBias::subtract) append(result, ring);
+    else append_model(result, ring);
   }
   return result;
 }
@@ -110,7 +120,7 @@ VisibilityBins binned_visibilities(const Visibilities& visibilities, std::int64_
 Page visibility_page(const Visibilities& visibilities, const VisibilityFigureOptions& options) {
   const auto data = binned_visibilities(visibilities, options.bins);
   std::optional<VisibilityBins> model;
-  if (options.model) model = binned_visibilities(*options.model, options.bins);
+  if (options.model) model = binned_visibilities(*options.model, options.bins, NoiseBias::keep);
   Page page{.title = options.title, .columns = 3, .panels = {}, .panel_width = 560, .panel_height = 520};
   page.panels.emplace_back(coverage_panel(visibilities.baselines()));
   page.panels.emplace_back(binned_amplitude_panel(data, model));
