@@ -75,4 +75,12 @@ Matches match_templates(const Tensor& maps, const PolarTemplates& templates, con
 Tensor rotation_scores(const Tensor& maps, const PolarTemplates& templates, const Tensor& index,
                        const MatchOptions& options = {});
 
+/// The template of the best match of each image as it lies there: mirrored, turned by whole bins, and scaled to the image by
+/// least squares with the options' weights; for MatchScore::correlation lifted, too. The image less this is its residual.
+/// @param maps, templates, options  of the match  @param matches  of all the maps
+/// @return (…, nr, nphi), dtype and device of the maps
+/// @throws ShapeError for matches of other maps
+Tensor matched_templates(const Tensor& maps, const PolarTemplates& templates, const Matches& matches,
+                         const MatchOptions& options = {});
+
 }  // namespace mpol
