@@ -8,6 +8,9 @@
 #include <mpol_cpp/analysis/field_choice.h>
 #include <mpol_cpp/analysis/polar_integrator.h>
 #include <mpol_cpp/analysis/matched_filter.h>
+#include <mpol_cpp/analysis/matching/polar_shapes.h>
+#include <mpol_cpp/analysis/matching/polar_templates.h>
+#include <mpol_cpp/analysis/matching/template_matching.h>
 #include <mpol_cpp/analysis/disc_fit/geometry_fit.h>
 #include <mpol_cpp/analysis/disc_fit/geometry_profile.h>
 #include <mpol_cpp/analysis/radial_profile.h>

@@ -18,8 +18,8 @@ namespace {
 constexpr std::array other_tables = {"image", "dirty",     "inspect",  "devices", "simulate", "weights", "profile",
                                      "polar", "deproject", "convolve", "compare", "plot",     "predict", "record"};
 /// Options whose value is a file or a folder, when it is one.
-constexpr std::array path_options = {"data", "image", "mask",    "start",    "out",          "array",
-                                     "sky",  "truth", "beam-of", "residual", "kernel-folder"};
+constexpr std::array path_options = {"data", "image", "mask",    "start",    "out",           "array",
+                                     "sky",  "truth", "beam-of", "residual", "kernel-folder", "templates"};
 
 template <std::size_t N>
 bool contains(const std::array<const char*, N>& names, std::string_view name) {

@@ -28,6 +28,7 @@ Verb add_simulate(CLI::App& program);
 Verb add_weights(CLI::App& program);
 Verb add_profile(CLI::App& program);
 Verb add_polar(CLI::App& program);
+Verb add_match(CLI::App& program);
 Verb add_geometry(CLI::App& program);
 Verb add_deproject(CLI::App& program);
 Verb add_convolve(CLI::App& program);

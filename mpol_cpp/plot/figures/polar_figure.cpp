@@ -1,7 +1,9 @@
 #include <mpol_cpp/plot/figures/polar_figure.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
+#include <vector>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -19,6 +21,36 @@ std::string map_title(const PolarFigureOptions& options, std::int64_t channel, s
   if (options.frequencies.size() == static_cast<std::size_t>(nchan))
     title += fmt::format(", {:.6g} GHz", options.frequencies[static_cast<std::size_t>(channel)] / 1e9);
   return title;
+}
+
+/// A map of azimuth and radius on the scale of another panel.
+ImagePanel match_panel(ImagePanel style, const Tensor& values, const std::string& title, const MatchFigure& match) {
+  style.values = values;
+  style.title = title;
+  style.unit = match.unit;
+  style.extent = {0, 360, match.inner, match.outer};
+  style.x_label = "azimuth from the major axis, to the East (deg)";
+  style.y_label = "radius (″)";
+  style.height_of_width = 0.55;
+  return style;
+}
+
+/// Scores by their angles from 0 to 360 degrees.
+Curve score_curve(const Tensor& scores, double first, const std::string& label) {
+  std::vector<std::pair<double, double>> points;
+  const auto values = to_vector(scores);
+  const double step = 360 / static_cast<double>(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double angle = std::fmod(first + step * static_cast<double>(i), 360);
+    points.emplace_back(angle < 0 ? angle + 360 : angle, values[i]);
+  }
+  std::sort(points.begin(), points.end());
+  Curve curve{.label = label, .style = CurveStyle::line, .x = {}, .y = {}};
+  for (const auto& [angle, score] : points) {
+    curve.x.push_back(angle);
+    curve.y.push_back(score);
+  }
+  return curve;
 }
 
 }  // namespace
@@ -50,6 +82,33 @@ Page polar_page(const Tensor& map, const PolarFigureOptions& options) {
     page.panels.emplace_back(std::move(panel));
   }
   return page;
+}
+
+Page match_page(const MatchFigure& match) {
+  if (match.image.dim() != 2 || match.image.numel() == 0 || match.model.sizes() != match.image.sizes() ||
+      match.scores.dim() != 2) {
+    throw ShapeError(fmt::format("maps of shape ({}) and ({}) for a figure of a match: expected (nr, nphi) each",
+                                 fmt::join(match.image.sizes(), ", "), fmt::join(match.model.sizes(), ", ")));
+  }
+  const auto as_shown = [](const Tensor& map) { return map.detach().to(torch::kCPU, torch::kFloat64); };
+  const auto image = as_shown(match.image), model = as_shown(match.model);
+  const auto style = panel_style(image, ColourScale::sequential);
+  const auto residual = image - model;
+  CurvePanel scores;
+  scores.title = "score of " + match.template_name;
+  scores.x_label = "angle, North through East (deg)";
+  scores.y_label = "score";
+  scores.curves.push_back({"", CurveStyle::guide, {0, 360}, {0, 0}});
+  const bool mirrors = match.scores.size(0) > 1;
+  scores.curves.push_back(score_curve(match.scores[0], match.first_angle, mirrors ? "as it is" : ""));
+  if (mirrors) scores.curves.push_back(score_curve(match.scores[1], match.first_mirrored_angle, "mirrored"));
+  scores.x_range = {0, 360};
+  return {.title = match.title,
+          .columns = 2,
+          .panels = {match_panel(style, image, "image", match), match_panel(style, model, match.template_name, match),
+                     match_panel(panel_style(residual, ColourScale::diverging), residual, "residual", match), scores},
+          .panel_width = 760,
+          .panel_height = 480};
 }
 
 }  // namespace mpol::plot

@@ -22,4 +22,20 @@ struct PolarFigureOptions {
 /// @throws ShapeError for another shape
 Page polar_page(const Tensor& map, const PolarFigureOptions& options);
 
+/// What is drawn of a match in polar coordinates.
+struct MatchFigure {
+  std::string title;
+  std::string template_name;
+  std::string unit;                 ///< of the image
+  Tensor image, model;              ///< (nr, nphi), the image and the template as it lies in it
+  double inner = 0, outer = 1;      ///< radii at the lower and upper edge, arcsec
+  Tensor scores;                    ///< (mirrors, nphi), of all angles of this template
+  double first_angle = 0;           ///< of the first score, degrees
+  double first_mirrored_angle = 0;  ///< of the first score of the mirrored template
+};
+
+/// Four panels: the image, the template in it, the residual, and the score against the angle.
+/// @throws ShapeError for maps of different shapes
+Page match_page(const MatchFigure& match);
+
 }  // namespace mpol::plot

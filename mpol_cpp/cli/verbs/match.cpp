@@ -1,0 +1,274 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/ops/argmax.h>
+#include <nlohmann/json.hpp>
+
+#include <mpol_cpp/analysis/matching/template_matching.h>
+#include <mpol_cpp/analysis/polar_integrator.h>
+#include <mpol_cpp/cli/options/data_options.h>
+#include <mpol_cpp/cli/options/image_file_options.h>
+#include <mpol_cpp/cli/options/sky_grid.h>
+#include <mpol_cpp/cli/options/template_library.h>
+#include <mpol_cpp/cli/output/output_folder.h>
+#include <mpol_cpp/cli/output/summary.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/program/threads.h>
+#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/plot/figure_writer.h>
+#include <mpol_cpp/plot/figures/polar_figure.h>
+#include <mpol_cpp/serialize/atomic_file.h>
+
+namespace mpol::cli {
+namespace {
+
+constexpr std::int64_t most_match_bins = 10'000'000;
+
+struct MatchVerbOptions {
+  OutputOptions output;
+  ImageFileOptions image;
+  GeometryOptions geometry;
+  TemplateLibraryOptions library;
+  std::optional<std::int64_t> nr, nphi, keep;
+  std::optional<double> radius;  ///< arcsec
+  std::int64_t n_best = 5;
+  std::string score = "correlation", mirrors = "both", weights = "area", angles = "parabola", channels;
+  double keep_fraction = 1, memory_limit = 1;  ///< GiB
+};
+
+void declare(OptionSet& options, MatchVerbOptions& match) {
+  declare(options, match.image);
+  declare(options, match.library);
+  declare(options, match.geometry);
+  options.integer("--nr", match.nr, Range::between(1, most_match_bins), "Bins in radius; default: as wide as a pixel",
+                  Record::result);
+  options.integer("--nphi", match.nphi, Range::between(1, most_match_bins), "Bins in azimuth, which are the angles; default: 360",
+                  Record::result);
+  options.number("--radius", match.radius, Range::positive(), "ARCSEC", "Largest radius; default: half the image",
+                 Record::result);
+  options.integer("--n-best", match.n_best, Range::between(1, 1e6), "Matches of each channel, of different templates",
+                  Record::result);
+  options.choice("--score", match.score, {"correlation", "cosine"}, "Whether means are taken out before image and template meet",
+                 Record::result);
+  options.choice("--mirrors", match.mirrors, {"both", "none"}, "Whether templates are tried mirrored, too", Record::result);
+  options.choice("--weights", match.weights, {"area", "even"}, "Bins count by their area, or alike", Record::result);
+  options.choice("--angles", match.angles, {"parabola", "bins"}, "Angles between bins by a parabola, or whole bins",
+                 Record::result);
+  options.integer("--keep", match.keep, Range::between(1, 1e9), "Templates that are turned, best by their profiles; default: all",
+                  Record::result);
+  options.number("--keep-fraction", match.keep_fraction, Range{0, false, 1}, "PART", "The same as a part of all", Record::result);
+  options.number("--memory-limit", match.memory_limit, Range::positive(), "GIB",
+                 "Memory for images and templates that are compared at one time", Record::manner);
+  options.text("--channels", match.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
+  declare(options, match.output);
+}
+
+/// Bins that the options ask for, with what they leave to the image and the templates.
+struct MatchBins {
+  TemplateBins bins;
+  double radius;  ///< arcsec
+};
+
+/// @throws UsageError
+MatchBins bins_of_match(const MatchVerbOptions& options, const GridCoords& coords) {
+  const double radius = options.radius.value_or(0.5 * coords.cell_size() * static_cast<double>(coords.npix()));
+  const double farthest = farthest_radius(coords, options.geometry.geometry());
+  if (radius > farthest) {
+    throw UsageError(error_text("--radius", fmt::format("{}\"", radius),
+                                fmt::format("the image reaches as far as {:.6g}\" in the plane of the disc", farthest),
+                                "choose a smaller one"));
+  }
+  const auto own = bins_of_file(options.library);
+  const auto wide = std::max<std::int64_t>(1, std::llround(radius / coords.cell_size()));
+  const TemplateBins bins{options.nr.value_or(own ? own->nr : wide), options.nphi.value_or(own ? own->nphi : 360)};
+  if (bins.nr > most_match_bins / bins.nphi) {
+    throw UsageError(error_text("--nphi", fmt::format("{}", bins.nphi),
+                                fmt::format("makes {} x {} bins, more than {}", bins.nr, bins.nphi, most_match_bins),
+                                "ask for fewer"));
+  }
+  return {bins, radius};
+}
+
+/// What was found, and how.
+struct MatchResult {
+  MatchBins grid;
+  TemplateLibrary library;
+  Tensor maps;  ///< (nchan, nr, nphi) float64
+  MatchOptions options;
+  Matches matches;  ///< (nchan, n_best)
+  std::string unit;
+  double seconds = 0;  ///< of the match alone
+};
+
+MatchOptions match_options(const MatchVerbOptions& options, const PolarIntegrator& integrator) {
+  auto match = MatchOptions()
+                   .n_best(options.n_best)
+                   .score(options.score == "cosine" ? MatchScore::cosine : MatchScore::correlation)
+                   .mirrors(options.mirrors == "none" ? Mirrors::none : Mirrors::both)
+                   .angles(options.angles == "bins" ? AngleSteps::bins : AngleSteps::parabola)
+                   .keep(options.keep)
+                   .keep_fraction(options.keep_fraction)
+                   .memory_budget(static_cast<std::int64_t>(std::min(options.memory_limit, 1e6) * (std::int64_t{1} << 30)));
+  if (options.weights == "area") match.weights(integrator.radius() / integrator.radius().max());
+  return match;
+}
+
+MatchResult match_image(const MatchVerbOptions& options, const SkyImage& image) {
+  const auto grid = bins_of_match(options, image.coords);
+  MatchResult result{grid, read_templates(options.library, grid.bins, grid.radius), {}, {}, {}, image.unit, 0};
+  stop_if_requested();
+  const PolarIntegrator integrator(image.coords, PolarIntegratorOptions()
+                                                     .radii(even_edges(0, grid.radius, grid.bins.nr))
+                                                     .azimuths(even_edges(0, 2 * units::pi, grid.bins.nphi))
+                                                     .geometry(options.geometry.geometry()));
+  result.maps = integrator.integrate(image.cube).mean;
+  result.options = match_options(options, integrator);
+  stop_if_requested();
+  const auto begin = std::chrono::steady_clock::now();
+  result.matches = match_templates(result.maps, result.library.templates, result.options);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+/// One row of what was found.
+struct FoundTemplate {
+  std::int64_t number;
+  std::string name;
+  double angle;  ///< degrees, North through East where the disc is face on
+  bool mirrored;
+  double score;
+};
+
+FoundTemplate found_at(const MatchResult& result, double position_angle, std::int64_t channel, std::int64_t rank) {
+  const auto& matches = result.matches;
+  const auto number = matches.index[channel][rank].item<std::int64_t>();
+  double angle = std::fmod(matches.angle[channel][rank].item<double>() / units::degree + position_angle, 360);
+  if (angle < 0) angle += 360;
+  return {number, result.library.names[static_cast<std::size_t>(number)], angle, matches.mirrored[channel][rank].item<bool>(),
+          matches.score[channel][rank].item<double>()};
+}
+
+std::string csv(const MatchResult& result, double position_angle) {
+  std::string text = "channel,rank,template,name,angle_deg,mirrored,score\n";
+  for (std::int64_t c = 0; c < result.matches.index.size(0); ++c) {
+    for (std::int64_t rank = 0; rank < result.matches.index.size(1); ++rank) {
+      const auto found = found_at(result, position_angle, c, rank);
+      // Names hold no comma: --generate splits at them; a file's may, and is quoted.
+      const bool quoted = found.name.find_first_of(",\"") != std::string::npos;
+      fmt::format_to(std::back_inserter(text), "{},{},{},{},{:.10g},{},{:.10g}\n", c, rank, found.number,
+                     quoted ? nlohmann::json(found.name).dump() : found.name, found.angle, int{found.mirrored}, found.score);
+    }
+  }
+  return text;
+}
+
+nlohmann::ordered_json describe(const FoundTemplate& found) {
+  return {{"template", found.number},
+          {"name", found.name},
+          {"angle_deg", found.angle},
+          {"mirrored", found.mirrored},
+          {"score", found.score}};
+}
+
+std::string summary_json(const MatchVerbOptions& options, const MatchResult& result) {
+  nlohmann::ordered_json channels = nlohmann::ordered_json::array();
+  for (std::int64_t c = 0; c < result.matches.index.size(0); ++c)
+    channels.push_back(describe(found_at(result, options.geometry.position_angle, c, 0)));
+  const nlohmann::ordered_json json = {{"image", options.image.image.string()},
+                                       {"templates", options.library.file.string()},
+                                       {"generate", options.library.shapes},
+                                       {"n_templates", result.library.templates.size()},
+                                       {"inclination_deg", options.geometry.inclination},
+                                       {"position_angle_deg", options.geometry.position_angle},
+                                       {"offset_east_arcsec", options.geometry.offset_east},
+                                       {"offset_north_arcsec", options.geometry.offset_north},
+                                       {"nr", result.grid.bins.nr},
+                                       {"nphi", result.grid.bins.nphi},
+                                       {"radius_arcsec", result.grid.radius},
+                                       {"score", options.score},
+                                       {"weights", options.weights},
+                                       {"seconds", result.seconds},
+                                       {"channels", channels}};
+  return summary_text(json);
+}
+
+/// The channel of the highest score.
+std::int64_t best_channel(const MatchResult& result) { return result.matches.score.select(1, 0).argmax().item<std::int64_t>(); }
+
+plot::Page page_of(const MatchVerbOptions& options, const MatchResult& result) {
+  const auto channel = best_channel(result);
+  const auto found = found_at(result, options.geometry.position_angle, channel, 0);
+  const auto map = result.maps[channel];
+  const auto number = result.matches.index[channel][0];
+  plot::MatchFigure figure;
+  figure.title =
+      fmt::format("{}{}: {:.1f}° {}score {:.4f}", result.maps.size(0) > 1 ? fmt::format("channel {}, ", channel) : std::string(),
+                  found.name, found.angle, found.mirrored ? "mirrored, " : "", found.score);
+  figure.template_name = found.name + (found.mirrored ? ", mirrored" : "");
+  figure.unit = result.unit == "Jy/arcsec2" ? "Jy/arcsec²" : result.unit;
+  figure.outer = result.grid.radius;
+  figure.image = map;
+  const Matches of_channel{result.matches.index[channel], result.matches.angle[channel], result.matches.mirrored[channel],
+                           result.matches.score[channel]};
+  figure.model = matched_templates(map, result.library.templates, of_channel, result.options);
+  figure.scores = rotation_scores(map, result.library.templates, number, result.options);
+  figure.first_angle = options.geometry.position_angle;
+  figure.first_mirrored_angle = figure.first_angle + 360 / static_cast<double>(result.grid.bins.nphi);
+  return plot::match_page(figure);
+}
+
+std::string words(const MatchVerbOptions& options, const MatchResult& result, const OutputFolder& folder) {
+  const auto channel = best_channel(result);
+  const auto found = found_at(result, options.geometry.position_angle, channel, 0);
+  const auto of_channel = result.maps.size(0) > 1 ? fmt::format(" (channel {})", channel) : std::string();
+  return fmt::format("best   {}{} at {:.4g} deg{}: score {:.4g}\nfiles  {}\n", found.name, found.mirrored ? ", mirrored," : "",
+                     found.angle, of_channel, found.score, folder.path().string());
+}
+
+int make_match(MatchVerbOptions& options, const OptionSet& settings) {
+  settle(options.output);
+  settle(options.image);
+  settings.check_meaning();
+  settle(options.library);
+  listen_to_library("match", options.output);
+  use_threads(options.image.threads);
+  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "match");
+  const auto image =
+      with_channels(read_sky_image(options.image.image, "IMAGE", SkyUnit::as_written), parse_channels(options.channels));
+  const auto result = match_image(options, image);
+  stop_if_requested();
+  write_file_atomically(folder.staged("match.csv"), csv(result, options.geometry.position_angle));
+  plot::write_figure(folder.staged("match.png"), page_of(options, result));
+  commit_with_summary(folder, summary_json(options, result), options.output, words(options, result, folder));
+  return exit_done;
+}
+
+}  // namespace
+
+Verb add_match(CLI::App& program) {
+  auto* app =
+      program.add_subcommand("match", "Find the templates that an image resembles, turned and mirrored, in polar coordinates");
+  app->footer(
+      "Example:\n  mpol match image.fits --templates lib.npz -o match\n"
+      "  mpol match disc/image.fits --generate ring:0.2..0.8..7:0.1,spiral:0.4:0.1:10..30..5:2 --inclination 35 --position-angle "
+      "60 -o match");
+  const auto options = std::make_shared<MatchVerbOptions>();
+  const auto settings = std::make_shared<OptionSet>(*app);
+  declare(*settings, *options);
+  settings->only({"--keep-fraction"}, "without --keep", [options] { return !options->keep; });
+  return {app, [options, settings] { return make_match(*options, *settings); }};
+}
+
+}  // namespace mpol::cli
