@@ -87,6 +87,8 @@
 #include <mpol_cpp/solvers/conjugate_gradient.h>
 #include <mpol_cpp/solvers/fista.h>
 #include <mpol_cpp/solvers/iterative_solver.h>
+#include <mpol_cpp/solvers/objective_admm.h>
+#include <mpol_cpp/solvers/objective_model.h>
 #include <mpol_cpp/solvers/pogm.h>
 #include <mpol_cpp/solvers/primal_dual.h>
 #include <mpol_cpp/solvers/smooth_function.h>

@@ -121,6 +121,26 @@ Tensor ConvexObjective::slopes_at(const Tensor& sky, Tensor& gradient) const {
   return chi_squared;
 }
 
+void ConvexObjective::prepare_bend() {
+  const at::AutoGradMode with_graph(true);
+  origin_ = at::zeros_like(model_->base().detach()).requires_grad_();
+  auto total = objective_.likelihood().chi_squared(origin_).sum() / (2 * objective_.normaliser());
+  for (const auto& term : objective_.terms()) {
+    if (term.is_off() || !is_quadratic(term.kind())) continue;
+    const auto value = term.evaluate(ModelOutput(model_->coords(), {}, origin_));
+    const auto weights = at::tensor(term.weights(), value.options());
+    total = total + (value * weights.view(weights.numel() == 1 ? at::IntArrayRef{} : value.sizes())).sum();
+  }
+  slope_at_origin_ = torch::autograd::grad({total}, {origin_}, {}, /*retain_graph=*/true, /*create_graph=*/true).front();
+}
+
+Tensor ConvexObjective::bend(const Tensor& images) const {
+  if (!slope_at_origin_.defined()) throw ValueError("the objective was not prepared: call prepare_bend() first");
+  const auto sky = model_->smoothed(images.view(origin_.sizes()));
+  const auto bent = torch::autograd::grad({slope_at_origin_}, {origin_}, {sky}, /*retain_graph=*/true).front();
+  return model_->smoothed(bent).view(images.sizes());
+}
+
 std::vector<double> ConvexObjective::curvatures() {
   const torch::NoGradGuard no_grad;
   const auto shape = model_->base().sizes();

@@ -33,6 +33,11 @@ class ConvexObjective : public CompositeFunction {
   std::vector<double> evaluate(const Tensor& images, Tensor& gradient) override;
   void proximal(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes, Tensor& x) override;
 
+  /// What bend() needs, once. The objective is evaluated where the image is 0, which a likelihood's working state may show.
+  void prepare_bend();
+  /// f'' times the images, by LibTorch's second derivatives. @throws ValueError before prepare_bend()
+  Tensor bend(const Tensor& images) const;
+
   /// The columns of Objective::columns() at the images of the last call of evaluate(), of each problem: columns problems values.
   const std::vector<double>& losses() const { return losses_; }
   /// The regularizers' part of F in such losses, of each problem; chi^2/(2 N_norm) where there are none.
@@ -66,8 +71,9 @@ class ConvexObjective : public CompositeFunction {
   Objective objective_;
   Tensor mask_;  // undefined: every pixel may shine
   TvProximal tv_;
-  std::vector<double> tv_weights_;  // of each problem
-  Tensor sky_, slopes_;             // room
+  std::vector<double> tv_weights_;   // of each problem
+  Tensor sky_, slopes_;              // room
+  Tensor origin_, slope_at_origin_;  // of f, with its graph
   std::vector<double> losses_;
 };
 

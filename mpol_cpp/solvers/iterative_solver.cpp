@@ -33,25 +33,38 @@ IterativeSolver::IterativeSolver(std::string name, IterationOptions options)
 
 IterativeSolver::Stage::~Stage() { solver_.seconds_[name_] += seconds_since(begin_); }
 
+IterationRecord IterativeSolver::take() {
+  const torch::NoGradGuard no_grad;
+  const auto begin = std::chrono::steady_clock::now();
+  auto record = next(Objective::skip);
+  record.seconds = seconds_since(begin);
+  return record;
+}
+
+IterationRecord IterativeSolver::next(Objective objective) {
+  IterationRecord record;
+  iterate(record, objective);
+  record.iteration = ++iterations_;
+  for (const auto* residuals : {&record.primal_residual, &record.dual_residual}) {
+    for (const double residual : *residuals) {
+      if (std::isfinite(residual)) continue;
+      throw DivergedError(
+          fmt::format("{}: a residual is no finite number in iteration {}: look for values that are not finite in "
+                      "the data, or make steps smaller",
+                      name_, iterations_));
+    }
+  }
+  return record;
+}
+
 SolverReport IterativeSolver::solve() {
   const torch::NoGradGuard no_grad;
   const auto begin = std::chrono::steady_clock::now();
   seconds_.clear();
   SolverReport report;
   while (iterations_ < options_.most_iterations && !report.converged) {
-    IterationRecord record;
-    iterate(record, options_.callback ? Objective::take : Objective::skip);
-    record.iteration = ++iterations_;
+    auto record = next(options_.callback ? Objective::take : Objective::skip);
     record.seconds = seconds_since(begin);
-    for (const auto* residuals : {&record.primal_residual, &record.dual_residual}) {
-      for (const double residual : *residuals) {
-        if (std::isfinite(residual)) continue;
-        throw DivergedError(
-            fmt::format("{}: a residual is no finite number in iteration {}: look for values that are not finite in "
-                        "the data, or make steps smaller",
-                        name_, iterations_));
-      }
-    }
     report.converged = has_converged(record);
     if (options_.callback && options_.callback(record) == Proceed::stop) break;
   }

@@ -31,6 +31,8 @@ class IterativeSolver {
   /// Iterates until all problems have converged, the callback says stop, or there were `most_iterations`.
   /// @throws DivergedError when a residual is no finite number any more
   SolverReport solve();
+  /// One iteration by itself, whatever most_iterations is. @throws DivergedError when a residual is no finite number any more
+  IterationRecord take();
   std::int64_t iterations() const { return iterations_; }  ///< taken so far, those before a loaded state among them
   /// The solution as far as it is known.
   virtual Tensor solution() const = 0;
@@ -94,6 +96,8 @@ class IterativeSolver {
   std::int64_t pairs_ = 0;  ///< SolverReport::pairs so far: a solver counts its own
 
  private:
+  IterationRecord next(Objective objective);
+
   std::string name_;
   IterationOptions options_;
   std::int64_t iterations_ = 0;

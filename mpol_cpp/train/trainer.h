@@ -31,7 +31,8 @@ struct TrainResult {
   std::int64_t epochs = 0;                      ///< epochs done in all
   std::int64_t resumed_from = 0;                ///< epochs that were already done
   StopReason stop_reason = StopReason::epochs;  ///< why it took no further epoch
-  std::optional<double> gap;  ///< of pogm: how far the final objective can at most be above its minimum, where that is known
+  std::optional<double>
+      gap;  ///< of convex optimizers: how far the final objective can at most be above its minimum, where that is known
   std::vector<std::int64_t> problem_epochs;  ///< for StopScope::each: how many each problem took
   std::string diagnosis;                     ///< for `diverged`: epoch, the term that broke, what to try
   std::vector<std::string> warnings;         ///< what makes the image doubtful, in words; also logged

@@ -39,7 +39,8 @@ void bind_losses(py::module_& parent) {
   module.def("tsv", &losses::tsv, py::arg("sky_cube"), "Total squared variation.");
   module.def("entropy", py::overload_cast<const Tensor&, double, double>(&losses::entropy), py::arg("sky_cube"),
              py::arg("prior_intensity"), py::arg("total_flux") = 10.0, "(1/zeta) sum I ln(I/p).");
-  module.def("group_sparsity", &losses::group_sparsity, py::arg("sky_cube"), py::arg("epsilon") = 1e-10, "sum over pixels of the norm of their spectrum.");
+  module.def("group_sparsity", &losses::group_sparsity, py::arg("sky_cube"), py::arg("epsilon") = 1e-10,
+             "sum over pixels of the norm of their spectrum.");
   module.def("spectral_smoothness", &losses::spectral_smoothness, py::arg("sky_cube"),
              "Squared second differences along channels.");
   module.def("edge_clamp", &losses::edge_clamp, py::arg("sky_cube"), "Sum of squares of the pixels at the edges.");

@@ -63,6 +63,8 @@ TEST_CASE("a converged image does not depend on its start, dtype or threads", "[
   std::vector<Tensor> images;
   for (const auto& more : std::vector<Arguments>{{},
                                                  {"--optimizer", "fista"},
+                                                 {"--optimizer", "admm"},
+                                                 {"--optimizer", "admm", "--start", "flat:0.5", "--dtype", "float64"},
                                                  {"--start", "base:-3"},
                                                  {"--start", "flat:0.5"},
                                                  {"--start", "dirty"},
@@ -114,6 +116,37 @@ TEST_CASE("free pixels converge to an optimum of their own, which the run record
   CHECK(io::read_fits(scratch / "errors" / "error.fits").cube.max().item<double>() > 0);
   const auto scan = converged(data, scratch / "scan", {"--no-hann", "--tv", "1e-2:4e-2:2", "--folds", "2"});
   CHECK(scan.summary["lambda"]["tv"]["how"] == "cross-validated");
+}
+
+TEST_CASE("ADMM ends where POGM does, whatever the likelihood, and goes on bit for bit", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation(2));
+  int run = 0;
+  for (const auto& more : std::vector<Arguments>{
+           {"--likelihood", "gridded"}, {"--likelihood", "gridded", "--no-hann"}, {"--likelihood", "exact", "--no-hann"}}) {
+    CAPTURE(more);
+    const auto with = [&](Arguments arguments) {
+      arguments.insert(arguments.end(), more.begin(), more.end());
+      return arguments;
+    };
+    const auto folder = scratch / std::to_string(run++);
+    const auto pogm = converged(data, folder / "pogm", with({"--tolerance", "3e-4"}));
+    const auto admm = converged(data, folder / "admm", with({"--optimizer", "admm"}));
+    CHECK(admm.summary["optimizer"] == "admm");
+    CHECK(admm.summary["optimizer_reason"] == "asked for");
+    CHECK(admm.summary["converged"] == true);
+    CHECK(admm.summary["stop_reason"] == "converged");
+    CHECK(admm.summary["gap"].get<double>() >= 0);
+    CHECK(length_of(admm.image - pogm.image) < 3e-2 * length_of(pogm.image));
+    for (int channel = 0; channel < 2; ++channel) {
+      CHECK(admm.summary["flux_jy"][channel].get<double>() ==
+            Approx(pogm.summary["flux_jy"][channel].get<double>()).epsilon(3e-3));
+    }
+    converged(data, folder / "cut", with({"--optimizer", "admm", "--epochs", "20"}));
+    const auto resumed = converged(data, folder / "cut", with({"--optimizer", "admm", "--resume"}));
+    CHECK(resumed.summary["epochs"] == admm.summary["epochs"]);
+    CHECK(same(resumed.image, admm.image));
+  }
 }
 
 TEST_CASE("what is not convex is fitted by Adam until its loss falls no more, and says why", "[cli]") {

@@ -13,47 +13,12 @@
 #include "compare.h"
 #include "temporary_folder.h"
 #include "threads.h"
-#include "train/problems.h"
+#include "solvers/convex_problems.h"
 
 using namespace mpol;
 using namespace mpol::testing;
 
 namespace {
-
-const GridCoords grid(0.05, 24);
-constexpr std::int64_t channels = 2;
-
-GriddedNet positive_model(const Tensor& base, const Tensor& mask = {}, Smoothing smoothing = Smoothing::hann) {
-  auto options = GriddedNetOptions(grid).base_cube(base).dtype(base.scalar_type());
-  return GriddedNet(options.pixel_mapping(nonnegative_mapping(mask)), smoothing);
-}
-
-GriddedNet positive_model(const Tensor& base, Smoothing smoothing) { return positive_model(base, {}, smoothing); }
-
-Tensor base_image(torch::Dtype dtype, std::uint64_t seed, const std::vector<std::int64_t>& problems = {}) {
-  auto shape = problems;
-  for (const auto extent : {channels, grid.npix(), grid.npix()}) shape.push_back(extent);
-  return (uniform(shape, torch::kFloat64, seed) * 2).to(dtype);
-}
-
-/// A source of 1 Jy in each channel, seen with noise: the optimum is neither empty nor the data's.
-Visibilities source_with_noise() {
-  auto data = random_visibilities(grid, channels, 7);
-  return {data.baselines(), data.data() * 0.3 + 1, data.weights()};
-}
-
-std::shared_ptr<Likelihood> likelihood_of(const std::string& name, torch::Dtype dtype) {
-  if (name == "exact") return ExactLikelihood(grid, source_with_noise(), ChannelMap::cube(channels)).ptr();
-  return random_likelihood(name, grid, channels, dtype);
-}
-
-std::vector<Term> every_convex_term() {
-  return {terms::sparsity(0.02), terms::tv_image(0.01), terms::tsv(1e-3), terms::edge_clamp(1e-2), terms::psd(1e-4, 0.1)};
-}
-
-Objective sparse(torch::Dtype dtype, double sparsity = 1e-3, double tv = 5e-4) {
-  return Objective(likelihood_of("exact", dtype), {terms::sparsity(sparsity), terms::tv_image(tv)});
-}
 
 struct Fitted {
   TrainResult result;
@@ -177,14 +142,14 @@ TEMPLATE_TEST_CASE("the converged image is the same from any start, in any dtype
 TEST_CASE("the optimum is below what Adam reaches", "[solvers]") {
   const auto objective = sparse(torch::kFloat64);
   const auto end = fitted(base_image(torch::kFloat64, 4), objective, 1e-4);
-  GriddedNet model(GriddedNetOptions(grid).nchan(channels).start(0).dtype(torch::kFloat64));
+  GriddedNet model(GriddedNetOptions(small_grid).nchan(channels).start(0).dtype(torch::kFloat64));
   const auto adam = Trainer(model, objective, TrainOptions().learning_rate(0.1).epochs(4000)).fit();
   CHECK(end.result.loss.total() <= adam.loss.total());
   CHECK(end.result.loss.total() > 0.9 * adam.loss.total());
 }
 
 TEST_CASE("a mask keeps pixels dark, and the optimum is that of the others", "[solvers][quick]") {
-  auto mask = at::zeros({grid.npix(), grid.npix()}, torch::kFloat64);
+  auto mask = at::zeros({small_grid.npix(), small_grid.npix()}, torch::kFloat64);
   mask.narrow(0, 6, 12).narrow(1, 6, 12).fill_(1);
   auto model = positive_model(base_image(torch::kFloat64, 4), mask);
   const auto objective = sparse(torch::kFloat64);
@@ -228,7 +193,7 @@ TEST_CASE("what is not convex is refused with what it is", "[solvers][quick]") {
   };
   const auto with = [&](Term term) { return Objective(likelihood_of("exact", torch::kFloat64), {std::move(term)}); };
   CHECK(refusal(positive_model(base), sparse(torch::kFloat64)) == "no error");
-  const GriddedNet soft(GriddedNetOptions(grid).base_cube(base).dtype(torch::kFloat64));
+  const GriddedNet soft(GriddedNetOptions(small_grid).base_cube(base).dtype(torch::kFloat64));
   CHECK_THAT(refusal(soft, sparse(torch::kFloat64)), ContainsSubstring("the pixel mapping is softplus"));
   CHECK_THAT(refusal(positive_model(base), with(terms::entropy(1e-3, 1e-4, 10))), ContainsSubstring("entropy"));
   CHECK_THAT(refusal(positive_model(base), with(terms::tv_image(1e-3, 1e-3))), ContainsSubstring("epsilon"));
@@ -237,7 +202,7 @@ TEST_CASE("what is not convex is refused with what it is", "[solvers][quick]") {
                                                        return out.sky.sum({-3, -2, -1});
                                                      }))),
              ContainsSubstring("own"));
-  const auto student = NoiseLikelihood(grid, source_with_noise(), ChannelMap::cube(channels), NoiseModel::student(4)).ptr();
+  const auto student = NoiseLikelihood(small_grid, source_with_noise(), ChannelMap::cube(channels), NoiseModel::student(4)).ptr();
   CHECK_THAT(refusal(positive_model(base), Objective(student, {})), ContainsSubstring("is no quadratic function of the image"));
 }
 

@@ -111,9 +111,10 @@ void declare_likelihood(OptionSet& options, ImageOptions& image) {
 
 void declare_fit(OptionSet& options, ImageOptions& image) {
   const auto result = Record::result;
-  options.choice("--optimizer", image.optimizer, {"auto", "pogm", "fista", "adam", "sgd", "lbfgs"},
-                 "auto, pogm and fista go on until the fit has converged; auto takes pogm where every term is convex, else adam",
-                 result);
+  options.choice(
+      "--optimizer", image.optimizer, {"auto", "pogm", "fista", "admm", "adam", "sgd", "lbfgs"},
+      "auto, pogm, fista and admm go on until the fit has converged; auto takes pogm where every term is convex, else adam",
+      result);
   options.number("--tolerance", image.tolerance, Range::between(1e-12, 0.5), "PART",
                  "When a fit has converged: over the second half of its epochs its loss fell by no more than this part of the "
                  "regularisers' value, and the image changed by no more than twenty times this part; default: 0.001",
@@ -122,7 +123,7 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
                  result);
   options.integer(
       "--epochs", image.epochs, Range::between(1, 1e15),
-      "The most that auto, pogm and fista may take (default: 20000); of adam, sgd and lbfgs exactly this many, without "
+      "The most that auto, pogm, fista and admm may take (default: 20000); of adam, sgd and lbfgs exactly this many, without "
       "--stop-relative (default: 500)",
       Record::manner);
   options.text("--stop-relative", image.stop_relative, "R[:WINDOW]",
@@ -165,10 +166,10 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
 void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--degrees-of-freedom"}, "with --noise student", [&] { return image.noise == "student"; });
   options.only({"--batch-size"}, "with --likelihood loose", [&] { return image.likelihood == "loose"; });
-  options.only({"--tolerance"}, "with --optimizer auto, pogm or fista, without --stop-relative",
+  options.only({"--tolerance"}, "with --optimizer auto, pogm, fista or admm, without --stop-relative",
                [&] { return choose_optimizer(image).tolerance.has_value(); });
-  options.only({"--learning-rate", "--stop-relative", "--step"}, "without --optimizer pogm or fista",
-               [&] { return image.optimizer != "pogm" && image.optimizer != "fista"; });
+  options.only({"--learning-rate", "--stop-relative", "--step"}, "without --optimizer pogm, fista or admm",
+               [&] { return !asks_for_convex(image); });
   options.only({"--samples"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
   options.only({"--sampling"}, "with --batch-size", [&] { return image.batch_size.has_value(); });
   options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
@@ -341,7 +342,7 @@ void settle(ImageOptions& image) {
                                 fmt::format("the {} likelihood is for Gaussian noise alone", image.likelihood),
                                 "add --likelihood loose"));
   }
-  if (image.optimizer == "pogm" || image.optimizer == "fista") {
+  if (asks_for_convex(image)) {
     if (const auto why = obstacle_to_pogm(image); !why.empty())
       throw UsageError(error_text("--optimizer", image.optimizer, why, "leave it out, or choose adam"));
   }

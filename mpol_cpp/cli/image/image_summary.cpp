@@ -170,9 +170,8 @@ std::string closing_words(const ImageSummary& summary, const std::string& folder
   text += channels == 1 ? fmt::format("flux        {:.4g} Jy{}\n", flux, flux_error_words(summary))
                         : fmt::format("flux        {:.4g} Jy{} in {} channels\n", flux, flux_error_words(summary), channels);
   text += remainder_words(summary);
-  const auto step = summary.optimizer == "pogm" || summary.optimizer == "fista"
-                        ? std::string()
-                        : fmt::format(", {} step", to_string(summary.fit.step));
+  const bool has_steps = summary.optimizer == "adam" || summary.optimizer == "sgd" || summary.optimizer == "lbfgs";
+  const auto step = !has_steps ? std::string() : fmt::format(", {} step", to_string(summary.fit.step));
   text += fmt::format("ended       {} after {} epochs of {}, {:.1f} s{} on {} ({})\n", to_string(summary.fit.stop_reason),
                       summary.fit.epochs, summary.optimizer, summary.fit.seconds, step, summary.device, summary.device_reason);
   if (summary.optimizer == "adam" && summary.optimizer_reason != "asked for")

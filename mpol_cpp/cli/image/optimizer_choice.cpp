@@ -1,5 +1,7 @@
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include <mpol_cpp/core/format.h>
@@ -9,6 +11,7 @@ namespace mpol::cli {
 namespace {
 
 constexpr double usual_tolerance = 1e-3;
+constexpr std::array convex_optimizers = {OptimizerKind::pogm, OptimizerKind::fista, OptimizerKind::admm};
 
 /// What asks for steps along gradients; empty: nothing.
 std::string wish_for_gradients(const ImageOptions& options) {
@@ -18,6 +21,11 @@ std::string wish_for_gradients(const ImageOptions& options) {
 }
 
 }  // namespace
+
+bool asks_for_convex(const ImageOptions& options) {
+  return std::any_of(convex_optimizers.begin(), convex_optimizers.end(),
+                     [&](OptimizerKind kind) { return options.optimizer == to_string(kind); });
+}
 
 std::string obstacle_to_pogm(const ImageOptions& options) {
   if (options.noise != "gaussian") return fmt::format("{} noise is not convex", options.noise);
@@ -35,7 +43,7 @@ std::string obstacle_to_pogm(const ImageOptions& options) {
 OptimizerChoice choose_optimizer(const ImageOptions& options) {
   const double tolerance = options.tolerance.value_or(usual_tolerance);
   const auto& name = options.optimizer;
-  for (const auto kind : {OptimizerKind::pogm, OptimizerKind::fista}) {
+  for (const auto kind : convex_optimizers) {
     if (name == to_string(kind)) return {kind, "asked for", tolerance};
   }
   for (const auto kind : {OptimizerKind::adam, OptimizerKind::sgd, OptimizerKind::lbfgs}) {

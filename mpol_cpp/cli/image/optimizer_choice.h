@@ -20,6 +20,9 @@ struct OptimizerChoice {
   std::int64_t usual_epochs() const { return tolerance ? 20'000 : 500; }
 };
 
+/// Whether --optimizer names one that goes to the optimum of a convex objective.
+bool asks_for_convex(const ImageOptions& options);
+
 /// Why no convex optimiser can fit the objective; empty: one can.
 std::string obstacle_to_pogm(const ImageOptions& options);
 

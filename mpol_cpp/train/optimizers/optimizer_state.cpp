@@ -194,6 +194,7 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& opti
           torch::optim::LBFGSOptions(learning_rate).line_search_fn("strong_wolfe").tolerance_grad(0).tolerance_change(0));
     case OptimizerKind::pogm:
     case OptimizerKind::fista:
+    case OptimizerKind::admm:
       break;  // PogmStep
   }
   throw ValueError(fmt::format("LibTorch has no optimizer {}", to_string(options.optimizer())));

@@ -19,6 +19,8 @@ std::string to_string(OptimizerKind kind) {
       return "pogm";
     case OptimizerKind::fista:
       return "fista";
+    case OptimizerKind::admm:
+      return "admm";
   }
   throw ValueError(fmt::format("{} is not an optimiser", static_cast<int>(kind)));
 }
@@ -87,7 +89,7 @@ void TrainOptions::validate() const {
                                  to_string(optimizer_)));
   }
   if (tolerance_ && (optimizer_ == OptimizerKind::lbfgs || stop_relative_ > 0)) {
-    throw ValueError("tolerance ends a fit of pogm, fista, adam or sgd: not with lbfgs, and not beside stop_relative");
+    throw ValueError("tolerance ends a fit of pogm, fista, admm, adam or sgd: not with lbfgs, and not beside stop_relative");
   }
   if (resume_ && checkpoint_.empty()) throw ValueError("resume is asked for without a checkpoint: name the checkpoint file");
   if (!schedule_.factor) throw ValueError("the schedule has no factor function");

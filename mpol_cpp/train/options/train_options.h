@@ -24,9 +24,12 @@ enum class OptimizerKind {
   lbfgs,  ///< strong Wolfe line search; one epoch is up to 20 iterations, and the problems of a batch share the search
   pogm,   ///< proximal optimized gradient (solvers/pogm.h), to the optimum of a convex objective; no learning rate
   fista,  ///< the same with the momentum of FISTA
+  admm,   ///< the alternating direction method of multipliers (solvers/objective_admm.h), to the same optimum
 };
-/// Whether it goes to the optimum of a convex objective by proximal maps: pogm and fista.
-constexpr bool is_proximal(OptimizerKind kind) { return kind == OptimizerKind::pogm || kind == OptimizerKind::fista; }
+/// Whether it goes to the optimum of a convex objective by proximal maps: pogm, fista and admm.
+constexpr bool is_proximal(OptimizerKind kind) {
+  return kind == OptimizerKind::pogm || kind == OptimizerKind::fista || kind == OptimizerKind::admm;
+}
 /// What computes the value, gradient and update of an epoch.
 enum class StepKind {
   automatic,  ///< the fastest that the fit allows
@@ -98,9 +101,9 @@ struct TrainOptions {
   TORCH_ARG(StopScope, stop_scope) = StopScope::sum;
   /// A fit has converged when, over the second half of its epochs, the objective fell by no more than this part of its
   /// regularizers' value (of chi^2/2N where there are none), the image changed by no more than twenty times this part (root mean
-  /// square, beside its own) and the flux by no more than three times: of pogm and fista from 64 epochs on; of adam and sgd,
-  /// whose losses swing, in the mean of twentieths of the epochs, and from 200 on. Unset: 1e-3 for pogm and fista, and the others
-  /// take exactly `epochs`. Not for L-BFGS.
+  /// square, beside its own) and the flux by no more than three times: of pogm and fista from 64 epochs on, of admm, whose losses
+  /// may rise, within that part and from 32 on; of adam and sgd, whose losses swing, in the mean of twentieths of the epochs, and
+  /// from 200 on. Unset: 1e-3 for pogm, fista and admm, and the others take exactly `epochs`. Not for L-BFGS.
   TORCH_ARG(std::optional<double>, tolerance) = std::nullopt;
   /// Move model, objective and optimiser state there first; nothing is moved when unset.
   TORCH_ARG(std::optional<torch::Device>, device) = std::nullopt;

@@ -42,6 +42,7 @@ ops::DeviceUpdate device_update(OptimizerKind kind) {
     case OptimizerKind::lbfgs:
     case OptimizerKind::pogm:
     case OptimizerKind::fista:
+    case OptimizerKind::admm:
       return ops::DeviceUpdate::none;
   }
   throw ValueError("unknown optimiser");

@@ -5,6 +5,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
+#include <mpol_cpp/train/steps/admm_step.h>
 #include <mpol_cpp/train/steps/captured_step.h>
 #include <mpol_cpp/train/steps/gpu_fused_step.h>
 #include <mpol_cpp/train/steps/eager_step.h>
@@ -51,6 +52,7 @@ std::unique_ptr<Step> make_step(std::shared_ptr<ImageModel> model, const Objecti
     if (options.step() == StepKind::captured) {
       throw ValueError(fmt::format("{} looks at each iteration: no captured step; use auto", to_string(options.optimizer())));
     }
+    if (options.optimizer() == OptimizerKind::admm) return std::make_unique<AdmmStep>(model, objective, options);
     return std::make_unique<PogmStep>(model, objective, options);
   }
   switch (options.step()) {

@@ -1,4 +1,4 @@
-#include <mpol_cpp/train/steps/pogm_step.h>
+#include <mpol_cpp/train/steps/convex_step.h>
 
 #include <numeric>
 #include <utility>
@@ -24,54 +24,57 @@ std::unique_ptr<ConvexObjective> convex(const std::shared_ptr<ImageModel>& model
 
 }  // namespace
 
-PogmStep::PogmStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options)
+ConvexStep::ConvexStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options)
     : name_(to_string(options.optimizer())),
       function_(convex(model, objective, name_)),
-      pogm_(*function_, function_->images(), {.momentum = momentum_of(options.optimizer())}),
       tolerance_(options.wanted_tolerance().value()) {}
 
-StepReport PogmStep::take(double) {
+StepReport ConvexStep::take(double) {
   const torch::NoGradGuard no_grad;
   if (losses_.empty()) {
-    pogm_.prepare();
+    prepare();
     losses_ = function_->losses();
   }
-  auto before = at::tensor(losses_, torch::kFloat64).view({-1, pogm_.images().size(0)});
-  const auto moved = pogm_.iterate();
+  const auto images = function_->images();
+  auto before = at::tensor(losses_, torch::kFloat64).view({-1, images.size(0)});
+  const auto moved = iterate();
   const auto& next = function_->losses();
   for (std::size_t i = 0; i < losses_.size(); ++i) {
     if (moved[i % moved.size()]) losses_[i] = next[i];
   }
-  return {std::move(before), pogm_.images().sum(torch::kFloat64).to(torch::kCPU)};
+  return {std::move(before), images.sum(torch::kFloat64).to(torch::kCPU)};
 }
 
-void PogmStep::set_stopped(const std::vector<bool>&) { throw ValueError(fmt::format("the problems of {} end together", name_)); }
-
-bool PogmStep::has_converged() const {
-  const auto problems = static_cast<std::size_t>(pogm_.images().size(0));
-  return !losses_.empty() && pogm_.has_converged(tolerance_, ConvexObjective::scales(losses_, problems));
+void ConvexStep::set_stopped(const std::vector<bool>&) {
+  throw ValueError(fmt::format("the problems of {} end together", name_));
 }
 
-std::optional<double> PogmStep::gap() {
+bool ConvexStep::has_converged() const {
+  const auto problems = static_cast<std::size_t>(function_->images().size(0));
+  return !losses_.empty() && has_settled(tolerance_, ConvexObjective::scales(losses_, problems));
+}
+
+std::optional<double> ConvexStep::gap() {
   const auto gaps = function_->gaps();
   if (gaps.empty()) return std::nullopt;
   return std::accumulate(gaps.begin(), gaps.end(), 0.0);
 }
 
-NamedTensors PogmStep::state() const {
-  auto state = pogm_.state();
+NamedTensors ConvexStep::state() const {
+  auto state = solver_state();
   if (!losses_.empty()) state[losses_name] = at::tensor(losses_, torch::kFloat64);
   state[dual_name] = function_->total_variation().dual();
   return state;
 }
 
-void PogmStep::load_state(const NamedTensors& state) {
+void ConvexStep::load_state(const NamedTensors& state) {
   const auto find = [&](const char* name) { return state.contains(name) ? state.at(name) : Tensor(); };
   const auto losses = find(losses_name).defined() ? find(losses_name).to(torch::kCPU, torch::kFloat64).contiguous() : Tensor();
-  if (losses.defined() && losses.numel() % pogm_.images().size(0) != 0) {
+  if (losses.defined() && losses.numel() % function_->images().size(0) != 0) {
     throw FileError(fmt::format("the saved state of {} has losses of shape {}", name_, losses.sizes().vec()));
   }
-  pogm_.load_state(state);
+  if (!find(dual_name).defined()) throw FileError(fmt::format("the saved state is none of {}: it has no dual image", name_));
+  load_solver_state(state);
   function_->total_variation().set_dual(find(dual_name));
   losses_.clear();
   if (losses.defined()) losses_.assign(losses.const_data_ptr<double>(), losses.const_data_ptr<double>() + losses.numel());

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/solvers/convex_objective.h>
+#include <mpol_cpp/train/options/train_options.h>
+#include <mpol_cpp/train/steps/step.h>
+
+namespace mpol {
+
+/// An iteration of a solver of convex objectives as a step: an epoch. The learning rate is not looked at.
+class ConvexStep : public Step {
+ public:
+  StepReport take(double learning_rate) override;
+  void set_stopped(const std::vector<bool>& stopped) override;
+  bool has_converged() const override;
+  std::optional<double> gap() override;
+  StepKind kind() const override { return StepKind::eager; }
+  std::string reason() const override { return name_; }
+  NamedTensors state() const override;
+  void load_state(const NamedTensors& state) override;
+
+ protected:
+  /// @throws ValueError unless the objective is convex in the model's base pixels (ConvexObjective)
+  ConvexStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options);
+
+  ConvexObjective& function() { return *function_; }
+
+ private:
+  /// Evaluates the function at the images, unless that was done.
+  virtual void prepare() = 0;
+  /// One iteration, which evaluates the function at its new images last. @return which problems have taken these
+  virtual std::vector<bool> iterate() = 0;
+  virtual bool has_settled(double tolerance, const std::vector<double>& scales) const = 0;
+  virtual NamedTensors solver_state() const = 0;
+  virtual void load_solver_state(const NamedTensors& state) = 0;
+
+  std::string name_;  // of the optimizer
+  std::unique_ptr<ConvexObjective> function_;
+  std::vector<double> losses_;  // columns problems, of the present images; empty: not known yet
+  double tolerance_;
+};
+
+}  // namespace mpol
