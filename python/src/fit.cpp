@@ -38,8 +38,8 @@ std::map<std::string, Tensor> history_of(const TrainResult& result) {
 
 OptimizerKind optimizer_named(const std::string& name) {
   std::vector<std::pair<std::string, OptimizerKind>> kinds;
-  for (const auto kind :
-       {OptimizerKind::adam, OptimizerKind::sgd, OptimizerKind::lbfgs, OptimizerKind::pogm, OptimizerKind::fista}) {
+  for (const auto kind : {OptimizerKind::adam, OptimizerKind::sgd, OptimizerKind::lbfgs, OptimizerKind::pogm,
+                          OptimizerKind::fista, OptimizerKind::admm}) {
     kinds.emplace_back(to_string(kind), kind);
   }
   return value_named("optimizer", name, kinds);
@@ -206,7 +206,8 @@ void bind_fit(py::module_& module) {
            py::arg("device") = py::none(), py::arg("dtype") = py::none(), py::arg("seed") = 0, py::arg("stop_relative") = 0.0,
            py::arg("step") = "auto", py::arg("checkpoint") = py::none(), py::arg("resume") = false,
            py::arg("callback") = py::none(),
-           "optimizer: adam, sgd, lbfgs, or pogm and fista, which go on to the optimum of a convex objective within `tolerance` "
+           "optimizer: adam, sgd, lbfgs, or pogm, fista and admm, which go on to the optimum of a convex objective within "
+           "`tolerance` "
            "and need a model with "
            "pixel_mapping=\"nonnegative\". callback: called with an Epoch after each; False ends the fit.")
       .def("fit", &InterruptibleTrainer::fit,
