@@ -100,6 +100,7 @@
 #include <mpol_cpp/sparse_coding/filter_bank.h>
 #include <mpol_cpp/sparse_coding/robust_pca.h>
 #include <mpol_cpp/sparse_coding/tv_restoration.h>
+#include <mpol_cpp/serialize/array_room.h>
 #include <mpol_cpp/serialize/mapped_array.h>
 #include <mpol_cpp/serialize/module_state.h>
 #include <mpol_cpp/serialize/safetensors.h>

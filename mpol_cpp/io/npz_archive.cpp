@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include <ATen/ops/empty.h>
@@ -10,8 +11,10 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/io/archives/array_archive.h>
+#include <mpol_cpp/io/archives/folder_archive.h>
+#include <mpol_cpp/io/archives/zip_archive.h>
 #include <mpol_cpp/io/npy_text.h>
-#include <mpol_cpp/io/zip_archive.h>
 
 namespace mpol::io {
 namespace {
@@ -34,10 +37,12 @@ void swap_bytes(void* values, std::int64_t bytes, std::int64_t word) {
   if (word == 8) swap_words<std::uint64_t>(values, bytes / 8);
 }
 
+}  // namespace
+
 /// The values of one array in the order of the file and the byte order of this machine.
 class ValueStream {
  public:
-  ValueStream(std::unique_ptr<ZipMember> member, NpyHeader header) : member_(std::move(member)), header_(std::move(header)) {
+  ValueStream(std::unique_ptr<ArchiveMember> member, NpyHeader header) : member_(std::move(member)), header_(std::move(header)) {
     member_->skip(header_.header_bytes);
   }
 
@@ -80,9 +85,11 @@ class ValueStream {
                                 static_cast<std::uint64_t>(*negative), INT64_MAX));
   }
 
-  std::unique_ptr<ZipMember> member_;
+  std::unique_ptr<ArchiveMember> member_;
   NpyHeader header_;
 };
+
+namespace {
 
 /// Reads the next view.numel() values into a view of any strides, blockwise.
 void read_values(ValueStream& in, Tensor view) {
@@ -144,6 +151,12 @@ Tensor reversed_axes(const Tensor& view) {
   return view.permute(order);
 }
 
+std::unique_ptr<ArrayArchive> open_archive_of(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return std::make_unique<FolderArchive>(path);
+  return std::make_unique<ZipArchive>(path);
+}
+
 Tensor allocate(const NpyHeader& header, std::string_view where) {
   try {
     return at::empty(header.shape, header.dtype());
@@ -155,9 +168,23 @@ Tensor allocate(const NpyHeader& header, std::string_view where) {
 
 }  // namespace
 
+struct ArrayStream::Impl {
+  ValueStream values;
+};
+
+ArrayStream::ArrayStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ArrayStream::~ArrayStream() = default;
+ArrayStream::ArrayStream(ArrayStream&&) noexcept = default;
+ArrayStream& ArrayStream::operator=(ArrayStream&&) noexcept = default;
+
+const NpyHeader& ArrayStream::header() const { return impl_->values.header(); }
+Tensor ArrayStream::next(std::int64_t count) { return impl_->values.block({count}).to(header().dtype()); }
+void ArrayStream::skip(std::int64_t count) { impl_->values.skip(count); }
+void ArrayStream::finish() { impl_->values.finish(); }
+
 struct NpzReader::Impl {
-  explicit Impl(const std::filesystem::path& path) : archive(path) {
-    for (const auto& entry : archive.entries()) {
+  explicit Impl(const std::filesystem::path& path) : archive(open_archive_of(path)) {
+    for (const auto& entry : archive->entries()) {
       constexpr std::string_view suffix = ".npy";
       if (!entry.name.ends_with(suffix)) continue;
       const auto key = entry.name.substr(0, entry.name.size() - suffix.size());
@@ -165,28 +192,28 @@ struct NpzReader::Impl {
     }
     if (keys.empty()) {
       throw FileError(fmt::format("{}: a zip archive without numpy arrays ({} entries); write it with numpy.savez", path.string(),
-                                  archive.entries().size()));
+                                  archive->entries().size()));
     }
   }
 
-  const ZipEntry& entry(const std::string& key) const {
+  const ArchiveEntry& entry(const std::string& key) const {
     const auto found = entry_of.find(key);
     if (found != entry_of.end()) return found->second;
-    throw FileError(
-        fmt::format("{}: no array '{}'; it holds {}: add it or rename one", archive.path().string(), key, fmt::join(keys, ", ")));
+    throw FileError(fmt::format("{}: no array '{}'; it holds {}: add it or rename one", archive->path().string(), key,
+                                fmt::join(keys, ", ")));
   }
 
   /// Before memory is asked for: an array of more than ten times its file is unpacked once, piece by piece, to see whether it is
   /// there. Few are: their values repeat.
   void check_promise(const std::string& key, const std::string& where) {
     constexpr std::int64_t believed = 10;
-    if (entry(key).bytes <= believed * archive.file_bytes() || kept_promises.contains(key)) return;
-    archive.open(entry(key), where)->finish();
+    if (entry(key).bytes <= believed * archive->file_bytes() || kept_promises.contains(key)) return;
+    archive->open(entry(key), where)->finish();
     kept_promises.insert(key);
   }
 
-  ZipArchive archive;
-  std::map<std::string, ZipEntry> entry_of;
+  std::unique_ptr<ArrayArchive> archive;
+  std::map<std::string, ArchiveEntry> entry_of;
   std::vector<std::string> keys;
   std::set<std::string> kept_promises;
 };
@@ -196,7 +223,7 @@ NpzReader::~NpzReader() = default;
 NpzReader::NpzReader(NpzReader&&) noexcept = default;
 NpzReader& NpzReader::operator=(NpzReader&&) noexcept = default;
 
-const std::filesystem::path& NpzReader::path() const { return impl_->archive.path(); }
+const std::filesystem::path& NpzReader::path() const { return impl_->archive->path(); }
 const std::vector<std::string>& NpzReader::keys() const { return impl_->keys; }
 bool NpzReader::contains(const std::string& key) const { return impl_->entry_of.contains(key); }
 std::string NpzReader::where(const std::string& key) const { return fmt::format("{}: array '{}'", path().string(), key); }
@@ -204,7 +231,7 @@ std::string NpzReader::where(const std::string& key) const { return fmt::format(
 NpyHeader NpzReader::header(const std::string& key) const {
   const auto& entry = impl_->entry(key);
   const auto place = where(key);
-  auto member = impl_->archive.open(entry, place);
+  auto member = impl_->archive->open(entry, place);
   std::string bytes(static_cast<std::size_t>(std::min(npy_preamble_bytes, entry.bytes)), '\0');
   member->read(bytes.data(), static_cast<std::int64_t>(bytes.size()));
   const auto length = static_cast<std::size_t>(npy_header_bytes(bytes, entry.bytes, place));
@@ -233,7 +260,7 @@ Tensor NpzReader::read(const std::string& key) const {
 }
 
 void NpzReader::read_into(const std::string& key, Tensor destination) const {
-  auto in = ValueStream(impl_->archive.open(impl_->entry(key), where(key)), header(key));
+  auto in = ValueStream(impl_->archive->open(impl_->entry(key), where(key)), header(key));
   if (destination.sizes() != at::IntArrayRef(in.header().shape)) {
     throw ShapeError(fmt::format("{} has shape {}; a view of that shape is needed", where(key), shape_text(in.header().shape)));
   }
@@ -242,7 +269,7 @@ void NpzReader::read_into(const std::string& key, Tensor destination) const {
 }
 
 void NpzReader::read_rows_into(const std::string& key, const std::vector<std::int64_t>& rows, Tensor destination) const {
-  auto in = ValueStream(impl_->archive.open(impl_->entry(key), where(key)), header(key));
+  auto in = ValueStream(impl_->archive->open(impl_->entry(key), where(key)), header(key));
   auto expected = in.header().shape;
   if (expected.size() != 2) {
     throw ShapeError(fmt::format("{} has shape {}; rows are read from (rows, samples)", where(key), shape_text(expected)));
@@ -265,6 +292,11 @@ void NpzReader::read_rows_into(const std::string& key, const std::vector<std::in
   in.finish();
 }
 
+ArrayStream NpzReader::stream(const std::string& key) const {
+  return ArrayStream(std::make_unique<ArrayStream::Impl>(
+      ArrayStream::Impl{ValueStream(impl_->archive->open(impl_->entry(key), where(key)), header(key))}));
+}
+
 std::string NpzReader::read_text(const std::string& key) const {
   const auto described = header(key);
   constexpr std::int64_t longest_text = 4096;
@@ -272,7 +304,7 @@ std::string NpzReader::read_text(const std::string& key) const {
     throw DataError(fmt::format("{} has dtype '{}' and shape {}; one text of at most {} bytes is needed", where(key),
                                 described.descr, shape_text(described.shape), longest_text));
   }
-  auto member = impl_->archive.open(impl_->entry(key), where(key));
+  auto member = impl_->archive->open(impl_->entry(key), where(key));
   member->skip(described.header_bytes);
   std::string bytes(static_cast<std::size_t>(described.item_bytes), '\0');
   member->read(bytes.data(), described.item_bytes);

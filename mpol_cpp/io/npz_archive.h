@@ -21,11 +21,33 @@ enum class Compression {
   deflated  ///< packed by zlib: smaller
 };
 
-/// Arrays of a .npz file, read one at a time, in blocks, without memory beyond the arrays themselves.
+/// The values of one array in the order of its file, from the first one on, some at a time.
+class ArrayStream {
+ public:
+  ~ArrayStream();
+  ArrayStream(ArrayStream&&) noexcept;
+  ArrayStream& operator=(ArrayStream&&) noexcept;
+
+  const NpyHeader& header() const;
+  /// The next values, (count), in the array's dtype. @throws FileError when the file is damaged or ends before
+  Tensor next(std::int64_t count);
+  void skip(std::int64_t count);
+  /// Reads what is left and verifies the checksum, where there is one. @throws FileError when it does not match
+  void finish();
+
+ private:
+  friend class NpzReader;
+  struct Impl;
+  explicit ArrayStream(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Arrays of a .npz file, or of a folder of .npy files, read one at a time, in blocks, without memory beyond the arrays
+/// themselves.
 ///
 /// bool, int, float32/64 and complex64/128 arrays of either byte order, C or Fortran order, .npy versions 1 to 3, in
 /// stored or deflated entries, zip64 too. Unsigned 16, 32 and 64 bit integers widen to int32, int64 and int64.
-/// Each read verifies the checksum of the archive. Everything is on the CPU.
+/// Each read verifies the checksum of the archive; files in a folder have none. Everything is on the CPU.
 /// @throws FileError  missing, empty, truncated, damaged or foreign file; missing key; header that promises more values
 ///                    than the entry holds (before anything is allocated)
 /// @throws DataError  arrays of objects, structures, or text
@@ -48,6 +70,8 @@ class NpzReader {
   void read_into(const std::string& key, Tensor destination) const;
   /// Reads the given rows (first index, in that order) of an array into a view of shape (rows, …).
   void read_rows_into(const std::string& key, const std::vector<std::int64_t>& rows, Tensor destination) const;
+  /// The array's values one after the other; streams of several arrays may be open together, as long as the reader is there.
+  ArrayStream stream(const std::string& key) const;
   /// Text of a scalar or one-element array of unicode or bytes. @throws DataError for other arrays
   std::string read_text(const std::string& key) const;
 

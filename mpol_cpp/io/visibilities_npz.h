@@ -9,6 +9,7 @@
 
 #include <mpol_cpp/io/npz_archive.h>
 #include <mpol_cpp/io/uv_unit.h>
+#include <mpol_cpp/serialize/array_room.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::io {
@@ -21,7 +22,7 @@ struct ReadOptions {
   bool conjugate = false;              ///< take conj(data): of arrays written with the other sign, as a measurement set has
 };
 
-/// Reads visibilities from a .npz file.
+/// Reads visibilities from a .npz file, or from a folder of .npy files with the names of its arrays (uu.npy, vv.npy, …).
 ///
 /// Keys `uu`, `vv`, `weight` and `data` (or `data_re` and `data_im`). `data` is (nvis) or (nchan, nvis); `uu`, `vv` and
 /// `weight` have its shape, or (nvis) and then count for every channel. Optional: `frequency` (scalar or (nchan), Hz),
@@ -30,7 +31,8 @@ struct ReadOptions {
 /// are read in blocks, and of channels only the selected ones are held.
 /// @throws FileError, DataError, ShapeError, ValueError (a channel that is not there, or twice); messages name the file and the
 /// key
-Visibilities read_npz(const std::filesystem::path& path, const ReadOptions& options = {});
+/// @param room  where the samples are kept: on disk, if that is wanted
+Visibilities read_npz(const std::filesystem::path& path, const ReadOptions& options = {}, const ArrayRoom& room = {});
 
 /// The unit in which read_npz takes u and v of this file: the option, else the file's key, else lambda.
 UvUnit uv_unit_of(const std::filesystem::path& path, const ReadOptions& options = {});

@@ -1,7 +1,9 @@
 #include <mpol_cpp/visibilities/join_samples.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <utility>
 
 #include <ATen/ops/cat.h>
 
@@ -21,29 +23,52 @@ torch::Dtype widest(const std::vector<Visibilities>& blocks, const Values& value
   return dtype;
 }
 
+std::int64_t count_samples(const std::vector<Visibilities>& blocks) {
+  std::int64_t count = 0;
+  for (const auto& block : blocks) count += block.nchan() * block.nvis();
+  return count;
+}
+
 /// (samples of all blocks) in their widest dtype.
-Tensor all_of(const std::vector<Visibilities>& blocks, const Values& values) {
-  const auto dtype = widest(blocks, values);
+Tensor all_of(const std::vector<Visibilities>& blocks, const Values& values, const ArrayRoom& room) {
+  auto all = room.empty({count_samples(blocks)}, widest(blocks, values));
+  std::int64_t begin = 0;
+  for (const auto& block : blocks) {
+    const auto part = values(block).flatten();
+    all.narrow(0, begin, part.numel()).copy_(part);
+    begin += part.numel();
+  }
+  return all;
+}
+
+/// Frequencies of all channels of all blocks, Hz.
+Tensor all_frequencies(const std::vector<Visibilities>& blocks) {
   std::vector<Tensor> parts;
   parts.reserve(blocks.size());
-  for (const auto& block : blocks) parts.push_back(values(block).flatten().to(torch::kCPU, dtype));
+  for (const auto& block : blocks) parts.push_back(block.frequencies());
   return at::cat(parts);
 }
 
-Baselines joined_baselines(const std::vector<Visibilities>& blocks) {
+Baselines joined_baselines(const std::vector<Visibilities>& blocks, const ArrayRoom& room) {
+  constexpr std::int64_t most = std::int64_t{1} << 20;  // samples that are widened at a time
   const bool in_wavelengths = std::none_of(blocks.begin(), blocks.end(),
                                            [](const Visibilities& block) { return block.baselines().frequencies().defined(); });
   const auto dtype = in_wavelengths ? widest(blocks, [](const Visibilities& block) { return block.baselines().u(); })
                                     : torch::Dtype(torch::kFloat64);
-  std::vector<Tensor> u, v;
+  auto u = room.empty({count_samples(blocks)}, dtype), v = room.empty({count_samples(blocks)}, dtype);
+  std::int64_t at = 0;
   for (const auto& block : blocks) {
     for (std::int64_t channel = 0; channel < block.nchan(); ++channel) {
-      const auto [own_u, own_v] = block.baselines().channel(channel);
-      u.push_back(own_u.to(dtype));
-      v.push_back(own_v.to(dtype));
+      for (std::int64_t begin = 0; begin < block.nvis(); begin += most) {
+        const auto count = std::min(most, block.nvis() - begin);
+        const auto [own_u, own_v] = block.baselines().block(channel, begin, begin + count);
+        u.narrow(0, at, count).copy_(own_u);
+        v.narrow(0, at, count).copy_(own_v);
+        at += count;
+      }
     }
   }
-  return Baselines::in_lambda(at::cat(u), at::cat(v));
+  return Baselines::in_lambda(std::move(u), std::move(v));
 }
 
 /// Blocks whose phase centre is not known pass.
@@ -77,17 +102,17 @@ Observation joined_observation(const std::vector<Visibilities>& blocks) {
 
 }  // namespace
 
-Visibilities join_samples(const std::vector<Visibilities>& blocks) {
+Visibilities join_samples(const std::vector<Visibilities>& blocks, const ArrayRoom& room) {
   if (blocks.empty()) throw ValueError("there are no blocks to join; at least one is needed");
   check_phase_centres(blocks);
-  Visibilities joined(joined_baselines(blocks), all_of(blocks, [](const Visibilities& block) { return block.data(); }),
-                      all_of(blocks, [](const Visibilities& block) { return block.weights(); }));
+  Visibilities joined(joined_baselines(blocks, room),
+                      all_of(
+                          blocks, [](const Visibilities& block) { return block.data(); }, room),
+                      all_of(
+                          blocks, [](const Visibilities& block) { return block.weights(); }, room));
   const bool known =
       std::all_of(blocks.begin(), blocks.end(), [](const Visibilities& block) { return block.frequencies().defined(); });
-  if (known) {
-    joined.set_frequencies(
-        all_of(blocks, [](const Visibilities& block) { return block.frequencies(); }).mean(0, /*keepdim=*/true));
-  }
+  if (known) joined.set_frequencies(all_frequencies(blocks).mean(0, /*keepdim=*/true));
   joined.set_observation(joined_observation(blocks));
   return joined;
 }

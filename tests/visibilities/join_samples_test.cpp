@@ -7,6 +7,7 @@
 
 #include "compare.h"
 #include "random.h"
+#include "temporary_folder.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -48,6 +49,21 @@ TEST_CASE("the channels of one block joined are its continuum, bit for bit", "[v
   CHECK(torch::equal(one->cells(), other->cells()));
   CHECK(same(one->visibilities(), other->visibilities()));
   CHECK(same(one->weights(), other->weights()));
+}
+
+TEST_CASE("samples are joined on disk as in memory", "[visibilities][quick]") {
+  const TemporaryFolder folder;
+  const auto first = window_in_metres(500, torch::tensor({2.30e11, 2.34e11}, torch::kFloat64), torch::kFloat32, 11);
+  const auto second = window_in_metres(300, torch::tensor({3.45e11}, torch::kFloat64), torch::kFloat64, 12);
+  const auto in_memory = join_samples({first, second}),
+             on_disk = join_samples({first, second}, ArrayRoom::on_disk(folder.path()));
+  for (const auto* array : {&on_disk.data(), &on_disk.weights(), &on_disk.baselines().u(), &on_disk.baselines().v()})
+    CHECK(is_on_disk(*array));
+  CHECK(same(on_disk.data(), in_memory.data()));
+  CHECK(same(on_disk.weights(), in_memory.weights()));
+  CHECK(same(on_disk.baselines().u(), in_memory.baselines().u()));
+  CHECK(same(on_disk.baselines().v(), in_memory.baselines().v()));
+  CHECK(on_disk.frequencies().item<double>() == in_memory.frequencies().item<double>());
 }
 
 TEST_CASE("blocks of different channels and samples are summed, each at its own baselines", "[visibilities][quick]") {

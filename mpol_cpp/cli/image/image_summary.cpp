@@ -140,7 +140,8 @@ std::string summary_json(const ImageSummary& summary) {
   if (summary.fit.gap) json["gap"] = *summary.fit.gap;
   json["stop_reason"] = to_string(summary.fit.stop_reason);
   json["seconds"] = seconds_of(summary);
-  json["memory_bytes"] = {{"estimated", summary.estimated_memory}, {"peak", peak_memory()}};
+  json["memory_bytes"] = {
+      {"estimated", summary.estimated_memory}, {"peak", peak_memory()}, {"samples_on_disk", summary.samples_on_disk}};
   json["device"] = summary.device;
   json["device_reason"] = summary.device_reason;
   json["dtype"] = summary.dtype;

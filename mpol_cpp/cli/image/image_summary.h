@@ -64,6 +64,7 @@ struct ImageSummary {
   std::int64_t seed = 0;
   Timings seconds;
   double estimated_memory = 0;  ///< bytes
+  double samples_on_disk = 0;   ///< bytes; 0: they were in memory
 
   double reduced_chi_squared() const { return chi_squared / (2.0 * static_cast<double>(samples)); }
 };

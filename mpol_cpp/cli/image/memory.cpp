@@ -1,5 +1,8 @@
 #include <mpol_cpp/cli/image/memory.h>
 
+#include <algorithm>
+#include <limits>
+
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
@@ -59,7 +62,7 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::i
                       .columns(static_cast<std::int64_t>(2 + terms));
   if (visibilities != nullptr) {
     settings.visibilities(visibilities->nchan() * visibilities->nvis())
-        .data_bytes(static_cast<double>(visibilities->memory_bytes()))
+        .data_bytes(memory_of_samples(*visibilities))
         .data_dtype(c10::toRealValueType(visibilities->data().scalar_type()));
   }
   auto estimate = estimate_memory(settings);
@@ -69,6 +72,17 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::i
   }
   if (options.samples) estimate.parts.push_back(memory_of_samples(*options.samples, npix, nchan));
   return estimate;
+}
+
+SampleMemory memory_for_samples(const ImageOptions& options) {
+  return [&options](std::int64_t nchan) {
+    constexpr double of_blocks = 0x1p28;  // that the estimate adds for samples whose number it knows
+    auto budget = available_memory().value_or(std::numeric_limits<double>::infinity());
+    if (options.memory_limit) budget = std::min(budget, *options.memory_limit * 0x1p30);
+    if (!options.data.npix) return budget / 2;
+    const auto planes = options.mode == "cube" ? nchan : 1;
+    return budget - fit_memory(options, *options.data.npix, planes, nullptr, torch::kCPU).total() - of_blocks;
+  };
 }
 
 double dirty_memory(std::int64_t npix, std::int64_t nchan) { return estimate_dirty_memory(npix, nchan).total(); }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <mpol_cpp/cli/image/image_options.h>
+#include <mpol_cpp/cli/options/sample_room.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/device/host/host_memory.h>
 #include <mpol_cpp/train/memory_estimate.h>
@@ -14,6 +15,9 @@ namespace mpol::cli {
 /// Peak memory of a fit from its options and sizes alone; without visibilities where they are not known yet.
 MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::int64_t nchan, const Visibilities* visibilities,
                           torch::Device device);
+
+/// What a fit with these options, which must stay where they are, leaves of the memory that is available, or allowed, to samples.
+SampleMemory memory_for_samples(const ImageOptions& options);
 
 /// Peak memory of making dirty images, bytes, from their sizes alone.
 double dirty_memory(std::int64_t npix, std::int64_t nchan);

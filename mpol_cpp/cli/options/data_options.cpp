@@ -1,6 +1,7 @@
 #include <mpol_cpp/cli/options/data_options.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <mpol_cpp/cli/program/ending.h>
@@ -9,6 +10,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/uv_unit.h>
 #include <mpol_cpp/io/visibilities_npz.h>
+#include <mpol_cpp/io/visibility_arrays.h>
 #include <mpol_cpp/visibilities/join_samples.h>
 #include <mpol_cpp/visibilities/value_range.h>
 
@@ -47,9 +49,19 @@ io::UvUnit unit_of(const std::filesystem::path& file, const io::ReadOptions& rea
 }
 
 Visibilities read_one(const std::filesystem::path& file, const DataOptions& options, const io::ReadOptions& read) {
-  if (!io::is_measurement_set(file)) return io::read_npz(file, read);
+  if (!io::is_measurement_set(file)) {
+    const io::VisibilityArrays arrays(file, read);
+    return io::read_arrays(arrays, room_for_samples(arrays.bytes(), std::ssize(arrays.channels()), options.memory_for_samples));
+  }
   const auto phases = options.conjugate ? io::SetPhases::as_written : io::SetPhases::conjugated;
-  return read_set(file, options.set, library_options(options.set, options.channels, phases)).visibilities;
+  const auto set = library_options(options.set, options.channels, phases);
+  return read_set(file, options.set, set, io::SampleOrigins::leave, options.memory_for_samples).visibilities;
+}
+
+/// What the samples of a block take among those of others, at most.
+double joined_bytes(const Visibilities& block) {
+  const auto of_sample = block.data().element_size() + block.weights().element_size() + 2 * sizeof(double);
+  return static_cast<double>(block.data().numel()) * static_cast<double>(of_sample);
 }
 
 /// One file among several, whose baselines may hide among those of the others.
@@ -66,7 +78,8 @@ void check_unit_of_file(const Visibilities& block, const GridCoords& grid, const
 
 void declare(OptionSet& options, DataOptions& data, Computing computing, const std::string& column_option) {
   options.app()
-      .add_option("DATA", data.positional_data, "Visibilities: .npz with uu vv weight data, or a measurement set")
+      .add_option("DATA", data.positional_data,
+                  "Visibilities: .npz with uu vv weight data, a folder of such .npy, or a measurement set")
       ->type_name("FILE");
   options.path("--data", data.data, "The same as DATA", Record::result);
   options.text("--more-data", data.more_data, "FILE[,FILE...]",
@@ -89,7 +102,7 @@ void declare(OptionSet& options, DataOptions& data, Computing computing, const s
 void declare_set(OptionSet& options, DataOptions& data, const std::string& column_option) {
   const auto reads_set = [&data] { return reads_a_set(data); };
   declare(options, data.set, reads_set, column_option);
-  options.only({"--uv-unit", "--frequency"}, "with an .npz file", [reads_set] { return !reads_set(); });
+  options.only({"--uv-unit", "--frequency"}, "with .npz or .npy files", [reads_set] { return !reads_set(); });
 }
 
 bool reads_a_set(const DataOptions& data) {
@@ -110,8 +123,8 @@ void declare_mode(OptionSet& options, DataOptions& data) {
 void settle(DataOptions& data) {
   if (!data.positional_data.empty()) data.data = data.positional_data;
   if (data.data.empty()) {
-    throw UsageError(
-        error_text("DATA", "missing", "there must be visibilities to read", "name a .npz file or a measurement set"));
+    throw UsageError(error_text("DATA", "missing", "there must be visibilities to read",
+                                "name a .npz file, a folder of .npy files or a measurement set"));
   }
   data.data = std::filesystem::absolute(data.data).lexically_normal();
   std::vector<std::string> more;
@@ -149,7 +162,9 @@ Visibilities read_visibilities(const DataOptions& options, const std::optional<G
     blocks.push_back(read_one(file, options, read));
     if (grid) check_unit_of_file(blocks.back(), *grid, file, read);
   }
-  return join_samples(blocks);
+  double bytes = 0;
+  for (const auto& block : blocks) bytes += joined_bytes(block);
+  return join_samples(blocks, room_for_samples(bytes, 1, options.memory_for_samples));
 }
 
 std::string uv_unit_name(const DataOptions& options) {

@@ -8,6 +8,7 @@
 
 #include <torch/types.h>
 
+#include <mpol_cpp/cli/options/sample_room.h>
 #include <mpol_cpp/cli/options/set_options.h>
 #include <mpol_cpp/cli/program/option_set.h>
 #include <mpol_cpp/cli/program/output_options.h>
@@ -31,6 +32,7 @@ struct DataOptions {
   std::string device = "auto";
   std::string dtype = "float32";
   std::optional<std::int64_t> threads;
+  SampleMemory memory_for_samples;  ///< set by verbs that know what else they need
 
   torch::Dtype torch_dtype() const { return dtype == "float64" ? torch::kFloat64 : torch::kFloat32; }
 };

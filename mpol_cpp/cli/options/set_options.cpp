@@ -145,9 +145,14 @@ io::MeasurementSetOptions library_options(const SetOptions& set, const std::stri
 }
 
 io::CollectedVisibilities read_set(const std::filesystem::path& path, const SetOptions& set,
-                                   const io::MeasurementSetOptions& options, io::SampleOrigins origins) {
+                                   const io::MeasurementSetOptions& options, io::SampleOrigins origins,
+                                   const SampleMemory& memory) {
   const auto reader = io::open_measurement_set(path, options);
-  auto read = set.mode == "cube" ? io::collect_cube(*reader, origins) : io::collect_samples(*reader, origins);
+  const bool cube = set.mode == "cube";
+  const auto& shape = reader->shape();
+  const auto room = room_for_samples(cube ? io::bytes_of_cube(shape) : io::bytes_of_samples(shape),
+                                     cube ? shape.windows.front().nchan() : 1, memory);
+  auto read = cube ? io::collect_cube(*reader, origins, room) : io::collect_samples(*reader, origins, room);
   report(path, set, reader->shape(), read);
   return read;
 }

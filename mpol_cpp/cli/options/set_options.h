@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include <mpol_cpp/cli/options/sample_room.h>
 #include <mpol_cpp/cli/program/option_set.h>
 #include <mpol_cpp/io/measurement_set/measurement_set.h>
 #include <mpol_cpp/io/readers/collect_visibilities.h>
@@ -39,9 +40,10 @@ void check(const SetOptions& set);
 io::MeasurementSetOptions library_options(const SetOptions& set, const std::string& channels, io::SetPhases phases);
 
 /// Reads a set, says what was left out and how the rest was understood, and keeps that for summary.json (`reading`).
+/// @param memory  what of memory the samples may take
 /// @throws mpol::Error
 io::CollectedVisibilities read_set(const std::filesystem::path& path, const SetOptions& set,
-                                   const io::MeasurementSetOptions& options,
-                                   io::SampleOrigins origins = io::SampleOrigins::leave);
+                                   const io::MeasurementSetOptions& options, io::SampleOrigins origins = io::SampleOrigins::leave,
+                                   const SampleMemory& memory = {});
 
 }  // namespace mpol::cli

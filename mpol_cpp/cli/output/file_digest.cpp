@@ -5,12 +5,15 @@
 #include <vector>
 
 #include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/io/archives/folder_archive.h>
+#include <mpol_cpp/io/measurement_set/measurement_set.h>
 #include <mpol_cpp/serialize/sha256.h>
 
 namespace mpol::cli {
 namespace {
 
-std::string sha256_of_set(const std::filesystem::path& folder) {
+/// Of the names and contents of all files in it, those of a lock aside.
+std::string sha256_of_folder(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.is_regular_file() && entry.path().filename() != "table.lock")
@@ -28,7 +31,7 @@ std::string sha256_of_set(const std::filesystem::path& folder) {
 }  // namespace
 
 std::string sha256_of_file(const std::filesystem::path& path) {
-  if (std::filesystem::is_regular_file(path / "table.dat")) return sha256_of_set(path);
+  if (io::is_measurement_set(path) || io::is_array_folder(path)) return sha256_of_folder(path);
   std::ifstream file(path, std::ios::binary);
   if (!file || std::filesystem::is_directory(path)) {
     const auto* why = !std::filesystem::exists(path)        ? "is not there"

@@ -6,6 +6,7 @@
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/io/archives/folder_archive.h>
 #include <mpol_cpp/io/measurement_set/measurement_set.h>
 
 namespace mpol::cli {
@@ -36,8 +37,9 @@ std::string first_bytes(const fs::path& path) {
 }
 
 [[noreturn]] void refuse_input(const fs::path& path, const std::string& limit) {
-  throw DataError(error_text("INPUT", path.string(), limit,
-                             "give an image (.fits), visibilities (.npz), a table of mpol (.csv) or the OUT of a run"));
+  throw DataError(
+      error_text("INPUT", path.string(), limit,
+                 "give an image (.fits), visibilities (.npz or a folder of .npy), a table of mpol (.csv) or the OUT of a run"));
 }
 
 PlotKind kind_of_table(const fs::path& path, const std::string& bytes) {
@@ -91,7 +93,8 @@ PlotInput plot_input(const std::string& kind, const fs::path& first, const fs::p
     check_there(second);
     return {PlotKind::comparison, first, second};
   }
-  if (io::is_measurement_set(first)) return {kind == "auto" ? PlotKind::visibilities : plot_kind_of(kind), first, {}};
+  if (io::is_measurement_set(first) || io::is_array_folder(first))
+    return {kind == "auto" ? PlotKind::visibilities : plot_kind_of(kind), first, {}};
   if (fs::is_directory(first)) return in_folder(first, kind);
   return {kind == "auto" ? kind_of_file(first) : plot_kind_of(kind), first, {}};
 }

@@ -98,12 +98,18 @@ ChosenDevice choose_device(const ImageOptions& options) {
   return {select_device(request, Fallback::error), "the first GPU with memory free"};
 }
 
+/// The data, which know then what of memory they may take beside the fit.
+DataOptions& with_sample_memory(ImageOptions& options) {
+  options.data.memory_for_samples = memory_for_samples(options);
+  return options.data;
+}
+
 /// One run of `mpol image`, from the settings to the files.
 class ImageRun {
  public:
   ImageRun(ImageOptions& options, const OptionSet& settings)
       : options_(options),
-        grid_(choose_grid(options.data)),
+        grid_(choose_grid(with_sample_memory(options))),
         coords_(grid_.coords),
         chosen_(choose_device(options)),
         before_(options.resume ? run_to_resume(options.output.out) : std::nullopt),
@@ -200,7 +206,7 @@ class ImageRun {
     nchan_ = nchan;
     const auto all = estimate_.total();
     if (options_.memory_limit) check_memory_limit(all, *options_.memory_limit * 0x1p30, coords_.npix(), nchan);
-    const auto needed = all - (visibilities_ ? static_cast<double>(visibilities_->memory_bytes()) : 0);  // they are there
+    const auto needed = all - (visibilities_ ? memory_of_samples(*visibilities_) : 0);  // they are there
     check_memory(needed, free_ = available_memory(), coords_.npix(), nchan);
     if (!device_.is_cuda()) return;
     check_memory(needed, free_ = static_cast<double>(memory_info(device_).free_bytes), coords_.npix(), nchan);
@@ -441,6 +447,7 @@ class ImageRun {
     summary_.seconds.writing = seconds_since_start() - begin;
     summary_.seconds.total = seconds_since_start();
     summary_.estimated_memory = estimate_.total();
+    summary_.samples_on_disk = disk_of_samples(*visibilities_);
     stage_report(folder, facts, results.dirty.beams);
     stage_texts(folder, summary_, *record_);
     replace_earlier(folder);

@@ -47,7 +47,8 @@ struct Filtered {
 void declare(OptionSet& options, FilterOptions& filter) {
   auto& data = filter.data;
   options.app()
-      .add_option("DATA", data.positional_data, "Visibilities: .npz with uu vv weight data, or a measurement set")
+      .add_option("DATA", data.positional_data,
+                  "Visibilities: .npz with uu vv weight data, a folder of such .npy, or a measurement set")
       ->type_name("FILE");
   options.path("--data", data.data, "The same as DATA", Record::result);
   declare(options, filter.templates);

@@ -22,6 +22,7 @@
 #include <mpol_cpp/io/npz_archive.h>
 #include <mpol_cpp/train/memory_estimate.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
+#include <mpol_cpp/visibilities/value_range.h>
 
 namespace mpol::cli {
 namespace {
@@ -40,7 +41,7 @@ struct WeightSummary {
 
 WeightSummary summarise_weights(const Visibilities& visibilities) {
   const auto& weights = visibilities.weights();
-  return {weights.min().item<double>(), weights.max().item<double>(), weights.sum(torch::kFloat64).item<double>()};
+  return {weights.min().item<double>(), weights.max().item<double>(), sum_in_float64(weights)};
 }
 
 Json describe_uv(const UvSummary& uv) {
@@ -65,7 +66,7 @@ MemoryEstimate fit_estimate(const Visibilities& visibilities, const GridCoords& 
                              .dtype(dtype)
                              .likelihood(LikelihoodKind::exact)
                              .visibilities(visibilities.nchan() * visibilities.nvis())
-                             .data_bytes(static_cast<double>(visibilities.memory_bytes())));
+                             .data_bytes(memory_of_samples(visibilities)));
 }
 
 Json describe_memory(const MemoryEstimate& estimate) {

@@ -144,7 +144,10 @@ int predict_visibilities(PredictOptions& predict, const OptionSet& settings) {
   stop_if_requested();
 
   const auto dtype = c10::toComplexType(predict.data.torch_dtype());
-  auto model = torch::zeros({visibilities.nchan(), visibilities.nvis()}, dtype), residual = torch::zeros_like(model);
+  const auto count = visibilities.nchan() * visibilities.nvis();
+  const auto room = room_beside(visibilities, 2.0 * static_cast<double>(count) * static_cast<double>(c10::elementSize(dtype)));
+  auto model = room.empty({visibilities.nchan(), visibilities.nvis()}, dtype).zero_();
+  auto residual = room.empty(model.sizes(), dtype).zero_();
   double chi_squared = 0;
   losses::for_each_prediction(image.coords, image.cube, visibilities, channels_of(image, visibilities, predict.image),
                               [&](std::int64_t channel, std::int64_t begin, const Tensor& block) {

@@ -22,6 +22,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/images/brightness.h>
+#include <mpol_cpp/io/archives/folder_archive.h>
 #include <mpol_cpp/io/measurement_set/measurement_set.h>
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/profile_figure.h>
@@ -43,7 +44,7 @@ struct ProfileOptions {
 void declare(OptionSet& options, ProfileOptions& profile) {
   options.app()
       .add_option("INPUT", profile.image.positional_image,
-                  "Image or cube in a FITS file, or visibilities (.npz, or a measurement set)")
+                  "Image or cube in a FITS file, or visibilities (.npz, a folder of .npy, or a measurement set)")
       ->type_name("FILE");
   options.path("--image", profile.image.image, "The same as INPUT", Record::result);
   options.integer("--threads", profile.image.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
@@ -137,9 +138,9 @@ void profile_image(const ProfileOptions& options, OutputFolder& folder) {
   commit_with_summary(folder, summary, options.output, words(profile, image, folder));
 }
 
-/// Visibilities come in zip archives and measurement sets.
+/// Visibilities come in zip archives and folders.
 bool holds_visibilities(const std::filesystem::path& path) {
-  if (io::is_measurement_set(path)) return true;
+  if (io::is_measurement_set(path) || io::is_array_folder(path)) return true;
   std::ifstream file(path, std::ios::binary);
   return file.get() == 'P' && file.get() == 'K';
 }

@@ -26,14 +26,15 @@ namespace {
 /// Arrays for as many samples as there may be: pages that are never written to cost no memory.
 class SampleStore {
  public:
-  SampleStore(std::int64_t rows, std::int64_t nchan, SampleOrigins origins)
+  SampleStore(std::int64_t rows, std::int64_t nchan, SampleOrigins origins, const ArrayRoom& room)
       : rows_(rows),
         nchan_(nchan),
-        u_(at::empty({rows}, torch::kFloat64)),
-        v_(at::empty({rows}, torch::kFloat64)),
-        data_(at::empty({rows * nchan}, torch::kComplexFloat)),
-        weights_(at::empty({rows * nchan}, torch::kFloat32)) {
-    for (const auto* array : {&u_, &v_, &data_, &weights_}) ops::prefer_huge_pages(array->data_ptr(), array->nbytes());
+        u_(room.empty({rows}, torch::kFloat64)),
+        v_(room.empty({rows}, torch::kFloat64)),
+        data_(room.empty({rows * nchan}, torch::kComplexFloat)),
+        weights_(room.empty({rows * nchan}, torch::kFloat32)) {
+    for (const auto* array : {&u_, &v_, &data_, &weights_})
+      if (!room.is_on_disk()) ops::prefer_huge_pages(array->data_ptr(), array->nbytes());
     if (origins == SampleOrigins::leave) return;
     windows_ = at::empty({rows}, torch::kInt32);
     observations_ = at::empty({rows}, torch::kInt32);
@@ -74,6 +75,14 @@ class SampleStore {
   std::int64_t rows_, nchan_, kept_ = 0;
   Tensor u_, v_, data_, weights_, windows_, observations_;
 };
+
+std::int64_t rows_of(const ReaderShape& shape) {
+  std::int64_t rows = 0;
+  for (const auto& window : shape.windows) rows += window.rows;
+  return rows;
+}
+
+constexpr double coordinate_bytes = 2 * sizeof(double), value_bytes = 3 * sizeof(float);  // of a row, of a sample
 
 /// A block's arrays as they lie in memory.
 struct BlockView {
@@ -190,9 +199,17 @@ struct MeanFrequency {
 
 }  // namespace
 
-CollectedVisibilities collect_samples(VisibilityReader& reader, SampleOrigins origins) {
+double bytes_of_samples(const ReaderShape& shape) {
+  return (coordinate_bytes + value_bytes) * static_cast<double>(shape.samples());
+}
+
+double bytes_of_cube(const ReaderShape& shape) {
+  return coordinate_bytes * static_cast<double>(rows_of(shape)) + value_bytes * static_cast<double>(shape.samples());
+}
+
+CollectedVisibilities collect_samples(VisibilityReader& reader, SampleOrigins origins, const ArrayRoom& room) {
   const auto& shape = reader.shape();
-  SampleStore store(shape.samples(), 1, origins);
+  SampleStore store(shape.samples(), 1, origins, room);
   std::vector<std::vector<std::int64_t>> counts;
   for (const auto& window : shape.windows) counts.emplace_back(window.channels.size(), 0);
   while (const auto block = reader.next()) {
@@ -208,12 +225,10 @@ CollectedVisibilities collect_samples(VisibilityReader& reader, SampleOrigins or
   return {std::move(visibilities), store.kept_windows(), store.kept_observations(), reader.dropped()};
 }
 
-CollectedVisibilities collect_cube(VisibilityReader& reader, SampleOrigins origins) {
+CollectedVisibilities collect_cube(VisibilityReader& reader, SampleOrigins origins, const ArrayRoom& room) {
   const auto& shape = reader.shape();
   check_one_cube(shape.windows);
-  std::int64_t rows = 0;
-  for (const auto& window : shape.windows) rows += window.rows;
-  SampleStore store(rows, shape.windows.front().nchan(), origins);
+  SampleStore store(rows_of(shape), shape.windows.front().nchan(), origins, room);
   std::int64_t incomplete = 0;
   while (const auto block = reader.next()) {
     incomplete += append_rows(store, BlockView(*block), shape.windows[static_cast<std::size_t>(block->window)].id);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <mpol_cpp/io/readers/visibility_reader.h>
+#include <mpol_cpp/serialize/array_room.h>
 
 namespace mpol::io {
 
@@ -18,15 +19,22 @@ enum class SampleOrigins {
   keep    ///< window and observation of each sample too
 };
 
+/// Bytes that may be kept of a reader's samples, whatever is left out.
+double bytes_of_samples(const ReaderShape& shape);
+double bytes_of_cube(const ReaderShape& shape);
+
 /// All samples as one channel, each at its own u, v in wavelengths (float64): what a continuum image is made from. The frequency
 /// is the mean over the samples, if all are known. Memory: what is kept, and a block.
+/// @param room  where the samples are kept; on disk there must be room for all that may be kept
 /// @throws DataError when no sample is left, with the counts of what was left out
-CollectedVisibilities collect_samples(VisibilityReader& reader, SampleOrigins origins = SampleOrigins::leave);
+CollectedVisibilities collect_samples(VisibilityReader& reader, SampleOrigins origins = SampleOrigins::leave,
+                                      const ArrayRoom& room = {});
 
 /// One channel for each of the windows' channels, u and v in metres: what a cube is made from. Rows in which any channel is left
 /// out are left out as a whole, since all channels of Visibilities have the same samples. Of several windows the channels must
 /// agree to a hundredth of their width.
 /// @throws DataError when they do not, when windows have different frames, or when no row is left
-CollectedVisibilities collect_cube(VisibilityReader& reader, SampleOrigins origins = SampleOrigins::leave);
+CollectedVisibilities collect_cube(VisibilityReader& reader, SampleOrigins origins = SampleOrigins::leave,
+                                   const ArrayRoom& room = {});
 
 }  // namespace mpol::io

@@ -7,63 +7,52 @@
 #include <string_view>
 #include <vector>
 
+#include <mpol_cpp/io/archives/array_archive.h>
+
 // libzip's handles; only zip_archive.cpp and npz_archive.cpp see its header.
 struct zip;
 struct zip_file;
 
 namespace mpol::io {
 
-/// One entry of a zip archive.
-struct ZipEntry {
-  std::string name;
-  std::uint64_t index = 0;
-  std::int64_t bytes = 0;  ///< when unpacked
-};
-
 /// Sequential bytes of one entry, unpacked on the way; its checksum is verified by finish().
-class ZipMember {
+class ZipMember final : public ArchiveMember {
  public:
   ZipMember(zip_file* file, std::string where, std::int64_t bytes);
-  ~ZipMember();
-  ZipMember(const ZipMember&) = delete;
-  ZipMember& operator=(const ZipMember&) = delete;
+  ~ZipMember() override;
 
-  /// Reads exactly `bytes` bytes. @throws FileError when the archive is damaged or ends before
-  void read(void* destination, std::int64_t bytes);
-  void skip(std::int64_t bytes);
+  void read(void* destination, std::int64_t bytes) override;
+  void skip(std::int64_t bytes) override;
   /// Reads what is left and verifies the checksum. @throws FileError when it does not match
-  void finish();
-  const std::string& where() const { return where_; }
+  void finish() override;
 
  private:
   [[noreturn]] void fail(std::string_view what) const;
 
   zip_file* file_;
-  std::string where_;
   std::int64_t left_;
 };
 
 /// A zip archive opened for reading: stored and deflated entries, zip64.
-class ZipArchive {
+class ZipArchive final : public ArrayArchive {
  public:
   /// @throws FileError when the file is missing, empty, unreadable, truncated or no zip archive
   explicit ZipArchive(std::filesystem::path path);
-  ~ZipArchive();
+  ~ZipArchive() override;
   ZipArchive(const ZipArchive&) = delete;
   ZipArchive& operator=(const ZipArchive&) = delete;
 
-  const std::vector<ZipEntry>& entries() const { return entries_; }
-  const std::filesystem::path& path() const { return path_; }
-  std::int64_t file_bytes() const { return file_bytes_; }
-  /// @param where  how messages name the entry
+  const std::vector<ArchiveEntry>& entries() const override { return entries_; }
+  const std::filesystem::path& path() const override { return path_; }
+  std::int64_t file_bytes() const override { return file_bytes_; }
   /// @throws FileError for an encrypted entry, another compression method, or a size that its packed bytes cannot hold
-  std::unique_ptr<ZipMember> open(const ZipEntry& entry, std::string where) const;
+  std::unique_ptr<ArchiveMember> open(const ArchiveEntry& entry, std::string where) const override;
 
  private:
   std::filesystem::path path_;
   zip* archive_ = nullptr;
   std::int64_t file_bytes_ = 0;
-  std::vector<ZipEntry> entries_;
+  std::vector<ArchiveEntry> entries_;
 };
 
 }  // namespace mpol::io

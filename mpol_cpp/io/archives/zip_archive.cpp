@@ -1,4 +1,4 @@
-#include <mpol_cpp/io/zip_archive.h>
+#include <mpol_cpp/io/archives/zip_archive.h>
 
 #include <algorithm>
 #include <limits>
@@ -44,12 +44,12 @@ zip* open_archive(const std::filesystem::path& path) {
 }  // namespace
 
 ZipMember::ZipMember(zip_file* file, std::string where, std::int64_t bytes)
-    : file_(file), where_(std::move(where)), left_(bytes) {}
+    : ArchiveMember(std::move(where)), file_(file), left_(bytes) {}
 
 ZipMember::~ZipMember() { zip_fclose(file_); }
 
 void ZipMember::fail(std::string_view what) const {
-  throw FileError(fmt::format("{}: {}; the file is damaged: {}", where_, what, remedy));
+  throw FileError(fmt::format("{}: {}; the file is damaged: {}", where(), what, remedy));
 }
 
 void ZipMember::read(void* destination, std::int64_t bytes) {
@@ -98,7 +98,7 @@ ZipArchive::~ZipArchive() {
   if (archive_ != nullptr) zip_discard(archive_);
 }
 
-std::unique_ptr<ZipMember> ZipArchive::open(const ZipEntry& entry, std::string where) const {
+std::unique_ptr<ArchiveMember> ZipArchive::open(const ArchiveEntry& entry, std::string where) const {
   zip_stat_t stat;
   const auto refuse = [&](const std::string& what) { throw FileError(fmt::format("{}: {}; {}", where, what, remedy)); };
   if (zip_stat_index(archive_, entry.index, 0, &stat) != 0) refuse(zip_strerror(archive_));
