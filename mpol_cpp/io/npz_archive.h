@@ -28,9 +28,10 @@ class ArrayStream {
   ArrayStream(ArrayStream&&) noexcept;
   ArrayStream& operator=(ArrayStream&&) noexcept;
 
-  const NpyHeader& header() const;
+  const NpyHeader& header() const;  ///< shape and dtype
   /// The next values, (count), in the array's dtype. @throws FileError when the file is damaged or ends before
   Tensor next(std::int64_t count);
+  /// Passes over the next values. @throws as next()
   void skip(std::int64_t count);
   /// Reads what is left and verifies the checksum, where there is one. @throws FileError when it does not match
   void finish();

@@ -20,8 +20,8 @@ class ArrayRoom {
   /// Files in a folder, which must be on a disk.
   static ArrayRoom on_disk(std::filesystem::path folder);
 
-  bool is_on_disk() const { return !folder_.empty(); }
-  const std::filesystem::path& folder() const { return folder_; }
+  bool is_on_disk() const { return !folder_.empty(); }             ///< else in memory
+  const std::filesystem::path& folder() const { return folder_; }  ///< of the files; empty in memory
 
   /// An array with contiguous, arbitrary values on the CPU.
   /// @throws FileError when no file can be made, or the disk has no room for it; of memory what at::empty throws

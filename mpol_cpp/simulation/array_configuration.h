@@ -10,14 +10,14 @@ namespace mpol {
 
 /// Where the antennas of an interferometer stand.
 struct ArrayConfiguration {
-  std::string name;
+  std::string name;  ///< of the telescope
   /// East, North, Up of each antenna in metres, from any common origin (only differences matter).
   std::vector<std::array<double, 3>> positions;
   double latitude = 0;   ///< of the array, radian
   double diameter = 12;  ///< of a dish, metres
 
-  std::int64_t antennas() const { return static_cast<std::int64_t>(positions.size()); }
-  std::int64_t baselines() const { return antennas() * (antennas() - 1) / 2; }
+  std::int64_t antennas() const { return static_cast<std::int64_t>(positions.size()); }  ///< their number
+  std::int64_t baselines() const { return antennas() * (antennas() - 1) / 2; }           ///< pairs of antennas
   /// Longest distance between two antennas, metres.
   double longest_baseline() const;
 };

@@ -18,17 +18,20 @@
 namespace mpol {
 
 /// Whether a simulation adds thermal noise; the weights are those of the noise either way.
-enum class SimulatedNoise { thermal, none };
+enum class SimulatedNoise {
+  thermal,  ///< of the receivers and the sky
+  none      ///< the data are those of the sky
+};
 
 /// An observation to be simulated.
 struct SimulationOptions {
-  TORCH_ARG(TrackOptions, tracks) = {};
-  TORCH_ARG(ReceiverOptions, receiver) = {};
+  TORCH_ARG(TrackOptions, tracks) = {};                              ///< when it is observed, and from where
+  TORCH_ARG(ReceiverOptions, receiver) = {};                         ///< what decides on the noise
   TORCH_ARG(std::vector<double>, frequencies) = {230e9};             ///< Hz, one per channel
   TORCH_ARG(std::optional<double>, right_ascension) = std::nullopt;  ///< radian, only written down
-  TORCH_ARG(SimulatedNoise, noise) = SimulatedNoise::thermal;
-  TORCH_ARG(std::uint64_t, seed) = 0;
-  TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;  ///< of u, v, weights and the parts of the data
+  TORCH_ARG(SimulatedNoise, noise) = SimulatedNoise::thermal;        ///< whether the data have it
+  TORCH_ARG(std::uint64_t, seed) = 0;                                ///< of the noise
+  TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;                  ///< of u, v, weights and the parts of the data
 };
 
 /// Observes a disc: visibilities from its own Fourier transform (samples fine enough for 1e-12 of the flux, whatever

@@ -37,8 +37,9 @@ struct RingedDisc {
   double inclination = 35 * units::degree;     ///< 0: face on; below 90 degrees
   double position_angle = 60 * units::degree;  ///< of the major axis, North through East
   double offset_east = 0, offset_north = 0;    ///< of the disc's centre from the phase centre, arcsec
+  /// Its rings: radius and width in arcsec, brightness beside one another.
   std::vector<DiscRing> rings = {{0.0, 0.2, 0.5}, {0.36, 0.15, 1.0}, {0.68, 0.17, 0.6}};
-  std::optional<Crescent> crescent = Crescent{};
+  std::optional<Crescent> crescent = Crescent{};  ///< nothing: rings only
 
   /// Total flux in Jy at a frequency in Hz.
   double flux_at(double frequency) const;

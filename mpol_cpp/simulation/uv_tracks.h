@@ -18,7 +18,7 @@ struct TrackOptions {
   TORCH_ARG(double, declination) = -24 * units::degree;
   /// First and last hour angle, radian; the observation is cut into whole integrations.
   TORCH_ARG(double, hour_angle_start) = -15 * units::degree;
-  TORCH_ARG(double, hour_angle_end) = 15 * units::degree;
+  TORCH_ARG(double, hour_angle_end) = 15 * units::degree;  ///< radian
   /// Seconds (of the clock, not sidereal), > 0.
   TORCH_ARG(double, integration_time) = 300;
   /// Integrations whose middle has the source lower than this are left out, radian.

@@ -54,7 +54,7 @@ class ConvexObjective : public CompositeFunction {
   /// as c is no less than b.A^-1 b/2: chi^2 is not negative.
   std::vector<double> gaps();
 
-  TvProximal& total_variation() { return tv_; }
+  TvProximal& total_variation() { return tv_; }  ///< its proximal map, with the state of its last call
 
  private:
   /// The weight of a term in each problem; 0 where there is no such term.

@@ -7,6 +7,7 @@
 
 namespace mpol {
 
+/// Options of ObjectiveModel.
 struct ObjectiveModelOptions {
   double tolerance = 0.03;            ///< of the residual of conjugate gradients, beside that at their start; > 0
   std::int64_t most_iterations = 50;  ///< of them, >= 1
@@ -22,7 +23,7 @@ struct ObjectiveModelOptions {
 /// likelihood behind the Hann convolution: all but the border of the image).
 class ObjectiveModel : public AdmmModel {
  public:
-  using Options = ObjectiveModelOptions;
+  using Options = ObjectiveModelOptions;  ///< its options
   /// @param images    z, and its storage: (problems, nchan, npix, npix)
   /// @param gradient  f'(z), like images; both are looked at when minimize() is called
   ObjectiveModel(ConvexObjective& function, Tensor images, Tensor gradient, Options options = {});

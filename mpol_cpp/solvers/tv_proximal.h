@@ -26,9 +26,13 @@ using torch::Tensor;
 /// Source: Beck & Teboulle 2009.
 class TvProximal {
  public:
+  /// Who computes it.
+  enum class By {
+    kernels,  ///< ops::TvDual, on the CPU
+    tensors   ///< LibTorch's operations, on any device
+  };
   /// @param like  (problems, nchan, npix, npix): shape, dtype and device of the images
   /// @param mask  1 or 0, like the images; undefined: all may shine
-  enum class By { kernels, tensors };
   TvProximal(const Tensor& like, bool hann, Tensor mask, By by = By::kernels);
 
   /// @param q        (problems, nchan, npix, npix)

@@ -12,7 +12,7 @@ using torch::Tensor;
 /// Bins of templates: edges in radius, and even bins of the whole turn from azimuth 0.
 struct PolarBins {
   std::vector<double> radii;  ///< arcsec, from 0 on, increasing, at least two
-  std::int64_t nphi = 0;
+  std::int64_t nphi = 0;      ///< of azimuth
 };
 
 // Templates of brightness 1 at their brightest, (nr, nphi) float64 on the CPU, in the plane of the disc. Lengths in arcsec,
@@ -27,11 +27,12 @@ Tensor ring_template(const PolarBins& bins, double radius, double width);
 /// The part of a ring within `opening`, its middle at azimuth 0; a bin at its end has the part that lies within.
 Tensor arc_template(const PolarBins& bins, double radius, double width, double opening);
 
+/// Where the arms of a spiral lie.
 struct SpiralShape {
-  double radius = 0;  ///< at which the first arm has azimuth 0
-  double width = 0;   ///< across the arms
-  double pitch = 0;   ///< angle between arms and circles, to either side of 0: above it, arms go outwards as azimuth grows
-  std::int64_t arms = 1;
+  double radius = 0;      ///< at which the first arm has azimuth 0
+  double width = 0;       ///< across the arms
+  double pitch = 0;       ///< angle between arms and circles, to either side of 0: above it, arms go outwards as azimuth grows
+  std::int64_t arms = 1;  ///< evenly in azimuth
 };
 
 /// Logarithmic spirals, r = radius exp(tan(pitch) phi), m arms evenly in azimuth, each with a Gaussian profile across it (in the

@@ -26,9 +26,9 @@ class PolarTemplates {
   /// @throws ShapeError; ValueError for a radius outside of [0, nr); DataError for values that are not finite
   PolarTemplates(const PolarPoints& points, std::int64_t nr, std::int64_t nphi);
 
-  std::int64_t size() const { return size_; }
-  std::int64_t nr() const { return nr_; }
-  std::int64_t nphi() const { return nphi_; }
+  std::int64_t size() const { return size_; }  ///< templates
+  std::int64_t nr() const { return nr_; }      ///< bins of radius
+  std::int64_t nphi() const { return nphi_; }  ///< bins of azimuth
 
   /// Points of all templates, one template after the other, those of each in the order of bins. On the CPU.
   struct Points {

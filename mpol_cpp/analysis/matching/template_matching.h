@@ -19,7 +19,10 @@ enum class MatchScore {
 };
 
 /// Whether templates are tried as they are only, or mirrored about azimuth 0 as well.
-enum class Mirrors { none, both };
+enum class Mirrors {
+  none,  ///< as they are
+  both   ///< as they are, and mirrored
+};
 
 /// Where an angle may lie.
 enum class AngleSteps {
@@ -27,17 +30,22 @@ enum class AngleSteps {
   parabola,  ///< the top of the parabola through the best bin and its neighbours
 };
 
+/// How templates are matched.
 struct MatchOptions {
   /// Matches of each image, all of other templates; as many as there are templates at most.
   TORCH_ARG(std::int64_t, n_best) = 1;
+  /// What is largest at the best match.
   TORCH_ARG(MatchScore, score) = MatchScore::correlation;
+  /// Whether mirrored templates count.
   TORCH_ARG(Mirrors, mirrors) = Mirrors::both;
+  /// How finely angles are told.
   TORCH_ARG(AngleSteps, angles) = AngleSteps::bins;
   /// Weight of the bins of each radius, (nr), not negative; undefined: 1. The area of bins makes it the score of the plane.
   TORCH_ARG(Tensor, weights);
   /// Templates of each image that are turned: those that are best by their profiles in radius; at least n_best.
   /// Unset: the fraction of all, rounded.
   TORCH_ARG(std::optional<std::int64_t>, keep) = std::nullopt;
+  /// That fraction, in (0, 1].
   TORCH_ARG(double, keep_fraction) = 1;
   /// What the product of profiles is multiplied by in that choice, (nr); undefined: 1. pyxem takes 0, 1/nr, 2/nr, …
   TORCH_ARG(Tensor, coarse_weights);

@@ -21,6 +21,7 @@ enum class SampleOrigins {
 
 /// Bytes that may be kept of a reader's samples, whatever is left out.
 double bytes_of_samples(const ReaderShape& shape);
+/// The same of a cube, whose channels share u and v.
 double bytes_of_cube(const ReaderShape& shape);
 
 /// All samples as one channel, each at its own u, v in wavelengths (float64): what a continuum image is made from. The frequency

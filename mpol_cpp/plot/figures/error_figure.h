@@ -9,9 +9,10 @@ namespace mpol::plot {
 
 /// An image with its errors.
 struct ErrorFigure {
+  /// Of images on a grid.
   explicit ErrorFigure(const GridCoords& grid) : coords(grid) {}
 
-  GridCoords coords;
+  GridCoords coords;         ///< of the maps
   Tensor image, error;       ///< (nchan, npix, npix), sky orientation, Jy/beam, or Jy/arcsec^2 where there is no beam
   Tensor signal_to_noise;    ///< same shape
   std::optional<Beam> beam;  ///< of all three

@@ -24,8 +24,8 @@ Page polar_page(const Tensor& map, const PolarFigureOptions& options);
 
 /// What is drawn of a match in polar coordinates.
 struct MatchFigure {
-  std::string title;
-  std::string template_name;
+  std::string title;                ///< above the figure
+  std::string template_name;        ///< of the best template
   std::string unit;                 ///< of the image
   Tensor image, model;              ///< (nr, nphi), the image and the template as it lies in it
   double inner = 0, outer = 1;      ///< radii at the lower and upper edge, arcsec
