@@ -218,16 +218,36 @@ TEST_CASE("every form of --start and a mask are followed", "[cli]") {
 TEST_CASE("every regulariser, optimiser and normalisation runs", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation(2));
-  const auto run = run_mpol_here(
-      short_run(data, scratch / "all", {"--tsv",        "1e-4",        "--entropy",     "1e-4",  "--tv-channel",        "1e-4",
-                                        "--edge-clamp", "1e-4",        "--psd",         "1e-17", "--psd-length",        "0.2",
-                                        "--start",      "base:-3",     "--uv-sparsity", "1e-6",  "--uv-sparsity-q-max", "5e5",
-                                        "--normalize",  "visibilities", "--group-sparsity", "1e-4",
-                                        "--spectral-smoothness", "1e-4"}));
+  const auto run = run_mpol_here(short_run(data, scratch / "all",
+                                           {"--tsv",
+                                            "1e-4",
+                                            "--entropy",
+                                            "1e-4",
+                                            "--tv-channel",
+                                            "1e-4",
+                                            "--edge-clamp",
+                                            "1e-4",
+                                            "--psd",
+                                            "1e-17",
+                                            "--psd-length",
+                                            "0.2",
+                                            "--start",
+                                            "base:-3",
+                                            "--uv-sparsity",
+                                            "1e-6",
+                                            "--uv-sparsity-q-max",
+                                            "5e5",
+                                            "--normalize",
+                                            "visibilities",
+                                            "--group-sparsity",
+                                            "1e-4",
+                                            "--spectral-smoothness",
+                                            "1e-4"}));
   INFO(run.err);
   REQUIRE(run.exit_code == 0);
   CHECK(lines_of(read_text(scratch / "all" / "history.csv"))[0] ==
-        "epoch,total,nll,sparsity,tv,tsv,entropy,tv_channel,edge_clamp,psd,uv_sparsity,group_sparsity,spectral_smoothness,learning_rate");
+        "epoch,total,nll,sparsity,tv,tsv,entropy,tv_channel,edge_clamp,psd,uv_sparsity,group_sparsity,spectral_smoothness,"
+        "learning_rate");
   CHECK(run_mpol_here(short_run(data, scratch / "sgd", {"--optimizer", "sgd", "--learning-rate", "0.01", "--normalize", "none"}))
             .exit_code == 0);
   CHECK(run_mpol_here(short_run(data, scratch / "lbfgs", {"--optimizer", "lbfgs", "--learning-rate", "1", "--epochs", "3"}))

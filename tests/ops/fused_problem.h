@@ -73,7 +73,8 @@ inline Tensor reference(const Tensor& base, const Samples& samples, const ops::F
           weight(TermKind::entropy) / entropy[1] * cube_sum(image * (image / entropy[0]).log());
   if (weight(TermKind::psd) > 0) {
     const auto power = (ops::half_plane_fft(image).abs() * cell_area).square() * settings.inverse_power;
-    total = total + weight(TermKind::psd) * (2 * cube_sum(power) - cube_sum(power.narrow(-1, 0, 1)) - cube_sum(power.narrow(-1, n / 2, 1)));
+    total = total + weight(TermKind::psd) *
+                        (2 * cube_sum(power) - cube_sum(power.narrow(-1, 0, 1)) - cube_sum(power.narrow(-1, n / 2, 1)));
   }
   const auto step = image.narrow(-3, 1, image.size(-3) - 1) - image.narrow(-3, 0, image.size(-3) - 1);
   total = total + weight(TermKind::tv_channel) * cube_sum((step.square() + epsilon(TermKind::tv_channel)).sqrt());
@@ -84,8 +85,8 @@ inline Tensor reference(const Tensor& base, const Samples& samples, const ops::F
     total = total + weight(TermKind::spectral_smoothness) * cube_sum(bends.square());
   }
   for (const auto edge : {0L, n - 1}) {
-    total = total +
-            weight(TermKind::edge_clamp) * (image.select(-2, edge).square().sum({-2, -1}) + image.select(-1, edge).square().sum({-2, -1}));
+    total = total + weight(TermKind::edge_clamp) *
+                        (image.select(-2, edge).square().sum({-2, -1}) + image.select(-1, edge).square().sum({-2, -1}));
   }
   return total;
 }

@@ -102,7 +102,8 @@ TEST_CASE("a regularizer is three files: its pair and the list", "[regularizers]
     CAPTURE(kind);
     auto files = files_of[kind];
     for (const auto& file : solved) files.erase(file);
-    const std::set<std::string> expected = {"regularizers/" + kind + ".h", "regularizers/" + kind + ".cpp", "regularizers/list.h"};
+    const std::set<std::string> expected = {"regularizers/" + kind + ".h", "regularizers/" + kind + ".cpp",
+                                            "regularizers/list.h"};
     CHECK(files == expected);
   }
 }
@@ -132,7 +133,8 @@ TEST_CASE("descriptors are complete, and their names their own", "[regularizers]
   CHECK_FALSE(is_fused(TermKind::custom));
 }
 
-TEST_CASE("every regularizer's gradient is that of finite differences, and each problem has its own value", "[regularizers][quick]") {
+TEST_CASE("every regularizer's gradient is that of finite differences, and each problem has its own value",
+          "[regularizers][quick]") {
   const GridCoords coords(0.05, 14);
   const auto direction = normal({4, 14, 14}, torch::kFloat64, 2);
   for (const auto kind : all_regularizers()) {

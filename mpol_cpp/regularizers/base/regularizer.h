@@ -52,7 +52,7 @@ struct Regularizer {
   std::optional<std::size_t> scaled_by = {};  ///< the setting by which it is divided, and its unit multiplied
   Convexity convexity = Convexity::unknown;
   bool joins_channels = false;
-  bool waits_for_device = false;         ///< looks at values on the host, or makes tensors there: no graph records it
+  bool waits_for_device = false;            ///< looks at values on the host, or makes tensors there: no graph records it
   std::optional<double> least_pixel = {};   ///< Jy/arcsec^2: where it has no value below
   std::optional<double> automatic = {};     ///< units of noise, of a fit that names no regularizer; nothing: it is not in it
   std::optional<double> search_limit = {};  ///< units of noise beyond which no search looks; nothing: 100 times its start
