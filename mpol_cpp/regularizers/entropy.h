@@ -25,13 +25,14 @@ struct Entropy : RegularizerDefaults {
   static constexpr Cost cost = Cost::large;
   static constexpr double settings[most_settings] = {1e-4, 10.0};  // p, zeta
   static const Regularizer& descriptor();
+  static void prepare(double (&own)[most_settings]) { own[0] = 1 / own[0]; }
 
   template <typename T>
   struct Formula {
     T weight, inverse_prior, floor;
     MPOL_FORMULA Formula(double lambda, const double* own)
         : weight(static_cast<T>(lambda / own[1])),
-          inverse_prior(static_cast<T>(1 / own[0])),
+          inverse_prior(static_cast<T>(own[0])),
           floor(static_cast<T>(losses::entropy_gradient_floor)) {}
 
     template <typename Math>

@@ -55,9 +55,9 @@ MPOL_FORMULA bool has_any(Kinds<kinds...>, const Has& has) {
   return (has(kinds) || ...);
 }
 
-/// Calls run with each of some regularizers, as a constant of TermKind.
+/// Calls run with each of some regularizers, as a constant of TermKind; on the host.
 template <typename Run, TermKind... kinds>
-MPOL_FORMULA void for_each(Kinds<kinds...>, const Run& run) {
+[[gnu::always_inline]] inline void for_each(Kinds<kinds...>, const Run& run) {
   (run(std::integral_constant<TermKind, kinds>{}), ...);
 }
 

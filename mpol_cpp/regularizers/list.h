@@ -68,15 +68,25 @@ struct Joined<Kinds<first...>, Kinds<second...>> {
   using type = Kinds<first..., second...>;
 };
 
-template <Driver driver, int index = 0>
-struct OfDriver {
-  static constexpr auto kind = static_cast<TermKind>(index);
-  using own = std::conditional_t<Known<kind>::driver == driver, Kinds<kind>, Kinds<>>;
-  using type = typename Joined<own, typename OfDriver<driver, index + 1>::type>::type;
-};
+template <Driver driver, typename All>
+struct OfDriver;
 template <Driver driver>
-struct OfDriver<driver, regularizer_count> {
+struct OfDriver<driver, Kinds<>> {
   using type = Kinds<>;
+};
+template <Driver driver, TermKind first, TermKind... others>
+struct OfDriver<driver, Kinds<first, others...>> {
+  using own = std::conditional_t<Known<first>::driver == driver, Kinds<first>, Kinds<>>;
+  using type = typename Joined<own, typename OfDriver<driver, Kinds<others...>>::type>::type;
+};
+
+template <int count = regularizer_count, TermKind... later>
+struct Every {
+  using type = typename Every<count - 1, static_cast<TermKind>(count - 1), later...>::type;
+};
+template <TermKind... later>
+struct Every<0, later...> {
+  using type = Kinds<later...>;
 };
 
 template <Cost cost, typename All>
@@ -106,9 +116,11 @@ struct Chosen<bits, Kinds<first, others...>> {
 
 }  // namespace detail
 
-/// The regularizers of a driver, in the order of the list.
-template <Driver driver>
-using KindsOf = typename detail::OfDriver<driver>::type;
+/// The regularizers of a driver, in the order of the list; of all, or among some.
+template <Driver driver, typename All = typename detail::Every<>::type>
+using KindsOf = typename detail::OfDriver<driver, All>::type;
+/// Those that look at other channels.
+using JoiningKinds = typename detail::Joined<KindsOf<Driver::channels>, KindsOf<Driver::spectra>>::type;
 /// Those of some that cost so much.
 template <Cost cost, typename All>
 using KindsOfCost = typename detail::OfCost<cost, All>::type;
@@ -129,6 +141,16 @@ struct RegularizerSettings {
 #define MPOL_EACH(name, Type)                                                                            \
   for (int i = 0; i < regularizers::most_settings; ++i) all.of[at][i] = regularizers::Type::settings[i]; \
   ++at;
+    MPOL_REGULARIZERS(MPOL_EACH)
+#undef MPOL_EACH
+    return all;
+  }
+
+  /// As formulas are given them.
+  RegularizerSettings prepared() const {
+    RegularizerSettings all = *this;
+    int at = 0;
+#define MPOL_EACH(name, Type) regularizers::Type::prepare(all.of[at++]);
     MPOL_REGULARIZERS(MPOL_EACH)
 #undef MPOL_EACH
     return all;

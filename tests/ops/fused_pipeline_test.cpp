@@ -263,7 +263,7 @@ TEST_CASE("the fused gradient of problems with weights of their own is that of a
   const std::int64_t npix = 20, nchan = 2;
   auto settings = settings_for(npix, nchan, {});
   auto second = all_terms();
-  second.tv_image = 0, second.sparsity = 1.5, second.total_flux = 0.7;
+  second.weight(TermKind::tv_image) = 0, second.weight(TermKind::sparsity) = 1.5, second.settings(TermKind::entropy)[1] = 0.7;
   settings.problems = 2;
   settings.own = {{1e-2, all_terms()}, {3e-2, second}};
   const Samples samples(npix, nchan, 0.3, 21);

@@ -17,8 +17,8 @@ using namespace mpol::testing;
 
 TEMPLATE_TEST_CASE("regularizers of spectra are the sums that their formulas name", "[regularizers][quick]", float, double) {
   const std::int64_t nchan = 6, npix = 9;
-  const auto cube = normal({nchan, npix, npix}, torch::kFloat64, 11).to(dtype_of<TestType>());
-  const auto values = cube.to(torch::kFloat64).contiguous();
+  const Tensor cube = normal({nchan, npix, npix}, torch::kFloat64, 11).to(dtype_of<TestType>());
+  const Tensor values = cube.to(torch::kFloat64).contiguous();
   const auto pixels = values.accessor<double, 3>();
   double norms = 0, bends = 0;
   for (std::int64_t i = 0; i < npix; ++i) {

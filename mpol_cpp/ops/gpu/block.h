@@ -97,6 +97,7 @@ struct BlockSums {
   MPOL_DEVICE void put(int thread, const double (&sums)[quantities]) {
     for (int q = 0; q < quantities; ++q) of_threads[q * threads + thread] = sums[q];
   }
+  MPOL_DEVICE void put(int thread, int quantity, double sum) { of_threads[quantity * threads + thread] = sum; }
   MPOL_DEVICE void gather(int thread) {
     for (int k = thread; k < quantities * groups; k += threads) {
       double sum = 0;

@@ -2,6 +2,7 @@
 
 // How the CUDA compiler makes kernels of bodies; for .cu files alone.
 #include <string>
+#include <type_traits>
 
 #include <cuda_runtime.h>
 
@@ -20,8 +21,18 @@ __device__ __forceinline__ void run_phases(const Body& body, Place place, typena
   }
 }
 
+/// How many blocks of a body a processor must be able to hold; 0: the compiler decides, and may put values into memory for more.
+template <typename Body, typename = void>
+struct BodyBlocks {
+  static constexpr int least = 0;
+};
 template <typename Body>
-__global__ void __launch_bounds__(Body::threads) run_body(const __grid_constant__ Body body) {
+struct BodyBlocks<Body, std::void_t<decltype(Body::least_blocks)>> {
+  static constexpr int least = Body::least_blocks;
+};
+
+template <typename Body>
+__global__ void __launch_bounds__(Body::threads, BodyBlocks<Body>::least) run_body(const __grid_constant__ Body body) {
   using Rounds = BodyRounds<Body>;
   __shared__ typename Body::Shared shared;
   typename Body::Local local;

@@ -58,6 +58,8 @@ struct RegularizerDefaults {
   static constexpr Driver driver = Driver::none;
   static constexpr Cost cost = Cost::small;
   static constexpr double settings[most_settings] = {};  // epsilon, ...
+  /// Makes of its settings what its Formula is given: what each thread would have to divide by is divided by once.
+  static void prepare(double (&)[most_settings]) {}
 };
 
 }  // namespace mpol::regularizers

@@ -45,6 +45,7 @@ FusedPasses<T>::FusedPasses(const FusedSettings& settings, const std::vector<Col
   if (settings_.own.empty()) {
     settings_.own.assign(static_cast<std::size_t>(settings.problems), {settings.likelihood_scale, settings.terms});
   }
+  for (auto& own : settings_.own) own.terms.values = own.terms.values.prepared();
   if (has_power()) prepare_power();
   if (any_uses<regularizers::Driver::spectra>()) {
     squares_ = AlignedArray<T>(settings.problems * settings.npix * geometry_.row_distance + row_margin);

@@ -132,7 +132,7 @@ class FusedPasses {
   void gradient_row(std::int64_t image, std::int64_t row, const T* likelihood, const RowScratch<T>& scratch, RowSums& sums);
   void add_edges(std::int64_t image, std::int64_t row, T* gradient, RowSums& sums) const;
 
-  FusedSettings settings_;  // with every problem's own
+  FusedSettings settings_;  // with every problem's own, whose terms are prepared
   FusedGeometry geometry_;
   LineTransforms<T> fft_;
   std::vector<PanelCells<T>> cells_;       // per channel, or per image

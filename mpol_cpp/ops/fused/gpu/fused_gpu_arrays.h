@@ -10,10 +10,8 @@ namespace mpol::ops {
 /// What a pass over half planes sums up: chi^2, then the regularizer of the half plane.
 inline constexpr int half_plane_sums = 2;
 
-/// Whether an image pass sums a regularizer up.
-constexpr bool is_of_images(regularizers::Driver driver) {
-  return driver != regularizers::Driver::none && driver != regularizers::Driver::half_plane;
-}
+/// What an image pass sums up: regularizers of one image alone, the base pixels after the update, and regularizers that join
+/// channels.
 constexpr regularizers::Driver driver_of(TermKind kind) {
   switch (kind) {
 #define MPOL_EACH(name, Type) \
@@ -26,16 +24,28 @@ constexpr regularizers::Driver driver_of(TermKind kind) {
   }
   return regularizers::Driver::none;
 }
-/// Place of a regularizer among what image passes sum up: those before it in the list.
-constexpr int image_sum_of(TermKind kind) {
-  int place = 0;
-  for (int index = 0; index < static_cast<int>(kind); ++index)
-    place += is_of_images(driver_of(static_cast<TermKind>(index))) ? 1 : 0;
-  return place;
+constexpr bool joins_channels(regularizers::Driver driver) {
+  return driver == regularizers::Driver::channels || driver == regularizers::Driver::spectra;
 }
-/// What an image pass sums up: regularizers, then the base pixels after the update.
-inline constexpr int parameters_sum = image_sum_of(TermKind::custom);
-inline constexpr int image_sums = parameters_sum + 1;
+constexpr bool is_of_images(regularizers::Driver driver) {
+  return driver != regularizers::Driver::none && driver != regularizers::Driver::half_plane;
+}
+/// How many of those before a regularizer in the list are of images and join channels, or do not.
+constexpr int count_before(TermKind kind, bool joining) {
+  int count = 0;
+  for (int index = 0; index < static_cast<int>(kind); ++index) {
+    const auto driver = driver_of(static_cast<TermKind>(index));
+    count += is_of_images(driver) && joins_channels(driver) == joining ? 1 : 0;
+  }
+  return count;
+}
+inline constexpr int parameters_sum = count_before(TermKind::custom, false);
+inline constexpr int image_sums = parameters_sum + 1 + count_before(TermKind::custom, true);
+/// Place of a regularizer among what image passes sum up.
+constexpr int image_sum_of(TermKind kind) {
+  const bool joining = joins_channels(driver_of(kind));
+  return count_before(kind, joining) + (joining ? parameters_sum + 1 : 0);
+}
 
 enum class DeviceUpdate { none, sgd, adam };
 
@@ -53,8 +63,8 @@ struct DeviceShape {
 
 /// What is the same in all steps.
 struct DeviceConstants {
-  double cell_area;  // arcsec^2
-  RegularizerSettings settings;
+  double cell_area;              // arcsec^2
+  RegularizerSettings settings;  // prepared
   double momentum, beta1, beta2, epsilon;
   double stop_relative;      // of the criterion by which each problem stops itself
   std::int64_t stop_window;  // epochs; 0: there is none
@@ -63,6 +73,7 @@ struct DeviceConstants {
   int columns;                                // of the losses: total, nll, terms
   int term_of_column[regularizer_count + 2];  // a TermKind, for column >= 2
   int sum_of_column[regularizer_count + 2];   // what it is made of: half_plane_sums, then image_sums
+  bool summed[image_sums];                    // by image passes; what is not has no sums
   double divisor_of_column[regularizer_count + 2];
 };
 

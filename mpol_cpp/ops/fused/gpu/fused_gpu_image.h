@@ -98,9 +98,13 @@ struct SquareBody {
 };
 
 /// Gradient of every term with respect to the image, Hann adjoint, derivative of softplus and update.
-template <typename T, typename Tile>
+/// @tparam Joining  Kinds of the regularizers that join channels, of those that are there: without them a kernel needs fewer
+/// registers
+template <typename T, typename Tile, typename Joining>
 struct FinishBody {
-  static constexpr int threads = Tile::threads, phases = 6;
+  static constexpr int least_blocks =
+      Joining::count > 1 ? 0 : 4;  // for five, and of all for four, the compiler would spill registers
+  static constexpr int threads = Tile::threads, phases = 6, sum_count = Joining::count == 0 ? parameters_sum + 1 : image_sums;
   static constexpr int image_distance = Tile::width + 4, gradient_distance = Tile::width + 2, slope_distance = Tile::width + 3;
   /// Derivatives of the regularizers of differences by these; one pixel more at the left and below.
   struct Slopes {
@@ -111,11 +115,11 @@ struct FinishBody {
     SharedArray<T, gradient_distance*(Tile::height + 2)> gradient;
     union {  // the slopes are done with when sums are put
       Slopes slopes;
-      BlockSums<image_sums, threads> sums;
+      BlockSums<sum_count, threads> sums;
     };
   };
   struct Local {
-    double sums[image_sums];
+    double sums[sum_count];
   };
 
   DeviceArrays<T> arrays;
@@ -133,7 +137,7 @@ struct FinishBody {
     }
     if constexpr (phase == 4) shared.sums.gather(place.thread);
     if constexpr (phase == 5) {
-      for (int q = place.thread; q < image_sums; q += threads)
+      for (int q = place.thread; q < sum_count; q += threads)
         arrays.of_images[q * piece_count() + place.block] = shared.sums.total(q);
     }
   }
@@ -141,12 +145,14 @@ struct FinishBody {
  private:
   using Driver = regularizers::Driver;
   using Math = device_math::ScalarMath<T>;
+  using Channels = regularizers::KindsOf<Driver::channels, Joining>;
+  using Spectra = regularizers::KindsOf<Driver::spectra, Joining>;
 
   /// What is worked out at a pixel, with the weights of one problem.
   struct PixelFormulas {
     DeviceFormulas<T, Driver::pixels> pixels;
-    DeviceFormulas<T, Driver::channels> channels;
-    DeviceFormulas<T, Driver::spectra> spectra;
+    regularizers::Formulas<T, Channels> channels;
+    regularizers::Formulas<T, Spectra> spectra;
     DeviceFormulas<T, Driver::edges> edges;
 
     MPOL_DEVICE explicit PixelFormulas(const DeviceTerms<T>& terms)
@@ -206,23 +212,29 @@ struct FinishBody {
     const auto add = [&](auto kind, T value) {
       if (pixel.counts) local.sums[image_sum_of(decltype(kind)::value)] += static_cast<double>(value);
     };
+    // A kernel of one joining regularizer is taken where it is there.
+    const auto has_joining = [this](TermKind kind) { return Joining::count == 1 || arrays.has(kind); };
     const T x = shared.image[pixel.at];
     T slope = arrays.likelihood[position(pixel)] + formulas.pixels.template slope_where<Math>(has, add, x);
     if (arrays.template uses<Driver::differences>()) slope += difference_slope(pixel, shared);
-    const std::int32_t channel = pixel.image % arrays.shape.nchan;
-    if (arrays.template uses<Driver::channels>() && arrays.shape.nchan > 1) {
-      slope += formulas.channels.template slope_where<Math>(has, add, Spectrum{arrays, position(pixel), channel, x});
+    if constexpr (Channels::count > 0) {
+      const Spectrum spectrum{arrays, position(pixel), pixel.image % arrays.shape.nchan, x};
+      slope += formulas.channels.template slope_where<Math>(has_joining, add, spectrum);
     }
-    if (arrays.template uses<Driver::spectra>()) {
+    if constexpr (Spectra::count > 0) {
+      const std::int32_t channel = pixel.image % arrays.shape.nchan;
       const auto add_once = [&](auto kind, T value) {
         if (channel == 0) add(kind, value);
       };
       const T squares =
           arrays.of_image(arrays.squares, problem_of(pixel.image))[pixel_index(pixel.row, pixel.column, arrays.shape.npix)];
-      slope += formulas.spectra.template slope_where<Math>(has, add_once, x, squares);
+      slope += formulas.spectra.template slope_where<Math>(has_joining, add_once, x, squares);
     }
-    const int edges = edges_at(pixel);  // corners belong to two
-    for (int edge = 0; edge < edges; ++edge) slope += formulas.edges.template slope_where<Math>(has, add, x);
+    if (const int edges = edges_at(pixel); edges > 0) {
+      const T count = static_cast<T>(edges);  // corners belong to two
+      const auto add_each = [&](auto kind, T value) { add(kind, count * value); };
+      slope += count * formulas.edges.template slope_where<Math>(has, add_each, x);
+    }
     return slope;
   }
 

@@ -8,6 +8,19 @@
 
 namespace mpol::ops {
 
+/// Calls run with the Kinds that join channels and are there: none, one alone, or all of them for several.
+template <typename T, typename Run>
+void with_joining(const DeviceArrays<T>& arrays, const Run& run) {
+  using regularizers::JoiningKinds, regularizers::Kinds;
+  int count = 0;
+  regularizers::for_each(JoiningKinds{}, [&](TermKind kind) { count += arrays.has(kind) ? 1 : 0; });
+  if (count == 0) return run(Kinds<>{});
+  if (count > 1) return run(JoiningKinds{});
+  regularizers::for_each(JoiningKinds{}, [&](auto kind) {
+    if (arrays.has(kind)) run(Kinds<decltype(kind)::value>{});
+  });
+}
+
 /// Calls run(body) with the body of a kernel.
 template <typename Tile, typename T, typename Run>
 void with_body(DeviceKernel kernel, const DeviceArrays<T>& arrays, const Run& run) {
@@ -19,7 +32,7 @@ void with_body(DeviceKernel kernel, const DeviceArrays<T>& arrays, const Run& ru
     case DeviceKernel::weigh:
       return run(WeighBody<T, Tile>{arrays});
     case DeviceKernel::finish:
-      return run(FinishBody<T, Tile>{arrays});
+      return with_joining(arrays, [&](auto kinds) { run(FinishBody<T, Tile, decltype(kinds)>{arrays}); });
     case DeviceKernel::collect:
       return run(CollectBody<T, Tile>{arrays});
   }

@@ -35,13 +35,12 @@ struct CollectBody {
   template <int phase>
   MPOL_DEVICE void run(Place place, Shared& shared, Local&) const {
     if constexpr (phase == 0) {
-      double sums[quantities];
       for (int q = 0; q < half_plane_sums; ++q)
-        sums[q] = partial(arrays.of_half_planes, arrays.template pieces<Tile>(), q, place);
+        shared.sums.put(place.thread, q, partial(arrays.of_half_planes, arrays.template pieces<Tile>(), q, place));
       for (int q = 0; q < image_sums; ++q) {
-        sums[half_plane_sums + q] = partial(arrays.of_images, arrays.template tiles<Tile>(), q, place);
+        const double sum = arrays.constants.summed[q] ? partial(arrays.of_images, arrays.template tiles<Tile>(), q, place) : 0.0;
+        shared.sums.put(place.thread, half_plane_sums + q, sum);
       }
-      shared.sums.put(place.thread, sums);
     } else if constexpr (phase == 1) {
       shared.sums.gather(place.thread);
     } else if (place.thread == 0) {

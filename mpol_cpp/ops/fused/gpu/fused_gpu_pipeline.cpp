@@ -144,7 +144,7 @@ void DevicePipeline::fill_constants(const DevicePipelineSettings& settings) {
   const auto& terms = settings.terms;
   const UpdateSettings adam;
   constants_.cell_area = settings.cell_area;
-  constants_.settings = terms.values;
+  constants_.settings = terms.values.prepared();
   constants_.momentum = settings.momentum;
   constants_.beta1 = adam.beta1;
   constants_.beta2 = adam.beta2;
@@ -153,6 +153,10 @@ void DevicePipeline::fill_constants(const DevicePipelineSettings& settings) {
   constants_.stop_relative = settings.stop_relative;
   constants_.stop_window = settings.stop_window;
   for (const auto kind : all_regularizers()) constants_.present[static_cast<int>(kind)] = terms.weight(kind) > 0;
+  constants_.summed[parameters_sum] = true;
+  for (const auto kind : all_regularizers()) {
+    if (is_of_images(driver_of(kind))) constants_.summed[image_sum_of(kind)] = constants_.present[static_cast<int>(kind)];
+  }
   constants_.columns = 2;
   for (const auto kind : settings.columns) {
     const auto divisor = regularizer_of(kind).scaled_by;
