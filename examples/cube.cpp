@@ -25,8 +25,7 @@ void run(const std::string& input, const std::string& truth_file, const std::str
   const auto channels = mpol::ChannelMap::cube(visibilities.nchan());
   const auto likelihood = mpol::ExactLikelihood(coords, visibilities, channels);
   const double unit = mpol::noise_unit(coords, visibilities, channels.nchan(), likelihood->normaliser()).slope;
-  const auto cells = mpol::DataAverager(coords, visibilities, mpol::DataAveragerOptions().channel_map(channels)).to_dataset();
-  const auto start = mpol::softplus_mapping().inverse(mpol::auto_start(cells));
+  const auto start = mpol::softplus_mapping().inverse(mpol::auto_start(coords, visibilities, channels));
 
   // Each channel is smoothed by its own beam before it is compared with the truth, which has more detail than any image.
   const auto beams = mpol::DirtyImager(coords, visibilities).fitted_beam();

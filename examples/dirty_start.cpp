@@ -3,6 +3,7 @@
 //
 // usage: dirty_start [visibilities.npz] [figure.png] [epochs]
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -23,8 +24,7 @@ mpol::GriddedNet model_from(const mpol::GridCoords& coords, const torch::Tensor&
 void run(const std::string& input, const std::string& output, int epochs) {
   const auto visibilities = mpol::io::read_npz(input);
   const auto coords = mpol::GridCoords(/*cell_size=*/0.08, /*npix=*/128);
-  const auto cells =
-      mpol::DataAverager(coords, visibilities, mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::off)).to_dataset();
+  const auto channels = mpol::ChannelMap::cube(visibilities.nchan());
 
   // The dirty image in the unit of models. Its negative sidelobes cannot be intensities: they begin near zero.
   const auto imager =
@@ -45,10 +45,10 @@ void run(const std::string& input, const std::string& output, int epochs) {
   const std::vector<Start> starts = {{"empty", mpol::GriddedNet(coords)},
                                      {"dirty", model_from(coords, positive)},
                                      {"descent", descended},
-                                     {"auto", model_from(coords, mpol::auto_start(cells))}};
+                                     {"auto", model_from(coords, mpol::auto_start(coords, visibilities, channels))}};
 
   // The end of all ways, from any start: the optimum, which a convex solver finds.
-  const auto objective = mpol::Objective(mpol::ExactLikelihood(coords, visibilities, mpol::ChannelMap::cube(1)),
+  const auto objective = mpol::Objective(mpol::ExactLikelihood(coords, visibilities, channels),
                                          {mpol::terms::sparsity(1e-3), mpol::terms::tv_image(2e-3)});
   auto intensities =
       mpol::GriddedNet(mpol::GriddedNetOptions(coords).base_cube(positive).pixel_mapping(mpol::nonnegative_mapping()));

@@ -20,7 +20,7 @@ struct Fit {
   torch::Tensor sky;  // (nchan, npix, npix), Jy/arcsec^2
 };
 
-/// The six steps. Only the fourth one speaks of a device.
+/// The six steps. Only the fourth one moves anything.
 Fit fit_on(torch::Device device, const mpol::Visibilities& visibilities, const mpol::GridCoords& coords, int epochs) {
   // 1. The data, averaged on the uv cells of the grid.
   const auto averager =

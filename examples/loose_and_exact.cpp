@@ -4,8 +4,9 @@
 // usage: loose_and_exact [visibilities.npz] [image.fits]
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include <ATen/ops/empty_like.h>
 

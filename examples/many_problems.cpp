@@ -2,6 +2,7 @@
 // its own, and each until it has converged.
 //
 // usage: many_problems [visibilities.npz] [figure.png]
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>

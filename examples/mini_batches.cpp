@@ -20,9 +20,8 @@ void run(const std::string& input, const std::string& output, int passes) {
   const auto visibilities = mpol::io::read_npz(input);
   const auto coords = mpol::GridCoords(/*cell_size=*/0.08, /*npix=*/128);
   const auto channels = mpol::ChannelMap::cube(visibilities.nchan());
-  const auto cells =
-      mpol::DataAverager(coords, visibilities, mpol::DataAveragerOptions().scatter_check(mpol::ScatterCheck::off)).to_dataset();
-  const auto start = mpol::softplus_mapping().inverse(mpol::auto_start(cells));
+  const auto image = mpol::auto_start(coords, visibilities, channels);
+  const auto start = mpol::softplus_mapping().inverse(image);
   const auto begin = [&] { return mpol::GriddedNet(mpol::GriddedNetOptions(coords).base_cube(start).dtype(torch::kFloat32)); };
   const std::vector<mpol::Term> priors = {mpol::terms::sparsity(1e-3), mpol::terms::tv_image(2e-3)};
 
@@ -76,8 +75,7 @@ void run(const std::string& input, const std::string& output, int passes) {
 
   // 3. What both miss of the optimum, which the exact likelihood finds.
   const auto exact = mpol::Objective(mpol::ExactLikelihood(coords, visibilities, channels), priors);
-  auto best = mpol::GriddedNet(
-      mpol::GriddedNetOptions(coords).base_cube(mpol::auto_start(cells)).pixel_mapping(mpol::nonnegative_mapping()));
+  auto best = mpol::GriddedNet(mpol::GriddedNetOptions(coords).base_cube(image).pixel_mapping(mpol::nonnegative_mapping()));
   const auto optimum =
       mpol::Trainer(best, exact, mpol::TrainOptions().optimizer(mpol::OptimizerKind::pogm).epochs(20000)).fit().loss.total();
   const auto loss_by_hand = exact.evaluate(own).total.item<double>();

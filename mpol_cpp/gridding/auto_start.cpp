@@ -9,6 +9,7 @@
 #include <ATen/ops/real.h>
 
 #include <mpol_cpp/coordinates/orientation.h>
+#include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
 
 namespace mpol {
@@ -58,6 +59,11 @@ Tensor auto_start(const GriddedDataset& dataset) {
     image.mul_(scale_of(sums, image.sum().item<double>() * coords.cell_area()));
   }
   return sky;
+}
+
+Tensor auto_start(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels) {
+  const auto options = DataAveragerOptions().channel_map(channels).scatter_check(ScatterCheck::off);
+  return auto_start(DataAverager(coords, visibilities, options).to_dataset());
 }
 
 }  // namespace mpol

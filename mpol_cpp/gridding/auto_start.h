@@ -1,6 +1,8 @@
 #pragma once
 
+#include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
+#include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol {
 
@@ -15,5 +17,10 @@ namespace mpol {
 /// @param dataset  float64, on the CPU
 /// @return         (nchan, npix, npix) float64, Jy/arcsec^2, > 0
 Tensor auto_start(const GriddedDataset& dataset);
+
+/// The same from loose visibilities, whatever their scatter in uv cells.
+/// @param channels  which data channels feed which image channel
+/// @throws DataError when a baseline lies outside the grid; ValueError for a channel that is not there
+Tensor auto_start(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels);
 
 }  // namespace mpol

@@ -1,7 +1,6 @@
 #include <mpol_cpp/train/usual_image.h>
 
 #include <mpol_cpp/gridding/auto_start.h>
-#include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/objective/noise_unit.h>
@@ -12,13 +11,12 @@ namespace mpol {
 
 Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
                    const UsualImageOptions& options) {
-  const auto dataset =
-      DataAverager(coords, visibilities, DataAveragerOptions().channel_map(channels).scatter_check(ScatterCheck::off))
-          .to_dataset();
   const auto likelihood = ExactLikelihood(coords, visibilities, channels).ptr();
   const double unit = noise_unit(coords, visibilities, channels.nchan(), likelihood->normaliser()).slope;
-  GriddedNet model(
-      GriddedNetOptions(coords).base_cube(auto_start(dataset)).dtype(options.dtype()).pixel_mapping(nonnegative_mapping()));
+  GriddedNet model(GriddedNetOptions(coords)
+                       .base_cube(auto_start(coords, visibilities, channels))
+                       .dtype(options.dtype())
+                       .pixel_mapping(nonnegative_mapping()));
   const Objective objective(likelihood, {terms::sparsity(options.sparsity() * unit), terms::tv_image(options.tv() * unit)});
   Trainer(model, objective,
           TrainOptions().optimizer(OptimizerKind::pogm).tolerance(options.tolerance()).epochs(options.most_epochs()))

@@ -186,6 +186,7 @@ TEST_CASE("the guide's commands run as they are written, each page in a folder o
 TEST_CASE("links of the pages lead to files that are there, and to headings that these have", "[cli][quick]") {
   auto pages = pages_of("docs");
   std::ranges::copy(pages_of("docs/guide"), std::back_inserter(pages));
+  std::ranges::copy(pages_of("docs/tutorials"), std::back_inserter(pages));
   for (const auto* name : {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md"}) pages.push_back(repository / name);
   const std::regex link("\\]\\(([^)# ]*)(#[^) ]*)?\\)");
   int links = 0, pictures = 0;
@@ -206,11 +207,17 @@ TEST_CASE("links of the pages lead to files that are there, and to headings that
   CHECK(pictures > 15);
 }
 
-TEST_CASE("every page of the documentation is in the list of README or of the guide", "[cli][quick]") {
-  const auto readme = read_text(repository / "README.md"), guide = page("guide/README.md");
+TEST_CASE("every page of the documentation is in the list of README, of the guide or of the tutorials", "[cli][quick]") {
+  const auto readme = read_text(repository / "README.md"), guide = page("guide/README.md"),
+             tutorials = page("tutorials/README.md");
   for (const auto& file : pages_of("docs")) CHECK(readme.find("(docs/" + file.filename().string() + ")") != std::string::npos);
   for (const auto& file : pages_of("docs/guide")) {
     INFO(file);
     if (file.filename() != "README.md") CHECK(guide.find("(" + file.filename().string() + ")") != std::string::npos);
   }
+  for (const auto& file : pages_of("docs/tutorials")) {
+    INFO(file);
+    if (file.filename() != "README.md") CHECK(tutorials.find("(" + file.filename().string() + ")") != std::string::npos);
+  }
+  for (const auto& list : {guide, readme}) CHECK(list.find("tutorials/README.md)") != std::string::npos);
 }

@@ -23,6 +23,7 @@
 
 #include "compare.h"
 #include "run_example.h"
+#include "tutorial_runs.h"
 #ifdef MPOL_TEST_SETS
 #include "set_writer.h"
 #endif
@@ -52,30 +53,29 @@ std::string line_of(const std::string& words, const std::string& text) {
 }  // namespace
 
 TEST_CASE("the GPU tutorial has the loss of the trainer on each device", "[examples]") {
-  const TemporaryFolder folder;
-  const auto text = run_example("gpu_tutorial", {horseshoe, (folder / "image.fits").string(), "30"});
+  const auto& text = run_of_tutorial("gpu").printed.at(0);
   auto model = SimpleNet(SimpleNetOptions(horseshoe_grid));
   const auto objective =
       Objective(GriddedLikelihood(cells_of(io::read_npz(horseshoe))), {terms::sparsity(1e-4), terms::tv_image(1e-4)});
-  const auto fit = TrainOptions().learning_rate(0.5).epochs(30).dtype(torch::kFloat64).step(StepKind::eager);
+  const auto fit = TrainOptions().learning_rate(0.5).epochs(300).dtype(torch::kFloat64).step(StepKind::eager);
   const auto result = Trainer(model, objective, fit).fit();
-  CHECK(number_after("loss ", line_of("cpu: ", text)) == Approx(result.loss.total()).epsilon(1e-4));
+  CHECK(number_after("loss ", line_of("cpu: ", text)) == Approx(result.loss.total()).epsilon(1e-3));
   if (text.find("no GPU: ") == std::string::npos) {
-    CHECK(number_after("loss ", line_of("cuda:", text)) == Approx(result.loss.total()).epsilon(1e-4));
-    CHECK(number_after("the images differ by ", text) < 1e-3);
+    CHECK(number_after("loss ", line_of("cuda:", text)) == Approx(result.loss.total()).epsilon(1e-3));
+    CHECK(number_after("the images differ by ", text) < 1e-2);
   }
 }
 
 TEST_CASE("from the dirty image the way to the optimum is shorter than from an empty one", "[examples]") {
-  const TemporaryFolder folder;
-  const auto text = run_example("dirty_start", {horseshoe, (folder / "starts.png").string()});
+  const auto& text = run_of_tutorial("dirty_start").printed.at(0);
   const auto visibilities = io::read_npz(horseshoe);
   const Objective objective(ExactLikelihood(horseshoe_grid, visibilities, ChannelMap::cube(1)),
                             {terms::sparsity(1e-3), terms::tv_image(2e-3)});
 
   // The optimum, by another method from another start.
-  auto net = GriddedNet(
-      GriddedNetOptions(horseshoe_grid).base_cube(auto_start(cells_of(visibilities))).pixel_mapping(nonnegative_mapping()));
+  auto net = GriddedNet(GriddedNetOptions(horseshoe_grid)
+                            .base_cube(auto_start(horseshoe_grid, visibilities, ChannelMap::cube(1)))
+                            .pixel_mapping(nonnegative_mapping()));
   const auto fista = TrainOptions().optimizer(OptimizerKind::fista).epochs(20000);
   CHECK(number_after("optimum ", text) == Approx(Trainer(net, objective, fista).fit().loss.total()).epsilon(1e-3));
 
@@ -97,8 +97,7 @@ TEST_CASE("from the dirty image the way to the optimum is shorter than from an e
 }
 
 TEST_CASE("loose and exact likelihood agree, and Student's noise lets outliers go", "[examples]") {
-  const TemporaryFolder folder;
-  const auto text = run_example("loose_and_exact", {horseshoe, (folder / "image.fits").string()});
+  const auto& text = run_of_tutorial("loose_and_exact").printed.at(0);
   const auto visibilities = io::read_npz(horseshoe);
   const auto sky = usual_image(horseshoe_grid, visibilities, ChannelMap::cube(1));
   const double expected = losses::loose_chi_squared(horseshoe_grid, sky, visibilities, ChannelMap::cube(1));
@@ -110,29 +109,27 @@ TEST_CASE("loose and exact likelihood agree, and Student's noise lets outliers g
 }
 
 TEST_CASE("total variation between channels brings both nearer to the truth", "[examples]") {
-  const TemporaryFolder folder;
-  const auto data = fs::path(MPOL_DATA_DIR);
-  const auto cube = (folder / "cube.fits").string();
-  const auto text = run_example("cube", {(data / "simulated_disc.npz").string(), (data / "simulated_disc_truth.fits").string(),
-                                         cube, (folder / "cube.png").string()});
+  const auto& run = run_of_tutorial("cube");
+  const auto& text = run.printed.at(0);
   const auto alone = line_of("tv_channel 0 U", text), together = line_of("tv_channel 1 U", text);
   CHECK(number_after("U: ", alone) < 0.06);
   CHECK(number_after("U: ", together) < 0.95 * number_after("U: ", alone));
   const double truth = number_after("the truth's channels are ", text);
   CHECK(number_after("channels ", together) < 0.6 * number_after("channels ", alone));
   CHECK(number_after("channels ", together) > truth);
-  const auto written = io::read_fits(cube);
+  const auto written = io::read_fits(run.folder / "cube.fits");
   CHECK(same(written.frequencies, at::tensor({230e9, 232e9}, torch::kFloat64)));
   for (std::int64_t c = 0; c < 2; ++c) CHECK(written.cube[c].sum().item<double>() == Approx(0.15).epsilon(0.05));
 }
 
 TEST_CASE("the batches of a pass hold everything once, and lead near the optimum", "[examples]") {
-  const TemporaryFolder folder;
-  const auto text = run_example("mini_batches", {horseshoe, (folder / "image.fits").string()});
+  const auto& run = run_of_tutorial("mini_batches");
+  const auto& text = run.printed.at(0);
   const auto visibilities = io::read_npz(horseshoe);
-  auto start = GriddedNet(GriddedNetOptions(horseshoe_grid)
-                              .base_cube(softplus_mapping().inverse(auto_start(cells_of(visibilities))))
-                              .dtype(torch::kFloat32));
+  auto start =
+      GriddedNet(GriddedNetOptions(horseshoe_grid)
+                     .base_cube(softplus_mapping().inverse(auto_start(horseshoe_grid, visibilities, ChannelMap::cube(1))))
+                     .dtype(torch::kFloat32));
   const auto sky = start->make_sky().detach();
   const double expected = losses::loose_chi_squared(horseshoe_grid, sky, visibilities, ChannelMap::cube(1));
   CHECK(number_after("chi^2 at first: ", text) == Approx(expected).epsilon(1e-4));
@@ -145,14 +142,13 @@ TEST_CASE("the batches of a pass hold everything once, and lead near the optimum
   }
   const Objective objective(ExactLikelihood(horseshoe_grid, visibilities, ChannelMap::cube(1)),
                             {terms::sparsity(1e-3), terms::tv_image(2e-3)});
-  const auto image = io::read_fits(folder / "image.fits").cube / horseshoe_grid.cell_area();
+  const auto image = io::read_fits(run.folder / "mini_batches.fits").cube / horseshoe_grid.cell_area();
   const auto loss = objective.evaluate(ModelOutput(horseshoe_grid, {}, image)).total.item<double>();
   CHECK(number_after("by hand: loss of all visibilities ", text) == Approx(loss).epsilon(1e-3));
 }
 
 TEST_CASE("problems side by side end as each does alone", "[examples]") {
-  const TemporaryFolder folder;
-  const auto text = run_example("many_problems", {horseshoe, (folder / "images.png").string()});
+  const auto& text = run_of_tutorial("many_problems").printed.at(0);
   const auto cells = cells_of(io::read_npz(horseshoe));
   const auto start = softplus_mapping().inverse(auto_start(cells)).to(torch::kFloat32);
   double before = 0;
@@ -211,12 +207,10 @@ void write_as_set(const fs::path& path, const Visibilities& visibilities) {
 }  // namespace
 
 TEST_CASE("a simulated observation has the noise that its weights say, and its disc is found again", "[examples]") {
-  const TemporaryFolder folder;
-  const auto in_folder = [&](const char* name) { return (folder / name).string(); };
-  const auto text =
-      run_example("simulate_observation", {in_folder("observed.npz"), in_folder("truth.fits"), in_folder("uv.png")});
-  const auto visibilities = io::read_npz(in_folder("observed.npz"));
-  const auto truth = io::read_fits(in_folder("truth.fits"));
+  const auto& simulated = run_of_tutorial("simulate");
+  const auto& text = simulated.printed.at(0);
+  const auto visibilities = io::read_npz(simulated.folder / "observed.npz");
+  const auto truth = io::read_fits(simulated.folder / "observed_truth.fits");
   const GridCoords coords(truth.cell_size, truth.cube.size(-1));
   CHECK(number_after("2 channels of ", text) == static_cast<double>(visibilities.nvis()));
   CHECK(number_after("at most ", text) == Approx(90 - std::abs(-24 + 23.0227)).margin(0.06));  // degrees, at ALMA's latitude
@@ -228,10 +222,12 @@ TEST_CASE("a simulated observation has the noise that its weights say, and its d
   CHECK(normal == Approx(1).margin(0.03));
   CHECK(number_after("noise of ", text) == Approx(normal).margin(2e-3));
 
-  check_workflow(run_example("workflow", {in_folder("observed.npz"), in_folder("image.fits"), in_folder("profile.png")}));
+  check_workflow(run_of_tutorial("workflow").printed.at(0));
 #ifdef MPOL_TEST_SETS
+  const TemporaryFolder folder;
+  const auto in_folder = [&](const char* name) { return (folder / name).string(); };
   write_as_set(folder / "observed.ms", visibilities);
-  const auto of_set = run_example("workflow", {in_folder("observed.ms"), in_folder("again.fits"), in_folder("again.png")});
+  const auto of_set = run_example("workflow", {in_folder("observed.ms"), in_folder("image.fits"), in_folder("profile.png")});
   check_workflow(of_set);
   CHECK(of_set.find("0 samples left out") != std::string::npos);
 #endif
