@@ -7,6 +7,7 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/roll.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/analysis/matching/template_matching.h>
@@ -254,6 +255,30 @@ TEMPLATE_TEST_CASE("of angles that are equal by symmetry the first is taken, and
   CHECK(angle_of(ring * 3, ring) == 0);
   CHECK(angle_of(at::roll(two_arms, 40, -1), two_arms) == Approx(whole_turn * 10 / 60));
   CHECK(angle_of(at::roll(bar, 7, -1), bar) == Approx(whole_turn * 7 / 60));
+}
+
+TEMPLATE_TEST_CASE("a matched template lies in the image as it was found", "[analysis][matching][quick]", float, double) {
+  const auto dtype = dtype_of<TestType>();
+  const auto weights = uniform({10}, torch::kFloat64, 65) + 0.1;
+  for (const auto& templates : libraries(5, 10, 36, dtype)) {
+    for (const auto score : {MatchScore::correlation, MatchScore::cosine}) {
+      const double level = score == MatchScore::correlation ? 1.3 : 0;
+      const auto images = at::stack({2.5 * turned(map_of(templates, 3, dtype), 11, true) + level,
+                                     0.7 * turned(map_of(templates, 0, dtype), 29, false) + level});
+      const auto options = MatchOptions().score(score).weights(weights).n_best(2).angles(AngleSteps::parabola);
+      const auto found = match_templates(images, templates, options);
+      const auto placed = matched_templates(images, templates, found, options);
+      CHECK(placed.scalar_type() == dtype);
+      CHECK(relative_error(placed, images) < tolerance<TestType>(1e-12, 1e-5));
+      // What the template does not explain is not explained: the residual has no product with it.
+      const auto noisy = images + 0.3 * normal({2, 10, 36}, dtype, 66);
+      const auto rest = noisy - matched_templates(noisy, templates, found, options);
+      const auto product =
+          (rest * placed * weights.view({-1, 1})).sum({1, 2}) / (placed.square() * weights.view({-1, 1})).sum({1, 2});
+      CHECK(product.abs().max().template item<double>() < tolerance<TestType>(1e-12, 1e-5));
+      CHECK_THROWS_AS(matched_templates(images[0], templates, found, options), ShapeError);
+    }
+  }
 }
 
 TEMPLATE_TEST_CASE("what has no contrast scores 0", "[analysis][matching][quick]", float, double) {

@@ -214,9 +214,10 @@ plot::Page page_of(const MatchVerbOptions& options, const MatchResult& result) {
   const auto number = result.matches.index[channel][0];
   plot::MatchFigure figure;
   figure.title =
-      fmt::format("{}{}: {:.1f}° {}score {:.4f}", result.maps.size(0) > 1 ? fmt::format("channel {}, ", channel) : std::string(),
-                  found.name, found.angle, found.mirrored ? "mirrored, " : "", found.score);
-  figure.template_name = found.name + (found.mirrored ? ", mirrored" : "");
+      fmt::format("{}{}: {:.1f}°{}, score {:.4f}", result.maps.size(0) > 1 ? fmt::format("channel {}, ", channel) : std::string(),
+                  found.name, found.angle, found.mirrored ? ", mirrored" : "", found.score);
+  figure.template_name = found.name;
+  figure.mirrored = found.mirrored;
   figure.unit = result.unit == "Jy/arcsec2" ? "Jy/arcsec²" : result.unit;
   figure.outer = result.grid.radius;
   figure.image = map;

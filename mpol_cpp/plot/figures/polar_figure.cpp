@@ -105,7 +105,8 @@ Page match_page(const MatchFigure& match) {
   scores.x_range = {0, 360};
   return {.title = match.title,
           .columns = 2,
-          .panels = {match_panel(style, image, "image", match), match_panel(style, model, match.template_name, match),
+          .panels = {match_panel(style, image, "image", match),
+                     match_panel(style, model, match.template_name + (match.mirrored ? ", mirrored" : ""), match),
                      match_panel(panel_style(residual, ColourScale::diverging), residual, "residual", match), scores},
           .panel_width = 760,
           .panel_height = 480};

@@ -26,6 +26,7 @@ Page polar_page(const Tensor& map, const PolarFigureOptions& options);
 struct MatchFigure {
   std::string title;                ///< above the figure
   std::string template_name;        ///< of the best template
+  bool mirrored = false;            ///< whether it lies there mirrored
   std::string unit;                 ///< of the image
   Tensor image, model;              ///< (nr, nphi), the image and the template as it lies in it
   double inner = 0, outer = 1;      ///< radii at the lower and upper edge, arcsec
