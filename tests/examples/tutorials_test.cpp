@@ -185,7 +185,7 @@ void check_workflow(const std::string& text) {
 /// The same observation as a measurement set: CASA's sign, two hands, u, v in metres.
 void write_as_set(const fs::path& path, const Visibilities& visibilities) {
   TestSet set;
-  const auto hertz = visibilities.frequencies();
+  const auto& hertz = visibilities.frequencies();
   set.windows = {{{hertz[0].item<double>(), hertz[1].item<double>()}}};
   const auto u = visibilities.baselines().u().to(torch::kFloat64), v = visibilities.baselines().v().to(torch::kFloat64);
   const auto data = visibilities.data().to(torch::kComplexFloat), weights = visibilities.weights().to(torch::kFloat32);

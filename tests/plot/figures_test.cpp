@@ -469,6 +469,7 @@ TEST_CASE("every figure is drawn", "[plot]") {
 
 TEST_CASE("the responses of filters are drawn with their peaks, the highest where there are many", "[plot][quick]") {
   std::vector<FilterCurve> curves;
+  curves.reserve(9);
   for (int i = 0; i < 9; ++i)
     curves.push_back({"t" + std::to_string(i), {1, 2, 3}, {0, i == 2 ? 20.0 : static_cast<double>(i), 1}});
   const auto page = filter_page({curves[4]}, "channel", "one");
