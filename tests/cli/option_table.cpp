@@ -292,6 +292,29 @@ VerbRows polar_rows() {
                              shared_rows(base, {"polar", "{image}"}, "out/summary.json#threads")});
 }
 
+VerbRows match_rows() {
+  const Words one = {"match", "{image}", "-o", "{out}", "--generate", "spiral:0.3:0.1:20:1"};
+  const Words base = {"match", "{image}", "-o", "{out}", "--generate", "ring:0.1..0.5..6:0.1,spiral:0.1..0.5..3:0.1:10..40..3:1"};
+  const std::string found = "out/match.csv";
+  return verb_rows("match", {{{"--image", "{image}", {"match", "-o", "{out}", "--generate", "disc:0.3"}, "exit"},
+                              {"--templates", "{image}", one, found},
+                              {"--generate", "disc:0.3", {"match", "{image}", "-o", "{out}", "--templates", "{image}"}, found},
+                              {"--nr", "5", base, found},
+                              {"--nphi", "40", base, found},
+                              {"--radius", "0.4", base, found},
+                              {"--n-best", "2", base, found},
+                              {"--score", "cosine", base, found},
+                              {"--mirrors", "none", base, found},
+                              {"--weights", "even", base, found},
+                              {"--angles", "bins", base, found},
+                              {"--keep", "1", base, found},
+                              {"--keep-fraction", "0.01", base, found},
+                              {"--memory-limit", "1e-9", base, "exit"},
+                              {"--channels", "1", base, found}},
+                             geometry_rows(base, found),
+                             shared_rows(base, {"match", "{image}"}, "out/summary.json#threads")});
+}
+
 VerbRows deproject_rows() {
   const Words base = {"deproject", "{image}", "-o", "{out}"};
   return verb_rows("deproject", {{{"--image", "{image}", {"deproject", "-o", "{out}"}, "exit"}},
@@ -447,6 +470,7 @@ std::vector<VerbRows> option_table() {
           inspect_rows(),
           profile_rows(),
           polar_rows(),
+          match_rows(),
           geometry_fit_rows(),
           deproject_rows(),
           convolve_rows(),
