@@ -98,10 +98,13 @@ TEST_CASE("a regularizer is three files: its pair and the list", "[regularizers]
       if (identifiers.contains(kind) || identifiers.contains(type)) files_of[kind].insert(name);
     }
   }
-  for (const auto& [kind, type] : all) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& kind = all[i].kind;
     CAPTURE(kind);
     auto files = files_of[kind];
-    for (const auto& file : solved) files.erase(file);
+    if (regularizer_of(all_regularizers()[i]).convexity == Convexity::proximal) {
+      for (const auto& file : solved) files.erase(file);
+    }
     const std::set<std::string> expected = {"regularizers/" + kind + ".h", "regularizers/" + kind + ".cpp",
                                             "regularizers/list.h"};
     CHECK(files == expected);

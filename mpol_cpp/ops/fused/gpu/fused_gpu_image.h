@@ -102,8 +102,8 @@ struct SquareBody {
 /// registers
 template <typename T, typename Tile, typename Joining>
 struct FinishBody {
-  static constexpr int least_blocks =
-      Joining::count > 1 ? 0 : 4;  // for five, and of all for four, the compiler would spill registers
+  /// Of a processor: for more the compiler would spill registers.
+  static constexpr int least_blocks = Joining::count > 1 ? 3 : 4;
   static constexpr int threads = Tile::threads, phases = 6, sum_count = Joining::count == 0 ? parameters_sum + 1 : image_sums;
   static constexpr int image_distance = Tile::width + 4, gradient_distance = Tile::width + 2, slope_distance = Tile::width + 3;
   /// Derivatives of the regularizers of differences by these; one pixel more at the left and below.
@@ -222,13 +222,7 @@ struct FinishBody {
       slope += formulas.channels.template slope_where<Math>(has_joining, add, spectrum);
     }
     if constexpr (Spectra::count > 0) {
-      const std::int32_t channel = pixel.image % arrays.shape.nchan;
-      const auto add_once = [&](auto kind, T value) {
-        if (channel == 0) add(kind, value);
-      };
-      const T squares =
-          arrays.of_image(arrays.squares, problem_of(pixel.image))[pixel_index(pixel.row, pixel.column, arrays.shape.npix)];
-      slope += formulas.spectra.template slope_where<Math>(has_joining, add_once, x, squares);
+      if (regularizers::has_any(Spectra{}, has_joining)) slope += spectrum_slope(pixel, formulas, x, has_joining, add);
     }
     if (const int edges = edges_at(pixel); edges > 0) {
       const T count = static_cast<T>(edges);  // corners belong to two
@@ -236,6 +230,18 @@ struct FinishBody {
       slope += count * formulas.edges.template slope_where<Math>(has, add_each, x);
     }
     return slope;
+  }
+
+  /// Of the regularizers of spectra, whose values the first channel adds.
+  template <typename Has, typename Add>
+  MPOL_DEVICE T spectrum_slope(const Pixel& pixel, const PixelFormulas& formulas, T x, const Has& has, const Add& add) const {
+    const std::int32_t channel = pixel.image % arrays.shape.nchan;
+    const auto add_once = [&](auto kind, T value) {
+      if (channel == 0) add(kind, value);
+    };
+    const auto squares = arrays.of_image(arrays.squares, problem_of(pixel.image));
+    return formulas.spectra.template slope_where<Math>(has, add_once, x,
+                                                       squares[pixel_index(pixel.row, pixel.column, arrays.shape.npix)]);
   }
 
   MPOL_DEVICE int edges_at(const Pixel& pixel) const {
