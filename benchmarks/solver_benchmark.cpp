@@ -1,6 +1,6 @@
 // Times the convex solvers. The first argument names what:
 //
-//   solver_benchmark optimum [--dtype float32,float64] [--seconds S]
+//   solver_benchmark optimum [--dtype float32,float64] [--seconds S] [--threads N] [--data simulated_disc.npz]
 //
 // From nothing (an empty image) to 1e-3 of the regularizers' value above the optimum, on the bundled observations at the weights
 // of a study of solvers, by pogm, fista and admm, and by Adam from the dirty image to the same objective of its own kind of
@@ -138,6 +138,7 @@ void time_step(const Problem& problem, mpol::OptimizerKind kind, double seconds)
 void run(const Settings& settings) {
   if (settings.what != "optimum") throw mpol::ValueError(fmt::format("group is {}; it must be optimum", settings.what));
   for (const auto& observation : observations) {
+    if (!settings.data.empty() && settings.data != observation.file) continue;
     for (const auto& dtype : settings.dtypes) {
       for (const auto smoothing : {mpol::Smoothing::hann, mpol::Smoothing::none}) {
         for (const auto* likelihood : {"exact", "gridded"}) {

@@ -13,6 +13,7 @@
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/proximal/norms.h>
 #include <mpol_cpp/proximal/sets.h>
+#include <mpol_cpp/solvers/convex_objective.h>
 #include <mpol_cpp/solvers/primal_dual.h>
 #include <mpol_cpp/train/trainer.h>
 
