@@ -41,7 +41,8 @@ std::vector<double> values_of(const std::string& shape, const std::string& text)
     refuse_shape(shape, fmt::format("a range has from 2 to {} values", most_generated));
   }
   std::vector<double> values;
-  for (double i = 0; i < count; ++i) values.push_back(first + (last - first) * i / (count - 1));
+  for (std::int64_t i = 0; i < std::llround(count); ++i)
+    values.push_back(first + (last - first) * static_cast<double>(i) / (count - 1));
   return values;
 }
 
