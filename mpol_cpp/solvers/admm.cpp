@@ -29,6 +29,7 @@ void check(const AdmmOptions& options) {
   if (!is_above(balance.largest_factor, 1))
     refuse("the largest factor of the balance", balance.largest_factor, "finite and above 1");
   if (!is_above(balance.ratio, 1)) refuse("the ratio of the balance", balance.ratio, "finite and above 1");
+  if (!(balance.least_rho >= 0)) refuse("the least rho of the balance", balance.least_rho, "0 or more");
   if (!is_above(balance.target, 0)) refuse("the target of the balance", balance.target, "finite and above 0");
 }
 
@@ -189,7 +190,7 @@ void Admm::balance(const IterationRecord& record) {
     }
     double change = 1;
     if (r > xi * balance.ratio * s) change = most;
-    else if (s > balance.ratio / xi * r) change = 1 / most;
+    else if (s > balance.ratio / xi * r) change = std::min(1.0, std::max(1 / most, balance.least_rho / rho_[i]));
     rho_[i] *= change;
     shrink[i] = 1 / change;
     changes = changes || change != 1;

@@ -56,6 +56,7 @@ struct AdmmOptions : IterationOptions {
     double largest_factor = 1000;       ///< that rho is multiplied or divided with at once, > 1
     double ratio = 1.2;                 ///< > 1
     double target = 1;                  ///< of primal to dual residual, > 0
+    double least_rho = 0;               ///< below which it is not balanced, >= 0
   } balance = {};                       ///< of the residuals, by rho
 
   /// Where F is taken: f(x) + g(z), f(x) + g(A x - c), or, where A is the identity, f(z) + g(z).

@@ -16,6 +16,7 @@ namespace mpol {
 namespace {
 
 constexpr std::int64_t fewest_iterations_of_admm = 32;
+constexpr double least_rho = 1e-4;  // beside the curvature: float32 and conjugate gradients solve no x-step of a smaller one
 constexpr const char *gradient_name = "gradient", *regularizers_name = "regularizers", *decreases_name = "decreases";
 
 /// g of a ConvexObjective, which keeps the dual image that its map begins with.
@@ -73,6 +74,7 @@ ObjectiveAdmm::ObjectiveAdmm(ConvexObjective& function, Tensor start, const Opti
   AdmmOptions own;
   own.rho = options.rho * (model_->curvature() > 0 ? model_->curvature() : 1);
   own.relaxation = options.relaxation;
+  own.balance.least_rho = least_rho * own.rho / options.rho;
   admm_ = std::make_unique<Admm>(model_, std::make_shared<ObjectivePrior>(function_, options.passes), images_, own);
 }
 

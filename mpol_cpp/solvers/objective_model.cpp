@@ -59,13 +59,15 @@ Tensor ObjectiveModel::minimize(const Tensor& v, const Tensor& rho, const Tensor
 
 Tensor ObjectiveModel::conjugate_gradients(Tensor residual, const Tensor& rho) {
   const bool preconditions = distance_to_diagonal_ <= largest_distance_of_preconditioner;
-  const auto end = problem_sums(residual.square()).mul_(options_.tolerance * options_.tolerance);
   auto solution = at::zeros_like(residual);
-  Tensor direction, before;  // and <residual, preconditioned residual> that it was made at
+  Tensor direction, before, end;  // and <residual, preconditioned residual> that it was made at
   for (std::int64_t k = 0; k < options_.most_iterations; ++k) {
-    if (k > 0 && (problem_sums(residual.square()) <= end).all().item<bool>()) break;
+    // Lengths in the norm of the preconditioner, which weighs most what H hardly sees: an error of the residual there is one of
+    // x a thousand times as large.
     const auto slope = preconditions ? solved(residual, rho) : residual;
     auto along = problem_sums(residual * slope);
+    if (k == 0) end = along * (options_.tolerance * options_.tolerance);
+    else if ((along <= end).all().item<bool>()) break;
     direction = k == 0 ? slope.clone() : slope + direction * as_factor(along / before.clamp_min(tiny), slope);
     before = std::move(along);
     const auto product = function_.bend(direction).add_(direction * rho);
