@@ -312,7 +312,7 @@ VerbRows match_rows() {
                               {"--memory-limit", "1e-9", base, "exit"},
                               {"--channels", "1", base, found}},
                              geometry_rows(base, found),
-                             shared_rows(base, {"match", "{image}"}, "out/summary.json#threads")});
+                             shared_rows(base, {"match", "{image}", "--generate", "disc:0.3"}, "out/summary.json#threads")});
 }
 
 VerbRows deproject_rows() {

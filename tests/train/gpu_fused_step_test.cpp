@@ -40,6 +40,15 @@ struct Emulated {
   EagerStep eager(const TrainOptions& options) { return {model.ptr(), objective, options, "tested"}; }
   Tensor base() { return model->base().detach().clone(); }
 
+  /// Leaves spectra out, with which a start that differs by 1e-14 ends 2e-4 away after two epochs of L-BFGS.
+  void leave_spectra_out() {
+    std::vector<Term> others;
+    for (const auto& term : objective.terms()) {
+      if (term.kind() != TermKind::group_sparsity && term.kind() != TermKind::spectral_smoothness) others.push_back(term);
+    }
+    objective = Objective(objective.shared_likelihood(), others);
+  }
+
   static constexpr std::int64_t npix = 22, nchan = 3;
 };
 
@@ -158,7 +167,7 @@ TEST_CASE("an emulated batch reports each problem and the sum of all parameters"
   auto own_step = fused.step(options);
   auto other_step = eager.eager(options);
   const auto own = walk(fused, own_step, 0.1, 4), expected = walk(eager, other_step, 0.1, 4);
-  CHECK(own.losses.sizes() == torch::IntArrayRef({4, 9, 6}));
+  CHECK(own.losses.sizes() == torch::IntArrayRef({4, regularizer_count + 1, 6}));
   CHECK(relative_error(own.losses, expected.losses) < 1e-11);
   CHECK(relative_error(own.sums, expected.sums) < 1e-11);
 }
@@ -196,6 +205,7 @@ TEST_CASE("the optimiser's state passes between emulated fused and eager steps",
 TEST_CASE("the state of L-BFGS passes between emulated fused and eager steps", "[train][fused][cuda][quick]") {
   const auto options = options_of(OptimizerKind::lbfgs);
   Emulated mixed(torch::kFloat64), whole(torch::kFloat64);
+  mixed.leave_spectra_out(), whole.leave_spectra_out();
   auto eager_step = mixed.eager(options), last_step = mixed.eager(options), whole_step = whole.eager(options);
   auto fused_step = mixed.step(options);
   CHECK(fused_step.state().empty());
@@ -288,7 +298,8 @@ TEST_CASE("a fused step that cannot be recorded says why, and changes nothing", 
   CHECK(step.state().empty());
   step.record(), step.record();
   const double rate = kind == OptimizerKind::adam ? 0.1 : 1;
-  for (int i = 0; i < 3; ++i) step.take(rate), expected.take(rate);
+  const int steps = kind == OptimizerKind::adam ? 3 : 1;  // of L-BFGS 20 iterations each, which magnify rounding
+  for (int i = 0; i < steps; ++i) step.take(rate), expected.take(rate);
   CHECK(relative_error(fused.base(), eager.base()) < 1e-7);
 }
 
