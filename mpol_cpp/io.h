@@ -11,6 +11,7 @@
 #include <mpol_cpp/io/readers/array_reader.h>
 #include <mpol_cpp/io/readers/collect_visibilities.h>
 #include <mpol_cpp/io/uv_unit.h>
+#include <mpol_cpp/io/uvfits/uvfits.h>
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/comparison_figure.h>

@@ -19,6 +19,7 @@
 #include <mpol_cpp/io/fits_axes.h>
 #include <mpol_cpp/io/cfitsio/fits_handle.h>
 #include <mpol_cpp/io/cfitsio/header_check.h>
+#include <mpol_cpp/io/cfitsio/next_unit.h>
 #include <mpol_cpp/io/unknown_center.h>
 
 namespace mpol::io {
@@ -31,19 +32,6 @@ bool is_image(FitsHandle& file) {
   if (type == IMAGE_HDU) fits_get_img_dim(file.get(), &dimensions, file.status());
   file.check("reading its units");
   return dimensions >= 2;
-}
-
-/// Moves to the next unit. @return whether there is one
-bool next_unit(FitsHandle& file, HeaderCheck& headers) {
-  LONGLONG header = 0, data = 0, end = 0;
-  fits_get_hduaddrll(file.get(), &header, &data, &end, file.status());
-  file.check("reading its units");
-  headers.check(end);
-  fits_movrel_hdu(file.get(), 1, nullptr, file.status());
-  const bool at_end = *file.status() == END_OF_FILE;
-  if (at_end) static_cast<void>(file.succeeded());  // forgets it
-  file.check("reading its units");
-  return !at_end;
 }
 
 /// Looks at all units and moves to the first that holds an image of two axes or more.

@@ -8,6 +8,7 @@ const std::vector<FuzzedReader>& fuzzed_readers() {
       {"npy", fuzz_npy, npy_corpus, nullptr},
       {"visibilities", fuzz_visibilities, visibilities_corpus, repair_zip},
       {"fits", fuzz_fits, fits_corpus, repair_fits},
+      {"uvfits", fuzz_uvfits, uvfits_corpus, repair_fits},
       {"safetensors", fuzz_safetensors, safetensors_corpus, repair_safetensors},
       {"checkpoint", fuzz_checkpoint, checkpoint_corpus, repair_safetensors},
       {"diagnostics", fuzz_diagnostics, diagnostics_corpus, repair_safetensors},

@@ -102,6 +102,21 @@ np.savez(sys.argv[1], uu=np.asfortranarray(rng.normal(size=shape)), vv=rng.norma
   check_blocks(folder / "vis.npz");
 }
 
+TEST_CASE("one channel is a cube with the same u and v, whatever their unit", "[io][readers][quick]") {
+  const TemporaryFolder folder;
+  auto arrays = float_arrays(1, 50);
+  arrays.emplace("frequency", torch::full({1}, 2.3e11, torch::kFloat64));
+  io::write_npz_arrays(folder / "vis.npz", arrays);
+  for (const auto unit : {io::UvUnit::lambda, io::UvUnit::klambda, io::UvUnit::metres}) {
+    io::ReadOptions options;
+    options.uv_unit = unit;
+    const auto cube = io::collect_cube(*io::open_npz(folder / "vis.npz", options)).visibilities,
+               whole = io::read_npz(folder / "vis.npz", options);
+    CHECK(relative_error(cube.baselines().channel(0).first, whole.baselines().channel(0).first) < 1e-15);
+    CHECK(same(cube.data(), whole.data()));
+  }
+}
+
 TEST_CASE("samples that cannot be used are left out and counted, each once", "[io][readers][quick]") {
   const TemporaryFolder folder;
   auto arrays = float_arrays(1, 20);

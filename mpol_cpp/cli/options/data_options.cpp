@@ -45,11 +45,11 @@ void declare_grid(OptionSet& options, DataOptions& data) {
 
 /// The unit of a file's u and v; those of a measurement set come as wavelengths.
 io::UvUnit unit_of(const std::filesystem::path& file, const io::ReadOptions& read) {
-  return io::is_measurement_set(file) ? io::UvUnit::lambda : io::uv_unit_of(file, read);
+  return is_set_or_uvfits(file) ? io::UvUnit::lambda : io::uv_unit_of(file, read);
 }
 
 Visibilities read_one(const std::filesystem::path& file, const DataOptions& options, const io::ReadOptions& read) {
-  if (!io::is_measurement_set(file)) {
+  if (!is_set_or_uvfits(file)) {
     const io::VisibilityArrays arrays(file, read);
     return io::read_arrays(arrays, room_for_samples(arrays.bytes(), std::ssize(arrays.channels()), options.memory_for_samples));
   }
@@ -79,7 +79,7 @@ void check_unit_of_file(const Visibilities& block, const GridCoords& grid, const
 void declare(OptionSet& options, DataOptions& data, Computing computing, const std::string& column_option) {
   options.app()
       .add_option("DATA", data.positional_data,
-                  "Visibilities: .npz with uu vv weight data, a folder of such .npy, or a measurement set")
+                  "Visibilities: .npz with uu vv weight data, a folder of such .npy, UVFITS, or a measurement set")
       ->type_name("FILE");
   options.path("--data", data.data, "The same as DATA", Record::result);
   options.text("--more-data", data.more_data, "FILE[,FILE...]",
@@ -107,7 +107,7 @@ void declare_set(OptionSet& options, DataOptions& data, const std::string& colum
 
 bool reads_a_set(const DataOptions& data) {
   const auto more = more_files(data);
-  return io::is_measurement_set(data.data) || std::any_of(more.begin(), more.end(), io::is_measurement_set);
+  return is_set_or_uvfits(data.data) || std::any_of(more.begin(), more.end(), is_set_or_uvfits);
 }
 
 void declare_conjugate(OptionSet& options, DataOptions& data) {
@@ -124,7 +124,7 @@ void settle(DataOptions& data) {
   if (!data.positional_data.empty()) data.data = data.positional_data;
   if (data.data.empty()) {
     throw UsageError(error_text("DATA", "missing", "there must be visibilities to read",
-                                "name a .npz file, a folder of .npy files or a measurement set"));
+                                "name a .npz file, a folder of .npy files, a UVFITS file or a measurement set"));
   }
   data.data = std::filesystem::absolute(data.data).lexically_normal();
   std::vector<std::string> more;

@@ -1,5 +1,6 @@
 #include <mpol_cpp/cli/options/set_options.h>
 
+#include <memory>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
+#include <mpol_cpp/io/uvfits/uvfits.h>
 #include <mpol_cpp/visibilities/phase_center.h>
 
 namespace mpol::cli {
@@ -90,36 +92,47 @@ void report(const std::filesystem::path& path, const SetOptions& set, const io::
                    .dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
+std::unique_ptr<io::VisibilityReader> open_rows(const std::filesystem::path& path, const io::MeasurementSetOptions& options) {
+  if (!io::is_uvfits(path)) return io::open_measurement_set(path, options);
+  const auto refuse = [&](const char* option, const std::string& value) {
+    if (!value.empty())
+      throw UsageError(error_text(option, value, "is for measurement sets, and " + path.string() + " is UVFITS", "leave it out"));
+  };
+  refuse("--select", options.select);
+  refuse("--column", options.column);
+  return io::open_uvfits(path, {options.polarization, options.windows, options.channels, options.phases});
+}
+
 }  // namespace
+
+bool is_set_or_uvfits(const std::filesystem::path& path) { return io::is_measurement_set(path) || io::is_uvfits(path); }
 
 void declare(OptionSet& options, SetOptions& set, const std::function<bool()>& applies, const std::string& column_option) {
   const auto result = Record::result;
   options.text("--select", set.select, "TAQL", "Measurement set: rows to use, as in \"FIELD_ID == 1\"; default: all", result);
   options.text(column_option, set.column, "NAME",
                "Measurement set: column of the data; default: CORRECTED_DATA where it is filled, else DATA", result);
-  options.choice("--stokes", set.stokes, io::polarization_names(), "Measurement set: Stokes parameter, or one hand alone",
+  options.choice("--stokes", set.stokes, io::polarization_names(), "Set, UVFITS: Stokes parameter, or one hand alone", result);
+  options.choice("--hands", set.hands, {"both", "one"},
+                 "Set, UVFITS: what Stokes I needs; one: where the other hand is flagged, one stands for I (unpolarised sources)",
                  result);
-  options.choice(
-      "--hands", set.hands, {"both", "one"},
-      "Measurement set: what Stokes I needs; one: where the other hand is flagged, one stands for I (unpolarised sources)",
-      result);
-  options.text("--spw", set.spw, "LIST", "Measurement set: ids of spectral windows, as in 0,2-3; default: all", result);
-  options.text("--frequency-range", set.frequency_range, "HZ:HZ", "Measurement set: channels between these, in the set's frame",
+  options.text("--spw", set.spw, "LIST", "Set, UVFITS: numbers of spectral windows, as in 0,2-3; default: all", result);
+  options.text("--frequency-range", set.frequency_range, "HZ:HZ", "Set, UVFITS: channels between these, in the data's frame",
                result);
   options.text("--velocity-range", set.velocity_range, "KM_S:KM_S",
-               "Measurement set: channels between these, radio convention, in the set's frame", result);
+               "Set, UVFITS: channels between these, radio convention, in the data's frame", result);
   options.number("--rest-frequency", set.rest_frequency, Range::positive(), "HZ",
-                 "Measurement set: rest frequency of the line; default: as the set says", result);
+                 "Set, UVFITS: rest frequency of the line; default: as the data say", result);
   options.only(
       {"--select", column_option, "--stokes", "--hands", "--spw", "--frequency-range", "--velocity-range", "--rest-frequency"},
-      "with a measurement set", applies);
+      "with a measurement set or UVFITS", applies);
   options.only({"--hands"}, "with --stokes I", [&set] { return set.stokes == "I"; });
 }
 
 void declare_mode(OptionSet& options, SetOptions& set, const std::function<bool()>& applies) {
   options.choice("--mode", set.mode, {"continuum", "cube"},
-                 "Measurement set: all samples as one channel, or one for each of the set's; default: continuum", Record::result);
-  options.only({"--mode"}, "with a measurement set", applies);
+                 "Set, UVFITS: all samples as one channel, or one for each of theirs; default: continuum", Record::result);
+  options.only({"--mode"}, "with a measurement set or UVFITS", applies);
 }
 
 void check(const SetOptions& set) {
@@ -147,7 +160,7 @@ io::MeasurementSetOptions library_options(const SetOptions& set, const std::stri
 io::CollectedVisibilities read_set(const std::filesystem::path& path, const SetOptions& set,
                                    const io::MeasurementSetOptions& options, io::SampleOrigins origins,
                                    const SampleMemory& memory) {
-  const auto reader = io::open_measurement_set(path, options);
+  const auto reader = open_rows(path, options);
   const bool cube = set.mode == "cube";
   const auto& shape = reader->shape();
   const auto room = room_for_samples(cube ? io::bytes_of_cube(shape) : io::bytes_of_samples(shape),

@@ -13,7 +13,7 @@
 
 namespace mpol::cli {
 
-/// How a measurement set is read: every verb that reads visibilities.
+/// How a measurement set or a UVFITS file is read: every verb that reads visibilities.
 struct SetOptions {
   std::string select;  ///< TaQL
   std::string column;  ///< the data; empty: chosen
@@ -26,7 +26,10 @@ struct SetOptions {
   std::string mode;                      ///< "cube"; else all samples are one channel
 };
 
-/// @param applies        whether the verb reads a measurement set, once all is parsed
+/// True for measurement sets and UVFITS files, which are read by rows.
+bool is_set_or_uvfits(const std::filesystem::path& path);
+
+/// @param applies        whether the verb reads such data, once all is parsed
 /// @param column_option  names the column that is read: "--column", but of a verb that writes one
 void declare(OptionSet& options, SetOptions& set, const std::function<bool()>& applies,
              const std::string& column_option = "--column");
@@ -39,7 +42,8 @@ void check(const SetOptions& set);
 /// The same for the library. @param channels  as --channels says  @throws UsageError
 io::MeasurementSetOptions library_options(const SetOptions& set, const std::string& channels, io::SetPhases phases);
 
-/// Reads a set, says what was left out and how the rest was understood, and keeps that for summary.json (`reading`).
+/// Reads a set or a UVFITS file, says what was left out and how the rest was understood, and keeps that for summary.json
+/// (`reading`).
 /// @param memory  what of memory the samples may take
 /// @throws mpol::Error
 io::CollectedVisibilities read_set(const std::filesystem::path& path, const SetOptions& set,

@@ -4,10 +4,10 @@
 #include <array>
 #include <fstream>
 
+#include <mpol_cpp/cli/options/set_options.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/archives/folder_archive.h>
-#include <mpol_cpp/io/measurement_set/measurement_set.h>
 
 namespace mpol::cli {
 namespace {
@@ -93,7 +93,7 @@ PlotInput plot_input(const std::string& kind, const fs::path& first, const fs::p
     check_there(second);
     return {PlotKind::comparison, first, second};
   }
-  if (io::is_measurement_set(first) || io::is_array_folder(first))
+  if (is_set_or_uvfits(first) || io::is_array_folder(first))
     return {kind == "auto" ? PlotKind::visibilities : plot_kind_of(kind), first, {}};
   if (fs::is_directory(first)) return in_folder(first, kind);
   return {kind == "auto" ? kind_of_file(first) : plot_kind_of(kind), first, {}};

@@ -46,9 +46,9 @@ void settle(ExportOptions& exported) {
   if (!std::filesystem::exists(exported.data.data)) {
     throw FileError(error_text("SET", exported.data.data.string(), "is not there", "check the path"));
   }
-  if (!io::is_measurement_set(exported.data.data)) {
-    throw DataError(error_text("SET", exported.data.data.string(), "is no measurement set: it has no table.dat",
-                               "name the set's own folder; .npz files need no export"));
+  if (!is_set_or_uvfits(exported.data.data)) {
+    throw DataError(error_text("SET", exported.data.data.string(), "is no measurement set: it has no table.dat; nor UVFITS",
+                               "name the set's own folder, or a file of random groups; .npz files need no export"));
   }
   if (!exported.output.overwrite && std::filesystem::exists(out)) {
     throw FileError(error_text("--out", out.string(), "is there already", "choose another name or add --overwrite"));
@@ -78,7 +78,7 @@ int export_set(ExportOptions& exported, const OptionSet& settings) {
 }  // namespace
 
 Verb add_export(CLI::App& program) {
-  auto* app = program.add_subcommand("export", "Write the visibilities of a measurement set as an .npz file");
+  auto* app = program.add_subcommand("export", "Write the visibilities of a measurement set or a UVFITS file as an .npz file");
   app->footer(
       "Example:\n  mpol export obs.ms -o vis.npz --select \"FIELD_ID == 1\"   # uu vv weight data frequency uv_unit block …");
   const auto options = std::make_shared<ExportOptions>();

@@ -48,7 +48,7 @@ void declare(OptionSet& options, FilterOptions& filter) {
   auto& data = filter.data;
   options.app()
       .add_option("DATA", data.positional_data,
-                  "Visibilities: .npz with uu vv weight data, a folder of such .npy, or a measurement set")
+                  "Visibilities: .npz with uu vv weight data, a folder of such .npy, UVFITS, or a measurement set")
       ->type_name("FILE");
   options.path("--data", data.data, "The same as DATA", Record::result);
   declare(options, filter.templates);

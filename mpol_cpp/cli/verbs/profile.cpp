@@ -14,6 +14,7 @@
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/verbs/profile_visibilities.h>
+#include <mpol_cpp/cli/options/set_options.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/output/summary.h>
@@ -23,7 +24,6 @@
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/images/brightness.h>
 #include <mpol_cpp/io/archives/folder_archive.h>
-#include <mpol_cpp/io/measurement_set/measurement_set.h>
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/profile_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
@@ -44,7 +44,7 @@ struct ProfileOptions {
 void declare(OptionSet& options, ProfileOptions& profile) {
   options.app()
       .add_option("INPUT", profile.image.positional_image,
-                  "Image or cube in a FITS file, or visibilities (.npz, a folder of .npy, or a measurement set)")
+                  "Image or cube in a FITS file, or visibilities (.npz, a folder of .npy, UVFITS, or a measurement set)")
       ->type_name("FILE");
   options.path("--image", profile.image.image, "The same as INPUT", Record::result);
   options.integer("--threads", profile.image.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
@@ -138,9 +138,9 @@ void profile_image(const ProfileOptions& options, OutputFolder& folder) {
   commit_with_summary(folder, summary, options.output, words(profile, image, folder));
 }
 
-/// Visibilities come in zip archives and folders.
+/// Visibilities come in zip archives, folders, and FITS files that hold groups.
 bool holds_visibilities(const std::filesystem::path& path) {
-  if (io::is_measurement_set(path) || io::is_array_folder(path)) return true;
+  if (is_set_or_uvfits(path) || io::is_array_folder(path)) return true;
   std::ifstream file(path, std::ios::binary);
   return file.get() == 'P' && file.get() == 'K';
 }

@@ -10,6 +10,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/units.h>
 #include <mpol_cpp/ops/memory/huge_pages.h>
 
 namespace mpol::io {
@@ -133,8 +134,14 @@ void append_samples(SampleStore& store, const BlockView& block, const ReaderWind
   store.note_origin(begin, window.id);
 }
 
+/// What u and v of a block are multiplied by to be metres: exactly 1 where they are.
+double metres_per_unit(const ReaderWindow& window) {
+  return window.wavelengths_per_unit.front() / units::metres_to_lambda(1, window.frequencies[0].item<double>());
+}
+
 /// Appends the rows of a block that are whole. @returns good samples in those that are not
-std::int64_t append_rows(SampleStore& store, const BlockView& block, std::int64_t window) {
+std::int64_t append_rows(SampleStore& store, const BlockView& block, const ReaderWindow& window) {
+  const double metres = metres_per_unit(window);
   const auto begin = store.kept();
   std::int64_t incomplete = 0;
   for (std::int64_t row = 0; row < block.rows; ++row) {
@@ -145,8 +152,8 @@ std::int64_t append_rows(SampleStore& store, const BlockView& block, std::int64_
       continue;
     }
     const auto kept = store.kept();
-    store.u()[kept] = block.u[row];
-    store.v()[kept] = block.v[row];
+    store.u()[kept] = block.u[row] * metres;
+    store.v()[kept] = block.v[row] * metres;
     for (std::int64_t c = 0; c < block.nchan; ++c) {
       store.data(c)[kept] = block.data[row * block.nchan + c];
       store.weights(c)[kept] = weights[c];
@@ -154,7 +161,7 @@ std::int64_t append_rows(SampleStore& store, const BlockView& block, std::int64_
     if (auto* observations = store.observations(); observations != nullptr) observations[kept] = block.observation(row);
     store.set_kept(kept + 1);
   }
-  store.note_origin(begin, window);
+  store.note_origin(begin, window.id);
   return incomplete;
 }
 
@@ -231,7 +238,7 @@ CollectedVisibilities collect_cube(VisibilityReader& reader, SampleOrigins origi
   SampleStore store(rows_of(shape), shape.windows.front().nchan(), origins, room);
   std::int64_t incomplete = 0;
   while (const auto block = reader.next()) {
-    incomplete += append_rows(store, BlockView(*block), shape.windows[static_cast<std::size_t>(block->window)].id);
+    incomplete += append_rows(store, BlockView(*block), shape.windows[static_cast<std::size_t>(block->window)]);
   }
   auto dropped = reader.dropped();
   dropped.incomplete_rows += incomplete;

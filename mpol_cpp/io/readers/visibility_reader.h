@@ -68,7 +68,7 @@ class VisibilityReader {
   virtual ~VisibilityReader() = default;
 
   virtual const ReaderShape& shape() const = 0;  ///< known before the first block, the same until the last
-  /// The next rows, window after window; nothing when all were given. Tensors may be used again for the next block.
+  /// The next rows, of one window; nothing when all were given. Tensors may be used again for the next block.
   /// @throws FileError when the file cannot be read to its end
   virtual std::optional<RowBlock> next() = 0;
   /// What was left out of the blocks so far.
