@@ -5,6 +5,7 @@
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/measurement_set/measurement_set.h>
 #include <mpol_cpp/io/readers/collect_visibilities.h>
+#include <mpol_cpp/io/uvfits/uvfits.h>
 #include <mpol_cpp/io/visibilities_npz.h>
 
 namespace mpol::python {
@@ -13,16 +14,28 @@ namespace {
 Visibilities read_visibilities(const std::filesystem::path& path, const std::vector<std::int64_t>& channels,
                                const std::optional<std::string>& uv_unit, bool conjugate, const std::string& select,
                                const std::string& column, const std::string& mode) {
-  if (io::is_measurement_set(path)) {
+  const bool is_set = io::is_measurement_set(path), is_uvfits = !is_set && io::is_uvfits(path);
+  if (is_set || is_uvfits) {
     if (uv_unit)
-      throw ValueError(
-          fmt::format("read_visibilities: uv_unit={} for {}; a measurement set is in metres", *uv_unit, path.string()));
-    io::MeasurementSetOptions options;
-    options.select = select;
-    options.column = column;
-    options.channels.numbers = channels;
-    if (conjugate) options.phases = io::SetPhases::as_written;
-    const auto reader = io::open_measurement_set(path, options);
+      throw ValueError(fmt::format("read_visibilities: uv_unit={} for {}, which says its own", *uv_unit, path.string()));
+    const auto phases = conjugate ? io::SetPhases::as_written : io::SetPhases::conjugated;
+    std::unique_ptr<io::VisibilityReader> reader;
+    if (is_set) {
+      io::MeasurementSetOptions options;
+      options.select = select;
+      options.column = column;
+      options.channels.numbers = channels;
+      options.phases = phases;
+      reader = io::open_measurement_set(path, options);
+    } else {
+      if (!select.empty() || !column.empty()) {
+        throw ValueError(fmt::format("read_visibilities: select and column are for measurement sets; {} is none", path.string()));
+      }
+      io::UvfitsOptions options;
+      options.channels.numbers = channels;
+      options.phases = phases;
+      reader = io::open_uvfits(path, options);
+    }
     const bool cube = value_named<bool>("mode", mode, {{"continuum", false}, {"cube", true}});
     return (cube ? io::collect_cube(*reader) : io::collect_samples(*reader)).visibilities;
   }
@@ -55,11 +68,11 @@ void write_fits(const std::filesystem::path& path, const Tensor& sky, const Grid
 }  // namespace
 
 void bind_files(py::module_& module) {
-  module.def(
-      "read_visibilities", &read_visibilities, py::arg("path"), py::arg("channels") = std::vector<std::int64_t>{},
-      py::arg("uv_unit") = py::none(), py::arg("conjugate") = false, py::arg("select") = "", py::arg("column") = "",
-      py::arg("mode") = "continuum", Unlocked(),
-      "Of an .npz file, or of a measurement set (select: TaQL; column; mode: continuum, all samples as one channel, or cube).");
+  module.def("read_visibilities", &read_visibilities, py::arg("path"), py::arg("channels") = std::vector<std::int64_t>{},
+             py::arg("uv_unit") = py::none(), py::arg("conjugate") = false, py::arg("select") = "", py::arg("column") = "",
+             py::arg("mode") = "continuum", Unlocked(),
+             "Of an .npz file, a folder of .npy files, a UVFITS file, or a measurement set (select: TaQL; column; mode: "
+             "continuum, all samples as one channel, or cube).");
   module.def(
       "write_npz", [](const std::filesystem::path& path, const Visibilities& visibilities) { io::write_npz(path, visibilities); },
       py::arg("path"), py::arg("visibilities"), Unlocked(), "What read_visibilities gives back.");

@@ -14,10 +14,10 @@ namespace mpol::io {
 
 /// Which part of a UVFITS file is wanted, and how it is to be understood.
 struct UvfitsOptions {
-  PolarizationChoice polarization;    ///< Stokes I from both parallel hands, unless told otherwise
-  std::vector<std::int64_t> windows;  ///< numbers of IFs, from 0; empty: all
-  ChannelChoice channels;             ///< of each window
-  SetPhases phases = SetPhases::conjugated;
+  PolarizationChoice polarization;           ///< Stokes I from both parallel hands, unless told otherwise
+  std::vector<std::int64_t> windows;         ///< numbers of IFs, from 0; empty: all
+  ChannelChoice channels;                    ///< of each window
+  SetPhases phases = SetPhases::conjugated;  ///< signs of the file
 };
 
 /// True for a FITS file whose primary unit holds random groups, by its header.

@@ -653,7 +653,7 @@ class Trainer:
     """
     def __init__(self, model: ImageModel, objective: Objective, *, optimizer: str = 'adam', epochs: typing.SupportsInt = 500, learning_rate: typing.SupportsFloat = 0.3, tolerance: typing.SupportsFloat | None = None, device: typing.Any = None, dtype: torch.dtype | None = None, seed: typing.SupportsInt = 0, stop_relative: typing.SupportsFloat = 0.0, step: str = 'auto', checkpoint: os.PathLike | str | bytes | None = None, resume: bool = False, callback: collections.abc.Callable[[Epoch], bool] | None = None) -> None:
         """
-        optimizer: adam, sgd, lbfgs, or pogm and fista, which go on to the optimum of a convex objective within `tolerance` and need a model with pixel_mapping="nonnegative". callback: called with an Epoch after each; False ends the fit.
+        optimizer: adam, sgd, lbfgs, or pogm, fista and admm, which go on to the optimum of a convex objective within `tolerance` and need a model with pixel_mapping="nonnegative". callback: called with an Epoch after each; False ends the fit.
         """
     def fit(self) -> TrainResult:
         """
@@ -765,7 +765,7 @@ def read_fits(path: os.PathLike | str | bytes) -> FitsImage:
     """
 def read_visibilities(path: os.PathLike | str | bytes, channels: collections.abc.Sequence[typing.SupportsInt] = [], uv_unit: str | None = None, conjugate: bool = False, select: str = '', column: str = '', mode: str = 'continuum') -> Visibilities:
     """
-    Of an .npz file, or of a measurement set (select: TaQL; column; mode: continuum, all samples as one channel, or cube).
+    Of an .npz file, a folder of .npy files, a UVFITS file, or a measurement set (select: TaQL; column; mode: continuum, all samples as one channel, or cube).
     """
 def select_device(request: str = 'auto') -> torch.device:
     """

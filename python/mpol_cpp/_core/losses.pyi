@@ -5,7 +5,7 @@ from __future__ import annotations
 import mpol_cpp._core
 import torch
 import typing
-__all__: list[str] = ['chi_squared', 'chi_squared_gridded', 'edge_clamp', 'entropy', 'log_likelihood', 'log_likelihood_gridded', 'neg_log_likelihood_avg', 'nll', 'nll_gridded', 'sparsity', 'tsv', 'tv_channel', 'tv_image']
+__all__: list[str] = ['chi_squared', 'chi_squared_gridded', 'edge_clamp', 'entropy', 'group_sparsity', 'log_likelihood', 'log_likelihood_gridded', 'neg_log_likelihood_avg', 'nll', 'nll_gridded', 'sparsity', 'spectral_smoothness', 'tsv', 'tv_channel', 'tv_image']
 def chi_squared(model: torch.Tensor, data: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """
     sum w |V - M|^2.
@@ -21,6 +21,10 @@ def edge_clamp(sky_cube: torch.Tensor) -> torch.Tensor:
 def entropy(sky_cube: torch.Tensor, prior_intensity: typing.SupportsFloat, total_flux: typing.SupportsFloat = 10.0) -> torch.Tensor:
     """
     (1/zeta) sum I ln(I/p).
+    """
+def group_sparsity(sky_cube: torch.Tensor, epsilon: typing.SupportsFloat = 1e-10) -> torch.Tensor:
+    """
+    sum over pixels of the norm of their spectrum.
     """
 def log_likelihood(model: torch.Tensor, data: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """
@@ -45,6 +49,10 @@ def nll_gridded(visibilities: torch.Tensor, dataset: mpol_cpp._core.GriddedDatas
 def sparsity(sky_cube: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
     """
     sum |I|.
+    """
+def spectral_smoothness(sky_cube: torch.Tensor) -> torch.Tensor:
+    """
+    Squared second differences along channels.
     """
 def tsv(sky_cube: torch.Tensor) -> torch.Tensor:
     """

@@ -4,36 +4,44 @@ The priors of the library: lambda is the first argument. Formulas: losses.
 from __future__ import annotations
 import mpol_cpp._core
 import typing
-__all__: list[str] = ['edge_clamp', 'entropy', 'psd', 'sparsity', 'tsv', 'tv_channel', 'tv_image', 'uv_sparsity']
-def edge_clamp(weight: typing.SupportsFloat) -> mpol_cpp._core.Term:
+__all__: list[str] = ['edge_clamp', 'entropy', 'group_sparsity', 'psd', 'sparsity', 'spectral_smoothness', 'tsv', 'tv_channel', 'tv_image', 'uv_sparsity']
+def edge_clamp(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
     """
-    Squares of the pixels at the edges.
+    Square of the pixels on the image's edges.
     """
-def entropy(weight: typing.SupportsFloat, prior_intensity: typing.SupportsFloat = 0.0001, total_flux: typing.SupportsFloat = 10.0) -> mpol_cpp._core.Term:
+def entropy(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
     """
-    Entropy relative to a flat prior in Jy/arcsec^2.
+    Entropy relative to a flat prior. prior_intensity in JY_PER_ARCSEC2, usually 0.0001. total_flux in ZETA, usually 10.
     """
-def psd(weight: typing.SupportsFloat, length_scale: typing.SupportsFloat) -> mpol_cpp._core.Term:
+def group_sparsity(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
     """
-    length_scale: arcsec.
+    Sum over pixels of the norm of their spectra (L2,1): few bright pixels, the same in all channels. epsilon, usually 1e-10.
     """
-def sparsity(weight: typing.SupportsFloat) -> mpol_cpp._core.Term:
+def psd(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
     """
-    sum |I|.
+    Power spectrum of a Gaussian process; needs --psd-length. length_scale in ARCSEC, which must be given.
     """
-def tsv(weight: typing.SupportsFloat) -> mpol_cpp._core.Term:
+def sparsity(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
     """
-    Total squared variation.
+    Sum of |I|: few bright pixels; 0 where another LAMBDA is given.
     """
-def tv_channel(weight: typing.SupportsFloat, epsilon: typing.SupportsFloat = 1e-10) -> mpol_cpp._core.Term:
+def spectral_smoothness(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
     """
-    Total variation from channel to channel.
+    Squared second differences from channel to channel: smooth spectra.
     """
-def tv_image(weight: typing.SupportsFloat, epsilon: typing.SupportsFloat = 1e-10) -> mpol_cpp._core.Term:
+def tsv(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
     """
-    Total variation of each channel.
+    Total squared variation: smooth.
     """
-def uv_sparsity(weight: typing.SupportsFloat, q_max: typing.SupportsFloat) -> mpol_cpp._core.Term:
+def tv_channel(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
     """
-    q_max: wavelengths.
+    Total variation from channel to channel. epsilon, usually 1e-10.
+    """
+def tv_image(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
+    """
+    Total variation: sharp edges, flat inside; 0 where another LAMBDA is given. epsilon, usually 1e-10.
+    """
+def uv_sparsity(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
+    """
+    Visibilities beyond --uv-sparsity-q-max. q_max in LAMBDA, which must be given.
     """
