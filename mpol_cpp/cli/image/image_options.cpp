@@ -253,8 +253,8 @@ RegularizerOptions guessed_regularizers(const ImageOptions& image) {
   for (std::string name; std::getline(names, name, ',');) {
     const auto found = std::find_if(all.begin(), all.end(), [&](TermKind kind) { return option_of(kind) == name; });
     if (found == all.end()) {
-      std::vector<std::string> known;
-      for (const auto kind : all) known.push_back(option_of(kind));
+      std::vector<std::string> known(all.size());
+      std::transform(all.begin(), all.end(), known.begin(), option_of);
       const auto last = std::exchange(known.back(), {});
       known.pop_back();
       throw UsageError(error_text("--guess-lambda", name, "is none of the regularisers",

@@ -115,7 +115,7 @@ void check_size(FitsHandle& file, const std::filesystem::path& path, const std::
 void check_groups(FitsHandle& file, const std::filesystem::path& path, const GroupLayout& layout, std::int64_t bits) {
   const auto of_group = static_cast<double>(layout.values()) + static_cast<double>(layout.parameters.size());
   check_size(file, path, fmt::format("{} groups of {} values", layout.groups, layout.values()),
-             static_cast<double>(layout.groups) * of_group * static_cast<double>(std::abs(bits) / 8));
+             static_cast<double>(layout.groups) * of_group * static_cast<double>(std::abs(bits)) / 8);
 }
 
 bool is_number(int type) {

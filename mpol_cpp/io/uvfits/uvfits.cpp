@@ -326,8 +326,9 @@ class UvfitsReader final : public VisibilityReader {
     fits_read_grppar_dbl(file_.get(), first, 1, static_cast<long>(groups * count), of_groups_.data(), file_.status());
     int any_blank = 0;  // not told, cfitsio needs it
     // Integers that say BLANK become NaN, which are left out.
-    fits_read_img_flt(file_.get(), first, 1, static_cast<LONGLONG>(groups * of_group), std::numeric_limits<float>::quiet_NaN(),
-                      values_.data(), &any_blank, file_.status());
+    const LONGLONG count_of_values = groups * of_group;
+    fits_read_img_flt(file_.get(), first, 1, count_of_values, std::numeric_limits<float>::quiet_NaN(), values_.data(), &any_blank,
+                      file_.status());
     file_.check("reading its groups");
     read_ = groups;
     begin_ += groups;
@@ -420,7 +421,7 @@ class UvfitsReader final : public VisibilityReader {
 }  // namespace
 
 bool is_uvfits(const std::filesystem::path& path) {
-  constexpr std::size_t card = 80, most_cards = 36 * 100;
+  constexpr std::size_t card = 80, most_cards = 3600;
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return false;
   std::ifstream file(path, std::ios::binary);
