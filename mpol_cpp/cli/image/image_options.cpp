@@ -254,7 +254,7 @@ RegularizerOptions guessed_regularizers(const ImageOptions& image) {
     const auto found = std::find_if(all.begin(), all.end(), [&](TermKind kind) { return option_of(kind) == name; });
     if (found == all.end()) {
       std::vector<std::string> known(all.size());
-      std::transform(all.begin(), all.end(), known.begin(), option_of);
+      std::transform(all.begin(), all.end(), known.begin(), [](TermKind kind) { return option_of(kind); });
       const auto last = std::exchange(known.back(), {});
       known.pop_back();
       throw UsageError(error_text("--guess-lambda", name, "is none of the regularisers",
