@@ -2,6 +2,7 @@
 
 // The list of the regularizers. C++17 without LibTorch, as formula.h.
 #include <type_traits>
+#include <utility>
 
 #include <mpol_cpp/regularizers/edge_clamp.h>
 #include <mpol_cpp/regularizers/entropy.h>
@@ -61,63 +62,50 @@ struct Kinds {
 
 namespace detail {
 
-template <typename First, typename Second>
-struct Joined;
-template <TermKind... first, TermKind... second>
-struct Joined<Kinds<first...>, Kinds<second...>> {
-  using type = Kinds<first..., second...>;
+/// Lists one after the other.
+template <typename... Lists>
+struct Joined {
+  using type = Kinds<>;
 };
+template <TermKind... kinds>
+struct Joined<Kinds<kinds...>> {
+  using type = Kinds<kinds...>;
+};
+template <TermKind... first, TermKind... second, typename... Others>
+struct Joined<Kinds<first...>, Kinds<second...>, Others...> : Joined<Kinds<first..., second...>, Others...> {};
+
+template <bool is_in, TermKind kind>
+using If = std::conditional_t<is_in, Kinds<kind>, Kinds<>>;
 
 template <Driver driver, typename All>
 struct OfDriver;
-template <Driver driver>
-struct OfDriver<driver, Kinds<>> {
-  using type = Kinds<>;
-};
-template <Driver driver, TermKind first, TermKind... others>
-struct OfDriver<driver, Kinds<first, others...>> {
-  using own = std::conditional_t<Known<first>::driver == driver, Kinds<first>, Kinds<>>;
-  using type = typename Joined<own, typename OfDriver<driver, Kinds<others...>>::type>::type;
-};
-
-template <int count = regularizer_count, TermKind... later>
-struct Every {
-  using type = typename Every<count - 1, static_cast<TermKind>(count - 1), later...>::type;
-};
-template <TermKind... later>
-struct Every<0, later...> {
-  using type = Kinds<later...>;
-};
+template <Driver driver, TermKind... kinds>
+struct OfDriver<driver, Kinds<kinds...>> : Joined<If<Known<kinds>::driver == driver, kinds>...> {};
 
 template <Cost cost, typename All>
 struct OfCost;
-template <Cost cost>
-struct OfCost<cost, Kinds<>> {
-  using type = Kinds<>;
-};
-template <Cost cost, TermKind first, TermKind... others>
-struct OfCost<cost, Kinds<first, others...>> {
-  using own = std::conditional_t<Known<first>::cost == cost, Kinds<first>, Kinds<>>;
-  using type = typename Joined<own, typename OfCost<cost, Kinds<others...>>::type>::type;
-};
+template <Cost cost, TermKind... kinds>
+struct OfCost<cost, Kinds<kinds...>> : Joined<If<Known<kinds>::cost == cost, kinds>...> {};
 
 /// Those whose bit is set.
-template <unsigned bits, typename All>
+template <unsigned bits, typename All, typename Places>
 struct Chosen;
-template <unsigned bits>
-struct Chosen<bits, Kinds<>> {
-  using type = Kinds<>;
+template <unsigned bits, TermKind... kinds, int... places>
+struct Chosen<bits, Kinds<kinds...>, std::integer_sequence<int, places...>> : Joined<If<(bits >> places & 1) != 0, kinds>...> {};
+
+template <typename Places>
+struct Every;
+template <int... places>
+struct Every<std::integer_sequence<int, places...>> {
+  using type = Kinds<static_cast<TermKind>(places)...>;
 };
-template <unsigned bits, TermKind first, TermKind... others>
-struct Chosen<bits, Kinds<first, others...>> {
-  using own = std::conditional_t<(bits & 1) != 0, Kinds<first>, Kinds<>>;
-  using type = typename Joined<own, typename Chosen<(bits >> 1), Kinds<others...>>::type>::type;
-};
+/// All regularizers.
+using All = typename Every<std::make_integer_sequence<int, regularizer_count>>::type;
 
 }  // namespace detail
 
 /// The regularizers of a driver, in the order of the list; of all, or among some.
-template <Driver driver, typename All = typename detail::Every<>::type>
+template <Driver driver, typename All = detail::All>
 using KindsOf = typename detail::OfDriver<driver, All>::type;
 /// Those that look at other channels.
 using JoiningKinds = typename detail::Joined<KindsOf<Driver::channels>, KindsOf<Driver::spectra>>::type;
@@ -126,8 +114,10 @@ template <Cost cost, typename All>
 using KindsOfCost = typename detail::OfCost<cost, All>::type;
 /// Of a driver: those of small cost, and those of large cost whose bit is set.
 template <Driver driver, unsigned bits>
-using KindsInUse = typename detail::Joined<KindsOfCost<Cost::small, KindsOf<driver>>,
-                                           typename detail::Chosen<bits, KindsOfCost<Cost::large, KindsOf<driver>>>::type>::type;
+using KindsInUse = typename detail::Joined<
+    KindsOfCost<Cost::small, KindsOf<driver>>,
+    typename detail::Chosen<bits, KindsOfCost<Cost::large, KindsOf<driver>>,
+                            std::make_integer_sequence<int, KindsOfCost<Cost::large, KindsOf<driver>>::count>>::type>::type;
 
 }  // namespace regularizers
 
