@@ -24,24 +24,18 @@ using nlohmann::json;
 
 namespace {
 
-const GridCoords ring_coords(0.05, 64);
-const DiscGeometry ring_geometry{
-    .inclination = 40 * units::degree, .position_angle = 30 * units::degree, .offset_east = 0.2, .offset_north = -0.1};
-const std::vector<std::string> ring_options = {"--inclination", "40",  "--position-angle", "30",
-                                               "--offset-east", "0.2", "--offset-north",   "-0.1"};
-
-/// A ring in the plane of the ring_geometry disc, brighter in the second channel.
+/// A ring in the plane of the tilted_disc disc, brighter in the second channel.
 Tensor ring() {
-  const auto x = ring_coords.sky_x() - ring_geometry.offset_east, y = ring_coords.sky_y() - ring_geometry.offset_north;
-  const double c = std::cos(ring_geometry.position_angle), s = std::sin(ring_geometry.position_angle);
-  const auto r = at::hypot((x * c - y * s) / std::cos(ring_geometry.inclination), x * s + y * c);
+  const auto x = tilted_coords.sky_x() - tilted_disc.offset_east, y = tilted_coords.sky_y() - tilted_disc.offset_north;
+  const double c = std::cos(tilted_disc.position_angle), s = std::sin(tilted_disc.position_angle);
+  const auto r = at::hypot((x * c - y * s) / std::cos(tilted_disc.inclination), x * s + y * c);
   const auto plane = at::exp(-0.5 * ((r - 0.8) / 0.15).square());
   return at::stack({plane, 2 * plane});
 }
 
 /// Writes the ring as a model image, Jy/pixel, and returns the path as text.
 std::string write_ring(const Scratch& scratch, double factor = 1, const std::string& name = "ring.fits") {
-  io::write_fits(scratch / name, factor * ring(), ring_coords);
+  io::write_fits(scratch / name, factor * ring(), tilted_coords);
   return (scratch / name).string();
 }
 
@@ -79,7 +73,7 @@ void check_usage_error(const std::vector<std::string>& arguments, const std::str
 TEST_CASE("profile writes the rings of every channel", "[cli]") {
   const Scratch scratch;
   const auto image = write_ring(scratch);
-  const auto summary = run_verb(joined({"profile", image, "--ring-width", "0.1"}, ring_options), scratch / "out");
+  const auto summary = run_verb(joined({"profile", image, "--ring-width", "0.1"}, tilted_disc_options), scratch / "out");
   CHECK(without_figures(scratch / "out") == std::vector<std::string>{"profile.csv", "profile.png", "summary.json"});
   CHECK(summary["unit"] == "Jy/pixel");
   CHECK(summary["n_rings"] == 16);
@@ -91,7 +85,7 @@ TEST_CASE("profile writes the rings of every channel", "[cli]") {
   CHECK(line == "channel,radius_arcsec,mean,scatter,error,pixels");
   std::vector<double> edges;
   for (int i = 0; i <= 16; ++i) edges.push_back(0.1 * i);
-  const auto expected = radial_i(io::read_fits(image).cube, ring_coords, ring_geometry, RadialImageOptions().edges(edges));
+  const auto expected = radial_i(io::read_fits(image).cube, tilted_coords, tilted_disc, RadialImageOptions().edges(edges));
   for (std::int64_t c = 0; c < 2; ++c) {
     for (std::int64_t i = 0; i < 16; ++i) {
       std::getline(table, line);
@@ -110,12 +104,12 @@ TEST_CASE("profile writes the rings of every channel", "[cli]") {
 TEST_CASE("deproject shows a disc face on", "[cli]") {
   const Scratch scratch;
   const auto image = write_ring(scratch);
-  const auto summary = run_verb(joined({"deproject", image}, ring_options), scratch / "out");
+  const auto summary = run_verb(joined({"deproject", image}, tilted_disc_options), scratch / "out");
   const auto written = io::read_fits(scratch / "out" / "deprojected.fits");
   CHECK(written.unit == "Jy/arcsec2");
-  CHECK(relative_error(written.cube, deproject(ring(), ring_coords, ring_geometry)) < 1e-5);
+  CHECK(relative_error(written.cube, deproject(ring(), tilted_coords, tilted_disc)) < 1e-5);
   const double observed = summary["flux_observed_jy"][1], face_on = summary["flux_face_on_jy"][1];
-  CHECK(face_on == Approx(observed / std::cos(ring_geometry.inclination)).epsilon(0.01));
+  CHECK(face_on == Approx(observed / std::cos(tilted_disc.inclination)).epsilon(0.01));
   CHECK(std::filesystem::exists(scratch / "out" / "deprojected.png"));
 }
 
@@ -129,7 +123,7 @@ TEST_CASE("convolve restores an image to a beam, with the residual of the run", 
   REQUIRE(restored.beams.size() == 1);
   CHECK(restored.beams[0].major == Approx(0.3));
   CHECK(restored.beams[0].position_angle == Approx(25 * units::degree));
-  CHECK(relative_error(restored.cube, restore(ring(), ring_coords, {beam})) < 1e-5);
+  CHECK(relative_error(restored.cube, restore(ring(), tilted_coords, {beam})) < 1e-5);
   const double before = summary["channels"][0]["flux_before_jy"], after = summary["channels"][0]["flux_after_jy"];
   CHECK(after == Approx(before).epsilon(1e-3));
 
@@ -145,7 +139,7 @@ TEST_CASE("convolve restores an image to a beam, with the residual of the run", 
 TEST_CASE("compare measures how two images differ, in one unit", "[cli]") {
   const Scratch scratch;
   const auto a = write_ring(scratch);
-  io::write_fits(scratch / "b.fits", 1.25 * ring(), ring_coords, io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2));
+  io::write_fits(scratch / "b.fits", 1.25 * ring(), tilted_coords, io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2));
   const auto summary = run_verb({"compare", a, (scratch / "b.fits").string()}, scratch / "out");
   const auto& channel = summary["channels"][1];
   CHECK(channel["flux_b_jy"].get<double>() == Approx(1.25 * channel["flux_a_jy"].get<double>()));
@@ -217,13 +211,13 @@ TEST_CASE("weights tells outliers from noise that is larger than the weights say
 TEST_CASE("a fit starts from a FITS image on another grid", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation(1));
-  io::write_fits(scratch / "start.fits", ring().narrow(0, 0, 1), ring_coords);
+  io::write_fits(scratch / "start.fits", ring().narrow(0, 0, 1), tilted_coords);
   const auto run = run_mpol(short_run(
       data, scratch / "out", {"--start", (scratch / "start.fits").string(), "--epochs", "1", "--learning-rate", "1e-9"}));
   INFO(run.err);
   REQUIRE(run.exit_code == 0);
   const GridCoords coords(0.1, 32);
-  const auto expected = HannConvCube()->forward(regrid(ring().narrow(0, 0, 1), ring_coords, coords)) * coords.cell_area();
+  const auto expected = HannConvCube()->forward(regrid(ring().narrow(0, 0, 1), tilted_coords, coords)) * coords.cell_area();
   CHECK(relative_error(io::read_fits(scratch / "out" / "image.fits").cube, expected) < 1e-4);
 }
 

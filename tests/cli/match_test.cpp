@@ -27,15 +27,15 @@ using nlohmann::json;
 
 namespace {
 
-const GridCoords match_coords(0.05, 64);
-const DiscGeometry tilted{
-    .inclination = 40 * units::degree, .position_angle = 30 * units::degree, .offset_east = 0.2, .offset_north = -0.1};
-const std::vector<std::string> tilted_options = {"--inclination",  "40",   "--position-angle", "30", "--offset-east", "0.2",
-                                                 "--offset-north", "-0.1", "--radius",         "1.2"};
+std::vector<std::string> with_radius(std::vector<std::string> options) {
+  options.insert(options.end(), {"--radius", "1.2"});
+  return options;
+}
+const std::vector<std::string> tilted_options = with_radius(tilted_disc_options);
 
 /// A ring without any symmetry in the plane of a disc, turned by so many degrees from the major axis to the East.
 Tensor uneven_ring(const DiscGeometry& geometry, double turn, bool mirrored, double harmonic = 2) {
-  const auto x = match_coords.sky_x() - geometry.offset_east, y = match_coords.sky_y() - geometry.offset_north;
+  const auto x = tilted_coords.sky_x() - geometry.offset_east, y = tilted_coords.sky_y() - geometry.offset_north;
   const double c = std::cos(geometry.position_angle), s = std::sin(geometry.position_angle);
   const auto minor = (x * c - y * s) / std::cos(geometry.inclination), major = x * s + y * c;
   auto azimuth = at::atan2(minor, major) - turn * units::degree;
@@ -75,13 +75,14 @@ std::vector<std::map<std::string, std::string>> rows_of(const std::filesystem::p
 
 /// An image of two channels: the second template of three turned by 50 degrees, and the first mirrored and turned by 200.
 void write_case(const Scratch& scratch) {
-  io::write_fits(scratch / "image.fits", at::stack({uneven_ring(tilted, 50, false), 3 * uneven_ring(tilted, 200, true, 3)}),
-                 match_coords, io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2));
+  io::write_fits(scratch / "image.fits",
+                 at::stack({uneven_ring(tilted_disc, 50, false), 3 * uneven_ring(tilted_disc, 200, true, 3)}), tilted_coords,
+                 io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2));
   const auto templates = at::stack({uneven_ring({}, 0, false, 3), uneven_ring({}, 0, false), uneven_ring({}, 0, false, 5)});
-  io::write_fits(scratch / "lib.fits", templates, match_coords, io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2));
+  io::write_fits(scratch / "lib.fits", templates, tilted_coords, io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2));
   io::write_npz_arrays(scratch / "images.npz", {{"templates", templates}, {"cell_size", torch::tensor(0.05, torch::kFloat64)}});
   const PolarIntegrator integrator(
-      match_coords, PolarIntegratorOptions().radii(even_edges(0, 1.2, 24)).azimuths(even_edges(0, 2 * units::pi, 360)));
+      tilted_coords, PolarIntegratorOptions().radii(even_edges(0, 1.2, 24)).azimuths(even_edges(0, 2 * units::pi, 360)));
   io::write_npz_arrays(scratch / "polar.npz", {{"polar", integrator.integrate(templates).mean}});
 }
 
@@ -133,7 +134,7 @@ TEST_CASE("match takes points as templates, and whole bins, no mirrors and a par
   auto spots = torch::zeros({64, 64}, torch::kFloat64);  // on a sky face on: 1" to the North, 0.5" to the East
   spots[52][31] = 2;
   spots[32][21] = 1;
-  io::write_fits(scratch / "spots.fits", spots, match_coords, io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2));
+  io::write_fits(scratch / "spots.fits", spots, tilted_coords, io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2));
   // The same turned by 90 degrees to the East; a single point; and a point beyond all bins.
   const auto points =
       torch::tensor({1.0, 90.5, 2.0, 0.5, 180.5, 1.0, 1.0, 0.5, 1.0, 9.0, 0.5, 1.0}, torch::kFloat64).view({2, 2, 3});
@@ -160,8 +161,8 @@ TEST_CASE("match takes points as templates, and whole bins, no mirrors and a par
 TEST_CASE("match makes the shapes that it is asked for, with every value of a range", "[cli][match]") {
   const Scratch scratch;
   const double width = 0.1 / std::sqrt(8 * std::log(2.0));
-  const auto ring = at::exp(-0.5 * ((at::hypot(match_coords.sky_x(), match_coords.sky_y()) - 0.7) / width).square());
-  io::write_fits(scratch / "ring.fits", ring, match_coords);
+  const auto ring = at::exp(-0.5 * ((at::hypot(tilted_coords.sky_x(), tilted_coords.sky_y()) - 0.7) / width).square());
+  io::write_fits(scratch / "ring.fits", ring, tilted_coords);
   const auto run =
       run_mpol_here(run_of_match(scratch / "ring.fits", scratch / "out",
                                  {"--generate", "disc:0.5,ring:0.4..1..5:0.1,arc:0.7:0.1:60..120..2,spiral:0.5:0.1:20:1..2..2",

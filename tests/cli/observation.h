@@ -8,6 +8,10 @@
 
 #include <torch/types.h>
 
+#include <mpol_cpp/analysis/disc_geometry.h>
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/core/units.h>
+
 namespace mpol::testing {
 
 using torch::Tensor;
@@ -22,5 +26,12 @@ std::string write_observation(const std::filesystem::path& path, const std::map<
 /// Arguments of a short `mpol image` run on the small observation: 0.1", 32 pixels, 10 epochs of Adam, float64.
 std::vector<std::string> short_run(const std::string& data, const std::filesystem::path& out,
                                    const std::vector<std::string>& more = {});
+
+/// How a disc lies in small images, and how the command line says so.
+inline const GridCoords tilted_coords(0.05, 64);
+inline const DiscGeometry tilted_disc{
+    .inclination = 40 * units::degree, .position_angle = 30 * units::degree, .offset_east = 0.2, .offset_north = -0.1};
+inline const std::vector<std::string> tilted_disc_options = {"--inclination", "40",  "--position-angle", "30",
+                                                             "--offset-east", "0.2", "--offset-north",   "-0.1"};
 
 }  // namespace mpol::testing

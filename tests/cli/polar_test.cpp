@@ -29,12 +29,6 @@ using nlohmann::json;
 
 namespace {
 
-const GridCoords disc_coords(0.05, 64);
-const std::vector<std::string> disc_options = {"--inclination", "40",  "--position-angle", "30",
-                                               "--offset-east", "0.2", "--offset-north",   "-0.1"};
-const DiscGeometry disc_geometry{
-    .inclination = 40 * units::degree, .position_angle = 30 * units::degree, .offset_east = 0.2, .offset_north = -0.1};
-
 std::vector<std::string> polar(const std::string& image, const std::filesystem::path& out, const std::vector<std::string>& more) {
   std::vector<std::string> arguments = {"polar", image, "-o", out.string()};
   arguments.insert(arguments.end(), more.begin(), more.end());
@@ -42,15 +36,15 @@ std::vector<std::string> polar(const std::string& image, const std::filesystem::
 }
 
 std::vector<std::string> with_geometry(std::vector<std::string> more) {
-  more.insert(more.end(), disc_options.begin(), disc_options.end());
+  more.insert(more.end(), tilted_disc_options.begin(), tilted_disc_options.end());
   return more;
 }
 
 /// Two channels of a lopsided ring in the plane of the disc, Jy/arcsec^2.
 Tensor lopsided_ring() {
-  const auto x = disc_coords.sky_x() - disc_geometry.offset_east, y = disc_coords.sky_y() - disc_geometry.offset_north;
-  const double c = std::cos(disc_geometry.position_angle), s = std::sin(disc_geometry.position_angle);
-  const auto minor = (x * c - y * s) / std::cos(disc_geometry.inclination), major = x * s + y * c;
+  const auto x = tilted_coords.sky_x() - tilted_disc.offset_east, y = tilted_coords.sky_y() - tilted_disc.offset_north;
+  const double c = std::cos(tilted_disc.position_angle), s = std::sin(tilted_disc.position_angle);
+  const auto minor = (x * c - y * s) / std::cos(tilted_disc.inclination), major = x * s + y * c;
   const auto plane = at::exp(-0.5 * ((at::hypot(minor, major) - 0.8) / 0.15).square()) *
                      (1 + 0.5 * at::cos(at::atan2(minor, major) - 75 * units::degree));
   return at::stack({plane, 2 * plane});
@@ -99,7 +93,7 @@ TEST_CASE("polar writes the map with its axes, a table, a figure and a summary",
   const Scratch scratch;
   const auto image = (scratch / "ring.fits").string(), out = (scratch / "out").string();
   const auto frequencies = torch::tensor({230e9, 231e9}, torch::kFloat64);
-  io::write_fits(image, lopsided_ring(), disc_coords,
+  io::write_fits(image, lopsided_ring(), tilted_coords,
                  io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2).frequencies(frequencies));
   const auto summary = run_polar(image, out, with_geometry({"--nr", "30", "--nphi", "24", "--radius", "1.2"}));
   auto names = names_in(out);
@@ -107,8 +101,8 @@ TEST_CASE("polar writes the map with its axes, a table, a figure and a summary",
   CHECK(names == std::vector<std::string>{"polar.csv", "polar.fits", "polar.png", "summary.json"});
 
   const PolarIntegrator integrator(
-      disc_coords,
-      PolarIntegratorOptions().radii(even_edges(0, 1.2, 30)).azimuths(even_edges(0, 2 * units::pi, 24)).geometry(disc_geometry));
+      tilted_coords,
+      PolarIntegratorOptions().radii(even_edges(0, 1.2, 30)).azimuths(even_edges(0, 2 * units::pi, 24)).geometry(tilted_disc));
   const auto expected = integrator.integrate(io::read_fits(image).cube);
   RawFits fits(scratch / "out" / "polar.fits");
   CHECK(relative_error(fits.cube().view({2, 30, 24}), expected.mean) < 1e-6);
@@ -160,11 +154,11 @@ TEST_CASE("polar writes the map with its axes, a table, a figure and a summary",
 TEST_CASE("sums are fluxes in Jy, whatever the unit of the image", "[cli][polar]") {
   const Scratch scratch;
   const auto sky = lopsided_ring();
-  const double flux = sky[1].sum().item<double>() * disc_coords.cell_area();
+  const double flux = sky[1].sum().item<double>() * tilted_coords.cell_area();
   const Beam beam{.major = 0.3, .minor = 0.2, .position_angle = 0.4};
-  io::write_fits(scratch / "a.fits", sky, disc_coords);
-  io::write_fits(scratch / "b.fits", sky, disc_coords, io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2));
-  io::write_fits(scratch / "c.fits", sky * beam_area(beam), disc_coords,
+  io::write_fits(scratch / "a.fits", sky, tilted_coords);
+  io::write_fits(scratch / "b.fits", sky, tilted_coords, io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2));
+  io::write_fits(scratch / "c.fits", sky * beam_area(beam), tilted_coords,
                  io::FitsOptions().unit(io::FitsUnit::jy_per_beam).beams({beam}));
   const std::vector<std::string> bins = {"--mode", "sum", "--nr", "7", "--nphi", "5", "--radius", "2.298", "--channels", "1"};
   for (const std::string name : {"a", "b", "c"}) {
@@ -176,14 +170,14 @@ TEST_CASE("sums are fluxes in Jy, whatever the unit of the image", "[cli][polar]
     CHECK(fits.cube().sum().item<double>() == Approx(flux).epsilon(1e-5));  // the bins hold the whole image
     CHECK(summary["unit"] == "Jy");
     CHECK(summary["channels"][0]["flux_jy"].get<double>() == Approx(flux).epsilon(1e-5));
-    CHECK(summary["area_arcsec2"].get<double>() == Approx(64 * 64 * disc_coords.cell_area()).epsilon(1e-6));
+    CHECK(summary["area_arcsec2"].get<double>() == Approx(64 * 64 * tilted_coords.cell_area()).epsilon(1e-6));
   }
 }
 
 TEST_CASE("without options polar takes bins of a pixel and a degree to half the image, and the unit as it is", "[cli][polar]") {
   const Scratch scratch;
   const auto image = (scratch / "ring.fits").string();
-  io::write_fits(image, lopsided_ring(), disc_coords, io::FitsOptions().unit(io::FitsUnit::jy_per_beam));  // of no known beam
+  io::write_fits(image, lopsided_ring(), tilted_coords, io::FitsOptions().unit(io::FitsUnit::jy_per_beam));  // of no known beam
   const auto summary = run_polar(image, scratch / "out", {});
   CHECK(summary["nr"] == 32);
   CHECK(summary["nphi"] == 360);
@@ -203,7 +197,7 @@ TEST_CASE("without options polar takes bins of a pixel and a degree to half the 
 TEST_CASE("polar refuses what it cannot use, in one line, and leaves nothing", "[cli][polar]") {
   const Scratch scratch;
   const auto image = (scratch / "ring.fits").string();
-  io::write_fits(image, lopsided_ring(), disc_coords);
+  io::write_fits(image, lopsided_ring(), tilted_coords);
   write_text(scratch / "words.fits", "this is no image");
   const auto out = scratch / "out";
   const auto refused = [&](const std::string& input, const std::vector<std::string>& more, int code, const std::string& words) {

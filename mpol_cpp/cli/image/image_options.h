@@ -38,7 +38,6 @@ struct RegularizerOptions {
 std::string option_of(std::string term);
 std::string option_of(TermKind kind);
 
-/// Settings of `mpol image`.
 /// How cross-validation chooses strengths.
 struct CrossvalOptions {
   std::int64_t folds = 5;
@@ -58,6 +57,7 @@ struct LambdaRange {
 /// "LO:HI:N"; nothing for "cv". @throws UsageError naming the option
 std::optional<LambdaRange> parse_range(const std::string& option, const std::string& text);
 
+/// Settings of `mpol image`.
 struct ImageOptions {
   OutputOptions output;
   DataOptions data;

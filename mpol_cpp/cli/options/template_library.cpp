@@ -11,7 +11,6 @@
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/core/units.h>
 #include <mpol_cpp/io/npz_archive.h>
 
 namespace mpol::cli {
@@ -42,13 +41,11 @@ Tensor array_of(const io::NpzReader& file, const std::string& key) {
 }
 
 /// Images of the sky, face on about their phase centre, in bins.
-Tensor in_bins(const Tensor& images, const GridCoords& coords, const TemplateBins& bins, double radius) {
-  const PolarIntegrator integrator(
-      coords, PolarIntegratorOptions().radii(even_edges(0, radius, bins.nr)).azimuths(even_edges(0, 2 * units::pi, bins.nphi)));
-  return integrator.integrate(images).mean;
+Tensor in_bins(const Tensor& images, const GridCoords& coords, const PolarGrid& grid) {
+  return integrator_of({}, grid, coords).integrate(images).mean;
 }
 
-Tensor maps_of_images(const io::NpzReader& file, const TemplateBins& bins, double radius) {
+Tensor maps_of_images(const io::NpzReader& file, const PolarGrid& grid) {
   const auto images = array_of(file, images_key);
   if (!file.contains("cell_size")) refuse_file(file.path(), "has no cell_size beside its templates", "add it, in arcsec");
   const auto cell_size = file.read("cell_size");
@@ -59,44 +56,44 @@ Tensor maps_of_images(const io::NpzReader& file, const TemplateBins& bins, doubl
     refuse_file(file.path(), fmt::format("its templates have {} x {} pixels", images.size(1), images.size(2)),
                 "give square ones of an even number");
   }
-  return in_bins(images, GridCoords(cell_size.item<double>(), images.size(1)), bins, radius);
+  return in_bins(images, GridCoords(cell_size.item<double>(), images.size(1)), grid);
 }
 
-Tensor maps_as_they_are(const io::NpzReader& file, const TemplateBins& bins) {
+Tensor maps_as_they_are(const io::NpzReader& file, const PolarGrid& grid) {
   const auto maps = array_of(file, polar_key);
-  if (maps.size(1) == bins.nr && maps.size(2) == bins.nphi) return maps;
+  if (maps.size(1) == grid.nr && maps.size(2) == grid.nphi) return maps;
   refuse_file(file.path(),
               fmt::format("its array '{}' has {} x {} bins, --nr and --nphi are {} and {}", polar_key, maps.size(1), maps.size(2),
-                          bins.nr, bins.nphi),
+                          grid.nr, grid.nphi),
               "leave these out, or make the templates anew");
 }
 
 /// Points of radius (arcsec), azimuth (degrees) and brightness, each in the bin that it lies in; beyond the radius they are left
 /// out.
-PolarTemplates points_of_file(const io::NpzReader& file, const TemplateBins& bins, double radius) {
+PolarTemplates points_of_file(const io::NpzReader& file, const PolarGrid& grid) {
   const auto points = array_of(file, points_key);
   if (points.size(2) != 3) {
     refuse_file(file.path(), fmt::format("its array '{}' has {} numbers a point", points_key, points.size(2)),
                 "give radius (arcsec), azimuth (degrees) and brightness");
   }
-  const auto bin = (points.select(2, 0) * (static_cast<double>(bins.nr) / radius)).floor();
-  const auto within = (bin >= 0).logical_and(bin < bins.nr);
+  const auto bin = (points.select(2, 0) * (static_cast<double>(grid.nr) / grid.radius)).floor();
+  const auto within = (bin >= 0).logical_and(bin < grid.nr);
   const auto azimuth =
-      (points.select(2, 1) * (static_cast<double>(bins.nphi) / 360)).floor().remainder(static_cast<double>(bins.nphi));
+      (points.select(2, 1) * (static_cast<double>(grid.nphi) / 360)).floor().remainder(static_cast<double>(grid.nphi));
   return {PolarPoints{bin.masked_fill(within.logical_not(), 0).to(torch::kInt64), azimuth.to(torch::kInt64),
                       points.select(2, 2) * within},
-          bins.nr, bins.nphi};
+          grid.nr, grid.nphi};
 }
 
-PolarTemplates templates_of_file(const std::filesystem::path& path, const TemplateBins& bins, double radius) {
+PolarTemplates templates_of_file(const std::filesystem::path& path, const PolarGrid& grid) {
   if (!is_archive(path)) {
     const auto image = read_sky_image(path, "--templates", SkyUnit::as_written);
-    return PolarTemplates(in_bins(image.cube, image.coords, bins, radius));
+    return PolarTemplates(in_bins(image.cube, image.coords, grid));
   }
   const io::NpzReader file(path);
-  if (file.contains(points_key)) return points_of_file(file, bins, radius);
-  if (file.contains(polar_key)) return PolarTemplates(maps_as_they_are(file, bins));
-  if (file.contains(images_key)) return PolarTemplates(maps_of_images(file, bins, radius));
+  if (file.contains(points_key)) return points_of_file(file, grid);
+  if (file.contains(polar_key)) return PolarTemplates(maps_as_they_are(file, grid));
+  if (file.contains(images_key)) return PolarTemplates(maps_of_images(file, grid));
   refuse_file(path, fmt::format("has none of the arrays '{}', '{}' and '{}'", images_key, polar_key, points_key),
               "add one of them");
 }
@@ -125,25 +122,28 @@ void settle(TemplateLibraryOptions& library) {
   if (!library.file.empty()) library.file = std::filesystem::absolute(library.file).lexically_normal();
 }
 
-std::optional<TemplateBins> bins_of_file(const TemplateLibraryOptions& library) {
-  if (!is_archive(library.file)) return std::nullopt;
+PolarGridOptions with_bins_of_file(const TemplateLibraryOptions& library, PolarGridOptions options) {
+  if (!is_archive(library.file)) return options;
   const io::NpzReader file(library.file);
-  if (file.contains(points_key) || !file.contains(polar_key)) return std::nullopt;
-  const auto shape = array_of(file, polar_key).sizes().vec();
-  return TemplateBins{shape[1], shape[2]};
+  if (file.contains(points_key) || !file.contains(polar_key)) return options;
+  const auto shape = file.header(polar_key).shape;
+  if (shape.size() != 3 || shape[1] < 1 || shape[2] < 1) return options;  // reading it refuses it
+  if (!options.nr) options.nr = shape[1];
+  if (!options.nphi) options.nphi = shape[2];
+  return options;
 }
 
-TemplateLibrary read_templates(const TemplateLibraryOptions& library, const TemplateBins& bins, double radius) {
+TemplateLibrary read_templates(const TemplateLibraryOptions& library, const PolarGrid& grid) {
   std::optional<PolarTemplates> of_file;
   std::vector<std::string> names;
   if (!library.file.empty()) {
-    of_file = templates_of_file(library.file, bins, radius);
+    of_file = templates_of_file(library.file, grid);
     for (std::int64_t i = 0; i < of_file->size(); ++i)
       names.push_back(fmt::format("{}[{}]", library.file.filename().string(), i));
   }
   if (library.shapes.empty()) return {*of_file, names};
   std::vector<Tensor> maps;
-  for (auto& shape : generated_templates(library.shapes, {even_edges(0, radius, bins.nr), bins.nphi})) {
+  for (auto& shape : generated_templates(library.shapes, {even_edges(0, grid.radius, grid.nr), grid.nphi})) {
     names.push_back(shape.name);
     maps.push_back(shape.map);
   }

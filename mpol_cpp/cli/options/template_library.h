@@ -1,12 +1,11 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <mpol_cpp/analysis/matching/polar_templates.h>
+#include <mpol_cpp/cli/options/polar_grid.h>
 #include <mpol_cpp/cli/program/option_set.h>
 
 namespace mpol::cli {
@@ -22,11 +21,8 @@ void declare(OptionSet& options, TemplateLibraryOptions& library);
 /// After parsing: there are templates, and their path does not depend on the working directory. @throws UsageError
 void settle(TemplateLibraryOptions& library);
 
-/// Bins of radius and azimuth that templates of a file have already.
-struct TemplateBins {
-  std::int64_t nr, nphi;
-};
-std::optional<TemplateBins> bins_of_file(const TemplateLibraryOptions& library);
+/// Bins as they are asked for; of those that are not, the ones that templates of a file have already.
+PolarGridOptions with_bins_of_file(const TemplateLibraryOptions& library, PolarGridOptions options);
 
 /// Templates with their names.
 struct TemplateLibrary {
@@ -34,9 +30,8 @@ struct TemplateLibrary {
   std::vector<std::string> names;  ///< "lib.npz[3]", "ring:0.5:0.1"
 };
 
-/// All templates in even bins up to a radius: those of the file, then those that are generated.
-/// @param radius  arcsec
+/// All templates in these bins: those of the file, then those that are generated.
 /// @throws mpol::Error where a file cannot be read or does not hold templates in these bins
-TemplateLibrary read_templates(const TemplateLibraryOptions& library, const TemplateBins& bins, double radius);
+TemplateLibrary read_templates(const TemplateLibraryOptions& library, const PolarGrid& grid);
 
 }  // namespace mpol::cli

@@ -15,6 +15,7 @@
 #include <mpol_cpp/analysis/polar_integrator.h>
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/options/image_file_options.h>
+#include <mpol_cpp/cli/options/polar_grid.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
 #include <mpol_cpp/cli/options/template_library.h>
 #include <mpol_cpp/cli/output/output_folder.h>
@@ -34,15 +35,12 @@
 namespace mpol::cli {
 namespace {
 
-constexpr std::int64_t most_match_bins = 10'000'000;
-
 struct MatchVerbOptions {
   OutputOptions output;
   ImageFileOptions image;
-  GeometryOptions geometry;
+  PolarGridOptions grid;
   TemplateLibraryOptions library;
-  std::optional<std::int64_t> nr, nphi, keep;
-  std::optional<double> radius;  ///< arcsec
+  std::optional<std::int64_t> keep;
   std::int64_t n_best = 5;
   std::string score = "correlation", mirrors = "both", weights = "area", angles = "parabola", channels;
   double keep_fraction = 1, memory_limit = 1;  ///< GiB
@@ -51,13 +49,7 @@ struct MatchVerbOptions {
 void declare(OptionSet& options, MatchVerbOptions& match) {
   declare(options, match.image);
   declare(options, match.library);
-  declare(options, match.geometry);
-  options.integer("--nr", match.nr, Range::between(1, most_match_bins), "Bins in radius; default: as wide as a pixel",
-                  Record::result);
-  options.integer("--nphi", match.nphi, Range::between(1, most_match_bins), "Bins in azimuth, which are the angles; default: 360",
-                  Record::result);
-  options.number("--radius", match.radius, Range::positive(), "ARCSEC", "Largest radius; default: half the image",
-                 Record::result);
+  declare(options, match.grid);
   options.integer("--n-best", match.n_best, Range::between(1, 1e6), "Matches of each channel, of different templates",
                   Record::result);
   options.choice("--score", match.score, {"correlation", "cosine"}, "Whether means are taken out before image and template meet",
@@ -75,35 +67,9 @@ void declare(OptionSet& options, MatchVerbOptions& match) {
   declare(options, match.output);
 }
 
-/// Bins that the options ask for, with what they leave to the image and the templates.
-struct MatchBins {
-  TemplateBins bins;
-  double radius;  ///< arcsec
-};
-
-/// @throws UsageError
-MatchBins bins_of_match(const MatchVerbOptions& options, const GridCoords& coords) {
-  const double radius = options.radius.value_or(0.5 * coords.cell_size() * static_cast<double>(coords.npix()));
-  const double farthest = farthest_radius(coords, options.geometry.geometry());
-  if (radius > farthest) {
-    throw UsageError(error_text("--radius", fmt::format("{}\"", radius),
-                                fmt::format("the image reaches as far as {:.6g}\" in the plane of the disc", farthest),
-                                "choose a smaller one"));
-  }
-  const auto own = bins_of_file(options.library);
-  const auto wide = std::max<std::int64_t>(1, std::llround(radius / coords.cell_size()));
-  const TemplateBins bins{options.nr.value_or(own ? own->nr : wide), options.nphi.value_or(own ? own->nphi : 360)};
-  if (bins.nr > most_match_bins / bins.nphi) {
-    throw UsageError(error_text("--nphi", fmt::format("{}", bins.nphi),
-                                fmt::format("makes {} x {} bins, more than {}", bins.nr, bins.nphi, most_match_bins),
-                                "ask for fewer"));
-  }
-  return {bins, radius};
-}
-
 /// What was found, and how.
 struct MatchResult {
-  MatchBins grid;
+  PolarGrid grid;
   TemplateLibrary library;
   Tensor maps;  ///< (nchan, nr, nphi) float64
   MatchOptions options;
@@ -126,13 +92,11 @@ MatchOptions match_options(const MatchVerbOptions& options, const PolarIntegrato
 }
 
 MatchResult match_image(const MatchVerbOptions& options, const SkyImage& image) {
-  const auto grid = bins_of_match(options, image.coords);
-  MatchResult result{grid, read_templates(options.library, grid.bins, grid.radius), {}, {}, {}, image.unit, 0};
+  const auto bins = with_bins_of_file(options.library, options.grid);
+  const auto grid = chosen_grid(bins, image.coords);
+  MatchResult result{grid, read_templates(options.library, grid), {}, {}, {}, image.unit, 0};
   stop_if_requested();
-  const PolarIntegrator integrator(image.coords, PolarIntegratorOptions()
-                                                     .radii(even_edges(0, grid.radius, grid.bins.nr))
-                                                     .azimuths(even_edges(0, 2 * units::pi, grid.bins.nphi))
-                                                     .geometry(options.geometry.geometry()));
+  const auto integrator = integrator_of(bins, grid, image.coords);
   result.maps = integrator.integrate(image.cube).mean;
   result.options = match_options(options, integrator);
   stop_if_requested();
@@ -185,17 +149,17 @@ nlohmann::ordered_json describe(const FoundTemplate& found) {
 std::string summary_json(const MatchVerbOptions& options, const MatchResult& result) {
   nlohmann::ordered_json channels = nlohmann::ordered_json::array();
   for (std::int64_t c = 0; c < result.matches.index.size(0); ++c)
-    channels.push_back(describe(found_at(result, options.geometry.position_angle, c, 0)));
+    channels.push_back(describe(found_at(result, options.grid.geometry.position_angle, c, 0)));
   const nlohmann::ordered_json json = {{"image", options.image.image.string()},
                                        {"templates", options.library.file.string()},
                                        {"generate", options.library.shapes},
                                        {"n_templates", result.library.templates.size()},
-                                       {"inclination_deg", options.geometry.inclination},
-                                       {"position_angle_deg", options.geometry.position_angle},
-                                       {"offset_east_arcsec", options.geometry.offset_east},
-                                       {"offset_north_arcsec", options.geometry.offset_north},
-                                       {"nr", result.grid.bins.nr},
-                                       {"nphi", result.grid.bins.nphi},
+                                       {"inclination_deg", options.grid.geometry.inclination},
+                                       {"position_angle_deg", options.grid.geometry.position_angle},
+                                       {"offset_east_arcsec", options.grid.geometry.offset_east},
+                                       {"offset_north_arcsec", options.grid.geometry.offset_north},
+                                       {"nr", result.grid.nr},
+                                       {"nphi", result.grid.nphi},
                                        {"radius_arcsec", result.grid.radius},
                                        {"score", options.score},
                                        {"weights", options.weights},
@@ -209,7 +173,7 @@ std::int64_t best_channel(const MatchResult& result) { return result.matches.sco
 
 plot::Page page_of(const MatchVerbOptions& options, const MatchResult& result) {
   const auto channel = best_channel(result);
-  const auto found = found_at(result, options.geometry.position_angle, channel, 0);
+  const auto found = found_at(result, options.grid.geometry.position_angle, channel, 0);
   const auto map = result.maps[channel];
   const auto number = result.matches.index[channel][0];
   plot::MatchFigure figure;
@@ -225,14 +189,14 @@ plot::Page page_of(const MatchVerbOptions& options, const MatchResult& result) {
                            result.matches.score[channel]};
   figure.model = matched_templates(map, result.library.templates, of_channel, result.options);
   figure.scores = rotation_scores(map, result.library.templates, number, result.options);
-  figure.first_angle = options.geometry.position_angle;
-  figure.first_mirrored_angle = figure.first_angle + 360 / static_cast<double>(result.grid.bins.nphi);
+  figure.first_angle = options.grid.geometry.position_angle;
+  figure.first_mirrored_angle = figure.first_angle + 360 / static_cast<double>(result.grid.nphi);
   return plot::match_page(figure);
 }
 
 std::string words(const MatchVerbOptions& options, const MatchResult& result, const OutputFolder& folder) {
   const auto channel = best_channel(result);
-  const auto found = found_at(result, options.geometry.position_angle, channel, 0);
+  const auto found = found_at(result, options.grid.geometry.position_angle, channel, 0);
   const auto of_channel = result.maps.size(0) > 1 ? fmt::format(" (channel {})", channel) : std::string();
   return fmt::format("best   {}{} at {:.4g} deg{}: score {:.4g}\nfiles  {}\n", found.name, found.mirrored ? ", mirrored," : "",
                      found.angle, of_channel, found.score, folder.path().string());
@@ -250,7 +214,7 @@ int make_match(MatchVerbOptions& options, const OptionSet& settings) {
       with_channels(read_sky_image(options.image.image, "IMAGE", SkyUnit::as_written), parse_channels(options.channels));
   const auto result = match_image(options, image);
   stop_if_requested();
-  write_file_atomically(folder.staged("match.csv"), csv(result, options.geometry.position_angle));
+  write_file_atomically(folder.staged("match.csv"), csv(result, options.grid.geometry.position_angle));
   plot::write_figure(folder.staged("match.png"), page_of(options, result));
   commit_with_summary(folder, summary_json(options, result), options.output, words(options, result, folder));
   return exit_done;

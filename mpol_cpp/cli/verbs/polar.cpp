@@ -8,9 +8,9 @@
 #include <ATen/ops/ones.h>
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/analysis/polar_integrator.h>
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/options/image_file_options.h>
+#include <mpol_cpp/cli/options/polar_grid.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
 #include <mpol_cpp/cli/output/history.h>
 #include <mpol_cpp/cli/output/output_folder.h>
@@ -33,28 +33,17 @@
 namespace mpol::cli {
 namespace {
 
-constexpr std::int64_t most_polar_bins = 10'000'000;
-
 struct PolarOptions {
   OutputOptions output;
   ImageFileOptions image;
-  GeometryOptions geometry;
-  std::optional<std::int64_t> nr;
-  std::int64_t nphi = 360;
-  std::optional<double> radius;  ///< arcsec
+  PolarGridOptions grid;
   std::string mode = "mean";
   std::string channels;
 };
 
 void declare(OptionSet& options, PolarOptions& polar) {
   declare(options, polar.image);
-  declare(options, polar.geometry);
-  options.integer("--nr", polar.nr, Range::between(1, most_polar_bins), "Bins in radius; default: as wide as a pixel",
-                  Record::result);
-  options.integer("--nphi", polar.nphi, Range::between(1, most_polar_bins), "Bins in azimuth, from 0 to 360 degrees",
-                  Record::result);
-  options.number("--radius", polar.radius, Range::positive(), "ARCSEC", "Largest radius; default: half the image",
-                 Record::result);
+  declare(options, polar.grid);
   options.choice("--mode", polar.mode, {"mean", "sum"}, "Mean brightness of each bin, or its flux in Jy", Record::result);
   options.text("--channels", polar.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
   declare(options, polar.output);
@@ -62,40 +51,17 @@ void declare(OptionSet& options, PolarOptions& polar) {
 
 /// What is written: values and their scatter in one unit.
 struct PolarResult {
-  std::int64_t nr = 0, nphi = 0;
-  double radius = 0;  ///< arcsec
-  Tensor value;       ///< (nchan, nr, nphi) float64, in `unit`
-  Tensor scatter;     ///< the same: standard deviation of the pixels; of a sum, times the bin's area
-  Tensor area;        ///< (nr, nphi) arcsec^2 of the sky
-  std::string unit;   ///< as BUNIT has it
-  Tensor flux;        ///< (nchan) Jy in all bins; undefined where the unit of the image is not known
+  PolarGrid grid;
+  Tensor value;      ///< (nchan, nr, nphi) float64, in `unit`
+  Tensor scatter;    ///< the same: standard deviation of the pixels; of a sum, times the bin's area
+  Tensor area;       ///< (nr, nphi) arcsec^2 of the sky
+  std::string unit;  ///< as BUNIT has it
+  Tensor flux;       ///< (nchan) Jy in all bins; undefined where the unit of the image is not known
 };
 
-/// The bins that the options ask for, with what they leave to the image. @throws UsageError
-void choose_bins(const PolarOptions& options, const GridCoords& coords, PolarResult& result) {
-  result.radius = options.radius.value_or(0.5 * coords.cell_size() * static_cast<double>(coords.npix()));
-  const double farthest = farthest_radius(coords, options.geometry.geometry());
-  if (result.radius > farthest) {
-    throw UsageError(error_text("--radius", fmt::format("{}\"", result.radius),
-                                fmt::format("the image reaches as far as {:.6g}\" in the plane of the disc", farthest),
-                                "choose a smaller one"));
-  }
-  result.nr = options.nr.value_or(std::max<std::int64_t>(1, std::llround(result.radius / coords.cell_size())));
-  result.nphi = options.nphi;
-  if (result.nr > most_polar_bins / result.nphi) {
-    throw UsageError(error_text("--nphi", fmt::format("{}", result.nphi),
-                                fmt::format("makes {} x {} bins, more than {}", result.nr, result.nphi, most_polar_bins),
-                                "ask for fewer"));
-  }
-}
-
 PolarResult integrate(const PolarOptions& options, const SkyImage& image) {
-  PolarResult result;
-  choose_bins(options, image.coords, result);
-  const PolarIntegrator integrator(image.coords, PolarIntegratorOptions()
-                                                     .radii(even_edges(0, result.radius, result.nr))
-                                                     .azimuths(even_edges(0, 2 * units::pi, result.nphi))
-                                                     .geometry(options.geometry.geometry()));
+  PolarResult result{chosen_grid(options.grid, image.coords), {}, {}, {}, {}, {}};
+  const auto integrator = integrator_of(options.grid, result.grid, image.coords);
   const auto map = integrator.integrate(image.cube);
   result.area = map.area;
   const auto per_unit = io::unit_area(image.unit, image.header.beams(), image.coords.cell_size());
@@ -120,10 +86,10 @@ PolarResult integrate(const PolarOptions& options, const SkyImage& image) {
 
 /// Middles of bins.
 double middle_radius(const PolarResult& result, std::int64_t i) {
-  return (static_cast<double>(i) + 0.5) * result.radius / static_cast<double>(result.nr);
+  return (static_cast<double>(i) + 0.5) * result.grid.radius / static_cast<double>(result.grid.nr);
 }
 double middle_azimuth(const PolarResult& result, std::int64_t j) {  // degrees
-  return (static_cast<double>(j) + 0.5) * 360 / static_cast<double>(result.nphi);
+  return (static_cast<double>(j) + 0.5) * 360 / static_cast<double>(result.grid.nphi);
 }
 
 std::string csv(const PolarResult& result) {
@@ -133,9 +99,9 @@ std::string csv(const PolarResult& result) {
   std::size_t place = 0;
   for (std::int64_t c = 0; c < result.value.size(0); ++c) {
     std::size_t bin = 0;
-    for (std::int64_t i = 0; i < result.nr; ++i) {
+    for (std::int64_t i = 0; i < result.grid.nr; ++i) {
       const double radius = middle_radius(result, i);
-      for (std::int64_t j = 0; j < result.nphi; ++j, ++place, ++bin)
+      for (std::int64_t j = 0; j < result.grid.nphi; ++j, ++place, ++bin)
         fmt::format_to(std::back_inserter(text), "{},{:.10g},{:.10g},{:.17g},{:.17g},{:.17g}\n", c, radius,
                        middle_azimuth(result, j), value[place], scatter[place], area[bin]);
     }
@@ -151,8 +117,8 @@ struct Peak {
 Peak peak_of(const PolarResult& result, std::int64_t channel) {
   const auto plane = result.value[channel];
   const auto bin = plane.argmax().item<std::int64_t>();
-  return {plane.flatten()[bin].item<double>(), middle_radius(result, bin / result.nphi),
-          middle_azimuth(result, bin % result.nphi)};
+  return {plane.flatten()[bin].item<double>(), middle_radius(result, bin / result.grid.nphi),
+          middle_azimuth(result, bin % result.grid.nphi)};
 }
 
 std::string summary_json(const PolarOptions& options, const PolarResult& result) {
@@ -166,13 +132,13 @@ std::string summary_json(const PolarOptions& options, const PolarResult& result)
   const nlohmann::ordered_json json = {{"image", options.image.image.string()},
                                        {"mode", options.mode},
                                        {"unit", result.unit},
-                                       {"inclination_deg", options.geometry.inclination},
-                                       {"position_angle_deg", options.geometry.position_angle},
-                                       {"offset_east_arcsec", options.geometry.offset_east},
-                                       {"offset_north_arcsec", options.geometry.offset_north},
-                                       {"nr", result.nr},
-                                       {"nphi", result.nphi},
-                                       {"radius_arcsec", result.radius},
+                                       {"inclination_deg", options.grid.geometry.inclination},
+                                       {"position_angle_deg", options.grid.geometry.position_angle},
+                                       {"offset_east_arcsec", options.grid.geometry.offset_east},
+                                       {"offset_north_arcsec", options.grid.geometry.offset_north},
+                                       {"nr", result.grid.nr},
+                                       {"nphi", result.grid.nphi},
+                                       {"radius_arcsec", result.grid.radius},
                                        {"area_arcsec2", result.area.sum().item<double>()},
                                        {"channels", channels}};
   return summary_text(json);
@@ -189,7 +155,8 @@ void write_files(const PolarResult& result, const SkyImage& image, const OptionS
   auto history = history_lines("mpol polar", settings);
   history.emplace_back(
       "PHI from the major axis at the position angle, growing to the East of it; RADIUS in the plane of the disc");
-  const double width = result.radius / static_cast<double>(result.nr), step = 2 * units::pi / static_cast<double>(result.nphi);
+  const double width = result.grid.radius / static_cast<double>(result.grid.nr),
+               step = 2 * units::pi / static_cast<double>(result.grid.nphi);
   io::write_polar_fits(folder.staged("polar.fits"), result.value, {width / 2, width}, {step / 2, step},
                        io::PolarFitsOptions()
                            .unit(result.unit)
@@ -199,7 +166,7 @@ void write_files(const PolarResult& result, const SkyImage& image, const OptionS
   write_file_atomically(folder.staged("polar.csv"), csv(result));
   plot::PolarFigureOptions figure;
   figure.unit = result.unit == "Jy/arcsec2" ? "Jy/arcsec²" : result.unit == "Jy" ? "Jy in each bin" : result.unit;
-  figure.outer = result.radius;
+  figure.outer = result.grid.radius;
   if (image.header.frequencies().defined()) figure.frequencies = plot::to_vector(image.header.frequencies());
   plot::write_figure(folder.staged("polar.png"), plot::polar_page(result.value, figure));
 }
