@@ -9,11 +9,12 @@
 #include <functional>
 #include <fstream>
 
+#include <mpol_cpp/serialize/array_room.h>
+
 namespace mpol {
 namespace {
 
 constexpr std::chrono::milliseconds interval{10};
-constexpr double most_bytes = 64 << 20;
 
 /// Resident pages of this process that lie in files, bytes.
 double resident_file_bytes() {
@@ -66,7 +67,7 @@ void DiskPages::watch() {
   double others = resident_file_bytes();  // libraries, other files
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, interval, [this] { return ends_; })) {
-    if (resident_file_bytes() < others + most_bytes) continue;
+    if (resident_file_bytes() < others + resident_bytes_of_disk) continue;
     give_back();
     others = resident_file_bytes();
   }

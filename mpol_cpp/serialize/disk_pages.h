@@ -10,8 +10,9 @@
 namespace mpol {
 
 /// Keeps the mapped files of a process from filling its resident memory: a thread looks every 10 ms how much of files is mapped
-/// in, and beyond 64 MiB more than before gives all pages of these files back to the system, after it had it begin to write out
-/// those that changed. Values are not touched: a page that is used again comes from the system's cache, or from the disk.
+/// in, and beyond resident_bytes_of_disk (array_room.h) more than before gives all pages of these files back to the system, after
+/// it had it begin to write out those that changed. Values are not touched: a page that is used again comes from the system's
+/// cache, or from the disk.
 class DiskPages {
  public:
   struct Region {

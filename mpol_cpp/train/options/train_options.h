@@ -50,7 +50,7 @@ enum class OnDivergence {
   off,    ///< nothing
 };
 
-std::string to_string(OptimizerKind kind);  ///< "adam", "sgd", "lbfgs", "pogm" or "fista"
+std::string to_string(OptimizerKind kind);  ///< "adam", "sgd", "lbfgs", "pogm", "fista" or "admm"
 std::string to_string(StepKind kind);       ///< "auto", "eager", "captured" or "fused"
 std::string to_string(StopScope scope);     ///< "sum" or "each"
 
