@@ -49,6 +49,9 @@ Value value_named(const char* what, const std::string& name, const std::vector<s
 /// `mode`: one image channel for each of the data's, or one of all.
 ChannelMap channel_map(const Visibilities& visibilities, const std::string& mode);
 
+/// Copies tensors into the parameters and buffers of a module. @throws ShapeError unless names and shapes are its own
+void load_state(torch::nn::Module& module, const std::map<std::string, Tensor>& state);
+
 /// What torch.nn.Module has, of modules that are C++'s.
 template <typename Impl, typename... Bases>
 void add_module_methods(py::class_<Impl, Bases...>& type) {
@@ -72,6 +75,9 @@ void add_module_methods(py::class_<Impl, Bases...>& type) {
         return state;
       },
       "Parameters and buffers by name; they share their memory with the module.");
+  type.def(
+      "load_state_dict", [](Impl& self, const std::map<std::string, Tensor>& state) { load_state(self, state); },
+      py::arg("state_dict"), "Copies such tensors into the module. Raises ShapeError unless names and shapes are its own.");
   type.def(
       "to",
       [](const std::shared_ptr<Impl>& self, const py::object& device, const std::optional<at::ScalarType>& dtype) {

@@ -51,22 +51,23 @@ class InterruptibleTrainer {
   InterruptibleTrainer(const std::shared_ptr<ImageModel>& model, const Objective& objective, TrainOptions options)
       : trainer_(model, objective, options.interrupted([interrupted = interrupted_] {
           const py::gil_scoped_acquire lock;
-          *interrupted = *interrupted || PyErr_CheckSignals() != 0;
-          return *interrupted;
+          // Taken out of Python at once: what of a fit is Python's runs once more at its end.
+          if (!*interrupted && PyErr_CheckSignals() != 0) interrupted->emplace();
+          return interrupted->has_value();
         })) {}
 
   TrainResult fit() {
-    *interrupted_ = false;
+    interrupted_->reset();
     auto result = [&] {
       const py::gil_scoped_release unlocked;
       return trainer_.fit();
     }();
-    if (*interrupted_) throw py::error_already_set();
+    if (*interrupted_) throw py::error_already_set(**interrupted_);
     return result;
   }
 
  private:
-  std::shared_ptr<bool> interrupted_ = std::make_shared<bool>(false);
+  std::shared_ptr<std::optional<py::error_already_set>> interrupted_ = std::make_shared<std::optional<py::error_already_set>>();
   Trainer trainer_;
 };
 

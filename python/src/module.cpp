@@ -21,6 +21,25 @@ torch::Device device_of(const py::object& device) {
   return parsed;
 }
 
+void load_state(torch::nn::Module& module, const std::map<std::string, Tensor>& state) {
+  const torch::NoGradGuard no_grad;
+  auto own = module.named_parameters();
+  own.update(module.named_buffers());
+  for (const auto& [name, tensor] : state) {
+    if (!own.contains(name)) throw ShapeError(fmt::format("load_state_dict: {} is none of the module's tensors", name));
+  }
+  for (const auto& item : own) {
+    const auto found = state.find(item.key());
+    if (found == state.end() || found->second.sizes() != item.value().sizes()) {
+      throw ShapeError(fmt::format(
+          "load_state_dict: {} {}; it must have the shape ({})", item.key(),
+          found == state.end() ? "is missing" : fmt::format("has the shape ({})", fmt::join(found->second.sizes(), ", ")),
+          fmt::join(item.value().sizes(), ", ")));
+    }
+  }
+  for (auto& item : own) item.value().copy_(state.at(item.key()));
+}
+
 ChannelMap channel_map(const Visibilities& visibilities, const std::string& mode) {
   return value_named<ChannelMap (*)(std::int64_t)>(
       "mode", mode, {{"cube", &ChannelMap::cube}, {"continuum", &ChannelMap::continuum}})(visibilities.nchan());

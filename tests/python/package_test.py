@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -202,6 +203,18 @@ class Fits(unittest.TestCase):
         self.assertEqual(seen, [0, 1, 2, 3, 4])
         self.assertEqual((result.epochs, result.stop_reason), (5, "callback"))
 
+    def test_ctrl_c_ends_a_fit_with_its_exception(self):
+        own = mpol.Term("own", 1e-3, lambda out: out.sky.square().sum((-3, -2, -1)))
+        for term in (mpol.terms.sparsity(1e-3), own):
+            with self.subTest(term.name):
+                net = mpol.GriddedNet(COORDS)
+                timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+                timer.start()
+                with self.assertRaises(KeyboardInterrupt):
+                    mpol.Trainer(net, self.objective(term), epochs=10**8).fit()
+                timer.join()
+                self.assertTrue(bool(net.make_sky().isfinite().all()))
+
     def test_other_threads_go_on_meanwhile(self):
         ticks, done = [], threading.Event()
 
@@ -234,6 +247,12 @@ class Fits(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             torch.save(state, folder + "/state.pt")
             torch.testing.assert_close(torch.load(folder + "/state.pt")["bcube.base_cube"], net.base_cube.detach())
+        state = {name: tensor.clone() + 1 for name, tensor in state.items()}
+        net.load_state_dict(state)
+        torch.testing.assert_close(net.base_cube.detach(), state["bcube.base_cube"])
+        for wrong in ({}, {**state, "more": torch.ones(1)}, {**state, "bcube.base_cube": torch.ones(1)}):
+            with self.assertRaises(mpol.ShapeError):
+                net.load_state_dict(wrong)
         self.assertIs(net.to(dtype=torch.float64), net)
         self.assertEqual(net.make_sky().dtype, torch.float64)
 

@@ -142,6 +142,10 @@ class GriddedDataset:
         """
         A packed cube at the occupied cells.
         """
+    def load_state_dict(self, state_dict: collections.abc.Mapping[str, torch.Tensor]) -> None:
+        """
+        Copies such tensors into the module. Raises ShapeError unless names and shapes are its own.
+        """
     def named_parameters(self) -> dict[str, torch.Tensor]:
         """
         The same by name.
@@ -261,6 +265,10 @@ class GriddedNet(ImageModel):
         """
         Packed visibilities on the uv cells, (…, nchan, npix, npix) complex, Jy.
         """
+    def load_state_dict(self, state_dict: collections.abc.Mapping[str, torch.Tensor]) -> None:
+        """
+        Copies such tensors into the module. Raises ShapeError unless names and shapes are its own.
+        """
     def named_parameters(self) -> dict[str, torch.Tensor]:
         """
         The same by name.
@@ -375,6 +383,10 @@ class GriddedLikelihood(Likelihood):
     """
     def __init__(self, dataset: GriddedDataset) -> None:
         ...
+    def load_state_dict(self, state_dict: collections.abc.Mapping[str, torch.Tensor]) -> None:
+        """
+        Copies such tensors into the module. Raises ShapeError unless names and shapes are its own.
+        """
     def named_parameters(self) -> dict[str, torch.Tensor]:
         """
         The same by name.
@@ -403,6 +415,10 @@ class ExactLikelihood(Likelihood):
         """
         mode: cube, one image channel for each of the data's, or continuum, one of all.
         """
+    def load_state_dict(self, state_dict: collections.abc.Mapping[str, torch.Tensor]) -> None:
+        """
+        Copies such tensors into the module. Raises ShapeError unless names and shapes are its own.
+        """
     def named_parameters(self) -> dict[str, torch.Tensor]:
         """
         The same by name.
@@ -429,6 +445,10 @@ class LooseLikelihood(Likelihood):
     """
     def __init__(self, coords: GridCoords, visibilities: Visibilities, mode: str = 'cube', tolerance: typing.SupportsFloat = 1e-06) -> None:
         ...
+    def load_state_dict(self, state_dict: collections.abc.Mapping[str, torch.Tensor]) -> None:
+        """
+        Copies such tensors into the module. Raises ShapeError unless names and shapes are its own.
+        """
     def model_visibilities(self, sky: torch.Tensor) -> torch.Tensor:
         """
         The image at the points of the data, (…, nchan, nvis) complex; differentiable.
@@ -461,6 +481,10 @@ class NoiseLikelihood(Likelihood):
         """
         noise: student (parameter: degrees of freedom, 4), huber (threshold in sigma, 1.345), amplitude or gaussian.
         """
+    def load_state_dict(self, state_dict: collections.abc.Mapping[str, torch.Tensor]) -> None:
+        """
+        Copies such tensors into the module. Raises ShapeError unless names and shapes are its own.
+        """
     def named_parameters(self) -> dict[str, torch.Tensor]:
         """
         The same by name.
@@ -488,6 +512,10 @@ class FunctionLikelihood(Likelihood):
     def __init__(self, coords: GridCoords, chi_squared: collections.abc.Callable[[torch.Tensor], torch.Tensor], normalizer: typing.SupportsFloat) -> None:
         """
         chi_squared: (…, nchan, npix, npix) in Jy/arcsec^2 -> (…), differentiable.
+        """
+    def load_state_dict(self, state_dict: collections.abc.Mapping[str, torch.Tensor]) -> None:
+        """
+        Copies such tensors into the module. Raises ShapeError unless names and shapes are its own.
         """
     def named_parameters(self) -> dict[str, torch.Tensor]:
         """
