@@ -160,23 +160,33 @@ TEST_CASE("a mask keeps pixels dark, and the optimum is that of the others", "[s
   CHECK((model->base() * mask).max().item<double>() > 0);
 }
 
-TEST_CASE("a fit by POGM goes on from its checkpoint bit for bit", "[solvers][quick]") {
+TEST_CASE("fits by POGM and ADMM go on from their checkpoints bit for bit", "[solvers][quick]") {
+  struct Case {
+    OptimizerKind optimizer;
+    std::string likelihood;
+    std::int64_t middle, end;
+  };
+  const auto fit = GENERATE(Case{OptimizerKind::pogm, "exact", 70, 150}, Case{OptimizerKind::admm, "exact", 33, 60},
+                            Case{OptimizerKind::admm, "gridded", 33, 60});
+  CAPTURE(to_string(fit.optimizer), fit.likelihood);
   const TemporaryFolder folder;
-  const auto objective = [] { return sparse(torch::kFloat32, 1e-4, 3e-4); };
+  const auto objective = [&] {
+    return Objective(likelihood_of(fit.likelihood, torch::kFloat32), {terms::sparsity(1e-4), terms::tv_image(3e-4)});
+  };
   const auto options = [&](std::int64_t epochs) {
-    return TrainOptions().optimizer(OptimizerKind::pogm).tolerance(1e-12).epochs(epochs).checkpoint(folder / "c").resume(true);
+    return TrainOptions().optimizer(fit.optimizer).tolerance(1e-12).epochs(epochs).checkpoint(folder / "c").resume(true);
   };
   auto whole_model = positive_model(base_image(torch::kFloat32, 4));
-  auto whole_options = options(150).resume(false);
+  auto whole_options = options(fit.end).resume(false);
   whole_options.checkpoint({});
   const auto whole = Trainer(whole_model, objective(), whole_options).fit();
   TrainResult last;
   GriddedNet model{nullptr};
-  for (const std::int64_t epochs : {1, 70, 150}) {
+  for (const auto epochs : {std::int64_t{1}, fit.middle, fit.end}) {
     model = positive_model(base_image(torch::kFloat32, 4));
     last = Trainer(model, objective(), options(epochs)).fit();
   }
-  CHECK(last.resumed_from == 70);
+  CHECK(last.resumed_from == fit.middle);
   CHECK(same(model->base(), whole_model->base()));
   CHECK(same_history(last.history, whole.history));
 }

@@ -136,30 +136,6 @@ TEST_CASE("a mask keeps pixels dark in ADMM", "[solvers][quick]") {
   CHECK(relative_error(base, fit_by(OptimizerKind::pogm)) < 1e-2);
 }
 
-TEST_CASE("a fit by ADMM goes on from its checkpoint bit for bit", "[solvers][quick]") {
-  const auto name = GENERATE(std::string("exact"), std::string("gridded"));
-  const TemporaryFolder folder;
-  const auto objective = [&] {
-    return Objective(likelihood_of(name, torch::kFloat32), {terms::sparsity(1e-4), terms::tv_image(3e-4)});
-  };
-  const auto options = [&](std::int64_t epochs) {
-    return TrainOptions().optimizer(OptimizerKind::admm).tolerance(1e-12).epochs(epochs).checkpoint(folder / "c").resume(true);
-  };
-  auto whole_model = positive_model(base_image(torch::kFloat32, 4));
-  auto whole_options = options(60).resume(false);
-  whole_options.checkpoint({});
-  const auto whole = Trainer(whole_model, objective(), whole_options).fit();
-  TrainResult last;
-  GriddedNet model{nullptr};
-  for (const std::int64_t epochs : {1, 33, 60}) {
-    model = positive_model(base_image(torch::kFloat32, 4));
-    last = Trainer(model, objective(), options(epochs)).fit();
-  }
-  CHECK(last.resumed_from == 33);
-  CHECK(same(model->base(), whole_model->base()));
-  CHECK(same_history(last.history, whole.history));
-}
-
 TEST_CASE("a state of other images, and options out of range, are refused by ADMM by name", "[solvers][quick]") {
   auto model = positive_model(base_image(torch::kFloat64, 4));
   ConvexObjective function(model.ptr(), sparse(torch::kFloat64));
