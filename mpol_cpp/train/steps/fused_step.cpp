@@ -5,7 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros_like.h>
@@ -14,6 +13,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/fused/cpu/fused_pipeline.h>
 #include <mpol_cpp/ops/lbfgs/cpu_lbfgs.h>
+#include <mpol_cpp/train/steps/cpu_pipeline.h>
 #include <mpol_cpp/train/steps/fused_objective.h>
 #include <mpol_cpp/train/optimizers/lbfgs_memory.h>
 #include <mpol_cpp/train/optimizers/moments.h>
@@ -33,20 +33,11 @@ class FusedStep::Optimizer {
         dtype_(base().scalar_type()),
         rate_factors_(options.rate_factors()),
         stops_each_(options.stops_each()) {
-    ops::FusedSettings settings;
-    settings.npix = base().size(-1);
-    settings.nchan = base().size(-3);
-    settings.problems = base().numel() / (settings.npix * settings.npix * settings.nchan);
-    settings.cell_area = model_->coords().cell_area();
-    settings.likelihood_scale = likelihood_scale_;
-    for (std::int64_t problem = 0; problem < settings.problems; ++problem) {
-      settings.own.push_back({likelihood_scale_, detail::weights_of_terms(terms_, static_cast<std::size_t>(problem))});
-    }
-    settings.inverse_power = detail::inverse_power_of_terms(terms_, model_->coords(), dtype_);
-    if (dtype_ == torch::kFloat32) single_ = pipeline<float>(settings, objective);
-    else double_ = pipeline<double>(settings, objective);
-    detail::check_rate_factors(options, settings.problems);
-    stopped_.resize(static_cast<std::size_t>(settings.problems));
+    if (dtype_ == torch::kFloat32) single_ = detail::make_cpu_pipeline<float>(*model_, objective);
+    else double_ = detail::make_cpu_pipeline<double>(*model_, objective);
+    const auto problems = base().numel() / (base().size(-3) * base().size(-2) * base().size(-1));
+    detail::check_rate_factors(options, problems);
+    stopped_.resize(static_cast<std::size_t>(problems));
     if (kind_ == OptimizerKind::lbfgs) {
       if (dtype_ == torch::kFloat32) single_lbfgs_ = std::make_unique<ops::HostLbfgs<float>>(base().numel());
       else double_lbfgs_ = std::make_unique<ops::HostLbfgs<double>>(base().numel());
@@ -92,20 +83,6 @@ class FusedStep::Optimizer {
   }
 
  private:
-  template <typename T>
-  static std::unique_ptr<ops::FusedPipeline<T>> pipeline(const ops::FusedSettings& settings, const Objective& objective) {
-    if (detail::likelihood_of_cells(objective.likelihood()) == nullptr) {
-      return std::make_unique<ops::FusedPipeline<T>>(
-          settings, [held = objective.shared_likelihood()](const Tensor& images, Tensor& gradient) {
-            return held->value_and_gradient(images, gradient, Accumulate::overwrite);
-          });
-    }
-    const auto buffers = objective.likelihood().as_module().named_buffers();
-    return std::make_unique<ops::FusedPipeline<T>>(
-        settings, ops::column_cells<T>(buffers["cells"], buffers["data"].to(c10::CppTypeToScalarType<c10::complex<T>>::value),
-                                       buffers["weights"].to(c10::CppTypeToScalarType<T>::value), settings.nchan, settings.npix));
-  }
-
   template <typename T>
   static void stop_or_go_on(ops::FusedPipeline<T>& pipeline, std::int64_t problem, bool stops) {
     if (stops) pipeline.stop(problem);
@@ -170,26 +147,9 @@ class FusedStep::Optimizer {
   }
 
   StepReport report(const std::vector<ops::FusedValues>& values) const {
-    const auto problems = static_cast<std::int64_t>(values.size()), columns = static_cast<std::int64_t>(terms_.size()) + 2;
-    auto losses = at::empty({columns, problems}, torch::kFloat64);
-    auto table = losses.accessor<double, 2>();
     double parameters = 0;
-    for (std::int64_t problem = 0; problem < problems; ++problem) {
-      const auto& own = values[static_cast<std::size_t>(problem)];
-      const double nll = own.chi_squared * likelihood_scale_;
-      double total = nll;
-      for (std::int64_t i = 2; i < columns; ++i) {
-        const auto& term = terms_[static_cast<std::size_t>(i - 2)];
-        const double weight = term.weight(static_cast<std::size_t>(problem));
-        const double value = weight == 0 ? 0.0 : weight * own.of(term.kind());
-        table[i][problem] = value;
-        total += value;
-      }
-      table[0][problem] = total;
-      table[1][problem] = nll;
-      parameters += own.parameters;
-    }
-    return {losses, at::scalar_tensor(parameters, torch::kFloat64)};
+    for (const auto& own : values) parameters += own.parameters;
+    return {detail::loss_table(values, terms_, likelihood_scale_), at::scalar_tensor(parameters, torch::kFloat64)};
   }
 
   std::shared_ptr<ImageModel> model_;
