@@ -28,8 +28,18 @@ foreach(target IN LISTS targets programs)
   endif()
 endforeach()
 
+# The public headers, and no others.
+mpol_public_headers(headers mpol_cpp/mpol.h)
+target_sources(mpol PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${headers})
+if(TARGET mpol_io)
+  mpol_public_headers(headers_of_io mpol_cpp/io.h)
+  list(REMOVE_ITEM headers_of_io ${headers})
+  target_sources(mpol_io PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${headers_of_io})
+endif()
+
 install(TARGETS ${targets} EXPORT mpol_cpp
-        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime NAMELINK_COMPONENT development)
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime NAMELINK_COMPONENT development
+        FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development)
 if(programs)
   install(TARGETS ${programs}
           RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime
@@ -52,11 +62,6 @@ if(TARGET mpol_program)
 endif()
 install(EXPORT mpol_cpp FILE mpol_cppTargets.cmake NAMESPACE mpol:: DESTINATION "${package}" COMPONENT development)
 
-set(not_installed PATTERN "cli" EXCLUDE PATTERN "*_casacore.h" EXCLUDE)
-if(NOT MPOL_BUILD_IO)
-  list(APPEND not_installed PATTERN "io" EXCLUDE PATTERN "plot" EXCLUDE PATTERN "io.h" EXCLUDE)
-endif()
-install(DIRECTORY mpol_cpp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development FILES_MATCHING PATTERN "*.h" ${not_installed})
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT runtime)
 
 configure_package_config_file(cmake/mpol_cppConfig.cmake.in "${PROJECT_BINARY_DIR}/mpol_cppConfig.cmake"

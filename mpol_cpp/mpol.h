@@ -114,6 +114,7 @@
 #include <mpol_cpp/train/train_to_dirty.h>
 #include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/train/source_removal.h>
+#include <mpol_cpp/train/steps/fused_loss.h>
 #include <mpol_cpp/train/usual_image.h>
 #include <mpol_cpp/uncertainty/bootstrap.h>
 #include <mpol_cpp/uncertainty/dirty_noise.h>

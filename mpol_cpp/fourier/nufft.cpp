@@ -2,28 +2,36 @@
 
 #include <utility>
 
+#include <ATen/core/ivalue.h>
 #include <torch/autograd.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/fourier/nufft_plans.h>
 
 namespace mpol {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using NufftPlansPtr = c10::intrusive_ptr<NufftPlans>;
+using NufftPlansPtr = std::shared_ptr<NufftPlans>;
+
+/// For autograd's graph.
+struct HeldPlans : torch::CustomClassHolder {
+  NufftPlansPtr plans;
+  explicit HeldPlans(NufftPlansPtr held) : plans(std::move(held)) {}
+};
 
 Tensor apply_type2(const Tensor& sky, const NufftPlansPtr& plans);
 Tensor apply_type1(const Tensor& visibilities, const NufftPlansPtr& plans);
 
 NufftPlansPtr plans_of(AutogradContext* context) {
-  return c10::static_intrusive_pointer_cast<NufftPlans>(context->saved_data["plans"].toCapsule());
+  return c10::static_intrusive_pointer_cast<HeldPlans>(context->saved_data["plans"].toCapsule())->plans;
 }
 
 struct Type2 : torch::autograd::Function<Type2> {
   static Tensor forward(AutogradContext* context, const Tensor& sky, const NufftPlansPtr& plans) {
-    context->saved_data["plans"] = c10::IValue::make_capsule(plans);
+    context->saved_data["plans"] = c10::IValue::make_capsule(c10::make_intrusive<HeldPlans>(plans));
     return plans->type2(sky);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -33,7 +41,7 @@ struct Type2 : torch::autograd::Function<Type2> {
 
 struct Type1 : torch::autograd::Function<Type1> {
   static Tensor forward(AutogradContext* context, const Tensor& visibilities, const NufftPlansPtr& plans) {
-    context->saved_data["plans"] = c10::IValue::make_capsule(plans);
+    context->saved_data["plans"] = c10::IValue::make_capsule(c10::make_intrusive<HeldPlans>(plans));
     return plans->type1(visibilities);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -59,7 +67,13 @@ void check_nufft_input(const Tensor& values, at::IntArrayRef last, const char* w
 }  // namespace
 
 NufftImpl::NufftImpl(const GridCoords& coords, Baselines baselines, std::int64_t nchan, NufftOptions options)
-    : plans_(c10::make_intrusive<NufftPlans>(coords, std::move(baselines), nchan, options)) {}
+    : plans_(std::make_shared<NufftPlans>(coords, std::move(baselines), nchan, options)) {}
+
+const GridCoords& NufftImpl::coords() const { return plans_->coords(); }
+const Baselines& NufftImpl::baselines() const { return plans_->baselines(); }
+std::int64_t NufftImpl::nchan() const { return plans_->nchan(); }
+const NufftOptions& NufftImpl::options() const { return plans_->options(); }
+std::int64_t NufftImpl::memory_bytes() const { return plans_->memory_bytes(); }
 
 Tensor NufftImpl::forward(const Tensor& sky) const {
   const auto npix = coords().npix();

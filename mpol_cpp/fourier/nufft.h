@@ -1,9 +1,16 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/device/module.h>
-#include <mpol_cpp/fourier/nufft_plans.h>
+#include <mpol_cpp/fourier/nufft_options.h>
+#include <mpol_cpp/visibilities/baselines.h>
 
 namespace mpol {
+
+class NufftPlans;
 
 /// Visibilities of an image at any u, v, and the exact adjoint of that, by nonuniform FFTs on the CPU or a CUDA device, where
 /// the tensors are:
@@ -30,16 +37,16 @@ class NufftImpl : public Module<NufftImpl> {
   /// @return              (…, nchan, npix, npix) real, sky orientation
   Tensor adjoint(const Tensor& visibilities) const;
 
-  const GridCoords& coords() const { return plans_->coords(); }       ///< the grid of the images
-  const Baselines& baselines() const { return plans_->baselines(); }  ///< where the visibilities are
-  std::int64_t nchan() const { return plans_->nchan(); }              ///< of image and visibilities
-  const NufftOptions& options() const { return plans_->options(); }   ///< as they were given
+  const GridCoords& coords() const;     ///< the grid of the images
+  const Baselines& baselines() const;   ///< where the visibilities are
+  std::int64_t nchan() const;           ///< of image and visibilities
+  const NufftOptions& options() const;  ///< as they were given
   /// Bytes of the plans made so far, on every device.
-  std::int64_t memory_bytes() const { return plans_->memory_bytes(); }
+  std::int64_t memory_bytes() const;
   NufftPlans& plans() const { return *plans_; }  ///< for steps that transform without checks and autograd
 
  private:
-  c10::intrusive_ptr<NufftPlans> plans_;
+  std::shared_ptr<NufftPlans> plans_;
 };
 
 TORCH_MODULE(Nufft);

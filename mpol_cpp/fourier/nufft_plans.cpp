@@ -41,7 +41,12 @@ ops::NufftCoordinates coordinates_of(const Baselines& baselines, std::int64_t ch
   return {held->first.const_data_ptr<double>(), held->second.const_data_ptr<double>(), held};
 }
 
+thread_local auto kernels_of_scope = NufftKernelsOf::device;
+
 }  // namespace
+
+ScopedNufftKernels::ScopedNufftKernels(NufftKernelsOf kernels) : before_(std::exchange(kernels_of_scope, kernels)) {}
+ScopedNufftKernels::~ScopedNufftKernels() { kernels_of_scope = before_; }
 
 void check_nufft_fit(const GridCoords& coords, double max_abs_u, double max_abs_v) {
   const double limit = 0.5 / coords.dl(), largest = std::max(max_abs_u, max_abs_v);
@@ -58,6 +63,7 @@ NufftPlans::NufftPlans(const GridCoords& coords, Baselines baselines, std::int64
       baselines_(std::move(baselines)),
       nchan_(nchan),
       options_(options),
+      kernels_(kernels_of_scope),
       single_(std::make_unique<Plans<float>>()),
       double_(std::make_unique<Plans<double>>()) {
   if (nchan < 1 || (!baselines_.shared() && baselines_.nchan() != nchan)) {
@@ -99,7 +105,7 @@ template const ops::NufftPlan<float>& NufftPlans::plan(std::int64_t);
 template const ops::NufftPlan<double>& NufftPlans::plan(std::int64_t);
 
 bool NufftPlans::uses_gpu_kernels(torch::Device device) const {
-  return !device.is_cpu() || options_.kernels == NufftKernelsOf::emulated_gpu;
+  return !device.is_cpu() || kernels_ == NufftKernelsOf::emulated_gpu;
 }
 
 template <typename T>

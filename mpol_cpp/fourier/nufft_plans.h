@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/core/ivalue.h>
 #include <torch/types.h>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/fourier/nufft_options.h>
 #include <mpol_cpp/ops/nufft/nufft_plan.h>
 #include <mpol_cpp/visibilities/baselines.h>
 
@@ -29,21 +29,26 @@ enum class NufftKernelsOf {
   device,        ///< the CPU's
   emulated_gpu,  ///< those of a GPU, by loops: slow, for tests
 };
+/// What plans that are made in its scope take, on this thread: for tests.
+class ScopedNufftKernels {
+ public:
+  explicit ScopedNufftKernels(NufftKernelsOf kernels);
+  ~ScopedNufftKernels();
+  ScopedNufftKernels(const ScopedNufftKernels&) = delete;
+  ScopedNufftKernels& operator=(const ScopedNufftKernels&) = delete;
 
-/// Options of a Nufft.
-struct NufftOptions {
-  /// Error relative to the norm of the result: 1e-6 to 0.1 in float32, 1e-13 to 0.1 in float64. Near an optimum, where
-  /// residuals are small, the error of a gradient is larger by |data| / |residual|: train with no less than 1e-6.
-  double tolerance = 1e-6;
-  NufftKernelsOf kernels = NufftKernelsOf::device;  ///< for tests: leave it as it is
+ private:
+  NufftKernelsOf before_;
 };
 
 /// The plans of a Nufft: one for each device and dtype that was used and each distinct set of baselines.
-class NufftPlans : public torch::CustomClassHolder {
+class NufftPlans {
  public:
   /// Takes what NufftImpl takes; the plans themselves are made when they are first used.
   NufftPlans(const GridCoords& coords, Baselines baselines, std::int64_t nchan, NufftOptions options);
-  ~NufftPlans() override;
+  ~NufftPlans();
+  NufftPlans(const NufftPlans&) = delete;
+  NufftPlans& operator=(const NufftPlans&) = delete;
 
   /// As Nufft's forward and adjoint, without checks.
   Tensor type2(const Tensor& sky);
@@ -91,6 +96,7 @@ class NufftPlans : public torch::CustomClassHolder {
   Baselines baselines_;
   std::int64_t nchan_;
   NufftOptions options_;
+  NufftKernelsOf kernels_;
   mutable std::mutex mutex_;
   std::unique_ptr<Plans<float>> single_;
   std::unique_ptr<Plans<double>> double_;

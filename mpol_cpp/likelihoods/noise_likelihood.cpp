@@ -14,6 +14,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/fourier/nufft_plans.h>
 #include <mpol_cpp/likelihoods/loose_samples.h>
 #include <mpol_cpp/likelihoods/sky_checks.h>
 #include <mpol_cpp/ops/memory/share_tasks.h>

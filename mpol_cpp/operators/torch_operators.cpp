@@ -1,5 +1,6 @@
-// torch.ops.mpol and torch.classes.mpol: what any program that loads the library finds in LibTorch's dispatcher, by schema, Python
-// without our module among them (docs/python.md). Each is differentiable by our own gradients; mpol::hann registers itself.
+// torch.ops.mpol and torch.classes.mpol: what any program that loads the library finds in LibTorch's dispatcher, by schema,
+// Python without our module among them (docs/python.md). Each is differentiable by our own gradients; mpol::hann registers
+// itself.
 
 #include <algorithm>
 #include <cstdint>
@@ -113,10 +114,9 @@ std::tuple<Tensor, Tensor> fused_gradient(const Tensor& base, const FusedLossPtr
 }
 
 TORCH_LIBRARY_FRAGMENT(mpol, library) {
-  library.class_<NufftObject>("Nufft").def(
-      torch::init<Tensor, Tensor, std::int64_t, std::int64_t, double, double>(), "",
-      {torch::arg("u"), torch::arg("v"), torch::arg("nchan"), torch::arg("npix"), torch::arg("cell_size"),
-       torch::arg("tolerance") = 1e-6});
+  library.class_<NufftObject>("Nufft").def(torch::init<Tensor, Tensor, std::int64_t, std::int64_t, double, double>(), "",
+                                           {torch::arg("u"), torch::arg("v"), torch::arg("nchan"), torch::arg("npix"),
+                                            torch::arg("cell_size"), torch::arg("tolerance") = 1e-6});
   library.class_<NormalObject>("NormalOperator")
       .def(torch::init<Tensor, Tensor, Tensor, Tensor, std::int64_t, double>(), "",
            {torch::arg("u"), torch::arg("v"), torch::arg("weights"), torch::arg("data"), torch::arg("npix"),
@@ -124,10 +124,10 @@ TORCH_LIBRARY_FRAGMENT(mpol, library) {
       .def("kernel", [](const NormalPtr& self) { return self->normal.kernel(); })
       .def("dirty", [](const NormalPtr& self) { return self->normal.dirty(); })
       .def("constant", [](const NormalPtr& self) { return self->normal.constant(); });
-  library.class_<FusedLoss>("FusedLoss").def(
-      torch::init(&make_fused_loss), "",
-      {torch::arg("base"), torch::arg("cells"), torch::arg("visibilities"), torch::arg("weights"), torch::arg("cell_size"),
-       torch::arg("lambdas")});
+  library.class_<FusedLoss>("FusedLoss")
+      .def(torch::init(&make_fused_loss), "",
+           {torch::arg("base"), torch::arg("cells"), torch::arg("visibilities"), torch::arg("weights"), torch::arg("cell_size"),
+            torch::arg("lambdas")});
 
   library.def("half_plane_fft(Tensor image) -> Tensor", ops::half_plane_fft);
   library.def("half_plane_adjoint(Tensor half_plane) -> Tensor", ops::half_plane_adjoint);

@@ -14,6 +14,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/hann/hann.h>
+#include <mpol_cpp/ops/proximal/tv_dual.h>
 
 namespace mpol {
 namespace {

@@ -6,9 +6,12 @@
 
 #include <torch/types.h>
 
-#include <mpol_cpp/ops/proximal/tv_dual.h>
-
 namespace mpol {
+
+namespace ops {
+template <typename T>
+class TvDual;
+}  // namespace ops
 
 using torch::Tensor;
 

@@ -40,6 +40,12 @@ Metadata run_settings(ImageModel& model, const Objective& objective, const Train
                        {"cell_size", fmt::format("{}", model.coords().cell_size())},
                        {"npix", fmt::format("{}", model.coords().npix())}};
   if (const auto tolerance = options.wanted_tolerance()) settings["tolerance"] = fmt::format("{}", *tolerance);
+  const Betas usual;
+  if (options.betas().first != usual.first || options.betas().second != usual.second) {
+    settings["betas"] = fmt::format("{}, {}", options.betas().first, options.betas().second);
+  }
+  if (options.weight_decay() != 0) settings["weight_decay"] = fmt::format("{}", options.weight_decay());
+  if (options.own_optimizer()) settings["own_optimizer"] = options.own_optimizer()->description;
   if (options.stop_scope() != StopScope::sum) settings["stop_scope"] = to_string(options.stop_scope());
   if (!options.rate_factors().empty()) settings["rate_factors"] = fmt::format("{}", fmt::join(options.rate_factors(), ", "));
   for (const auto& term : objective.terms()) {

@@ -8,6 +8,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/fourier/nufft.h>
+#include <mpol_cpp/fourier/nufft_plans.h>
 
 #include "compare.h"
 #include "fourier/edge_baselines.h"
@@ -31,7 +32,8 @@ Baselines baselines_of_channels() {
 }
 
 Nufft by_gpu_kernels(const Baselines& baselines, double tolerance) {
-  return Nufft(gpu_grid, baselines, gpu_nchan, NufftOptions{tolerance, NufftKernelsOf::emulated_gpu});
+  const ScopedNufftKernels emulated(NufftKernelsOf::emulated_gpu);
+  return Nufft(gpu_grid, baselines, gpu_nchan, NufftOptions{tolerance});
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <torch/autograd.h>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/fourier/nufft_plans.h>
 #include <mpol_cpp/likelihoods/block_likelihood.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/likelihoods/loose_likelihood.h>
@@ -25,6 +26,12 @@ namespace {
 
 constexpr std::int64_t gpu_npix = 8;  // an emulation is slow
 const GridCoords gpu_sky_grid(0.05, gpu_npix);
+
+/// What `make` gives when nonuniform transforms take a GPU's kernels, emulated.
+auto by_gpu_kernels(const auto& make) {
+  const ScopedNufftKernels emulated(NufftKernelsOf::emulated_gpu);
+  return make();
+}
 
 enum class Sets { shared, of_channels };
 
@@ -81,7 +88,7 @@ TEMPLATE_TEST_CASE("the loose likelihood by emulated GPU kernels is that of the 
   const auto data = gpu_visibilities(sets, 3, 80);
   const double error = tolerance<TestType>(1e-12, 1e-6);
   auto cpu = LooseLikelihood(gpu_sky_grid, data, channels, NufftOptions{error});
-  auto gpu = LooseLikelihood(gpu_sky_grid, data, channels, NufftOptions{error, NufftKernelsOf::emulated_gpu});
+  auto gpu = by_gpu_kernels([&] { return LooseLikelihood(gpu_sky_grid, data, channels, NufftOptions{error}); });
   check_same<TestType>(*gpu, *cpu, gpu_skies<TestType>(channels.nchan()));
   CHECK(gpu->memory_bytes() > static_cast<std::int64_t>(data.data().nbytes()));
 }
@@ -95,30 +102,29 @@ TEMPLATE_TEST_CASE("likelihoods of every noise by emulated GPU kernels are those
   const auto data = gpu_visibilities(Sets::shared, 3, 60, 2);
   for (const auto& channels : gpu_maps) {
     auto cpu = NoiseLikelihood(gpu_sky_grid, data, channels, noise, NufftOptions{error});
-    auto gpu = NoiseLikelihood(gpu_sky_grid, data, channels, noise, NufftOptions{error, NufftKernelsOf::emulated_gpu});
+    auto gpu = by_gpu_kernels([&] { return NoiseLikelihood(gpu_sky_grid, data, channels, noise, NufftOptions{error}); });
     check_same<TestType>(*gpu, *cpu, gpu_skies<TestType>(channels.nchan()));
   }
 }
 
 TEST_CASE("an amplitude of zero leaves the gradient of GPU operations finite", "[losses][noise][cuda][quick]") {
   const auto data = gpu_visibilities(Sets::shared, 1, 30);
-  auto gpu = NoiseLikelihood(gpu_sky_grid, data, ChannelMap::cube(1), NoiseModel::amplitude(),
-                             NufftOptions{1e-6, NufftKernelsOf::emulated_gpu});
+  auto gpu = by_gpu_kernels([&] { return NoiseLikelihood(gpu_sky_grid, data, ChannelMap::cube(1), NoiseModel::amplitude()); });
   const auto dark = evaluate(*gpu, torch::zeros({1, gpu_npix, gpu_npix}));
   CHECK(dark.gradient.eq(0).all().item<bool>());
   CHECK(dark.value.item<double>() == Approx((data.weights() * data.data().abs().square()).sum().item<double>()).epsilon(1e-5));
 }
 
 TEST_CASE("blocks of data by emulated GPU kernels are those of the CPU, with their parameters", "[losses][loose][cuda][quick]") {
-  const auto make = [&](NufftKernelsOf kernels) {
+  const auto make = [&] {
     return BlockLikelihood(
         gpu_sky_grid,
         std::vector<DataBlock>{
             DataBlock(gpu_visibilities(Sets::shared, 3, 50), gpu_maps[2]),
             DataBlock(gpu_visibilities(Sets::of_channels, 2, 40), ChannelMap::cube(2)).fit_shift().fit_amplitude()},
-        NufftOptions{1e-12, kernels});
+        NufftOptions{1e-12});
   };
-  auto cpu = make(NufftKernelsOf::device), gpu = make(NufftKernelsOf::emulated_gpu);
+  auto cpu = make(), gpu = by_gpu_kernels(make);
   const auto sky = gpu_skies<double>(2);
   check_same<double>(*gpu, *cpu, sky);
   gpu->zero_grad();  // of what check_same did
@@ -133,7 +139,7 @@ TEST_CASE("second derivatives of the loose likelihood by emulated GPU kernels ar
   const auto data = gpu_visibilities(Sets::shared, 2, 80);
   const auto channels = ChannelMap::cube(2);
   const auto normal_operator = NormalOperator::of(gpu_sky_grid, data, channels);
-  auto gpu = LooseLikelihood(gpu_sky_grid, data, channels, NufftOptions{1e-12, NufftKernelsOf::emulated_gpu});
+  auto gpu = by_gpu_kernels([&] { return LooseLikelihood(gpu_sky_grid, data, channels, NufftOptions{1e-12}); });
   const auto x = gpu_skies<double>(2)[0].contiguous().set_requires_grad(true);
   const auto direction = normal(x.sizes(), torch::kFloat64, 7);
   const auto gradient = torch::autograd::grad({gpu->chi_squared(x)}, {x}, {}, true, true)[0];

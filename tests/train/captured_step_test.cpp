@@ -39,8 +39,9 @@ Recorded steps_of(torch::Dtype dtype, const TrainOptions& options, double rate, 
 }  // namespace
 
 TEMPLATE_TEST_CASE("captured steps follow eager ones", "[train][captured][quick]", float, double) {
-  const auto options = GENERATE(TrainOptions(), TrainOptions().optimizer(OptimizerKind::sgd),
-                                TrainOptions().optimizer(OptimizerKind::sgd).momentum(0.8));
+  const auto options =
+      GENERATE(TrainOptions(), TrainOptions(TrainOptions().betas({0.85, 0.99})), TrainOptions().optimizer(OptimizerKind::sgd),
+               TrainOptions().optimizer(OptimizerKind::sgd).momentum(0.8));
   const double rate = options.optimizer() == OptimizerKind::adam ? 0.1 : 1.0;
   CAPTURE(to_string(options.optimizer()), options.momentum());
   const auto dtype = dtype_of<TestType>();

@@ -6,6 +6,8 @@
 
 #include <sys/resource.h>
 
+#include <torch/optim/rmsprop.h>
+
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/train/checkpoint.h>
@@ -56,6 +58,13 @@ struct Plan {
 Plan plan_for(OptimizerKind optimizer) {
   auto options = TrainOptions().optimizer(optimizer).epochs(12).schedule(LearningRateSchedule::exponential(0.95)).seed(5);
   if (optimizer == OptimizerKind::sgd) options.momentum(0.8);
+  if (optimizer == OptimizerKind::adam) options.betas({0.8, 0.99});
+  if (optimizer == OptimizerKind::own) {
+    options.optimizer({"rmsprop", [](std::vector<Tensor> parameters) {
+                         return std::make_unique<torch::optim::RMSprop>(std::move(parameters),
+                                                                        torch::optim::RMSpropOptions(0.1).momentum(0.5));
+                       }});
+  }
   if (optimizer == OptimizerKind::lbfgs) options.epochs(5);  // each with up to 20 iterations
   return {{}, options};
 }
@@ -104,11 +113,12 @@ class Warnings {
 }  // namespace
 
 TEST_CASE("a run stopped at any epoch and resumed equals one that was not, bit for bit", "[train]") {
-  const auto optimizer = GENERATE(OptimizerKind::adam, OptimizerKind::sgd, OptimizerKind::lbfgs);
+  const auto optimizer = GENERATE(OptimizerKind::adam, OptimizerKind::sgd, OptimizerKind::lbfgs, OptimizerKind::own);
   const auto dtype = GENERATE(torch::kFloat32, torch::kFloat64);
   INFO(to_string(optimizer));
   auto plan = plan_for(optimizer);
   plan.problem.dtype = dtype;
+  if (optimizer == OptimizerKind::own && dtype == torch::kFloat64) plan.step = StepKind::fused;
   const auto whole = plan.uninterrupted();
   for (std::int64_t epochs = 1; epochs <= plan.options.epochs(); ++epochs) {
     INFO("stopped after " << epochs);

@@ -14,7 +14,9 @@ using namespace mpol::testing;
 
 namespace {
 
-std::vector<Term> more_terms() { return {terms::tsv(3e-3), terms::entropy(1e-3), terms::psd(1e-16, 0.05), terms::group_sparsity(2e-3)}; }
+std::vector<Term> more_terms() {
+  return {terms::tsv(3e-3), terms::entropy(1e-3), terms::psd(1e-16, 0.05), terms::group_sparsity(2e-3)};
+}
 
 /// Total and gradient by autograd.
 std::pair<Tensor, Tensor> by_autograd(GriddedNet model, const Objective& objective) {
@@ -83,7 +85,8 @@ TEST_CASE("the fused loss refuses what it cannot do", "[train][quick]") {
   const auto value = loss(base);
   CHECK_THROWS_WITH(torch::autograd::grad({value}, {base}, {}, true, true), ContainsSubstring("first derivatives alone"));
 
-  auto own_mapping = GriddedNet(GriddedNetOptions(problem.coords).nchan(2).pixel_mapping(nonnegative_mapping()).dtype(torch::kFloat64));
+  auto own_mapping =
+      GriddedNet(GriddedNetOptions(problem.coords).nchan(2).pixel_mapping(nonnegative_mapping()).dtype(torch::kFloat64));
   CHECK_THROWS_WITH(FusedLoss(own_mapping, problem.objective()), ContainsSubstring("the pixel mapping is"));
   CHECK(FusedLoss::obstacle(*own_mapping, problem.objective()) != "");
   CHECK(FusedLoss::obstacle(*model, problem.objective()).empty());

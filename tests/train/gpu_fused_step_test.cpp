@@ -66,7 +66,9 @@ Walk walk(Emulated& emulated, Step& step, double learning_rate, int steps) {
   return {at::stack(losses), at::stack(sums), emulated.base()};
 }
 
-TrainOptions options_of(OptimizerKind kind, double momentum = 0) { return TrainOptions().optimizer(kind).momentum(momentum); }
+TrainOptions options_of(OptimizerKind kind, double momentum = 0) {
+  return TrainOptions().optimizer(kind).momentum(momentum).betas({0.85, 0.99});
+}
 double rate_of(OptimizerKind kind) { return kind == OptimizerKind::adam ? 0.1 : 2.0; }
 
 }  // namespace

@@ -4,6 +4,10 @@
 
 #include <torch/cuda.h>
 
+#include <torch/optim/adam.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
+
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/train/options/stop_criterion.h>
 #include <mpol_cpp/train/trainer.h>
@@ -69,6 +73,58 @@ TEST_CASE("Adam is the formula of Kingma and Ba", "[train][quick]") {
   }
   Trainer(model, objective, TrainOptions().learning_rate(0.2).epochs(5)).fit();
   CHECK(relative_error(model->base(), reference->base()) < 1e-12);
+}
+
+TEST_CASE("betas, weight decay and momentum are those of LibTorch's optimizers, whatever step takes them", "[train][quick]") {
+  const SmallProblem problem;
+  const auto step = GENERATE(StepKind::eager, StepKind::fused);
+  const auto options = GENERATE(
+      TrainOptions(TrainOptions().betas({0.7, 0.95})), TrainOptions(TrainOptions().betas({0.7, 0.95}).weight_decay(0.02)),
+      TrainOptions(TrainOptions().optimizer(OptimizerKind::sgd).learning_rate(1e-2).momentum(0.5).weight_decay(0.3)));
+  auto model = problem.model(), reference = problem.model();
+  const auto objective = problem.objective();
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  const double rate = options.learning_rate(), decay = options.weight_decay();
+  if (options.optimizer() == OptimizerKind::adam) {
+    optimizer = std::make_unique<torch::optim::Adam>(reference->parameters(),
+                                                     torch::optim::AdamOptions(rate).betas({0.7, 0.95}).weight_decay(decay));
+  } else {
+    optimizer = std::make_unique<torch::optim::SGD>(reference->parameters(),
+                                                    torch::optim::SGDOptions(rate).momentum(0.5).weight_decay(decay));
+  }
+  for (int epoch = 0; epoch < 8; ++epoch) {
+    optimizer->zero_grad();
+    objective.evaluate(reference).total.backward();
+    optimizer->step();
+  }
+  const auto result = Trainer(model, objective, TrainOptions(options).epochs(8).step(step)).fit();
+  CHECK(result.step == step);
+  CHECK(relative_error(model->base(), reference->base()) < 1e-11);
+  CHECK(relative_error(model->base(), problem.model()->base()) > 1e-3);
+}
+
+TEST_CASE("a fit takes any optimizer of LibTorch, eager and on the fused gradient", "[train][quick]") {
+  const SmallProblem problem;
+  const auto step = GENERATE(StepKind::eager, StepKind::fused);
+  auto model = problem.model(), reference = problem.model();
+  const auto objective = problem.objective();
+  torch::optim::RMSprop optimizer(reference->parameters(), torch::optim::RMSpropOptions(0.02).alpha(0.9));
+  for (int epoch = 0; epoch < 10; ++epoch) {
+    optimizer.zero_grad();
+    objective.evaluate(reference).total.backward();
+    optimizer.step();
+  }
+  const auto rms_prop = OwnOptimizer{"rmsprop 0.9", [](std::vector<Tensor> parameters) {
+                                       return std::make_unique<torch::optim::RMSprop>(
+                                           std::move(parameters), torch::optim::RMSpropOptions(1.0).alpha(0.9));
+                                     }};
+  const auto options = TrainOptions().optimizer(rms_prop).learning_rate(0.02).epochs(10).step(step);
+  CHECK(Trainer(model, objective, options).fit().step == step);
+  CHECK(relative_error(model->base(), reference->base()) < 1e-9);
+
+  const auto none = OwnOptimizer{"none", [](const std::vector<Tensor>&) { return nullptr; }};
+  CHECK_THROWS_WITH(Trainer(model, objective, TrainOptions().optimizer(none)).fit(), ContainsSubstring("gave none"));
+  CHECK_THROWS_WITH(Trainer(model, objective, TrainOptions().optimizer(OptimizerKind::own)), ContainsSubstring("set both"));
 }
 
 TEST_CASE("the same fit twice is the same bit for bit", "[train][quick]") {
@@ -310,6 +366,11 @@ TEST_CASE("options out of range are refused by name", "[train][quick]") {
   check(TrainOptions().checkpoint_interval(-1), "checkpoint_interval");
   check(TrainOptions().optimizer(OptimizerKind::sgd).momentum(1.0), "momentum");
   check(TrainOptions().momentum(0.5), "momentum");
+  check(TrainOptions().betas({1.0, 0.9}), "betas");
+  check(TrainOptions().betas({0.9, -0.1}), "betas");
+  check(TrainOptions().weight_decay(-1), "weight_decay");
+  check(TrainOptions().optimizer(OptimizerKind::lbfgs).weight_decay(0.1), "weight_decay");
+  check(TrainOptions().weight_decay(0.1).rate_factors({1.0}), "weight_decay");
   check(TrainOptions().resume(true), "resume");
   auto frozen = problem.model();
   frozen->base().set_requires_grad(false);

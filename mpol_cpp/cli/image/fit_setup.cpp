@@ -91,9 +91,9 @@ Normalize normalize_of(const std::string& name) {
 TrainOptions train_options(const ImageOptions& options, const RunRecord& record, const std::filesystem::path& state) {
   const auto stop = parse_stop_relative(options.stop_relative);
   const auto chosen = choose_optimizer(options);
-  return TrainOptions()
-      .optimizer(chosen.kind)
-      .learning_rate(options.learning_rate.value_or(TrainOptions().learning_rate()))
+  TrainOptions train;
+  apply(options.update, *options.epochs, train);
+  return train.optimizer(chosen.kind)
       .epochs(*options.epochs)
       .tolerance(chosen.tolerance)
       .stop_relative(stop.change)

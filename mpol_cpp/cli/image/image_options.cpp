@@ -119,8 +119,7 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
                  "When a fit has converged: over the second half of its epochs its loss fell by no more than this part of the "
                  "regularisers' value, and the image changed by no more than twenty times this part; default: 0.001",
                  result);
-  options.number("--learning-rate", image.learning_rate, Range::positive(), "RATE", "Of adam, sgd and lbfgs; default: 0.3",
-                 result);
+  declare(options, image.update);
   options.integer(
       "--epochs", image.epochs, Range::between(1, 1e15),
       "The most that auto, pogm, fista and admm may take (default: 20000); of adam, sgd and lbfgs exactly this many, without "
@@ -168,8 +167,13 @@ void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--batch-size"}, "with --likelihood loose", [&] { return image.likelihood == "loose"; });
   options.only({"--tolerance"}, "with --optimizer auto, pogm, fista or admm, without --stop-relative",
                [&] { return choose_optimizer(image).tolerance.has_value(); });
-  options.only({"--learning-rate", "--stop-relative", "--step"}, "without --optimizer pogm, fista or admm",
+  options.only({"--learning-rate", "--schedule", "--stop-relative", "--step"}, "without --optimizer pogm, fista or admm",
                [&] { return !asks_for_convex(image); });
+  const auto is_taken = [&image](OptimizerKind kind) { return choose_optimizer(image).kind == kind; };
+  options.only({"--momentum"}, "with --optimizer sgd", [=] { return is_taken(OptimizerKind::sgd); });
+  options.only({"--betas"}, "with --optimizer adam", [=] { return is_taken(OptimizerKind::adam); });
+  options.only({"--weight-decay"}, "with --optimizer adam or sgd",
+               [=] { return is_taken(OptimizerKind::adam) || is_taken(OptimizerKind::sgd); });
   options.only({"--samples"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
   options.only({"--sampling"}, "with --batch-size", [&] { return image.batch_size.has_value(); });
   options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
@@ -336,6 +340,8 @@ void settle(ImageOptions& image) {
   settle_units(image);
   const auto chosen = choose_optimizer(image);
   if (!image.epochs) image.epochs = chosen.usual_epochs();
+  TrainOptions update;
+  apply(image.update, *image.epochs, update);
   check_settings_of_regularizers(image);
   if (image.noise != "gaussian" && image.likelihood != "loose") {
     throw UsageError(error_text("--noise", image.noise,

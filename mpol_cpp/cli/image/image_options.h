@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <mpol_cpp/cli/options/update_options.h>
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/program/option_set.h>
 #include <mpol_cpp/regularizers/list.h>
@@ -75,11 +76,11 @@ struct ImageOptions {
   std::string mode;  ///< "continuum", "cube" or empty: as the arrays' shape says
   std::string scatter_check = "warn";
 
-  std::string optimizer = "auto";       ///< see choose_optimizer()
-  std::optional<double> learning_rate;  ///< without one 0.3
-  std::optional<double> tolerance;      ///< of fits that are to converge; without one 1e-3
-  std::optional<std::int64_t> epochs;   ///< settled: there is a number
-  std::string stop_relative;            ///< "R" or "R:WINDOW"; empty: off
+  std::string optimizer = "auto";      ///< see choose_optimizer()
+  UpdateOptions update;                ///< of adam, sgd and lbfgs
+  std::optional<double> tolerance;     ///< of fits that are to converge; without one 1e-3
+  std::optional<std::int64_t> epochs;  ///< settled: there is a number
+  std::string stop_relative;           ///< "R" or "R:WINDOW"; empty: off
   std::string start = "auto";
   std::filesystem::path mask;
   bool no_hann = false;

@@ -15,7 +15,7 @@ constexpr std::array convex_optimizers = {OptimizerKind::pogm, OptimizerKind::fi
 
 /// What asks for steps along gradients; empty: nothing.
 std::string wish_for_gradients(const ImageOptions& options) {
-  if (options.learning_rate) return "--learning-rate is given";
+  if (const auto given = options.update.first_given(); !given.empty()) return fmt::format("{} is given", given);
   if (!options.stop_relative.empty()) return "--stop-relative is given";
   return options.step == "auto" ? std::string() : "--step is given";
 }

@@ -1,15 +1,20 @@
 #include <mpol_cpp/train/optimizers/optimizer_state.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <memory>
+#include <sstream>
 #include <type_traits>
 #include <utility>
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/lbfgs.h>
 #include <torch/optim/sgd.h>
+#include <torch/serialize/archive.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -177,21 +182,65 @@ void load_lbfgs(Optimizer& optimizer, const std::vector<NamedParameter>& paramet
   optimizer.state()[first.unsafeGetTensorImpl()] = std::move(state);
 }
 
+/// What the optimizer itself saves.
+Tensor archived(Optimizer& optimizer) {
+  torch::serialize::OutputArchive archive;
+  optimizer.save(archive);
+  std::ostringstream stream;
+  archive.save_to(stream);
+  const auto text = std::move(stream).str();
+  const auto bytes = at::empty({static_cast<std::int64_t>(text.size())}, torch::kUInt8);
+  std::copy(text.begin(), text.end(), bytes.mutable_data_ptr<std::uint8_t>());
+  return bytes;
+}
+
+void load_archive(Optimizer& optimizer, const Tensor& saved) {
+  const auto bytes = saved.to(torch::kCPU).contiguous();
+  try {
+    torch::serialize::InputArchive archive;
+    archive.load_from(reinterpret_cast<const char*>(bytes.const_data_ptr<std::uint8_t>()),
+                      static_cast<std::size_t>(bytes.numel()));
+    optimizer.load(archive);
+  } catch (const c10::Error& error) {
+    throw FileError(fmt::format("the state of the optimizer cannot be read: {}", error.what_without_backtrace()));
+  }
+}
+
+std::unique_ptr<Optimizer> checked(std::unique_ptr<Optimizer> optimizer, const std::vector<Tensor>& parameters) {
+  if (optimizer == nullptr) throw ValueError("the maker of an optimizer gave none");
+  std::size_t count = 0;
+  for (const auto& group : optimizer->param_groups()) count += group.params().size();
+  if (count != parameters.size()) {
+    throw ValueError(
+        fmt::format("the optimizer has {} parameters, the fit {}: make it for those that it is given", count, parameters.size()));
+  }
+  return optimizer;
+}
+
 }  // namespace
 
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options, std::vector<Tensor> parameters) {
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options, const std::vector<NamedParameter>& named) {
+  std::vector<Tensor> parameters;
+  parameters.reserve(named.size());
+  for (const auto& parameter : named) parameters.push_back(parameter.tensor);
   const double learning_rate = options.learning_rate();
   switch (options.optimizer()) {
     case OptimizerKind::adam:
-      return std::make_unique<torch::optim::Adam>(std::move(parameters), torch::optim::AdamOptions(learning_rate));
+      return std::make_unique<torch::optim::Adam>(std::move(parameters),
+                                                  torch::optim::AdamOptions(learning_rate)
+                                                      .betas({options.betas().first, options.betas().second})
+                                                      .weight_decay(options.weight_decay()));
     case OptimizerKind::sgd:
-      return std::make_unique<torch::optim::SGD>(std::move(parameters),
-                                                 torch::optim::SGDOptions(learning_rate).momentum(options.momentum()));
+      return std::make_unique<torch::optim::SGD>(
+          std::move(parameters),
+          torch::optim::SGDOptions(learning_rate).momentum(options.momentum()).weight_decay(options.weight_decay()));
     case OptimizerKind::lbfgs:
       // No tolerances of its own: the trainer's stop criterion says when a fit has converged.
       return std::make_unique<torch::optim::LBFGS>(
           std::move(parameters),
           torch::optim::LBFGSOptions(learning_rate).line_search_fn("strong_wolfe").tolerance_grad(0).tolerance_change(0));
+    case OptimizerKind::own:
+      return checked(options.own_optimizer()->make(parameters), parameters);
     case OptimizerKind::pogm:
     case OptimizerKind::fista:
     case OptimizerKind::admm:
@@ -200,9 +249,14 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& opti
   throw ValueError(fmt::format("LibTorch has no optimizer {}", to_string(options.optimizer())));
 }
 
+void set_learning_rate(Optimizer& optimizer, double learning_rate) {
+  for (auto& group : optimizer.param_groups()) group.options().set_lr(learning_rate);
+}
+
 NamedTensors optimizer_state(OptimizerKind kind, Optimizer& optimizer, const std::vector<NamedParameter>& parameters) {
   const torch::NoGradGuard no_grad;
   NamedTensors saved;
+  if (kind == OptimizerKind::own) return {{"archive", archived(optimizer)}};
   if (kind == OptimizerKind::lbfgs) {
     save_lbfgs(optimizer, parameters.front().tensor, saved);
     return saved;
@@ -219,6 +273,7 @@ void load_optimizer_state(OptimizerKind kind, Optimizer& optimizer, const std::v
   const torch::NoGradGuard no_grad;
   Saved saved(state);
   optimizer.state().clear();
+  if (kind == OptimizerKind::own) load_archive(optimizer, saved.take("archive"));
   if (kind == OptimizerKind::lbfgs) load_lbfgs(optimizer, parameters, saved);
   for (const auto& parameter : parameters) {
     if (kind == OptimizerKind::adam) load_adam(optimizer, parameter, saved);

@@ -14,12 +14,18 @@ class Optimizer;
 
 namespace mpol::detail {
 
-/// LibTorch's optimiser for these options; `momentum` and learning rate are theirs.
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options, std::vector<Tensor> parameters);
+/// LibTorch's optimiser for these options, or the user's own.
+/// @throws ValueError where the user's own is none, or not one for these parameters
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options,
+                                                        const std::vector<NamedParameter>& parameters);
+
+/// Of all groups of parameters.
+void set_learning_rate(torch::optim::Optimizer& optimizer, double learning_rate);
 
 /// The state of one of LibTorch's optimisers by name, in tensors that later steps leave alone:
 ///   adam   PARAMETER.step, PARAMETER.exp_avg, PARAMETER.exp_avg_sq
 ///   sgd    PARAMETER.momentum_buffer
+///   own    archive: what the optimizer's own save() writes, (n) uint8
 ///   lbfgs  func_evals, n_iter, t, prev_loss, d, H_diag, prev_flat_grad, {old_dirs,old_stps,ro}.0000, …
 /// A parameter that has taken no step yet has none.
 NamedTensors optimizer_state(OptimizerKind kind, torch::optim::Optimizer& optimizer,

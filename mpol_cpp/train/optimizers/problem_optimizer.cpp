@@ -14,7 +14,7 @@
 namespace mpol::detail {
 namespace {
 
-constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // of Adam
+constexpr double epsilon = 1e-8;  // of Adam
 
 bool begins_with(torch::IntArrayRef sizes, const std::vector<std::int64_t>& problems) {
   return sizes.size() >= problems.size() && sizes.slice(0, problems.size()) == torch::IntArrayRef(problems);
@@ -30,7 +30,7 @@ void check_rate_factors(const TrainOptions& options, std::int64_t problems) {
 
 ProblemOptimizer::ProblemOptimizer(const TrainOptions& options, const std::vector<NamedParameter>& parameters,
                                    const std::vector<std::int64_t>& problems)
-    : kind_(options.optimizer()), momentum_(options.momentum()), problems_(problems) {
+    : kind_(options.optimizer()), momentum_(options.momentum()), betas_(options.betas()), problems_(problems) {
   const torch::NoGradGuard no_grad;
   const auto count = c10::multiply_integers(problems);
   if (kind_ == OptimizerKind::lbfgs) throw ValueError("the problems of a batch share the search of lbfgs: use adam or sgd");
@@ -79,6 +79,7 @@ void ProblemOptimizer::update(const Moments& moments, double learning_rate) {
 
 Tensor ProblemOptimizer::adam_direction(const Moments& moments, const Tensor& gradient, const Tensor& goes_on) const {
   const auto& [parameter, first, second] = moments;
+  const auto [beta1, beta2] = betas_;
   first.copy_(at::where(goes_on, beta1 * first + (1 - beta1) * gradient, first));
   second.copy_(at::where(goes_on, beta2 * second + (1 - beta2) * gradient.square(), second));
   const auto steps = static_cast<double>(steps_);

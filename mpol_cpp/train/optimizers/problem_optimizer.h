@@ -39,6 +39,7 @@ class ProblemOptimizer {
 
   OptimizerKind kind_;
   double momentum_;
+  Betas betas_;
   std::vector<std::int64_t> problems_;
   std::vector<Moments> moments_;
   Tensor factors_;  // (problems…) float64

@@ -1,6 +1,7 @@
 #include <mpol_cpp/train/options/train_options.h>
 
 #include <cmath>
+#include <utility>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -21,6 +22,8 @@ std::string to_string(OptimizerKind kind) {
       return "fista";
     case OptimizerKind::admm:
       return "admm";
+    case OptimizerKind::own:
+      return "own";
   }
   throw ValueError(fmt::format("{} is not an optimiser", static_cast<int>(kind)));
 }
@@ -54,6 +57,12 @@ TrainOptions& TrainOptions::precision(const Precision& precision) {
   return dtype(precision.real);
 }
 
+TrainOptions& TrainOptions::optimizer(OwnOptimizer own) {
+  optimizer_ = OptimizerKind::own;
+  own_optimizer_ = std::move(own);
+  return *this;
+}
+
 std::optional<double> TrainOptions::wanted_tolerance() const {
   constexpr double usual = 1e-3;
   return tolerance_ || !is_proximal(optimizer_) ? tolerance_ : usual;
@@ -68,6 +77,9 @@ void TrainOptions::validate() const {
     require(factor > 0 && std::isfinite(factor), "rate_factors", factor, "finite and greater than 0");
   }
   require(momentum_ >= 0 && momentum_ < 1, "momentum", momentum_, "in [0, 1)");
+  require(betas_.first >= 0 && betas_.first < 1, "the first of betas", betas_.first, "in [0, 1)");
+  require(betas_.second >= 0 && betas_.second < 1, "the second of betas", betas_.second, "in [0, 1)");
+  require(weight_decay_ >= 0 && std::isfinite(weight_decay_), "weight_decay", weight_decay_, "finite and >= 0");
   require(epochs_ >= 1, "epochs", epochs_, "at least 1");
   require(stop_relative_ >= 0 && std::isfinite(stop_relative_), "stop_relative", stop_relative_, "finite and >= 0");
   if (tolerance_) require(*tolerance_ > 0 && *tolerance_ < 1, "tolerance", *tolerance_, "above 0 and below 1");
@@ -77,6 +89,16 @@ void TrainOptions::validate() const {
   if (momentum_ > 0 && optimizer_ != OptimizerKind::sgd) {
     throw ValueError(
         fmt::format("momentum is {}, but the optimiser is {}: only sgd has momentum", momentum_, to_string(optimizer_)));
+  }
+  if (weight_decay_ > 0 && optimizer_ != OptimizerKind::adam && optimizer_ != OptimizerKind::sgd) {
+    throw ValueError(fmt::format("weight_decay is {}, but the optimiser is {}: only adam and sgd have one here", weight_decay_,
+                                 to_string(optimizer_)));
+  }
+  if ((optimizer_ == OptimizerKind::own) != (own_optimizer_ && own_optimizer_->make)) {
+    throw ValueError("an optimizer of one's own and OptimizerKind::own go together: set both by optimizer(OwnOptimizer)");
+  }
+  if (!is_plain_update() && has_own_updates()) {
+    throw ValueError("problems with learning rates or ends of their own take adam or sgd, without weight_decay");
   }
   if (optimizer_ == OptimizerKind::lbfgs && (!rate_factors_.empty() || stop_scope_ == StopScope::each)) {
     throw ValueError(

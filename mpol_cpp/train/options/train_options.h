@@ -4,32 +4,52 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <torch/arg.h>
+#include <torch/types.h>
 
 #include <mpol_cpp/device/precision.h>
 #include <mpol_cpp/models/image_model.h>
 #include <mpol_cpp/train/options/loss_history.h>
 #include <mpol_cpp/train/options/schedule.h>
 
+namespace torch::optim {
+class Optimizer;
+}
+
 namespace mpol {
 
 /// How parameters follow from gradients.
 enum class OptimizerKind {
-  adam,   ///< betas 0.9 and 0.999, eps 1e-8
+  adam,   ///< TrainOptions::betas, eps 1e-8
   sgd,    ///< gradient descent, with momentum if asked for
   lbfgs,  ///< strong Wolfe line search; one epoch is up to 20 iterations, and the problems of a batch share the search
   pogm,   ///< proximal optimized gradient (solvers/pogm.h), to the optimum of a convex objective; no learning rate
   fista,  ///< the same with the momentum of FISTA
   admm,   ///< the alternating direction method of multipliers (solvers/objective_admm.h), to the same optimum
+  own,    ///< an optimizer of LibTorch (TrainOptions::own_optimizer)
 };
 /// Whether it goes to the optimum of a convex objective by proximal maps: pogm, fista and admm.
 constexpr bool is_proximal(OptimizerKind kind) {
   return kind == OptimizerKind::pogm || kind == OptimizerKind::fista || kind == OptimizerKind::admm;
 }
+/// Of Adam: how much of its moments each step keeps.
+struct Betas {
+  double first = 0.9;     ///< of the gradients, in [0, 1)
+  double second = 0.999;  ///< of their squares, in [0, 1)
+};
+/// An optimizer of LibTorch, or one derived from its base class.
+struct OwnOptimizer {
+  /// What a checkpoint compares when a run is resumed: a text that names its kind and settings.
+  std::string description;
+  /// Makes it for the parameters of a fit. Its learning rate is that of the options, set anew in each epoch.
+  std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<torch::Tensor> parameters)> make;
+};
+
 /// What computes the value, gradient and update of an epoch.
 enum class StepKind {
   automatic,  ///< the fastest that the fit allows
@@ -50,7 +70,7 @@ enum class OnDivergence {
   off,    ///< nothing
 };
 
-std::string to_string(OptimizerKind kind);  ///< "adam", "sgd", "lbfgs", "pogm", "fista" or "admm"
+std::string to_string(OptimizerKind kind);  ///< "adam", "sgd", "lbfgs", "pogm", "fista", "admm" or "own"
 std::string to_string(StepKind kind);       ///< "auto", "eager", "captured" or "fused"
 std::string to_string(StopScope scope);     ///< "sum" or "each"
 
@@ -88,6 +108,13 @@ struct TrainOptions {
   TORCH_ARG(std::vector<double>, rate_factors) = {};
   /// Of gradient descent, in [0, 1).
   TORCH_ARG(double, momentum) = 0.0;
+  /// Of Adam.
+  TORCH_ARG(Betas, betas) = {};
+  /// Of Adam and gradient descent: what is added to the gradient for each unit of a parameter, >= 0. Base pixels are drawn to 0
+  /// by it, which is not an image of 0 (a softplus mapping makes ln 2 of it). Not for problems with updates of their own.
+  TORCH_ARG(double, weight_decay) = 0.0;
+  /// Set together with OptimizerKind::own, by `optimizer(OwnOptimizer)`.
+  TORCH_ARG(std::optional<OwnOptimizer>, own_optimizer) = std::nullopt;
   /// Factor of the learning rate in each epoch.
   TORCH_ARG(LearningRateSchedule, schedule) = {};
   /// Exactly this many epochs unless a stop criterion, callback or interruption ends the fit before; with a `tolerance` the most
@@ -144,6 +171,10 @@ struct TrainOptions {
   bool stops_each() const { return stop_relative_ > 0 && stop_scope_ == StopScope::each; }
   /// The tolerance within which the fit is to converge; nothing where it takes exactly so many epochs.
   std::optional<double> wanted_tolerance() const;
+  /// Takes an optimizer of LibTorch.
+  TrainOptions& optimizer(OwnOptimizer own);
+  /// Whether the fused and captured steps, which update parameters themselves, know this update.
+  bool is_plain_update() const { return optimizer_ != OptimizerKind::own && weight_decay_ == 0; }
   /// Sets the dtype. @throws ValueError for a precision that there is not
   TrainOptions& precision(const Precision& precision);
   /// @throws ValueError for the first setting that is out of its range

@@ -20,7 +20,7 @@
 namespace mpol {
 namespace {
 
-constexpr double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
+constexpr double adam_epsilon = 1e-8;
 constexpr int warm_up_steps = 3;
 
 std::vector<Tensor> parameters_of(const std::vector<detail::Moments>& moments) {
@@ -42,6 +42,8 @@ std::string unrecordable(const Objective& objective, const TrainOptions& options
   if (dynamic_cast<const MiniBatchLikelihoodImpl*>(&objective.likelihood()) != nullptr) {
     return "the likelihood takes another batch of visibilities in each step, and a recording would repeat one";
   }
+  if (options.optimizer() == OptimizerKind::own) return "the optimizer is one of the user's own";
+  if (options.weight_decay() != 0) return "the update has weight decay, which is LibTorch's optimizers' alone";
   if (options.has_own_updates()) return "problems of a batch have learning rates or ends of their own";
   return {};
 }
@@ -66,6 +68,7 @@ CapturedStep::CapturedStep(std::shared_ptr<ImageModel> model, Objective objectiv
       objective_(std::move(objective)),
       kind_(options.optimizer()),
       momentum_(options.momentum()),
+      betas_(options.betas()),
       reason_(std::move(reason)) {
   if (const auto why = unrecordable(objective_, options); !why.empty()) {
     throw ValueError(fmt::format("this step cannot be captured: {}; use the fused or the eager step", why));
@@ -181,17 +184,18 @@ void CapturedStep::update_with_fused_adam(const std::vector<Tensor>& gradients) 
     second.push_back(moments_[i].second);
     steps.push_back(steps_[i]);
   }
-  at::_fused_adam_(parameters, used, first, second, {}, steps, rate_, adam_beta1, adam_beta2, /*weight_decay=*/0, adam_epsilon,
+  at::_fused_adam_(parameters, used, first, second, {}, steps, rate_, betas_.first, betas_.second, /*weight_decay=*/0,
+                   adam_epsilon,
                    /*amsgrad=*/false, /*maximize=*/false);
 }
 
 void CapturedStep::update_by_adam(const detail::Moments& moments, const Tensor& gradient) {
   const auto& [parameter, first, second] = moments;
   const auto& step = steps_.front();
-  first.mul_(adam_beta1).add_(gradient, 1 - adam_beta1);
-  second.mul_(adam_beta2).addcmul_(gradient, gradient, 1 - adam_beta2);
-  const auto rate = rate_ / (1 - at::pow(adam_beta1, step));
-  const auto scale = (1 - at::pow(adam_beta2, step)).sqrt();
+  first.mul_(betas_.first).add_(gradient, 1 - betas_.first);
+  second.mul_(betas_.second).addcmul_(gradient, gradient, 1 - betas_.second);
+  const auto rate = rate_ / (1 - at::pow(betas_.first, step));
+  const auto scale = (1 - at::pow(betas_.second, step)).sqrt();
   parameter.tensor.sub_(rate * first / (second.sqrt() / scale + adam_epsilon));
 }
 

@@ -49,6 +49,7 @@ class CapturedStep : public Step {
   Objective objective_;
   OptimizerKind kind_;
   double momentum_;
+  Betas betas_;
   std::string reason_;
   std::vector<detail::Moments> moments_;
   bool has_fused_adam_ = false;

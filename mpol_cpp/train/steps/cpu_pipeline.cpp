@@ -16,8 +16,7 @@ std::unique_ptr<ops::FusedPipeline<T>> make_cpu_pipeline(const ImageModel& model
   settings.cell_area = model.coords().cell_area();
   settings.likelihood_scale = 1.0 / (2.0 * objective.normaliser());
   for (std::int64_t problem = 0; problem < settings.problems; ++problem) {
-    settings.own.push_back(
-        {settings.likelihood_scale, weights_of_terms(objective.terms(), static_cast<std::size_t>(problem))});
+    settings.own.push_back({settings.likelihood_scale, weights_of_terms(objective.terms(), static_cast<std::size_t>(problem))});
   }
   settings.inverse_power = inverse_power_of_terms(objective.terms(), model.coords(), base.scalar_type());
 

@@ -11,42 +11,9 @@
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/train/optimizers/optimizer_state.h>
 #include <mpol_cpp/train/optimizers/problem_optimizer.h>
+#include <mpol_cpp/train/steps/parameter_sums.h>
 
 namespace mpol {
-namespace {
-
-Tensor sum_of(const std::vector<NamedParameter>& parameters) {
-  const torch::NoGradGuard no_grad;
-  Tensor sum;
-  for (const auto& parameter : parameters) {
-    const auto own = parameter.tensor.sum().to(torch::kFloat64);
-    sum = sum.defined() ? sum + own : own;
-  }
-  return sum;
-}
-
-/// 0, or no number where the square of a gradient overflows: Adam's second moment is infinite from then on and holds the
-/// parameter where it is, which must not pass for a fit.
-Tensor overflow_of(const std::vector<NamedParameter>& parameters) {
-  const torch::NoGradGuard no_grad;
-  Tensor overflow;
-  for (const auto& parameter : parameters) {
-    const auto& gradient = parameter.tensor.grad();
-    if (!gradient.defined() || gradient.numel() == 0) continue;
-    const auto own = (gradient.abs().max().square() * 0).to(torch::kFloat64);
-    overflow = overflow.defined() ? overflow + own : own;
-  }
-  return overflow;
-}
-
-Tensor report_of(OptimizerKind kind, const std::vector<NamedParameter>& parameters) {
-  auto sum = sum_of(parameters);
-  if (kind != OptimizerKind::adam) return sum;
-  const auto overflow = overflow_of(parameters);
-  return overflow.defined() ? sum + overflow : sum;
-}
-
-}  // namespace
 
 EagerStep::EagerStep(std::shared_ptr<ImageModel> model, Objective objective, const TrainOptions& options, std::string reason)
     : model_(std::move(model)),
@@ -59,16 +26,14 @@ EagerStep::EagerStep(std::shared_ptr<ImageModel> model, Objective objective, con
     own_ = std::make_unique<detail::ProblemOptimizer>(options, parameters_, problem_shape(*model_));
     return;
   }
-  std::vector<Tensor> tensors;
-  for (const auto& parameter : parameters_) tensors.push_back(parameter.tensor);
-  optimizer_ = detail::make_optimizer(options, std::move(tensors));
+  optimizer_ = detail::make_optimizer(options, parameters_);
 }
 
 EagerStep::~EagerStep() = default;
 
 StepReport EagerStep::take(double learning_rate) {
   if (own_) return take_own(learning_rate);
-  optimizer_->param_groups().front().options().set_lr(learning_rate);
+  detail::set_learning_rate(*optimizer_, learning_rate);
   StepReport report;
   optimizer_->step([&] {  // L-BFGS evaluates several times in a step
     optimizer_->zero_grad();
@@ -79,7 +44,7 @@ StepReport EagerStep::take(double learning_rate) {
     total.backward();
     return total.detach();
   });
-  report.parameters_sum = report_of(kind_, parameters_);
+  report.parameters_sum = detail::sum_of_parameters(kind_, parameters_);
   return report;
 }
 
@@ -89,7 +54,7 @@ StepReport EagerStep::take_own(double learning_rate) {
   warn_of_idle_terms(value);
   value.total.sum().backward();
   own_->update(learning_rate);
-  return {value.table(), report_of(kind_, parameters_)};
+  return {value.table(), detail::sum_of_parameters(kind_, parameters_)};
 }
 
 void EagerStep::warn_of_idle_terms(const ObjectiveValue& value) {

@@ -49,8 +49,8 @@ class FusedLoss::Passes {
 
   void check(const Tensor& tensor, const char* what) const {
     if (!tensor.is_cpu()) {
-      throw DeviceError(fmt::format("the {} on {}: the fused loss is for the CPU; move them there, or use Objective::evaluate", what,
-                                    tensor.device().str()));
+      throw DeviceError(fmt::format("the {} on {}: the fused loss is for the CPU; move them there, or use Objective::evaluate",
+                                    what, tensor.device().str()));
     }
     if (tensor.sizes() == torch::IntArrayRef(shape_) && tensor.scalar_type() == dtype_) return;
     throw ShapeError(fmt::format("the {} {} of {}; the fused loss was made for {} of {}", what, tensor.sizes().vec(),

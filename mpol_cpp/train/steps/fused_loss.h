@@ -25,8 +25,7 @@ class FusedLoss : public torch::CustomClassHolder {
   /// @param model  whose grid, shape and dtype the base pixels have; it is not kept
   /// @throws ValueError where there is an obstacle
   template <HolderOf<ImageModel> Holder>
-  FusedLoss(const Holder& model, Objective objective)
-      : FusedLoss(static_cast<ImageModel&>(*model.ptr()), std::move(objective)) {}
+  FusedLoss(const Holder& model, Objective objective) : FusedLoss(static_cast<ImageModel&>(*model.ptr()), std::move(objective)) {}
   /// The same of the interface.
   FusedLoss(ImageModel& model, Objective objective);
   ~FusedLoss() override;
@@ -39,7 +38,8 @@ class FusedLoss : public torch::CustomClassHolder {
   /// The same without autograd. @param gradient  like `base`, contiguous; overwritten by that of the sum over problems
   Tensor value_and_gradient(const Tensor& base, Tensor& gradient);
 
-  /// The losses of the last call, (columns, problems) float64, in the order of Objective::columns(). @throws ValueError before one
+  /// The losses of the last call, (columns, problems) float64, in the order of Objective::columns(). @throws ValueError before
+  /// one
   const Tensor& losses() const;
 
  private:

@@ -30,6 +30,7 @@ class FusedStep::Optimizer {
         likelihood_scale_(1.0 / (2.0 * objective.normaliser())),
         kind_(options.optimizer()),
         momentum_(options.momentum()),
+        betas_(options.betas()),
         dtype_(base().scalar_type()),
         rate_factors_(options.rate_factors()),
         stops_each_(options.stops_each()) {
@@ -132,6 +133,8 @@ class FusedStep::Optimizer {
     update.momentum = momentum_;
     if (kind_ == OptimizerKind::adam) {
       const auto steps = static_cast<double>(steps_);
+      update.beta1 = betas_.first;
+      update.beta2 = betas_.second;
       update.rate = learning_rate / (1.0 - std::pow(update.beta1, steps));
       update.second_scale = 1.0 / std::sqrt(1.0 - std::pow(update.beta2, steps));
     }
@@ -157,6 +160,7 @@ class FusedStep::Optimizer {
   double likelihood_scale_;
   OptimizerKind kind_;
   double momentum_;
+  Betas betas_;
   torch::Dtype dtype_;
   std::vector<double> rate_factors_;
   bool stops_each_;
@@ -170,7 +174,8 @@ class FusedStep::Optimizer {
   Tensor gradient_;  // of L-BFGS
 };
 
-std::string FusedStep::obstacle(ImageModel& model, const Objective& objective, const TrainOptions&) {
+std::string FusedStep::obstacle(ImageModel& model, const Objective& objective, const TrainOptions& options) {
+  if (!options.is_plain_update()) return "the update is LibTorch's";
   if (auto reason = detail::obstacle_to_fusing(model, objective); !reason.empty()) return reason;
   const auto device = model.base().device();
   return device.is_cpu() ? std::string() : fmt::format("the model is on {}; the fused step is for the CPU", device.str());

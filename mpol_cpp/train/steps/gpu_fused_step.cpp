@@ -43,6 +43,7 @@ ops::DeviceUpdate device_update(OptimizerKind kind) {
     case OptimizerKind::pogm:
     case OptimizerKind::fista:
     case OptimizerKind::admm:
+    case OptimizerKind::own:
       return ops::DeviceUpdate::none;
   }
   throw ValueError("unknown optimiser");
@@ -70,6 +71,8 @@ ops::DevicePipelineSettings pipeline_settings(const ImageModel& model, const Obj
   settings.inverse_power = detail::inverse_power_of_terms(objective.terms(), model.coords(), base.scalar_type());
   settings.update = device_update(options.optimizer());
   settings.momentum = options.momentum();
+  settings.beta1 = options.betas().first;
+  settings.beta2 = options.betas().second;
   if (options.stops_each()) settings.stop_relative = options.stop_relative(), settings.stop_window = options.stop_window();
   settings.dtype = base.scalar_type();
   settings.device = base.device();

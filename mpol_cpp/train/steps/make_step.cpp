@@ -9,6 +9,7 @@
 #include <mpol_cpp/train/steps/captured_step.h>
 #include <mpol_cpp/train/steps/gpu_fused_step.h>
 #include <mpol_cpp/train/steps/eager_step.h>
+#include <mpol_cpp/train/steps/fused_gradient_step.h>
 #include <mpol_cpp/train/steps/fused_step.h>
 #include <mpol_cpp/train/steps/pogm_step.h>
 
@@ -40,6 +41,10 @@ FusedChoice choose_on_gpu(std::shared_ptr<ImageModel> model, const Objective& ob
 
 FusedChoice choose_fused(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options,
                          std::string reason) {
+  if (!options.is_plain_update()) {
+    if (auto obstacle = FusedLoss::obstacle(*model, objective); !obstacle.empty()) return {nullptr, std::move(obstacle)};
+    return {std::make_unique<FusedGradientStep>(model, objective, options), {}};
+  }
   if (is_on_gpu(*model)) return choose_on_gpu(model, objective, options, std::move(reason));
   if (auto obstacle = FusedStep::obstacle(*model, objective, options); !obstacle.empty()) return {nullptr, std::move(obstacle)};
   return {std::make_unique<FusedStep>(model, objective, options, std::move(reason)), {}};

@@ -142,13 +142,12 @@ void DevicePipeline::check(const DevicePipelineSettings& settings) const {
 
 void DevicePipeline::fill_constants(const DevicePipelineSettings& settings) {
   const auto& terms = settings.terms;
-  const UpdateSettings adam;
   constants_.cell_area = settings.cell_area;
   constants_.settings = terms.values.prepared();
   constants_.momentum = settings.momentum;
-  constants_.beta1 = adam.beta1;
-  constants_.beta2 = adam.beta2;
-  constants_.epsilon = adam.epsilon;
+  constants_.beta1 = settings.beta1;
+  constants_.beta2 = settings.beta2;
+  constants_.epsilon = UpdateSettings().epsilon;
   constants_.update = settings.update;
   constants_.stop_relative = settings.stop_relative;
   constants_.stop_window = settings.stop_window;

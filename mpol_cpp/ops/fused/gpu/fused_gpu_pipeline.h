@@ -27,7 +27,8 @@ struct DevicePipelineSettings {
   std::vector<TermKind> columns;        // the terms of the losses, in their order
   Tensor inverse_power = {};            // (npix, npix/2 + 1) of the half plane, Jy^-2; of the regularizer of the half plane, psd
   DeviceUpdate update = DeviceUpdate::adam;
-  double momentum = 0;  // of gradient descent
+  double momentum = 0;                // of gradient descent
+  double beta1 = 0.9, beta2 = 0.999;  // of Adam
   double stop_relative =
       0;  // each problem stops once the totals of the last stop_window steps are within this of the present one
   std::int64_t stop_window = 0;  // 0: none stops by itself

@@ -1,0 +1,22 @@
+# mpol_public_headers(RESULT HEADER...): these headers of mpol_cpp/ and all of ours that they include, whole paths. Nothing else is
+# installed: a header that no public one includes is not part of the library's face.
+function(mpol_public_headers result)
+  set(found "")
+  set(reached "${ARGN}")
+  while(reached)
+    list(POP_FRONT reached header)
+    if(header IN_LIST found)
+      continue()
+    endif()
+    list(APPEND found "${header}")
+    file(STRINGS "${PROJECT_SOURCE_DIR}/${header}" lines REGEX "^#include <mpol_cpp/")
+    foreach(line IN LISTS lines)
+      string(REGEX REPLACE "^#include <([^>]+)>.*" "\\1" included "${line}")
+      list(APPEND reached "${included}")
+    endforeach()
+  endwhile()
+  list(TRANSFORM found PREPEND "${PROJECT_SOURCE_DIR}/")
+  # What they include decides what is installed.
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${found})
+  set(${result} "${found}" PARENT_SCOPE)
+endfunction()
