@@ -82,6 +82,9 @@ class Fit {
   void rewind();                           ///< to the last state whose loss was finite
   void repeat_up_to(std::int64_t epochs);  ///< the steps from good_
 
+  bool on_any_rank(bool here) const;       ///< of those that fit other channels
+  void sum_over_ranks(Tensor& numbers) const;  ///< float64 on the CPU; without such ranks nothing
+  std::optional<ImageTrail::Change> change_of_image() const;
   double flux_of(const Tensor& sky) const;  ///< of all channels and problems, Jy
   std::int64_t next_image() const;          ///< after how many epochs somebody looks at the image again; < 0: nobody does
   void look_at_image_if_due();
@@ -97,6 +100,7 @@ class Fit {
   std::shared_ptr<ImageModel> model_;
   const Objective& objective_;
   const TrainOptions& options_;
+  std::shared_ptr<Communicator> ranks_;  ///< that fit other channels; empty where this one is alone
   std::unique_ptr<Step> step_;
   TrainResult result_;
   std::int64_t done_ = 0;  ///< epochs
