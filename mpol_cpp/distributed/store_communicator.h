@@ -3,9 +3,13 @@
 #include <functional>
 #include <memory>
 
-#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <c10/util/intrusive_ptr.h>
 
 #include <mpol_cpp/distributed/communicator.h>
+
+namespace c10d {
+class Store;  // <torch/csrc/distributed/c10d/Store.hpp>
+}
 
 namespace mpol {
 

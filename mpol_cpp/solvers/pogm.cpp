@@ -90,8 +90,12 @@ std::vector<bool> Pogm::iterate() {
     rises[i] = rise;
   }
   if (sum_over_ranks_) {
-    sum_over_ranks_(rises);
-    sum_over_ranks_(steps_too_long);
+    auto both = rises;
+    both.insert(both.end(), steps_too_long.begin(), steps_too_long.end());
+    sum_over_ranks_(both);
+    const auto middle = both.begin() + static_cast<std::ptrdiff_t>(count);
+    rises.assign(both.begin(), middle);
+    steps_too_long.assign(middle, both.end());
   }
   for (std::size_t i = 0; i < count; ++i) {
     auto& problem = problems_[i];

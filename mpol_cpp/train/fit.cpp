@@ -91,6 +91,7 @@ Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const Tr
   }
   const auto optimizer = options_.optimizer();
   if (optimizer == OptimizerKind::lbfgs || is_proximal(optimizer)) limits_.epochs = 1;  // they wait for the device
+  if (ranks_) channels_.emplace(*ranks_, model_->base().size(-3), model_->coords().npix());
   if (ranks_) limits_.epochs = 1;  // no rank may look by a clock of its own
   at::manual_seed(options_.seed());
   result_.columns = objective_.columns();
@@ -131,6 +132,7 @@ void Fit::resume() {
   if (!options_.resume()) return;
   const auto& path = options_.checkpoint();
   const auto checkpoint = read_checkpoint(path);
+  check_same_checkpoint(checkpoint);
   if (!checkpoint) return;
   check_same_run(path, checkpoint->settings, run_settings(*model_, objective_, options_));
   if (checkpoint->epochs > options_.epochs()) {
@@ -138,7 +140,7 @@ void Fit::resume() {
                                 checkpoint->epochs, options_.epochs(), checkpoint->epochs));
   }
   try {
-    go_to({checkpoint->epochs, checkpoint->state});
+    go_to({checkpoint->epochs, channels_ ? channels_->part(checkpoint->state) : checkpoint->state});
   } catch (const FileError& error) {
     throw FileError(fmt::format("{} does not fit this run: {}", path.string(), error.what()));
   }
@@ -147,6 +149,18 @@ void Fit::resume() {
   result_.history = checkpoint->history;
   history_files_ = checkpoint->history_files;
   look_at_image_if_due();
+}
+
+void Fit::check_same_checkpoint(const std::optional<Checkpoint>& checkpoint) const {
+  if (!ranks_) return;
+  std::vector<double> found = {checkpoint ? 1.0 : 0.0, checkpoint ? static_cast<double>(checkpoint->epochs) : 0.0};
+  const auto own = found;
+  ranks_->sum(found);  // also waits until all have read, before the first writes the next one
+  const auto size = static_cast<double>(ranks_->size());
+  if (found[0] != size * own[0] || found[1] != size * own[1]) {
+    throw FileError(fmt::format("rank {} {} {}, other ranks do not see the same: all need the same folder", ranks_->rank(),
+                                checkpoint ? "sees" : "does not see", options_.checkpoint().string()));
+  }
 }
 
 double Fit::learning_rate(std::int64_t epoch) const { return options_.learning_rate() * options_.schedule().factor(epoch); }
@@ -428,28 +442,30 @@ void Fit::checkpoint_if_due() {
   if (options_.checkpoint().empty()) return;
   const auto interval = options_.checkpoint_interval();
   const std::chrono::duration<double> since = Clock::now() - last_checkpoint_;
-  if (interval > 0 ? done_ % interval != 0 : since.count() < seconds_between_checkpoints) return;
-  write_checkpoint();
+  const bool due = interval > 0 ? done_ % interval == 0 : on_any_rank(is_first_rank() && since.count() >= seconds_between_checkpoints);
+  if (due) write_checkpoint();
 }
 
 void Fit::write_checkpoint() {
   const auto begin = Clock::now();
   keep_present_state();
-  const auto& state = good_.epochs == done_ ? good_ : *candidate_;
+  const auto& own = good_.epochs == done_ ? good_ : *candidate_;
+  const auto state = channels_ ? channels_->gather(own.tensors) : own.tensors;
+  auto settings = run_settings(*model_, objective_, options_);
+  bool failed = false;
   try {
-    write_history_files();
+    if (is_first_rank()) write_history_files();
     const Checkpoint checkpoint{.epochs = done_,
                                 .step = to_string(step_->kind()),
-                                .state = state.tensors,
+                                .state = state,
                                 .columns = result_.columns,
                                 .history = result_.history,
                                 .history_files = history_files_,
-                                .settings = run_settings(*model_, objective_, options_),
+                                .settings = std::move(settings),
                                 .notes = options_.notes(),
                                 .read_from = {}};
-    mpol::write_checkpoint(options_.checkpoint(), checkpoint, existing_checkpoint_);
+    if (is_first_rank()) mpol::write_checkpoint(options_.checkpoint(), checkpoint, existing_checkpoint_);
     existing_checkpoint_ = Existing::keep_as_previous;
-    checkpoint_epochs_ = done_;
     result_.checkpoint_failure.clear();
   } catch (const FileError& error) {
     // The fit itself is well, and there may be room by the next time. One warning for all failures in a row.
@@ -457,7 +473,9 @@ void Fit::write_checkpoint() {
       log_warning(fmt::format("no checkpoint after {} epochs: {}; the fit goes on and tries again", done_, error.what()));
     }
     result_.checkpoint_failure = error.what();
+    failed = true;
   }
+  if (!on_any_rank(failed)) checkpoint_epochs_ = done_;
   last_checkpoint_ = Clock::now();
   result_.seconds_checkpoints += std::chrono::duration<double>(last_checkpoint_ - begin).count();
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <mpol_cpp/device/timer.h>
+#include <mpol_cpp/train/channel_state.h>
 #include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/divergence.h>
 #include <mpol_cpp/train/fit_verdict.h>
@@ -94,6 +95,8 @@ class Fit {
 
   void checkpoint_if_due();
   void write_checkpoint();
+  bool is_first_rank() const { return !ranks_ || ranks_->is_first(); }
+  void check_same_checkpoint(const std::optional<Checkpoint>& checkpoint) const;  ///< on all ranks
   void write_history_files();
   double seconds();
 
@@ -101,6 +104,7 @@ class Fit {
   const Objective& objective_;
   const TrainOptions& options_;
   std::shared_ptr<Communicator> ranks_;  ///< that fit other channels; empty where this one is alone
+  std::optional<ChannelState> channels_;  ///< of those ranks
   std::unique_ptr<Step> step_;
   TrainResult result_;
   std::int64_t done_ = 0;  ///< epochs

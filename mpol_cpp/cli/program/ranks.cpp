@@ -112,8 +112,10 @@ int end_together(const Ending& ending) {
       if (owner == ranks->rank() && !line.empty()) say(line);
       return common;
     }
-  } catch (const RankError&) {
-    return failed ? ending.code : exit_failed;  // who ended all has said why
+  } catch (const std::exception& error) {
+    // Who ended all has said why; a server that is gone has not.
+    if (dynamic_cast<const RankError*>(&error) == nullptr && !line.empty()) say(line);
+    return failed ? ending.code : exit_failed;
   }
   if (!line.empty()) say(line);
   ranks->abort(ending.code);

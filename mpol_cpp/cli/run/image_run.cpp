@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cmath>
 #include <fstream>
 #include <iostream>
@@ -194,9 +195,8 @@ class ImageRun {
     stop_if_requested();
     fit(prepared_state(folder));
     if (summary_.scan && summary_.scan->interrupted) return interrupted_scan();
-    if (summary_.fit.stop_reason == StopReason::interrupted) return part_.holds_channels() ? interrupted_part() : interrupted(folder);
+    if (summary_.fit.stop_reason == StopReason::interrupted) return interrupted(folder);
     const bool diverged = summary_.fit.stop_reason == StopReason::diverged;
-    if (diverged && part_.holds_channels()) return report_divergence();
     if (diverged && !options_.keep_diverged) return fail_diverged(folder);
     write(folder);
     return diverged ? report_divergence() : exit_done;
@@ -416,7 +416,7 @@ class ImageRun {
     model->to(device_, options_.data.torch_dtype());
     auto train = train_options(options_, *record_, state);
     train.interrupted([] { return stop_requested() != 0; });
-    if (part_.holds_channels()) train.ranks(part_.ranks()).checkpoint({}).checkpoint_interval(0);
+    if (part_.holds_channels()) train.ranks(part_.ranks());
     ProgressReport report(report_options());
     std::optional<FitDiagnostics> diagnostics;
     std::vector<Callback> callbacks{report.callback()};
@@ -646,15 +646,7 @@ class ImageRun {
     if (!options_.output.quiet) {
       fmt::print(stderr, "mpol {}: interrupted after {} epochs; --resume continues\n", verb_of(options_), fit.epochs);
     }
-    return 128 + stop_requested();
-  }
-
-  int interrupted_part() const {
-    if (!options_.output.quiet) {
-      fmt::print(stderr, "mpol {}: interrupted after {} epochs; channels on several ranks keep no checkpoint\n", verb_of(options_),
-                 summary_.fit.epochs);
-    }
-    return 128 + std::max(stop_requested(), 0);
+    return 128 + (stop_requested() != 0 ? stop_requested() : SIGTERM);  // or another rank was told to
   }
 
   int interrupted_scan() const {
@@ -663,7 +655,7 @@ class ImageRun {
                  "mpol {}: interrupted after {} points of the cross-validation; the same command with --resume continues\n",
                  verb_of(options_), summary_.scan->points.size());
     }
-    return 128 + stop_requested();
+    return 128 + (stop_requested() != 0 ? stop_requested() : SIGTERM);
   }
 
   int fail_diverged(OutputFolder& folder) const {

@@ -25,9 +25,7 @@ std::string obstacle_to_channels(const ImageOptions& options, std::int64_t nchan
   if (options.batch_size) return "--batch-size draws samples of all channels together";
   if (options.samples) return "--samples needs the whole fit on one rank";
   if (options.diagnostics_interval) return "--diagnostics-interval shows the whole cube";
-  if (options.resume || options.checkpoint_interval) return "such a fit writes no checkpoints";
   if (!options.mask.empty() || std::holds_alternative<StartFile>(parse_start(options.start))) return "a file of the whole cube is read";
-  if (options.keep_diverged) return "--keep-diverged is for fits of one rank";
   return {};
 }
 

@@ -87,8 +87,10 @@ class MpiCommunicator : public Communicator {
     std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
     int length = 0;
     MPI_Get_library_version(text.data(), &length);
-    const std::string version(text.data(), static_cast<std::size_t>(length));
-    return version.substr(0, version.find_first_of(",\n"));
+    std::string version(text.data(), static_cast<std::size_t>(length));
+    version.resize(std::min(version.find_first_of(",\n"), version.size()));
+    std::replace(version.begin(), version.end(), '\t', ' ');
+    return version;
   }
 
   std::shared_ptr<Communicator> first(std::int64_t count) override {
@@ -129,7 +131,7 @@ class MpiCommunicator : public Communicator {
       check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
       if (done != 0) return;
       if (wait.waited() > timeout()) {
-        throw RankError(fmt::format("rank {} has waited {} s in a {} for the others, which do not come: one has died, or is slower than "
+        throw RankError(fmt::format("rank {} has waited {} s for the others ({}), which do not come: one has died, or is slower than "
                                     "the time-out allows",
                                     rank(), static_cast<double>(timeout().count()) / 1000.0, what));
       }

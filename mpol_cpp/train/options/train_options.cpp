@@ -98,7 +98,6 @@ void TrainOptions::validate() const {
                                    "together",
                                    to_string(optimizer_), to_string(stop_scope_), ranks_->size()));
     }
-    if (!checkpoint_.empty()) throw ValueError("a fit of channels on several ranks writes no checkpoints: leave checkpoint empty");
   }
   if (resume_ && checkpoint_.empty()) throw ValueError("resume is asked for without a checkpoint: name the checkpoint file");
   if (!schedule_.factor) throw ValueError("the schedule has no factor function");
