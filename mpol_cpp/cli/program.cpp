@@ -13,7 +13,7 @@
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/environment_options.h>
 #include <mpol_cpp/cli/program/messages.h>
-#include <mpol_cpp/cli/program/ranks.h>
+#include <mpol_cpp/cli/run/ranks.h>
 #include <mpol_cpp/cli/program/run_environment.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/program/stop_request.h>
@@ -76,7 +76,9 @@ UsageError usage_error(const CLI::App& program, const CLI::ParseError& error, co
 
 /// Whether several ranks have something to do: the first alone answers questions and does what has nothing to share.
 bool shares_work(const std::string& verb, const std::vector<std::string>& arguments) {
-  const auto asks = [](const std::string& argument) { return argument == "--help" || argument == "-h" || argument == "--dry-run"; };
+  const auto asks = [](const std::string& argument) {
+    return argument == "--help" || argument == "-h" || argument == "--dry-run";
+  };
   return (verb == "image" || verb == "crossval") && std::none_of(arguments.begin(), arguments.end(), asks);
 }
 

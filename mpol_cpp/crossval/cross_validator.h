@@ -69,8 +69,8 @@ struct CrossValidatorOptions {
   TORCH_ARG(std::filesystem::path, state) = {};
   /// Stored there and compared: settings and digest of the input, "key = value". A state of another run is not taken up.
   TORCH_ARG(std::vector<std::string>, fingerprint) = {};
-  /// Ranks that share the folds of each point, each with all data: every rank calls run() and gets the same scan, the first alone writes
-  /// the state, which all read. Empty: this rank alone.
+  /// Ranks that share the folds of each point, each with all data: every rank calls run() and gets the same scan, the first alone
+  /// writes the state, which all read. Empty: this rank alone.
   TORCH_ARG(std::shared_ptr<Communicator>, ranks) = {};
 };
 

@@ -21,8 +21,8 @@ constexpr std::array known_dtypes = {torch::kFloat32, torch::kFloat64, torch::kI
 Tensor as_real(const Tensor& tensor, const char* what) {
   if (!tensor.defined()) throw ShapeError(fmt::format("{}: the tensor is undefined", what));
   if (!tensor.is_contiguous() || tensor.is_conj() || !tensor.device().is_cpu()) {
-    throw ShapeError(fmt::format("{}: the tensor of shape {} on {} must be contiguous and on the CPU: take .cpu().contiguous()", what,
-                                 tensor.sizes().vec(), tensor.device().str()));
+    throw ShapeError(fmt::format("{}: the tensor of shape {} on {} must be contiguous and on the CPU: take .cpu().contiguous()",
+                                 what, tensor.sizes().vec(), tensor.device().str()));
   }
   const auto real = tensor.is_complex() ? at::view_as_real(tensor) : tensor;
   if (std::find(known_dtypes.begin(), known_dtypes.end(), real.scalar_type()) == known_dtypes.end()) {
@@ -57,7 +57,9 @@ class SingleRank : public Communicator {
  private:
   void broadcast_tensor(Tensor&, std::int64_t) override {}
   void sum_tensor(Tensor&) override {}
-  void gather_tensor(const Tensor& rows, Tensor& all, const std::vector<std::int64_t>&, std::int64_t) override { all.copy_(rows); }
+  void gather_tensor(const Tensor& rows, Tensor& all, const std::vector<std::int64_t>&, std::int64_t) override {
+    all.copy_(rows);
+  }
   void reduce_scatter_tensor(const Tensor& tensor, Tensor& own, const std::vector<std::int64_t>&) override { own.copy_(tensor); }
 };
 

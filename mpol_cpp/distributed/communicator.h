@@ -23,10 +23,10 @@ class RankError : public Error {
 
 /// The ranks that work on one thing together, each a process (or a thread) that calls the same functions in the same order.
 ///
-/// Tensors are contiguous, on the CPU, of float32, float64, int32, int64 or uint8, or complex, which go as pairs; of the same shape
-/// on every rank where nothing else is said. Whatever waits for other ranks waits for timeout() at most.
-/// All functions but rank(), size(), timeout() and abort() must be called by every rank. @throws RankError when another rank has
-/// failed or does not come in time; ShapeError for another tensor
+/// Tensors are contiguous, on the CPU, of float32, float64, int32, int64 or uint8, or complex, which go as pairs; of the same
+/// shape on every rank where nothing else is said. Whatever waits for other ranks waits for timeout() at most. All functions but
+/// rank(), size(), timeout() and abort() must be called by every rank. @throws RankError when another rank has failed or does not
+/// come in time; ShapeError for another tensor
 class Communicator {
  public:
   using Milliseconds = std::chrono::milliseconds;  ///< of time-outs
@@ -35,10 +35,10 @@ class Communicator {
   Communicator& operator=(const Communicator&) = delete;
   virtual ~Communicator() = default;
 
-  std::int64_t rank() const { return rank_; }    ///< of the caller, from 0
-  std::int64_t size() const { return size_; }    ///< how many ranks there are
-  bool is_first() const { return rank_ == 0; }   ///< the one that speaks and writes
-  bool is_alone() const { return size_ == 1; }   ///< whether there is nobody to talk to
+  std::int64_t rank() const { return rank_; }        ///< of the caller, from 0
+  std::int64_t size() const { return size_; }        ///< how many ranks there are
+  bool is_first() const { return rank_ == 0; }       ///< the one that speaks and writes
+  bool is_alone() const { return size_ == 1; }       ///< whether there is nobody to talk to
   Milliseconds timeout() const { return timeout_; }  ///< ten minutes, unless set
   /// How long a call waits for the others. @throws ValueError unless > 0
   void set_timeout(Milliseconds timeout);
@@ -71,6 +71,7 @@ class Communicator {
   virtual void abort(int code) noexcept = 0;
 
  protected:
+  /// Of one rank. @param size  how many there are
   Communicator(std::int64_t rank, std::int64_t size) : rank_(rank), size_(size) {}
 
  private:

@@ -6,7 +6,8 @@
 
 namespace mpol {
 
-/// The module of its own that alone is linked with MPI: built where MPI is found, loaded where a launcher of MPI started the program.
+/// The module of its own that alone is linked with MPI: built where MPI is found, loaded where a launcher of MPI started the
+/// program.
 inline constexpr const char* mpi_module_name = "libmpol_mpi.so";
 /// Its one function.
 inline constexpr const char* mpi_function_name = "mpol_open_mpi";

@@ -25,8 +25,8 @@ struct Variables {
 };
 constexpr Variables torchrun = {Launcher::torchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", true};
 constexpr Variables others[] = {
-    {Launcher::openmpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
-     true},
+    {Launcher::openmpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", true},
     {Launcher::mpich, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", true},
     {Launcher::slurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "", false},
 };
@@ -72,7 +72,8 @@ std::optional<Rendezvous> ranks_of(const Environment& environment, const Variabl
   place.launcher = variables.launcher;
   place.rank = *rank;
   place.size = *size;
-  const auto local_rank = whole_number(environment, variables.local_rank), local_size = whole_number(environment, variables.local_size);
+  const auto local_rank = whole_number(environment, variables.local_rank),
+             local_size = whole_number(environment, variables.local_size);
   place.local_rank = local_rank.value_or(*rank);
   place.local_size = local_size.value_or(1);
   if (place.local_rank < 0 || place.local_size < 1)

@@ -24,20 +24,21 @@ Environment process_environment();
 
 /// Which of how many processes this is.
 struct Rendezvous {
-  Launcher launcher = Launcher::none;
-  std::int64_t rank = 0, size = 1;
-  std::int64_t local_rank = 0;  ///< on its node
-  std::int64_t local_size = 1;  ///< ranks on its node, where the launcher says it
-  std::string address;          ///< torchrun: where the ranks meet
-  std::int64_t port = 0;        ///< torchrun: where the ranks meet
-  bool launcher_has_store = false;  ///< torchrun: whether its agent runs the store already
-  std::string attempt = "0";        ///< torchrun: of the ranks, which it starts again when one fails
+  Launcher launcher = Launcher::none;  ///< who started it
+  std::int64_t rank = 0;               ///< of this process, from 0
+  std::int64_t size = 1;               ///< how many there are
+  std::int64_t local_rank = 0;         ///< on its node
+  std::int64_t local_size = 1;         ///< ranks on its node, where the launcher says it
+  std::string address;                 ///< torchrun: where the ranks meet
+  std::int64_t port = 0;               ///< torchrun: where the ranks meet
+  bool launcher_has_store = false;     ///< torchrun: whether its agent runs the store already
+  std::string attempt = "0";           ///< torchrun: of the ranks, which it starts again when one fails
 
   bool uses_mpi() const { return launcher != Launcher::none && launcher != Launcher::torchrun; }  ///< whether MPI joins the ranks
 };
 
-/// What the variables say, of the first of torchrun, Open MPI, MPICH and SLURM that is there. A batch script's own SLURM variables,
-/// without a step of srun, mean one process.
+/// What the variables say, of the first of torchrun, Open MPI, MPICH and SLURM that is there. A batch script's own SLURM
+/// variables, without a step of srun, mean one process.
 /// @throws ValueError naming what was seen, where only some of a launcher's variables are set, or they are no such numbers
 Rendezvous find_rendezvous(const Environment& environment);
 

@@ -6,7 +6,8 @@ namespace mpol {
 
 /// What one rank takes of something countable: [begin, end), perhaps nothing.
 struct Share {
-  std::int64_t begin = 0, end = 0;
+  std::int64_t begin = 0;  ///< the first thing
+  std::int64_t end = 0;    ///< behind the last
 
   std::int64_t size() const { return end - begin; }  ///< how many
   bool is_empty() const { return begin == end; }     ///< whether there is nothing to do

@@ -34,7 +34,8 @@ class StoreCommunicator : public Communicator {
   std::string name() const override { return "LibTorch's store"; }
 
   std::shared_ptr<Communicator> first(std::int64_t count) override {
-    if (count < 1 || count > size()) throw ValueError(fmt::format("the first {} of {} ranks: there are not so many", count, size()));
+    if (count < 1 || count > size())
+      throw ValueError(fmt::format("the first {} of {} ranks: there are not so many", count, size()));
     auto part = c10::make_intrusive<c10d::PrefixStore>(fmt::format("first{}", ++parts_), store_);
     if (rank() >= count) return nullptr;
     auto own = std::make_shared<StoreCommunicator>(std::move(part), rank(), count);
@@ -90,9 +91,10 @@ class StoreCommunicator : public Communicator {
         next_look = std::chrono::steady_clock::now() + between_looks_at_abort;
       }
       if (patience.waited() > timeout()) {
-        throw RankError(fmt::format("rank {} has waited {} s for rank {}, which does not answer: it has died, or is slower than the "
-                                    "time-out allows",
-                                    rank(), static_cast<double>(timeout().count()) / 1000.0, from));
+        throw RankError(
+            fmt::format("rank {} has waited {} s for rank {}, which does not answer: it has died, or is slower than the "
+                        "time-out allows",
+                        rank(), static_cast<double>(timeout().count()) / 1000.0, from));
       }
       patience.wait();
     }
@@ -177,7 +179,8 @@ class StoreCommunicator : public Communicator {
 }  // namespace
 
 std::shared_ptr<Communicator> store_communicator(c10::intrusive_ptr<c10d::Store> store, std::int64_t rank, std::int64_t size) {
-  if (size < 1 || rank < 0 || rank >= size) throw ValueError(fmt::format("rank {} of {} ranks: there is no such rank", rank, size));
+  if (size < 1 || rank < 0 || rank >= size)
+    throw ValueError(fmt::format("rank {} of {} ranks: there is no such rank", rank, size));
   return std::make_shared<StoreCommunicator>(std::move(store), rank, size);
 }
 
@@ -189,7 +192,8 @@ std::shared_ptr<Communicator> tcp_communicator(const TcpPlace& place, std::int64
   options.waitWorkers = false;
   options.timeout = timeout;
   try {
-    auto store = c10::make_intrusive<c10d::PrefixStore>(place.prefix, c10::make_intrusive<c10d::TCPStore>(place.address, options));
+    auto store =
+        c10::make_intrusive<c10d::PrefixStore>(place.prefix, c10::make_intrusive<c10d::TCPStore>(place.address, options));
     auto communicator = store_communicator(std::move(store), rank, size);
     communicator->set_timeout(timeout);
     return communicator;

@@ -23,7 +23,8 @@ struct PogmOptions {
   std::int64_t most_passes = 64;
   /// POGM's own extrapolation, or FISTA's for comparison.
   Momentum momentum = Momentum::optimized;
-  /// Sums numbers over the ranks that iterate other channels of the same problems, so that all begin anew together. Empty: none do.
+  /// Sums numbers over the ranks that iterate other channels of the same problems, so that all begin anew together. Empty: none
+  /// do.
   std::function<void(std::vector<double>&)> sum_over_ranks = {};
 };
 

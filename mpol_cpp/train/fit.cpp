@@ -442,7 +442,8 @@ void Fit::checkpoint_if_due() {
   if (options_.checkpoint().empty()) return;
   const auto interval = options_.checkpoint_interval();
   const std::chrono::duration<double> since = Clock::now() - last_checkpoint_;
-  const bool due = interval > 0 ? done_ % interval == 0 : on_any_rank(is_first_rank() && since.count() >= seconds_between_checkpoints);
+  const bool due =
+      interval > 0 ? done_ % interval == 0 : on_any_rank(is_first_rank() && since.count() >= seconds_between_checkpoints);
   if (due) write_checkpoint();
 }
 

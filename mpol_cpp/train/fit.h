@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <mpol_cpp/device/timer.h>
-#include <mpol_cpp/train/channel_state.h>
+#include <mpol_cpp/train/optimizers/channel_state.h>
 #include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/divergence.h>
 #include <mpol_cpp/train/fit_verdict.h>
@@ -83,7 +83,7 @@ class Fit {
   void rewind();                           ///< to the last state whose loss was finite
   void repeat_up_to(std::int64_t epochs);  ///< the steps from good_
 
-  bool on_any_rank(bool here) const;       ///< of those that fit other channels
+  bool on_any_rank(bool here) const;           ///< of those that fit other channels
   void sum_over_ranks(Tensor& numbers) const;  ///< float64 on the CPU; without such ranks nothing
   std::optional<ImageTrail::Change> change_of_image() const;
   double flux_of(const Tensor& sky) const;  ///< of all channels and problems, Jy
@@ -103,7 +103,7 @@ class Fit {
   std::shared_ptr<ImageModel> model_;
   const Objective& objective_;
   const TrainOptions& options_;
-  std::shared_ptr<Communicator> ranks_;  ///< that fit other channels; empty where this one is alone
+  std::shared_ptr<Communicator> ranks_;   ///< that fit other channels; empty where this one is alone
   std::optional<ChannelState> channels_;  ///< of those ranks
   std::unique_ptr<Step> step_;
   TrainResult result_;

@@ -49,7 +49,8 @@ Metadata run_settings(ImageModel& model, const Objective& objective, const Train
   const auto& ranks = options.ranks();
   std::optional<std::int64_t> nchan_of_all;
   if (ranks && !ranks->is_alone()) {  // a checkpoint is of all channels
-    std::vector<double> numbers = {static_cast<double>(likelihood.samples()), static_cast<double>(likelihood.visibilities_count()),
+    std::vector<double> numbers = {static_cast<double>(likelihood.samples()),
+                                   static_cast<double>(likelihood.visibilities_count()),
                                    static_cast<double>(model.base().size(-3))};
     ranks->sum(numbers);
     settings["likelihood_samples"] = fmt::format("{}", static_cast<std::int64_t>(numbers[0]));

@@ -62,7 +62,8 @@ class Checks {
     expect((own == n * (n + 1) / 2).all().item<bool>(), "all-reduce of a large tensor");
     const auto all = ranks_.gather(own.view({-1, 1024}), ranks_.size() - 1);
     expect(all.defined() == (ranks_.rank() == ranks_.size() - 1), "who has the rows of a gather");
-    if (all.defined()) expect(all.numel() == ranks_.size() * large && (all == all[0][0]).all().item<bool>(), "gather of a large tensor");
+    if (all.defined())
+      expect(all.numel() == ranks_.size() * large && (all == all[0][0]).all().item<bool>(), "gather of a large tensor");
   }
 
   void of_the_rest() {

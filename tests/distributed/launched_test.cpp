@@ -27,7 +27,8 @@ Ended run(const std::string& command) {
   if (pipe == nullptr) throw std::runtime_error("cannot start a shell");
   Ended ended;
   std::array<char, 4096> buffer{};
-  for (std::size_t read = 0; (read = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) ended.words.append(buffer.data(), read);
+  for (std::size_t read = 0; (read = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+    ended.words.append(buffer.data(), read);
   const int status = ::pclose(pipe);
   ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   return ended;
@@ -53,8 +54,8 @@ std::vector<Ended> run_with_store(int size, const std::string& task) {
   std::vector<std::future<Ended>> ranks;
   for (int rank = 0; rank < size; ++rank) {
     ranks.push_back(std::async(std::launch::async, [=] {
-      return run(fmt::format("RANK={} WORLD_SIZE={} LOCAL_RANK={} MASTER_ADDR=127.0.0.1 MASTER_PORT={} timeout 60 '{}' {}", rank, size,
-                             rank, port, MPOL_RANKS_PROGRAM, task));
+      return run(fmt::format("RANK={} WORLD_SIZE={} LOCAL_RANK={} MASTER_ADDR=127.0.0.1 MASTER_PORT={} timeout 60 '{}' {}", rank,
+                             size, rank, port, MPOL_RANKS_PROGRAM, task));
     }));
   }
   std::vector<Ended> ended;
@@ -95,9 +96,10 @@ namespace {
 
 /// Open MPI wants to be told that root may, and that there may be more ranks than cores; others do not look.
 Ended run_with_mpi(int size, const std::string& task) {
-  return run(fmt::format("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 timeout 100 '{}' "
-                         "-n {} '{}' {}",
-                         MPOL_MPIEXEC, size, MPOL_RANKS_PROGRAM, task));
+  return run(fmt::format(
+      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 timeout 100 '{}' "
+      "-n {} '{}' {}",
+      MPOL_MPIEXEC, size, MPOL_RANKS_PROGRAM, task));
 }
 
 }  // namespace

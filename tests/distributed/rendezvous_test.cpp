@@ -20,7 +20,7 @@ void is(const Environment& environment, Launcher launcher, std::int64_t rank, st
 TEST_CASE("the environment tells which rank this is", "[distributed][quick]") {
   is({}, Launcher::none, 0, 1, 0);
   is({{"HOME", "/root"}, {"LOCAL_RANK", "3"}}, Launcher::none, 0, 1, 0);
-  const Environment torchrun = {{"RANK", "5"},           {"WORLD_SIZE", "8"},       {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"},
+  const Environment torchrun = {{"RANK", "5"},           {"WORLD_SIZE", "8"},     {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "4"},
                                 {"MASTER_ADDR", "node"}, {"MASTER_PORT", "29500"}};
   is(torchrun, Launcher::torchrun, 5, 8, 1);
   CHECK(find_rendezvous(torchrun).address == "node");

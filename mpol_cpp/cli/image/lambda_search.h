@@ -22,7 +22,7 @@ struct LambdaSearch {
   const std::vector<Term>& terms;  ///< of the fit, the searched ones with the weights to begin with
   NoiseUnit noise;
   torch::Device device;
-  std::filesystem::path state;  ///< the folder in which the scan is kept
+  std::filesystem::path state;          ///< the folder in which the scan is kept
   std::shared_ptr<Communicator> ranks;  ///< that share the folds; empty: this one alone
 };
 

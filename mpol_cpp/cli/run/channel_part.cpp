@@ -16,7 +16,8 @@ ChannelPart::ChannelPart(const Visibilities& all, const GridCoords& coords, cons
   std::iota(own.begin(), own.end(), share.begin);
   visibilities_ = all.select_channels(own);
   map_ = ChannelMap::cube(share.size());
-  dataset_ = DataAverager(coords, *visibilities_, DataAveragerOptions().channel_map(map_).scatter_check(ScatterCheck::off)).to_dataset();
+  dataset_ =
+      DataAverager(coords, *visibilities_, DataAveragerOptions().channel_map(map_).scatter_check(ScatterCheck::off)).to_dataset();
 }
 
 }  // namespace mpol::cli

@@ -18,8 +18,8 @@ class ChannelPart {
   /// This rank's share of the channels.
   ChannelPart(const Visibilities& all, const GridCoords& coords, const std::shared_ptr<Communicator>& ranks);
 
-  bool holds_channels() const { return shared_; }       ///< whether channels are shared
-  bool has_work() const { return ranks_ != nullptr; }   ///< whether this rank has any
+  bool holds_channels() const { return shared_; }      ///< whether channels are shared
+  bool has_work() const { return ranks_ != nullptr; }  ///< whether this rank has any
   /// Those that have channels.
   const std::shared_ptr<Communicator>& ranks() const { return ranks_; }
   const Visibilities& visibilities() const { return *visibilities_; }

@@ -32,7 +32,7 @@
 #include <mpol_cpp/cli/image/weight_check.h>
 #include <mpol_cpp/cli/program/command_line.h>
 #include <mpol_cpp/cli/program/messages.h>
-#include <mpol_cpp/cli/program/ranks.h>
+#include <mpol_cpp/cli/run/ranks.h>
 #include <mpol_cpp/cli/run/channel_part.h>
 #include <mpol_cpp/cli/run/sharding.h>
 #include <mpol_cpp/cli/report/findings.h>
@@ -107,7 +107,8 @@ std::optional<torch::Device> device_of_rank(const DeviceRequest& request) {
   if (devices == 0) return std::nullopt;
   if (local >= devices) {
     throw DeviceError(error_text("ranks of a node", fmt::format("rank {} is number {} of its node", ranks()->rank(), local + 1),
-                                 fmt::format("the node has {} GPUs", devices), "start one rank for each GPU, or add --device cpu"));
+                                 fmt::format("the node has {} GPUs", devices),
+                                 "start one rank for each GPU, or add --device cpu"));
   }
   return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(local));
 }
@@ -220,8 +221,7 @@ class ImageRun {
     sharding_ = choose_sharding(options_, nchan, all);
     if (all == 1) return;
     sharing.announce(static_cast<std::int64_t>(sharding_.shard));
-    if (speaks())
-      fmt::print("{}\n", plan_words(sharding_, options_, coords_.npix(), nchan, visibilities_->nvis(), all));
+    if (speaks()) fmt::print("{}\n", plan_words(sharding_, options_, coords_.npix(), nchan, visibilities_->nvis(), all));
   }
 
   /// The folder of the run's state, made, and known to all ranks that take part in the fit.
@@ -338,7 +338,9 @@ class ImageRun {
     const Stopwatch watch(summary_.seconds.gridding);
     const auto nchan = visibilities_->nchan();
     channels_ = options_.mode == "continuum" ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
-    check_memory_for(channels_.nchan());
+    const bool holds_part = sharding_.shard == Shard::channels;
+    check_memory_for(holds_part ? share_of(channels_.nchan(), 0, std::min(ranks()->size(), channels_.nchan())).size()
+                                : channels_.nchan());
     if (ranks()->is_first() || sharding_.shard == Shard::channels || shares_folds()) average();
     stop_if_requested();
     make_likelihood_of_fit();
@@ -355,7 +357,8 @@ class ImageRun {
   /// Of all data, made by all ranks where they share the visibilities; or of this rank's channels.
   void make_likelihood_of_fit() {
     if (sharding_.shard == Shard::visibilities) {
-      ExactLikelihood exact(operator_of_ranks(coords_, *visibilities_, channels_, *ranks(), KernelStorage{options_.kernel_folder}));
+      ExactLikelihood exact(
+          operator_of_ranks(coords_, *visibilities_, channels_, *ranks(), KernelStorage{options_.kernel_folder}));
       exact->to(device_);
       likelihood_ = exact.ptr();
     } else if (sharding_.shard == Shard::channels) {
@@ -463,7 +466,8 @@ class ImageRun {
     for (const auto& term : guess_weights(regularizer_terms(guessed_regularizers(options_)), dataset_)) terms.push_back(term);
     if (!given.searched.empty()) {
       const Stopwatch watch(summary_.seconds.crossval);
-      summary_.scan = cross_validate({options_, *record_, fit_data(), terms, noise, device_, state, shares_folds() ? ranks() : nullptr});
+      summary_.scan =
+          cross_validate({options_, *record_, fit_data(), terms, noise, device_, state, shares_folds() ? ranks() : nullptr});
       if (summary_.scan->interrupted) return terms;
       take_chosen(terms);
     }
@@ -534,6 +538,8 @@ class ImageRun {
     summary_.device = options_.data.device;
     summary_.dtype = options_.data.dtype;
     summary_.device_reason = chosen_.reason;
+    summary_.ranks = ranks()->size();
+    summary_.shard = to_string(sharding_.shard);
     summary_.seed = options_.seed;
     const auto chosen = choose_optimizer(options_);
     summary_.optimizer = to_string(chosen.kind);
@@ -549,9 +555,7 @@ class ImageRun {
     }
   }
 
-  FitData data_of_part() const {
-    return {part_.visibilities(), part_.map(), part_.dataset(), FitData::imaging_of(options_)};
-  }
+  FitData data_of_part() const { return {part_.visibilities(), part_.map(), part_.dataset(), FitData::imaging_of(options_)}; }
 
   FitData fit_data() const { return {*visibilities_, channels_, dataset_, FitData::imaging_of(options_)}; }
 
@@ -679,10 +683,10 @@ class ImageRun {
 
   std::optional<Visibilities> visibilities_;
   ChannelMap channels_;
-  GriddedDataset dataset_{nullptr};  // float64, on the CPU
-  Sharding sharding_;                        // of the ranks
-  ChannelPart part_;                         // this rank's channels, where they share them
-  std::shared_ptr<Likelihood> likelihood_;   // of what this rank fits; empty where it fits nothing
+  GriddedDataset dataset_{nullptr};         // float64, on the CPU
+  Sharding sharding_;                       // of the ranks
+  ChannelPart part_;                        // this rank's channels, where they share them
+  std::shared_ptr<Likelihood> likelihood_;  // of what this rank fits; empty where it fits nothing
   FitSize size_;
   std::optional<SampledErrors> errors_;
   Tensor sky_;                        // (nchan, npix, npix) float64, on the CPU, Jy/arcsec^2

@@ -25,7 +25,8 @@ std::string obstacle_to_channels(const ImageOptions& options, std::int64_t nchan
   if (options.batch_size) return "--batch-size draws samples of all channels together";
   if (options.samples) return "--samples needs the whole fit on one rank";
   if (options.diagnostics_interval) return "--diagnostics-interval shows the whole cube";
-  if (!options.mask.empty() || std::holds_alternative<StartFile>(parse_start(options.start))) return "a file of the whole cube is read";
+  if (!options.mask.empty() || std::holds_alternative<StartFile>(parse_start(options.start)))
+    return "a file of the whole cube is read";
   return {};
 }
 
@@ -40,6 +41,11 @@ UsageError refusal(const ImageOptions& options, const std::string& why, const ch
 }
 
 }  // namespace
+
+std::string to_string(Shard shard) {
+  if (shard == Shard::none) return "none";
+  return shard == Shard::visibilities ? "visibilities" : "channels";
+}
 
 Sharding choose_sharding(const ImageOptions& options, std::int64_t nchan, std::int64_t ranks) {
   if (ranks == 1 || options.shard == "none") return {Shard::none, "asked for"};
@@ -69,14 +75,16 @@ std::string plan_words(const Sharding& sharding, const ImageOptions& options, st
       return fmt::format("{} ranks: the first does all ({})", ranks, sharding.reason);
     case Shard::visibilities: {
       const double kernels = channels * (2.0 * static_cast<double>(npix * (npix + 1)) * 8 + pixels * 12 + 8);
-      return fmt::format("{} ranks share visibilities ({}): {} of {} samples a channel each, {} summed over ranks once; the first makes "
-                         "the fit",
-                         ranks, sharding.reason, range(samples), samples, memory_words(kernels));
+      return fmt::format(
+          "{} ranks share visibilities ({}): {} of {} samples a channel each, {} summed over ranks once; the first makes "
+          "the fit",
+          ranks, sharding.reason, range(samples), samples, memory_words(kernels));
     }
     case Shard::channels: {
       const double image = channels * pixels * (options.data.dtype == "float64" ? 8 : 4);
-      return fmt::format("{} ranks share channels ({}): {} of {} each, some dozens of numbers an epoch; {} of image gathered once", ranks,
-                         sharding.reason, range(nchan), nchan, memory_words(image));
+      return fmt::format(
+          "{} ranks share channels ({}): {} of {} each, some dozens of numbers an epoch; {} of image gathered once", ranks,
+          sharding.reason, range(nchan), nchan, memory_words(image));
     }
   }
   return {};

@@ -15,6 +15,8 @@ enum class Shard : std::int64_t {
   channels,      ///< each fits its own channels of a cube
 };
 
+std::string to_string(Shard shard);  ///< "none", "visibilities" or "channels"
+
 /// A choice and why, in words.
 struct Sharding {
   Shard shard = Shard::none;

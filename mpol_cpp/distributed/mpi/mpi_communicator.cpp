@@ -1,5 +1,5 @@
-// The module libmpol_mpi.so: a Communicator by MPI 3. Every wait is a non-blocking operation that is asked after, so that it has a
-// time-out and a rank that waits for long sleeps.
+// The module libmpol_mpi.so: a Communicator by MPI 3. Every wait is a non-blocking operation that is asked after, so that it has
+// a time-out and a rank that waits for long sleeps.
 #include <mpi.h>
 
 #include <algorithm>
@@ -53,7 +53,8 @@ std::int64_t number_from(int (*ask)(MPI_Comm, int*), MPI_Comm communicator) {
 /// Calls `act` with [begin, end) of messages that MPI can count.
 template <typename Act>
 void in_messages(std::int64_t elements, const Act& act) {
-  for (std::int64_t begin = 0; begin < elements; begin += largest_message) act(begin, std::min(largest_message, elements - begin));
+  for (std::int64_t begin = 0; begin < elements; begin += largest_message)
+    act(begin, std::min(largest_message, elements - begin));
 }
 
 char* place_in(Tensor& tensor, std::int64_t element) {
@@ -94,7 +95,8 @@ class MpiCommunicator : public Communicator {
   }
 
   std::shared_ptr<Communicator> first(std::int64_t count) override {
-    if (count < 1 || count > size()) throw ValueError(fmt::format("the first {} of {} ranks: there are not so many", count, size()));
+    if (count < 1 || count > size())
+      throw ValueError(fmt::format("the first {} of {} ranks: there are not so many", count, size()));
     const int color = rank() < count ? 0 : MPI_UNDEFINED;
     MPI_Comm part = MPI_COMM_NULL, endings = MPI_COMM_NULL;
     check(MPI_Comm_split(ranks_, color, static_cast<int>(rank()), &part), "dividing the ranks");
@@ -131,9 +133,10 @@ class MpiCommunicator : public Communicator {
       check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
       if (done != 0) return;
       if (wait.waited() > timeout()) {
-        throw RankError(fmt::format("rank {} has waited {} s for the others ({}), which do not come: one has died, or is slower than "
-                                    "the time-out allows",
-                                    rank(), static_cast<double>(timeout().count()) / 1000.0, what));
+        throw RankError(
+            fmt::format("rank {} has waited {} s for the others ({}), which do not come: one has died, or is slower than "
+                        "the time-out allows",
+                        rank(), static_cast<double>(timeout().count()) / 1000.0, what));
       }
       wait.wait();
     }
@@ -142,14 +145,15 @@ class MpiCommunicator : public Communicator {
   void broadcast_tensor(Tensor& tensor, std::int64_t root) override {
     in_messages(tensor.numel(), [&](std::int64_t begin, std::int64_t count) {
       MPI_Request request = MPI_REQUEST_NULL;
-      check(MPI_Ibcast(place_in(tensor, begin), static_cast<int>(count), type_of(tensor), static_cast<int>(root), ranks_, &request),
-            "broadcast");
+      check(
+          MPI_Ibcast(place_in(tensor, begin), static_cast<int>(count), type_of(tensor), static_cast<int>(root), ranks_, &request),
+          "broadcast");
       finish(request, "broadcast");
     });
   }
 
-  /// By rank 0, which hands its sum to all: MPI promises no more than rounding for ranks of an all-reduce, and where ranks decide by
-  /// a number it must be the same on each.
+  /// By rank 0, which hands its sum to all: MPI promises no more than rounding for ranks of an all-reduce, and where ranks decide
+  /// by a number it must be the same on each.
   void sum_tensor(Tensor& tensor) override {
     in_messages(tensor.numel(), [&](std::int64_t begin, std::int64_t count) {
       MPI_Request request = MPI_REQUEST_NULL;
@@ -169,7 +173,8 @@ class MpiCommunicator : public Communicator {
     if (rank() != root) {
       in_messages(own.numel(), [&](std::int64_t begin, std::int64_t count) {
         MPI_Request request = MPI_REQUEST_NULL;
-        check(MPI_Isend(place_in(own, begin), static_cast<int>(count), type_of(own), static_cast<int>(root), 0, ranks_, &request), "gather");
+        check(MPI_Isend(place_in(own, begin), static_cast<int>(count), type_of(own), static_cast<int>(root), 0, ranks_, &request),
+              "gather");
         finish(request, "gather");
       });
       return;
@@ -184,7 +189,8 @@ class MpiCommunicator : public Communicator {
       }
       in_messages(place.numel(), [&](std::int64_t begin, std::int64_t count) {
         MPI_Request request = MPI_REQUEST_NULL;
-        check(MPI_Irecv(place_in(place, begin), static_cast<int>(count), type_of(place), static_cast<int>(other), 0, ranks_, &request),
+        check(MPI_Irecv(place_in(place, begin), static_cast<int>(count), type_of(place), static_cast<int>(other), 0, ranks_,
+                        &request),
               "gather");
         finish(request, "gather");
       });
@@ -197,7 +203,8 @@ class MpiCommunicator : public Communicator {
     std::vector<int> counts;
     for (const auto rows : rows_of) counts.push_back(static_cast<int>(rows * of_row));
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Ireduce_scatter(tensor.const_data_ptr(), own.mutable_data_ptr(), counts.data(), type_of(tensor), MPI_SUM, ranks_, &request),
+    check(MPI_Ireduce_scatter(tensor.const_data_ptr(), own.mutable_data_ptr(), counts.data(), type_of(tensor), MPI_SUM, ranks_,
+                              &request),
           "reduce-scatter");
     finish(request, "reduce-scatter");
   }
@@ -210,8 +217,8 @@ class MpiCommunicator : public Communicator {
       row += part.size(0);
       in_messages(part.numel(), [&](std::int64_t begin, std::int64_t count) {
         MPI_Request request = MPI_REQUEST_NULL;
-        check(MPI_Ireduce(place_in(part, begin), rank() == root ? place_in(own, begin) : nullptr, static_cast<int>(count), type_of(part),
-                          MPI_SUM, static_cast<int>(root), ranks_, &request),
+        check(MPI_Ireduce(place_in(part, begin), rank() == root ? place_in(own, begin) : nullptr, static_cast<int>(count),
+                          type_of(part), MPI_SUM, static_cast<int>(root), ranks_, &request),
               "reduce-scatter");
         finish(request, "reduce-scatter");
       });

@@ -94,9 +94,10 @@ void TrainOptions::validate() const {
   if (ranks_ && !ranks_->is_alone()) {
     const bool follows = optimizer_ != OptimizerKind::lbfgs && optimizer_ != OptimizerKind::admm && !stops_each();
     if (!follows) {
-      throw ValueError(fmt::format("{} with stop_scope {} does not fit channels on {} ranks: use pogm, fista, adam or sgd, whose problems end "
-                                   "together",
-                                   to_string(optimizer_), to_string(stop_scope_), ranks_->size()));
+      throw ValueError(
+          fmt::format("{} with stop_scope {} does not fit channels on {} ranks: use pogm, fista, adam or sgd, whose problems end "
+                      "together",
+                      to_string(optimizer_), to_string(stop_scope_), ranks_->size()));
     }
   }
   if (resume_ && checkpoint_.empty()) throw ValueError("resume is asked for without a checkpoint: name the checkpoint file");

@@ -1,4 +1,4 @@
-#include <mpol_cpp/train/channel_state.h>
+#include <mpol_cpp/train/optimizers/channel_state.h>
 
 #include <vector>
 

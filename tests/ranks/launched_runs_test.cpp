@@ -17,8 +17,8 @@
 #include <mpol_cpp/train/checkpoint.h>
 #include <nlohmann/json.hpp>
 
-#include "observation.h"
-#include "program.h"
+#include "cli/observation.h"
+#include "cli/program.h"
 
 using namespace mpol::testing;
 using nlohmann::json;
@@ -114,9 +114,7 @@ torch::Tensor pixels_of(const std::filesystem::path& out) {
   return tensors.at("state.model.bcube.base_cube").to(torch::kFloat64);
 }
 
-double difference(const torch::Tensor& a, const torch::Tensor& b) {
-  return ((a - b).abs().max() / b.abs().max()).item<double>();
-}
+double difference(const torch::Tensor& a, const torch::Tensor& b) { return ((a - b).abs().max() / b.abs().max()).item<double>(); }
 
 json summary_of(const std::filesystem::path& out) { return json::parse(read_text(out / "summary.json")); }
 
@@ -128,7 +126,8 @@ void check_same(const std::filesystem::path& out, const std::filesystem::path& r
     INFO(key);
     CHECK(own[key] == wanted[key]);
   }
-  for (const auto& [name, value] : wanted["loss"].items()) CHECK(own["loss"][name].get<double>() == Approx(value).epsilon(tolerance));
+  for (const auto& [name, value] : wanted["loss"].items())
+    CHECK(own["loss"][name].get<double>() == Approx(value).epsilon(tolerance));
   CHECK(own["chi_squared"].get<double>() == Approx(wanted["chi_squared"]).epsilon(tolerance));
   for (std::size_t channel = 0; channel < wanted["flux_jy"].size(); ++channel)
     CHECK(own["flux_jy"][channel].get<double>() == Approx(wanted["flux_jy"][channel]).epsilon(tolerance));
@@ -157,7 +156,10 @@ TEST_CASE("ranks that share channels make the image of one rank", "[cli][ranks]"
       {"exact, uneven", 2, {"--dtype", "float64"}, rounding_of_doubles},
       {"exact, one rank with nothing", 4, {"--dtype", "float64", "--tsv", "1e-4"}, rounding_of_doubles},
       {"fista", 3, {"--dtype", "float64", "--optimizer", "fista"}, rounding_of_doubles},
-      {"gridded", 2, {"--dtype", "float64", "--likelihood", "gridded", "--optimizer", "adam", "--epochs", "40"}, rounding_of_doubles},
+      {"gridded",
+       2,
+       {"--dtype", "float64", "--likelihood", "gridded", "--optimizer", "adam", "--epochs", "40"},
+       rounding_of_doubles},
       {"loose", 3, {"--dtype", "float64", "--likelihood", "loose", "--optimizer", "sgd", "--epochs", "20"}, rounding_of_doubles},
       {"converging adam", 2, {"--dtype", "float64", "--entropy", "1e-5", "--epochs", "300"}, rounding_of_doubles},
       {"stopping", 2, {"--dtype", "float64", "--stop-relative", "1e-2", "--normalize", "visibilities"}, rounding_of_doubles},
@@ -184,6 +186,7 @@ TEST_CASE("ranks that share visibilities make the image of one rank", "[cli][ran
   const auto run = run_on(ranks, small_run("image", data, scratch / "many", options));
   REQUIRE(run.exit_code == 0);
   CHECK_THAT(run.out, ContainsSubstring(fmt::format("{} ranks share visibilities", ranks)));
+  CHECK(summary_of(scratch / "many")["ranks"] == json{{"count", ranks}, {"shard", "visibilities"}});
   check_same(scratch / "many", scratch / "one", dtype == "float64" ? rounding_of_doubles : rounding_of_floats);
 }
 
@@ -228,7 +231,8 @@ TEST_CASE("ranks end together, with one line", "[cli][ranks]") {
   const auto refused = run_on(2, small_run("image", data, scratch / "out", {"--shard", "channels", "--tv-channel", "1"}));
   CHECK(refused.exit_code == 2);
   CHECK(refused.error_names("tv-channel joins channels"));
-  CHECK(run_on(2, small_run("image", data, scratch / "out", {"--shard", "visibilities", "--likelihood", "gridded"})).exit_code == 2);
+  CHECK(run_on(2, small_run("image", data, scratch / "out", {"--shard", "visibilities", "--likelihood", "gridded"})).exit_code ==
+        2);
   CHECK(names_in(scratch / "out").empty());
   CHECK(Clock::now() - begin < soon);
 }
@@ -253,8 +257,9 @@ TEST_CASE("a rank that dies or stands still ends the others after their time-out
   const int signal = GENERATE(SIGKILL, SIGSTOP);
   const auto which = GENERATE(std::size_t{0}, std::size_t{1});
   TorchRanks ranks;
-  ranks.start(2, small_run("image", data, scratch / "out",
-                           {"--optimizer", "adam", "--epochs", "100000000", "--checkpoint-interval", "50", "--rank-timeout", "2"}));
+  ranks.start(2,
+              small_run("image", data, scratch / "out",
+                        {"--optimizer", "adam", "--epochs", "100000000", "--checkpoint-interval", "50", "--rank-timeout", "2"}));
   while (!std::filesystem::exists(scratch / "out" / "checkpoint.safetensors")) {
     REQUIRE(ranks.rank(0).running());
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -309,7 +314,8 @@ TEST_CASE("mpirun ends the others of a rank that was killed", "[cli][ranks][mpi]
   const Scratch scratch;
   const auto data = write_observation(scratch / "cube.npz", small_observation(2));
   const int which = GENERATE(0, 1);
-  const Words run = small_run("image", data, scratch / "out", {"--dtype", "float64", "--optimizer", "adam", "--checkpoint-interval", "50"});
+  const Words run =
+      small_run("image", data, scratch / "out", {"--dtype", "float64", "--optimizer", "adam", "--checkpoint-interval", "50"});
   Program program(with(run, {"--epochs", "100000000"}), mpi_options(2));
   while (!std::filesystem::exists(scratch / "out" / "checkpoint.safetensors")) {
     REQUIRE(program.running());

@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/program/ranks.h>
+#include <mpol_cpp/cli/run/ranks.h>
 
 #include <sched.h>
 #include <unistd.h>
@@ -104,7 +104,8 @@ int end_together(const Ending& ending) {
   std::optional<Communicator::Milliseconds> patience;
   if (failed) patience = ending.code >= first_signal_code ? patience_of_interrupted : patience_of_failed;
   std::int64_t owner = -1;
-  const auto line = ending.line.empty() || ranks->is_first() ? ending.line : fmt::format("{} (rank {})", ending.line, ranks->rank());
+  const auto line =
+      ending.line.empty() || ranks->is_first() ? ending.line : fmt::format("{} (rank {})", ending.line, ranks->rank());
   try {
     const auto codes = ranks->exchange_endings(code, patience);
     if (codes) {
