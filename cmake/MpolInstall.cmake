@@ -40,6 +40,11 @@ endif()
 install(TARGETS ${targets} EXPORT mpol_cpp
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT runtime NAMELINK_COMPONENT development
         FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development)
+if(TARGET mpol_mpi)
+  # A component of its own: packages of the runtime need no MPI.
+  set_target_properties(mpol_mpi PROPERTIES INSTALL_RPATH "${rpath_libraries}")
+  install(TARGETS mpol_mpi LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT mpi)
+endif()
 if(programs)
   install(TARGETS ${programs}
           RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT runtime

@@ -48,10 +48,15 @@
 #include <mpol_cpp/device/precision.h>
 #include <mpol_cpp/device/select.h>
 #include <mpol_cpp/device/timer.h>
+#include <mpol_cpp/distributed/communicator.h>
+#include <mpol_cpp/distributed/open_communicator.h>
+#include <mpol_cpp/distributed/rendezvous.h>
+#include <mpol_cpp/distributed/store_communicator.h>
 #include <mpol_cpp/fourier/displacement.h>
 #include <mpol_cpp/fourier/fourier_cube.h>
 #include <mpol_cpp/fourier/gauss_conv_fourier.h>
 #include <mpol_cpp/fourier/normal_operator.h>
+#include <mpol_cpp/fourier/operator_of_ranks.h>
 #include <mpol_cpp/fourier/nufft.h>
 #include <mpol_cpp/coordinates/projection.h>
 #include <mpol_cpp/gridding/auto_start.h>

@@ -13,6 +13,7 @@
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/environment_options.h>
 #include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/run/ranks.h>
 #include <mpol_cpp/cli/program/run_environment.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/program/stop_request.h>
@@ -73,6 +74,14 @@ UsageError usage_error(const CLI::App& program, const CLI::ParseError& error, co
   return UsageError(error_text("command line", error.what(), "cannot be understood", help));
 }
 
+/// Whether several ranks have something to do: the first alone answers questions and does what has nothing to share.
+bool shares_work(const std::string& verb, const std::vector<std::string>& arguments) {
+  const auto asks = [](const std::string& argument) {
+    return argument == "--help" || argument == "-h" || argument == "--dry-run";
+  };
+  return (verb == "image" || verb == "crossval") && std::none_of(arguments.begin(), arguments.end(), asks);
+}
+
 bool asks_for_build(const std::vector<std::string>& arguments) {
   return std::is_permutation(arguments.begin(), arguments.end(), build_question.begin(), build_question.end());
 }
@@ -123,7 +132,8 @@ int run_program(const std::vector<std::string>& arguments) {
                              add_export(program),   add_simulate(program),  add_devices(program)};
   verbs.push_back(add_completion(program, verbs));
   verbs.push_back(add_manual(program, verbs));
-  return run_to_exit_code(verb_in(arguments, verbs), [&] { return run(program, verbs, arguments); });
+  const auto verb = verb_in(arguments, verbs);
+  return run_on_ranks(verb, shares_work(verb, arguments), [&] { return run(program, verbs, arguments); });
 }
 
 }  // namespace mpol::cli

@@ -215,28 +215,23 @@ std::vector<Term> CrossValidator::terms_at(const std::vector<double>& c) const {
 std::optional<ScanPoint> CrossValidator::fit_point(const std::vector<double>& c) {
   ScanPoint point{.c = c, .folds = {}, .cells = {}, .image = {}};
   const auto terms = terms_at(c);
+  std::vector<FoldResult> results(folds_.size());
+  bool interrupted = false;
+  for (std::size_t f = 0; f < folds_.size() && !interrupted; ++f) {
+    if (is_mine(f)) results[f] = fit_fold(f, terms);
+    interrupted = results[f].interrupted;
+  }
+  if (options_.ranks()) interrupted = options_.ranks()->any(interrupted);
+  if (interrupted) return std::nullopt;
   std::vector<std::vector<Tensor>> fitted;
   std::vector<Tensor> cells, images;
   for (std::size_t f = 0; f < folds_.size(); ++f) {
-    auto& fit = fits_[f];
-    fit.set_parameters(warm_[f]);
-    const auto end = fit.fit(terms);
-    if (end.reason == StopReason::interrupted) return std::nullopt;
+    share_result(f, results[f]);
     ++scan_.fits;
-    const torch::NoGradGuard no_grad;
-    const auto sky = fit.model().make_sky().detach();
-    const auto image = sky.to(torch::kCPU, torch::kFloat64);
-    FoldScore score;
-    score.chi_squared = folds_[f].test->chi_squared(sky.to(torch::kFloat64)).item<double>();
-    if (end.reason == StopReason::diverged) score.chi_squared = std::numeric_limits<double>::infinity();
-    score.samples = static_cast<double>(folds_[f].test->samples());
-    score.epochs = end.epochs;
-    score.flux = image.sum().item<double>() * fit.model().coords().cell_area();
-    score.nonzero = (image > faint * image.max()).sum().item<std::int64_t>();
-    point.folds.push_back(score);
-    cells.push_back(cell_residuals(folds_[f].test_cells, image));
-    images.push_back(image[image.size(0) / 2]);
-    fitted.push_back(fit.parameters());
+    point.folds.push_back(results[f].score);
+    cells.push_back(results[f].cells);
+    images.push_back(results[f].image);
+    fitted.push_back(std::move(results[f].parameters));
   }
   point.cells = at::cat(cells);
   point.image = at::stack(images).mean(0).to(torch::kFloat32);
@@ -247,8 +242,69 @@ std::optional<ScanPoint> CrossValidator::fit_point(const std::vector<double>& c)
   return point;
 }
 
+bool CrossValidator::is_mine(std::size_t fold) const {
+  const auto& ranks = options_.ranks();
+  return !ranks || static_cast<std::int64_t>(fold) % ranks->size() == ranks->rank();
+}
+
+CrossValidator::FoldResult CrossValidator::fit_fold(std::size_t fold, const std::vector<Term>& terms) {
+  auto& fit = fits_[fold];
+  fit.set_parameters(warm_[fold]);
+  const auto end = fit.fit(terms);
+  FoldResult result;
+  result.interrupted = end.reason == StopReason::interrupted;
+  if (result.interrupted) return result;
+  const torch::NoGradGuard no_grad;
+  const auto sky = fit.model().make_sky().detach();
+  const auto image = sky.to(torch::kCPU, torch::kFloat64);
+  auto& score = result.score;
+  score.chi_squared = folds_[fold].test->chi_squared(sky.to(torch::kFloat64)).item<double>();
+  if (end.reason == StopReason::diverged) score.chi_squared = std::numeric_limits<double>::infinity();
+  score.samples = static_cast<double>(folds_[fold].test->samples());
+  score.epochs = end.epochs;
+  score.flux = image.sum().item<double>() * fit.model().coords().cell_area();
+  score.nonzero = (image > faint * image.max()).sum().item<std::int64_t>();
+  result.cells = cell_residuals(folds_[fold].test_cells, image);
+  result.image = image[image.size(0) / 2];
+  result.parameters = fit.parameters();
+  return result;
+}
+
+void CrossValidator::share_result(std::size_t fold, FoldResult& result) {
+  const auto& ranks = options_.ranks();
+  if (!ranks || ranks->is_alone()) return;
+  const auto owner = static_cast<std::int64_t>(fold) % ranks->size();
+  const auto& [chi_squared, samples, epochs, flux, nonzero] = result.score;
+  auto numbers =
+      at::tensor({chi_squared, samples, static_cast<double>(epochs), flux, static_cast<double>(nonzero)}, torch::kFloat64);
+  ranks->broadcast(numbers, owner);
+  const auto* number = numbers.const_data_ptr<double>();
+  result.score = {number[0], number[1], static_cast<std::int64_t>(number[2]), number[3], static_cast<std::int64_t>(number[4])};
+  const auto npix = fits_[fold].model().coords().npix();
+  if (!is_mine(fold)) {
+    result.cells = at::empty({folds_[fold].test_cells->ncells()}, torch::kFloat64);
+    result.image = at::empty({npix, npix}, torch::kFloat64);
+    result.parameters = fits_[fold].parameters();
+  }
+  for (auto* tensor : {&result.cells, &result.image}) {
+    *tensor = tensor->contiguous();
+    ranks->broadcast(*tensor, owner);
+  }
+  for (auto& parameter : result.parameters) {
+    auto on_host = parameter.to(torch::kCPU).contiguous();
+    ranks->broadcast(on_host, owner);
+    parameter.copy_(on_host);
+  }
+  auto count = at::tensor({static_cast<std::int64_t>(fits_[fold].curvatures().size())}, torch::kInt64);
+  ranks->broadcast(count, owner);
+  auto curvatures = at::tensor(fits_[fold].curvatures(), torch::kFloat64);
+  if (!is_mine(fold)) curvatures = at::empty({count.item<std::int64_t>()}, torch::kFloat64);
+  ranks->broadcast(curvatures, owner);
+  fits_[fold].set_curvatures({curvatures.const_data_ptr<double>(), curvatures.const_data_ptr<double>() + curvatures.numel()});
+}
+
 void CrossValidator::save() const {
-  if (options_.state().empty()) return;
+  if (options_.state().empty() || (options_.ranks() && !options_.ranks()->is_first())) return;
   const auto points = static_cast<std::int64_t>(scan_.points.size()), folds = static_cast<std::int64_t>(folds_.size());
   auto scores = at::empty({points, folds, numbers_of_score}, torch::kFloat64);
   auto values = at::empty({points, static_cast<std::int64_t>(scan_.axes.size())}, torch::kFloat64);

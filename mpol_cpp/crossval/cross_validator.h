@@ -13,6 +13,7 @@
 #include <mpol_cpp/crossval/fold_data.h>
 #include <mpol_cpp/crossval/fold_fit.h>
 #include <mpol_cpp/crossval/scan.h>
+#include <mpol_cpp/distributed/communicator.h>
 #include <mpol_cpp/models/image_model.h>
 #include <mpol_cpp/objective/objective.h>
 #include <mpol_cpp/train/options/train_options.h>
@@ -68,6 +69,9 @@ struct CrossValidatorOptions {
   TORCH_ARG(std::filesystem::path, state) = {};
   /// Stored there and compared: settings and digest of the input, "key = value". A state of another run is not taken up.
   TORCH_ARG(std::vector<std::string>, fingerprint) = {};
+  /// Ranks that share the folds of each point, each with all data: every rank calls run() and gets the same scan, the first alone
+  /// writes the state, which all read. Empty: this rank alone.
+  TORCH_ARG(std::shared_ptr<Communicator>, ranks) = {};
 };
 
 /// Makes the model that a fold fits, with a start of its own that has seen its training data alone.
@@ -100,6 +104,18 @@ class CrossValidator {
   /// Tries a point that was not tried yet. @return its place in the scan; nothing when the scan was interrupted
   std::optional<std::size_t> evaluate(const std::vector<double>& c);
   std::optional<ScanPoint> fit_point(const std::vector<double>& c);
+  /// What a fit of a fold gave.
+  struct FoldResult {
+    FoldScore score;
+    Tensor cells;  // residuals of the held-out ones
+    Tensor image;  // (npix, npix) float64, of the middle channel
+    std::vector<Tensor> parameters;
+    bool interrupted = false;
+  };
+  FoldResult fit_fold(std::size_t fold, const std::vector<Term>& terms);
+  /// What the rank that has a fold found, on all.
+  void share_result(std::size_t fold, FoldResult& result);
+  bool is_mine(std::size_t fold) const;  // on this rank
   std::vector<Term> terms_at(const std::vector<double>& c) const;
 
   void save() const;

@@ -197,6 +197,16 @@ NormalOperator& NormalOperator::operator-=(const NormalOperator& other) {
   return *this;
 }
 
+NormalOperator& NormalOperator::sum_over(Communicator& ranks) {
+  if (ranks.is_alone()) return *this;
+  own_tensors();
+  for (auto* tensor : {&kernel_, &dirty_, &constant_, &cell_counts_}) ranks.all_reduce_sum(*tensor);
+  auto count = at::full({1}, nvis_, torch::kInt64);
+  ranks.all_reduce_sum(count);
+  nvis_ = count.item<std::int64_t>();
+  return *this;
+}
+
 NormalOperator& NormalOperator::operator*=(double factor) { return scale_weights(at::full({nchan_}, factor, torch::kFloat64)); }
 
 NormalOperator& NormalOperator::scale_weights(const Tensor& factors) {

@@ -5,6 +5,7 @@
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/core/accumulate.h>
+#include <mpol_cpp/distributed/communicator.h>
 #include <mpol_cpp/fourier/kernel_storage.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
@@ -41,6 +42,9 @@ class NormalOperator {
   friend NormalOperator operator+(NormalOperator a, const NormalOperator& b) { return a += b; }
   /// The operator of the data of `a` without those of `b`.
   friend NormalOperator operator-(NormalOperator a, const NormalOperator& b) { return a -= b; }
+
+  /// The sum of the operators of all ranks, on each. @throws ShapeError unless the operator is on the CPU; RankError
+  NormalOperator& sum_over(Communicator& ranks);
 
   /// As if all weights were so many times as large; blocks with scales of their own are scaled, then added.
   /// @throws ValueError unless factor is finite and >= 0

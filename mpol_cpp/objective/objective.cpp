@@ -1,5 +1,6 @@
 #include <mpol_cpp/objective/objective.h>
 
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -59,7 +60,16 @@ Objective::Objective(std::shared_ptr<Likelihood> likelihood, std::vector<Term> t
   }
 }
 
+Objective Objective::divided_by(double normaliser) const {
+  if (!(normaliser > 0 && std::isfinite(normaliser)))
+    throw ValueError(fmt::format("an objective divided by 2 x {}: it must be a finite number above 0", normaliser));
+  auto other = *this;
+  other.given_normaliser_ = normaliser;
+  return other;
+}
+
 double Objective::normaliser() const {
+  if (given_normaliser_) return *given_normaliser_;
   switch (normalize_) {
     case Normalize::cells:
       return likelihood_->normaliser();

@@ -29,6 +29,7 @@ Pogm::Pogm(CompositeFunction& function, Tensor start, PogmOptions options)
       curvatures_(std::move(options.curvatures)),
       most_passes_(options.most_passes),
       momentum_(options.momentum),
+      sum_over_ranks_(std::move(options.sum_over_ranks)),
       y_(std::move(start)) {
   const torch::NoGradGuard no_grad;
   problems_.resize(static_cast<std::size_t>(y_.size(0)));
@@ -75,19 +76,31 @@ std::vector<bool> Pogm::iterate() {
   function_.proximal(z_, steps, passes, next_);
   const auto regularizers = function_.evaluate(next_, next_gradient_);
   const auto sums = ops::compare_points(y_, gradient_, next_, next_gradient_);
-  std::vector<double> decreases(count, 0.0);
+  std::vector<double> decreases(count, 0.0), rises(count), steps_too_long(count, 0.0);
   std::vector<bool> moved(count, false);
   for (std::size_t i = 0; i < count; ++i) {
-    auto& problem = problems_[i];
     double rise = regularizers[i] - regularizers_[i];
-    bool too_long = false;
     for (auto image = i * nchan; image < (i + 1) * nchan; ++image) {
       rise += sums[image].along / 2;
       const double bends = sums[image].bends, lengths = sums[image].lengths;
       if (!(bends > curvatures_[image] * lengths * rounding_of_curvature)) continue;
       curvatures_[image] = margin_of_curvature * bends / lengths;
-      too_long = true;
+      steps_too_long[i] = 1;
     }
+    rises[i] = rise;
+  }
+  if (sum_over_ranks_) {
+    auto both = rises;
+    both.insert(both.end(), steps_too_long.begin(), steps_too_long.end());
+    sum_over_ranks_(both);
+    const auto middle = both.begin() + static_cast<std::ptrdiff_t>(count);
+    rises.assign(both.begin(), middle);
+    steps_too_long.assign(middle, both.end());
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    auto& problem = problems_[i];
+    const double rise = rises[i];
+    const bool too_long = steps_too_long[i] > 0;
     if (too_long || (rise > 0 && !problem.begun_anew)) {
       begin_anew(problem);
       if (!too_long) problem.passes = std::min(2 * problem.passes, most_passes_);

@@ -23,6 +23,9 @@ struct PogmOptions {
   std::int64_t most_passes = 64;
   /// POGM's own extrapolation, or FISTA's for comparison.
   Momentum momentum = Momentum::optimized;
+  /// Sums numbers over the ranks that iterate other channels of the same problems, so that all begin anew together. Empty: none
+  /// do.
+  std::function<void(std::vector<double>&)> sum_over_ranks = {};
 };
 
 /// The proximal optimized gradient method for F = f + g, restarted where F would rise:
@@ -80,6 +83,7 @@ class Pogm {
   std::vector<double> curvatures_;  // of each image
   std::int64_t most_passes_;
   Momentum momentum_;
+  std::function<void(std::vector<double>&)> sum_over_ranks_;
   Tensor y_, w_, z_, gradient_;
   Tensor next_, next_gradient_;                 // room
   std::vector<double> regularizers_;            // g at y

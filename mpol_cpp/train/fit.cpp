@@ -76,7 +76,10 @@ Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const Tr
 
 Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options, const StepMaker& make,
          std::optional<FetchLimits> limits)
-    : model_(std::move(model)), objective_(objective), options_(options) {
+    : model_(std::move(model)),
+      objective_(objective),
+      options_(options),
+      ranks_(options.ranks() && !options.ranks()->is_alone() ? options.ranks() : nullptr) {
   const auto device = place();
   step_ = make ? make(model_, objective_, options_) : make_step(model_, objective_, options_);
   limits_ = limits.value_or(device.is_cpu() ? FetchLimits{1} : FetchLimits{});
@@ -88,6 +91,8 @@ Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const Tr
   }
   const auto optimizer = options_.optimizer();
   if (optimizer == OptimizerKind::lbfgs || is_proximal(optimizer)) limits_.epochs = 1;  // they wait for the device
+  if (ranks_) channels_.emplace(*ranks_, model_->base().size(-3), model_->coords().npix());
+  if (ranks_) limits_.epochs = 1;  // no rank may look by a clock of its own
   at::manual_seed(options_.seed());
   result_.columns = objective_.columns();
   result_.step = step_->kind();
@@ -127,6 +132,7 @@ void Fit::resume() {
   if (!options_.resume()) return;
   const auto& path = options_.checkpoint();
   const auto checkpoint = read_checkpoint(path);
+  check_same_checkpoint(checkpoint);
   if (!checkpoint) return;
   check_same_run(path, checkpoint->settings, run_settings(*model_, objective_, options_));
   if (checkpoint->epochs > options_.epochs()) {
@@ -134,7 +140,7 @@ void Fit::resume() {
                                 checkpoint->epochs, options_.epochs(), checkpoint->epochs));
   }
   try {
-    go_to({checkpoint->epochs, checkpoint->state});
+    go_to({checkpoint->epochs, channels_ ? channels_->part(checkpoint->state) : checkpoint->state});
   } catch (const FileError& error) {
     throw FileError(fmt::format("{} does not fit this run: {}", path.string(), error.what()));
   }
@@ -143,6 +149,18 @@ void Fit::resume() {
   result_.history = checkpoint->history;
   history_files_ = checkpoint->history_files;
   look_at_image_if_due();
+}
+
+void Fit::check_same_checkpoint(const std::optional<Checkpoint>& checkpoint) const {
+  if (!ranks_) return;
+  std::vector<double> found = {checkpoint ? 1.0 : 0.0, checkpoint ? static_cast<double>(checkpoint->epochs) : 0.0};
+  const auto own = found;
+  ranks_->sum(found);  // also waits until all have read, before the first writes the next one
+  const auto size = static_cast<double>(ranks_->size());
+  if (found[0] != size * own[0] || found[1] != size * own[1]) {
+    throw FileError(fmt::format("rank {} {} {}, other ranks do not see the same: all need the same folder", ranks_->rank(),
+                                checkpoint ? "sees" : "does not see", options_.checkpoint().string()));
+  }
 }
 
 double Fit::learning_rate(std::int64_t epoch) const { return options_.learning_rate() * options_.schedule().factor(epoch); }
@@ -159,7 +177,7 @@ StopReason Fit::train() {
     if (ending) return_to(ending->epochs);
     look_at_image_if_due();
     keep_state();
-    if (options_.interrupted() && options_.interrupted()()) return StopReason::interrupted;
+    if (on_any_rank(options_.interrupted() && options_.interrupted()())) return StopReason::interrupted;
     if (ending) {
       if (ending->reason == StopReason::converged) has_converged(done_);
       return ending->reason;
@@ -255,7 +273,8 @@ std::optional<Fit::Ending> Fit::look() {
     losses.push_back(pending.report.losses);
     parameters_sums.push_back(pending.report.parameters_sum);
   }
-  const auto table = fetch(losses, parameters_sums);
+  auto table = fetch(losses, parameters_sums);
+  sum_over_ranks(table);
   const auto* values = table.const_data_ptr<double>();
   const auto row = static_cast<std::size_t>(table.size(1));
   const auto begin_seconds = seconds_;
@@ -282,14 +301,14 @@ std::optional<Fit::Ending> Fit::look() {
 }
 
 bool Fit::call_back(double seconds) {
-  if (options_.callbacks().empty()) return false;
+  if (options_.callbacks().empty() && !ranks_) return false;
   bool stop = false;
   const auto loss = result_.history.back();
   for (const auto& callback : options_.callbacks()) {
     const Progress progress{loss, result_.columns, options_.epochs(), seconds, *model_};
     stop |= callback(progress) == CallbackAction::stop;
   }
-  return stop;
+  return on_any_rank(stop);
 }
 
 void Fit::keep_state() {
@@ -311,7 +330,8 @@ bool Fit::evaluate_final() {
   auto sky = model_->make_sky();
   const ModelOutput output(model_->coords(), model_->base(), std::move(sky));
   const auto value = objective_.evaluate(output);
-  const auto table = value.table().sum(1).to(torch::kCPU);
+  auto table = value.table().sum(1).to(torch::kCPU, torch::kFloat64).contiguous();
+  sum_over_ranks(table);
   const auto* values = table.const_data_ptr<double>();
   result_.loss = {done_, learning_rate(done_), {values, values + result_.columns.size()}};
   if (all_finite(result_.loss.values)) {
@@ -322,7 +342,22 @@ bool Fit::evaluate_final() {
   return false;
 }
 
-double Fit::flux_of(const Tensor& sky) const { return sky.sum(torch::kFloat64).item<double>() * model_->coords().cell_area(); }
+bool Fit::on_any_rank(bool here) const { return ranks_ ? ranks_->any(here) : here; }
+
+void Fit::sum_over_ranks(Tensor& numbers) const {
+  if (ranks_) ranks_->all_reduce_sum(numbers);
+}
+
+std::optional<ImageTrail::Change> Fit::change_of_image() const {
+  if (!ranks_) return trail_.change();
+  return trail_.change([this](std::vector<double>& numbers) { ranks_->sum(numbers); });
+}
+
+double Fit::flux_of(const Tensor& sky) const {
+  auto sum = sky.sum(torch::kFloat64).to(torch::kCPU);
+  sum_over_ranks(sum);
+  return sum.item<double>() * model_->coords().cell_area();
+}
 
 std::int64_t Fit::next_image() const { return options_.wanted_tolerance() ? trail_.next() : marked_epochs(options_.epochs()); }
 
@@ -334,7 +369,7 @@ void Fit::look_at_image_if_due() {
 }
 
 bool Fit::image_has_settled(double tolerance) const {
-  const auto change = trail_.change();
+  const auto change = change_of_image();
   return change && change->image <= image_tolerance * tolerance && change->flux <= flux_tolerance * tolerance;
 }
 
@@ -346,14 +381,19 @@ void Fit::look_at_final(const ModelOutput& output, const Tensor& nll) {
   } catch (const std::exception&) {
     return;  // a likelihood of the user's own that takes no empty image
   }
-  final_image_.dead = ((nll - empty).abs() <= empty_difference * empty.abs()).sum().item<std::int64_t>();
+  auto own = nll.detach().to(torch::kCPU, torch::kFloat64).contiguous();
+  empty = empty.to(torch::kCPU).contiguous();
+  if (ranks_) own = own.clone();
+  sum_over_ranks(own);
+  sum_over_ranks(empty);
+  final_image_.dead = ((own - empty).abs() <= empty_difference * empty.abs()).sum().item<std::int64_t>();
   final_image_.empty_nll = empty.sum().item<double>();
 }
 
 StopReason Fit::verdict(StopReason reason) {
   result_.stop_reason = reason;
   result_.epochs = done_;
-  if (const auto change = trail_.change()) {
+  if (const auto change = change_of_image()) {
     flux_mark_ = {change->since, change->flux_before * model_->coords().cell_area()};
     final_image_.change = change->image;
   }
@@ -384,7 +424,8 @@ void Fit::repeat_up_to(std::int64_t epochs) {
   for (done_ = good_.epochs; done_ < epochs; ++done_) {
     has_converged(done_);
     const auto report = step_->take(learning_rate(done_));
-    const auto values = fetch({report.losses}, {report.parameters_sum});
+    auto values = fetch({report.losses}, {report.parameters_sum});
+    sum_over_ranks(values);
     if (values.isfinite().all().item<bool>()) {
       if (stops_) stops_->record(fetched_of({values.const_data_ptr<double>(), static_cast<std::size_t>(values.numel())}).totals);
       continue;
@@ -401,28 +442,31 @@ void Fit::checkpoint_if_due() {
   if (options_.checkpoint().empty()) return;
   const auto interval = options_.checkpoint_interval();
   const std::chrono::duration<double> since = Clock::now() - last_checkpoint_;
-  if (interval > 0 ? done_ % interval != 0 : since.count() < seconds_between_checkpoints) return;
-  write_checkpoint();
+  const bool due =
+      interval > 0 ? done_ % interval == 0 : on_any_rank(is_first_rank() && since.count() >= seconds_between_checkpoints);
+  if (due) write_checkpoint();
 }
 
 void Fit::write_checkpoint() {
   const auto begin = Clock::now();
   keep_present_state();
-  const auto& state = good_.epochs == done_ ? good_ : *candidate_;
+  const auto& own = good_.epochs == done_ ? good_ : *candidate_;
+  const auto state = channels_ ? channels_->gather(own.tensors) : own.tensors;
+  auto settings = run_settings(*model_, objective_, options_);
+  bool failed = false;
   try {
-    write_history_files();
+    if (is_first_rank()) write_history_files();
     const Checkpoint checkpoint{.epochs = done_,
                                 .step = to_string(step_->kind()),
-                                .state = state.tensors,
+                                .state = state,
                                 .columns = result_.columns,
                                 .history = result_.history,
                                 .history_files = history_files_,
-                                .settings = run_settings(*model_, objective_, options_),
+                                .settings = std::move(settings),
                                 .notes = options_.notes(),
                                 .read_from = {}};
-    mpol::write_checkpoint(options_.checkpoint(), checkpoint, existing_checkpoint_);
+    if (is_first_rank()) mpol::write_checkpoint(options_.checkpoint(), checkpoint, existing_checkpoint_);
     existing_checkpoint_ = Existing::keep_as_previous;
-    checkpoint_epochs_ = done_;
     result_.checkpoint_failure.clear();
   } catch (const FileError& error) {
     // The fit itself is well, and there may be room by the next time. One warning for all failures in a row.
@@ -430,7 +474,9 @@ void Fit::write_checkpoint() {
       log_warning(fmt::format("no checkpoint after {} epochs: {}; the fit goes on and tries again", done_, error.what()));
     }
     result_.checkpoint_failure = error.what();
+    failed = true;
   }
+  if (!on_any_rank(failed)) checkpoint_epochs_ = done_;
   last_checkpoint_ = Clock::now();
   result_.seconds_checkpoints += std::chrono::duration<double>(last_checkpoint_ - begin).count();
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <mpol_cpp/device/timer.h>
+#include <mpol_cpp/train/optimizers/channel_state.h>
 #include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/divergence.h>
 #include <mpol_cpp/train/fit_verdict.h>
@@ -82,6 +83,9 @@ class Fit {
   void rewind();                           ///< to the last state whose loss was finite
   void repeat_up_to(std::int64_t epochs);  ///< the steps from good_
 
+  bool on_any_rank(bool here) const;           ///< of those that fit other channels
+  void sum_over_ranks(Tensor& numbers) const;  ///< float64 on the CPU; without such ranks nothing
+  std::optional<ImageTrail::Change> change_of_image() const;
   double flux_of(const Tensor& sky) const;  ///< of all channels and problems, Jy
   std::int64_t next_image() const;          ///< after how many epochs somebody looks at the image again; < 0: nobody does
   void look_at_image_if_due();
@@ -91,12 +95,16 @@ class Fit {
 
   void checkpoint_if_due();
   void write_checkpoint();
+  bool is_first_rank() const { return !ranks_ || ranks_->is_first(); }
+  void check_same_checkpoint(const std::optional<Checkpoint>& checkpoint) const;  ///< on all ranks
   void write_history_files();
   double seconds();
 
   std::shared_ptr<ImageModel> model_;
   const Objective& objective_;
   const TrainOptions& options_;
+  std::shared_ptr<Communicator> ranks_;   ///< that fit other channels; empty where this one is alone
+  std::optional<ChannelState> channels_;  ///< of those ranks
   std::unique_ptr<Step> step_;
   TrainResult result_;
   std::int64_t done_ = 0;  ///< epochs

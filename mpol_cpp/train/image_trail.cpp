@@ -35,14 +35,21 @@ void ImageTrail::record(const Tensor& sky) {
   images_.erase(images_.begin());
 }
 
-std::optional<ImageTrail::Change> ImageTrail::change() const {
+std::optional<ImageTrail::Change> ImageTrail::change(const std::function<void(std::vector<double>&)>& sum) const {
   if (images_.size() <= images_of_octave) return std::nullopt;
   const auto before = by_problem(images_.front()), now = by_problem(images_.back());
   const auto relative = [](const Tensor& part, const Tensor& whole) {
     return (part / whole.clamp_min(1e-300)).max().to(torch::kFloat64).item<double>();
   };
-  const auto length = [](const Tensor& images) { return images.square().sum(1, false, torch::kFloat64).sqrt(); };
-  const auto flux_before = before.sum(1, false, torch::kFloat64), flux = now.sum(1, false, torch::kFloat64);
+  const auto summed = [&sum](Tensor of_problems) {
+    if (!sum) return of_problems;
+    const auto own = of_problems.to(torch::kCPU).contiguous();
+    std::vector<double> numbers(own.const_data_ptr<double>(), own.const_data_ptr<double>() + own.numel());
+    sum(numbers);
+    return at::tensor(numbers, torch::kFloat64);
+  };
+  const auto length = [&summed](const Tensor& images) { return summed(images.square().sum(1, false, torch::kFloat64)).sqrt(); };
+  const auto flux_before = summed(before.sum(1, false, torch::kFloat64)), flux = summed(now.sum(1, false, torch::kFloat64));
   return Change{epochs_.front(), relative(length(now - before), length(now)), relative((flux - flux_before).abs(), flux),
                 flux_before.sum().item<double>()};
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -26,7 +27,8 @@ class ImageTrail {
   /// @param sky  (…, nchan, npix, npix), of after next() epochs; is kept as it is
   void record(const torch::Tensor& sky);
   /// Up to the newest image; nothing while there are too few.
-  std::optional<Change> change() const;
+  /// @param sum  over ranks that hold other channels of the same images; empty: there are none
+  std::optional<Change> change(const std::function<void(std::vector<double>&)>& sum = {}) const;
   /// How many epochs the newest image is of; 0: there is none.
   std::int64_t newest() const { return epochs_.empty() ? 0 : epochs_.back(); }
 

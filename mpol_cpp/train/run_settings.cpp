@@ -1,5 +1,8 @@
 #include <mpol_cpp/train/run_settings.h>
 
+#include <optional>
+#include <vector>
+
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/objective/trained_parameters.h>
@@ -7,8 +10,12 @@
 namespace mpol::detail {
 namespace {
 
-std::string shape_and_dtype(const Tensor& tensor) {
-  return fmt::format("{} {}", tensor.scalar_type() == torch::kFloat64 ? "float64" : "float32", tensor.sizes().vec());
+/// @param nchan  of all ranks that fit a cube together; nothing where this one fits it all
+std::string shape_and_dtype(const Tensor& tensor, std::optional<std::int64_t> nchan) {
+  auto shape = tensor.sizes().vec();
+  constexpr std::size_t of_image = 3;
+  if (nchan && shape.size() >= of_image) shape[shape.size() - of_image] = *nchan;
+  return fmt::format("{} {}", tensor.scalar_type() == torch::kFloat64 ? "float64" : "float32", shape);
 }
 
 void add_fingerprint(const std::vector<std::string>& fingerprint, Metadata& settings) {
@@ -39,6 +46,17 @@ Metadata run_settings(ImageModel& model, const Objective& objective, const Train
                        {"normalize", to_string(objective.normalize())},
                        {"cell_size", fmt::format("{}", model.coords().cell_size())},
                        {"npix", fmt::format("{}", model.coords().npix())}};
+  const auto& ranks = options.ranks();
+  std::optional<std::int64_t> nchan_of_all;
+  if (ranks && !ranks->is_alone()) {  // a checkpoint is of all channels
+    std::vector<double> numbers = {static_cast<double>(likelihood.samples()),
+                                   static_cast<double>(likelihood.visibilities_count()),
+                                   static_cast<double>(model.base().size(-3))};
+    ranks->sum(numbers);
+    settings["likelihood_samples"] = fmt::format("{}", static_cast<std::int64_t>(numbers[0]));
+    settings["n_visibilities"] = fmt::format("{}", static_cast<std::int64_t>(numbers[1]));
+    nchan_of_all = static_cast<std::int64_t>(numbers[2]);
+  }
   if (const auto tolerance = options.wanted_tolerance()) settings["tolerance"] = fmt::format("{}", *tolerance);
   const Betas usual;
   if (options.betas().first != usual.first || options.betas().second != usual.second) {
@@ -52,7 +70,7 @@ Metadata run_settings(ImageModel& model, const Objective& objective, const Train
     settings["term " + term.name()] = fmt::format("lambda {} settings {}", fmt::join(term.weights(), ", "), term.settings());
   }
   for (const auto& parameter : trained_parameters(model, objective)) {
-    settings["parameter " + parameter.name] = shape_and_dtype(parameter.tensor);
+    settings["parameter " + parameter.name] = shape_and_dtype(parameter.tensor, nchan_of_all);
   }
   add_fingerprint(options.fingerprint(), settings);
   return settings;

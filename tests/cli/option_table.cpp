@@ -163,6 +163,8 @@ VerbRows image_rows(const std::string& verb) {
       {"--diagnostics-interval", "1", base, "out/diagnostics/diagnostics.csv"},
       {"--memory-limit", "1e-6", base, "exit"},
       {"--kernel-folder", "{run}/missing", base, "exit"},
+      {"--shard", "none", base, "out/run.toml"},  // one rank shares nothing: tests/ranks
+      {"--rank-timeout", "5", base, "out/run.toml"},
       {"--split-channels", "", base, "out/image_0001.fits"},
       {"--resume", "", base, "exit", /*again=*/true},
       {"--dry-run", "", added(added({verb, "{vis}"}, search), small_grid), "exit"},

@@ -41,7 +41,7 @@ std::filesystem::path new_folder(const std::string& stem) {
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
   for (const int signal : options.ignored_signals) std::signal(signal, SIG_IGN);
-  ::execve(MPOL_PROGRAM, arguments.data(), environment.data());
+  ::execve(arguments.front(), arguments.data(), environment.data());
   ::_exit(126);
 }
 
@@ -66,7 +66,8 @@ std::vector<std::string> Outcome::error_lines() const {
 
 Program::Program(const std::vector<std::string>& arguments, const RunOptions& options)
     : folder_(new_folder("mpol-output-")), deadline_(std::chrono::steady_clock::now() + options.timeout) {
-  std::vector<std::string> words = {MPOL_PROGRAM};
+  std::vector<std::string> words = options.launcher;
+  words.emplace_back(MPOL_PROGRAM);
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<std::string> variables = options.environment;
   for (char** variable = environ; *variable != nullptr; ++variable) variables.emplace_back(*variable);

@@ -24,6 +24,7 @@ struct Outcome {
 };
 
 struct RunOptions {
+  std::vector<std::string> launcher = {};                ///< words before the program, such as mpirun's
   std::filesystem::path folder = {};                     ///< working directory; empty: this one's
   std::vector<std::string> environment = {};             ///< "NAME=value", added to this process's
   std::optional<std::uint64_t> largest_file_bytes = {};  ///< RLIMIT_FSIZE

@@ -212,6 +212,13 @@ void declare(OptionSet& options, ImageOptions& image) {
       "--kernel-folder", image.kernel_folder,
       "Keep the kernels of the exact likelihood (24 bytes a pixel and channel) in files of this folder instead of memory",
       Record::manner);
+  options.choice(
+      "--shard", image.shard, {"auto", "channels", "visibilities", "none"},
+      "What the ranks that mpirun, srun or torchrun started share: auto takes the channels of a cube where its fit allows "
+      "it, else the visibilities of the exact likelihood",
+      Record::manner);
+  options.number("--rank-timeout", image.rank_timeout, Range::positive(), "SECONDS",
+                 "How long a rank waits for another before all end; default: 600", Record::manner);
   options.flag("--split-channels", image.split_channels, "Write image_0000.fits, … instead of cubes", Record::result);
   options.flag("--resume", image.resume, "Continue the run in OUT from its checkpoint", Record::none);
   options.flag("--dry-run", image.dry_run,

@@ -93,6 +93,8 @@ struct ImageOptions {
   std::optional<std::int64_t> diagnostics_interval;  ///< epochs
   std::optional<double> memory_limit;                ///< GiB
   std::filesystem::path kernel_folder;               ///< for the kernels of the exact likelihood; empty: memory
+  std::string shard = "auto";                        ///< what several ranks share: see choose_sharding()
+  std::optional<double> rank_timeout;                ///< seconds
   bool resume = false;
   bool dry_run = false;
   bool keep_diverged = false;

@@ -144,6 +144,7 @@ std::string summary_json(const ImageSummary& summary) {
       {"estimated", summary.estimated_memory}, {"peak", peak_memory()}, {"samples_on_disk", summary.samples_on_disk}};
   json["device"] = summary.device;
   json["device_reason"] = summary.device_reason;
+  if (summary.ranks > 1) json["ranks"] = {{"count", summary.ranks}, {"shard", summary.shard}};
   json["dtype"] = summary.dtype;
   json["step"] = to_string(summary.fit.step);
   json["step_reason"] = summary.fit.step_reason;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,8 @@ struct LambdaSearch {
   const std::vector<Term>& terms;  ///< of the fit, the searched ones with the weights to begin with
   NoiseUnit noise;
   torch::Device device;
-  std::filesystem::path state;  ///< the folder in which the scan is kept
+  std::filesystem::path state;          ///< the folder in which the scan is kept
+  std::shared_ptr<Communicator> ranks;  ///< that share the folds; empty: this one alone
 };
 
 /// Cross-validates the LAMBDAs that are "cv" or LO:HI:N. The scan tells whether it was interrupted.

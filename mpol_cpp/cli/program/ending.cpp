@@ -3,23 +3,23 @@
 #include <cstdio>
 #include <filesystem>
 #include <new>
+#include <utility>
 
 #include <c10/util/Exception.h>
 
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/host/host_memory.h>
+#include <mpol_cpp/distributed/communicator.h>
 
 namespace mpol::cli {
 namespace {
 
-int fail(const std::string& verb, const std::string& message, int code) {
-  std::string line = message;
+Ending failed(const std::string& verb, const std::string& message, int code) {
+  std::string line = fmt::format("mpol{}{}: {}", verb.empty() ? "" : " ", verb, message);
   for (char& c : line) {
     if (c == '\n' || c == '\r') c = ' ';
   }
-  std::fflush(stdout);
-  std::fprintf(stderr, "mpol%s%s: %s\n", verb.empty() ? "" : " ", verb.c_str(), line.c_str());
-  return code;
+  return {code, std::move(line), false};
 }
 
 /// Of a verb that did not say itself what it needed.
@@ -39,28 +39,40 @@ std::string error_text(const std::string& what, const std::string& value, const 
 }
 
 int run_to_exit_code(const std::string& verb, const std::function<int()>& action) {
+  const auto ending = ending_of(verb, action);
+  if (ending.line.empty()) return ending.code;
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s\n", ending.line.c_str());
+  return ending.code;
+}
+
+Ending ending_of(const std::string& verb, const std::function<int()>& action) {
   try {
-    return action();
+    return {action(), {}, false};
   } catch (const Interrupted& end) {
-    return 128 + end.signal();
+    return {128 + end.signal(), {}, false};
+  } catch (const RankError& error) {
+    auto ending = failed(verb, error.what(), exit_failed);
+    ending.is_consequence = true;
+    return ending;
   } catch (const UsageError& error) {
-    return fail(verb, error.what(), exit_usage);
+    return failed(verb, error.what(), exit_usage);
   } catch (const ValueError& error) {
-    return fail(verb, error.what(), exit_usage);
+    return failed(verb, error.what(), exit_usage);
   } catch (const DivergedError& error) {
-    return fail(verb, error.what(), exit_diverged);
+    return failed(verb, error.what(), exit_diverged);
   } catch (const Error& error) {
-    return fail(verb, error.what(), exit_failed);
+    return failed(verb, error.what(), exit_failed);
   } catch (const std::bad_alloc&) {
-    return fail(verb, out_of_memory(), exit_failed);
+    return failed(verb, out_of_memory(), exit_failed);
   } catch (const c10::OutOfMemoryError&) {
-    return fail(verb, out_of_memory(), exit_failed);
+    return failed(verb, out_of_memory(), exit_failed);
   } catch (const std::filesystem::filesystem_error& error) {
-    return fail(verb, error.path1().string() + ": " + error.code().message(), exit_failed);
+    return failed(verb, error.path1().string() + ": " + error.code().message(), exit_failed);
   } catch (const c10::Error& error) {
-    return fail(verb, error.what_without_backtrace(), exit_failed);
+    return failed(verb, error.what_without_backtrace(), exit_failed);
   } catch (const std::exception& error) {
-    return fail(verb, error.what(), exit_failed);
+    return failed(verb, error.what(), exit_failed);
   }
 }
 

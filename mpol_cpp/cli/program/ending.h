@@ -34,6 +34,15 @@ class Interrupted : public std::exception {
 /// "<what>: <value>; <limit>; <remedy>": the form of every error of the command line.
 std::string error_text(const std::string& what, const std::string& value, const std::string& limit, const std::string& remedy);
 
+/// How an action ended.
+struct Ending {
+  int code = exit_done;
+  std::string line;             ///< for stderr: `mpol VERB: …`; empty where it was no error
+  bool is_consequence = false;  ///< of the failure of another rank
+};
+/// Runs `action` and tells how it ended, whatever it throws.
+Ending ending_of(const std::string& verb, const std::function<int()>& action);
+
 /// Runs `action` and returns its exit code; whatever it throws becomes one line on stderr, `mpol VERB: …`, and the exit
 /// code that belongs to it.
 int run_to_exit_code(const std::string& verb, const std::function<int()>& action);

@@ -1,6 +1,8 @@
 #include <mpol_cpp/cli/run/image_run.h>
 
+#include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cmath>
 #include <fstream>
 #include <iostream>
@@ -10,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <c10/util/Exception.h>
 
 #include <mpol_cpp/cli/output/diagnostics_files.h>
@@ -28,6 +32,9 @@
 #include <mpol_cpp/cli/image/weight_check.h>
 #include <mpol_cpp/cli/program/command_line.h>
 #include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/run/ranks.h>
+#include <mpol_cpp/cli/run/channel_part.h>
+#include <mpol_cpp/cli/run/sharding.h>
 #include <mpol_cpp/cli/report/findings.h>
 #include <mpol_cpp/cli/report/report.h>
 #include <mpol_cpp/cli/output/output_folder.h>
@@ -42,6 +49,9 @@
 #include <mpol_cpp/analysis/residuals.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
+#include <mpol_cpp/distributed/communicator.h>
+#include <mpol_cpp/fourier/operator_of_ranks.h>
+#include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/precision.h>
 #include <mpol_cpp/device/select.h>
@@ -88,10 +98,26 @@ struct ChosenDevice {
   std::string reason;
 };
 
+/// The GPU that is this rank's where several ranks want one; nothing where that is no question.
+std::optional<torch::Device> device_of_rank(const DeviceRequest& request) {
+  const bool any_gpu = request.kind() == DeviceRequest::Kind::accelerator && request.index() <= 0;
+  if (ranks()->is_alone() || !(any_gpu || request.kind() == DeviceRequest::Kind::automatic)) return std::nullopt;
+  const auto devices = cuda_device_count();
+  const auto local = place_of_rank().local_rank;
+  if (devices == 0) return std::nullopt;
+  if (local >= devices) {
+    throw DeviceError(error_text("ranks of a node", fmt::format("rank {} is number {} of its node", ranks()->rank(), local + 1),
+                                 fmt::format("the node has {} GPUs", devices),
+                                 "start one rank for each GPU, or add --device cpu"));
+  }
+  return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(local));
+}
+
 /// The device for --device. That "auto" takes the CPU where there is no GPU is no reason for a warning: the closing words and
 /// the summary say so.
 ChosenDevice choose_device(const ImageOptions& options) {
   const auto request = DeviceRequest::parse(options.data.device);
+  if (const auto own = device_of_rank(request)) return {*own, fmt::format("rank {} of its node", place_of_rank().local_rank)};
   if (request.kind() != DeviceRequest::Kind::automatic) return {select_device(request, Fallback::error), "asked for"};
   const auto no_gpu = no_gpu_reason();
   if (!no_gpu.empty()) return {torch::kCPU, "no GPU: " + no_gpu};
@@ -102,6 +128,22 @@ ChosenDevice choose_device(const ImageOptions& options) {
 DataOptions& with_sample_memory(ImageOptions& options) {
   options.data.memory_for_samples = memory_for_samples(options);
   return options.data;
+}
+
+/// What a fit is divided by and made of, over all channels.
+struct FitSize {
+  double normaliser = 0;
+  std::int64_t samples = 0, visibilities = 0;
+};
+
+/// A text of the first rank, on all. @param text  looked at on the first alone
+std::string text_of_first(const std::string& text) {
+  auto length = at::full({1}, static_cast<std::int64_t>(text.size()), torch::kInt64);
+  ranks()->broadcast(length);
+  auto bytes = at::empty({length.item<std::int64_t>()}, torch::kUInt8);
+  if (ranks()->is_first()) std::copy(text.begin(), text.end(), bytes.mutable_data_ptr<std::uint8_t>());
+  ranks()->broadcast(bytes);
+  return {bytes.const_data_ptr<std::uint8_t>(), bytes.const_data_ptr<std::uint8_t>() + bytes.numel()};
 }
 
 /// One run of `mpol image`, from the settings to the files.
@@ -133,6 +175,10 @@ class ImageRun {
 
  private:
   int go() {
+    if (options_.rank_timeout)
+      ranks()->set_timeout(Communicator::Milliseconds(static_cast<std::int64_t>(std::ceil(*options_.rank_timeout * 1e3))));
+    if (!ranks()->is_first()) return assist();
+    Agreement sharing;
     summary_.choices = choices();
     if (options_.dry_run) return show_choices();
     if (options_.resume && is_finished(options_.output.out, *record_, *options_.epochs)) return already_finished();
@@ -145,9 +191,10 @@ class ImageRun {
     }
     summary_.seconds.start = seconds_since_start();
     read();
+    share(sharing);
     grid();
     stop_if_requested();
-    fit(folder);
+    fit(prepared_state(folder));
     if (summary_.scan && summary_.scan->interrupted) return interrupted_scan();
     if (summary_.fit.stop_reason == StopReason::interrupted) return interrupted(folder);
     const bool diverged = summary_.fit.stop_reason == StopReason::diverged;
@@ -155,6 +202,42 @@ class ImageRun {
     write(folder);
     return diverged ? report_divergence() : exit_done;
   }
+
+  /// The part of every rank but the first: what is shared.
+  int assist() {
+    read();
+    const auto way = Agreement::wait();
+    if (way == 0) return exit_done;  // the first has nothing to do, or says why not
+    sharding_.shard = static_cast<Shard>(way);
+    if (sharding_.shard == Shard::none && !shares_folds()) return exit_done;
+    grid();
+    if (sharding_.shard == Shard::channels || shares_folds()) fit(text_of_first(std::string()));
+    return exit_done;
+  }
+
+  /// Decides what the ranks share, tells them, and people.
+  void share(Agreement& sharing) {
+    const auto all = ranks()->size(), nchan = nchan_of_image();
+    sharding_ = choose_sharding(options_, nchan, all);
+    if (all == 1) return;
+    sharing.announce(static_cast<std::int64_t>(sharding_.shard));
+    if (speaks()) fmt::print("{}\n", plan_words(sharding_, options_, coords_.npix(), nchan, visibilities_->nvis(), all));
+  }
+
+  /// The folder of the run's state, made, and known to all ranks that take part in the fit.
+  std::filesystem::path prepared_state(const OutputFolder& folder) const {
+    std::error_code error;
+    std::filesystem::create_directories(folder.state(), error);
+    if (error) throw FileError(cannot_write(folder.state(), error.value()));
+    if (sharding_.shard == Shard::channels || shares_folds()) text_of_first(folder.state().string());
+    return folder.state();
+  }
+
+  bool shares_folds() const {
+    return !ranks()->is_alone() && options_.shard != "none" && !options_.regularizers.searched.empty();
+  }
+
+  std::int64_t nchan_of_image() const { return options_.mode == "continuum" ? 1 : visibilities_->nchan(); }
 
   bool speaks() const { return !options_.output.quiet && !options_.output.json; }
 
@@ -214,6 +297,8 @@ class ImageRun {
 
   /// A resumed run keeps the number of threads, on which bits depend, unless another one is asked for.
   std::optional<std::int64_t> threads_of_run() const {
+    if (!options_.data.threads && !before_ && ranks_on_these_cpus() > 1)
+      return std::max<std::int64_t>(available_cpus() / ranks_on_these_cpus(), 1);
     return options_.data.threads || !before_ ? options_.data.threads : before_->threads;
   }
 
@@ -253,14 +338,60 @@ class ImageRun {
     const Stopwatch watch(summary_.seconds.gridding);
     const auto nchan = visibilities_->nchan();
     channels_ = options_.mode == "continuum" ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
-    check_memory_for(channels_.nchan());
+    const bool holds_part = sharding_.shard == Shard::channels;
+    check_memory_for(holds_part ? share_of(channels_.nchan(), 0, std::min(ranks()->size(), channels_.nchan())).size()
+                                : channels_.nchan());
+    if (ranks()->is_first() || sharding_.shard == Shard::channels || shares_folds()) average();
+    stop_if_requested();
+    make_likelihood_of_fit();
+  }
+
+  void average() {
     const DataAverager averager(coords_, *visibilities_,
                                 DataAveragerOptions().channel_map(channels_).scatter_check(ScatterCheck::off));
     summary_.scatter = averager.scatter();
     dataset_ = averager.to_dataset();
     check_scatter();
-    stop_if_requested();
-    likelihood_ = make_likelihood(options_, *visibilities_, channels_, dataset_, device_);
+  }
+
+  /// Of all data, made by all ranks where they share the visibilities; or of this rank's channels.
+  void make_likelihood_of_fit() {
+    if (sharding_.shard == Shard::visibilities) {
+      ExactLikelihood exact(
+          operator_of_ranks(coords_, *visibilities_, channels_, *ranks(), KernelStorage{options_.kernel_folder}));
+      exact->to(device_);
+      likelihood_ = exact.ptr();
+    } else if (sharding_.shard == Shard::channels) {
+      part_ = ChannelPart(*visibilities_, coords_, ranks());
+      if (part_.has_work()) likelihood_ = make_likelihood(options_, part_.visibilities(), part_.map(), part_.dataset(), device_);
+    } else if (ranks()->is_first()) {
+      likelihood_ = make_likelihood(options_, *visibilities_, channels_, dataset_, device_);
+    }
+    size_ = size_of_fit();
+  }
+
+  /// Summed over the ranks that hold channels, else of this rank's likelihood.
+  FitSize size_of_fit() const {
+    FitSize size;
+    if (likelihood_) {
+      size.normaliser = Objective(likelihood_, {}, normalize_of(options_.normalize)).normaliser();
+      size.samples = likelihood_->samples();
+      size.visibilities = likelihood_->visibilities_count();
+    }
+    const bool known_to_first = !part_.holds_channels() && shares_folds();  // folds are weighed by numbers of the whole
+    if (!part_.holds_channels() && !known_to_first) return size;
+    const bool counts = part_.holds_channels() || ranks()->is_first();
+    std::vector<double> numbers = {size.normaliser, static_cast<double>(size.samples), static_cast<double>(size.visibilities)};
+    if (!counts) numbers.assign(numbers.size(), 0.0);
+    ranks()->sum(numbers);
+    if (options_.normalize == "none") numbers[0] = 0.5;
+    return {numbers[0], static_cast<std::int64_t>(numbers[1]), static_cast<std::int64_t>(numbers[2])};
+  }
+
+  /// Of the data that this rank fits, divided by what belongs to all.
+  Objective objective_of(std::vector<Term> terms) const {
+    Objective objective(likelihood_, std::move(terms), normalize_of(options_.normalize));
+    return part_.holds_channels() ? objective.divided_by(size_.normaliser) : objective;
   }
 
   /// Doubts about the weights before the fit. One that stands still at its end is asked instead: see findings(). Only cell
@@ -276,22 +407,24 @@ class ImageRun {
     weights_are_doubted_ = true;
   }
 
-  void fit(const OutputFolder& folder) {
-    std::error_code error;
-    std::filesystem::create_directories(folder.state(), error);
-    if (error) throw FileError(cannot_write(folder.state(), error.value()));
-    Objective objective(likelihood_, terms_of_fit(folder), normalize_of(options_.normalize));
+  /// @param state  where the run keeps what it goes on from
+  void fit(const std::filesystem::path& state) {
+    auto terms = terms_of_fit(state);
     if (summary_.scan && summary_.scan->interrupted) return;
+    const bool fits = part_.holds_channels() ? part_.has_work() : ranks()->is_first();
+    if (!fits) return;
     Stopwatch watch(summary_.seconds.training);
-    GriddedNet model = make_model(options_, fit_data());
+    const auto objective = objective_of(std::move(terms));
+    GriddedNet model = make_model(options_, part_.holds_channels() ? data_of_part() : fit_data());
     model->to(device_, options_.data.torch_dtype());
-    auto train = train_options(options_, *record_, folder.state());
+    auto train = train_options(options_, *record_, state);
     train.interrupted([] { return stop_requested() != 0; });
+    if (part_.holds_channels()) train.ranks(part_.ranks());
     ProgressReport report(report_options());
     std::optional<FitDiagnostics> diagnostics;
     std::vector<Callback> callbacks{report.callback()};
     if (options_.diagnostics_interval) {
-      diagnostics.emplace(folder.path(), *options_.diagnostics_interval, objective, *model.ptr(), train.checkpoint());
+      diagnostics.emplace(options_.output.out, *options_.diagnostics_interval, objective, *model.ptr(), train.checkpoint());
       callbacks.push_back(diagnostics->callback());
       train.model_interval(*options_.diagnostics_interval);
     }
@@ -303,7 +436,9 @@ class ImageRun {
     if (diagnostics && ended) diagnostics->finish(*model);  // not of an interrupted fit, which goes on as if it never was
     torch::NoGradGuard no_gradient;
     sky_ = model->make_sky().detach().to(torch::kCPU, torch::kFloat64);
-    describe_fit(objective);
+    if (part_.holds_channels()) sky_ = part_.ranks()->gather(sky_.contiguous());
+    if (!ranks()->is_first()) return;
+    describe_fit();
     watch.stop();
     if (ended) sample(model, objective);
   }
@@ -318,8 +453,8 @@ class ImageRun {
 
   /// The regularisers that were given a weight, in units of noise or as a number, those whose weight is to be guessed, and those
   /// that cross-validation weighs. Not the last ones when that was interrupted.
-  std::vector<Term> terms_of_fit(const OutputFolder& folder) {
-    const double normalizer = Objective(likelihood_, {}, normalize_of(options_.normalize)).normaliser();
+  std::vector<Term> terms_of_fit(const std::filesystem::path& state) {
+    const double normalizer = size_.normaliser;
     const auto noise = noise_unit(coords_, *visibilities_, channels_.nchan(), normalizer);
     const auto& given = options_.regularizers;
     auto terms = regularizer_terms(with_units_as_numbers(given));
@@ -331,7 +466,8 @@ class ImageRun {
     for (const auto& term : guess_weights(regularizer_terms(guessed_regularizers(options_)), dataset_)) terms.push_back(term);
     if (!given.searched.empty()) {
       const Stopwatch watch(summary_.seconds.crossval);
-      summary_.scan = cross_validate({options_, *record_, fit_data(), terms, noise, device_, folder.state()});
+      summary_.scan =
+          cross_validate({options_, *record_, fit_data(), terms, noise, device_, state, shares_folds() ? ranks() : nullptr});
       if (summary_.scan->interrupted) return terms;
       take_chosen(terms);
     }
@@ -347,7 +483,7 @@ class ImageRun {
     return fmt::format(
         "lambda of {}: {:.6g} beside chi^2/(2 x {} cells), {:.6g} beside chi^2/(2 x {} visibilities), {:.6g} beside chi^2",
         term.name(), with(static_cast<double>(dataset_->ncells())), dataset_->ncells(),
-        with(static_cast<double>(likelihood_->visibilities_count())), likelihood_->visibilities_count(), with(0.5));
+        with(static_cast<double>(size_.visibilities)), size_.visibilities, with(0.5));
   }
 
   /// How a weight that was not guessed came about.
@@ -389,20 +525,21 @@ class ImageRun {
         .open_end(choose_optimizer(options_).tolerance.has_value());
   }
 
-  void describe_fit(const Objective& objective) {
-    auto& likelihood = objective.likelihood();
+  void describe_fit() {
     summary_.likelihood = options_.likelihood;
     summary_.gaussian = options_.noise == "gaussian";
-    summary_.normaliser = objective.normaliser();
+    summary_.normaliser = size_.normaliser;
     summary_.chi_squared = summary_.fit.loss.nll() * 2 * summary_.normaliser;
-    summary_.samples = likelihood.samples();
-    summary_.visibilities = likelihood.visibilities_count();
+    summary_.samples = size_.samples;
+    summary_.visibilities = size_.visibilities;
     summary_.cells = dataset_->ncells();
     const auto flux = (sky_.sum({-2, -1}) * coords_.cell_area()).contiguous();
     summary_.flux.assign(flux.const_data_ptr<double>(), flux.const_data_ptr<double>() + flux.numel());
     summary_.device = options_.data.device;
     summary_.dtype = options_.data.dtype;
     summary_.device_reason = chosen_.reason;
+    summary_.ranks = ranks()->size();
+    summary_.shard = to_string(sharding_.shard);
     summary_.seed = options_.seed;
     const auto chosen = choose_optimizer(options_);
     summary_.optimizer = to_string(chosen.kind);
@@ -417,6 +554,8 @@ class ImageRun {
                                     .peak = residual.abs().max().item<double>()});
     }
   }
+
+  FitData data_of_part() const { return {part_.visibilities(), part_.map(), part_.dataset(), FitData::imaging_of(options_)}; }
 
   FitData fit_data() const { return {*visibilities_, channels_, dataset_, FitData::imaging_of(options_)}; }
 
@@ -511,7 +650,7 @@ class ImageRun {
     if (!options_.output.quiet) {
       fmt::print(stderr, "mpol {}: interrupted after {} epochs; --resume continues\n", verb_of(options_), fit.epochs);
     }
-    return 128 + stop_requested();
+    return 128 + (stop_requested() != 0 ? stop_requested() : SIGTERM);  // or another rank was told to
   }
 
   int interrupted_scan() const {
@@ -520,7 +659,7 @@ class ImageRun {
                  "mpol {}: interrupted after {} points of the cross-validation; the same command with --resume continues\n",
                  verb_of(options_), summary_.scan->points.size());
     }
-    return 128 + stop_requested();
+    return 128 + (stop_requested() != 0 ? stop_requested() : SIGTERM);
   }
 
   int fail_diverged(OutputFolder& folder) const {
@@ -544,8 +683,11 @@ class ImageRun {
 
   std::optional<Visibilities> visibilities_;
   ChannelMap channels_;
-  GriddedDataset dataset_{nullptr};  // float64, on the CPU
-  std::shared_ptr<Likelihood> likelihood_;
+  GriddedDataset dataset_{nullptr};         // float64, on the CPU
+  Sharding sharding_;                       // of the ranks
+  ChannelPart part_;                        // this rank's channels, where they share them
+  std::shared_ptr<Likelihood> likelihood_;  // of what this rank fits; empty where it fits nothing
+  FitSize size_;
   std::optional<SampledErrors> errors_;
   Tensor sky_;                        // (nchan, npix, npix) float64, on the CPU, Jy/arcsec^2
   bool weights_are_doubted_ = false;  // before the fit, in words
@@ -557,6 +699,10 @@ class ImageRun {
 int run_image(ImageOptions& options, const OptionSet& settings) {
   settle(options);
   settings.check_meaning();
+  if (!ranks()->is_first()) {
+    options.output.quiet = true;
+    options.output.json = false;
+  }
   listen_to_library(verb_of(options), options.output);
   return ImageRun(options, settings).run();
 }

@@ -113,6 +113,15 @@ void TrainOptions::validate() const {
   if (tolerance_ && (optimizer_ == OptimizerKind::lbfgs || stop_relative_ > 0)) {
     throw ValueError("tolerance ends a fit of pogm, fista, admm, adam or sgd: not with lbfgs, and not beside stop_relative");
   }
+  if (ranks_ && !ranks_->is_alone()) {
+    const bool follows = optimizer_ != OptimizerKind::lbfgs && optimizer_ != OptimizerKind::admm && !stops_each();
+    if (!follows) {
+      throw ValueError(
+          fmt::format("{} with stop_scope {} does not fit channels on {} ranks: use pogm, fista, adam or sgd, whose problems end "
+                      "together",
+                      to_string(optimizer_), to_string(stop_scope_), ranks_->size()));
+    }
+  }
   if (resume_ && checkpoint_.empty()) throw ValueError("resume is asked for without a checkpoint: name the checkpoint file");
   if (!schedule_.factor) throw ValueError("the schedule has no factor function");
 }

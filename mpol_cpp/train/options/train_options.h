@@ -13,6 +13,7 @@
 #include <torch/types.h>
 
 #include <mpol_cpp/device/precision.h>
+#include <mpol_cpp/distributed/communicator.h>
 #include <mpol_cpp/models/image_model.h>
 #include <mpol_cpp/train/options/loss_history.h>
 #include <mpol_cpp/train/options/schedule.h>
@@ -148,6 +149,12 @@ struct TrainOptions {
   /// Polled after every epoch, on a GPU after those that were fetched at once; true ends the fit with StopReason::interrupted
   /// (signal handlers set it).
   TORCH_ARG(std::function<bool()>, interrupted) = {};
+
+  /// Ranks that fit other channels of the same cube, each with the normaliser of all (Objective::divided_by), in the same epochs:
+  /// what decides about the fit (losses, fluxes, ends) is summed over them, so that all decide alike and as one rank with all
+  /// channels would. For pogm, fista, adam and sgd, on problems that end together. The first rank writes checkpoints of all
+  /// channels, which any number of ranks goes on from; all must see its file. Empty: this rank alone.
+  TORCH_ARG(std::shared_ptr<Communicator>, ranks) = {};
 
   /// What is done where the fit left the realm of finite numbers, or exploded within it.
   TORCH_ARG(OnDivergence, on_divergence) = OnDivergence::warn;

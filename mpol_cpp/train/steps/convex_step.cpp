@@ -27,7 +27,8 @@ std::unique_ptr<ConvexObjective> convex(const std::shared_ptr<ImageModel>& model
 ConvexStep::ConvexStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options)
     : name_(to_string(options.optimizer())),
       function_(convex(model, objective, name_)),
-      tolerance_(options.wanted_tolerance().value()) {}
+      tolerance_(options.wanted_tolerance().value()),
+      ranks_(options.ranks()) {}
 
 StepReport ConvexStep::take(double) {
   const torch::NoGradGuard no_grad;
@@ -51,13 +52,18 @@ void ConvexStep::set_stopped(const std::vector<bool>&) {
 
 bool ConvexStep::has_converged() const {
   const auto problems = static_cast<std::size_t>(function_->images().size(0));
-  return !losses_.empty() && has_settled(tolerance_, ConvexObjective::scales(losses_, problems));
+  if (losses_.empty()) return false;
+  auto losses = losses_;
+  if (ranks_) ranks_->sum(losses);
+  return has_settled(tolerance_, ConvexObjective::scales(losses, problems));
 }
 
 std::optional<double> ConvexStep::gap() {
   const auto gaps = function_->gaps();
   if (gaps.empty()) return std::nullopt;
-  return std::accumulate(gaps.begin(), gaps.end(), 0.0);
+  std::vector<double> sum = {std::accumulate(gaps.begin(), gaps.end(), 0.0)};
+  if (ranks_) ranks_->sum(sum);  // a bound of a sum is the sum of bounds
+  return sum.front();
 }
 
 NamedTensors ConvexStep::state() const {

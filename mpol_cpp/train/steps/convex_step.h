@@ -41,6 +41,7 @@ class ConvexStep : public Step {
   std::unique_ptr<ConvexObjective> function_;
   std::vector<double> losses_;  // columns problems, of the present images; empty: not known yet
   double tolerance_;
+  std::shared_ptr<Communicator> ranks_;  // that hold other channels of the same problems
 };
 
 }  // namespace mpol

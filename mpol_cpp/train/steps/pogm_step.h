@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -11,13 +12,20 @@ namespace mpol {
 /// How an optimizer extrapolates: pogm or fista.
 inline Momentum momentum_of(OptimizerKind kind) { return kind == OptimizerKind::fista ? Momentum::fista : Momentum::optimized; }
 
+/// Sums numbers over ranks; empty without them.
+inline std::function<void(std::vector<double>&)> sum_over(const std::shared_ptr<Communicator>& ranks) {
+  if (!ranks || ranks->is_alone()) return {};
+  return [ranks](std::vector<double>& numbers) { ranks->sum(numbers); };
+}
+
 /// An iteration of POGM or FISTA.
 class PogmStep : public ConvexStep {
  public:
   /// @throws ValueError unless the objective is convex in the model's base pixels (ConvexObjective)
   PogmStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options)
       : ConvexStep(model, objective, options),
-        pogm_(function(), function().images(), {.momentum = momentum_of(options.optimizer())}) {}
+        pogm_(function(), function().images(),
+              {.momentum = momentum_of(options.optimizer()), .sum_over_ranks = sum_over(options.ranks())}) {}
 
  private:
   void prepare() override { pogm_.prepare(); }

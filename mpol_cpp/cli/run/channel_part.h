@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/datasets/gridded_dataset.h>
+#include <mpol_cpp/distributed/communicator.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol::cli {
+
+/// The channels of a cube that one rank fits, with their data.
+class ChannelPart {
+ public:
+  /// None: channels are not shared.
+  ChannelPart() = default;
+  /// This rank's share of the channels.
+  ChannelPart(const Visibilities& all, const GridCoords& coords, const std::shared_ptr<Communicator>& ranks);
+
+  bool holds_channels() const { return shared_; }      ///< whether channels are shared
+  bool has_work() const { return ranks_ != nullptr; }  ///< whether this rank has any
+  /// Those that have channels.
+  const std::shared_ptr<Communicator>& ranks() const { return ranks_; }
+  const Visibilities& visibilities() const { return *visibilities_; }
+  const ChannelMap& map() const { return map_; }
+  const GriddedDataset& dataset() const { return dataset_; }  ///< float64, on the CPU
+
+ private:
+  bool shared_ = false;
+  std::shared_ptr<Communicator> ranks_;
+  std::optional<Visibilities> visibilities_;
+  ChannelMap map_;
+  GriddedDataset dataset_{nullptr};
+};
+
+}  // namespace mpol::cli

@@ -1,0 +1,93 @@
+#include <mpol_cpp/cli/run/sharding.h>
+
+#include <variant>
+
+#include <mpol_cpp/cli/image/optimizer_choice.h>
+#include <mpol_cpp/cli/image/start_image.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/host/host_memory.h>
+#include <mpol_cpp/distributed/shares.h>
+#include <mpol_cpp/regularizers/regularizers.h>
+
+namespace mpol::cli {
+namespace {
+
+/// Why ranks cannot fit channels by themselves; empty where they can.
+std::string obstacle_to_channels(const ImageOptions& options, std::int64_t nchan) {
+  if (nchan < 2) return "the image has one channel";
+  for (const auto kind : all_regularizers()) {
+    if (regularizer_of(kind).joins_channels && in_fit(options, kind)) return fmt::format("{} joins channels", option_of(kind));
+  }
+  const auto optimizer = choose_optimizer(options).kind;
+  if (optimizer == OptimizerKind::lbfgs || optimizer == OptimizerKind::admm)
+    return fmt::format("{} takes all channels together", to_string(optimizer));
+  if (options.batch_size) return "--batch-size draws samples of all channels together";
+  if (options.samples) return "--samples needs the whole fit on one rank";
+  if (options.diagnostics_interval) return "--diagnostics-interval shows the whole cube";
+  if (!options.mask.empty() || std::holds_alternative<StartFile>(parse_start(options.start)))
+    return "a file of the whole cube is read";
+  return {};
+}
+
+/// Why there is nothing to sum over samples; empty where there is.
+std::string obstacle_to_visibilities(const ImageOptions& options) {
+  if (options.likelihood == "exact") return {};
+  return fmt::format("the {} likelihood has no sums over samples that are made once", options.likelihood);
+}
+
+UsageError refusal(const ImageOptions& options, const std::string& why, const char* remedy) {
+  return UsageError(error_text("--shard", options.shard, why, remedy));
+}
+
+}  // namespace
+
+std::string to_string(Shard shard) {
+  if (shard == Shard::none) return "none";
+  return shard == Shard::visibilities ? "visibilities" : "channels";
+}
+
+Sharding choose_sharding(const ImageOptions& options, std::int64_t nchan, std::int64_t ranks) {
+  if (ranks == 1 || options.shard == "none") return {Shard::none, "asked for"};
+  const auto channels = obstacle_to_channels(options, nchan), visibilities = obstacle_to_visibilities(options);
+  if (options.shard == "channels") {
+    if (!channels.empty()) throw refusal(options, channels, "take --shard visibilities or none");
+    return {Shard::channels, "asked for"};
+  }
+  if (options.shard == "visibilities") {
+    if (!visibilities.empty()) throw refusal(options, visibilities, "take --likelihood exact, or --shard none");
+    return {Shard::visibilities, "asked for"};
+  }
+  if (channels.empty()) return {Shard::channels, "no term joins channels"};
+  if (visibilities.empty()) return {Shard::visibilities, channels};
+  return {Shard::none, fmt::format("{}, and {}", channels, visibilities)};
+}
+
+std::string plan_words(const Sharding& sharding, const ImageOptions& options, std::int64_t npix, std::int64_t nchan,
+                       std::int64_t samples, std::int64_t ranks) {
+  const auto pixels = static_cast<double>(npix * npix), channels = static_cast<double>(nchan);
+  const auto range = [&](std::int64_t count) {
+    const auto most = share_of(count, 0, ranks).size(), fewest = share_of(count, ranks - 1, ranks).size();
+    return most == fewest ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
+  };
+  switch (sharding.shard) {
+    case Shard::none:
+      return fmt::format("{} ranks: the first does all ({})", ranks, sharding.reason);
+    case Shard::visibilities: {
+      const double kernels = channels * (2.0 * static_cast<double>(npix * (npix + 1)) * 8 + pixels * 12 + 8);
+      return fmt::format(
+          "{} ranks share visibilities ({}): {} of {} samples a channel each, {} summed over ranks once; the first makes "
+          "the fit",
+          ranks, sharding.reason, range(samples), samples, memory_words(kernels));
+    }
+    case Shard::channels: {
+      const double image = channels * pixels * (options.data.dtype == "float64" ? 8 : 4);
+      return fmt::format(
+          "{} ranks share channels ({}): {} of {} each, some dozens of numbers an epoch; {} of image gathered once", ranks,
+          sharding.reason, range(nchan), nchan, memory_words(image));
+    }
+  }
+  return {};
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/cli/image/image_options.h>
+
+namespace mpol::cli {
+
+/// What the ranks of `mpol image` share.
+enum class Shard : std::int64_t {
+  none = 1,      ///< nothing: the first does all
+  visibilities,  ///< the sums over samples that the exact likelihood is made of; the first makes the fit
+  channels,      ///< each fits its own channels of a cube
+};
+
+std::string to_string(Shard shard);  ///< "none", "visibilities" or "channels"
+
+/// A choice and why, in words.
+struct Sharding {
+  Shard shard = Shard::none;
+  std::string reason;
+};
+
+/// What --shard asks for, or the first of channels and visibilities that nothing speaks against.
+/// @param nchan  of the image  @param ranks  how many there are
+/// @throws UsageError where what is asked for does not go with the other options
+Sharding choose_sharding(const ImageOptions& options, std::int64_t nchan, std::int64_t ranks);
+
+/// One line for people: who holds what, and what is sent.
+/// @param samples  visibilities of a channel
+std::string plan_words(const Sharding& sharding, const ImageOptions& options, std::int64_t npix, std::int64_t nchan,
+                       std::int64_t samples, std::int64_t ranks);
+
+}  // namespace mpol::cli

@@ -1,0 +1,259 @@
+// The module libmpol_mpi.so: a Communicator by MPI 3. Every wait is a non-blocking operation that is asked after, so that it has
+// a time-out and a rank that waits for long sleeps.
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/distributed/mpi_module.h>
+#include <mpol_cpp/distributed/patience.h>
+
+namespace mpol {
+namespace {
+
+constexpr std::int64_t largest_message = std::int64_t{1} << 28;  // elements; MPI counts in int
+
+MPI_Datatype type_of(const Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case torch::kFloat32:
+      return MPI_FLOAT;
+    case torch::kFloat64:
+      return MPI_DOUBLE;
+    case torch::kInt32:
+      return MPI_INT32_T;
+    case torch::kInt64:
+      return MPI_INT64_T;
+    default:
+      return MPI_UINT8_T;
+  }
+}
+
+std::string words(int error) {
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(error, text.data(), &length);
+  return {text.data(), static_cast<std::size_t>(length)};
+}
+
+void check(int error, const char* what) {
+  if (error != MPI_SUCCESS) throw RankError(fmt::format("{} failed in MPI: {}", what, words(error)));
+}
+
+std::int64_t number_from(int (*ask)(MPI_Comm, int*), MPI_Comm communicator) {
+  int number = 0;
+  check(ask(communicator, &number), "asking for the ranks");
+  return number;
+}
+
+/// Calls `act` with [begin, end) of messages that MPI can count.
+template <typename Act>
+void in_messages(std::int64_t elements, const Act& act) {
+  for (std::int64_t begin = 0; begin < elements; begin += largest_message)
+    act(begin, std::min(largest_message, elements - begin));
+}
+
+char* place_in(Tensor& tensor, std::int64_t element) {
+  return static_cast<char*>(tensor.mutable_data_ptr()) + element * static_cast<std::int64_t>(tensor.element_size());
+}
+
+/// MPI itself, between its beginning and its end.
+struct Session {
+  Session() = default;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session() { MPI_Finalize(); }
+};
+
+class MpiCommunicator : public Communicator {
+ public:
+  /// Takes both handles.
+  /// @param endings  of the same ranks, for how they end, whatever they are in the middle of
+  MpiCommunicator(std::shared_ptr<Session> session, MPI_Comm ranks, MPI_Comm endings)
+      : Communicator(number_from(MPI_Comm_rank, ranks), number_from(MPI_Comm_size, ranks)),
+        session_(std::move(session)),
+        codes_(static_cast<std::size_t>(size())),
+        ranks_(ranks),
+        endings_(endings) {}
+  ~MpiCommunicator() override {
+    MPI_Comm_free(&ranks_);
+    MPI_Comm_free(&endings_);
+  }
+
+  std::string name() const override {
+    std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+    int length = 0;
+    MPI_Get_library_version(text.data(), &length);
+    std::string version(text.data(), static_cast<std::size_t>(length));
+    version.resize(std::min(version.find_first_of(",\n"), version.size()));
+    std::replace(version.begin(), version.end(), '\t', ' ');
+    return version;
+  }
+
+  std::shared_ptr<Communicator> first(std::int64_t count) override {
+    if (count < 1 || count > size())
+      throw ValueError(fmt::format("the first {} of {} ranks: there are not so many", count, size()));
+    const int color = rank() < count ? 0 : MPI_UNDEFINED;
+    MPI_Comm part = MPI_COMM_NULL, endings = MPI_COMM_NULL;
+    check(MPI_Comm_split(ranks_, color, static_cast<int>(rank()), &part), "dividing the ranks");
+    if (part == MPI_COMM_NULL) return nullptr;
+    check(MPI_Comm_dup(part, &endings), "dividing the ranks");
+    auto own = std::make_shared<MpiCommunicator>(session_, part, endings);
+    own->set_timeout(timeout());
+    return own;
+  }
+
+  std::optional<std::vector<std::int64_t>> exchange_endings(std::int64_t code, std::optional<Milliseconds> patience) override {
+    code_ = code;
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallgather(&code_, 1, MPI_INT64_T, codes_.data(), 1, MPI_INT64_T, endings_, &request), "ending");
+    detail::Patience wait;
+    for (int done = 0; done == 0;) {
+      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "ending");
+      if (done != 0) break;
+      if (patience && wait.waited() > *patience) return std::nullopt;  // what follows is an abort
+      wait.wait();
+    }
+    return codes_;
+  }
+
+  void abort(int code) noexcept override {
+    MPI_Abort(MPI_COMM_WORLD, code);
+    std::_Exit(code);
+  }
+
+ private:
+  void finish(MPI_Request request, const char* what) {
+    detail::Patience wait;
+    for (int done = 0;;) {
+      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+      if (done != 0) return;
+      if (wait.waited() > timeout()) {
+        throw RankError(
+            fmt::format("rank {} has waited {} s for the others ({}), which do not come: one has died, or is slower than "
+                        "the time-out allows",
+                        rank(), static_cast<double>(timeout().count()) / 1000.0, what));
+      }
+      wait.wait();
+    }
+  }
+
+  void broadcast_tensor(Tensor& tensor, std::int64_t root) override {
+    in_messages(tensor.numel(), [&](std::int64_t begin, std::int64_t count) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      check(
+          MPI_Ibcast(place_in(tensor, begin), static_cast<int>(count), type_of(tensor), static_cast<int>(root), ranks_, &request),
+          "broadcast");
+      finish(request, "broadcast");
+    });
+  }
+
+  /// By rank 0, which hands its sum to all: MPI promises no more than rounding for ranks of an all-reduce, and where ranks decide
+  /// by a number it must be the same on each.
+  void sum_tensor(Tensor& tensor) override {
+    in_messages(tensor.numel(), [&](std::int64_t begin, std::int64_t count) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      void* here = place_in(tensor, begin);
+      const int n = static_cast<int>(count);
+      check(is_first() ? MPI_Ireduce(MPI_IN_PLACE, here, n, type_of(tensor), MPI_SUM, 0, ranks_, &request)
+                       : MPI_Ireduce(here, nullptr, n, type_of(tensor), MPI_SUM, 0, ranks_, &request),
+            "all-reduce");
+      finish(request, "all-reduce");
+    });
+    broadcast_tensor(tensor, 0);
+  }
+
+  void gather_tensor(const Tensor& rows, Tensor& all, const std::vector<std::int64_t>& rows_of, std::int64_t root) override {
+    // Rank by rank: a count of all together may be more than MPI can count.
+    auto own = rows;
+    if (rank() != root) {
+      in_messages(own.numel(), [&](std::int64_t begin, std::int64_t count) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        check(MPI_Isend(place_in(own, begin), static_cast<int>(count), type_of(own), static_cast<int>(root), 0, ranks_, &request),
+              "gather");
+        finish(request, "gather");
+      });
+      return;
+    }
+    std::int64_t row = 0;
+    for (std::int64_t other = 0; other < size(); ++other) {
+      auto place = all.narrow(0, row, rows_of[static_cast<std::size_t>(other)]);
+      row += place.size(0);
+      if (other == root) {
+        place.copy_(own);
+        continue;
+      }
+      in_messages(place.numel(), [&](std::int64_t begin, std::int64_t count) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        check(MPI_Irecv(place_in(place, begin), static_cast<int>(count), type_of(place), static_cast<int>(other), 0, ranks_,
+                        &request),
+              "gather");
+        finish(request, "gather");
+      });
+    }
+  }
+
+  void reduce_scatter_tensor(const Tensor& tensor, Tensor& own, const std::vector<std::int64_t>& rows_of) override {
+    const auto of_row = tensor.numel() / tensor.size(0);
+    if (tensor.numel() > largest_message) return reduce_scatter_in_parts(tensor, own, rows_of);
+    std::vector<int> counts;
+    for (const auto rows : rows_of) counts.push_back(static_cast<int>(rows * of_row));
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Ireduce_scatter(tensor.const_data_ptr(), own.mutable_data_ptr(), counts.data(), type_of(tensor), MPI_SUM, ranks_,
+                              &request),
+          "reduce-scatter");
+    finish(request, "reduce-scatter");
+  }
+
+  /// Each rank's part reduced to it, one after the other.
+  void reduce_scatter_in_parts(const Tensor& tensor, Tensor& own, const std::vector<std::int64_t>& rows_of) {
+    std::int64_t row = 0;
+    for (std::int64_t root = 0; root < size(); ++root) {
+      auto part = tensor.narrow(0, row, rows_of[static_cast<std::size_t>(root)]);
+      row += part.size(0);
+      in_messages(part.numel(), [&](std::int64_t begin, std::int64_t count) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        check(MPI_Ireduce(place_in(part, begin), rank() == root ? place_in(own, begin) : nullptr, static_cast<int>(count),
+                          type_of(part), MPI_SUM, static_cast<int>(root), ranks_, &request),
+              "reduce-scatter");
+        finish(request, "reduce-scatter");
+      });
+    }
+  }
+
+  std::shared_ptr<Session> session_;
+  std::int64_t code_ = 0;            // of the ending, where MPI finds it however long it takes
+  std::vector<std::int64_t> codes_;  // of all
+  MPI_Comm ranks_, endings_;
+};
+
+MPI_Comm copy_of_world() {
+  MPI_Comm copy = MPI_COMM_NULL;
+  check(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
+  MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
+  return copy;
+}
+
+}  // namespace
+}  // namespace mpol
+
+extern "C" mpol::Communicator* mpol_open_mpi(std::string& failure) {
+  int provided = 0;
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
+    failure = "MPI_Init_thread";
+    return nullptr;
+  }
+  try {
+    auto session = std::make_shared<mpol::Session>();
+    MPI_Comm ranks = mpol::copy_of_world();
+    MPI_Comm endings = mpol::copy_of_world();
+    return std::make_unique<mpol::MpiCommunicator>(std::move(session), ranks, endings).release();
+  } catch (const mpol::RankError& error) {
+    failure = error.what();
+    return nullptr;
+  }
+}

@@ -1,0 +1,82 @@
+#include "catch.h"
+
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/ones.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/distributed/store_communicator.h>
+
+#include "distributed/communicator_checks.h"
+
+using namespace mpol;
+
+TEST_CASE("threads of one process are ranks", "[distributed][quick]") {
+  const auto size = GENERATE(1, 2, 3, 4);
+  std::mutex mutex;
+  std::vector<std::string> failures;
+  run_as_threads(size, [&](Communicator& ranks) {
+    ranks.set_timeout(std::chrono::seconds(30));
+    const auto own = failures_of(ranks);
+    const std::lock_guard lock(mutex);
+    failures.insert(failures.end(), own.begin(), own.end());
+  });
+  CHECK(failures == std::vector<std::string>());
+}
+
+TEST_CASE("one rank alone is the identity", "[distributed][quick]") {
+  const auto alone = single_rank();
+  CHECK(failures_of(*alone) == std::vector<std::string>());
+  CHECK(alone->exchange_endings(3, {}) == std::vector<std::int64_t>{3});
+}
+
+TEST_CASE("a thread that fails ends those that wait for it, and its error is the one that is thrown", "[distributed][quick]") {
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK_THROWS_WITH(run_as_threads(3,
+                                   [](Communicator& ranks) {
+                                     if (ranks.rank() == 1) throw DataError("rank 1 has bad data");
+                                     ranks.barrier();
+                                   }),
+                    "rank 1 has bad data");
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+}
+
+TEST_CASE("a rank that does not come is waited for as long as the time-out says", "[distributed][quick]") {
+  CHECK_THROWS_AS(run_as_threads(2,
+                                 [](Communicator& ranks) {
+                                   ranks.set_timeout(std::chrono::milliseconds(100));
+                                   if (ranks.is_first()) ranks.barrier();
+                                 }),
+                  RankError);
+  CHECK_THROWS_AS(single_rank()->set_timeout(std::chrono::milliseconds(0)), ValueError);
+}
+
+TEST_CASE("endings are known to all, and a missing one is noticed", "[distributed][quick]") {
+  run_as_threads(3, [](Communicator& ranks) {
+    const auto endings = ranks.exchange_endings(10 + ranks.rank(), {});
+    if (endings != std::vector<std::int64_t>{10, 11, 12}) throw DataError("other endings");
+  });
+  run_as_threads(2, [](Communicator& ranks) {
+    if (!ranks.is_first()) return;
+    if (ranks.exchange_endings(1, std::chrono::milliseconds(50))) throw DataError("an ending of a rank that told none");
+  });
+}
+
+TEST_CASE("shares cover everything once and differ by one at most", "[distributed][quick]") {
+  const auto count = GENERATE(0, 1, 5, 16, 17);
+  const auto size = GENERATE(1, 2, 3, 7);
+  std::int64_t next = 0;
+  for (std::int64_t rank = 0; rank < size; ++rank) {
+    const auto share = share_of(count, rank, size);
+    CHECK(share.begin == next);
+    CHECK((share.size() == count / size || share.size() == count / size + 1));
+    CHECK(share.is_empty() == (share.size() == 0));
+    next = share.end;
+  }
+  CHECK(next == count);
+  CHECK_THROWS_AS(share_of(1, 2, 2), ValueError);
+}

@@ -1,0 +1,202 @@
+#include "catch.h"
+
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/crossval/cross_validator.h>
+#include <mpol_cpp/distributed/store_communicator.h>
+#include <mpol_cpp/fourier/operator_of_ranks.h>
+#include <mpol_cpp/gridding/auto_start.h>
+#include <mpol_cpp/train/checkpoint.h>
+#include <mpol_cpp/train/optimizers/channel_state.h>
+
+#include "temporary_folder.h"
+#include "train/problems.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+const GridCoords grid(0.05, 16);
+
+double difference(const Tensor& a, const Tensor& b) {
+  return ((a.to(torch::kFloat64) - b.to(torch::kFloat64)).abs().max() / b.abs().max().to(torch::kFloat64)).item<double>();
+}
+
+std::vector<std::int64_t> indices_of(const Share& share) {
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(share.size()));
+  std::iota(indices.begin(), indices.end(), share.begin);
+  return indices;
+}
+
+/// A cube's fit, of all channels or of a share.
+struct CubeFit {
+  torch::Dtype dtype = torch::kFloat64;
+  OptimizerKind optimizer = OptimizerKind::adam;
+  std::int64_t nchan = 5, epochs = 60;
+  Visibilities visibilities = random_visibilities(grid, nchan, 7);
+  Tensor base = normal({nchan, grid.npix(), grid.npix()}, torch::kFloat64, 3).abs();
+
+  struct Fitted {
+    TrainResult result;
+    Tensor pixels;
+  };
+
+  Fitted run(const Share& share, double normaliser, TrainOptions options) const {
+    const auto own = visibilities.select_channels(indices_of(share));
+    const ExactLikelihood likelihood(grid, own, ChannelMap::cube(share.size()));
+    const auto objective = Objective(likelihood, {terms::sparsity(1e-3), terms::tv_image(2e-3)})
+                               .divided_by(normaliser > 0 ? normaliser : likelihood->normaliser());
+    const auto start = base.narrow(0, share.begin, share.size()).clone();
+    const GriddedNet model(GriddedNetOptions(grid).base_cube(start).dtype(dtype).pixel_mapping(
+        is_proximal(optimizer) ? nonnegative_mapping() : softplus_mapping()));
+    auto result = Trainer(model, objective, options.optimizer(optimizer).epochs(epochs)).fit();
+    return {std::move(result), model->base().detach().clone()};
+  }
+  double normaliser() const { return ExactLikelihood(grid, visibilities, ChannelMap::cube(nchan))->normaliser(); }
+};
+
+}  // namespace
+
+TEST_CASE("the operator of ranks is that of all samples", "[distributed][quick]") {
+  const auto visibilities = random_visibilities(grid, 2, 5);
+  const auto nvis = GENERATE(std::int64_t{800}, std::int64_t{2});  // of three ranks, uneven; one with nothing
+  const auto samples = visibilities.select(at::arange(nvis, torch::kInt64));
+  const auto whole = NormalOperator::of(grid, samples, ChannelMap::cube(2));
+  run_as_threads(3, [&](Communicator& ranks) {
+    const auto own = operator_of_ranks(grid, samples, ChannelMap::cube(2), ranks);
+    const bool same = difference(own.kernel(), whole.kernel()) < 1e-11 && difference(own.dirty(), whole.dirty()) < 1e-11 &&
+                      difference(own.constant(), whole.constant()) < 1e-13 && own.cell_counts().equal(whole.cell_counts()) &&
+                      own.nvis() == whole.nvis() && own.occupied_cells() == whole.occupied_cells();
+    if (!same) throw DataError("another operator");
+  });
+  const auto alone = single_rank();
+  CHECK(operator_of_ranks(grid, samples, ChannelMap::cube(2), *alone).kernel().equal(whole.kernel()));
+}
+
+TEMPLATE_TEST_CASE("ranks that fit channels go where one rank goes", "[distributed]", float, double) {
+  CubeFit fit;
+  fit.dtype = c10::CppTypeToScalarType<TestType>::value;
+  fit.optimizer = GENERATE(OptimizerKind::adam, OptimizerKind::sgd, OptimizerKind::pogm, OptimizerKind::fista);
+  const double tolerance = fit.dtype == torch::kFloat64 ? 1e-11 : 2e-5;
+  const auto one = fit.run({0, fit.nchan}, 0, {});
+  const auto normaliser = fit.normaliser();
+  run_as_threads(3, [&](Communicator& ranks) {
+    // Ranks are handed on as shared; these live as long as the threads.
+    const std::shared_ptr<Communicator> shared(&ranks, [](Communicator*) {});
+    const auto own = fit.run(share_of(fit.nchan, ranks.rank(), ranks.size()), normaliser, TrainOptions().ranks(shared));
+    const auto pixels = ranks.gather(own.pixels.contiguous());
+    if (pixels.defined() && !(difference(pixels, one.pixels) < tolerance)) throw DataError("other pixels");
+    if (own.result.epochs != one.result.epochs) throw DataError("another number of epochs");
+    for (std::size_t column = 0; column < one.result.columns.size(); ++column) {
+      const double mine = own.result.loss.values[column], wanted = one.result.loss.values[column];
+      if (!(std::abs(mine - wanted) <= tolerance * std::abs(wanted))) throw DataError("another loss");
+    }
+  });
+}
+
+TEST_CASE("what ranks of a cube cannot do is refused", "[distributed][quick]") {
+  run_as_threads(2, [](Communicator& ranks) {
+    const std::shared_ptr<Communicator> shared(&ranks, [](Communicator*) {});
+    const auto refused = [](const TrainOptions& options) {
+      try {
+        options.validate();
+      } catch (const ValueError&) {
+        return true;
+      }
+      return false;
+    };
+    const bool right = refused(TrainOptions().ranks(shared).optimizer(OptimizerKind::lbfgs)) &&
+                       refused(TrainOptions().ranks(shared).optimizer(OptimizerKind::admm)) &&
+                       refused(TrainOptions().ranks(shared).stop_relative(1e-3).stop_scope(StopScope::each)) &&
+                       !refused(TrainOptions().ranks(shared).stop_relative(1e-3));
+    if (!right) throw DataError("taken or refused wrongly");
+  });
+  const ExactLikelihood likelihood(grid, random_visibilities(grid, 1, 7), ChannelMap::cube(1));
+  CHECK_THROWS_AS(Objective(likelihood).divided_by(0), ValueError);
+  CHECK(Objective(likelihood).divided_by(3).normaliser() == 3);
+}
+
+TEST_CASE("the state of ranks with channels is that of one rank, and comes apart again", "[distributed][quick]") {
+  const std::int64_t nchan = 5, npix = 4;
+  const auto images = normal({nchan, npix, npix}, torch::kFloat64, 1),
+             duals = normal({2, 1, nchan, npix, npix}, torch::kFloat32, 2);
+  const auto curvatures = normal({nchan}, torch::kFloat64, 3), moves = normal({7}, torch::kFloat64, 4);
+  run_as_threads(3, [&](Communicator& ranks) {
+    const auto share = share_of(nchan, ranks.rank(), ranks.size());
+    const detail::ChannelState state(ranks, share.size(), npix);
+    const NamedTensors own = {{"model.cube", images.narrow(0, share.begin, share.size())},
+                              {"optimizer.dual", duals.narrow(2, share.begin, share.size())},
+                              {"optimizer.curvatures", curvatures.narrow(0, share.begin, share.size())},
+                              {"optimizer.losses", at::arange(3, torch::kFloat64) + static_cast<double>(ranks.rank())},
+                              {"random", moves}};
+    auto all = state.gather(own);
+    if (all.empty() == ranks.is_first()) throw DataError("who has the state");
+    if (ranks.is_first()) {
+      const bool right = all.at("model.cube").equal(images) && all.at("optimizer.dual").equal(duals) &&
+                         all.at("optimizer.curvatures").equal(curvatures) && all.at("random").equal(moves) &&
+                         all.at("optimizer.losses").equal(at::arange(3, torch::kFloat64) * 3 + 3);
+      if (!right) throw DataError("another state");
+    }
+    const NamedTensors whole = {
+        {"model.cube", images}, {"optimizer.dual", duals}, {"optimizer.curvatures", curvatures}, {"random", moves}};
+    for (const auto& [name, tensor] : state.part(whole)) {
+      if (!tensor.equal(own.at(name))) throw DataError("another part: " + name);
+    }
+    const auto sums = state.part({{"optimizer.losses", moves}}).at("optimizer.losses");
+    if (!sums.equal(ranks.is_first() ? moves : at::zeros_like(moves))) throw DataError("sums are not the first rank's alone");
+  });
+}
+
+TEST_CASE("checkpoints of ranks are gone on from by other numbers of ranks", "[distributed]") {
+  CubeFit fit;
+  fit.optimizer = GENERATE(OptimizerKind::adam, OptimizerKind::pogm);
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "checkpoint.safetensors";
+  const auto normaliser = fit.normaliser();
+  const auto straight = fit.run({0, fit.nchan}, 0, {});
+  const auto part = [&](std::int64_t size, std::int64_t epochs, bool resume) {
+    run_as_threads(size, [&](Communicator& ranks) {
+      const std::shared_ptr<Communicator> shared(&ranks, [](Communicator*) {});
+      auto own = fit;
+      own.epochs = epochs;
+      own.run(share_of(fit.nchan, ranks.rank(), ranks.size()), normaliser,
+              TrainOptions().ranks(shared).checkpoint(path).checkpoint_interval(7).resume(resume));
+    });
+  };
+  part(3, 20, false);
+  part(2, 40, true);
+  const auto end = fit.run({0, fit.nchan}, 0, TrainOptions().checkpoint(path).resume(true));
+  CHECK(end.result.resumed_from == 40);
+  CHECK(difference(end.pixels, straight.pixels) < 1e-11);
+}
+
+TEST_CASE("ranks share the folds of a cross-validation", "[distributed]") {
+  const auto visibilities = random_visibilities(grid, 1, 11);
+  const auto folds = Folds::random_cells(grid, visibilities, FoldOptions().folds(3));
+  const std::vector<SearchAxis> axes = {{"sparsity", 1e-3, 1, 0.01, 30, {}}};
+  const FoldModel model = [](const FoldData& fold) -> std::shared_ptr<ImageModel> {
+    const auto start = auto_start(fold.train_cells);
+    return GriddedNet(GriddedNetOptions(grid).base_cube(start).dtype(torch::kFloat64).pixel_mapping(nonnegative_mapping())).ptr();
+  };
+  const auto scan_with = [&](const CrossValidatorOptions& options) {
+    return CrossValidator(exact_fold_data(grid, visibilities, folds), model, {terms::sparsity(1e-3)}, axes,
+                          CrossValidatorOptions(options).search(Search::compass(0.5, 5)))
+        .run();
+  };
+  const auto one = scan_with({});
+  const auto size = GENERATE(2, 4);  // uneven; more than there are folds
+  run_as_threads(size, [&](Communicator& ranks) {
+    const std::shared_ptr<Communicator> shared(&ranks, [](Communicator*) {});
+    const auto own = scan_with(CrossValidatorOptions().ranks(shared));
+    if (own.table().rows != one.table().rows || own.chosen != one.chosen || own.fits != one.fits) throw DataError("another scan");
+  });
+}

@@ -1,0 +1,336 @@
+#include "catch.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <deque>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <thread>
+
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/serialize/safetensors.h>
+#include <mpol_cpp/train/checkpoint.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/observation.h"
+#include "cli/program.h"
+
+using namespace mpol::testing;
+using nlohmann::json;
+
+namespace {
+
+using Words = std::vector<std::string>;
+using Clock = std::chrono::steady_clock;
+constexpr auto soon = std::chrono::seconds(30);
+
+/// A port that nothing listens at.
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  const bool bound = ::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 &&
+                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0;
+  ::close(socket);
+  if (!bound) throw std::runtime_error("no free port");
+  return ntohs(address.sin_port);
+}
+
+/// Ranks as torchrun starts them, but that nobody looks after them.
+class TorchRanks {
+ public:
+  void start(int size, const Words& arguments, const Words& arguments_of_second = {}) {
+    const int port = free_port();
+    for (int rank = 0; rank < size; ++rank) {
+      RunOptions options;
+      options.environment = {fmt::format("RANK={}", rank), fmt::format("WORLD_SIZE={}", size), fmt::format("LOCAL_RANK={}", rank),
+                             "MASTER_ADDR=127.0.0.1", fmt::format("MASTER_PORT={}", port)};
+      programs_.emplace_back(rank == 1 && !arguments_of_second.empty() ? arguments_of_second : arguments, options);
+    }
+  }
+  Program& rank(std::size_t i) { return programs_[i]; }
+  std::vector<Outcome> wait() {
+    std::vector<Outcome> outcomes;
+    for (auto& program : programs_) outcomes.push_back(program.wait());
+    return outcomes;
+  }
+
+ private:
+  std::deque<Program> programs_;
+};
+
+Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// On so many ranks, with no word from any but the first. @return what the first said
+Outcome run_on(int size, const Words& arguments) {
+  TorchRanks ranks;
+  ranks.start(size, arguments);
+  const auto outcomes = ranks.wait();
+  for (std::size_t rank = 1; rank < outcomes.size(); ++rank) {
+    CHECK(outcomes[rank].exit_code == outcomes[0].exit_code);
+    CHECK(outcomes[rank].out.empty());
+    CHECK(outcomes[rank].err.empty());
+  }
+  return outcomes[0];
+}
+
+#ifdef MPOL_MPIEXEC
+/// Open MPI wants to be told that root may, and that there may be more ranks than cores; others do not look.
+RunOptions mpi_options(int size) {
+  RunOptions options;
+  options.launcher = {MPOL_MPIEXEC, "-n", fmt::format("{}", size)};
+  options.environment = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1"};
+  return options;
+}
+
+/// A program that a launcher started, by its rank.
+pid_t process_of_rank(pid_t launcher, int rank) {
+  std::ifstream file(fmt::format("/proc/{0}/task/{0}/children", launcher));
+  for (pid_t child = 0; file >> child;) {
+    std::ifstream environment(fmt::format("/proc/{}/environ", child));
+    const std::string text{std::istreambuf_iterator<char>(environment), {}};
+    for (const auto* name : {"OMPI_COMM_WORLD_RANK=", "PMI_RANK="}) {
+      if (text.find(fmt::format("{}{}", name, rank)) != std::string::npos) return child;
+    }
+    if (const auto found = process_of_rank(child, rank); found > 0) return found;
+  }
+  return 0;
+}
+#endif
+
+/// Base pixels that a run ended with.
+torch::Tensor pixels_of(const std::filesystem::path& out) {
+  const auto tensors = mpol::read_safetensors(out / "checkpoint.safetensors").tensors;
+  return tensors.at("state.model.bcube.base_cube").to(torch::kFloat64);
+}
+
+double difference(const torch::Tensor& a, const torch::Tensor& b) { return ((a - b).abs().max() / b.abs().max()).item<double>(); }
+
+json summary_of(const std::filesystem::path& out) { return json::parse(read_text(out / "summary.json")); }
+
+/// A run's image, losses and counts are those of another to a tolerance.
+void check_same(const std::filesystem::path& out, const std::filesystem::path& reference, double tolerance) {
+  CHECK(difference(pixels_of(out), pixels_of(reference)) <= tolerance);
+  const auto own = summary_of(out), wanted = summary_of(reference);
+  for (const auto* key : {"epochs", "n_visibilities", "n_cells", "normalizer", "stop_reason", "likelihood"}) {
+    INFO(key);
+    CHECK(own[key] == wanted[key]);
+  }
+  for (const auto& [name, value] : wanted["loss"].items())
+    CHECK(own["loss"][name].get<double>() == Approx(value).epsilon(tolerance));
+  CHECK(own["chi_squared"].get<double>() == Approx(wanted["chi_squared"]).epsilon(tolerance));
+  for (std::size_t channel = 0; channel < wanted["flux_jy"].size(); ++channel)
+    CHECK(own["flux_jy"][channel].get<double>() == Approx(wanted["flux_jy"][channel]).epsilon(tolerance));
+  const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
+  CHECK(lines(read_text(out / "history.csv")) == lines(read_text(reference / "history.csv")));
+}
+
+Words small_run(const std::string& verb, const std::string& data, const std::filesystem::path& out, const Words& more) {
+  return with({verb, data, "-o", out.string(), "--cell-size", "0.1", "--npix", "32", "--device", "cpu", "--threads", "1"}, more);
+}
+
+constexpr double rounding_of_doubles = 1e-12, rounding_of_floats = 1e-6;
+
+}  // namespace
+
+TEST_CASE("ranks that share channels make the image of one rank", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(3));
+  struct Case {
+    const char* name;
+    int ranks;
+    Words options;
+    double tolerance;
+  };
+  const std::vector<Case> cases = {
+      {"exact, uneven", 2, {"--dtype", "float64"}, rounding_of_doubles},
+      {"exact, one rank with nothing", 4, {"--dtype", "float64", "--tsv", "1e-4"}, rounding_of_doubles},
+      {"fista", 3, {"--dtype", "float64", "--optimizer", "fista"}, rounding_of_doubles},
+      {"gridded",
+       2,
+       {"--dtype", "float64", "--likelihood", "gridded", "--optimizer", "adam", "--epochs", "40"},
+       rounding_of_doubles},
+      {"loose", 3, {"--dtype", "float64", "--likelihood", "loose", "--optimizer", "sgd", "--epochs", "20"}, rounding_of_doubles},
+      {"converging adam", 2, {"--dtype", "float64", "--entropy", "1e-5", "--epochs", "300"}, rounding_of_doubles},
+      {"stopping", 2, {"--dtype", "float64", "--stop-relative", "1e-2", "--normalize", "visibilities"}, rounding_of_doubles},
+      {"float32", 2, {"--dtype", "float32", "--optimizer", "adam", "--epochs", "40"}, rounding_of_floats},
+  };
+  for (const auto& [name, ranks, options, tolerance] : cases) {
+    INFO(name);
+    const auto one = scratch / fmt::format("one {}", name), many = scratch / fmt::format("many {}", name);
+    REQUIRE(run_mpol(small_run("image", data, one, options)).exit_code == 0);
+    const auto run = run_on(ranks, small_run("image", data, many, options));
+    REQUIRE(run.exit_code == 0);
+    CHECK_THAT(run.out, ContainsSubstring(fmt::format("{} ranks share channels", ranks)));
+    check_same(many, one, tolerance);
+  }
+}
+
+TEST_CASE("ranks that share visibilities make the image of one rank", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "data.npz", small_observation(1, 601));
+  const int ranks = GENERATE(2, 3);
+  const auto dtype = GENERATE(std::string("float64"), std::string("float32"));
+  const Words options = {"--dtype", dtype, "--optimizer", "adam", "--epochs", "40"};
+  REQUIRE(run_mpol(small_run("image", data, scratch / "one", options)).exit_code == 0);
+  const auto run = run_on(ranks, small_run("image", data, scratch / "many", options));
+  REQUIRE(run.exit_code == 0);
+  CHECK_THAT(run.out, ContainsSubstring(fmt::format("{} ranks share visibilities", ranks)));
+  CHECK(summary_of(scratch / "many")["ranks"] == json{{"count", ranks}, {"shard", "visibilities"}});
+  check_same(scratch / "many", scratch / "one", dtype == "float64" ? rounding_of_doubles : rounding_of_floats);
+}
+
+TEST_CASE("ranks that share folds find the scan of one rank", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "data.npz", small_observation());
+  const Words options = {"--dtype", "float64", "--tv", "0.3U:3U:2", "--sparsity", "1U", "--folds", "3"};
+  REQUIRE(run_mpol(small_run("crossval", data, scratch / "one", options)).exit_code == 0);
+  REQUIRE(run_on(2, small_run("crossval", data, scratch / "many", options)).exit_code == 0);
+  CHECK(read_text(scratch / "many" / "scan.csv") == read_text(scratch / "one" / "scan.csv"));
+  check_same(scratch / "many", scratch / "one", rounding_of_doubles);
+}
+
+TEST_CASE("any number of ranks goes on where others ended", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(3));
+  const auto optimizer = GENERATE(std::string("adam"), std::string("pogm"));
+  const auto run = [&](const char* out, const char* epochs) {
+    return small_run("image", data, scratch / out, {"--dtype", "float64", "--optimizer", optimizer, "--epochs", epochs});
+  };
+  REQUIRE(run_mpol(run("straight", "30")).exit_code == 0);
+  REQUIRE(run_on(3, run("parts", "10")).exit_code == 0);
+  REQUIRE(run_on(2, with(run("parts", "20"), {"--resume"})).exit_code == 0);
+  REQUIRE(run_mpol(with(run("parts", "30"), {"--resume"})).exit_code == 0);
+  check_same(scratch / "parts", scratch / "straight", rounding_of_doubles);
+  const auto finished = run_on(2, with(run("parts", "30"), {"--resume"}));
+  CHECK(finished.exit_code == 0);
+  CHECK_THAT(finished.out, ContainsSubstring("nothing to do"));
+}
+
+TEST_CASE("ranks end together, with one line", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(2));
+  const auto begin = Clock::now();
+  const auto missing = run_on(3, small_run("image", (scratch / "missing.npz").string(), scratch / "out", {}));
+  CHECK(missing.exit_code == 1);
+  CHECK(missing.error_lines().size() == 1);
+  CHECK(missing.error_names("no such file"));
+  const auto usage = run_on(2, small_run("image", data, scratch / "out", {"--npix", "3"}));
+  CHECK(usage.exit_code == 2);
+  CHECK(usage.error_lines().size() == 1);
+  const auto refused = run_on(2, small_run("image", data, scratch / "out", {"--shard", "channels", "--tv-channel", "1"}));
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.error_names("tv-channel joins channels"));
+  CHECK(run_on(2, small_run("image", data, scratch / "out", {"--shard", "visibilities", "--likelihood", "gridded"})).exit_code ==
+        2);
+  CHECK(names_in(scratch / "out").empty());
+  CHECK(Clock::now() - begin < soon);
+}
+
+TEST_CASE("an error of one rank ends all with its message and exit code", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(2));
+  const auto begin = Clock::now();
+  TorchRanks ranks;
+  ranks.start(3, small_run("image", data, scratch / "out", {}),
+              small_run("image", (scratch / "missing.npz").string(), scratch / "out", {}));
+  const auto outcomes = ranks.wait();
+  for (const auto& outcome : outcomes) CHECK(outcome.exit_code == 1);
+  CHECK(outcomes[1].error_names("no such file"));
+  CHECK(outcomes[1].error_names("(rank 1)"));
+  CHECK(Clock::now() - begin < soon);
+}
+
+TEST_CASE("a rank that dies or stands still ends the others after their time-out", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(2));
+  const int signal = GENERATE(SIGKILL, SIGSTOP);
+  const auto which = GENERATE(std::size_t{0}, std::size_t{1});
+  TorchRanks ranks;
+  ranks.start(2,
+              small_run("image", data, scratch / "out",
+                        {"--optimizer", "adam", "--epochs", "100000000", "--checkpoint-interval", "50", "--rank-timeout", "2"}));
+  while (!std::filesystem::exists(scratch / "out" / "checkpoint.safetensors")) {
+    REQUIRE(ranks.rank(0).running());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  ranks.rank(which).send(signal);
+  const auto begin = Clock::now();
+  CHECK(ranks.rank(1 - which).wait().exit_code == 1);
+  CHECK(Clock::now() - begin < soon);
+  ranks.rank(which).send(SIGKILL);
+}
+
+TEST_CASE("what has nothing to share is done by the first rank", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(2));
+  const auto inspected = run_on(2, {"inspect", data});
+  CHECK(inspected.exit_code == 0);
+  CHECK_THAT(inspected.out, ContainsSubstring("2 channels"));
+  CHECK(run_on(2, {"image", "--help"}).exit_code == 0);
+  CHECK(run_on(2, {"devices"}).exit_code == 0);
+  const auto alone = run_on(2, small_run("image", data, scratch / "out", {"--shard", "none", "--epochs", "5"}));
+  CHECK(alone.exit_code == 0);
+  CHECK_THAT(alone.out, ContainsSubstring("2 ranks: the first does all"));
+}
+
+#ifdef MPOL_MPIEXEC
+
+TEST_CASE("mpirun starts ranks that share channels and visibilities", "[cli][ranks][mpi]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(3));
+  REQUIRE(run_mpol(small_run("image", data, scratch / "one", {"--dtype", "float64"})).exit_code == 0);
+  for (const auto* shard : {"channels", "visibilities"}) {
+    for (const int size : {2, 3, 4}) {
+      const auto out = scratch / fmt::format("{} {}", shard, size);
+      const auto run = run_mpol(small_run("image", data, out, {"--dtype", "float64", "--shard", shard}), mpi_options(size));
+      INFO(run.err);
+      REQUIRE(run.exit_code == 0);
+      CHECK_THAT(run.out, ContainsSubstring(fmt::format("{} ranks share {}", size, shard)));
+      check_same(out, scratch / "one", rounding_of_doubles);
+    }
+  }
+}
+
+TEST_CASE("errors under mpirun keep their exit code", "[cli][ranks][mpi]") {
+  const Scratch scratch;
+  const auto missing = run_mpol(small_run("image", (scratch / "missing.npz").string(), scratch / "out", {}), mpi_options(3));
+  CHECK(missing.exit_code == 1);
+  CHECK(missing.error_names("no such file"));
+  CHECK(missing.err.find("no such file") == missing.err.rfind("no such file"));
+}
+
+TEST_CASE("mpirun ends the others of a rank that was killed", "[cli][ranks][mpi]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(2));
+  const int which = GENERATE(0, 1);
+  const Words run =
+      small_run("image", data, scratch / "out", {"--dtype", "float64", "--optimizer", "adam", "--checkpoint-interval", "50"});
+  Program program(with(run, {"--epochs", "100000000"}), mpi_options(2));
+  while (!std::filesystem::exists(scratch / "out" / "checkpoint.safetensors")) {
+    REQUIRE(program.running());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  const auto victim = process_of_rank(program.id(), which);
+  REQUIRE(victim > 0);
+  ::kill(victim, SIGKILL);
+  const auto begin = Clock::now();
+  CHECK(program.wait().exit_code != 0);
+  CHECK(Clock::now() - begin < soon);
+  // What it had done is not lost.
+  const auto kept = mpol::read_checkpoint(scratch / "out" / "checkpoint.safetensors")->epochs;
+  CHECK(kept >= 50);
+  CHECK(run_on(2, with(run, {"--resume", "--epochs", fmt::format("{}", kept + 20)})).exit_code == 0);
+}
+
+#endif
