@@ -10,14 +10,13 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/read_ahead.h>
-#include <mpol_cpp/device/device_iterator.h>
-#include <mpol_cpp/device/streams.h>
-#include <mpol_cpp/likelihoods/loose_likelihood.h>
 #include <mpol_cpp/likelihoods/loose_samples.h>
-#include <mpol_cpp/likelihoods/noise_likelihood.h>
 #include <mpol_cpp/likelihoods/sky_checks.h>
+#include <mpol_cpp/likelihoods/staged_likelihood.h>
 
 namespace mpol {
+
+using losses::detail::SkyKind;
 
 MiniBatchLikelihoodImpl::MiniBatchLikelihoodImpl(const GridCoords& coords, Visibilities visibilities, ChannelMap channels,
                                                  const VisibilitySamplerOptions& batches, NoiseModel noise, NufftOptions options)
@@ -33,9 +32,10 @@ MiniBatchLikelihoodImpl::MiniBatchLikelihoodImpl(const GridCoords& coords, Visib
 }
 
 struct MiniBatchLikelihoodImpl::Batch {
-  std::shared_ptr<Likelihood> likelihood;
+  losses::detail::StagedLikelihood staged;
   double scale;
-  std::optional<c10::Event> ready;  // of a GPU, when what was copied there is there
+
+  Likelihood& likelihood() const { return *staged.likelihood; }
 };
 
 /// Makes the batches from a position on ready for images of one device and dtype, on a thread of its own.
@@ -84,41 +84,19 @@ MiniBatchLikelihoodImpl::Ahead& MiniBatchLikelihoodImpl::Ahead::operator=(const 
 MiniBatchLikelihoodImpl::Ahead::~Ahead() = default;
 
 MiniBatchLikelihoodImpl::Batch MiniBatchLikelihoodImpl::make_batch(const Tensor& samples, const SkyKind& kind) const {
-  const torch::NoGradGuard no_grad;
-  const detail::BatchStager stager(kind.device);
-  auto own = visibilities_.select(samples);
-  stager.stage(own);  // through pinned memory, before what is made of it on the same stream
-  Batch batch{nullptr, static_cast<double>(visibilities_.nvis()) / static_cast<double>(samples.size(0)), std::nullopt};
-  batch.ready = stager.put_aside([&] {
-    const auto make = [&](auto likelihood) {
-      likelihood->to(kind.device);
-      likelihood->prepare(kind.dtype);
-      batch.likelihood = likelihood.ptr();
-    };
-    if (noise_.kind == NoiseModel::Kind::gaussian) make(LooseLikelihood(coords(), own, channels_, options_));
-    else make(NoiseLikelihood(coords(), own, channels_, noise_, options_));
-  });
-  return batch;
-}
-
-/// From now on a batch is used by the stream of the calling thread.
-void MiniBatchLikelihoodImpl::take_over(const Batch& batch, torch::Device device) const {
-  if (!batch.ready) return;
-  const auto stream = detail::current_stream(device);
-  batch.ready->block(stream);
-  if (noise_.kind == NoiseModel::Kind::gaussian) dynamic_cast<LooseLikelihoodImpl&>(*batch.likelihood).keep_for(stream);
-  else dynamic_cast<NoiseLikelihoodImpl&>(*batch.likelihood).keep_for(stream);
+  return {losses::detail::stage_likelihood(coords(), visibilities_.select(samples), channels_, noise_, options_, kind),
+          static_cast<double>(visibilities_.nvis()) / static_cast<double>(samples.size(0))};
 }
 
 MiniBatchLikelihoodImpl::Batch MiniBatchLikelihoodImpl::take_batch(const Tensor& sky) {
-  const SkyKind kind{sky.device(), sky.scalar_type()};
+  const auto kind = SkyKind::of(sky);
   if (!ahead_.stage || !(ahead_.stage->kind() == kind)) {
     ahead_.stage.reset();  // its memory goes first
     ahead_.stage = std::make_unique<Stage>(*this, kind);
   }
   try {
     auto batch = ahead_.stage->take();
-    take_over(batch, kind.device);
+    take_over(batch.staged, kind.device);
     ++position_;
     return batch;
   } catch (...) {
@@ -131,9 +109,9 @@ Tensor MiniBatchLikelihoodImpl::chi_squared(const Tensor& sky) {
   losses::detail::check_sky_shape(sky, channels_.nchan(), coords().npix());
   if (torch::GradMode::is_enabled() && sky.requires_grad()) {
     const auto batch = take_batch(sky);
-    return batch.likelihood->chi_squared(sky) * batch.scale;
+    return batch.likelihood().chi_squared(sky) * batch.scale;
   }
-  const SkyKind kind{sky.device(), sky.scalar_type()};
+  const auto kind = SkyKind::of(sky);
   const auto all = sampler_.epoch(0);
   std::size_t next = 0;
   ReadAhead<Batch> batches(
@@ -144,8 +122,8 @@ Tensor MiniBatchLikelihoodImpl::chi_squared(const Tensor& sky) {
       1);
   Tensor sum;
   while (const auto batch = batches.take()) {
-    take_over(*batch, kind.device);
-    const auto value = batch->likelihood->chi_squared(sky).to(torch::kFloat64);
+    take_over(batch->staged, kind.device);
+    const auto value = batch->likelihood().chi_squared(sky).to(torch::kFloat64);
     sum = sum.defined() ? sum + value : value;
   }
   return sum.to(sky.scalar_type());
@@ -157,7 +135,7 @@ Tensor MiniBatchLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gr
   const torch::NoGradGuard no_grad;
   const auto batch = take_batch(sky);
   auto slope = at::empty_like(sky, at::MemoryFormat::Contiguous);
-  const auto value = batch.likelihood->value_and_gradient(sky, slope, Accumulate::overwrite);
+  const auto value = batch.likelihood().value_and_gradient(sky, slope, Accumulate::overwrite);
   if (accumulate == Accumulate::overwrite) gradient.zero_();
   gradient.add_(slope, batch.scale);
   return value * batch.scale;

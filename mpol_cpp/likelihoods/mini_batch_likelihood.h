@@ -14,6 +14,10 @@
 
 namespace mpol {
 
+namespace losses::detail {
+struct SkyKind;
+}  // namespace losses::detail
+
 /// -2 ln L of loose visibilities, batch by batch: each evaluation with a gradient takes the next batch of samples and scales
 /// it up to all of them, an unbiased estimate at a fraction of the cost, for Adam and gradient descent (not for L-BFGS, which
 /// compares values). An evaluation without gradients takes all samples: under NoGradGuard, as that of a fit's final image, or of
@@ -62,14 +66,7 @@ class MiniBatchLikelihoodImpl : public Module<MiniBatchLikelihoodImpl>, public L
     ~Ahead();
     std::unique_ptr<Stage> stage;
   };
-  /// Of which images batches are made ready for.
-  struct SkyKind {
-    torch::Device device;
-    torch::Dtype dtype;
-    bool operator==(const SkyKind&) const = default;
-  };
-  Batch make_batch(const Tensor& samples, const SkyKind& kind) const;
-  void take_over(const Batch& batch, torch::Device device) const;
+  Batch make_batch(const Tensor& samples, const losses::detail::SkyKind& kind) const;
   Batch take_batch(const Tensor& sky);
 
   Visibilities visibilities_;

@@ -15,6 +15,7 @@
 #include <mpol_cpp/objective/trained_parameters.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/likelihoods/chunked_likelihood.h>
 #include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
 
 namespace mpol {
@@ -41,6 +42,9 @@ std::string unrecordable(const Objective& objective, const TrainOptions& options
   if (options.optimizer() == OptimizerKind::lbfgs) return "L-BFGS searches along its direction on the host";
   if (dynamic_cast<const MiniBatchLikelihoodImpl*>(&objective.likelihood()) != nullptr) {
     return "the likelihood takes another batch of visibilities in each step, and a recording would repeat one";
+  }
+  if (dynamic_cast<const ChunkedLikelihoodImpl*>(&objective.likelihood()) != nullptr) {
+    return "the likelihood goes through its visibilities in chunks, which may come from the host";
   }
   if (options.has_own_updates()) return "problems of a batch have learning rates or ends of their own";
   return {};
