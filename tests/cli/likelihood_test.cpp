@@ -70,7 +70,7 @@ TEST_CASE("a fit in batches sees all data in the end", "[cli]") {
   CHECK_THAT(alone.err, ContainsSubstring("add --batch-size"));
 }
 
-TEST_CASE("--batch-size auto: every step sees all visibilities, as many at a time as memory holds", "[cli]") {
+TEST_CASE("batches of size auto: every step sees all visibilities, as many at a time as memory holds", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation(1, 24000));
   const auto at_once = run_with("loose", data, scratch / "at_once");
