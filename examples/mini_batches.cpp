@@ -1,5 +1,5 @@
-// Mini-batches: a step looks at some of the visibilities only. Left to the trainer, and by hand with batches that come to the
-// device while the one before is worked on.
+// Mini-batches: a step looks at some of the visibilities only. Left to the trainer, and by hand with batches that are chosen and
+// come to the device while the one before is worked on.
 //
 // usage: mini_batches [visibilities.npz] [image.fits] [passes]
 #include <cstdio>
@@ -56,8 +56,7 @@ void run(const std::string& input, const std::string& output, int passes) {
              likelihood->chi_squared(own->make_sky().detach()).item<double>(), sum);
   auto optimizer = torch::optim::Adam(own->parameters(), 0.1);
   for (int pass = 0; pass < passes; ++pass) {
-    std::vector<mpol::Visibilities> loader;
-    for (const auto& samples : sampler.epoch(pass)) loader.push_back(visibilities.select(samples));
+    const auto loader = mpol::VisibilityBatches(visibilities, sampler, pass);
     for (auto& group : optimizer.param_groups()) group.options().set_lr(0.1 * (1 - static_cast<double>(pass) / passes));
     for (const auto& batch : mpol::DeviceIterator(loader, device)) {
       auto part = mpol::LooseLikelihood(coords, batch, channels, mpol::NufftOptions{1e-6});

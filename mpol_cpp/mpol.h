@@ -36,8 +36,10 @@
 #include <mpol_cpp/crossval/scan.h>
 #include <mpol_cpp/datasets/cell_split.h>
 #include <mpol_cpp/datasets/dartboard.h>
+#include <mpol_cpp/datasets/data_residency.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
 #include <mpol_cpp/datasets/resident_array.h>
+#include <mpol_cpp/datasets/visibility_batches.h>
 #include <mpol_cpp/datasets/visibility_sampler.h>
 #include <mpol_cpp/device/backends/backend.h>
 #include <mpol_cpp/device/chunks.h>
@@ -71,6 +73,7 @@
 #include <mpol_cpp/images/regrid.h>
 #include <mpol_cpp/images/restore.h>
 #include <mpol_cpp/likelihoods/block_likelihood.h>
+#include <mpol_cpp/likelihoods/chunked_likelihood.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/likelihoods/gridded_likelihood.h>
 #include <mpol_cpp/likelihoods/loose_likelihood.h>

@@ -6,16 +6,10 @@
 
 #include <torch/types.h>
 
+#include <mpol_cpp/datasets/data_residency.h>
 #include <mpol_cpp/serialize/mapped_array.h>
 
 namespace mpol {
-
-/// Where an array is kept while a run goes on.
-enum class DataResidency {
-  device,  ///< whole on the device: fastest
-  host,    ///< in the machine's memory; what is asked for is copied to the device
-  disk,    ///< in its file; for arrays larger than memory
-};
 
 /// An array of samples (its first dimension) that is asked for in blocks and gives them on a device, wherever it is kept.
 class ResidentArray {

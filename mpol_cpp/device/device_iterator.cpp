@@ -60,6 +60,16 @@ std::unique_ptr<LeafVisitor> BatchStager::make_stager() const { return std::make
 std::unique_ptr<LeafVisitor> BatchStager::make_recorder() const { return std::make_unique<StreamRecorder>(current()); }
 c10::Stream BatchStager::current() const { return current_stream(device_); }
 
+std::optional<c10::Event> BatchStager::put_aside(const std::function<void()>& work) const {
+  if (!side_) {
+    work();
+    return std::nullopt;
+  }
+  const c10::StreamGuard guard(*side_);
+  work();
+  return record_event(device_, EventTiming::off);
+}
+
 std::optional<c10::Event> BatchStager::staged_event() const {
   if (!side_) return std::nullopt;
   const c10::StreamGuard guard(*side_);

@@ -1,17 +1,18 @@
 #pragma once
 
-#include <deque>
-#include <exception>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
 
+#include <ATen/ThreadLocalState.h>
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
 #include <torch/types.h>
 
+#include <mpol_cpp/core/read_ahead.h>
 #include <mpol_cpp/device/move.h>
 
 namespace mpol {
@@ -34,12 +35,14 @@ class BatchStager {
     ready->block(current());
     visit_leaves(batch, "batch", *make_recorder());
   }
+  /// Does what puts further work on the device into the stream of the copies. @return when that will be done
+  std::optional<c10::Event> put_aside(const std::function<void()>& work) const;
+  c10::Stream current() const;  ///< where work on the device goes to that is not put aside
 
  private:
   std::unique_ptr<LeafVisitor> make_stager() const;
   std::unique_ptr<LeafVisitor> make_recorder() const;
   std::optional<c10::Event> staged_event() const;
-  c10::Stream current() const;
 
   torch::Device device_;
   std::optional<c10::Stream> side_;
@@ -51,13 +54,15 @@ class BatchStager {
 ///
 ///   for (auto& batch : DeviceIterator(loader, device)) { … }
 ///
-/// On a GPU each batch is staged through pinned memory on a second stream while the one before it is worked on, and is
-/// freed when the next one is asked for: at most prefetch + 1 batches are on the device. On the CPU the loader's tensors
-/// pass through as they are. The loader's own batches stay where they are. Leaving the loop early or by an exception frees
-/// what was staged; an exception of the loader comes once the batches before it were given out.
+/// The loader is asked for batches on a thread of its own, so that reading, choosing or sorting the next one goes on while the
+/// one before is worked on. On a GPU that thread also stages each batch through pinned memory on a second stream. A batch is
+/// freed when the next one is asked for: at most prefetch + 1 are there. On the CPU the loader's tensors pass through as they
+/// are. The loader's own batches stay where they are. Leaving the loop early or by an exception frees what was staged, once the
+/// batch that is being read is there; an exception of the loader comes when the batches before it were given out.
 ///
-/// @tparam Loader  anything with begin() and end() that gives batches: a container, a torch::data loader, a sampler;
-///                 a batch is whatever move_to (mpol_cpp/device/move.h) moves, and is copied from the loader
+/// @tparam Loader  anything with begin() and end() that gives batches: a container, VisibilityBatches of a sampler, a
+///                 torch::data loader (of Examples, or of whatever its collation makes); a batch is whatever move_to
+///                 (mpol_cpp/device/move.h) moves, and is copied from the loader
 template <typename Loader>
 class DeviceIterator {
   using Source = decltype(std::begin(std::declval<std::remove_reference_t<Loader>&>()));
@@ -66,10 +71,11 @@ class DeviceIterator {
  public:
   using Batch = std::remove_cvref_t<decltype(*std::declval<Source&>())>;  ///< what the loader gives
 
-  /// @param loader    an lvalue is used where it is and must live as long as this; an rvalue is kept
-  /// @param prefetch  batches to stage ahead of the one in use
+  /// @param loader    an lvalue is used where it is and must live as long as this; an rvalue is kept. While the iterator is in
+  ///                  use nobody else may touch it, unless prefetch is 0
+  /// @param prefetch  batches to read ahead of the one in use; with 0 each is read on the calling thread when its turn comes
   DeviceIterator(Loader&& loader, torch::Device device, std::size_t prefetch = 1)
-      : loader_(std::forward<Loader>(loader)), stager_(device), ahead_(device.is_cpu() ? 0 : prefetch) {}
+      : loader_(std::forward<Loader>(loader)), stager_(device), prefetch_(prefetch) {}
   DeviceIterator(const DeviceIterator&) = delete;
   DeviceIterator& operator=(const DeviceIterator&) = delete;
 
@@ -82,20 +88,19 @@ class DeviceIterator {
     using pointer = Batch*;
     using reference = Batch&;
 
-    /// Stands on the batch that the iterator staged first.
+    /// Stands on the batch that the iterator has taken.
     explicit Position(DeviceIterator& owner) : owner_(&owner) {}
     /// The batch on the device, there until the position goes on.
-    Batch& operator*() const { return *owner_->staged_.front().batch; }
+    Batch& operator*() const { return owner_->current_->batch; }
     Batch* operator->() const { return &**this; }  ///< as the operator before
     /// Frees the batch and stands on the next one.
     Position& operator++() {
-      owner_->staged_.pop_front();
       owner_->advance();
       return *this;
     }
     void operator++(int) { ++*this; }  ///< as the other one; nothing is left to give back
     /// Whether no batch is left.
-    bool operator==(std::default_sentinel_t) const { return owner_->staged_.empty(); }
+    bool operator==(std::default_sentinel_t) const { return !owner_->current_; }
 
    private:
     DeviceIterator* owner_;
@@ -103,59 +108,54 @@ class DeviceIterator {
 
   /// Begins the loader anew.
   Position begin() {
-    staged_.clear();
+    staged_.reset();
+    current_.reset();
     source_.emplace(std::begin(loader_));
     end_.emplace(std::end(loader_));
-    exhausted_ = false;
+    begun_ = false;
+    staged_.emplace(
+        [this, state = at::ThreadLocalState()] {
+          const at::ThreadLocalStateGuard as_here(state);  // gradients on or off, as where the loop is
+          return stage_next();
+        },
+        prefetch_);
     advance();
     return Position(*this);
   }
   std::default_sentinel_t end() const { return {}; }  ///< what begin() becomes equal to behind the last batch
 
  private:
-  /// A batch on its way, or why there is none.
+  /// A batch on its way.
   struct Staged {
-    std::optional<Batch> batch;
+    explicit Staged(Source& source) : batch(*source) {}
+    Batch batch;
     std::optional<c10::Event> ready;
-    std::exception_ptr error;
   };
 
-  void stage_next() {
-    Staged next;
-    try {
-      if (exhausted_ || !(*source_ != *end_)) {
-        exhausted_ = true;
-        return;
-      }
-      next.batch.emplace(**source_);
-      next.ready = stager_.stage(*next.batch);
-      ++*source_;
-    } catch (...) {
-      next.error = std::current_exception();
-      exhausted_ = true;
-    }
-    staged_.push_back(std::move(next));
+  /// On the thread that reads. The loader goes on only when the next batch is wanted: going on may be what reads it.
+  std::optional<std::unique_ptr<Staged>> stage_next() {
+    if (begun_) ++*source_;
+    begun_ = true;
+    if (!(*source_ != *end_)) return std::nullopt;
+    auto next = std::make_unique<Staged>(*source_);
+    next->ready = stager_.stage(next->batch);
+    return next;
   }
 
   void advance() {
-    while (!exhausted_ && staged_.size() < ahead_ + 1) stage_next();
-    if (staged_.empty()) return;
-    auto& front = staged_.front();
-    if (front.error) {
-      const auto error = front.error;
-      staged_.clear();
-      std::rethrow_exception(error);
-    }
-    stager_.take_over(*front.batch, front.ready);
+    current_.reset();
+    if (auto next = staged_->take()) current_ = std::move(*next);
+    if (current_) stager_.take_over(current_->batch, current_->ready);
   }
 
   Loader loader_;
   detail::BatchStager stager_;
-  std::size_t ahead_;
+  std::size_t prefetch_;
   std::optional<Source> source_;
   std::optional<SourceEnd> end_;
-  bool exhausted_ = true;
-  std::deque<Staged> staged_;
+  bool begun_ = false;
+  std::unique_ptr<Staged> current_;
+  std::optional<ReadAhead<std::unique_ptr<Staged>>> staged_;  // last: its thread uses the others
 };
 
 /// DeviceIterator(loader, device) keeps a loader that is an rvalue, and uses an lvalue where it is.

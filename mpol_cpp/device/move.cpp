@@ -158,7 +158,77 @@ class Mover : public LeafVisitor {
   std::unordered_map<at::TensorImpl*, std::pair<Tensor, Tensor>> done_;  // as it was, which keeps the key alive, and moved
 };
 
+/// Puts copies in the place of tensors and modules.
+class Copier : public LeafVisitor {
+ public:
+  explicit Copier(torch::Device device) : device_(device) {}
+
+  void tensor(Tensor& tensor, const std::string&) override {
+    if (!tensor.defined() || tensor.device() == device_) return;
+    auto& done = tensors_[tensor.unsafeGetTensorImpl()];
+    if (!done.second.defined()) done = {tensor, copied(tensor)};
+    tensor = done.second;
+  }
+  void module(torch::nn::Module&, const std::string& path) override { refuse(path, "a module by value: give its holder"); }
+  void optimizer(torch::optim::Optimizer&, const std::string& path) override {
+    refuse(path, "an optimiser, which belongs to its parameters: save_optimizer keeps its state");
+  }
+  std::shared_ptr<torch::nn::Module> replacement(torch::nn::Module& module, const std::string&) override {
+    auto& done = modules_[&module];
+    if (!done) {
+      done = module.clone();
+      make_mover(device_, std::nullopt)->module(*done, "copy");
+    }
+    return done;
+  }
+
+ private:
+  [[noreturn]] static void refuse(const std::string& path, const char* what) {
+    throw ValueError(fmt::format("{} cannot be copied: it is {}; move_to moves it", path, what));
+  }
+  Tensor copied(const Tensor& tensor) const {
+    if (!tensor.requires_grad() || !tensor.is_leaf()) return tensor.to(device_);
+    return tensor.detach().to(device_).set_requires_grad(true);  // a leaf again
+  }
+
+  torch::Device device_;
+  std::unordered_map<at::TensorImpl*, std::pair<Tensor, Tensor>> tensors_;  // as it was, which keeps the key alive, and copied
+  std::unordered_map<const torch::nn::Module*, std::shared_ptr<torch::nn::Module>> modules_;
+};
+
+/// Calls a function for tensors, wherever they are.
+class TensorVisitor : public LeafVisitor {
+ public:
+  explicit TensorVisitor(std::function<void(const Tensor&, const std::string&)> function) : function_(std::move(function)) {}
+
+  void tensor(Tensor& tensor, const std::string& path) override {
+    if (tensor.defined()) function_(tensor, path);
+  }
+  void module(torch::nn::Module& module, const std::string& path) override {
+    for (auto& item : module.named_parameters()) tensor(item.value(), path + "." + item.key());
+    for (auto& item : module.named_buffers()) tensor(item.value(), path + "." + item.key());
+  }
+  void optimizer(torch::optim::Optimizer& optimizer, const std::string& path) override {
+    for (auto& group : optimizer.param_groups()) {
+      for (auto& parameter : group.params()) tensor(parameter, path + ".parameters");
+    }
+    visit_optimizer_state(optimizer, [&](Tensor& state) { tensor(state, path + ".state"); });
+  }
+
+ private:
+  std::function<void(const Tensor&, const std::string&)> function_;
+};
+
 }  // namespace
+
+std::unique_ptr<LeafVisitor> make_copier(torch::Device device) {
+  check_device(device);
+  return std::make_unique<Copier>(device);
+}
+
+std::unique_ptr<LeafVisitor> make_tensor_visitor(const std::function<void(const Tensor&, const std::string&)>& function) {
+  return std::make_unique<TensorVisitor>(function);
+}
 
 std::unique_ptr<LeafVisitor> make_mover(torch::Device device, std::optional<torch::Dtype> dtype) {
   check_device(device);
@@ -169,21 +239,7 @@ std::unique_ptr<LeafVisitor> make_mover(torch::Device device, std::optional<torc
   return std::make_unique<Mover>(device, dtype);
 }
 
-void DeviceFinder::tensor(Tensor& tensor, const std::string& path) {
-  if (tensor.defined()) leaves_.emplace_back(tensor.device(), path);
-}
-
-void DeviceFinder::module(torch::nn::Module& module, const std::string& path) {
-  for (auto& item : module.named_parameters()) tensor(item.value(), path + "." + item.key());
-  for (auto& item : module.named_buffers()) tensor(item.value(), path + "." + item.key());
-}
-
-void DeviceFinder::optimizer(torch::optim::Optimizer& optimizer, const std::string& path) {
-  for (auto& group : optimizer.param_groups()) {
-    for (auto& parameter : group.params()) tensor(parameter, path + ".parameters");
-  }
-  visit_optimizer_state(optimizer, [&](Tensor& state) { tensor(state, path + ".state"); });
-}
+void DeviceFinder::add(const Tensor& tensor, const std::string& path) { leaves_.emplace_back(tensor.device(), path); }
 
 torch::Device DeviceFinder::found() const {
   if (leaves_.empty()) throw ValueError("the object has no tensor, and so no device: give it one, or name the device yourself");

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <ranges>
@@ -13,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include <torch/data/example.h>
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 #include <torch/types.h>
@@ -37,7 +40,19 @@ class LeafVisitor {
   virtual void tensor(Tensor& tensor, const std::string& path) = 0;
   virtual void module(torch::nn::Module& module, const std::string& path) = 0;
   virtual void optimizer(torch::optim::Optimizer& optimizer, const std::string& path) = 0;
+  /// What is put in the place of a module that is held by a pointer; null to leave it, and see module().
+  virtual std::shared_ptr<torch::nn::Module> replacement(torch::nn::Module&, const std::string&) { return nullptr; }
 };
+
+/// Batches of torch::data loaders.
+template <typename Data, typename Target>
+auto device_fields(torch::data::Example<Data, Target>& example) {
+  return std::tuple(field("data", example.data), field("target", example.target));
+}
+template <typename Data>
+auto device_fields(torch::data::Example<Data, torch::data::example::NoTarget>& example) {
+  return std::tuple(field("data", example.data));
+}
 
 template <typename T>
 concept HasDeviceFields = requires(T& object) {
@@ -65,6 +80,19 @@ inline constexpr bool is_plain =
     std::is_same_v<T, std::filesystem::path> || std::is_same_v<T, std::monostate> || std::is_same_v<T, torch::Device>;
 template <typename T>
 inline constexpr bool not_movable = false;
+
+template <typename T>
+inline constexpr bool is_shared_module = false;
+template <typename T>
+inline constexpr bool is_shared_module<std::shared_ptr<T>> = std::is_base_of_v<torch::nn::Module, T>;
+
+/// What refers to tensors of somebody else, so that its copy would change these.
+template <typename T>
+inline constexpr bool holds_references = std::is_pointer_v<T> || std::is_reference_v<T>;
+template <typename... Each>
+inline constexpr bool holds_references<std::tuple<Each...>> = (holds_references<Each> || ...);
+template <typename First, typename Second>
+inline constexpr bool holds_references<std::pair<First, Second>> = holds_references<First> || holds_references<Second>;
 
 template <typename T>
 void visit_leaves(T& object, const std::string& path, LeafVisitor& visitor);
@@ -113,7 +141,14 @@ void visit_leaves(T& object, const std::string& path, LeafVisitor& visitor) {
   } else if constexpr (std::is_base_of_v<torch::optim::Optimizer, T>) {
     visitor.optimizer(object, path);
   } else if constexpr (std::is_base_of_v<torch::detail::ModuleHolderIndicator, T>) {
-    if (!object.is_empty()) visitor.module(*object.ptr(), path);
+    if (object.is_empty()) return;
+    using Held = typename std::remove_cvref_t<decltype(object.ptr())>::element_type;
+    if (const auto own = visitor.replacement(*object.ptr(), path)) object = T(std::dynamic_pointer_cast<Held>(own));
+    else visitor.module(*object.ptr(), path);
+  } else if constexpr (is_shared_module<T>) {
+    if (object == nullptr) return;
+    if (const auto own = visitor.replacement(*object, path)) object = std::dynamic_pointer_cast<typename T::element_type>(own);
+    else visitor.module(*object, path);
   } else if constexpr (HasDeviceFields<T>) {
     visit_tuple(device_fields(object), path, visitor);
   } else if constexpr (is_plain<T>) {
@@ -134,13 +169,13 @@ void visit_leaves(T& object, const std::string& path, LeafVisitor& visitor) {
 }
 
 std::unique_ptr<LeafVisitor> make_mover(torch::Device device, std::optional<torch::Dtype> dtype);
+std::unique_ptr<LeafVisitor> make_copier(torch::Device device);
+std::unique_ptr<LeafVisitor> make_tensor_visitor(const std::function<void(const Tensor&, const std::string&)>& function);
 
-/// Collects the devices of leaves.
-class DeviceFinder : public LeafVisitor {
+/// Collects the devices of tensors.
+class DeviceFinder {
  public:
-  void tensor(Tensor& tensor, const std::string& path) override;
-  void module(torch::nn::Module& module, const std::string& path) override;
-  void optimizer(torch::optim::Optimizer& optimizer, const std::string& path) override;
+  void add(const Tensor& tensor, const std::string& path);
   /// @throws DeviceError when there are several, ValueError when there is none
   torch::Device found() const;
 
@@ -171,29 +206,53 @@ requires(!std::is_lvalue_reference_v<T>) T
   return std::forward<T>(object);
 }
 
+/// Calls a function for every tensor in an object, with its path: "object.model.bcube.base_cube", "object[3]", …: of modules
+/// the parameters and buffers, of optimisers the parameters and their state. It sees everything that move_to moves, and may
+/// change values in place.
+/// @param function  takes (const Tensor&, const std::string& path)
+template <typename T, std::invocable<const Tensor&, const std::string&> Function>
+void visit_tensors(const T& object, Function&& function) {
+  const auto visitor = detail::make_tensor_visitor(std::ref(function));
+  detail::visit_leaves(const_cast<T&>(object), "object", *visitor);  // NOLINT(cppcoreguidelines-pro-type-const-cast): reads
+}
+
 /// The device of everything in an object.
 /// @throws DeviceError that names the leaves when they are on several devices; ValueError when nothing has a device
 template <typename T>
 torch::Device device_of(const T& object) {
   detail::DeviceFinder finder;
-  detail::visit_leaves(const_cast<T&>(object), "object", finder);  // NOLINT(cppcoreguidelines-pro-type-const-cast): reads
+  visit_tensors(object, [&](const Tensor& tensor, const std::string& path) { finder.add(tensor, path); });
   return finder.found();
 }
 
-/// The object on the CPU: tensors and containers are copied where they are elsewhere, modules are moved.
+/// A copy of an object on a device; the object itself stays where and as it is. Modules are cloned, wherever they are;
+/// tensors that are on the device already are shared with the object, as by Tensor::to. To move the object itself: move_to.
+/// @throws ValueError for an optimiser or a module by value, which cannot be copied; DeviceError when the device is not there
 template <typename T>
-T to_host(T object) {
-  move_to(object, torch::kCPU);
-  return object;
+T copy_to(const T& object, torch::Device device) {
+  static_assert(!detail::holds_references<T>, "a copy of references would change what they refer to: copy each object");
+  T copy(object);
+  detail::visit_leaves(copy, "object", *detail::make_copier(device));
+  return copy;
 }
 
-/// A function of the same arguments that takes them to a device, computes there, and brings the result back to the host.
+/// A copy of the object on the CPU: copy_to(object, torch::kCPU). To move the object itself: move_to(object, torch::kCPU).
+template <typename T>
+T to_host(const T& object) {
+  return copy_to(object, torch::kCPU);
+}
+
+/// A function of the same arguments that takes copies of them to a device, computes there, and brings a copy of the result back
+/// to the host. The arguments stay where they are, modules too.
 template <typename Function>
 auto on_device(torch::Device device, Function function) {
-  return [device, function = std::move(function)](auto... arguments) {
-    (move_to(arguments, device), ...);
-    if constexpr (std::is_void_v<decltype(function(arguments...))>) function(arguments...);
-    else return to_host(function(arguments...));
+  return [device, function = std::move(function)](const auto&... arguments) {
+    return std::apply(
+        [&](auto... own) {
+          if constexpr (std::is_void_v<decltype(function(own...))>) function(own...);
+          else return to_host(function(own...));
+        },
+        std::tuple(copy_to(arguments, device)...));
   };
 }
 

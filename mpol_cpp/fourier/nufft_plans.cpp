@@ -130,6 +130,25 @@ std::shared_ptr<ops::NufftDevicePlan<T>> NufftPlans::device_plan(torch::Device d
 template std::shared_ptr<ops::NufftDevicePlan<float>> NufftPlans::device_plan(torch::Device, std::int64_t);
 template std::shared_ptr<ops::NufftDevicePlan<double>> NufftPlans::device_plan(torch::Device, std::int64_t);
 
+void NufftPlans::prepare(torch::Device device, torch::Dtype dtype) {
+  if (!device.is_cpu() && !device.is_cuda()) return;
+  const auto make = [&]<typename T>(T, std::int64_t channel) {
+    if (uses_gpu_kernels(device)) device_plan<T>(device, channel);
+    else plan<T>(channel);
+  };
+  const auto sets = baselines_.shared() ? 1 : nchan_;
+  for (std::int64_t channel = 0; channel < sets; ++channel) {
+    if (dtype == torch::kFloat32) make(float{}, channel);
+    else make(double{}, channel);
+  }
+}
+
+void NufftPlans::keep_for(c10::Stream stream) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [place, plan] : single_->of_devices) plan->keep_for(stream);
+  for (const auto& [place, plan] : double_->of_devices) plan->keep_for(stream);
+}
+
 void NufftPlans::keep_device_plans(torch::Device device) {
   const std::lock_guard lock(mutex_);
   const auto is_of_others = [name = device.str()](const auto& each) { return each.first.first != name; };

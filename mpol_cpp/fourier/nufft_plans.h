@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <c10/core/Stream.h>
 #include <torch/types.h>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
@@ -63,6 +64,10 @@ class NufftPlans {
   /// For those: the plan of a channel, or of all where they share their baselines.
   template <typename T>
   std::shared_ptr<ops::NufftDevicePlan<T>> device_plan(torch::Device device, std::int64_t channel);
+  /// Makes the plans for tensors of a device and a real dtype; else the first transform does.
+  void prepare(torch::Device device, torch::Dtype dtype);
+  /// Where those of a device were made in another stream: keeps what they hold until this one has used it too.
+  void keep_for(c10::Stream stream) const;
   /// Gives back those of other devices, and with the CPU all.
   void keep_device_plans(torch::Device device);
 

@@ -51,9 +51,13 @@ struct DataBlock {
 /// (n, nvis) float64, wavelengths, or (1, nvis) where channels share them.
 class BlockLikelihoodImpl : public Module<BlockLikelihoodImpl>, public Likelihood {
  public:
-  /// @throws ValueError without blocks, or for a channel that is not there; ShapeError when blocks have different numbers of
-  ///         image channels; DataError when baselines do not fit the grid
-  BlockLikelihoodImpl(const GridCoords& coords, const std::vector<DataBlock>& blocks, NufftOptions options = {});
+  /// @param samples_at_once  of a channel: chunks of so many are worked on one after the other, and once more for the gradient,
+  ///                         with the memory of one chunk beside the data and their sorted points; 0: each block in one piece.
+  ///                         In chunks there is no second derivative
+  /// @throws ValueError without blocks, for a channel that is not there or samples_at_once < 0; ShapeError when blocks have
+  ///         different numbers of image channels; DataError when baselines do not fit the grid
+  BlockLikelihoodImpl(const GridCoords& coords, const std::vector<DataBlock>& blocks, NufftOptions options = {},
+                      std::int64_t samples_at_once = 0);
   void reset() override;
 
   /// Differentiable with respect to the image and the parameters; float32 or float64.
@@ -75,14 +79,22 @@ class BlockLikelihoodImpl : public Module<BlockLikelihoodImpl>, public Likelihoo
   double weight_scale(std::int64_t block) const;  ///< s of a block; 1 where it is not fitted
 
  private:
+  struct Chunk {
+    std::int64_t begin;
+    Nufft nufft;  // of its samples
+  };
   struct Block {
-    Nufft nufft{nullptr};
+    Baselines baselines;
+    std::vector<Chunk> chunks;
     std::shared_ptr<const losses::detail::ImageChannels> channels;
     Tensor u, v, data, weights;  // u, v where a shift is fitted
     bool fits_shift, fits_amplitude, fits_weight_scale;
     Tensor shift, log_amplitude, log_weight_scale;
   };
   Tensor value_of(const Block& block, const Tensor& sky) const;
+  /// chi^2 of a chunk with a shift and an amplitude, where the block fits them.
+  Tensor chi_squared_of(const Block& block, const Chunk& chunk, const Tensor& sky, const Tensor& shift,
+                        const Tensor& log_amplitude) const;
 
   std::int64_t nchan_ = 0, samples_ = 0;
   double normaliser_ = 0;

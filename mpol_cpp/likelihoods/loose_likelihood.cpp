@@ -54,6 +54,22 @@ class LooseForm {
     return evaluate_in<double>(sky, gradient, accumulate);
   }
 
+  void prepare(torch::Dtype dtype) {
+    const auto device = data_.device();
+    if (!device.is_cpu() && !device.is_cuda()) return;
+    if (dtype == torch::kFloat32) prepare_in<float>(device);
+    else prepare_in<double>(device);
+  }
+
+  void keep_for(c10::Stream stream) const {
+    nufft_->plans().keep_for(stream);
+    data_.record_stream(stream);
+    weights_.record_stream(stream);
+    for (const auto& [place, data] : on_devices_) {
+      for (const auto& tensor : {data.real, data.imag, data.weight}) tensor.record_stream(stream);
+    }
+  }
+
   Tensor model(const Tensor& sky) const { return nufft_->forward(channels_->images(sky)); }
 
   /// The gradient as an expression that has derivatives itself.
@@ -114,6 +130,16 @@ class LooseForm {
                weights = weights_[channel].to(dtype).contiguous();
     return plan.sorted(reinterpret_cast<const std::complex<Real>*>(data.template const_data_ptr<c10::complex<Real>>()),
                        weights.template const_data_ptr<Real>());
+  }
+
+  template <typename T>
+  void prepare_in(torch::Device device) {
+    if (!nufft_->plans().uses_gpu_kernels(device)) {
+      sorted_data<T>();
+      return;
+    }
+    const auto count = nufft_->baselines().shared() ? 1 : channels_->data_channels();
+    for (std::int64_t channel = 0; channel < count; ++channel) data_on_gpu<T>(device, channel);
   }
 
   template <typename T>
@@ -287,6 +313,10 @@ Tensor LooseLikelihoodImpl::model_visibilities(const Tensor& sky) const {
   check(sky);
   return form_->model(sky);
 }
+
+void LooseLikelihoodImpl::prepare(torch::Dtype dtype) { form_->prepare(dtype); }
+
+void LooseLikelihoodImpl::keep_for(c10::Stream stream) const { form_->keep_for(stream); }
 
 std::int64_t LooseLikelihoodImpl::memory_bytes() const { return form_->memory_bytes(); }
 

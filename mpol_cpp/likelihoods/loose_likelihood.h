@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <c10/core/Stream.h>
+
 #include <mpol_cpp/device/module.h>
 #include <mpol_cpp/fourier/nufft.h>
 #include <mpol_cpp/likelihoods/likelihood.h>
@@ -47,6 +49,11 @@ class LooseLikelihoodImpl : public Module<LooseLikelihoodImpl>, public Likelihoo
   std::int64_t nchan() const { return nchan_; }  ///< of the images
   /// The image at the points of the data, (…, n, nvis) complex; differentiable to any order.
   Tensor model_visibilities(const Tensor& sky) const;
+
+  /// Sorts the points and the data for images of a dtype, where the data are; else the first evaluation does.
+  void prepare(torch::Dtype dtype);
+  /// Where what prepare() made was made in another stream of a GPU: keeps it until this one has used it too.
+  void keep_for(c10::Stream stream) const;
 
  private:
   void check(const Tensor& sky) const;

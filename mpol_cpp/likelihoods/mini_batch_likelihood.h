@@ -14,14 +14,18 @@
 
 namespace mpol {
 
+namespace losses::detail {
+struct SkyKind;
+}  // namespace losses::detail
+
 /// -2 ln L of loose visibilities, batch by batch: each evaluation with a gradient takes the next batch of samples and scales
 /// it up to all of them, an unbiased estimate at a fraction of the cost, for Adam and gradient descent (not for L-BFGS, which
 /// compares values). An evaluation without gradients takes all samples: under NoGradGuard, as that of a fit's final image, or of
 /// an image that requires none.
 ///
-/// The data stay on the host whatever the device of the image, so that a GPU holds one batch at a time. The points of a batch
-/// are sorted when its turn comes, since batches differ from epoch to epoch. For Gaussian noise ExactLikelihood costs less
-/// than any batch.
+/// The data stay on the host whatever the device of the image. While a step is taken, a thread of its own chooses the samples of
+/// the next batch, reads them, sorts their points and, for a GPU, copies them there on a second stream: a GPU holds two batches
+/// at a time. For Gaussian noise ExactLikelihood costs less than any batch.
 class MiniBatchLikelihoodImpl : public Module<MiniBatchLikelihoodImpl>, public Likelihood {
  public:
   /// @throws ValueError for a channel that is not there or a batch size < 1; DataError when baselines do not fit the grid
@@ -46,15 +50,24 @@ class MiniBatchLikelihoodImpl : public Module<MiniBatchLikelihoodImpl>, public L
 
   std::int64_t batches() const { return sampler_.batches(); }  ///< per epoch of the data
   std::int64_t position() const { return position_; }          ///< batches taken so far
+  /// Batches that were made ready so far, those before position() included: at most one more than were taken, since the next
+  /// one is made ready while the last one is in use.
+  std::int64_t prepared() const;
 
  private:
-  std::shared_ptr<Likelihood> likelihood_of(const Tensor& samples, torch::Device device) const;
-  /// The next batch on a device, and by what its value is multiplied.
-  struct Batch {
-    std::shared_ptr<Likelihood> likelihood;
-    double scale;
+  class Stage;
+  /// A batch on a device, and by what its value is multiplied.
+  struct Batch;
+  /// Batches from the position on, made ready by a thread. A copy of the module begins its own.
+  struct Ahead {
+    Ahead();
+    Ahead(const Ahead&);
+    Ahead& operator=(const Ahead&);
+    ~Ahead();
+    std::unique_ptr<Stage> stage;
   };
-  Batch take_batch(torch::Device device);
+  Batch make_batch(const Tensor& samples, const losses::detail::SkyKind& kind) const;
+  Batch take_batch(const Tensor& sky);
 
   Visibilities visibilities_;
   ChannelMap channels_;
@@ -63,8 +76,8 @@ class MiniBatchLikelihoodImpl : public Module<MiniBatchLikelihoodImpl>, public L
   NufftOptions options_;
   std::int64_t samples_ = 0;
   double normaliser_ = 0;
-  std::int64_t position_ = 0, epoch_ = -1;
-  std::vector<Tensor> batches_;  // of that epoch
+  std::int64_t position_ = 0;
+  Ahead ahead_;  // last: its thread uses the others
 };
 
 TORCH_MODULE(MiniBatchLikelihood);

@@ -240,6 +240,15 @@ std::map<std::string, std::string> NoiseLikelihoodImpl::state_labels() const {
   return labels;
 }
 
+void NoiseLikelihoodImpl::prepare(torch::Dtype dtype) { nufft_->plans().prepare(data_.device(), dtype); }
+
+void NoiseLikelihoodImpl::keep_for(c10::Stream stream) const {
+  nufft_->plans().keep_for(stream);
+  for (const auto& tensor : {data_, weights_, imaginary_weights_}) {
+    if (tensor.defined()) tensor.record_stream(stream);
+  }
+}
+
 std::int64_t NoiseLikelihoodImpl::memory_bytes() const {
   const auto imaginary = imaginary_weights_.defined() ? imaginary_weights_.nbytes() : 0;
   return nufft_->memory_bytes() + static_cast<std::int64_t>(data_.nbytes() + weights_.nbytes() + imaginary);

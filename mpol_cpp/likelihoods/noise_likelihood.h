@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include <c10/core/Stream.h>
+
 #include <mpol_cpp/device/module.h>
 #include <mpol_cpp/fourier/nufft.h>
 #include <mpol_cpp/likelihoods/likelihood.h>
@@ -49,6 +51,11 @@ class NoiseLikelihoodImpl : public Module<NoiseLikelihoodImpl>, public Likelihoo
 
   std::int64_t nchan() const { return nchan_; }       ///< of the images
   const NoiseModel& noise() const { return noise_; }  ///< as given, with its parameter
+
+  /// Sorts the points for images of a dtype, where the data are; else the first evaluation does.
+  void prepare(torch::Dtype dtype);
+  /// Where what prepare() made was made in another stream of a GPU: keeps it until this one has used it too.
+  void keep_for(c10::Stream stream) const;
 
  private:
   void check(const Tensor& sky) const;

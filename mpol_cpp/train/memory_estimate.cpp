@@ -80,7 +80,9 @@ LikelihoodMemory exact_memory(const MemorySettings& settings) {
 LikelihoodMemory loose_memory(const MemorySettings& settings) {
   const auto npix = static_cast<double>(settings.npix()), nchan = static_cast<double>(settings.nchan());
   const auto size = static_cast<double>(c10::elementSize(settings.dtype())),
-             samples = static_cast<double>(settings.visibilities());
+             samples = static_cast<double>(settings.samples_at_once() > 0
+                                               ? std::min(settings.samples_at_once(), settings.visibilities())
+                                               : settings.visibilities());
   // For each channel with points of its own two grids of twice the image's size. Of each sample its place in tiles and, with
   // it, data and weight, or with other noise the model and what has another dtype than the fit; while points are sorted,
   // records of them.

@@ -34,6 +34,7 @@ struct MemorySettings {
   TORCH_ARG(bool, kernels_in_memory) = true;                        ///< of the exact likelihood; else in files
   TORCH_ARG(bool, on_gpu) = false;                                  ///< where likelihoods work with other memory
   TORCH_ARG(std::int64_t, visibilities) = 0;              ///< behind the likelihood, over all channels, where they are known
+  TORCH_ARG(std::int64_t, samples_at_once) = 0;           ///< that a loose or noise likelihood works on, in chunks; 0: all
   TORCH_ARG(double, data_bytes) = 0;                      ///< of the visibilities as they are held, where they are known
   TORCH_ARG(torch::Dtype, data_dtype) = torch::kFloat32;  ///< of their real and imaginary parts
   TORCH_ARG(std::int64_t, epochs) = 500;                  ///< that the fit may take

@@ -70,6 +70,28 @@ TEST_CASE("a fit in batches sees all data in the end", "[cli]") {
   CHECK_THAT(alone.err, ContainsSubstring("add --batch-size"));
 }
 
+TEST_CASE("batches of size auto: every step sees all visibilities, as many at a time as memory holds", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation(1, 24000));
+  const auto at_once = run_with("loose", data, scratch / "at_once");
+  const auto fits = run_with("loose", data, scratch / "fits", {"--batch-size", "auto"});
+  CHECK(fits["loss"] == at_once["loss"]);  // in one piece, bit for bit
+  CHECK(read_text(scratch / "fits" / "run.toml").find("batch-size = \"auto\"") != std::string::npos);
+  const double limit = fits["memory_bytes"]["estimated"].get<double>() / 0x1p30 + 1e-4;
+  auto words = short_run(data, scratch / "chunks", {"--likelihood", "loose", "--batch-size", "auto", "--json"});
+  words.insert(words.end(), {"--memory-limit", std::to_string(limit)});
+  const auto run = run_mpol_here(words);
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK_THAT(run.err, ContainsSubstring("steps see all of them"));
+  const auto chunks = json::parse(run.out);
+  CHECK_THAT(chunks["chi_squared"].get<double>(), WithinRel(at_once["chi_squared"].get<double>(), 1e-4));
+  CHECK(run_mpol_here(short_run(data, scratch / "bad", {"--likelihood", "loose", "--batch-size", "some"})).exit_code == 2);
+  CHECK(run_mpol_here(short_run(data, scratch / "bad", {"--likelihood", "exact", "--batch-size", "auto"})).exit_code == 2);
+  CHECK(run_mpol_here(short_run(data, scratch / "bad", {"--likelihood", "loose", "--batch-size", "auto", "--sampling", "random"}))
+            .exit_code == 2);
+}
+
 TEST_CASE("deterministic operations are taken when asked for", "[cli]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());

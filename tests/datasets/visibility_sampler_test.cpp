@@ -2,10 +2,13 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/complex.h>
 #include <ATen/ops/unique_dim.h>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/datasets/visibility_batches.h>
 #include <mpol_cpp/datasets/visibility_sampler.h>
+#include <mpol_cpp/device/device_iterator.h>
 
 #include "compare.h"
 #include "random.h"
@@ -93,4 +96,24 @@ TEST_CASE("compact batches touch fewer cells, uniform ones resemble the whole", 
 
 TEST_CASE("a sampler refuses empty batches", "[datasets][quick]") {
   CHECK_THROWS_AS(make_sampler(random_uv(5), Sampling::random, 0), ValueError);
+}
+
+TEST_CASE("the batches of visibilities are those of the sampler, taken out one by one", "[datasets][quick]") {
+  const auto baselines = random_uv(100);
+  const auto data = at::complex(uniform({2, 100}, torch::kFloat64, 3), uniform({2, 100}, torch::kFloat64, 4));
+  const Visibilities all(baselines, data, uniform({2, 100}, torch::kFloat64, 5) + 1);
+  const auto sampler = make_sampler(baselines, Sampling::uniform, 30);
+  for (const std::int64_t epoch : {0, 3}) {
+    const auto samples = sampler.epoch(epoch);
+    const VisibilityBatches batches(all, sampler, epoch);
+    REQUIRE(batches.size() == samples.size());
+    std::size_t number = 0;
+    for (const auto& batch : DeviceIterator(batches, torch::kCPU)) {
+      const auto& own = samples[number++];
+      CHECK(same(batch.data(), all.data().index_select(1, own)));
+      CHECK(same(batch.weights(), all.weights().index_select(1, own)));
+      CHECK(same(batch.baselines().channel(1).first, baselines.channel(1).first.index_select(0, own)));
+    }
+    CHECK(number == samples.size());
+  }
 }

@@ -243,6 +243,67 @@ TEST_CASE("a cast to double and back leaves a training run's trajectory as it wa
   CHECK(same(train(true), train(false)));
 }
 
+TEST_CASE("to_host and copy_to copy: what they are given stays where it is", "[device][quick]") {
+  torch::nn::Linear linear(3, 2);
+  const std::map<std::string, torch::nn::Linear> models = {{"a", linear}, {"b", linear}};
+  const auto there = copy_to(models, meta);
+  CHECK(device_of(there) == meta);
+  CHECK(device_of(models).is_cpu());
+  CHECK(there.at("a").ptr() == there.at("b").ptr());  // what was one stays one
+  CHECK(there.at("a").ptr() != linear.ptr());
+  CHECK(there.at("a")->weight.requires_grad());
+
+  const auto host = to_host(linear);  // also where it is there already
+  {
+    const torch::NoGradGuard no_grad;
+    linear->weight.fill_(7);
+  }
+  CHECK(host->weight.max().item<float>() < 7);
+  const auto pointer = to_host(linear.ptr());
+  CHECK(pointer != linear.ptr());
+  CHECK(same(pointer->weight.detach(), linear->weight.detach()));
+
+  // A leaf that requires gradients becomes another leaf, and keeps its place.
+  const auto parameter = ones().set_requires_grad(true);
+  const auto moved = copy_to(parameter, meta);
+  CHECK(moved.is_meta());
+  CHECK(moved.is_leaf());
+  CHECK(moved.requires_grad());
+  CHECK(parameter.is_cpu());
+
+  const auto optimizer = std::make_shared<torch::optim::SGD>(linear->parameters(), 0.1);
+  CHECK_THROWS_WITH(to_host(optimizer), ContainsSubstring("save_optimizer"));
+}
+
+TEST_CASE("visit_tensors sees what move_to moves, by path", "[device][quick]") {
+  torch::nn::Linear linear(3, 2);
+  torch::optim::Adam optimizer(linear->parameters(), 0.1);
+  linear->forward(at::ones({3})).sum().backward();
+  optimizer.step();
+  std::vector<Tensor> list = {ones(), Tensor()};
+  std::map<std::string, std::int64_t> seen;
+  visit_tensors(std::tie(linear, list, optimizer),
+                [&](const Tensor& tensor, const std::string& path) { seen[path] += tensor.numel(); });
+  CHECK(seen == std::map<std::string, std::int64_t>{{"object.0.weight", 6},
+                                                    {"object.0.bias", 2},
+                                                    {"object.1[0]", ones().numel()},
+                                                    {"object.2.parameters", 8},
+                                                    {"object.2.state", 16}});
+  visit_tensors(linear, [](const Tensor& tensor, const std::string&) { tensor.detach().fill_(3); });  // in place
+  CHECK(linear->bias[1].item<float>() == 3);
+}
+
+TEST_CASE("on_device leaves its arguments where they are, modules too", "[device][quick]") {
+  torch::nn::Linear linear(3, 2);
+  const auto moved = on_device(meta, [](const torch::nn::Linear& own, const Tensor& x) {
+    CHECK(own->weight.is_meta());
+    CHECK(x.is_meta());
+    return std::tuple(at::ones({2}), 3);
+  });
+  CHECK(std::get<1>(moved(linear, at::ones({3}))) == 3);
+  CHECK(linear->weight.is_cpu());
+}
+
 TEST_CASE("on_device takes arguments there and results back", "[device][quick]") {
   std::vector<torch::Device> seen;
   const auto twice = on_device(meta, [&](const Tensor& a, int factor) {

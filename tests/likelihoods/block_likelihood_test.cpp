@@ -70,6 +70,37 @@ TEST_CASE("blocks without parameters are the loose likelihood of all their data"
   CHECK(blocks->normaliser() >= 40);
 }
 
+TEST_CASE("blocks in chunks have the values and gradients of blocks in one piece", "[losses][blocks][quick]") {
+  const std::vector<DataBlock> data = {free_block({0.02, -0.03, 1.1, 2}, 50, 1),
+                                       DataBlock(faulty_block({}, 40, 11), ChannelMap::cube(1))};
+  const auto sky = uniform({2, 1, 16, 16}, torch::kFloat64, 5).set_requires_grad(true);  // two problems
+  const auto evaluate = [&](std::int64_t samples_at_once) {
+    auto blocks = BlockLikelihood(block_grid, data, NufftOptions{1e-13}, samples_at_once);
+    {
+      const torch::NoGradGuard no_grad;
+      for (auto& parameter : blocks->parameters()) parameter.add_(0.1);
+    }
+    const auto value = blocks->chi_squared(sky);
+    std::vector<Tensor> inputs = blocks->parameters();
+    inputs.push_back(sky);
+    const auto weights = torch::tensor({1.0, -0.3}, torch::kFloat64);
+    auto result = torch::autograd::grad({(value * weights).sum()}, inputs);
+    result.push_back(value.detach());
+    CHECK(blocks->chi_squared(sky.detach()).sizes() == value.sizes());
+    return result;
+  };
+  const auto expected = evaluate(0);
+  for (const std::int64_t chunk : {1, 7, 40, 1000}) {
+    const auto own = evaluate(chunk);
+    REQUIRE(own.size() == expected.size());
+    for (std::size_t i = 0; i < own.size(); ++i) CHECK(relative_error(own[i], expected[i]) < 1e-10);
+  }
+  auto chunks = BlockLikelihood(block_grid, data, NufftOptions{1e-13}, 7);
+  CHECK_THROWS_WITH(torch::autograd::grad({chunks->chi_squared(sky).sum()}, {sky}, {}, true, /*create_graph=*/true),
+                    ContainsSubstring("second derivative"));
+  CHECK_THROWS_AS(BlockLikelihood(block_grid, data, NufftOptions{}, -1), ValueError);
+}
+
 TEST_CASE("derivatives by the parameters of a block are finite differences", "[losses][blocks][quick]") {
   auto blocks = BlockLikelihood(block_grid, std::vector{free_block({0.02, -0.03, 1.1, 2}, 50, 1)}, NufftOptions{1e-13});
   const auto sky = random_image(block_grid, 1, torch::kFloat64, 5);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <memory>
+#include <thread>
 
 #include <ATen/ops/stack.h>
 
@@ -65,6 +66,41 @@ TEST_CASE("batches of an epoch, weighted by their sizes, are the whole", "[losse
   CHECK(batches->position() == 6);
   CHECK(batches->normaliser() == whole->normaliser());
   CHECK(batches->samples() == whole->samples());
+}
+
+TEST_CASE("the next batch is made ready while the last one is in use, and no further one", "[losses][batches][quick]") {
+  const auto noise = GENERATE(NoiseModel::gaussian(), NoiseModel::huber(2));
+  auto batches = in_batches(noise);
+  const auto sky = uniform({2, 16, 16}, torch::kFloat64, 5);
+  CHECK(batches->prepared() == 0);
+  for (int taken = 1; taken <= 5; ++taken) {  // beyond an epoch of 3
+    evaluate_batch(*batches, sky);
+    CHECK(batches->prepared() <= taken + 1);
+    while (batches->prepared() < taken + 1) std::this_thread::yield();  // without anybody asking for it
+  }
+  // A copy and an earlier position begin anew, with the same batches.
+  batches->load_working_state({{"position", torch::tensor(std::int64_t{1})}});
+  CHECK(batches->prepared() == 1);
+  auto fresh = in_batches(noise);
+  evaluate_batch(*fresh, sky);
+  const auto copy = std::dynamic_pointer_cast<MiniBatchLikelihoodImpl>(fresh->clone());
+  const auto [value, gradient] = evaluate_batch(*fresh, sky);
+  for (auto* other : {&*batches, copy.get()}) {
+    const auto [own, slope] = evaluate_batch(*other, sky);
+    CHECK(same(own, value));
+    CHECK(same(slope, gradient));
+    CHECK(other->position() == 2);
+  }
+}
+
+TEST_CASE("a batch of which nothing comes is an error, again and again, and no hang", "[losses][batches][quick]") {
+  auto batches = MiniBatchLikelihood(batch_grid, batch_data(), ChannelMap::cube(2), batches_of_300, NoiseModel::gaussian(),
+                                     NufftOptions{1e-9});
+  for (int i = 0; i < 2; ++i) {  // 1e-9 cannot be had in float32, which a thread of its own finds out
+    CHECK_THROWS_WITH(evaluate_batch(*batches, uniform({2, 16, 16}, torch::kFloat32, 5)), ContainsSubstring("tolerance"));
+  }
+  CHECK(batches->position() == 0);
+  CHECK_THROWS_AS(evaluate_batch(*batches, uniform({2, 16, 8}, torch::kFloat64, 5)), ShapeError);
 }
 
 TEST_CASE("autograd sees the batches that value_and_gradient sees", "[losses][batches][quick]") {

@@ -3,16 +3,19 @@
 #include <utility>
 
 #include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/image/memory.h>
 #include <mpol_cpp/cli/options/sky_file.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/image/start_image.h>
 #include <mpol_cpp/cli/output/unfinished_run.h>
+#include <mpol_cpp/likelihoods/chunked_likelihood.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/likelihoods/gridded_likelihood.h>
 #include <mpol_cpp/likelihoods/loose_likelihood.h>
 #include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
 #include <mpol_cpp/likelihoods/noise_likelihood.h>
+#include <mpol_cpp/serialize/array_room.h>
 
 namespace mpol::cli {
 namespace {
@@ -63,6 +66,13 @@ std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const V
                              .sampling(sampling_of(options.sampling))
                              .seed(static_cast<std::uint64_t>(options.seed));
     return on_device(MiniBatchLikelihood(coords, visibilities, channels, batches, noise));
+  }
+  if (options.in_chunks) {
+    auto chunks =
+        ChunkedLikelihoodOptions().noise(noise).memory_budget(memory_for_chunks(options, dataset, visibilities, device));
+    // What the reader has put on disk stays there.
+    if (is_on_disk(visibilities.data())) chunks.residency(DataResidency::disk);
+    return on_device(ChunkedLikelihood(coords, visibilities, channels, chunks));
   }
   if (student) return on_device(NoiseLikelihood(coords, visibilities, channels, noise));
   if (options.likelihood == "loose") return on_device(LooseLikelihood(coords, visibilities, channels));

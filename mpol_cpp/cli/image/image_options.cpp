@@ -96,8 +96,19 @@ void declare_likelihood(OptionSet& options, ImageOptions& image) {
                  "Noise of the visibilities; student: outliers hardly count, needs --likelihood loose", result);
   options.number("--degrees-of-freedom", image.degrees_of_freedom, Range::positive(), "NU", "Of --noise student; default: 4",
                  result);
-  options.integer("--batch-size", image.batch_size, Range::between(1, 1e15),
-                  "Visibilities of a channel that a step sees, of --likelihood loose; default: all", result);
+  const auto set_batch_size = [&image](const std::string& text) {
+    image.in_chunks = text == "auto";
+    image.batch_size.reset();
+    if (!image.in_chunks) image.batch_size = parse_integer("--batch-size", text, Range::between(1, 1e15));
+  };
+  const auto get_batch_size = [&image]() -> std::optional<std::string> {
+    if (image.in_chunks) return toml_string("auto");
+    return image.batch_size ? std::optional(fmt::format("{}", *image.batch_size)) : std::nullopt;
+  };
+  options.parsed("--batch-size", set_batch_size, get_batch_size, "N|auto",
+                 "Visibilities of a channel that a step sees, of --likelihood loose; default: all; auto: all, but no more at a "
+                 "time than free memory holds",
+                 result);
   options.choice("--sampling", image.sampling, {"random", "compact", "uniform"},
                  "Which visibilities make a batch: any (default), neighbours in the uv plane, or of every baseline length alike",
                  result);
@@ -175,7 +186,7 @@ void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--weight-decay"}, "with --optimizer adam or sgd",
                [=] { return is_taken(OptimizerKind::adam) || is_taken(OptimizerKind::sgd); });
   options.only({"--samples"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
-  options.only({"--sampling"}, "with --batch-size", [&] { return image.batch_size.has_value(); });
+  options.only({"--sampling"}, "with --batch-size N", [&] { return image.batch_size.has_value(); });
   options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
   options.only({"--overwrite"}, "without --resume", [&] { return !image.resume; });
   options.only({"--out", "--overwrite", "--resume"}, "without --dry-run", [&] { return !image.dry_run; });

@@ -71,6 +71,7 @@ struct ImageOptions {
   std::string noise = "gaussian";            ///< "gaussian" or "student"
   std::optional<double> degrees_of_freedom;  ///< of Student's noise
   std::optional<std::int64_t> batch_size;    ///< visibilities of a channel that each step of the loose likelihood sees
+  bool in_chunks = false;                    ///< --batch-size auto: it sees all of them, as many at a time as memory holds
   std::string sampling;                      ///< which make a batch: "random", "compact", "uniform", or empty: random
   std::string normalize = "cells";
   std::string mode;  ///< "continuum", "cube" or empty: as the arrays' shape says

@@ -50,6 +50,7 @@ std::vector<FoldData> data_of_folds(const LambdaSearch& search, const Visibiliti
   }
   auto whole = options;
   whole.batch_size.reset();
+  whole.in_chunks = false;
   return fold_data(coords, samples, folds, [&](const Visibilities& part, const GriddedDataset& cells) {
     return make_likelihood(whole, part, ChannelMap::cube(part.nchan()), cells, search.device);
   });

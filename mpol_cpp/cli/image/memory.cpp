@@ -1,15 +1,20 @@
 #include <mpol_cpp/cli/image/memory.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/load.h>
 
 namespace mpol::cli {
 namespace {
+
+/// Of --batch-size auto; more are taken at a time where there is memory for them.
+constexpr std::int64_t least_chunk_of_estimate = 1 << 16;
 
 LikelihoodKind memory_likelihood(const ImageOptions& options) {
   if (options.likelihood == "gridded") return LikelihoodKind::gridded;
@@ -62,6 +67,7 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::i
                       .columns(static_cast<std::int64_t>(2 + terms));
   if (visibilities != nullptr) {
     settings.visibilities(visibilities->nchan() * visibilities->nvis())
+        .samples_at_once(options.in_chunks ? least_chunk_of_estimate : 0)
         .data_bytes(memory_of_samples(*visibilities))
         .data_dtype(c10::toRealValueType(visibilities->data().scalar_type()));
   }
@@ -83,6 +89,18 @@ SampleMemory memory_for_samples(const ImageOptions& options) {
     const auto planes = options.mode == "cube" ? nchan : 1;
     return budget - fit_memory(options, *options.data.npix, planes, nullptr, torch::kCPU).total() - of_blocks;
   };
+}
+
+double memory_for_chunks(const ImageOptions& options, const GriddedDataset& dataset, const Visibilities& visibilities,
+                         torch::Device device) {
+  constexpr double least = 0x1p20;
+  auto available = device.is_cpu() ? available_memory() : std::optional(static_cast<double>(memory_info(device).free_bytes));
+  auto budget = available.value_or(std::numeric_limits<double>::infinity()) / 2;
+  if (options.memory_limit) {
+    const auto rest = fit_memory(options, dataset->coords().npix(), dataset->nchan(), &visibilities, device).total();
+    budget = std::min(budget, *options.memory_limit * 0x1p30 - rest);
+  }
+  return std::isfinite(budget) ? std::max(least, budget) : 0x1p30;
 }
 
 double dirty_memory(std::int64_t npix, std::int64_t nchan) { return estimate_dirty_memory(npix, nchan).total(); }

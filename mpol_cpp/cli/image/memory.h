@@ -6,6 +6,7 @@
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/cli/options/sample_room.h>
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/datasets/gridded_dataset.h>
 #include <mpol_cpp/device/host/host_memory.h>
 #include <mpol_cpp/train/memory_estimate.h>
 #include <mpol_cpp/visibilities/visibilities.h>
@@ -18,6 +19,11 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::i
 
 /// What a fit with these options, which must stay where they are, leaves of the memory that is available, or allowed, to samples.
 SampleMemory memory_for_samples(const ImageOptions& options);
+
+/// What --batch-size auto may take for chunks of visibilities beside the rest of the fit, bytes: half of what is free on the
+/// device, or of what --memory-limit leaves there.
+double memory_for_chunks(const ImageOptions& options, const GriddedDataset& dataset, const Visibilities& visibilities,
+                         torch::Device device);
 
 /// Peak memory of making dirty images, bytes, from their sizes alone.
 double dirty_memory(std::int64_t npix, std::int64_t nchan);

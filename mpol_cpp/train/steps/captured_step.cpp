@@ -15,6 +15,7 @@
 #include <mpol_cpp/objective/trained_parameters.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/likelihoods/chunked_likelihood.h>
 #include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
 
 namespace mpol {
@@ -44,6 +45,9 @@ std::string unrecordable(const Objective& objective, const TrainOptions& options
   }
   if (options.optimizer() == OptimizerKind::own) return "the optimizer is one of the user's own";
   if (options.weight_decay() != 0) return "the update has weight decay, which is LibTorch's optimizers' alone";
+  if (dynamic_cast<const ChunkedLikelihoodImpl*>(&objective.likelihood()) != nullptr) {
+    return "the likelihood goes through its visibilities in chunks, which may come from the host";
+  }
   if (options.has_own_updates()) return "problems of a batch have learning rates or ends of their own";
   return {};
 }

@@ -290,6 +290,11 @@ void NufftDevicePlan<T>::fused(const Tensor& images, double scale, const NufftDe
 }
 
 template <typename T>
+void NufftDevicePlan<T>::keep_for(c10::Stream stream) const {
+  for (const auto& tensor : {x_, y_, cell_, order_, task_, tile_begin_, correction_}) tensor.record_stream(stream);
+}
+
+template <typename T>
 std::int64_t NufftDevicePlan<T>::memory_bytes() const {
   std::size_t bytes = 0;
   for (const auto* tensor : {&x_, &y_, &cell_, &order_, &task_, &tile_begin_, &correction_}) bytes += tensor->nbytes();

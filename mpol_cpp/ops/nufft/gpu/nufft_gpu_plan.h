@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include <c10/core/Stream.h>
 #include <torch/types.h>
 
 #include <mpol_cpp/ops/gpu/image_transforms.h>
@@ -58,6 +59,9 @@ class NufftDevicePlan {
   /// sum w |V(x) - d|^2 of each image into values (n) float64, and its gradient; image i sees channel i % channels. Both are
   /// overwritten; each visibility is read once.
   void fused(const Tensor& images, double scale, const NufftDeviceData& data, const Tensor& gradient, const Tensor& values);
+
+  /// Where it was made in another stream: keeps what it holds until this one has used it too.
+  void keep_for(c10::Stream stream) const;
 
   /// What it holds; evaluations take more for a while: see workspace_bytes().
   std::int64_t memory_bytes() const;

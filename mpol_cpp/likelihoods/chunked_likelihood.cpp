@@ -1,0 +1,263 @@
+#include <mpol_cpp/likelihoods/chunked_likelihood.h>
+
+#include <algorithm>
+#include <new>
+#include <optional>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
+#include <torch/autograd.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/core/read_ahead.h>
+#include <mpol_cpp/device/chunks.h>
+#include <mpol_cpp/device/host/host_memory.h>
+#include <mpol_cpp/device/load.h>
+#include <mpol_cpp/likelihoods/loose_samples.h>
+#include <mpol_cpp/likelihoods/sky_checks.h>
+#include <mpol_cpp/likelihoods/staged_likelihood.h>
+#include <mpol_cpp/serialize/array_room.h>
+
+namespace mpol {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr std::int64_t least_chunk = 256;  // samples; that so few do not fit has another reason
+
+/// The same visibilities with each array put where `put` puts it.
+template <typename Put>
+Visibilities with_arrays(const Visibilities& all, const Put& put) {
+  const auto& baselines = all.baselines();
+  auto own = baselines.frequencies().defined()
+                 ? Baselines::in_metres(put(baselines.u()), put(baselines.v()), baselines.frequencies())
+                 : Baselines::in_lambda(put(baselines.u()), put(baselines.v()));
+  Visibilities placed(std::move(own), put(all.data()), put(all.weights()));
+  if (all.frequencies().defined()) placed.set_frequencies(all.frequencies());
+  placed.set_observation(all.observation());
+  return placed;
+}
+
+Visibilities on_disk(const Visibilities& all, const std::filesystem::path& folder) {
+  const auto bytes = static_cast<double>(all.memory_bytes());
+  const auto room = ArrayRoom::on_disk(folder.empty() ? folder_for_arrays(bytes) : folder);
+  return with_arrays(all, [&](const Tensor& array) {
+    if (is_on_disk(array)) return array;
+    auto placed = room.empty(array.sizes(), array.scalar_type());
+    placed.copy_(array);
+    return placed;
+  });
+}
+
+Visibilities in_memory(const Visibilities& all) {
+  return with_arrays(all, [](const Tensor& array) {
+    return is_on_disk(array) ? array.clone(at::MemoryFormat::Contiguous) : array.to(torch::kCPU);
+  });
+}
+
+double free_bytes(torch::Device device) {
+  constexpr double unknown = 0x1p30;
+  if (device.is_cpu()) return available_memory().value_or(unknown);
+  return static_cast<double>(memory_info(device).free_bytes);
+}
+
+/// Value and gradient are known at once; there is no second derivative.
+struct ChunkedChiSquared : torch::autograd::Function<ChunkedChiSquared> {
+  static Tensor forward(AutogradContext* context, const Tensor& sky, ChunkedLikelihoodImpl* likelihood) {
+    auto gradient = at::empty_like(sky, at::MemoryFormat::Contiguous);
+    const auto value = likelihood->value_and_gradient(sky.detach(), gradient, Accumulate::overwrite);
+    context->save_for_backward({gradient});
+    return value.to(sky.scalar_type());
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    if (torch::GradMode::is_enabled()) {
+      throw ValueError("the likelihood in chunks has no second derivative: take LooseLikelihood, or leave create_graph out");
+    }
+    const auto saved = context->get_saved_variables();
+    return {gradients[0].unsqueeze(-1).unsqueeze(-1).unsqueeze(-1) * saved[0], Tensor()};
+  }
+};
+
+}  // namespace
+
+ChunkedLikelihoodImpl::ChunkedLikelihoodImpl(const GridCoords& coords, Visibilities visibilities, ChannelMap channels,
+                                             ChunkedLikelihoodOptions options)
+    : Likelihood(coords),
+      visibilities_(std::move(visibilities)),
+      channels_(std::move(channels)),
+      options_(std::move(options)),
+      residency_(options_.residency()),
+      chunk_(std::min(options_.chunk(), visibilities_.nvis())) {
+  if (options_.chunk() < 0) throw ValueError(fmt::format("chunk is {}; it must be >= 0 samples", options_.chunk()));
+  if (!(options_.memory_budget() >= 0)) {
+    throw ValueError(fmt::format("memory_budget is {}; it must be >= 0 bytes", options_.memory_budget()));
+  }
+  {
+    const auto all = losses::detail::loose_samples(coords, visibilities_, channels_);
+    samples_ = all.visibilities.data().numel();
+    normaliser_ = static_cast<double>(all.occupied_cells);
+  }
+  set_residency(residency_);
+}
+
+double ChunkedLikelihoodImpl::bytes_per_sample(const Tensor& sky) const {
+  const auto size = static_cast<double>(sky.element_size()),
+             problems = static_cast<double>(sky.numel()) / static_cast<double>(channels_.nchan() * sky.size(-1) * sky.size(-2));
+  const bool noise = options_.noise().kind != NoiseModel::Kind::gaussian;
+  // Its place, data and weight in both orders, records while it is sorted; with other noise model, residual and their like.
+  const double sorted = 7 * size + 16, chosen = 40, working = noise ? size * (3 + 4 * problems) : 0;
+  return static_cast<double>(visibilities_.nchan()) * (sorted + chosen + working);
+}
+
+void ChunkedLikelihoodImpl::choose_chunk(const Tensor& sky) {
+  if (chunk_ > 0) return;
+  const auto nvis = visibilities_.nvis();
+  const double budget = options_.memory_budget() > 0 ? options_.memory_budget() : free_bytes(sky.device()) / 2;
+  const double each = bytes_per_sample(sky), all = each * static_cast<double>(nvis);
+  if (all <= budget) {
+    chunk_ = nvis;
+    return;
+  }
+  // Two are there at a time, and what the second one is made from.
+  chunk_ = std::clamp(chunk_within(std::max(budget / 3, each), each), std::min(nvis, least_chunk), nvis);
+  if (residency_ == DataResidency::device) residency_ = DataResidency::host;
+  log_warning(fmt::format("the visibilities need {} on {} and {} may be taken: steps see all of them, {} at a time",
+                          memory_words(all), sky.device().str(), memory_words(budget), chunk_));
+}
+
+ChunkedLikelihoodImpl::Range ChunkedLikelihoodImpl::range_from(std::int64_t begin) const {
+  return {begin, std::min(begin + chunk_, visibilities_.nvis())};
+}
+
+ChunkedLikelihoodImpl::Staged ChunkedLikelihoodImpl::stage(Range range, const SkyKind& kind) const {
+  auto own = visibilities_.select(at::arange(range.first, range.second, torch::kInt64));
+  return losses::detail::stage_likelihood(coords(), std::move(own), channels_, options_.noise(), options_.transform(), kind);
+}
+
+void ChunkedLikelihoodImpl::use_kept_parts(const SkyKind& kind, std::int64_t& begin, const Use& use) {
+  if (!kept_.kind || !(*kept_.kind == kind)) {
+    kept_.parts.clear();
+    kept_.kind = std::make_shared<const SkyKind>(kind);
+  }
+  while (begin < visibilities_.nvis()) {
+    const auto range = range_from(begin);
+    auto& part = kept_.parts[range];
+    if (!part) {
+      part = std::make_shared<const Staged>(stage(range, kind));
+      losses::detail::take_over(*part, kind.device);
+    }
+    use(*part->likelihood);
+    begin = range.second;
+  }
+}
+
+void ChunkedLikelihoodImpl::use_streamed_parts(const SkyKind& kind, std::int64_t& begin, const Use& use) const {
+  auto next = begin;
+  ReadAhead<Staged> parts(
+      [&, next]() mutable -> std::optional<Staged> {
+        if (next == visibilities_.nvis()) return std::nullopt;
+        const auto range = range_from(next);
+        next = range.second;
+        return stage(range, kind);
+      },
+      1);
+  while (const auto part = parts.take()) {
+    losses::detail::take_over(*part, kind.device);
+    use(*part->likelihood);
+    begin = range_from(begin).second;
+  }
+}
+
+void ChunkedLikelihoodImpl::for_each_part(const SkyKind& kind, const Use& use) {
+  std::int64_t begin = 0;
+  while (begin < visibilities_.nvis()) {
+    try {
+      if (residency_ == DataResidency::device) use_kept_parts(kind, begin, use);
+      else use_streamed_parts(kind, begin, use);
+    } catch (const c10::OutOfMemoryError&) {
+      halve(kind.device);
+    } catch (const std::bad_alloc&) {
+      halve(kind.device);
+    }
+  }
+}
+
+void ChunkedLikelihoodImpl::halve(torch::Device device) {
+  kept_.parts.clear();
+  if (residency_ == DataResidency::device) residency_ = DataResidency::host;
+  if (chunk_ < 2 * least_chunk) {
+    throw DeviceError(fmt::format(
+        "device {} is out of memory: not even {} visibilities at a time fit beside the rest of the fit, with {} free; "
+        "use a smaller image or fewer channels, or another device",
+        device.str(), chunk_, memory_words(free_bytes(device))));
+  }
+  const auto before = chunk_;
+  chunk_ = (chunk_ + 1) / 2;
+  if (!has_halved_) {
+    log_warning(fmt::format("device {} is out of memory with {} visibilities at a time: from now on there are at most {}",
+                            device.str(), before, chunk_));
+  }
+  has_halved_ = true;
+}
+
+Tensor ChunkedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  losses::detail::check_sky_shape(sky, channels_.nchan(), coords().npix());
+  losses::detail::check_gradient(sky, gradient);
+  const torch::NoGradGuard no_grad;
+  choose_chunk(sky);
+  if (accumulate == Accumulate::overwrite) gradient.zero_();
+  const auto image = sky.contiguous();
+  auto slope = at::empty_like(image);
+  auto sum = at::zeros(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3)), sky.options().dtype(torch::kFloat64));
+  for_each_part(SkyKind::of(sky), [&](Likelihood& part) {
+    const auto value = part.value_and_gradient(image, slope, Accumulate::overwrite);
+    gradient.add_(slope);  // nothing is added before all of the chunk is known
+    sum.add_(value);
+  });
+  return sum;
+}
+
+Tensor ChunkedLikelihoodImpl::chi_squared(const Tensor& sky) { return ChunkedChiSquared::apply(sky, this); }
+
+std::int64_t ChunkedLikelihoodImpl::memory_bytes() const {
+  auto bytes = residency_ == DataResidency::disk ? 0 : visibilities_.memory_bytes();
+  for (const auto& [range, part] : kept_.parts) bytes += part ? part->likelihood->memory_bytes() : 0;
+  return bytes;
+}
+
+void ChunkedLikelihoodImpl::set_residency(DataResidency residency) {
+  residency_ = residency;
+  if (residency != DataResidency::device) kept_.parts.clear();
+  if (residency == DataResidency::disk) visibilities_ = on_disk(visibilities_, options_.folder());
+  else if (is_on_disk(visibilities_.data()) || !visibilities_.data().is_cpu()) visibilities_ = in_memory(visibilities_);
+}
+
+NamedTensors ChunkedLikelihoodImpl::working_state() const {
+  if (chunk_ == 0) return {};
+  return {{"chunk", at::scalar_tensor(chunk_, torch::kInt64)}};
+}
+
+void ChunkedLikelihoodImpl::load_working_state(const NamedTensors& state) {
+  if (state.empty()) return;  // of before the first evaluation
+  const auto saved = state.find("chunk");
+  if (saved == state.end() || state.size() != 1 || saved->second.numel() != 1) {
+    throw FileError("the state of a likelihood in chunks is the size of a chunk, alone");
+  }
+  const auto chunk = saved->second.item<std::int64_t>();
+  if (chunk < 1) throw FileError(fmt::format("the state of a likelihood in chunks has a chunk of {}; it must be >= 1", chunk));
+  if (chunk != chunk_) kept_.parts.clear();
+  chunk_ = chunk;
+}
+
+std::string ChunkedLikelihoodImpl::name() const {
+  const auto& noise = options_.noise();
+  const auto words = noise.kind == NoiseModel::Kind::gaussian ? std::string() : " with " + to_string(noise.kind) + " noise";
+  return "loose" + words + " in chunks";
+}
+
+}  // namespace mpol
