@@ -118,7 +118,7 @@
 #include <mpol_cpp/objective/term.h>
 #include <mpol_cpp/train/train_to_dirty.h>
 #include <mpol_cpp/train/optimizers/saved_optimizer.h>
-#include <mpol_cpp/train/step_timing.h>
+#include <mpol_cpp/train/steps/step_timing.h>
 #include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/train/source_removal.h>
 #include <mpol_cpp/train/usual_image.h>

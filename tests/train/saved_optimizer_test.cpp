@@ -10,7 +10,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/serialize/module_state.h>
 #include <mpol_cpp/train/optimizers/saved_optimizer.h>
-#include <mpol_cpp/train/step_timing.h>
+#include <mpol_cpp/train/steps/step_timing.h>
 
 #include "compare.h"
 #include "temporary_folder.h"

@@ -15,7 +15,7 @@
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/select.h>
 #include <mpol_cpp/ops/simd/isa.h>
-#include <mpol_cpp/train/step_timing.h>
+#include <mpol_cpp/train/steps/step_timing.h>
 
 namespace mpol::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include <mpol_cpp/train/step_timing.h>
+#include <mpol_cpp/train/steps/step_timing.h>
 
 #include <algorithm>
 
