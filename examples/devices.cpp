@@ -1,4 +1,5 @@
-// Devices: what there is, the least loaded one, a struct of one's own moved there, and batches that pass through it.
+// Devices: what there is, the least loaded one, a struct of one's own moved there, batches that pass through it, visibilities
+// that it need not hold, and what of its memory was in use.
 //
 // usage: devices [visibilities.npz]
 #include <cstdio>
@@ -48,6 +49,21 @@ void run(const std::string& input) {
   const auto mean = (sums.weighted_data / sums.weight).item<c10::complex<double>>();
   fmt::print("{} batches; mean visibility {:.9g} {:+.9g}i Jy, sigma {:.9g} Jy\n", loader.size(), mean.real(), mean.imag(),
              1 / sums.weight.sqrt().item<double>());
+
+  // chi^2 of all visibilities, 10000 at a time, where a device has no room for them: the same number wherever they lie.
+  const auto coords = mpol::GridCoords(/*cell_size=*/0.08, /*npix=*/128);
+  auto chunks = mpol::ChunkedLikelihood(coords, visibilities, mpol::ChannelMap::cube(visibilities.nchan()),
+                                        mpol::ChunkedLikelihoodOptions().chunk(10000));
+  const auto sky = torch::zeros({visibilities.nchan(), 128, 128}, torch::TensorOptions(device).dtype(torch::kFloat32));
+  auto gradient = torch::empty_like(sky);
+  mpol::reset_peak_memory(device);
+  for (const auto residency : {mpol::DataResidency::device, mpol::DataResidency::host, mpol::DataResidency::disk}) {
+    chunks->set_residency(residency);  // also in a callback, amid a fit
+    const auto value = chunks->value_and_gradient(sky, gradient, mpol::Accumulate::overwrite).item<double>();
+    fmt::print("chi^2 of all {:.9g}; the likelihood keeps {:.1f} MiB\n", value,
+               static_cast<double>(chunks->memory_bytes()) / 0x1p20);
+  }
+  fmt::print("{:.0f} MiB of memory at the peak\n", static_cast<double>(mpol::memory_use(device).peak) / 0x1p20);
 }
 
 }  // namespace

@@ -55,6 +55,9 @@ void run(const std::string& input, const std::string& output, int epochs) {
   const auto flux = model->flux().sum().item<double>();
   fmt::print("{} epochs in {:.2f} s, {:.2f} ms each; flux {:.4g} Jy\n", epochs, elapsed, 1e3 * elapsed / epochs, flux);
 
+  // With both a later loop goes on from here: load_model, load_optimizer.
+  mpol::save_model(output + ".model.safetensors", model);
+  mpol::save_optimizer(output + ".optimizer.safetensors", optimizer, model);
   mpol::io::write_fits(output, model->sky_cube(), coords);
   fmt::print("image written to {}\n", output);
 }

@@ -43,7 +43,9 @@
 #include <mpol_cpp/datasets/visibility_sampler.h>
 #include <mpol_cpp/device/backends/backend.h>
 #include <mpol_cpp/device/chunks.h>
+#include <mpol_cpp/device/current_device.h>
 #include <mpol_cpp/device/device_iterator.h>
+#include <mpol_cpp/device/device_memory.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/module.h>
 #include <mpol_cpp/device/move.h>
@@ -120,6 +122,8 @@
 #include <mpol_cpp/train/progress_report.h>
 #include <mpol_cpp/objective/term.h>
 #include <mpol_cpp/train/train_to_dirty.h>
+#include <mpol_cpp/train/optimizers/saved_optimizer.h>
+#include <mpol_cpp/train/steps/step_timing.h>
 #include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/train/source_removal.h>
 #include <mpol_cpp/train/steps/fused_loss.h>

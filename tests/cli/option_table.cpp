@@ -449,7 +449,17 @@ VerbRows simulate_rows() {
   return verb_rows("simulate", {rows, shared});
 }
 
-VerbRows devices_rows() { return {"devices", {{"--json", "", {"devices"}, "stdout"}, {"--help", "", {"devices"}, "stdout"}}}; }
+VerbRows devices_rows() {
+  const Words timed = {"devices", "--benchmark", "--npix", "32"};
+  const Words as_json = added(timed, {"--json"});
+  return {"devices",
+          {{"--json", "", {"devices"}, "stdout"},
+           {"--help", "", {"devices"}, "stdout"},
+           {"--benchmark", "", {"devices"}, "stdout"},
+           {"--npix", "64", as_json, "stdout"},
+           {"--nchan", "2", as_json, "stdout"},
+           {"--dtype", "float64", as_json, "stdout"}}};
+}
 
 /// Of verbs that print a text.
 VerbRows text_rows(const Words& base) { return {base.front(), {{"--json", "", base, "stdout"}, {"--help", "", base, "stdout"}}}; }

@@ -19,6 +19,7 @@
 #include <mpol_cpp/models/hann_conv_cube.h>
 #include <mpol_cpp/models/image_cube.h>
 #include <mpol_cpp/likelihoods/block_likelihood.h>
+#include <mpol_cpp/likelihoods/chunked_likelihood.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/likelihoods/gridded_likelihood.h>
 #include <mpol_cpp/likelihoods/loose_likelihood.h>
@@ -147,6 +148,7 @@ std::vector<LibraryModule> library_modules() {
       {"LooseLikelihood", LooseLikelihood(grid, data, channels).ptr(), {"data", "weights"}},
       {"NoiseLikelihood", student.ptr(), {"data", "weights", "imaginary_weights"}},
       {"BlockLikelihood", BlockLikelihood(grid, blocks).ptr(), {"data_0", "weights_0", "u_0", "v_0"}},
+      {"ChunkedLikelihood", ChunkedLikelihood(grid, data, channels).ptr()},
       {"MiniBatchLikelihood", MiniBatchLikelihood(grid, data, channels, VisibilitySamplerOptions()).ptr()},
   };
 }

@@ -9,6 +9,7 @@
 #include <mpol_cpp/cli/program/run_environment.h>
 #include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/device_memory.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 
 namespace mpol::cli {
@@ -142,6 +143,8 @@ std::string summary_json(const ImageSummary& summary) {
   json["seconds"] = seconds_of(summary);
   json["memory_bytes"] = {
       {"estimated", summary.estimated_memory}, {"peak", peak_memory()}, {"samples_on_disk", summary.samples_on_disk}};
+  json["memory_bytes"]["device_peak"] = nullptr;  // of the CPU it is the process's peak
+  if (const torch::Device device(summary.device); !device.is_cpu()) json["memory_bytes"]["device_peak"] = memory_use(device).peak;
   json["device"] = summary.device;
   json["device_reason"] = summary.device_reason;
   if (summary.ranks > 1) json["ranks"] = {{"count", summary.ranks}, {"shard", summary.shard}};

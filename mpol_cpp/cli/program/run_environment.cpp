@@ -12,6 +12,7 @@
 
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/version.h>
+#include <mpol_cpp/device/device_memory.h>
 #include <mpol_cpp/io/measurement_set/measurement_set.h>
 #include <mpol_cpp/ops/simd/isa.h>
 #include <mpol_cpp/plot/gnuplot.h>
@@ -66,16 +67,7 @@ std::string build_description() {
   return text;
 }
 
-double peak_memory() {
-  std::ifstream file("/proc/self/status");
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    std::string name;
-    double kibibytes = 0;
-    if (words >> name >> kibibytes && name == "VmHWM:") return 1024 * kibibytes;
-  }
-  return 0;
-}
+double peak_memory() { return static_cast<double>(memory_use(torch::kCPU).peak); }
 
 double seconds_since_start() {
   static const double start = process_start();

@@ -1,19 +1,74 @@
 #include <cstdio>
 #include <memory>
+#include <new>
+#include <optional>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/memory.h>
+#include <mpol_cpp/cli/program/option_set.h>
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/select.h>
 #include <mpol_cpp/ops/simd/isa.h>
+#include <mpol_cpp/train/steps/step_timing.h>
 
 namespace mpol::cli {
 namespace {
+
+struct DevicesOptions {
+  bool benchmark = false, json = false;
+  std::int64_t npix = 512, nchan = 1;
+  std::string dtype = "float32";
+};
+
+/// One step at the size asked for, or why there is none.
+struct Timing {
+  std::optional<StepTime> time;
+  std::string failure;
+};
+
+std::optional<Timing> timing_of(const DevicesOptions& options, torch::Device device) {
+  if (!options.benchmark) return std::nullopt;
+  const auto settings =
+      StepTimingOptions().nchan(options.nchan).dtype(options.dtype == "float64" ? torch::kFloat64 : torch::kFloat32);
+  try {
+    return Timing{time_step(options.npix, device, settings), {}};
+  } catch (const c10::OutOfMemoryError&) {
+    return Timing{std::nullopt, "out of memory"};
+  } catch (const std::bad_alloc&) {
+    return Timing{std::nullopt, "out of memory"};
+  }
+}
+
+void add_timing(nlohmann::ordered_json& json, const DevicesOptions& options, torch::Device device) {
+  const auto timing = timing_of(options, device);
+  if (!timing) return;
+  nlohmann::ordered_json step = {
+      {"npix", options.npix}, {"nchan", options.nchan}, {"dtype", options.dtype}, {"seconds", nullptr}};
+  if (timing->time) {
+    step["seconds"] = timing->time->seconds;
+    step["kind"] = to_string(timing->time->kind);
+    step["kind_reason"] = timing->time->reason;
+  } else {
+    step["failure"] = timing->failure;
+  }
+  json["step"] = std::move(step);
+}
+
+std::string timing_words(const DevicesOptions& options, torch::Device device) {
+  const auto timing = timing_of(options, device);
+  if (!timing) return {};
+  if (!timing->time) return fmt::format("{:<8} {}\n", "", timing->failure);
+  const double seconds = timing->time->seconds;
+  return fmt::format("{:<8} {:.3g} ms a step of {} x {} pixels{}, {} ({})\n", "", 1e3 * seconds, options.npix, options.npix,
+                     options.nchan > 1 ? fmt::format(" and {} channels", options.nchan) : "", options.dtype,
+                     to_string(timing->time->kind));
+}
 
 nlohmann::ordered_json describe_cpu() {
   const auto memory = memory_info(torch::kCPU);
@@ -44,24 +99,38 @@ std::string table_row(const std::string& device, const DeviceMemory& memory, con
                      memory_words(static_cast<double>(memory.total_bytes)), load, what);
 }
 
-std::string device_table() {
-  auto table =
-      table_row("cpu", memory_info(torch::kCPU), "", fmt::format("{} threads, {}", available_cpus(), to_string(selected_isa())));
+void print_devices(const DevicesOptions& options) {
+  const auto print_row = [&](torch::Device device, const std::string& row) {
+    fmt::print("{}", row);
+    std::fflush(stdout);  // a step takes its time
+    fmt::print("{}", timing_words(options, device));
+  };
+  print_row(torch::kCPU, table_row("cpu", memory_info(torch::kCPU), "",
+                                   fmt::format("{} threads, {}", available_cpus(), to_string(selected_isa()))));
   for (const auto& gpu : gpu_info()) {
     const auto load = gpu.processor_load ? fmt::format("{:.0f}% busy", 100 * *gpu.processor_load) : std::string();
-    table += table_row(gpu.device.str(), gpu.memory, load, gpu.name + " " + gpu.uuid);
+    print_row(gpu.device, table_row(gpu.device.str(), gpu.memory, load, gpu.name + " " + gpu.uuid));
   }
-  const auto reason = no_gpu_reason();
-  return reason.empty() ? table : table + fmt::format("no GPU: {}\n", reason);
+  if (const auto reason = no_gpu_reason(); !reason.empty()) fmt::print("no GPU: {}\n", reason);
 }
 
-int list_devices(bool as_json) {
-  if (!as_json) {
-    fmt::print("{}", device_table());
+int list_devices(const DevicesOptions& options, const OptionSet& settings) {
+  settings.check_meaning();
+  if (options.npix % 2 != 0) {
+    throw UsageError(error_text("--npix", fmt::format("{}", options.npix), "images have an even number of pixels",
+                                fmt::format("take {}", options.npix + 1)));
+  }
+  if (options.benchmark) use_threads(std::nullopt);
+  if (!options.json) {
+    print_devices(options);
     return exit_done;
   }
   nlohmann::ordered_json devices = {describe_cpu()};
-  for (const auto& gpu : gpu_info()) devices.push_back(describe_gpu(gpu));
+  add_timing(devices.back(), options, torch::kCPU);
+  for (const auto& gpu : gpu_info()) {
+    devices.push_back(describe_gpu(gpu));
+    add_timing(devices.back(), options, gpu.device);
+  }
   fmt::print("{}\n", devices.dump(2));
   return exit_done;
 }
@@ -70,10 +139,16 @@ int list_devices(bool as_json) {
 
 Verb add_devices(CLI::App& program) {
   auto* app = program.add_subcommand("devices", "List the devices that --device can name");
-  app->footer("Example:\n  mpol devices --json");
-  const auto json = std::make_shared<bool>(false);
-  app->add_flag("--json", *json, "As JSON on stdout");
-  return {app, [json] { return list_devices(*json); }};
+  app->footer("Example:\n  mpol devices --json\n  mpol devices --benchmark --npix 1024");
+  const auto options = std::make_shared<DevicesOptions>();
+  const auto set = std::make_shared<OptionSet>(*app);
+  set->flag("--benchmark", options->benchmark, "Time one step of a fit on each device", Record::none);
+  set->integer("--npix", options->npix, Range::between(2, 1 << 14), "Pixels along each axis of that fit", Record::none);
+  set->integer("--nchan", options->nchan, Range::between(1, 1 << 14), "Channels of that fit", Record::none);
+  set->choice("--dtype", options->dtype, {"float32", "float64"}, "Numbers of that fit", Record::none);
+  set->flag("--json", options->json, "As JSON on stdout", Record::none);
+  set->only({"--npix", "--nchan", "--dtype"}, "with --benchmark", [options] { return options->benchmark; });
+  return {app, [options, set] { return list_devices(*options, *set); }};
 }
 
 }  // namespace mpol::cli

@@ -1,0 +1,55 @@
+#include <mpol_cpp/train/steps/step_timing.h>
+
+#include <algorithm>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/complex.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randn.h>
+
+#include <mpol_cpp/device/timer.h>
+#include <mpol_cpp/likelihoods/exact_likelihood.h>
+#include <mpol_cpp/models/gridded_net.h>
+#include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/train/steps/make_step.h>
+
+namespace mpol {
+namespace {
+
+/// Noise on baselines that fill the grid's uv plane.
+Visibilities noise_on_plane(const GridCoords& coords, std::int64_t nchan) {
+  constexpr std::int64_t nvis = 20000;
+  const auto generator = at::detail::createCPUGenerator(1);
+  const auto spread = [&] { return (at::rand({nvis}, generator, torch::kFloat64) * 2 - 1) * (0.9 * coords.max_uv()); };
+  const auto part = [&] { return at::randn({nchan, nvis}, generator, torch::kFloat64); };
+  auto baselines = Baselines::in_lambda(spread(), spread());
+  return {std::move(baselines), at::complex(part(), part()), at::full({nchan, nvis}, 1.0, torch::kFloat64)};
+}
+
+}  // namespace
+
+StepTime time_step(std::int64_t npix, torch::Device device, const StepTimingOptions& options) {
+  const GridCoords coords(0.01, npix);
+  auto likelihood = ExactLikelihood(coords, noise_on_plane(coords, options.nchan()), ChannelMap::cube(options.nchan()));
+  auto model = GriddedNet(GriddedNetOptions(coords).nchan(options.nchan()).dtype(options.dtype()));
+  likelihood->to(device);
+  model->to(device);
+  const Objective objective(likelihood, {terms::sparsity(1e-3), terms::tv_image(1e-3)});
+  const auto step = make_step(model.ptr(), objective, TrainOptions().optimizer(OptimizerKind::adam));
+  constexpr double learning_rate = 1e-3;
+  constexpr std::int64_t warm_ups = 3, most_steps = 1 << 16;
+  step->take_several(learning_rate, warm_ups);
+  StepTime time{.kind = step->kind(), .reason = step->reason()};
+  for (std::int64_t count = 1; count <= most_steps; count *= 2) {
+    DeviceTimer timer(device);
+    step->take_several(learning_rate, count);
+    const double seconds = timer.seconds();  // waits for the device
+    time.seconds = seconds / static_cast<double>(count);
+    time.steps = count;
+    if (seconds >= options.least_seconds()) break;
+  }
+  return time;
+}
+
+}  // namespace mpol
