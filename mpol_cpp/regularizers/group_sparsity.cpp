@@ -17,6 +17,7 @@ const Regularizer& regularizers::GroupSparsity::descriptor() {
       .help = "Sum over pixels of the norm of their spectra (L2,1): few bright pixels, the same in all channels",
       .settings = {{.name = "epsilon", .value = settings[0]}},
       .noise_scale = NoiseScale::slope_of_spectrum,
+      .convexity = Convexity::proximal,
       .joins_channels = true,
       .function = of_sky([](const at::Tensor& sky, const auto& with) { return losses::group_sparsity(sky, with[0]); }),
   };

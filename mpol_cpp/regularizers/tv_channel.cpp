@@ -18,6 +18,7 @@ const Regularizer& regularizers::TvChannel::descriptor() {
       .help = "Total variation from channel to channel",
       .settings = {{.name = "epsilon", .value = settings[0]}},
       .noise_scale = NoiseScale::slope,
+      .convexity = Convexity::proximal,
       .joins_channels = true,
       .recorded_when_off = true,
       .function = of_sky([](const at::Tensor& sky, const auto& with) { return losses::tv_channel(sky, with[0]); }),

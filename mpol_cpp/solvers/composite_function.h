@@ -16,8 +16,10 @@ class CompositeFunction {
   virtual ~CompositeFunction() = default;
 
   /// An upper estimate of the largest eigenvalue of f's second derivative, > 0, in each image: f curves no more than their
-  /// diagonal, as where images do not mix in f. (problems nchan)
+  /// diagonal. (problems nchan)
   virtual std::vector<double> curvatures() = 0;
+  /// Whether images of a problem mix in f: then its curvature shows in all of them together.
+  virtual bool mixes_images() const { return false; }
   /// f's gradient, and g of each problem.
   /// @param images    that g allows, contiguous
   /// @param gradient  like them; overwritten

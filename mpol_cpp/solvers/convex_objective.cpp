@@ -1,6 +1,7 @@
 #include <mpol_cpp/solvers/convex_objective.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -27,6 +28,7 @@ constexpr double margin_of_power = 1.02;  // power steps find less than the larg
 
 /// Those whose value is a quadratic form of the image; sparsity is linear where no pixel is negative.
 bool is_quadratic(TermKind kind) { return kind != TermKind::custom && regularizer_of(kind).convexity == Convexity::quadratic; }
+bool joins(TermKind kind) { return kind != TermKind::custom && regularizer_of(kind).joins_channels; }
 bool is_known(TermKind kind) { return kind != TermKind::custom && regularizer_of(kind).convexity != Convexity::unknown; }
 
 /// Dual points are sought by proximal maps of steps of 1, 10 and 100 times the inverse curvature.
@@ -36,7 +38,10 @@ constexpr std::int64_t passes_of_dual_points = 200;
 /// Of chi^2 beside itself.
 constexpr double rounding_of_floats = 2e-6, rounding_of_doubles = 1e-13;
 
-constexpr double largest_epsilon = 1e-8;  // Jy^2/arcsec^4: the map takes total variation without it
+constexpr double largest_epsilon = 1e-8;  // Jy^2/arcsec^4: the map takes lengths without it
+/// The terms of g; sparsity is linear, and one of them in name only.
+constexpr std::array lengths = {TermKind::tv_image, TermKind::tv_channel, TermKind::group_sparsity};
+bool is_length(TermKind kind) { return std::find(lengths.begin(), lengths.end(), kind) != lengths.end(); }
 
 std::vector<double> values_of(const Tensor& tensor) {
   const auto own = tensor.to(torch::kCPU, torch::kFloat64).contiguous();
@@ -64,10 +69,7 @@ std::string ConvexObjective::obstacle(ImageModel& model, const Objective& object
   for (const auto& term : objective.terms()) {
     if (term.is_off()) continue;
     if (!is_known(term.kind())) return fmt::format("the term {} has no known proximal map", term.name());
-    if (regularizer_of(term.kind()).joins_channels) {
-      return fmt::format("the term {} joins channels, each of which has steps of its own", term.name());
-    }
-    if (term.kind() == TermKind::tv_image && term.settings().at(0) > largest_epsilon) {
+    if (is_length(term.kind()) && term.settings().at(0) > largest_epsilon) {
       return fmt::format("the epsilon of {} is {:g}, above {:g}", term.name(), term.settings().at(0), largest_epsilon);
     }
   }
@@ -75,14 +77,13 @@ std::string ConvexObjective::obstacle(ImageModel& model, const Objective& object
 }
 
 ConvexObjective::ConvexObjective(std::shared_ptr<GriddedNetImpl> model, Objective objective)
-    : model_(std::move(model)), objective_(std::move(objective)), tv_(images().detach(), has_hann(*model_), {}) {
+    : model_(std::move(model)), objective_(std::move(objective)) {
   if (auto why = obstacle(*model_, objective_); !why.empty()) throw ValueError(why);
   const torch::NoGradGuard no_grad;
   const auto own = images().detach();
   const auto shining = model_->bcube->options().pixel_mapping().forward(at::ones_like(shaped_like_model(own))).view_as(own);
   if (shining.min().item<double>() < 1) mask_ = shining;
-  tv_ = TvProximal(own, has_hann(*model_), mask_);
-  tv_weights_ = weights_of(TermKind::tv_image);
+  map_ = new_map();
   sky_ = at::empty_like(own);
   slopes_ = at::empty_like(own);
 }
@@ -90,6 +91,18 @@ ConvexObjective::ConvexObjective(std::shared_ptr<GriddedNetImpl> model, Objectiv
 Tensor ConvexObjective::images() const {
   const auto base = model_->base();
   return base.detach().view({-1, base.size(-3), base.size(-2), base.size(-1)});
+}
+
+std::unique_ptr<CubeProximal> ConvexObjective::new_map() const {
+  return std::make_unique<CubeProximal>(images(), has_hann(*model_), mask_,
+                                        CubeProximal::Weights{weights_of(TermKind::tv_image), weights_of(TermKind::tv_channel),
+                                                              weights_of(TermKind::group_sparsity)});
+}
+
+bool ConvexObjective::mixes_images() const {
+  const auto& terms = objective_.terms();
+  return std::any_of(terms.begin(), terms.end(),
+                     [](const Term& term) { return !term.is_off() && is_quadratic(term.kind()) && joins(term.kind()); });
 }
 
 void ConvexObjective::smooth_into(const Tensor& images, Tensor& out) const {
@@ -109,8 +122,14 @@ std::vector<double> ConvexObjective::weights_of(TermKind kind) const {
 Tensor ConvexObjective::slopes_at(const Tensor& sky, Tensor& gradient) const {
   auto chi_squared = objective_.likelihood().value_and_gradient(sky, gradient, Accumulate::overwrite);
   gradient.mul_(1 / (2 * objective_.normaliser()));
+  add_slopes(sky, Quadratic::of_images, gradient);
+  add_slopes(sky, Quadratic::joining, gradient);
+  return chi_squared;
+}
+
+void ConvexObjective::add_slopes(const Tensor& sky, Quadratic which, Tensor& gradient) const {
   for (const auto& term : objective_.terms()) {
-    if (term.is_off() || !is_quadratic(term.kind())) continue;
+    if (term.is_off() || !is_quadratic(term.kind()) || joins(term.kind()) != (which == Quadratic::joining)) continue;
     const at::AutoGradMode with_graph(true);
     auto leaf = sky.detach().requires_grad_();
     auto value = term.evaluate(ModelOutput(model_->coords(), {}, leaf));
@@ -118,7 +137,6 @@ Tensor ConvexObjective::slopes_at(const Tensor& sky, Tensor& gradient) const {
     const auto total = (value * weights.view(weights.numel() == 1 ? at::IntArrayRef{} : value.sizes())).sum();
     gradient.add_(torch::autograd::grad({total}, {leaf}).front());
   }
-  return chi_squared;
 }
 
 void ConvexObjective::prepare_bend() {
@@ -143,13 +161,41 @@ Tensor ConvexObjective::bend(const Tensor& images) const {
 
 std::vector<double> ConvexObjective::curvatures() {
   const torch::NoGradGuard no_grad;
+  auto found = curvatures_of_images();
+  if (!mixes_images()) return found;
+  const auto between = curvatures_between_images();
+  for (std::size_t i = 0; i < found.size(); ++i) found[i] += between[i * between.size() / found.size()];
+  return found;
+}
+
+std::vector<double> ConvexObjective::curvatures_between_images() const {
+  auto direction = at::ones_like(images());
+  for (std::int64_t c = 1; c < direction.size(1); c += 2) direction.select(1, c).neg_();  // near the largest of differences
+  std::vector<double> found;
+  for (int step = 0; step < power_steps; ++step) {
+    const auto lengths = direction.square().sum({-3, -2, -1}, /*keepdim=*/true, torch::kFloat64).sqrt().clamp_min(1e-30);
+    direction = model_->smoothed(shaped_like_model(direction / lengths.to(direction.scalar_type())));
+    auto slopes = at::zeros_like(direction);
+    add_slopes(direction, Quadratic::joining, slopes);
+    direction = model_->smoothed(slopes).view_as(images());
+    if (mask_.defined()) direction = direction * mask_;
+    found = values_of(direction.square().sum({-3, -2, -1}, /*keepdim=*/false, torch::kFloat64).sqrt());
+  }
+  for (auto& value : found) value *= margin_of_power;
+  return found;
+}
+
+std::vector<double> ConvexObjective::curvatures_of_images() const {
   const auto shape = model_->base().sizes();
   const auto zero = at::zeros_like(model_->base().detach());
   const auto mask = mask_.defined() ? mask_.view(shape) : Tensor();
   const auto held = [&](const Tensor& images) { return mask.defined() ? images * mask : images; };
   auto slopes = at::empty_like(zero);
   const auto gradient_of = [&](const Tensor& images) {
-    slopes_at(model_->smoothed(images), slopes);
+    const auto sky = model_->smoothed(images);
+    objective_.likelihood().value_and_gradient(sky, slopes, Accumulate::overwrite);
+    slopes.mul_(1 / (2 * objective_.normaliser()));
+    add_slopes(sky, Quadratic::of_images, slopes);
     return held(model_->smoothed(slopes));
   };
   const auto constant = gradient_of(zero);
@@ -185,19 +231,19 @@ std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& grad
   }
   smooth_into(slopes_, gradient);
   auto total = nll;
-  std::vector<double> terms, variation(problems, 0.0);
+  std::vector<double> terms, simple(problems, 0.0);
   for (const auto& term : objective_.terms()) {
     const auto values = term.is_off() ? std::vector<double>(problems, 0.0) : weighted(term, sky_);
     for (std::size_t i = 0; i < problems; ++i) {
       total[i] += values[i];
-      if (term.kind() == TermKind::tv_image) variation[i] += values[i];
+      if (is_length(term.kind())) simple[i] += values[i];
     }
     terms.insert(terms.end(), values.begin(), values.end());
   }
   losses_ = std::move(total);
   losses_.insert(losses_.end(), nll.begin(), nll.end());
   losses_.insert(losses_.end(), terms.begin(), terms.end());
-  return variation;
+  return simple;
 }
 
 std::vector<double> ConvexObjective::gaps() {
@@ -205,7 +251,7 @@ std::vector<double> ConvexObjective::gaps() {
   const auto linear = weights_of(TermKind::sparsity);
   if (std::any_of(linear.begin(), linear.end(), [](double weight) { return weight <= 0; })) return {};
   const auto base = images();
-  const auto problems = base.size(0), npix = base.size(-1);
+  const auto problems = base.size(0);
   const auto of_problem = [&](const std::vector<double>& values) {
     return at::tensor(values, torch::kFloat64).to(base.device()).view({problems});
   };
@@ -228,45 +274,41 @@ std::vector<double> ConvexObjective::gaps() {
   const auto data = bends - along;                    // b.x
   const auto slope = model_->smoothed(slopes);        // S(Ax - b)
   const auto allowance = model_->smoothed(at::ones_like(base)) * factor(of_problem(linear));
-  const auto tv = of_problem(tv_weights_);
 
-  std::vector<double> lengths;
-  for (const double curvature : curvatures()) lengths.push_back(1 / curvature);
-  TvProximal map(base, has_hann(*model_), mask_);
-  map.set_dual(tv_.dual());
+  std::vector<double> steps;
+  for (const double curvature : curvatures()) steps.push_back(1 / curvature);
+  const std::vector<std::int64_t> passes(static_cast<std::size_t>(problems), passes_of_dual_points);
+  const std::vector<double> epsilons = {epsilon_of(TermKind::tv_image), epsilon_of(TermKind::tv_channel),
+                                        epsilon_of(TermKind::group_sparsity)};
+  const auto map = new_map();
+  map->set_dual(map_->dual());
   Tensor bound;
   auto x = at::empty_like(base);
   for (int decade = 0; decade < decades_of_dual_points; ++decade) {
-    std::vector<double> weights(lengths.size());
-    const auto nchan = lengths.size() / tv_weights_.size();
-    for (std::size_t i = 0; i < lengths.size(); ++i) weights[i] = lengths[i] * tv_weights_[i / nchan];
-    const auto length = factor(at::tensor(lengths, torch::kFloat64).to(base.device()));
-    map.apply(base - (slope + allowance) * length, weights, std::vector<std::int64_t>(tv_weights_.size(), passes_of_dual_points),
-              x);
-    const auto excess = -slope - factor(tv) * map.slope();
+    map->apply(base - (slope + allowance) * factor(at::tensor(steps, torch::kFloat64).to(base.device())), steps, passes, x);
+    const auto excess = -slope - map->slope();
     auto feasible = at::where(excess > allowance, allowance / excess, 1);
     if (mask_.defined()) feasible = at::where(mask_ > 0, feasible, 1);
     const auto t = feasible.amin({-3, -2, -1}).to(torch::kFloat64);
-    const auto block = map.dual().square().sum(0).narrow(-2, 0, npix - 1).narrow(-1, 0, npix - 1) * factor(t.square());
-    const auto smoothing = sum((1 - block).clamp_min(0).sqrt()) * (tv * std::sqrt(epsilon_of_variation()));
-    const auto own = constant - ((1 - t).square() * 2 * constant + 2 * t * (1 - t) * data + t.square() * bends) / 2 + smoothing;
+    const auto own = constant - ((1 - t).square() * 2 * constant + 2 * t * (1 - t) * data + t.square() * bends) / 2 +
+                     map->smoothing(epsilons, t);
     bound = bound.defined() ? at::maximum(bound, own) : own;
-    for (auto& each : lengths) each *= 10;
+    for (auto& each : steps) each *= 10;
   }
-  std::vector<double> variation(static_cast<std::size_t>(problems), 0.0);
+  std::vector<double> simple(static_cast<std::size_t>(problems), 0.0);
   for (const auto& term : objective_.terms()) {
-    if (term.is_off() || term.kind() != TermKind::tv_image) continue;
+    if (term.is_off() || !is_length(term.kind())) continue;
     const auto values = weighted(term, sky);
-    for (std::size_t i = 0; i < variation.size(); ++i) variation[i] += values[i];
+    for (std::size_t i = 0; i < simple.size(); ++i) simple[i] += values[i];
   }
-  const auto total = value + of_problem(linear) * sum(sky) + of_problem(variation);
+  const auto total = value + of_problem(linear) * sum(sky) + of_problem(simple);
   const double rounding = base.scalar_type() == torch::kFloat64 ? rounding_of_doubles : rounding_of_floats;
   return values_of(total - bound + rounding * total.abs());
 }
 
-double ConvexObjective::epsilon_of_variation() const {
+double ConvexObjective::epsilon_of(TermKind kind) const {
   for (const auto& term : objective_.terms()) {
-    if (!term.is_off() && term.kind() == TermKind::tv_image) return term.settings().at(0);
+    if (!term.is_off() && term.kind() == kind) return term.settings().at(0);
   }
   return 0;
 }
@@ -296,10 +338,7 @@ std::vector<double> ConvexObjective::scales(const std::vector<double>& losses, s
 
 void ConvexObjective::proximal(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes,
                                Tensor& x) {
-  std::vector<double> weights(steps.size());
-  const auto nchan = steps.size() / tv_weights_.size();
-  for (std::size_t i = 0; i < steps.size(); ++i) weights[i] = steps[i] * tv_weights_[i / nchan];
-  tv_.apply(q, weights, passes, x);
+  map_->apply(q, steps, passes, x);
 }
 
 }  // namespace mpol

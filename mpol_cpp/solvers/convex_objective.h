@@ -7,17 +7,17 @@
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/objective/objective.h>
 #include <mpol_cpp/solvers/composite_function.h>
-#include <mpol_cpp/solvers/tv_proximal.h>
+#include <mpol_cpp/solvers/cube_proximal.h>
 
 namespace mpol {
 
 /// An objective as a convex function of the base pixels z >= 0 of a GriddedNet whose pixel mapping is nonnegative_mapping(), so
 /// that its image is x = S z, the Hann convolution of z or (Smoothing::none) z itself:
 ///
-///   F(z) = chi^2(x)/(2 N_norm) + lambda sum x + quadratic terms  +  lambda_tv TV(x),   z >= 0
-///          `------------------- f -----------------------------'    `------------ g ---------'
+///   F(z) = chi^2(x)/(2 N_norm) + lambda sum x + quadratic terms  +  k_1 TV(x) + k_2 TV_channel(x) + k_3 L21(x),   z >= 0
+///          `------------------- f -----------------------------'    `------------------------ g ---------------------'
 ///
-/// No term joins images of several channels.
+/// Terms that join channels may be among the quadratic ones.
 class ConvexObjective : public CompositeFunction {
  public:
   /// Why a model and an objective do not make such a function; empty when they do.
@@ -29,7 +29,9 @@ class ConvexObjective : public CompositeFunction {
   /// The base pixels as (problems, nchan, npix, npix), in the model's storage.
   Tensor images() const;
 
+  /// By power steps: in each image what it curves by itself, and in all of a problem what quadratic terms that join channels add.
   std::vector<double> curvatures() override;
+  bool mixes_images() const override;
   std::vector<double> evaluate(const Tensor& images, Tensor& gradient) override;
   void proximal(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes, Tensor& x) override;
 
@@ -46,32 +48,37 @@ class ConvexObjective : public CompositeFunction {
   /// How far F of each problem can at most be above its minimum, by a dual point near the images; empty where the objective has
   /// no sparsity, without which no dual point is feasible. A few hundred dual steps of total variation; what rounding may take is
   /// added. With
-  /// f(x) = x.Ax/2 - b.x + c, a vector field |p| <= 1 and any t in [0, 1] for which t (S(b - Ax) - lambda_tv S D^T p) <= lambda S
-  /// 1,
+  /// f(x) = x.Ax/2 - b.x + c, dual images |u_j| <= 1 (CubeProximal) and any t in [0, 1] for which
+  /// t (S(b - Ax) - S sum_j k_j D_j^T u_j) <= lambda S 1,
   ///
-  ///   F >= c - ((1-t)^2 2c + 2t(1-t) b.x + t^2 x.Ax)/2 + lambda_tv sqrt(epsilon) sum sqrt(1 - t^2 |p|^2)
+  ///   F >= c - ((1-t)^2 2c + 2t(1-t) b.x + t^2 x.Ax)/2 + sum_j k_j sqrt(epsilon_j) sum sqrt(1 - t^2 |u_j|^2)
   ///
   /// as c is no less than b.A^-1 b/2: chi^2 is not negative.
   std::vector<double> gaps();
 
-  TvProximal& total_variation() { return tv_; }  ///< its proximal map, with the state of its last call
+  CubeProximal& map() { return *map_; }  ///< the proximal map of g, with the state of its last call
 
  private:
   /// The weight of a term in each problem; 0 where there is no such term.
   std::vector<double> weights_of(TermKind kind) const;
-  double epsilon_of_variation() const;  ///< the first one's, should there be several
+  double epsilon_of(TermKind kind) const;  ///< the first one's, should there be several; 0 where there is none
+  std::unique_ptr<CubeProximal> new_map() const;
   /// A term's value at an image, weighted, of each problem.
   std::vector<double> weighted(const Term& term, const Tensor& sky) const;
   void smooth_into(const Tensor& images, Tensor& out) const;  // S
   Tensor shaped_like_model(const Tensor& images) const { return images.view(model_->base().sizes()); }
   /// Of chi^2/(2 N_norm) and the quadratic terms, into `gradient`. @return chi^2, of each problem
   Tensor slopes_at(const Tensor& sky, Tensor& gradient) const;
+  /// The slope of quadratic terms that are of images by themselves, or join channels, is added to `gradient`.
+  enum class Quadratic { of_images, joining };
+  void add_slopes(const Tensor& sky, Quadratic which, Tensor& gradient) const;
+  std::vector<double> curvatures_of_images() const;
+  std::vector<double> curvatures_between_images() const;  // of each problem
 
   std::shared_ptr<GriddedNetImpl> model_;
   Objective objective_;
   Tensor mask_;  // undefined: every pixel may shine
-  TvProximal tv_;
-  std::vector<double> tv_weights_;   // of each problem
+  std::unique_ptr<CubeProximal> map_;
   Tensor sky_, slopes_;              // room
   Tensor origin_, slope_at_origin_;  // of f, with its graph
   std::vector<double> losses_;

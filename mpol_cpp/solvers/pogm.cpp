@@ -51,6 +51,20 @@ void Pogm::prepare() {
   regularizers_ = function_.evaluate(y_, gradient_);
 }
 
+bool Pogm::raise_curvatures_together(std::size_t problem, const std::vector<ops::PointSums>& sums) {
+  const auto nchan = static_cast<std::size_t>(y_.size(1));
+  double bends = 0, allowed = 0;
+  for (auto image = problem * nchan; image < (problem + 1) * nchan; ++image) {
+    bends += sums[image].bends;
+    allowed += curvatures_[image] * sums[image].lengths;
+  }
+  if (!(bends > allowed * rounding_of_curvature)) return false;
+  for (auto image = problem * nchan; image < (problem + 1) * nchan; ++image) {
+    curvatures_[image] *= margin_of_curvature * bends / allowed;
+  }
+  return true;
+}
+
 std::vector<bool> Pogm::iterate() {
   const torch::NoGradGuard no_grad;
   prepare();
@@ -78,10 +92,13 @@ std::vector<bool> Pogm::iterate() {
   const auto sums = ops::compare_points(y_, gradient_, next_, next_gradient_);
   std::vector<double> decreases(count, 0.0), rises(count), steps_too_long(count, 0.0);
   std::vector<bool> moved(count, false);
+  const bool mixes_images = function_.mixes_images();
   for (std::size_t i = 0; i < count; ++i) {
     double rise = regularizers[i] - regularizers_[i];
+    if (mixes_images && raise_curvatures_together(i, sums)) steps_too_long[i] = 1;
     for (auto image = i * nchan; image < (i + 1) * nchan; ++image) {
       rise += sums[image].along / 2;
+      if (mixes_images) continue;
       const double bends = sums[image].bends, lengths = sums[image].lengths;
       if (!(bends > curvatures_[image] * lengths * rounding_of_curvature)) continue;
       curvatures_[image] = margin_of_curvature * bends / lengths;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include <mpol_cpp/ops/proximal/proximal_kernels.h>
 #include <mpol_cpp/serialize/safetensors.h>
 #include <mpol_cpp/solvers/composite_function.h>
 
@@ -78,6 +79,9 @@ class Pogm {
   };
 
   void begin_anew(Problem& problem) const;
+  /// Where f of a problem curves more than allowed, of images that mix. @return whether it did
+  bool raise_curvatures_together(std::size_t problem, const std::vector<ops::PointSums>& sums);
+
   CompositeFunction& function_;
   std::vector<Problem> problems_;
   std::vector<double> curvatures_;  // of each image

@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
@@ -15,32 +12,9 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/hann/hann.h>
 #include <mpol_cpp/ops/proximal/tv_dual.h>
+#include <mpol_cpp/ops/proximal/image_differences.h>
 
 namespace mpol {
-namespace {
-
-/// (2, problems, nchan, npix, npix): differences to the next row and to the next column, 0 in the last row and column.
-Tensor differences(const Tensor& images, const Tensor& inside) {
-  const auto n = images.size(-1);
-  const auto next_row = at::constant_pad_nd(images.narrow(-2, 1, n - 1) - images.narrow(-2, 0, n - 1), {0, 0, 0, 1});
-  const auto next_column = at::constant_pad_nd(images.narrow(-1, 1, n - 1) - images.narrow(-1, 0, n - 1), {0, 1});
-  return at::stack({next_row, next_column}) * inside;
-}
-
-/// The adjoint of differences(), for a dual that is 0 in the last row and column.
-Tensor adjoint_differences(const Tensor& dual) {
-  const auto n = dual.size(-1);
-  const auto rows = dual[0], columns = dual[1];
-  return at::constant_pad_nd(rows.narrow(-2, 0, n - 1), {0, 0, 1, 0}) - rows +
-         at::constant_pad_nd(columns.narrow(-1, 0, n - 1), {1, 0}) - columns;
-}
-
-/// One number for each image or problem, to multiply images with.
-Tensor spread(const std::vector<double>& values, const Tensor& images) {
-  return at::tensor(values, torch::kFloat64).to(images.device(), images.scalar_type()).view({images.size(0), -1, 1, 1});
-}
-
-}  // namespace
 
 TvProximal::TvProximal(const Tensor& like, bool hann, Tensor mask, By by) : hann_(hann), mask_(std::move(mask)) {
   const auto n = like.size(-1);
@@ -54,9 +28,7 @@ TvProximal::TvProximal(const Tensor& like, bool hann, Tensor mask, By by) : hann
     return;
   }
   dual_ = at::zeros({2, like.size(0), like.size(1), n, n}, like.options());
-  inside_ = at::ones({n, n}, like.options());
-  inside_.select(0, n - 1).zero_();
-  inside_.select(1, n - 1).zero_();
+  inside_ = ops::counted_block(like);
 }
 
 Tensor TvProximal::dual() const {
@@ -64,7 +36,7 @@ Tensor TvProximal::dual() const {
   return double_ ? double_->dual() : dual_.clone();
 }
 
-Tensor TvProximal::slope() const { return smoothed(adjoint_differences(dual())); }
+Tensor TvProximal::slope() const { return smoothed(ops::adjoint_differences(dual())); }
 
 void TvProximal::set_dual(const Tensor& dual) {
   const auto own = this->dual();
@@ -81,7 +53,7 @@ Tensor TvProximal::smoothed(const Tensor& images) const { return hann_ ? ops::ha
 
 Tensor TvProximal::primal(const Tensor& q, const Tensor& weights, const Tensor& dual) const {
   auto x = q;
-  if (dual.defined()) x = q - smoothed(adjoint_differences(dual)) * weights;
+  if (dual.defined()) x = q - smoothed(ops::adjoint_differences(dual)) * weights;
   x = x.clamp_min(0);
   return mask_.defined() ? x * mask_ : x;
 }
@@ -102,15 +74,15 @@ void TvProximal::apply(const Tensor& q, const std::vector<double>& weights, cons
     x.copy_(primal(q, {}, {}));
     return;
   }
-  const auto weight = spread(weights, q);
+  const auto weight = ops::spread(weights, q);
   std::vector<double> dual_steps;
   dual_steps.reserve(weights.size());
   for (const double k : weights) dual_steps.push_back(k > 0 ? 1 / (8 * k) : 0);
-  const auto step = spread(dual_steps, q);
+  const auto step = ops::spread(dual_steps, q);
   auto v = dual_, p = dual_;
   auto t = at::ones({q.size(0), 1, 1, 1}, torch::TensorOptions(q.device()).dtype(torch::kFloat64));
   for (std::int64_t pass = 0; pass < most; ++pass) {
-    auto next = v + differences(smoothed(primal(q, weight, v)), inside_) * step;
+    auto next = v + ops::differences(smoothed(primal(q, weight, v)), inside_) * step;
     next = next / next.square().sum(0).sqrt().clamp_min(1);
     const auto change = next - p;
     const auto turned = ((v - next) * change).sum({-3, -2, -1}, /*keepdim=*/true, torch::kFloat64).sum(0) > 0;
@@ -121,7 +93,7 @@ void TvProximal::apply(const Tensor& q, const std::vector<double>& weights, cons
     if (!all_go_on) {
       std::vector<double> goes_on(passes.size());
       for (std::size_t i = 0; i < passes.size(); ++i) goes_on[i] = passes[i] > pass ? 1 : 0;
-      const auto on = spread(goes_on, q) > 0;
+      const auto on = ops::spread(goes_on, q) > 0;
       next = at::where(on, next, p);
       next_v = at::where(on, next_v, v);
       t = at::where(on, next_t, t);

@@ -23,6 +23,7 @@ class TiltedFunction : public CompositeFunction {
   void set_tilt(Tensor tilt) { tilt_ = std::move(tilt); }
 
   std::vector<double> curvatures() override { return function_.curvatures(); }
+  bool mixes_images() const override { return function_.mixes_images(); }
   std::vector<double> evaluate(const Tensor& images, Tensor& gradient) override {
     auto values = function_.evaluate(images, gradient);
     if (tilt_.defined()) gradient.sub_(tilt_);
@@ -77,7 +78,7 @@ Tensor Bootstrap::sample(const DirtyNoise& noise) const {
   // The fitted image itself first: for its dual image, and so that samples differ from an image of their own tolerance.
   auto fitted = function.images().clone();
   fit(fitted);
-  const auto dual = function.total_variation().dual();
+  const auto dual = function.map().dual();
   const auto state = likelihood.working_state();
 
   // The data are moved to those of the fitted image: b - T x less.
@@ -92,7 +93,7 @@ Tensor Bootstrap::sample(const DirtyNoise& noise) const {
         noise.draw(options_.seed(), static_cast<std::uint64_t>(i)) * (options_.noise_factor() / objective_.normaliser());
     tilted.set_tilt(model_->smoothed((slope + drawn.to(slope.options()).unsqueeze(0)).contiguous()));
     likelihood.load_working_state(state);
-    function.total_variation().set_dual(dual);
+    function.map().set_dual(dual);
     auto images = fitted.clone();
     fit(images);
     samples[i].copy_(model_->smoothed(images)[0]);

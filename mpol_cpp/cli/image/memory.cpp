@@ -9,6 +9,7 @@
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/load.h>
+#include <mpol_cpp/regularizers/regularizers.h>
 
 namespace mpol::cli {
 namespace {
@@ -43,6 +44,15 @@ MemoryPart memory_of_samples(std::int64_t samples, std::int64_t npix, std::int64
           pixels * (4 * static_cast<double>(samples) * (channels + 1) + channels * (of_fits + of_maps)) + of_quantiles};
 }
 
+/// Lengths in the fit that join channels.
+std::int64_t channel_duals(const ImageOptions& options) {
+  const auto kinds = all_regularizers();
+  return std::count_if(kinds.begin(), kinds.end(), [&](TermKind kind) {
+    const auto& regularizer = regularizer_of(kind);
+    return regularizer.convexity == Convexity::proximal && regularizer.joins_channels && in_fit(options, kind);
+  });
+}
+
 std::string fewer_words(std::int64_t nchan) {
   return nchan == 1 ? "choose a smaller --npix" : "choose a smaller --npix or fewer --channels";
 }
@@ -60,6 +70,7 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::i
   auto settings = MemorySettings(npix, nchan)
                       .dtype(options.data.torch_dtype())
                       .optimizer(choose_optimizer(options).kind)
+                      .channel_duals(channel_duals(options))
                       .likelihood(memory_likelihood(options))
                       .kernels_in_memory(options.kernel_folder.empty())
                       .on_gpu(device.is_cuda())

@@ -31,11 +31,8 @@ std::string obstacle_to_pogm(const ImageOptions& options) {
   if (options.noise != "gaussian") return fmt::format("{} noise is not convex", options.noise);
   if (options.batch_size) return "each step sees another batch";
   for (const auto kind : all_regularizers()) {
-    const auto& regularizer = regularizer_of(kind);
-    if (regularizer.convexity != Convexity::unknown && !regularizer.joins_channels) continue;
-    if (!in_fit(options, kind)) continue;
-    if (regularizer.convexity == Convexity::unknown) return fmt::format("no proximal map is known of {}", option_of(kind));
-    return fmt::format("{} joins channels, which pogm takes one by one", option_of(kind));
+    if (regularizer_of(kind).convexity != Convexity::unknown || !in_fit(options, kind)) continue;
+    return fmt::format("no proximal map is known of {}", option_of(kind));
   }
   return {};
 }

@@ -5,9 +5,9 @@
 #include <type_traits>
 
 #include <ATen/Dispatch.h>
-#include <ATen/ops/tensor.h>
 
 #include <mpol_cpp/ops/memory/share_tasks.h>
+#include <mpol_cpp/ops/proximal/image_differences.h>
 
 namespace mpol::ops {
 namespace {
@@ -35,10 +35,6 @@ template <typename Task>
 void each_piece(const Pieces& pieces, const Task& task) {
   share_tasks(
       pieces.count(), 1, [&](std::int64_t piece, std::int64_t) { task(piece); }, WorkerPool::Order::near);
-}
-
-Tensor spread(const std::vector<double>& values, const Tensor& images) {
-  return at::tensor(values, torch::kFloat64).to(images.device(), images.scalar_type()).view({images.size(0), -1, 1, 1});
 }
 
 /// Of each image, in float64.

@@ -18,6 +18,13 @@ struct DualRow {
   T *rows, *columns;
 };
 
+/// Another dual image at one row: what is taken of it, or the momentum of its look ahead.
+template <typename T>
+struct DualTerm {
+  const T *now = nullptr, *before = nullptr;
+  T factor = 0;
+};
+
 /// Of two points of a fit and the gradients there.
 struct PointSums {
   double along = 0;    ///< (y' - y) (g + g')
@@ -47,6 +54,16 @@ struct ProximalKernels {
   /// @return         (v - raised) (raised - p)
   double (*ascend)(const T* y, const T* next, T step, const DualRow<T>& v, const DualRow<T>& p, const T* counted,
                    const DualRow<T>& raised, std::int64_t n);
+
+  /// slope = of_slope slope + sum of factor (p + momentum (p - before)) over the terms
+  void (*gather)(const DualTerm<T>* terms, int count, T momentum, T of_slope, T* slope, std::int64_t n);
+  /// raised = v + step (next - y), between -1 and 1, v ahead of a term whose factor is the momentum. Rows of two channels.
+  /// @return  (v - raised) (raised - p)
+  double (*ascend_channels)(const T* y, const T* next, T step, const DualTerm<T>& p, T* raised, std::int64_t n);
+  /// raised = v + step y, and its squares added to others.
+  void (*ascend_spectra)(const T* y, T step, const DualTerm<T>& p, T* raised, T* squares, std::int64_t n);
+  /// raised times the factor. @return (v - raised) (raised - p)
+  double (*cut_spectra)(const T* factor, const DualTerm<T>& p, T* raised, std::int64_t n);
 
   /// sum sqrt(|D y|^2 + epsilon) over all columns but the last. `row` and `next` are the caller's.
   double (*variation)(const T* row, const T* next, double epsilon, std::int64_t n);

@@ -88,6 +88,64 @@ double ascend(const T* y, const T* next, T step, const DualRow<T>& v, const Dual
   return sum_of<T>(turned);
 }
 
+/// p + momentum (p - before), the term's factor being the momentum.
+template <typename T>
+MPOL_INLINE Vector<T> ahead_of(const DualTerm<T>& p, T momentum, std::int64_t i) {
+  const auto now = load<T>(p.now + i);
+  return now + broadcast<T>(momentum) * (now - load<T>(p.before + i));
+}
+
+template <typename T>
+void gather(const DualTerm<T>* terms, int count, T momentum, T of_slope, T* slope, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += lanes<T>) {
+    auto sum = of_slope == T(0) ? Vector<T>{} : broadcast<T>(of_slope) * load<T>(slope + i);
+    for (int term = 0; term < count; ++term) sum += broadcast<T>(terms[term].factor) * ahead_of<T>(terms[term], momentum, i);
+    store<T>(slope + i, sum);
+  }
+}
+
+/// (v - raised) (raised - p)
+template <typename T>
+MPOL_INLINE void add_turn(Wide<T>& turned, Vector<T> v, Vector<T> raised, Vector<T> p) {
+  const auto part = widened<T>((v - raised) * (raised - p));
+  for (int half = 0; half < Wide<T>::parts; ++half) turned.part[half] += part.part[half];
+}
+
+template <typename T>
+double ascend_channels(const T* y, const T* next, T step, const DualTerm<T>& p, T* raised, std::int64_t n) {
+  Wide<T> turned{};
+  const auto one = broadcast<T>(1);
+  for (std::int64_t i = 0; i < n; i += lanes<T>) {
+    const auto v = ahead_of<T>(p, p.factor, i);
+    auto value = v + step * (load<T>(next + i) - load<T>(y + i));
+    value = value > one ? one : value;
+    value = value < -one ? -one : value;
+    add_turn<T>(turned, v, value, load<T>(p.now + i));
+    store<T>(raised + i, value);
+  }
+  return sum_of<T>(turned);
+}
+
+template <typename T>
+void ascend_spectra(const T* y, T step, const DualTerm<T>& p, T* raised, T* squares, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += lanes<T>) {
+    const auto value = ahead_of<T>(p, p.factor, i) + step * load<T>(y + i);
+    store<T>(squares + i, load<T>(squares + i) + value * value);
+    store<T>(raised + i, value);
+  }
+}
+
+template <typename T>
+double cut_spectra(const T* factor, const DualTerm<T>& p, T* raised, std::int64_t n) {
+  Wide<T> turned{};
+  for (std::int64_t i = 0; i < n; i += lanes<T>) {
+    const auto value = load<T>(raised + i) * load<T>(factor + i);
+    add_turn<T>(turned, ahead_of<T>(p, p.factor, i), value, load<T>(p.now + i));
+    store<T>(raised + i, value);
+  }
+  return sum_of<T>(turned);
+}
+
 template <typename T>
 double variation(const T* row, const T* next, double epsilon, std::int64_t n) {
   Wide<T> sum{};
@@ -146,7 +204,8 @@ PointSums compare(const T* y, const T* gradient, const T* next, const T* next_gr
 
 template <typename T>
 ProximalKernels<T> proximal_kernels() {
-  return {look_ahead<T>, blend<T>, smooth<T>, shrink<T>, ascend<T>, variation<T>, sum<T>, extrapolate<T>, compare<T>};
+  return {look_ahead<T>,     blend<T>,       smooth<T>,    shrink<T>, ascend<T>,      gather<T>, ascend_channels<T>,
+          ascend_spectra<T>, cut_spectra<T>, variation<T>, sum<T>,    extrapolate<T>, compare<T>};
 }
 
 template ProximalKernels<float> proximal_kernels();

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include <torch/types.h>
 
-#include <mpol_cpp/ops/memory/aligned_array.h>
-#include <mpol_cpp/ops/proximal/proximal_kernels.h>
+#include <mpol_cpp/ops/proximal/dual_images.h>
+#include <mpol_cpp/ops/proximal/dual_walk.h>
 
 namespace mpol::ops {
 
@@ -21,7 +20,6 @@ class TvDual {
  public:
   /// @param hann  whether the variation is that of the images convolved with the Hann kernel
   TvDual(std::int64_t problems, std::int64_t nchan, std::int64_t npix, bool hann);
-  ~TvDual();
   TvDual(const TvDual&) = delete;
   TvDual& operator=(const TvDual&) = delete;
 
@@ -33,26 +31,16 @@ class TvDual {
   void apply(const T* q, const T* mask, const std::vector<double>& weights, const std::vector<std::int64_t>& passes, T* x);
 
   /// The dual image, (2, problems, nchan, npix, npix): rows, columns.
-  Tensor dual() const;
-  void set_dual(const Tensor& dual);
+  Tensor dual() const { return duals_.now(); }
+  void set_dual(const Tensor& dual) { duals_.set_now(dual); }
 
  private:
-  struct Scratch;
-  /// A worker's way through some rows of an image.
-  class Walk;
-
   std::int64_t images() const { return problems_ * nchan_; }
-  /// Dual image `which` of an image at a row.
-  DualRow<T> dual_row(int which, std::int64_t image, std::int64_t row) const;
 
-  std::int64_t problems_, nchan_, npix_;
-  bool hann_;
-  std::int64_t distance_, rows_per_block_, blocks_;
-  ProximalKernels<T> kernels_;
-  AlignedArray<T> duals_;                  // three of them: now, before, next, in an order that each problem has for itself
-  AlignedArray<T> inside_, counted_;       // a row of 1 up to the last pixel, or up to the one before it, then of 0
-  std::vector<std::array<int, 3>> order_;  // of each problem
-  std::vector<Scratch> scratch_;           // of each worker
+  std::int64_t problems_, nchan_;
+  WalkFrame<T> frame_;
+  DualImages<T> duals_;
+  std::vector<WalkScratch<T>> scratch_;  // of each worker
 };
 
 }  // namespace mpol::ops

@@ -40,7 +40,7 @@ enum class NoiseScale {
 /// What solvers by proximal maps make of a regularizer.
 enum class Convexity {
   unknown,    ///< nothing: no proximal map is known, or it is not convex
-  quadratic,  ///< a quadratic form of each channel: part of the smooth part
+  quadratic,  ///< a quadratic form of the cube: part of the smooth part
   proximal,   ///< a map of its own
 };
 

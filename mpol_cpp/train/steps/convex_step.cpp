@@ -69,7 +69,7 @@ std::optional<double> ConvexStep::gap() {
 NamedTensors ConvexStep::state() const {
   auto state = solver_state();
   if (!losses_.empty()) state[losses_name] = at::tensor(losses_, torch::kFloat64);
-  state[dual_name] = function_->total_variation().dual();
+  state[dual_name] = function_->map().dual();
   return state;
 }
 
@@ -81,7 +81,7 @@ void ConvexStep::load_state(const NamedTensors& state) {
   }
   if (!find(dual_name).defined()) throw FileError(fmt::format("the saved state is none of {}: it has no dual image", name_));
   load_solver_state(state);
-  function_->total_variation().set_dual(find(dual_name));
+  function_->map().set_dual(find(dual_name));
   losses_.clear();
   if (losses.defined()) losses_.assign(losses.const_data_ptr<double>(), losses.const_data_ptr<double>() + losses.numel());
 }

@@ -1,0 +1,239 @@
+#include <mpol_cpp/ops/proximal/cube_dual.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <mpol_cpp/ops/memory/share_tasks.h>
+#include <mpol_cpp/ops/simd/flush_tiny.h>
+
+namespace mpol::ops {
+namespace {
+
+constexpr std::int64_t channels_per_chunk = 16;  // whose next channel is made once more
+
+bool any_above_zero(const std::vector<double>& weights) {
+  return std::any_of(weights.begin(), weights.end(), [](double weight) { return weight > 0; });
+}
+
+}  // namespace
+
+bool CubeWeights::has_channels() const { return any_above_zero(channels); }
+bool CubeWeights::has_spectra() const { return any_above_zero(spectra); }
+
+CubeDualSteps::CubeDualSteps(const CubeWeights& weights, std::size_t problem)
+    : variation(weights.variation[problem]), channels(weights.channels[problem]), spectra(weights.spectra[problem]) {
+  const double of_images = std::sqrt(8.0), of_differences = 2, of_norms = 1;  // of the maps without weights
+  const double sum = of_images * variation + of_differences * channels + of_norms * spectra;
+  if (variation > 0) of_variation = 1 / (of_images * sum);
+  if (channels > 0) of_channels = 1 / (of_differences * sum);
+  if (spectra > 0) of_spectra = 1 / (of_norms * sum);
+}
+
+template <typename T>
+CubeDual<T>::CubeDual(std::int64_t problems, std::int64_t nchan, std::int64_t npix, bool hann, CubeWeights weights)
+    : problems_(problems),
+      nchan_(nchan),
+      chunks_((nchan + channels_per_chunk - 1) / channels_per_chunk),
+      weights_(std::move(weights)),
+      plane_of_channels_(weights_.has_channels() ? 2 : -1),
+      plane_of_spectra_(weights_.has_spectra() ? (weights_.has_channels() ? 3 : 2) : -1),
+      frame_(npix, hann),
+      duals_(2 + (weights_.has_channels() ? 1 : 0) + (weights_.has_spectra() ? 1 : 0), problems, nchan, npix),
+      squares_(weights_.has_spectra() ? problems * chunks_ * npix * frame_.distance : 0) {
+  for (std::size_t problem = 0; problem < static_cast<std::size_t>(problems); ++problem)
+    dual_steps_.emplace_back(weights_, problem);
+}
+
+template <typename T>
+typename CubeDual<T>::Piece CubeDual<T>::piece_of(std::int64_t task) const {
+  const auto problem = task / pieces_of_problem(), chunk = task % pieces_of_problem() / frame_.blocks,
+             first = chunk * channels_per_chunk;
+  return {static_cast<std::size_t>(problem),
+          chunk,
+          first,
+          std::min(nchan_, first + channels_per_chunk),
+          frame_.first_row(task % frame_.blocks),
+          frame_.end_row(task % frame_.blocks)};
+}
+
+template <typename T>
+double CubeDual<T>::step_of(const Piece& piece, std::int64_t channel, const Pass& pass) const {
+  return pass.steps[piece.problem * static_cast<std::size_t>(nchan_) + static_cast<std::size_t>(channel)];
+}
+
+template <typename T>
+T* CubeDual<T>::squares(std::size_t problem, std::int64_t chunk, std::int64_t row) const {
+  return squares_.data() + ((static_cast<std::int64_t>(problem) * chunks_ + chunk) * frame_.npix + row) * frame_.distance;
+}
+
+template <typename T>
+T* CubeDual<T>::level(std::size_t worker, std::int64_t channel, std::int64_t row_of_block) const {
+  return levels_[worker].data() + ((channel & 1) * frame_.rows_per_block + row_of_block) * frame_.distance;
+}
+
+template <typename T>
+DualWalk<T> CubeDual<T>::walk(const Piece& piece, std::int64_t channel, const Pass& pass, std::size_t worker) const {
+  const auto image = static_cast<std::int64_t>(piece.problem) * nchan_ + channel;
+  const auto& order = duals_.order_of(image);
+  const auto& own = dual_steps_[piece.problem];
+  OtherSlopes<T> others;
+  others.of_variation = static_cast<T>(own.variation);
+  const auto add = [&](std::int64_t plane, std::int64_t of_image, double factor) {
+    others.add(duals_.row(order[0], plane, of_image, 0), duals_.row(order[1], plane, of_image, 0), static_cast<T>(factor));
+  };
+  if (own.channels > 0 && channel > 0) add(plane_of_channels_, image - 1, own.channels);
+  if (own.channels > 0 && channel + 1 < nchan_) add(plane_of_channels_, image, -own.channels);
+  if (own.spectra > 0) add(plane_of_spectra_, image, own.spectra);
+  return DualWalk<T>(frame_, duals_, scratch_[worker], pass.q, pass.mask, image, static_cast<T>(step_of(piece, channel, pass)),
+                     static_cast<T>(pass.momentum[piece.problem]), piece.first_row, others);
+}
+
+template <typename T>
+double CubeDual<T>::raise_channel(const Piece& piece, std::int64_t channel, const Pass& pass, std::size_t worker) {
+  const auto& own = dual_steps_[piece.problem];
+  const auto image = static_cast<std::int64_t>(piece.problem) * nchan_ + channel;
+  const auto order = duals_.order_of(image);
+  const auto n = frame_.npix;
+  const T momentum = static_cast<T>(pass.momentum[piece.problem]);
+  const double step = step_of(piece, channel, pass), climb = own.of_variation / step;
+  const bool is_beyond = channel == piece.end_channel;  // only for the difference to the one before
+  const auto term = [&](std::int64_t plane, std::int64_t of_image, std::int64_t row) {
+    return DualTerm<T>{duals_.row(order[0], plane, of_image, row), duals_.row(order[1], plane, of_image, row), momentum};
+  };
+  double of_variation = 0, of_channels = 0, between = 0;
+  if (own.channels > 0 && channel > piece.first_channel) {
+    between = own.of_channels / std::max(step, step_of(piece, channel - 1, pass));
+  }
+  const double of_norm =
+      own.spectra > 0 ? own.of_spectra / *std::max_element(&pass.steps[piece.problem * static_cast<std::size_t>(nchan_)],
+                                                           &pass.steps[piece.problem * static_cast<std::size_t>(nchan_)] + nchan_)
+                      : 0;
+  auto way = walk(piece, channel, pass, worker);
+  for (auto row = piece.first_row; row < piece.end_row; ++row) {
+    T* here = level(worker, channel, row - piece.first_row) + proximal_margin;
+    std::copy_n(way.smoothed(row), n, here);
+    if (own.variation > 0 && !is_beyond) of_variation += way.raise(row, static_cast<T>(climb));
+    if (between > 0) {
+      const T* before = level(worker, channel - 1, row - piece.first_row) + proximal_margin;
+      of_channels +=
+          frame_.kernels.ascend_channels(before, here, static_cast<T>(between), term(plane_of_channels_, image - 1, row),
+                                         duals_.row(order[2], plane_of_channels_, image - 1, row), n);
+    }
+    if (own.spectra > 0 && !is_beyond) {
+      frame_.kernels.ascend_spectra(here, static_cast<T>(of_norm), term(plane_of_spectra_, image, row),
+                                    duals_.row(order[2], plane_of_spectra_, image, row), squares(piece.problem, piece.chunk, row),
+                                    n);
+    }
+  }
+  const double turned = own.variation > 0 ? own.variation / climb * of_variation : 0;
+  return between > 0 ? turned + own.channels / between * of_channels : turned;
+}
+
+template <typename T>
+double CubeDual<T>::raise(const Piece& piece, const Pass& pass, std::size_t worker) {
+  const auto& own = dual_steps_[piece.problem];
+  if (own.spectra > 0) {
+    std::fill(squares(piece.problem, piece.chunk, piece.first_row), squares(piece.problem, piece.chunk, piece.end_row), T(0));
+  }
+  const auto end = own.channels > 0 ? std::min(nchan_, piece.end_channel + 1) : piece.end_channel;
+  double turned = 0;
+  for (auto channel = piece.first_channel; channel < end; ++channel) turned += raise_channel(piece, channel, pass, worker);
+  return turned;
+}
+
+template <typename T>
+double CubeDual<T>::cut(const Piece& piece, const Pass& pass, std::size_t worker) {
+  const auto n = frame_.npix;
+  const auto* steps = &pass.steps[piece.problem * static_cast<std::size_t>(nchan_)];
+  const auto& own = dual_steps_[piece.problem];
+  const double climb = own.of_spectra / *std::max_element(steps, steps + nchan_);
+  T* factor = level(worker, 0, 0);
+  double turned = 0;
+  for (auto row = piece.first_row; row < piece.end_row; ++row) {
+    std::copy_n(squares(piece.problem, 0, row), n, factor);
+    for (std::int64_t chunk = 1; chunk < chunks_; ++chunk) {
+      const T* others = squares(piece.problem, chunk, row);
+      for (std::int64_t i = 0; i < n; ++i) factor[i] += others[i];
+    }
+    for (std::int64_t i = 0; i < n; ++i) factor[i] = 1 / std::sqrt(std::max(factor[i], T(1)));
+    for (auto channel = piece.first_channel; channel < piece.end_channel; ++channel) {
+      const auto image = static_cast<std::int64_t>(piece.problem) * nchan_ + channel;
+      const auto order = duals_.order_of(image);
+      const DualTerm<T> term{duals_.row(order[0], plane_of_spectra_, image, row),
+                             duals_.row(order[1], plane_of_spectra_, image, row), static_cast<T>(pass.momentum[piece.problem])};
+      turned += frame_.kernels.cut_spectra(factor, term, duals_.row(order[2], plane_of_spectra_, image, row), n);
+    }
+  }
+  return own.spectra / climb * turned;
+}
+
+template <typename T>
+void CubeDual<T>::finish(std::int64_t task, const Pass& pass, std::size_t worker, T* x) const {
+  const auto piece = piece_of(task);
+  const auto n = frame_.npix;
+  for (auto channel = piece.first_channel; channel < piece.end_channel; ++channel) {
+    auto way = walk(piece, channel, pass, worker);
+    const auto image = static_cast<std::int64_t>(piece.problem) * nchan_ + channel;
+    for (auto row = piece.first_row; row < piece.end_row; ++row) std::copy_n(way.primal(row), n, x + (image * n + row) * n);
+  }
+}
+
+template <typename T>
+void CubeDual<T>::apply(const T* q, const T* mask, const std::vector<double>& steps, const std::vector<std::int64_t>& passes,
+                        T* x) {
+  while (static_cast<std::int64_t>(scratch_.size()) < at::get_num_threads()) {
+    scratch_.emplace_back(frame_.distance);
+    levels_.emplace_back(2 * frame_.rows_per_block * frame_.distance);
+  }
+  const auto count = static_cast<std::size_t>(problems_);
+  const auto per_problem = pieces_of_problem();
+  Pass pass{q, mask, steps, std::vector<double>(count, 0.0)};
+  std::vector<double> t(count, 1.0), turned(static_cast<std::size_t>(problems_ * per_problem));
+  std::vector<std::int64_t> going;  // pieces
+  const auto each = [](std::int64_t tasks, const auto& body) {
+    share_tasks(
+        tasks, 1,
+        [&](std::int64_t i, std::int64_t worker) {
+          const FlushTiny flush;
+          body(i, static_cast<std::size_t>(worker));
+        },
+        WorkerPool::Order::near);
+  };
+  const auto most = *std::max_element(passes.begin(), passes.end());
+  for (std::int64_t done = 0; done < most; ++done) {
+    const auto goes_on = [&](std::size_t problem) { return passes[problem] > done && dual_steps_[problem].is_on(); };
+    going.clear();
+    for (std::int64_t task = 0; task < problems_ * per_problem; ++task) {
+      if (goes_on(static_cast<std::size_t>(task / per_problem))) going.push_back(task);
+    }
+    const auto tasks = static_cast<std::int64_t>(going.size());
+    const auto task_of = [&](std::int64_t i) { return going[static_cast<std::size_t>(i)]; };
+    each(tasks, [&](std::int64_t i, std::size_t worker) {
+      turned[static_cast<std::size_t>(task_of(i))] = raise(piece_of(task_of(i)), pass, worker);
+    });
+    if (plane_of_spectra_ >= 0) {
+      each(tasks, [&](std::int64_t i, std::size_t worker) {
+        const auto piece = piece_of(task_of(i));
+        if (dual_steps_[piece.problem].spectra > 0) turned[static_cast<std::size_t>(task_of(i))] += cut(piece, pass, worker);
+      });
+    }
+    for (std::size_t problem = 0; problem < count; ++problem) {
+      if (!goes_on(problem)) continue;
+      double sum = 0;
+      const auto begin = turned.begin() + static_cast<std::int64_t>(problem) * per_problem;
+      for (auto part = begin; part != begin + per_problem; ++part) sum += *part;
+      const double next = sum > 0 ? 1 : (1 + std::sqrt(1 + 4 * t[problem] * t[problem])) / 2;
+      pass.momentum[problem] = sum > 0 ? 0 : (t[problem] - 1) / next;
+      t[problem] = next;
+      duals_.turn(problem);
+    }
+  }
+  std::fill(pass.momentum.begin(), pass.momentum.end(), 0.0);
+  each(problems_ * per_problem, [&](std::int64_t task, std::size_t worker) { finish(task, pass, worker, x); });
+}
+
+template class CubeDual<float>;
+template class CubeDual<double>;
+
+}  // namespace mpol::ops

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <torch/types.h>
+
+#include <mpol_cpp/ops/memory/aligned_array.h>
+#include <mpol_cpp/ops/proximal/dual_images.h>
+#include <mpol_cpp/ops/proximal/dual_walk.h>
+
+namespace mpol::ops {
+
+using torch::Tensor;
+
+/// Weights of the parts of a map that looks at cubes, of each problem, >= 0.
+struct CubeWeights {
+  std::vector<double> variation;  ///< of total variation in each image
+  std::vector<double> channels;   ///< of differences from channel to channel
+  std::vector<double> spectra;    ///< of the norm of each pixel's spectrum
+
+  bool has_channels() const;  ///< whether any problem has such a weight
+  bool has_spectra() const;   ///< whether any problem has such a weight
+};
+
+/// Numbers of the dual steps of one problem (solvers/cube_proximal.h): each part j climbs by sigma_j = share_j / |K_j|^2, where
+/// K_j is the weight k_j times its differences, |K_j|^2 <= 8 k^2, 4 k^2 and k^2, and share_j = |K_j| / sum |K|: what brings the
+/// bound of Beck and Teboulle down the most.
+struct CubeDualSteps {
+  CubeDualSteps(const CubeWeights& weights, std::size_t problem);
+
+  double variation, channels, spectra;                       ///< k_j
+  double of_variation = 0, of_channels = 0, of_spectra = 0;  ///< k_j sigma_j of images whose own step is 1; 0 where k_j is
+  bool is_on() const { return variation > 0 || channels > 0 || spectra > 0; }  ///< whether there is any weight
+};
+
+/// The proximal map of total variation, differences from channel to channel, norms of spectra and positivity on the CPU, as
+/// TvDual works: the images of a few channels one after the other in blocks of rows, a pass over all dual images each. The duals
+/// of spectra are cut in a second pass over theirs. The same bits for any number of threads.
+template <typename T>
+class CubeDual {
+ public:
+  /// @param hann  whether it looks at the images convolved with the Hann kernel
+  CubeDual(std::int64_t problems, std::int64_t nchan, std::int64_t npix, bool hann, CubeWeights weights);
+  CubeDual(const CubeDual&) = delete;
+  CubeDual& operator=(const CubeDual&) = delete;
+
+  /// @param q       (problems, nchan, npix, npix), contiguous
+  /// @param mask    1 or 0, like q, or null
+  /// @param steps   of each image, > 0
+  /// @param passes  of each problem
+  /// @param x       like q; overwritten
+  void apply(const T* q, const T* mask, const std::vector<double>& steps, const std::vector<std::int64_t>& passes, T* x);
+
+  /// The dual images, (2 to 4, problems, nchan, npix, npix): rows, columns, to the next channel, of the spectrum; the last two
+  /// where they have a weight.
+  Tensor dual() const { return duals_.now(); }
+  void set_dual(const Tensor& dual) { duals_.set_now(dual); }
+
+ private:
+  /// Some channels of a block of rows of a problem.
+  struct Piece {
+    std::size_t problem;
+    std::int64_t chunk, first_channel, end_channel, first_row, end_row;
+  };
+  /// What all pieces of a pass are told.
+  struct Pass {
+    const T *q, *mask;
+    const std::vector<double>& steps;  // of each image
+    std::vector<double> momentum;      // of each problem
+  };
+
+  Piece piece_of(std::int64_t task) const;
+  std::int64_t pieces_of_problem() const { return chunks_ * frame_.blocks; }
+  double step_of(const Piece& piece, std::int64_t channel, const Pass& pass) const;
+  DualWalk<T> walk(const Piece& piece, std::int64_t channel, const Pass& pass, std::size_t worker) const;
+  /// Raises the duals of a piece. @return what it says of turning, in units of each part's own steps
+  double raise(const Piece& piece, const Pass& pass, std::size_t worker);
+  double raise_channel(const Piece& piece, std::int64_t channel, const Pass& pass, std::size_t worker);
+  /// Cuts the raised duals of spectra. @return as raise()
+  double cut(const Piece& piece, const Pass& pass, std::size_t worker);
+  /// Of the raised duals of spectra, summed over the channels of a chunk.
+  T* squares(std::size_t problem, std::int64_t chunk, std::int64_t row) const;
+  /// S x of a row of a block in a worker's hands, of a channel or of the one before.
+  T* level(std::size_t worker, std::int64_t channel, std::int64_t row_of_block) const;
+  void finish(std::int64_t task, const Pass& pass, std::size_t worker, T* x) const;
+
+  std::int64_t problems_, nchan_, chunks_;
+  CubeWeights weights_;
+  std::vector<CubeDualSteps> dual_steps_;  // of each problem
+  std::int64_t plane_of_channels_, plane_of_spectra_;
+  WalkFrame<T> frame_;
+  DualImages<T> duals_;
+  AlignedArray<T> squares_;
+  std::vector<WalkScratch<T>> scratch_;  // of each worker
+  std::vector<AlignedArray<T>> levels_;  // of each worker
+};
+
+}  // namespace mpol::ops

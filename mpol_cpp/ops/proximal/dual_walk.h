@@ -1,0 +1,185 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include <mpol_cpp/ops/memory/aligned_array.h>
+#include <mpol_cpp/ops/proximal/dual_images.h>
+#include <mpol_cpp/ops/proximal/proximal_kernels.h>
+
+/// How dual steps of total variation go through an image (ops/proximal/tv_dual.h, ops/proximal/cube_dual.h): row by row, each of
+/// which stays in the first cache from the dual image read to the dual image written.
+namespace mpol::ops {
+
+/// What all walks of a map have in common.
+template <typename T>
+struct WalkFrame {
+  WalkFrame(std::int64_t pixels, bool convolves)
+      : npix(pixels),
+        hann(convolves),
+        distance(AlignedArray<T>::padded(pixels) + AlignedArray<T>::padded(2 * proximal_margin)),
+        rows_per_block(pixels < 512 ? 32 : 64),
+        blocks((pixels + rows_per_block - 1) / rows_per_block),
+        kernels(proximal_kernels<T>(selected_isa())),
+        inside(distance),
+        counted(distance) {
+    std::fill_n(inside.data(), npix, T(1));
+    std::fill_n(counted.data(), npix - 1, T(1));
+  }
+
+  std::int64_t first_row(std::int64_t block) const { return block % blocks * rows_per_block; }
+  std::int64_t end_row(std::int64_t block) const { return std::min(npix, first_row(block) + rows_per_block); }
+
+  std::int64_t npix;
+  bool hann;  // whether the images are convolved with the Hann kernel before they are looked at: S
+  std::int64_t distance, rows_per_block, blocks;  // of an image
+  ProximalKernels<T> kernels;
+  AlignedArray<T> inside, counted;  // a row of 1 up to the last pixel, or up to the one before it, then of 0
+};
+
+/// Rows in hand of one worker, with zeros around them.
+template <typename T>
+struct WalkScratch {
+  static constexpr std::int64_t rows_of_v = 8, rows_of_others = 4;  // that are kept, powers of two
+
+  explicit WalkScratch(std::int64_t row_distance)
+      : distance(row_distance), memory((2 * rows_of_v + 3 * rows_of_others + 2) * row_distance) {}
+
+  T* row(std::int64_t i) const { return memory.data() + i * distance + proximal_margin; }
+  DualRow<T> v(std::int64_t r) const {
+    const auto i = 2 * (r & (rows_of_v - 1));
+    return {row(i), row(i + 1)};
+  }
+  T* other(int which, std::int64_t r) const { return row(2 * rows_of_v + which * rows_of_others + (r & (rows_of_others - 1))); }
+  T* slope(std::int64_t r) const { return other(0, r); }     // D^T v, with what other duals add
+  T* primal(std::int64_t r) const { return other(1, r); }    // x
+  T* smoothed(std::int64_t r) const { return other(2, r); }  // S x
+  T* blended() const { return row(2 * rows_of_v + 3 * rows_of_others); }
+  const T* zeros() const { return row(2 * rows_of_v + 3 * rows_of_others + 1); }
+
+  std::int64_t distance;
+  AlignedArray<T> memory;
+};
+
+/// What other dual images than those of total variation add to the slope of an image: factors of their rows, which have the same
+/// distance as those of the walk. None: the slope is D^T v.
+template <typename T>
+struct OtherSlopes {
+  static constexpr int most = 3;
+  std::array<DualTerm<T>, most> terms{};  // of row 0
+  int count = 0;
+  T of_variation = 1;  // the factor of D^T v; 0: it is not looked at
+
+  void add(const T* now, const T* before, T factor) { terms[static_cast<std::size_t>(count++)] = {now, before, factor}; }
+};
+
+/// A worker's way through some rows of an image.
+template <typename T>
+class DualWalk {
+ public:
+  DualWalk(const WalkFrame<T>& frame, const DualImages<T>& duals, const WalkScratch<T>& scratch, const T* q, const T* mask,
+           std::int64_t image, T weight, T momentum, std::int64_t first, const OtherSlopes<T>& others = {})
+      : frame_(frame),
+        duals_(duals),
+        scratch_(scratch),
+        n_(frame.npix),
+        q_(q + image * n_ * n_),
+        mask_(mask == nullptr ? nullptr : mask + image * n_ * n_),
+        image_(image),
+        order_(duals.order_of(image)),
+        weight_(weight),
+        momentum_(momentum),
+        others_(others),
+        reach_(frame.hann ? 1 : 0),
+        looked_(first - 2 * reach_ - 2),
+        shrunk_(first - reach_ - 1),
+        smoothed_(first - 1) {}
+
+  /// x of a row, and of those before it.
+  const T* primal(std::int64_t row) {
+    while (shrunk_ < row) {
+      ++shrunk_;
+      look_to(shrunk_ + reach_);
+      if (inside(shrunk_)) shrink(shrunk_);
+    }
+    return inside(row) ? scratch_.primal(row) : scratch_.zeros();
+  }
+
+  /// S x of a row, and of those before it.
+  const T* smoothed(std::int64_t row) {
+    if (!frame_.hann) return primal(row);
+    while (smoothed_ < row) {
+      ++smoothed_;
+      const T* above = primal(smoothed_ + 1);
+      const T* below = smoothed_ > 0 ? scratch_.primal(smoothed_ - 1) : scratch_.zeros();
+      frame_.kernels.blend(below, scratch_.primal(smoothed_), above, scratch_.blended(), n_);
+      frame_.kernels.smooth(scratch_.blended(), frame_.inside.data(), scratch_.smoothed(smoothed_), n_);
+    }
+    return scratch_.smoothed(row);
+  }
+
+  /// The dual image of total variation raised at a row. @return what it says of turning (ProximalKernels::ascend)
+  double raise(std::int64_t row, T step) {
+    if (row + 1 >= n_) return 0;  // no differences are counted there
+    const T* next = smoothed(row + 1);
+    const T* center = frame_.hann ? scratch_.smoothed(row) : scratch_.primal(row);
+    return frame_.kernels.ascend(center, next, step, scratch_.v(row), dual(order_[0], row), frame_.counted.data(),
+                                 dual(order_[2], row), n_);
+  }
+
+ private:
+  bool inside(std::int64_t row) const { return row >= 0 && row < n_; }
+  DualRow<T> dual(int which, std::int64_t row) const {
+    return {duals_.row(which, 0, image_, row), duals_.row(which, 1, image_, row)};
+  }
+
+  void look_to(std::int64_t row) {
+    while (looked_ < row) {
+      ++looked_;
+      if (!inside(looked_)) continue;
+      if (others_.of_variation != 0) {
+        const T* below = looked_ > 0 ? scratch_.v(looked_ - 1).rows : scratch_.zeros();
+        frame_.kernels.look_ahead(dual(order_[0], looked_), dual(order_[1], looked_), momentum_, below, scratch_.v(looked_),
+                                  scratch_.slope(looked_), n_);
+      }
+      if (others_.count > 0) gather(looked_);
+    }
+  }
+
+  void gather(std::int64_t row) {
+    auto terms = others_.terms;
+    for (auto& term : terms) {
+      if (term.now == nullptr) continue;
+      term.now += row * frame_.distance;
+      term.before += row * frame_.distance;
+    }
+    frame_.kernels.gather(terms.data(), others_.count, momentum_, others_.of_variation, scratch_.slope(row), n_);
+  }
+
+  const T* slope(std::int64_t row) const { return inside(row) ? scratch_.slope(row) : scratch_.zeros(); }
+
+  void shrink(std::int64_t row) {
+    const T* slopes = slope(row);
+    if (frame_.hann) {
+      frame_.kernels.blend(slope(row - 1), slopes, slope(row + 1), scratch_.blended(), n_);
+      slopes = scratch_.blended();
+    }
+    frame_.kernels.shrink(q_ + row * n_, slopes, weight_, frame_.hann, mask_ == nullptr ? nullptr : mask_ + row * n_,
+                          frame_.inside.data(), scratch_.primal(row), n_);
+  }
+
+  const WalkFrame<T>& frame_;
+  const DualImages<T>& duals_;
+  const WalkScratch<T>& scratch_;
+  std::int64_t n_;
+  const T *q_, *mask_;
+  std::int64_t image_;
+  std::array<int, 3> order_;
+  T weight_, momentum_;
+  OtherSlopes<T> others_;
+  std::int64_t reach_;                       // rows that S needs on either side
+  std::int64_t looked_, shrunk_, smoothed_;  // the last rows that are there
+};
+
+}  // namespace mpol::ops

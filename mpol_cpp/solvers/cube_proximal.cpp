@@ -1,0 +1,192 @@
+#include <mpol_cpp/solvers/cube_proximal.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/hann/hann.h>
+#include <mpol_cpp/ops/proximal/image_differences.h>
+
+namespace mpol {
+namespace {
+
+/// Factors of one plane of duals: what S x or its differences are multiplied with, and the weight in the sum that tells turning.
+struct Climb {
+  Tensor factor, weight;
+};
+
+/// @param steps  s of each image, or of each pair of channels, float64
+Climb climb_of(double weight, double of_unit, const Tensor& steps) {
+  if (weight <= 0) return {at::zeros_like(steps), at::zeros_like(steps)};
+  return {of_unit / steps, steps * (weight / of_unit)};
+}
+
+Tensor on_each(const std::vector<Climb>& climbs, Tensor Climb::*part) {
+  std::vector<Tensor> all;
+  for (const auto& climb : climbs) all.push_back((climb.*part).unsqueeze(0));
+  return at::cat(all);
+}
+
+}  // namespace
+
+CubeProximal::CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights weights, By by)
+    : weights_(std::move(weights)), hann_(hann), mask_(std::move(mask)), nchan_(like.size(1)) {
+  if (mask_.defined()) mask_ = mask_.to(like.options()).expand(like.sizes()).contiguous();
+  if (nchan_ == 1) std::fill(weights_.channels.begin(), weights_.channels.end(), 0.0);  // there are no differences
+  counted_ = ops::counted_block(like);
+  const auto problems = like.size(0), n = like.size(-1);
+  if (!weights_.has_channels() && !weights_.has_spectra()) {
+    variation_.emplace(like, hann, mask_, by);
+  } else if (by == By::tensors || !like.is_cpu()) {
+    const std::int64_t planes = plane_of_spectra() + (weights_.has_spectra() ? 1 : 0);
+    dual_ = at::zeros({planes, problems, nchan_, n, n}, like.options());
+  } else if (like.scalar_type() == torch::kFloat32) {
+    single_ = std::make_shared<ops::CubeDual<float>>(problems, nchan_, n, hann, weights_);
+  } else {
+    double_ = std::make_shared<ops::CubeDual<double>>(problems, nchan_, n, hann, weights_);
+  }
+}
+
+Tensor CubeProximal::dual() const {
+  if (variation_) return variation_->dual();
+  if (single_) return single_->dual();
+  return double_ ? double_->dual() : dual_.clone();
+}
+
+void CubeProximal::set_dual(const Tensor& dual) {
+  if (variation_) return variation_->set_dual(dual);
+  const auto own = this->dual();
+  if (dual.sizes() != own.sizes() || dual.scalar_type() != own.scalar_type()) {
+    throw FileError(fmt::format("the dual images have shape {}; it must be {} of {}", dual.sizes().vec(), own.sizes().vec(),
+                                c10::toString(own.scalar_type())));
+  }
+  if (single_) single_->set_dual(dual.to(torch::kCPU));
+  else if (double_) double_->set_dual(dual.to(torch::kCPU));
+  else dual_ = dual.to(own.device()).clone();
+}
+
+Tensor CubeProximal::seen(const Tensor& images) const { return hann_ ? ops::hann(images) : images; }
+
+Tensor CubeProximal::unsmoothed_slope(const Tensor& dual) const {
+  auto slope = ops::adjoint_differences(dual) * ops::spread(weights_.variation, dual[0]);
+  if (weights_.has_channels()) {
+    slope = slope + ops::adjoint_channel_differences(dual[2]) * ops::spread(weights_.channels, dual[0]);
+  }
+  if (weights_.has_spectra()) slope = slope + dual[plane_of_spectra()] * ops::spread(weights_.spectra, dual[0]);
+  return slope;
+}
+
+Tensor CubeProximal::slope() const {
+  if (variation_) return variation_->slope() * ops::spread(weights_.variation, counted_.expand_as(variation_->dual()[0]));
+  return seen(unsmoothed_slope(dual()));
+}
+
+Tensor CubeProximal::smoothing(const std::vector<double>& epsilons, const Tensor& t) const {
+  const auto own = dual();
+  const auto n = own.size(-1), problems = own.size(1);
+  const auto squared = t.square().to(own.scalar_type()).view({problems, 1, 1, 1});
+  const auto sum = [&](const Tensor& squares, const std::vector<double>& weights, double epsilon) {
+    const auto lengths = (1 - squares * squared).clamp_min(0).sqrt().sum({-3, -2, -1}, /*keepdim=*/false, torch::kFloat64);
+    return lengths * at::tensor(weights, torch::kFloat64).to(lengths.device()) * std::sqrt(epsilon);
+  };
+  const auto block = own.narrow(0, 0, 2).square().sum(0).narrow(-2, 0, n - 1).narrow(-1, 0, n - 1);
+  auto total = sum(block, weights_.variation, epsilons[0]);
+  if (weights_.has_channels()) {
+    total = total + sum(own[2].narrow(-3, 0, nchan_ - 1).square(), weights_.channels, epsilons[1]);
+  }
+  if (weights_.has_spectra()) {
+    total = total + sum(own[plane_of_spectra()].square().sum({-3}, /*keepdim=*/true), weights_.spectra, epsilons[2]);
+  }
+  return total;
+}
+
+Tensor CubeProximal::primal(const Tensor& q, const Tensor& steps, const Tensor& dual) const {
+  const auto x = (q - seen(unsmoothed_slope(dual)) * steps).clamp_min(0);
+  return mask_.defined() ? x * mask_ : x;
+}
+
+void CubeProximal::apply(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes, Tensor& x) {
+  if (variation_) {
+    std::vector<double> weights(steps.size());
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      weights[i] = steps[i] * weights_.variation[i / static_cast<std::size_t>(nchan_)];
+    return variation_->apply(q, weights, passes, x);
+  }
+  if (!single_ && !double_) return apply_by_tensors(q, steps, passes, x);
+  const auto run = [&](auto& kernels, auto type) {
+    using T = decltype(type);
+    kernels.apply(q.const_data_ptr<T>(), mask_.defined() ? mask_.const_data_ptr<T>() : nullptr, steps, passes,
+                  x.mutable_data_ptr<T>());
+  };
+  if (single_) run(*single_, 0.0F);
+  else run(*double_, 0.0);
+}
+
+void CubeProximal::apply_by_tensors(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes,
+                                    Tensor& x) {
+  const auto problems = q.size(0);
+  const auto step = ops::spread(steps, q);
+  const auto own_steps = at::tensor(steps, torch::kFloat64).view({problems, nchan_, 1, 1});
+  const auto next_steps = at::cat({own_steps.narrow(1, 1, nchan_ - 1), own_steps.narrow(1, nchan_ - 1, 1)}, 1);
+  std::vector<Climb> of_variation, of_channels, of_spectra;
+  for (std::int64_t i = 0; i < problems; ++i) {
+    const ops::CubeDualSteps own(weights_, static_cast<std::size_t>(i));
+    of_variation.push_back(climb_of(own.variation, own.of_variation, own_steps[i]));
+    of_channels.push_back(climb_of(own.channels, own.of_channels, at::maximum(own_steps[i], next_steps[i])));
+    of_spectra.push_back(climb_of(own.spectra, own.of_spectra, own_steps[i].max().expand_as(own_steps[i])));
+  }
+  const auto of_planes = [&](Tensor Climb::*part) {
+    std::vector<Tensor> planes = {on_each(of_variation, part), on_each(of_variation, part)};
+    if (weights_.has_channels()) planes.push_back(on_each(of_channels, part));
+    if (weights_.has_spectra()) planes.push_back(on_each(of_spectra, part));
+    return at::stack(planes).to(q.device());
+  };
+  const auto factor = of_planes(&Climb::factor).to(q.scalar_type()), weight = of_planes(&Climb::weight);
+  auto v = dual_, p = dual_;
+  auto t = at::ones({problems, 1, 1, 1}, torch::TensorOptions(q.device()).dtype(torch::kFloat64));
+  const auto most = *std::max_element(passes.begin(), passes.end());
+  for (std::int64_t pass = 0; pass < most; ++pass) {
+    const auto u = seen(primal(q, step, v));
+    std::vector<Tensor> rises;
+    rises.push_back(ops::differences(u, counted_));
+    if (weights_.has_channels()) rises.push_back(ops::channel_differences(u).unsqueeze(0));
+    if (weights_.has_spectra()) rises.push_back(u.unsqueeze(0));
+    auto next = v + at::cat(rises) * factor;
+    auto variation = next.narrow(0, 0, 2);
+    variation.div_(variation.square().sum(0).sqrt().clamp_min(1));
+    if (weights_.has_channels()) next[2].clamp_(-1, 1);
+    if (weights_.has_spectra()) {
+      auto spectra = next[plane_of_spectra()];
+      spectra.div_(spectra.square().sum({-3}, /*keepdim=*/true).sqrt().clamp_min(1));
+    }
+    const auto change = next - p;
+    const auto turned = (((v - next) * change).sum({-2, -1}, /*keepdim=*/true, torch::kFloat64) * weight)
+                            .sum(at::IntArrayRef({0, 2}), /*keepdim=*/true)[0] > 0;
+    const auto next_t = at::where(turned, at::full({}, 1.0, t.options()), (1 + (1 + 4 * t.square()).sqrt()) / 2);
+    const auto momentum = at::where(turned, at::full({}, 0.0, t.options()), (t - 1) / next_t).to(q.scalar_type());
+    const auto next_v = next + change * momentum;
+    std::vector<double> goes_on(passes.size());
+    for (std::size_t i = 0; i < passes.size(); ++i) goes_on[i] = passes[i] > pass ? 1 : 0;
+    const auto on = ops::spread(goes_on, q) > 0;
+    p = at::where(on, next, p);
+    v = at::where(on, next_v, v);
+    t = at::where(on, next_t, t);
+  }
+  dual_ = p;
+  x.copy_(primal(q, step, p));
+}
+
+}  // namespace mpol

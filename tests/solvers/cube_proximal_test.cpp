@@ -1,0 +1,171 @@
+// The proximal map of what joins channels.
+#include "catch.h"
+
+#include <cmath>
+
+#include <ATen/ops/zeros.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/ops/hann/hann.h>
+#include <mpol_cpp/regularizers/group_sparsity.h>
+#include <mpol_cpp/regularizers/tv_channel.h>
+#include <mpol_cpp/regularizers/tv_image.h>
+#include <mpol_cpp/solvers/cube_proximal.h>
+
+#include "compare.h"
+#include "forced_isa.h"
+#include "instruction_sets.h"
+#include "random.h"
+#include "threads.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+
+namespace {
+
+using Numbers = std::vector<double>;
+using Passes = std::vector<std::int64_t>;
+using Weights = CubeProximal::Weights;
+
+Tensor mapped(CubeProximal& map, const Tensor& q, const Numbers& steps, const Passes& passes) {
+  auto x = at::empty_like(q);
+  map.apply(q, steps, passes, x);
+  return x;
+}
+
+/// Cubes with a bright middle in some channels.
+Tensor noisy_cubes(at::IntArrayRef shape, torch::Dtype dtype, std::uint64_t seed) {
+  auto cubes = normal(shape, torch::kFloat64, seed);
+  const auto third = shape.back() / 3;
+  cubes.narrow(-1, third, third).narrow(-2, third, third).narrow(-3, 0, (shape[shape.size() - 3] + 1) / 2).add_(2);
+  return cubes.to(dtype);
+}
+
+/// g(x) without positivity, of one problem: the regularizers' own functions, of lengths hardly smoothed.
+double simple_part(const Tensor& x, bool hann, const Weights& weights) {
+  constexpr double epsilon = 1e-24;
+  const auto sky = hann ? ops::hann(x) : x;
+  return (weights.variation[0] * losses::tv_image(sky, epsilon) + weights.channels[0] * losses::tv_channel(sky, epsilon) +
+          weights.spectra[0] * losses::group_sparsity(sky, epsilon))
+      .item<double>();
+}
+
+}  // namespace
+
+TEST_CASE("the map of cubes ends at the minimum: the duality gap closes, whatever joins channels", "[solvers][quick]") {
+  const auto hann = GENERATE(false, true);
+  const auto masked = GENERATE(false, true);
+  constexpr std::int64_t nchan = 18;  // more than go into one piece
+  const auto q = noisy_cubes({1, nchan, 12, 12}, torch::kFloat64, 1);
+  const auto mask = masked ? (uniform({1, nchan, 12, 12}, torch::kFloat64, 2) < 0.8).to(torch::kFloat64) : Tensor();
+  Numbers steps;  // not all the same
+  for (std::int64_t c = 0; c < nchan; ++c) steps.push_back(0.5 + 0.1 * static_cast<double>(c % 4));
+  const auto step = at::tensor(steps, torch::kFloat64).view({1, nchan, 1, 1});
+  for (const auto& weights : {Weights{{0.3}, {0.4}, {0}}, Weights{{0}, {0.5}, {0}}, Weights{{0.2}, {0}, {0.8}},
+                              Weights{{0}, {0}, {1.5}}, Weights{{0.2}, {0.3}, {0.5}}}) {
+    CAPTURE(hann, masked, weights.variation[0], weights.channels[0], weights.spectra[0]);
+    CubeProximal map(q, hann, mask, weights);
+    const auto gap = [&](const Tensor& x) {
+      auto positive = (q - step * map.slope()).clamp_min(0), allowed = q;
+      if (masked) positive = positive * mask, allowed = q * mask;
+      const double primal = ((x - q).square() / step).sum().item<double>() / 2 + simple_part(x, hann, weights);
+      const double dual = ((q.square() - positive.square()) / step).sum().item<double>() / 2;
+      return (primal - dual) / (allowed.square() / step).sum().item<double>();
+    };
+    const double early = gap(mapped(map, q, steps, {2}));
+    const auto x = mapped(map, q, steps, {3000});
+    CHECK(x.min().item<double>() >= 0);
+    if (masked) CHECK((x * (1 - mask)).abs().max().item<double>() == 0);
+    // Dual images are feasible, whence the gap is one.
+    const auto dual = map.dual();
+    CHECK(dual.narrow(0, 0, 2).square().sum(0).max().item<double>() <= 1 + 1e-12);
+    if (weights.channels[0] > 0) CHECK(dual[2].abs().max().item<double>() <= 1);
+    if (weights.channels[0] > 0) CHECK(dual[2].select(-3, nchan - 1).abs().max().item<double>() == 0);
+    if (weights.spectra[0] > 0) {
+      CHECK(dual[weights.channels[0] > 0 ? 3 : 2].square().sum(-3).max().item<double>() <= 1 + 1e-12);
+    }
+    const double own = gap(x);
+    CHECK(own >= -1e-12);
+    CHECK(own < 1e-7);
+    CHECK(own < 0.1 * early);
+  }
+}
+
+TEST_CASE("norms of spectra alone shrink spectra, as their closed form does", "[solvers][quick]") {
+  const auto q = noisy_cubes({1, 5, 8, 8}, torch::kFloat64, 3);
+  CubeProximal map(q, false, {}, {{0}, {0}, {1.2}});
+  const auto x = mapped(map, q, Numbers(5, 0.5), {2000});
+  const auto positive = q.clamp_min(0);  // the map of a norm and positivity: that of the norm of the positive part
+  const auto lengths = positive.square().sum({-3}, true).sqrt();
+  CHECK(relative_error(x, positive * (1 - 0.6 / lengths).clamp_min(0)) < 1e-6);
+}
+
+TEMPLATE_TEST_CASE("the kernels of the map of cubes equal its tensor operations, on every instruction set", "[solvers][quick]",
+                   float, double) {
+  const auto dtype = dtype_of<TestType>();
+  const auto hann = GENERATE(false, true);
+  const auto weights = GENERATE(Weights{{0.3, 0}, {0.4, 0.2}, {0, 0}}, Weights{{0.3, 0.1}, {0, 0}, {0.5, 0.2}},
+                                Weights{{0.3, 0.1}, {0.2, 0}, {0.5, 0.7}});
+  for (const auto isa : instruction_sets()) {
+    const ForcedIsa forced(to_string(isa));
+    for (const std::int64_t n : {2, 9, 17, 40}) {
+      const std::int64_t nchan = n == 17 ? 35 : 3;  // three pieces of channels
+      CAPTURE(to_string(isa), n, hann);
+      const auto q = noisy_cubes({2, nchan, n, n}, dtype, 5);
+      const auto mask = n == 17 ? (uniform({2, nchan, n, n}, torch::kFloat64, 2) < 0.8).to(dtype) : Tensor();
+      CubeProximal kernels(q, hann, mask, weights), tensors(q, hann, mask, weights, CubeProximal::By::tensors);
+      Numbers steps(static_cast<std::size_t>(2 * nchan), 1.0);
+      for (std::size_t i = 0; i < steps.size(); i += 2) steps[i] = 0.7;
+      for (const auto& passes : {Passes{1, 4}, Passes{7, 3}}) {  // the second begins where the first ended
+        const auto x = mapped(kernels, q, steps, passes), reference = mapped(tensors, q, steps, passes);
+        CHECK(relative_error(x, reference) < tolerance<TestType>(1e-12, 2e-5));
+        CHECK((kernels.dual() - tensors.dual()).abs().max().template item<double>() < tolerance<TestType>(1e-11, 1e-3));
+        CHECK(relative_error(kernels.slope(), tensors.slope()) < tolerance<TestType>(1e-11, 1e-3));
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("without weights between channels the map of cubes is that of total variation, bit for bit",
+                   "[solvers][quick]", float, double) {
+  const auto q = noisy_cubes({2, 3, 20, 20}, dtype_of<TestType>(), 5);
+  CubeProximal map(q, true, {}, {{0.3, 0.2}, {0, 0}, {0, 0}});
+  TvProximal variation(q, true, {});
+  const Numbers steps = {1, 2, 3, 1, 2, 3};
+  Numbers weights;
+  for (std::size_t i = 0; i < steps.size(); ++i) weights.push_back(steps[i] * (i < 3 ? 0.3 : 0.2));
+  auto x = at::empty_like(q);
+  variation.apply(q, weights, {5, 3}, x);
+  CHECK(same(mapped(map, q, steps, {5, 3}), x));
+  CHECK(same(map.dual(), variation.dual()));
+  // A cube of one channel has no differences between channels.
+  const auto image = q.narrow(0, 0, 1).narrow(1, 0, 1).contiguous();
+  CubeProximal of_one(image, true, {}, {{0.3}, {0.7}, {0}});
+  CHECK(of_one.dual().size(0) == 2);
+}
+
+TEMPLATE_TEST_CASE("the map of cubes has the same bits for any number of threads, and goes on from saved duals",
+                   "[solvers][quick]", float, double) {
+  const auto dtype = dtype_of<TestType>();
+  const auto q = noisy_cubes({2, 20, 70, 70}, dtype, 3);
+  const Weights weights{{0.5, 0.1}, {0.2, 0.3}, {0.4, 0.6}};
+  const Numbers steps(40, 0.8);
+  const auto run = [&](int threads) {
+    const Threads own(threads);
+    CubeProximal map(q, true, {}, weights);
+    mapped(map, q, steps, {5, 3});
+    const auto x = mapped(map, q, steps, {4, 9});
+    return std::pair(x, map.dual());
+  };
+  const auto [x, dual] = run(1);
+  for (const int threads : {2, 3}) {
+    const auto [other, other_dual] = run(threads);
+    CHECK(same(other, x));
+    CHECK(same(other_dual, dual));
+  }
+  CubeProximal first(q, true, {}, weights), second(q, true, {}, weights);
+  mapped(first, q, steps, {5, 3});
+  second.set_dual(first.dual());
+  CHECK(same(mapped(second, q, steps, {4, 9}), x));
+  CHECK_THROWS_AS(second.set_dual(at::zeros({2, 2, 20, 70, 70}, dtype)), FileError);
+}
