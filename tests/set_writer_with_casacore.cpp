@@ -1,5 +1,8 @@
 #include "set_writer.h"
 
+#include <algorithm>
+#include <string>
+
 #include <casacore/casa/Arrays/ArrayMath.h>
 #include <casacore/casa/Arrays/Matrix.h>
 #include <casacore/casa/Arrays/Vector.h>

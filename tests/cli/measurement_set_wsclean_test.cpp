@@ -24,7 +24,7 @@ TestSet two_points() {
   set.windows = {{{230e9, 231e9}, {9, 12}, 5}, {{245e9}, {9, 12}, 5}};
   std::mt19937 random(3);
   std::normal_distribution<double> length(0, 150), noise(0, 0.1);  // m, Jy
-  for (std::size_t i = 0; i < 3000; ++i) {
+  for (std::size_t i = 0; i < 9000; ++i) {
     TestRow row;
     row.window = static_cast<int>(i % 2);
     row.antenna1 = static_cast<int>(i % 5);
