@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iostream>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -23,6 +24,7 @@
 #include <mpol_cpp/cli/image/error_sampling.h>
 #include <mpol_cpp/cli/image/fit_diagnostics.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
+#include <mpol_cpp/cli/run/fit_events.h>
 #include <mpol_cpp/cli/run/image_results.h>
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
@@ -415,7 +417,9 @@ class ImageRun {
     if (!fits) return;
     Stopwatch watch(summary_.seconds.training);
     const auto objective = objective_of(std::move(terms));
-    GriddedNet model = make_model(options_, part_.holds_channels() ? data_of_part() : fit_data());
+    const auto data = part_.holds_channels() ? data_of_part() : fit_data();
+    GriddedNet model = make_model(options_, data);
+    for (auto& line : regridding_words(options_, data)) record_->note(std::move(line));
     model->to(device_, options_.data.torch_dtype());
     auto train = train_options(options_, *record_, state);
     train.interrupted([] { return stop_requested() != 0; });
@@ -424,9 +428,17 @@ class ImageRun {
     std::optional<FitDiagnostics> diagnostics;
     std::vector<Callback> callbacks{report.callback()};
     if (options_.diagnostics_interval) {
-      diagnostics.emplace(options_.output.out, *options_.diagnostics_interval, objective, *model.ptr(), train.checkpoint());
+      diagnostics.emplace(options_.output.out, *options_.diagnostics_interval, objective, *model.ptr(), train.checkpoint(),
+                          grid_.center);
       callbacks.push_back(diagnostics->callback());
       train.model_interval(*options_.diagnostics_interval);
+    }
+    std::optional<FitEvents> events;
+    if (options_.tensorboard) {
+      events.emplace(options_.output.out);
+      callbacks.push_back(events->callback());
+      if (!options_.diagnostics_interval) train.model_interval(FitEvents::interval);
+      else train.model_interval(std::gcd(*options_.diagnostics_interval, FitEvents::interval));
     }
     train.callbacks(std::move(callbacks));
     summary_.fit = Trainer(model, objective, train).fit();
@@ -530,6 +542,7 @@ class ImageRun {
     summary_.gaussian = options_.noise == "gaussian";
     summary_.normaliser = size_.normaliser;
     summary_.chi_squared = summary_.fit.loss.nll() * 2 * summary_.normaliser;
+    summary_.center = grid_.center;
     summary_.samples = size_.samples;
     summary_.visibilities = size_.visibilities;
     summary_.cells = dataset_->ncells();
@@ -626,8 +639,11 @@ class ImageRun {
       for (const auto& name : earlier_files(folder.path())) folder.replaces(name);
       if (!summary_.scan) folder.replaces(scan_name);
     }
-    if (options_.diagnostics_interval || (before_ && before_->had_diagnostics())) return;
-    for (const auto& name : diagnostics_files(folder.path())) folder.replaces(name);
+    const bool figures = options_.diagnostics_interval || (before_ && before_->had_diagnostics());
+    const bool events = options_.tensorboard || (before_ && before_->had_events());
+    for (const auto& name : diagnostics_files(folder.path())) {
+      if (!(is_of_events(name) ? events : figures)) folder.replaces(name);
+    }
   }
 
   /// The history of a fit without results. Those of an earlier run that is being replaced stay as they are.
