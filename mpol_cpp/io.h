@@ -9,6 +9,7 @@
 #include <mpol_cpp/io/npz_archive.h>
 #include <mpol_cpp/io/polar_fits.h>
 #include <mpol_cpp/io/readers/array_reader.h>
+#include <mpol_cpp/io/readers/averaging_reader.h>
 #include <mpol_cpp/io/readers/collect_visibilities.h>
 #include <mpol_cpp/io/uv_unit.h>
 #include <mpol_cpp/io/uvfits/uvfits.h>

@@ -61,7 +61,7 @@ void check_one_field(const std::filesystem::path& path, const std::vector<SetFie
 class MeasurementSetReader final : public VisibilityReader {
  public:
   MeasurementSetReader(const std::filesystem::path& path, const MeasurementSetOptions& options)
-      : path_(path), options_(options), table_(path, {options.select, options.column, options.windows}) {
+      : path_(path), options_(options), table_(path, {options.select, options.column, options.windows, options.tracks}) {
     check_one_field(path_, table_.fields());
     shape_.column = fmt::format("{} ({})", table_.column(), table_.column_reason());
     for (std::size_t part = 0; part < table_.parts().size(); ++part) add_window(part);
@@ -151,6 +151,7 @@ class MeasurementSetReader final : public VisibilityReader {
     block.weights = at::empty({count, window.nchan()}, torch::kFloat32);
     block.observations = at::empty({count}, torch::kInt32);
     std::copy_n(cells.observations, count, block.observations.mutable_data_ptr<std::int32_t>());
+    if (options_.tracks == RowTracks::read) add_tracks(block, cells);
     constexpr std::int64_t grain = 4096;  // samples worth a thread
     std::mutex mutex;
     const Combination combination(source.hands, options_.phases);
@@ -161,6 +162,20 @@ class MeasurementSetReader final : public VisibilityReader {
       add(dropped_, dropped);
     });
     return block;
+  }
+
+  static void add_tracks(RowBlock& block, const SetCells& cells) {
+    block.times = at::empty({cells.rows}, torch::kFloat64);
+    block.tracks = at::empty({cells.rows, 5}, torch::kInt64);
+    std::copy_n(cells.times, cells.rows, block.times.mutable_data_ptr<double>());
+    auto* track = block.tracks.mutable_data_ptr<std::int64_t>();
+    for (std::int64_t row = 0; row < cells.rows; ++row) {
+      *track++ = cells.antenna1[row];
+      *track++ = cells.antenna2[row];
+      *track++ = cells.fields == nullptr ? 0 : cells.fields[row];
+      *track++ = cells.scans == nullptr ? 0 : cells.scans[row];
+      *track++ = cells.observations[row];
+    }
   }
 
   void combine_row(const Source& source, const SetCells& cells, std::int64_t row, const Combination& combination, RowBlock& block,

@@ -8,6 +8,7 @@
 
 #include <mpol_cpp/io/measurement_set/channel_choice.h>
 #include <mpol_cpp/io/measurement_set/hands.h>
+#include <mpol_cpp/io/readers/row_tracks.h>
 #include <mpol_cpp/io/readers/visibility_reader.h>
 
 namespace mpol::io {
@@ -26,6 +27,7 @@ struct MeasurementSetOptions {
   std::vector<std::int64_t> windows;         ///< ids of spectral windows; empty: all that have rows
   ChannelChoice channels;                    ///< of each window
   SetPhases phases = SetPhases::conjugated;  ///< what is done with the sign of the phases
+  RowTracks tracks = RowTracks::leave;       ///< read what averaging in time needs
 };
 
 /// True for a folder that holds a table of casacore, as a measurement set does.

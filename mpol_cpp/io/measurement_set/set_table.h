@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <mpol_cpp/io/readers/row_tracks.h>
+
 namespace mpol::io {
 
 /// What one DATA_DESC_ID stands for.
@@ -42,6 +44,7 @@ struct RowChoice {
   std::string select;                 ///< TaQL; empty: all
   std::string column;                 ///< empty: CORRECTED_DATA where it is filled, else DATA
   std::vector<std::int64_t> windows;  ///< ids of spectral windows; empty: all
+  RowTracks tracks = RowTracks::leave;
 };
 
 /// A block of rows as the set has them: arrays in C order, valid until the next block is read.
@@ -54,6 +57,8 @@ struct SetCells {
   const double* uvw = nullptr;                                                           ///< (rows, 3), m
   const std::int32_t *antenna1 = nullptr, *antenna2 = nullptr, *observations = nullptr;  ///< (rows)
   const bool* flag_row = nullptr;                                                        ///< (rows)
+  const double* times = nullptr;                                                         ///< (rows), s; null unless wanted
+  const std::int32_t *fields = nullptr, *scans = nullptr;  ///< (rows); null unless wanted, or no such column
 };
 
 /// The chosen rows of a measurement set, by DATA_DESC_ID; the one place through which casacore reads. Nothing of casacore shows

@@ -9,7 +9,7 @@ namespace mpol::io {
 
 bool has_casacore() { return true; }
 struct SetTable::Impl {
-  Impl(const std::filesystem::path& folder, const RowChoice& choice) : path(folder) {
+  Impl(const std::filesystem::path& folder, const RowChoice& choice) : path(folder), tracks(choice.tracks) {
     with_table_errors(path, [&] {
       const auto set = open_set(path, SetAccess::reading);
       selection = select_rows(set, choice);
@@ -25,10 +25,12 @@ struct SetTable::Impl {
       open_part = part;
     }
     rows->read(begin, count, arrays);
+    if (tracks == RowTracks::read) rows->read_tracks(begin, count, arrays);
     cells = arrays.view(count);
   }
 
   std::filesystem::path path;
+  RowTracks tracks;
   SetSelection selection;
   DataColumn column;
   std::string telescope;

@@ -24,6 +24,8 @@ struct CellArrays {
   casacore::Array<double> uvw;  // (3, rows)
   casacore::Vector<casacore::Int> antenna1, antenna2, observations;
   casacore::Vector<casacore::Bool> flag_row;
+  casacore::Vector<double> times;
+  casacore::Vector<casacore::Int> fields, scans;
 
   SetCells view(std::int64_t rows) const;
 };
@@ -36,6 +38,8 @@ class WindowRows {
 
   /// @throws DataError when the cells of a row do not go together; casacore::AipsError
   void read(std::int64_t begin, std::int64_t count, CellArrays& cells) const;
+  /// Times, fields and scans of the same rows. @throws casacore::AipsError
+  void read_tracks(std::int64_t begin, std::int64_t count, CellArrays& cells) const;
 
  private:
   void read_weights(std::int64_t begin, std::int64_t count, CellArrays& cells) const;

@@ -39,6 +39,9 @@ SetCells CellArrays::view(std::int64_t rows) const {
   cells.antenna2 = antenna2.data();
   cells.observations = observations.data();
   cells.flag_row = flag_row.data();
+  if (!times.empty()) cells.times = times.data();
+  if (!fields.empty()) cells.fields = fields.data();
+  if (!scans.empty()) cells.scans = scans.data();
   return cells;
 }
 
@@ -71,6 +74,17 @@ void WindowRows::read(std::int64_t begin, std::int64_t count, CellArrays& cells)
   flag_row_.getColumnRange(range, cells.flag_row, /*resize=*/true);
   read_weights(begin, count, cells);
   check_shapes(cells, count);
+}
+
+void WindowRows::read_tracks(std::int64_t begin, std::int64_t count, CellArrays& cells) const {
+  const auto range = row_range(begin, count);
+  const auto& columns = rows_.tableDesc();
+  const auto whole_numbers = [&](const char* name, casacore::Vector<casacore::Int>& values) {
+    if (columns.isColumn(name)) casacore::ScalarColumn<casacore::Int>(rows_, name).getColumnRange(range, values, /*resize=*/true);
+  };
+  casacore::ScalarColumn<double>(rows_, "TIME").getColumnRange(range, cells.times, /*resize=*/true);
+  whole_numbers("FIELD_ID", cells.fields);
+  whole_numbers("SCAN_NUMBER", cells.scans);
 }
 
 void WindowRows::read_weights(std::int64_t begin, std::int64_t count, CellArrays& cells) const {

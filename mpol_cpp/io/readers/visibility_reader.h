@@ -59,6 +59,9 @@ struct RowBlock {
   Tensor data;              ///< (rows, nchan) complex64 or complex128, Jy, in this library's sign convention
   Tensor weights;           ///< (rows, nchan) float32 or float64, Jy^-2; 0 where a sample is left out
   Tensor observations;      ///< (rows) int32, which observation each belongs to, or undefined
+  Tensor times;             ///< (rows) float64, s from any moment; undefined: unknown, or not asked for
+  Tensor
+      tracks;  ///< (rows, 5) int64, equal for what may be averaged in time: two antennas, field, scan, observation; or undefined
 };
 
 /// Visibilities, block by block: whoever reads them this way never holds more of a file than a block. There is one for each kind

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include <ATen/ops/empty.h>
@@ -51,6 +52,7 @@ class GroupParameters {
     antennas_ = {layout.named("ANTENNA1"), layout.named("ANTENNA2")};
     source_ = layout.named("SOURCE");
     setup_ = layout.named("FREQSEL");
+    date_ = layout.named("DATE");
     if (baseline_.empty() && (antennas_[0].empty() || antennas_[1].empty())) need("BASELINE", path);
   }
 
@@ -62,6 +64,14 @@ class GroupParameters {
   double v(const double* group) const { return sum(v_, group); }
   std::int64_t setup(const double* group) const { return whole(setup_, group); }
   std::int64_t source(const double* group) const { return whole(source_, group); }
+  bool has_times() const { return !date_.empty(); }
+  double seconds(const double* group) const { return sum(date_, group) * 86400; }
+  /// Two numbers of a group's antennas, the same for the same pair in the same subarray.
+  std::pair<std::int64_t, std::int64_t> pair(const double* group) const {
+    if (baseline_.empty()) return {whole(antennas_[0], group), whole(antennas_[1], group)};
+    const double number = sum(baseline_, group);
+    return {std::abs(number) < 1e9 ? std::llround(100 * number) : -1, 0};  // the fraction says the subarray
+  }
   bool is_autocorrelation(const double* group) const {
     constexpr std::int64_t most_in_short_form = 65536;  // 256 a + b; beyond, 2048 a + b more than that
     if (baseline_.empty()) return whole(antennas_[0], group) == whole(antennas_[1], group);
@@ -100,7 +110,7 @@ class GroupParameters {
   }
 
   const GroupLayout* layout_;
-  Places u_, v_, baseline_, source_, setup_;
+  Places u_, v_, baseline_, source_, setup_, date_;
   std::array<Places, 2> antennas_;
   bool in_wavelengths_ = false;
 };
@@ -352,6 +362,7 @@ class UvfitsReader final : public VisibilityReader {
     block.v = at::empty({count}, torch::kFloat64);
     block.data = at::empty({count, window.nchan()}, torch::kComplexFloat);
     block.weights = at::empty({count, window.nchan()}, torch::kFloat32);
+    if (options_.tracks == RowTracks::read && parameters_.has_times()) add_tracks(block, rows);
     constexpr std::int64_t grain = 4096;  // samples worth a thread
     std::mutex mutex;
     const Combination combination(hands_, options_.phases);
@@ -363,6 +374,20 @@ class UvfitsReader final : public VisibilityReader {
       add(dropped_, dropped);
     });
     return block;
+  }
+
+  void add_tracks(RowBlock& block, const std::vector<std::int64_t>& rows) const {
+    const auto count = static_cast<std::int64_t>(rows.size());
+    block.times = at::empty({count}, torch::kFloat64);
+    block.tracks = at::empty({count, 5}, torch::kInt64).zero_();
+    auto* track = block.tracks.mutable_data_ptr<std::int64_t>();
+    auto* time = block.times.mutable_data_ptr<double>();
+    for (std::int64_t i = 0; i < count; ++i, track += 5) {
+      const auto* group = of_groups_.data() + rows[static_cast<std::size_t>(i)] * parameters_.count();
+      time[i] = parameters_.seconds(group);
+      std::tie(track[0], track[1]) = parameters_.pair(group);
+      track[2] = parameters_.source(group);
+    }
   }
 
   /// @param group  among those that were read  @param row  of the block

@@ -8,6 +8,7 @@
 #include <mpol_cpp/io/measurement_set/channel_choice.h>
 #include <mpol_cpp/io/measurement_set/hands.h>
 #include <mpol_cpp/io/measurement_set/measurement_set.h>
+#include <mpol_cpp/io/readers/row_tracks.h>
 #include <mpol_cpp/io/readers/visibility_reader.h>
 
 namespace mpol::io {
@@ -18,6 +19,7 @@ struct UvfitsOptions {
   std::vector<std::int64_t> windows;         ///< numbers of IFs, from 0; empty: all
   ChannelChoice channels;                    ///< of each window
   SetPhases phases = SetPhases::conjugated;  ///< signs of the file
+  RowTracks tracks = RowTracks::leave;       ///< say what averaging in time needs: DATE, antennas, source
 };
 
 /// True for a FITS file whose primary unit holds random groups, by its header.
