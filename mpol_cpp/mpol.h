@@ -101,6 +101,7 @@
 #include <mpol_cpp/sparse_coding/robust_pca.h>
 #include <mpol_cpp/sparse_coding/tv_restoration.h>
 #include <mpol_cpp/serialize/array_room.h>
+#include <mpol_cpp/serialize/event_file.h>
 #include <mpol_cpp/serialize/mapped_array.h>
 #include <mpol_cpp/serialize/module_state.h>
 #include <mpol_cpp/serialize/safetensors.h>
@@ -118,7 +119,9 @@
 #include <mpol_cpp/uncertainty/bootstrap.h>
 #include <mpol_cpp/uncertainty/dirty_noise.h>
 #include <mpol_cpp/uncertainty/error_maps.h>
+#include <mpol_cpp/visibilities/average_channels.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
 #include <mpol_cpp/visibilities/join_samples.h>
+#include <mpol_cpp/visibilities/phase_center.h>
 #include <mpol_cpp/visibilities/visibilities.h>

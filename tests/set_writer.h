@@ -3,6 +3,7 @@
 #include <array>
 #include <complex>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct TestField {
 /// A row; arrays are (nchan, ncorr) in C order, or (ncorr).
 struct TestRow {
   int window = 0, field = 0, antenna1 = 0, antenna2 = 1, observation = 0;
+  int scan = 1;
+  std::optional<double> time = std::nullopt;  ///< s after 2012-06-02T05:43:21; unset: as many as there are rows before it
   std::array<double, 3> uvw = {};
   std::vector<std::complex<float>> data, corrected;  ///< no corrected ones: the cell stays empty
   std::vector<bool> flags;                           ///< empty: none

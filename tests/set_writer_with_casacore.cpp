@@ -1,5 +1,8 @@
 #include "set_writer.h"
 
+#include <algorithm>
+#include <string>
+
 #include <casacore/casa/Arrays/ArrayMath.h>
 #include <casacore/casa/Arrays/Matrix.h>
 #include <casacore/casa/Arrays/Vector.h>
@@ -46,6 +49,22 @@ void fill_windows(casacore::MeasurementSet& set, const TestSet& source) {
   }
 }
 
+/// As many as rows name; other programs than ours want them.
+void fill_antennas(casacore::MeasurementSet& set, const TestSet& source) {
+  int last = 0;
+  for (const auto& row : source.rows) last = std::max({last, row.antenna1, row.antenna2});
+  casacore::MSColumns columns(set);
+  for (int i = 0; i <= last; ++i) {
+    const auto at = static_cast<casacore::rownr_t>(i);
+    set.antenna().addRow();
+    columns.antenna().name().put(at, "A" + std::to_string(i));
+    columns.antenna().dishDiameter().put(at, 12.0);
+    casacore::Vector<double> position(3, 0.0);
+    position(0) = 2.2e6 + 10.0 * i, position(1) = -5.4e6, position(2) = -2.5e6;
+    columns.antenna().position().put(at, position);
+  }
+}
+
 void fill_fields(casacore::MeasurementSet& set, const TestSet& source) {
   casacore::MSColumns columns(set);
   for (std::size_t i = 0; i < source.fields.size(); ++i) {
@@ -76,6 +95,7 @@ void write_set(const std::filesystem::path& path, const TestSet& source) {
   set.createDefaultSubtables(casacore::Table::New);
   fill_windows(set, source);
   fill_fields(set, source);
+  fill_antennas(set, source);
   const auto ints = [&](const char* column) { return casacore::ScalarColumn<casacore::Int>(set, column); };
   casacore::ArrayColumn<casacore::Complex> data(set, "DATA"), corrected_data;
   casacore::ArrayColumn<float> weight(set, "WEIGHT"), sigma(set, "SIGMA"), weight_spectrum;
@@ -92,7 +112,9 @@ void write_set(const std::filesystem::path& path, const TestSet& source) {
     ints("ANTENNA1").put(i, row.antenna1);
     ints("ANTENNA2").put(i, row.antenna2);
     ints("OBSERVATION_ID").put(i, row.observation);
-    casacore::ScalarColumn<double>(set, "TIME").put(i, 4845594201.0 + static_cast<double>(i));  // 2012-06-02T05:43:21
+    ints("SCAN_NUMBER").put(i, row.scan);
+    casacore::ScalarColumn<double>(set, "TIME")
+        .put(i, 4845594201.0 + row.time.value_or(static_cast<double>(i)));  // 2012-06-02T05:43:21
     casacore::ScalarColumn<casacore::Bool>(set, "FLAG_ROW").put(i, row.flag_row);
     casacore::ArrayColumn<double>(set, "UVW")
         .put(i, array_of<double>(std::vector<double>(row.uvw.begin(), row.uvw.end()), IPosition(1, 3)));

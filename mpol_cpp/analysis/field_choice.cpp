@@ -8,6 +8,7 @@
 #include <mpol_cpp/analysis/wide_image.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/visibilities/phase_center.h>
 
 namespace mpol {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 constexpr std::int64_t pixels_of_look = 256;
 constexpr double to_tenth_of_beam = 1.8;  // full width at a tenth of a Gaussian, in FWHM
 constexpr double margin = 1.5;
+constexpr double worthwhile_gain = 1.5;  // in width, for which a field leaves the phase centre
 
 // Antennas of one size; the longer names first, of which others are the beginning.
 constexpr std::array<std::pair<const char*, double>, 14> dishes = {{{"ALMA", 12},
@@ -34,6 +36,18 @@ constexpr std::array<std::pair<const char*, double>, 14> dishes = {{{"ALMA", 12}
 
 double frequency_of(const Visibilities& visibilities) {
   return visibilities.frequencies().defined() ? visibilities.frequencies().min().item<double>() : 0;
+}
+
+/// The field for flux of such a width, arcsec.
+FieldChoice field_for(double flux, double recovered, const FieldChoice& widest) {
+  const double wanted = std::max(recovered, margin * flux);
+  if (wanted >= widest.width) return widest;
+  if (wanted > recovered) {
+    return {wanted, fmt::format("1.5 times the {:.3g}\" within which the dirty image holds flux (looked at over {:.3g}\": {})",
+                                flux, widest.width, widest.reason)};
+  }
+  return {wanted,
+          fmt::format("the scales that the shortest baseline recovers; the flux of the dirty image lies within {:.3g}\"", flux)};
 }
 
 }  // namespace
@@ -64,20 +78,21 @@ GridCoords look_around(const GridCoords& coords, const Visibilities& visibilitie
   return {std::max(2 * field, widest_field(visibilities, uv).width) / static_cast<double>(pixels_of_look), pixels_of_look};
 }
 
-FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv) {
+FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv, FieldPlace place) {
   const auto widest = widest_field(visibilities, uv);
   if (!(uv.shortest > 0)) return widest;
   const double recovered = 0.6 / (uv.shortest * units::arcsec);
   const GridCoords look(widest.width / static_cast<double>(pixels_of_look), pixels_of_look);
-  const double flux = 2 * extent_of_flux(wide_map(look, visibilities));
-  const double wanted = std::max(recovered, margin * flux);
-  if (wanted >= widest.width) return widest;
-  if (wanted > recovered) {
-    return {wanted, fmt::format("1.5 times the {:.3g}\" within which the dirty image holds flux (looked at over {:.3g}\": {})",
-                                flux, widest.width, widest.reason)};
-  }
-  return {wanted,
-          fmt::format("the scales that the shortest baseline recovers; the flux of the dirty image lies within {:.3g}\"", flux)};
+  const auto map = wide_map(look, visibilities);
+  auto choice = field_for(2 * extent_of_flux(map), recovered, widest);
+  if (place == FieldPlace::phase_center) return choice;
+  const auto square = square_of_flux(map);
+  auto moved = field_for(2 * square.half_width, recovered, widest);
+  if (!(moved.width < choice.width / worthwhile_gain)) return choice;
+  moved.center = {square.east, square.north};
+  moved.center_reason = fmt::format("the flux lies about {} of the phase centre: a field around it is {:.1f} times narrower",
+                                    offset_text(moved.center), choice.width / moved.width);
+  return moved;
 }
 
 }  // namespace mpol

@@ -11,8 +11,16 @@ namespace mpol {
 
 /// How wide a part of the sky is imaged, and why.
 struct FieldChoice {
-  double width = 0;    ///< arcsec
-  std::string reason;  ///< which rule decided, in words
+  double width = 0;                ///< arcsec
+  std::string reason;              ///< which rule decided, in words
+  SkyOffset center = {};           ///< its middle
+  std::string center_reason = {};  ///< why that is not the phase centre; empty: it is
+};
+
+/// What the middle of a field may be.
+enum class FieldPlace {
+  phase_center,  ///< nothing else
+  around_flux,   ///< the middle of the flux, where a field about it is less than two thirds as wide as about the phase centre
 };
 
 /// Diameter of a telescope's antennas in metres, from the name that headers have; nothing for an unknown one, or one whose
@@ -29,6 +37,6 @@ GridCoords look_around(const GridCoords& coords, const Visibilities& visibilitie
 
 /// The field that holds what the data see: one and a half times the flux in a dirty image of the widest field, but not less than
 /// the scales of 0.6/q_min that the shortest baseline recovers, nor more than the widest field.
-FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv);
+FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv, FieldPlace place = FieldPlace::phase_center);
 
 }  // namespace mpol

@@ -12,9 +12,10 @@ namespace mpol {
 namespace {
 
 /// Part of each new pixel's width that each old one covers, along increasing l or m: (to.npix, from.npix) float64.
-Tensor overlap(const GridCoords& from, const GridCoords& to) {
+/// @param offset  of the old coordinates in the new ones, arcsec
+Tensor overlap(const GridCoords& from, const GridCoords& to, double offset) {
   const auto centres = [](const GridCoords& coords) { return coords.l_centers() / units::arcsec; };
-  const auto old_centre = centres(from).unsqueeze(0), new_centre = centres(to).unsqueeze(1);
+  const auto old_centre = centres(from).unsqueeze(0) + offset, new_centre = centres(to).unsqueeze(1);
   const double old_half = from.cell_size() / 2, new_half = to.cell_size() / 2;
   const auto upper = at::minimum(old_centre + old_half, new_centre + new_half);
   const auto lower = at::maximum(old_centre - old_half, new_centre - new_half);
@@ -23,14 +24,14 @@ Tensor overlap(const GridCoords& from, const GridCoords& to) {
 
 }  // namespace
 
-Tensor regrid(const Tensor& sky_cube, const GridCoords& from, const GridCoords& to) {
+Tensor regrid(const Tensor& sky_cube, const GridCoords& from, const GridCoords& to, const SkyOffset& offset) {
   if (sky_cube.dim() < 2 || sky_cube.size(-1) != from.npix() || sky_cube.size(-2) != from.npix()) {
     throw ShapeError(
         fmt::format("the image has shape {}; it must be (…, {}, {})", sky_cube.sizes().vec(), from.npix(), from.npix()));
   }
-  if (from == to) return sky_cube;
-  const auto rows = overlap(from, to);
-  const auto columns = rows.flip({0, 1});  // l decreases along a row
+  if (from == to && offset == SkyOffset()) return sky_cube;
+  const auto rows = overlap(from, to, offset.north);
+  const auto columns = overlap(from, to, offset.east).flip({0, 1});  // l decreases along a row
   return at::matmul(at::matmul(rows.to(sky_cube.options()), sky_cube), columns.t().to(sky_cube.options()));
 }
 

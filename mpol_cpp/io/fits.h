@@ -30,7 +30,8 @@ struct FitsOptions {
   TORCH_ARG(FitsUnit, unit) = FitsUnit::jy_per_pixel;
   /// (nchan) Hz. Without it the third axis is CHANNEL 0, 1, …
   TORCH_ARG(Tensor, frequencies) = {};
-  /// Phase centre, object, telescope, date, rest frequency. CRVAL of a coordinate that is unknown is 0, which HISTORY says.
+  /// Phase centre (CRVAL), object, telescope, date, rest frequency. CRPIX is off the image's middle where the image has a center
+  /// of its own (Observation::center). CRVAL of a coordinate that is unknown is 0, which HISTORY says.
   TORCH_ARG(Observation, observation) = {};
   /// None, one for all channels, or one per channel. Only for images that were convolved with it.
   TORCH_ARG(std::vector<Beam>, beams) = {};

@@ -19,15 +19,24 @@ namespace {
 
 constexpr double degrees_per_arcsec = 1.0 / 3600.0;
 
+/// An offset in cells; the whole number where it is one but for rounding.
+double in_cells(double offset, const GridCoords& coords) {
+  constexpr double rounding = 1e-6;
+  const double cells = offset / coords.cell_size();
+  return std::abs(cells - std::round(cells)) < rounding ? std::round(cells) : cells;
+}
+
 void write_sky_axes(HeaderWriter& header, const GridCoords& coords, const Observation& observation) {
   const double step = coords.cell_size() * degrees_per_arcsec;
   const std::int64_t middle = coords.npix() / 2;
   const auto half = static_cast<double>(middle);
+  const auto& center = observation.center;  // of the image: a SIN projection about the phase centre is in its direction cosines
+  const double columns = in_cells(center.east, coords), rows = in_cells(center.north, coords);
   double right_ascension = std::fmod(observation.right_ascension.value_or(0) / units::degree, 360.0);
   if (right_ascension < 0) right_ascension += 360;
   const double declination = observation.declination.value_or(0) / units::degree;
-  header.axis(1, "RA---SIN", half, right_ascension, -step, "deg");
-  header.axis(2, "DEC--SIN", half + 1, declination, step, "deg");
+  header.axis(1, "RA---SIN", half + columns, right_ascension, -step, "deg");
+  header.axis(2, "DEC--SIN", half + 1 - rows, declination, step, "deg");
   header.set("LONPOLE", 180.0, nullptr);
   header.set("LATPOLE", declination, nullptr);
   header.set("RADESYS", "FK5", nullptr);

@@ -9,6 +9,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/io/visibility_arrays.h>
+#include <mpol_cpp/visibilities/phase_center.h>
 
 namespace mpol::io {
 namespace {
@@ -129,6 +130,12 @@ UvUnit uv_unit_of(const std::filesystem::path& path, const ReadOptions& options)
 
 void write_npz(const std::filesystem::path& path, const Visibilities& visibilities, Compression compression,
                const std::map<std::string, Tensor>& more) {
+  if (const auto& center = visibilities.observation().center; center != SkyOffset()) {
+    throw DataError(
+        fmt::format("the phases of the visibilities are turned to {} of their phase centre, which an archive does not "
+                    "say: turn them back with with_centre()",
+                    offset_text(center)));
+  }
   NpzWriter writer;
   const auto& baselines = visibilities.baselines();
   writer.add("uu", baselines.u());

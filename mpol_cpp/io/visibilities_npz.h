@@ -41,6 +41,7 @@ UvUnit uv_unit_of(const std::filesystem::path& path, const ReadOptions& options 
 /// observation as far as it is known (`right_ascension` and `declination` in radian, `object`, `telescope`, `date`,
 /// `rest_frequency` in Hz, `spectral_reference`). Atomic. @throws FileError
 /// @param more  further arrays by key, which read_npz leaves alone
+/// @throws DataError of visibilities whose phases are turned (with_centre)
 void write_npz(const std::filesystem::path& path, const Visibilities& visibilities,
                Compression compression = Compression::deflated, const std::map<std::string, Tensor>& more = {});
 

@@ -65,6 +65,20 @@ void crop(ImagePanel& panel, double half_width) {
                   south + static_cast<double>(bottom) * dy, south + static_cast<double>(bottom + height) * dy};
 }
 
+void shift(ImagePanel& panel, const SkyOffset& center) {
+  panel.extent[0] += center.east;
+  panel.extent[1] += center.east;
+  panel.extent[2] += center.north;
+  panel.extent[3] += center.north;
+}
+
+void shift(Page& page, const SkyOffset& center) {
+  for (auto& panel : page.panels) {
+    auto* image = std::get_if<ImagePanel>(&panel);
+    if (image != nullptr && image->x_label == ImagePanel().x_label) shift(*image, center);
+  }
+}
+
 std::vector<double> to_vector(const Tensor& values) {
   const auto flat = values.detach().to(torch::kCPU, torch::kFloat64).contiguous();
   return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};

@@ -4,6 +4,7 @@
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/plot/page.h>
+#include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::plot {
 
@@ -17,6 +18,11 @@ ImagePanel panel_style(const Tensor& values, ColourScale scale);
 /// Restricts a panel to the pixels whose middles lie within so many arcsec of the phase centre along both axes.
 /// @throws ValueError when that leaves none
 void crop(ImagePanel& panel, double half_width);
+
+/// Moves the axes of a panel, or of all images of a page, which count from the middle of their grid: that lies at `center` from
+/// what they count from then.
+void shift(ImagePanel& panel, const SkyOffset& center);
+void shift(Page& page, const SkyOffset& center);  ///< maps of other planes, without labels in arcsec, stay
 
 /// Values of a tensor as a vector of double, in its order.
 std::vector<double> to_vector(const Tensor& values);

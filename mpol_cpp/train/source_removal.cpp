@@ -4,20 +4,16 @@
 #include <cmath>
 #include <utility>
 
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/ones_like.h>
-#include <ATen/ops/polar.h>
-
 #include <mpol_cpp/analysis/field_choice.h>
 #include <mpol_cpp/analysis/wide_image.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>
+#include <mpol_cpp/visibilities/phase_center.h>
 
 namespace mpol {
 namespace {
 
-constexpr std::int64_t samples_of_turn = 1 << 16;
 constexpr std::int64_t small_field = 512;
 constexpr double edge = 0.1;  // of the field's width, which flux keeps away from
 constexpr double margin = 1.5, fringes = 5, recovered_scale = 0.6;
@@ -34,22 +30,6 @@ SourceField source_field(const GridCoords& coords, const Visibilities& visibilit
   const double cell_size = std::max(coords.cell_size(), 1 / (fringes * uv.longest * units::arcsec));
   const double width = std::max(recovered_scale / (uv.shortest * units::arcsec), 2 * margin * flux.half_width);
   return {flux.east, flux.north, GridCoords(cell_size, pixels_for(width, cell_size))};
-}
-
-Visibilities with_centre(const Visibilities& visibilities, double east, double north) {
-  auto moved = at::empty_like(visibilities.data());
-  for (std::int64_t channel = 0; channel < visibilities.nchan(); ++channel) {
-    for (std::int64_t begin = 0; begin < visibilities.nvis(); begin += samples_of_turn) {
-      const auto end = std::min(visibilities.nvis(), begin + samples_of_turn);
-      const auto samples = visibilities.block(channel, begin, end);
-      const auto turns = (samples.u * (east * units::arcsec) + samples.v * (north * units::arcsec)).mul_(2 * units::pi);
-      moved[channel].slice(0, begin, end).copy_(samples.data * at::polar(at::ones_like(turns), turns));
-    }
-  }
-  Visibilities result(visibilities.baselines(), std::move(moved), visibilities.weights());
-  if (visibilities.frequencies().defined()) result.set_frequencies(visibilities.frequencies());
-  result.set_observation(visibilities.observation());
-  return result;
 }
 
 Visibilities without_source(const Visibilities& visibilities, const SourceField& field, const UsualImageOptions& options) {

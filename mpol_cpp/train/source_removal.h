@@ -19,9 +19,6 @@ struct SourceField {
 /// @param coords  whose cells hold all baselines
 SourceField source_field(const GridCoords& coords, const Visibilities& visibilities);
 
-/// The same data with the point (east, north), arcsec, as their phase centre: V exp(+2 pi i (u l + v m)), in their dtype.
-Visibilities with_centre(const Visibilities& visibilities, double east, double north);
-
 /// Data less a source that is fitted to them in its field (usual_image, each channel alone), with the field's centre as their
 /// phase centre: noise, if the fit describes the source.
 /// @throws DivergedError

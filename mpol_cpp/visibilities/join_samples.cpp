@@ -77,6 +77,12 @@ void check_phase_centres(const std::vector<Visibilities>& blocks) {
   for (std::size_t i = 1; i < blocks.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       const auto &a = blocks[j].observation(), &b = blocks[i].observation();
+      if (a.center != b.center) {
+        throw DataError(
+            fmt::format("the phases of the blocks are turned to different places: {} and {} of the phase centre; turn "
+                        "them to one with with_centre()",
+                        offset_text(a.center), offset_text(b.center)));
+      }
       const auto distance = phase_centre_distance(a, b);
       if (!distance || *distance <= tolerance) continue;
       throw DataError(

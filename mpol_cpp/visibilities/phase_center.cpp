@@ -2,12 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/polar.h>
 
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 
 namespace mpol {
 namespace {
+
+constexpr std::int64_t samples_of_turn = 1 << 16;
 
 std::string degrees(const std::optional<double>& angle) {
   return angle ? fmt::format("{:.9g}", *angle / units::degree) : std::string("unknown");
@@ -28,6 +35,29 @@ std::optional<double> phase_centre_distance(const Observation& a, const Observat
 
 std::string phase_centre_text(const Observation& observation) {
   return fmt::format("RA {}, Dec {} degrees", degrees(observation.right_ascension), degrees(observation.declination));
+}
+
+Visibilities with_centre(const Visibilities& visibilities, double east, double north, const ArrayRoom& room) {
+  auto moved = room.empty(visibilities.data().sizes(), visibilities.data().scalar_type()).to(visibilities.data().device());
+  for (std::int64_t channel = 0; channel < visibilities.nchan(); ++channel) {
+    for (std::int64_t begin = 0; begin < visibilities.nvis(); begin += samples_of_turn) {
+      const auto end = std::min(visibilities.nvis(), begin + samples_of_turn);
+      const auto samples = visibilities.block(channel, begin, end);
+      const auto turns = (samples.u * (east * units::arcsec) + samples.v * (north * units::arcsec)).mul_(2 * units::pi);
+      moved[channel].slice(0, begin, end).copy_(samples.data * at::polar(at::ones_like(turns), turns));
+    }
+  }
+  Visibilities result(visibilities.baselines(), std::move(moved), visibilities.weights());
+  if (visibilities.frequencies().defined()) result.set_frequencies(visibilities.frequencies());
+  auto observation = visibilities.observation();
+  observation.center = {observation.center.east + east, observation.center.north + north};
+  result.set_observation(std::move(observation));
+  return result;
+}
+
+std::string offset_text(const SkyOffset& offset) {
+  return fmt::format("{:.2f}\" {} and {:.2f}\" {}", std::abs(offset.east), offset.east < 0 ? "West" : "East",
+                     std::abs(offset.north), offset.north < 0 ? "South" : "North");
 }
 
 }  // namespace mpol

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include <mpol_cpp/serialize/array_room.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol {
@@ -13,5 +14,14 @@ std::optional<double> phase_centre_distance(const Observation& a, const Observat
 
 /// "RA 180, Dec -30 degrees", "unknown" in the place of what is not known.
 std::string phase_centre_text(const Observation& observation);
+
+/// The same data with their phases turned so that images of them are about the point (east, north), arcsec from where they were
+/// about before: V exp(+2 pi i (u l + v m)), in their dtype. Their observation keeps its phase centre and says where images of
+/// them lie (Observation::center), so that pixels of their FITS files keep their place on the sky.
+/// @param room  for the data
+Visibilities with_centre(const Visibilities& visibilities, double east, double north, const ArrayRoom& room = {});
+
+/// "1.5\" East and 0.2\" South".
+std::string offset_text(const SkyOffset& offset);
 
 }  // namespace mpol

@@ -12,6 +12,13 @@
 
 namespace mpol {
 
+/// A place on the sky in direction cosines about a phase centre.
+struct SkyOffset {
+  double east = 0, north = 0;  ///< arcsec
+
+  bool operator==(const SkyOffset&) const = default;  ///< to the last bit
+};
+
 /// What a file says about the observation beyond its samples; all of it optional, carried into FITS headers.
 struct Observation {
   std::optional<double> right_ascension;  ///< phase centre, radian (J2000)
@@ -21,6 +28,7 @@ struct Observation {
   std::string date;                       ///< DATE-OBS, ISO 8601
   std::optional<double> rest_frequency;   ///< Hz
   std::string spectral_reference;         ///< SPECSYS: LSRK, BARYCENT, TOPOCENT, …
+  SkyOffset center = {};  ///< of images of the data, from the phase centre: there all phases are zero (with_centre)
 };
 
 /// Samples of one channel on the host, each (samples), contiguous.

@@ -1,8 +1,15 @@
 #include "catch.h"
 
+#include <cmath>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/linspace.h>
+#include <ATen/ops/rand.h>
 
 #include <mpol_cpp/analysis/field_choice.h>
+#include <mpol_cpp/fourier/displacement.h>
+#include <mpol_cpp/visibilities/phase_center.h>
 
 using namespace mpol;
 
@@ -23,4 +30,31 @@ TEST_CASE("the primary beam bounds the field where the antennas are known", "[an
   data.set_observation(observation);
   CHECK(widest_field(data, uv).width == Approx(1.8 * 25.3).epsilon(0.01));
   CHECK(choose_field(data, uv).width <= widest_field(data, uv).width);
+}
+
+TEST_CASE("a field goes to flux far off the phase centre, and stays for flux about it", "[analysis]") {
+  auto random = at::detail::createCPUGenerator(5);
+  const auto q = at::exp(at::rand({1500}, random, torch::kFloat64) * 4) * 1.2e4;
+  const auto angle = at::rand({1500}, random, torch::kFloat64) * 6.283185307179586;
+  const auto u = q * angle.cos(), v = q * angle.sin();
+  const auto source_at = [&](double east, double north) {
+    const auto phase = displacement_phase(u, v, torch::tensor({east, north}, torch::kFloat64));
+    return Visibilities(Baselines::in_lambda(u, v), (-(q / 3e5).square()).exp() * phase, at::full({1500}, 1e4, torch::kFloat64));
+  };
+  const auto place = [](const Visibilities& data) {
+    return choose_field(data, summarise_uv(data.baselines()), FieldPlace::around_flux);
+  };
+  const auto far = source_at(-12, 9);
+  const auto moved = place(far), whole = choose_field(far, summarise_uv(far.baselines()));
+  CHECK(moved.center.east == Approx(-12).margin(0.5));
+  CHECK(moved.center.north == Approx(9).margin(0.5));
+  CHECK(1.5 * moved.width < whole.width);
+  CHECK(moved.center_reason.find("West") != std::string::npos);
+  CHECK(whole.center == SkyOffset());
+  // Turned there, the field about the middle is as wide.
+  const auto turned = with_centre(far, moved.center.east, moved.center.north);
+  CHECK(choose_field(turned, summarise_uv(turned.baselines())).width < 1.5 * moved.width);
+  const auto near = place(source_at(0.5, -0.3));
+  CHECK(near.center == SkyOffset());
+  CHECK(near.center_reason.empty());
 }

@@ -307,3 +307,33 @@ TEST_CASE("several files make one continuum image, whatever their channels and s
   CHECK(missing.exit_code == 1);
   CHECK(missing.error_names("nothing.npz"));
 }
+
+TEST_CASE("events for TensorBoard leave a fit as it is, go on with a resumed one, and go with a run without them", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation(2));
+  const std::vector<std::string> manner = {"--step", "fused", "--likelihood", "exact", "--epochs", "24"};
+  run_well(short_run(data, scratch / "plain", manner));
+  run_well(short_run(data, scratch / "shown", and_more(manner, {"--tensorboard"})));
+  for (const auto* name : {"history.csv", "image.fits"}) CHECK(same_files(scratch / "plain" / name, scratch / "shown" / name));
+  CHECK_FALSE(std::filesystem::exists(scratch / "plain" / "diagnostics"));
+  const auto folder = scratch / "shown" / "diagnostics";
+  auto names = names_in(folder);
+  REQUIRE(names.size() == 1);
+  CHECK(names[0].starts_with("events.out.tfevents."));
+  const auto events = read_text(folder / names[0]);
+  for (const auto* tag : {"loss/total", "loss/nll", "loss/tv", "learning_rate", "flux_jy/0", "flux_jy/1"}) {
+    INFO(tag);
+    std::size_t count = 0;
+    for (auto at = events.find(tag); at != std::string::npos; at = events.find(tag, at + 1)) ++count;
+    CHECK(count == 3);  // after 10, 20 and 24 epochs
+  }
+  auto longer = manner;
+  longer.back() = "35";
+  run_well(short_run(data, scratch / "shown", and_more(longer, {"--tensorboard", "--resume"})));
+  CHECK(names_in(folder).size() == 2);
+  run_well(short_run(data, scratch / "shown", and_more(manner, {"--tensorboard", "--overwrite"})));
+  names = names_in(folder);
+  CHECK(names.size() == 1);
+  run_well(short_run(data, scratch / "shown", and_more(manner, {"--overwrite"})));
+  CHECK(names_in(folder).empty());
+}

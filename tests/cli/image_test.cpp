@@ -55,7 +55,8 @@ TEST_CASE("summary.json has exactly the keys of the contract, and they agree wit
   REQUIRE(run.exit_code == 0);
   CHECK(run.out == read_text(scratch / "out" / "summary.json"));
   const auto summary = json::parse(run.out);
-  CHECK(keys(summary) == std::vector<std::string>{"chi_squared",
+  CHECK(keys(summary) == std::vector<std::string>{"center_arcsec",
+                                                  "chi_squared",
                                                   "chi_squared_per_visibility",
                                                   "choices",
                                                   "converged",

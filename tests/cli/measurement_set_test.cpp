@@ -199,3 +199,53 @@ TEST_CASE("sets that cannot be read end in one line", "[cli][quick]") {
   CHECK(exported.exit_code == 1);
   CHECK_FALSE(fs::exists(scratch / "x.npz"));
 }
+
+TEST_CASE("averages of a set are as long as asked for, keep the weight, and say what they cost", "[cli]") {
+  const Scratch scratch;
+  const auto path = (scratch / "obs.ms").string();
+  TestSet set;
+  set.windows = {{{230e9, 230.01e9, 230.02e9, 230.03e9}, {9, 12}, 5}};
+  const double l = east * units::arcsec, m = north * units::arcsec;
+  for (int time = 0; time < 20; ++time) {
+    for (int baseline = 0; baseline < 3; ++baseline) {
+      TestRow row;
+      row.antenna2 = 1 + baseline;
+      row.time = 2.0 * time;
+      row.uvw = {100.0 * (baseline + 1) + 0.01 * time, 40.0 - 0.02 * time, 0};
+      for (const double frequency : set.windows[0].frequencies) {
+        const double phase = 2 * std::numbers::pi * frequency / units::speed_of_light * (row.uvw[0] * l + row.uvw[1] * m);
+        row.data.insert(row.data.end(), 2,
+                        {static_cast<float>(flux * std::cos(phase)), static_cast<float>(flux * std::sin(phase))});
+      }
+      row.weight = {3, 3};
+      row.flags.assign(8, false);
+      if (time == 7) row.flags[0] = true, row.data[0] = 1e6;  // of both hands one
+      set.rows.push_back(row);
+    }
+  }
+  write_set(path, set);
+  const auto out = (scratch / "vis.npz").string();
+  const auto run = run_mpol_here({"export", path, "-o", out, "--average-time", "10", "--average-channels", "2"});
+  INFO(run.err << run.out);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.out.find("averaged    10 s, 2 channels: ") != std::string::npos);
+  const auto weights = io::read_npz_array(out, "weight"), data = io::read_npz_array(out, "data");
+  CHECK(weights.numel() == 3 * 4 * 2);
+  CHECK(weights.sum().item<double>() == 6 * (3 * 20 * 4 - 3));
+  const auto u = io::read_npz_array(out, "uu"), v = io::read_npz_array(out, "vv");
+  const auto phase = -2 * std::numbers::pi * (u * l + v * m);
+  CHECK((data - flux * torch::polar(torch::ones_like(phase), phase)).abs().max().item<double>() < 2e-3 * flux);
+
+  const auto dirty = run_mpol_here({"dirty", path, "-o", (scratch / "dirty").string(), "--cell-size", "0.1", "--npix", "64",
+                                    "--average-time", "10", "--scatter-check", "off"});
+  INFO(dirty.err << dirty.out);
+  REQUIRE(dirty.exit_code == 0);
+  CHECK(dirty.out.find("smearing    averaging costs up to ") != std::string::npos);
+  const auto reading = json::parse(read_text(scratch / "dirty/summary.json"))["reading"][0];
+  CHECK(reading["averaging"]["seconds"] == 10);
+  CHECK(reading["averaging"]["one_percent_arcsec"].get<double>() > 10);
+  CHECK(reading["samples"] == 240);
+  const auto without_times = run_mpol_here({"dirty", out, "-o", (scratch / "again").string(), "--average-time", "10"});
+  CHECK(without_times.exit_code == 2);
+  CHECK(without_times.error_names("--average-time"));
+}

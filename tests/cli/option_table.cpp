@@ -42,7 +42,8 @@ std::vector<OptionRow> set_rows(const Words& base, const std::string& column = "
                                       {"--spw", "0"},
                                       {"--frequency-range", "1e9:2e9"},
                                       {"--velocity-range", "-1:1"},
-                                      {"--rest-frequency", "1e9"}})
+                                      {"--rest-frequency", "1e9"},
+                                      {"--average-time", "10"}})
     rows.push_back({option, value, base, "exit"});
   return rows;
 }
@@ -76,6 +77,7 @@ VerbRows filter_rows() {
                                {"--frequency", "230e9,231e9", base, filtered},
                                {"--channels", "1", base, filtered},
                                {"--dtype", "float64", base, filtered},
+                               {"--average-channels", "2", base, filtered},
                                {"--conjugate", "", base, filtered}},
                               set_rows(base),
                               shared_rows(base, {"filter", "{vis}", "--template", "{single}"}, "out/summary.json#threads")});
@@ -99,6 +101,8 @@ VerbRows export_rows() {
                                {"--velocity-range", "-100:100", added(base, {"--rest-frequency", "230e9"}), made},
                                {"--rest-frequency", "230e9", base, made},
                                {"--mode", "cube", added(base, {"--spw", "1"}), made},
+                               {"--average-time", "1e4", base, made},
+                               {"--average-channels", "2", base, made},
                                {"--conjugate", "", base, made}},
                               shared});
 }
@@ -114,8 +118,10 @@ std::vector<OptionRow> data_rows(const std::string& verb, const Words& rest, con
                                  {"--uv-unit", "klambda", base, "exit"},
                                  {"--frequency", "230e9,231e9", base, of_frequency},
                                  {"--channels", "1", base, product},
+                                 {"--average-channels", "2", base, product},
                                  {"--conjugate", "", base, of_frequency}};
   const bool predicts = verb == "predict";
+  if (verb == "image" || verb == "crossval" || verb == "dirty") rows.push_back({"--center", "0.3,0.1", base, product});
   for (const auto& row : set_rows(base, predicts ? "--data-column" : "--column")) rows.push_back(row);
   if (verb != "image" && verb != "crossval") rows.push_back(mode_row(base));
   return rows;
@@ -157,6 +163,7 @@ VerbRows image_rows(const std::string& verb) {
       {"--step", "eager", added(base, {"--optimizer", "adam"}), "out/summary.json#step"},
       {"--checkpoint-interval", "1", base, "out/checkpoint.previous.safetensors"},
       {"--diagnostics-interval", "1", base, "out/diagnostics/diagnostics.csv"},
+      {"--tensorboard", "", base, "out/run.toml"},  // its files have the time in their names
       {"--memory-limit", "1e-6", base, "exit"},
       {"--kernel-folder", "{run}/missing", base, "exit"},
       {"--split-channels", "", base, "out/image_0001.fits"},
@@ -265,6 +272,7 @@ VerbRows profile_rows() {
                                 {"--radius", "0.4", image, profile},
                                 {"--channels", "1", image, profile},
                                 {"--channels", "1", vis, profile},
+                                {"--average-channels", "2", vis, profile},
                                 {"--bin-width", "50", vis, profile},
                                 {"--max-baseline", "400", vis, profile},
                                 {"--face-on", "", added(vis, {"--inclination", "40"}), profile},
@@ -360,6 +368,7 @@ VerbRows plot_rows() {
                              {"--no-beam", "", added({"plot", "{beamed}"}, to), figure},
                              {"--channels", "1", image, figure},
                              {"--channels", "1", vis, figure},
+                             {"--average-channels", "2", vis, figure},
                              {"--uv-unit", "klambda", vis, figure},
                              {"--frequency", "230e9,231e9", added({"plot", "{metres}", "--uv-unit", "m"}, to), "exit"},
                              {"--bins", "10", vis, figure},

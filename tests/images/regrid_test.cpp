@@ -62,3 +62,25 @@ TEST_CASE("beyond the old image it is dark, and the same grid changes nothing", 
   CHECK(relative_error(regrid(sky, from, smaller), sky.slice(1, 4, 12).slice(2, 4, 12)) < 1e-13);
   CHECK_THROWS_AS(regrid(sky, larger, from), ShapeError);
 }
+
+TEMPLATE_TEST_CASE("an image with another center keeps flux and place", "[images][quick]", float, double) {
+  const GridCoords from(0.05, 40), to(GENERATE(0.03, 0.05, 0.11), 110);
+  const SkyOffset offset = {0.23, -0.117};
+  const auto sky = random_image(from, 2, dtype_of<TestType>(), 1);
+  const auto moved = regrid(sky, from, to, offset);
+  CHECK(relative_error(flux(moved, to), flux(sky, from)) < tolerance<TestType>(1e-13, 1e-5));
+  const auto middle = [](const Tensor& image, const Tensor& position) {
+    return ((image[0].to(torch::kFloat64) * position).sum() / image[0].to(torch::kFloat64).sum()).template item<double>();
+  };
+  CHECK(middle(moved, to.sky_x()) == Approx(middle(sky, from.sky_x()) + offset.east).margin(2e-3));
+  CHECK(middle(moved, to.sky_y()) == Approx(middle(sky, from.sky_y()) + offset.north).margin(2e-3));
+}
+
+TEST_CASE("whole cells between the centers move pixels as they are", "[images][quick]") {
+  const GridCoords from(0.1, 16), to(0.1, 16);
+  const auto sky = random_image(from, 1, torch::kFloat64, 1);
+  const auto moved = regrid(sky, from, to, {0.3, 0.2});
+  // Three columns to the East (the left), two rows to the North.
+  CHECK(relative_error(moved.slice(1, 2, 16).slice(2, 0, 13), sky.slice(1, 0, 14).slice(2, 3, 16)) < 1e-13);
+  CHECK(moved.slice(1, 0, 2).abs().max().item<double>() < 1e-13);
+}

@@ -251,6 +251,43 @@ with fits.open(sys.argv[1], checksum=True) as hdus:
   CHECK(frequency == Approx(even_frequencies(2)[1].item<double>()).epsilon(1e-13));
 }
 
+TEST_CASE("an image off the phase centre has its pixels where they are on the sky", "[io]") {
+  const TemporaryFolder folder;
+  auto off = observation();
+  off.center = {37 * coords.cell_size(), -1000 * coords.cell_size()};
+  io::write_fits(folder / "a.fits", cube(1), coords, io::FitsOptions().observation(observation()));
+  io::write_fits(folder / "b.fits", cube(1), coords, io::FitsOptions().observation(off));
+  const auto output = run_python(R"(
+import sys, warnings
+import numpy as np
+from astropy.io import fits
+from astropy.wcs import WCS
+warnings.simplefilter('ignore')  # astropy says that it sets MJD-OBS from DATE-OBS
+about, off = (WCS(fits.getheader(name)).celestial for name in sys.argv[1:])
+header = fits.getheader(sys.argv[2])
+assert (header['CRPIX1'], header['CRPIX2']) == (32 + 37, 33 + 1000), (header['CRPIX1'], header['CRPIX2'])
+columns, rows = np.meshgrid(np.arange(0, 64, 9), np.arange(0, 64, 9))
+here, there = about.pixel_to_world(columns - 37, rows - 1000), off.pixel_to_world(columns, rows)
+print(f'{here.separation(there).arcsec.max():.3e}')
+# Direction cosines about the phase centre, as the visibilities have them, for the corner.
+a0, d0 = np.deg2rad([header['CRVAL1'], header['CRVAL2']])
+corner = off.pixel_to_world(0, 0)
+a, d = corner.ra.rad, corner.dec.rad
+l = np.cos(d) * np.sin(a - a0)
+m = np.sin(d) * np.cos(d0) - np.cos(d) * np.sin(d0) * np.cos(a - a0)
+print(f'{np.rad2deg(l) * 3600:.9f} {np.rad2deg(m) * 3600:.9f}')
+)",
+                                 {(folder / "a.fits").string(), (folder / "b.fits").string()});
+  double separation = 1, l = 0, m = 0;
+  REQUIRE(std::sscanf(output.c_str(), "%lf %lf %lf", &separation, &l, &m) == 3);
+  CHECK(separation < 1e-2 * coords.cell_size());
+  CHECK(l == Approx((31 + 37) * coords.cell_size()).epsilon(1e-7));
+  CHECK(m == Approx((-32 - 1000) * coords.cell_size()).epsilon(1e-7));
+  const auto read = io::read_fits(folder / "b.fits");
+  CHECK(read.reference_column == 31 + 37);
+  CHECK(read.reference_row == 32 + 1000);
+}
+
 TEST_CASE("channels are written to files of their own", "[io][quick]") {
   const TemporaryFolder folder;
   const auto sky = cube(3);

@@ -10,6 +10,7 @@
 #include <mpol_cpp/analysis/residuals.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/train/source_removal.h>
+#include <mpol_cpp/visibilities/phase_center.h>
 
 #include "compare.h"
 #include "random.h"

@@ -15,6 +15,7 @@
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/plot/figures/training_figure.h>
+#include <mpol_cpp/plot/image_panel.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 #include <mpol_cpp/serialize/safetensors.h>
 #include <mpol_cpp/train/checkpoint.h>
@@ -87,12 +88,13 @@ std::optional<SavedDiagnostics> read_diagnostics(const std::filesystem::path& ou
 }
 
 FitDiagnostics::FitDiagnostics(std::filesystem::path out, std::int64_t interval, const Objective& objective, ImageModel& model,
-                               std::filesystem::path checkpoint)
+                               std::filesystem::path checkpoint, const SkyOffset& center)
     : out_(std::move(out)),
       checkpoint_(std::move(checkpoint)),
       interval_(interval),
       objective_(objective),
-      coords_(model.coords()) {
+      coords_(model.coords()),
+      center_(center) {
   const torch::NoGradGuard no_gradient;
   previous_ = on_host(model.make_sky());
 }
@@ -213,7 +215,9 @@ void FitDiagnostics::write_figure(const Tensor& image, const Tensor& gradient, c
     figure.flux_epochs.push_back(static_cast<double>(row.epoch));
     for (std::size_t channel = 0; channel < figure.flux.size(); ++channel) figure.flux[channel].push_back(row.flux[channel]);
   }
-  figures_.add(diagnostics_folder(out_) / diagnostics_figure(done_), plot::training_page(figure));
+  auto page = plot::training_page(figure);
+  plot::shift(page, center_);
+  figures_.add(diagnostics_folder(out_) / diagnostics_figure(done_), page);
   figures_.finish();
 }
 

@@ -38,8 +38,9 @@ class FitDiagnostics {
  public:
   /// @param interval    epochs between figures, > 0
   /// @param checkpoint  where a resumed fit finds the losses of the epochs before
+  /// @param center      of the image from the phase centre, for the axes
   FitDiagnostics(std::filesystem::path out, std::int64_t interval, const Objective& objective, ImageModel& model,
-                 std::filesystem::path checkpoint);
+                 std::filesystem::path checkpoint, const SkyOffset& center = {});
 
   Callback callback();
   /// The last epoch, unless it was shown.
@@ -64,6 +65,7 @@ class FitDiagnostics {
   std::int64_t interval_;
   Objective objective_;
   GridCoords coords_;
+  SkyOffset center_;
   bool begun_ = false;
   bool failed_ = false;    // the newest figure could not be written
   std::int64_t done_ = 0;  // epochs

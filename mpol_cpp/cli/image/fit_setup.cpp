@@ -1,6 +1,7 @@
 #include <mpol_cpp/cli/image/fit_setup.h>
 
 #include <utility>
+#include <variant>
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/options/sky_file.h>
@@ -43,6 +44,18 @@ GriddedNet make_model(const ImageOptions& options, const FitData& data) {
     model.pixel_mapping(convex ? nonnegative_mapping(mask) : masked_mapping(mask));
   }
   return GriddedNet(model, options.no_hann ? Smoothing::none : Smoothing::hann);
+}
+
+std::vector<std::string> regridding_words(const ImageOptions& options, const FitData& data) {
+  const SkyTarget target{data.coords(), data.dataset->nchan(), data.visibilities.observation()};
+  std::vector<std::string> all;
+  const auto add = [&](const std::filesystem::path& path, const char* option, SkyUnit unit) {
+    if (auto words = regrid_words(path, option, target, unit); !words.empty()) all.push_back(std::move(words));
+  };
+  const auto start = parse_start(options.start);
+  if (const auto* file = std::get_if<StartFile>(&start)) add(file->path, "--start", SkyUnit::brightness);
+  if (!options.mask.empty()) add(options.mask, "--mask", SkyUnit::mask);
+  return all;
 }
 
 std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const Visibilities& visibilities,

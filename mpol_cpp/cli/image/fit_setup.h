@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <mpol_cpp/cli/image/dirty_products.h>
@@ -19,6 +20,9 @@ namespace mpol::cli {
 /// The model on the CPU: grid, channels, start, mask, smoothing.
 /// @param data  what `--start auto` and `--start dirty` are made from, and whose phase centre images of files are compared with
 GriddedNet make_model(const ImageOptions& options, const FitData& data);
+
+/// What HISTORY says of files that such a model was made from and whose pixels are not the run's.
+std::vector<std::string> regridding_words(const ImageOptions& options, const FitData& data);
 
 /// The likelihood that --likelihood names, in the run's dtype and on its device.
 /// @param channels  which data channels feed which image channel

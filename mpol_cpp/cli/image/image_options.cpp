@@ -183,6 +183,7 @@ void state_meanings(OptionSet& options, const ImageOptions& image) {
 void declare(OptionSet& options, ImageOptions& image) {
   declare(options, image.data, Computing::in_dtype_on_device);
   declare_conjugate(options, image.data);
+  declare_center(options, image.data);
   declare_likelihood(options, image);
   declare_fit(options, image);
   declare_regularizers(options, image.regularizers);
@@ -202,6 +203,9 @@ void declare(OptionSet& options, ImageOptions& image) {
                   "Epochs between checkpoints; default: every 30 seconds", Record::manner);
   options.integer("--diagnostics-interval", image.diagnostics_interval, Range::between(1, 1e15),
                   "Epochs between figures of how the fit goes, in OUT/diagnostics; default: none", Record::manner);
+  options.flag("--tensorboard", image.tensorboard,
+               "Write losses and flux of every tenth epoch for TensorBoard, in OUT/diagnostics, while the fit goes on",
+               Record::manner);
   options.number("--memory-limit", image.memory_limit, Range::positive(), "GIB",
                  "Refuse a fit that is estimated to need more memory than this; default: what is free", Record::manner);
   options.path(

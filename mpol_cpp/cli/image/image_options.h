@@ -90,6 +90,7 @@ struct ImageOptions {
 
   std::optional<std::int64_t> checkpoint_interval;   ///< epochs
   std::optional<std::int64_t> diagnostics_interval;  ///< epochs
+  bool tensorboard = false;                          ///< files of events
   std::optional<double> memory_limit;                ///< GiB
   std::filesystem::path kernel_folder;               ///< for the kernels of the exact likelihood; empty: memory
   bool resume = false;

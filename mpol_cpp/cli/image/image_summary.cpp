@@ -118,6 +118,7 @@ std::string summary_json(const ImageSummary& summary) {
     json["chi_squared_per_visibility"] = *summary.chi_squared_of_visibilities / (2.0 * static_cast<double>(summary.visibilities));
   }
   json["normalizer"] = summary.normaliser;
+  json["center_arcsec"] = center_json(summary.center);
   json["n_visibilities"] = summary.visibilities;
   json["n_cells"] = summary.cells;
   json["scatter"] = {{"real", summary.scatter.real}, {"imag", summary.scatter.imag}};

@@ -46,6 +46,7 @@ struct ImageSummary {
   TrainResult fit;
   std::string optimizer, optimizer_reason;
   std::vector<LambdaSummary> lambdas;
+  SkyOffset center;             ///< of the image from the phase centre
   std::vector<Choice> choices;  ///< of what nobody asked for
   std::optional<Scan> scan;     ///< where lambdas were cross-validated
   std::string likelihood;

@@ -42,6 +42,8 @@ Notes notes_of_run(const ImageOptions& options, const RunRecord& record) {
   return notes;
 }
 
+bool ResumedRun::had_events() const { return settings.empty() || settings.find("\ntensorboard = true") != std::string::npos; }
+
 bool ResumedRun::had_diagnostics() const {
   return settings.empty() || settings.find("\ndiagnostics-interval = ") != std::string::npos;
 }

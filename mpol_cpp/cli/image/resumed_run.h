@@ -29,6 +29,7 @@ struct ResumedRun {
   std::string device, instruction_set;
 
   bool had_diagnostics() const;  ///< or may have had: the checkpoint does not tell
+  bool had_events() const;       ///< for TensorBoard; or may have had
 };
 std::optional<ResumedRun> run_to_resume(const std::filesystem::path& out);
 

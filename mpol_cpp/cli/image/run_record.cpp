@@ -78,6 +78,7 @@ std::vector<std::string> RunRecord::image_history() const {
     if (lambda == lambdas_.end()) lines.push_back(fmt::format("{} = {}", setting.name, setting.toml_value));
     else lines.push_back(fmt::format("{} = {:.3g} ({})", setting.name, lambda->second.value, lambda->second.how));
   }
+  lines.insert(lines.end(), notes_.begin(), notes_.end());
   return lines;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <mpol_cpp/cli/image/image_options.h>
@@ -39,6 +40,9 @@ class RunRecord {
   /// @param term  its name in history.csv
   void note_lambda(const std::string& term, double lambda, const std::string& how);
 
+  /// A line that the images' HISTORY says besides.
+  void note(std::string line) { notes_.push_back(std::move(line)); }
+
   const std::string& data_digest() const { return data_digest_; }
 
  private:
@@ -48,6 +52,7 @@ class RunRecord {
     std::string how;
   };
   std::map<std::string, Lambda> lambdas_;  // by the name of the setting
+  std::vector<std::string> notes_;
   std::string data_digest_, mask_digest_, start_digest_;
 };
 

@@ -1,16 +1,21 @@
 #include <mpol_cpp/cli/options/data_options.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/file_list.h>
 #include <mpol_cpp/cli/options/number_lists.h>
+#include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/io/uv_unit.h>
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/io/visibility_arrays.h>
+#include <mpol_cpp/visibilities/average_channels.h>
+#include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/visibilities/join_samples.h>
 #include <mpol_cpp/visibilities/value_range.h>
 
@@ -48,10 +53,29 @@ io::UvUnit unit_of(const std::filesystem::path& file, const io::ReadOptions& rea
   return is_set_or_uvfits(file) ? io::UvUnit::lambda : io::uv_unit_of(file, read);
 }
 
+/// What averaging channels costs.
+io::AveragingCost cost_of_channels(const Visibilities& visibilities, std::int64_t channels) {
+  io::AveragingCost cost;
+  cost.channels = std::min(channels, visibilities.nchan());
+  cost.longest = summarise_uv(visibilities.baselines()).longest;
+  const auto& frequencies = visibilities.frequencies();
+  if (frequencies.defined() && visibilities.nchan() > 1)
+    cost.relative_width = (frequencies.diff().abs().max() / frequencies.min()).item<double>();
+  return cost;
+}
+
+Visibilities averaged(Visibilities visibilities, const SetOptions& set) {
+  if (set.average_channels == 1) return visibilities;
+  report_averaging(set, cost_of_channels(visibilities, set.average_channels));
+  const auto room = room_beside(visibilities, static_cast<double>(visibilities.data().nbytes()));
+  return average_channels(visibilities, set.average_channels, room);
+}
+
 Visibilities read_one(const std::filesystem::path& file, const DataOptions& options, const io::ReadOptions& read) {
   if (!is_set_or_uvfits(file)) {
     const io::VisibilityArrays arrays(file, read);
-    return io::read_arrays(arrays, room_for_samples(arrays.bytes(), std::ssize(arrays.channels()), options.memory_for_samples));
+    const auto room = room_for_samples(arrays.bytes(), std::ssize(arrays.channels()), options.memory_for_samples);
+    return averaged(io::read_arrays(arrays, room), options.set);
   }
   const auto phases = options.conjugate ? io::SetPhases::as_written : io::SetPhases::conjugated;
   const auto set = library_options(options.set, options.channels, phases);
@@ -116,6 +140,24 @@ void declare_conjugate(OptionSet& options, DataOptions& data) {
                Record::result);
 }
 
+void declare_center(OptionSet& options, DataOptions& data) {
+  data.center.reset();
+  const auto set = [&data](const std::string& text) {
+    data.center.reset();
+    if (text != "auto") data.center = parse_offset("--center", text);
+  };
+  // Nothing is recorded of an image about the phase centre: what stands in run.toml beside its npix is that.
+  const auto get = [&data] {
+    const auto center = data.center.value_or(SkyOffset());
+    return center == SkyOffset() ? std::nullopt : std::optional(toml_string(offset_value(center)));
+  };
+  options.parsed(
+      "--center", set, get, "EAST,NORTH|auto",
+      "Middle of the image, arcsec from the phase centre, to whole cells; default: auto, the phase centre, or the flux where "
+      "that lies far off and --npix is auto",
+      Record::result);
+}
+
 void declare_mode(OptionSet& options, DataOptions& data) {
   declare_mode(options, data.set, [&data] { return reads_a_set(data); });
 }
@@ -165,6 +207,21 @@ Visibilities read_visibilities(const DataOptions& options, const std::optional<G
   double bytes = 0;
   for (const auto& block : blocks) bytes += joined_bytes(block);
   return join_samples(blocks, room_for_samples(bytes, 1, options.memory_for_samples));
+}
+
+void report_smearing(const DataOptions& options, const GridCoords& coords, const SkyOffset& center) {
+  constexpr double much = 0.05;
+  const auto& cost = *options.set.cost;
+  if (!options.set.averages() || (cost.channels > 1 && !(cost.relative_width > 0))) return;
+  const double edge =
+      std::max(std::abs(center.east), std::abs(center.north)) + 0.5 * coords.cell_size() * static_cast<double>(coords.npix());
+  const double loss = cost.loss(edge);
+  const auto words = fmt::format(
+      "{:.2g} % of the amplitude at the edge of the field, {:.3g}\" from the phase centre, on the longest "
+      "baseline",
+      100 * loss, edge);
+  if (loss > much) log_warning(fmt::format("averaging costs up to {}: average less, unless nothing is there", words));
+  else tell(fmt::format("smearing    averaging costs up to {}", words));
 }
 
 std::string uv_unit_name(const DataOptions& options) {

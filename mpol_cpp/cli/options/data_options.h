@@ -20,15 +20,16 @@ namespace mpol::cli {
 /// How visibilities are read and gridded: every verb that reads them.
 struct DataOptions {
   std::filesystem::path data;
-  std::filesystem::path positional_data;  ///< DATA on the command line; wins over `data`
-  std::string more_data;                  ///< comma-separated files, joined with the data to one continuum block
-  std::string uv_unit;                    ///< "lambda", "klambda", "m" or empty: as the file says
-  std::string frequency;                  ///< comma-separated Hz
-  std::string channels;                   ///< "0,3-7"
-  bool conjugate = false;                 ///< conj(data)
-  SetOptions set;                         ///< of measurement sets
-  std::optional<double> cell_size;        ///< arcsec; nothing: "auto", what the verb makes of the data
-  std::optional<std::int64_t> npix;       ///< the same
+  std::filesystem::path positional_data;          ///< DATA on the command line; wins over `data`
+  std::string more_data;                          ///< comma-separated files, joined with the data to one continuum block
+  std::string uv_unit;                            ///< "lambda", "klambda", "m" or empty: as the file says
+  std::string frequency;                          ///< comma-separated Hz
+  std::string channels;                           ///< "0,3-7"
+  bool conjugate = false;                         ///< conj(data)
+  SetOptions set;                                 ///< of measurement sets
+  std::optional<double> cell_size;                ///< arcsec; nothing: "auto", what the verb makes of the data
+  std::optional<std::int64_t> npix;               ///< the same
+  std::optional<SkyOffset> center = SkyOffset();  ///< of the image; nothing: the phase centre, or where the flux is, without npix
   std::string device = "auto";
   std::string dtype = "float32";
   std::optional<std::int64_t> threads;
@@ -62,6 +63,9 @@ std::vector<std::filesystem::path> more_files(const DataOptions& data);
 /// `--conjugate` of a verb that reads visibilities.
 void declare_conjugate(OptionSet& options, DataOptions& data);
 
+/// `--center` of a verb that images.
+void declare_center(OptionSet& options, DataOptions& data);
+
 /// Channel numbers of a list such as "0,3-7". @throws UsageError
 std::vector<std::int64_t> parse_channels(const std::string& list);
 /// Frequencies of a list such as "230.5e9,231e9", Hz. @throws UsageError
@@ -71,6 +75,9 @@ std::vector<double> parse_frequencies(const std::string& list);
 /// @param grid  where given, each of several files is refused by itself whose u, v cannot be in their unit
 /// @throws mpol::Error
 Visibilities read_visibilities(const DataOptions& options, const std::optional<GridCoords>& grid = std::nullopt);
+
+/// Says what averaging on reading costs at the edge of an image, where there was any.
+void report_smearing(const DataOptions& options, const GridCoords& coords, const SkyOffset& center);
 
 /// The unit in which u and v of the file are read: "lambda", "klambda" or "m".
 std::string uv_unit_name(const DataOptions& options);

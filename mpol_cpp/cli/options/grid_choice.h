@@ -24,28 +24,38 @@ std::string choice_words(const std::vector<Choice>& choices);
 /// [{"option", "value", "reason"}], as summary.json holds them.
 nlohmann::ordered_json choices_json(const std::vector<Choice>& choices);
 
+/// [east, north], as summary.json holds an image's place.
+nlohmann::ordered_json center_json(const SkyOffset& center);
+
 /// A grid and what was chosen of it.
 struct GridChoice {
   GridCoords coords;
+  SkyOffset center;             ///< of the image, in whole cells
   std::vector<Choice> choices;  ///< none where nothing was left to choose
 };
 
 /// What is not given of a grid for visibilities: cells of a fifth of the finest fringe (suggested_cell_size), and pixels for the
 /// field of choose_field(). Where all baselines have length zero, cells of an arcsecond.
-GridChoice choose_grid(const Visibilities& visibilities, std::optional<double> cell_size, std::optional<std::int64_t> npix);
+/// @param center  that the visibilities have already; nothing: to be chosen together with npix
+GridChoice choose_grid(const Visibilities& visibilities, std::optional<double> cell_size, std::optional<std::int64_t> npix,
+                       std::optional<SkyOffset> center = SkyOffset());
+
+/// The whole number of cells nearest to an offset, arcsec: pixels lie where those of an image about the phase centre would.
+SkyOffset in_whole_cells(const SkyOffset& offset, double cell_size);
 
 /// The grid of a run, and what was read on the way to it.
 struct ChosenGrid {
   GridCoords coords;
   std::vector<Choice> choices;
   std::optional<Visibilities> visibilities;  ///< where something was to be chosen
+  SkyOffset center = {};                     ///< of the image, to which their phases are turned (with_centre)
 
-  /// Those read on the way, or reads them now.
+  /// Those read on the way, or reads them now and turns their phases.
   Visibilities take_visibilities(const DataOptions& options);
 };
 
-/// The grid that --cell-size and --npix ask for. What of them is not given is chosen from the data, which are read for it, and
-/// put into the options, as if it had been given. @throws DataError where all baselines have length zero
+/// The grid that --cell-size, --npix and --center ask for. What of them is not given is chosen from the data, which are read for
+/// it, and put into the options, as if it had been given. @throws DataError where all baselines have length zero
 ChosenGrid choose_grid(DataOptions& options);
 
 }  // namespace mpol::cli

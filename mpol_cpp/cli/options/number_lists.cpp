@@ -4,8 +4,14 @@
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/option_set.h>
+#include <mpol_cpp/core/format.h>
 
 namespace mpol::cli {
+namespace {
+
+constexpr double widest_offset = 36000;  // arcsec: beyond it nothing is as on a plane
+
+}  // namespace
 
 std::vector<std::string> list_items(const std::string& list, char separator) {
   std::vector<std::string> items;
@@ -35,5 +41,16 @@ std::vector<std::int64_t> parse_number_list(const std::string& option, const std
   }
   return numbers;
 }
+
+SkyOffset parse_offset(const std::string& option, const std::string& text) {
+  const auto items = list_items(text, ',');
+  if (items.size() != 2 || text.back() == ',')
+    throw UsageError(error_text(option, text, "must be two numbers, EAST,NORTH in arcsec", "write it as in 12,-0.5"));
+  const auto name = option.substr(2);
+  return {parse_number(name, items[0], Range::between(-widest_offset, widest_offset)),
+          parse_number(name, items[1], Range::between(-widest_offset, widest_offset))};
+}
+
+std::string offset_value(const SkyOffset& offset) { return fmt::format("{:.9g},{:.9g}", offset.east, offset.north); }
 
 }  // namespace mpol::cli

@@ -1,5 +1,6 @@
 #include <mpol_cpp/cli/options/set_options.h>
 
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -66,23 +67,27 @@ std::string dropped_words(const io::DroppedSamples& dropped) {
   return text;
 }
 
-void report(const std::filesystem::path& path, const SetOptions& set, const io::ReaderShape& shape,
+/// @param samples  of the file
+void report(const std::filesystem::path& path, const SetOptions& set, const io::ReaderShape& shape, std::int64_t samples,
             const io::CollectedVisibilities& read) {
   const auto kept = read.visibilities.nchan() * read.visibilities.nvis();
   const auto& observation = read.visibilities.observation();
-  tell(fmt::format("read        {} of {}, Stokes or hand {}: {} of {} samples", shape.column, path.filename().string(),
-                   set.stokes, kept, shape.samples()));
+  tell(fmt::format("read        {} of {}, Stokes or hand {}: {}{} of {} samples", shape.column, path.filename().string(),
+                   set.stokes, kept, set.averages() ? " averages" : "", samples));
   tell(fmt::format("left out    {}", dropped_words(read.dropped)));
   for (const auto& window : shape.windows) tell("            " + window_words(window));
   log_info(fmt::format("{} by {}, {}; {}", observation.object, observation.telescope, observation.date,
                        phase_centre_text(observation)));
   for (const auto& note : shape.notes) log_warning(note);
+  auto averaging = Json();
+  if (set.averages()) averaging = Json::parse(report_averaging(set, *set.cost));
   note_reading(Json{{"file", path.string()},
                     {"column", shape.column},
                     {"stokes", set.stokes},
-                    {"samples", shape.samples()},
+                    {"samples", samples},
                     {"kept", kept},
                     {"dropped", describe_dropped(read.dropped)},
+                    {"averaging", averaging},
                     {"windows", describe_windows(shape)},
                     {"object", observation.object},
                     {"telescope", observation.telescope},
@@ -100,12 +105,33 @@ std::unique_ptr<io::VisibilityReader> open_rows(const std::filesystem::path& pat
   };
   refuse("--select", options.select);
   refuse("--column", options.column);
-  return io::open_uvfits(path, {options.polarization, options.windows, options.channels, options.phases});
+  return io::open_uvfits(path, {options.polarization, options.windows, options.channels, options.phases, options.tracks});
 }
 
 }  // namespace
 
 bool is_set_or_uvfits(const std::filesystem::path& path) { return io::is_measurement_set(path) || io::is_uvfits(path); }
+
+std::string report_averaging(const SetOptions& set, const io::AveragingCost& cost) {
+  constexpr double part = 0.01;
+  *set.cost = cost;
+  const double offset = cost.offset_of(part);
+  const bool known = cost.channels == 1 || cost.relative_width > 0;
+  const auto words = cost.seconds > 0 && cost.channels > 1 ? fmt::format("{} s, {} channels", cost.seconds, cost.channels)
+                     : cost.seconds > 0                    ? fmt::format("{} s", cost.seconds)
+                                                           : fmt::format("{} channels", cost.channels);
+  tell(fmt::format(
+      "averaged    {}: {}", words,
+      !known ? "what that costs a source off the phase centre is unknown without frequencies"
+      : std::isfinite(offset)
+          ? fmt::format("{:.3g}\" from the phase centre a source loses {:.0f} % of its amplitude on the longest baseline", offset,
+                        100 * part)
+          : "it costs no source anything"));
+  return Json{{"seconds", cost.seconds},
+              {"channels", cost.channels},
+              {"one_percent_arcsec", known && std::isfinite(offset) ? Json(offset) : Json()}}
+      .dump();
+}
 
 void declare(OptionSet& options, SetOptions& set, const std::function<bool()>& applies, const std::string& column_option) {
   const auto result = Record::result;
@@ -126,6 +152,11 @@ void declare(OptionSet& options, SetOptions& set, const std::function<bool()>& a
   options.only(
       {"--select", column_option, "--stokes", "--hands", "--spw", "--frequency-range", "--velocity-range", "--rest-frequency"},
       "with a measurement set or UVFITS", applies);
+  options.number("--average-time", set.average_time, Range::positive(), "SECONDS",
+                 "Set, UVFITS: average each baseline over up to so long, within a scan; default: not at all", result);
+  options.integer("--average-channels", set.average_channels, Range::between(1, 1e9), "Average so many neighbouring channels",
+                  result);
+  options.only({"--average-time"}, "with a measurement set or UVFITS: arrays have no times", applies);
   options.only({"--hands"}, "with --stokes I", [&set] { return set.stokes == "I"; });
 }
 
@@ -154,19 +185,29 @@ io::MeasurementSetOptions library_options(const SetOptions& set, const std::stri
   if (auto& range = options.channels.velocity_range) *range = {kilometre * range->first, kilometre * range->second};
   options.channels.rest_frequency = set.rest_frequency;
   options.phases = phases;
+  options.tracks = set.average_time ? io::RowTracks::read : io::RowTracks::leave;
   return options;
 }
 
 io::CollectedVisibilities read_set(const std::filesystem::path& path, const SetOptions& set,
                                    const io::MeasurementSetOptions& options, io::SampleOrigins origins,
                                    const SampleMemory& memory) {
-  const auto reader = open_rows(path, options);
+  auto reader = open_rows(path, options);
+  const auto samples = reader->shape().samples();
+  io::AveragingReader* averaging = nullptr;
+  if (set.averages()) {
+    const auto how = io::AveragingOptions().seconds(set.average_time.value_or(0)).channels(set.average_channels);
+    auto averaged = std::make_unique<io::AveragingReader>(std::move(reader), how);
+    averaging = averaged.get();
+    reader = std::move(averaged);
+  }
   const bool cube = set.mode == "cube";
   const auto& shape = reader->shape();
   const auto room = room_for_samples(cube ? io::bytes_of_cube(shape) : io::bytes_of_samples(shape),
                                      cube ? shape.windows.front().nchan() : 1, memory);
   auto read = cube ? io::collect_cube(*reader, origins, room) : io::collect_samples(*reader, origins, room);
-  report(path, set, reader->shape(), read);
+  if (averaging != nullptr) *set.cost = averaging->cost();
+  report(path, set, reader->shape(), samples, read);
   return read;
 }
 

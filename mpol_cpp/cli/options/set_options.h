@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include <mpol_cpp/cli/options/sample_room.h>
 #include <mpol_cpp/cli/program/option_set.h>
 #include <mpol_cpp/io/measurement_set/measurement_set.h>
+#include <mpol_cpp/io/readers/averaging_reader.h>
 #include <mpol_cpp/io/readers/collect_visibilities.h>
 
 namespace mpol::cli {
@@ -24,7 +26,16 @@ struct SetOptions {
   std::string velocity_range;            ///< "LOW:HIGH", km/s
   std::optional<double> rest_frequency;  ///< Hz
   std::string mode;                      ///< "cube"; else all samples are one channel
+  std::optional<double> average_time;    ///< s
+  std::int64_t average_channels = 1;     ///< also of arrays
+  /// What averaging costs, once data were read.
+  std::shared_ptr<io::AveragingCost> cost = std::make_shared<io::AveragingCost>();
+
+  bool averages() const { return average_time || average_channels > 1; }
 };
+
+/// Says what averaging costs, and keeps it in `set.cost`. @returns the same for summary.json
+std::string report_averaging(const SetOptions& set, const io::AveragingCost& cost);
 
 /// True for measurement sets and UVFITS files, which are read by rows.
 bool is_set_or_uvfits(const std::filesystem::path& path);

@@ -6,6 +6,7 @@
 #include <mpol_cpp/cli/options/sky_grid.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/images/regrid.h>
+#include <mpol_cpp/visibilities/phase_center.h>
 
 namespace mpol::cli {
 namespace {
@@ -17,18 +18,40 @@ constexpr double same_cell = 1e-4;  // relative difference of cell sizes that he
   throw DataError(error_text(option, path.string(), limit, remedy));
 }
 
+/// An offset, whole cells where it is so many but for what headers round.
+double whole_cells(double offset, const GridCoords& coords) {
+  const double cells = std::round(offset / coords.cell_size());
+  return std::abs(offset / coords.cell_size() - cells) < same_cell ? cells * coords.cell_size() : offset;
+}
+
+/// How the pixels of an image lie among those of the run.
+struct Placement {
+  GridCoords from;
+  SkyOffset offset;  ///< of its middle, arcsec
+  bool as_they_are;  ///< pixels of one size and place
+};
+
+Placement placement_of(const SkyImage& image, const SkyTarget& target) {
+  const auto& coords = target.coords;
+  const bool same_cells = std::abs(image.coords.cell_size() / coords.cell_size() - 1) < same_cell;
+  const auto &own = image.center(), &center = target.observation.center;
+  const SkyOffset offset = {whole_cells(own.east - center.east, coords), whole_cells(own.north - center.north, coords)};
+  const auto is_whole = [&](double arcsec) { return std::remainder(arcsec, coords.cell_size()) == 0; };
+  return {same_cells ? GridCoords(coords.cell_size(), image.coords.npix()) : image.coords, offset,
+          same_cells && is_whole(offset.east) && is_whole(offset.north)};
+}
+
 /// The pixels of a file on the grid of the run, in every channel of the model.
 Tensor on_grid(const std::filesystem::path& path, const std::string& option, const SkyTarget& target, SkyUnit unit) {
-  const auto image = read_sky_image(path, option, unit);
+  const auto image = read_sky_image(path, option, unit, SkyFrame::own);
   const auto& coords = target.coords;
   const auto channels = image.cube.size(0);
   if (channels != 1 && channels != target.nchan) {
     refuse(option, path, fmt::format("has {} channels, the run {}", channels, target.nchan), "give one channel or as many");
   }
   warn_of_other_centre(option, path, image, target.observation, "the data");
-  const bool same_cells = std::abs(image.coords.cell_size() / coords.cell_size() - 1) < same_cell;
-  const auto from = same_cells ? GridCoords(coords.cell_size(), image.coords.npix()) : image.coords;
-  return regrid(image.cube, from, coords).expand({target.nchan, coords.npix(), coords.npix()}).contiguous();
+  const auto place = placement_of(image, target);
+  return regrid(image.cube, place.from, coords, place.offset).expand({target.nchan, coords.npix(), coords.npix()}).contiguous();
 }
 
 }  // namespace
@@ -41,6 +64,13 @@ Tensor read_mask(const std::filesystem::path& path, const SkyTarget& target) {
   const auto mask = (on_grid(path, "--mask", target, SkyUnit::mask) >= 0.5).to(torch::kFloat64);
   if (mask.sum().item<double>() == 0) refuse("--mask", path, "is 0 everywhere in the image", "mark the pixels that may shine");
   return mask;
+}
+
+std::string regrid_words(const std::filesystem::path& path, const std::string& option, const SkyTarget& target, SkyUnit unit) {
+  const auto image = read_sky_image(path, option, unit, SkyFrame::own);
+  if (placement_of(image, target).as_they_are) return {};
+  return fmt::format("{}: reprojected by exact area from pixels of {:.6g} arcsec, their middle {} of the phase centre", option,
+                     image.coords.cell_size(), offset_text(image.center()));
 }
 
 PixelMapping masked_mapping(const Tensor& mask) {

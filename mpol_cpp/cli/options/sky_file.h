@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include <mpol_cpp/cli/options/sky_grid.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/models/base_cube.h>
 #include <mpol_cpp/visibilities/visibilities.h>
@@ -18,8 +19,8 @@ struct SkyTarget {
 };
 
 /// An image or cube from a FITS file in Jy/arcsec^2, (nchan, npix, npix) float64, sky orientation: brought to the coordinates of
-/// the run by its reference pixel, and regridded where its pixels have another size; one channel in the file serves every
-/// channel of the model.
+/// the run by its reference pixel, wherever that is, and regridded where its pixels have another size; one channel in the file
+/// serves every channel of the model.
 /// @param option  that named the file, for messages
 /// @throws mpol::Error when it cannot be read, has another number of channels, or is in a unit that cannot be converted
 Tensor read_sky(const std::filesystem::path& path, const std::string& option, const SkyTarget& target);
@@ -29,6 +30,9 @@ Tensor read_sky(const std::filesystem::path& path, const std::string& option, co
 /// larger part.
 /// @throws mpol::Error as above, and when no pixel of the run is marked
 Tensor read_mask(const std::filesystem::path& path, const SkyTarget& target);
+
+/// What HISTORY says of how such an image was brought to the run's pixels; empty where they are its own.
+std::string regrid_words(const std::filesystem::path& path, const std::string& option, const SkyTarget& target, SkyUnit unit);
 
 /// The mapping of the standard model, I = softplus(b), with I = 0 where the mask is 0.
 PixelMapping masked_mapping(const Tensor& mask);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/tensor.h>
@@ -30,29 +31,57 @@ Tensor pixels_of(const io::FitsImage& image, SkyUnit unit, const std::filesystem
   }
 }
 
+std::int64_t even(std::int64_t number) { return number + number % 2; }
+
+/// Where the pixels of a file lie on a grid of 2 half x 2 half, whose middle is at row half, column half - 1.
+struct GridPlace {
+  std::int64_t half = 0, row = 0, column = 0;
+  SkyOffset center;
+  bool on_pixel = true;  ///< the phase centre is in the middle of a pixel
+};
+
+GridPlace about_phase_centre(const io::FitsImage& image, std::int64_t rows, std::int64_t columns) {
+  constexpr double far = 1e9;  // pixels, which no image has
+  const double row = std::clamp(std::round(image.reference_row), -far, far),
+               column = std::clamp(std::round(image.reference_column), -far, far);
+  const bool on_pixel = std::abs(row - image.reference_row) <= 0.01 && std::abs(column - image.reference_column) <= 0.01;
+  const auto centre_row = static_cast<std::int64_t>(row), centre_column = static_cast<std::int64_t>(column);
+  const auto half = std::max({centre_row, rows - centre_row, centre_column + 1, columns - 1 - centre_column, std::int64_t{1}});
+  return {half, half - centre_row, half - 1 - centre_column, {}, on_pixel};
+}
+
+GridPlace about_itself(const io::FitsImage& image, std::int64_t half) {
+  const auto middle = static_cast<double>(half);
+  return {
+      half, 0, 0, {(image.reference_column - (middle - 1)) * image.cell_size, (middle - image.reference_row) * image.cell_size}};
+}
+
 }  // namespace
 
-SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit) {
+SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit, SkyFrame frame) {
   const auto image = io::read_fits(path);
   const auto pixels = pixels_of(image, unit, path);
   const auto refuse = [&](const std::string& limit, const std::string& remedy) {
     throw DataError(error_text(option, path.string(), limit, remedy));
   };
   if (!pixels.isfinite().all().item<bool>()) refuse("holds pixels that are not finite", "give a whole image");
-  const double row = std::round(image.reference_row), column = std::round(image.reference_column);
-  if (std::abs(row - image.reference_row) > 0.01 || std::abs(column - image.reference_column) > 0.01) {
+  const auto rows = pixels.size(1), columns = pixels.size(2);
+  auto place = about_phase_centre(image, rows, columns);
+  const auto smallest = even(std::max({rows, columns, std::int64_t{2}}));
+  const bool suits = place.on_pixel && 2 * place.half <= smallest + 2 && place.half <= most_half_pixels;
+  if (frame == SkyFrame::own && !suits) {
+    place = about_itself(image, smallest / 2);
+  } else if (!place.on_pixel) {
     refuse("its phase centre lies between pixels", "resample it");
   }
-  const auto centre_row = static_cast<std::int64_t>(row), centre_column = static_cast<std::int64_t>(column);
-  const auto rows = pixels.size(1), columns = pixels.size(2);
-  // The phase centre of a grid is at row npix/2, column npix/2 - 1.
-  const auto half = std::max({centre_row, rows - centre_row, centre_column + 1, columns - 1 - centre_column, std::int64_t{1}});
-  if (half > most_half_pixels) refuse("its phase centre is too far from its pixels", "crop or pad it");
-  auto cube = at::zeros({pixels.size(0), 2 * half, 2 * half}, pixels.options());
-  cube.narrow(1, half - centre_row, rows).narrow(2, half - 1 - centre_column, columns).copy_(pixels);
-  auto header = io::FitsOptions().observation(image.observation).beams(image.beams);
+  if (place.half > most_half_pixels) refuse("its phase centre is too far from its pixels", "crop or pad it");
+  auto cube = at::zeros({pixels.size(0), 2 * place.half, 2 * place.half}, pixels.options());
+  cube.narrow(1, place.row, rows).narrow(2, place.column, columns).copy_(pixels);
+  auto observation = image.observation;
+  observation.center = place.center;
+  auto header = io::FitsOptions().observation(std::move(observation)).beams(image.beams);
   if (image.frequencies.defined()) header.frequencies(image.frequencies);
-  return {cube, GridCoords(image.cell_size, 2 * half), unit == SkyUnit::brightness ? "Jy/arcsec2" : image.unit, header};
+  return {cube, GridCoords(image.cell_size, 2 * place.half), unit == SkyUnit::brightness ? "Jy/arcsec2" : image.unit, header};
 }
 
 SkyImage with_channels(SkyImage image, const std::vector<std::int64_t>& channels) {

@@ -13,9 +13,11 @@ namespace mpol::cli {
 /// An image from a FITS file on a grid of this library.
 struct SkyImage {
   Tensor cube;             ///< (nchan, npix, npix) float64, sky orientation, in `unit`
-  GridCoords coords;       ///< even and square about the phase centre; pixels that the file lacks are 0
+  GridCoords coords;       ///< even and square; pixels that the file lacks are 0
   std::string unit;        ///< of the pixels
   io::FitsOptions header;  ///< frequencies, observation and beams as far as they are known, to write the same with
+
+  const SkyOffset& center() const { return header.observation().center; }  ///< of the grid from the phase centre
 };
 
 /// The unit that a verb wants an image in.
@@ -25,11 +27,18 @@ enum class SkyUnit {
   mask,        ///< 0 where the file has 0 or a blank (NaN), else 1
 };
 
-/// Reads an image of any shape and puts it on the smallest even square grid about its phase centre that holds it.
+/// Where the grid of an image lies that was read.
+enum class SkyFrame {
+  phase_center,  ///< about the phase centre: offsets of its pixels are those from the phase centre
+  own,           ///< about the image's own middle, wherever that is (center()), unless the phase centre does as well
+};
+
+/// Reads an image of any shape and puts it on the smallest even square grid that holds it.
 /// @param option  that named the file, for messages
-/// @throws mpol::Error when it cannot be read, its phase centre lies between pixels or far outside, a pixel is not finite,
-///         or the unit cannot be converted
-SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit = SkyUnit::brightness);
+/// @throws mpol::Error when it cannot be read, a pixel is not finite, or the unit cannot be converted; about the phase centre
+///         also where that lies between pixels or far outside
+SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit = SkyUnit::brightness,
+                        SkyFrame frame = SkyFrame::phase_center);
 
 /// The channels of an image that --channels names, in its order, with their frequencies and beams; all of an empty list.
 /// @throws UsageError for one that is not there

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/serialize/event_file.h>
 
 namespace mpol::cli {
 namespace {
@@ -24,7 +25,7 @@ std::string diagnostics_figure(std::int64_t epoch) { return fmt::format("epoch_{
 std::filesystem::path diagnostics_folder(const std::filesystem::path& out) { return out / "diagnostics"; }
 
 bool is_diagnostics_file(const std::string& name) {
-  return is_figure(name) || name == diagnostics_table || name == diagnostics_tensors;
+  return is_figure(name) || name == diagnostics_table || name == diagnostics_tensors || is_event_file(name);
 }
 
 std::vector<std::string> diagnostics_files(const std::filesystem::path& out) {
@@ -38,9 +39,18 @@ std::vector<std::string> diagnostics_files(const std::filesystem::path& out) {
   return files;
 }
 
+bool is_of_events(const std::string& file) { return is_event_file(std::filesystem::path(file).filename().string()); }
+
+void remove_event_files(const std::filesystem::path& out) {
+  std::error_code ignored;
+  for (const auto& file : diagnostics_files(out))
+    if (is_of_events(file)) std::filesystem::remove(out / file, ignored);
+}
+
 void remove_diagnostics(const std::filesystem::path& out) {
   std::error_code ignored;
-  for (const auto& file : diagnostics_files(out)) std::filesystem::remove(out / file, ignored);
+  for (const auto& file : diagnostics_files(out))
+    if (!is_of_events(file)) std::filesystem::remove(out / file, ignored);
   std::filesystem::remove(diagnostics_folder(out), ignored);  // when nothing of the user's is there
 }
 

@@ -24,7 +24,13 @@ bool is_diagnostics_file(const std::string& name);
 /// Those that are there, as names within OUT.
 std::vector<std::string> diagnostics_files(const std::filesystem::path& out);
 
-/// Removes what an earlier fit left of them; other files stay.
+/// Whether one of those is for TensorBoard.
+bool is_of_events(const std::string& file);
+
+/// Removes what an earlier fit left for TensorBoard.
+void remove_event_files(const std::filesystem::path& out);
+
+/// Removes what an earlier fit left of the others; files that are not mpol's stay.
 void remove_diagnostics(const std::filesystem::path& out);
 
 }  // namespace mpol::cli

@@ -32,7 +32,7 @@ void declare_colours(OptionSet& options, PlotOptions& plot) {
   options.number("--lower", plot.lower, Range::any(), "VALUE", "Images: value at the lower end of the colours", Record::result);
   options.number("--upper", plot.upper, Range::any(), "VALUE", "Images: value at the upper end of the colours", Record::result);
   options.number("--half-width", plot.half_width, Range::positive(), "ARCSEC",
-                 "Images: show so much to each side of the phase centre", Record::result);
+                 "Images: show so much to each side of the image's middle", Record::result);
   options.flag("--no-beam", plot.no_beam, "Images: leave the beam out", Record::result);
 }
 

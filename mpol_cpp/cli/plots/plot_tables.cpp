@@ -13,6 +13,7 @@
 #include <mpol_cpp/plot/figures/profile_figure.h>
 #include <mpol_cpp/plot/figures/residual_figure.h>
 #include <mpol_cpp/plot/figures/training_figure.h>
+#include <mpol_cpp/plot/image_panel.h>
 
 namespace mpol::cli {
 namespace {
@@ -57,7 +58,7 @@ plot::Page page_of_training(const std::filesystem::path& file, const PlotOptions
   const auto& total = table["total"];
   const auto image_file = file.parent_path() / "image.fits";
   std::optional<SkyImage> image;
-  if (std::filesystem::exists(image_file)) image = read_sky_image(image_file, "INPUT");
+  if (std::filesystem::exists(image_file)) image = read_sky_image(image_file, "INPUT", SkyUnit::brightness, SkyFrame::own);
   const auto diagnostics = read_diagnostics(file.parent_path());
   const bool shown = diagnostics && diagnostics->image.defined();
   plot::TrainingFigure figure(image   ? image->coords
@@ -83,7 +84,9 @@ plot::Page page_of_training(const std::filesystem::path& file, const PlotOptions
     figure.loss_history.push_back(table.columns[i]);
   }
   if (table.has("learning_rate")) figure.learning_rate = table["learning_rate"];
-  return plot::training_page(figure);
+  auto page = plot::training_page(figure);
+  if (image) plot::shift(page, image->center());
+  return page;
 }
 
 plot::Page page_of_profile(const std::filesystem::path& file, const PlotOptions& options) {

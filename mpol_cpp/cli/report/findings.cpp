@@ -5,6 +5,7 @@
 
 #include <mpol_cpp/cli/image/noise_choice.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>
+#include <mpol_cpp/visibilities/phase_center.h>
 #include <mpol_cpp/core/format.h>
 
 namespace mpol::cli {
@@ -16,9 +17,9 @@ constexpr std::int64_t fewest_residuals = 100;
 /// How far the noise is from what the weights promise, where that makes it larger.
 double excess(const FitFacts& facts) { return std::max(1.0, facts.residuals.sigma_factor); }
 
-std::string place_words(double east, double north) {
-  return fmt::format("{:.2f}\" {} and {:.2f}\" {} of the phase centre", std::abs(east), east < 0 ? "West" : "East",
-                     std::abs(north), north < 0 ? "South" : "North");
+/// @param east, north  from the image's middle
+std::string place_words(const FitFacts& facts, double east, double north) {
+  return offset_text({facts.center.east + east, facts.center.north + north}) + " of the phase centre";
 }
 
 std::string npix_words(const FitFacts& facts, double width) {
@@ -65,7 +66,7 @@ std::optional<Finding> structure_left(const FitFacts& facts) {
   const auto channel = facts.channels > 1 ? fmt::format(" of channel {}", facts.residual_channel) : std::string();
   return Finding{
       fmt::format("the residual image{} still holds {:.1f} sigma, {}", channel, peak,
-                  place_words(facts.residual_east, facts.residual_north)),
+                  place_words(facts, facts.residual_east, facts.residual_north)),
       "smaller LAMBDA (mpol crossval chooses them) leave less, unless it comes from calibration errors or from outside "
       "the field"};
 }
@@ -84,7 +85,7 @@ std::optional<Finding> flux_outside(const FitFacts& facts) {
   if (!facts.settled || !(noise > 0) || peak <= clear_peak * noise || peak < std::abs(facts.inside.value)) return std::nullopt;
   const double reach = std::max(std::abs(facts.outside.east), std::abs(facts.outside.north));
   return Finding{fmt::format("there is flux outside of the field, {:.1f} sigma, {}", peak / noise,
-                             place_words(facts.outside.east, facts.outside.north)),
+                             place_words(facts, facts.outside.east, facts.outside.north)),
                  fmt::format("{} holds it, or subtract it", npix_words(facts, 2.2 * reach))};
 }
 

@@ -84,6 +84,7 @@ FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts
   FitFacts facts;
   facts.cell_size = coords.cell_size();
   facts.npix = coords.npix();
+  facts.center = data.visibilities.observation().center;
   const auto& baselines = data.visibilities.baselines();
   const double longest = dirty.data.q.empty() ? 0 : std::max({dirty.data.q.back(), baselines.max_abs_u(), baselines.max_abs_v()});
   facts.finest_fringe = longest > 0 ? 1 / (longest * units::arcsec) : 0;

@@ -16,6 +16,7 @@ namespace mpol::cli {
 struct FitFacts {
   double cell_size = 0;  ///< arcsec
   std::int64_t npix = 0;
+  SkyOffset center;          ///< of the image from the phase centre; other places are from the image's middle
   double finest_fringe = 0;  ///< 1/q_max, arcsec; 0: all baselines have length zero
 
   double peak = 0;           ///< of the image's means over a fringe, Jy/arcsec^2

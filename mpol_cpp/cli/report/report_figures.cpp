@@ -64,13 +64,13 @@ Profile ring_means(const Tensor& image, const GridCoords& coords, const Place& c
   return profile;
 }
 
-plot::CurvePanel profile_panel(const Tensor& image, const GridCoords& coords) {
+plot::CurvePanel profile_panel(const Tensor& image, const GridCoords& coords, const SkyOffset& middle) {
   auto centre = centre_of_flux(image, coords);
   const double half = 0.5 * coords.cell_size() * static_cast<double>(coords.npix());
   if (std::max(std::abs(centre.east), std::abs(centre.north)) > 0.8 * half) centre = {};
   const auto profile = ring_means(image, coords, centre);
   plot::CurvePanel panel;
-  panel.title = fmt::format("mean brightness about {:.2f}″ E, {:.2f}″ N", centre.east, centre.north);
+  panel.title = fmt::format("mean brightness about {:.2f}″ E, {:.2f}″ N", centre.east + middle.east, centre.north + middle.north);
   panel.x_label = "radius (″)";
   panel.y_label = "Jy/arcsec²";
   panel.curves.push_back({"", plot::CurveStyle::line, profile.radius, profile.mean});
@@ -95,14 +95,14 @@ plot::ImagePanel wide_panel(const WideMap& wide, double noise) {
 
 }  // namespace
 
-plot::Page report_page(const GridCoords& coords, const Tensor& sky, const DirtyProducts& dirty) {
+plot::Page report_page(const GridCoords& coords, const Tensor& sky, const DirtyProducts& dirty, const SkyOffset& center) {
   const auto& remainder = dirty.remainder;
   auto page = plot::residual_page(remainder.histogram);
   for (auto& panel : page.panels) {
     auto& curves = std::get<plot::CurvePanel>(panel).curves;
     if (remainder.statistics.sigma_factor > 0) curves.push_back(own_gaussian(curves.back(), remainder.statistics.sigma_factor));
   }
-  page.panels.emplace_back(profile_panel(sky[sky.size(0) / 2], coords));
+  page.panels.emplace_back(profile_panel(sky[sky.size(0) / 2], coords, center));
   page.panels.emplace_back(wide_panel(remainder.wide, remainder.wide.noise));
   page.columns = 2;
   page.panel_width = report_panel_width;

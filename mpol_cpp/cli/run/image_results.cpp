@@ -12,6 +12,7 @@
 #include <mpol_cpp/plot/figures/image_figure.h>
 #include <mpol_cpp/plot/figures/scan_figure.h>
 #include <mpol_cpp/plot/figure_writer.h>
+#include <mpol_cpp/plot/image_panel.h>
 #include <mpol_cpp/plot/figures/summary_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 
@@ -37,12 +38,17 @@ std::optional<Beam> middle_beam(const ImageResults& results) {
 
 /// The figures, which are drawn while the caller goes on.
 void stage_figures(plot::FigureWriter& figures, OutputFolder& folder, const ImageResults& results, const TrainResult& fit) {
+  const auto center = results.visibilities.observation().center;
+  const auto add = [&](const char* name, plot::Page page) {
+    plot::shift(page, center);
+    figures.add(folder.staged(name), page);
+  };
   plot::ImageFigureOptions options;  // a model has no beam
   if (results.frequencies.defined()) {
     const auto* values = results.frequencies.const_data_ptr<double>();
     options.frequencies.assign(values, values + results.frequencies.numel());
   }
-  figures.add(folder.staged("image.png"), plot::image_page(results.sky, results.coords, options));
+  add("image.png", plot::image_page(results.sky, results.coords, options));
 
   plot::SummaryFigure figure(results.coords);
   figure.model = results.sky;
@@ -58,12 +64,12 @@ void stage_figures(plot::FigureWriter& figures, OutputFolder& folder, const Imag
   auto curves = loss_curves(fit.history);
   figure.loss_epochs = std::move(curves.epochs);
   figure.loss_history = std::move(curves.values);
-  figures.add(folder.staged("summary.png"), plot::summary_page(figure));
-  if (results.errors) figures.add(folder.staged("errors.png"), error_page(*results.errors, results.coords, results.dirty.beams));
-  figures.add(folder.staged("report.png"), report_page(results.coords, results.sky, results.dirty));
+  add("summary.png", plot::summary_page(figure));
+  if (results.errors) add("errors.png", error_page(*results.errors, results.coords, results.dirty.beams));
+  add("report.png", report_page(results.coords, results.sky, results.dirty, center));
   if (!results.scan) return;
   figures.add(folder.staged("scan.png"), plot::scan_page(*results.scan));
-  figures.add(folder.staged("gallery.png"), plot::gallery_page(*results.scan, results.coords));
+  add("gallery.png", plot::gallery_page(*results.scan, results.coords));
 }
 
 void stage_errors(OutputFolder& folder, const ImageResults& results, io::FitsOptions header, bool split) {

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iostream>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -19,6 +20,7 @@
 #include <mpol_cpp/cli/image/error_sampling.h>
 #include <mpol_cpp/cli/image/fit_diagnostics.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
+#include <mpol_cpp/cli/run/fit_events.h>
 #include <mpol_cpp/cli/run/image_results.h>
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
@@ -284,6 +286,7 @@ class ImageRun {
     if (summary_.scan && summary_.scan->interrupted) return;
     Stopwatch watch(summary_.seconds.training);
     GriddedNet model = make_model(options_, fit_data());
+    for (auto& line : regridding_words(options_, fit_data())) record_->note(std::move(line));
     model->to(device_, options_.data.torch_dtype());
     auto train = train_options(options_, *record_, folder.state());
     train.interrupted([] { return stop_requested() != 0; });
@@ -291,9 +294,17 @@ class ImageRun {
     std::optional<FitDiagnostics> diagnostics;
     std::vector<Callback> callbacks{report.callback()};
     if (options_.diagnostics_interval) {
-      diagnostics.emplace(folder.path(), *options_.diagnostics_interval, objective, *model.ptr(), train.checkpoint());
+      diagnostics.emplace(folder.path(), *options_.diagnostics_interval, objective, *model.ptr(), train.checkpoint(),
+                          grid_.center);
       callbacks.push_back(diagnostics->callback());
       train.model_interval(*options_.diagnostics_interval);
+    }
+    std::optional<FitEvents> events;
+    if (options_.tensorboard) {
+      events.emplace(folder.path());
+      callbacks.push_back(events->callback());
+      if (!options_.diagnostics_interval) train.model_interval(FitEvents::interval);
+      else train.model_interval(std::gcd(*options_.diagnostics_interval, FitEvents::interval));
     }
     train.callbacks(std::move(callbacks));
     summary_.fit = Trainer(model, objective, train).fit();
@@ -395,6 +406,7 @@ class ImageRun {
     summary_.gaussian = options_.noise == "gaussian";
     summary_.normaliser = objective.normaliser();
     summary_.chi_squared = summary_.fit.loss.nll() * 2 * summary_.normaliser;
+    summary_.center = grid_.center;
     summary_.samples = likelihood.samples();
     summary_.visibilities = likelihood.visibilities_count();
     summary_.cells = dataset_->ncells();
@@ -487,8 +499,11 @@ class ImageRun {
       for (const auto& name : earlier_files(folder.path())) folder.replaces(name);
       if (!summary_.scan) folder.replaces(scan_name);
     }
-    if (options_.diagnostics_interval || (before_ && before_->had_diagnostics())) return;
-    for (const auto& name : diagnostics_files(folder.path())) folder.replaces(name);
+    const bool figures = options_.diagnostics_interval || (before_ && before_->had_diagnostics());
+    const bool events = options_.tensorboard || (before_ && before_->had_events());
+    for (const auto& name : diagnostics_files(folder.path())) {
+      if (!(is_of_events(name) ? events : figures)) folder.replaces(name);
+    }
   }
 
   /// The history of a fit without results. Those of an earlier run that is being replaced stay as they are.

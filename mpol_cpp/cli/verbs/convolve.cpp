@@ -155,7 +155,7 @@ void compare_beams(const ConvolveOptions& options, const SkyImage& residual, con
 
 Tensor residual_like(const ConvolveOptions& options, const SkyImage& image, const std::vector<Beam>& results) {
   if (options.residual.empty()) return {};
-  const auto residual = read_sky_image(options.residual, "--residual", SkyUnit::as_written);
+  const auto residual = read_sky_image(options.residual, "--residual", SkyUnit::as_written, SkyFrame::own);
   if (residual.unit != "Jy/beam" || residual.cube.sizes() != image.cube.sizes()) {
     throw DataError(error_text("--residual", options.residual.string(),
                                fmt::format("is a cube of shape {} in {}; it must be {} in Jy/beam", residual.cube.sizes().vec(),
@@ -204,7 +204,7 @@ int make_convolved(ConvolveOptions& options, const OptionSet& settings) {
   listen_to_library("convolve", options.output);
   use_threads(options.image.threads);
   OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "convolve");
-  const auto image = read_sky_image(options.image.image, "IMAGE");
+  const auto image = read_sky_image(options.image.image, "IMAGE", SkyUnit::brightness, SkyFrame::own);
   const auto beams = beams_for(options, image);
   check_sampling(beams.kernels, image.coords);
   const auto residual = residual_like(options, image, beams.results);

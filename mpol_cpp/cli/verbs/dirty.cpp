@@ -49,6 +49,7 @@ void declare(OptionSet& options, DirtyOptions& dirty) {
   declare(options, dirty.data);
   declare_conjugate(options, dirty.data);
   declare_mode(options, dirty.data);
+  declare_center(options, dirty.data);
   options.choice("--imaging", dirty.imaging, {"exact", "cells"},
                  "Images of the samples themselves, or of cell averages as in MPoL, which lose flux off centre", Record::result);
   options.choice("--weighting", dirty.weighting, {"natural", "uniform", "briggs"}, "Density weighting", Record::result);
@@ -99,6 +100,7 @@ std::string summary_json(const DirtyImager& imager, const Visibilities& visibili
                                  {"robust", options.weighting == "briggs" ? nlohmann::ordered_json(options.robust) : nullptr},
                                  {"taper_arcsec", options.taper},
                                  {"unit", options.unit},
+                                 {"center_arcsec", center_json(visibilities.observation().center)},
                                  {"n_visibilities", visibilities.nvis() * visibilities.nchan()},
                                  {"n_cells", imager.cells().numel()},
                                  {"channels", channels}};

@@ -12,6 +12,7 @@
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/cli/options/grid_choice.h>
+#include <mpol_cpp/cli/options/number_lists.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
@@ -75,9 +76,15 @@ Json describe_memory(const MemoryEstimate& estimate) {
   return parts;
 }
 
+std::string reasons_of(const std::vector<Choice>& choices) {
+  std::string text;
+  for (const auto& choice : choices) text += (text.empty() ? "" : "; ") + choice.reason;
+  return text;
+}
+
 Json describe(const InspectOptions& options, const Visibilities& visibilities) {
   const auto uv = summarise_uv(visibilities.baselines());
-  const auto suggestion = choose_grid(visibilities, {}, {});
+  const auto suggestion = choose_grid(visibilities, {}, {}, std::nullopt);
   const GridCoords coords(options.data.cell_size.value_or(suggestion.coords.cell_size()),
                           options.data.npix.value_or(suggestion.coords.npix()));
   const auto weights = summarise_weights(visibilities);
@@ -98,7 +105,8 @@ Json describe(const InspectOptions& options, const Visibilities& visibilities) {
   json["data_bytes"] = visibilities.memory_bytes();
   json["suggestion"] = {{"cell_size", suggestion.coords.cell_size()},
                         {"npix", suggestion.coords.npix()},
-                        {"reason", suggestion.choices[0].reason + "; " + suggestion.choices[1].reason}};
+                        {"center_arcsec", center_json(suggestion.center)},
+                        {"reason", reasons_of(suggestion.choices)}};
   const auto memory = fit_estimate(visibilities, coords, torch::kFloat32);
   json["grid"] = {{"cell_size", coords.cell_size()},
                   {"npix", coords.npix()},
@@ -152,7 +160,9 @@ std::string words(const Json& json) {
   text += fmt::format("weights       {:.4g} to {:.4g} Jy^-2; point source noise {:.3g} Jy\n", number(weights["smallest"]),
                       number(weights["largest"]), number(json["point_source_noise_jy"]));
   text += fmt::format("scatter       {}\n", scatter_words(json["scatter"], json["grid"]));
-  text += fmt::format("suggestion    --cell-size {} --npix {}\n", number(grid["cell_size"]), grid["npix"].get<std::int64_t>());
+  const SkyOffset center = {number(grid["center_arcsec"][0]), number(grid["center_arcsec"][1])};
+  text += fmt::format("suggestion    --cell-size {} --npix {}{}\n", number(grid["cell_size"]), grid["npix"].get<std::int64_t>(),
+                      center == SkyOffset() ? "" : " --center " + offset_value(center));
   text += fmt::format("              {}\n", grid["reason"].get<std::string>());
   text += fmt::format("memory        for a fit with --npix {}: {}\n", json["grid"]["npix"].get<std::int64_t>(),
                       json["grid"]["fit_memory"].get<std::string>());

@@ -36,7 +36,7 @@ bool has_both_signs(const Tensor& image) {
 }
 
 plot::Page page_of_image(const PlotInput& input, const PlotOptions& options) {
-  const auto image = read_sky_image(input.file, "INPUT", SkyUnit::as_written);
+  const auto image = read_sky_image(input.file, "INPUT", SkyUnit::as_written, SkyFrame::own);
   auto figure = figure_options(image.header, image.cube.size(0));
   if (options.no_beam) figure.beam.reset(), figure.beams.clear();
   figure.title = options.title;

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <memory>
 
+#include <ATen/ops/tensor.h>
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/cli/options/data_options.h>
@@ -12,6 +13,7 @@
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/fourier/displacement.h>
 #include <mpol_cpp/images/regrid.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/io/measurement_set/model_column.h>
@@ -75,7 +77,7 @@ void settle(PredictOptions& predict) {
 
 /// The image on its own grid, or on the one that was asked for.
 SkyImage read_model(const PredictOptions& predict) {
-  auto image = read_sky_image(predict.image, "IMAGE");
+  auto image = read_sky_image(predict.image, "IMAGE", SkyUnit::brightness, SkyFrame::own);
   const GridCoords coords(predict.data.cell_size.value_or(image.coords.cell_size()),
                           predict.data.npix.value_or(image.coords.npix()));
   if (coords == image.coords) return image;
@@ -88,6 +90,13 @@ ChannelMap channels_of(const SkyImage& image, const Visibilities& visibilities, 
   if (of_image == 1) return ChannelMap::continuum(of_data);
   throw DataError(error_text("IMAGE", path.string(), fmt::format("has {} channels, the data {}", of_image, of_data),
                              "give one channel or as many, or choose --channels"));
+}
+
+/// Visibilities of an image as they are about the phase centre, from those about its own middle.
+Tensor about_phase_centre(const Tensor& values, const SkyImage& image, const Tensor& u, const Tensor& v) {
+  const auto& center = image.center();
+  if (center == SkyOffset()) return values;
+  return values * displacement_phase(u, v, at::tensor({center.east, center.north}, torch::kFloat64));
 }
 
 /// Image channel for a frequency: the only one, or that of the data's channels nearest to it.
@@ -111,7 +120,9 @@ void write_columns(const PredictOptions& predict, const SkyImage& image, const V
     beyond += u.size(0) - points.size(0);
     if (points.size(0) == 0) return values;
     const auto sky = image.cube[image_channel(image, visibilities, frequency)];
-    values.index_put_({points}, losses::predicted_block(image.coords, sky, u.index_select(0, points), v.index_select(0, points)));
+    const auto own_u = u.index_select(0, points), own_v = v.index_select(0, points);
+    values.index_put_({points},
+                      about_phase_centre(losses::predicted_block(image.coords, sky, own_u, own_v), image, own_u, own_v));
     return values;
   };
   const auto written = io::write_model_columns(data.data, {predict.column, predict.residual_column, std::move(set)}, model);
@@ -150,8 +161,10 @@ int predict_visibilities(PredictOptions& predict, const OptionSet& settings) {
   auto residual = room.empty(model.sizes(), dtype).zero_();
   double chi_squared = 0;
   losses::for_each_prediction(image.coords, image.cube, visibilities, channels_of(image, visibilities, predict.image),
-                              [&](std::int64_t channel, std::int64_t begin, const Tensor& block) {
+                              [&](std::int64_t channel, std::int64_t begin, const Tensor& turned) {
                                 stop_if_requested();
+                                const auto [u, v] = visibilities.baselines().block(channel, begin, begin + turned.size(0));
+                                const auto block = about_phase_centre(turned, image, u, v);
                                 const auto part = [&](const Tensor& all) { return all[channel].narrow(0, begin, block.size(0)); };
                                 const auto difference = part(visibilities.data()).to(torch::kComplexDouble) - block;
                                 chi_squared += (difference.abs().square() * part(visibilities.weights())).sum().item<double>();

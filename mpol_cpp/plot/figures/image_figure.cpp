@@ -79,6 +79,7 @@ Page image_page(const Tensor& sky_image, const GridCoords& coords, const ImageFi
     if (!options.beams.empty()) panel.beam = options.beams[static_cast<std::size_t>(channel)];
     panel.title = channel_title(options, channel, nchan);
     if (options.half_width) crop(panel, *options.half_width);
+    shift(panel, options.center);
     // All maps share one scale: the last of each row shows it.
     const auto place = static_cast<std::int64_t>(page.panels.size()) + 1;
     panel.colour_bar = place == panels || place % page.columns == 0;

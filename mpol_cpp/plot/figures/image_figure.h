@@ -6,6 +6,7 @@
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/plot/page.h>
+#include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::plot {
 
@@ -16,7 +17,8 @@ struct ImageFigureOptions {
   ColourScale scale = ColourScale::sequential;  ///< diverging for images of either sign, such as residuals
   ColourNorm norm;                              ///< linear, unless told otherwise
   std::optional<double> lower, upper;           ///< ends of the colour scale; unset: from the values shown
-  std::optional<double> half_width;             ///< arcsec shown to each side of the phase centre; unset: the whole image
+  std::optional<double> half_width;             ///< arcsec shown to each side of the image's middle; unset: the whole image
+  SkyOffset center;                             ///< of the image's middle from the phase centre, which the axes count from
   std::optional<Beam> beam;                     ///< of all channels
   std::vector<Beam> beams;                      ///< one per channel instead; empty: `beam`
   std::optional<ScaleBar> scale_bar;            ///< unset: a round length of about a fifth of the width
