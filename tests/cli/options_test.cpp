@@ -102,10 +102,10 @@ class OptionFiles {
   void write_small_set() const {
     TestSet set;
     set.windows = {{{230e9}}, {{231e9, 230e9}}};
-    for (int i = 0; i < 6; ++i) {
+    for (int i = 0; i < 8; ++i) {
       TestRow row;
       row.window = i % 2;
-      row.antenna1 = i / 2;
+      row.antenna1 = i / 2 % 3;  // the first pair twice
       row.antenna2 = 5;
       row.uvw = {100.0 + 10 * i, 50.0 - 20 * i, 0};
       for (int k = 0; k < (i % 2 == 0 ? 2 : 4); ++k) row.data.push_back({1.0F + 0.1F * static_cast<float>(k), 0.5F});

@@ -34,9 +34,11 @@ struct Row {
 
 class RowReader final : public io::VisibilityReader {
  public:
-  RowReader(std::vector<Row> rows, std::vector<std::int64_t> channels = {0, 1, 2, 3}, std::size_t block = 7, bool times = true)
+  RowReader(std::vector<Row> rows, const std::vector<std::int64_t>& channels = {0, 1, 2, 3}, std::size_t block = 7,
+            bool times = true)
       : rows_(std::move(rows)), block_(block), times_(times) {
     std::vector<double> frequencies;
+    frequencies.reserve(channels.size());
     for (const auto channel : channels) frequencies.push_back(100e9 + 1e8 * static_cast<double>(channel));
     for (std::int64_t id = 0; id < 2; ++id) {
       io::ReaderWindow window;
@@ -107,6 +109,7 @@ std::vector<double> weights_after(const std::vector<Row>& rows, double seconds) 
 
 std::vector<Row> every_two_seconds(int count) {
   std::vector<Row> rows;
+  rows.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) rows.push_back(Row{.time = 5e9 + 2.0 * i});
   return rows;
 }
@@ -161,7 +164,8 @@ TEST_CASE("one sample comes from no longer than is asked for, from one pair, sca
 TEST_CASE("pairs that take turns are averaged each for itself, however the blocks fall", "[io][quick]") {
   std::vector<Row> rows;
   for (int i = 0; i < 30; ++i) {
-    Row row{.time = 2.0 * (i / 3), .b = 1 + i % 3};
+    const int turn = i / 3;
+    Row row{.time = 2.0 * turn, .b = 1 + i % 3};
     row.data = {static_cast<double>(i % 3), 0, 0, 0};
     rows.push_back(row);
   }
