@@ -37,12 +37,18 @@ std::vector<std::int64_t> indices_of(const Share& share) {
   return indices;
 }
 
+/// A point of 1 Jy in noise.
+Visibilities source_in_noise(std::int64_t nchan) {
+  const auto noise = random_visibilities(grid, nchan, 7);
+  return {noise.baselines(), noise.data() + 1.0, noise.weights()};
+}
+
 /// A cube's fit, of all channels or of a share.
 struct CubeFit {
   torch::Dtype dtype = torch::kFloat64;
   OptimizerKind optimizer = OptimizerKind::adam;
   std::int64_t nchan = 5, epochs = 60;
-  Visibilities visibilities = random_visibilities(grid, nchan, 7);
+  Visibilities visibilities = source_in_noise(nchan);
   Tensor base = normal({nchan, grid.npix(), grid.npix()}, torch::kFloat64, 3).abs();
 
   struct Fitted {
@@ -53,7 +59,7 @@ struct CubeFit {
   Fitted run(const Share& share, double normaliser, TrainOptions options) const {
     const auto own = visibilities.select_channels(indices_of(share));
     const ExactLikelihood likelihood(grid, own, ChannelMap::cube(share.size()));
-    const auto objective = Objective(likelihood, {terms::sparsity(1e-3), terms::tv_image(2e-3)})
+    const auto objective = Objective(likelihood, {terms::sparsity(1e-5), terms::tv_image(1e-5)})
                                .divided_by(normaliser > 0 ? normaliser : likelihood->normaliser());
     const auto start = base.narrow(0, share.begin, share.size()).clone();
     const GriddedNet model(GriddedNetOptions(grid).base_cube(start).dtype(dtype).pixel_mapping(
@@ -132,7 +138,7 @@ TEST_CASE("the state of ranks with channels is that of one rank, and comes apart
   const auto curvatures = normal({nchan}, torch::kFloat64, 3), moves = normal({7}, torch::kFloat64, 4);
   run_as_threads(3, [&](Communicator& ranks) {
     const auto share = share_of(nchan, ranks.rank(), ranks.size());
-    const detail::ChannelState state(ranks, share.size(), npix);
+    const mpol::detail::ChannelState state(ranks, share.size(), npix);
     const NamedTensors own = {{"model.cube", images.narrow(0, share.begin, share.size())},
                               {"optimizer.dual", duals.narrow(2, share.begin, share.size())},
                               {"optimizer.curvatures", curvatures.narrow(0, share.begin, share.size())},

@@ -61,8 +61,8 @@ struct ImageSummary {
   std::optional<ErrorSummary> errors;      ///< where they were sampled
   std::string device, dtype;
   std::string device_reason;  ///< "asked for", or how an automatic choice came to it
-  std::int64_t ranks = 1;  ///< processes that the run was shared by
-  std::string shard;       ///< what they shared: "none", "visibilities" or "channels"
+  std::int64_t ranks = 1;     ///< processes that the run was shared by
+  std::string shard;          ///< what they shared: "none", "visibilities" or "channels"
   std::int64_t seed = 0;
   Timings seconds;
   double estimated_memory = 0;  ///< bytes
