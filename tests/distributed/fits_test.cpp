@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
 #include <mpol_cpp/crossval/cross_validator.h>
 #include <mpol_cpp/distributed/store_communicator.h>
 #include <mpol_cpp/fourier/operator_of_ranks.h>
@@ -37,10 +38,12 @@ std::vector<std::int64_t> indices_of(const Share& share) {
   return indices;
 }
 
-/// A point of 1 Jy in noise.
+/// A point of 1 Jy in noise, on the same baselines in all channels: what transforms are planned for is then the same for some of
+/// the channels as for all, which it is to 1e-12 otherwise.
 Visibilities source_in_noise(std::int64_t nchan) {
   const auto noise = random_visibilities(grid, nchan, 7);
-  return {noise.baselines(), noise.data() + 1.0, noise.weights()};
+  const auto [u, v] = noise.baselines().channel(0);
+  return {Baselines::in_lambda(u, v), noise.data() + 1.0, noise.weights()};
 }
 
 /// A cube's fit, of all channels or of a share.
@@ -92,6 +95,7 @@ TEMPLATE_TEST_CASE("ranks that fit channels go where one rank goes", "[distribut
   CubeFit fit;
   fit.dtype = c10::CppTypeToScalarType<TestType>::value;
   fit.optimizer = GENERATE(OptimizerKind::adam, OptimizerKind::sgd, OptimizerKind::pogm, OptimizerKind::fista);
+  if (is_proximal(fit.optimizer)) fit.epochs = 25;  // closer to the optimum rounding decides whether F rises, and who begins anew
   const double tolerance = fit.dtype == torch::kFloat64 ? 1e-11 : 2e-5;
   const auto one = fit.run({0, fit.nchan}, 0, {});
   const auto normaliser = fit.normaliser();
@@ -100,7 +104,8 @@ TEMPLATE_TEST_CASE("ranks that fit channels go where one rank goes", "[distribut
     const std::shared_ptr<Communicator> shared(&ranks, [](Communicator*) {});
     const auto own = fit.run(share_of(fit.nchan, ranks.rank(), ranks.size()), normaliser, TrainOptions().ranks(shared));
     const auto pixels = ranks.gather(own.pixels.contiguous());
-    if (pixels.defined() && !(difference(pixels, one.pixels) < tolerance)) throw DataError("other pixels");
+    if (pixels.defined() && !(difference(pixels, one.pixels) < tolerance))
+      throw DataError(fmt::format("pixels of {} differ by {:g}", to_string(fit.optimizer), difference(pixels, one.pixels)));
     if (own.result.epochs != one.result.epochs) throw DataError("another number of epochs");
     for (std::size_t column = 0; column < one.result.columns.size(); ++column) {
       const double mine = own.result.loss.values[column], wanted = one.result.loss.values[column];
@@ -165,6 +170,7 @@ TEST_CASE("the state of ranks with channels is that of one rank, and comes apart
 TEST_CASE("checkpoints of ranks are gone on from by other numbers of ranks", "[distributed]") {
   CubeFit fit;
   fit.optimizer = GENERATE(OptimizerKind::adam, OptimizerKind::pogm);
+  fit.epochs = 30;
   const TemporaryFolder folder;
   const auto path = folder.path() / "checkpoint.safetensors";
   const auto normaliser = fit.normaliser();
@@ -178,10 +184,10 @@ TEST_CASE("checkpoints of ranks are gone on from by other numbers of ranks", "[d
               TrainOptions().ranks(shared).checkpoint(path).checkpoint_interval(7).resume(resume));
     });
   };
-  part(3, 20, false);
-  part(2, 40, true);
+  part(3, 10, false);
+  part(2, 20, true);
   const auto end = fit.run({0, fit.nchan}, 0, TrainOptions().checkpoint(path).resume(true));
-  CHECK(end.result.resumed_from == 40);
+  CHECK(end.result.resumed_from == 20);
   CHECK(difference(end.pixels, straight.pixels) < 1e-11);
 }
 
