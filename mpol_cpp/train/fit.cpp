@@ -350,7 +350,8 @@ bool Fit::checkpoint_is_old() const {
 
 /// One exchange an epoch: whoever waits for neighbours on a busy machine waits long each time.
 Tensor Fit::summed_with_signs(const Tensor& table) {
-  const auto signs = at::tensor({is_interrupted() ? 1.0 : 0.0, is_first_rank() && checkpoint_is_old() ? 1.0 : 0.0}, torch::kFloat64);
+  const auto signs =
+      at::tensor({is_interrupted() ? 1.0 : 0.0, is_first_rank() && checkpoint_is_old() ? 1.0 : 0.0}, torch::kFloat64);
   auto all = at::cat({table.flatten(), signs});
   sum_over_ranks(all);
   told_ = {all[-2].item<double>() > 0, all[-1].item<double>() > 0};

@@ -90,8 +90,8 @@ class Fit {
   bool is_interrupted() const;
   bool checkpoint_is_old() const;
   Tensor summed_with_signs(const Tensor& table);  ///< over ranks; fills told_
-  bool on_any_rank(bool here) const;           ///< of those that fit other channels
-  void sum_over_ranks(Tensor& numbers) const;  ///< float64 on the CPU; without such ranks nothing
+  bool on_any_rank(bool here) const;              ///< of those that fit other channels
+  void sum_over_ranks(Tensor& numbers) const;     ///< float64 on the CPU; without such ranks nothing
   std::optional<ImageTrail::Change> change_of_image() const;
   double flux_of(const Tensor& sky) const;  ///< of all channels and problems, Jy
   std::int64_t next_image() const;          ///< after how many epochs somebody looks at the image again; < 0: nobody does
