@@ -177,7 +177,7 @@ StopReason Fit::train() {
     if (ending) return_to(ending->epochs);
     look_at_image_if_due();
     keep_state();
-    if (on_any_rank(options_.interrupted() && options_.interrupted()())) return StopReason::interrupted;
+    if (ranks_ ? told_.stop : is_interrupted()) return StopReason::interrupted;
     if (ending) {
       if (ending->reason == StopReason::converged) has_converged(done_);
       return ending->reason;
@@ -274,7 +274,7 @@ std::optional<Fit::Ending> Fit::look() {
     parameters_sums.push_back(pending.report.parameters_sum);
   }
   auto table = fetch(losses, parameters_sums);
-  sum_over_ranks(table);
+  if (ranks_) table = summed_with_signs(table);
   const auto* values = table.const_data_ptr<double>();
   const auto row = static_cast<std::size_t>(table.size(1));
   const auto begin_seconds = seconds_;
@@ -301,14 +301,14 @@ std::optional<Fit::Ending> Fit::look() {
 }
 
 bool Fit::call_back(double seconds) {
-  if (options_.callbacks().empty() && !ranks_) return false;
+  if (options_.callbacks().empty()) return false;
   bool stop = false;
   const auto loss = result_.history.back();
   for (const auto& callback : options_.callbacks()) {
     const Progress progress{loss, result_.columns, options_.epochs(), seconds, *model_};
     stop |= callback(progress) == CallbackAction::stop;
   }
-  return on_any_rank(stop);
+  return stop;
 }
 
 void Fit::keep_state() {
@@ -340,6 +340,22 @@ bool Fit::evaluate_final() {
   }
   breakdown_ = Breakdown{Breakdown::Where::loss, done_, learning_rate(std::max<std::int64_t>(done_ - 1, 0)), result_.loss.values};
   return false;
+}
+
+bool Fit::is_interrupted() const { return options_.interrupted() && options_.interrupted()(); }
+
+bool Fit::checkpoint_is_old() const {
+  return std::chrono::duration<double>(Clock::now() - last_checkpoint_).count() >= seconds_between_checkpoints;
+}
+
+/// One exchange an epoch: whoever waits for neighbours on a busy machine waits long each time.
+Tensor Fit::summed_with_signs(const Tensor& table) {
+  const auto signs =
+      at::tensor({is_interrupted() ? 1.0 : 0.0, is_first_rank() && checkpoint_is_old() ? 1.0 : 0.0}, torch::kFloat64);
+  auto all = at::cat({table.flatten(), signs});
+  sum_over_ranks(all);
+  told_ = {all[-2].item<double>() > 0, all[-1].item<double>() > 0};
+  return all.narrow(0, 0, table.numel()).view(table.sizes()).contiguous();
 }
 
 bool Fit::on_any_rank(bool here) const { return ranks_ ? ranks_->any(here) : here; }
@@ -441,10 +457,8 @@ void Fit::repeat_up_to(std::int64_t epochs) {
 void Fit::checkpoint_if_due() {
   if (options_.checkpoint().empty()) return;
   const auto interval = options_.checkpoint_interval();
-  const std::chrono::duration<double> since = Clock::now() - last_checkpoint_;
-  const bool due =
-      interval > 0 ? done_ % interval == 0 : on_any_rank(is_first_rank() && since.count() >= seconds_between_checkpoints);
-  if (due) write_checkpoint();
+  const bool by_clock = ranks_ ? told_.checkpoint : checkpoint_is_old();
+  if (interval > 0 ? done_ % interval == 0 : by_clock) write_checkpoint();
 }
 
 void Fit::write_checkpoint() {

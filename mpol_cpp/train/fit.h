@@ -83,8 +83,15 @@ class Fit {
   void rewind();                           ///< to the last state whose loss was finite
   void repeat_up_to(std::int64_t epochs);  ///< the steps from good_
 
-  bool on_any_rank(bool here) const;           ///< of those that fit other channels
-  void sum_over_ranks(Tensor& numbers) const;  ///< float64 on the CPU; without such ranks nothing
+  /// What a rank tells the others at the end of an epoch.
+  struct Signs {
+    bool stop = false, checkpoint = false;
+  };
+  bool is_interrupted() const;
+  bool checkpoint_is_old() const;
+  Tensor summed_with_signs(const Tensor& table);  ///< over ranks; fills told_
+  bool on_any_rank(bool here) const;              ///< of those that fit other channels
+  void sum_over_ranks(Tensor& numbers) const;     ///< float64 on the CPU; without such ranks nothing
   std::optional<ImageTrail::Change> change_of_image() const;
   double flux_of(const Tensor& sky) const;  ///< of all channels and problems, Jy
   std::int64_t next_image() const;          ///< after how many epochs somebody looks at the image again; < 0: nobody does
@@ -104,6 +111,7 @@ class Fit {
   const Objective& objective_;
   const TrainOptions& options_;
   std::shared_ptr<Communicator> ranks_;   ///< that fit other channels; empty where this one is alone
+  Signs told_;                            ///< by any of them, in this epoch
   std::optional<ChannelState> channels_;  ///< of those ranks
   std::unique_ptr<Step> step_;
   TrainResult result_;

@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
 #include <mpol_cpp/crossval/cross_validator.h>
 #include <mpol_cpp/distributed/store_communicator.h>
 #include <mpol_cpp/fourier/operator_of_ranks.h>
@@ -37,12 +38,20 @@ std::vector<std::int64_t> indices_of(const Share& share) {
   return indices;
 }
 
+/// A point of 1 Jy in noise, on the same baselines in all channels: what transforms are planned for is then the same for some of
+/// the channels as for all, which it is to 1e-12 otherwise.
+Visibilities source_in_noise(std::int64_t nchan) {
+  const auto noise = random_visibilities(grid, nchan, 7);
+  const auto [u, v] = noise.baselines().channel(0);
+  return {Baselines::in_lambda(u, v), noise.data() + 1.0, noise.weights()};
+}
+
 /// A cube's fit, of all channels or of a share.
 struct CubeFit {
   torch::Dtype dtype = torch::kFloat64;
   OptimizerKind optimizer = OptimizerKind::adam;
   std::int64_t nchan = 5, epochs = 60;
-  Visibilities visibilities = random_visibilities(grid, nchan, 7);
+  Visibilities visibilities = source_in_noise(nchan);
   Tensor base = normal({nchan, grid.npix(), grid.npix()}, torch::kFloat64, 3).abs();
 
   struct Fitted {
@@ -53,7 +62,7 @@ struct CubeFit {
   Fitted run(const Share& share, double normaliser, TrainOptions options) const {
     const auto own = visibilities.select_channels(indices_of(share));
     const ExactLikelihood likelihood(grid, own, ChannelMap::cube(share.size()));
-    const auto objective = Objective(likelihood, {terms::sparsity(1e-3), terms::tv_image(2e-3)})
+    const auto objective = Objective(likelihood, {terms::sparsity(1e-5), terms::tv_image(1e-5)})
                                .divided_by(normaliser > 0 ? normaliser : likelihood->normaliser());
     const auto start = base.narrow(0, share.begin, share.size()).clone();
     const GriddedNet model(GriddedNetOptions(grid).base_cube(start).dtype(dtype).pixel_mapping(
@@ -86,6 +95,7 @@ TEMPLATE_TEST_CASE("ranks that fit channels go where one rank goes", "[distribut
   CubeFit fit;
   fit.dtype = c10::CppTypeToScalarType<TestType>::value;
   fit.optimizer = GENERATE(OptimizerKind::adam, OptimizerKind::sgd, OptimizerKind::pogm, OptimizerKind::fista);
+  if (is_proximal(fit.optimizer)) fit.epochs = 25;  // closer to the optimum rounding decides whether F rises, and who begins anew
   const double tolerance = fit.dtype == torch::kFloat64 ? 1e-11 : 2e-5;
   const auto one = fit.run({0, fit.nchan}, 0, {});
   const auto normaliser = fit.normaliser();
@@ -94,7 +104,8 @@ TEMPLATE_TEST_CASE("ranks that fit channels go where one rank goes", "[distribut
     const std::shared_ptr<Communicator> shared(&ranks, [](Communicator*) {});
     const auto own = fit.run(share_of(fit.nchan, ranks.rank(), ranks.size()), normaliser, TrainOptions().ranks(shared));
     const auto pixels = ranks.gather(own.pixels.contiguous());
-    if (pixels.defined() && !(difference(pixels, one.pixels) < tolerance)) throw DataError("other pixels");
+    if (pixels.defined() && !(difference(pixels, one.pixels) < tolerance))
+      throw DataError(fmt::format("pixels of {} differ by {:g}", to_string(fit.optimizer), difference(pixels, one.pixels)));
     if (own.result.epochs != one.result.epochs) throw DataError("another number of epochs");
     for (std::size_t column = 0; column < one.result.columns.size(); ++column) {
       const double mine = own.result.loss.values[column], wanted = one.result.loss.values[column];
@@ -132,7 +143,7 @@ TEST_CASE("the state of ranks with channels is that of one rank, and comes apart
   const auto curvatures = normal({nchan}, torch::kFloat64, 3), moves = normal({7}, torch::kFloat64, 4);
   run_as_threads(3, [&](Communicator& ranks) {
     const auto share = share_of(nchan, ranks.rank(), ranks.size());
-    const detail::ChannelState state(ranks, share.size(), npix);
+    const mpol::detail::ChannelState state(ranks, share.size(), npix);
     const NamedTensors own = {{"model.cube", images.narrow(0, share.begin, share.size())},
                               {"optimizer.dual", duals.narrow(2, share.begin, share.size())},
                               {"optimizer.curvatures", curvatures.narrow(0, share.begin, share.size())},
@@ -159,6 +170,7 @@ TEST_CASE("the state of ranks with channels is that of one rank, and comes apart
 TEST_CASE("checkpoints of ranks are gone on from by other numbers of ranks", "[distributed]") {
   CubeFit fit;
   fit.optimizer = GENERATE(OptimizerKind::adam, OptimizerKind::pogm);
+  fit.epochs = 30;
   const TemporaryFolder folder;
   const auto path = folder.path() / "checkpoint.safetensors";
   const auto normaliser = fit.normaliser();
@@ -172,10 +184,10 @@ TEST_CASE("checkpoints of ranks are gone on from by other numbers of ranks", "[d
               TrainOptions().ranks(shared).checkpoint(path).checkpoint_interval(7).resume(resume));
     });
   };
-  part(3, 20, false);
-  part(2, 40, true);
+  part(3, 10, false);
+  part(2, 20, true);
   const auto end = fit.run({0, fit.nchan}, 0, TrainOptions().checkpoint(path).resume(true));
-  CHECK(end.result.resumed_from == 40);
+  CHECK(end.result.resumed_from == 20);
   CHECK(difference(end.pixels, straight.pixels) < 1e-11);
 }
 

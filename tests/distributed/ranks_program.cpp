@@ -27,6 +27,7 @@ int run(const std::string& task) {
     if (ranks->is_first()) std::printf("checked %d ranks of %s\n", static_cast<int>(ranks->size()), ranks->name().c_str());
     return failures.empty() ? 0 : 1;
   }
+  if (task == "fail") ranks->barrier();  // all have found each other
   if (ranks->rank() == 1 && task == "fail") {
     ranks->abort(7);
     return 7;
@@ -39,6 +40,7 @@ int run(const std::string& task) {
     std::fprintf(stderr, "%s\n", error.what());
     std::fflush(stderr);
     ranks->abort(9);
+    std::this_thread::sleep_for(2s);  // this rank may be the server through which others learn of it
     return 9;
   }
   return 0;

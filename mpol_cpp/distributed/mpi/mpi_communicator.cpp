@@ -201,6 +201,7 @@ class MpiCommunicator : public Communicator {
     const auto of_row = tensor.numel() / tensor.size(0);
     if (tensor.numel() > largest_message) return reduce_scatter_in_parts(tensor, own, rows_of);
     std::vector<int> counts;
+    counts.reserve(rows_of.size());
     for (const auto rows : rows_of) counts.push_back(static_cast<int>(rows * of_row));
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Ireduce_scatter(tensor.const_data_ptr(), own.mutable_data_ptr(), counts.data(), type_of(tensor), MPI_SUM, ranks_,

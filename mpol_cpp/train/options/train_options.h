@@ -152,8 +152,9 @@ struct TrainOptions {
 
   /// Ranks that fit other channels of the same cube, each with the normaliser of all (Objective::divided_by), in the same epochs:
   /// what decides about the fit (losses, fluxes, ends) is summed over them, so that all decide alike and as one rank with all
-  /// channels would. For pogm, fista, adam and sgd, on problems that end together. The first rank writes checkpoints of all
-  /// channels, which any number of ranks goes on from; all must see its file. Empty: this rank alone.
+  /// channels would. For pogm, fista, adam and sgd, on problems that end together. Callbacks see the same losses on each and must
+  /// decide alike. The first rank writes checkpoints of all channels, which any number of ranks goes on from; all must see its
+  /// file. Empty: this rank alone.
   TORCH_ARG(std::shared_ptr<Communicator>, ranks) = {};
 
   /// What is done where the fit left the realm of finite numbers, or exploded within it.
