@@ -25,7 +25,7 @@ class Stager : public LeafVisitor {
       return;
     }
     const c10::StreamGuard guard(*side_);
-    if (tensor.is_cpu()) tensor = tensor.contiguous().pin_memory();
+    if (tensor.is_cpu() && device_.is_cuda()) tensor = tensor.contiguous().pin_memory();
     tensor = tensor.to(device_, /*non_blocking=*/true);
   }
   void module(torch::nn::Module&, const std::string& path) override { refuse_batch(path, "a module"); }

@@ -4,6 +4,8 @@
 
 namespace mpol::detail {
 
+bool can_compute(torch::Device device) { return device.is_cpu() || has_streams(device); }
+
 bool has_streams(torch::Device device) {
   const auto type = device.type();
   return type != c10::DeviceType::CPU && type != c10::DeviceType::Meta && c10::impl::hasDeviceGuardImpl(type);

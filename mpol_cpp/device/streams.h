@@ -7,6 +7,9 @@
 // Streams and events of whatever accelerator LibTorch has, through its own interface: no CUDA header is needed.
 namespace mpol::detail {
 
+/// Whether operations compute there: on the CPU and on every accelerator that LibTorch knows and that is loaded, not on Meta.
+bool can_compute(torch::Device device);
+
 /// Whether work on the device is put into streams (GPUs), not done at once (the CPU) or never (Meta).
 bool has_streams(torch::Device device);
 

@@ -7,6 +7,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/streams.h>
 #include <mpol_cpp/fourier/nufft_plans.h>
 
 namespace mpol {
@@ -54,9 +55,11 @@ Tensor apply_type1(const Tensor& visibilities, const NufftPlansPtr& plans) { ret
 
 /// The last dimensions must be those given.
 void check_nufft_input(const Tensor& values, at::IntArrayRef last, const char* what) {
-  if (!values.device().is_cpu() && !values.device().is_cuda()) {
-    throw DeviceError(fmt::format("the {} on {}: the nonuniform transform runs on the CPU or a CUDA device; move them there",
-                                  what, values.device().str()));
+  if (!detail::can_compute(values.device())) {
+    throw DeviceError(
+        fmt::format("the {} on {}: the nonuniform transform runs on the CPU, a CUDA device or another accelerator; "
+                    "move them there",
+                    what, values.device().str()));
   }
   const auto dims = static_cast<std::int64_t>(last.size());
   if (values.dim() < dims || values.sizes().slice(static_cast<std::size_t>(values.dim() - dims)) != last) {

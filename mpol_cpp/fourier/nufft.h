@@ -19,7 +19,8 @@ class NufftPlans;
 ///
 /// The points are sorted once per device and dtype, at the first use. Results are bitwise the same for any number of
 /// threads; on a GPU too they repeat bit for bit, nothing waits for the device, and once used it can be recorded as a CUDA
-/// graph. At its first use on a GPU a small transform is compared with the CPU's. No parameters, no state.
+/// graph. Of other accelerators images and visibilities are brought to the CPU and back. At its first use on a GPU a small
+/// transform is compared with the CPU's. No parameters, no state.
 class NufftImpl : public Module<NufftImpl> {
  public:
   /// @param baselines  one set for all channels or one per channel

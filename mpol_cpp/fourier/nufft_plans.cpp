@@ -34,6 +34,9 @@ std::vector<T*> parts_at(T* array, std::int64_t size, const std::vector<std::int
   return parts;
 }
 
+/// Of accelerators other than CUDA's, whose images are transformed on the CPU.
+bool has_no_kernels(torch::Device device) { return !device.is_cpu() && !device.is_cuda(); }
+
 /// Samples [begin, end) of a channel in wavelengths.
 ops::NufftCoordinates coordinates_of(const Baselines& baselines, std::int64_t channel, std::int64_t begin, std::int64_t end) {
   const auto [u, v] = baselines.block(channel, begin, end);
@@ -105,7 +108,7 @@ template const ops::NufftPlan<float>& NufftPlans::plan(std::int64_t);
 template const ops::NufftPlan<double>& NufftPlans::plan(std::int64_t);
 
 bool NufftPlans::uses_gpu_kernels(torch::Device device) const {
-  return !device.is_cpu() || kernels_ == NufftKernelsOf::emulated_gpu;
+  return device.is_cuda() || kernels_ == NufftKernelsOf::emulated_gpu;
 }
 
 template <typename T>
@@ -168,6 +171,7 @@ void NufftPlans::for_each_set(
 }
 
 Tensor NufftPlans::type2(const Tensor& sky) {
+  if (has_no_kernels(sky.device())) return type2(sky.to(torch::kCPU)).to(sky.device());
   if (uses_gpu_kernels(sky.device())) {
     return sky.scalar_type() == torch::kFloat32 ? type2_on_gpu<float>(sky) : type2_on_gpu<double>(sky);
   }
@@ -188,6 +192,7 @@ Tensor NufftPlans::type2(const Tensor& sky) {
 }
 
 Tensor NufftPlans::type1(const Tensor& visibilities) {
+  if (has_no_kernels(visibilities.device())) return type1(visibilities.to(torch::kCPU)).to(visibilities.device());
   if (uses_gpu_kernels(visibilities.device())) {
     return visibilities.scalar_type() == torch::kComplexFloat ? type1_on_gpu<float>(visibilities)
                                                               : type1_on_gpu<double>(visibilities);

@@ -10,6 +10,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros.h>
 #include <torch/autograd.h>
 
@@ -46,6 +47,7 @@ class LooseForm {
       return sky.scalar_type() == torch::kFloat32 ? evaluate_on_gpu<float>(sky, gradient, accumulate)
                                                   : evaluate_on_gpu<double>(sky, gradient, accumulate);
     }
+    if (!sky.is_cpu()) return evaluate_by_tensors(sky, gradient, accumulate);
     if (accumulate == Accumulate::overwrite && !channels_->one_to_one()) {
       gradient.zero_();
       accumulate = Accumulate::add;
@@ -86,6 +88,16 @@ class LooseForm {
   }
 
  private:
+  /// By LibTorch's operations, on any accelerator.
+  Tensor evaluate_by_tensors(const Tensor& sky, Tensor& gradient, Accumulate accumulate) const {
+    const auto v = model(sky), residual = v - data_.to(v.scalar_type());
+    const auto weights = weights_.to(sky.scalar_type());
+    if (accumulate == Accumulate::overwrite) gradient.zero_();
+    channels_->add(nufft_->adjoint(residual * weights * 2), gradient);
+    const auto squares = at::view_as_real(residual).square().sum({-1}) * weights;
+    return squares.sum({-1}, false, torch::kFloat64).sum({-1});
+  }
+
   template <typename T>
   using Sorted = std::vector<std::shared_ptr<const typename ops::NufftPlan<T>::Data>>;
 

@@ -203,7 +203,8 @@ Tensor NoiseLikelihoodImpl::weigh(const Tensor& sky, Tensor& model) const {
   auto flat = model.view({-1, data_.numel()});
   const auto d = data_.to(model.scalar_type()).flatten(), w = weights_.to(sky.scalar_type()).flatten();
   const auto imaginary_w = imaginary_weights_.defined() ? imaginary_weights_.to(sky.scalar_type()).flatten() : w;
-  if (nufft_->plans().uses_gpu_kernels(sky.device())) return weigh_by_tensors(noise_, flat, d, w, imaginary_w).view(shape);
+  const bool by_tensors = !sky.is_cpu() || nufft_->plans().uses_gpu_kernels(sky.device());
+  if (by_tensors) return weigh_by_tensors(noise_, flat, d, w, imaginary_w).view(shape);
   if (sky.scalar_type() == torch::kFloat32) return weigh_problems<float>(noise_, flat, d, w, imaginary_w).view(shape);
   return weigh_problems<double>(noise_, flat, d, w, imaginary_w).view(shape);
 }

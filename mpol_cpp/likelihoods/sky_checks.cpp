@@ -2,6 +2,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/streams.h>
 
 namespace mpol::losses::detail {
 
@@ -29,9 +30,10 @@ void check_gradient(const Tensor& sky, const Tensor& gradient) {
 
 void check_sky_on(torch::Device device, const Tensor& sky, std::int64_t nchan, std::int64_t npix, std::string_view likelihood) {
   check_sky_shape(sky, nchan, npix);
-  if (!device.is_cpu() && !device.is_cuda()) {
+  if (!mpol::detail::can_compute(device)) {
     throw DeviceError(
-        fmt::format("the {} likelihood is on {}; it runs on the CPU or a CUDA device: move it there", likelihood, device.str()));
+        fmt::format("the {} likelihood is on {}; it runs on the CPU, a CUDA device or another accelerator: move it there",
+                    likelihood, device.str()));
   }
   if (sky.device() != device) {
     throw DeviceError(fmt::format("the image is on {}, the {} likelihood on {}: move one to the other with .to(device)",

@@ -12,7 +12,13 @@ namespace {
 /// The backends of the process: what is registered once serves every caller, as LibTorch's own registries do.
 struct BackendRegistry {
   std::mutex mutex;
-  std::vector<std::shared_ptr<const DeviceBackend>> backends = {detail::make_cuda_backend(), detail::make_cpu_backend()};
+  std::vector<std::shared_ptr<const DeviceBackend>> backends = {detail::make_cuda_backend()};
+
+  BackendRegistry() {
+    const auto others = detail::make_accelerator_backends();
+    backends.insert(backends.end(), others.begin(), others.end());
+    backends.push_back(detail::make_cpu_backend());
+  }
 
   auto find(c10::DeviceType type) {
     return std::find_if(backends.begin(), backends.end(), [type](const auto& backend) { return backend->type() == type; });

@@ -29,8 +29,9 @@ struct DeviceInfo {
   std::optional<double> processor_load;  ///< fraction of time at work, 0 to 1; empty where nobody measures it
 };
 
-/// What the selection of devices knows of one kind of device. CUDA and the CPU are two of them; another accelerator
-/// becomes known everywhere (selection, memory, information, command line) once it is registered.
+/// What the selection of devices knows of one kind of device: CUDA, the CPU, and what LibTorch's accelerator interface says of
+/// others (XPU, ROCm, MPS, a PrivateUse1 of one's own). One that knows more of such a device takes the place of the latter once
+/// it is registered, everywhere: selection, memory, information, command line.
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
@@ -58,6 +59,9 @@ std::shared_ptr<const DeviceBackend> find_backend(c10::DeviceType type);
 namespace detail {
 std::shared_ptr<const DeviceBackend> make_cuda_backend();
 std::shared_ptr<const DeviceBackend> make_cpu_backend();
+/// Of the other accelerators that LibTorch has: what its own interface says of each. Memory that it does not know is 0, so that
+/// automatic requests pass it over.
+std::vector<std::shared_ptr<const DeviceBackend>> make_accelerator_backends();
 }  // namespace detail
 
 }  // namespace mpol
