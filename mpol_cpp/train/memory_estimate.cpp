@@ -147,8 +147,8 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   // regularisers, and the results: measured at 23 (float64) and 24 (float32) arrays of the cube.
   // Of POGM: its points and gradients, six planes of duals, two kept states with theirs, five images of the trail, and in the end
   // the gap with duals of its own: measured at 57 to 75. What joins channels has three planes of duals more, the gap as many, and
-  // the states copies: measured at 9 and 10 each.
-  const double proximal = 80 + 12 * static_cast<double>(settings.channel_duals());
+  // the states copies: measured at 2 to 13 each.
+  const double proximal = 80 + 14 * static_cast<double>(settings.channel_duals());
   const double fit = (is_proximal(settings.optimizer()) ? proximal : 26) * cube;
   // L-BFGS has no moments, but five vectors and two in each kept state, and the pairs.
   const double history = settings.optimizer() == OptimizerKind::lbfgs ? (2 * lbfgs_pairs(settings) + 7) * cube : 0;
