@@ -183,6 +183,9 @@ VerbRows image_rows(const std::string& verb) {
       {"--guess-lambda", "tv", base, history},
   };
   const std::vector<OptionRow> crossval = {
+      {"--score", "sure",
+       added(added({verb, "{vis}", "-o", "{out}", "--epochs", "3", "--tsv"}, {"cv", "--search-points", "1"}), small_grid),
+       "out/scan.csv"},
       {"--folds", "3", compass, "out/scan.csv"},
       {"--split", "dartboard", compass, "out/scan.csv"},
       {"--search", "random", compass, "out/scan.csv"},
@@ -512,6 +515,7 @@ std::vector<RefusedRow> refused_options() {
       {added(image, {"--optimizer", "admm", "--entropy", "1"}), "--optimizer"},
       {added(image, {"--batch-size", "50"}), "--batch-size"},
       {added(image, {"--folds", "5"}), "--folds"},
+      {added(image, {"--tv", "cv", "--score", "sure", "--folds", "5"}), "--folds"},
       {added(image, {"--samples", "5", "--optimizer", "adam"}), "--samples"},
       {added(image, {"--tv", "0.3U", "--search", "grid"}), "--search"},
       {added(image, {"--tv", "0.1U:1U:3", "--search-points", "5"}), "--search-points"},

@@ -142,6 +142,12 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
   auto& crossval = image.crossval;
   constexpr const char* group = "Cross-validation";
   options
+      .choice("--score", crossval.score, {"folds", "sure", "gcv"},
+              "By what LAMBDA are compared: held-out data, or, where noise is white, all data and the fit's degrees of freedom "
+              "(Stein's unbiased risk; generalized cross-validation, which does without the weights' scale)",
+              Record::result)
+      ->group(group);
+  options
       .integer("--folds", crossval.folds, Range::between(2, 1000), "Parts of the data, of which each is held out once",
                Record::result)
       ->group(group);
@@ -158,8 +164,9 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
       .integer("--search-points", crossval.points, Range::between(1, 1e6),
                "The most points that a compass tries; those of --search random", Record::result)
       ->group(group);
-  options.only({"--folds", "--split", "--search", "--search-points"}, "with a LAMBDA of cv or LO:HI:N",
+  options.only({"--score", "--folds", "--split", "--search", "--search-points"}, "with a LAMBDA of cv or LO:HI:N",
                [&] { return !image.regularizers.searched.empty(); });
+  options.only({"--folds", "--split"}, "with --score folds", [&] { return crossval.score == "folds"; });
   options.only({"--search-points"}, "with --search compass or random", [&] { return search_of(image) != "grid"; });
 }
 
@@ -337,6 +344,11 @@ void settle(ImageOptions& image) {
   const auto chosen = choose_optimizer(image);
   if (!image.epochs) image.epochs = chosen.usual_epochs();
   check_settings_of_regularizers(image);
+  if (image.noise != "gaussian" && image.crossval.score != "folds") {
+    throw UsageError(error_text("--score", image.crossval.score,
+                                "Stein's risk and generalized cross-validation are for Gaussian noise",
+                                "leave it out, or take --noise gaussian"));
+  }
   if (image.noise != "gaussian" && image.likelihood != "loose") {
     throw UsageError(error_text("--noise", image.noise,
                                 fmt::format("the {} likelihood is for Gaussian noise alone", image.likelihood),

@@ -41,6 +41,7 @@ std::string option_of(TermKind kind);
 /// How cross-validation chooses strengths.
 struct CrossvalOptions {
   std::int64_t folds = 5;
+  std::string score = "folds";   ///< "folds", "sure" or "gcv"
   std::string split = "random";  ///< "random", "dartboard" or "blocks"
   std::string search = "auto";   ///< "compass", "grid" or "random"; "auto": a grid where values are given
   std::int64_t points = 16;

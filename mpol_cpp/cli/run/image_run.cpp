@@ -354,7 +354,7 @@ class ImageRun {
   std::string source_of(const Term& term) const {
     const auto& given = options_.regularizers;
     const auto option = option_of(term.name());
-    if (given.searched.contains(option)) return "cross-validated";
+    if (given.searched.contains(option)) return words_of_choice(summary_.scan->best().kind);
     if (given.automatic.contains(option)) return "auto";
     return given.in_units.contains(option) ? "noise units" : "given";
   }
@@ -368,6 +368,7 @@ class ImageRun {
       }
     }
     for (const auto& warning : scan_warnings(scan)) log_warning(warning);
+    if (const auto words = diagnostic_words(scan); speaks() && !words.empty()) fmt::print("{}\n", words);
   }
 
   void note_lambda(const Term& term, std::optional<double> unit, const std::string& how) {
