@@ -177,6 +177,7 @@ void state_meanings(OptionSet& options, const ImageOptions& image) {
                [&] { return choose_optimizer(image).tolerance.has_value(); });
   options.only({"--learning-rate", "--stop-relative", "--step"}, "without --optimizer pogm, fista or admm",
                [&] { return !asks_for_convex(image); });
+  options.only({"--keep-samples"}, "with --samples", [&] { return image.samples.has_value(); });
   options.only({"--samples"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
   options.only({"--sampling"}, "with --batch-size", [&] { return image.batch_size.has_value(); });
   options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
@@ -203,6 +204,13 @@ void declare(OptionSet& options, ImageOptions& image) {
                "Fits of simulated data, of the image observed anew, that tell its errors (64 are many): error.fits, std.fits, "
                "mean.fits, lower.fits, upper.fits; default: none",
                Record::result)
+      ->group("Errors");
+  options
+      .flag(
+          "--keep-samples", image.keep_samples,
+          "Write the fits of simulated data, too: samples.fits, a plane for each, or samples_0000.fits, … of a cube's channels, "
+          "for mpol profile --samples",
+          Record::result)
       ->group("Errors");
   declare(options, image.output);
   options.integer("--checkpoint-interval", image.checkpoint_interval, Range::between(1, 1e15),

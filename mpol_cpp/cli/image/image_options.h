@@ -88,6 +88,7 @@ struct ImageOptions {
   std::string step = "auto";
 
   std::optional<std::int64_t> samples;  ///< of the image's errors
+  bool keep_samples = false;            ///< write them
 
   std::optional<std::int64_t> checkpoint_interval;   ///< epochs
   std::optional<std::int64_t> diagnostics_interval;  ///< epochs

@@ -439,6 +439,7 @@ class ImageRun {
     if (errors_) {
       results.errors = error_maps(sky_, errors_->samples, coords_, results.dirty.beams);
       results.samples = errors_->samples.size(0);
+      if (options_.keep_samples) results.kept_samples = errors_->samples;
       summary_.errors = summary_of(*errors_, *results.errors);
       if (results.dirty.beams.empty())
         log_warning("the dirty beam of a channel is no ellipse: the maps of errors are at the resolution of pixels, in Jy/pixel");
