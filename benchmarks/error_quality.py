@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """How true the error maps of `mpol image --samples` are, on the simulated skies of lambda_quality.py, of which the truth is known.
 
-usage: error_quality.py [--program build/release/bin/mpol] [--folder error_quality] [--samples 64] [--cases N]
+usage: error_quality.py [--program build/release/bin/mpol] [--folder error_quality] [--samples 64] [--cases N] [--profiles]
 
 Needs numpy and astropy (build/test-python/bin/python3 has them). At the resolution of the restoring beam, over the pixels where the sky
 is brighter than 2 % of its peak, and over all: the part of them whose error |image - sky| is below error.fits, and below twice that
 (68 and 95 % for Gaussian errors); the correlation of error.fits with |image - sky|; the error of the flux over what the summary says
 of it; and the time of the samples over that of the fit.
+
+--profiles: instead, for the disc, the part of the rings (0.1" wide, where the sky's is above 2 % of its peak) whose error
+|profile - profile of the sky| is below that of `mpol profile --samples`, and below twice that, and the median error over the peak: at
+the resolution of pixels; of image, samples and sky at that of the beam; and with the errors that `mpol profile` takes from scatter.
 """
 import argparse
 from pathlib import Path
@@ -45,16 +49,62 @@ def row_of(case, samples):
     return numbers
 
 
+def ring_row(case, samples):
+    """For errors by samples at the resolution of pixels and of the beam, and by scatter: the part of the rings within once and twice
+    the error, and the median error over the sky's peak."""
+    folder = case.out.parent
+
+    def rings(image, *more):
+        out = folder / "profile"
+        case.mpol("profile", image, "-o", out, "--overwrite", "--ring-width", 0.1, "--inclination", 35, "--position-angle", 60,
+                  "--quiet", *more)
+        return np.genfromtxt(out / "profile.csv", delimiter=",", names=True)
+
+    def at_the_beam(image):
+        out = folder / f"{image.stem}_at_the_beam"
+        case.mpol("convolve", image, "-o", out, "--overwrite", "--beam-of", case.out / "dirty.fits", "--quiet")
+        return out / "convolved.fits"
+
+    case.run("image", "--samples", samples, "--keep-samples")
+    sky, image, planes = folder / "disc.fits", case.out / "image.fits", case.out / "samples.fits"
+    sky_seen, image_seen, planes_seen = (at_the_beam(path) for path in (sky, image, planes))
+    numbers = []
+    for own, truth in ((rings(image, "--samples", planes), rings(sky)),
+                       (rings(image_seen, "--samples", planes_seen), rings(sky_seen)), (rings(image), rings(sky))):
+        peak = truth["mean"].max()
+        shown = truth["mean"] > 0.02 * peak
+        off = np.abs(own["mean"] - truth["mean"])[shown]
+        numbers += [(off <= times * own["error"][shown]).mean() for times in (1, 2)]
+        numbers.append(np.median(own["error"][shown]) / peak)
+    return numbers
+
+
+def print_profiles(options):
+    names = [f"{name}{of}" for of in ("", ", beam", ", scatter") for name in ("within 1", "within 2", "error/peak")]
+    print("| sky, K, noise | " + " | ".join(names) + " |\n|" + "---|" * 10)
+    table = []
+    for sky, temperature, noise in cases:
+        if sky == "disc":
+            row = ring_row(Case(options.program, options.folder, sky, temperature, noise), options.samples)
+            table.append(row)
+            print(f"| {sky}, {temperature}, {noise} | " + " | ".join(f"{value:.2g}" for value in row) + " |", flush=True)
+    print("| **mean** | " + " | ".join(f"{np.mean(column):.2g}" for column in zip(*table)) + " |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="build/release/bin/mpol")
     parser.add_argument("--folder", type=Path, default=Path("error_quality"))
     parser.add_argument("--samples", type=int, default=64)
     parser.add_argument("--cases", type=int, default=len(cases))
+    parser.add_argument("--profiles", action="store_true")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     for name, image in skies().items():
         write_sky(options.folder / f"{name}.fits", image)
+    if options.profiles:
+        print_profiles(options)
+        return
     columns = ["within 1", "within 2", "correlation"]
     print("| sky, K, noise | " + " | ".join(columns) + " | " + " | ".join(f"{name}, all" for name in columns) + " | flux | time |")
     print("|" + "---|" * 9)

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """What lambda by `auto` and by `mpol crossval` costs beside the best of a grid, on simulated skies of which the truth is known.
 
-usage: lambda_quality.py [--program build/release/bin/mpol] [--folder lambda_quality] [--cases N]
+usage: lambda_quality.py [--program build/release/bin/mpol] [--folder lambda_quality] [--cases N] [--scores]
 
 Needs numpy and astropy (build/test-python/bin/python3 has them). Skies of 128 x 0.04" and 0.15 Jy, 25 antennas, 3300 visibilities at
 230 GHz: the disc of `mpol simulate`, two Gaussians with a ring, and a nebula that fills the field. Noise of three system temperatures, and at
 some: weights four times too large, Student noise of three degrees of freedom, noise that is correlated along each baseline's track (0.8
 from sample to sample). The error of an image is the geometric mean of two normalised root mean squares, per pixel and after a
 Gaussian of 0.2"; what is printed is that error over the least one of a grid (c of sparsity 0.1 ... 10, of tv 0.03 ... 9.5).
+--scores: instead the points of that grid which SURE, generalized cross-validation, the discrepancy and the L-curve take.
 """
 import argparse
+import csv
 import json
 import shutil
 import subprocess
@@ -111,8 +113,38 @@ class Case:
         text = self.mpol(verb, self.data, "-o", self.out, *grid_arguments, "--scatter-check", "off", "--json", *arguments)
         return json.loads(text), error_of(read_image(self.out / "image.fits"), self.truth)
 
+    def picks(self):
+        """The point of the grid that each score of white noise and each diagnostic takes."""
+        grid = [f"{values[0]}U:{values[-1]}U:{len(values)}" for values in (sparsities, variations)]
+        summary, _ = self.run("crossval", "--score", "gcv", "--sparsity", grid[0], "--tv", grid[1])
+        with open(self.out / "scan.csv") as file:
+            points = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+
+        def sure(point):
+            return point["chi_squared"] + 2 * point["degrees_of_freedom"]
+
+        def place(c):
+            nearest = [min(values, key=lambda value: abs(np.log(value / own))) for values, own in zip((sparsities, variations), c)]
+            return tuple(nearest)
+
+        chosen = {"SURE": min(points, key=sure), "GCV": min(points, key=lambda point: point["score"])}
+        picks = {name: place((point["c_sparsity"], point["c_tv"])) for name, point in chosen.items()}
+        for name, key in (("discrepancy", "discrepancy"), ("L-curve", "l_curve_corner")):
+            picks[name] = place((summary["crossval"][key]["sparsity"], summary["crossval"][key]["tv"]))
+        return picks
+
     def error_at(self, c):
         return self.run("image", "--sparsity", f"{c[0]}U", "--tv", f"{c[1]}U")[1]
+
+
+def measured(case, least):
+    row = [case.error_at(c) / least for c in fixed]
+    picks = [""] * len(fixed)
+    for split in ("random", "dartboard"):
+        summary, error = case.run("crossval", "--split", split)
+        row.append(error / least)
+        picks.append(" ({:.2g}, {:.2g})".format(*(summary["chosen"][name]["unit_value"] for name in ("sparsity", "tv"))))
+    return row, picks
 
 
 def main():
@@ -120,23 +152,26 @@ def main():
     parser.add_argument("--program", default="build/release/bin/mpol")
     parser.add_argument("--folder", type=Path, default=Path("lambda_quality"))
     parser.add_argument("--cases", type=int, default=len(cases))
+    parser.add_argument("--scores", action="store_true")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     for name, image in skies().items():
         write_sky(options.folder / f"{name}.fits", image)
     names = [f"c = {c}" for c in fixed] + ["cv, random cells", "cv, dartboard"]
+    if options.scores:
+        names = ["SURE", "GCV", "discrepancy", "L-curve"]
     print("| sky, K, noise | best c | its error | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 3))
     columns = []
     for sky, temperature, noise in cases[: options.cases]:
         case = Case(options.program, options.folder, sky, temperature, noise)
         errors = {(s, t): case.error_at((s, t)) for s in sparsities for t in variations}
         best = min(errors, key=errors.get)
-        row = [case.error_at(c) / errors[best] for c in fixed]
-        picks = [""] * len(fixed)
-        for split in ("random", "dartboard"):
-            summary, error = case.run("crossval", "--split", split)
-            row.append(error / errors[best])
-            picks.append(" ({:.2g}, {:.2g})".format(*(summary["chosen"][name]["unit_value"] for name in ("sparsity", "tv"))))
+        if options.scores:
+            taken = case.picks()
+            row = [errors[taken[name]] / errors[best] for name in names]
+            picks = [" ({:.2g}, {:.2g})".format(*taken[name]) for name in names]
+        else:
+            row, picks = measured(case, errors[best])
         columns.append(row)
         text = " | ".join(f"{value:.2f}{pick}" for value, pick in zip(row, picks))
         print(f"| {sky}, {temperature}, {noise} | ({best[0]:.2g}, {best[1]:.2g}) | {errors[best]:.3f} | {text} |", flush=True)

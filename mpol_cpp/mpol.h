@@ -34,6 +34,7 @@
 #include <mpol_cpp/crossval/fold_data.h>
 #include <mpol_cpp/crossval/folds.h>
 #include <mpol_cpp/crossval/scan.h>
+#include <mpol_cpp/crossval/white_noise_data.h>
 #include <mpol_cpp/datasets/cell_split.h>
 #include <mpol_cpp/datasets/dartboard.h>
 #include <mpol_cpp/datasets/data_residency.h>

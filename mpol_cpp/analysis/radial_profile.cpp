@@ -179,6 +179,18 @@ BrightnessProfile radial_i(const Tensor& sky_cube, const GridCoords& coords, con
   return profile;
 }
 
+Tensor sampled_error(const BrightnessProfile& of_image, const BrightnessProfile& of_samples) {
+  if (of_image.mean.dim() != 2 || of_image.mean.size(0) != 1 || of_samples.mean.dim() != 2 ||
+      of_samples.mean.size(1) != of_image.mean.size(1)) {
+    throw ShapeError(
+        fmt::format("profiles of shape {} of samples and {} of their image: expected (samples, rings) and (1, rings)",
+                    of_samples.mean.sizes().vec(), of_image.mean.sizes().vec()));
+  }
+  if (of_samples.mean.size(0) < 2)
+    throw ValueError(fmt::format("{} samples tell no spread: take at least 2", of_samples.mean.size(0)));
+  return (of_samples.mean - of_image.mean).square().mean(0, /*keepdim=*/true).sqrt();
+}
+
 VisibilityProfile radial_v(const Tensor& packed_cube, const GridCoords& coords, const DiscGeometry& geometry,
                            const RadialVisibilityOptions& options) {
   check_cube(packed_cube, coords, "visibility cube");

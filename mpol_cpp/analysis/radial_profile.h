@@ -47,6 +47,15 @@ struct RadialImageOptions {
 BrightnessProfile radial_i(const Tensor& sky_cube, const GridCoords& coords, const DiscGeometry& geometry,
                            const RadialImageOptions& options = {});
 
+/// The error of a profile's mean from samples of the image (Bootstrap): the root mean square of what the samples' means differ by
+/// from the image's, noise and what priors take away, for each ring with the correlations that pixels have. The scatter along a
+/// ring has instead what the disc itself differs by in azimuth.
+/// @param of_image    profile of one channel
+/// @param of_samples  profile of the samples as channels, at least two, with the same rings
+/// @return            (1, nbins) float64
+/// @throws ShapeError when their shapes do not fit; ValueError for fewer than two samples
+Tensor sampled_error(const BrightnessProfile& of_image, const BrightnessProfile& of_samples);
+
 /// Visibilities of a disc against deprojected baseline length. float64 and complex128 on the CPU.
 struct VisibilityProfile {
   Tensor q;        ///< (nbins) middle of each bin, wavelengths

@@ -22,7 +22,7 @@ namespace mpol {
 namespace {
 
 constexpr double faint = 1e-4;  // of an image's peak: no pixel that counts
-constexpr std::int64_t numbers_of_score = 5;
+constexpr std::int64_t numbers_of_score = 7;
 
 /// W |V - M|^2 of each cell. @param sky  (nchan, npix, npix) float64 on the CPU
 Tensor cell_residuals(const GriddedDataset& cells, const Tensor& sky) {
@@ -38,6 +38,13 @@ std::vector<double> usual_values(const SearchAxis& axis) {
     if (c >= axis.low && c <= axis.high) values.push_back(c);
   }
   return values;
+}
+
+/// sum w Re(conj(e) M) of an image's visibilities M and of the noise e that perturbed data have more, but for a constant: their
+/// chi^2 differs from that of the data by it.
+double share_of_perturbation(const std::vector<FoldData>& data, const Tensor& sky) {
+  const double difference = (data[0].train->chi_squared(sky) - data[1].train->chi_squared(sky)).item<double>();
+  return difference / (2 * data[1].perturbation);
 }
 
 std::string joined(const std::vector<std::string>& lines) {
@@ -79,7 +86,7 @@ CrossValidator::CrossValidator(std::vector<FoldData> folds, const FoldModel& mod
       terms_(std::move(terms)),
       options_(std::move(options)),
       warm_score_(std::numeric_limits<double>::infinity()) {
-  if (folds_.size() < 2) throw ValueError(fmt::format("the number of folds is {}; it must be at least 2", folds_.size()));
+  check_data();
   if (axes.empty()) throw ValueError("a cross-validation without an axis has nothing to choose");
   for (const auto& axis : axes) {
     const auto term = std::find_if(terms_.begin(), terms_.end(), [&](const Term& own) { return own.name() == axis.term; });
@@ -101,6 +108,17 @@ CrossValidator::CrossValidator(std::vector<FoldData> folds, const FoldModel& mod
   }
 }
 
+void CrossValidator::check_data() const {
+  if (folds_.size() < 2) throw ValueError(fmt::format("the number of folds is {}; it must be at least 2", folds_.size()));
+  const bool perturbed = std::any_of(folds_.begin(), folds_.end(), [](const FoldData& fold) { return fold.perturbation != 0; });
+  if (options_.score() == Score::folds) {
+    if (perturbed) throw ValueError("data of white_noise_data() are not folds: take Score::sure or Score::gcv");
+    return;
+  }
+  if (folds_.size() != 2 || folds_[0].perturbation != 0 || !(folds_[1].perturbation > 0))
+    throw ValueError(fmt::format("the score {} is for the data of white_noise_data()", to_string(options_.score())));
+}
+
 Scan CrossValidator::run() {
   const auto begin = std::chrono::steady_clock::now();
   load();
@@ -116,6 +134,7 @@ Scan CrossValidator::run() {
       break;
   }
   if (!scan_.interrupted) scan_.choose();
+  if (options_.score() != Score::folds) scan_.folds_kind = "white noise";
   scan_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return scan_;
 }
@@ -212,8 +231,17 @@ std::vector<Term> CrossValidator::terms_at(const std::vector<double>& c) const {
   return terms;
 }
 
+double CrossValidator::penalty_of(ImageModel& model, const Tensor& sky) const {
+  const ModelOutput output(model.coords(), model.base(), sky);
+  double sum = 0;
+  for (std::size_t axis = 0; axis < searched_.size(); ++axis)
+    sum += scan_.axes[axis].unit * terms_[searched_[axis]].evaluate(output).sum().item<double>();
+  return sum;
+}
+
 std::optional<ScanPoint> CrossValidator::fit_point(const std::vector<double>& c) {
-  ScanPoint point{.c = c, .folds = {}, .cells = {}, .image = {}};
+  ScanPoint point{.c = c, .folds = {}, .cells = {}, .image = {}, .kind = options_.score(), .degrees_of_freedom = 0};
+  const bool white = options_.score() != Score::folds;
   const auto terms = terms_at(c);
   std::vector<FoldResult> results(folds_.size());
   bool interrupted = false;
@@ -225,14 +253,18 @@ std::optional<ScanPoint> CrossValidator::fit_point(const std::vector<double>& c)
   if (interrupted) return std::nullopt;
   std::vector<std::vector<Tensor>> fitted;
   std::vector<Tensor> cells, images;
+  std::vector<double> shares;  // of white noise: the perturbation's part in each image
   for (std::size_t f = 0; f < folds_.size(); ++f) {
     share_result(f, results[f]);
     ++scan_.fits;
+    if (white) shares.push_back(results[f].share);
+    fitted.push_back(std::move(results[f].parameters));
+    if (white && f > 0) continue;
     point.folds.push_back(results[f].score);
     cells.push_back(results[f].cells);
     images.push_back(results[f].image);
-    fitted.push_back(std::move(results[f].parameters));
   }
+  if (white) point.degrees_of_freedom = (shares[1] - shares[0]) / folds_[1].perturbation;
   point.cells = at::cat(cells);
   point.image = at::stack(images).mean(0).to(torch::kFloat32);
   if (point.score() < warm_score_) {
@@ -255,16 +287,20 @@ CrossValidator::FoldResult CrossValidator::fit_fold(std::size_t fold, const std:
   result.interrupted = end.reason == StopReason::interrupted;
   if (result.interrupted) return result;
   const torch::NoGradGuard no_grad;
-  const auto sky = fit.model().make_sky().detach();
-  const auto image = sky.to(torch::kCPU, torch::kFloat64);
+  const auto& data = folds_[fold];
+  const auto sky = fit.model().make_sky().detach(), precise = sky.to(torch::kFloat64);
+  const auto image = precise.to(torch::kCPU);
+  if (options_.score() != Score::folds) result.share = share_of_perturbation(folds_, precise);
   auto& score = result.score;
-  score.chi_squared = folds_[fold].test->chi_squared(sky.to(torch::kFloat64)).item<double>();
+  score.chi_squared = data.test->chi_squared(precise).item<double>();
+  score.train = data.train->chi_squared(precise).item<double>() / (2 * static_cast<double>(data.train->samples()));
+  score.penalty = penalty_of(fit.model(), sky);
   if (end.reason == StopReason::diverged) score.chi_squared = std::numeric_limits<double>::infinity();
-  score.samples = static_cast<double>(folds_[fold].test->samples());
+  score.samples = static_cast<double>(data.test->samples());
   score.epochs = end.epochs;
   score.flux = image.sum().item<double>() * fit.model().coords().cell_area();
   score.nonzero = (image > faint * image.max()).sum().item<std::int64_t>();
-  result.cells = cell_residuals(folds_[fold].test_cells, image);
+  result.cells = cell_residuals(data.test_cells, image);
   result.image = image[image.size(0) / 2];
   result.parameters = fit.parameters();
   return result;
@@ -274,12 +310,15 @@ void CrossValidator::share_result(std::size_t fold, FoldResult& result) {
   const auto& ranks = options_.ranks();
   if (!ranks || ranks->is_alone()) return;
   const auto owner = static_cast<std::int64_t>(fold) % ranks->size();
-  const auto& [chi_squared, samples, epochs, flux, nonzero] = result.score;
-  auto numbers =
-      at::tensor({chi_squared, samples, static_cast<double>(epochs), flux, static_cast<double>(nonzero)}, torch::kFloat64);
+  const auto& [chi_squared, samples, epochs, flux, nonzero, train, penalty] = result.score;
+  auto numbers = at::tensor({chi_squared, samples, static_cast<double>(epochs), flux, static_cast<double>(nonzero), train,
+                             penalty, result.share},
+                            torch::kFloat64);
   ranks->broadcast(numbers, owner);
   const auto* number = numbers.const_data_ptr<double>();
-  result.score = {number[0], number[1], static_cast<std::int64_t>(number[2]), number[3], static_cast<std::int64_t>(number[4])};
+  result.score = {number[0], number[1], static_cast<std::int64_t>(number[2]), number[3], static_cast<std::int64_t>(number[4]),
+                  number[5], number[6]};
+  result.share = number[7];
   const auto npix = fits_[fold].model().coords().npix();
   if (!is_mine(fold)) {
     result.cells = at::empty({folds_[fold].test_cells->ncells()}, torch::kFloat64);
@@ -305,24 +344,31 @@ void CrossValidator::share_result(std::size_t fold, FoldResult& result) {
 
 void CrossValidator::save() const {
   if (options_.state().empty() || (options_.ranks() && !options_.ranks()->is_first())) return;
-  const auto points = static_cast<std::int64_t>(scan_.points.size()), folds = static_cast<std::int64_t>(folds_.size());
+  const auto points = static_cast<std::int64_t>(scan_.points.size()),
+             folds = static_cast<std::int64_t>(scan_.points.front().folds.size());
   auto scores = at::empty({points, folds, numbers_of_score}, torch::kFloat64);
   auto values = at::empty({points, static_cast<std::int64_t>(scan_.axes.size())}, torch::kFloat64);
   auto* score = scores.mutable_data_ptr<double>();
   auto* value = values.mutable_data_ptr<double>();
   std::vector<Tensor> cells, images;
+  std::vector<double> degrees;
   for (const auto& point : scan_.points) {
     value = std::copy(point.c.begin(), point.c.end(), value);
     for (const auto& fold : point.folds) {
-      for (const double number :
-           {fold.chi_squared, fold.samples, static_cast<double>(fold.epochs), fold.flux, static_cast<double>(fold.nonzero)}) {
+      for (const double number : {fold.chi_squared, fold.samples, static_cast<double>(fold.epochs), fold.flux,
+                                  static_cast<double>(fold.nonzero), fold.train, fold.penalty}) {
         *score++ = number;
       }
     }
+    degrees.push_back(point.degrees_of_freedom);
     cells.push_back(point.cells);
     images.push_back(point.image);
   }
-  NamedTensors tensors = {{"c", values}, {"scores", scores}, {"cells", at::stack(cells)}, {"images", at::stack(images)}};
+  NamedTensors tensors = {{"c", values},
+                          {"scores", scores},
+                          {"cells", at::stack(cells)},
+                          {"images", at::stack(images)},
+                          {"degrees_of_freedom", at::tensor(degrees, torch::kFloat64)}};
   for (std::size_t f = 0; f < warm_.size(); ++f) {
     for (std::size_t i = 0; i < warm_[f].size(); ++i) tensors[fmt::format("warm.{}.{}", f, i)] = warm_[f][i];
     tensors[fmt::format("curvatures.{}", f)] = at::tensor(fits_[f].curvatures(), torch::kFloat64);
@@ -344,20 +390,26 @@ void CrossValidator::load() {
     return found->second;
   };
   const auto values = find("c").contiguous(), scores = find("scores").contiguous(), cells = find("cells"),
-             images = find("images");
+             images = find("images"), degrees = find("degrees_of_freedom").contiguous();
   const auto points = values.size(0), axes = static_cast<std::int64_t>(scan_.axes.size()),
-             folds = static_cast<std::int64_t>(folds_.size());
+             folds = options_.score() == Score::folds ? static_cast<std::int64_t>(folds_.size()) : 1;
   const bool fits = values.dim() == 2 && values.size(1) == axes &&
                     scores.sizes() == at::IntArrayRef({points, folds, numbers_of_score}) && cells.dim() == 2 &&
-                    cells.size(0) == points && images.dim() == 3 && images.size(0) == points;
+                    cells.size(0) == points && images.dim() == 3 && images.size(0) == points && degrees.dim() == 1 &&
+                    degrees.size(0) == points;
   if (!fits) throw FileError(fmt::format("{} does not fit this cross-validation", options_.state().string()));
   const auto* value = values.const_data_ptr<double>();
   const auto* score = scores.const_data_ptr<double>();
   for (std::int64_t i = 0; i < points; ++i) {
-    ScanPoint point{.c = {value + i * axes, value + (i + 1) * axes}, .folds = {}, .cells = cells[i], .image = images[i]};
+    ScanPoint point{.c = {value + i * axes, value + (i + 1) * axes},
+                    .folds = {},
+                    .cells = cells[i],
+                    .image = images[i],
+                    .kind = options_.score(),
+                    .degrees_of_freedom = degrees.const_data_ptr<double>()[i]};
     for (std::int64_t f = 0; f < folds; ++f, score += numbers_of_score) {
-      point.folds.push_back(
-          {score[0], score[1], static_cast<std::int64_t>(score[2]), score[3], static_cast<std::int64_t>(score[4])});
+      point.folds.push_back({score[0], score[1], static_cast<std::int64_t>(score[2]), score[3],
+                             static_cast<std::int64_t>(score[4]), score[5], score[6]});
     }
     warm_score_ = std::min(warm_score_, point.score());
     kept_.push_back(std::move(point));

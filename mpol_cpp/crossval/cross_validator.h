@@ -57,6 +57,8 @@ class Search {
 struct CrossValidatorOptions {
   /// Which points of the axes are tried.
   TORCH_ARG(Search, search) = Search::compass();
+  /// By what they are compared: with sure and gcv the data are those of white_noise_data() instead of folds.
+  TORCH_ARG(Score, score) = Score::folds;
   /// What chi^2 is divided by in each fold's objective.
   TORCH_ARG(Normalize, normalize) = Normalize::cells;
   /// Of each fold's fit; callbacks, checkpoints and `resume` are not for it. `interrupted` ends the scan. With pogm the tolerance
@@ -81,12 +83,18 @@ using FoldModel = std::function<std::shared_ptr<ImageModel>(const FoldData& fold
 /// and the score is the chi^2 of what was held out. The first point's fits start as `model` says, later ones from the same
 /// fold's image at the best point so far: no fit begins from an image that has seen what it is tested by.
 ///
+/// With Score::sure or gcv all data are fitted, once as they are and once with a little noise more; how the image answers to that
+/// noise tells the degrees of freedom of the fit (white_noise_data), and these the score. Two fits to a point instead of five,
+/// and nothing held out, but all rests on noise that is white: where neighbours share errors, these scores fit the errors.
+///
 /// What no fold can test: flux, which only the shortest baselines know, and which always train.
 class CrossValidator {
  public:
   /// @param terms  of the objective, those that are searched among them; the others keep their weights
   /// @param axes   what is searched
-  /// @throws ValueError for an axis without its term, or with a unit, a start or bounds that are not above 0
+  /// @throws ValueError for an axis without its term, or with a unit, a start or bounds that are not above 0; for data that are
+  /// not
+  ///         the score's
   CrossValidator(std::vector<FoldData> folds, const FoldModel& model, std::vector<Term> terms, std::vector<SearchAxis> axes,
                  CrossValidatorOptions options = {});
 
@@ -110,12 +118,15 @@ class CrossValidator {
     Tensor cells;  // residuals of the held-out ones
     Tensor image;  // (npix, npix) float64, of the middle channel
     std::vector<Tensor> parameters;
+    double share = 0;  // of white noise: the perturbation's part in the image
     bool interrupted = false;
   };
   FoldResult fit_fold(std::size_t fold, const std::vector<Term>& terms);
   /// What the rank that has a fold found, on all.
   void share_result(std::size_t fold, FoldResult& result);
   bool is_mine(std::size_t fold) const;  // on this rank
+  void check_data() const;
+  double penalty_of(ImageModel& model, const Tensor& sky) const;
   std::vector<Term> terms_at(const std::vector<double>& c) const;
 
   void save() const;

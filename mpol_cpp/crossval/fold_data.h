@@ -15,6 +15,8 @@ struct FoldData {
   /// Likelihoods of the samples that a fold is fitted to, and of those that it holds out.
   std::shared_ptr<Likelihood> train, test;
   GriddedDataset train_cells{nullptr}, test_cells{nullptr};  ///< cell averages of the same, float64, on the CPU
+  /// How much noise `train` has more than `test`, in standard deviations: of the second set of white_noise_data() alone.
+  double perturbation = 0;
 };
 
 /// Makes a likelihood of some of the samples. @param cells  their averages, float64, on the CPU

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <vector>
 
+#include <ATen/ops/full_like.h>
+
 #include <mpol_cpp/simulation/fake_data.h>
 #include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/core/error.h>
@@ -196,4 +198,27 @@ TEST_CASE("profiles that cannot be are refused", "[analysis][quick]") {
   CHECK_THROWS_AS(radial_v(sky, coords, {}), ShapeError);
   CHECK_THROWS_AS(radial_v(visibilities, coords, edge_on), ValueError);
   CHECK_THROWS_AS(radial_v(visibilities, coords, {}, RadialVisibilityOptions().edges({1.0})), ValueError);
+}
+
+TEMPLATE_TEST_CASE("the sampled error of a profile is the root mean square difference of the samples' rings", "[analysis][quick]",
+                   float, double) {
+  const GridCoords coords(0.1, 32);
+  const auto dtype = dtype_of<TestType>();
+  const auto how = RadialImageOptions().edges({0, 0.4, 0.8, 1.2});
+  const auto image = uniform({1, 32, 32}, dtype, 3);
+  // Planes that are the image and a constant more: every ring errs by it, and does not scatter.
+  const auto shifts = torch::tensor({0.3, -0.1, 0.5}, dtype).view({3, 1, 1});
+  const auto of_image = radial_i(image, coords, tilted, how);
+  const auto error = sampled_error(of_image, radial_i(image + shifts, coords, tilted, how));
+  CHECK(error.sizes() == of_image.mean.sizes());
+  const double expected = std::sqrt((0.3 * 0.3 + 0.1 * 0.1 + 0.5 * 0.5) / 3);
+  CHECK(relative_error(error, at::full_like(error, expected)) < tolerance<TestType>(1e-12, 1e-6));
+  // Independent noise of pixels: it averages over a ring as the root of the number of pixels.
+  constexpr std::int64_t samples = 400;
+  const auto noisy = sampled_error(of_image, radial_i(image + normal({samples, 32, 32}, dtype, 4), coords, tilted, how));
+  const Tensor ratio = noisy[0] * of_image.pixels.to(torch::kFloat64).sqrt();
+  CHECK((ratio - 1).abs().max().item<double>() < 4 / std::sqrt(2.0 * samples));
+  CHECK_THROWS_AS(sampled_error(of_image, of_image), ValueError);
+  CHECK_THROWS_AS(sampled_error(of_image, radial_i(image + shifts, coords, tilted, RadialImageOptions().edges({0, 1}))),
+                  ShapeError);
 }

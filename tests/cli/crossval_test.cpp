@@ -188,3 +188,52 @@ TEST_CASE("a choice at the end of its range, and a search that ran out of points
   CHECK(few["crossval"]["exhausted"] == true);
   CHECK(warned(few, "the search ended with its 2 points"));
 }
+
+TEST_CASE("scores of white noise choose with two fits to a point, and say their degrees of freedom and diagnostics", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation());
+  const auto of_score = [&](const std::string& score, Words more = {}) {
+    Words words = {"crossval", data,      "-o",  (scratch / score).string(), "--cell-size", "0.1", "--npix", "32",
+                   "--json",   "--score", score, "--scatter-check",          "off"};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto run = run_mpol_here(words);
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    return json::parse(run.out);
+  };
+  const auto sure = of_score("sure"), gcv = of_score("gcv");
+  for (const auto& [name, summary] : {std::pair("sure", sure), std::pair("gcv", gcv)}) {
+    CAPTURE(name);
+    const auto rows = scan_in(scratch / name);
+    CHECK(summary["fits"] == 2 * rows.size());
+    CHECK(summary["crossval"]["score_kind"] == name);
+    CHECK(summary["crossval"]["split"] == "white noise");
+    double least = 1e30, nearest = 1e30, at_nearest = 0;
+    for (const auto& row : rows) {
+      const double numbers = 2 * row.at("samples"), chi_squared = row.at("chi_squared"), df = row.at("degrees_of_freedom");
+      const double expected =
+          name == std::string("sure") ? (chi_squared + 2 * df) / numbers : chi_squared / numbers / std::pow(1 - df / numbers, 2);
+      CHECK(row.at("score") == Approx(expected));
+      CHECK(row.at("train_score") == Approx(chi_squared / numbers));
+      least = std::min(least, row.at("score"));
+      if (std::abs(std::log(row.at("train_score"))) < nearest) {
+        nearest = std::abs(std::log(row.at("train_score")));
+        at_nearest = row.at("train_score");
+      }
+    }
+    CHECK(summary["crossval"]["score"].get<double>() == Approx(least));
+    CHECK(summary["crossval"]["discrepancy"]["chi_squared_per_number"].get<double>() == Approx(at_nearest));
+    CHECK(summary["crossval"]["l_curve_corner"].contains("tv"));
+    CHECK(summary["lambda"]["tv"]["how"] == (name == std::string("sure") ? "by SURE" : "by GCV"));
+  }
+  for (const auto& more : std::vector<Words>{{"--likelihood", "gridded"}, {"--optimizer", "adam", "--epochs", "30"}}) {
+    CAPTURE(more);
+    auto words = more;
+    words.insert(words.end(), {"--search-points", "2", "--overwrite"});
+    CHECK(of_score("gcv", words)["crossval"]["degrees_of_freedom"].get<double>() > 0);
+  }
+  const auto refused = run_mpol_here({"crossval", data, "-o", (scratch / "no").string(), "--cell-size", "0.1", "--npix", "32",
+                                      "--likelihood", "loose", "--noise", "student", "--score", "sure"});
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("are for Gaussian noise") != std::string::npos);
+}

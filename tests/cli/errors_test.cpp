@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/images/restore.h>
 #include <mpol_cpp/io/fits.h>
@@ -70,6 +71,46 @@ TEST_CASE("sampled errors are maps at the beam's resolution, and the flux has on
   CHECK(again.out.find(" +- ") != std::string::npos);
   for (const auto* name : {"error.fits", "std.fits", "mean.fits", "lower.fits", "upper.fits"})
     CHECK(same(map_of(scratch / "again", name), map_of(out, name)));
+}
+
+TEST_CASE("kept samples are what the maps of errors are made of, and give a profile its errors", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation());
+  const auto out = scratch / "out";
+  sampled_run(data, out, {"--samples", "6", "--keep-samples"});
+  const auto samples = io::read_fits(out / "samples.fits"), error = io::read_fits(out / "error.fits");
+  REQUIRE(samples.cube.size(0) == 6);
+  const GridCoords coords(0.1, 32);
+  const auto image = map_of(out, "image.fits");
+  const auto differences = restore((samples.cube - image).unsqueeze(1) / coords.cell_area(), coords, error.beams);
+  CHECK(relative_error(error.cube, differences.square().mean(0).sqrt()) < 1e-3);
+
+  const auto profile_of = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {
+        "profile", (out / "image.fits").string(), "-o", (scratch / name).string(), "--json", "--ring-width", "0.4", "--radius",
+        "1.6"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_mpol_here(words);
+  };
+  const auto sampled = profile_of("sampled", {"--samples", (out / "samples.fits").string()});
+  REQUIRE(sampled.exit_code == 0);
+  const auto summary = nlohmann::json::parse(sampled.out);
+  CHECK(summary["error"] == "samples");
+  const auto rings = RadialImageOptions().edges({0, 0.4, 0.8, 1.2, 1.6});
+  const auto of_image = radial_i(image, coords, {}, rings), of_samples = radial_i(samples.cube, coords, {}, rings);
+  const auto ring = of_image.mean[0].argmax().item<std::int64_t>();
+  const auto& peak = summary["channels"][0];
+  CHECK(peak["peak"].get<double>() == Approx(of_image.mean[0][ring].item<double>()));
+  CHECK(peak["peak_error"].get<double>() == Approx(sampled_error(of_image, of_samples)[0][ring].item<double>()).epsilon(1e-6));
+  const auto scattered = profile_of("scattered", {});
+  REQUIRE(scattered.exit_code == 0);
+  CHECK(nlohmann::json::parse(scattered.out)["error"] == "scatter");
+  CHECK(profile_of("other", {"--samples", (out / "error.fits").string()}).error_names("--samples"));
+  CHECK(profile_of("single", {"--samples", (out / "image.fits").string()}).error_names("--samples"));
+
+  const auto line = write_observation(scratch / "line.npz", small_observation(2));
+  sampled_run(line, scratch / "line", {"--samples", "3", "--keep-samples"});
+  CHECK(map_of(scratch / "line", "samples_0001.fits").size(0) == 3);
 }
 
 TEST_CASE("errors are sampled of convex fits alone", "[cli]") {

@@ -162,6 +162,7 @@ VerbRows image_rows(const std::string& verb) {
       {"--mask", "{mask}", base, image},
       {"--no-hann", "", base, image},
       {"--samples", "2", base, "out/error.fits"},
+      {"--keep-samples", "", added(base, {"--samples", "2"}), "out/samples_0000.fits"},
       {"--seed", "5", batches, history},
       {"--deterministic", "", base, "out/run.toml"},  // on the CPU every operation gives the same bits without it too
       {"--step", "eager", added(base, {"--optimizer", "adam"}), "out/summary.json#step"},
@@ -196,6 +197,9 @@ VerbRows image_rows(const std::string& verb) {
       {"--guess-lambda", "tv", base, history},
   };
   const std::vector<OptionRow> crossval = {
+      {"--score", "sure",
+       added(added({verb, "{vis}", "-o", "{out}", "--epochs", "3", "--tsv"}, {"cv", "--search-points", "1"}), small_grid),
+       "out/scan.csv"},
       {"--folds", "3", compass, "out/scan.csv"},
       {"--split", "dartboard", compass, "out/scan.csv"},
       {"--search", "random", compass, "out/scan.csv"},
@@ -276,6 +280,7 @@ VerbRows profile_rows() {
                                 {"--ring-width", "0.3", image, profile},
                                 {"--rings", "exact", image, profile},
                                 {"--radius", "0.4", image, profile},
+                                {"--samples", "{image}", added(image, {"--channels", "0"}), profile},
                                 {"--channels", "1", image, profile},
                                 {"--channels", "1", vis, profile},
                                 {"--average-channels", "2", vis, profile},
@@ -537,7 +542,10 @@ std::vector<RefusedRow> refused_options() {
       {added(image, {"--optimizer", "admm", "--entropy", "1"}), "--optimizer"},
       {added(image, {"--batch-size", "50"}), "--batch-size"},
       {added(image, {"--folds", "5"}), "--folds"},
+      {added(image, {"--tv", "cv", "--score", "sure", "--folds", "5"}), "--folds"},
       {added(image, {"--samples", "5", "--optimizer", "adam"}), "--samples"},
+      {added(image, {"--keep-samples"}), "--keep-samples"},
+      {{"profile", "{vis}", "-o", "{out}", "--samples", "{image}"}, "--samples"},
       {added(image, {"--tv", "0.3U", "--search", "grid"}), "--search"},
       {added(image, {"--tv", "0.1U:1U:3", "--search-points", "5"}), "--search-points"},
       {added(image, {"--tv", "1U:0.1U:3"}), "--tv"},

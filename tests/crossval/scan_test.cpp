@@ -77,9 +77,51 @@ TEST_CASE("a score is chi squared for each real number, and a choice at the end 
   const auto table = scan.table();
   REQUIRE(table.rows.size() == 2);
   CHECK(table.names == std::vector<std::string>{"point", "c_sparsity", "lambda_sparsity", "c_tv", "lambda_tv", "fold", "score",
-                                                "chi_squared", "samples", "epochs", "flux_jy", "nonzero_pixels", "as_good"});
+                                                "chi_squared", "samples", "epochs", "flux_jy", "nonzero_pixels", "as_good",
+                                                "train_score", "penalty"});
   CHECK(table.rows[1] == std::vector<double>{1, 1, 0.5, 0.01, 0.02, 0, scan.points[1].score(),
-                                             scan.points[1].folds[0].chi_squared, 200, 10, 0.1, 5, 0});
+                                             scan.points[1].folds[0].chi_squared, 200, 10, 0.1, 5, 0, 0, 0});
+}
+
+TEST_CASE("scores of white noise count the degrees of freedom, and points are compared by them", "[crossval][quick]") {
+  auto stiff = point_of({10, 0.3}, 1, 0, 2), free = point_of({1, 0.3}, 0.9, 0, 2);
+  stiff.kind = free.kind = Score::sure;
+  stiff.degrees_of_freedom = 10;
+  free.degrees_of_freedom = 60;
+  const double numbers = 2 * stiff.folds[0].samples, stiff_chi = stiff.folds[0].chi_squared, free_chi = free.folds[0].chi_squared;
+  CHECK(stiff.score() == Approx((stiff_chi + 20) / numbers));
+  auto scan = scan_of({free, stiff});
+  scan.choose();
+  CHECK(scan.chosen == 1);  // its chi^2 is larger by 40, its degrees of freedom less by 50
+  CHECK_FALSE(scan.is_as_good(0));
+  const auto table = scan.table();
+  CHECK(table.names.back() == "degrees_of_freedom");
+  CHECK(table.rows[0].back() == 60);
+  CHECK(table.rows[0][6] == free.score());
+  for (auto& point : scan.points) point.kind = Score::gcv;
+  CHECK(scan.points[0].score() == Approx(free_chi / numbers / std::pow(1 - 60 / numbers, 2)));
+  scan.points[0].degrees_of_freedom = numbers + 1;  // more than there are numbers: nothing is left
+  CHECK(std::isinf(scan.points[0].score()));
+}
+
+TEST_CASE("the discrepancy takes chi squared of 1, the L-curve the least product of misfit and penalty", "[crossval][quick]") {
+  std::vector<ScanPoint> points;
+  const std::vector<std::pair<double, double>> misfit_and_penalty = {{0.6, 9}, {0.9, 3}, {0.97, 2}, {1.02, 1.5}, {1.6, 1.2}};
+  for (const auto& [misfit, penalty] : misfit_and_penalty) {
+    points.push_back(point_of({1 + static_cast<double>(points.size()), 1}, 1, 0, 2));
+    points.back().folds[0].train = misfit;
+    points.back().folds[0].penalty = penalty;
+  }
+  auto scan = scan_of(points);
+  CHECK(scan.discrepancy() == 3U);
+  CHECK(scan.l_curve_corner() == 3U);
+  scan.points[3].folds[0].penalty = 4;
+  CHECK(scan.l_curve_corner() == 4U);
+  scan.points[4].folds[0].penalty = 0;  // an empty image has no place on a curve of logarithms
+  CHECK(scan.l_curve_corner() == 2U);
+  scan.points.resize(2);
+  CHECK_FALSE(scan.l_curve_corner());
+  CHECK_FALSE(scan_of({point_of({1, 1}, 1, 0, 2)}).discrepancy());
 }
 
 TEST_CASE("fits that diverged are never chosen, and a scan of nothing else is an error", "[crossval][quick]") {

@@ -416,6 +416,15 @@ TEST_CASE("every figure is drawn", "[plot]") {
     for (const auto& curve : panel.curves) {
       for (const double y : curve.y) CHECK(std::isfinite(y));
     }
+    for (auto& point : scan.points) point.folds[0].train = 1.1 - 0.01 * point.c[0], point.folds[0].penalty = 3 / point.c[1];
+    const auto with_l_curve = scan_page(scan);
+    CHECK(write_figure(path, with_l_curve));
+    REQUIRE(with_l_curve.panels.size() == 3);
+    const auto& l_curve = std::get<CurvePanel>(with_l_curve.panels[2]);
+    CHECK(l_curve.curves[1].x.size() == 15);
+    std::string marks;
+    for (const auto& curve : l_curve.curves) marks += curve.label + ";";
+    for (const auto* words : {"chosen", "χ²/2N nearest 1", "L-curve's corner"}) CHECK(marks.find(words) != std::string::npos);
     // The best twelve of sixteen, the chosen one among them and marked.
     CHECK(images.panels.size() == 12);
     CHECK(std::get<ImagePanel>(images.panels.back()).title == "chosen: sparsity 8, tv 8: 1.0938");

@@ -152,6 +152,12 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
   auto& crossval = image.crossval;
   constexpr const char* group = "Cross-validation";
   options
+      .choice("--score", crossval.score, {"folds", "sure", "gcv"},
+              "By what LAMBDA are compared: held-out data, or, where noise is white, all data and the fit's degrees of freedom "
+              "(Stein's unbiased risk; generalized cross-validation, which does without the weights' scale)",
+              Record::result)
+      ->group(group);
+  options
       .integer("--folds", crossval.folds, Range::between(2, 1000), "Parts of the data, of which each is held out once",
                Record::result)
       ->group(group);
@@ -168,8 +174,9 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
       .integer("--search-points", crossval.points, Range::between(1, 1e6),
                "The most points that a compass tries; those of --search random", Record::result)
       ->group(group);
-  options.only({"--folds", "--split", "--search", "--search-points"}, "with a LAMBDA of cv or LO:HI:N",
+  options.only({"--score", "--folds", "--split", "--search", "--search-points"}, "with a LAMBDA of cv or LO:HI:N",
                [&] { return !image.regularizers.searched.empty(); });
+  options.only({"--folds", "--split"}, "with --score folds", [&] { return crossval.score == "folds"; });
   options.only({"--search-points"}, "with --search compass or random", [&] { return search_of(image) != "grid"; });
 }
 
@@ -185,6 +192,7 @@ void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--betas"}, "with --optimizer adam", [=] { return is_taken(OptimizerKind::adam); });
   options.only({"--weight-decay"}, "with --optimizer adam or sgd",
                [=] { return is_taken(OptimizerKind::adam) || is_taken(OptimizerKind::sgd); });
+  options.only({"--keep-samples"}, "with --samples", [&] { return image.samples.has_value(); });
   options.only({"--samples"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
   options.only({"--sampling"}, "with --batch-size N", [&] { return image.batch_size.has_value(); });
   options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
@@ -212,6 +220,13 @@ void declare(OptionSet& options, ImageOptions& image) {
                "Fits of simulated data, of the image observed anew, that tell its errors (64 are many): error.fits, std.fits, "
                "mean.fits, lower.fits, upper.fits; default: none",
                Record::result)
+      ->group("Errors");
+  options
+      .flag(
+          "--keep-samples", image.keep_samples,
+          "Write the fits of simulated data, too: samples.fits, a plane for each, or samples_0000.fits, … of a cube's channels, "
+          "for mpol profile --samples",
+          Record::result)
       ->group("Errors");
   declare(options, image.output);
   options.integer("--checkpoint-interval", image.checkpoint_interval, Range::between(1, 1e15),
@@ -365,6 +380,11 @@ void settle(ImageOptions& image) {
   TrainOptions update;
   apply(image.update, *image.epochs, update);
   check_settings_of_regularizers(image);
+  if (image.noise != "gaussian" && image.crossval.score != "folds") {
+    throw UsageError(error_text("--score", image.crossval.score,
+                                "Stein's risk and generalized cross-validation are for Gaussian noise",
+                                "leave it out, or take --noise gaussian"));
+  }
   if (image.noise != "gaussian" && image.likelihood != "loose") {
     throw UsageError(error_text("--noise", image.noise,
                                 fmt::format("the {} likelihood is for Gaussian noise alone", image.likelihood),

@@ -42,6 +42,7 @@ std::string option_of(TermKind kind);
 /// How cross-validation chooses strengths.
 struct CrossvalOptions {
   std::int64_t folds = 5;
+  std::string score = "folds";   ///< "folds", "sure" or "gcv"
   std::string split = "random";  ///< "random", "dartboard" or "blocks"
   std::string search = "auto";   ///< "compass", "grid" or "random"; "auto": a grid where values are given
   std::int64_t points = 16;
@@ -89,6 +90,7 @@ struct ImageOptions {
   std::string step = "auto";
 
   std::optional<std::int64_t> samples;  ///< of the image's errors
+  bool keep_samples = false;            ///< write them
 
   std::optional<std::int64_t> checkpoint_interval;   ///< epochs
   std::optional<std::int64_t> diagnostics_interval;  ///< epochs

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -32,6 +33,15 @@ Json seconds_of(const ImageSummary& summary) {
   return json;
 }
 
+/// A point as {"tv": c, …, "chi_squared_per_number": χ²/2N of the fitted data}.
+Json diagnostic_of(const Scan& scan, std::optional<std::size_t> point) {
+  if (!point) return nullptr;
+  Json json = Json::object();
+  for (std::size_t axis = 0; axis < scan.axes.size(); ++axis) json[scan.axes[axis].term] = scan.points[*point].c[axis];
+  json["chi_squared_per_number"] = scan.points[*point].train();
+  return json;
+}
+
 /// The choice of a cross-validation, and what it took.
 void add_scan(Json& json, const Scan& scan) {
   json["chosen"] = Json::object();
@@ -41,8 +51,16 @@ void add_scan(Json& json, const Scan& scan) {
   }
   json["at_bound"] = scan.at_bound();
   json["fits"] = scan.fits;
-  json["crossval"] = {{"split", scan.folds_kind},     {"folds", scan.best().folds.size()}, {"points", scan.points.size()},
-                      {"score", scan.best().score()}, {"tells_apart", !scan.is_flat()},    {"exhausted", scan.exhausted}};
+  json["crossval"] = {{"split", scan.folds_kind},
+                      {"folds", scan.best().folds.size()},
+                      {"points", scan.points.size()},
+                      {"score", scan.best().score()},
+                      {"tells_apart", !scan.is_flat()},
+                      {"exhausted", scan.exhausted},
+                      {"score_kind", to_string(scan.best().kind)}};
+  if (scan.best().kind != Score::folds) json["crossval"]["degrees_of_freedom"] = scan.best().degrees_of_freedom;
+  json["crossval"]["discrepancy"] = diagnostic_of(scan, scan.discrepancy());
+  json["crossval"]["l_curve_corner"] = diagnostic_of(scan, scan.l_curve_corner());
 }
 
 /// What the printed nll is, where it is not the first line's number: the same chi^2 over another number.

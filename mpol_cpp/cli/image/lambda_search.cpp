@@ -13,6 +13,7 @@
 #include <mpol_cpp/cli/output/unfinished_run.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/crossval/white_noise_data.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/visibilities/join_samples.h>
 
@@ -38,22 +39,34 @@ Folds folds_of(const ImageOptions& options, const GridCoords& coords, const Visi
   return Folds::blocks((at::arange(nvis, torch::kInt64) * blocks).div(nvis, "floor"), how);
 }
 
-std::vector<FoldData> data_of_folds(const LambdaSearch& search, const Visibilities& samples, const Folds& folds) {
+Score score_of(const ImageOptions& options) {
+  if (options.crossval.score == "folds") return Score::folds;
+  return options.crossval.score == "sure" ? Score::sure : Score::gcv;
+}
+
+std::vector<FoldData> moved_to(const torch::Device& device, std::vector<FoldData> data) {
+  for (auto& fold : data) {
+    for (auto* likelihood : {fold.train.get(), fold.test.get()}) likelihood->as_module().to(device);
+  }
+  return data;
+}
+
+/// @param folds  nothing for scores of white noise
+std::vector<FoldData> data_of_folds(const LambdaSearch& search, const Visibilities& samples, const std::optional<Folds>& folds) {
   const auto& coords = search.data.coords();
   const auto& options = search.options;
+  const auto white = WhiteNoiseOptions().seed(static_cast<std::uint64_t>(options.seed));
   if (options.noise == "gaussian" && options.likelihood != "gridded") {  // loose ones have the same chi^2
-    auto data = exact_fold_data(coords, samples, folds);
-    for (auto& fold : data) {
-      for (auto* likelihood : {fold.train.get(), fold.test.get()}) likelihood->as_module().to(search.device);
-    }
-    return data;
+    return moved_to(search.device,
+                    folds ? exact_fold_data(coords, samples, *folds) : exact_white_noise_data(coords, samples, white));
   }
   auto whole = options;
   whole.batch_size.reset();
   whole.in_chunks = false;
-  return fold_data(coords, samples, folds, [&](const Visibilities& part, const GriddedDataset& cells) {
+  const auto make = [&](const Visibilities& part, const GriddedDataset& cells) {
     return make_likelihood(whole, part, ChannelMap::cube(part.nchan()), cells, search.device);
-  });
+  };
+  return folds ? fold_data(coords, samples, *folds, make) : white_noise_data(coords, samples, make, white);
 }
 
 /// How the models of folds start: from their own data, where the run's start was made of all of them.
@@ -96,12 +109,18 @@ TrainOptions training_of_folds(const LambdaSearch& search) {
   return train;
 }
 
-void print_point(const Scan& scan) {
-  const auto& point = scan.points.back();
+std::string c_words(const Scan& scan, const ScanPoint& point) {
   std::string c;
   for (std::size_t axis = 0; axis < scan.axes.size(); ++axis)
     c += fmt::format("{}{} {:.3g} U", axis == 0 ? "" : ", ", scan.axes[axis].term, point.c[axis]);
-  fmt::print("cross-validation {:>3}: {}: {:.5f}\n", scan.points.size(), c, point.score());
+  return c;
+}
+
+void print_point(const Scan& scan) {
+  const auto& point = scan.points.back();
+  const auto name = point.kind == Score::folds ? "cross-validation" : point.kind == Score::sure ? "SURE" : "GCV";
+  const auto freedom = point.kind == Score::folds ? "" : fmt::format(" ({:.0f} degrees of freedom)", point.degrees_of_freedom);
+  fmt::print("{} {:>3}: {}: {:.5f}{}\n", name, scan.points.size(), c_words(scan, point), point.score(), freedom);
 }
 
 }  // namespace
@@ -109,7 +128,8 @@ void print_point(const Scan& scan) {
 Scan cross_validate(const LambdaSearch& search) {
   const auto& options = search.options;
   const auto samples = samples_of_image(search.data);
-  const auto folds = folds_of(options, search.data.coords(), samples);
+  std::optional<Folds> folds;
+  if (score_of(options) == Score::folds) folds = folds_of(options, search.data.coords(), samples);
   std::vector<SearchAxis> axes;
   for (const auto& term : search.terms) {
     if (options.regularizers.searched.contains(option_of(term.name()))) axes.push_back(axis_of(search, term));
@@ -123,6 +143,7 @@ Scan cross_validate(const LambdaSearch& search) {
   };
   auto how = CrossValidatorOptions()
                  .search(search_for(options))
+                 .score(score_of(options))
                  .normalize(normalize_of(options.normalize))
                  .train(training_of_folds(search))
                  .state(search.state / scan_name)
@@ -130,8 +151,23 @@ Scan cross_validate(const LambdaSearch& search) {
                  .fingerprint(search.record.fingerprint());
   if (!options.output.quiet && !options.output.json) how.on_point(print_point);
   auto scan = CrossValidator(data_of_folds(search, samples, folds), model, search.terms, axes, how).run();
-  scan.folds_kind = folds.kind();
+  if (folds) scan.folds_kind = folds->kind();
   return scan;
+}
+
+std::string words_of_choice(Score score) {
+  if (score == Score::folds) return "cross-validated";
+  return score == Score::sure ? "by SURE" : "by GCV";
+}
+
+std::string diagnostic_words(const Scan& scan) {
+  const auto nearest = scan.discrepancy(), corner = scan.l_curve_corner();
+  if (!nearest || !corner) return {};
+  const auto& point = scan.points[*nearest];
+  return fmt::format(
+      "for comparison, of the points tried: chi^2/2N of the fitted data is nearest 1 at {} ({:.4f}), which trusts the weights "
+      "entirely; the corner of the L-curve is at {}, which leans to too smooth",
+      c_words(scan, point), point.train(), c_words(scan, scan.points[*corner]));
 }
 
 std::vector<std::string> scan_warnings(const Scan& scan) {

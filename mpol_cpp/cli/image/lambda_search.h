@@ -29,6 +29,12 @@ struct LambdaSearch {
 /// Cross-validates the LAMBDAs that are "cv" or LO:HI:N. The scan tells whether it was interrupted.
 Scan cross_validate(const LambdaSearch& search);
 
+/// How a weight that the search found came about: "cross-validated", "by SURE" or "by GCV".
+std::string words_of_choice(Score score);
+
+/// What the diagnostics beside the score would take, and why they are no more than that; a line, or nothing.
+std::string diagnostic_words(const Scan& scan);
+
 /// What is doubtful about a choice, in words.
 std::vector<std::string> scan_warnings(const Scan& scan);
 

@@ -27,7 +27,7 @@ LikelihoodKind memory_likelihood(const ImageOptions& options) {
 /// that it trains on.
 MemoryPart memory_of_folds(const ImageOptions& options, double pixels, double samples) {
   constexpr double model = 48, kernels = 80, sample = 48, sorted = 44;  // bytes of a pixel, of a sample
-  const auto folds = static_cast<double>(options.crossval.folds);
+  const auto folds = options.crossval.score == "folds" ? static_cast<double>(options.crossval.folds) : 2;
   const auto kind = memory_likelihood(options);
   double bytes = folds * pixels * model + 2 * samples * sample;
   if (kind == LikelihoodKind::exact || kind == LikelihoodKind::loose) bytes += (folds + 1) * pixels * kernels;

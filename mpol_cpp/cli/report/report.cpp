@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <mpol_cpp/visibilities/grid_suggestion.h>
+#include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/cli/program/run_environment.h>
 #include <mpol_cpp/cli/report/html.h>
 #include <mpol_cpp/cli/report/report_figures.h>
@@ -239,17 +240,22 @@ std::string scan_section(const ReportContent& content) {
   const auto& found = *content.summary.scan;
   std::vector<std::string> names;
   for (const auto& axis : found.axes) names.push_back(axis.term + " (U)");
-  names.insert(names.end(), {"score, χ²/2N of held-out data", ""});
+  const bool white = found.best().kind != Score::folds;
+  names.insert(names.end(),
+               {white ? "score, χ²/2N expected of new data" : "score, χ²/2N of held-out data", "χ²/2N of fitted data", ""});
   std::vector<std::vector<std::string>> rows;
   for (std::size_t i = 0; i < found.points.size(); ++i) {
     std::vector<std::string> row;
     for (const double c : found.points[i].c) row.push_back(fmt::format("{:.3g}", c));
     row.push_back(fmt::format("{:.5f}", found.points[i].score()));
+    row.push_back(fmt::format("{:.5f}", found.points[i].train()));
     row.push_back(i == found.chosen ? "chosen" : found.is_as_good(i) ? "as good" : "");
     rows.push_back(std::move(row));
   }
-  auto text = fmt::format("<p>{} points, {} folds ({}).</p>\n", found.points.size(), found.best().folds.size(),
-                          html::escaped(found.folds_kind));
+  auto text = white ? fmt::format("<p>{} points, {}.</p>\n", found.points.size(), words_of_choice(found.best().kind))
+                    : fmt::format("<p>{} points, {} folds ({}).</p>\n", found.points.size(), found.best().folds.size(),
+                                  html::escaped(found.folds_kind));
+  if (const auto words = diagnostic_words(found); !words.empty()) text += fmt::format("<p>{}.</p>\n", html::escaped(words));
   if (const auto picture = picture_in(content.folder / "scan.png"); !picture.empty()) {
     text += fmt::format(
         "<figure><img alt=\"Scores of the points that cross-validation tried\" src=\"{}\"><figcaption>Scores of all "

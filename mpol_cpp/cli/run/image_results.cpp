@@ -83,6 +83,19 @@ void stage_errors(OutputFolder& folder, const ImageResults& results, io::FitsOpt
   }
 }
 
+/// A file for each channel, with the samples as its planes.
+void stage_samples(OutputFolder& folder, const ImageResults& results, io::FitsOptions header) {
+  auto history = header.history();
+  history.insert(history.begin() + 1,
+                 fmt::format("planes: {} fits to simulated data of the image (parametric bootstrap)", results.samples));
+  header.history(history).frequencies({});
+  const auto nchan = results.kept_samples.size(1);
+  for (std::int64_t channel = 0; channel < nchan; ++channel) {
+    const auto name = nchan == 1 ? std::string("samples.fits") : fmt::format("samples_{:04}.fits", channel);
+    io::write_fits(folder.staged(name), results.kept_samples.select(1, channel), results.coords, header);
+  }
+}
+
 }  // namespace
 
 void stage_images(OutputFolder& folder, const ImageResults& results, const TrainResult& fit, const ImageOptions& options,
@@ -96,6 +109,7 @@ void stage_images(OutputFolder& folder, const ImageResults& results, const Train
                     .history(history_lines(record, fit));
   stage_cube(folder, "image.fits", results.sky, results, header, options.split_channels);
   if (results.errors) stage_errors(folder, results, header, options.split_channels);
+  if (results.kept_samples.defined()) stage_samples(folder, results, header);
   header.unit(io::FitsUnit::jy_per_beam).beams(results.dirty.beams);
   stage_cube(folder, "dirty.fits", results.dirty.dirty, results, header, options.split_channels);
   auto history = header.history();

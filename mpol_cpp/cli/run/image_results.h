@@ -25,6 +25,7 @@ struct ImageResults {
   const std::optional<Scan>& scan;       ///< the cross-validation, if there was one
   std::optional<ErrorMaps> errors = {};  ///< where they were sampled
   std::int64_t samples = 0;              ///< of the errors
+  Tensor kept_samples = {};              ///< (samples, nchan, npix, npix), Jy/arcsec^2, or undefined
 };
 
 /// Stages image.fits, dirty.fits, residual.fits, maps of errors, the figures, and the table of the cross-validation.

@@ -502,7 +502,7 @@ class ImageRun {
   std::string source_of(const Term& term) const {
     const auto& given = options_.regularizers;
     const auto option = option_of(term.name());
-    if (given.searched.contains(option)) return "cross-validated";
+    if (given.searched.contains(option)) return words_of_choice(summary_.scan->best().kind);
     if (given.automatic.contains(option)) return "auto";
     return given.in_units.contains(option) ? "noise units" : "given";
   }
@@ -516,6 +516,7 @@ class ImageRun {
       }
     }
     for (const auto& warning : scan_warnings(scan)) log_warning(warning);
+    if (const auto words = diagnostic_words(scan); speaks() && !words.empty()) fmt::print("{}\n", words);
   }
 
   void note_lambda(const Term& term, std::optional<double> unit, const std::string& how) {
@@ -590,6 +591,7 @@ class ImageRun {
     if (errors_) {
       results.errors = error_maps(sky_, errors_->samples, coords_, results.dirty.beams);
       results.samples = errors_->samples.size(0);
+      if (options_.keep_samples) results.kept_samples = errors_->samples;
       summary_.errors = summary_of(*errors_, *results.errors);
       if (results.dirty.beams.empty())
         log_warning("the dirty beam of a channel is no ellipse: the maps of errors are at the resolution of pixels, in Jy/pixel");

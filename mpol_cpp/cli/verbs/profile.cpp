@@ -37,6 +37,7 @@ struct ProfileOptions {
   GeometryOptions geometry;
   std::optional<double> ring_width, radius;  ///< arcsec
   std::string rings = "centers";
+  std::filesystem::path samples;
   VisibilityProfileOptions visibilities;
   bool of_visibilities = false;  ///< what the input turned out to be
 };
@@ -56,9 +57,15 @@ void declare(OptionSet& options, ProfileOptions& profile) {
                  Record::result);
   options.choice("--rings", profile.rings, {"centers", "exact"},
                  "Which pixels are in a ring: those whose centers are, or of every pixel the part that is", Record::result);
+  options.path(
+      "--samples", profile.samples,
+      "Fits of simulated data, from mpol image --keep-samples, of the image's one channel: errors are how their profiles "
+      "differ from the image's; default: from the scatter along rings",
+      Record::result);
   declare(options, profile.visibilities);
   declare(options, profile.output);
-  options.only({"--ring-width", "--radius", "--rings"}, "of an image", [&profile] { return !profile.of_visibilities; });
+  options.only({"--ring-width", "--radius", "--rings", "--samples"}, "of an image",
+               [&profile] { return !profile.of_visibilities; });
   options.only(visibility_option_names(), "of visibilities", [&profile] { return profile.of_visibilities; });
 }
 
@@ -94,6 +101,29 @@ std::string csv(const BrightnessProfile& profile) {
   return text;
 }
 
+/// Puts the samples' error in the place of the scatter's.
+void take_sampled_error(const ProfileOptions& options, const SkyImage& image, const RadialImageOptions& how,
+                        BrightnessProfile& profile) {
+  if (options.samples.empty()) return;
+  const auto file = options.samples.string();
+  if (image.cube.size(0) != 1) {
+    throw UsageError(error_text("--samples", file,
+                                fmt::format("the image has {} channels, a file of samples those of one", image.cube.size(0)),
+                                "name that with --channels"));
+  }
+  const auto samples = read_sky_image(options.samples, "--samples", SkyUnit::as_written);
+  if (samples.coords != image.coords || samples.unit != image.unit) {
+    throw UsageError(error_text(
+        "--samples", file,
+        fmt::format("has {} pixels of {}\" in {}, the image {} of {}\" in {}", samples.coords.npix(), samples.coords.cell_size(),
+                    samples.unit, image.coords.npix(), image.coords.cell_size(), image.unit),
+        "take the samples of the same run"));
+  }
+  if (samples.cube.size(0) < 2)
+    throw UsageError(error_text("--samples", file, "has one plane, which tells no spread", "take the file of --keep-samples"));
+  profile.error = sampled_error(profile, radial_i(samples.cube, image.coords, options.geometry.geometry(), how));
+}
+
 std::string summary_json(const ProfileOptions& options, const BrightnessProfile& profile, const SkyImage& image, double beam) {
   nlohmann::ordered_json channels = nlohmann::ordered_json::array();
   for (std::int64_t c = 0; c < profile.mean.size(0); ++c) {
@@ -109,6 +139,7 @@ std::string summary_json(const ProfileOptions& options, const BrightnessProfile&
                                        {"offset_east_arcsec", options.geometry.offset_east},
                                        {"offset_north_arcsec", options.geometry.offset_north},
                                        {"beam_area_arcsec2", beam},
+                                       {"error", options.samples.empty() ? "scatter" : "samples"},
                                        {"n_rings", profile.radius.size(0)},
                                        {"channels", channels}};
   return summary_text(json);
@@ -126,11 +157,12 @@ void profile_image(const ProfileOptions& options, OutputFolder& folder) {
   const auto image = with_channels(read_sky_image(options.image.image, "IMAGE", SkyUnit::as_written), channels);
   stop_if_requested();
   const double beam = correlated_area(image);
-  const auto profile = radial_i(image.cube, image.coords, options.geometry.geometry(),
-                                RadialImageOptions()
-                                    .edges(ring_edges(options, image.coords))
-                                    .beam_area(beam)
-                                    .pixels(options.rings == "exact" ? RingPixels::by_area : RingPixels::by_center));
+  const auto how = RadialImageOptions()
+                       .edges(ring_edges(options, image.coords))
+                       .beam_area(beam)
+                       .pixels(options.rings == "exact" ? RingPixels::by_area : RingPixels::by_center);
+  auto profile = radial_i(image.cube, image.coords, options.geometry.geometry(), how);
+  take_sampled_error(options, image, how, profile);
   write_file_atomically(folder.staged("profile.csv"), csv(profile));
   plot::write_figure(folder.staged("profile.png"),
                      plot::profile_page(profile, image.unit == "Jy/arcsec2" ? "Jy/arcsec²" : image.unit, "", options.radius));

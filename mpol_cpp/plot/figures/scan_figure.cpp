@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,10 +44,59 @@ std::map<std::string, std::vector<std::size_t>> lines_along(const Scan& scan, st
   return lines;
 }
 
+std::string y_words(const Scan& scan) {
+  switch (scan.best().kind) {
+    case Score::folds:
+      return "χ²/2N of the held-out data";
+    case Score::sure:
+      return "(χ² + 2 df)/2N";
+    case Score::gcv:
+      return "(χ²/2N)/(1 − df/2N)²";
+  }
+  return {};
+}
+
+/// Misfit against penalty of all points, with those that are chosen, of the discrepancy and of the corner.
+CurvePanel l_curve_panel(const Scan& scan) {
+  CurvePanel panel;
+  panel.title = "L-curve: a diagnostic";
+  panel.x_label = "Σ U R";
+  panel.y_label = "χ²/2N of the fitted data";
+  Curve all{"", CurveStyle::points, {}, {}};
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  for (const auto& point : scan.points) {
+    if (!(point.penalty() > 0 && std::isfinite(point.score()))) continue;
+    all.x.push_back(point.penalty());
+    all.y.push_back(point.train());
+    low = std::min(low, point.penalty());
+    high = std::max(high, point.penalty());
+  }
+  if (!(low < high)) return panel;
+  constexpr double wide = 10;
+  const auto scale_of = [&](const std::vector<double>& values) {
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    return *most > wide * *least ? AxisScale::logarithmic : AxisScale::linear;
+  };
+  panel.x_scale = scale_of(all.x);
+  panel.y_scale = scale_of(all.y);
+  panel.curves.push_back({"", CurveStyle::guide, {low, high}, {1, 1}});
+  panel.curves.push_back(std::move(all));
+  std::map<std::size_t, std::string> marks;  // those of one point share a mark
+  const auto mark = [&](const char* words, std::optional<std::size_t> point) {
+    if (point) marks[*point] += (marks[*point].empty() ? "" : ", ") + std::string(words);
+  };
+  mark("chosen", scan.chosen);
+  mark("χ²/2N nearest 1", scan.discrepancy());
+  mark("L-curve's corner", scan.l_curve_corner());
+  for (const auto& [point, words] : marks)
+    panel.curves.push_back({words, CurveStyle::points, {scan.points[point].penalty()}, {scan.points[point].train()}});
+  return panel;
+}
+
 CurvePanel axis_panel(const Scan& scan, std::size_t axis) {
   CurvePanel panel;
   panel.x_label = fmt::format("c of {} (U = {:.3g})", scan.axes[axis].term, scan.axes[axis].unit);
-  panel.y_label = "χ²/2N of the held-out data";
+  panel.y_label = y_words(scan);
   panel.x_scale = AxisScale::logarithmic;
   const auto lines = lines_along(scan, axis);
   const auto chosen_line = c_words(scan, scan.best().c, axis);
@@ -87,9 +138,12 @@ double shown_half_width(const Tensor& image, const GridCoords& coords) {
 Page scan_page(const Scan& scan) {
   check_points(scan);
   Page page;
-  page.title = fmt::format("{} folds, {}", scan.best().folds.size(), scan.folds_kind);
-  page.columns = static_cast<std::int64_t>(std::min<std::size_t>(scan.axes.size(), 2));
+  page.title = scan.best().kind == Score::folds  ? fmt::format("{} folds, {}", scan.best().folds.size(), scan.folds_kind)
+               : scan.best().kind == Score::sure ? std::string("Stein's unbiased risk")
+                                                 : std::string("generalized cross-validation");
   for (std::size_t axis = 0; axis < scan.axes.size(); ++axis) page.panels.emplace_back(axis_panel(scan, axis));
+  if (auto panel = l_curve_panel(scan); !panel.curves.empty()) page.panels.emplace_back(std::move(panel));
+  page.columns = std::min<std::int64_t>(static_cast<std::int64_t>(page.panels.size()), 3);
   return page;
 }
 
@@ -108,9 +162,10 @@ Page gallery_page(const Scan& scan, const GridCoords& coords) {
   style.norm.stretch = Stretch::power;  // haze is what many images differ by
   const double half_width = shown_half_width(scan.best().image, coords);
   Page page;
+  const std::string images_of = scan.best().kind == Score::folds ? "mean images of the folds" : "images of all data";
   page.title = shown.size() == scan.points.size()
-                   ? std::string("mean images of the folds")
-                   : fmt::format("mean images of the folds, {} of {} points", shown.size(), scan.points.size());
+                   ? images_of
+                   : fmt::format("{}, {} of {} points", images_of, shown.size(), scan.points.size());
   page.columns = std::min<std::int64_t>(4, static_cast<std::int64_t>(shown.size()));
   page.panel_width = 420;
   page.panel_height = 340;

@@ -7,7 +7,8 @@
 namespace mpol::plot {
 
 /// The page of a cross-validation: for each searched lambda the score against c, a curve for each value of the others, with the
-/// chosen point. Points whose score is not finite are left out.
+/// chosen point. Points whose score is not finite are left out. Where fits have a penalty, misfit against penalty besides (the
+/// L-curve).
 /// @throws ValueError for a scan without points
 Page scan_page(const Scan& scan);
 
