@@ -47,8 +47,8 @@ struct FilterResponse {
 /// template one of a sqrt(N_p) there. Neighbouring positions are correlated as the template is with itself. The continuum is
 /// part of the data: subtract it before.
 ///
-/// As matrix products: A = Re(conj(T) (w V)^T) over blocks of samples, of which S_p is a sum along a diagonal. On the CPU the
-/// result is the same for any number of threads.
+/// It is computed by matrix products: A = Re(conj(T) (w V)^T) over blocks of samples, of which S_p is a sum along a diagonal. On
+/// the CPU the result is the same for any number of threads.
 /// @param visibilities  on any device, which computes
 /// @param templates     (ntemplates, K, npix, npix) or (K, npix, npix), real, Jy/arcsec^2, sky orientation, in the order of the
 ///                      data's channels and as wide (see in_channel_order)

@@ -50,7 +50,7 @@ Extent radii_of(const ConvexPolygon& polygon, bool holds_centre) {
   return radii;
 }
 
-/// Of a polygon without the centre, which is seen under less than pi.
+/// The azimuths of a polygon without the centre, which is seen under less than pi.
 Extent azimuths_of(const ConvexPolygon& polygon) {
   const auto& first = polygon[0];
   Extent turn{0, 0};

@@ -23,7 +23,7 @@ class PixelsInPlane {
   /// and column. Both up to npix.
   PlanePoint corner(std::int64_t row, std::int64_t column) const;
   ConvexPolygon pixel(std::int64_t row, std::int64_t column) const;
-  /// Of a pixel, arcsec^2 in the plane.
+  /// The area of a pixel, arcsec^2 in the plane.
   double area() const;
 
  private:

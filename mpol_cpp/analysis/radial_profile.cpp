@@ -127,7 +127,7 @@ double amplitude_scale(const DiscGeometry& geometry, FluxScale scale) {
   return scale == FluxScale::face_on ? 1 / std::cos(geometry.inclination) : 1.0;
 }
 
-/// Of a pixel, where all of a beam count as one.
+/// What a pixel counts where all pixels of a beam count as one.
 double independent_part(const GridCoords& coords, double beam_area) {
   return beam_area > 0 ? std::min(1.0, coords.cell_area() / beam_area) : 1.0;
 }

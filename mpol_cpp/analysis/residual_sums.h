@@ -22,9 +22,9 @@ class ResidualSums {
   /// @param weights   (n) float64, Jy^-2
   void add(const Tensor& u, const Tensor& v, const Tensor& residual, const Tensor& weights);
 
-  /// As residual_statistics(), the median and what lies beyond four sigma to half a percent.
+  /// What residual_statistics() gives, with the median and what lies beyond four sigma to half a percent.
   ResidualStatistics statistics() const;
-  /// As residual_histogram() with its defaults.
+  /// What residual_histogram() gives with its defaults.
   ResidualHistogram histogram() const;
   WideMap wide() const { return image_.map(); }  ///< the wide image of all residuals so far
 

@@ -16,7 +16,7 @@ namespace mpol {
 /// so works alone for some time. Helpers look for the next job for a moment, then sleep.
 class WorkerPool {
  public:
-  /// In which order pieces are taken.
+  /// The order in which pieces are taken.
   enum class Order {
     near,     ///< each worker begins with its own run of neighbours, the same in each job, and then helps others
     numbers,  ///< by their numbers, whoever comes

@@ -311,9 +311,9 @@ void CrossValidator::share_result(std::size_t fold, FoldResult& result) {
   if (!ranks || ranks->is_alone()) return;
   const auto owner = static_cast<std::int64_t>(fold) % ranks->size();
   const auto& [chi_squared, samples, epochs, flux, nonzero, train, penalty] = result.score;
-  auto numbers = at::tensor({chi_squared, samples, static_cast<double>(epochs), flux, static_cast<double>(nonzero), train,
-                             penalty, result.share},
-                            torch::kFloat64);
+  auto numbers = at::tensor(
+      {chi_squared, samples, static_cast<double>(epochs), flux, static_cast<double>(nonzero), train, penalty, result.share},
+      torch::kFloat64);
   ranks->broadcast(numbers, owner);
   const auto* number = numbers.const_data_ptr<double>();
   result.score = {number[0], number[1], static_cast<std::int64_t>(number[2]), number[3], static_cast<std::int64_t>(number[4]),

@@ -61,8 +61,8 @@ struct CrossValidatorOptions {
   TORCH_ARG(Score, score) = Score::folds;
   /// What chi^2 is divided by in each fold's objective.
   TORCH_ARG(Normalize, normalize) = Normalize::cells;
-  /// Of each fold's fit; callbacks, checkpoints and `resume` are not for it. `interrupted` ends the scan. With pogm the tolerance
-  /// is that of the objective alone, from 24 iterations on.
+  /// Options of each fold's fit; callbacks, checkpoints and `resume` are not for it. `interrupted` ends the scan. With pogm the
+  /// tolerance is that of the objective alone, from 24 iterations on.
   TORCH_ARG(TrainOptions, train) = TrainOptions().optimizer(OptimizerKind::pogm);
   /// After each point.
   TORCH_ARG(std::function<void(const Scan&)>, on_point) = {};

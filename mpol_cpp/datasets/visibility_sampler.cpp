@@ -67,7 +67,7 @@ Tensor VisibilitySampler::order(std::int64_t number) const {
     const auto shift = at::randint(nvis_, {1}, generator, torch::kInt64).item<std::int64_t>();
     return sorted_.roll(shift);
   }
-  // Of each `batches` samples of about the same length every batch gets one: row b of the result is batch b.
+  // Every batch gets one of each `batches` samples of about the same length: row b of the result is batch b.
   auto dealt = at::empty({nvis_}, torch::kInt64);
   auto* target = dealt.mutable_data_ptr<std::int64_t>();
   const auto* source = sorted_.const_data_ptr<std::int64_t>();

@@ -10,7 +10,7 @@ struct Precision {
   torch::Dtype real = torch::kFloat32;        ///< float32 or float64
   torch::Dtype accumulate = torch::kFloat64;  ///< float64
 
-  /// Of visibilities and Fourier planes.
+  /// The dtype of visibilities and Fourier planes.
   torch::Dtype complex() const { return c10::toComplexType(real); }
   /// @throws ValueError unless both are as above
   void validate() const;

@@ -18,7 +18,7 @@ c10::Stream side_stream(torch::Device device) {
 }
 
 c10::Event record_event(torch::Device device, EventTiming timing) {
-  // Of CUDA's events only those with the backend's own default measure time.
+  // Only CUDA's events with the backend's own default measure time.
   c10::Event event(device.type(), timing == EventTiming::on ? c10::EventFlag::BACKEND_DEFAULT : c10::EventFlag::PYTORCH_DEFAULT);
   event.record(current_stream(device));
   return event;

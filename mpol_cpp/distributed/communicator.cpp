@@ -40,7 +40,7 @@ void check_rows(const Tensor& tensor, const char* what) {
   if (tensor.dim() < 1) throw ShapeError(fmt::format("{}: a tensor without dimensions has no rows: take .view({{1}})", what));
 }
 
-/// As single_rank() says.
+/// What single_rank() gives.
 class SingleRank : public Communicator {
  public:
   SingleRank() : Communicator(0, 1) {}

@@ -71,11 +71,11 @@ class Communicator {
   virtual void abort(int code) noexcept = 0;
 
  protected:
-  /// Of one rank. @param size  how many there are
+  /// The end of one rank. @param size  how many ranks there are
   Communicator(std::int64_t rank, std::int64_t size) : rank_(rank), size_(size) {}
 
  private:
-  // Of real tensors, contiguous and checked, and more than one rank.
+  // What engines do, with contiguous real tensors that are checked, and more than one rank.
   virtual void broadcast_tensor(Tensor& tensor, std::int64_t root) = 0;
   virtual void sum_tensor(Tensor& tensor) = 0;
   /// @param all  where they go on `root`, undefined elsewhere  @param rows_of  how many rows each rank has

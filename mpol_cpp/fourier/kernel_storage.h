@@ -9,7 +9,7 @@ namespace mpol {
 using torch::Tensor;
 
 /// Where the kernels of a NormalOperator lie: in memory, or in files of a folder, for cubes whose kernels memory cannot hold.
-/// Of files the system keeps in memory what it has room for; a step reads the kernels of one channel after the other. The
+/// The system keeps what it has room for of these files in memory; a step reads the kernels of one channel after the other. The
 /// files have no name and are gone with the last tensor that uses them, also when the process is killed.
 struct KernelStorage {
   std::filesystem::path folder = {};  ///< empty: memory

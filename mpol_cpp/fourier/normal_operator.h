@@ -22,7 +22,7 @@ namespace mpol {
 /// Source: Wajer & Pruessmann 2001 for the Toeplitz form; MIRT, torchkbnufft.
 class NormalOperator {
  public:
-  /// Of no data: zero.
+  /// Zero: the operator of no data.
   /// @throws ValueError unless nchan > 0; FileError when the storage has no room
   NormalOperator(const GridCoords& coords, std::int64_t nchan, KernelStorage storage = {});
   /// @param channels  which data channels feed which image channel
@@ -46,7 +46,7 @@ class NormalOperator {
   /// The sum of the operators of all ranks, on each. @throws ShapeError unless the operator is on the CPU; RankError
   NormalOperator& sum_over(Communicator& ranks);
 
-  /// As if all weights were so many times as large; blocks with scales of their own are scaled, then added.
+  /// Multiplies all weights by a factor; blocks with scales of their own are scaled, then added.
   /// @throws ValueError unless factor is finite and >= 0
   NormalOperator& operator*=(double factor);
   /// The same with a factor for each image channel. @param factors  (nchan)

@@ -34,7 +34,7 @@ std::vector<T*> parts_at(T* array, std::int64_t size, const std::vector<std::int
   return parts;
 }
 
-/// Of accelerators other than CUDA's, whose images are transformed on the CPU.
+/// Whether a device is an accelerator other than CUDA's, whose images are transformed on the CPU.
 bool has_no_kernels(torch::Device device) { return !device.is_cpu() && !device.is_cuda(); }
 
 /// Samples [begin, end) of a channel in wavelengths.

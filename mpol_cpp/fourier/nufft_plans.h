@@ -25,7 +25,7 @@ class NufftDevicePlan;
 
 using torch::Tensor;
 
-/// Whose kernels transform tensors on the CPU.
+/// The kernels that transform tensors on the CPU.
 enum class NufftKernelsOf {
   device,        ///< the CPU's
   emulated_gpu,  ///< those of a GPU, by loops: slow, for tests
@@ -51,7 +51,7 @@ class NufftPlans {
   NufftPlans(const NufftPlans&) = delete;
   NufftPlans& operator=(const NufftPlans&) = delete;
 
-  /// As Nufft's forward and adjoint, without checks.
+  /// Nufft's forward without its checks.
   Tensor type2(const Tensor& sky);
   Tensor type1(const Tensor& visibilities);  ///< the adjoint, of (…, nchan, nvis) complex
 
@@ -88,7 +88,7 @@ class NufftPlans {
   };
   template <typename T>
   Plans<T>& plans();
-  /// Of so many images, those that each set of baselines is for, which are transformed together.
+  /// Calls `use` for each set of baselines with the images that it is for, which are transformed together.
   void for_each_set(std::int64_t images,
                     const std::function<void(std::int64_t channel, const std::vector<std::int64_t>& images)>& use) const;
   template <typename T>

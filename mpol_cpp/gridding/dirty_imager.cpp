@@ -26,7 +26,7 @@
 namespace mpol {
 namespace {
 
-/// Of the 64 MiB that are promised, for fine grids and blocks of samples; the allocator keeps much of the rest at times.
+/// What fine grids and blocks of samples may take of the 64 MiB that are promised; the allocator keeps much of the rest at times.
 constexpr std::int64_t promised_bytes = std::int64_t{36} << 20;
 
 Tensor taper_at(const Taper& taper, const Tensor& u, const Tensor& v) {

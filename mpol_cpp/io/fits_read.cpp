@@ -80,7 +80,7 @@ struct Tiles {
     complete = complete && header.number("NAXIS2") == count;
   }
 
-  /// Of the tile in a row of the table, counted from 0: those at the end of an axis may be narrower.
+  /// Pixels of the tile in a row of the table, counted from 0: tiles at the end of an axis may be narrower.
   double pixels_of(LONGLONG row) const {
     double product = 1;
     auto rest = static_cast<double>(row);
@@ -145,7 +145,7 @@ std::string fault_of_tiles(FitsHandle& file, const Tiles& tiles, double size) {
       file.check("reading the tiles");
       const auto unpacked = unpacked_bytes(packed);
       if (!unpacked) return "tiles of gzip that do not unpack";
-      // Of pixels of another width cfitsio looks for the converted ones where none are.
+      // cfitsio looks for converted pixels where none are, if theirs have another width.
       if (holds_pixels && *unpacked != tiles.pixels_of(row - 1) * bytes_of_pixel) return "tiles of gzip of other sizes";
     }
   }

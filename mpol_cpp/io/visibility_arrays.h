@@ -39,7 +39,7 @@ class VisibilityArrays {
 
   /// float32 where the array is, else float64.
   torch::Dtype real_dtype(const std::string& key) const;
-  /// Of the samples as they will be held.
+  /// The dtype in which the samples will be held.
   torch::Dtype data_dtype() const;
   /// Whether an array is (nchan, nvis).
   bool by_channel(const std::string& key) const;

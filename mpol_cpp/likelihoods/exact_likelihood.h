@@ -31,7 +31,7 @@ class NormalForm;
 /// channels, of whatever data or of none (NormalOperator(coords, nchan)), it makes that one its equal.
 class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihood {
  public:
-  /// An operator that nobody else holds gives its tensors, and is copied otherwise.
+  /// It takes over the operator's tensors where nobody else holds them, else copies them.
   explicit ExactLikelihoodImpl(NormalOperator&& normal);
   /// The same of a copy of the operator.
   explicit ExactLikelihoodImpl(const NormalOperator& normal) : ExactLikelihoodImpl(NormalOperator(normal)) {}

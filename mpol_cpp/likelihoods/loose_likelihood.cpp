@@ -216,7 +216,7 @@ class LooseForm {
     return shape;
   }
 
-  /// Of the channels of one plan.
+  /// The data of the channels of one plan.
   template <typename T>
   ops::NufftDeviceData data_on_gpu(torch::Device device, std::int64_t first) {
     const std::lock_guard lock(mutex_);

@@ -37,7 +37,7 @@ class ImageChannels {
   Tensor images(const Tensor& sky) const;
   /// Adds what data channels give to their image channels, one after the other: the order of sums is fixed.
   void add(const Tensor& of_data_channels, Tensor& gradient) const;
-  /// Likewise into zeros, differentiable. @param sky  of whose shape it is
+  /// The differentiable sum into a new tensor shaped like `sky`. @param sky  gives the shape
   Tensor sum(const Tensor& of_data_channels, const Tensor& sky) const;
 
  private:

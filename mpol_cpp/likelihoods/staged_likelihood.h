@@ -13,7 +13,7 @@
 
 namespace mpol::losses::detail {
 
-/// Of which images a likelihood is made ready for.
+/// The images that a likelihood is made ready for.
 struct SkyKind {
   torch::Device device = torch::kCPU;
   torch::Dtype dtype = torch::kFloat32;

@@ -41,7 +41,7 @@ struct BaseCubeOptions {
   TORCH_ARG(Tensor, base_cube);
   /// How base pixels become intensities.
   TORCH_ARG(PixelMapping, pixel_mapping) = softplus_mapping();
-  /// Of the parameters; when unset that of `base_cube`, or float32 without one.
+  /// The dtype of the parameters; when unset that of `base_cube`, or float32 without one.
   TORCH_ARG(std::optional<torch::Dtype>, dtype) = std::nullopt;
 };
 

@@ -15,7 +15,7 @@ namespace mpol {
 /// visibilities.
 class ModelOutput {
  public:
-  /// Of a model's present state; `base_cube` is undefined for one without base pixels.
+  /// The output of a model in its present state; `base_cube` is undefined for one without base pixels.
   ModelOutput(GridCoords coords, Tensor base_cube, Tensor sky_cube)
       : base(std::move(base_cube)), sky(std::move(sky_cube)), coords_(coords) {}
 

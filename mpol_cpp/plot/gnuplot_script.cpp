@@ -194,7 +194,7 @@ class Writer {
     return fmt::format(", $contours_{} using 1:2 with lines lw 1.2 lc rgb '#ffffff' notitle", number_);
   }
 
-  /// As 32-bit floats, rows from South to North, each from West to East; of a map from the axis' lower end.
+  /// Adds an image as 32-bit floats, rows from South to North, each from West to East; a map from the axis' lower end.
   void add_floats(const std::string& name, const Tensor& image, const ImagePanel& panel) {
     const auto west_to_east = panel.extent[0] > panel.extent[1] ? image.flip(1).contiguous() : image;
     FigureFile data{name, std::string(static_cast<std::size_t>(image.numel()) * sizeof(float), '\0')};

@@ -112,7 +112,7 @@ using JoiningKinds = typename detail::Joined<KindsOf<Driver::channels>, KindsOf<
 /// Those of some that cost so much.
 template <Cost cost, typename All>
 using KindsOfCost = typename detail::OfCost<cost, All>::type;
-/// Of a driver: those of small cost, and those of large cost whose bit is set.
+/// A driver's regularizers of small cost, and those of large cost whose bit is set.
 template <Driver driver, unsigned bits>
 using KindsInUse = typename detail::Joined<
     KindsOfCost<Cost::small, KindsOf<driver>>,
@@ -136,7 +136,7 @@ struct RegularizerSettings {
     return all;
   }
 
-  /// As formulas are given them.
+  /// The settings as formulas are given them.
   RegularizerSettings prepared() const {
     RegularizerSettings all = *this;
     int at = 0;

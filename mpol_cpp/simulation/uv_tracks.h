@@ -14,7 +14,7 @@ using torch::Tensor;
 
 /// When and where to an array looks.
 struct TrackOptions {
-  /// Of the phase centre, radian, within [-pi/2, pi/2].
+  /// The declination of the phase centre, radian, within [-pi/2, pi/2].
   TORCH_ARG(double, declination) = -24 * units::degree;
   /// First and last hour angle, radian; the observation is cut into whole integrations.
   TORCH_ARG(double, hour_angle_start) = -15 * units::degree;

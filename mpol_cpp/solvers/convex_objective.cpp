@@ -35,7 +35,7 @@ bool is_known(TermKind kind) { return kind != TermKind::custom && regularizer_of
 constexpr int decades_of_dual_points = 3;
 constexpr std::int64_t passes_of_dual_points = 200;
 
-/// Of chi^2 beside itself.
+/// How far rounding moves chi^2, beside itself.
 constexpr double rounding_of_floats = 2e-6, rounding_of_doubles = 1e-13;
 
 constexpr double largest_epsilon = 1e-8;  // Jy^2/arcsec^4: the map takes lengths without it

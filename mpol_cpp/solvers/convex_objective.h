@@ -67,7 +67,7 @@ class ConvexObjective : public CompositeFunction {
   std::vector<double> weighted(const Term& term, const Tensor& sky) const;
   void smooth_into(const Tensor& images, Tensor& out) const;  // S
   Tensor shaped_like_model(const Tensor& images) const { return images.view(model_->base().sizes()); }
-  /// Of chi^2/(2 N_norm) and the quadratic terms, into `gradient`. @return chi^2, of each problem
+  /// Writes the slopes of chi^2/(2 N_norm) and the quadratic terms into `gradient`. @return chi^2, of each problem
   Tensor slopes_at(const Tensor& sky, Tensor& gradient) const;
   /// The slope of quadratic terms that are of images by themselves, or join channels, is added to `gradient`.
   enum class Quadratic { of_images, joining };

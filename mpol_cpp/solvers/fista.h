@@ -22,7 +22,7 @@ struct FistaOptions : IterationOptions {
     on                                 ///< where f shows one to be larger than was thought
   } backtracking = Backtracking::off;  ///< of every problem
   double backtracking_factor = 2;      ///< > 1
-  /// Of f in each problem, or one for all, > 0; with backtracking a lower one will do. Empty: f estimates them.
+  /// The curvature of f in each problem, or one for all, > 0; with backtracking a lower one will do. Empty: f estimates them.
   std::vector<double> curvatures = {};
 };
 
@@ -42,7 +42,7 @@ class Fista : public IterativeSolver {
   Fista(std::shared_ptr<SmoothFunction> f, std::shared_ptr<ProximalMap> g, const Tensor& start, Options options = {});
 
   Tensor solution() const override { return x_; }
-  /// Of each problem, as far as they are known.
+  /// The curvature of each problem, as far as it is known.
   const std::vector<double>& curvatures() const { return curvatures_; }
 
  protected:

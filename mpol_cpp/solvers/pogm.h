@@ -18,9 +18,9 @@ enum class Momentum {
 
 /// Options of a Pogm.
 struct PogmOptions {
-  /// Of f in each image, where they are known; too small ones are raised. Empty: the function estimates them.
+  /// The curvature of f in each image, where it is known; one that is too small is raised. Empty: the function estimates them.
   std::vector<double> curvatures = {};
-  /// Of the proximal map in an iteration. Fewer are faster, and end further from the optimum.
+  /// The most passes of the proximal map in an iteration. Fewer are faster, and end further from the optimum.
   std::int64_t most_passes = 64;
   /// POGM's own extrapolation, or FISTA's for comparison.
   Momentum momentum = Momentum::optimized;
@@ -63,7 +63,7 @@ class Pogm {
   bool has_converged(double tolerance, const std::vector<double>& scales) const;
   /// The same after any number of iterations, for whoever asks for less.
   bool has_settled(double tolerance, const std::vector<double>& scales) const;
-  /// Of f in each image, as far as they are known by now.
+  /// The curvature of f in each image, as far as it is known by now.
   const std::vector<double>& curvatures() const { return curvatures_; }
 
   /// Everything that the next iterations depend on, besides the function and the images.

@@ -36,7 +36,7 @@ class DictionaryLearner {
   /// @param image  (…, C, rows, columns); sizes may differ from one to the next
   /// @return       how its coding ended
   SolverReport learn(const Tensor& image);
-  /// Of unit length each, in the shape that they were given.
+  /// The filters, of unit length each, in the shape that they were given.
   const Tensor& filters() const { return filters_; }
   std::int64_t images_seen() const { return images_; }  ///< k of the next image
 

@@ -16,7 +16,7 @@ class FilterBank : public LinearMap {
   FilterBank(const Tensor& filters, std::int64_t rows, std::int64_t columns);
 
   std::int64_t filters_count() const { return spectra_.size(-3); }  ///< M
-  /// Of the filters; 1 where channels have maps of their own.
+  /// Channels of the filters; 1 where channels have maps of their own.
   std::int64_t channels() const { return spectra_.size(0); }
   std::int64_t rows() const { return rows_; }        ///< of the image
   std::int64_t columns() const { return columns_; }  ///< of the image

@@ -64,7 +64,7 @@ bool all_finite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
 }
 
-/// Of each report all columns of all problems, then the sum of the parameters: (reports, columns problems + 1) on the CPU.
+/// All columns of all problems of each report, then the sum of the parameters: (reports, columns problems + 1) on the CPU.
 Tensor fetch(const std::vector<Tensor>& losses, const std::vector<Tensor>& parameters_sums) {
   return at::cat({at::stack(losses).flatten(1), at::stack(parameters_sums).unsqueeze(1)}, 1).to(torch::kCPU);
 }

@@ -24,7 +24,7 @@ inline constexpr double moving_flux = 0.02, moving_loss = 0.01;
 /// The epochs after which the flux of the image is taken, to be compared with that in the end; -1 where a fit is too short.
 std::int64_t marked_epochs(std::int64_t epochs);
 
-/// Of all channels and problems, Jy, after some epochs.
+/// The flux of all channels and problems, Jy, after some epochs.
 struct FluxMark {
   std::int64_t epochs = 0;
   double flux = 0;

@@ -19,8 +19,8 @@ void check_memory_size(const char* name, std::int64_t value) {
   if (value < 1) throw ValueError(fmt::format("{} is {}; it must be at least 1", name, value));
 }
 
-/// Of the prediction of all samples, block by block: coordinates, points with the records they are sorted in or with model and
-/// data; a transform in float64.
+/// Bytes that predicting all samples takes, block by block: coordinates, points with the records they are sorted in or with model
+/// and data; a transform in float64.
 double prediction_bytes(const MemorySettings& settings) {
   const auto block = static_cast<double>(losses::prediction_block_for(settings.npix()));
   const auto pixels = static_cast<double>(settings.npix() * settings.npix());
@@ -145,7 +145,7 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
       static_cast<double>(c10::elementSize(dtype)) * npix * npix * nchan * static_cast<double>(settings.problems());
   // Base, gradient, two moments, the copy kept for divergence, what a step keeps of softplus, convolution, transform and
   // regularisers, and the results: measured at 23 (float64) and 24 (float32) arrays of the cube.
-  // Of POGM: its points and gradients, six planes of duals, two kept states with theirs, five images of the trail, and in the end
+  // POGM's: its points and gradients, six planes of duals, two kept states with theirs, five images of the trail, and in the end
   // the gap with duals of its own: measured at 57 to 75. What joins channels has three planes of duals more, the gap as many, and
   // the states copies: measured at 2 to 13 each.
   const double proximal = 80 + 14 * static_cast<double>(settings.channel_duals());

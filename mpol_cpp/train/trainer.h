@@ -44,8 +44,8 @@ struct TrainResult {
   double seconds_checkpoints = 0;            ///< of these, for writing checkpoints
 };
 
-/// Fits a model to an objective: the total, summed over problems, is made small. Problems of a batch are fits of their own:
-/// with TrainOptions::rate_factors and StopScope::each each of them goes where it would go alone.
+/// Fits a model to an objective: the total, summed over problems, is made small. Problems of a batch are fits of their own: with
+/// TrainOptions::rate_factors and StopScope::each the result for each problem equals a separate fit.
 ///
 /// A fit has diverged when the total, a term, a gradient or a parameter is not finite any more. The model then holds the last
 /// state whose loss was finite, and so does the checkpoint. For that the fit keeps a copy of its state every 25 epochs (each

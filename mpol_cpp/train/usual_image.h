@@ -18,7 +18,7 @@ struct UsualImageOptions {
   TORCH_ARG(double, sparsity) = 1;
   /// The same for total variation.
   TORCH_ARG(double, tv) = 1;
-  /// As TrainOptions::tolerance.
+  /// The tolerance of the fit, as TrainOptions::tolerance.
   TORCH_ARG(double, tolerance) = 1e-3;
   /// Epochs after which the fit ends though it has not settled.
   TORCH_ARG(std::int64_t, most_epochs) = 20000;

@@ -21,7 +21,7 @@ struct BootstrapOptions {
   TORCH_ARG(std::uint64_t, seed) = 0;
   /// How much larger the noise is than the weights say: the root of chi^2/(2 samples) of the fit, where it is to be trusted.
   TORCH_ARG(double, noise_factor) = 1;
-  /// Of each fit, as TrainOptions::tolerance, looked at from few iterations on.
+  /// Tolerance of each fit, as TrainOptions::tolerance, but looked at from few iterations on.
   TORCH_ARG(double, tolerance) = 5e-3;
   /// Iterations after which a fit ends though it has not settled.
   TORCH_ARG(std::int64_t, most_iterations) = 2000;

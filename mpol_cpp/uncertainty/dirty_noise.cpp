@@ -40,7 +40,7 @@ Tensor standard_noise(std::uint64_t seed, std::int64_t begin, std::int64_t end) 
   return noise;
 }
 
-/// Of weights that are 0 nothing is known, and nothing counts.
+/// A weight of 0 says nothing of the noise and leaves its sample out.
 Tensor of_variance(const Tensor& noise, const Tensor& weights) {
   const auto own = weights.to(torch::kCPU, torch::kFloat64);
   return noise * at::where(own > 0, own.rsqrt(), at::zeros_like(own));

@@ -17,10 +17,10 @@ namespace mpol {
 /// such an image and in nothing else that matters to a fit.
 class DirtyNoise {
  public:
-  /// Of samples at their own u, v, as the exact and the loose likelihood see them. Shares their storage.
+  /// The noise of samples at their own u, v, as the exact and the loose likelihood see them. It shares their storage.
   /// @throws DataError when a baseline lies outside the grid
   DirtyNoise(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels);
-  /// Of cell averages at the centres of the cells, as the gridded likelihood sees them.
+  /// The noise of cell averages at the centres of the cells, as the gridded likelihood sees them.
   explicit DirtyNoise(const GriddedDataset& dataset);
 
   /// @param number  0, 1, …: independent draws; each is the same for the same seed, whatever was drawn before

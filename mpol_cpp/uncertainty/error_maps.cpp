@@ -61,7 +61,7 @@ double width_of(const Tensor& autocorrelation, double cell_size) {
   return 2 * cell_size * static_cast<double>(bins);
 }
 
-/// Of the samples' differences from their mean.
+/// The correlation length of the samples' differences from their mean.
 double correlation_length(const Tensor& samples, double cell_size) {
   const auto mean = samples.mean(0);
   const auto npix = samples.size(-1);

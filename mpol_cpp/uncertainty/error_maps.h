@@ -19,7 +19,7 @@ struct ErrorMaps {
   Tensor error;         ///< root mean square of sample minus image: noise, and what the priors take away
   Tensor mean, spread;  ///< of the samples; the spread is their standard deviation: noise alone
   Tensor lower, upper;  ///< their 16th and 84th percentile: how they scatter; no interval of the sky, as they are biased
-  /// Of the flux of each channel, Jy: root mean square of the samples' difference, and their mean difference.
+  /// Error and bias of each channel's flux, Jy: root mean square of the samples' difference, and their mean difference.
   std::vector<double> flux_error, flux_bias;
   /// Full width at half maximum of the errors' autocorrelation at the resolution of pixels in each channel, arcsec: pixels nearer
   /// than that err together. NaN where samples do not differ.

@@ -20,7 +20,7 @@ enum class DiscShape {
 
 /// The transform of a shape of unit flux at a deprojected baseline, and its derivatives.
 struct ShapeValue {
-  /// Of unit flux: the visibility, and its derivatives by q (1/wavelength), size and width (1/arcsec).
+  /// The visibility at unit flux, and its derivatives by q (1/wavelength), size and width (1/arcsec).
   double value = 1, by_q = 0, by_size = 0, by_width = 0;
 };
 

@@ -21,7 +21,7 @@ namespace place = geometry_parameter;
 using Matrix = NormalEquations::Matrix;
 
 constexpr double significant_sigma = 3;
-// Of a source, in widths of the Gaussian that fits; what is seen farther out is another.
+// A source's reach, in widths of the Gaussian that fits; what is seen farther out is another one.
 constexpr double nearest_reach = 1.3, farthest_reach = 4;
 
 DiscShape shape_of(GeometryModel model) {

@@ -56,7 +56,7 @@ PointScorer::PointScorer(const PolarTemplates& templates, const MatchScaling& sc
   const auto radius = bins.floor_divide(nphi_), azimuth = bins.remainder(nphi_);
   offsets_[0] = (radius * row_ + azimuth).to(torch::kInt32);
   offsets_[1] = (radius * row_ + (nphi_ - azimuth).remainder(nphi_)).to(torch::kInt32);
-  // Of an image: itself, scaled, in rings, and while it becomes so; and its scores.
+  // An image takes: itself, scaled, in rings, and while it becomes so; and its scores.
   const auto needed = static_cast<std::int64_t>(setup.images.dtype().itemsize()) * (3 * nr_ * row_ + 4 * size_);
   check_budget(setup.memory_budget, needed, templates);
   images_at_once_ = setup.memory_budget / needed;

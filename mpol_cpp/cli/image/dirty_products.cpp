@@ -29,7 +29,7 @@ DirtyImager imager_of(const FitData& data, ImageUnit unit) {
 
 FitRemainder remainder_of(const ResidualSums& sums) { return {sums.statistics(), sums.histogram(), sums.wide()}; }
 
-/// As MPoL has it: the model at the centres of the cells.
+/// The residual as MPoL has it: with the model at the centres of the cells.
 void add_residual_of_cells(DirtyProducts& products, const DirtyImager& imager, const FitData& data, const Tensor& sky) {
   const auto& dataset = data.dataset;
   const auto& coords = dataset->coords();
@@ -55,7 +55,7 @@ std::vector<std::int64_t> image_channels(const FitData& data) {
   return channels;
 }
 
-/// Of data minus model at the samples, block by block.
+/// The image of data minus model at the samples, block by block.
 void add_residual_of_samples(DirtyProducts& products, const DirtyImager& imager, const FitData& data, const Tensor& sky) {
   const auto uv = summarise_uv(data.visibilities.baselines());
   plot::AmplitudeSums of_data(uv.longest), of_model(uv.longest);

@@ -113,7 +113,8 @@ void FitDiagnostics::finish(ImageModel& model) {
   if (begun_ && (rows_.empty() || rows_.back().epoch != done_)) show(model);
 }
 
-/// Takes up what an interrupted fit left up to the epoch from which this one goes on; rows of epochs that are done again go.
+/// Keeps the rows that an interrupted fit left up to the epoch from which this one resumes, and drops those that will be
+/// repeated.
 void FitDiagnostics::begin(std::int64_t epochs_done_before) {
   begun_ = true;
   if (epochs_done_before == 0) {
@@ -166,8 +167,8 @@ void FitDiagnostics::write(const Tensor& image, const Tensor& gradient, const Te
   }
 }
 
-/// Of the objective with respect to the image. Evaluating may move a likelihood's working state, on which its next values
-/// depend to the last bit.
+/// The gradient of the objective with respect to the image. Evaluating may move a likelihood's working state, on which its next
+/// values depend to the last bit.
 Tensor FitDiagnostics::gradient_at(ImageModel& model, const Tensor& sky) const {
   auto& likelihood = objective_.likelihood();
   const auto state = likelihood.working_state();

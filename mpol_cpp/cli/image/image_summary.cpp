@@ -92,7 +92,7 @@ Json errors_of(const ErrorSummary& errors) {
           {"correlation_length_arcsec", errors.correlation_length}};
 }
 
-/// Of all channels together, which err apart.
+/// The error of the flux of all channels together, whose errors are independent.
 std::string flux_error_words(const ImageSummary& summary) {
   if (!summary.errors) return {};
   double squares = 0;
@@ -100,7 +100,7 @@ std::string flux_error_words(const ImageSummary& summary) {
   return fmt::format(" +- {:.2g} Jy", std::sqrt(squares));
 }
 
-/// Of the channel that is fitted worst.
+/// The residual of the channel that is fitted worst.
 std::string remainder_words(const ImageSummary& summary) {
   const auto in_noise = [](const ResidualSummary& residual) { return residual.peak / residual.noise; };
   const auto worst = std::max_element(summary.residuals.begin(), summary.residuals.end(),

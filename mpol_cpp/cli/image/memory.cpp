@@ -14,7 +14,7 @@
 namespace mpol::cli {
 namespace {
 
-/// Of --batch-size auto; more are taken at a time where there is memory for them.
+/// The fewest samples that --batch-size auto takes at a time; it takes more where there is memory for them.
 constexpr std::int64_t least_chunk_of_estimate = 1 << 16;
 
 LikelihoodKind memory_likelihood(const ImageOptions& options) {

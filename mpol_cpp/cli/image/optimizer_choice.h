@@ -16,7 +16,7 @@ struct OptimizerChoice {
   std::optional<double> tolerance;  ///< within which the fit is to converge; nothing: it takes exactly --epochs
 
   bool is_convex() const { return is_proximal(kind); }
-  /// Of --epochs where none are asked for: MPoL's exact number, or the most that a fit may take to converge.
+  /// The epochs where none are asked for: MPoL's exact number, or the most that a fit may take to converge.
   std::int64_t usual_epochs() const { return tolerance ? 20'000 : 500; }
 };
 

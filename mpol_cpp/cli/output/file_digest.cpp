@@ -12,7 +12,7 @@
 namespace mpol::cli {
 namespace {
 
-/// Of the names and contents of all files in it, those of a lock aside.
+/// The digest of the names and contents of all files in a folder, but that of a lock.
 std::string sha256_of_folder(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {

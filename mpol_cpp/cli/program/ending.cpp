@@ -22,7 +22,7 @@ Ending failed(const std::string& verb, const std::string& message, int code) {
   return {code, std::move(line), false};
 }
 
-/// Of a verb that did not say itself what it needed.
+/// The words for a verb that did not say itself what it needed.
 std::string out_of_memory() {
   const auto available = available_memory();
   return error_text("out of memory", "more was needed than there was",

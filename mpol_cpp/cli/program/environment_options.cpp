@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view variable_prefix = "MPOL_";
 
-/// Of other things than options: instruction set, and what our tests tell each other.
+/// Variables that are no options: the instruction set, and what our tests tell each other.
 constexpr std::array<std::string_view, 4> other_variables = {"ISA", "FAULT_", "FUZZ_", "TEST_"};
 
 /// Variables MPOL_…, without that, and their values.

@@ -89,7 +89,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-/// Of a fit that takes exactly so many as it is told, and has not converged.
+/// The fewest epochs after which residuals tell something, of a fit that takes exactly so many as it is told.
 constexpr std::int64_t fewest_epochs_to_judge = 50;
 
 const char* verb_of(const ImageOptions& options) { return options.searches_by_itself ? "crossval" : "image"; }
@@ -356,7 +356,7 @@ class ImageRun {
     check_scatter();
   }
 
-  /// Of all data, made by all ranks where they share the visibilities; or of this rank's channels.
+  /// Makes the likelihood of all data, by all ranks where they share the visibilities, or that of this rank's channels.
   void make_likelihood_of_fit() {
     if (sharding_.shard == Shard::visibilities) {
       ExactLikelihood exact(
@@ -390,7 +390,7 @@ class ImageRun {
     return {numbers[0], static_cast<std::int64_t>(numbers[1]), static_cast<std::int64_t>(numbers[2])};
   }
 
-  /// Of the data that this rank fits, divided by what belongs to all.
+  /// The objective of the data that this rank fits, divided by what belongs to all.
   Objective objective_of(std::vector<Term> terms) const {
     Objective objective(likelihood_, std::move(terms), normalize_of(options_.normalize));
     return part_.holds_channels() ? objective.divided_by(size_.normaliser) : objective;

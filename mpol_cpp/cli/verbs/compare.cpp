@@ -47,7 +47,7 @@ double correlation(const Tensor& a, const Tensor& b) {
   return scale > 0 ? (x * y).sum().item<double>() / scale : 0.0;
 }
 
-/// As headers have them, to 1 %.
+/// Whether beams are the same to 1 %, as headers have them.
 bool same_beams(const std::vector<Beam>& a, const std::vector<Beam>& b) {
   constexpr double tolerance = 0.01;
   const auto alike = [](const Beam& x, const Beam& y) {

@@ -61,7 +61,7 @@ Json describe_scatter(const Visibilities& visibilities, const GridCoords& coords
   return {{"real", scatter.real}, {"imag", scatter.imag}, {"cells", scatter.cells}, {"limit", Scatter::limit}};
 }
 
-/// Of a fit with the settings that `mpol image` has by default.
+/// The memory of a fit with the settings that `mpol image` has by default.
 MemoryEstimate fit_estimate(const Visibilities& visibilities, const GridCoords& coords, torch::Dtype dtype) {
   return estimate_memory(MemorySettings(coords.npix(), visibilities.nchan())
                              .dtype(dtype)

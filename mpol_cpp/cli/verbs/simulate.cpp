@@ -71,7 +71,7 @@ void write_truth(AtomicFile& file, const SimulateSettings& settings, const Sky& 
                      .history({fmt::format("the sky that mpol simulate observed, seed {}", settings.seed)}));
 }
 
-/// Of a visibility, Jy, from the mean weight.
+/// The noise of a visibility, Jy, by the mean weight.
 double noise_of(const Visibilities& visibilities) {
   return 1 / std::sqrt(visibilities.weights().mean(torch::kFloat64).item<double>());
 }

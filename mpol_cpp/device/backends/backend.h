@@ -59,8 +59,8 @@ std::shared_ptr<const DeviceBackend> find_backend(c10::DeviceType type);
 namespace detail {
 std::shared_ptr<const DeviceBackend> make_cuda_backend();
 std::shared_ptr<const DeviceBackend> make_cpu_backend();
-/// Of the other accelerators that LibTorch has: what its own interface says of each. Memory that it does not know is 0, so that
-/// automatic requests pass it over.
+/// Makes backends of the other accelerators that LibTorch has, from what its own interface says of each. Memory that it does not
+/// know is 0, so that automatic requests pass it over.
 std::vector<std::shared_ptr<const DeviceBackend>> make_accelerator_backends();
 }  // namespace detail
 

@@ -44,7 +44,7 @@ struct FixedPoint {
   std::uint32_t operator()(Real u) const {
     return static_cast<std::uint32_t>(__builtin_bit_cast(std::uint64_t, static_cast<double>(u) * cells + addend));
   }
-  /// Of a number; where it is negative, another `width` is added: the sum is the smaller one without a sign.
+  /// The index of a number; a negative one has `width` added, which makes it the smaller of the two as an unsigned number.
   std::uint32_t index(std::uint32_t number) const {
     const auto index = static_cast<std::uint32_t>(static_cast<std::int32_t>(number) >> bits), around = index + width;
     return index < around ? index : around;

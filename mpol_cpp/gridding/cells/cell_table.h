@@ -21,7 +21,7 @@ struct CellOrigin {
 
 struct alignas(16) CellEntry {
   CellOrigin origin;
-  std::uint32_t minus_samples;  // their number, negative: its borrow tells the first sample
+  std::uint32_t minus_samples;  // minus their number: adding a sample borrows from the word above only at the first one
 };
 
 /// Which of 64 successive keys have an occupied cell, and how many have one before them.

@@ -18,7 +18,7 @@ class Occupancy {
   template <typename IsOccupied>
   Occupancy(std::int64_t keys, const IsOccupied& is_occupied);
 
-  /// Of increasing keys counted from `first_key`.
+  /// The occupancy by increasing keys, counted from `first_key`.
   Occupancy(std::int64_t keys, std::span<const std::uint32_t> occupied, std::uint32_t first_key);
 
   std::int64_t cells() const { return words()[size_].before; }

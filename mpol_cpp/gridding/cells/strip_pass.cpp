@@ -92,7 +92,7 @@ std::vector<SampleRun> runs_of(const std::vector<std::int64_t>& channels, const 
   return runs;
 }
 
-/// As many buckets as can be written to at once, of whole words of ranks.
+/// Makes as many buckets as can be written to at once, of whole words of ranks.
 BucketRule bucket_rule(std::int64_t first_key, std::int64_t keys) {
   int shift = std::countr_zero(RankWord::keys);
   while ((keys - 1) >> shift >= most_buckets) ++shift;

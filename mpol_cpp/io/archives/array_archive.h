@@ -43,7 +43,7 @@ class ArrayArchive {
 
   virtual const std::vector<ArchiveEntry>& entries() const = 0;
   virtual const std::filesystem::path& path() const = 0;
-  /// Of all entries as they lie on disk.
+  /// Bytes of all entries as they lie on disk.
   virtual std::int64_t file_bytes() const = 0;
   /// @param where  how messages name the entry
   /// @throws FileError for an entry that cannot be read

@@ -46,7 +46,7 @@ void check_name(const std::filesystem::path& path) {
                               path.string().size(), longest));
 }
 
-/// Of what cfitsio would unpack only gzip is let through: its readers of older formats trust what they read.
+/// Lets only gzip through of what cfitsio would unpack: its readers of older formats trust what they read.
 void check_magic(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::string first(6, '\0');

@@ -45,7 +45,7 @@ class ChannelValues {
   }
 
  private:
-  /// Of an array in which the channels of a sample lie together.
+  /// The next samples of an array in which the channels of a sample lie together.
   Tensor next_interleaved(std::int64_t channel, std::int64_t begin, std::int64_t count) {
     const auto nchan = header_.shape[0];
     open_at(begin * nchan);

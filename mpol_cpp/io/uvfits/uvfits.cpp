@@ -59,7 +59,7 @@ class GroupParameters {
   std::int64_t count() const { return static_cast<std::int64_t>(layout_->parameters.size()); }
   bool in_wavelengths() const { return in_wavelengths_; }
 
-  // Of a group's parameters as they are in the file.
+  // Coordinates from a group's parameters as they are in the file.
   double u(const double* group) const { return sum(u_, group); }
   double v(const double* group) const { return sum(v_, group); }
   std::int64_t setup(const double* group) const { return whole(setup_, group); }
@@ -293,7 +293,7 @@ class UvfitsReader final : public VisibilityReader {
         {survey_.rows_of_setup.size() == 1 ? std::nullopt : std::optional(setup), axis == nullptr ? 0 : i * axis->stride});
   }
 
-  /// Of an IF: how far its reference channel is from the axis's, and the step from channel to channel, Hz.
+  /// How far an IF's reference channel is from the axis's, and its step from channel to channel, Hz.
   std::pair<double, double> spacing(std::int64_t id, std::int64_t i) const {
     const auto& setups = layout_.setups;
     if (setups.empty()) {

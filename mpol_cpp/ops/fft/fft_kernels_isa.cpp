@@ -129,7 +129,7 @@ bool columns_are_alone(const FftPanels<T>& panels, std::int64_t n) {
   return panels.count > 0 && 2 * panels.columns[panels.count - 1] < n;
 }
 
-/// Zeros where no column will be put in the place of what is there.
+/// Clears the rows that put_half_spectra() will not overwrite.
 template <typename T>
 void clear_half_spectra(const RealFftPlan<T>& plan, const FftPanels<T>& panels, T* panel) {
   constexpr std::int64_t row = 2 * fft_batch<T>;

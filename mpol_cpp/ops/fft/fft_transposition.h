@@ -19,7 +19,7 @@ MPOL_INLINE Vector<T> every_other(Vector<T> a, Vector<T> b, std::integer_sequenc
   return __builtin_shufflevector(a, b, (2 * lane + first)...);
 }
 
-/// Of rows i and i + block, the squares off the diagonal of each pair of blocks change places.
+/// Swaps the off-diagonal block-by-block sub-matrices of rows i and i + block.
 template <typename T, int block, int... lane>
 MPOL_INLINE void exchange(Vector<T>& upper, Vector<T>& lower, std::integer_sequence<int, lane...>) {
   const auto left = __builtin_shufflevector(upper, lower, ((lane & block) != 0 ? lanes<T> + lane - block : lane)...);
@@ -38,7 +38,7 @@ MPOL_INLINE void transpose(Vector<T> (&rows)[lanes<T>]) {
   }
 }
 
-/// As many complex vectors as they have lanes.
+/// A square of complex vectors: as many of them as they have lanes.
 template <typename T>
 struct Block {
   Vector<T> re[lanes<T>], im[lanes<T>];

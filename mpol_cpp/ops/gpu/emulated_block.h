@@ -9,7 +9,7 @@
 
 namespace mpol::ops {
 
-/// In which order the emulation goes through blocks, and through the threads of each: what comes out does not depend
+/// The order in which the emulation goes through blocks, and through the threads of each: what comes out does not depend
 /// on it unless a barrier is missing.
 enum class EmulatedOrder { ascending, descending };
 

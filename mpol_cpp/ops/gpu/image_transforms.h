@@ -18,7 +18,7 @@ class ImageTransforms {
   virtual void forward(const Tensor& images, const Tensor& half_planes) = 0;
   /// Back, interior columns counted twice; what was in the half planes is lost.
   virtual void inverse(const Tensor& half_planes, const Tensor& images) = 0;
-  /// Of workspace on the device.
+  /// Bytes of workspace on the device.
   virtual std::int64_t memory_bytes() const { return 0; }
 };
 

@@ -77,7 +77,7 @@ struct LbfgsArrays {
   MPOL_DEVICE std::int64_t group_begin(std::int64_t group) const { return elements * group / groups; }
 };
 
-/// Of a pair: s g, y g, s y', y y' with the gradient g and the change y' of the pair that is being tried.
+/// The products of a pair: s g, y g, s y', y y' with the gradient g and the change y' of the pair that is being tried.
 inline constexpr int pair_products = 4;
 
 /// In the order in which an evaluation runs them; value and gradient are found after `move`.

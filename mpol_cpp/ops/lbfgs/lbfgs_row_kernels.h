@@ -8,12 +8,12 @@
 /// fixed order.
 namespace mpol::ops {
 
-/// Of a gradient: its product with a direction, and the sum of its magnitudes.
+/// A gradient's product with a direction, and the sum of its magnitudes.
 struct LbfgsSlope {
   double slope, magnitudes;
 };
 
-/// Of a direction: its product with the gradient, and its largest magnitude.
+/// A direction's product with the gradient, and its largest magnitude.
 struct LbfgsDescent {
   double slope, largest;
 };

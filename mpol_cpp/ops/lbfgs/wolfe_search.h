@@ -115,7 +115,7 @@ struct WolfeSearch {
     return try_next(step);
   }
 
-  /// Of the cubic through values and slopes of two points, within bounds; their middle where it has none.
+  /// The minimum, within bounds, of the cubic through values and slopes of two points; their middle where it has none.
   MPOL_DEVICE static double minimum_between(const Point& a, const Point& b, double least, double most) {
     const double d1 = a.slope + b.slope - 3 * (a.value - b.value) / (a.step - b.step);
     const double square = d1 * d1 - a.slope * b.slope;

@@ -84,14 +84,14 @@ struct NufftImage {
   double chi_squared = 0;                                       ///< what `fused` finds
 };
 
-/// Of up to nufft_max_images images.
+/// Kernels that take up to nufft_max_images images at once.
 template <typename T>
 struct NufftKernels {
   /// Values at the points of what lies in the cells.
   void (*degrid)(const NufftTables<T>&, const NufftTilePoints<T>&, NufftImage<T>* images, int count);
   /// Adds the values at the points to the sums.
   void (*grid)(const NufftTables<T>&, const NufftTilePoints<T>&, NufftImage<T>* images, int count);
-  /// Of model values m from the cells and data d, adds w (m - d) to the sums; chi_squared becomes the sum of w |m - d|^2.
+  /// Adds w (m - d) to the sums, with model values m from the cells and data d; chi_squared becomes the sum of w |m - d|^2.
   void (*fused)(const NufftTables<T>&, const NufftTilePoints<T>&, NufftImage<T>* images, int count);
   /// Adds the sums of a tile to cells whose columns lie `distance` reals apart; up to 2 * NufftTile::cells rows are touched.
   void (*add_tile)(const T* sums, T* cells, std::int64_t distance);

@@ -203,7 +203,7 @@ class NufftPlan<T>::Transforms {
     }
   }
 
-  /// Of type 1 and type 2 alone only one kind of grid is ever made.
+  /// Makes grids when they are first asked for: type 1 alone, or type 2 alone, needs one kind only.
   Complex* grid_of(std::vector<AlignedArray<Complex>>& grids, int image) const {
     while (grids.size() <= index(image)) grids.emplace_back(grid_.size());
     return grids[index(image)].data();
@@ -311,7 +311,8 @@ class NufftPlan<T>::Transforms {
   NufftKernels<T> kernels_;
   std::unique_ptr<NufftTables<T>> tables_;
   std::vector<std::pair<const NufftTask*, const NufftTileTasks*>> buffered_;  // tasks of tiles that have several
-  std::array<std::vector<const NufftTileTasks*>, 4> coloured_;  // no neighbours; large ones first, lest one is waited for
+  std::array<std::vector<const NufftTileTasks*>, 4>
+      coloured_;  // a list for each color, without neighbours, the largest first for balance
 
   std::mutex mutex_;      // for the grid and all below
   bool goes_on_ = false;  // with sums of other points

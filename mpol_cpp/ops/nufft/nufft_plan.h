@@ -50,7 +50,7 @@ class NufftPlan {
 
   std::int64_t points() const;
 
-  /// Of several images at the same points: the window is evaluated once for a few of them.
+  /// Transforms several images at the same points: the window is evaluated once for a few of them.
   /// @param images        (npix, npix) each, contiguous
   /// @param visibilities  (points) each, in the order of u and v
   void type2(std::span<const T* const> images, double scale, std::span<Complex* const> visibilities) const;

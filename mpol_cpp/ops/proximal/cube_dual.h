@@ -79,7 +79,7 @@ class CubeDual {
   double raise_channel(const Piece& piece, std::int64_t channel, const Pass& pass, std::size_t worker);
   /// Cuts the raised duals of spectra. @return as raise()
   double cut(const Piece& piece, const Pass& pass, std::size_t worker);
-  /// Of the raised duals of spectra, summed over the channels of a chunk.
+  /// Squares of the raised duals of spectra, summed over the channels of a chunk.
   T* squares(std::size_t problem, std::int64_t chunk, std::int64_t row) const;
   /// S x of a row of a block in a worker's hands, of a channel or of the one before.
   T* level(std::size_t worker, std::int64_t channel, std::int64_t row_of_block) const;

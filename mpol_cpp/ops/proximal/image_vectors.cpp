@@ -37,7 +37,7 @@ void each_piece(const Pieces& pieces, const Task& task) {
       pieces.count(), 1, [&](std::int64_t piece, std::int64_t) { task(piece); }, WorkerPool::Order::near);
 }
 
-/// Of each image, in float64.
+/// The sum of each image, in float64.
 std::vector<double> sums_of_images(const Tensor& images) {
   const auto sums = images.sum({-2, -1}, /*keepdim=*/false, torch::kFloat64).to(torch::kCPU).contiguous();
   return {sums.const_data_ptr<double>(), sums.const_data_ptr<double>() + sums.numel()};

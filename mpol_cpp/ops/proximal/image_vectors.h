@@ -16,10 +16,10 @@ using torch::Tensor;
 /// @param factors  of each image
 void extrapolate(const Tensor& y, const Tensor& gradient, const std::vector<ExtrapolationFactors>& factors, Tensor& w, Tensor& z);
 
-/// Of each image.
+/// The sums of each image.
 std::vector<PointSums> compare_points(const Tensor& y, const Tensor& gradient, const Tensor& next, const Tensor& next_gradient);
 
-/// Of each image: the sum of its pixels, and its total variation as losses::tv_image has it.
+/// The sum of an image's pixels, and its total variation as losses::tv_image has it.
 struct PixelSums {
   double pixels = 0, variation = 0;
 };

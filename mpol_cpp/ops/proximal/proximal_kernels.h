@@ -25,7 +25,7 @@ struct DualTerm {
   T factor = 0;
 };
 
-/// Of two points of a fit and the gradients there.
+/// Products of the step between two points of a fit with the gradients there.
 struct PointSums {
   double along = 0;    ///< (y' - y) (g + g')
   double bends = 0;    ///< (y' - y) (g' - g)

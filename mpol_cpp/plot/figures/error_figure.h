@@ -9,7 +9,7 @@ namespace mpol::plot {
 
 /// An image with its errors.
 struct ErrorFigure {
-  /// Of images on a grid.
+  /// A figure of images on a grid.
   explicit ErrorFigure(const GridCoords& grid) : coords(grid) {}
 
   GridCoords coords;         ///< of the maps

@@ -22,7 +22,7 @@ void check_visibility_cube(const Tensor& cube);
 /// flat image is none
 void check_epsilon(double epsilon, torch::Dtype dtype);
 
-/// Of each pixel to the next row and the next column, where it has both.
+/// The differences of each pixel to the next row and the next column, where it has both.
 struct ForwardDifferences {
   Tensor along_m, along_l;  // (…, nchan, npix - 1, npix - 1)
 };

@@ -3,7 +3,7 @@
 // What a regularizer says of itself to the fused step: where it is worked out, and in which formula. C++17 without LibTorch:
 // kernels of each instruction set and the CUDA compiler read it.
 
-/// Of functions in a formula: they become part of the kernel that calls them, so that no copy of them is left which another
+/// Marks functions of a formula: they become part of the kernel that calls them, so that no copy of them is left which another
 /// instruction set could be given.
 #ifdef __CUDACC__
 #define MPOL_FORMULA __host__ __device__ __forceinline__

@@ -29,7 +29,7 @@ struct RegularizerSetting {
   std::string missing = {};          ///< what the regularizer lacks without it, after its option: "needs ..."
 };
 
-/// In which unit of noise (objective/noise_unit.h) a weight is given.
+/// The unit of noise (objective/noise_unit.h) in which a weight is given.
 enum class NoiseScale {
   none,               ///< in none
   slope,              ///< degree one: the noise of the slope of chi^2/(2 N) by a pixel

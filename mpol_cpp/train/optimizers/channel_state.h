@@ -8,7 +8,7 @@
 
 namespace mpol::detail {
 
-/// Of the states of ranks that fit other channels of one cube, the state of one rank that fits them all, and back, so that any
+/// Joins the states of ranks that fit other channels of one cube into that of one rank that fits them all, and back, so that any
 /// number of ranks goes on from a checkpoint. What a tensor of a state holds follows from its shape and name:
 ///
 ///   (…, nchan, npix, npix)   images: side by side along channels

@@ -19,7 +19,7 @@ namespace mpol::detail {
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const TrainOptions& options,
                                                         const std::vector<NamedParameter>& parameters);
 
-/// Of all groups of parameters.
+/// Sets the rate of all groups of parameters.
 void set_learning_rate(torch::optim::Optimizer& optimizer, double learning_rate);
 
 /// The state of one of LibTorch's optimisers by name, in tensors that later steps leave alone:

@@ -29,7 +29,7 @@ class LossHistory {
   class Iterator;
 
   LossHistory() = default;
-  /// Of the rows given. @throws ValueError as push_back
+  /// The history of the rows given. @throws ValueError as push_back
   LossHistory(std::initializer_list<EpochLoss> rows);
 
   std::size_t size() const { return complete_.size() * block_rows + open_rows(); }  ///< epochs

@@ -38,7 +38,7 @@ enum class OptimizerKind {
 constexpr bool is_proximal(OptimizerKind kind) {
   return kind == OptimizerKind::pogm || kind == OptimizerKind::fista || kind == OptimizerKind::admm;
 }
-/// Of Adam: how much of its moments each step keeps.
+/// How much of Adam's moments each step keeps.
 struct Betas {
   double first = 0.9;     ///< of the gradients, in [0, 1)
   double second = 0.999;  ///< of their squares, in [0, 1)
@@ -107,11 +107,11 @@ struct TrainOptions {
   /// What the learning rate of each problem of a batch is multiplied by, in the order of its leading dimensions; empty: 1.
   /// Not for L-BFGS, whose search the problems share. Reports tell the learning rate without it.
   TORCH_ARG(std::vector<double>, rate_factors) = {};
-  /// Of gradient descent, in [0, 1).
+  /// The part of a step that gradient descent keeps in the next one, in [0, 1).
   TORCH_ARG(double, momentum) = 0.0;
-  /// Of Adam.
+  /// How much of its moments Adam keeps.
   TORCH_ARG(Betas, betas) = {};
-  /// Of Adam and gradient descent: what is added to the gradient for each unit of a parameter, >= 0. Base pixels are drawn to 0
+  /// What Adam and gradient descent add to the gradient for each unit of a parameter, >= 0. Base pixels are drawn to 0
   /// by it, which is not an image of 0 (a softplus mapping makes ln 2 of it). Not for problems with updates of their own.
   TORCH_ARG(double, weight_decay) = 0.0;
   /// Set together with OptimizerKind::own, by `optimizer(OwnOptimizer)`.

@@ -29,7 +29,7 @@ class CapturedStep : public Step {
   void set_stopped(const std::vector<bool>& stopped) override;
   StepKind kind() const override { return StepKind::captured; }
   std::string reason() const override { return reason_; }
-  /// Of one step, once it is recorded; else 0.
+  /// Kernels of one step, once it is recorded; else 0.
   std::int64_t launches() const { return work_ ? work_->launches() : 0; };
   NamedTensors state() const override;
   void load_state(const NamedTensors& state) override;

@@ -10,7 +10,7 @@
 /// What the fused steps, on the CPU and on a GPU, have to know of a model and an objective.
 namespace mpol::detail {
 
-/// By whose name the base pixels are saved.
+/// The name under which the base pixels are saved.
 inline constexpr const char* base_cube_name = "model.bcube.base_cube";
 
 /// Why no fused step applies on any device; empty where one does.

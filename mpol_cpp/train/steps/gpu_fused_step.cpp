@@ -337,7 +337,7 @@ class CudaFusedStep::Optimizer {
         base().device().str(), in_losses, bound_of_losses, in_gradient, bound_of_gradient);
   }
 
-  /// Of up to two channels with data in every third cell.
+  /// The disagreement of a small problem: up to two channels with data in every third cell.
   std::string small_disagreement() const {
     const GridCoords coords(model_->coords().cell_size(), small_npix);
     const auto nchan = std::min<std::int64_t>(base().size(-3), 2);

@@ -41,7 +41,7 @@ class CudaFusedStep : public Step {
 
   StepKind kind() const override { return StepKind::fused; }
   std::string reason() const override { return reason_; }
-  /// Of one step (of one evaluation of L-BFGS), once it is recorded; else 0.
+  /// Kernels of one step (of one evaluation of L-BFGS), once it is recorded; else 0.
   std::int64_t launches() const;
   NamedTensors state() const override;
   void load_state(const NamedTensors& state) override;

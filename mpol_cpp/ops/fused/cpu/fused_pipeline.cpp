@@ -160,7 +160,7 @@ class FusedPipeline<T>::Runs {
     if (kind == FusedUpdate::none || going_[static_cast<std::size_t>(block / blocks / images_per_problem_)] == Going::on) {
       return passes_.finish_rows(kind, pixels, update, block / blocks, block % blocks, scratch, sums);
     }
-    // Values where it stands: a descent of length 0.
+    // A problem that stands still gets its values by a step of length 0.
     passes_.finish_rows(FusedUpdate::sgd, {pixels.base, nullptr, nullptr, nullptr}, {}, block / blocks, block % blocks, scratch,
                         sums);
   }

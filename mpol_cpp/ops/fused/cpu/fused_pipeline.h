@@ -26,10 +26,10 @@ struct FusedProblem {
 
 struct FusedSettings {
   std::int64_t npix = 0, nchan = 1, problems = 1;
-  double cell_area = 1;         // arcsec^2
-  double likelihood_scale = 1;  // of every problem, and so are the terms ...
-  FusedTerms terms;
-  std::vector<FusedProblem> own = {};  // ... unless each of them has its own
+  double cell_area = 1;                // arcsec^2
+  double likelihood_scale = 1;         // of every problem that `own` does not list
+  FusedTerms terms;                    // likewise
+  std::vector<FusedProblem> own = {};  // one for each problem, or none
   Tensor inverse_power = {};           // (npix, npix/2 + 1) of the half plane, Jy^-2, of the regularizer of visibilities, psd
   Isa isa = selected_isa();
 };

@@ -26,7 +26,7 @@ MPOL_DEVICE bool is_pixel(std::int32_t row, std::int32_t column, std::int32_t np
          static_cast<std::uint32_t>(column) < static_cast<std::uint32_t>(npix);
 }
 
-/// Of a pixel in its image.
+/// The index of a pixel in its image.
 MPOL_DEVICE std::uint32_t pixel_index(std::int32_t row, std::int32_t column, std::int32_t npix) {
   return static_cast<std::uint32_t>(row) * static_cast<std::uint32_t>(npix) + static_cast<std::uint32_t>(column);
 }
@@ -102,7 +102,7 @@ struct SquareBody {
 /// registers
 template <typename T, typename Tile, typename Joining>
 struct FinishBody {
-  /// Of a processor: for more the compiler would spill registers.
+  /// Blocks that a processor holds at least: for more the compiler would spill registers.
   static constexpr int least_blocks = Joining::count > 1 ? 3 : 4;
   static constexpr int threads = Tile::threads, phases = 6, sum_count = Joining::count == 0 ? parameters_sum + 1 : image_sums;
   static constexpr int image_distance = Tile::width + 4, gradient_distance = Tile::width + 2, slope_distance = Tile::width + 3;
@@ -232,7 +232,7 @@ struct FinishBody {
     return slope;
   }
 
-  /// Of the regularizers of spectra, whose values the first channel adds.
+  /// The slope of the regularizers of spectra, whose values the first channel adds.
   template <typename Has, typename Add>
   MPOL_DEVICE T spectrum_slope(const Pixel& pixel, const PixelFormulas& formulas, T x, const Has& has, const Add& add) const {
     const std::int32_t channel = pixel.image % arrays.shape.nchan;
@@ -254,7 +254,7 @@ struct FinishBody {
     return pixel.image * std::int64_t{arrays.shape.pixels()} + pixel_index(pixel.row, pixel.column, arrays.shape.npix);
   }
 
-  /// Of each pixel once, 0 where a forward difference is missing.
+  /// Finds the slopes of each pixel once; they are 0 where a forward difference is missing.
   MPOL_DEVICE void find_slopes(Place place, Shared& shared, Local& local) const {
     for (double& sum : local.sums) sum = 0;
     if (!arrays.template uses<Driver::differences>()) return;

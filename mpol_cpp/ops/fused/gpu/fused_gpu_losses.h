@@ -87,7 +87,7 @@ struct CollectBody {
     if (arrays.constants.stop_window > 0 && has_converged(problem)) arrays.stopped[problem] = 1;
   }
 
-  /// As train/problem_stops.h decides on the host, in the same arithmetic; it remembers the step's total.
+  /// Decides as train/problem_stops.h does on the host, in the same arithmetic, and remembers the step's total.
   MPOL_DEVICE bool has_converged(std::int64_t problem) const {
     const std::int64_t entries = arrays.constants.stop_window + 1, problems = arrays.shape.problems;
     const std::int64_t own = arrays.recorded[problem]++ % entries;

@@ -82,7 +82,7 @@ class DevicePipeline {
   /// The losses of the oldest step not yet asked for.
   Losses next_losses();
 
-  /// Of all problems; does not wait for the device.
+  /// Sets the rate of all problems without waiting for the device.
   void set_learning_rate(double rate);
   /// Steps taken so far, of all problems: what Adam's factors are made of.
   void set_steps(std::int64_t steps);

@@ -142,7 +142,7 @@ struct KeptRows {
   MPOL_INLINE void get(int point, Vector<T>* row) const {
     for (int v = 0; v < F::row_vectors; ++v) row[v] = load<T>(padded[point] + (v + 1) * F::L);
   }
-  /// Of cells from the last multiple of L reals on, where the footprint starts `shift` reals behind it.
+  /// Gets the row for cells from the last multiple of L reals on, where the footprint starts `shift` reals behind it.
   MPOL_INLINE void get_whole(int point, int shift, Vector<T>* row) const {
     for (int v = 0; v < F::whole_vectors; ++v) row[v] = load<T>(padded[point] + (v + 1) * F::L - shift);
   }
@@ -209,7 +209,7 @@ MPOL_INLINE void grid_all_columns(const std::uint16_t* cell, int begin, int end,
   if constexpr (last < width) grid_all_columns<T, width, last>(cell, begin, end, along_u, rows, values, cells);
 }
 
-/// Of points that start in the same vector of cells the sums are kept in registers.
+/// Keeps in registers the sums of points that start in the same vector of cells.
 template <typename T, int width>
 MPOL_INLINE void grid_points(const std::uint16_t* cell, std::int64_t count, const T (*along_u)[lanes<T>],
                              const KeptRows<T, width>& rows, Vector<T> re, Vector<T> im, T* tile) {

@@ -26,7 +26,7 @@ MPOL_INLINE void unroll(const Body& body) {
 template <typename T>
 using LaneSequence = std::make_integer_sequence<int, lanes<T>>;
 
-/// Of the blocks of `block` lanes of a and b, the even ones plus the odd ones.
+/// Adds the odd blocks of `block` lanes of a and b to the even ones.
 template <typename T, int block, int... lane>
 MPOL_INLINE Vector<T> fold(Vector<T> a, Vector<T> b, std::integer_sequence<int, lane...>) {
   return __builtin_shufflevector(a, b, (2 * (lane / block) * block + lane % block)...) +

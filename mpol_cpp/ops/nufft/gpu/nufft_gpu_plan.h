@@ -65,7 +65,7 @@ class NufftDevicePlan {
 
   /// What it holds; evaluations take more for a while: see workspace_bytes().
   std::int64_t memory_bytes() const;
-  /// Of one image, while it is transformed.
+  /// Bytes that one image takes while it is transformed.
   std::int64_t workspace_bytes() const;
 
  private:

@@ -29,7 +29,7 @@ struct NufftRowBody {
     const std::uint32_t line = block / pieces(columns), piece = block % pieces(columns);
     return {static_cast<int>(line / count), static_cast<int>(line % count), static_cast<int>(piece) * threads + place.thread};
   }
-  /// Of the pixel at (row, column) of the sky, which lies at m = row - npix/2, l = npix/2 - 1 - column.
+  /// The factor of the pixel at (row, column) of the sky, which lies at m = row - npix/2, l = npix/2 - 1 - column.
   MPOL_DEVICE T factor(int row, int column) const {
     return arrays.scale * arrays.correction[row] * arrays.correction[arrays.shape.npix - 1 - column];
   }

@@ -116,7 +116,7 @@ struct NufftTaskBody {
   }
   MPOL_DEVICE std::int64_t task_index(std::int64_t block) const { return static_cast<std::uint32_t>(block) / stacks(); }
   MPOL_DEVICE NufftDeviceTask task_of(std::int64_t block) const { return arrays.task[task_index(block)]; }
-  /// Of the n-th image of a block.
+  /// The index of a tile of a block's n-th image.
   MPOL_DEVICE std::int64_t tile_index(std::int64_t block, int n) const {
     return (first_image(block) + n) * arrays.shape.tasks + task_index(block);
   }
