@@ -55,16 +55,15 @@ TEST_CASE("regularizers of spectra weigh a cube: fused as eager, said and record
   CHECK(bends(cube("spectral-smoothness")) < 0.8 * bends(cube("plain")));
   CHECK(cube("group-sparsity").sum().item<double>() < cube("plain").sum().item<double>());
 
-  // Both are convex: the optimum, whatever the start.
+  // These are convex: the optimum, whatever the start.
   for (const auto* name : {"group-sparsity", "spectral-smoothness", "tv-channel"}) {
     const auto option = std::string("--") + name;
-    const auto converged = image(std::string(name) + "-optimum", {option, "0.3U", "--sparsity", "0.3U", "--tolerance", "1e-4"});
+    const auto converged = image(std::string(name) + "-optimum", {option, "1U", "--sparsity", "3U", "--tv", "3U"});
     CHECK(converged["optimizer"] == "pogm");
     CHECK(converged["optimizer_reason"] == "every term is convex and known");
     CHECK(converged["converged"] == true);
     CHECK(converged["gap"].get<double>() >= 0);
-    const auto other =
-        image(std::string(name) + "-flat", {option, "0.3U", "--sparsity", "0.3U", "--tolerance", "1e-4", "--start", "base:-3"});
-    CHECK(other["loss"]["total"].get<double>() == Approx(converged["loss"]["total"].get<double>()).epsilon(1e-4));
+    const auto other = image(std::string(name) + "-flat", {option, "1U", "--sparsity", "3U", "--tv", "3U", "--start", "base:-3"});
+    CHECK(other["loss"]["total"].get<double>() == Approx(converged["loss"]["total"].get<double>()).epsilon(1e-3));
   }
 }
