@@ -9,6 +9,7 @@
 #include <mpol_cpp/objective/objective.h>
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/train/options/train_options.h>
+#include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::cli {
 
