@@ -290,10 +290,13 @@ CrossValidator::FoldResult CrossValidator::fit_fold(std::size_t fold, const std:
   const auto& data = folds_[fold];
   const auto sky = fit.model().make_sky().detach(), precise = sky.to(torch::kFloat64);
   const auto image = precise.to(torch::kCPU);
-  if (options_.score() != Score::folds) result.share = share_of_perturbation(folds_, precise);
+  const bool white = options_.score() != Score::folds;
+  if (white) result.share = share_of_perturbation(folds_, precise);
   auto& score = result.score;
   score.chi_squared = data.test->chi_squared(precise).item<double>();
-  score.train = data.train->chi_squared(precise).item<double>() / (2 * static_cast<double>(data.train->samples()));
+  // In the dtype of the fit, for which a likelihood has its plans: others would take memory of their own.
+  const auto train = data.train->chi_squared(white ? precise : sky).item<double>();
+  score.train = train / (2 * static_cast<double>(data.train->samples()));
   score.penalty = penalty_of(fit.model(), sky);
   if (end.reason == StopReason::diverged) score.chi_squared = std::numeric_limits<double>::infinity();
   score.samples = static_cast<double>(data.test->samples());

@@ -470,9 +470,9 @@ VerbRows devices_rows() {
           {{"--json", "", {"devices"}, "stdout"},
            {"--help", "", {"devices"}, "stdout"},
            {"--benchmark", "", {"devices"}, "stdout"},
-           {"--npix", "64", as_json, "stdout"},
-           {"--nchan", "2", as_json, "stdout"},
-           {"--dtype", "float64", as_json, "stdout"}}};
+           {"--npix", "64", as_json, "stdout#0/step/npix"},
+           {"--nchan", "2", as_json, "stdout#0/step/nchan"},
+           {"--dtype", "float64", as_json, "stdout#0/step/dtype"}}};
 }
 
 /// Of verbs that print a text.

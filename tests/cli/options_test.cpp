@@ -153,8 +153,8 @@ struct Effect {
     const auto& text = source == "stdout" ? outcome.out : source == "stderr" ? outcome.err : file->second;
     if (hash == std::string::npos) return printed ? std::regex_replace(text, number, "#") : text;
     const auto object = json::parse(text, nullptr, /*allow_exceptions=*/false);
-    const auto key = name.substr(hash + 1);
-    return object.is_object() && object.contains(key) ? object[key].dump() : "absent";
+    const json::json_pointer place("/" + name.substr(hash + 1));
+    return object.is_structured() && object.contains(place) ? object[place].dump() : "absent";
   }
 };
 

@@ -1,7 +1,5 @@
 #include "catch.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +12,8 @@
 #include <vector>
 
 #include <mpol_cpp/core/format.h>
+
+#include "free_port.h"
 
 namespace {
 
@@ -34,23 +34,9 @@ Ended run(const std::string& command) {
   return ended;
 }
 
-/// A port that nothing listens at.
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  const bool bound = ::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 &&
-                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-  ::close(socket);
-  if (!bound) throw std::runtime_error("no free port");
-  return ntohs(address.sin_port);
-}
-
 /// As torchrun starts ranks.
 std::vector<Ended> run_with_store(int size, const std::string& task) {
-  const int port = free_port();
+  const int port = mpol::testing::free_port();
   std::vector<std::future<Ended>> ranks;
   for (int rank = 0; rank < size; ++rank) {
     ranks.push_back(std::async(std::launch::async, [=] {

@@ -1,7 +1,5 @@
 #include "catch.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +19,7 @@
 
 #include "cli/observation.h"
 #include "cli/program.h"
+#include "free_port.h"
 
 using namespace mpol::testing;
 using nlohmann::json;
@@ -30,20 +29,6 @@ namespace {
 using Words = std::vector<std::string>;
 using Clock = std::chrono::steady_clock;
 constexpr auto soon = std::chrono::seconds(30);
-
-/// A port that nothing listens at.
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  const bool bound = ::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 &&
-                     ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-  ::close(socket);
-  if (!bound) throw std::runtime_error("no free port");
-  return ntohs(address.sin_port);
-}
 
 /// Ranks as torchrun starts them, but that nobody looks after them.
 class TorchRanks {

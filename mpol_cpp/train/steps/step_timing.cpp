@@ -1,6 +1,8 @@
 #include <mpol_cpp/train/steps/step_timing.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/complex.h>
@@ -12,6 +14,7 @@
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/regularizers/regularizers.h>
 #include <mpol_cpp/train/steps/make_step.h>
 
 namespace mpol {
@@ -27,6 +30,16 @@ Visibilities noise_on_plane(const GridCoords& coords, std::int64_t nchan) {
   return {std::move(baselines), at::complex(part(), part()), at::full({nchan, nvis}, 1.0, torch::kFloat64)};
 }
 
+/// The regularizers that a fit has by itself.
+std::vector<Term> usual_terms() {
+  constexpr double weight = 1e-3;
+  std::vector<Term> terms;
+  for (const auto kind : all_regularizers()) {
+    if (regularizer_of(kind).automatic) terms.push_back(Term::known(kind, weight));
+  }
+  return terms;
+}
+
 }  // namespace
 
 StepTime time_step(std::int64_t npix, torch::Device device, const StepTimingOptions& options) {
@@ -35,7 +48,7 @@ StepTime time_step(std::int64_t npix, torch::Device device, const StepTimingOpti
   auto model = GriddedNet(GriddedNetOptions(coords).nchan(options.nchan()).dtype(options.dtype()));
   likelihood->to(device);
   model->to(device);
-  const Objective objective(likelihood, {terms::sparsity(1e-3), terms::tv_image(1e-3)});
+  const Objective objective(likelihood, usual_terms());
   const auto step = make_step(model.ptr(), objective, TrainOptions().optimizer(OptimizerKind::adam));
   constexpr double learning_rate = 1e-3;
   constexpr std::int64_t warm_ups = 3, most_steps = 1 << 16;
