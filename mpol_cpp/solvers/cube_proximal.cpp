@@ -18,6 +18,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/hann/hann.h>
+#include <mpol_cpp/ops/proximal/cube_dual.h>
 #include <mpol_cpp/ops/proximal/image_differences.h>
 
 namespace mpol {

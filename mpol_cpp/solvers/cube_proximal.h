@@ -7,10 +7,15 @@
 
 #include <torch/types.h>
 
-#include <mpol_cpp/ops/proximal/cube_dual.h>
+#include <mpol_cpp/regularizers/base/cube_weights.h>
 #include <mpol_cpp/solvers/tv_proximal.h>
 
 namespace mpol {
+
+namespace ops {
+template <typename T>
+class CubeDual;
+}  // namespace ops
 
 /// The proximal map of total variation, of what joins channels and of positivity, in one:
 ///
@@ -28,8 +33,8 @@ namespace mpol {
 /// Teboulle 2009; Condat 2013 (several duals).
 class CubeProximal {
  public:
-  using By = TvProximal::By;         ///< who computes it
-  using Weights = ops::CubeWeights;  ///< k_1, k_2, k_3 of each problem
+  using By = TvProximal::By;    ///< who computes it
+  using Weights = CubeWeights;  ///< k_1, k_2, k_3 of each problem
   /// @param like     (problems, nchan, npix, npix): shape, dtype and device of the images
   /// @param mask     1 or 0, like the images; undefined: all may shine
   CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights weights, By by = By::kernels);

@@ -4,11 +4,14 @@
 #include <functional>
 #include <vector>
 
-#include <mpol_cpp/ops/proximal/proximal_kernels.h>
 #include <mpol_cpp/serialize/safetensors.h>
 #include <mpol_cpp/solvers/composite_function.h>
 
 namespace mpol {
+
+namespace ops {
+struct PointSums;
+}  // namespace ops
 
 /// How the next point is extrapolated from the last ones.
 enum class Momentum {

@@ -12,14 +12,7 @@ namespace {
 
 constexpr std::int64_t channels_per_chunk = 16;  // whose next channel is made once more
 
-bool any_above_zero(const std::vector<double>& weights) {
-  return std::any_of(weights.begin(), weights.end(), [](double weight) { return weight > 0; });
-}
-
 }  // namespace
-
-bool CubeWeights::has_channels() const { return any_above_zero(channels); }
-bool CubeWeights::has_spectra() const { return any_above_zero(spectra); }
 
 CubeDualSteps::CubeDualSteps(const CubeWeights& weights, std::size_t problem)
     : variation(weights.variation[problem]), channels(weights.channels[problem]), spectra(weights.spectra[problem]) {

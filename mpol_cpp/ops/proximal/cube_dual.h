@@ -8,20 +8,11 @@
 #include <mpol_cpp/ops/memory/aligned_array.h>
 #include <mpol_cpp/ops/proximal/dual_images.h>
 #include <mpol_cpp/ops/proximal/dual_walk.h>
+#include <mpol_cpp/regularizers/base/cube_weights.h>
 
 namespace mpol::ops {
 
 using torch::Tensor;
-
-/// Weights of the parts of a map that looks at cubes, of each problem, >= 0.
-struct CubeWeights {
-  std::vector<double> variation;  ///< of total variation in each image
-  std::vector<double> channels;   ///< of differences from channel to channel
-  std::vector<double> spectra;    ///< of the norm of each pixel's spectrum
-
-  bool has_channels() const;  ///< whether any problem has such a weight
-  bool has_spectra() const;   ///< whether any problem has such a weight
-};
 
 /// Numbers of the dual steps of one problem (solvers/cube_proximal.h): each part j climbs by sigma_j = share_j / |K_j|^2, where
 /// K_j is the weight k_j times its differences, |K_j|^2 <= 8 k^2, 4 k^2 and k^2, and share_j = |K_j| / sum |K|: what brings the

@@ -8,7 +8,7 @@ import torch
 import typing
 from . import terms
 from . import losses
-__all__: list[str] = ['DataAverager', 'DataError', 'DeviceError', 'DirtyImager', 'DivergedError', 'Epoch', 'Error', 'ExactLikelihood', 'FileError', 'FitsImage', 'FunctionLikelihood', 'GridCoords', 'GriddedDataset', 'GriddedLikelihood', 'GriddedNet', 'ImageModel', 'Likelihood', 'LooseLikelihood', 'ModelOutput', 'NoiseLikelihood', 'Nufft', 'Objective', 'ObjectiveValue', 'Scan', 'ShapeError', 'Term', 'TrainResult', 'Trainer', 'ValueError', 'Visibilities', 'auto_start', 'cross_validate', 'image', 'lambda_unit', 'losses', 'predict', 'read_fits', 'read_visibilities', 'select_device', 'terms', 'write_fits', 'write_npz']
+__all__: list[str] = ['DataAverager', 'DataError', 'DeviceError', 'DirtyImager', 'DivergedError', 'Epoch', 'Error', 'ExactLikelihood', 'FileError', 'FitsImage', 'FunctionLikelihood', 'FusedLoss', 'GridCoords', 'GriddedDataset', 'GriddedLikelihood', 'GriddedNet', 'ImageModel', 'Likelihood', 'LooseLikelihood', 'ModelOutput', 'NoiseLikelihood', 'Nufft', 'Objective', 'ObjectiveValue', 'Scan', 'ShapeError', 'Term', 'TrainResult', 'Trainer', 'ValueError', 'Visibilities', 'auto_start', 'cross_validate', 'image', 'lambda_unit', 'losses', 'predict', 'read_fits', 'read_visibilities', 'select_device', 'terms', 'write_fits', 'write_npz']
 class Error(RuntimeError):
     """
     Base of all errors of mpol_cpp; the text names the value, the limit and the remedy.
@@ -601,6 +601,23 @@ class Objective:
     def normalizer(self) -> float:
         """
         N, by twice which chi^2 is divided.
+        """
+class FusedLoss:
+    """
+    An objective as a function of base pixels, with its gradient in the passes of the fused step, on the CPU: for loops and optimizers of one's own, several times as fast as Objective.evaluate.
+    """
+    def __call__(self, base: torch.Tensor) -> torch.Tensor:
+        """
+        The total of each problem, differentiable once; base: like the model's base pixels.
+        """
+    def __init__(self, model: ImageModel, objective: Objective) -> None:
+        """
+        Raises ValueError with the reason where there are no such passes.
+        """
+    @property
+    def losses(self) -> torch.Tensor:
+        """
+        Of the last call, (columns, problems), as Objective.columns.
         """
 class Epoch:
     """
