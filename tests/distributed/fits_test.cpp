@@ -9,6 +9,8 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <torch/optim/optimizer.h>
+
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/crossval/cross_validator.h>
@@ -117,6 +119,7 @@ TEMPLATE_TEST_CASE("ranks that fit channels go where one rank goes", "[distribut
 TEST_CASE("what ranks of a cube cannot do is refused", "[distributed][quick]") {
   run_as_threads(2, [](Communicator& ranks) {
     const std::shared_ptr<Communicator> shared(&ranks, [](Communicator*) {});
+    const OwnOptimizer own{"none", [](const std::vector<Tensor>&) { return nullptr; }};
     const auto refused = [](const TrainOptions& options) {
       try {
         options.validate();
@@ -127,6 +130,7 @@ TEST_CASE("what ranks of a cube cannot do is refused", "[distributed][quick]") {
     };
     const bool right = refused(TrainOptions().ranks(shared).optimizer(OptimizerKind::lbfgs)) &&
                        refused(TrainOptions().ranks(shared).optimizer(OptimizerKind::admm)) &&
+                       refused(TrainOptions().ranks(shared).optimizer(own)) && !refused(TrainOptions().optimizer(own)) &&
                        refused(TrainOptions().ranks(shared).stop_relative(1e-3).stop_scope(StopScope::each)) &&
                        !refused(TrainOptions().ranks(shared).stop_relative(1e-3));
     if (!right) throw DataError("taken or refused wrongly");

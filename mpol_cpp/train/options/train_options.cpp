@@ -114,8 +114,9 @@ void TrainOptions::validate() const {
     throw ValueError("tolerance ends a fit of pogm, fista, admm, adam or sgd: not with lbfgs, and not beside stop_relative");
   }
   if (ranks_ && !ranks_->is_alone()) {
-    const bool follows = optimizer_ != OptimizerKind::lbfgs && optimizer_ != OptimizerKind::admm && !stops_each();
-    if (!follows) {
+    const bool is_known = optimizer_ == OptimizerKind::adam || optimizer_ == OptimizerKind::sgd ||
+                          optimizer_ == OptimizerKind::pogm || optimizer_ == OptimizerKind::fista;
+    if (!is_known || stops_each()) {
       throw ValueError(
           fmt::format("{} with stop_scope {} does not fit channels on {} ranks: use pogm, fista, adam or sgd, whose problems end "
                       "together",
