@@ -204,6 +204,17 @@ TEST_CASE("any number of ranks goes on where others ended", "[cli][ranks]") {
   CHECK_THAT(finished.out, ContainsSubstring("nothing to do"));
 }
 
+TEST_CASE("what a run would do is said by the first of several ranks, and no rank waits for another", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(2));
+  const auto* verb = GENERATE("image", "crossval");
+  const auto begin = Clock::now();
+  const auto run = run_on(2, {verb, data, "--cell-size", "0.1", "--npix", "32", "--device", "cpu", "--dry-run"});
+  CHECK(run.exit_code == 0);
+  CHECK_THAT(run.out, ContainsSubstring("optimizer"));
+  CHECK(Clock::now() - begin < soon);
+}
+
 TEST_CASE("ranks end together, with one line", "[cli][ranks]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "cube.npz", small_observation(2));

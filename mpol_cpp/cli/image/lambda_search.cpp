@@ -149,7 +149,7 @@ Scan cross_validate(const LambdaSearch& search) {
                  .state(search.state / scan_name)
                  .ranks(search.ranks)
                  .fingerprint(search.record.fingerprint());
-  if (!options.output.quiet && !options.output.json) how.on_point(print_point);
+  if (options.output.speaks()) how.on_point(print_point);
   auto scan = CrossValidator(data_of_folds(search, samples, folds), model, search.terms, axes, how).run();
   if (folds) scan.folds_kind = folds->kind();
   return scan;

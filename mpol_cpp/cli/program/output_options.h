@@ -14,6 +14,8 @@ struct OutputOptions {
   bool verbose = false;
   bool json = false;
   std::filesystem::path config;
+
+  bool speaks() const { return !quiet && !json; }  ///< whether results are told in words on stdout
 };
 
 /// Declares them among a verb's options.

@@ -1,7 +1,6 @@
 #include <mpol_cpp/cli/run/image_run.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cmath>
 #include <fstream>
@@ -13,8 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
 #include <c10/util/Exception.h>
 
 #include <mpol_cpp/cli/output/diagnostics_files.h>
@@ -27,7 +24,6 @@
 #include <mpol_cpp/cli/run/fit_events.h>
 #include <mpol_cpp/cli/run/image_results.h>
 #include <mpol_cpp/cli/image/image_summary.h>
-#include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/cli/image/memory.h>
 #include <mpol_cpp/cli/image/noise_choice.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
@@ -36,7 +32,10 @@
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/run/ranks.h>
 #include <mpol_cpp/cli/run/channel_part.h>
+#include <mpol_cpp/cli/run/device_choice.h>
+#include <mpol_cpp/cli/run/fit_terms.h>
 #include <mpol_cpp/cli/run/sharding.h>
+#include <mpol_cpp/cli/run/stopwatch.h>
 #include <mpol_cpp/cli/report/findings.h>
 #include <mpol_cpp/cli/report/report.h>
 #include <mpol_cpp/cli/output/output_folder.h>
@@ -56,12 +55,10 @@
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/precision.h>
-#include <mpol_cpp/device/select.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/serialize/atomic_file.h>
-#include <mpol_cpp/objective/guess_weights.h>
 #include <mpol_cpp/objective/noise_unit.h>
 #include <mpol_cpp/train/progress_report.h>
 #include <mpol_cpp/train/trainer.h>
@@ -71,60 +68,10 @@
 namespace mpol::cli {
 namespace {
 
-/// Puts the time since its beginning into one of the run's timings when it is stopped, or its scope ends.
-class Stopwatch {
- public:
-  explicit Stopwatch(double& seconds) : seconds_(&seconds) {}
-  ~Stopwatch() { stop(); }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  void stop() {
-    if (seconds_ == nullptr) return;
-    *seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-    seconds_ = nullptr;
-  }
-
- private:
-  double* seconds_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
-
 /// The fewest epochs after which residuals tell something, of a fit that takes exactly so many as it is told.
 constexpr std::int64_t fewest_epochs_to_judge = 50;
 
 const char* verb_of(const ImageOptions& options) { return options.searches_by_itself ? "crossval" : "image"; }
-
-/// A device, and how the program came to it.
-struct ChosenDevice {
-  torch::Device device;
-  std::string reason;
-};
-
-/// The GPU that is this rank's where several ranks want one; nothing where that is no question.
-std::optional<torch::Device> device_of_rank(const DeviceRequest& request) {
-  const bool any_gpu = request.kind() == DeviceRequest::Kind::accelerator && request.index() <= 0;
-  if (ranks()->is_alone() || !(any_gpu || request.kind() == DeviceRequest::Kind::automatic)) return std::nullopt;
-  const auto devices = cuda_device_count();
-  const auto local = place_of_rank().local_rank;
-  if (devices == 0) return std::nullopt;
-  if (local >= devices) {
-    throw DeviceError(error_text("ranks of a node", fmt::format("rank {} is number {} of its node", ranks()->rank(), local + 1),
-                                 fmt::format("the node has {} GPUs", devices),
-                                 "start one rank for each GPU, or add --device cpu"));
-  }
-  return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(local));
-}
-
-/// The device for --device. That "auto" takes the CPU where there is no GPU is no reason for a warning: the closing words and
-/// the summary say so.
-ChosenDevice choose_device(const ImageOptions& options) {
-  const auto request = DeviceRequest::parse(options.data.device);
-  if (const auto own = device_of_rank(request)) return {*own, fmt::format("rank {} of its node", place_of_rank().local_rank)};
-  if (request.kind() != DeviceRequest::Kind::automatic) return {select_device(request, Fallback::error), "asked for"};
-  const auto no_gpu = no_gpu_reason();
-  if (!no_gpu.empty()) return {torch::kCPU, "no GPU: " + no_gpu};
-  return {select_device(request, Fallback::error), "the first GPU with memory free"};
-}
 
 /// The data, which know then what of memory they may take beside the fit.
 DataOptions& with_sample_memory(ImageOptions& options) {
@@ -137,16 +84,6 @@ struct FitSize {
   double normaliser = 0;
   std::int64_t samples = 0, visibilities = 0;
 };
-
-/// A text of the first rank, on all. @param text  looked at on the first alone
-std::string text_of_first(const std::string& text) {
-  auto length = at::full({1}, static_cast<std::int64_t>(text.size()), torch::kInt64);
-  ranks()->broadcast(length);
-  auto bytes = at::empty({length.item<std::int64_t>()}, torch::kUInt8);
-  if (ranks()->is_first()) std::copy(text.begin(), text.end(), bytes.mutable_data_ptr<std::uint8_t>());
-  ranks()->broadcast(bytes);
-  return {bytes.const_data_ptr<std::uint8_t>(), bytes.const_data_ptr<std::uint8_t>() + bytes.numel()};
-}
 
 /// One run of `mpol image`, from the settings to the files.
 class ImageRun {
@@ -185,7 +122,7 @@ class ImageRun {
     if (options_.dry_run) return show_choices();
     if (options_.resume && is_finished(options_.output.out, *record_, *options_.epochs)) return already_finished();
     warn_of_changes();
-    if (speaks() && !grid_.choices.empty()) fmt::print("{}", choice_words(grid_.choices));
+    if (options_.output.speaks() && !grid_.choices.empty()) fmt::print("{}", choice_words(grid_.choices));
     OutputFolder folder(options_.output.out, existing(), "image");
     if (options_.resume && !folder.has_checkpoint() && !options_.output.quiet) {
       fmt::print(stderr, "mpol {}: {} has nothing to resume: the run starts anew\n", verb_of(options_),
@@ -223,7 +160,8 @@ class ImageRun {
     sharding_ = choose_sharding(options_, nchan, all);
     if (all == 1) return;
     sharing.announce(static_cast<std::int64_t>(sharding_.shard));
-    if (speaks()) fmt::print("{}\n", plan_words(sharding_, options_, coords_.npix(), nchan, visibilities_->nvis(), all));
+    if (options_.output.speaks())
+      fmt::print("{}\n", plan_words(sharding_, options_, coords_.npix(), nchan, visibilities_->nvis(), all));
   }
 
   /// The folder of the run's state, made, and known to all ranks that take part in the fit.
@@ -236,14 +174,13 @@ class ImageRun {
   }
 
   bool shares_folds() const {
-    return !ranks()->is_alone() && options_.shard != "none" && !options_.regularizers.searched.empty();
+    const bool searches = !options_.regularizers.searched.empty() && !options_.dry_run;
+    return searches && !ranks()->is_alone() && options_.shard != "none";
   }
 
   std::int64_t nchan_of_image() const { return options_.mode == "continuum" ? 1 : visibilities_->nchan(); }
 
-  bool speaks() const { return !options_.output.quiet && !options_.output.json; }
-
-  /// All that nobody asked for and that decides the result, but for the weights of the regularisers (terms_of_fit).
+  /// All that nobody asked for and that decides the result, but for the weights of the regularisers (weigh_terms).
   std::vector<Choice> choices() const {
     auto all = grid_.choices;
     const auto optimizer = choose_optimizer(options_);
@@ -411,7 +348,8 @@ class ImageRun {
 
   /// @param state  where the run keeps what it goes on from
   void fit(const std::filesystem::path& state) {
-    auto terms = terms_of_fit(state);
+    auto terms = weigh_terms({options_, fit_data(), size_.normaliser, size_.visibilities, device_, state,
+                              shares_folds() ? ranks() : nullptr, *record_, summary_});
     if (summary_.scan && summary_.scan->interrupted) return;
     const bool fits = part_.holds_channels() ? part_.has_work() : ranks()->is_first();
     if (!fits) return;
@@ -463,75 +401,8 @@ class ImageRun {
     errors_ = sample_errors(options_, fit_data(), model, objective, reduced);
   }
 
-  /// The regularisers that were given a weight, in units of noise or as a number, those whose weight is to be guessed, and those
-  /// that cross-validation weighs. Not the last ones when that was interrupted.
-  std::vector<Term> terms_of_fit(const std::filesystem::path& state) {
-    const double normalizer = size_.normaliser;
-    const auto noise = noise_unit(coords_, *visibilities_, channels_.nchan(), normalizer);
-    const auto& given = options_.regularizers;
-    auto terms = regularizer_terms(with_units_as_numbers(given));
-    for (auto& term : terms) {
-      if (!given.in_units.contains(option_of(term.name()))) continue;
-      term = term.with_weights({term.weights().front() * lambda_unit(term, noise, coords_).value()});
-    }
-    const auto own = terms.size();
-    for (const auto& term : guess_weights(regularizer_terms(guessed_regularizers(options_)), dataset_)) terms.push_back(term);
-    if (!given.searched.empty()) {
-      const Stopwatch watch(summary_.seconds.crossval);
-      summary_.scan =
-          cross_validate({options_, *record_, fit_data(), terms, noise, device_, state, shares_folds() ? ranks() : nullptr});
-      if (summary_.scan->interrupted) return terms;
-      take_chosen(terms);
-    }
-    for (std::size_t i = 0; i < terms.size(); ++i)
-      note_lambda(terms[i], lambda_unit(terms[i], noise, coords_), i < own ? source_of(terms[i]) : "guessed");
-    for (const auto& term : terms) log_info(conversion_words(term, normalizer));
-    return terms;
-  }
-
-  /// What a weight is where chi^2 is divided by other numbers, as in other programs.
-  std::string conversion_words(const Term& term, double normalizer) const {
-    const auto with = [&](double other) { return term.weights().front() * normalizer / other; };
-    return fmt::format(
-        "lambda of {}: {:.6g} beside chi^2/(2 x {} cells), {:.6g} beside chi^2/(2 x {} visibilities), {:.6g} beside chi^2",
-        term.name(), with(static_cast<double>(dataset_->ncells())), dataset_->ncells(),
-        with(static_cast<double>(size_.visibilities)), size_.visibilities, with(0.5));
-  }
-
-  /// How a weight that was not guessed came about.
-  std::string source_of(const Term& term) const {
-    const auto& given = options_.regularizers;
-    const auto option = option_of(term.name());
-    if (given.searched.contains(option)) return words_of_choice(summary_.scan->best().kind);
-    if (given.automatic.contains(option)) return "auto";
-    return given.in_units.contains(option) ? "noise units" : "given";
-  }
-
-  /// Gives the terms the weights that cross-validation chose, and says what is doubtful about them.
-  void take_chosen(std::vector<Term>& terms) const {
-    const auto& scan = *summary_.scan;
-    for (std::size_t axis = 0; axis < scan.axes.size(); ++axis) {
-      for (auto& term : terms) {
-        if (term.name() == scan.axes[axis].term) term = term.with_weights({scan.lambda(scan.chosen, axis)});
-      }
-    }
-    for (const auto& warning : scan_warnings(scan)) log_warning(warning);
-    if (const auto words = diagnostic_words(scan); speaks() && !words.empty()) fmt::print("{}\n", words);
-  }
-
-  void note_lambda(const Term& term, std::optional<double> unit, const std::string& how) {
-    const double value = term.weights().front();
-    const auto in_units = unit && *unit > 0 ? std::optional(value / *unit) : std::nullopt;
-    summary_.lambdas.push_back({term.name(), value, in_units, how});
-    if (how == "given") return;
-    record_->note_lambda(term.name(), value, how);
-    if (!speaks()) return;
-    const auto words = in_units ? fmt::format("{}, {:.3g} U", how, *in_units) : how;
-    fmt::print("lambda of {}: {:.3g} ({})\n", term.name(), value, words);
-  }
-
   ProgressReportOptions report_options() const {
-    const bool silent = !speaks();  // stderr is for warnings and the one line of an error
+    const bool silent = !options_.output.speaks();  // stderr is for warnings and the one line of an error
     return ProgressReportOptions()
         .style(silent ? ReportStyle::silent : ReportStyle::automatic)
         .stream(stdout)

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <exception>
 #include <optional>
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
@@ -137,6 +139,15 @@ int run_on_ranks(const std::string& verb, bool shares, const std::function<int()
   const int code = end_together(ending);
   run = {};  // MPI ends here
   return code;
+}
+
+std::string text_of_first(const std::string& text) {
+  auto length = at::full({1}, static_cast<std::int64_t>(text.size()), torch::kInt64);
+  ranks()->broadcast(length);
+  auto bytes = at::empty({length.item<std::int64_t>()}, torch::kUInt8);
+  if (ranks()->is_first()) std::copy(text.begin(), text.end(), bytes.mutable_data_ptr<std::uint8_t>());
+  ranks()->broadcast(bytes);
+  return {bytes.const_data_ptr<std::uint8_t>(), bytes.const_data_ptr<std::uint8_t>() + bytes.numel()};
 }
 
 Agreement::~Agreement() {

@@ -25,6 +25,9 @@ std::int64_t ranks_on_these_cpus();
 /// @param shares  whether the verb shares its work
 int run_on_ranks(const std::string& verb, bool shares, const std::function<int()>& action);
 
+/// A text of the first rank, on all. @param text  looked at on the first alone
+std::string text_of_first(const std::string& text);
+
 /// A step that all ranks take or none: the first says which way, or leaves without a word, on which the others leave too.
 class Agreement {
  public:

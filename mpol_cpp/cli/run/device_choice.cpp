@@ -1,0 +1,41 @@
+#include <mpol_cpp/cli/run/device_choice.h>
+
+#include <optional>
+
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/run/ranks.h>
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/load.h>
+#include <mpol_cpp/device/select.h>
+
+namespace mpol::cli {
+namespace {
+
+/// The GPU that is this rank's where several ranks want one; nothing where that is no question.
+std::optional<torch::Device> device_of_rank(const DeviceRequest& request) {
+  const bool any_gpu = request.kind() == DeviceRequest::Kind::accelerator && request.index() <= 0;
+  if (ranks()->is_alone() || !(any_gpu || request.kind() == DeviceRequest::Kind::automatic)) return std::nullopt;
+  const auto devices = cuda_device_count();
+  const auto local = place_of_rank().local_rank;
+  if (devices == 0) return std::nullopt;
+  if (local >= devices) {
+    throw DeviceError(error_text("ranks of a node", fmt::format("rank {} is number {} of its node", ranks()->rank(), local + 1),
+                                 fmt::format("the node has {} GPUs", devices),
+                                 "start one rank for each GPU, or add --device cpu"));
+  }
+  return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(local));
+}
+
+}  // namespace
+
+ChosenDevice choose_device(const ImageOptions& options) {
+  const auto request = DeviceRequest::parse(options.data.device);
+  if (const auto own = device_of_rank(request)) return {*own, fmt::format("rank {} of its node", place_of_rank().local_rank)};
+  if (request.kind() != DeviceRequest::Kind::automatic) return {select_device(request, Fallback::error), "asked for"};
+  const auto no_gpu = no_gpu_reason();
+  if (!no_gpu.empty()) return {torch::kCPU, "no GPU: " + no_gpu};
+  return {select_device(request, Fallback::error), "the first GPU with memory free"};
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,85 @@
+#include <mpol_cpp/cli/run/fit_terms.h>
+
+#include <optional>
+#include <string>
+
+#include <mpol_cpp/cli/image/fit_setup.h>
+#include <mpol_cpp/cli/image/lambda_search.h>
+#include <mpol_cpp/cli/run/stopwatch.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/objective/guess_weights.h>
+#include <mpol_cpp/objective/noise_unit.h>
+
+namespace mpol::cli {
+namespace {
+
+/// What a weight is where chi^2 is divided by other numbers, as in other programs.
+std::string conversion_words(const Term& term, const TermWeighing& with) {
+  const auto beside = [&](double other) { return term.weights().front() * with.normalizer / other; };
+  const auto cells = with.data.dataset->ncells();
+  return fmt::format(
+      "lambda of {}: {:.6g} beside chi^2/(2 x {} cells), {:.6g} beside chi^2/(2 x {} visibilities), {:.6g} beside chi^2",
+      term.name(), beside(static_cast<double>(cells)), cells, beside(static_cast<double>(with.visibilities)), with.visibilities,
+      beside(0.5));
+}
+
+/// How a weight that was not guessed came about.
+std::string source_of(const Term& term, const TermWeighing& with) {
+  const auto& given = with.options.regularizers;
+  const auto option = option_of(term.name());
+  if (given.searched.contains(option)) return words_of_choice(with.summary.scan->best().kind);
+  if (given.automatic.contains(option)) return "auto";
+  return given.in_units.contains(option) ? "noise units" : "given";
+}
+
+/// Gives the terms the weights that cross-validation chose, and says what is doubtful about them.
+void take_chosen(std::vector<Term>& terms, const TermWeighing& with) {
+  const auto& scan = *with.summary.scan;
+  for (std::size_t axis = 0; axis < scan.axes.size(); ++axis) {
+    for (auto& term : terms) {
+      if (term.name() == scan.axes[axis].term) term = term.with_weights({scan.lambda(scan.chosen, axis)});
+    }
+  }
+  for (const auto& warning : scan_warnings(scan)) log_warning(warning);
+  if (const auto words = diagnostic_words(scan); with.options.output.speaks() && !words.empty()) fmt::print("{}\n", words);
+}
+
+void note_lambda(const Term& term, std::optional<double> unit, const std::string& how, const TermWeighing& with) {
+  const double value = term.weights().front();
+  const auto in_units = unit && *unit > 0 ? std::optional(value / *unit) : std::nullopt;
+  with.summary.lambdas.push_back({term.name(), value, in_units, how});
+  if (how == "given") return;
+  with.record.note_lambda(term.name(), value, how);
+  if (!with.options.output.speaks()) return;
+  const auto words = in_units ? fmt::format("{}, {:.3g} U", how, *in_units) : how;
+  fmt::print("lambda of {}: {:.3g} ({})\n", term.name(), value, words);
+}
+
+}  // namespace
+
+std::vector<Term> weigh_terms(const TermWeighing& with) {
+  const auto& coords = with.data.coords();
+  const auto noise = noise_unit(coords, with.data.visibilities, with.data.channels.nchan(), with.normalizer);
+  const auto& given = with.options.regularizers;
+  auto terms = regularizer_terms(with_units_as_numbers(given));
+  for (auto& term : terms) {
+    if (!given.in_units.contains(option_of(term.name()))) continue;
+    term = term.with_weights({term.weights().front() * lambda_unit(term, noise, coords).value()});
+  }
+  const auto own = terms.size();
+  for (const auto& term : guess_weights(regularizer_terms(guessed_regularizers(with.options)), with.data.dataset))
+    terms.push_back(term);
+  if (!given.searched.empty()) {
+    const Stopwatch watch(with.summary.seconds.crossval);
+    with.summary.scan = cross_validate({with.options, with.record, with.data, terms, noise, with.device, with.state, with.ranks});
+    if (with.summary.scan->interrupted) return terms;
+    take_chosen(terms, with);
+  }
+  for (std::size_t i = 0; i < terms.size(); ++i)
+    note_lambda(terms[i], lambda_unit(terms[i], noise, coords), i < own ? source_of(terms[i], with) : "guessed", with);
+  for (const auto& term : terms) log_info(conversion_words(term, with));
+  return terms;
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include <torch/types.h>
+
+#include <mpol_cpp/cli/image/dirty_products.h>
+#include <mpol_cpp/cli/image/image_options.h>
+#include <mpol_cpp/cli/image/image_summary.h>
+#include <mpol_cpp/cli/image/run_record.h>
+#include <mpol_cpp/distributed/communicator.h>
+#include <mpol_cpp/objective/term.h>
+
+namespace mpol::cli {
+
+/// What the regularizers of a fit are weighed by, and where it is told.
+struct TermWeighing {
+  const ImageOptions& options;
+  FitData data;
+  double normalizer;                    ///< N: chi^2 is divided by 2 N
+  std::int64_t visibilities;            ///< of all channels
+  torch::Device device;                 ///< of a cross-validation's fits
+  std::filesystem::path state;          ///< the folder in which a cross-validation is kept
+  std::shared_ptr<Communicator> ranks;  ///< that share its folds; empty: this one alone
+  RunRecord& record;
+  ImageSummary& summary;  ///< gets lambdas, scan and the scan's seconds
+};
+
+/// The regularizers that were given a weight, in units of noise or as a number, those whose weight is to be guessed, and those
+/// that cross-validation weighs: not the last ones when that was interrupted, which summary.scan tells. Says what each came to.
+std::vector<Term> weigh_terms(const TermWeighing& with);
+
+}  // namespace mpol::cli
