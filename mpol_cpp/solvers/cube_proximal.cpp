@@ -19,6 +19,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/hann/hann.h>
 #include <mpol_cpp/ops/proximal/cube_dual.h>
+#include <mpol_cpp/ops/proximal/dual_ascent.h>
 #include <mpol_cpp/ops/proximal/image_differences.h>
 
 namespace mpol {
@@ -156,10 +157,9 @@ void CubeProximal::apply_by_tensors(const Tensor& q, const std::vector<double>& 
     return at::stack(planes).to(q.device());
   };
   const auto factor = of_planes(&Climb::factor).to(q.scalar_type()), weight = of_planes(&Climb::weight);
-  auto v = dual_, p = dual_;
-  auto t = at::ones({problems, 1, 1, 1}, torch::TensorOptions(q.device()).dtype(torch::kFloat64));
-  const auto most = *std::max_element(passes.begin(), passes.end());
-  for (std::int64_t pass = 0; pass < most; ++pass) {
+  ops::DualAscent ascent(dual_, passes);
+  for (std::int64_t pass = 0; pass < ascent.most_passes(); ++pass) {
+    const auto& v = ascent.ahead();
     const auto u = seen(primal(q, step, v));
     std::vector<Tensor> rises;
     rises.push_back(ops::differences(u, counted_));
@@ -173,21 +173,12 @@ void CubeProximal::apply_by_tensors(const Tensor& q, const std::vector<double>& 
       auto spectra = next[plane_of_spectra()];
       spectra.div_(spectra.square().sum({-3}, /*keepdim=*/true).sqrt().clamp_min(1));
     }
-    const auto change = next - p;
-    const auto turned = (((v - next) * change).sum({-2, -1}, /*keepdim=*/true, torch::kFloat64) * weight)
-                            .sum(at::IntArrayRef({0, 2}), /*keepdim=*/true)[0] > 0;
-    const auto next_t = at::where(turned, at::full({}, 1.0, t.options()), (1 + (1 + 4 * t.square()).sqrt()) / 2);
-    const auto momentum = at::where(turned, at::full({}, 0.0, t.options()), (t - 1) / next_t).to(q.scalar_type());
-    const auto next_v = next + change * momentum;
-    std::vector<double> goes_on(passes.size());
-    for (std::size_t i = 0; i < passes.size(); ++i) goes_on[i] = passes[i] > pass ? 1 : 0;
-    const auto on = ops::spread(goes_on, q) > 0;
-    p = at::where(on, next, p);
-    v = at::where(on, next_v, v);
-    t = at::where(on, next_t, t);
+    const auto change = next - ascent.dual();
+    ascent.move_to(next, (((v - next) * change).sum({-2, -1}, /*keepdim=*/true, torch::kFloat64) * weight)
+                                 .sum(at::IntArrayRef({0, 2}), /*keepdim=*/true)[0] > 0);
   }
-  dual_ = p;
-  x.copy_(primal(q, step, p));
+  dual_ = ascent.dual();
+  x.copy_(primal(q, step, dual_));
 }
 
 }  // namespace mpol

@@ -12,6 +12,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/hann/hann.h>
 #include <mpol_cpp/ops/proximal/tv_dual.h>
+#include <mpol_cpp/ops/proximal/dual_ascent.h>
 #include <mpol_cpp/ops/proximal/image_differences.h>
 
 namespace mpol {
@@ -69,7 +70,6 @@ void TvProximal::apply(const Tensor& q, const std::vector<double>& weights, cons
     else run(*double_, 0.0);
     return;
   }
-  const auto most = *std::max_element(passes.begin(), passes.end());
   if (std::all_of(weights.begin(), weights.end(), [](double weight) { return weight == 0; })) {
     x.copy_(primal(q, {}, {}));
     return;
@@ -79,32 +79,16 @@ void TvProximal::apply(const Tensor& q, const std::vector<double>& weights, cons
   dual_steps.reserve(weights.size());
   for (const double k : weights) dual_steps.push_back(k > 0 ? 1 / (8 * k) : 0);
   const auto step = ops::spread(dual_steps, q);
-  auto v = dual_, p = dual_;
-  auto t = at::ones({q.size(0), 1, 1, 1}, torch::TensorOptions(q.device()).dtype(torch::kFloat64));
-  for (std::int64_t pass = 0; pass < most; ++pass) {
+  ops::DualAscent ascent(dual_, passes);
+  for (std::int64_t pass = 0; pass < ascent.most_passes(); ++pass) {
+    const auto& v = ascent.ahead();
     auto next = v + ops::differences(smoothed(primal(q, weight, v)), inside_) * step;
     next = next / next.square().sum(0).sqrt().clamp_min(1);
-    const auto change = next - p;
-    const auto turned = ((v - next) * change).sum({-3, -2, -1}, /*keepdim=*/true, torch::kFloat64).sum(0) > 0;
-    const auto next_t = at::where(turned, at::full({}, 1.0, t.options()), (1 + (1 + 4 * t.square()).sqrt()) / 2);
-    const auto momentum = at::where(turned, at::full({}, 0.0, t.options()), (t - 1) / next_t).to(q.scalar_type());
-    auto next_v = next + change * momentum;
-    const bool all_go_on = std::all_of(passes.begin(), passes.end(), [&](std::int64_t own) { return own > pass; });
-    if (!all_go_on) {
-      std::vector<double> goes_on(passes.size());
-      for (std::size_t i = 0; i < passes.size(); ++i) goes_on[i] = passes[i] > pass ? 1 : 0;
-      const auto on = ops::spread(goes_on, q) > 0;
-      next = at::where(on, next, p);
-      next_v = at::where(on, next_v, v);
-      t = at::where(on, next_t, t);
-    } else {
-      t = next_t;
-    }
-    p = std::move(next);
-    v = std::move(next_v);
+    const auto change = next - ascent.dual();
+    ascent.move_to(next, ((v - next) * change).sum({-3, -2, -1}, /*keepdim=*/true, torch::kFloat64).sum(0) > 0);
   }
-  dual_ = p;
-  x.copy_(primal(q, weight, p));
+  dual_ = ascent.dual();
+  x.copy_(primal(q, weight, dual_));
 }
 
 }  // namespace mpol

@@ -15,6 +15,7 @@
 #include "compare.h"
 #include "forced_isa.h"
 #include "instruction_sets.h"
+#include "proximal_images.h"
 #include "random.h"
 #include "threads.h"
 
@@ -23,22 +24,11 @@ using namespace mpol::testing;
 
 namespace {
 
-using Numbers = std::vector<double>;
-using Passes = std::vector<std::int64_t>;
 using Weights = CubeProximal::Weights;
-
-Tensor mapped(CubeProximal& map, const Tensor& q, const Numbers& steps, const Passes& passes) {
-  auto x = at::empty_like(q);
-  map.apply(q, steps, passes, x);
-  return x;
-}
 
 /// Cubes with a bright middle in some channels.
 Tensor noisy_cubes(at::IntArrayRef shape, torch::Dtype dtype, std::uint64_t seed) {
-  auto cubes = normal(shape, torch::kFloat64, seed);
-  const auto third = shape.back() / 3;
-  cubes.narrow(-1, third, third).narrow(-2, third, third).narrow(-3, 0, (shape[shape.size() - 3] + 1) / 2).add_(2);
-  return cubes.to(dtype);
+  return noisy_middle(shape, dtype, seed, 2, (shape[shape.size() - 3] + 1) / 2);
 }
 
 /// g(x) without positivity, of one problem: the regularizers' own functions, of lengths hardly smoothed.
@@ -72,8 +62,8 @@ TEST_CASE("the map of cubes ends at the minimum: the duality gap closes, whateve
       const double dual = ((q.square() - positive.square()) / step).sum().item<double>() / 2;
       return (primal - dual) / (allowed.square() / step).sum().item<double>();
     };
-    const double early = gap(mapped(map, q, steps, {2}));
-    const auto x = mapped(map, q, steps, {3000});
+    const double early = gap(applied(map, q, steps, {2}));
+    const auto x = applied(map, q, steps, {3000});
     CHECK(x.min().item<double>() >= 0);
     if (masked) CHECK((x * (1 - mask)).abs().max().item<double>() == 0);
     // Dual images are feasible, whence the gap is one.
@@ -94,7 +84,7 @@ TEST_CASE("the map of cubes ends at the minimum: the duality gap closes, whateve
 TEST_CASE("norms of spectra alone shrink spectra, as their closed form does", "[solvers][quick]") {
   const auto q = noisy_cubes({1, 5, 8, 8}, torch::kFloat64, 3);
   CubeProximal map(q, false, {}, {{0}, {0}, {1.2}});
-  const auto x = mapped(map, q, Numbers(5, 0.5), {2000});
+  const auto x = applied(map, q, Numbers(5, 0.5), {2000});
   const auto positive = q.clamp_min(0);  // the map of a norm and positivity: that of the norm of the positive part
   const auto lengths = positive.square().sum({-3}, true).sqrt();
   CHECK(relative_error(x, positive * (1 - 0.6 / lengths).clamp_min(0)) < 1e-6);
@@ -117,7 +107,7 @@ TEMPLATE_TEST_CASE("the kernels of the map of cubes equal its tensor operations,
       Numbers steps(static_cast<std::size_t>(2 * nchan), 1.0);
       for (std::size_t i = 0; i < steps.size(); i += 2) steps[i] = 0.7;
       for (const auto& passes : {Passes{1, 4}, Passes{7, 3}}) {  // the second begins where the first ended
-        const auto x = mapped(kernels, q, steps, passes), reference = mapped(tensors, q, steps, passes);
+        const auto x = applied(kernels, q, steps, passes), reference = applied(tensors, q, steps, passes);
         CHECK(relative_error(x, reference) < tolerance<TestType>(1e-12, 2e-5));
         CHECK((kernels.dual() - tensors.dual()).abs().max().template item<double>() < tolerance<TestType>(1e-11, 1e-3));
         CHECK(relative_error(kernels.slope(), tensors.slope()) < tolerance<TestType>(1e-11, 1e-3));
@@ -136,7 +126,7 @@ TEMPLATE_TEST_CASE("without weights between channels the map of cubes is that of
   for (std::size_t i = 0; i < steps.size(); ++i) weights.push_back(steps[i] * (i < 3 ? 0.3 : 0.2));
   auto x = at::empty_like(q);
   variation.apply(q, weights, {5, 3}, x);
-  CHECK(same(mapped(map, q, steps, {5, 3}), x));
+  CHECK(same(applied(map, q, steps, {5, 3}), x));
   CHECK(same(map.dual(), variation.dual()));
   // A cube of one channel has no differences between channels.
   const auto image = q.narrow(0, 0, 1).narrow(1, 0, 1).contiguous();
@@ -153,8 +143,8 @@ TEMPLATE_TEST_CASE("the map of cubes has the same bits for any number of threads
   const auto run = [&](int threads) {
     const Threads own(threads);
     CubeProximal map(q, true, {}, weights);
-    mapped(map, q, steps, {5, 3});
-    const auto x = mapped(map, q, steps, {4, 9});
+    applied(map, q, steps, {5, 3});
+    const auto x = applied(map, q, steps, {4, 9});
     return std::pair(x, map.dual());
   };
   const auto [x, dual] = run(1);
@@ -164,8 +154,8 @@ TEMPLATE_TEST_CASE("the map of cubes has the same bits for any number of threads
     CHECK(same(other_dual, dual));
   }
   CubeProximal first(q, true, {}, weights), second(q, true, {}, weights);
-  mapped(first, q, steps, {5, 3});
+  applied(first, q, steps, {5, 3});
   second.set_dual(first.dual());
-  CHECK(same(mapped(second, q, steps, {4, 9}), x));
+  CHECK(same(applied(second, q, steps, {4, 9}), x));
   CHECK_THROWS_AS(second.set_dual(at::zeros({2, 2, 20, 70, 70}, dtype)), FileError);
 }

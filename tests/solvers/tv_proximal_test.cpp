@@ -12,6 +12,7 @@
 #include "compare.h"
 #include "forced_isa.h"
 #include "instruction_sets.h"
+#include "proximal_images.h"
 #include "random.h"
 #include "threads.h"
 
@@ -20,21 +21,9 @@ using namespace mpol::testing;
 
 namespace {
 
-using Numbers = std::vector<double>;
-using Passes = std::vector<std::int64_t>;
-
-Tensor applied(TvProximal& map, const Tensor& q, const Numbers& weights, const Passes& passes) {
-  auto x = at::empty_like(q);
-  map.apply(q, weights, passes, x);
-  return x;
-}
-
 /// Images of one channel, with bright and dark parts.
 Tensor noisy_images(at::IntArrayRef shape, torch::Dtype dtype, std::uint64_t seed) {
-  auto images = normal(shape, torch::kFloat64, seed);
-  const auto third = shape.back() / 3;
-  images.narrow(-1, third, third).narrow(-2, third, third).add_(3);
-  return images.to(dtype);
+  return noisy_middle(shape, dtype, seed, 3, shape[shape.size() - 3]);
 }
 
 Tensor seen(const Tensor& images, bool hann) { return hann ? ops::hann(images) : images; }

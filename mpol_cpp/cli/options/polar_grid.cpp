@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <nlohmann/json.hpp>
+
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
@@ -48,6 +50,17 @@ PolarIntegrator integrator_of(const PolarGridOptions& options, const PolarGrid& 
                       .radii(even_edges(0, grid.radius, grid.nr))
                       .azimuths(even_edges(0, 2 * units::pi, grid.nphi))
                       .geometry(options.geometry.geometry())};
+}
+
+nlohmann::ordered_json grid_summary(const PolarGridOptions& options, const PolarGrid& grid) {
+  const auto& geometry = options.geometry;
+  return {{"inclination_deg", geometry.inclination},
+          {"position_angle_deg", geometry.position_angle},
+          {"offset_east_arcsec", geometry.offset_east},
+          {"offset_north_arcsec", geometry.offset_north},
+          {"nr", grid.nr},
+          {"nphi", grid.nphi},
+          {"radius_arcsec", grid.radius}};
 }
 
 }  // namespace mpol::cli

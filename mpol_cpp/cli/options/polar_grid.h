@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <optional>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <mpol_cpp/analysis/polar_integrator.h>
 #include <mpol_cpp/cli/options/image_file_options.h>
 #include <mpol_cpp/cli/program/option_set.h>
@@ -31,5 +33,8 @@ PolarGrid chosen_grid(const PolarGridOptions& options, const GridCoords& coords)
 
 /// What integrates images over these bins.
 PolarIntegrator integrator_of(const PolarGridOptions& options, const PolarGrid& grid, const GridCoords& coords);
+
+/// What summary.json says of them: geometry in degrees and arcsec, numbers of bins, radius in arcsec.
+nlohmann::ordered_json grid_summary(const PolarGridOptions& options, const PolarGrid& grid);
 
 }  // namespace mpol::cli

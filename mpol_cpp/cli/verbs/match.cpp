@@ -150,21 +150,12 @@ std::string summary_json(const MatchVerbOptions& options, const MatchResult& res
   nlohmann::ordered_json channels = nlohmann::ordered_json::array();
   for (std::int64_t c = 0; c < result.matches.index.size(0); ++c)
     channels.push_back(describe(found_at(result, options.grid.geometry.position_angle, c, 0)));
-  const nlohmann::ordered_json json = {{"image", options.image.image.string()},
-                                       {"templates", options.library.file.string()},
-                                       {"generate", options.library.shapes},
-                                       {"n_templates", result.library.templates.size()},
-                                       {"inclination_deg", options.grid.geometry.inclination},
-                                       {"position_angle_deg", options.grid.geometry.position_angle},
-                                       {"offset_east_arcsec", options.grid.geometry.offset_east},
-                                       {"offset_north_arcsec", options.grid.geometry.offset_north},
-                                       {"nr", result.grid.nr},
-                                       {"nphi", result.grid.nphi},
-                                       {"radius_arcsec", result.grid.radius},
-                                       {"score", options.score},
-                                       {"weights", options.weights},
-                                       {"seconds", result.seconds},
-                                       {"channels", channels}};
+  nlohmann::ordered_json json = {{"image", options.image.image.string()},
+                                 {"templates", options.library.file.string()},
+                                 {"generate", options.library.shapes},
+                                 {"n_templates", result.library.templates.size()}};
+  json.update(grid_summary(options.grid, result.grid));
+  json.update({{"score", options.score}, {"weights", options.weights}, {"seconds", result.seconds}, {"channels", channels}});
   return summary_text(json);
 }
 

@@ -129,18 +129,9 @@ std::string summary_json(const PolarOptions& options, const PolarResult& result)
         {{"flux_jy", nullptr}, {"peak", peak.value}, {"peak_radius_arcsec", peak.radius}, {"peak_phi_deg", peak.azimuth}});
     if (result.flux.defined()) channels.back()["flux_jy"] = result.flux[c].item<double>();
   }
-  const nlohmann::ordered_json json = {{"image", options.image.image.string()},
-                                       {"mode", options.mode},
-                                       {"unit", result.unit},
-                                       {"inclination_deg", options.grid.geometry.inclination},
-                                       {"position_angle_deg", options.grid.geometry.position_angle},
-                                       {"offset_east_arcsec", options.grid.geometry.offset_east},
-                                       {"offset_north_arcsec", options.grid.geometry.offset_north},
-                                       {"nr", result.grid.nr},
-                                       {"nphi", result.grid.nphi},
-                                       {"radius_arcsec", result.grid.radius},
-                                       {"area_arcsec2", result.area.sum().item<double>()},
-                                       {"channels", channels}};
+  nlohmann::ordered_json json = {{"image", options.image.image.string()}, {"mode", options.mode}, {"unit", result.unit}};
+  json.update(grid_summary(options.grid, result.grid));
+  json.update({{"area_arcsec2", result.area.sum().item<double>()}, {"channels", channels}});
   return summary_text(json);
 }
 
