@@ -79,19 +79,16 @@ using Weights = c10::Dict<std::string, double>;
 /// The regularizers by name, with their usual settings.
 std::vector<Term> terms_of(const Weights& weights) {
   std::vector<Term> terms;
-  for (const auto kind : all_regularizers()) {
-    const auto found = weights.find(regularizer_of(kind).name);
-    if (found != weights.end()) terms.push_back(Term::known(kind, found->value()));
-  }
-  if (terms.size() == weights.size()) return terms;
   std::vector<std::string> known;
-  for (const auto kind : all_regularizers()) known.push_back(regularizer_of(kind).name);
-  for (const auto& each : weights) {
-    if (std::find(known.begin(), known.end(), each.key()) == known.end()) {
-      throw ValueError(fmt::format("{} is no regularizer: there are {}", each.key(), fmt::join(known, ", ")));
-    }
+  for (const auto kind : all_regularizers()) {
+    known.push_back(regularizer_of(kind).name);
+    if (const auto found = weights.find(known.back()); found != weights.end()) terms.push_back(Term::known(kind, found->value()));
   }
-  throw ValueError("two regularizers share a name");
+  for (const auto& each : weights) {
+    if (std::find(known.begin(), known.end(), each.key()) != known.end()) continue;
+    throw ValueError(fmt::format("{} is no regularizer: there are {}", each.key(), fmt::join(known, ", ")));
+  }
+  return terms;
 }
 
 /// The loss of a model of softplus and Hann's convolution at data in cells.
