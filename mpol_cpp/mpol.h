@@ -19,6 +19,7 @@
 #include <mpol_cpp/analysis/wide_image.h>
 #include <mpol_cpp/simulation/direct_visibilities.h>
 #include <mpol_cpp/simulation/keplerian_disc.h>
+#include <mpol_cpp/simulation/scene.h>
 #include <mpol_cpp/simulation/simulate.h>
 #include <mpol_cpp/simulation/sky_gaussian.h>
 #include <mpol_cpp/coordinates/grid_coords.h>

@@ -427,6 +427,8 @@ VerbRows simulate_rows() {
                                  {"--spectral-index", "1", added(base, {"--frequency-ghz", "100"}), made},
                                  {"--array", "{array}", few, made},
                                  {"--sky", "{single}", base, made},
+                                 {"--scene", "blobs", base, made},
+                                 {"--scene-seed", "1", added(base, {"--scene", "nebula", "--npix", "16"}), made},
                                  {"--no-noise", "", base, made},
                                  {"--no-crescent", "", base, made}};
   const std::vector<std::pair<std::string, std::string>> values = {{"--uv-unit", "m"},

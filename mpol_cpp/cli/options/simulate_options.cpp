@@ -2,9 +2,12 @@
 
 #include <sstream>
 
+#include <ATen/ops/stack.h>
+
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/simulation/scene.h>
 
 namespace mpol::cli {
 namespace {
@@ -64,7 +67,13 @@ void declare_observation(OptionSet& options, SimulateSettings& s) {
 
 void declare_sky(OptionSet& options, SimulateSettings& s) {
   options.path("--sky", s.sky, "Observe this FITS image instead of the disc", Record::none);
-  options.number("--flux", s.flux, Range::positive(), "JY", "Of the disc at 230 GHz", Record::none);
+  auto scenes = scene_names();
+  scenes.insert(scenes.begin(), "disc");
+  options.choice("--scene", s.scene, scenes, "Observe this kind of sky, drawn at random on the grid of --cell-size and --npix",
+                 Record::none);
+  options.integer("--scene-seed", s.scene_seed, Range::not_negative(), "Of the scene: the same seed gives the same sky",
+                  Record::none);
+  options.number("--flux", s.flux, Range::positive(), "JY", "Of the disc or scene at 230 GHz", Record::none);
   options.number("--spectral-index", s.spectral_index, Range::between(-100, 100), "ALPHA", "Flux grows as frequency^ALPHA",
                  Record::none);
   options.number("--inclination", s.inclination, Range::between(0, 85), "DEG", "0: face on", Record::none);
@@ -85,14 +94,18 @@ void declare_sky(OptionSet& options, SimulateSettings& s) {
 
 void state_meanings(OptionSet& options, const SimulateSettings& s) {
   options.only({"--antennas", "--longest-baseline"}, "without --array", [&s] { return s.array.empty(); });
-  options.only({"--cell-size", "--npix"}, "for the --truth of a disc", [&s] { return !s.truth.empty() && s.sky.empty(); });
+  options.only({"--cell-size", "--npix"}, "for a scene or the --truth of a disc",
+               [&s] { return s.sky.empty() && (s.scene != "disc" || !s.truth.empty()); });
+  options.only({"--scene"}, "without --sky", [&s] { return s.sky.empty(); });
+  options.only({"--scene-seed"}, "for a scene other than disc", [&s] { return s.sky.empty() && s.scene != "disc"; });
   options.only({"--seed"}, "without --no-noise", [&s] { return !s.no_noise; });
-  options.only({"--flux", "--spectral-index", "--inclination", "--position-angle", "--offset-east", "--offset-north", "--rings",
-                "--no-crescent"},
-               "without --sky", [&s] { return s.sky.empty(); });
+  options.only({"--flux", "--spectral-index"}, "without --sky", [&s] { return s.sky.empty(); });
+  const auto has_disc = [&s] { return s.sky.empty() && s.scene == "disc"; };
+  options.only({"--inclination", "--position-angle", "--offset-east", "--offset-north", "--rings", "--no-crescent"}, "for a disc",
+               has_disc);
   options.only(
       {"--crescent-radius", "--crescent-width", "--crescent-position-angle", "--crescent-azimuthal-width", "--crescent-contrast"},
-      "without --sky and --no-crescent", [&s] { return s.sky.empty() && !s.no_crescent; });
+      "for a disc without --no-crescent", [&s, has_disc] { return has_disc() && !s.no_crescent; });
 }
 
 DiscRing ring_of(const std::string& item) {
@@ -174,6 +187,17 @@ RingedDisc disc_of(const SimulateSettings& settings) {
   if (settings.no_crescent) disc.crescent.reset();
   disc.check();
   return disc;
+}
+
+Tensor scene_of(const SimulateSettings& settings, const std::vector<double>& frequencies) {
+  const GridCoords coords(settings.cell_size, settings.npix);
+  const auto unit = render(scene_by_name(settings.scene), coords, 1, static_cast<std::uint64_t>(settings.scene_seed));
+  RingedDisc spectrum;
+  spectrum.flux = settings.flux;
+  spectrum.spectral_index = settings.spectral_index;
+  std::vector<Tensor> channels;
+  for (const double frequency : frequencies) channels.push_back(unit * spectrum.flux_at(frequency));
+  return at::stack(channels);
 }
 
 }  // namespace mpol::cli

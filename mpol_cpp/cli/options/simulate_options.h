@@ -32,6 +32,8 @@ struct SimulateSettings {
   std::int64_t polarisations = 2, seed = 0;
   bool no_noise = false;
 
+  std::string scene = "disc";
+  std::int64_t scene_seed = 0;
   double flux = 0.15, spectral_index = 2.2, inclination = 35, position_angle = 60;
   double offset_east = 0, offset_north = 0;
   std::string rings = "0:0.2:0.5,0.36:0.15:1,0.68:0.17:0.6";
@@ -46,5 +48,7 @@ void declare(OptionSet& options, SimulateSettings& settings);
 ArrayConfiguration array_of(const SimulateSettings& settings);
 SimulationOptions observation_of(const SimulateSettings& settings);
 RingedDisc disc_of(const SimulateSettings& settings);
+/// The --scene at each frequency, (nchan, npix, npix) float64 on the grid of --cell-size and --npix, Jy/arcsec^2.
+Tensor scene_of(const SimulateSettings& settings, const std::vector<double>& frequencies);
 
 }  // namespace mpol::cli

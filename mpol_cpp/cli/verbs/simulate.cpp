@@ -118,6 +118,8 @@ int simulate(const SimulateSettings& settings, const OptionSet& given) {
   const auto disc = from_options([&] { return disc_of(settings); });
   std::optional<Sky> sky;
   if (!settings.sky.empty()) sky = read_sky_model(settings.sky);
+  else if (settings.scene != "disc")
+    sky = Sky{scene_of(settings, options.frequencies()), GridCoords(settings.cell_size, settings.npix)};
   const auto observed = from_options([&] {
     return sky ? simulate_observation(array, sky->cube, sky->coords, options) : simulate_observation(array, disc, options);
   });
@@ -142,7 +144,7 @@ int simulate(const SimulateSettings& settings, const OptionSet& given) {
 }  // namespace
 
 Verb add_simulate(CLI::App& program) {
-  auto* app = program.add_subcommand("simulate", "Simulate an observation of a disc or of a FITS image");
+  auto* app = program.add_subcommand("simulate", "Simulate an observation of a disc, of a scene or of a FITS image");
   app->footer(
       "Example:\n  mpol simulate -o disc.npz --truth disc_truth.fits --frequency-ghz 230,232 --channel-width-mhz 62.5 "
       "--integration 600 --seed 1");
