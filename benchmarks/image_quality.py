@@ -24,7 +24,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-from astropy.io import fits
 
 field = 5.12
 beam = 0.2
@@ -48,6 +47,8 @@ def run(command):
 
 def read_image(path, npix):
     """Jy/arcsec^2."""
+    from astropy.io import fits  # not there where --write-set runs
+
     with fits.open(path) as file:
         image, header = file[0].data.squeeze().astype("f8"), file[0].header
     cell = field / npix
