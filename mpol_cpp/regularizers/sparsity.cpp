@@ -18,10 +18,11 @@ at::Tensor losses::sparsity(const at::Tensor& sky_cube, const at::Tensor& mask) 
 const Regularizer& regularizers::Sparsity::descriptor() {
   static const Regularizer own{
       .name = "sparsity",
-      .help = "Sum of |I|: few bright pixels; 0 where another LAMBDA is given",
+      .help = "Sum of |I|: few bright pixels; 0 where another LAMBDA is a number",
       .noise_scale = NoiseScale::slope,
       .convexity = Convexity::proximal,
       .automatic = 1,
+      .searched_by_itself = true,
       .search_limit = 30,
       .recorded_when_off = true,
       .function = of_sky([](const at::Tensor& sky, const auto&) { return losses::sparsity(sky); }),

@@ -15,11 +15,12 @@ at::Tensor losses::tv_image(const at::Tensor& sky_cube, double epsilon) {
 const Regularizer& regularizers::TvImage::descriptor() {
   static const Regularizer own{
       .name = "tv",
-      .help = "Total variation: sharp edges, flat inside; 0 where another LAMBDA is given",
+      .help = "Total variation: sharp edges, flat inside; 0 where another LAMBDA is a number",
       .settings = {{.name = "epsilon", .value = settings[0]}},
       .noise_scale = NoiseScale::slope,
       .convexity = Convexity::proximal,
-      .automatic = 1,
+      .automatic = 0.3,
+      .searched_by_itself = true,
       .recorded_when_off = true,
       .function = of_sky([](const at::Tensor& sky, const auto& with) { return losses::tv_image(sky, with[0]); }),
   };

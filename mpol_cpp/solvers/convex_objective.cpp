@@ -40,7 +40,8 @@ constexpr double rounding_of_floats = 2e-6, rounding_of_doubles = 1e-13;
 
 constexpr double largest_epsilon = 1e-8;  // Jy^2/arcsec^4: the map takes lengths without it
 /// The terms of g; sparsity is linear, and one of them in name only.
-constexpr std::array lengths = {TermKind::tv_image, TermKind::tv_channel, TermKind::group_sparsity};
+constexpr std::array lengths = {TermKind::tv_image, TermKind::tv_channel, TermKind::group_sparsity,
+                                TermKind::tv_slope};
 bool is_length(TermKind kind) { return std::find(lengths.begin(), lengths.end(), kind) != lengths.end(); }
 
 std::vector<double> values_of(const Tensor& tensor) {
@@ -96,7 +97,8 @@ Tensor ConvexObjective::images() const {
 std::unique_ptr<CubeProximal> ConvexObjective::new_map() const {
   return std::make_unique<CubeProximal>(images(), has_hann(*model_), mask_,
                                         CubeProximal::Weights{weights_of(TermKind::tv_image), weights_of(TermKind::tv_channel),
-                                                              weights_of(TermKind::group_sparsity)});
+                                                              weights_of(TermKind::group_sparsity),
+                                                              weights_of(TermKind::tv_slope)});
 }
 
 bool ConvexObjective::mixes_images() const {
@@ -279,7 +281,7 @@ std::vector<double> ConvexObjective::gaps() {
   for (const double curvature : curvatures()) steps.push_back(1 / curvature);
   const std::vector<std::int64_t> passes(static_cast<std::size_t>(problems), passes_of_dual_points);
   const std::vector<double> epsilons = {epsilon_of(TermKind::tv_image), epsilon_of(TermKind::tv_channel),
-                                        epsilon_of(TermKind::group_sparsity)};
+                                        epsilon_of(TermKind::group_sparsity), epsilon_of(TermKind::tv_slope)};
   const auto map = new_map();
   map->set_dual(map_->dual());
   Tensor bound;

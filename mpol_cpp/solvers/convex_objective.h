@@ -14,7 +14,7 @@ namespace mpol {
 /// An objective as a convex function of the base pixels z >= 0 of a GriddedNet whose pixel mapping is nonnegative_mapping(), so
 /// that its image is x = S z, the Hann convolution of z or (Smoothing::none) z itself:
 ///
-///   F(z) = chi^2(x)/(2 N_norm) + lambda sum x + quadratic terms  +  k_1 TV(x) + k_2 TV_channel(x) + k_3 L21(x),   z >= 0
+///   F(z) = chi^2(x)/(2 N_norm) + lambda sum x + quadratic terms  +  k_1 TV(x) + k_2 TV_channel(x) + k_3 L21(x) + k_4 TV2(x),   z >= 0
 ///          `------------------- f -----------------------------'    `------------------------ g ---------------------'
 ///
 /// Terms that join channels may be among the quadratic ones.

@@ -48,12 +48,14 @@ CubeProximal::CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights w
     : weights_(std::move(weights)), hann_(hann), mask_(std::move(mask)), nchan_(like.size(1)) {
   if (mask_.defined()) mask_ = mask_.to(like.options()).expand(like.sizes()).contiguous();
   if (nchan_ == 1) std::fill(weights_.channels.begin(), weights_.channels.end(), 0.0);  // there are no differences
+  weights_.curvature.resize(weights_.variation.size(), 0.0);
   counted_ = ops::counted_block(like);
+  curved_ = ops::curved_block(like);
   const auto problems = like.size(0), n = like.size(-1);
-  if (!weights_.has_channels() && !weights_.has_spectra()) {
+  if (!weights_.has_channels() && !weights_.has_spectra() && !weights_.has_curvature()) {
     variation_.emplace(like, hann, mask_, by);
   } else if (by == By::tensors || !like.is_cpu()) {
-    const std::int64_t planes = plane_of_spectra() + (weights_.has_spectra() ? 1 : 0);
+    const std::int64_t planes = plane_of_curvature() + (weights_.has_curvature() ? 3 : 0);
     dual_ = at::zeros({planes, problems, nchan_, n, n}, like.options());
   } else if (like.scalar_type() == torch::kFloat32) {
     single_ = std::make_shared<ops::CubeDual<float>>(problems, nchan_, n, hann, weights_);
@@ -88,6 +90,10 @@ Tensor CubeProximal::unsmoothed_slope(const Tensor& dual) const {
     slope = slope + ops::adjoint_channel_differences(dual[2]) * ops::spread(weights_.channels, dual[0]);
   }
   if (weights_.has_spectra()) slope = slope + dual[plane_of_spectra()] * ops::spread(weights_.spectra, dual[0]);
+  if (weights_.has_curvature()) {
+    const auto bent = ops::adjoint_second_differences(dual.narrow(0, plane_of_curvature(), 3));
+    slope = slope + bent * ops::spread(weights_.curvature, dual[0]);
+  }
   return slope;
 }
 
@@ -111,6 +117,10 @@ Tensor CubeProximal::smoothing(const std::vector<double>& epsilons, const Tensor
   }
   if (weights_.has_spectra()) {
     total = total + sum(own[plane_of_spectra()].square().sum({-3}, /*keepdim=*/true), weights_.spectra, epsilons[2]);
+  }
+  if (weights_.has_curvature() && n > 2) {
+    const auto bent = own.narrow(0, plane_of_curvature(), 3).square().sum(0).narrow(-2, 1, n - 2).narrow(-1, 1, n - 2);
+    total = total + sum(bent, weights_.curvature, epsilons[3]);
   }
   return total;
 }
@@ -143,17 +153,19 @@ void CubeProximal::apply_by_tensors(const Tensor& q, const std::vector<double>& 
   const auto step = ops::spread(steps, q);
   const auto own_steps = at::tensor(steps, torch::kFloat64).view({problems, nchan_, 1, 1});
   const auto next_steps = at::cat({own_steps.narrow(1, 1, nchan_ - 1), own_steps.narrow(1, nchan_ - 1, 1)}, 1);
-  std::vector<Climb> of_variation, of_channels, of_spectra;
+  std::vector<Climb> of_variation, of_channels, of_spectra, of_curvature;
   for (std::int64_t i = 0; i < problems; ++i) {
     const ops::CubeDualSteps own(weights_, static_cast<std::size_t>(i));
     of_variation.push_back(climb_of(own.variation, own.of_variation, own_steps[i]));
     of_channels.push_back(climb_of(own.channels, own.of_channels, at::maximum(own_steps[i], next_steps[i])));
     of_spectra.push_back(climb_of(own.spectra, own.of_spectra, own_steps[i].max().expand_as(own_steps[i])));
+    of_curvature.push_back(climb_of(own.curvature, own.of_curvature, own_steps[i]));
   }
   const auto of_planes = [&](Tensor Climb::*part) {
     std::vector<Tensor> planes = {on_each(of_variation, part), on_each(of_variation, part)};
     if (weights_.has_channels()) planes.push_back(on_each(of_channels, part));
     if (weights_.has_spectra()) planes.push_back(on_each(of_spectra, part));
+    if (weights_.has_curvature()) planes.insert(planes.end(), 3, on_each(of_curvature, part));
     return at::stack(planes).to(q.device());
   };
   const auto factor = of_planes(&Climb::factor).to(q.scalar_type()), weight = of_planes(&Climb::weight);
@@ -165,6 +177,7 @@ void CubeProximal::apply_by_tensors(const Tensor& q, const std::vector<double>& 
     rises.push_back(ops::differences(u, counted_));
     if (weights_.has_channels()) rises.push_back(ops::channel_differences(u).unsqueeze(0));
     if (weights_.has_spectra()) rises.push_back(u.unsqueeze(0));
+    if (weights_.has_curvature()) rises.push_back(ops::second_differences(u, curved_));
     auto next = v + at::cat(rises) * factor;
     auto variation = next.narrow(0, 0, 2);
     variation.div_(variation.square().sum(0).sqrt().clamp_min(1));
@@ -172,6 +185,10 @@ void CubeProximal::apply_by_tensors(const Tensor& q, const std::vector<double>& 
     if (weights_.has_spectra()) {
       auto spectra = next[plane_of_spectra()];
       spectra.div_(spectra.square().sum({-3}, /*keepdim=*/true).sqrt().clamp_min(1));
+    }
+    if (weights_.has_curvature()) {
+      auto bent = next.narrow(0, plane_of_curvature(), 3);
+      bent.div_(bent.square().sum(0).sqrt().clamp_min(1));
     }
     const auto change = next - ascent.dual();
     ascent.move_to(next, (((v - next) * change).sum({-2, -1}, /*keepdim=*/true, torch::kFloat64) * weight)

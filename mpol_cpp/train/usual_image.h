@@ -17,7 +17,9 @@ struct UsualImageOptions {
   /// Weights of the regularizers in units of the noise (lambda_unit).
   TORCH_ARG(double, sparsity) = 1;
   /// The same for total variation.
-  TORCH_ARG(double, tv) = 1;
+  TORCH_ARG(double, tv) = 0.3;
+  /// The same for total variation of slopes.
+  TORCH_ARG(double, tv_slope) = 0.3;
   /// The tolerance of the fit, as TrainOptions::tolerance.
   TORCH_ARG(double, tolerance) = 1e-3;
   /// Epochs after which the fit ends though it has not settled.
@@ -26,8 +28,8 @@ struct UsualImageOptions {
   TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;
 };
 
-/// The image that `mpol image` makes of loose visibilities where nothing is said: exact likelihood, sparsity and total variation
-/// in units of the noise, positive pixels behind the Hann convolution, fitted by POGM until it stands still.
+/// The image that `mpol image` makes of loose visibilities where nothing is said: exact likelihood, sparsity and total variation of
+/// images and slopes in units of the noise, positive pixels behind the Hann convolution, fitted by POGM until it stands still.
 /// @param channels  which data channels feed which image channel
 /// @return          (nchan, npix, npix) float64 on the CPU, Jy/arcsec^2, sky orientation
 /// @throws DataError when baselines do not fit the grid; DivergedError

@@ -34,6 +34,8 @@ void bind_losses(py::module_& parent) {
       py::arg("sky_cube"), py::arg("mask") = py::none(), "sum |I|.");
   module.def("tv_image", &losses::tv_image, py::arg("sky_cube"), py::arg("epsilon") = 1e-10,
              "Total variation of each channel's image.");
+  module.def("tv_slope", &losses::tv_slope, py::arg("sky_cube"), py::arg("epsilon") = 1e-10,
+             "Total variation of second order of each channel's image.");
   module.def("tv_channel", &losses::tv_channel, py::arg("sky_cube"), py::arg("epsilon") = 1e-10,
              "Total variation between neighbouring channels.");
   module.def("tsv", &losses::tsv, py::arg("sky_cube"), "Total squared variation.");

@@ -84,6 +84,7 @@ inline Tensor reference(const Tensor& base, const Samples& samples, const ops::F
     const auto bends = step.narrow(-3, 1, step.size(-3) - 1) - step.narrow(-3, 0, step.size(-3) - 1);
     total = total + weight(TermKind::spectral_smoothness) * cube_sum(bends.square());
   }
+  total = total + weight(TermKind::tv_slope) * losses::tv_slope(image, epsilon(TermKind::tv_slope));
   for (const auto edge : {0L, n - 1}) {
     total = total + weight(TermKind::edge_clamp) *
                         (image.select(-2, edge).square().sum({-2, -1}) + image.select(-1, edge).square().sum({-2, -1}));
@@ -109,10 +110,10 @@ inline ops::FusedTerms all_terms() {
   terms.weight(TermKind::sparsity) = 0.3, terms.weight(TermKind::tv_image) = 0.2, terms.weight(TermKind::tsv) = 0.11;
   terms.weight(TermKind::entropy) = 0.4, terms.weight(TermKind::tv_channel) = 0.25, terms.weight(TermKind::edge_clamp) = 0.17;
   terms.weight(TermKind::psd) = 0.02, terms.weight(TermKind::group_sparsity) = 0.35;
-  terms.weight(TermKind::spectral_smoothness) = 0.13;
+  terms.weight(TermKind::spectral_smoothness) = 0.13, terms.weight(TermKind::tv_slope) = 0.21;
   terms.settings(TermKind::entropy)[0] = 0.02, terms.settings(TermKind::entropy)[1] = 3;
   terms.settings(TermKind::tv_image)[0] = 1e-3, terms.settings(TermKind::tv_channel)[0] = 2e-3;
-  terms.settings(TermKind::group_sparsity)[0] = 3e-3;
+  terms.settings(TermKind::group_sparsity)[0] = 3e-3, terms.settings(TermKind::tv_slope)[0] = 2e-3;
   return terms;
 }
 

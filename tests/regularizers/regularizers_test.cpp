@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
 
 #include <mpol_cpp/core/error.h>
@@ -59,6 +60,18 @@ TEST_CASE("total variations are the sums that their formulas name", "[losses][qu
       for (std::int64_t j = 0; j < npix; ++j) across += std::sqrt(std::pow(at(c + 1, i, j) - at(c, i, j), 2) + 1e-6);
     }
   }
+  double slopes = 0;
+  for (std::int64_t c = 0; c < 3; ++c) {
+    for (std::int64_t i = 1; i + 1 < npix; ++i) {
+      for (std::int64_t j = 1; j + 1 < npix; ++j) {
+        const double rows = at(c, i + 1, j) - 2 * at(c, i, j) + at(c, i - 1, j);
+        const double columns = at(c, i, j + 1) - 2 * at(c, i, j) + at(c, i, j - 1);
+        const double mixed = at(c, i + 1, j + 1) - at(c, i + 1, j) - at(c, i, j + 1) + at(c, i, j);
+        slopes += std::sqrt(rows * rows + columns * columns + 2 * mixed * mixed + 1e-6);
+      }
+    }
+  }
+  CHECK(losses::tv_slope(cube, 1e-6).item<double>() == Approx(slopes).epsilon(1e-13));
   CHECK(losses::tv_image(cube, 1e-6).item<double>() == Approx(tv).epsilon(1e-13));
   CHECK(losses::tsv(cube).item<double>() == Approx(tsv).epsilon(1e-13));
   CHECK(losses::tv_channel(cube, 1e-6).item<double>() == Approx(across).epsilon(1e-13));
@@ -110,6 +123,8 @@ TEST_CASE("gradients of the regularisers agree with finite differences", "[losse
 TEST_CASE("regularisers do not change under what their definition ignores", "[losses][quick]") {
   const auto cube = normal({3, 12, 12}, torch::kFloat64, 3).abs();
   CHECK(losses::tv_image(cube + 5.0).item<double>() == Approx(losses::tv_image(cube).item<double>()).epsilon(1e-12));
+  const auto plane = at::arange(12, torch::kFloat64).view({12, 1}) * 0.3 - at::arange(12, torch::kFloat64) * 0.7;
+  CHECK(losses::tv_slope(cube + plane).item<double>() == Approx(losses::tv_slope(cube).item<double>()).epsilon(1e-12));
   CHECK(losses::tsv(cube.transpose(1, 2)).item<double>() == Approx(losses::tsv(cube).item<double>()).epsilon(1e-12));
   CHECK(losses::tv_channel(cube.flip({0})).item<double>() == Approx(losses::tv_channel(cube).item<double>()).epsilon(1e-12));
   CHECK(losses::edge_clamp(cube.flip({1, 2})).item<double>() == Approx(losses::edge_clamp(cube).item<double>()).epsilon(1e-12));
@@ -136,6 +151,7 @@ TEST_CASE("cubes without the three image dimensions are refused", "[losses][quic
   CHECK_THROWS_AS(losses::tv_image(torch::ones({1, 1, 4})), ShapeError);
   CHECK_THROWS_AS(losses::sparsity(torch::ones({4})), ShapeError);
   CHECK_THROWS_AS(losses::tv_image(torch::ones({1, 4, 4}), 0.0), ValueError);
+  CHECK_THROWS_AS(losses::tv_slope(torch::ones({1, 2, 2})), ShapeError);
 }
 
 TEMPLATE_TEST_CASE("the power spectrum prior and its gradient equal MPoL's", "[losses][quick]", float, double) {

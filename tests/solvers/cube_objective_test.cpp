@@ -37,13 +37,14 @@ std::shared_ptr<Likelihood> line_likelihood() {
       .ptr();
 }
 
-enum class Joined { differences, norms, smooth, all };
+enum class Joined { differences, norms, smooth, slopes, all };
 
 Objective joined(Joined which, double sparsity = 2e-4) {
   std::vector<Term> terms = {terms::sparsity(sparsity), terms::tv_image(1e-4)};
   if (which == Joined::differences || which == Joined::all) terms.push_back(terms::tv_channel(1e-4));
   if (which == Joined::norms || which == Joined::all) terms.push_back(terms::group_sparsity(2e-4));
   if (which == Joined::smooth || which == Joined::all) terms.push_back(terms::spectral_smoothness(1e-5));
+  if (which == Joined::slopes || which == Joined::all) terms.push_back(terms::tv_slope(1e-4));
   return Objective(line_likelihood(), terms);
 }
 
@@ -81,7 +82,8 @@ TEMPLATE_TEST_CASE("an objective that joins channels has the losses of its terms
     const auto value = objective.evaluate(*model);
     const auto table = value.table().to(torch::kCPU, torch::kFloat64);
     CHECK(relative_error(at::tensor(function.losses(), torch::kFloat64), table.flatten()) < tolerance<TestType>(1e-12, 1e-5));
-    const auto expected = table[3] + table[4] + table[5];  // of total, nll, sparsity, tv, tv_channel, group, smoothness
+    // Of total, nll, sparsity, tv, tv_channel, group, smoothness, tv_slope.
+    const auto expected = table[3] + table[4] + table[5] + table[7];
     CHECK(relative_error(at::tensor(simple, torch::kFloat64), expected.flatten()) < tolerance<TestType>(1e-12, 1e-5));
     (value.nll.sum() + value.terms[0].sum() + value.terms[4].sum()).backward();
     CHECK(relative_error(gradient, model->base().grad().view_as(gradient)) < tolerance<TestType>(1e-11, 1e-4));
@@ -114,7 +116,7 @@ TEST_CASE("the curvatures of a cube bound how its smooth part bends", "[solvers]
 
 TEST_CASE("a converged cube cannot be bettered, and its gap is certified", "[solvers][quick]") {
   const auto smoothing = GENERATE(Smoothing::hann, Smoothing::none);
-  const auto which = GENERATE(Joined::differences, Joined::norms, Joined::smooth, Joined::all);
+  const auto which = GENERATE(Joined::differences, Joined::norms, Joined::smooth, Joined::slopes, Joined::all);
   CAPTURE(static_cast<int>(which));
   const auto objective = joined(which);
   const auto end = fit_of_cube(objective, cube(torch::kFloat64, 4), OptimizerKind::pogm, 1e-7, 30000, smoothing);

@@ -10,6 +10,7 @@
 #include <mpol_cpp/regularizers/group_sparsity.h>
 #include <mpol_cpp/regularizers/tv_channel.h>
 #include <mpol_cpp/regularizers/tv_image.h>
+#include <mpol_cpp/regularizers/tv_slope.h>
 #include <mpol_cpp/solvers/cube_proximal.h>
 
 #include "compare.h"
@@ -35,9 +36,10 @@ Tensor noisy_cubes(at::IntArrayRef shape, torch::Dtype dtype, std::uint64_t seed
 double simple_part(const Tensor& x, bool hann, const Weights& weights) {
   constexpr double epsilon = 1e-24;
   const auto sky = hann ? ops::hann(x) : x;
-  return (weights.variation[0] * losses::tv_image(sky, epsilon) + weights.channels[0] * losses::tv_channel(sky, epsilon) +
-          weights.spectra[0] * losses::group_sparsity(sky, epsilon))
-      .item<double>();
+  auto value = weights.variation[0] * losses::tv_image(sky, epsilon) + weights.channels[0] * losses::tv_channel(sky, epsilon) +
+               weights.spectra[0] * losses::group_sparsity(sky, epsilon);
+  if (weights.has_curvature()) value = value + weights.curvature[0] * losses::tv_slope(sky, epsilon);
+  return value.item<double>();
 }
 
 }  // namespace
@@ -52,8 +54,9 @@ TEST_CASE("the map of cubes ends at the minimum: the duality gap closes, whateve
   for (std::int64_t c = 0; c < nchan; ++c) steps.push_back(0.5 + 0.1 * static_cast<double>(c % 4));
   const auto step = at::tensor(steps, torch::kFloat64).view({1, nchan, 1, 1});
   for (const auto& weights : {Weights{{0.3}, {0.4}, {0}}, Weights{{0}, {0.5}, {0}}, Weights{{0.2}, {0}, {0.8}},
-                              Weights{{0}, {0}, {1.5}}, Weights{{0.2}, {0.3}, {0.5}}}) {
-    CAPTURE(hann, masked, weights.variation[0], weights.channels[0], weights.spectra[0]);
+                              Weights{{0}, {0}, {1.5}}, Weights{{0.2}, {0.3}, {0.5}}, Weights{{0}, {0}, {0}, {0.3}},
+                              Weights{{0.2}, {0}, {0}, {0.2}}, Weights{{0.1}, {0.2}, {0.3}, {0.1}}}) {
+    CAPTURE(hann, masked, weights.variation[0], weights.channels[0], weights.spectra[0], weights.has_curvature());
     CubeProximal map(q, hann, mask, weights);
     const auto gap = [&](const Tensor& x) {
       auto positive = (q - step * map.slope()).clamp_min(0), allowed = q;
@@ -63,7 +66,7 @@ TEST_CASE("the map of cubes ends at the minimum: the duality gap closes, whateve
       return (primal - dual) / (allowed.square() / step).sum().item<double>();
     };
     const double early = gap(applied(map, q, steps, {2}));
-    const auto x = applied(map, q, steps, {3000});
+    const auto x = applied(map, q, steps, {weights.has_curvature() ? 6000 : 3000});
     CHECK(x.min().item<double>() >= 0);
     if (masked) CHECK((x * (1 - mask)).abs().max().item<double>() == 0);
     // Dual images are feasible, whence the gap is one.
@@ -73,6 +76,14 @@ TEST_CASE("the map of cubes ends at the minimum: the duality gap closes, whateve
     if (weights.channels[0] > 0) CHECK(dual[2].select(-3, nchan - 1).abs().max().item<double>() == 0);
     if (weights.spectra[0] > 0) {
       CHECK(dual[weights.channels[0] > 0 ? 3 : 2].square().sum(-3).max().item<double>() <= 1 + 1e-12);
+    }
+    if (weights.has_curvature()) {
+      const auto bent = dual.narrow(0, dual.size(0) - 3, 3);
+      CHECK(bent.square().sum(0).max().item<double>() <= 1 + 1e-12);
+      for (const std::int64_t edge : {0, 11}) {  // where nothing is counted
+        CHECK(bent.select(-1, edge).abs().max().item<double>() == 0);
+        CHECK(bent.select(-2, edge).abs().max().item<double>() == 0);
+      }
     }
     const double own = gap(x);
     CHECK(own >= -1e-12);
@@ -95,7 +106,8 @@ TEMPLATE_TEST_CASE("the kernels of the map of cubes equal its tensor operations,
   const auto dtype = dtype_of<TestType>();
   const auto hann = GENERATE(false, true);
   const auto weights = GENERATE(Weights{{0.3, 0}, {0.4, 0.2}, {0, 0}}, Weights{{0.3, 0.1}, {0, 0}, {0.5, 0.2}},
-                                Weights{{0.3, 0.1}, {0.2, 0}, {0.5, 0.7}});
+                                Weights{{0.3, 0.1}, {0.2, 0}, {0.5, 0.7}}, Weights{{0, 0}, {0, 0}, {0, 0}, {0.2, 0.3}},
+                                Weights{{0.3, 0}, {0.2, 0.1}, {0, 0.4}, {0.2, 0.3}});
   for (const auto isa : instruction_sets()) {
     const ForcedIsa forced(to_string(isa));
     for (const std::int64_t n : {2, 9, 17, 40}) {
@@ -138,7 +150,7 @@ TEMPLATE_TEST_CASE("the map of cubes has the same bits for any number of threads
                    "[solvers][quick]", float, double) {
   const auto dtype = dtype_of<TestType>();
   const auto q = noisy_cubes({2, 20, 70, 70}, dtype, 3);
-  const Weights weights{{0.5, 0.1}, {0.2, 0.3}, {0.4, 0.6}};
+  const Weights weights{{0.5, 0.1}, {0.2, 0.3}, {0.4, 0.6}, {0.2, 0.1}};
   const Numbers steps(40, 0.8);
   const auto run = [&](int threads) {
     const Threads own(threads);

@@ -15,7 +15,7 @@
 namespace mpol::cli {
 namespace {
 
-/// Where nothing is known about a strength, or a search for it begins, in units of noise.
+/// Where nothing is known about a strength, in units of noise.
 constexpr double usual_strength = 1;
 
 constexpr const char* regularizer_group = "Regularisers";
@@ -32,7 +32,7 @@ void set_in_units(RegularizerOptions& r, TermKind kind, const std::string& text)
   if (text == "cv" || text.find(':') != std::string::npos) {
     parse_range(name, text);
     r.searched[name] = text;
-    r.in_units[name] = usual_strength;
+    r.in_units[name] = automatic.value_or(usual_strength);
   } else if (automatic && text == "auto") {
     r.in_units[name] = *automatic;
     r.automatic.insert(name);
@@ -353,15 +353,29 @@ void check_settings_of_regularizers(const ImageOptions& image) {
   }
 }
 
-/// Regularizers are in a fit by themselves only where none is asked for.
+/// Whether a given strength leaves it to the program: auto, or cv, of one that is in a fit by itself.
+bool leaves_it(const RegularizerOptions& r, const std::string& name) {
+  if (r.automatic.contains(name)) return true;
+  const auto search = r.searched.find(name);
+  const auto kinds = all_regularizers();
+  return search != r.searched.end() && search->second == "cv" && std::any_of(kinds.begin(), kinds.end(), [&](TermKind kind) {
+           return option_of(kind) == name && regularizer_of(kind).automatic.has_value();
+         });
+}
+
+/// Regularizers are in a fit by themselves where all that is said leaves it to the program.
 void settle_units(ImageOptions& image) {
   auto& r = image.regularizers;
-  const bool asked = !r.given.empty() || !image.guess_lambda.empty();
+  const bool asked = !image.guess_lambda.empty() || !std::all_of(r.given.begin(), r.given.end(), [&](const std::string& name) {
+    return leaves_it(r, name);
+  });
+  const bool searches = image.searches_by_itself && r.searched.empty();
   for (const auto kind : all_regularizers()) {
     const auto name = option_of(kind);
-    if (!regularizer_of(kind).automatic || r.given.contains(name)) continue;
+    const auto& regularizer = regularizer_of(kind);
+    if (!regularizer.automatic || r.given.contains(name)) continue;
     if (asked) r.in_units.erase(name);
-    else if (image.searches_by_itself) r.searched[name] = "cv";
+    else if (searches && regularizer.searched_by_itself) r.searched[name] = "cv";
     else r.automatic.insert(name);
   }
   if (image.searches_by_itself && r.searched.empty()) {

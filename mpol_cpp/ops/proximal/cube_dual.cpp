@@ -15,12 +15,16 @@ constexpr std::int64_t channels_per_chunk = 16;  // whose next channel is made o
 }  // namespace
 
 CubeDualSteps::CubeDualSteps(const CubeWeights& weights, std::size_t problem)
-    : variation(weights.variation[problem]), channels(weights.channels[problem]), spectra(weights.spectra[problem]) {
-  const double of_images = std::sqrt(8.0), of_differences = 2, of_norms = 1;  // of the maps without weights
-  const double sum = of_images * variation + of_differences * channels + of_norms * spectra;
+    : variation(weights.variation[problem]),
+      channels(weights.channels[problem]),
+      spectra(weights.spectra[problem]),
+      curvature(weights.curvature[problem]) {
+  const double of_images = std::sqrt(8.0), of_differences = 2, of_norms = 1, of_bends = 8;  // of the maps without weights
+  const double sum = of_images * variation + of_differences * channels + of_norms * spectra + of_bends * curvature;
   if (variation > 0) of_variation = 1 / (of_images * sum);
   if (channels > 0) of_channels = 1 / (of_differences * sum);
   if (spectra > 0) of_spectra = 1 / (of_norms * sum);
+  if (curvature > 0) of_curvature = 1 / (of_bends * sum);
 }
 
 template <typename T>
@@ -31,8 +35,9 @@ CubeDual<T>::CubeDual(std::int64_t problems, std::int64_t nchan, std::int64_t np
       weights_(std::move(weights)),
       plane_of_channels_(weights_.has_channels() ? 2 : -1),
       plane_of_spectra_(weights_.has_spectra() ? (weights_.has_channels() ? 3 : 2) : -1),
+      plane_of_curvature_(2 + (weights_.has_channels() ? 1 : 0) + (weights_.has_spectra() ? 1 : 0)),
       frame_(npix, hann),
-      duals_(2 + (weights_.has_channels() ? 1 : 0) + (weights_.has_spectra() ? 1 : 0), problems, nchan, npix),
+      duals_(plane_of_curvature_ + (weights_.has_curvature() ? 3 : 0), problems, nchan, npix),
       squares_(weights_.has_spectra() ? problems * chunks_ * npix * frame_.distance : 0) {
   for (std::size_t problem = 0; problem < static_cast<std::size_t>(problems); ++problem)
     dual_steps_.emplace_back(weights_, problem);
@@ -72,6 +77,8 @@ DualWalk<T> CubeDual<T>::walk(const Piece& piece, std::int64_t channel, const Pa
   const auto& own = dual_steps_[piece.problem];
   OtherSlopes<T> others;
   others.of_variation = static_cast<T>(own.variation);
+  others.of_curvature = static_cast<T>(own.curvature);
+  others.plane_of_curvature = plane_of_curvature_;
   const auto add = [&](std::int64_t plane, std::int64_t of_image, double factor) {
     others.add(duals_.row(order[0], plane, of_image, 0), duals_.row(order[1], plane, of_image, 0), static_cast<T>(factor));
   };
@@ -94,7 +101,8 @@ double CubeDual<T>::raise_channel(const Piece& piece, std::int64_t channel, cons
   const auto term = [&](std::int64_t plane, std::int64_t of_image, std::int64_t row) {
     return DualTerm<T>{duals_.row(order[0], plane, of_image, row), duals_.row(order[1], plane, of_image, row), momentum};
   };
-  double of_variation = 0, of_channels = 0, between = 0;
+  const double bend = own.of_curvature / step;
+  double of_variation = 0, of_channels = 0, of_curvature = 0, between = 0;
   if (own.channels > 0 && channel > piece.first_channel) {
     between = own.of_channels / std::max(step, step_of(piece, channel - 1, pass));
   }
@@ -107,6 +115,7 @@ double CubeDual<T>::raise_channel(const Piece& piece, std::int64_t channel, cons
     T* here = level(worker, channel, row - piece.first_row) + proximal_margin;
     std::copy_n(way.smoothed(row), n, here);
     if (own.variation > 0 && !is_beyond) of_variation += way.raise(row, static_cast<T>(climb));
+    if (own.curvature > 0 && !is_beyond) of_curvature += way.raise_curvature(row, static_cast<T>(bend));
     if (between > 0) {
       const T* before = level(worker, channel - 1, row - piece.first_row) + proximal_margin;
       of_channels +=
@@ -119,7 +128,8 @@ double CubeDual<T>::raise_channel(const Piece& piece, std::int64_t channel, cons
                                     n);
     }
   }
-  const double turned = own.variation > 0 ? own.variation / climb * of_variation : 0;
+  double turned = own.variation > 0 ? own.variation / climb * of_variation : 0;
+  if (own.curvature > 0) turned += own.curvature / bend * of_curvature;
   return between > 0 ? turned + own.channels / between * of_channels : turned;
 }
 
@@ -176,7 +186,7 @@ template <typename T>
 void CubeDual<T>::apply(const T* q, const T* mask, const std::vector<double>& steps, const std::vector<std::int64_t>& passes,
                         T* x) {
   while (static_cast<std::int64_t>(scratch_.size()) < at::get_num_threads()) {
-    scratch_.emplace_back(frame_.distance);
+    scratch_.emplace_back(frame_.distance, weights_.has_curvature() ? 3 : 0);
     levels_.emplace_back(2 * frame_.rows_per_block * frame_.distance);
   }
   const auto count = static_cast<std::size_t>(problems_);

@@ -15,14 +15,16 @@ namespace mpol::ops {
 using torch::Tensor;
 
 /// Numbers of the dual steps of one problem (solvers/cube_proximal.h): each part j climbs by sigma_j = share_j / |K_j|^2, where
-/// K_j is the weight k_j times its differences, |K_j|^2 <= 8 k^2, 4 k^2 and k^2, and share_j = |K_j| / sum |K|: what brings the
+/// K_j is the weight k_j times its differences, |K_j|^2 <= 8 k^2, 4 k^2, k^2 and 64 k^2, and share_j = |K_j| / sum |K|: what brings the
 /// bound of Beck and Teboulle down the most.
 struct CubeDualSteps {
   CubeDualSteps(const CubeWeights& weights, std::size_t problem);
 
-  double variation, channels, spectra;                       ///< k_j
-  double of_variation = 0, of_channels = 0, of_spectra = 0;  ///< k_j sigma_j of images whose own step is 1; 0 where k_j is
-  bool is_on() const { return variation > 0 || channels > 0 || spectra > 0; }  ///< whether there is any weight
+  double variation, channels, spectra, curvature;  ///< k_j
+  /// k_j sigma_j of images whose own step is 1; 0 where k_j is
+  double of_variation = 0, of_channels = 0, of_spectra = 0, of_curvature = 0;
+  /// Whether there is any weight.
+  bool is_on() const { return variation > 0 || channels > 0 || spectra > 0 || curvature > 0; }
 };
 
 /// The proximal map of total variation, differences from channel to channel, norms of spectra and positivity on the CPU, as
@@ -43,8 +45,8 @@ class CubeDual {
   /// @param x       like q; overwritten
   void apply(const T* q, const T* mask, const std::vector<double>& steps, const std::vector<std::int64_t>& passes, T* x);
 
-  /// The dual images, (2 to 4, problems, nchan, npix, npix): rows, columns, to the next channel, of the spectrum; the last two
-  /// where they have a weight.
+  /// The dual images, (2 to 7, problems, nchan, npix, npix): rows, columns, to the next channel, of the spectrum, and three of
+  /// second order; all but the first two where they have a weight.
   Tensor dual() const { return duals_.now(); }
   void set_dual(const Tensor& dual) { duals_.set_now(dual); }
 
@@ -79,7 +81,7 @@ class CubeDual {
   std::int64_t problems_, nchan_, chunks_;
   CubeWeights weights_;
   std::vector<CubeDualSteps> dual_steps_;  // of each problem
-  std::int64_t plane_of_channels_, plane_of_spectra_;
+  std::int64_t plane_of_channels_, plane_of_spectra_, plane_of_curvature_;
   WalkFrame<T> frame_;
   DualImages<T> duals_;
   AlignedArray<T> squares_;

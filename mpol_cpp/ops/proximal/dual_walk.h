@@ -23,9 +23,11 @@ struct WalkFrame {
         blocks((pixels + rows_per_block - 1) / rows_per_block),
         kernels(proximal_kernels<T>(selected_isa())),
         inside(distance),
-        counted(distance) {
+        counted(distance),
+        curved(distance) {
     std::fill_n(inside.data(), npix, T(1));
     std::fill_n(counted.data(), npix - 1, T(1));
+    if (npix > 2) std::fill_n(curved.data() + 1, npix - 2, T(1));
   }
 
   std::int64_t first_row(std::int64_t block) const { return block % blocks * rows_per_block; }
@@ -36,6 +38,7 @@ struct WalkFrame {
   std::int64_t distance, rows_per_block, blocks;  // of an image
   ProximalKernels<T> kernels;
   AlignedArray<T> inside, counted;  // a row of 1 up to the last pixel, or up to the one before it, then of 0
+  AlignedArray<T> curved;           // a row of 1 but for the first and the last pixel
 };
 
 /// Rows in hand of one worker, with zeros around them.
@@ -43,8 +46,9 @@ template <typename T>
 struct WalkScratch {
   static constexpr std::int64_t rows_of_v = 8, rows_of_others = 4;  // that are kept, powers of two
 
-  explicit WalkScratch(std::int64_t row_distance)
-      : distance(row_distance), memory((2 * rows_of_v + 3 * rows_of_others + 2) * row_distance) {}
+  /// @param planes  of duals besides those of differences to the next row and column: 3 with curvature
+  explicit WalkScratch(std::int64_t row_distance, std::int64_t planes = 0)
+      : distance(row_distance), memory((2 * rows_of_v + 3 * rows_of_others + 2 + planes * rows_of_v) * row_distance) {}
 
   T* row(std::int64_t i) const { return memory.data() + i * distance + proximal_margin; }
   DualRow<T> v(std::int64_t r) const {
@@ -57,6 +61,10 @@ struct WalkScratch {
   T* smoothed(std::int64_t r) const { return other(2, r); }  // S x
   T* blended() const { return row(2 * rows_of_v + 3 * rows_of_others); }
   const T* zeros() const { return row(2 * rows_of_v + 3 * rows_of_others + 1); }
+  CurvatureRow<T> curvature(std::int64_t r) const {  // v of it
+    const auto i = 2 * rows_of_v + 3 * rows_of_others + 2 + 3 * (r & (rows_of_v - 1));
+    return {row(i), row(i + 1), row(i + 2)};
+  }
 
   std::int64_t distance;
   AlignedArray<T> memory;
@@ -70,6 +78,8 @@ struct OtherSlopes {
   std::array<DualTerm<T>, most> terms{};  // of row 0
   int count = 0;
   T of_variation = 1;  // the factor of D^T v; 0: it is not looked at
+  T of_curvature = 0;  // likewise of E^T v, the dual of second order
+  std::int64_t plane_of_curvature = 0;  // the first of three
 
   void add(const T* now, const T* before, T factor) { terms[static_cast<std::size_t>(count++)] = {now, before, factor}; }
 };
@@ -92,9 +102,11 @@ class DualWalk {
         momentum_(momentum),
         others_(others),
         reach_(frame.hann ? 1 : 0),
-        looked_(first - 2 * reach_ - 2),
-        shrunk_(first - reach_ - 1),
-        smoothed_(first - 1) {}
+        behind_(others.of_curvature != 0 ? 1 : 0),
+        bent_(first - 2 * reach_ - 2 - behind_),
+        looked_(first - 2 * reach_ - 2 - behind_),
+        shrunk_(first - reach_ - 1 - behind_),
+        smoothed_(first - 1 - behind_) {}
 
   /// x of a row, and of those before it.
   const T* primal(std::int64_t row) {
@@ -128,8 +140,22 @@ class DualWalk {
                                  dual(order_[2], row), n_);
   }
 
+  /// Likewise the dual image of second order.
+  double raise_curvature(std::int64_t row, T step) {
+    if (row < 1 || row + 1 >= n_) return 0;
+    const T* above = smoothed(row + 1);
+    const auto at = [&](std::int64_t r) { return frame_.hann ? scratch_.smoothed(r) : scratch_.primal(r); };
+    return frame_.kernels.ascend_curvature(at(row - 1), at(row), above, step, scratch_.curvature(row), curvature(order_[0], row),
+                                           frame_.curved.data(), curvature(order_[2], row), n_);
+  }
+
  private:
   bool inside(std::int64_t row) const { return row >= 0 && row < n_; }
+  CurvatureRow<T> curvature(int which, std::int64_t row) const {
+    const auto plane = others_.plane_of_curvature;
+    return {duals_.row(which, plane, image_, row), duals_.row(which, plane + 1, image_, row),
+            duals_.row(which, plane + 2, image_, row)};
+  }
   DualRow<T> dual(int which, std::int64_t row) const {
     return {duals_.row(which, 0, image_, row), duals_.row(which, 1, image_, row)};
   }
@@ -143,8 +169,23 @@ class DualWalk {
         frame_.kernels.look_ahead(dual(order_[0], looked_), dual(order_[1], looked_), momentum_, below, scratch_.v(looked_),
                                   scratch_.slope(looked_), n_);
       }
+      if (others_.of_curvature != 0) add_curvature(looked_);
       if (others_.count > 0) gather(looked_);
     }
+  }
+
+  void add_curvature(std::int64_t row) {
+    while (bent_ < row + 1) {
+      ++bent_;
+      if (!inside(bent_)) continue;
+      frame_.kernels.look_ahead_curvature(curvature(order_[0], bent_), curvature(order_[1], bent_), momentum_,
+                                          scratch_.curvature(bent_), n_);
+    }
+    T* nothing = const_cast<T*>(scratch_.zeros());
+    const CurvatureRow<T> beyond{nothing, nothing, nothing};
+    frame_.kernels.add_curvature(row > 0 ? scratch_.curvature(row - 1) : beyond, scratch_.curvature(row),
+                                 row + 1 < n_ ? scratch_.curvature(row + 1) : beyond, others_.of_curvature,
+                                 others_.of_variation, scratch_.slope(row), n_);
   }
 
   void gather(std::int64_t row) {
@@ -154,7 +195,9 @@ class DualWalk {
       term.now += row * frame_.distance;
       term.before += row * frame_.distance;
     }
-    frame_.kernels.gather(terms.data(), others_.count, momentum_, others_.of_variation, scratch_.slope(row), n_);
+    // With a curvature the slope is already what it was with the variation's factor.
+    frame_.kernels.gather(terms.data(), others_.count, momentum_, others_.of_curvature != 0 ? T(1) : others_.of_variation,
+                          scratch_.slope(row), n_);
   }
 
   const T* slope(std::int64_t row) const { return inside(row) ? scratch_.slope(row) : scratch_.zeros(); }
@@ -178,8 +221,9 @@ class DualWalk {
   std::array<int, 3> order_;
   T weight_, momentum_;
   OtherSlopes<T> others_;
-  std::int64_t reach_;                       // rows that S needs on either side
-  std::int64_t looked_, shrunk_, smoothed_;  // the last rows that are there
+  std::int64_t reach_;   // rows that S needs on either side
+  std::int64_t behind_;  // rows that differences need on the side of the row before
+  std::int64_t bent_, looked_, shrunk_, smoothed_;  // the last rows that are there
 };
 
 }  // namespace mpol::ops

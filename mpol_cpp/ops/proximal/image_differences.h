@@ -15,6 +15,13 @@ Tensor counted_block(const Tensor& like);
 Tensor differences(const Tensor& images, const Tensor& counted);
 /// The adjoint of differences(), for a dual that is 0 in the last row and column.
 Tensor adjoint_differences(const Tensor& dual);
+/// (npix, npix): 1 where second differences are counted, 0 in the first and last row and column.
+Tensor curved_block(const Tensor& like);
+/// (3, problems, nchan, npix, npix): second differences from row to row, from column to column, and the square root of two times
+/// mixed ones, as losses::tv_slope has them, 0 where they are not counted.
+Tensor second_differences(const Tensor& images, const Tensor& counted);
+/// The adjoint of second_differences(), for a dual that is 0 where they are not counted.
+Tensor adjoint_second_differences(const Tensor& dual);
 /// To the next channel, 0 in the last one.
 Tensor channel_differences(const Tensor& cubes);
 /// The adjoint of channel_differences(), for a dual that is 0 in the last channel.

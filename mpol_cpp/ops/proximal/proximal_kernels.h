@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include <mpol_cpp/ops/simd/curvature_row.h>
 #include <mpol_cpp/ops/simd/isa.h>
 
 /// What solvers with proximal maps do to one row of an image, in one table for each instruction set. Rows of scratch memory and
@@ -54,6 +55,17 @@ struct ProximalKernels {
   /// @return         (v - raised) (raised - p)
   double (*ascend)(const T* y, const T* next, T step, const DualRow<T>& v, const DualRow<T>& p, const T* counted,
                    const DualRow<T>& raised, std::int64_t n);
+
+  /// v = p + momentum (p - before)
+  void (*look_ahead_curvature)(const CurvatureRow<T>& p, const CurvatureRow<T>& before, T momentum, const CurvatureRow<T>& v,
+                               std::int64_t n);
+  /// slope = of_slope slope + weight E^T v, E the second differences of losses::tv_slope. @param below, above  v of the rows beside
+  void (*add_curvature)(const CurvatureRow<const T>& below, const CurvatureRow<const T>& v, const CurvatureRow<const T>& above,
+                        T weight, T of_slope, T* slope, std::int64_t n);
+  /// raised = v + step E y, each vector longer than 1 cut to length 1. @param counted  1 where second differences count
+  /// @return (v - raised) (raised - p)
+  double (*ascend_curvature)(const T* below, const T* y, const T* above, T step, const CurvatureRow<T>& v,
+                             const CurvatureRow<T>& p, const T* counted, const CurvatureRow<T>& raised, std::int64_t n);
 
   /// slope = of_slope slope + sum of factor (p + momentum (p - before)) over the terms
   void (*gather)(const DualTerm<T>* terms, int count, T momentum, T of_slope, T* slope, std::int64_t n);

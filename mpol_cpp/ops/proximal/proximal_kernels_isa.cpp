@@ -1,5 +1,6 @@
 // Compiled once per instruction set: everything lies in a namespace of its name or in an unnamed one.
 #include <mpol_cpp/ops/proximal/proximal_kernels.h>
+#include <mpol_cpp/ops/simd/second_differences.h>
 #include <mpol_cpp/ops/simd/wide.h>
 
 namespace mpol::ops::MPOL_ISA {
@@ -147,6 +148,51 @@ double cut_spectra(const T* factor, const DualTerm<T>& p, T* raised, std::int64_
 }
 
 template <typename T>
+void look_ahead_curvature(const CurvatureRow<T>& p, const CurvatureRow<T>& before, T momentum, const CurvatureRow<T>& v,
+                          std::int64_t n) {
+  const auto ahead = [&](const T* now, const T* then, T* out) __attribute__((always_inline)) {
+    for (std::int64_t i = 0; i < n; i += lanes<T>) store<T>(out + i, ahead_of<T>({now, then, momentum}, momentum, i));
+  };
+  ahead(p.rows, before.rows, v.rows);
+  ahead(p.columns, before.columns, v.columns);
+  ahead(p.mixed, before.mixed, v.mixed);
+}
+
+template <typename T>
+void add_curvature(const CurvatureRow<const T>& below, const CurvatureRow<const T>& v, const CurvatureRow<const T>& above,
+                   T weight, T of_slope, T* slope, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; i += lanes<T>) {
+    const auto own = broadcast<T>(weight) * adjoint_second_differences<T>(below, v, above, i);
+    store<T>(slope + i, of_slope == T(0) ? own : broadcast<T>(of_slope) * load<T>(slope + i) + own);
+  }
+}
+
+template <typename T>
+double ascend_curvature(const T* below, const T* y, const T* above, T step, const CurvatureRow<T>& v, const CurvatureRow<T>& p,
+                        const T* counted, const CurvatureRow<T>& raised, std::int64_t n) {
+  Wide<T> turned{};
+  const auto one = broadcast<T>(1);
+  for (std::int64_t i = 0; i < n; i += lanes<T>) {
+    const auto old_rows = load<T>(v.rows + i), old_columns = load<T>(v.columns + i), old_mixed = load<T>(v.mixed + i);
+    const auto bends = second_differences<T>(below + i, y + i, above + i);
+    auto rows = old_rows + step * bends.rows, columns = old_columns + step * bends.columns,
+         mixed = old_mixed + step * bends.mixed;
+    const auto square = rows * rows + columns * columns + mixed * mixed;
+    const auto factor = reciprocal_square_root<T>(square > one ? square : one) * load<T>(counted + i);
+    rows *= factor;
+    columns *= factor;
+    mixed *= factor;
+    add_turn<T>(turned, old_rows, rows, load<T>(p.rows + i));
+    add_turn<T>(turned, old_columns, columns, load<T>(p.columns + i));
+    add_turn<T>(turned, old_mixed, mixed, load<T>(p.mixed + i));
+    store<T>(raised.rows + i, rows);
+    store<T>(raised.columns + i, columns);
+    store<T>(raised.mixed + i, mixed);
+  }
+  return sum_of<T>(turned);
+}
+
+template <typename T>
 double variation(const T* row, const T* next, double epsilon, std::int64_t n) {
   Wide<T> sum{};
   each_vector<T>(
@@ -204,8 +250,10 @@ PointSums compare(const T* y, const T* gradient, const T* next, const T* next_gr
 
 template <typename T>
 ProximalKernels<T> proximal_kernels() {
-  return {look_ahead<T>,     blend<T>,       smooth<T>,    shrink<T>, ascend<T>,      gather<T>, ascend_channels<T>,
-          ascend_spectra<T>, cut_spectra<T>, variation<T>, sum<T>,    extrapolate<T>, compare<T>};
+  return {look_ahead<T>,         blend<T>,         smooth<T>,           shrink<T>, ascend<T>,
+          look_ahead_curvature<T>, add_curvature<T>, ascend_curvature<T>, gather<T>, ascend_channels<T>,
+          ascend_spectra<T>,     cut_spectra<T>,   variation<T>,        sum<T>,    extrapolate<T>,
+          compare<T>};
 }
 
 template ProximalKernels<float> proximal_kernels();

@@ -30,6 +30,7 @@ enum class Driver {
   none,         ///< nowhere: only the eager step takes it
   pixels,       ///< at(x), each pixel by itself; the derivative by x
   differences,  ///< at(s), s = dl^2 + dm^2 of a pixel's forward differences; twice the derivative by s
+  curvatures,   ///< at(s), s = a^2 + b^2 + 2 c^2 of a pixel's second differences (losses::tv_slope); twice the derivative by s
   channels,     ///< at(spectrum), a pixel and the same one of up to two channels on each side; the derivative by spectrum.at(0)
   spectra,      ///< at(x, s), s = sum of x^2 over all channels; the derivative by x; the value counts once a spectrum
   edges,        ///< at(x), the pixels of the four edges, corners twice; the derivative by x

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include <mpol_cpp/ops/simd/curvature_row.h>
 #include <mpol_cpp/ops/simd/isa.h>
 #include <mpol_cpp/ops/simd/lane_sum.h>
 #include <mpol_cpp/regularizers/list.h>
@@ -89,6 +90,12 @@ struct FusedKernels {
   /// gradient = likelihood + derivatives of the regularizers of pixels and, where `along` is not null, of the differences.
   void (*image_gradient)(const T* row, const T* likelihood, const T* along, const T* across, const T* across_below, T* gradient,
                          std::int64_t n, const FusedTerms& terms, RowSums& sums);
+  /// Derivatives of the regularizers of curvatures by the second differences of a row: 0 in the first and last pixel.
+  void (*curvatures)(const T* below, const T* row, const T* above, const CurvatureRow<T>& slopes, std::int64_t n,
+                     const FusedTerms& terms, RowSums& sums);
+  /// Adds what the slopes of three rows make of the pixels between them.
+  void (*curvature_gradient)(const CurvatureRow<const T>& below, const CurvatureRow<const T>& slopes,
+                             const CurvatureRow<const T>& above, T* gradient, std::int64_t n);
   /// Adds the derivatives of the regularizers of channels. The same rows of neighbouring channels lie around this one.
   void (*channel_gradient)(const ChannelRows<T>& rows, T* gradient, std::int64_t n, const FusedTerms& terms, RowSums& sums);
   /// squares = sum over all channels of the squares of this row.

@@ -26,13 +26,14 @@ FusedGeometry FusedGeometry::of(std::int64_t npix) {
 
 template <typename T>
 RowScratch<T>::RowScratch(const FusedGeometry& geometry, std::int64_t transform_size, std::int64_t cells_per_panel,
-                          bool has_power)
+                          Extras extras)
     : distance_(geometry.row_distance + 2 * row_margin),
       rows_(row_count * distance_),
       lines_(LineTransforms<T>::batch * geometry.row_distance),
       transform_(transform_size),
       cells_(2 * (AlignedArray<T>::padded(cells_per_panel) + row_margin)),
-      power_(has_power ? geometry.panel_distance : 0) {}
+      power_(extras.power ? geometry.panel_distance : 0),
+      bends_(extras.curvatures ? 12 * distance_ : 0) {}
 
 template <typename T>
 FusedPasses<T>::FusedPasses(const FusedSettings& settings, const std::vector<ColumnCells<T>>& cells, GradientOf likelihood)
@@ -179,6 +180,31 @@ void FusedPasses<T>::difference_row(std::int64_t image, std::int64_t row, const 
 }
 
 template <typename T>
+void FusedPasses<T>::bend_row(std::int64_t image, std::int64_t row, const RowScratch<T>& scratch, RowSums& sums) {
+  const auto& terms = problem_of(image).terms;
+  const auto npix = geometry_.npix;
+  if (!in_use<regularizers::Driver::curvatures>(terms) || row < 0 || row >= npix) return;
+  const auto slopes = scratch.bends(row);
+  if (row == 0 || row == npix - 1) {
+    for (T* values : {slopes.rows, slopes.columns, slopes.mixed}) std::fill_n(values, geometry_.row_distance, T(0));
+    return;
+  }
+  const auto pixels = [&](std::int64_t r) { return std::as_const(*this).image_row(image, r); };
+  kernels_.curvatures(pixels(row - 1), pixels(row), pixels(row + 1), slopes, npix, terms, sums);
+}
+
+template <typename T>
+void FusedPasses<T>::add_curvatures(std::int64_t row, T* gradient, const RowScratch<T>& scratch) const {
+  const auto npix = geometry_.npix;
+  const CurvatureRow<const T> beyond{scratch.zeros(), scratch.zeros(), scratch.zeros()};
+  const auto slopes = [&](std::int64_t r) -> CurvatureRow<const T> {
+    if (r < 0 || r >= npix) return beyond;
+    return scratch.bends(r);
+  };
+  kernels_.curvature_gradient(slopes(row - 1), slopes(row), slopes(row + 1), gradient, npix);
+}
+
+template <typename T>
 void FusedPasses<T>::add_edges(std::int64_t image, std::int64_t row, T* gradient, RowSums& sums) const {
   const auto npix = geometry_.npix;
   const auto* pixels = image_row(image, row);
@@ -214,6 +240,7 @@ void FusedPasses<T>::gradient_row(std::int64_t image, std::int64_t row, const T*
   auto* gradient = scratch.gradient(row);
   const auto* pixels = std::as_const(*this).image_row(image, row);
   kernels_.image_gradient(pixels, likelihood, along, across, across_below, gradient, npix, terms, sums);
+  if (in_use<regularizers::Driver::curvatures>(terms)) add_curvatures(row, gradient, scratch);
   if (in_use<regularizers::Driver::channels>(terms)) {
     kernels_.channel_gradient(channel_rows(image, row), gradient, npix, terms, sums);
   }
@@ -239,11 +266,13 @@ void FusedPasses<T>::finish_rows(FusedUpdate kind, const UpdateRow<T>& pixels, c
                     {at(pixels.base), at(pixels.first), at(pixels.second), at(pixels.gradient)}, npix, update, sums.parameters);
   };
   difference_row(image, from - 1, scratch, of_neighbours);
+  for (const auto row : {from - 1, from}) bend_row(image, row, scratch, sums_of(row));
   for (std::int64_t row = from; row < to; row += LineTransforms<T>::batch) {
     const auto count = std::min(LineTransforms<T>::batch, to - row);
     likelihood_rows(image, row, count, scratch);
     for (std::int64_t r = row; r < row + count; ++r) {
       difference_row(image, r, scratch, sums_of(r));
+      bend_row(image, r + 1, scratch, sums_of(r + 1));
       gradient_row(image, r, scratch.lines() + (r - row) * geometry_.row_distance, scratch, sums_of(r));
       finish(r - 1);
     }

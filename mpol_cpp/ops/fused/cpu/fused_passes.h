@@ -28,7 +28,11 @@ struct FusedGeometry {
 template <typename T>
 class RowScratch {
  public:
-  RowScratch(const FusedGeometry& geometry, std::int64_t transform_size, std::int64_t cells_per_panel, bool has_power);
+  /// What only some regularizers need.
+  struct Extras {
+    bool power, curvatures;
+  };
+  RowScratch(const FusedGeometry& geometry, std::int64_t transform_size, std::int64_t cells_per_panel, Extras extras);
 
   T* mapped() const { return row(0); }
   T* smoothed(std::int64_t r) const { return row(1 + (r + 3) % 3); }
@@ -37,6 +41,11 @@ class RowScratch {
   T* gradient(std::int64_t r) const { return row(7 + (r + 3) % 3); }
   T* blended() const { return row(10); }
   const T* zeros() const { return row(11); }
+  /// Slopes of the regularizers of curvatures.
+  CurvatureRow<T> bends(std::int64_t r) const {
+    T* first = bends_.data() + 3 * (r & 3) * distance_ + row_margin;
+    return {first, first + distance_, first + 2 * distance_};
+  }
 
   /// A batch of image rows.
   T* lines() const { return lines_.data(); }
@@ -46,14 +55,14 @@ class RowScratch {
   /// A panel of slopes of the regularizer of the half plane.
   T* power() const { return power_.data(); }
 
-  std::size_t bytes() const { return rows_.bytes() + lines_.bytes() + transform_.bytes() + cells_.bytes() + power_.bytes(); }
+  std::size_t bytes() const { return rows_.bytes() + lines_.bytes() + transform_.bytes() + cells_.bytes() + power_.bytes() + bends_.bytes(); }
 
  private:
   static constexpr std::int64_t row_count = 12;
   T* row(std::int64_t i) const { return rows_.data() + i * distance_ + row_margin; }
 
   std::int64_t distance_;
-  AlignedArray<T> rows_, lines_, transform_, cells_, power_;
+  AlignedArray<T> rows_, lines_, transform_, cells_, power_, bends_;
 };
 
 /// Whether a regularizer of one of these drivers has a weight.
@@ -84,7 +93,9 @@ class FusedPasses {
   const FusedProblem& problem_of(std::int64_t image) const {
     return settings_.own[static_cast<std::size_t>(image / settings_.nchan)];
   }
-  RowScratch<T> scratch() const { return {geometry_, fft_.scratch_size(), cells_per_panel_, has_power()}; }
+  RowScratch<T> scratch() const {
+    return {geometry_, fft_.scratch_size(), cells_per_panel_, {has_power(), any_uses<regularizers::Driver::curvatures>()}};
+  }
 
   void map_rows(const T* base, std::int64_t image, std::int64_t block, const RowScratch<T>& scratch);
   /// What regularizers of spectra need of rows of all channels of a problem, before finish_rows.
@@ -129,6 +140,9 @@ class FusedPasses {
   /// Gradient of likelihood and half plane of up to a batch of rows, into scratch.lines().
   void likelihood_rows(std::int64_t image, std::int64_t first, std::int64_t count, const RowScratch<T>& scratch);
   void difference_row(std::int64_t image, std::int64_t row, const RowScratch<T>& scratch, RowSums& sums);
+  /// Slopes of the regularizers of curvatures at a row; nothing beyond the image.
+  void bend_row(std::int64_t image, std::int64_t row, const RowScratch<T>& scratch, RowSums& sums);
+  void add_curvatures(std::int64_t row, T* gradient, const RowScratch<T>& scratch) const;
   void gradient_row(std::int64_t image, std::int64_t row, const T* likelihood, const RowScratch<T>& scratch, RowSums& sums);
   void add_edges(std::int64_t image, std::int64_t row, T* gradient, RowSums& sums) const;
 

@@ -3,6 +3,7 @@
 // Kernels of FusedKernels on image rows; for files that mpol_add_isa_sources compiles.
 #include <mpol_cpp/ops/fused/cpu/fused_kernels.h>
 #include <mpol_cpp/ops/simd/math.h>
+#include <mpol_cpp/ops/simd/second_differences.h>
 #include <mpol_cpp/ops/simd/wide.h>
 #include <mpol_cpp/regularizers/formulas.h>
 
@@ -178,6 +179,30 @@ void image_gradient(const T* row, const T* likelihood, const T* along, const T* 
         const auto kernel = along != nullptr ? image_gradient_of<T, true, Some> : image_gradient_of<T, false, Some>;
         kernel(row, likelihood, along, across, across_below, gradient, n, terms, sums);
       });
+}
+
+template <typename T>
+void curvatures(const T* __restrict below, const T* __restrict row, const T* __restrict above, const CurvatureRow<T>& slopes,
+                std::int64_t n, const FusedTerms& terms, RowSums& sums) {
+  RowFormulas<T, KindsOf<Driver::curvatures>> formulas(terms);
+  for (std::int64_t j = 0; j < n; j += lanes<T>) {
+    const auto counted = first_lanes<T>(n - 1 - j) & ~first_lanes<T>(1 - j);
+    const auto bends = second_differences<T>(below + j, row + j, above + j);
+    const Vector<T> squares = bends.rows * bends.rows + bends.columns * bends.columns + bends.mixed * bends.mixed;
+    const Vector<T> slope = counted ? formulas.slope(counted, squares) : Vector<T>{};
+    store<T>(slopes.rows + j, slope * bends.rows);
+    store<T>(slopes.columns + j, slope * bends.columns);
+    store<T>(slopes.mixed + j, slope * bends.mixed);
+  }
+  formulas.sums.put(sums);
+}
+
+template <typename T>
+void curvature_gradient(const CurvatureRow<const T>& below, const CurvatureRow<const T>& slopes,
+                        const CurvatureRow<const T>& above, T* __restrict gradient, std::int64_t n) {
+  for (std::int64_t j = 0; j < n; j += lanes<T>) {
+    store<T>(gradient + j, load<T>(gradient + j) + adjoint_second_differences<T>(below, slopes, above, j));
+  }
 }
 
 /// A vector of pixels in all channels. Whether it is the first or last channel is known to the compiler.

@@ -10,8 +10,8 @@ namespace mpol::ops {
 /// What a pass over half planes sums up: chi^2, then the regularizer of the half plane.
 inline constexpr int half_plane_sums = 2;
 
-/// What an image pass sums up: regularizers of one image alone, the base pixels after the update, and regularizers that join
-/// channels.
+/// What image passes sum up: regularizers of one image alone, the base pixels after the update, and regularizers that join
+/// channels, all in the last pass; and regularizers of curvatures, which have a pass of their own.
 constexpr regularizers::Driver driver_of(TermKind kind) {
   switch (kind) {
 #define MPOL_EACH(name, Type) \
@@ -30,21 +30,28 @@ constexpr bool joins_channels(regularizers::Driver driver) {
 constexpr bool is_of_images(regularizers::Driver driver) {
   return driver != regularizers::Driver::none && driver != regularizers::Driver::half_plane;
 }
-/// How many of those before a regularizer in the list are of images and join channels, or do not.
-constexpr int count_before(TermKind kind, bool joining) {
+enum class SumGroup { images, joining, curvatures };
+constexpr SumGroup group_of(regularizers::Driver driver) {
+  if (driver == regularizers::Driver::curvatures) return SumGroup::curvatures;
+  return joins_channels(driver) ? SumGroup::joining : SumGroup::images;
+}
+/// How many of those before a regularizer in the list are of images and in a group.
+constexpr int count_before(TermKind kind, SumGroup group) {
   int count = 0;
   for (int index = 0; index < static_cast<int>(kind); ++index) {
     const auto driver = driver_of(static_cast<TermKind>(index));
-    count += is_of_images(driver) && joins_channels(driver) == joining ? 1 : 0;
+    count += is_of_images(driver) && group_of(driver) == group ? 1 : 0;
   }
   return count;
 }
-inline constexpr int parameters_sum = count_before(TermKind::custom, false);
-inline constexpr int image_sums = parameters_sum + 1 + count_before(TermKind::custom, true);
+inline constexpr int parameters_sum = count_before(TermKind::custom, SumGroup::images);
+inline constexpr int finish_sums = parameters_sum + 1 + count_before(TermKind::custom, SumGroup::joining);
+inline constexpr int image_sums = finish_sums + count_before(TermKind::custom, SumGroup::curvatures);
 /// Place of a regularizer among what image passes sum up.
 constexpr int image_sum_of(TermKind kind) {
-  const bool joining = joins_channels(driver_of(kind));
-  return count_before(kind, joining) + (joining ? parameters_sum + 1 : 0);
+  const auto group = group_of(driver_of(kind));
+  const int first = group == SumGroup::images ? 0 : group == SumGroup::joining ? parameters_sum + 1 : finish_sums;
+  return first + count_before(kind, group);
 }
 
 enum class DeviceUpdate { none, sgd, adam };
@@ -161,6 +168,6 @@ using HighTile = DeviceTile<32, 32, 256, 4>;  // reads fewer pixels twice
 using OddTile = DeviceTile<5, 3, 7, 4>;       // divides nothing: for tests of the emulation
 
 enum class TileKind { low, high, odd };
-enum class DeviceKernel { map, square, weigh, finish, collect };
+enum class DeviceKernel { map, square, weigh, curve, finish, collect };
 
 }  // namespace mpol::ops

@@ -97,6 +97,92 @@ struct SquareBody {
   }
 };
 
+/// The gradient of the regularizers of curvatures, added to that of the likelihood.
+template <typename T, typename Tile>
+struct CurveBody {
+  static constexpr int threads = Tile::threads, phases = 5, sum_count = image_sums - finish_sums;
+  static constexpr int image_distance = Tile::width + 4, slope_distance = Tile::width + 2;
+  struct Shared {
+    SharedArray<T, image_distance*(Tile::height + 4)> image;                        // two more pixels each way
+    SharedArray<T, slope_distance*(Tile::height + 2)> rows, columns, mixed;         // one more: derivatives by second differences
+    BlockSums<sum_count, threads> sums;
+  };
+  struct Local {
+    double sums[sum_count];
+  };
+
+  DeviceArrays<T> arrays;
+
+  MPOL_DEVICE std::int64_t piece_count() const { return arrays.shape.images() * arrays.template tiles<Tile>(); }
+  std::int64_t blocks() const { return piece_count(); }
+
+  template <int phase>
+  MPOL_DEVICE void run(Place place, Shared& shared, Local& local) const {
+    const auto tile = TilePlace::of<Tile>(arrays, place.block);
+    if constexpr (phase == 0) load_image(place, tile, shared);
+    if constexpr (phase == 1) {
+      find_slopes(place, tile, shared, local);
+      shared.sums.put(place.thread, local.sums);
+    }
+    if constexpr (phase == 2) add_gradient(place, tile, shared);
+    if constexpr (phase == 3) shared.sums.gather(place.thread);
+    if constexpr (phase == 4) {
+      for (int q = place.thread; q < sum_count; q += threads)
+        arrays.of_images[(finish_sums + q) * piece_count() + place.block] = shared.sums.total(q);
+    }
+  }
+
+ private:
+  using Math = device_math::ScalarMath<T>;
+
+  MPOL_DEVICE void load_image(Place place, TilePlace tile, Shared& shared) const {
+    const std::int32_t npix = arrays.shape.npix;
+    const auto image = arrays.of_image(arrays.image, tile.image);
+    for (int k = place.thread; k < image_distance * (Tile::height + 4); k += threads) {
+      const std::int32_t row = tile.row + k / image_distance - 2, column = tile.column + k % image_distance - 2;
+      shared.image[k] = is_pixel(row, column, npix) ? image[pixel_index(row, column, npix)] : T(0);
+    }
+  }
+
+  MPOL_DEVICE void find_slopes(Place place, TilePlace tile, Shared& shared, Local& local) const {
+    for (double& sum : local.sums) sum = 0;
+    const std::int32_t npix = arrays.shape.npix;
+    const DeviceFormulas<T, regularizers::Driver::curvatures> formulas(DeviceTerms<T>{arrays, tile.image / arrays.shape.nchan});
+    const auto has = [this](TermKind kind) { return arrays.has(kind); };
+    for (int k = place.thread; k < slope_distance * (Tile::height + 2); k += threads) {
+      const int y = k / slope_distance, x = k % slope_distance, at = (y + 1) * image_distance + x + 1;
+      const std::int32_t row = tile.row + y - 1, column = tile.column + x - 1;
+      shared.rows[k] = shared.columns[k] = shared.mixed[k] = T(0);
+      if (row < 1 || column < 1 || row + 1 >= npix || column + 1 >= npix) continue;
+      const T centre = shared.image[at], right = shared.image[at + 1], up = shared.image[at + image_distance];
+      const T a = up - T(2) * centre + shared.image[at - image_distance], b = right - T(2) * centre + shared.image[at - 1];
+      const T c = shared.image[at + image_distance + 1] - up - right + centre;
+      const bool counts = y > 0 && y <= Tile::height && x > 0 && x <= Tile::width;
+      const auto add = [&](auto kind, T value) {
+        if (counts) local.sums[image_sum_of(decltype(kind)::value) - finish_sums] += static_cast<double>(value);
+      };
+      const T slope = formulas.template slope_where<Math>(has, add, a * a + b * b + T(2) * c * c);
+      shared.rows[k] = a * slope;
+      shared.columns[k] = b * slope;
+      shared.mixed[k] = T(2) * c * slope;
+    }
+  }
+
+  MPOL_DEVICE void add_gradient(Place place, TilePlace tile, Shared& shared) const {
+    const std::int32_t npix = arrays.shape.npix;
+    const auto gradient = arrays.of_image(arrays.likelihood, tile.image);
+    for (int k = place.thread; k < Tile::width * Tile::height; k += threads) {
+      const std::int32_t row = tile.row + k / Tile::width, column = tile.column + k % Tile::width;
+      if (!is_pixel(row, column, npix)) continue;
+      const int own = (k / Tile::width + 1) * slope_distance + k % Tile::width + 1, below = own - slope_distance;
+      const T rows = shared.rows[below] - T(2) * shared.rows[own] + shared.rows[own + slope_distance];
+      const T columns = shared.columns[own - 1] - T(2) * shared.columns[own] + shared.columns[own + 1];
+      const T mixed = shared.mixed[below - 1] - shared.mixed[below] - shared.mixed[own - 1] + shared.mixed[own];
+      gradient[pixel_index(row, column, npix)] += rows + columns + mixed;
+    }
+  }
+};
+
 /// Gradient of every term with respect to the image, Hann adjoint, derivative of softplus and update.
 /// @tparam Joining  Kinds of the regularizers that join channels, of those that are there: without them a kernel needs fewer
 /// registers
@@ -104,7 +190,7 @@ template <typename T, typename Tile, typename Joining>
 struct FinishBody {
   /// Blocks that a processor holds at least: for more the compiler would spill registers.
   static constexpr int least_blocks = Joining::count > 1 ? 3 : 4;
-  static constexpr int threads = Tile::threads, phases = 6, sum_count = Joining::count == 0 ? parameters_sum + 1 : image_sums;
+  static constexpr int threads = Tile::threads, phases = 6, sum_count = Joining::count == 0 ? parameters_sum + 1 : finish_sums;
   static constexpr int image_distance = Tile::width + 4, gradient_distance = Tile::width + 2, slope_distance = Tile::width + 3;
   /// Derivatives of the regularizers of differences by these; one pixel more at the left and below.
   struct Slopes {

@@ -31,6 +31,8 @@ void with_body(DeviceKernel kernel, const DeviceArrays<T>& arrays, const Run& ru
       return run(SquareBody<T, Tile>{arrays});
     case DeviceKernel::weigh:
       return run(WeighBody<T, Tile>{arrays});
+    case DeviceKernel::curve:
+      return run(CurveBody<T, Tile>{arrays});
     case DeviceKernel::finish:
       return with_joining(arrays, [&](auto kinds) { run(FinishBody<T, Tile, decltype(kinds)>{arrays}); });
     case DeviceKernel::collect:

@@ -338,6 +338,7 @@ void DevicePipeline::launch(const DeviceArrays<T>& arrays) {
     transforms_->inverse(spectrum_, likelihoods);
   }
   if (image_likelihood_) evaluate_likelihood();
+  if (uses<regularizers::Driver::curvatures>()) kernel(DeviceKernel::curve);
   kernel(DeviceKernel::finish);
   kernel(DeviceKernel::collect);
 }
