@@ -18,6 +18,7 @@ const Regularizer& regularizers::GroupSparsity::descriptor() {
       .settings = {{.name = "epsilon", .value = settings[0]}},
       .noise_scale = NoiseScale::slope_of_spectrum,
       .convexity = Convexity::proximal,
+      .dual_images = 1,
       .joins_channels = true,
       .function = of_sky([](const at::Tensor& sky, const auto& with) { return losses::group_sparsity(sky, with[0]); }),
   };

@@ -14,6 +14,7 @@
 #include <mpol_cpp/regularizers/tv_channel.h>
 #include <mpol_cpp/regularizers/tv_image.h>
 #include <mpol_cpp/regularizers/uv_sparsity.h>
+#include <mpol_cpp/regularizers/wavelets.h>
 
 /// Each regularizer's name in TermKind and in namespace terms, and its type, in the order of options and of columns in reports.
 #define MPOL_REGULARIZERS(EACH)       \
@@ -26,7 +27,8 @@
   EACH(psd, Psd)                      \
   EACH(uv_sparsity, UvSparsity)       \
   EACH(group_sparsity, GroupSparsity) \
-  EACH(spectral_smoothness, SpectralSmoothness)
+  EACH(spectral_smoothness, SpectralSmoothness) \
+  EACH(wavelets, Wavelets)
 
 namespace mpol {
 

@@ -19,6 +19,7 @@ const Regularizer& regularizers::TvChannel::descriptor() {
       .settings = {{.name = "epsilon", .value = settings[0]}},
       .noise_scale = NoiseScale::slope,
       .convexity = Convexity::proximal,
+      .dual_images = 1,
       .joins_channels = true,
       .recorded_when_off = true,
       .function = of_sky([](const at::Tensor& sky, const auto& with) { return losses::tv_channel(sky, with[0]); }),

@@ -130,8 +130,8 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   check_memory_size("problems", settings.problems());
   check_memory_size("epochs", settings.epochs());
   check_memory_size("columns", settings.columns());
-  if (settings.channel_duals() < 0) {
-    throw ValueError(fmt::format("channel_duals is {}; it must be at least 0", settings.channel_duals()));
+  if (settings.more_duals() < 0) {
+    throw ValueError(fmt::format("more_duals is {}; it must be at least 0", settings.more_duals()));
   }
   if (settings.visibilities() < 0) {
     throw ValueError(fmt::format("visibilities is {}; it must be at least 0", settings.visibilities()));
@@ -148,7 +148,7 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   // POGM's: its points and gradients, six planes of duals, two kept states with theirs, five images of the trail, and in the end
   // the gap with duals of its own: measured at 57 to 75. What joins channels has three planes of duals more, the gap as many, and
   // the states copies: measured at 2 to 13 each.
-  const double proximal = 80 + 14 * static_cast<double>(settings.channel_duals());
+  const double proximal = 80 + 14 * static_cast<double>(settings.more_duals());
   const double fit = (is_proximal(settings.optimizer()) ? proximal : 26) * cube;
   // L-BFGS has no moments, but five vectors and two in each kept state, and the pairs.
   const double history = settings.optimizer() == OptimizerKind::lbfgs ? (2 * lbfgs_pairs(settings) + 7) * cube : 0;

@@ -20,8 +20,8 @@ TEST_CASE("the estimate grows with everything that takes memory", "[train][quick
   CHECK(bytes(MemorySettings(on_gpu).optimizer(OptimizerKind::lbfgs)) - bytes(on_gpu) == (2 * 241 + 7) * 4 * pixels);
   // Lengths that join channels have duals, which Adam has not.
   const auto pogm = MemorySettings(base).optimizer(OptimizerKind::pogm);
-  CHECK(bytes(MemorySettings(pogm).channel_duals(2)) - bytes(pogm) == 2 * 14 * 4 * pixels);
-  CHECK(bytes(MemorySettings(base).channel_duals(2)) == bytes(base));
+  CHECK(bytes(MemorySettings(pogm).more_duals(2)) - bytes(pogm) == 2 * 14 * 4 * pixels);
+  CHECK(bytes(MemorySettings(base).more_duals(2)) == bytes(base));
   CHECK(bytes(MemorySettings(base).problems(3)) - bytes(base) == 2 * 26 * 4 * pixels);
   CHECK(bytes(MemorySettings(base).data_bytes(1e9)) - bytes(base) == 1e9);
   for (const auto kind : {LikelihoodKind::exact, LikelihoodKind::loose}) {
@@ -59,7 +59,7 @@ TEST_CASE("an estimate refuses what is no size", "[train][quick]") {
   CHECK_THROWS_AS(estimate_memory(MemorySettings(0, 1)), ValueError);
   CHECK_THROWS_AS(estimate_memory(MemorySettings(8, -1)), ValueError);
   CHECK_THROWS_AS(estimate_memory(MemorySettings(8, 1).problems(0)), ValueError);
-  CHECK_THROWS_AS(estimate_memory(MemorySettings(8, 1).channel_duals(-1)), ValueError);
+  CHECK_THROWS_AS(estimate_memory(MemorySettings(8, 1).more_duals(-1)), ValueError);
   CHECK_THROWS_AS(estimate_memory(MemorySettings(8, 1).visibilities(-1)), ValueError);
   CHECK_THROWS_AS(estimate_memory(MemorySettings(8, 1).dtype(torch::kInt64)), ValueError);
 }

@@ -44,13 +44,13 @@ MemoryPart memory_of_samples(std::int64_t samples, std::int64_t npix, std::int64
           pixels * (4 * static_cast<double>(samples) * (channels + 1) + channels * (of_fits + of_maps)) + of_quantiles};
 }
 
-/// Lengths in the fit that join channels.
-std::int64_t channel_duals(const ImageOptions& options) {
-  const auto kinds = all_regularizers();
-  return std::count_if(kinds.begin(), kinds.end(), [&](TermKind kind) {
-    const auto& regularizer = regularizer_of(kind);
-    return regularizer.convexity == Convexity::proximal && regularizer.joins_channels && in_fit(options, kind);
-  });
+/// Dual images of proximal maps in the fit, beside those of total variation.
+std::int64_t more_duals(const ImageOptions& options) {
+  std::int64_t count = 0;
+  for (const auto kind : all_regularizers()) {
+    if (in_fit(options, kind)) count += regularizer_of(kind).dual_images;
+  }
+  return count;
 }
 
 std::string fewer_words(std::int64_t nchan) {
@@ -70,7 +70,7 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::i
   auto settings = MemorySettings(npix, nchan)
                       .dtype(options.data.torch_dtype())
                       .optimizer(choose_optimizer(options).kind)
-                      .channel_duals(channel_duals(options))
+                      .more_duals(more_duals(options))
                       .likelihood(memory_likelihood(options))
                       .kernels_in_memory(options.kernel_folder.empty())
                       .on_gpu(device.is_cuda())

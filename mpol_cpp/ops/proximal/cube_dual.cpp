@@ -15,12 +15,16 @@ constexpr std::int64_t channels_per_chunk = 16;  // whose next channel is made o
 }  // namespace
 
 CubeDualSteps::CubeDualSteps(const CubeWeights& weights, std::size_t problem)
-    : variation(weights.variation[problem]), channels(weights.channels[problem]), spectra(weights.spectra[problem]) {
-  const double of_images = std::sqrt(8.0), of_differences = 2, of_norms = 1;  // of the maps without weights
-  const double sum = of_images * variation + of_differences * channels + of_norms * spectra;
+    : variation(weights.variation[problem]),
+      channels(weights.channels[problem]),
+      spectra(weights.spectra[problem]),
+      bases(weights.bases.empty() ? 0 : weights.bases[problem]) {
+  const double of_images = std::sqrt(8.0), of_differences = 2, of_norms = 1, of_transforms = std::sqrt(8.0);  // without weights
+  const double sum = of_images * variation + of_differences * channels + of_norms * spectra + of_transforms * bases;
   if (variation > 0) of_variation = 1 / (of_images * sum);
   if (channels > 0) of_channels = 1 / (of_differences * sum);
   if (spectra > 0) of_spectra = 1 / (of_norms * sum);
+  if (bases > 0) of_bases = 1 / (of_transforms * sum);
 }
 
 template <typename T>
