@@ -46,7 +46,7 @@ std::shared_ptr<Likelihood> exact_of(const Visibilities& visibilities) {
   return ExactLikelihood(small_grid, visibilities, ChannelMap::cube(1)).ptr();
 }
 
-GriddedNet pixels(Smoothing smoothing, torch::Dtype dtype = torch::kFloat64) {
+GriddedNet positive_pixels(Smoothing smoothing, torch::Dtype dtype = torch::kFloat64) {
   const auto base = at::full({1, 16, 16}, 1.0, dtype);
   return GriddedNet(GriddedNetOptions(small_grid).base_cube(base).dtype(dtype).pixel_mapping(nonnegative_mapping()), smoothing);
 }
@@ -84,7 +84,7 @@ TEMPLATE_TEST_CASE("a bounded fit meets its bound, and Karush, Kuhn and Tucker's
   const auto likelihood = exact_of(observation);
   const std::vector<Term> terms = {terms::sparsity(1e-3), terms::wavelets(2e-3)};
   const double bound = chi_squared_bound(observation.nvis());
-  auto model = pixels(smoothing, dtype_of<TestType>());
+  auto model = positive_pixels(smoothing, dtype_of<TestType>());
   std::vector<BoundedFitPoint> seen;
   auto options = BoundedFitOptions().on_fit([&](const BoundedFitPoint& point) { seen.push_back(point); });
   const auto found = fit_within(model, ExactLikelihood(small_grid, observation, ChannelMap::cube(1)), terms, bound, options);
@@ -112,7 +112,7 @@ TEST_CASE("no image within the bound is simpler", "[crossval][bound][quick]") {
   const auto likelihood = exact_of(observation);
   const std::vector<Term> terms = {terms::sparsity(1e-3), terms::tv_image(1e-3)};
   const double bound = chi_squared_bound(observation.nvis());
-  auto model = pixels(Smoothing::none);
+  auto model = positive_pixels(Smoothing::none);
   const auto found = fit_within(model.ptr(), likelihood, terms, bound, precisely());
   REQUIRE(found.is_met);
   const double least = simplicity_of(terms, model);
@@ -120,7 +120,7 @@ TEST_CASE("no image within the bound is simpler", "[crossval][bound][quick]") {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     const auto other = uniform(base.sizes(), torch::kFloat64, seed) * base.max();
     for (const double part : {1e-4, 1e-3, 1e-2, 0.1}) {
-      auto moved = pixels(Smoothing::none);
+      auto moved = positive_pixels(Smoothing::none);
       {
         const torch::NoGradGuard no_grad;
         moved->base().copy_(base + part * (other - base));
@@ -129,7 +129,7 @@ TEST_CASE("no image within the bound is simpler", "[crossval][bound][quick]") {
     }
   }
   // What a stronger factor gives is simpler, and out of bounds.
-  auto stronger = pixels(Smoothing::none);
+  auto stronger = positive_pixels(Smoothing::none);
   const auto further = fit_within(stronger.ptr(), likelihood, terms, 1.2 * bound, precisely());
   CHECK(further.factor > found.factor);
   CHECK(simplicity_of(terms, stronger) < least);
@@ -139,7 +139,7 @@ TEST_CASE("a bounded fit ends where the primal-dual method in a ball does", "[cr
   const auto observation = bounded_observation();
   const double bound = chi_squared_bound(observation.nvis());
   const double weight = 1e-3;
-  auto model = pixels(Smoothing::none);
+  auto model = positive_pixels(Smoothing::none);
   const std::vector<Term> terms = {terms::wavelets(weight)};
   const auto found = fit_within(model.ptr(), exact_of(observation), terms, bound, precisely());
   REQUIRE(found.is_met);
@@ -170,7 +170,7 @@ TEST_CASE("a bounded fit ends where the primal-dual method in a ball does", "[cr
 
 TEST_CASE("bounds that no image comes to, or every image, are refused in words", "[crossval][bound][quick]") {
   const std::vector<Term> terms = {terms::sparsity(1e-3)};
-  auto model = pixels(Smoothing::none);
+  auto model = positive_pixels(Smoothing::none);
   const auto noisy = bounded_observation(3);
   const double bound = chi_squared_bound(noisy.nvis());
   CHECK_THROWS_WITH(fit_within(model.ptr(), exact_of(noisy), terms, 0.3 * bound),

@@ -51,7 +51,7 @@ Tensor split_rows(const Tensor& image, const ops::DaubechiesFilters& filters) {
 }
 
 /// (rows, columns) float64
-Tensor transform(const Tensor& image, std::int64_t moments, std::int64_t levels) {
+Tensor transformed(const Tensor& image, std::int64_t moments, std::int64_t levels) {
   const ops::DaubechiesFilters filters(moments);
   auto y = image.clone();
   for (std::int64_t level = 0; level < levels; ++level) {
@@ -78,7 +78,7 @@ TEMPLATE_TEST_CASE("wavelet transforms by kernels are their sums, on every instr
       const auto y = ops::wavelet_analysis(x.to(dtype_of<TestType>()), all_moments, extent.levels);
       REQUIRE(y.sizes() == at::IntArrayRef({8, 2, extent.rows, extent.columns}));
       for (const auto n : all_moments) {
-        const auto expected = transform(x[1], n, extent.levels);
+        const auto expected = transformed(x[1], n, extent.levels);
         CHECK(relative_error(y[n - 1][1].to(torch::kFloat64), expected) < tolerance<TestType>(1e-13, 1e-6));
       }
     }

@@ -56,7 +56,7 @@ GriddedNet model_from(double value, Smoothing smoothing, torch::Dtype dtype = to
   return positive_model(at::full({1, 24, 24}, value, dtype), smoothing);
 }
 
-TrainResult fit_by(GriddedNet& model, const Objective& objective, OptimizerKind optimizer, double tolerance) {
+TrainResult sara_fit(GriddedNet& model, const Objective& objective, OptimizerKind optimizer, double tolerance) {
   return Trainer(model, objective, TrainOptions().optimizer(optimizer).tolerance(tolerance).epochs(30000)).fit();
 }
 
@@ -145,7 +145,7 @@ TEMPLATE_TEST_CASE("an objective with wavelets has the losses of its terms and t
   CHECK(relative_error(at::tensor(function.losses(), torch::kFloat64), table.flatten()) < tolerance<TestType>(1e-12, 1e-5));
   const auto sky = model->make_sky().detach().to(torch::kFloat64);
   const double in_bases = lambda_of_wavelets * norm_in_bases(sky) / 3;
-  CHECK(simple[0] == Approx(table[3].item<double>() + in_bases).epsilon(tolerance<TestType>(1e-12, 1e-5)));
+  CHECK(simple[0] == Approx(table[3].template item<double>() + in_bases).epsilon(tolerance<TestType>(1e-12, 1e-5)));
   const auto linear = (value.nll + value.terms[0] * (1 + lambda_of_wavelets / 3 / 1e-3)).sum();  // Dirac's part is sparsity
   linear.backward();
   CHECK(relative_error(gradient, model->base().grad().view_as(gradient)) < tolerance<TestType>(1e-11, 1e-4));
@@ -157,7 +157,7 @@ TEST_CASE("POGM, FISTA, ADMM and primal-dual steps end at one optimum in SARA's 
   for (const auto optimizer : {OptimizerKind::pogm, OptimizerKind::fista, OptimizerKind::admm}) {
     CAPTURE(to_string(optimizer));
     auto model = model_from(1, Smoothing::none);
-    const auto result = fit_by(model, objective, optimizer, 1e-7);
+    const auto result = sara_fit(model, objective, optimizer, 1e-7);
     CHECK(result.stop_reason == StopReason::converged);
     ends.emplace_back(result.loss.total(), model->base().detach().view({1, 1, 24, 24}).clone());
   }
@@ -188,7 +188,7 @@ TEST_CASE("at the optimum in SARA's dictionary no subgradient points anywhere, a
   const auto objective = sara({terms::tv_image(5e-4)});
   auto early_model = model_from(1, smoothing), model = model_from(1, smoothing);
   const auto early = Trainer(early_model, objective, TrainOptions().optimizer(OptimizerKind::pogm).tolerance(1e-12).epochs(6)).fit();
-  const auto end = fit_by(model, objective, OptimizerKind::pogm, 1e-8);
+  const auto end = sara_fit(model, objective, OptimizerKind::pogm, 1e-8);
   ConvexObjective function(model.ptr(), objective);
   const auto z = function.images().clone();
   auto slope = at::empty_like(z), next = at::empty_like(z);
@@ -221,10 +221,10 @@ TEMPLATE_TEST_CASE("the optimum in SARA's dictionary is the same from any start 
                    "[solvers][wavelets][quick]", float, double) {
   const auto objective = sara({terms::sparsity(5e-4)});
   auto reference = model_from(1, Smoothing::hann);
-  const auto best = fit_by(reference, objective, OptimizerKind::pogm, 1e-7);
+  const auto best = sara_fit(reference, objective, OptimizerKind::pogm, 1e-7);
   for (const double start : {0.0, 5.0}) {
     auto model = model_from(start, Smoothing::hann, dtype_of<TestType>());
-    const auto end = fit_by(model, objective, OptimizerKind::pogm, 1e-5);
+    const auto end = sara_fit(model, objective, OptimizerKind::pogm, 1e-5);
     CHECK(end.stop_reason == StopReason::converged);
     CHECK(relative_error(model->make_sky().detach().to(torch::kFloat64), reference->make_sky().detach()) < 5e-3);
   }

@@ -42,7 +42,7 @@ std::vector<Term> bounded_weights(const std::vector<Term>& terms, const TermWeig
   GriddedNet model = make_model(options, with.data);
   model->to(with.device, options.data.torch_dtype());
   auto train = train_options(options, with.record, with.state);
-  train.interrupted([] { return stop_requested() != 0; }).tolerance(std::min(*choose_optimizer(options).tolerance, 3e-4));
+  train.interrupted([] { return stop_requested() != 0; }).tolerance(std::min(*choose_optimizer(options).tolerance, 1e-4));
   if (train.optimizer() == OptimizerKind::admm) train.optimizer(OptimizerKind::pogm);
   const double bound = bound_of(with);
   auto how = BoundedFitOptions().normalize(normalize_of(options.normalize)).train(std::move(train));
