@@ -31,6 +31,7 @@
 #include <mpol_cpp/core/accumulate.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/core/version.h>
+#include <mpol_cpp/crossval/bounded_fit.h>
 #include <mpol_cpp/crossval/cross_validator.h>
 #include <mpol_cpp/crossval/fold_data.h>
 #include <mpol_cpp/crossval/folds.h>

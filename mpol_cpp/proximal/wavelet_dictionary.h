@@ -25,9 +25,8 @@ class WaveletTransform : public LinearMap {
   Tensor adjoint(const Tensor& y) const override;
 
  private:
-  Tensor filters_like(const Tensor& x) const;
+  std::vector<std::int64_t> moments_;  // one
   std::int64_t levels_;
-  Tensor filters_;  // (2 n, 2): what low and high frequencies take of each neighbor
 };
 
 /// Options of a SaraDictionary.
@@ -50,10 +49,11 @@ class SaraDictionary : public LinearMap {
   Tensor apply(const Tensor& x) const override;
   Tensor adjoint(const Tensor& y) const override;
   /// Dirac and the wavelets.
-  std::int64_t bases() const { return static_cast<std::int64_t>(wavelets_.size()) + 1; }
+  std::int64_t bases() const { return static_cast<std::int64_t>(moments_.size()) + 1; }
 
  private:
-  std::vector<WaveletTransform> wavelets_;
+  std::vector<std::int64_t> moments_;  // of the wavelets
+  std::int64_t levels_;
 };
 
 }  // namespace mpol

@@ -15,6 +15,7 @@
 #include <mpol_cpp/regularizers/tv_image.h>
 #include <mpol_cpp/regularizers/tv_slope.h>
 #include <mpol_cpp/regularizers/uv_sparsity.h>
+#include <mpol_cpp/regularizers/wavelets.h>
 
 /// Each regularizer's name in TermKind and in namespace terms, and its type, in the order of options and of columns in reports.
 #define MPOL_REGULARIZERS(EACH)       \
@@ -28,7 +29,8 @@
   EACH(uv_sparsity, UvSparsity)       \
   EACH(group_sparsity, GroupSparsity) \
   EACH(spectral_smoothness, SpectralSmoothness) \
-  EACH(tv_slope, TvSlope)
+  EACH(tv_slope, TvSlope)             \
+  EACH(wavelets, Wavelets)
 
 namespace mpol {
 

@@ -18,6 +18,7 @@
 #include <mpol_cpp/objective/trained_parameters.h>
 #include <mpol_cpp/ops/hann/hann.h>
 #include <mpol_cpp/ops/proximal/image_vectors.h>
+#include <mpol_cpp/ops/wavelets/sara_bases.h>
 
 namespace mpol {
 namespace {
@@ -40,8 +41,8 @@ constexpr double rounding_of_floats = 2e-6, rounding_of_doubles = 1e-13;
 
 constexpr double largest_epsilon = 1e-8;  // Jy^2/arcsec^4: the map takes lengths without it
 /// The terms of g; sparsity is linear, and one of them in name only.
-constexpr std::array lengths = {TermKind::tv_image, TermKind::tv_channel, TermKind::group_sparsity,
-                                TermKind::tv_slope};
+constexpr std::array lengths = {TermKind::tv_image, TermKind::tv_channel, TermKind::group_sparsity, TermKind::tv_slope,
+                                TermKind::wavelets};
 bool is_length(TermKind kind) { return std::find(lengths.begin(), lengths.end(), kind) != lengths.end(); }
 
 std::vector<double> values_of(const Tensor& tensor) {
@@ -70,7 +71,7 @@ std::string ConvexObjective::obstacle(ImageModel& model, const Objective& object
   for (const auto& term : objective.terms()) {
     if (term.is_off()) continue;
     if (!is_known(term.kind())) return fmt::format("the term {} has no known proximal map", term.name());
-    if (is_length(term.kind()) && term.settings().at(0) > largest_epsilon) {
+    if (is_length(term.kind()) && !term.settings().empty() && term.settings().front() > largest_epsilon) {
       return fmt::format("the epsilon of {} is {:g}, above {:g}", term.name(), term.settings().at(0), largest_epsilon);
     }
   }
@@ -97,8 +98,31 @@ Tensor ConvexObjective::images() const {
 std::unique_ptr<CubeProximal> ConvexObjective::new_map() const {
   return std::make_unique<CubeProximal>(images(), has_hann(*model_), mask_,
                                         CubeProximal::Weights{weights_of(TermKind::tv_image), weights_of(TermKind::tv_channel),
-                                                              weights_of(TermKind::group_sparsity),
-                                                              weights_of(TermKind::tv_slope)});
+                                                              weights_of(TermKind::group_sparsity), weights_of(TermKind::tv_slope),
+                                                              weights_in_bases()});
+}
+
+std::vector<double> ConvexObjective::weights_in_bases() const {
+  auto weights = weights_of(TermKind::wavelets);
+  for (auto& weight : weights) weight *= ops::SaraBases::share;
+  return weights;
+}
+
+std::vector<double> ConvexObjective::linear_weights() const {
+  auto weights = weights_of(TermKind::sparsity);
+  const auto of_dirac = weights_in_bases();
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] += of_dirac[i];
+  return weights;
+}
+
+void ConvexObjective::add_lengths(const Term& term, const std::vector<double>& values, const Tensor& sky,
+                                  std::vector<double>& simple) const {
+  if (term.is_off() || !is_length(term.kind())) return;
+  for (std::size_t i = 0; i < simple.size(); ++i) simple[i] += values[i];
+  if (term.kind() != TermKind::wavelets) return;
+  const auto sums = ops::pixel_sums(sky, 0);
+  const auto nchan = static_cast<std::size_t>(sky.size(1));
+  for (std::size_t i = 0; i < sums.size(); ++i) simple[i / nchan] -= ops::SaraBases::share * term.weight(i / nchan) * sums[i].pixels;
 }
 
 bool ConvexObjective::mixes_images() const {
@@ -226,7 +250,7 @@ std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& grad
   const auto problems = static_cast<std::size_t>(images.size(0));
   auto slopes = shaped_like_model(slopes_);
   auto nll = values_of(slopes_at(shaped_like_model(sky_), slopes));
-  const auto linear = weights_of(TermKind::sparsity);
+  const auto linear = linear_weights();
   for (std::size_t i = 0; i < problems; ++i) {
     if (linear[i] != 0) slopes_[static_cast<std::int64_t>(i)].add_(linear[i]);
     nll[i] /= 2 * objective_.normaliser();
@@ -236,10 +260,8 @@ std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& grad
   std::vector<double> terms, simple(problems, 0.0);
   for (const auto& term : objective_.terms()) {
     const auto values = term.is_off() ? std::vector<double>(problems, 0.0) : weighted(term, sky_);
-    for (std::size_t i = 0; i < problems; ++i) {
-      total[i] += values[i];
-      if (is_length(term.kind())) simple[i] += values[i];
-    }
+    for (std::size_t i = 0; i < problems; ++i) total[i] += values[i];
+    add_lengths(term, values, sky_, simple);
     terms.insert(terms.end(), values.begin(), values.end());
   }
   losses_ = std::move(total);
@@ -250,7 +272,7 @@ std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& grad
 
 std::vector<double> ConvexObjective::gaps() {
   const torch::NoGradGuard no_grad;
-  const auto linear = weights_of(TermKind::sparsity);
+  const auto linear = linear_weights();
   if (std::any_of(linear.begin(), linear.end(), [](double weight) { return weight <= 0; })) return {};
   const auto base = images();
   const auto problems = base.size(0);
@@ -299,9 +321,7 @@ std::vector<double> ConvexObjective::gaps() {
   }
   std::vector<double> simple(static_cast<std::size_t>(problems), 0.0);
   for (const auto& term : objective_.terms()) {
-    if (term.is_off() || !is_length(term.kind())) continue;
-    const auto values = weighted(term, sky);
-    for (std::size_t i = 0; i < simple.size(); ++i) simple[i] += values[i];
+    if (!term.is_off() && is_length(term.kind())) add_lengths(term, weighted(term, sky), sky, simple);
   }
   const auto total = value + of_problem(linear) * sum(sky) + of_problem(simple);
   const double rounding = base.scalar_type() == torch::kFloat64 ? rounding_of_doubles : rounding_of_floats;

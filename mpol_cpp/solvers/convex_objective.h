@@ -14,10 +14,13 @@ namespace mpol {
 /// An objective as a convex function of the base pixels z >= 0 of a GriddedNet whose pixel mapping is nonnegative_mapping(), so
 /// that its image is x = S z, the Hann convolution of z or (Smoothing::none) z itself:
 ///
-///   F(z) = chi^2(x)/(2 N_norm) + lambda sum x + quadratic terms  +  k_1 TV(x) + k_2 TV_channel(x) + k_3 L21(x) + k_4 TV2(x),   z >= 0
-///          `------------------- f -----------------------------'    `------------------------ g ---------------------'
+///   F(z) = chi^2(x)/(2 N_norm) + lambda sum x + quadratic terms
+///          `------------------- f -----------------------------'
+///          + k_1 TV(x) + k_2 TV_channel(x) + k_3 L21(x) + k_4 TV_slope(x) + k_5 |W x|_1,
+///            `-------------------------------- g --------------------------------'
 ///
-/// Terms that join channels may be among the quadratic ones.
+/// z >= 0. Terms that join channels may be among the quadratic ones. Of losses::wavelets the part in the basis of Dirac is linear
+/// where no pixel is negative, and in lambda; W are the other bases.
 class ConvexObjective : public CompositeFunction {
  public:
   /// Why a model and an objective do not make such a function; empty when they do.
@@ -46,7 +49,7 @@ class ConvexObjective : public CompositeFunction {
   static std::vector<double> scales(const std::vector<double>& losses, std::size_t problems);
 
   /// How far F of each problem can at most be above its minimum, by a dual point near the images; empty where the objective has
-  /// no sparsity, without which no dual point is feasible. A few hundred dual steps of total variation; what rounding may take is
+  /// neither sparsity nor wavelets, without which no dual point is feasible. A few hundred dual steps of total variation; what rounding may take is
   /// added. With
   /// f(x) = x.Ax/2 - b.x + c, dual images |u_j| <= 1 (CubeProximal) and any t in [0, 1] for which
   /// t (S(b - Ax) - S sum_j k_j D_j^T u_j) <= lambda S 1,
@@ -61,6 +64,11 @@ class ConvexObjective : public CompositeFunction {
  private:
   /// The weight of a term in each problem; 0 where there is no such term.
   std::vector<double> weights_of(TermKind kind) const;
+  /// Those of the sum of the pixels: sparsity's, and the part of the wavelets in the basis of Dirac.
+  std::vector<double> linear_weights() const;
+  std::vector<double> weights_in_bases() const;  // k_5 of each problem
+  /// Adds what of a term belongs to g to `simple`, of each problem. @param values  the term's own, weighted
+  void add_lengths(const Term& term, const std::vector<double>& values, const Tensor& sky, std::vector<double>& simple) const;
   double epsilon_of(TermKind kind) const;  ///< the first one's, should there be several; 0 where there is none
   std::unique_ptr<CubeProximal> new_map() const;
   /// A term's value at an image, weighted, of each problem.

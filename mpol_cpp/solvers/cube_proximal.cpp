@@ -21,6 +21,7 @@
 #include <mpol_cpp/ops/proximal/cube_dual.h>
 #include <mpol_cpp/ops/proximal/dual_ascent.h>
 #include <mpol_cpp/ops/proximal/image_differences.h>
+#include <mpol_cpp/ops/wavelets/sara_bases.h>
 
 namespace mpol {
 namespace {
@@ -52,10 +53,10 @@ CubeProximal::CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights w
   counted_ = ops::counted_block(like);
   curved_ = ops::curved_block(like);
   const auto problems = like.size(0), n = like.size(-1);
-  if (!weights_.has_channels() && !weights_.has_spectra() && !weights_.has_curvature()) {
+  if (!weights_.has_channels() && !weights_.has_spectra() && !weights_.has_curvature() && !weights_.has_bases()) {
     variation_.emplace(like, hann, mask_, by);
-  } else if (by == By::tensors || !like.is_cpu()) {
-    const std::int64_t planes = plane_of_curvature() + (weights_.has_curvature() ? 3 : 0);
+  } else if (by == By::tensors || !like.is_cpu() || weights_.has_bases()) {
+    const std::int64_t planes = plane_of_bases() + (weights_.has_bases() ? ops::SaraBases::count : 0);
     dual_ = at::zeros({planes, problems, nchan_, n, n}, like.options());
   } else if (like.scalar_type() == torch::kFloat32) {
     single_ = std::make_shared<ops::CubeDual<float>>(problems, nchan_, n, hann, weights_);
@@ -93,6 +94,10 @@ Tensor CubeProximal::unsmoothed_slope(const Tensor& dual) const {
   if (weights_.has_curvature()) {
     const auto bent = ops::adjoint_second_differences(dual.narrow(0, plane_of_curvature(), 3));
     slope = slope + bent * ops::spread(weights_.curvature, dual[0]);
+  }
+  if (weights_.has_bases()) {
+    const auto of_bases = dual.narrow(0, plane_of_bases(), ops::SaraBases::count);
+    slope = slope + ops::SaraBases(dual.size(-1)).synthesize(of_bases) * ops::spread(weights_.bases, dual[0]);
   }
   return slope;
 }
@@ -153,19 +158,21 @@ void CubeProximal::apply_by_tensors(const Tensor& q, const std::vector<double>& 
   const auto step = ops::spread(steps, q);
   const auto own_steps = at::tensor(steps, torch::kFloat64).view({problems, nchan_, 1, 1});
   const auto next_steps = at::cat({own_steps.narrow(1, 1, nchan_ - 1), own_steps.narrow(1, nchan_ - 1, 1)}, 1);
-  std::vector<Climb> of_variation, of_channels, of_spectra, of_curvature;
+  std::vector<Climb> of_variation, of_channels, of_spectra, of_curvature, of_bases;
   for (std::int64_t i = 0; i < problems; ++i) {
     const ops::CubeDualSteps own(weights_, static_cast<std::size_t>(i));
     of_variation.push_back(climb_of(own.variation, own.of_variation, own_steps[i]));
     of_channels.push_back(climb_of(own.channels, own.of_channels, at::maximum(own_steps[i], next_steps[i])));
     of_spectra.push_back(climb_of(own.spectra, own.of_spectra, own_steps[i].max().expand_as(own_steps[i])));
     of_curvature.push_back(climb_of(own.curvature, own.of_curvature, own_steps[i]));
+    of_bases.push_back(climb_of(own.bases, own.of_bases, own_steps[i]));
   }
   const auto of_planes = [&](Tensor Climb::*part) {
     std::vector<Tensor> planes = {on_each(of_variation, part), on_each(of_variation, part)};
     if (weights_.has_channels()) planes.push_back(on_each(of_channels, part));
     if (weights_.has_spectra()) planes.push_back(on_each(of_spectra, part));
     if (weights_.has_curvature()) planes.insert(planes.end(), 3, on_each(of_curvature, part));
+    if (weights_.has_bases()) planes.insert(planes.end(), ops::SaraBases::count, on_each(of_bases, part));
     return at::stack(planes).to(q.device());
   };
   const auto factor = of_planes(&Climb::factor).to(q.scalar_type()), weight = of_planes(&Climb::weight);
@@ -178,6 +185,7 @@ void CubeProximal::apply_by_tensors(const Tensor& q, const std::vector<double>& 
     if (weights_.has_channels()) rises.push_back(ops::channel_differences(u).unsqueeze(0));
     if (weights_.has_spectra()) rises.push_back(u.unsqueeze(0));
     if (weights_.has_curvature()) rises.push_back(ops::second_differences(u, curved_));
+    if (weights_.has_bases()) rises.push_back(ops::SaraBases(u.size(-1)).analyze(u));
     auto next = v + at::cat(rises) * factor;
     auto variation = next.narrow(0, 0, 2);
     variation.div_(variation.square().sum(0).sqrt().clamp_min(1));
@@ -190,6 +198,7 @@ void CubeProximal::apply_by_tensors(const Tensor& q, const std::vector<double>& 
       auto bent = next.narrow(0, plane_of_curvature(), 3);
       bent.div_(bent.square().sum(0).sqrt().clamp_min(1));
     }
+    if (weights_.has_bases()) next.narrow(0, plane_of_bases(), ops::SaraBases::count).clamp_(-1, 1);
     const auto change = next - ascent.dual();
     ascent.move_to(next, (((v - next) * change).sum({-2, -1}, /*keepdim=*/true, torch::kFloat64) * weight)
                                  .sum(at::IntArrayRef({0, 2}), /*keepdim=*/true)[0] > 0);

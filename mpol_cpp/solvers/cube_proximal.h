@@ -17,25 +17,27 @@ template <typename T>
 class CubeDual;
 }  // namespace ops
 
-/// The proximal map of total variation of first and second order, of what joins channels and of positivity, in one:
+/// The proximal map of total variation of images and slopes, of what joins channels, of wavelets and of positivity, in one:
 ///
-///   argmin_x sum_c |x_c - q_c|^2/(2 s_c) + k_1 TV(S x) + k_2 sum |E S x| + k_3 sum_pixels |S x|_2 + k_4 sum |B S x|,   x >= 0
+///   argmin_x sum_c |x_c - q_c|^2/(2 s_c) + k_1 TV(S x) + k_2 sum |E S x| + k_3 sum_pixels |S x|_2 + k_4 sum |B S x|
+///            + k_5 sum |W S x|,   x >= 0
 ///
-/// where TV, S and M are those of TvProximal, E x = x_{c+1} - x_c, |x|_2 the norm of a pixel's spectrum and B the second
-/// differences of losses::tv_slope, by accelerated projected gradient steps on the dual problem of all together,
-/// u = (u_1, u_2, u_3, u_4):
+/// where TV, S and M are those of TvProximal, E x = x_{c+1} - x_c, |x|_2 the norm of a pixel's spectrum, B the second differences
+/// of losses::tv_slope and W the eight transforms of ops::SaraBases, by accelerated projected gradient steps on the dual problem
+/// of all together, u = (u_1, ..., u_5):
 ///
-///   x_c = max(q_c - s_c S (k_1 D^T v_1 + k_2 E^T v_2 + k_3 v_3 + k_4 B^T v_4)_c, 0) M
-///   u_j' = v_j + sigma_j k_j (D S x, E S x, S x, B S x)_j, cut: |u_1|, |u_4| <= 1 each vector, |u_2| <= 1, |u_3| <= 1 each spectrum
+///   x_c = max(q_c - s_c S (k_1 D^T v_1 + k_2 E^T v_2 + k_3 v_3 + k_4 B^T v_4 + k_5 W^T v_5)_c, 0) M
+///   u_j' = v_j + sigma_j k_j (D S x, E S x, S x, B S x, W S x)_j, cut: |u_1|, |u_4| <= 1 each vector, |u_2| <= 1,
+///          |u_3| <= 1 each spectrum, |u_5| <= 1
 ///   v'   = u' + (t-1)/t' (u' - u),  begun anew with t = 1, v' = u' where sum_j <v_j - u_j', u_j' - u_j>/sigma_j > 0
 ///
-/// with the sigma_j of ops::CubeDualSteps. Where no problem has k_2, k_3 or k_4 this is TvProximal, bit for bit. Every call begins
-/// with the dual images that the last one left. On the CPU by ops::CubeDual, elsewhere by LibTorch's operations. Source: Beck &
-/// Teboulle 2009; Condat 2013 (several duals).
+/// with the sigma_j of ops::CubeDualSteps. Where no problem has k_2 to k_5 this is TvProximal, bit for bit. Every call begins
+/// with the dual images that the last one left. On the CPU without k_5 by ops::CubeDual, else by LibTorch's operations, with the
+/// kernels of ops::wavelet_analysis. Source: Beck & Teboulle 2009; Condat 2013 (several duals).
 class CubeProximal {
  public:
   using By = TvProximal::By;    ///< who computes it
-  using Weights = CubeWeights;  ///< k_1 to k_4 of each problem
+  using Weights = CubeWeights;  ///< k_1 to k_5 of each problem
   /// @param like     (problems, nchan, npix, npix): shape, dtype and device of the images
   /// @param mask     1 or 0, like the images; undefined: all may shine
   CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights weights, By by = By::kernels);
@@ -46,12 +48,12 @@ class CubeProximal {
   /// @param x       like q, another tensor; overwritten
   void apply(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes, Tensor& x);
 
-  /// The dual images (2 to 7, problems, nchan, npix, npix) of the last call: u_1, and u_2, u_3 and u_4 where they have weights;
-  /// zeros before the first.
+  /// The dual images (2 to 15, problems, nchan, npix, npix) of the last call: u_1, and u_2, u_3, the three of u_4 and the eight of
+  /// u_5 where they have weights; zeros before the first.
   Tensor dual() const;
   /// @throws FileError unless it has the shape and dtype of dual()
   void set_dual(const Tensor& dual);
-  /// What the dual images take from every base pixel: S (k_1 D^T u_1 + k_2 E^T u_2 + k_3 u_3 + k_4 B^T u_4),
+  /// What the dual images take from every base pixel: S (k_1 D^T u_1 + k_2 E^T u_2 + k_3 u_3 + k_4 B^T u_4 + k_5 W^T u_5),
   /// (problems, nchan, npix, npix).
   Tensor slope() const;
   /// Where the conjugates of smoothed lengths sqrt(l^2 + epsilon) are smallest: the sum of k_j sqrt(epsilon_j) sqrt(1 - t^2
@@ -63,6 +65,7 @@ class CubeProximal {
  private:
   std::int64_t plane_of_spectra() const { return weights_.has_channels() ? 3 : 2; }
   std::int64_t plane_of_curvature() const { return plane_of_spectra() + (weights_.has_spectra() ? 1 : 0); }
+  std::int64_t plane_of_bases() const { return plane_of_curvature() + (weights_.has_curvature() ? 3 : 0); }
   Tensor seen(const Tensor& images) const;
   Tensor unsmoothed_slope(const Tensor& dual) const;
   Tensor primal(const Tensor& q, const Tensor& steps, const Tensor& dual) const;

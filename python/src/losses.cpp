@@ -45,6 +45,7 @@ void bind_losses(py::module_& parent) {
              "sum over pixels of the norm of their spectrum.");
   module.def("spectral_smoothness", &losses::spectral_smoothness, py::arg("sky_cube"),
              "Squared second differences along channels.");
+  module.def("wavelets", &losses::wavelets, py::arg("sky_cube"), "sum of |I| in the bases of Dirac and Daubechies 1 to 8.");
   module.def("edge_clamp", &losses::edge_clamp, py::arg("sky_cube"), "Sum of squares of the pixels at the edges.");
 }
 

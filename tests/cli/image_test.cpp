@@ -243,12 +243,14 @@ TEST_CASE("every regulariser, optimiser and normalisation runs", "[cli]") {
                                             "--group-sparsity",
                                             "1e-4",
                                             "--spectral-smoothness",
+                                            "1e-4",
+                                            "--wavelets",
                                             "1e-4"}));
   INFO(run.err);
   REQUIRE(run.exit_code == 0);
   CHECK(lines_of(read_text(scratch / "all" / "history.csv"))[0] ==
         "epoch,total,nll,sparsity,tv,tsv,entropy,tv_channel,edge_clamp,psd,uv_sparsity,group_sparsity,spectral_smoothness,"
-        "learning_rate");
+        "wavelets,learning_rate");
   CHECK(run_mpol_here(short_run(data, scratch / "sgd", {"--optimizer", "sgd", "--learning-rate", "0.01", "--normalize", "none"}))
             .exit_code == 0);
   CHECK(run_mpol_here(short_run(data, scratch / "lbfgs", {"--optimizer", "lbfgs", "--learning-rate", "1", "--epochs", "3"}))

@@ -147,6 +147,7 @@ VerbRows image_rows(const std::string& verb) {
       {"--batch-size", "50", loose, history},
       {"--sampling", "compact", batches, history},
       {"--normalize", "none", base, history},
+      {"--chi2-bound", "1e6", base, "exit"},  // so much that there is nothing to fit
       {"--mode", "continuum", base, image},
       {"--scatter-check", "error", added(added({verb, "{scattered}"}, rest), {"--likelihood", "gridded"}), "exit"},
       {"--optimizer", "sgd", base, history},
@@ -190,6 +191,7 @@ VerbRows image_rows(const std::string& verb) {
       {"--uv-sparsity", "2e-6", added(base, {"--uv-sparsity", "1e-6", "--uv-sparsity-q-max", "5e5"}), history},
       {"--group-sparsity", "1e-4", base, history},
       {"--spectral-smoothness", "1e-4", base, history},
+      {"--wavelets", "1e-4", base, history},
       {"--entropy-prior", "1e-3", added(base, {"--entropy", "1e-4"}), history},
       {"--entropy-flux", "5", added(base, {"--entropy", "1e-4"}), history},
       {"--psd-length", "0.2", added(base, {"--psd", "1e-9", "--psd-length", "0.15"}), history},
@@ -206,7 +208,8 @@ VerbRows image_rows(const std::string& verb) {
       {"--search-points", "2", compass, "out/scan.csv"},
   };
   const auto without_out = added({verb, "{vis}", "--epochs", "3"}, added(search, small_grid));
-  if (searches) std::erase_if(own, [](const OptionRow& row) { return row.option == "--keep-diverged"; });  // only image has it
+  if (searches)  // only image has them
+    std::erase_if(own, [](const OptionRow& row) { return row.option == "--keep-diverged" || row.option == "--chi2-bound"; });
   return verb_rows(verb, {data_rows(verb, rest, image, image), own, regularisers, crossval,
                           shared_rows(base, without_out, "out/summary.json#threads")});
 }

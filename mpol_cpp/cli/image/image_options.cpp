@@ -20,10 +20,11 @@ constexpr double usual_strength = 1;
 
 constexpr const char* regularizer_group = "Regularisers";
 
-/// What noise has a unit for: a number, "0.3U", something to search, or, of those that are in a fit by themselves, "auto".
+/// What noise has a unit for: a number, "0.3U", something to search, or, of those that have a usual one, "auto".
 void set_in_units(RegularizerOptions& r, TermKind kind, const std::string& text) {
   const auto name = option_of(kind);
-  const auto automatic = regularizer_of(kind).automatic;
+  const auto& regularizer = regularizer_of(kind);
+  const auto automatic = regularizer.automatic ? regularizer.automatic : regularizer.asked_for;
   r.given.insert(name);
   r.in_units.erase(name);
   r.automatic.erase(name);
@@ -86,6 +87,20 @@ void state_meanings_of_regularizers(OptionSet& options, const ImageOptions& imag
   }
 }
 
+void declare_bound(OptionSet& options, ImageOptions& image) {
+  const auto set = [&image](const std::string& text) {
+    if (text != "auto") parse_number("--chi2-bound", text, Range::positive());
+    image.chi2_bound = text;
+  };
+  const auto get = [&image]() -> std::optional<std::string> {
+    return image.chi2_bound ? std::optional(toml_string(*image.chi2_bound)) : std::nullopt;
+  };
+  options.parsed("--chi2-bound", set, get, "auto|R",
+                 "The simplest image with a chi^2/(2 N) of at most R, or, auto, within the noise: each LAMBDA is multiplied by the "
+                 "one factor that brings the fit there",
+                 Record::result);
+}
+
 void declare_likelihood(OptionSet& options, ImageOptions& image) {
   const auto result = Record::result;
   options.choice("--likelihood", image.likelihood, {"exact", "gridded", "loose"},
@@ -114,6 +129,7 @@ void declare_likelihood(OptionSet& options, ImageOptions& image) {
                  result);
   options.choice("--normalize", image.normalize, {"cells", "visibilities", "none"},
                  "What chi^2 is divided by: twice the occupied cells, twice the visibilities, or 1", result);
+  if (!image.searches_by_itself) declare_bound(options, image);
   options.choice("--mode", image.mode, {"continuum", "cube"},
                  "One image of all channels, or one per channel; default: a cube when the arrays have channels", result);
   options.choice("--scatter-check", image.scatter_check, {"warn", "error", "off"},
@@ -180,6 +196,12 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
   options.only({"--search-points"}, "with --search compass or random", [&] { return search_of(image) != "grid"; });
 }
 
+void state_meanings_of_bound(OptionSet& options, const ImageOptions& image) {
+  options.only({"--chi2-bound"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
+  options.only({"--chi2-bound"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
+  options.only({"--chi2-bound"}, "with a number for each LAMBDA", [&] { return image.regularizers.searched.empty(); });
+}
+
 void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--degrees-of-freedom"}, "with --noise student", [&] { return image.noise == "student"; });
   options.only({"--batch-size"}, "with --likelihood loose", [&] { return image.likelihood == "loose"; });
@@ -196,6 +218,7 @@ void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--samples"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
   options.only({"--sampling"}, "with --batch-size N", [&] { return image.batch_size.has_value(); });
   options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
+  if (!image.searches_by_itself) state_meanings_of_bound(options, image);
   options.only({"--overwrite"}, "without --resume", [&] { return !image.resume; });
   options.only({"--out", "--overwrite", "--resume"}, "without --dry-run", [&] { return !image.dry_run; });
   state_meanings_of_regularizers(options, image);

@@ -151,6 +151,12 @@ std::string summary_json(const ImageSummary& summary) {
     json["lambda"][lambda.name] = {{"value", lambda.value}, {"unit_value", unit}, {"how", lambda.how}};
   }
   if (summary.scan) add_scan(json, *summary.scan);
+  if (const auto& bound = summary.bound) {
+    json["chi_squared_bound"] = {{"bound", bound->bound},
+                                 {"part", summary.chi_squared / bound->bound},
+                                 {"lambda_factor", bound->factor},
+                                 {"fits", bound->fits}};
+  }
   json["choices"] = choices_json(summary.choices);
   json["optimizer"] = summary.optimizer;
   json["optimizer_reason"] = summary.optimizer_reason;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -24,7 +25,14 @@ struct LambdaSummary {
   std::string name;
   double value = 0;
   std::optional<double> in_units;  ///< of noise, where it has that unit
-  std::string how;                 ///< "given", "auto", "noise units", "guessed" or "cross-validated"
+  std::string how;                 ///< "given", "auto", "noise units", "guessed", "cross-validated" or "bounded"
+};
+
+/// What chi^2 was bounded by, and the weights for it.
+struct BoundSummary {
+  double bound = 0;       ///< of chi^2
+  double factor = 1;      ///< of all weights, as they were given
+  std::int64_t fits = 0;  ///< that the search for it took
 };
 
 /// What is left in a channel of the residual image, Jy/beam.
@@ -49,6 +57,7 @@ struct ImageSummary {
   SkyOffset center;             ///< of the image from the phase centre
   std::vector<Choice> choices;  ///< of what nobody asked for
   std::optional<Scan> scan;     ///< where lambdas were cross-validated
+  std::optional<BoundSummary> bound;  ///< where chi^2 was bounded
   std::string likelihood;
   bool gaussian = true;      ///< the noise of that likelihood; without it chi_squared is -2 ln L relative to a perfect fit
   double chi_squared = 0;    ///< of that likelihood, on the saved image

@@ -5,6 +5,7 @@
 
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
+#include <mpol_cpp/cli/run/bounded_weights.h>
 #include <mpol_cpp/cli/run/stopwatch.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
@@ -28,6 +29,7 @@ std::string conversion_words(const Term& term, const TermWeighing& with) {
 std::string source_of(const Term& term, const TermWeighing& with) {
   const auto& given = with.options.regularizers;
   const auto option = option_of(term.name());
+  if (with.summary.bound) return fmt::format("bounded, {:.4g} times what was given", with.summary.bound->factor);
   if (given.searched.contains(option)) return words_of_choice(with.summary.scan->best().kind);
   if (given.automatic.contains(option)) return "auto";
   return given.in_units.contains(option) ? "noise units" : "given";
@@ -76,8 +78,9 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
     if (with.summary.scan->interrupted) return terms;
     take_chosen(terms, with);
   }
+  if (with.options.chi2_bound) terms = bounded_weights(terms, with);
   for (std::size_t i = 0; i < terms.size(); ++i)
-    note_lambda(terms[i], lambda_unit(terms[i], noise, coords), i < own ? source_of(terms[i], with) : "guessed", with);
+    note_lambda(terms[i], lambda_unit(terms[i], noise, coords), i < own || with.summary.bound ? source_of(terms[i], with) : "guessed", with);
   for (const auto& term : terms) log_info(conversion_words(term, with));
   return terms;
 }

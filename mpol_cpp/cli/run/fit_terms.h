@@ -12,6 +12,7 @@
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/run_record.h>
 #include <mpol_cpp/distributed/communicator.h>
+#include <mpol_cpp/likelihoods/likelihood.h>
 #include <mpol_cpp/objective/term.h>
 
 namespace mpol::cli {
@@ -22,6 +23,7 @@ struct TermWeighing {
   FitData data;
   double normalizer;                    ///< N: chi^2 is divided by 2 N
   std::int64_t visibilities;            ///< of all channels
+  std::shared_ptr<Likelihood> likelihood;  ///< of the fit
   torch::Device device;                 ///< of a cross-validation's fits
   std::filesystem::path state;          ///< the folder in which a cross-validation is kept
   std::shared_ptr<Communicator> ranks;  ///< that share its folds; empty: this one alone

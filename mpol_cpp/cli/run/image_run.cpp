@@ -31,6 +31,7 @@
 #include <mpol_cpp/cli/program/command_line.h>
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/run/ranks.h>
+#include <mpol_cpp/cli/run/bounded_weights.h>
 #include <mpol_cpp/cli/run/channel_part.h>
 #include <mpol_cpp/cli/run/device_choice.h>
 #include <mpol_cpp/cli/run/fit_terms.h>
@@ -348,11 +349,10 @@ class ImageRun {
 
   /// @param state  where the run keeps what it goes on from
   void fit(const std::filesystem::path& state) {
-    auto terms = weigh_terms({options_, fit_data(), size_.normaliser, size_.visibilities, device_, state,
+    auto terms = weigh_terms({options_, fit_data(), size_.normaliser, size_.visibilities, likelihood_, device_, state,
                               shares_folds() ? ranks() : nullptr, *record_, summary_});
     if (summary_.scan && summary_.scan->interrupted) return;
-    const bool fits = part_.holds_channels() ? part_.has_work() : ranks()->is_first();
-    if (!fits) return;
+    if (part_.holds_channels() ? !part_.has_work() : !ranks()->is_first()) return;  // nothing to fit
     Stopwatch watch(summary_.seconds.training);
     const auto objective = objective_of(std::move(terms));
     const auto data = part_.holds_channels() ? data_of_part() : fit_data();
@@ -375,8 +375,7 @@ class ImageRun {
     if (options_.tensorboard) {
       events.emplace(options_.output.out);
       callbacks.push_back(events->callback());
-      if (!options_.diagnostics_interval) train.model_interval(FitEvents::interval);
-      else train.model_interval(std::gcd(*options_.diagnostics_interval, FitEvents::interval));
+      train.model_interval(std::gcd(options_.diagnostics_interval.value_or(FitEvents::interval), FitEvents::interval));
     }
     train.callbacks(std::move(callbacks));
     summary_.fit = Trainer(model, objective, train).fit();
@@ -489,6 +488,7 @@ class ImageRun {
                     (summary_.fit.warnings.empty() && summary_.fit.epochs >= fewest_epochs_to_judge);
     facts.weights_were_doubted = weights_are_doubted_;
     for (const auto& finding : findings(facts)) log_warning(finding.text());
+    if (const auto warning = bound_warning(summary_); !warning.empty()) log_warning(warning);
     return facts;
   }
 

@@ -53,12 +53,13 @@ struct Regularizer {
   NoiseScale noise_scale = NoiseScale::none;      ///< the unit of its weight
   std::optional<std::size_t> scaled_by = {};      ///< the setting by which it is divided, and its unit multiplied
   Convexity convexity = Convexity::unknown;       ///< for POGM and its like
-  std::int64_t dual_images = 0;                   ///< of its proximal map, besides the two of total variation
+  std::int64_t dual_images = 0;                   ///< of its proximal map, of each image, beside the two of total variation
   bool joins_channels = false;                    ///< looks at several channels at once
   bool waits_for_device = false;                  ///< looks at values on the host, or makes tensors there: no graph records it
   std::optional<double> least_pixel = {};         ///< Jy/arcsec^2: where it has no value below
   std::optional<double> automatic = {};     ///< units of noise, of a fit that names no regularizer; nothing: it is not in it
   bool searched_by_itself = false;          ///< by a search that names none; others of such a fit keep `automatic`
+  std::optional<double> asked_for = {};     ///< units of noise of `auto` where that is asked for and it is not in such a fit
   std::optional<double> search_limit = {};  ///< units of noise beyond which no search looks; nothing: 100 times its start
   bool recorded_when_off = false;           ///< run.toml names it also where it has no weight
   /// Makes the function of its settings: unweighted, one float64 value per problem, (…), differentiable.

@@ -4,7 +4,7 @@ The priors of the library: lambda is the first argument. Formulas: losses.
 from __future__ import annotations
 import mpol_cpp._core
 import typing
-__all__: list[str] = ['edge_clamp', 'entropy', 'group_sparsity', 'psd', 'sparsity', 'spectral_smoothness', 'tsv', 'tv_channel', 'tv_image', 'uv_sparsity']
+__all__: list[str] = ['edge_clamp', 'entropy', 'group_sparsity', 'psd', 'sparsity', 'spectral_smoothness', 'tsv', 'tv_channel', 'tv_image', 'uv_sparsity', 'wavelets']
 def edge_clamp(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
     """
     Square of the pixels on the image's edges.
@@ -44,4 +44,8 @@ def tv_image(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Te
 def uv_sparsity(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
     """
     Visibilities beyond --uv-sparsity-q-max. q_max in LAMBDA, which must be given.
+    """
+def wavelets(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
+    """
+    Sum of |I| in the bases of Dirac and Daubechies 1 to 8 together, as SARA of PURIFY: few features of any size.
     """

@@ -1,0 +1,9 @@
+#include <mpol_cpp/ops/wavelets/combine_rows.h>
+
+#include <mpol_cpp/ops/simd/isa_table.h>
+
+namespace mpol::ops {
+
+MPOL_DEFINE_TABLE_BY_ISA(WaveletKernels, wavelet_kernels)
+
+}  // namespace mpol::ops
