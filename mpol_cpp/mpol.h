@@ -48,6 +48,7 @@
 #include <mpol_cpp/device/chunks.h>
 #include <mpol_cpp/device/current_device.h>
 #include <mpol_cpp/device/device_iterator.h>
+#include <mpol_cpp/device/device_list.h>
 #include <mpol_cpp/device/device_memory.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/module.h>
@@ -56,6 +57,8 @@
 #include <mpol_cpp/device/select.h>
 #include <mpol_cpp/device/timer.h>
 #include <mpol_cpp/distributed/communicator.h>
+#include <mpol_cpp/distributed/device_group.h>
+#include <mpol_cpp/distributed/nccl_communicator.h>
 #include <mpol_cpp/distributed/open_communicator.h>
 #include <mpol_cpp/distributed/rendezvous.h>
 #include <mpol_cpp/distributed/store_communicator.h>

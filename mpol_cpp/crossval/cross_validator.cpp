@@ -87,6 +87,7 @@ CrossValidator::CrossValidator(std::vector<FoldData> folds, const FoldModel& mod
       options_(std::move(options)),
       warm_score_(std::numeric_limits<double>::infinity()) {
   check_data();
+  divide_folds();
   if (axes.empty()) throw ValueError("a cross-validation without an axis has nothing to choose");
   for (const auto& axis : axes) {
     const auto term = std::find_if(terms_.begin(), terms_.end(), [&](const Term& own) { return own.name() == axis.term; });
@@ -274,10 +275,17 @@ std::optional<ScanPoint> CrossValidator::fit_point(const std::vector<double>& c)
   return point;
 }
 
-bool CrossValidator::is_mine(std::size_t fold) const {
+void CrossValidator::divide_folds() {
   const auto& ranks = options_.ranks();
-  return !ranks || static_cast<std::int64_t>(fold) % ranks->size() == ranks->rank();
+  if (!ranks) return;
+  auto speeds = options_.speeds();
+  if (speeds.empty()) speeds.assign(static_cast<std::size_t>(ranks->size()), 1.0);
+  if (static_cast<std::int64_t>(speeds.size()) != ranks->size())
+    throw ValueError(fmt::format("{} speeds of {} ranks: give one of each, or none", speeds.size(), ranks->size()));
+  owners_ = owners_by_speed(static_cast<std::int64_t>(folds_.size()), speeds);
 }
+
+bool CrossValidator::is_mine(std::size_t fold) const { return !options_.ranks() || owners_[fold] == options_.ranks()->rank(); }
 
 CrossValidator::FoldResult CrossValidator::fit_fold(std::size_t fold, const std::vector<Term>& terms) {
   auto& fit = fits_[fold];
@@ -312,7 +320,7 @@ CrossValidator::FoldResult CrossValidator::fit_fold(std::size_t fold, const std:
 void CrossValidator::share_result(std::size_t fold, FoldResult& result) {
   const auto& ranks = options_.ranks();
   if (!ranks || ranks->is_alone()) return;
-  const auto owner = static_cast<std::int64_t>(fold) % ranks->size();
+  const auto owner = owners_[fold];
   const auto& [chi_squared, samples, epochs, flux, nonzero, train, penalty] = result.score;
   auto numbers = at::tensor(
       {chi_squared, samples, static_cast<double>(epochs), flux, static_cast<double>(nonzero), train, penalty, result.share},

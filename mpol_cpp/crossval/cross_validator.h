@@ -74,6 +74,8 @@ struct CrossValidatorOptions {
   /// Ranks that share the folds of each point, each with all data: every rank calls run() and gets the same scan, the first alone
   /// writes the state, which all read. Empty: this rank alone.
   TORCH_ARG(std::shared_ptr<Communicator>, ranks) = {};
+  /// How fast those ranks are, in any common unit: a fold goes to the rank that owners_by_speed() says. Empty: all alike.
+  TORCH_ARG(std::vector<double>, speeds) = {};
 };
 
 /// Makes the model that a fold fits, with a start of its own that has seen its training data alone.
@@ -93,8 +95,7 @@ class CrossValidator {
   /// @param terms  of the objective, those that are searched among them; the others keep their weights
   /// @param axes   what is searched
   /// @throws ValueError for an axis without its term, or with a unit, a start or bounds that are not above 0; for data that are
-  /// not
-  ///         the score's
+  ///         not the score's; for speeds that are not above 0, or not as many as ranks
   CrossValidator(std::vector<FoldData> folds, const FoldModel& model, std::vector<Term> terms, std::vector<SearchAxis> axes,
                  CrossValidatorOptions options = {});
 
@@ -125,6 +126,7 @@ class CrossValidator {
   /// What the rank that has a fold found, on all.
   void share_result(std::size_t fold, FoldResult& result);
   bool is_mine(std::size_t fold) const;  // on this rank
+  void divide_folds();
   void check_data() const;
   double penalty_of(ImageModel& model, const Tensor& sky) const;
   std::vector<Term> terms_at(const std::vector<double>& c) const;
@@ -138,6 +140,7 @@ class CrossValidator {
   std::vector<Term> terms_;
   std::vector<std::size_t> searched_;  // the term of each axis
   CrossValidatorOptions options_;
+  std::vector<std::int64_t> owners_;  // the rank that fits each fold
   Scan scan_;
   std::vector<Parameters> warm_;  // what each fold's next fit starts from
   double warm_score_;             // of the point that they are of

@@ -18,9 +18,9 @@ namespace {
 constexpr std::array known_dtypes = {torch::kFloat32, torch::kFloat64, torch::kInt32, torch::kInt64, torch::kUInt8};
 
 /// The same storage, with complex numbers as pairs. @throws ShapeError
-Tensor as_real(const Tensor& tensor, const char* what) {
+Tensor as_real(const Communicator& ranks, const Tensor& tensor, const char* what) {
   if (!tensor.defined()) throw ShapeError(fmt::format("{}: the tensor is undefined", what));
-  if (!tensor.is_contiguous() || tensor.is_conj() || !tensor.device().is_cpu()) {
+  if (!tensor.is_contiguous() || tensor.is_conj() || !ranks.takes(tensor.device())) {
     throw ShapeError(fmt::format("{}: the tensor of shape {} on {} must be contiguous and on the CPU: take .cpu().contiguous()",
                                  what, tensor.sizes().vec(), tensor.device().str()));
   }
@@ -74,18 +74,18 @@ void Communicator::set_timeout(Milliseconds timeout) {
 
 void Communicator::broadcast(Tensor& tensor, std::int64_t root) {
   check_root(root, size());
-  auto real = as_real(tensor, "broadcast");
+  auto real = as_real(*this, tensor, "broadcast");
   if (!is_alone() && real.numel() > 0) broadcast_tensor(real, root);
 }
 
 void Communicator::all_reduce_sum(Tensor& tensor) {
-  auto real = as_real(tensor, "all-reduce");
+  auto real = as_real(*this, tensor, "all-reduce");
   if (!is_alone() && real.numel() > 0) sum_tensor(real);
 }
 
 Tensor Communicator::reduce_scatter(const Tensor& tensor) {
   check_rows(tensor, "reduce-scatter");
-  const auto real = as_real(tensor, "reduce-scatter");
+  const auto real = as_real(*this, tensor, "reduce-scatter");
   std::vector<std::int64_t> rows_of;
   for (std::int64_t other = 0; other < size(); ++other) rows_of.push_back(share_of(real.size(0), other, size()).size());
   auto shape = real.sizes().vec();
@@ -98,7 +98,7 @@ Tensor Communicator::reduce_scatter(const Tensor& tensor) {
 Tensor Communicator::gather(const Tensor& rows, std::int64_t root) {
   check_root(root, size());
   check_rows(rows, "gather");
-  const auto real = as_real(rows, "gather");
+  const auto real = as_real(*this, rows, "gather");
   std::vector<double> counts(static_cast<std::size_t>(size()), 0.0);
   counts[static_cast<std::size_t>(rank())] = static_cast<double>(real.size(0));
   sum(counts);

@@ -23,10 +23,10 @@ class RankError : public Error {
 
 /// The ranks that work on one thing together, each a process (or a thread) that calls the same functions in the same order.
 ///
-/// Tensors are contiguous, on the CPU, of float32, float64, int32, int64 or uint8, or complex, which go as pairs; of the same
-/// shape on every rank where nothing else is said. Whatever waits for other ranks waits for timeout() at most. All functions but
-/// rank(), size(), timeout() and abort() must be called by every rank. @throws RankError when another rank has failed or does not
-/// come in time; ShapeError for another tensor
+/// Tensors are contiguous, on the CPU or another device that takes() says, of float32, float64, int32, int64 or uint8, or
+/// complex, which go as pairs; of the same shape on every rank where nothing else is said. Whatever waits for other ranks waits
+/// for timeout() at most. All functions but rank(), size(), timeout() and abort() must be called by every rank. @throws RankError
+/// when another rank has failed or does not come in time; ShapeError for another tensor
 class Communicator {
  public:
   using Milliseconds = std::chrono::milliseconds;  ///< of time-outs
@@ -43,6 +43,8 @@ class Communicator {
   /// How long a call waits for the others. @throws ValueError unless > 0
   void set_timeout(Milliseconds timeout);
   virtual std::string name() const = 0;  ///< of the engine, for people
+  /// Whether tensors on this device can be handed over; those on the CPU always can.
+  virtual bool takes(torch::Device device) const { return device.is_cpu(); }
 
   /// The tensor of the rank `root` on all.
   void broadcast(Tensor& tensor, std::int64_t root = 0);

@@ -28,8 +28,9 @@ using Store = c10::intrusive_ptr<c10d::Store>;
 
 class StoreCommunicator : public Communicator {
  public:
-  StoreCommunicator(Store store, std::int64_t own_rank, std::int64_t own_size)
-      : Communicator(own_rank, own_size), store_(std::move(store)) {}
+  /// @param all  the store of all ranks, of which these may be a part: where one tells that it has failed
+  StoreCommunicator(Store store, Store all, std::int64_t own_rank, std::int64_t own_size)
+      : Communicator(own_rank, own_size), store_(std::move(store)), all_(std::move(all)) {}
 
   std::string name() const override { return "LibTorch's store"; }
 
@@ -38,7 +39,7 @@ class StoreCommunicator : public Communicator {
       throw ValueError(fmt::format("the first {} of {} ranks: there are not so many", count, size()));
     auto part = c10::make_intrusive<c10d::PrefixStore>(fmt::format("first{}", ++parts_), store_);
     if (rank() >= count) return nullptr;
-    auto own = std::make_shared<StoreCommunicator>(std::move(part), rank(), count);
+    auto own = std::make_shared<StoreCommunicator>(std::move(part), all_, rank(), count);
     own->set_timeout(timeout());
     return own;
   }
@@ -70,7 +71,7 @@ class StoreCommunicator : public Communicator {
 
   void abort(int code) noexcept override {
     try {
-      store_->set(abort_key, std::vector<std::uint8_t>{static_cast<std::uint8_t>(code)});
+      all_->set(abort_key, std::vector<std::uint8_t>{static_cast<std::uint8_t>(code)});
     } catch (const std::exception&) {
       // There is nobody left to tell.
     }
@@ -78,7 +79,7 @@ class StoreCommunicator : public Communicator {
 
  private:
   void check_abort() {
-    if (store_->check({abort_key})) throw RankError("another rank has failed");
+    if (all_->check({abort_key})) throw RankError("another rank has failed");
   }
 
   /// @throws RankError
@@ -172,7 +173,7 @@ class StoreCommunicator : public Communicator {
     own.copy_(sum_of_all.narrow(0, begin, own.size(0)));
   }
 
-  Store store_;
+  Store store_, all_;
   std::int64_t messages_ = 0, parts_ = 0;
 };
 
@@ -181,7 +182,7 @@ class StoreCommunicator : public Communicator {
 std::shared_ptr<Communicator> store_communicator(c10::intrusive_ptr<c10d::Store> store, std::int64_t rank, std::int64_t size) {
   if (size < 1 || rank < 0 || rank >= size)
     throw ValueError(fmt::format("rank {} of {} ranks: there is no such rank", rank, size));
-  return std::make_shared<StoreCommunicator>(std::move(store), rank, size);
+  return std::make_shared<StoreCommunicator>(store, store, rank, size);
 }
 
 std::shared_ptr<Communicator> tcp_communicator(const TcpPlace& place, std::int64_t rank, std::int64_t size,

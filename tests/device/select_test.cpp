@@ -2,6 +2,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/device/backends/cuda_absence.h>
+#include <mpol_cpp/device/device_list.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/move.h>
 #include <mpol_cpp/device/select.h>
@@ -161,4 +162,29 @@ TEST_CASE("the reason for no CUDA device says what to do", "[device][quick]") {
   CHECK_THAT(cuda_absence_reason(probe), ContainsSubstring("CUDA_VISIBLE_DEVICES='-1'") && ContainsSubstring("of 4"));
   probe.visible_gpus = 1;  // it is shown, and still cannot be used
   CHECK_THAT(cuda_absence_reason(probe), ContainsSubstring("finds no usable GPU"));
+}
+
+TEST_CASE("several devices are named by a list, or are all that have memory free", "[device][quick]") {
+  using List = std::vector<torch::Device>;
+  CHECK(names_several_devices("all"));
+  CHECK(names_several_devices("cpu,cpu"));
+  CHECK_FALSE(names_several_devices("cuda:0"));
+  CHECK(select_devices("cpu,cpu") == List{torch::kCPU, torch::kCPU});
+  CHECK(select_devices("cpu") == List{torch::kCPU});
+  CHECK(device_names(select_devices("cpu,cpu")) == "cpu,cpu");
+  {
+    const Registered some(std::vector<FakeDevice>{{.memory_in_use = 0.1}, {.memory_in_use = 1.0}, {.memory_in_use = 0.2}});
+    CHECK(select_devices("all") == List{cuda(0), cuda(2)});  // cuda:1 has no memory free
+    CHECK(select_devices("cuda:2,cpu,cuda:1") == List{cuda(2), torch::kCPU, cuda(1)});
+    CHECK(select_devices("cuda,cpu") == List{cuda(0), torch::kCPU});
+    CHECK(device_names({cuda(2), torch::kCPU}) == "cuda:2,cpu");
+    CHECK_THROWS_WITH(select_devices("cuda:0,cuda:0"), ContainsSubstring("comes twice"));
+    CHECK_THROWS_AS(select_devices("cuda:0,cuda:3"), DeviceError);
+  }
+  const Registered none(std::vector<FakeDevice>{});
+  CHECK(select_devices("all") == List{torch::kCPU});
+  for (const auto* text : {"cpu,all", "cpu,auto", "least-loaded,cpu", "cpu,", ",cpu", "cpu,gpu"}) {
+    INFO(text);
+    CHECK_THROWS_AS(select_devices(text), ValueError);
+  }
 }

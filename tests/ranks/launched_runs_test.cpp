@@ -13,20 +13,18 @@
 #include <utility>
 
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/serialize/safetensors.h>
 #include <mpol_cpp/train/checkpoint.h>
-#include <nlohmann/json.hpp>
 
 #include "cli/observation.h"
 #include "cli/program.h"
 #include "free_port.h"
+#include "ranks/run_checks.h"
 
 using namespace mpol::testing;
 using nlohmann::json;
 
 namespace {
 
-using Words = std::vector<std::string>;
 using Clock = std::chrono::steady_clock;
 constexpr auto soon = std::chrono::seconds(30);
 
@@ -52,11 +50,6 @@ class TorchRanks {
  private:
   std::deque<Program> programs_;
 };
-
-Words with(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 /// On so many ranks, with no word from any but the first. @return what the first said
 Outcome run_on(int size, const Words& arguments) {
@@ -94,39 +87,6 @@ pid_t process_of_rank(pid_t launcher, int rank) {
   return 0;
 }
 #endif
-
-/// Base pixels that a run ended with.
-torch::Tensor pixels_of(const std::filesystem::path& out) {
-  const auto tensors = mpol::read_safetensors(out / "checkpoint.safetensors").tensors;
-  return tensors.at("state.model.bcube.base_cube").to(torch::kFloat64);
-}
-
-double difference(const torch::Tensor& a, const torch::Tensor& b) { return ((a - b).abs().max() / b.abs().max()).item<double>(); }
-
-json summary_of(const std::filesystem::path& out) { return json::parse(read_text(out / "summary.json")); }
-
-/// A run's image, losses and counts are those of another to a tolerance.
-void check_same(const std::filesystem::path& out, const std::filesystem::path& reference, double tolerance) {
-  CHECK(difference(pixels_of(out), pixels_of(reference)) <= tolerance);
-  const auto own = summary_of(out), wanted = summary_of(reference);
-  for (const auto* key : {"epochs", "n_visibilities", "n_cells", "normalizer", "stop_reason", "likelihood"}) {
-    INFO(key);
-    CHECK(own[key] == wanted[key]);
-  }
-  for (const auto& [name, value] : wanted["loss"].items())
-    CHECK(own["loss"][name].get<double>() == Approx(value).epsilon(tolerance));
-  CHECK(own["chi_squared"].get<double>() == Approx(wanted["chi_squared"]).epsilon(tolerance));
-  for (std::size_t channel = 0; channel < wanted["flux_jy"].size(); ++channel)
-    CHECK(own["flux_jy"][channel].get<double>() == Approx(wanted["flux_jy"][channel]).epsilon(tolerance));
-  const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
-  CHECK(lines(read_text(out / "history.csv")) == lines(read_text(reference / "history.csv")));
-}
-
-Words small_run(const std::string& verb, const std::string& data, const std::filesystem::path& out, const Words& more) {
-  return with({verb, data, "-o", out.string(), "--cell-size", "0.1", "--npix", "32", "--device", "cpu", "--threads", "1"}, more);
-}
-
-constexpr double rounding_of_doubles = 1e-12, rounding_of_floats = 1e-6;
 
 }  // namespace
 
@@ -281,6 +241,15 @@ TEST_CASE("what has nothing to share is done by the first rank", "[cli][ranks]")
   const auto alone = run_on(2, small_run("image", data, scratch / "out", {"--shard", "none", "--epochs", "5"}));
   CHECK(alone.exit_code == 0);
   CHECK_THAT(alone.out, ContainsSubstring("2 ranks: the first does all"));
+}
+
+TEST_CASE("several devices are not for several ranks", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(2));
+  const auto refused = run_on(2, small_run("image", data, scratch / "out", {"--device", "cpu,cpu"}));
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.error_lines().size() == 1);
+  CHECK(refused.error_names("each of 2 ranks takes one device"));
 }
 
 #ifdef MPOL_MPIEXEC

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -118,6 +119,16 @@ std::string gap_words(const TrainResult& fit) {
   return fmt::format("gap         the loss is at most {:.3g} above its least value{}\n", *fit.gap, part);
 }
 
+/// The most that tensors took on one of the GPUs of a list, bytes; nothing without any.
+std::optional<std::int64_t> device_peak(const std::string& devices) {
+  std::optional<std::int64_t> peak;
+  std::istringstream names(devices);
+  for (std::string name; std::getline(names, name, ',');) {
+    if (const torch::Device device(name); !device.is_cpu()) peak = std::max(peak.value_or(0), memory_use(device).peak);
+  }
+  return peak;
+}
+
 }  // namespace
 
 std::string dry_summary(const ImageSummary& summary) {
@@ -169,9 +180,10 @@ std::string summary_json(const ImageSummary& summary) {
   json["memory_bytes"] = {
       {"estimated", summary.estimated_memory}, {"peak", peak_memory()}, {"samples_on_disk", summary.samples_on_disk}};
   json["memory_bytes"]["device_peak"] = nullptr;  // of the CPU it is the process's peak
-  if (const torch::Device device(summary.device); !device.is_cpu()) json["memory_bytes"]["device_peak"] = memory_use(device).peak;
+  if (const auto peak = device_peak(summary.device)) json["memory_bytes"]["device_peak"] = *peak;
   json["device"] = summary.device;
   json["device_reason"] = summary.device_reason;
+  if (summary.devices > 1) json["devices"] = {{"count", summary.devices}, {"shard", summary.shard}};
   if (summary.ranks > 1) json["ranks"] = {{"count", summary.ranks}, {"shard", summary.shard}};
   json["dtype"] = summary.dtype;
   json["step"] = to_string(summary.fit.step);

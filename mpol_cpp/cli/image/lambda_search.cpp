@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/crossval/white_noise_data.h>
+#include <mpol_cpp/distributed/shares.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/visibilities/join_samples.h>
 
@@ -44,9 +46,13 @@ Score score_of(const ImageOptions& options) {
   return options.crossval.score == "sure" ? Score::sure : Score::gcv;
 }
 
-std::vector<FoldData> moved_to(const torch::Device& device, std::vector<FoldData> data) {
-  for (auto& fold : data) {
-    for (auto* likelihood : {fold.train.get(), fold.test.get()}) likelihood->as_module().to(device);
+/// Each fold's data on the device that fits it.
+std::vector<FoldData> moved(const LambdaSearch& search, std::vector<FoldData> data) {
+  std::vector<std::int64_t> owners;
+  if (search.devices != nullptr) owners = owners_by_speed(static_cast<std::int64_t>(data.size()), search.devices->speeds());
+  for (std::size_t f = 0; f < data.size(); ++f) {
+    const auto device = owners.empty() ? search.device : search.devices->devices()[static_cast<std::size_t>(owners[f])];
+    for (auto* likelihood : {data[f].train.get(), data[f].test.get()}) likelihood->as_module().to(device);
   }
   return data;
 }
@@ -57,16 +63,16 @@ std::vector<FoldData> data_of_folds(const LambdaSearch& search, const Visibiliti
   const auto& options = search.options;
   const auto white = WhiteNoiseOptions().seed(static_cast<std::uint64_t>(options.seed));
   if (options.noise == "gaussian" && options.likelihood != "gridded") {  // loose ones have the same chi^2
-    return moved_to(search.device,
-                    folds ? exact_fold_data(coords, samples, *folds) : exact_white_noise_data(coords, samples, white));
+    return moved(search, folds ? exact_fold_data(coords, samples, *folds) : exact_white_noise_data(coords, samples, white));
   }
   auto whole = options;
   whole.batch_size.reset();
   whole.in_chunks = false;
+  const auto first = search.devices == nullptr ? search.device : torch::Device(torch::kCPU);
   const auto make = [&](const Visibilities& part, const GriddedDataset& cells) {
-    return make_likelihood(whole, part, ChannelMap::cube(part.nchan()), cells, search.device);
+    return make_likelihood(whole, part, ChannelMap::cube(part.nchan()), cells, first);
   };
-  return folds ? fold_data(coords, samples, *folds, make) : white_noise_data(coords, samples, make, white);
+  return moved(search, folds ? fold_data(coords, samples, *folds, make) : white_noise_data(coords, samples, make, white));
 }
 
 /// How the models of folds start: from their own data, where the run's start was made of all of them.
@@ -123,6 +129,29 @@ void print_point(const Scan& scan) {
   fmt::print("{} {:>3}: {}: {:.5f}{}\n", name, scan.points.size(), c_words(scan, point), point.score(), freedom);
 }
 
+/// What a CrossValidator is made of, but for its device.
+struct SearchParts {
+  const std::vector<FoldData>& data;
+  std::function<FoldModel(torch::Device)> model_on;
+  const std::vector<Term>& terms;
+  const std::vector<SearchAxis>& axes;
+  const CrossValidatorOptions& how;
+};
+
+Scan scan_on_devices(DeviceGroup& devices, const SearchParts& parts) {
+  Scan scan;
+  devices.run([&](const std::shared_ptr<Communicator>& ranks, torch::Device device) {
+    auto how = parts.how;
+    how.ranks(ranks).speeds(devices.speeds());
+    if (!ranks->is_first()) how.on_point({});
+    CrossValidator validator(parts.data, parts.model_on(device), parts.terms, parts.axes, how);
+    ranks->barrier();  // what a fit changes in the data of its fold is read where the others are made
+    auto own = validator.run();
+    if (ranks->is_first()) scan = std::move(own);
+  });
+  return scan;
+}
+
 }  // namespace
 
 Scan cross_validate(const LambdaSearch& search) {
@@ -135,11 +164,13 @@ Scan cross_validate(const LambdaSearch& search) {
     if (options.regularizers.searched.contains(option_of(term.name()))) axes.push_back(axis_of(search, term));
   }
   const auto start = options_of_folds(options);
-  const auto model = [&](const FoldData& fold) -> std::shared_ptr<ImageModel> {
-    const FitData own{search.data.visibilities, search.data.channels, fold.train_cells, search.data.imaging};
-    GriddedNet net = make_model(start, own);
-    net->to(search.device, options.data.torch_dtype());
-    return net.ptr();
+  const auto model_on = [&](torch::Device device) -> FoldModel {
+    return [&, device](const FoldData& fold) -> std::shared_ptr<ImageModel> {
+      const FitData own{search.data.visibilities, search.data.channels, fold.train_cells, search.data.imaging};
+      GriddedNet net = make_model(start, own);
+      net->to(device, options.data.torch_dtype());
+      return net.ptr();
+    };
   };
   auto how = CrossValidatorOptions()
                  .search(search_for(options))
@@ -150,7 +181,10 @@ Scan cross_validate(const LambdaSearch& search) {
                  .ranks(search.ranks)
                  .fingerprint(search.record.fingerprint());
   if (options.output.speaks()) how.on_point(print_point);
-  auto scan = CrossValidator(data_of_folds(search, samples, folds), model, search.terms, axes, how).run();
+  const auto data = data_of_folds(search, samples, folds);
+  Scan scan;
+  if (search.devices == nullptr) scan = CrossValidator(data, model_on(search.device), search.terms, axes, how).run();
+  else scan = scan_on_devices(*search.devices, {data, model_on, search.terms, axes, how});
   if (folds) scan.folds_kind = folds->kind();
   return scan;
 }

@@ -10,6 +10,7 @@
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/cli/image/run_record.h>
 #include <mpol_cpp/crossval/cross_validator.h>
+#include <mpol_cpp/distributed/device_group.h>
 #include <mpol_cpp/objective/noise_unit.h>
 
 namespace mpol::cli {
@@ -24,6 +25,7 @@ struct LambdaSearch {
   torch::Device device;
   std::filesystem::path state;          ///< the folder in which the scan is kept
   std::shared_ptr<Communicator> ranks;  ///< that share the folds; empty: this one alone
+  DeviceGroup* devices = nullptr;  ///< the same of devices of this process, for folds of held-out data; `device` is no matter
 };
 
 /// Cross-validates the LAMBDAs that are "cv" or LO:HI:N. The scan tells whether it was interrupted.

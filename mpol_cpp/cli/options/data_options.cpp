@@ -116,7 +116,9 @@ void declare(OptionSet& options, DataOptions& data, Computing computing, const s
   options.text("--frequency", data.frequency, "HZ[,HZ...]", "Frequency of the channels", Record::result);
   options.text("--channels", data.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
   if (computing == Computing::in_dtype_on_device)
-    options.text("--device", data.device, "DEVICE", "auto, cpu, cuda, cuda:N or least-loaded", Record::manner);
+    options.text("--device", data.device, "DEVICE",
+                 "auto, cpu, cuda, cuda:N or least-loaded; several that share the run: all, or a list such as cuda:0,cuda:1",
+                 Record::manner);
   if (computing != Computing::fixed) options.choice("--dtype", data.dtype, {"float32", "float64"}, "Precision", Record::result);
   options.integer("--threads", data.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
                   Record::result);

@@ -8,10 +8,14 @@
 
 namespace mpol::cli {
 
-ChannelPart::ChannelPart(const Visibilities& all, const GridCoords& coords, const std::shared_ptr<Communicator>& ranks)
-    : shared_(true), ranks_(ranks->first(std::min(ranks->size(), all.nchan()))) {
+ChannelPart::ChannelPart(const Visibilities& all, const GridCoords& coords, const std::shared_ptr<Communicator>& ranks,
+                         std::vector<double> speeds)
+    : shared_(true) {
+  if (speeds.empty()) speeds.assign(static_cast<std::size_t>(ranks->size()), 1.0);
+  const auto shares = shares_by_speed(all.nchan(), speeds);
+  ranks_ = ranks->first(std::count_if(shares.begin(), shares.end(), [](const Share& share) { return !share.is_empty(); }));
   if (!ranks_) return;
-  const auto share = share_of(all.nchan(), ranks_->rank(), ranks_->size());
+  const auto share = shares[static_cast<std::size_t>(ranks_->rank())];
   std::vector<std::int64_t> own(static_cast<std::size_t>(share.size()));
   std::iota(own.begin(), own.end(), share.begin);
   visibilities_ = all.select_channels(own);

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
@@ -15,8 +16,9 @@ class ChannelPart {
  public:
   /// None: channels are not shared.
   ChannelPart() = default;
-  /// This rank's share of the channels.
-  ChannelPart(const Visibilities& all, const GridCoords& coords, const std::shared_ptr<Communicator>& ranks);
+  /// This rank's share of the channels. @param speeds  of the ranks, the fastest first; empty: all alike
+  ChannelPart(const Visibilities& all, const GridCoords& coords, const std::shared_ptr<Communicator>& ranks,
+              std::vector<double> speeds = {});
 
   bool holds_channels() const { return shared_; }      ///< whether channels are shared
   bool has_work() const { return ranks_ != nullptr; }  ///< whether this rank has any

@@ -1,11 +1,13 @@
 #include <mpol_cpp/cli/run/device_choice.h>
 
 #include <optional>
+#include <utility>
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/run/ranks.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/device_list.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/select.h>
 
@@ -27,9 +29,27 @@ std::optional<torch::Device> device_of_rank(const DeviceRequest& request) {
   return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(local));
 }
 
+/// Those of a list, or all; how many "all" came to is said, as nobody asked for a number.
+ChosenDevice choose_devices(const std::string& text) {
+  if (!ranks()->is_alone()) {
+    throw UsageError(error_text("--device", text, fmt::format("each of {} ranks takes one device", ranks()->size()),
+                                "leave it out, or start one process that takes them all"));
+  }
+  auto all = select_devices(text);
+  std::string reason = "asked for";
+  if (text == "all") {
+    if (all.front().is_cpu()) reason = "all: no GPU: " + no_gpu_reason();
+    else reason = all.size() == 1 ? "all: there is one GPU with memory free" : "all with memory free";
+  }
+  return {all.front(), std::move(reason), std::move(all)};
+}
+
 }  // namespace
 
+std::string ChosenDevice::names() const { return device_names(all); }
+
 ChosenDevice choose_device(const ImageOptions& options) {
+  if (names_several_devices(options.data.device)) return choose_devices(options.data.device);
   const auto request = DeviceRequest::parse(options.data.device);
   if (const auto own = device_of_rank(request)) return {*own, fmt::format("rank {} of its node", place_of_rank().local_rank)};
   if (request.kind() != DeviceRequest::Kind::automatic) return {select_device(request, Fallback::error), "asked for"};

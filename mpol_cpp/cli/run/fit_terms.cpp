@@ -74,7 +74,8 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
     terms.push_back(term);
   if (!given.searched.empty()) {
     const Stopwatch watch(with.summary.seconds.crossval);
-    with.summary.scan = cross_validate({with.options, with.record, with.data, terms, noise, with.device, with.state, with.ranks});
+    with.summary.scan =
+        cross_validate({with.options, with.record, with.data, terms, noise, with.device, with.state, with.ranks, with.devices});
     if (with.summary.scan->interrupted) return terms;
     take_chosen(terms, with);
   }

@@ -12,6 +12,7 @@
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/run_record.h>
 #include <mpol_cpp/distributed/communicator.h>
+#include <mpol_cpp/distributed/device_group.h>
 #include <mpol_cpp/likelihoods/likelihood.h>
 #include <mpol_cpp/objective/term.h>
 
@@ -27,6 +28,7 @@ struct TermWeighing {
   torch::Device device;                 ///< of a cross-validation's fits
   std::filesystem::path state;          ///< the folder in which a cross-validation is kept
   std::shared_ptr<Communicator> ranks;  ///< that share its folds; empty: this one alone
+  DeviceGroup* devices;                 ///< the same of devices of this process
   RunRecord& record;
   ImageSummary& summary;  ///< gets lambdas, scan and the scan's seconds
 };

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <iostream>
 #include <new>
-#include <numeric>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -19,9 +18,8 @@
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/error_sampling.h>
-#include <mpol_cpp/cli/image/fit_diagnostics.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
-#include <mpol_cpp/cli/run/fit_events.h>
+#include <mpol_cpp/cli/run/part_fit.h>
 #include <mpol_cpp/cli/run/image_results.h>
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/memory.h>
@@ -34,6 +32,7 @@
 #include <mpol_cpp/cli/run/bounded_weights.h>
 #include <mpol_cpp/cli/run/channel_part.h>
 #include <mpol_cpp/cli/run/device_choice.h>
+#include <mpol_cpp/cli/run/device_team.h>
 #include <mpol_cpp/cli/run/fit_terms.h>
 #include <mpol_cpp/cli/run/sharding.h>
 #include <mpol_cpp/cli/run/stopwatch.h>
@@ -58,10 +57,8 @@
 #include <mpol_cpp/device/precision.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/likelihoods/prediction.h>
-#include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 #include <mpol_cpp/objective/noise_unit.h>
-#include <mpol_cpp/train/progress_report.h>
 #include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
 #include <mpol_cpp/visibilities/value_range.h>
@@ -80,12 +77,6 @@ DataOptions& with_sample_memory(ImageOptions& options) {
   return options.data;
 }
 
-/// What a fit is divided by and made of, over all channels.
-struct FitSize {
-  double normaliser = 0;
-  std::int64_t samples = 0, visibilities = 0;
-};
-
 /// One run of `mpol image`, from the settings to the files.
 class ImageRun {
  public:
@@ -98,7 +89,7 @@ class ImageRun {
         threads_(use_threads(threads_of_run())) {
     set_deterministic(options.deterministic);
     check_memory_for(1);  // before anything is read or allocated; again with the channels of the data
-    options_.data.device = device_.str();
+    options_.data.device = chosen_.names();
     options_.data.threads = threads_;
     record_.emplace(settings.recorded(), options_);
   }
@@ -117,6 +108,7 @@ class ImageRun {
   int go() {
     if (options_.rank_timeout)
       ranks()->set_timeout(Communicator::Milliseconds(static_cast<std::int64_t>(std::ceil(*options_.rank_timeout * 1e3))));
+    exchange_on(device_);
     if (!ranks()->is_first()) return assist();
     Agreement sharing;
     summary_.choices = choices();
@@ -158,11 +150,19 @@ class ImageRun {
   /// Decides what the ranks share, tells them, and people.
   void share(Agreement& sharing) {
     const auto all = ranks()->size(), nchan = nchan_of_image();
+    if (chosen_.are_several()) return share_with_devices(nchan);
     sharding_ = choose_sharding(options_, nchan, all);
     if (all == 1) return;
     sharing.announce(static_cast<std::int64_t>(sharding_.shard));
     if (options_.output.speaks())
       fmt::print("{}\n", plan_words(sharding_, options_, coords_.npix(), nchan, visibilities_->nvis(), all));
+  }
+
+  void share_with_devices(std::int64_t nchan) {
+    sharding_ = choose_sharding_of_devices(options_, nchan);
+    team_.emplace(options_, chosen_.all, coords_.npix(), nchan);
+    device_ = team_->first();
+    if (options_.output.speaks()) fmt::print("{}\n", team_->words(sharding_));
   }
 
   /// The folder of the run's state, made, and known to all ranks that take part in the fit.
@@ -190,7 +190,7 @@ class ImageRun {
       all.push_back({"tolerance", fmt::format("{}", *optimizer.tolerance),
                      fmt::format("the fit goes on until it has converged, for at most {} epochs", *options_.epochs)});
     }
-    if (chosen_.reason != "asked for") all.push_back({"device", device_.str(), chosen_.reason});
+    if (chosen_.reason != "asked for") all.push_back({"device", chosen_.names(), chosen_.reason});
     return all;
   }
 
@@ -231,8 +231,10 @@ class ImageRun {
     if (options_.memory_limit) check_memory_limit(all, *options_.memory_limit * 0x1p30, coords_.npix(), nchan);
     const auto needed = all - (visibilities_ ? memory_of_samples(*visibilities_) : 0);  // they are there
     check_memory(needed, free_ = available_memory(), coords_.npix(), nchan);
-    if (!device_.is_cuda()) return;
-    check_memory(needed, free_ = static_cast<double>(memory_info(device_).free_bytes), coords_.npix(), nchan);
+    for (const auto device : chosen_.all) {
+      if (device.is_cuda())
+        check_memory(needed, free_ = static_cast<double>(memory_info(device).free_bytes), coords_.npix(), nchan);
+    }
   }
 
   /// A resumed run keeps the number of threads, on which bits depend, unless another one is asked for.
@@ -278,12 +280,17 @@ class ImageRun {
     const Stopwatch watch(summary_.seconds.gridding);
     const auto nchan = visibilities_->nchan();
     channels_ = options_.mode == "continuum" ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
-    const bool holds_part = sharding_.shard == Shard::channels;
-    check_memory_for(holds_part ? share_of(channels_.nchan(), 0, std::min(ranks()->size(), channels_.nchan())).size()
-                                : channels_.nchan());
+    check_memory_for(most_channels());
     if (ranks()->is_first() || sharding_.shard == Shard::channels || shares_folds()) average();
     stop_if_requested();
     make_likelihood_of_fit();
+  }
+
+  /// The most that are held in one memory.
+  std::int64_t most_channels() const {
+    const auto nchan = channels_.nchan();
+    if (sharding_.shard != Shard::channels) return nchan;
+    return team_ ? team_->most_channels() : share_of(nchan, 0, std::min(ranks()->size(), nchan)).size();
   }
 
   void average() {
@@ -296,6 +303,10 @@ class ImageRun {
 
   /// Makes the likelihood of all data, by all ranks where they share the visibilities, or that of this rank's channels.
   void make_likelihood_of_fit() {
+    if (team_ && sharding_.shard == Shard::channels) {
+      size_ = team_->hold_channels(*visibilities_, coords_);
+      return;
+    }
     if (sharding_.shard == Shard::visibilities) {
       ExactLikelihood exact(
           operator_of_ranks(coords_, *visibilities_, channels_, *ranks(), KernelStorage{options_.kernel_folder}));
@@ -312,12 +323,7 @@ class ImageRun {
 
   /// Summed over the ranks that hold channels, else of this rank's likelihood.
   FitSize size_of_fit() const {
-    FitSize size;
-    if (likelihood_) {
-      size.normaliser = Objective(likelihood_, {}, normalize_of(options_.normalize)).normaliser();
-      size.samples = likelihood_->samples();
-      size.visibilities = likelihood_->visibilities_count();
-    }
+    const auto size = likelihood_ ? FitSize::of(likelihood_, options_) : FitSize();
     const bool known_to_first = !part_.holds_channels() && shares_folds();  // folds are weighed by numbers of the whole
     if (!part_.holds_channels() && !known_to_first) return size;
     const bool counts = part_.holds_channels() || ranks()->is_first();
@@ -326,12 +332,6 @@ class ImageRun {
     ranks()->sum(numbers);
     if (options_.normalize == "none") numbers[0] = 0.5;
     return {numbers[0], static_cast<std::int64_t>(numbers[1]), static_cast<std::int64_t>(numbers[2])};
-  }
-
-  /// The objective of the data that this rank fits, divided by what belongs to all.
-  Objective objective_of(std::vector<Term> terms) const {
-    Objective objective(likelihood_, std::move(terms), normalize_of(options_.normalize));
-    return part_.holds_channels() ? objective.divided_by(size_.normaliser) : objective;
   }
 
   /// Doubts about the weights before the fit. One that stands still at its end is asked instead: see findings(). Only cell
@@ -349,47 +349,27 @@ class ImageRun {
 
   /// @param state  where the run keeps what it goes on from
   void fit(const std::filesystem::path& state) {
+    auto* devices = team_ && devices_share_folds(options_) ? &team_->group() : nullptr;
     auto terms = weigh_terms({options_, fit_data(), size_.normaliser, size_.visibilities, likelihood_, device_, state,
-                              shares_folds() ? ranks() : nullptr, *record_, summary_});
+                              shares_folds() ? ranks() : nullptr, devices, *record_, summary_});
     if (summary_.scan && summary_.scan->interrupted) return;
     if (part_.holds_channels() ? !part_.has_work() : !ranks()->is_first()) return;  // nothing to fit
     Stopwatch watch(summary_.seconds.training);
-    const auto objective = objective_of(std::move(terms));
-    const auto data = part_.holds_channels() ? data_of_part() : fit_data();
-    GriddedNet model = make_model(options_, data);
-    for (auto& line : regridding_words(options_, data)) record_->note(std::move(line));
-    model->to(device_, options_.data.torch_dtype());
-    auto train = train_options(options_, *record_, state);
-    train.interrupted([] { return stop_requested() != 0; });
-    if (part_.holds_channels()) train.ranks(part_.ranks());
-    ProgressReport report(report_options());
-    std::optional<FitDiagnostics> diagnostics;
-    std::vector<Callback> callbacks{report.callback()};
-    if (options_.diagnostics_interval) {
-      diagnostics.emplace(options_.output.out, *options_.diagnostics_interval, objective, *model.ptr(), train.checkpoint(),
-                          grid_.center);
-      callbacks.push_back(diagnostics->callback());
-      train.model_interval(*options_.diagnostics_interval);
-    }
-    std::optional<FitEvents> events;
-    if (options_.tensorboard) {
-      events.emplace(options_.output.out);
-      callbacks.push_back(events->callback());
-      train.model_interval(std::gcd(options_.diagnostics_interval.value_or(FitEvents::interval), FitEvents::interval));
-    }
-    train.callbacks(std::move(callbacks));
-    summary_.fit = Trainer(model, objective, train).fit();
-    report.finish();
-    const auto reason = summary_.fit.stop_reason;
-    const bool ended = reason == StopReason::epochs || reason == StopReason::converged;
-    if (diagnostics && ended) diagnostics->finish(*model);  // not of an interrupted fit, which goes on as if it never was
-    torch::NoGradGuard no_gradient;
-    sky_ = model->make_sky().detach().to(torch::kCPU, torch::kFloat64);
-    if (part_.holds_channels()) sky_ = part_.ranks()->gather(sky_.contiguous());
+    const FitPlan plan{options_, *record_, state, std::move(terms), size_.normaliser, grid_.center};
+    for (auto& line : regridding_words(options_, fit_data())) record_->note(std::move(line));
+    auto fitted = team_ && team_->holds_channels() ? team_->fit(plan) : fit_part(plan, own_part());
+    summary_.fit = std::move(fitted.result);
+    sky_ = std::move(fitted.sky);
     if (!ranks()->is_first()) return;
+    const torch::NoGradGuard no_gradient;
     describe_fit();
     watch.stop();
-    if (ended) sample(model, objective);
+    if (fitted.ended()) sample(fitted.model, *fitted.objective);
+  }
+
+  PartToFit own_part() const {
+    if (part_.holds_channels()) return {data_of_part(), likelihood_, device_, part_.ranks()};
+    return {fit_data(), likelihood_, device_};
   }
 
   void sample(const GriddedNet& model, const Objective& objective) {
@@ -398,14 +378,6 @@ class ImageRun {
     summary_.chi_squared_of_visibilities = chi_squared_of_visibilities();
     const double reduced = *summary_.chi_squared_of_visibilities / (2.0 * static_cast<double>(summary_.visibilities));
     errors_ = sample_errors(options_, fit_data(), model, objective, reduced);
-  }
-
-  ProgressReportOptions report_options() const {
-    const bool silent = !options_.output.speaks();  // stderr is for warnings and the one line of an error
-    return ProgressReportOptions()
-        .style(silent ? ReportStyle::silent : ReportStyle::automatic)
-        .stream(stdout)
-        .open_end(choose_optimizer(options_).tolerance.has_value());
   }
 
   void describe_fit() {
@@ -423,6 +395,7 @@ class ImageRun {
     summary_.dtype = options_.data.dtype;
     summary_.device_reason = chosen_.reason;
     summary_.ranks = ranks()->size();
+    summary_.devices = static_cast<std::int64_t>(chosen_.all.size());
     summary_.shard = to_string(sharding_.shard);
     summary_.seed = options_.seed;
     const auto chosen = choose_optimizer(options_);
@@ -575,6 +548,7 @@ class ImageRun {
   GriddedDataset dataset_{nullptr};         // float64, on the CPU
   Sharding sharding_;                       // of the ranks
   ChannelPart part_;                        // this rank's channels, where they share them
+  std::optional<DeviceTeam> team_;          // of several devices of this process
   std::shared_ptr<Likelihood> likelihood_;  // of what this rank fits; empty where it fits nothing
   FitSize size_;
   std::optional<SampledErrors> errors_;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <exception>
 #include <optional>
+#include <utility>
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -17,6 +18,8 @@
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/distributed/nccl_communicator.h>
 #include <mpol_cpp/distributed/open_communicator.h>
 
 namespace mpol::cli {
@@ -130,6 +133,14 @@ int end_together(const Ending& ending) {
 const std::shared_ptr<Communicator>& ranks() { return ranks_of_run().ranks; }
 const Rendezvous& place_of_rank() { return ranks_of_run().place; }
 std::int64_t ranks_on_these_cpus() { return ranks_of_run().on_these_cpus; }
+
+void exchange_on(torch::Device device) {
+  auto& run = ranks_of_run();
+  if (run.ranks->is_alone()) return;
+  auto choice = with_nccl(run.ranks, device);
+  run.ranks = std::move(choice.ranks);
+  log_info(fmt::format("ranks exchange by {} ({})", run.ranks->name(), choice.reason));
+}
 
 int run_on_ranks(const std::string& verb, bool shares, const std::function<int()>& action) {
   if (const int code = join(verb); code != exit_done) return code;

@@ -19,6 +19,9 @@ const Rendezvous& place_of_rank();
 /// How many ranks of this node run on the very CPUs of this one, itself among them: 1 where the launcher gave each its own.
 std::int64_t ranks_on_these_cpus();
 
+/// From now on ranks() take tensors on their devices by NCCL, where each has a GPU of its own (with_nccl). Called by every rank.
+void exchange_on(torch::Device device);
+
 /// Runs `action` as run_to_exit_code() does, on the ranks that a launcher has started: on all of them where the verb shares its
 /// work, else on the first, for which the others wait. All end with the same exit code; of an error there is one line, from the
 /// lowest rank that has it, and the others do not outlive it by more than seconds.

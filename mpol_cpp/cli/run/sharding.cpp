@@ -65,6 +65,16 @@ Sharding choose_sharding(const ImageOptions& options, std::int64_t nchan, std::i
   return {Shard::none, fmt::format("{}, and {}", channels, visibilities)};
 }
 
+Sharding choose_sharding_of_devices(const ImageOptions& options, std::int64_t nchan) {
+  if (options.shard == "none") return {Shard::none, "asked for"};
+  if (options.shard == "visibilities")
+    throw refusal(options, "sums over samples are made on the CPU, by all of its threads", "take --shard channels or none");
+  const auto channels = obstacle_to_channels(options, nchan);
+  if (channels.empty()) return {Shard::channels, options.shard == "channels" ? "asked for" : "no term joins channels"};
+  if (options.shard == "channels") throw refusal(options, channels, "leave it out");
+  return {Shard::none, channels};
+}
+
 std::string plan_words(const Sharding& sharding, const ImageOptions& options, std::int64_t npix, std::int64_t nchan,
                        std::int64_t samples, std::int64_t ranks) {
   const auto pixels = static_cast<double>(npix * npix), channels = static_cast<double>(nchan);

@@ -1,6 +1,7 @@
 #include <mpol_cpp/train/steps/step_timing.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>
 
+#include <mpol_cpp/device/backends/backend.h>
 #include <mpol_cpp/device/timer.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/models/gridded_net.h>
@@ -40,6 +42,13 @@ std::vector<Term> usual_terms() {
   return terms;
 }
 
+/// What devices that are equally fast have in common.
+std::string kind_of_device(torch::Device device) {
+  if (device.is_cpu()) return "cpu";
+  const auto backend = find_backend(device.type());
+  return backend ? backend->name() + " " + backend->info(std::max<int>(0, device.index())).name : device.str();
+}
+
 }  // namespace
 
 StepTime time_step(std::int64_t npix, torch::Device device, const StepTimingOptions& options) {
@@ -63,6 +72,28 @@ StepTime time_step(std::int64_t npix, torch::Device device, const StepTimingOpti
     if (seconds >= options.least_seconds()) break;
   }
   return time;
+}
+
+std::vector<double> relative_speeds(std::int64_t npix, const std::vector<torch::Device>& devices,
+                                    const StepTimingOptions& options) {
+  std::map<std::string, double> of_kind;
+  double cpus = 0;
+  for (const auto device : devices) {
+    of_kind.try_emplace(kind_of_device(device), 1.0);
+    cpus += device.is_cpu() ? 1 : 0;
+  }
+  std::vector<double> speeds(devices.size(), 1.0);
+  if (of_kind.size() < 2) return speeds;
+  for (auto& [kind, speed] : of_kind) {
+    const auto one = std::find_if(devices.begin(), devices.end(),
+                                  [&kind = kind](torch::Device device) { return kind_of_device(device) == kind; });
+    speed = 1 / time_step(npix, *one, options).seconds;
+    if (one->is_cpu()) speed /= cpus;
+  }
+  double fastest = 0;
+  for (const auto& [kind, speed] : of_kind) fastest = std::max(fastest, speed);
+  for (std::size_t i = 0; i < devices.size(); ++i) speeds[i] = of_kind.at(kind_of_device(devices[i])) / fastest;
+  return speeds;
 }
 
 }  // namespace mpol

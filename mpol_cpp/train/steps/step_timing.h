@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <torch/arg.h>
 #include <torch/types.h>
@@ -31,5 +32,11 @@ struct StepTime {
 /// @param npix  pixels of an axis
 /// @throws ValueError for sizes that no grid has; DeviceError when the device is not there; c10::OutOfMemoryError
 StepTime time_step(std::int64_t npix, torch::Device device, const StepTimingOptions& options = {});
+
+/// How fast devices are beside each other, the fastest kind having 1. Devices of one type and name are equally fast, of which one
+/// is measured by time_step; nothing is measured where all are. A CPU that comes more than once is divided.
+/// @throws as time_step()
+std::vector<double> relative_speeds(std::int64_t npix, const std::vector<torch::Device>& devices,
+                                    const StepTimingOptions& options = {});
 
 }  // namespace mpol

@@ -1,0 +1,89 @@
+#include <mpol_cpp/cli/run/device_team.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <mpol_cpp/cli/image/fit_setup.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/distributed/shares.h>
+#include <mpol_cpp/train/steps/step_timing.h>
+
+namespace mpol::cli {
+namespace {
+
+constexpr double seconds_of_measurement = 0.2;
+
+std::vector<double> speeds_of(const ImageOptions& options, const std::vector<torch::Device>& devices, std::int64_t npix) {
+  if (options.deterministic || options.shard == "none") return {};
+  const auto step = StepTimingOptions().dtype(options.data.torch_dtype()).least_seconds(seconds_of_measurement);
+  return relative_speeds(npix, devices, step);
+}
+
+}  // namespace
+
+bool devices_share_folds(const ImageOptions& options) {
+  return !options.regularizers.searched.empty() && options.crossval.score == "folds" && options.shard != "none" &&
+         !options.dry_run;
+}
+
+DeviceTeam::DeviceTeam(const ImageOptions& options, const std::vector<torch::Device>& devices, std::int64_t npix,
+                       std::int64_t nchan)
+    : options_(options), nchan_(nchan), group_(devices, speeds_of(options, devices, npix)) {}
+
+std::int64_t DeviceTeam::most_channels() const {
+  const auto shares = shares_by_speed(nchan_, group_.speeds());
+  std::int64_t on_cpu = 0, most = 0;
+  for (std::size_t rank = 0; rank < shares.size(); ++rank) {
+    if (group_.devices()[rank].is_cpu()) on_cpu += shares[rank].size();
+    most = std::max({most, on_cpu, shares[rank].size()});
+  }
+  return most;
+}
+
+std::string DeviceTeam::words(const Sharding& sharding) const {
+  std::string text;
+  if (sharding.shard == Shard::channels) {
+    const auto shares = shares_by_speed(nchan_, group_.speeds());
+    std::vector<std::string> each;
+    for (std::size_t rank = 0; rank < shares.size(); ++rank)
+      each.push_back(fmt::format("{} {}", group_.devices()[rank].str(), shares[rank].size()));
+    text = fmt::format("{} devices share channels ({}): {} of {}", group_.size(), sharding.reason, fmt::join(each, ", "), nchan_);
+  } else {
+    text = fmt::format("{} devices: {} makes the fit ({})", group_.size(), first().str(), sharding.reason);
+  }
+  return devices_share_folds(options_) ? text + "; all share the folds of the cross-validation" : text;
+}
+
+FitSize DeviceTeam::hold_channels(const Visibilities& visibilities, const GridCoords& coords) {
+  parts_.resize(static_cast<std::size_t>(group_.size()));
+  likelihoods_.resize(parts_.size());
+  group_.run([&](const std::shared_ptr<Communicator>& ranks, torch::Device device) {
+    const auto rank = static_cast<std::size_t>(ranks->rank());
+    auto& part = parts_[rank] = ChannelPart(visibilities, coords, ranks, group_.speeds());
+    if (part.has_work()) likelihoods_[rank] = make_likelihood(options_, part.visibilities(), part.map(), part.dataset(), device);
+  });
+  FitSize all;
+  for (const auto& likelihood : likelihoods_) {
+    if (!likelihood) continue;
+    const auto own = FitSize::of(likelihood, options_);
+    all.normaliser = options_.normalize == "none" ? own.normaliser : all.normaliser + own.normaliser;
+    all.samples += own.samples;
+    all.visibilities += own.visibilities;
+  }
+  return all;
+}
+
+FittedPart DeviceTeam::fit(const FitPlan& plan) {
+  FittedPart whole;
+  group_.run([&](const std::shared_ptr<Communicator>& ranks, torch::Device device) {
+    const auto rank = static_cast<std::size_t>(ranks->rank());
+    const auto& part = parts_[rank];
+    if (!part.has_work()) return;
+    const FitData data{part.visibilities(), part.map(), part.dataset(), FitData::imaging_of(options_)};
+    auto fitted = fit_part(plan, {data, likelihoods_[rank], device, part.ranks()});
+    if (ranks->is_first()) whole = std::move(fitted);
+  });
+  return whole;
+}
+
+}  // namespace mpol::cli

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <torch/types.h>
+
+#include <mpol_cpp/cli/image/image_options.h>
+#include <mpol_cpp/cli/run/channel_part.h>
+#include <mpol_cpp/cli/run/part_fit.h>
+#include <mpol_cpp/cli/run/sharding.h>
+#include <mpol_cpp/distributed/device_group.h>
+
+namespace mpol::cli {
+
+/// Whether devices share the folds of a cross-validation: those of held-out data, unless --shard none is given.
+bool devices_share_folds(const ImageOptions& options);
+
+/// The devices of --device that make one run of `mpol image` together.
+class DeviceTeam {
+ public:
+  /// Measures how fast the devices are, unless they are of one kind or --deterministic wants the same shares each time.
+  /// @param nchan  of the image
+  DeviceTeam(const ImageOptions& options, const std::vector<torch::Device>& devices, std::int64_t npix, std::int64_t nchan);
+
+  DeviceGroup& group() { return group_; }
+  /// What one device alone does is done by the fastest.
+  torch::Device first() const { return group_.devices().front(); }
+  /// The most channels whose kernels are in one memory.
+  std::int64_t most_channels() const;
+  /// One line for people: who holds what.
+  std::string words(const Sharding& sharding) const;
+
+  /// Gives each device the data and the likelihood of its channels. @return what the fit of all is made of
+  FitSize hold_channels(const Visibilities& visibilities, const GridCoords& coords);
+  bool holds_channels() const { return !parts_.empty(); }
+  /// Fits the channels.
+  FittedPart fit(const FitPlan& plan);
+
+ private:
+  const ImageOptions& options_;
+  std::int64_t nchan_;
+  DeviceGroup group_;
+  std::vector<ChannelPart> parts_;                        // of each rank
+  std::vector<std::shared_ptr<Likelihood>> likelihoods_;  // empty where a rank has no channel
+};
+
+}  // namespace mpol::cli

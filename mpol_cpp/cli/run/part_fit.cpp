@@ -1,0 +1,94 @@
+#include <mpol_cpp/cli/run/part_fit.h>
+
+#include <cstdio>
+#include <numeric>
+#include <utility>
+
+#include <mpol_cpp/cli/image/fit_diagnostics.h>
+#include <mpol_cpp/cli/image/fit_setup.h>
+#include <mpol_cpp/cli/image/optimizer_choice.h>
+#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/run/fit_events.h>
+#include <mpol_cpp/train/progress_report.h>
+
+namespace mpol::cli {
+namespace {
+
+ProgressReportOptions report_options(const ImageOptions& options, const PartToFit& part) {
+  // stderr is for warnings and the one line of an error
+  const bool silent = !options.output.speaks() || (part.ranks && !part.ranks->is_first());
+  return ProgressReportOptions()
+      .style(silent ? ReportStyle::silent : ReportStyle::automatic)
+      .stream(stdout)
+      .open_end(choose_optimizer(options).tolerance.has_value());
+}
+
+/// What is called during a fit besides its report.
+class Watchers {
+ public:
+  Watchers(const FitPlan& plan, const Objective& objective, GriddedNet& model, TrainOptions& train,
+           std::vector<Callback>& callbacks) {
+    const auto& options = plan.options;
+    if (options.diagnostics_interval) {
+      diagnostics_.emplace(options.output.out, *options.diagnostics_interval, objective, *model.ptr(), train.checkpoint(),
+                           plan.center);
+      callbacks.push_back(diagnostics_->callback());
+      train.model_interval(*options.diagnostics_interval);
+    }
+    if (options.tensorboard) {
+      events_.emplace(options.output.out);
+      callbacks.push_back(events_->callback());
+      train.model_interval(std::gcd(options.diagnostics_interval.value_or(0), FitEvents::interval));
+    }
+  }
+  /// After a fit that has ended, not of an interrupted one, which goes on as if it never was.
+  void finish(GriddedNetImpl& model) {
+    if (diagnostics_) diagnostics_->finish(model);
+  }
+
+ private:
+  std::optional<FitDiagnostics> diagnostics_;
+  std::optional<FitEvents> events_;
+};
+
+/// The image of all channels on the first rank.
+Tensor sky_of(ImageModel& model, const PartToFit& part) {
+  const torch::NoGradGuard no_gradient;
+  const auto sky = model.make_sky().detach();
+  if (!part.ranks) return sky.to(torch::kCPU, torch::kFloat64);
+  const auto place = part.ranks->takes(sky.device()) ? sky.device() : torch::Device(torch::kCPU);
+  const auto all = part.ranks->gather(sky.to(place, torch::kFloat64).contiguous());
+  return all.defined() ? all.to(torch::kCPU) : all;
+}
+
+}  // namespace
+
+FitSize FitSize::of(const std::shared_ptr<Likelihood>& likelihood, const ImageOptions& options) {
+  return {Objective(likelihood, {}, normalize_of(options.normalize)).normaliser(), likelihood->samples(),
+          likelihood->visibilities_count()};
+}
+
+bool FittedPart::ended() const { return result.stop_reason == StopReason::epochs || result.stop_reason == StopReason::converged; }
+
+FittedPart fit_part(const FitPlan& plan, const PartToFit& part) {
+  const auto& options = plan.options;
+  FittedPart fitted;
+  Objective objective(part.likelihood, plan.terms, normalize_of(options.normalize));
+  fitted.objective = part.ranks ? objective.divided_by(plan.normaliser) : objective;
+  fitted.model = make_model(options, part.data);
+  fitted.model->to(part.device, options.data.torch_dtype());
+  auto train = train_options(options, plan.record, plan.state);
+  train.interrupted([] { return stop_requested() != 0; });
+  if (part.ranks) train.ranks(part.ranks);
+  ProgressReport report(report_options(options, part));
+  std::vector<Callback> callbacks{report.callback()};
+  Watchers watchers(plan, *fitted.objective, fitted.model, train, callbacks);
+  train.callbacks(std::move(callbacks));
+  fitted.result = Trainer(fitted.model, *fitted.objective, train).fit();
+  report.finish();
+  if (fitted.ended()) watchers.finish(*fitted.model);
+  fitted.sky = sky_of(*fitted.model, part);
+  return fitted;
+}
+
+}  // namespace mpol::cli

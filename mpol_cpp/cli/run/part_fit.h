@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <torch/types.h>
+
+#include <mpol_cpp/cli/image/dirty_products.h>
+#include <mpol_cpp/cli/image/image_options.h>
+#include <mpol_cpp/cli/image/run_record.h>
+#include <mpol_cpp/distributed/communicator.h>
+#include <mpol_cpp/models/gridded_net.h>
+#include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/train/trainer.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol::cli {
+
+/// What a fit is divided by and made of, over all channels.
+struct FitSize {
+  double normaliser = 0;
+  std::int64_t samples = 0, visibilities = 0;
+
+  /// That of one likelihood, as --normalize says.
+  static FitSize of(const std::shared_ptr<Likelihood>& likelihood, const ImageOptions& options);
+};
+
+/// What all parts of a fit have in common.
+struct FitPlan {
+  const ImageOptions& options;
+  const RunRecord& record;
+  std::filesystem::path state;  ///< the folder in which the run keeps what it goes on from
+  std::vector<Term> terms;
+  double normaliser;  ///< of all channels
+  SkyOffset center;   ///< of the image from the phase centre
+};
+
+/// The part of a fit that one rank makes.
+struct PartToFit {
+  FitData data;
+  std::shared_ptr<Likelihood> likelihood;  ///< of these data, on the device
+  torch::Device device;
+  std::shared_ptr<Communicator> ranks = {};  ///< that fit other channels of the cube; empty: this is all of it
+};
+
+/// What a fit gave.
+struct FittedPart {
+  TrainResult result;
+  GriddedNet model{nullptr};
+  std::optional<Objective> objective;
+  Tensor sky;  ///< (nchan, npix, npix) float64, on the CPU, Jy/arcsec^2, of all channels; undefined on all ranks but the first
+
+  bool ended() const;  ///< not by an interruption or a divergence
+};
+
+/// Makes the model and fits it. The first rank alone says how far it is.
+FittedPart fit_part(const FitPlan& plan, const PartToFit& part);
+
+}  // namespace mpol::cli

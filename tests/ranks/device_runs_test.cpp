@@ -1,0 +1,167 @@
+#include "catch.h"
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/train/checkpoint.h>
+
+#include "cli/observation.h"
+#include "cli/program.h"
+#include "ranks/run_checks.h"
+
+using namespace mpol::testing;
+using nlohmann::json;
+
+namespace {
+
+const Words two_devices = {"--device", "cpu,cpu", "--threads", "2"};
+
+}  // namespace
+
+TEST_CASE("devices that share channels make the image of one", "[cli][devices]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(3));
+  struct Case {
+    const char* name;
+    Words options;
+    double tolerance;
+  };
+  const std::vector<Case> cases = {
+      {"exact", {"--dtype", "float64"}, rounding_of_doubles},
+      {"more devices than channels", {"--dtype", "float64", "--tsv", "1e-4", "--device", "cpu,cpu,cpu,cpu"}, rounding_of_doubles},
+      {"gridded",
+       {"--dtype", "float64", "--likelihood", "gridded", "--optimizer", "adam", "--epochs", "40"},
+       rounding_of_doubles},
+      {"loose", {"--dtype", "float64", "--likelihood", "loose", "--optimizer", "sgd", "--epochs", "20"}, rounding_of_doubles},
+      {"no normalizer",
+       {"--dtype", "float64", "--normalize", "none", "--optimizer", "adam", "--epochs", "20"},
+       rounding_of_doubles},
+      {"deterministic", {"--dtype", "float64", "--deterministic", "--epochs", "30"}, rounding_of_doubles},
+      {"float32", {"--dtype", "float32", "--optimizer", "adam", "--epochs", "40"}, rounding_of_floats},
+  };
+  for (const auto& [name, options, tolerance] : cases) {
+    INFO(name);
+    const auto one = scratch / fmt::format("one {}", name), many = scratch / fmt::format("many {}", name);
+    const auto several = with(two_devices, options);
+    const bool four = options.back() == "cpu,cpu,cpu,cpu";
+    REQUIRE(run_mpol(small_run("image", data, one, with(options, {"--device", "cpu"}))).exit_code == 0);
+    const auto run = run_mpol(small_run("image", data, many, several));
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    CHECK_THAT(run.out,
+               ContainsSubstring(four ? "4 devices share channels (no term joins channels): cpu 1, cpu 1, cpu 1, cpu 0 of 3"
+                                      : "2 devices share channels (no term joins channels): cpu 2, cpu 1 of 3"));
+    check_same(many, one, tolerance);
+    const auto summary = summary_of(many);
+    CHECK(summary["devices"] == json{{"count", four ? 4 : 2}, {"shard", "channels"}});
+    CHECK(summary["device"] == (four ? "cpu,cpu,cpu,cpu" : "cpu,cpu"));
+    CHECK_FALSE(summary_of(one).contains("devices"));
+  }
+}
+
+TEST_CASE("devices that share folds find the scan of one", "[cli][devices]") {
+  const Scratch scratch;
+  const auto* likelihood = GENERATE("exact", "gridded");
+  const auto data = write_observation(scratch / "data.npz", small_observation());
+  const Words options = {"--dtype", "float64", "--tv", "0.3U:3U:2",    "--sparsity",
+                         "1U",      "--folds", "3",    "--likelihood", likelihood};
+  REQUIRE(run_mpol(small_run("crossval", data, scratch / "one", options)).exit_code == 0);
+  const auto run = run_mpol(small_run("crossval", data, scratch / "many", with(options, two_devices)));
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK_THAT(run.out, ContainsSubstring("2 devices: cpu makes the fit (the image has one channel); all share the folds"));
+  CHECK(read_text(scratch / "many" / "scan.csv") == read_text(scratch / "one" / "scan.csv"));
+  check_same(scratch / "many", scratch / "one", rounding_of_doubles);
+}
+
+TEST_CASE("folds and channels of one cube are shared by the same devices", "[cli][devices]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(2));
+  const Words options = {"--dtype", "float64", "--tv", "0.3U:3U:2", "--sparsity", "1U", "--folds", "2"};
+  REQUIRE(run_mpol(small_run("crossval", data, scratch / "one", options)).exit_code == 0);
+  REQUIRE(run_mpol(small_run("crossval", data, scratch / "many", with(options, two_devices))).exit_code == 0);
+  check_same(scratch / "many", scratch / "one", rounding_of_doubles);
+}
+
+TEST_CASE("what devices cannot share is done by the first", "[cli][devices]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(2));
+  const Words options = {"--dtype", "float64", "--optimizer", "adam", "--epochs", "20"};
+  for (const Words& more : {Words{"--shard", "none"}, Words{"--tv-channel", "1e-4"}, Words{"--mode", "continuum"}}) {
+    const auto one = scratch / ("one " + more[0] + more[1]), many = scratch / ("many " + more[0] + more[1]);
+    REQUIRE(run_mpol(small_run("image", data, one, with(options, more))).exit_code == 0);
+    const auto run = run_mpol(small_run("image", data, many, with(with(options, two_devices), more)));
+    REQUIRE(run.exit_code == 0);
+    CHECK_THAT(run.out, ContainsSubstring("2 devices: cpu makes the fit"));
+    check_same(many, one, rounding_of_doubles);
+  }
+}
+
+TEST_CASE("any number of devices goes on where others ended", "[cli][devices]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(3));
+  const auto run = [&](const char* out, const char* epochs, const char* devices) {
+    return small_run("image", data, scratch / out,
+                     {"--dtype", "float64", "--optimizer", "adam", "--epochs", epochs, "--device", devices});
+  };
+  REQUIRE(run_mpol(run("straight", "30", "cpu")).exit_code == 0);
+  REQUIRE(run_mpol(run("parts", "10", "cpu,cpu")).exit_code == 0);
+  const auto resumed = run_mpol(with(run("parts", "20", "cpu,cpu,cpu"), {"--resume"}));
+  REQUIRE(resumed.exit_code == 0);
+  CHECK(resumed.error_names("the run began on cpu,cpu and goes on on cpu,cpu,cpu"));
+  REQUIRE(run_mpol(with(run("parts", "30", "cpu"), {"--resume"})).exit_code == 0);
+  check_same(scratch / "parts", scratch / "straight", rounding_of_doubles);
+  // What was asked for is recorded, and is the same again.
+  REQUIRE(run_mpol(run("list", "10", "cpu,cpu")).exit_code == 0);
+  CHECK_THAT(read_text(scratch / "list" / "run.toml"), ContainsSubstring("device = \"cpu,cpu\""));
+}
+
+TEST_CASE("a signal ends the fits of all devices with one checkpoint", "[cli][devices]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(2));
+  const auto run =
+      small_run("image", data, scratch / "out", with(two_devices, {"--optimizer", "adam", "--checkpoint-interval", "50"}));
+  Program program(with(run, {"--epochs", "100000000"}));
+  while (!std::filesystem::exists(scratch / "out" / "checkpoint.safetensors")) {
+    REQUIRE(program.running());
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  program.send(SIGINT);
+  CHECK(program.wait().exit_code == 130);
+  const auto kept = mpol::read_checkpoint(scratch / "out" / "checkpoint.safetensors")->epochs;
+  CHECK(kept >= 50);
+  CHECK(run_mpol(with(run, {"--resume", "--epochs", fmt::format("{}", kept + 20)})).exit_code == 0);
+}
+
+TEST_CASE("a list with a device that is none is one error", "[cli][devices]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(2));
+  const auto refused = [&](const Words& options, int code, const char* words) {
+    const auto run = run_mpol(small_run("image", data, scratch / "out", options));
+    INFO(run.err);
+    CHECK(run.exit_code == code);
+    CHECK(run.error_lines().size() == 1);
+    CHECK(run.error_names(words));
+  };
+  refused({"--device", "cpu,cuba:1"}, 2, "device 'cuba:1' of the list 'cpu,cuba:1' is none");
+  refused({"--device", "cpu,"}, 2, "device '' of the list");
+  refused({"--device", "cpu,auto"}, 2, "device auto of the list");
+  refused({"--device", "cpu,cuda:77"}, 1, "device cuda:77 is not there");
+  refused({"--device", "cpu,cpu", "--shard", "visibilities"}, 2, "sums over samples are made on the CPU");
+  refused({"--device", "cpu,cpu", "--shard", "channels", "--tv-channel", "1"}, 2, "tv-channel joins channels");
+  CHECK(names_in(scratch / "out").empty());
+}
+
+TEST_CASE("all takes the one device that is there, and says so", "[cli][devices]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(2));
+  RunOptions hidden;
+  hidden.environment = {"CUDA_VISIBLE_DEVICES="};
+  const auto run = run_mpol(small_run("image", data, scratch / "out", {"--device", "all", "--epochs", "5"}), hidden);
+  REQUIRE(run.exit_code == 0);
+  CHECK_THAT(run.out, ContainsSubstring("on cpu (all: no GPU: "));
+  CHECK(summary_of(scratch / "out")["device"] == "cpu");
+}

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "catch.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/serialize/safetensors.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/program.h"
+
+// What tests of runs that are shared compare.
+namespace mpol::testing {
+
+using Words = std::vector<std::string>;
+inline constexpr double rounding_of_doubles = 1e-12, rounding_of_floats = 1e-6;
+
+inline Words with(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// Base pixels that a run ended with.
+inline torch::Tensor pixels_of(const std::filesystem::path& out) {
+  const auto tensors = mpol::read_safetensors(out / "checkpoint.safetensors").tensors;
+  return tensors.at("state.model.bcube.base_cube").to(torch::kFloat64);
+}
+
+inline double difference(const torch::Tensor& a, const torch::Tensor& b) {
+  return ((a - b).abs().max() / b.abs().max()).item<double>();
+}
+
+inline nlohmann::json summary_of(const std::filesystem::path& out) {
+  return nlohmann::json::parse(read_text(out / "summary.json"));
+}
+
+/// A run's image, losses and counts are those of another to a tolerance.
+inline void check_same(const std::filesystem::path& out, const std::filesystem::path& reference, double tolerance) {
+  CHECK(difference(pixels_of(out), pixels_of(reference)) <= tolerance);
+  const auto own = summary_of(out), wanted = summary_of(reference);
+  for (const auto* key : {"epochs", "n_visibilities", "n_cells", "normalizer", "stop_reason", "likelihood"}) {
+    INFO(key);
+    CHECK(own[key] == wanted[key]);
+  }
+  for (const auto& [name, value] : wanted["loss"].items())
+    CHECK(own["loss"][name].get<double>() == Approx(value).epsilon(tolerance));
+  CHECK(own["chi_squared"].get<double>() == Approx(wanted["chi_squared"]).epsilon(tolerance));
+  for (std::size_t channel = 0; channel < wanted["flux_jy"].size(); ++channel)
+    CHECK(own["flux_jy"][channel].get<double>() == Approx(wanted["flux_jy"][channel]).epsilon(tolerance));
+  const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
+  CHECK(lines(read_text(out / "history.csv")) == lines(read_text(reference / "history.csv")));
+}
+
+inline Words small_run(const std::string& verb, const std::string& data, const std::filesystem::path& out, const Words& more) {
+  return with({verb, data, "-o", out.string(), "--cell-size", "0.1", "--npix", "32", "--device", "cpu", "--threads", "1"}, more);
+}
+
+}  // namespace mpol::testing
