@@ -138,6 +138,8 @@
 #include <mpol_cpp/uncertainty/bootstrap.h>
 #include <mpol_cpp/uncertainty/dirty_noise.h>
 #include <mpol_cpp/uncertainty/error_maps.h>
+#include <mpol_cpp/uncertainty/harmonic_fill.h>
+#include <mpol_cpp/uncertainty/structure_test.h>
 #include <mpol_cpp/visibilities/average_channels.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>

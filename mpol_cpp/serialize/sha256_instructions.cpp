@@ -1,9 +1,13 @@
 #include <mpol_cpp/serialize/sha256_rounds.h>
 
+#if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
+#endif
 
 namespace mpol::detail {
+
+#if defined(__x86_64__)
 
 bool has_sha_instructions() {
   unsigned int a = 0, b = 0, c = 0, d = 0;
@@ -50,5 +54,12 @@ __attribute__((target("sha,sse4.1,ssse3"))) void sha256_instructions(std::uint32
   _mm_storeu_si128(reinterpret_cast<__m128i*>(state), _mm_blend_epi16(feba, dchg, 0xf0));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(state + 4), _mm_alignr_epi8(dchg, feba, 8));
 }
+
+#else
+
+bool has_sha_instructions() { return false; }
+void sha256_instructions(std::uint32_t*, const std::uint8_t*, std::size_t) {}  // never called
+
+#endif
 
 }  // namespace mpol::detail

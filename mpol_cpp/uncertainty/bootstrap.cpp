@@ -11,32 +11,10 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/solvers/convex_objective.h>
 #include <mpol_cpp/solvers/pogm.h>
+#include <mpol_cpp/uncertainty/tilted_function.h>
 
 namespace mpol {
 namespace {
-
-/// A function with a linear term less: F(z) - <tilt, z>.
-class TiltedFunction : public CompositeFunction {
- public:
-  explicit TiltedFunction(ConvexObjective& function) : function_(function) {}
-
-  void set_tilt(Tensor tilt) { tilt_ = std::move(tilt); }
-
-  std::vector<double> curvatures() override { return function_.curvatures(); }
-  bool mixes_images() const override { return function_.mixes_images(); }
-  std::vector<double> evaluate(const Tensor& images, Tensor& gradient) override {
-    auto values = function_.evaluate(images, gradient);
-    if (tilt_.defined()) gradient.sub_(tilt_);
-    return values;
-  }
-  void proximal(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes, Tensor& x) override {
-    function_.proximal(q, steps, passes, x);
-  }
-
- private:
-  ConvexObjective& function_;
-  Tensor tilt_;
-};
 
 void check_bootstrap(const BootstrapOptions& options) {
   if (options.samples() < 2) throw ValueError(fmt::format("{} samples tell no spread: take at least 2", options.samples()));

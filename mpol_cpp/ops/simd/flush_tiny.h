@@ -2,6 +2,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <cstdint>
 #endif
 
 namespace mpol::ops {
@@ -13,6 +15,9 @@ class FlushTiny {
 #if defined(__x86_64__)
   FlushTiny() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040U); }  // flush to zero, denormals are zero
   ~FlushTiny() { _mm_setcsr(before_); }
+#elif defined(__aarch64__)
+  FlushTiny() : before_(control()) { set_control(before_ | 1U << 24U); }  // FPCR.FZ: operands and results
+  ~FlushTiny() { set_control(before_); }
 #else
   FlushTiny() = default;
   ~FlushTiny() {}
@@ -23,6 +28,17 @@ class FlushTiny {
 #if defined(__x86_64__)
  private:
   unsigned before_;
+#elif defined(__aarch64__)
+
+ private:
+  static std::uint64_t control() {
+    std::uint64_t value = 0;
+    asm volatile("mrs %0, fpcr" : "=r"(value));
+    return value;
+  }
+  static void set_control(std::uint64_t value) { asm volatile("msr fpcr, %0" : : "r"(value)); }
+
+  std::uint64_t before_;
 #endif
 };
 
