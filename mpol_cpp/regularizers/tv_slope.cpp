@@ -6,9 +6,10 @@
 namespace mpol {
 
 at::Tensor losses::tv_slope(const at::Tensor& sky_cube, double epsilon) {
-  detail::check_sky_cube(sky_cube, 3);
+  detail::check_sky_cube(sky_cube, 1);
   detail::check_epsilon(epsilon, sky_cube.scalar_type());
   const auto rows = sky_cube.size(-2) - 2, columns = sky_cube.size(-1) - 2;
+  if (rows < 1 || columns < 1) return detail::sum_cube(sky_cube * 0);
   const auto at = [&](std::int64_t row, std::int64_t column) {  // of the pixel so far from each
     return sky_cube.narrow(-2, 1 + row, rows).narrow(-1, 1 + column, columns);
   };

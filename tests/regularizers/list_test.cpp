@@ -44,13 +44,17 @@ std::string text_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Identifiers outside of comments and of text in quotation marks.
+/// Identifiers outside of comments, of text in quotation marks and of names of folders in includes.
 std::set<std::string> identifiers_of(const std::string& text) {
   std::set<std::string> found;
   std::string word;
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (!quoted && text.compare(i, 2, "//") == 0) i = std::min(text.find('\n', i), text.size() - 1);
+    if (!quoted && text.compare(i, 10, "#include <") == 0) {
+      const auto slash = text.rfind('/', text.find('\n', i));
+      if (slash != std::string::npos) i = std::max(i, slash);
+    }
     if (text[i] == '"' && (i == 0 || (text[i - 1] != '\\' && text[i - 1] != '\''))) quoted = !quoted;
     const auto letter = static_cast<unsigned char>(text[i]);
     if (!quoted && (std::isalnum(letter) != 0 || letter == '_')) {

@@ -20,6 +20,7 @@
 #include <mpol_cpp/regularizers/group_sparsity.h>
 #include <mpol_cpp/regularizers/tv_channel.h>
 #include <mpol_cpp/regularizers/tv_image.h>
+#include <mpol_cpp/regularizers/tv_slope.h>
 #include <mpol_cpp/solvers/convex_objective.h>
 #include <mpol_cpp/solvers/cube_proximal.h>
 #include <mpol_cpp/solvers/primal_dual.h>
@@ -96,7 +97,8 @@ TEST_CASE("the map of wavelets, alone or with others, ends at the minimum: the d
       const double simple = (weights.variation[0] * losses::tv_image(sky, epsilon) + weights.channels[0] * losses::tv_channel(sky, epsilon) +
                              weights.spectra[0] * losses::group_sparsity(sky, epsilon))
                                 .item<double>() +
-                            weights.bases[0] * norm_in_bases(sky);
+                            weights.bases[0] * norm_in_bases(sky) +
+                            (weights.has_curvature() ? weights.curvature[0] * losses::tv_slope(sky, epsilon).item<double>() : 0);
       const auto positive = (q - step * map.slope()).clamp_min(0);
       const double primal = ((x - q).square() / step).sum().item<double>() / 2 + simple;
       const double dual = ((q.square() - positive.square()) / step).sum().item<double>() / 2;
@@ -118,12 +120,12 @@ TEMPLATE_TEST_CASE("problems whose wavelets weigh differently have the map that 
                    "[solvers][wavelets][quick]", float, double) {
   const auto dtype = dtype_of<TestType>();
   const auto q = noisy_middle({2, 1, 16, 16}, dtype, 1, 2, 1);
-  const Weights both{{0.1, 0}, {0, 0}, {0, 0}, {0, 0.3}};
+  const Weights both{{0.1, 0}, {0, 0}, {0, 0}, {}, {0, 0.3}};
   CubeProximal map(q, true, {}, both), second(q, true, {}, both);
   const auto x = applied(map, q, {1, 0.8}, {30, 20});
   for (const std::size_t i : {0, 1}) {
     const auto at = static_cast<std::int64_t>(i);
-    CubeProximal alone(q.narrow(0, at, 1).contiguous(), true, {}, {{both.variation[i]}, {0}, {0}, {both.bases[i]}}, CubeProximal::By::tensors);
+    CubeProximal alone(q.narrow(0, at, 1).contiguous(), true, {}, {{both.variation[i]}, {0}, {0}, {}, {both.bases[i]}}, CubeProximal::By::tensors);
     const auto own = applied(alone, q.narrow(0, at, 1).contiguous(), {i == 0 ? 1 : 0.8}, {i == 0 ? 30 : 20});
     CHECK(relative_error(x.narrow(0, at, 1), own) < tolerance<TestType>(1e-12, 2e-5));
   }

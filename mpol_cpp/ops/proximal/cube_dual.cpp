@@ -20,7 +20,7 @@ CubeDualSteps::CubeDualSteps(const CubeWeights& weights, std::size_t problem)
       spectra(weights.spectra[problem]),
       curvature(weights.curvature[problem]),
       bases(weights.bases.empty() ? 0 : weights.bases[problem]) {
-  // Of the maps without weights.
+  // Norms of the maps without weights.
   const double of_images = std::sqrt(8.0), of_differences = 2, of_norms = 1, of_bends = 8, of_transforms = std::sqrt(8.0);
   const double sum = of_images * variation + of_differences * channels + of_norms * spectra + of_bends * curvature +
                      of_transforms * bases;

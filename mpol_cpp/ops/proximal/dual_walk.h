@@ -140,7 +140,7 @@ class DualWalk {
                                  dual(order_[2], row), n_);
   }
 
-  /// Likewise the dual image of second order.
+  /// The dual image of second order raised at a row. @return as raise()
   double raise_curvature(std::int64_t row, T step) {
     if (row < 1 || row + 1 >= n_) return 0;
     const T* above = smoothed(row + 1);
