@@ -21,12 +21,12 @@ namespace mpol::cli {
 struct TermWeighing {
   const ImageOptions& options;
   FitData data;
-  double normalizer;                    ///< N: chi^2 is divided by 2 N
-  std::int64_t visibilities;            ///< of all channels
+  double normalizer;                       ///< N: chi^2 is divided by 2 N
+  std::int64_t visibilities;               ///< of all channels
   std::shared_ptr<Likelihood> likelihood;  ///< of the fit
-  torch::Device device;                 ///< of a cross-validation's fits
-  std::filesystem::path state;          ///< the folder in which a cross-validation is kept
-  std::shared_ptr<Communicator> ranks;  ///< that share its folds; empty: this one alone
+  torch::Device device;                    ///< of a cross-validation's fits
+  std::filesystem::path state;             ///< the folder in which a cross-validation is kept
+  std::shared_ptr<Communicator> ranks;     ///< that share its folds; empty: this one alone
   RunRecord& record;
   ImageSummary& summary;  ///< gets lambdas, scan and the scan's seconds
 };

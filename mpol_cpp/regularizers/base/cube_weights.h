@@ -7,9 +7,9 @@ namespace mpol {
 
 /// Weights of the parts of a proximal map that looks at cubes (solvers/cube_proximal.h), of each problem, >= 0.
 struct CubeWeights {
-  std::vector<double> variation;  ///< of total variation in each image
-  std::vector<double> channels;   ///< of differences from channel to channel
-  std::vector<double> spectra;    ///< of the norm of each pixel's spectrum
+  std::vector<double> variation;   ///< of total variation in each image
+  std::vector<double> channels;    ///< of differences from channel to channel
+  std::vector<double> spectra;     ///< of the norm of each pixel's spectrum
   std::vector<double> bases = {};  ///< of coefficients in each of the bases ops::SaraBases; empty: none
 
   bool has_channels() const { return any_above_zero(channels); }  ///< whether any problem has such a weight
