@@ -16,7 +16,7 @@ namespace {
 
 constexpr double first_stride = 1.2, longest_stride = 2.4;  // in ln s: factors of 3.3 and 11
 constexpr double most_reach = 23;                           // ten decades
-constexpr double still_falling = 0.02;  // of what is too much, that a stride of the longest must take away
+constexpr double still_falling = 0.02;                      // of what is too much, that a stride of the longest must take away
 
 /// A factor and how far its fit is from the bound.
 struct Side {
@@ -52,9 +52,10 @@ class BoundSearch {
     const torch::NoGradGuard no_grad;
     const double dark = likelihood_->chi_squared(at::zeros_like(model_->make_sky())).sum().item<double>();
     if (dark > found_.bound) return;
-    throw DataError(fmt::format("an image without any light has a chi^2 of {:.6g}, within the bound of {:.6g}: there is nothing "
-                                "to fit; give a smaller bound, or look at the weights",
-                                dark, found_.bound));
+    throw DataError(
+        fmt::format("an image without any light has a chi^2 of {:.6g}, within the bound of {:.6g}: there is nothing "
+                    "to fit; give a smaller bound, or look at the weights",
+                    dark, found_.bound));
   }
 
   /// ln(chi^2/B) of a fit.
@@ -106,9 +107,10 @@ class BoundSearch {
   }
 
   DataError unreachable() const {
-    return DataError(fmt::format("no image comes to the bound of chi^2: {:.6g}; with hardly any regularisation {:.6g} is left; the "
-                                 "noise is larger than the weights say (mpol weights tells by how much), or give a larger bound",
-                                 found_.bound, found_.chi_squared));
+    return DataError(
+        fmt::format("no image comes to the bound of chi^2: {:.6g}; with hardly any regularisation {:.6g} is left; the "
+                    "noise is larger than the weights say (mpol weights tells by how much), or give a larger bound",
+                    found_.bound, found_.chi_squared));
   }
 
   double between() const {

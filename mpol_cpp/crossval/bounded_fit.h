@@ -22,9 +22,9 @@ double chi_squared_bound(std::int64_t visibilities);
 
 /// A fit on the way to a bound.
 struct BoundedFitPoint {
-  double factor = 1;         ///< of all weights
-  double chi_squared = 0;    ///< of the image that they gave
-  std::int64_t epochs = 0;   ///< that it took
+  double factor = 1;        ///< of all weights
+  double chi_squared = 0;   ///< of the image that they gave
+  std::int64_t epochs = 0;  ///< that it took
 };
 
 /// Options of fit_within().
@@ -72,7 +72,8 @@ BoundedFit fit_within(const std::shared_ptr<ImageModel>& model, const std::share
 template <HolderOf<ImageModel> Model, HolderOf<Likelihood> Data>
 BoundedFit fit_within(const Model& model, const Data& likelihood, const std::vector<Term>& terms, double bound,
                       const BoundedFitOptions& options = {}) {
-  return fit_within(std::shared_ptr<ImageModel>(model.ptr()), std::shared_ptr<Likelihood>(likelihood.ptr()), terms, bound, options);
+  return fit_within(std::shared_ptr<ImageModel>(model.ptr()), std::shared_ptr<Likelihood>(likelihood.ptr()), terms, bound,
+                    options);
 }
 
 }  // namespace mpol

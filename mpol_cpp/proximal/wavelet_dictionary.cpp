@@ -7,8 +7,8 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/ops/wavelets/daubechies.h>
-#include <mpol_cpp/ops/wavelets/wavelet_transform.h>
+#include <mpol_cpp/ops/wavelet/daubechies.h>
+#include <mpol_cpp/ops/wavelet/wavelet_transform.h>
 
 namespace mpol {
 namespace {
@@ -23,7 +23,7 @@ void check_is_cube(const Tensor& x) {
 
 }  // namespace
 
-std::vector<double> daubechies_filter(std::int64_t vanishing_moments) { return ops::DaubechiesFilters(vanishing_moments).low; }
+std::vector<double> daubechies_filter(std::int64_t vanishing_moments) { return ops::daubechies_filters(vanishing_moments).low; }
 
 WaveletTransform::WaveletTransform(std::int64_t vanishing_moments, std::int64_t levels)
     : moments_({vanishing_moments}), levels_(levels) {

@@ -18,16 +18,16 @@
 #include <mpol_cpp/regularizers/wavelets.h>
 
 /// Each regularizer's name in TermKind and in namespace terms, and its type, in the order of options and of columns in reports.
-#define MPOL_REGULARIZERS(EACH)       \
-  EACH(sparsity, Sparsity)            \
-  EACH(tv_image, TvImage)             \
-  EACH(tsv, Tsv)                      \
-  EACH(entropy, Entropy)              \
-  EACH(tv_channel, TvChannel)         \
-  EACH(edge_clamp, EdgeClamp)         \
-  EACH(psd, Psd)                      \
-  EACH(uv_sparsity, UvSparsity)       \
-  EACH(group_sparsity, GroupSparsity) \
+#define MPOL_REGULARIZERS(EACH)                 \
+  EACH(sparsity, Sparsity)                      \
+  EACH(tv_image, TvImage)                       \
+  EACH(tsv, Tsv)                                \
+  EACH(entropy, Entropy)                        \
+  EACH(tv_channel, TvChannel)                   \
+  EACH(edge_clamp, EdgeClamp)                   \
+  EACH(psd, Psd)                                \
+  EACH(uv_sparsity, UvSparsity)                 \
+  EACH(group_sparsity, GroupSparsity)           \
   EACH(spectral_smoothness, SpectralSmoothness) \
   EACH(tv_slope, TvSlope)             \
   EACH(wavelets, Wavelets)

@@ -1,6 +1,6 @@
 #include <mpol_cpp/regularizers/wavelets.h>
 
-#include <mpol_cpp/ops/wavelets/sara_bases.h>
+#include <mpol_cpp/ops/wavelet/sara_bases.h>
 #include <mpol_cpp/regularizers/base/cube.h>
 #include <mpol_cpp/regularizers/base/regularizer.h>
 

@@ -18,7 +18,7 @@
 #include <mpol_cpp/objective/trained_parameters.h>
 #include <mpol_cpp/ops/hann/hann.h>
 #include <mpol_cpp/ops/proximal/image_vectors.h>
-#include <mpol_cpp/ops/wavelets/sara_bases.h>
+#include <mpol_cpp/ops/wavelet/sara_bases.h>
 
 namespace mpol {
 namespace {
@@ -122,7 +122,8 @@ void ConvexObjective::add_lengths(const Term& term, const std::vector<double>& v
   if (term.kind() != TermKind::wavelets) return;
   const auto sums = ops::pixel_sums(sky, 0);
   const auto nchan = static_cast<std::size_t>(sky.size(1));
-  for (std::size_t i = 0; i < sums.size(); ++i) simple[i / nchan] -= ops::SaraBases::share * term.weight(i / nchan) * sums[i].pixels;
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    simple[i / nchan] -= ops::SaraBases::share * term.weight(i / nchan) * sums[i].pixels;
 }
 
 bool ConvexObjective::mixes_images() const {

@@ -49,10 +49,9 @@ class ConvexObjective : public CompositeFunction {
   static std::vector<double> scales(const std::vector<double>& losses, std::size_t problems);
 
   /// How far F of each problem can at most be above its minimum, by a dual point near the images; empty where the objective has
-  /// neither sparsity nor wavelets, without which no dual point is feasible. A few hundred dual steps of total variation; what rounding may take is
-  /// added. With
-  /// f(x) = x.Ax/2 - b.x + c, dual images |u_j| <= 1 (CubeProximal) and any t in [0, 1] for which
-  /// t (S(b - Ax) - S sum_j k_j D_j^T u_j) <= lambda S 1,
+  /// neither sparsity nor wavelets, without which no dual point is feasible. A few hundred dual steps of total variation; what
+  /// rounding may take is added. With f(x) = x.Ax/2 - b.x + c, dual images |u_j| <= 1 (CubeProximal) and any t in [0, 1] for
+  /// which t (S(b - Ax) - S sum_j k_j D_j^T u_j) <= lambda S 1,
   ///
   ///   F >= c - ((1-t)^2 2c + 2t(1-t) b.x + t^2 x.Ax)/2 + sum_j k_j sqrt(epsilon_j) sum sqrt(1 - t^2 |u_j|^2)
   ///

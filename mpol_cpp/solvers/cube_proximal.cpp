@@ -21,7 +21,7 @@
 #include <mpol_cpp/ops/proximal/cube_dual.h>
 #include <mpol_cpp/ops/proximal/dual_ascent.h>
 #include <mpol_cpp/ops/proximal/image_differences.h>
-#include <mpol_cpp/ops/wavelets/sara_bases.h>
+#include <mpol_cpp/ops/wavelet/sara_bases.h>
 
 namespace mpol {
 namespace {

@@ -19,7 +19,7 @@ using nlohmann::json;
 namespace {
 
 std::vector<std::string> line_of_verb(const std::string& verb, const std::string& data, const std::filesystem::path& out,
-                                 const std::vector<std::string>& more) {
+                                      const std::vector<std::string>& more) {
   std::vector<std::string> line = {verb, data, "-o", out.string(), "--cell-size", "0.1", "--npix", "32", "--json"};
   line.insert(line.end(), more.begin(), more.end());
   return line;
@@ -89,7 +89,8 @@ TEST_CASE("an image within a bound of chi^2 meets it, and its settings make it a
   const auto again = run_mpol_here(
       {"image", "--config", (scratch / "looser" / "run.toml").string(), "-o", (scratch / "again").string(), "--quiet"});
   CHECK(again.exit_code == 0);
-  CHECK(torch::equal(io::read_fits(scratch / "again" / "image.fits").cube, io::read_fits(scratch / "looser" / "image.fits").cube));
+  CHECK(
+      torch::equal(io::read_fits(scratch / "again" / "image.fits").cube, io::read_fits(scratch / "looser" / "image.fits").cube));
 
   const auto refused = [&](const std::vector<std::string>& more) {
     return run_mpol_here(line_of_verb("image", data, scratch / "refused", more));
@@ -110,9 +111,9 @@ TEST_CASE("a grid of L1 and TSV on pixels that are not negative is PRIISM's cros
   const Scratch scratch;
   const auto data = write_observation(scratch / "vis.npz", small_observation());
   // 1/2 chi^2 + L1 sum x + Ltsv sum dx^2 of Jy per pixel is half of chi^2 + 2 L1 a sum I + 2 Ltsv a^2 sum dI^2 for cells of a.
-  const auto summary = printed_summary(line_of_verb("crossval", data, scratch / "scan",
-                                          {"--normalize", "none", "--no-hann", "--folds", "4", "--sparsity", "2:200:3", "--tsv",
-                                           "0.02:20:4", "--tv", "0"}));
+  const auto summary = printed_summary(line_of_verb(
+      "crossval", data, scratch / "scan",
+      {"--normalize", "none", "--no-hann", "--folds", "4", "--sparsity", "2:200:3", "--tsv", "0.02:20:4", "--tv", "0"}));
   CHECK(summary["crossval"]["points"] == 12);
   CHECK(summary["fits"] == 48);
   CHECK(summary["chosen"].size() == 2);

@@ -8,9 +8,9 @@
 #include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/ops/wavelets/daubechies.h>
-#include <mpol_cpp/ops/wavelets/sara_bases.h>
-#include <mpol_cpp/ops/wavelets/wavelet_transform.h>
+#include <mpol_cpp/ops/wavelet/daubechies.h>
+#include <mpol_cpp/ops/wavelet/sara_bases.h>
+#include <mpol_cpp/ops/wavelet/wavelet_transform.h>
 
 #include "compare.h"
 #include "forced_isa.h"
@@ -52,7 +52,7 @@ Tensor split_rows(const Tensor& image, const ops::DaubechiesFilters& filters) {
 
 /// (rows, columns) float64
 Tensor transformed(const Tensor& image, std::int64_t moments, std::int64_t levels) {
-  const ops::DaubechiesFilters filters(moments);
+  const auto& filters = ops::daubechies_filters(moments);
   auto y = image.clone();
   for (std::int64_t level = 0; level < levels; ++level) {
     auto low = y.narrow(0, 0, y.size(0) >> level).narrow(1, 0, y.size(1) >> level);
@@ -85,8 +85,8 @@ TEMPLATE_TEST_CASE("wavelet transforms by kernels are their sums, on every instr
   }
 }
 
-TEMPLATE_TEST_CASE("wavelet synthesis is the adjoint of the analysis, and of one transform its inverse",
-                   "[ops][wavelets][quick]", float, double) {
+TEMPLATE_TEST_CASE("wavelet synthesis is the adjoint of the analysis, and of one transform its inverse", "[ops][wavelets][quick]",
+                   float, double) {
   const auto dtype = dtype_of<TestType>();
   for (const auto isa : instruction_sets()) {
     const ForcedIsa forced(to_string(isa));

@@ -13,7 +13,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/ops/hann/hann.h>
-#include <mpol_cpp/ops/wavelets/sara_bases.h>
+#include <mpol_cpp/ops/wavelet/sara_bases.h>
 #include <mpol_cpp/proximal/norms.h>
 #include <mpol_cpp/proximal/sets.h>
 #include <mpol_cpp/proximal/wavelet_dictionary.h>
@@ -82,7 +82,8 @@ class SmoothOfObjective : public SmoothFunction {
 
 }  // namespace
 
-TEST_CASE("the map of wavelets, alone or with others, ends at the minimum: the duality gap closes", "[solvers][wavelets][quick]") {
+TEST_CASE("the map of wavelets, alone or with others, ends at the minimum: the duality gap closes",
+          "[solvers][wavelets][quick]") {
   const auto hann = GENERATE(false, true);
   const auto q = noisy_middle({1, 3, 16, 16}, torch::kFloat64, 1, 2, 2);
   const Numbers steps = {0.5, 0.7, 0.6};
@@ -169,8 +170,8 @@ TEST_CASE("POGM, FISTA, ADMM and primal-dual steps end at one optimum in SARA's 
   const auto data_alone = Objective(objective.shared_likelihood(), {});
   ConvexObjective function(model.ptr(), data_alone);
   PrimalDual solver(std::make_shared<SmoothOfObjective>(function), std::make_shared<NonNegative>(),
-                    std::make_shared<SaraDictionary>(SaraOptions{8, 3}), std::make_shared<L1Norm>(lambda_of_wavelets), function.images(),
-                    {{.most_iterations = 30000, .tolerance = 0}, 1.4, {0.05 * function.curvatures()[0]}});
+                    std::make_shared<SaraDictionary>(SaraOptions{8, 3}), std::make_shared<L1Norm>(lambda_of_wavelets),
+                    function.images(), {{.most_iterations = 6000, .tolerance = 0}, 1.4, {0.05 * function.curvatures()[0]}});
   solver.solve();
   const auto sky = solver.solution().clamp_min(0);
   {
@@ -190,7 +191,8 @@ TEST_CASE("at the optimum in SARA's dictionary no subgradient points anywhere, a
   const auto smoothing = GENERATE(Smoothing::none, Smoothing::hann);
   const auto objective = sara({terms::tv_image(5e-4)});
   auto early_model = model_from(1, smoothing), model = model_from(1, smoothing);
-  const auto early = Trainer(early_model, objective, TrainOptions().optimizer(OptimizerKind::pogm).tolerance(1e-12).epochs(6)).fit();
+  const auto early =
+      Trainer(early_model, objective, TrainOptions().optimizer(OptimizerKind::pogm).tolerance(1e-12).epochs(6)).fit();
   const auto end = sara_fit(model, objective, OptimizerKind::pogm, 1e-8);
   ConvexObjective function(model.ptr(), objective);
   const auto z = function.images().clone();
@@ -244,9 +246,7 @@ TEMPLATE_TEST_CASE("the optimum in SARA's dictionary is the same from any start 
 TEST_CASE("fits with wavelets go on from their checkpoints bit for bit", "[solvers][wavelets][quick]") {
   const auto optimizer = GENERATE(OptimizerKind::pogm, OptimizerKind::admm);
   const TemporaryFolder folder;
-  const auto options = [&](std::int64_t epochs) {
-    return TrainOptions().optimizer(optimizer).tolerance(1e-12).epochs(epochs);
-  };
+  const auto options = [&](std::int64_t epochs) { return TrainOptions().optimizer(optimizer).tolerance(1e-12).epochs(epochs); };
   auto whole = model_from(1, Smoothing::hann, torch::kFloat32), parts = model_from(1, Smoothing::hann, torch::kFloat32);
   const auto once = Trainer(whole, sara(), options(40)).fit();
   for (const std::int64_t epochs : {17, 40}) {

@@ -95,10 +95,11 @@ void declare_bound(OptionSet& options, ImageOptions& image) {
   const auto get = [&image]() -> std::optional<std::string> {
     return image.chi2_bound ? std::optional(toml_string(*image.chi2_bound)) : std::nullopt;
   };
-  options.parsed("--chi2-bound", set, get, "auto|R",
-                 "The simplest image with a chi^2/(2 N) of at most R, or, auto, within the noise: each LAMBDA is multiplied by the "
-                 "one factor that brings the fit there",
-                 Record::result);
+  options.parsed(
+      "--chi2-bound", set, get, "auto|R",
+      "The simplest image with a chi^2/(2 N) of at most R, or, auto, within the noise: each LAMBDA is multiplied by the "
+      "one factor that brings the fit there",
+      Record::result);
 }
 
 void declare_likelihood(OptionSet& options, ImageOptions& image) {

@@ -76,7 +76,7 @@ struct ImageOptions {
   std::string sampling;                      ///< which make a batch: "random", "compact", "uniform", or empty: random
   std::string normalize = "cells";
   std::optional<std::string> chi2_bound;  ///< "auto" or chi^2/(2 N) at most, which the weights are made for; nothing: no bound
-  std::string mode;  ///< "continuum", "cube" or empty: as the arrays' shape says
+  std::string mode;                       ///< "continuum", "cube" or empty: as the arrays' shape says
   std::string scatter_check = "warn";
 
   std::string optimizer = "auto";      ///< see choose_optimizer()

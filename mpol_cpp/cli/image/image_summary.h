@@ -54,9 +54,9 @@ struct ImageSummary {
   TrainResult fit;
   std::string optimizer, optimizer_reason;
   std::vector<LambdaSummary> lambdas;
-  SkyOffset center;             ///< of the image from the phase centre
-  std::vector<Choice> choices;  ///< of what nobody asked for
-  std::optional<Scan> scan;     ///< where lambdas were cross-validated
+  SkyOffset center;                   ///< of the image from the phase centre
+  std::vector<Choice> choices;        ///< of what nobody asked for
+  std::optional<Scan> scan;           ///< where lambdas were cross-validated
   std::optional<BoundSummary> bound;  ///< where chi^2 was bounded
   std::string likelihood;
   bool gaussian = true;      ///< the noise of that likelihood; without it chi_squared is -2 ln L relative to a perfect fit

@@ -49,7 +49,8 @@ std::vector<Term> bounded_weights(const std::vector<Term>& terms, const TermWeig
   if (options.output.speaks()) how.on_fit([bound](const BoundedFitPoint& point) { print_fit(point, bound); });
   const auto found = fit_within(model.ptr(), with.likelihood, terms, bound, how);
   stop_if_requested();
-  with.summary.bound = BoundSummary{.bound = bound, .factor = found.factor, .fits = static_cast<std::int64_t>(found.points.size())};
+  with.summary.bound =
+      BoundSummary{.bound = bound, .factor = found.factor, .fits = static_cast<std::int64_t>(found.points.size())};
   std::vector<Term> weighed;
   for (const auto& term : terms) weighed.push_back(term.with_weights({term.weights().front() * found.factor}));
   return weighed;
@@ -60,7 +61,8 @@ std::string bound_warning(const ImageSummary& summary) {
   const double ratio = summary.chi_squared / summary.bound->bound;
   if (ratio >= 1 - tolerance_of_image && ratio <= 1 + tolerance_of_image) return {};
   return fmt::format(
-      "chi^2 of the image is {:.5f} of its bound: the fit ended before it was there; give a smaller --tolerance, or more --epochs",
+      "chi^2 of the image is {:.5f} of its bound: the fit ended before it was there; give a smaller --tolerance, or more "
+      "--epochs",
       ratio);
 }
 

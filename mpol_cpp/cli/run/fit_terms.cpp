@@ -81,7 +81,8 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
   }
   if (with.options.chi2_bound) terms = bounded_weights(terms, with);
   for (std::size_t i = 0; i < terms.size(); ++i)
-    note_lambda(terms[i], lambda_unit(terms[i], noise, coords), i < own || with.summary.bound ? source_of(terms[i], with) : "guessed", with);
+    note_lambda(terms[i], lambda_unit(terms[i], noise, coords),
+                i < own || with.summary.bound ? source_of(terms[i], with) : "guessed", with);
   for (const auto& term : terms) log_info(conversion_words(term, with));
   return terms;
 }

@@ -22,8 +22,8 @@ namespace mpol::cli {
 struct TermWeighing {
   const ImageOptions& options;
   FitData data;
-  double normalizer;                    ///< N: chi^2 is divided by 2 N
-  std::int64_t visibilities;            ///< of all channels
+  double normalizer;                       ///< N: chi^2 is divided by 2 N
+  std::int64_t visibilities;               ///< of all channels
   std::shared_ptr<Likelihood> likelihood;  ///< of the fit
   torch::Device device;                 ///< of a cross-validation's fits
   std::filesystem::path state;          ///< the folder in which a cross-validation is kept

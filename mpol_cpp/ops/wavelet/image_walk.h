@@ -4,8 +4,8 @@
 #include <vector>
 
 #include <mpol_cpp/ops/memory/aligned_array.h>
-#include <mpol_cpp/ops/wavelets/combine_rows.h>
-#include <mpol_cpp/ops/wavelets/daubechies.h>
+#include <mpol_cpp/ops/wavelet/combine_rows.h>
+#include <mpol_cpp/ops/wavelet/daubechies.h>
 
 namespace mpol::ops {
 
@@ -37,14 +37,14 @@ class WaveletWalk {
   void join_row(const T* low, const T* high, std::int64_t half, T* row);
 
   std::int64_t levels_, rows_, columns_;
-  std::vector<T> low_, high_;               // h and g
-  std::vector<T> of_even_, of_odd_;         // h and g in turns: what a pixel of a pair takes of both halves
-  std::vector<const T*> neighbors_;         // of a combination
+  std::vector<T> low_, high_;        // h and g
+  std::vector<T> of_even_, of_odd_;  // h and g in turns: what a pixel of a pair takes of both halves
+  std::vector<const T*> neighbors_;  // of a combination
   WaveletKernels<T> kernels_;
-  Rows image_;                              // of low frequencies, as far as levels have gone
-  Rows low_half_, high_half_;               // of each row
-  Rows copies_;                             // of coefficients, whose own rows have no room behind them
-  Rows scratch_;                            // even and odd pixels, or halves, continued periodically; two results
+  Rows image_;                 // of low frequencies, as far as levels have gone
+  Rows low_half_, high_half_;  // of each row
+  Rows copies_;                // of coefficients, whose own rows have no room behind them
+  Rows scratch_;               // even and odd pixels, or halves, continued periodically; two results
 };
 
 }  // namespace mpol::ops

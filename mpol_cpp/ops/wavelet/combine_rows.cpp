@@ -1,4 +1,4 @@
-#include <mpol_cpp/ops/wavelets/combine_rows.h>
+#include <mpol_cpp/ops/wavelet/combine_rows.h>
 
 #include <mpol_cpp/ops/simd/isa_table.h>
 

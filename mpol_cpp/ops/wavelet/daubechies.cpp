@@ -1,4 +1,4 @@
-#include <mpol_cpp/ops/wavelets/daubechies.h>
+#include <mpol_cpp/ops/wavelet/daubechies.h>
 
 #include <cmath>
 #include <complex>
@@ -35,10 +35,6 @@ std::vector<Complex> roots_of(const std::vector<long double>& coefficients) {
 /// By spectral factorization: with P(y) = sum_{k<n} C(n-1+k, k) y^k and y = (2 - z - 1/z)/4, the filter is (1 + z)^n times the
 /// factors of those roots z of P that lie within the unit circle.
 std::vector<double> low_pass(std::int64_t n) {
-  if (n < 1 || n > most_vanishing_moments) {
-    throw ValueError(
-        fmt::format("there is no Daubechies filter of {} vanishing moments here: give 1 to {}", n, most_vanishing_moments));
-  }
   std::vector<long double> polynomial = {1};
   for (std::int64_t k = 1; k < n; ++k)
     polynomial.push_back(polynomial.back() * static_cast<long double>(n - 1 + k) / static_cast<long double>(k));
@@ -64,10 +60,26 @@ std::vector<double> low_pass(std::int64_t n) {
   return result;
 }
 
+DaubechiesFilters with_high_pass(std::vector<double> low) {
+  DaubechiesFilters filters{std::move(low), {}};
+  const auto count = filters.low.size();
+  for (std::size_t i = 0; i < count; ++i) filters.high.push_back((i % 2 == 0 ? 1 : -1) * filters.low[count - 1 - i]);
+  return filters;
+}
+
 }  // namespace
 
-DaubechiesFilters::DaubechiesFilters(std::int64_t vanishing_moments) : low(low_pass(vanishing_moments)) {
-  for (std::size_t i = 0; i < low.size(); ++i) high.push_back((i % 2 == 0 ? 1 : -1) * low[low.size() - 1 - i]);
+const DaubechiesFilters& daubechies_filters(std::int64_t vanishing_moments) {
+  static const auto all = [] {
+    std::vector<DaubechiesFilters> filters;
+    for (std::int64_t n = 1; n <= most_vanishing_moments; ++n) filters.push_back(with_high_pass(low_pass(n)));
+    return filters;
+  }();
+  if (vanishing_moments < 1 || vanishing_moments > most_vanishing_moments) {
+    throw ValueError(fmt::format("there is no Daubechies filter of {} vanishing moments here: give 1 to {}", vanishing_moments,
+                                 most_vanishing_moments));
+  }
+  return all[static_cast<std::size_t>(vanishing_moments - 1)];
 }
 
 }  // namespace mpol::ops

@@ -1,4 +1,4 @@
-#include <mpol_cpp/ops/wavelets/wavelet_transform.h>
+#include <mpol_cpp/ops/wavelet/wavelet_transform.h>
 
 #include <algorithm>
 #include <memory>
@@ -17,7 +17,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/memory/share_tasks.h>
 #include <mpol_cpp/ops/simd/flush_tiny.h>
-#include <mpol_cpp/ops/wavelets/image_walk.h>
+#include <mpol_cpp/ops/wavelet/image_walk.h>
 
 namespace mpol::ops {
 namespace {
@@ -26,7 +26,7 @@ using Moments = std::vector<std::int64_t>;
 
 /// (2 n, 2): what low and high frequencies take of each neighbor.
 Tensor filters_of(std::int64_t moments, const Tensor& like) {
-  const DaubechiesFilters filters(moments);
+  const auto& filters = daubechies_filters(moments);
   return at::stack({at::tensor(filters.low, torch::kFloat64), at::tensor(filters.high, torch::kFloat64)}, 1)
       .to(like.device(), like.scalar_type());
 }
@@ -59,12 +59,12 @@ Tensor quarter(const Tensor& image, std::int64_t level) {
 template <typename T, typename Task>
 void each_walk(const Tensor& images, std::int64_t count, const Moments& moments, std::int64_t levels, const Task& task) {
   const auto rows = images.size(-2), columns = images.size(-1);
-  std::vector<DaubechiesFilters> filters(moments.begin(), moments.end());
+  for (const auto n : moments) daubechies_filters(n);  // refused here, not within a task
   const auto transforms = static_cast<std::int64_t>(moments.size());
   const auto own = [&](std::int64_t i, std::int64_t) {
     const FlushTiny flush;
     const auto transform = transforms - 1 - i / count;  // the longest filters first
-    WaveletWalk<T> walk(filters[static_cast<std::size_t>(transform)], levels, rows, columns);
+    WaveletWalk<T> walk(daubechies_filters(moments[static_cast<std::size_t>(transform)]), levels, rows, columns);
     task(walk, transform, i % count);
   };
   share_tasks(transforms * count, 1, own);

@@ -5,15 +5,15 @@
 
 #include <torch/types.h>
 
-#include <mpol_cpp/ops/wavelets/wavelet_transform.h>
+#include <mpol_cpp/ops/wavelet/wavelet_transform.h>
 
 namespace mpol::ops {
 
 /// The bases of SARA beside that of Dirac, for square images of any even size.
 class SaraBases {
  public:
-  static constexpr std::int64_t count = 8;   ///< Daubechies 1 to 8
-  static constexpr double share = 1.0 / 3;   ///< 1/sqrt(9): what each of them and Dirac have of the tight frame
+  static constexpr std::int64_t count = 8;  ///< Daubechies 1 to 8
+  static constexpr double share = 1.0 / 3;  ///< 1/sqrt(9): what each of them and Dirac have of the tight frame
   static constexpr std::int64_t most_levels = 4;
 
   explicit SaraBases(std::int64_t npix) : levels_(wavelet_levels(npix, most_levels)) {}

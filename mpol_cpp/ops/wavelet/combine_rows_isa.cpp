@@ -1,6 +1,6 @@
 // Compiled once per instruction set: everything lies in a namespace of its name or in an unnamed one.
 #include <mpol_cpp/ops/simd/vector.h>
-#include <mpol_cpp/ops/wavelets/combine_rows.h>
+#include <mpol_cpp/ops/wavelet/combine_rows.h>
 
 namespace mpol::ops::MPOL_ISA {
 namespace {
