@@ -161,7 +161,7 @@ class ImageRun {
     sharding_ = choose_sharding_of_devices(options_, nchan);
     team_.emplace(options_, chosen_.all, coords_.npix(), nchan);
     device_ = team_->first();
-    if (options_.output.speaks()) fmt::print("{}\n", team_->words(sharding_));
+    if (options_.output.speaks()) fmt::print("{}\n", team_->words(sharding_, visibilities_->nvis()));
   }
 
   /// The folder of the run's state, made, and known to all ranks that take part in the fit.
@@ -306,7 +306,9 @@ class ImageRun {
       size_ = team_->hold_channels(*visibilities_, coords_);
       return;
     }
-    if (sharding_.shard == Shard::visibilities) {
+    if (team_ && sharding_.shard == Shard::visibilities) {
+      likelihood_ = team_->share_visibilities(fit_data());
+    } else if (sharding_.shard == Shard::visibilities) {
       ExactLikelihood exact(
           operator_of_ranks(coords_, *visibilities_, channels_, *ranks(), KernelStorage{options_.kernel_folder}));
       exact->to(device_);
