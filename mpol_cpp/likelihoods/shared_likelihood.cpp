@@ -30,7 +30,8 @@ struct SharedChiSquared : torch::autograd::Function<SharedChiSquared> {
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& gradients) {
     if (torch::GradMode::is_enabled()) {
-      throw ValueError("the likelihood shared by devices has no second derivative: take LooseLikelihood, or leave create_graph out");
+      throw ValueError(
+          "the likelihood shared by devices has no second derivative: take LooseLikelihood, or leave create_graph out");
     }
     const auto saved = context->get_saved_variables();
     return {gradients[0].unsqueeze(-1).unsqueeze(-1).unsqueeze(-1) * saved[0], Tensor()};
@@ -54,8 +55,8 @@ void follow(const Mark& mark, torch::Device device) {
 std::vector<Share> sample_shares(std::int64_t count, const std::vector<double>& speeds) {
   const auto pieces = std::min(count, most_pieces_of_samples);
   auto shares = shares_by_speed(pieces, speeds);
-  for (auto& share : shares) share = {count * share.begin / std::max<std::int64_t>(pieces, 1),
-                                      count * share.end / std::max<std::int64_t>(pieces, 1)};
+  for (auto& share : shares)
+    share = {count * share.begin / std::max<std::int64_t>(pieces, 1), count * share.end / std::max<std::int64_t>(pieces, 1)};
   return shares;
 }
 

@@ -20,7 +20,8 @@ namespace mpol {
 ///
 /// An evaluation copies the image to every device, lets each do its part on its thread, and adds values and gradients in the
 /// order of ranks where the image is: for Gaussian and other noise the sum of one likelihood of all samples, to rounding. It
-/// pays where transforms of the samples take longer than copies of an image. Steps are not recorded; there is no second derivative.
+/// pays where transforms of the samples take longer than copies of an image. Steps are not recorded; there is no second
+/// derivative.
 ///
 /// The shares stay on their devices: it has no tensors of its own, and .to(device) moves nothing. It must not be evaluated by
 /// the group's own threads.

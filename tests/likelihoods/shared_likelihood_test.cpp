@@ -53,7 +53,7 @@ TEMPLATE_TEST_CASE("a likelihood shared by devices is that of all samples", "[li
   const double tolerance = dtype == torch::kFloat64 ? 1e-12 : 2e-5;
   const SharedProblem problem;
   const auto noise = GENERATE(NoiseModel::gaussian(), NoiseModel::student(4));
-  const auto shared = problem.shared(noise);
+  auto shared = problem.shared(noise);
   const auto whole = problem.whole(noise);
   CHECK(shared->shares()[0].size() == 534);
   CHECK(shared->shares()[1].size() == 266);
@@ -95,7 +95,7 @@ TEST_CASE("devices with samples to share make the fit of one", "[likelihoods][de
 TEST_CASE("a device without samples is left out, and what a share throws is thrown", "[likelihoods][devices][quick]") {
   SharedProblem problem;
   problem.visibilities = problem.visibilities.select(torch::tensor({5}, torch::kInt64));
-  const auto shared = problem.shared(NoiseModel::gaussian());
+  auto shared = problem.shared(NoiseModel::gaussian());
   CHECK(shared->shares()[1].is_empty());
   const auto sky = uniform({2, shared_grid.npix(), shared_grid.npix()}, torch::kFloat64, 11);
   auto own = at::empty_like(sky), wanted = at::empty_like(sky);
