@@ -88,6 +88,7 @@
 #include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
 #include <mpol_cpp/likelihoods/noise_likelihood.h>
 #include <mpol_cpp/likelihoods/prediction.h>
+#include <mpol_cpp/likelihoods/shared_likelihood.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 #include <mpol_cpp/losses/visibility_losses.h>
 #include <mpol_cpp/models/gridded_net.h>

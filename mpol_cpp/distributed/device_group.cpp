@@ -54,6 +54,7 @@ class DeviceGroup::Member {
 
  private:
   void live(torch::Device device, int threads) {
+    at::get_num_threads();  // a thread's first question sets its number to the process's, later than this one would be set
     at::set_num_threads(threads);
     std::optional<CurrentDevice> current;
     try {

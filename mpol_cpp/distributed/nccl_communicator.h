@@ -31,8 +31,8 @@ std::shared_ptr<Communicator> nccl_communicator(std::shared_ptr<Communicator> ba
 
 /// Communicator and why it is that one.
 struct NcclChoice {
-  std::shared_ptr<Communicator> ranks;
-  std::string reason;  ///< in words, the same on all ranks
+  std::shared_ptr<Communicator> ranks;  ///< the communicator to take from now on
+  std::string reason;                   ///< in words, the same on all ranks
 };
 
 /// nccl_communicator() where every rank has a CUDA device that is no other rank's and all find NCCL of one version; else `base`

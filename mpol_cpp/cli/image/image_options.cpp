@@ -269,7 +269,7 @@ void declare(OptionSet& options, ImageOptions& image) {
   options.choice(
       "--shard", image.shard, {"auto", "channels", "visibilities", "none"},
       "What the ranks that mpirun, srun or torchrun started share, or several devices: auto takes the channels of a cube "
-      "where its fit allows it, else, of ranks, the visibilities of the exact likelihood",
+      "where its fit allows it, else the visibilities: of ranks those of the exact likelihood, of devices those of the loose one",
       Record::manner);
   options.number("--rank-timeout", image.rank_timeout, Range::positive(), "SECONDS",
                  "How long a rank waits for another before all end; default: 600", Record::manner);

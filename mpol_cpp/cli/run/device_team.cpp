@@ -6,6 +6,7 @@
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/distributed/shares.h>
+#include <mpol_cpp/likelihoods/shared_likelihood.h>
 #include <mpol_cpp/train/steps/step_timing.h>
 
 namespace mpol::cli {
@@ -28,38 +29,55 @@ bool devices_share_folds(const ImageOptions& options) {
 
 DeviceTeam::DeviceTeam(const ImageOptions& options, const std::vector<torch::Device>& devices, std::int64_t npix,
                        std::int64_t nchan)
-    : options_(options), nchan_(nchan), group_(devices, speeds_of(options, devices, npix)) {}
+    : options_(options), nchan_(nchan), group_(std::make_shared<DeviceGroup>(devices, speeds_of(options, devices, npix))) {}
 
 std::int64_t DeviceTeam::most_channels() const {
-  const auto shares = shares_by_speed(nchan_, group_.speeds());
+  const auto shares = shares_by_speed(nchan_, group_->speeds());
   std::int64_t on_cpu = 0, most = 0;
   for (std::size_t rank = 0; rank < shares.size(); ++rank) {
-    if (group_.devices()[rank].is_cpu()) on_cpu += shares[rank].size();
+    if (group_->devices()[rank].is_cpu()) on_cpu += shares[rank].size();
     most = std::max({most, on_cpu, shares[rank].size()});
   }
   return most;
 }
 
-std::string DeviceTeam::words(const Sharding& sharding) const {
-  std::string text;
-  if (sharding.shard == Shard::channels) {
-    const auto shares = shares_by_speed(nchan_, group_.speeds());
-    std::vector<std::string> each;
+std::string DeviceTeam::words(const Sharding& sharding, std::int64_t samples) const {
+  const auto each = [&](const std::vector<Share>& shares) {
+    std::vector<std::string> words;
     for (std::size_t rank = 0; rank < shares.size(); ++rank)
-      each.push_back(fmt::format("{} {}", group_.devices()[rank].str(), shares[rank].size()));
-    text = fmt::format("{} devices share channels ({}): {} of {}", group_.size(), sharding.reason, fmt::join(each, ", "), nchan_);
-  } else {
-    text = fmt::format("{} devices: {} makes the fit ({})", group_.size(), first().str(), sharding.reason);
+      words.push_back(fmt::format("{} {}", group_->devices()[rank].str(), shares[rank].size()));
+    return fmt::format("{}", fmt::join(words, ", "));
+  };
+  std::string text;
+  switch (sharding.shard) {
+    case Shard::channels:
+      text = fmt::format("{} devices share channels ({}): {} of {}", group_->size(), sharding.reason,
+                         each(shares_by_speed(nchan_, group_->speeds())), nchan_);
+      break;
+    case Shard::visibilities:
+      text = fmt::format("{} devices share visibilities in each step ({}): {} of {} samples a channel", group_->size(),
+                         sharding.reason, each(sample_shares(samples, group_->speeds())), samples);
+      break;
+    case Shard::none:
+      text = fmt::format("{} devices: {} makes the fit ({})", group_->size(), first().str(), sharding.reason);
+      break;
   }
   return devices_share_folds(options_) ? text + "; all share the folds of the cross-validation" : text;
 }
 
+std::shared_ptr<Likelihood> DeviceTeam::share_visibilities(const FitData& data) {
+  const auto make = [&](const Visibilities& share, torch::Device device) {
+    return make_likelihood(options_, share, data.channels, data.dataset, device);
+  };
+  return SharedLikelihood(group_, data.coords(), data.visibilities, data.channels, make).ptr();
+}
+
 FitSize DeviceTeam::hold_channels(const Visibilities& visibilities, const GridCoords& coords) {
-  parts_.resize(static_cast<std::size_t>(group_.size()));
+  parts_.resize(static_cast<std::size_t>(group_->size()));
   likelihoods_.resize(parts_.size());
-  group_.run([&](const std::shared_ptr<Communicator>& ranks, torch::Device device) {
+  group_->run([&](const std::shared_ptr<Communicator>& ranks, torch::Device device) {
     const auto rank = static_cast<std::size_t>(ranks->rank());
-    auto& part = parts_[rank] = ChannelPart(visibilities, coords, ranks, group_.speeds());
+    auto& part = parts_[rank] = ChannelPart(visibilities, coords, ranks, group_->speeds());
     if (part.has_work()) likelihoods_[rank] = make_likelihood(options_, part.visibilities(), part.map(), part.dataset(), device);
   });
   FitSize all;
@@ -75,7 +93,7 @@ FitSize DeviceTeam::hold_channels(const Visibilities& visibilities, const GridCo
 
 FittedPart DeviceTeam::fit(const FitPlan& plan) {
   FittedPart whole;
-  group_.run([&](const std::shared_ptr<Communicator>& ranks, torch::Device device) {
+  group_->run([&](const std::shared_ptr<Communicator>& ranks, torch::Device device) {
     const auto rank = static_cast<std::size_t>(ranks->rank());
     const auto& part = parts_[rank];
     if (!part.has_work()) return;

@@ -25,24 +25,27 @@ class DeviceTeam {
   /// @param nchan  of the image
   DeviceTeam(const ImageOptions& options, const std::vector<torch::Device>& devices, std::int64_t npix, std::int64_t nchan);
 
-  DeviceGroup& group() { return group_; }
+  DeviceGroup& group() { return *group_; }
   /// What one device alone does is done by the fastest.
-  torch::Device first() const { return group_.devices().front(); }
+  torch::Device first() const { return group_->devices().front(); }
   /// The most channels whose kernels are in one memory.
   std::int64_t most_channels() const;
   /// One line for people: who holds what.
-  std::string words(const Sharding& sharding) const;
+  /// @param samples  visibilities of a channel
+  std::string words(const Sharding& sharding, std::int64_t samples) const;
 
   /// Gives each device the data and the likelihood of its channels. @return what the fit of all is made of
   FitSize hold_channels(const Visibilities& visibilities, const GridCoords& coords);
   bool holds_channels() const { return !parts_.empty(); }
+  /// The likelihood of visibilities of which each device holds a share.
+  std::shared_ptr<Likelihood> share_visibilities(const FitData& data);
   /// Fits the channels.
   FittedPart fit(const FitPlan& plan);
 
  private:
   const ImageOptions& options_;
   std::int64_t nchan_;
-  DeviceGroup group_;
+  std::shared_ptr<DeviceGroup> group_;
   std::vector<ChannelPart> parts_;                        // of each rank
   std::vector<std::shared_ptr<Likelihood>> likelihoods_;  // empty where a rank has no channel
 };

@@ -108,7 +108,7 @@ class ImageRun {
   int go() {
     if (options_.rank_timeout)
       ranks()->set_timeout(Communicator::Milliseconds(static_cast<std::int64_t>(std::ceil(*options_.rank_timeout * 1e3))));
-    exchange_on(device_);
+    if (!options_.dry_run) exchange_on(device_);  // which the first rank does alone
     if (!ranks()->is_first()) return assist();
     Agreement sharing;
     summary_.choices = choices();
@@ -162,7 +162,7 @@ class ImageRun {
     sharding_ = choose_sharding_of_devices(options_, nchan);
     team_.emplace(options_, chosen_.all, coords_.npix(), nchan);
     device_ = team_->first();
-    if (options_.output.speaks()) fmt::print("{}\n", team_->words(sharding_));
+    if (options_.output.speaks()) fmt::print("{}\n", team_->words(sharding_, visibilities_->nvis()));
   }
 
   /// The folder of the run's state, made, and known to all ranks that take part in the fit.
@@ -307,7 +307,9 @@ class ImageRun {
       size_ = team_->hold_channels(*visibilities_, coords_);
       return;
     }
-    if (sharding_.shard == Shard::visibilities) {
+    if (team_ && sharding_.shard == Shard::visibilities) {
+      likelihood_ = team_->share_visibilities(fit_data());
+    } else if (sharding_.shard == Shard::visibilities) {
       ExactLikelihood exact(
           operator_of_ranks(coords_, *visibilities_, channels_, *ranks(), KernelStorage{options_.kernel_folder}));
       exact->to(device_);

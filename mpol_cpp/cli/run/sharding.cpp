@@ -38,6 +38,15 @@ std::string obstacle_to_visibilities(const ImageOptions& options) {
   return fmt::format("the {} likelihood has no sums over samples that are made once", options.likelihood);
 }
 
+/// Why devices of one process cannot share the samples in each step; empty where they can.
+std::string obstacle_to_samples_of_devices(const ImageOptions& options) {
+  if (options.likelihood != "loose")
+    return fmt::format("a step of the {} likelihood does not go through the samples", options.likelihood);
+  if (options.batch_size || options.in_chunks) return "--batch-size takes a part of the samples at a time";
+  if (options.samples) return "--samples needs the whole fit on one device";
+  return {};
+}
+
 UsageError refusal(const ImageOptions& options, const std::string& why, const char* remedy) {
   return UsageError(error_text("--shard", options.shard, why, remedy));
 }
@@ -67,12 +76,18 @@ Sharding choose_sharding(const ImageOptions& options, std::int64_t nchan, std::i
 
 Sharding choose_sharding_of_devices(const ImageOptions& options, std::int64_t nchan) {
   if (options.shard == "none") return {Shard::none, "asked for"};
-  if (options.shard == "visibilities")
-    throw refusal(options, "sums over samples are made on the CPU, by all of its threads", "take --shard channels or none");
-  const auto channels = obstacle_to_channels(options, nchan);
-  if (channels.empty()) return {Shard::channels, options.shard == "channels" ? "asked for" : "no term joins channels"};
-  if (options.shard == "channels") throw refusal(options, channels, "leave it out");
-  return {Shard::none, channels};
+  const auto channels = obstacle_to_channels(options, nchan), samples = obstacle_to_samples_of_devices(options);
+  if (options.shard == "channels") {
+    if (!channels.empty()) throw refusal(options, channels, "leave it out");
+    return {Shard::channels, "asked for"};
+  }
+  if (options.shard == "visibilities") {
+    if (!samples.empty()) throw refusal(options, samples, "leave it out");
+    return {Shard::visibilities, "asked for"};
+  }
+  if (channels.empty()) return {Shard::channels, "no term joins channels"};
+  if (samples.empty()) return {Shard::visibilities, channels};
+  return {Shard::none, fmt::format("{}, and {}", channels, samples)};
 }
 
 std::string plan_words(const Sharding& sharding, const ImageOptions& options, std::int64_t npix, std::int64_t nchan,

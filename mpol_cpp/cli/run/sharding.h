@@ -28,8 +28,8 @@ struct Sharding {
 /// @throws UsageError where what is asked for does not go with the other options
 Sharding choose_sharding(const ImageOptions& options, std::int64_t nchan, std::int64_t ranks);
 
-/// What devices of this process share: the channels of a cube where its fit allows it, else no more than the folds of a
-/// cross-validation.
+/// What devices of this process share: the channels of a cube where its fit allows it, else the samples of the loose likelihood
+/// in each step, else no more than the folds of a cross-validation.
 /// @param nchan  of the image
 /// @throws UsageError where --shard asks for what they do not share
 Sharding choose_sharding_of_devices(const ImageOptions& options, std::int64_t nchan);

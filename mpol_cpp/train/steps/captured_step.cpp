@@ -17,6 +17,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/likelihoods/chunked_likelihood.h>
 #include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
+#include <mpol_cpp/likelihoods/shared_likelihood.h>
 
 namespace mpol {
 namespace {
@@ -48,6 +49,8 @@ std::string unrecordable(const Objective& objective, const TrainOptions& options
   if (dynamic_cast<const ChunkedLikelihoodImpl*>(&objective.likelihood()) != nullptr) {
     return "the likelihood goes through its visibilities in chunks, which may come from the host";
   }
+  if (dynamic_cast<const SharedLikelihoodImpl*>(&objective.likelihood()) != nullptr)
+    return "the likelihood is shared by devices, whose work one recording does not hold";
   if (options.has_own_updates()) return "problems of a batch have learning rates or ends of their own";
   return {};
 }
