@@ -23,7 +23,6 @@
 #include <mpol_cpp/plot/figures/image_figure.h>
 #include <mpol_cpp/plot/figures/polar_figure.h>
 #include <mpol_cpp/plot/figures/profile_figure.h>
-#include <mpol_cpp/plot/figures/radial_figure.h>
 #include <mpol_cpp/plot/figures/residual_figure.h>
 #include <mpol_cpp/plot/figures/scan_figure.h>
 #include <mpol_cpp/plot/figures/split_figure.h>

@@ -96,7 +96,8 @@ TEST_CASE("the radii of a series are the zeros of J0, and its transform is the H
 TEST_CASE("the splines of a series are its transform to 1e-6", "[analysis][quick]") {
   const FourierBesselSeries series(1.5, 40);
   const auto spline = spline_of(series, 2e6);
-  const RadialSpline knots{.spacing = spline.spacing, .coefficients = std::vector<double>(static_cast<std::size_t>(spline.coefficients.size(0)))};
+  const RadialSpline knots{.spacing = spline.spacing,
+                           .coefficients = std::vector<double>(static_cast<std::size_t>(spline.coefficients.size(0)))};
   const auto q = at::cat({torch::zeros({1}, torch::kFloat64), uniform({300}, torch::kFloat64, 1) * 2e6});
   auto values = at::zeros({301, 40}, torch::kFloat64);
   for (std::int64_t i = 0; i < 301; ++i) {
@@ -183,13 +184,14 @@ TEST_CASE("a profile without noise is recovered, with its flux and chi^2", "[ana
   CHECK(fit.flux == Approx(0.65 * std::cos(radial_geometry.inclination)).epsilon(1e-4));
   const auto place = radial_baselines(2000, 12);
   CHECK(relative_error(fit.visibilities_at(place.q), soft_transform(place.q) * std::cos(radial_geometry.inclination)) < 1e-3);
-  const auto left = at::real(observe([&](const Tensor& q) { return soft_transform(q) - fit.series.transform(q).mv(fit.brightness); },
-                                     place, 0, 0)
-                                 .data()
-                                 .abs()
-                                 .square())
-                        .sum()
-                        .item<double>();
+  const auto left =
+      at::real(
+          observe([&](const Tensor& q) { return soft_transform(q) - fit.series.transform(q).mv(fit.brightness); }, place, 0, 0)
+              .data()
+              .abs()
+              .square())
+          .sum()
+          .item<double>();
   CHECK(fit.chi_squared == Approx(1e6 * left).margin(1e-2));
 }
 
@@ -247,7 +249,8 @@ TEST_CASE("errors with a fitted power spectrum cover a smooth disc over seeds of
   double fluxes = 0;
   constexpr int seeds = 40;
   for (int seed = 0; seed < seeds; ++seed) {
-    const auto fit = fit_radial_profile(observe(soft_transform, place, 5e-3, 500 + static_cast<std::uint64_t>(seed)), radial_geometry, options);
+    const auto fit = fit_radial_profile(observe(soft_transform, place, 5e-3, 500 + static_cast<std::uint64_t>(seed)),
+                                        radial_geometry, options);
     const auto deviation = ((fit.brightness - soft_brightness(fit.series.radii())) / fit.error()).abs();
     within_two += (deviation < 2).sum().item<int>();
     fluxes += std::pow((fit.flux - 0.65 * std::cos(radial_geometry.inclination)) / fit.flux_error, 2);
@@ -297,7 +300,8 @@ TEMPLATE_TEST_CASE("the model of a profile has the visibilities of its fit", "[a
   const auto fit = fit_radial_profile(data, radial_geometry, RadialProfileOptions().radius(1.5).points(50));
   auto model = RadialProfileModel(fit);
   model->to(dtype_of<TestType>());
-  const auto phase = (place.u * radial_geometry.offset_east + place.v * radial_geometry.offset_north) * (-2 * units::pi * units::arcsec);
+  const auto phase =
+      (place.u * radial_geometry.offset_east + place.v * radial_geometry.offset_north) * (-2 * units::pi * units::arcsec);
   const auto expected = at::polar(at::ones_like(phase), phase) * fit.visibilities_at(place.q);
   const auto loose = model->loose(data.baselines());
   CHECK(loose.scalar_type() == complex_dtype_of<TestType>());
@@ -310,7 +314,8 @@ TEST_CASE("gradients of a model of a profile are those of finite differences", "
                                       RadialProfileOptions().radius(1.5).points(30));
   auto model = RadialProfileModel(fit);
   const auto place = radial_baselines(40, 27);
-  const auto u = at::cat({place.u, torch::zeros({1}, torch::kFloat64)}), v = at::cat({place.v, torch::zeros({1}, torch::kFloat64)});
+  const auto u = at::cat({place.u, torch::zeros({1}, torch::kFloat64)}),
+             v = at::cat({place.v, torch::zeros({1}, torch::kFloat64)});
   const auto factor = normal({41}, torch::kComplexDouble, 28);
   const auto value = [&] { return at::real(model->visibilities(u, v) * factor).sum() + model->negative_log_prior(fit.power); };
   value().backward();
@@ -326,7 +331,8 @@ TEST_CASE("gradients of a model of a profile are those of finite differences", "
       const double below = value().item<double>();
       numbers[i].fill_(start);
       INFO(parameter.key() << " " << i);
-      CHECK(parameter.value().grad().view({-1})[i].item<double>() == Approx((above - below) / (2 * step)).epsilon(1e-5).margin(1e-6));
+      CHECK(parameter.value().grad().view({-1})[i].item<double>() ==
+            Approx((above - below) / (2 * step)).epsilon(1e-5).margin(1e-6));
     }
   }
 }

@@ -85,7 +85,8 @@ TEST_CASE("the shape of many baselines is that of each, also where series take o
   }
 }
 
-TEMPLATE_TEST_CASE("sources have the visibilities of their closed forms, loose and at cells", "[analysis][quick]", float, double) {
+TEMPLATE_TEST_CASE("sources have the visibilities of their closed forms, loose and at cells", "[analysis][quick]", float,
+                   double) {
   const auto kind = GENERATE(from_range(source_kinds));
   INFO(kind);
   const auto source = source_of(kind);
@@ -99,7 +100,8 @@ TEMPLATE_TEST_CASE("sources have the visibilities of their closed forms, loose a
   CHECK(packed.sizes() == at::IntArrayRef({1, 32, 32}));
   CHECK(relative_error(packed[0], disc_visibilities(closed_form(kind), source_coords.packed_u(), source_coords.packed_v())) <
         tolerance<TestType>(1e-15, 3e-6));
-  const auto of_channels = Baselines::in_metres(u.slice(0, 0, 20), v.slice(0, 0, 20), torch::tensor({230e9, 240e9}, torch::kFloat64));
+  const auto of_channels =
+      Baselines::in_metres(u.slice(0, 0, 20), v.slice(0, 0, 20), torch::tensor({230e9, 240e9}, torch::kFloat64));
   CHECK(source->loose(of_channels).sizes() == at::IntArrayRef({2, 20}));
 }
 
@@ -121,7 +123,9 @@ TEST_CASE("gradients of all parameters of sources are those of finite difference
   const auto factor = normal({60}, torch::kComplexDouble, 5);
   const auto value = [&] { return at::real(source->visibilities(u, v) * factor).sum(); };
   value().backward();
-  CHECK(source->as_module().parameters().size() == (std::string(kind) == "point" ? 2 : std::string(kind) == "broad ring" ? 6 : 5));
+  CHECK(source->as_module().parameters().size() == (std::string(kind) == "point"        ? 2
+                                                    : std::string(kind) == "broad ring" ? 6
+                                                                                        : 5));
   const torch::NoGradGuard no_gradient;
   for (const auto& parameter : source->as_module().named_parameters()) {
     auto numbers = parameter.value().view({-1});
@@ -134,7 +138,8 @@ TEST_CASE("gradients of all parameters of sources are those of finite difference
       const double below = value().item<double>();
       numbers[i].fill_(start);
       INFO(kind << " " << parameter.key());
-      CHECK(parameter.value().grad().view({-1})[i].item<double>() == Approx((above - below) / (2 * step)).epsilon(1e-6).margin(1e-7));
+      CHECK(parameter.value().grad().view({-1})[i].item<double>() ==
+            Approx((above - below) / (2 * step)).epsilon(1e-6).margin(1e-7));
     }
   }
 }
@@ -174,13 +179,15 @@ TEST_CASE("an optimizer of LibTorch finds the parameters of sources from visibil
   const auto u = source_baselines(13, 300), v = source_baselines(14, 300);
   const auto data = sum_of_visibilities(truth, u, v).detach();
   auto point = PointSource(0.1, -0.3, 0.2);
-  auto disc = DiscSource(0.5, 0.7, DiscGeometry{.inclination = 0.7, .position_angle = 1.8, .offset_east = 0.2, .offset_north = -0.1});
+  auto disc =
+      DiscSource(0.5, 0.7, DiscGeometry{.inclination = 0.7, .position_angle = 1.8, .offset_east = 0.2, .offset_north = -0.1});
   auto parameters = point->parameters();
   for (const auto& parameter : disc->parameters()) parameters.push_back(parameter);
   auto optimizer = torch::optim::Adam(parameters, torch::optim::AdamOptions(0.01));
   for (int step = 0; step < 1500; ++step) {
     optimizer.zero_grad();
-    losses::chi_squared(sum_of_visibilities({point.ptr(), disc.ptr()}, u, v), data, at::full({300}, 1.0, torch::kFloat64)).backward();
+    losses::chi_squared(sum_of_visibilities({point.ptr(), disc.ptr()}, u, v), data, at::full({300}, 1.0, torch::kFloat64))
+        .backward();
     optimizer.step();
   }
   CHECK(point->model().flux == Approx(0.2).margin(1e-3));
@@ -209,7 +216,8 @@ TEMPLATE_TEST_CASE("a likelihood with sources is the loose one of the data witho
 TEST_CASE("chi^2 of image and sources has the gradient of finite differences in the sources", "[analysis][gradient][quick]") {
   auto point = PointSource(0.7, 0.3, -0.2);
   const auto data = observed([](const Tensor& u, const Tensor&) { return normal({u.numel()}, torch::kComplexDouble, 17); });
-  auto likelihood = SourceLikelihood(source_coords, data, ChannelMap::cube(1), std::vector<std::shared_ptr<VisibilityModel>>{point.ptr()});
+  auto likelihood =
+      SourceLikelihood(source_coords, data, ChannelMap::cube(1), std::vector<std::shared_ptr<VisibilityModel>>{point.ptr()});
   const auto image = random_image(source_coords, 1, torch::kFloat64, 18);
   likelihood->chi_squared(image).sum().backward();
   const auto slope = point->named_parameters()["offset"].grad().clone();
@@ -238,7 +246,8 @@ TEST_CASE("channels that share an image channel share the sources", "[analysis][
 TEST_CASE("copies of a likelihood have sources of their own, and states name them", "[analysis][quick]") {
   const auto data = observed([](const Tensor& u, const Tensor& v) { return disc_visibilities(closed_form("point"), u, v); });
   auto point = PointSource(0.7, 0.3, -0.2);
-  auto likelihood = SourceLikelihood(source_coords, data, ChannelMap::cube(1), std::vector<std::shared_ptr<VisibilityModel>>{point.ptr()});
+  auto likelihood =
+      SourceLikelihood(source_coords, data, ChannelMap::cube(1), std::vector<std::shared_ptr<VisibilityModel>>{point.ptr()});
   CHECK(likelihood->named_parameters().contains("source_0.flux"));
   const auto copy = std::dynamic_pointer_cast<SourceLikelihoodImpl>(likelihood->clone());
   REQUIRE(copy);
@@ -259,7 +268,8 @@ TEST_CASE("the trainer fits an image and a source beside it", "[analysis]") {
   const auto data = observed(
       [&](const Tensor& u, const Tensor& v) { return disc_visibilities(star, u, v) + disc_visibilities(blob, u, v); }, 600);
   auto point = PointSource(0.5, 0.28, -0.18);
-  auto likelihood = SourceLikelihood(source_coords, data, ChannelMap::cube(1), std::vector<std::shared_ptr<VisibilityModel>>{point.ptr()});
+  auto likelihood =
+      SourceLikelihood(source_coords, data, ChannelMap::cube(1), std::vector<std::shared_ptr<VisibilityModel>>{point.ptr()});
   auto model = GriddedNet(GriddedNetOptions(source_coords).dtype(torch::kFloat64));
   const auto objective = Objective(likelihood, {terms::sparsity(1e-2), terms::tv_image(1e-2)});
   const auto options = TrainOptions().optimizer(OptimizerKind::lbfgs).epochs(15);
@@ -282,8 +292,9 @@ TEST_CASE("sources that cannot be are refused", "[analysis][quick]") {
   CHECK_THROWS_AS(sum_of_visibilities(none, source_baselines(1), source_baselines(2)), ValueError);
   const auto source = source_of("disc");
   CHECK_THROWS_AS(SourceLikelihood(source_coords, data, ChannelMap::cube(1), std::vector{source, source}), ValueError);
-  CHECK_THROWS_AS(SourceLikelihood(source_coords, data, ChannelMap::cube(1), std::vector<std::shared_ptr<VisibilityModel>>{nullptr}),
-                  ValueError);
+  CHECK_THROWS_AS(
+      SourceLikelihood(source_coords, data, ChannelMap::cube(1), std::vector<std::shared_ptr<VisibilityModel>>{nullptr}),
+      ValueError);
   CHECK_THROWS_AS(source->visibilities(source_baselines(1), source_baselines(2, 5)), ShapeError);
   const auto slope = torch::autograd::grad({at::real(source->visibilities(source_baselines(1), source_baselines(2))).sum()},
                                            {source->as_module().parameters()[0]}, {}, true, false);

@@ -276,19 +276,20 @@ VerbRows radial_rows() {
     if (row.option == "--uv-unit") row.changes = summary;  // any unit has a disc
   }
   std::erase_if(data, [](const OptionRow& row) { return row.option == "--frequency"; });
-  return verb_rows("radial",
-                   {data,
-                    {{"--frequency", "230e9,231e9", added({"radial", "{metres}", "--uv-unit", "m", "--inclination", "0"}, rest), "exit"},
-                     {"--inclination", "40", base, profile},
-                     {"--position-angle", "30", inclined, profile},
-                     {"--offset-east", "0.1", inclined, profile},
-                     {"--offset-north", "0.1", inclined, profile},
-                     {"--radius", "1.2", inclined, profile},
-                     {"--points", "35", inclined, profile},
-                     {"--alpha", "1.3", inclined, profile},
-                     {"--smoothness", "0.1", inclined, profile},
-                     {"--bins", "9", inclined, "out/visibilities.csv"}},
-                    shared_rows(inclined, added({"radial", "{vis}", "--inclination", "0"}, {"--radius", "1.5"}), "out/summary.json#threads")});
+  return verb_rows(
+      "radial",
+      {data,
+       {{"--frequency", "230e9,231e9", added({"radial", "{metres}", "--uv-unit", "m", "--inclination", "0"}, rest), "exit"},
+        {"--inclination", "40", base, profile},
+        {"--position-angle", "30", inclined, profile},
+        {"--offset-east", "0.1", inclined, profile},
+        {"--offset-north", "0.1", inclined, profile},
+        {"--radius", "1.2", inclined, profile},
+        {"--points", "35", inclined, profile},
+        {"--alpha", "1.3", inclined, profile},
+        {"--smoothness", "0.1", inclined, profile},
+        {"--bins", "9", inclined, "out/visibilities.csv"}},
+       shared_rows(inclined, added({"radial", "{vis}", "--inclination", "0"}, {"--radius", "1.5"}), "out/summary.json#threads")});
 }
 
 std::vector<OptionRow> geometry_rows(const Words& base, const std::string& product) {

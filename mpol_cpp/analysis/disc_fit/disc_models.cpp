@@ -87,8 +87,8 @@ ShapeTensors uniform_shape(const Tensor& q, double radius) {
   const auto is_small = z.abs() < small, safe = at::where(is_small, at::ones_like(z), z);
   const auto ratio = bessel_j1(safe) / safe;  // J1/z, and J2 = 2 J1/z - J0
   const auto value = at::where(is_small, 1 - squares / 8 * (1 - squares / 24 * (1 - squares / 48)), 2 * ratio);
-  const auto slope = at::where(is_small, z / -4 * (1 - squares / 12 * (1 - squares / 32)),
-                               -2 * (2 * ratio - bessel_j0(safe)) / safe);
+  const auto slope =
+      at::where(is_small, z / -4 * (1 - squares / 12 * (1 - squares / 32)), -2 * (2 * ratio - bessel_j0(safe)) / safe);
   return {value, slope * (turn * radius), slope * q * turn, at::zeros_like(q)};
 }
 

@@ -21,8 +21,8 @@ struct GeometryProfile {
 /// The longest deprojected baseline of all samples, wavelengths.
 double longest_deprojected(const Visibilities& visibilities, const DiscGeometry& geometry);
 
-/// Visibilities of a disc, its centre at the phase centre, against the length of the deprojected baseline: weighted means over all
-/// channels, in one channel.
+/// Visibilities of a disc, its centre at the phase centre, against the length of the deprojected baseline: weighted means over
+/// all channels, in one channel.
 /// @param bins  of equal width up to the longest baseline, >= 1  @throws ValueError
 VisibilityProfile deprojected_profile(const Visibilities& visibilities, const DiscGeometry& geometry, std::int64_t bins);
 

@@ -25,9 +25,10 @@ ProfilePosterior::Spectrum ProfilePosterior::at(const Tensor& power) const {
   scaled.diagonal().add_(1);
   const auto [factor, failed_at] = at::linalg_cholesky_ex(scaled);
   if (failed_at.item<int>() != 0) {
-    throw DataError(fmt::format("the profile's powers of up to {:.3g} Jy^2 are beyond what float64 can solve for with these weights: take a "
-                                "larger radius, or look at the data's units and weights",
-                                power.max().item<double>()));
+    throw DataError(
+        fmt::format("the profile's powers of up to {:.3g} Jy^2 are beyond what float64 can solve for with these weights: take a "
+                    "larger radius, or look at the data's units and weights",
+                    power.max().item<double>()));
   }
   const auto covariance = at::cholesky_inverse(factor) * scale * scale.unsqueeze(1);
   return {covariance.mv(vector_), covariance};

@@ -9,8 +9,8 @@ namespace mpol {
 using torch::Tensor;
 
 /// The Gaussian process of a profile given its power spectrum p and data: visibilities v at the series' frequencies have the
-/// prior N(0, diag p), the data add chi^2 = I^T M I - 2 j^T I with v = Y I. In the variables v/sqrt(p) the matrix to be factorized is
-/// 1 + sqrt(p) Y^-T M Y^-1 sqrt(p), which is well conditioned whatever p.
+/// prior N(0, diag p), the data add chi^2 = I^T M I - 2 j^T I with v = Y I. In the variables v/sqrt(p) the matrix to be
+/// factorized is 1 + sqrt(p) Y^-T M Y^-1 sqrt(p), which is well conditioned whatever p.
 class ProfilePosterior {
  public:
   /// @param matrix, vector  M (n, n) and j (n) of RadialSums

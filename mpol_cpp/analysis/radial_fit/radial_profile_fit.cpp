@@ -28,7 +28,8 @@ void check_options(const RadialProfileOptions& options) {
     throw ValueError(fmt::format("{} is {}; it must be {}", name, value, limit));
   };
   const auto finite_at_least = [](double value, double least) { return value >= least && std::isfinite(value); };
-  if (!finite_at_least(options.radius(), 0)) refuse("the radius of the profile", options.radius(), "finite and > 0, or 0: chosen");
+  if (!finite_at_least(options.radius(), 0))
+    refuse("the radius of the profile", options.radius(), "finite and > 0, or 0: chosen");
   if (options.points() < 0 || options.points() == 1 || options.points() == 2)
     refuse("the number of radii", static_cast<double>(options.points()), "at least 3, or 0: chosen");
   if (!finite_at_least(prior.alpha, 1)) refuse("alpha", prior.alpha, "finite and at least 1");
@@ -83,15 +84,17 @@ void add_warnings(RadialProfileFit& fit, const RadialProfileOptions& options) {
   }
   const auto reach = fit.series.frequencies()[-1].item<double>();
   if (reach < fit.longest) {
-    say(fmt::format("{} radii within {:.4g}\" reach {:.4g} of the {:.4g} wavelengths of the longest deprojected baseline: take {} "
-                    "or more",
-                    fit.series.count(), fit.series.radius(), reach, fit.longest,
-                    static_cast<std::int64_t>(std::ceil(static_cast<double>(fit.series.count()) * fit.longest / reach)) + 1));
+    say(fmt::format(
+        "{} radii within {:.4g}\" reach {:.4g} of the {:.4g} wavelengths of the longest deprojected baseline: take {} "
+        "or more",
+        fit.series.count(), fit.series.radius(), reach, fit.longest,
+        static_cast<std::int64_t>(std::ceil(static_cast<double>(fit.series.count()) * fit.longest / reach)) + 1));
   }
   if (const double reduced = fit.reduced_chi_squared(); reduced < least_reduced || reduced > most_reduced) {
-    say(fmt::format("chi^2 is {:.3g} for each real number: the weights, the geometry or the symmetry is wrong, and so are the errors "
-                    "(mpol weights tells the weights')",
-                    reduced));
+    say(fmt::format(
+        "chi^2 is {:.3g} for each real number: the weights, the geometry or the symmetry is wrong, and so are the errors "
+        "(mpol weights tells the weights')",
+        reduced));
   }
   const auto is_outer = fit.series.radii() > outer_part * fit.series.radius();
   const auto weights = fit.series.areas() * is_outer;
@@ -145,8 +148,8 @@ RadialProfileFit fit_radial_profile(const FourierBesselSeries& series, const Dis
   const auto brightness = posterior.inverse().mv(power.spectrum.mean);
   const auto covariance = posterior.inverse().matmul(power.spectrum.covariance).matmul(posterior.inverse().mT());
   const double shape = std::abs(std::cos(geometry.inclination));
-  RadialProfileFit fit{.series = series, .geometry = geometry, .brightness = brightness, .covariance = covariance,
-                       .power = power.power};
+  RadialProfileFit fit{
+      .series = series, .geometry = geometry, .brightness = brightness, .covariance = covariance, .power = power.power};
   fit.flux = shape * series.areas().dot(brightness).item<double>();
   fit.flux_error = shape * std::sqrt(std::max(0.0, series.areas().dot(covariance.mv(series.areas())).item<double>()));
   fit.chi_squared = sums.data_squares() + brightness.dot(matrix.mv(brightness) - 2 * vector).item<double>();

@@ -62,9 +62,10 @@ Tensor RadialProfileModelImpl::visibilities(const Tensor& u, const Tensor& v) {
   if (u.numel() > 0) {
     const double longest = q.detach().max().item<double>();
     if (longest > longest_ * (1 + 1e-9) + spacing_) {
-      throw ValueError(fmt::format("a deprojected baseline of {:.6g} wavelengths; the model was made for up to {:.6g}: name the longest "
-                                   "one when it is made",
-                                   longest, longest_));
+      throw ValueError(
+          fmt::format("a deprojected baseline of {:.6g} wavelengths; the model was made for up to {:.6g}: name the longest "
+                      "one when it is made",
+                      longest, longest_));
     }
   }
   const auto profile = coefficients_.mv(brightness_.to(torch::kFloat64));

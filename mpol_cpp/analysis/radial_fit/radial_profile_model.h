@@ -17,9 +17,9 @@ namespace mpol {
 /// from a table of splines (SeriesSpline), so that a sample costs as little as with a ring. Differentiable to any order with
 /// respect to the profile and the geometry, on the CPU or a GPU.
 ///
-/// Parameters, float64 unless cast: `brightness` (n), Jy/arcsec^2, at the radii of the series; `inclination`, `position_angle` (),
-/// radian; `offset` (2), arcsec East and North. Buffers, float64: `coefficients` (knots, n), the table, and
-/// `at_frequencies` (n, n), the transform at the frequencies of the series.
+/// Parameters, float64 unless cast: `brightness` (n), Jy/arcsec^2, at the radii of the series; `inclination`, `position_angle`
+/// (), radian; `offset` (2), arcsec East and North. Buffers, float64: `coefficients` (knots, n), the table, and `at_frequencies`
+/// (n, n), the transform at the frequencies of the series.
 class RadialProfileModelImpl : public Module<RadialProfileModelImpl>, public VisibilityModel {
  public:
   /// A disc without brightness. @param longest  deprojected baseline up to which it will be asked for, wavelengths
@@ -32,8 +32,8 @@ class RadialProfileModelImpl : public Module<RadialProfileModelImpl>, public Vis
   /// @throws ValueError for baselines longer than the table
   Tensor visibilities(const Tensor& u, const Tensor& v) override;
 
-  /// -ln of the Gaussian process's prior, sum v^2/(2 p), v being the visibilities of the disc seen face on at the series' frequencies:
-  /// beside chi^2/2 it makes the fit's mean the best profile. Differentiable.
+  /// -ln of the Gaussian process's prior, sum v^2/(2 p), v being the visibilities of the disc seen face on at the series'
+  /// frequencies: beside chi^2/2 it makes the fit's mean the best profile. Differentiable.
   /// @param power  p, (n) Jy^2, as RadialProfileFit has it  @return  (), in the brightness' dtype
   Tensor negative_log_prior(const Tensor& power) const;
 

@@ -89,9 +89,10 @@ void RadialSums::add(const Visibilities& visibilities) {
     else own.longest = std::max(own.longest, frame.length(sample.u, sample.v));
   });
   if (sums.longest > limit) {
-    throw DataError(fmt::format("a deprojected baseline of {:.6g} wavelengths; the sums were made for up to {:.6g}: name the "
-                                "longest one when they are made",
-                                sums.longest, spline_.longest));
+    throw DataError(
+        fmt::format("a deprojected baseline of {:.6g} wavelengths; the sums were made for up to {:.6g}: name the "
+                    "longest one when they are made",
+                    sums.longest, spline_.longest));
   }
   band_ += sums.band;
   for (std::size_t i = 0; i < right_.size(); ++i) right_[i] += sums.right[i];

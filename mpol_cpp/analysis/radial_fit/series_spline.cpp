@@ -43,10 +43,10 @@ SeriesSpline spline_of(const FourierBesselSeries& series, double longest) {
   spline.longest = longest;
   const double knots = std::ceil(longest / spline.spacing) + static_cast<double>(knots_beyond);
   if (!(knots * static_cast<double>(series.count()) < most_numbers)) {
-    throw ValueError(fmt::format("{} radii within {}\" for baselines of up to {:.4g} wavelengths need a table of {:.3g} numbers; "
-                                 "the limit is {:.3g}: take a smaller radius or fewer points",
-                                 series.count(), series.radius(), longest, knots * static_cast<double>(series.count()),
-                                 most_numbers));
+    throw ValueError(
+        fmt::format("{} radii within {}\" for baselines of up to {:.4g} wavelengths need a table of {:.3g} numbers; "
+                    "the limit is {:.3g}: take a smaller radius or fewer points",
+                    series.count(), series.radius(), longest, knots * static_cast<double>(series.count()), most_numbers));
   }
   const auto q = at::arange(static_cast<std::int64_t>(knots), torch::kFloat64) * spline.spacing;
   spline.coefficients = series.transform(q).contiguous();

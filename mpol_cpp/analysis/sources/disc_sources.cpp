@@ -75,10 +75,11 @@ void check_start(const DiscModel& start) {
   const double sum = start.flux + start.size + start.width + geometry.inclination + geometry.position_angle +
                      geometry.offset_east + geometry.offset_north;
   if (!std::isfinite(sum) || start.size < 0 || start.width < 0) {
-    throw ValueError(fmt::format("a source of flux {}, size {}, width {}, inclination {}, position angle {}, offset ({}, {}); all must be "
-                                 "finite, size and width at least 0",
-                                 start.flux, start.size, start.width, geometry.inclination, geometry.position_angle,
-                                 geometry.offset_east, geometry.offset_north));
+    throw ValueError(
+        fmt::format("a source of flux {}, size {}, width {}, inclination {}, position angle {}, offset ({}, {}); all must be "
+                    "finite, size and width at least 0",
+                    start.flux, start.size, start.width, geometry.inclination, geometry.position_angle, geometry.offset_east,
+                    geometry.offset_north));
   }
 }
 
@@ -107,7 +108,9 @@ Tensor source_visibilities(DiscShape shape, const SourceTensors& tensors, const 
         fmt::format("u and v have shapes {} and {}; they must be float64 of one shape", u.sizes().vec(), v.sizes().vec()));
   }
   const auto zero = at::zeros({1}, tensors.flux.options().dtype(torch::kFloat64));
-  const auto column = [&zero](const Tensor& tensor) { return tensor.defined() ? tensor.to(torch::kFloat64).reshape({-1}) : zero; };
+  const auto column = [&zero](const Tensor& tensor) {
+    return tensor.defined() ? tensor.to(torch::kFloat64).reshape({-1}) : zero;
+  };
   const auto numbers = at::cat({column(tensors.size), column(tensors.width), column(tensors.inclination),
                                 column(tensors.position_angle), column(tensors.offset)});
   const auto unit = UnitVisibilities::apply(numbers, u, v, static_cast<std::int64_t>(shape));

@@ -29,10 +29,10 @@ DiscModel source_model(DiscShape shape, const SourceTensors& tensors);
 ///   flux (Jy); size, of a broad ring also width (arcsec, in the plane of the disc); inclination, position_angle (radian);
 ///   offset (2), arcsec to the East and North of the phase centre
 ///
-/// A point has flux and offset alone. What shall stay as it is gets `requires_grad_(false)`. Signs of size and width mean nothing.
-/// At an inclination of 0, and where size or width is 0, their gradient is zero: start elsewhere. Visibilities are computed in
-/// float64 and again for the gradient, block by block, so that neither keeps more than the result; they wait for the parameters
-/// where these are on a GPU.
+/// A point has flux and offset alone. What shall stay as it is gets `requires_grad_(false)`. Signs of size and width mean
+/// nothing. At an inclination of 0, and where size or width is 0, their gradient is zero: start elsewhere. Visibilities are
+/// computed in float64 and again for the gradient, block by block, so that neither keeps more than the result; they wait for the
+/// parameters where these are on a GPU.
 template <typename Derived>
 class SourceModule : public Module<Derived>, public VisibilityModel {
  public:

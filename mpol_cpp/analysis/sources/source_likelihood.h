@@ -27,9 +27,9 @@ class ImageChannels;
 /// Sources have the same flux in all channels. L-BFGS suits parameters of different units; with Adam the learning rate is one for
 /// all.
 ///
-/// Parameters and state: those of the sources as `source_S.NAME`, S from 0. Buffers: `data` (n, nvis) complex, Jy, and `weights` (n,
-/// nvis), Jy^-2, in the dtypes of the visibilities, where n counts the data channels of all image channels; `u` and `v`, (n, nvis)
-/// float64, wavelengths, or (1, nvis) where channels share them.
+/// Parameters and state: those of the sources as `source_S.NAME`, S from 0. Buffers: `data` (n, nvis) complex, Jy, and `weights`
+/// (n, nvis), Jy^-2, in the dtypes of the visibilities, where n counts the data channels of all image channels; `u` and `v`, (n,
+/// nvis) float64, wavelengths, or (1, nvis) where channels share them.
 class SourceLikelihoodImpl : public Module<SourceLikelihoodImpl>, public Likelihood {
  public:
   /// @param sources  shared with the caller, who sees their parameters change; copies of the likelihood have their own

@@ -21,7 +21,7 @@
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/plot/figure_writer.h>
-#include <mpol_cpp/plot/figures/radial_figure.h>
+#include <mpol_cpp/plot/figures/profile_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
 
@@ -138,9 +138,10 @@ nlohmann::ordered_json describe(const RadialOptions& options, const RadialProfil
 
 std::string words(const RadialOptions& options, const RadialProfileFit& fit, const OutputFolder& folder) {
   const auto& geometry = fit.geometry;
-  std::string text = fmt::format("geometry  {}: inclination {:.4g}, position angle {:.4g} degrees, centre {:.4g}\" East, {:.4g}\" North\n",
-                                 options.has_geometry() ? "given" : "fitted", geometry.inclination / units::degree,
-                                 geometry.position_angle / units::degree, geometry.offset_east, geometry.offset_north);
+  std::string text =
+      fmt::format("geometry  {}: inclination {:.4g}, position angle {:.4g} degrees, centre {:.4g}\" East, {:.4g}\" North\n",
+                  options.has_geometry() ? "given" : "fitted", geometry.inclination / units::degree,
+                  geometry.position_angle / units::degree, geometry.offset_east, geometry.offset_north);
   text += fmt::format("profile   {} radii within {:.4g}\"\n", fit.series.count(), fit.series.radius());
   text += fmt::format("flux      {:.5g} ± {:.2g} Jy\n", fit.flux, fit.flux_error);
   text += fmt::format("chi^2     {:.4g} for each real number\n", fit.reduced_chi_squared());

@@ -1,4 +1,4 @@
-#include <mpol_cpp/plot/figures/radial_figure.h>
+#include <mpol_cpp/plot/figures/profile_figure.h>
 
 #include <algorithm>
 #include <cmath>
@@ -73,8 +73,12 @@ CurvePanel power_panel(const RadialProfileFit& fit, const Tensor& q, const Tenso
   panel.y_range = {std::min(1e-2 * squares.min().item<double>(), 1e-4 * top), 10 * top};
   panel.curves = {data,
                   {"fit", CurveStyle::line, to_vector(q / kilo_wavelengths), to_vector(model.square()), {}, 1},
-                  {"prior", CurveStyle::dashes, to_vector(fit.series.frequencies() / kilo_wavelengths),
-                   to_vector(fit.power * (shape * shape)), {}, 2}};
+                  {"prior",
+                   CurveStyle::dashes,
+                   to_vector(fit.series.frequencies() / kilo_wavelengths),
+                   to_vector(fit.power * (shape * shape)),
+                   {},
+                   2}};
   return panel;
 }
 
