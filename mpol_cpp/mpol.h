@@ -13,6 +13,16 @@
 #include <mpol_cpp/analysis/matching/template_matching.h>
 #include <mpol_cpp/analysis/disc_fit/geometry_fit.h>
 #include <mpol_cpp/analysis/disc_fit/geometry_profile.h>
+#include <mpol_cpp/analysis/radial_fit/fourier_bessel.h>
+#include <mpol_cpp/analysis/radial_fit/power_prior.h>
+#include <mpol_cpp/analysis/radial_fit/profile_posterior.h>
+#include <mpol_cpp/analysis/radial_fit/radial_profile_fit.h>
+#include <mpol_cpp/analysis/radial_fit/radial_profile_model.h>
+#include <mpol_cpp/analysis/radial_fit/radial_sums.h>
+#include <mpol_cpp/analysis/radial_fit/series_spline.h>
+#include <mpol_cpp/analysis/sources/disc_sources.h>
+#include <mpol_cpp/analysis/sources/source_likelihood.h>
+#include <mpol_cpp/analysis/sources/visibility_model.h>
 #include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/analysis/residual_sums.h>
 #include <mpol_cpp/analysis/residuals.h>

@@ -283,6 +283,8 @@ class Writer {
         return "using 1:2 with histeps lw 2";
       case CurveStyle::guide:
         return "using 1:2 with lines lw 0.7";
+      case CurveStyle::band:
+        return "using 1:3:4 with filledcurves fs transparent solid 0.3 noborder";
       case CurveStyle::points:
         break;
     }

@@ -70,6 +70,7 @@ enum class CurveStyle {
   dashes,  ///< joined by a dashed line
   steps,   ///< a histogram's outline: y is constant around each x, half way to its neighbours
   points,  ///< a mark for each
+  band,    ///< the area between y - error and y + error, pale
   guide,   ///< thin and grey, for edges and zero lines; takes none of the figure's colours
 };
 

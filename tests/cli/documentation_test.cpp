@@ -146,8 +146,8 @@ TEST_CASE("the page on the command line has every option of every verb, word for
   CHECK_FALSE(section(text, "mpol crossval").empty());
   const std::set<std::string> says_something_only = {"devices", "show", "completion", "manual"};
   for (const auto* verb :
-       {"image", "dirty", "inspect", "weights", "profile", "polar", "geometry", "deproject", "convolve", "compare", "plot",
-        "predict", "filter", "export", "simulate", "devices", "show", "completion", "manual"}) {
+       {"image",   "dirty", "inspect", "weights", "profile", "polar",    "geometry", "radial", "deproject",  "convolve",
+        "compare", "plot",  "predict", "filter",  "export",  "simulate", "devices",  "show",   "completion", "manual"}) {
     INFO(verb);
     const auto own = section(text, std::string("mpol ") + verb);
     REQUIRE_FALSE(own.empty());

@@ -268,6 +268,33 @@ VerbRows geometry_fit_rows() {
                     shared_rows(base, {"geometry", "{vis}"}, "out/summary.json#threads")});
 }
 
+VerbRows radial_rows() {
+  const Words rest = {"-o", "{out}", "--radius", "1.5", "--points", "30"}, base = added({"radial", "{vis}"}, rest);
+  const Words inclined = added(base, {"--inclination", "40"});
+  const std::string summary = "out/summary.json", profile = "out/radial.csv";
+  auto data = data_rows("radial", added(rest, {"--inclination", "0"}), summary, summary);
+  for (auto& row : data) {
+    if (row.option == "--cell-size") row = {"--cell-size", "30", added(inclined, {"--npix", "16"}), "exit"};
+    if (row.option == "--npix") row = {"--npix", "16", added(inclined, {"--cell-size", "30"}), "exit"};
+    if (row.option == "--uv-unit") row.changes = summary;  // any unit has a disc
+  }
+  std::erase_if(data, [](const OptionRow& row) { return row.option == "--frequency"; });
+  return verb_rows(
+      "radial",
+      {data,
+       {{"--frequency", "230e9,231e9", added({"radial", "{metres}", "--uv-unit", "m", "--inclination", "0"}, rest), "exit"},
+        {"--inclination", "40", base, profile},
+        {"--position-angle", "30", inclined, profile},
+        {"--offset-east", "0.1", inclined, profile},
+        {"--offset-north", "0.1", inclined, profile},
+        {"--radius", "1.2", inclined, profile},
+        {"--points", "35", inclined, profile},
+        {"--alpha", "1.3", inclined, profile},
+        {"--smoothness", "0.1", inclined, profile},
+        {"--bins", "9", inclined, "out/visibilities.csv"}},
+       shared_rows(inclined, added({"radial", "{vis}", "--inclination", "0"}, {"--radius", "1.5"}), "out/summary.json#threads")});
+}
+
 std::vector<OptionRow> geometry_rows(const Words& base, const std::string& product) {
   const Words inclined = added(base, {"--inclination", "40"});
   return {{"--inclination", "50", base, product},
@@ -507,6 +534,7 @@ std::vector<VerbRows> option_table() {
           polar_rows(),
           match_rows(),
           geometry_fit_rows(),
+          radial_rows(),
           deproject_rows(),
           convolve_rows(),
           compare_rows(),
@@ -584,6 +612,8 @@ std::vector<RefusedRow> refused_options() {
       {{"filter", "{vis}", "--template", "{single}", "-o", "{out}", "--inclination", "30"}, "--inclination"},
       {{"geometry", "{vis}", "-o", "{out}", "--npix", "16"}, "--npix"},
       {{"geometry", "{vis}", "-o", "{out}", "--cell-size", "0.1"}, "--cell-size"},
+      {{"radial", "{vis}", "-o", "{out}", "--npix", "16"}, "--npix"},
+      {{"radial", "{vis}", "-o", "{out}", "--cell-size", "0.1"}, "--cell-size"},
       {added(picture, {"--gamma", "0.5"}), "--gamma"},
       {added(picture, {"--softening", "0.5"}), "--softening"},
       {added(picture, {"--bins", "10"}), "--bins"},

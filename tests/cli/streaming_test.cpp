@@ -116,5 +116,8 @@ TEST_CASE("every verb that reads visibilities takes a folder of .npy files for t
   CHECK(read_text(scratch / "from_npy.npz") == read_text(scratch / "from_npz.npz"));
   run("profile", folder, "profile", {"--bin-width", "20"});
   run("geometry", folder, "geometry", {});
+  run("radial", folder, "radial_npy", {"--inclination", "20", "--radius", "1.5"});
+  run("radial", archive, "radial_npz", {"--inclination", "20", "--radius", "1.5"});
+  CHECK(read_text(scratch / "radial_npy" / "radial.csv") == read_text(scratch / "radial_npz" / "radial.csv"));
   run("plot", folder, "vis.png", {});
 }

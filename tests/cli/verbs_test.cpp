@@ -33,8 +33,8 @@ TEST_CASE("the program explains itself", "[cli]") {
   CHECK(unknown.exit_code == 2);
   CHECK(unknown.error_lines().size() == 1);
   CHECK(unknown.error_names("imagine"));
-  for (const auto* verb : {"image", "dirty", "inspect", "weights", "profile", "polar", "geometry", "filter", "deproject",
-                           "convolve", "compare", "simulate", "devices"}) {
+  for (const auto* verb : {"image", "dirty", "inspect", "weights", "profile", "polar", "geometry", "radial", "filter",
+                           "deproject", "convolve", "compare", "simulate", "devices"}) {
     const auto help = run_mpol_here({verb, "--help"});
     CHECK(help.exit_code == 0);
     CHECK(help.out.find(std::string("Example:\n  mpol ") + verb) != std::string::npos);

@@ -1,11 +1,16 @@
 #include <mpol_cpp/analysis/disc_fit/disc_models.h>
 
-#include <array>
 #include <cmath>
-#include <vector>
 
-#include <ATen/ops/empty.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/hypot.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/polar.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
 
+#include <mpol_cpp/analysis/disc_fit/bessel.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
@@ -55,39 +60,74 @@ void check_model(const DiscModel& model, const Tensor& u, const Tensor& v) {
   }
 }
 
-/// A baseline in the plane of the disc.
-struct DiscBaseline {
-  double minor, major, q;  // before and after deprojection, wavelengths
+/// ShapeValue of many baselines, on their device.
+struct ShapeTensors {
+  Tensor value, by_q, by_size, by_width;
 };
 
-DiscBaseline in_disc(const DiscGeometry& geometry, double u, double v) {
+ShapeTensors constant_shape(const Tensor& q) {
+  const auto zero = at::zeros_like(q);
+  return {at::ones_like(q), zero, zero, zero};
+}
+
+ShapeTensors gaussian_shape(const Tensor& q, double fwhm) {
+  constexpr double factor = 0.5 * turn * turn / (units::fwhm_per_sigma * units::fwhm_per_sigma);
+  const auto value = at::exp(q.square() * (-factor * fwhm * fwhm)), slope = value * q * (-2 * factor * fwhm);
+  return {value, slope * fwhm, slope * q, at::zeros_like(q)};
+}
+
+ShapeTensors ring_shape(const Tensor& q, double radius) {
+  const auto z = q * (turn * radius), slope = -bessel_j1(z);
+  return {bessel_j0(z), slope * (turn * radius), slope * q * turn, at::zeros_like(q)};
+}
+
+ShapeTensors uniform_shape(const Tensor& q, double radius) {
+  constexpr double small = 0.05;  // below it the series of J1(z)/z and J2(z)/z, whose next terms are below 1e-12 of the first
+  const auto z = q * (turn * radius), squares = z.square();
+  const auto is_small = z.abs() < small, safe = at::where(is_small, at::ones_like(z), z);
+  const auto ratio = bessel_j1(safe) / safe;  // J1/z, and J2 = 2 J1/z - J0
+  const auto value = at::where(is_small, 1 - squares / 8 * (1 - squares / 24 * (1 - squares / 48)), 2 * ratio);
+  const auto slope =
+      at::where(is_small, z / -4 * (1 - squares / 12 * (1 - squares / 32)), -2 * (2 * ratio - bessel_j0(safe)) / safe);
+  return {value, slope * (turn * radius), slope * q * turn, at::zeros_like(q)};
+}
+
+ShapeTensors broad_ring_shape(const Tensor& q, double radius, double width) {
+  const auto ring = ring_shape(q, radius), blur = gaussian_shape(q, width);
+  return {ring.value * blur.value, ring.by_q * blur.value + ring.value * blur.by_q, ring.by_size * blur.value,
+          ring.value * blur.by_size};
+}
+
+ShapeTensors shape_at(const DiscModel& model, const Tensor& q) {
+  switch (model.shape) {
+    case DiscShape::gaussian:
+      return gaussian_shape(q, model.size);
+    case DiscShape::ring:
+      return ring_shape(q, model.size);
+    case DiscShape::broad_ring:
+      return broad_ring_shape(q, model.size, model.width);
+    case DiscShape::disc:
+      return uniform_shape(q, model.size);
+    case DiscShape::point:
+      break;
+  }
+  return constant_shape(q);
+}
+
+/// Baselines in the plane of the disc: along its minor axis before deprojection, along its major axis, and their length after it.
+struct DiscBaselines {
+  Tensor minor, major, q;  // wavelengths
+};
+
+DiscBaselines in_disc(const DiscGeometry& geometry, const Tensor& u, const Tensor& v) {
   const double c = std::cos(geometry.position_angle), s = std::sin(geometry.position_angle);
-  const double minor = u * c - v * s, major = u * s + v * c;
-  return {minor, major, std::hypot(minor * std::cos(geometry.inclination), major)};
+  const auto minor = u * c - v * s, major = u * s + v * c;
+  return {minor, major, at::hypot(minor * std::cos(geometry.inclination), major)};
 }
 
-c10::complex<double> displacement(const DiscGeometry& geometry, double u, double v) {
-  const double phase = -turn * (u * geometry.offset_east + v * geometry.offset_north);
-  return {std::cos(phase), std::sin(phase)};
-}
-
-std::array<c10::complex<double>, 7> slopes_at(const DiscModel& model, double u, double v) {
-  const auto& geometry = model.geometry;
-  const auto baseline = in_disc(geometry, u, v);
-  const auto shape = shape_value(model.shape, baseline.q, model.size, model.width);
-  const auto phase = displacement(geometry, u, v);
-  const double c = std::cos(geometry.inclination), s = std::sin(geometry.inclination), q = baseline.q;
-  const double q_by_inclination = q > 0 ? -baseline.minor * baseline.minor * c * s / q : 0;
-  const double q_by_angle = q > 0 ? baseline.minor * baseline.major * s * s / q : 0;
-  const auto flux = model.flux * phase;
-  const auto turned = c10::complex<double>(0, -turn) * flux * shape.value;
-  return {phase * shape.value,
-          flux * shape.by_size,
-          flux * shape.by_width,
-          flux * (shape.by_q * q_by_inclination),
-          flux * (shape.by_q * q_by_angle),
-          turned * u,
-          turned * v};
+Tensor displacement(const DiscGeometry& geometry, const Tensor& u, const Tensor& v) {
+  const auto phase = (u * geometry.offset_east + v * geometry.offset_north) * -turn;
+  return at::polar(at::ones_like(phase), phase);
 }
 
 }  // namespace
@@ -110,29 +150,25 @@ ShapeValue shape_value(DiscShape shape, double q, double size, double width) {
 
 Tensor disc_visibilities(const DiscModel& model, const Tensor& u, const Tensor& v) {
   check_model(model, u, v);
-  const auto us = u.detach().to(torch::kCPU).contiguous(), vs = v.detach().to(torch::kCPU).contiguous();
-  const auto values = at::empty(us.sizes(), torch::kComplexDouble);
-  auto* value = values.mutable_data_ptr<c10::complex<double>>();
-  for (std::int64_t i = 0; i < us.numel(); ++i) {
-    const double at_u = us.const_data_ptr<double>()[i], at_v = vs.const_data_ptr<double>()[i];
-    const auto shape = shape_value(model.shape, in_disc(model.geometry, at_u, at_v).q, model.size, model.width);
-    value[i] = model.flux * shape.value * displacement(model.geometry, at_u, at_v);
-  }
-  return values.to(u.device());
+  const auto shape = shape_at(model, in_disc(model.geometry, u, v).q);
+  return shape.value * model.flux * displacement(model.geometry, u, v);
 }
 
 Tensor disc_visibility_slopes(const DiscModel& model, const Tensor& u, const Tensor& v) {
   check_model(model, u, v);
-  const auto us = u.detach().to(torch::kCPU).contiguous(), vs = v.detach().to(torch::kCPU).contiguous();
-  auto shape = us.sizes().vec();
-  shape.insert(shape.begin(), 7);
-  const auto slopes = at::empty(shape, torch::kComplexDouble);
-  auto* slope = slopes.mutable_data_ptr<c10::complex<double>>();
-  for (std::int64_t i = 0; i < us.numel(); ++i) {
-    const auto of_sample = slopes_at(model, us.const_data_ptr<double>()[i], vs.const_data_ptr<double>()[i]);
-    for (std::size_t k = 0; k < of_sample.size(); ++k) slope[static_cast<std::int64_t>(k) * us.numel() + i] = of_sample[k];
-  }
-  return slopes.to(u.device());
+  const auto& geometry = model.geometry;
+  const auto baselines = in_disc(geometry, u, v);
+  const auto shape = shape_at(model, baselines.q);
+  const auto phase = displacement(geometry, u, v);
+  const double c = std::cos(geometry.inclination), s = std::sin(geometry.inclination);
+  // Where q is zero so are its derivatives.
+  const auto per_q = at::where(baselines.q > 0, baselines.q.reciprocal(), 0);
+  const auto q_by_inclination = baselines.minor.square() * per_q * (-c * s);
+  const auto q_by_angle = baselines.minor * baselines.major * per_q * (s * s);
+  const auto flux = phase * model.flux;
+  const auto turned = flux * shape.value * c10::complex<double>(0, -turn);
+  return at::stack({phase * shape.value, flux * shape.by_size, flux * shape.by_width, flux * (shape.by_q * q_by_inclination),
+                    flux * (shape.by_q * q_by_angle), turned * u, turned * v});
 }
 
 }  // namespace mpol

@@ -38,7 +38,7 @@ struct DiscModel {
 
 /// Visibilities of the model: flux times the transform at q = hypot((u cos PA - v sin PA) cos i, u sin PA + v cos PA), times
 /// exp(-2 pi i (u East + v North)).
-/// @param u, v  of one shape, float64, wavelengths, any device (computed on the host)
+/// @param u, v  of one shape, float64, wavelengths, any device; Bessel functions are computed on the host
 /// @return      complex128, in their shape and on their device, Jy
 /// @throws ShapeError when u and v differ in shape or are not float64; ValueError for a size, width or flux that is not finite,
 ///         or a negative size or width

@@ -43,15 +43,6 @@ struct Longest {
   }
 };
 
-double longest_baseline(const Visibilities& visibilities, const DiscGeometry& geometry) {
-  const DiscPlane plane(geometry);
-  return sum_over_samples(visibilities, Longest{},
-                          [&](Longest& longest, const Sample& sample) {
-                            longest.length = std::max(longest.length, plane.at(sample.u, sample.v).length());
-                          })
-      .length;
-}
-
 /// The weighted mean of all channels.
 VisibilityProfile one_channel(const VisibilityProfile& profile) {
   const auto error = at::real(profile.error);
@@ -63,13 +54,6 @@ VisibilityProfile one_channel(const VisibilityProfile& profile) {
   const auto merged_error = at::where(filled, 1 / safe.sqrt(), at::zeros_like(safe));
   merged.error = at::complex(merged_error, merged_error);
   return merged;
-}
-
-VisibilityProfile profile_in_bins(const Visibilities& visibilities, const DiscGeometry& geometry, std::int64_t bins) {
-  const double longest = longest_baseline(visibilities, geometry) * (1 + 1e-9);
-  std::vector<double> edges;
-  for (std::int64_t i = 0; i <= bins; ++i) edges.push_back(longest * static_cast<double>(i) / static_cast<double>(bins));
-  return one_channel(radial_v(visibilities, geometry, RadialVisibilityOptions().edges(edges)));
 }
 
 constexpr std::size_t lengths = 16, directions = 12;
@@ -99,15 +83,31 @@ std::size_t cell_of(const DiscPlane::Place& at, double longest) {
 
 }  // namespace
 
-GeometryProfile geometry_profile(const Visibilities& visibilities, const GeometryFit& fit, std::int64_t bins) {
+double longest_deprojected(const Visibilities& visibilities, const DiscGeometry& geometry) {
+  const DiscPlane plane(geometry);
+  return sum_over_samples(visibilities, Longest{},
+                          [&](Longest& longest, const Sample& sample) {
+                            longest.length = std::max(longest.length, plane.at(sample.u, sample.v).length());
+                          })
+      .length;
+}
+
+VisibilityProfile deprojected_profile(const Visibilities& visibilities, const DiscGeometry& geometry, std::int64_t bins) {
   if (bins < 1) throw ValueError(fmt::format("there are {} bins; there must be at least 1", bins));
-  GeometryProfile profile{profile_in_bins(visibilities, {}, bins), profile_in_bins(visibilities, fit.geometry, bins), {}};
+  const double longest = longest_deprojected(visibilities, geometry) * (1 + 1e-9);
+  std::vector<double> edges;
+  for (std::int64_t i = 0; i <= bins; ++i) edges.push_back(longest * static_cast<double>(i) / static_cast<double>(bins));
+  return one_channel(radial_v(visibilities, geometry, RadialVisibilityOptions().edges(edges)));
+}
+
+GeometryProfile geometry_profile(const Visibilities& visibilities, const GeometryFit& fit, std::int64_t bins) {
+  GeometryProfile profile{deprojected_profile(visibilities, {}, bins), deprojected_profile(visibilities, fit.geometry, bins), {}};
   profile.model = fit.model_at(profile.after.q);
   return profile;
 }
 
 double residual_structure(const Visibilities& visibilities, const GeometryFit& fit) {
-  const double longest = longest_baseline(visibilities, fit.geometry);
+  const double longest = longest_deprojected(visibilities, fit.geometry);
   const DiscPlane plane(fit.geometry);
   const auto sums = sum_over_samples(visibilities, CellSums(), [&](CellSums& own, const Sample& sample) {
     const double phase =

@@ -18,6 +18,14 @@ struct GeometryProfile {
   Tensor model;  ///< (nbins) float64, Jy: of the fit, in the middle of each bin of `after`
 };
 
+/// The longest deprojected baseline of all samples, wavelengths.
+double longest_deprojected(const Visibilities& visibilities, const DiscGeometry& geometry);
+
+/// Visibilities of a disc, its centre at the phase centre, against the length of the deprojected baseline: weighted means over
+/// all channels, in one channel.
+/// @param bins  of equal width up to the longest baseline, >= 1  @throws ValueError
+VisibilityProfile deprojected_profile(const Visibilities& visibilities, const DiscGeometry& geometry, std::int64_t bins);
+
 /// @param bins  of equal width up to the longest (deprojected) baseline, >= 1  @throws ValueError
 GeometryProfile geometry_profile(const Visibilities& visibilities, const GeometryFit& fit, std::int64_t bins = 50);
 

@@ -1,0 +1,190 @@
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include <mpol_cpp/analysis/disc_fit/geometry_fit.h>
+#include <mpol_cpp/analysis/disc_fit/geometry_profile.h>
+#include <mpol_cpp/analysis/radial_fit/radial_profile_fit.h>
+#include <mpol_cpp/cli/options/data_options.h>
+#include <mpol_cpp/cli/output/output_folder.h>
+#include <mpol_cpp/cli/output/summary.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/program/threads.h>
+#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/core/units.h>
+#include <mpol_cpp/plot/figure_writer.h>
+#include <mpol_cpp/plot/figures/profile_figure.h>
+#include <mpol_cpp/serialize/atomic_file.h>
+#include <mpol_cpp/visibilities/hermitian_pairs.h>
+
+namespace mpol::cli {
+namespace {
+
+struct RadialOptions {
+  OutputOptions output;
+  DataOptions data;
+  std::optional<double> inclination, position_angle, offset_east, offset_north;  ///< degrees and arcsec
+  std::optional<double> radius;                                                  ///< arcsec
+  std::optional<std::int64_t> points;
+  PowerPrior prior;
+  std::int64_t bins = 100;
+
+  bool has_geometry() const { return inclination || position_angle || offset_east || offset_north; }
+  DiscGeometry geometry() const {
+    return {.inclination = inclination.value_or(0) * units::degree,
+            .position_angle = position_angle.value_or(0) * units::degree,
+            .offset_east = offset_east.value_or(0),
+            .offset_north = offset_north.value_or(0)};
+  }
+};
+
+void declare_geometry(OptionSet& options, RadialOptions& radial) {
+  options.number("--inclination", radial.inclination, Range::between(0, 89), "DEG",
+                 "Inclination of the disc, 0: face on; default: with the other three fitted as mpol geometry does, where one is "
+                 "given 0",
+                 Record::result);
+  options.number("--position-angle", radial.position_angle, Range::any(), "DEG", "Of its major axis, North through East",
+                 Record::result);
+  options.number("--offset-east", radial.offset_east, Range::any(), "ARCSEC", "Of its centre from the phase centre",
+                 Record::result);
+  options.number("--offset-north", radial.offset_north, Range::any(), "ARCSEC", "Of its centre from the phase centre",
+                 Record::result);
+}
+
+void declare(OptionSet& options, RadialOptions& radial) {
+  declare(options, radial.data);
+  options.only({"--cell-size"}, "with --npix", [&radial] { return radial.data.npix.has_value(); });
+  options.only({"--npix"}, "with --cell-size", [&radial] { return radial.data.cell_size.has_value(); });
+  options.app()
+      .get_option("--cell-size")
+      ->description("With --npix, a grid that the baselines must suit, lest they are in another unit");
+  options.app().get_option("--npix")->description("Pixels of that grid along each axis, even");
+  declare_conjugate(options, radial.data);
+  declare_mode(options, radial.data);
+  declare_geometry(options, radial);
+  options.number("--radius", radial.radius, Range::positive(), "ARCSEC",
+                 "Radius beyond which there is no brightness; default: half the field in which a dirty image has flux",
+                 Record::result);
+  options.integer("--points", radial.points, Range::between(3, 5000),
+                  "Radii of the profile; default: what the longest baseline needs, 50 to 1000", Record::result);
+  options.number("--alpha", radial.prior.alpha, Range::between(1, 1e3), "NUMBER",
+                 "Prior of the power spectrum: larger wants less power where the noise is stronger", Record::result);
+  options.number("--smoothness", radial.prior.smoothness, Range{.low = 0.0}, "NUMBER",
+                 "Prior of the power spectrum: larger wants a smoother one", Record::result);
+  options.integer("--bins", radial.bins, Range::between(1, 100000), "Bins of baseline length in visibilities.csv and radial.png",
+                  Record::result);
+  declare(options, radial.output);
+}
+
+RadialProfileOptions profile_options(const RadialOptions& radial) {
+  return RadialProfileOptions().radius(radial.radius.value_or(0)).points(radial.points.value_or(0)).prior(radial.prior);
+}
+
+std::string profile_table(const RadialProfileFit& fit) {
+  std::string text = "radius_arcsec,brightness,error\n";
+  const auto error = fit.error();
+  for (std::int64_t i = 0; i < fit.series.count(); ++i) {
+    text += fmt::format("{:.17g},{:.17g},{:.17g}\n", fit.series.radii()[i].item<double>(), fit.brightness[i].item<double>(),
+                        error[i].item<double>());
+  }
+  return text;
+}
+
+std::string visibility_table(const VisibilityProfile& observed, const Tensor& model) {
+  std::string text = "q_lambda,real,imag,error,model,samples\n";
+  const auto mean = observed.mean.contiguous(), error = observed.error.contiguous();
+  for (std::int64_t i = 0; i < observed.q.size(0); ++i) {
+    const auto value = mean.const_data_ptr<c10::complex<double>>()[i];
+    text += fmt::format("{:.17g},{:.17g},{:.17g},{:.17g},{:.17g},{}\n", observed.q[i].item<double>(), value.real(), value.imag(),
+                        error.const_data_ptr<c10::complex<double>>()[i].real(), model[i].item<double>(),
+                        observed.samples[0][i].item<std::int64_t>());
+  }
+  return text;
+}
+
+nlohmann::ordered_json describe(const RadialOptions& options, const RadialProfileFit& fit) {
+  const auto brightest = fit.brightness.argmax().item<std::int64_t>();
+  return {{"data", options.data.data.string()},
+          {"unit", "Jy/arcsec2"},
+          {"geometry", options.has_geometry() ? "given" : "fitted"},
+          {"inclination_deg", fit.geometry.inclination / units::degree},
+          {"position_angle_deg", fit.geometry.position_angle / units::degree},
+          {"offset_east_arcsec", fit.geometry.offset_east},
+          {"offset_north_arcsec", fit.geometry.offset_north},
+          {"radius_arcsec", fit.series.radius()},
+          {"points", fit.series.count()},
+          {"alpha", options.prior.alpha},
+          {"smoothness", options.prior.smoothness},
+          {"flux_jy", fit.flux},
+          {"flux_error_jy", fit.flux_error},
+          {"peak", fit.brightness[brightest].item<double>()},
+          {"peak_error", fit.error()[brightest].item<double>()},
+          {"peak_radius_arcsec", fit.series.radii()[brightest].item<double>()},
+          {"longest_baseline_lambda", fit.longest},
+          {"chi_squared", fit.chi_squared},
+          {"reduced_chi_squared", fit.reduced_chi_squared()},
+          {"n_visibilities", fit.samples},
+          {"iterations", fit.iterations},
+          {"converged", fit.converged}};
+}
+
+std::string words(const RadialOptions& options, const RadialProfileFit& fit, const OutputFolder& folder) {
+  const auto& geometry = fit.geometry;
+  std::string text =
+      fmt::format("geometry  {}: inclination {:.4g}, position angle {:.4g} degrees, centre {:.4g}\" East, {:.4g}\" North\n",
+                  options.has_geometry() ? "given" : "fitted", geometry.inclination / units::degree,
+                  geometry.position_angle / units::degree, geometry.offset_east, geometry.offset_north);
+  text += fmt::format("profile   {} radii within {:.4g}\"\n", fit.series.count(), fit.series.radius());
+  text += fmt::format("flux      {:.5g} ± {:.2g} Jy\n", fit.flux, fit.flux_error);
+  text += fmt::format("chi^2     {:.4g} for each real number\n", fit.reduced_chi_squared());
+  text += fmt::format("files     {}\n", folder.path().string());
+  return text;
+}
+
+int fit_and_write_profile(RadialOptions& options, const OptionSet& settings) {
+  settle(options.output);
+  settle(options.data);
+  settings.check_meaning();
+  listen_to_library("radial", options.output);
+  use_threads(options.data.threads);
+  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "radial");
+  const auto visibilities = read_visibilities(options.data);
+  if (options.data.cell_size && options.data.npix)
+    check_grid_holds(visibilities, options.data, GridCoords(*options.data.cell_size, *options.data.npix));
+  if (find_hermitian_pairs(visibilities).present()) {
+    log_warning("the data hold Hermitian pairs, which count twice and make the errors too small: leave out the half at (-u, -v)");
+  }
+  stop_if_requested();
+  const auto geometry = options.has_geometry() ? options.geometry() : fit_geometry(visibilities).geometry;
+  stop_if_requested();
+  const auto fit = fit_radial_profile(visibilities, geometry, profile_options(options));
+  stop_if_requested();
+  const auto observed = deprojected_profile(visibilities, geometry, options.bins);
+  write_file_atomically(folder.staged("radial.csv"), profile_table(fit));
+  write_file_atomically(folder.staged("visibilities.csv"), visibility_table(observed, fit.visibilities_at(observed.q)));
+  plot::write_figure(folder.staged("radial.png"), plot::radial_page(fit, observed));
+  commit_with_summary(folder, summary_text(describe(options, fit)), options.output, words(options, fit, folder));
+  return exit_done;
+}
+
+}  // namespace
+
+Verb add_radial(CLI::App& program) {
+  auto* app = program.add_subcommand(
+      "radial", "Brightness of a disc against its radius from its visibilities, without an image, with errors");
+  app->footer("Example:\n  mpol radial vis.npz -o radial --inclination 35 --position-angle 85");
+  const auto options = std::make_shared<RadialOptions>();
+  const auto settings = std::make_shared<OptionSet>(*app);
+  declare(*settings, *options);
+  return {app, [options, settings] { return fit_and_write_profile(*options, *settings); }};
+}
+
+}  // namespace mpol::cli
