@@ -10,7 +10,9 @@ eight hours; system temperatures of 30, 300 and 2500 K. For each method and case
   flux      image over sky
   chi2      reduced chi squared of all visibilities
   seconds   of wall clock, the whole command
-and, over the cases, by how many dB each method is above `adam-500` (median, worst). WSClean (multiscale, Briggs 0, mask by itself) takes
+Methods: `default` (sparsity, total variation of the image and of its slopes, weights by the noise), `cv` (two of the weights by
+cross-validation), `tv` (sparsity and total variation alone), `wavelets` (SARA), `adam-500` (500 steps from MPoL's start, sparsity 1U and
+tv 0.3U), and, over the cases, by how many dB each method is above `adam-500` (median, worst). WSClean (multiscale, Briggs 0, mask by itself) takes
 part where the programs `wsclean` and the Python package `casacore` are there; its pixels are those of the restored image, its values at
 the beam those of its model.
 Needs numpy and astropy (build/test-python/bin/python3 has them; --python-casacore names a Python that has casacore's package).
@@ -33,6 +35,8 @@ temperatures = (30, 300, 2500)
 methods = {
     "default": [],
     "cv": ["--sparsity", "cv", "--tv", "cv"],
+    "tv": ["--sparsity", "1U", "--tv", "1U"],
+    "wavelets": ["--wavelets", "auto"],
     "adam-500": ["--optimizer", "adam", "--epochs", 500, "--start", "base:-3", "--sparsity", "1U", "--tv", "0.3U"],
 }
 

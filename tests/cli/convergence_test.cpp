@@ -199,17 +199,20 @@ TEST_CASE("weights of regularisers in units of noise, or none at all, become num
   const auto plain = run_with("plain", {});
   const auto& lambda = plain["lambda"];
   const auto cells = plain["n_cells"].get<std::int64_t>();
-  CHECK(lambda.size() == 2);
+  CHECK(lambda.size() == 3);
   CHECK(lambda["sparsity"]["how"] == "auto");
   CHECK(lambda["sparsity"]["unit_value"].get<double>() == Approx(1));
-  CHECK(lambda["tv"]["unit_value"].get<double>() == Approx(1));
+  for (const auto* name : {"tv", "tv_slope"}) {
+    CHECK(lambda[name]["how"] == "auto");
+    CHECK(lambda[name]["unit_value"].get<double>() == Approx(0.3));
+  }
   // U = cell^2 sqrt(sum w / channels) / N
   const double weights = small_observation(2).at("weight").sum().item<double>();
   const double unit = 0.01 * std::sqrt(weights / 2) / plain["normalizer"].get<double>();
   CHECK(lambda["sparsity"]["value"].get<double>() == Approx(unit).epsilon(1e-6));
   const auto toml = read_text(scratch / "plain" / "run.toml");
   CHECK(toml.find("sparsity = \"1U\"  # auto: ") != std::string::npos);
-  CHECK(toml.find("tv = \"1U\"  # auto: ") != std::string::npos);
+  CHECK(toml.find("tv = \"0.3U\"  # auto: ") != std::string::npos);
 
   const auto same_lambda = [&](const json& other, const char* name) {
     return other["lambda"][name]["value"].get<double>() == Approx(lambda[name]["value"].get<double>()).epsilon(1e-12);
@@ -219,6 +222,10 @@ TEST_CASE("weights of regularisers in units of noise, or none at all, become num
   CHECK(units["lambda"]["tv"]["how"] == "auto");
   CHECK(same_lambda(units, "sparsity"));
   CHECK(same_lambda(units, "tv"));
+  CHECK(units["lambda"].size() == 2);  // one is a number
+  const auto autos = run_with("autos", {"--sparsity", "auto", "--tv", "auto"});
+  CHECK(autos["lambda"] == lambda);
+  CHECK(same(io::read_fits(scratch / "autos" / "image.fits").cube, io::read_fits(scratch / "plain" / "image.fits").cube));
   const auto again = run_with("again", {"--config", (scratch / "plain" / "run.toml").string()});
   CHECK(same_lambda(again, "sparsity"));
   CHECK(read_text(scratch / "again" / "image.fits").size() == read_text(scratch / "plain" / "image.fits").size());

@@ -91,6 +91,8 @@ TEST_CASE("crossval takes the lambdas of least score, and makes the image that t
   };
   const auto best = std::min_element(sums.begin(), sums.end(), less);
   CHECK(summary["crossval"]["score"].get<double>() == Approx(best->second.first / (2 * best->second.second)));
+  CHECK(summary["chosen"].size() == 2);
+  CHECK(summary["lambda"]["tv_slope"]["how"] == "auto");  // of a fit that names none, and not searched
   const auto& row = rows[3 * static_cast<std::size_t>(best->first)];
   for (const auto* name : {"sparsity", "tv"}) {
     const auto& chosen = summary["chosen"][name];
@@ -102,7 +104,7 @@ TEST_CASE("crossval takes the lambdas of least score, and makes the image that t
 
   const auto lambda = [&](const char* name) { return summary["chosen"][name]["value"].dump(); };
   const auto given = run_mpol_here({"image", data, "-o", (scratch / "given").string(), "--cell-size", "0.1", "--npix", "32",
-                                    "--quiet", "--scatter-check", "off", "--sparsity", lambda("sparsity"), "--tv", lambda("tv")});
+                                    "--quiet", "--scatter-check", "off", "--sparsity", lambda("sparsity"), "--tv", lambda("tv"), "--tv-slope", "0.3U"});
   CHECK(given.exit_code == 0);
   CHECK(same(image_in(scratch / "given"), image_in(scratch / "scan")));
 
