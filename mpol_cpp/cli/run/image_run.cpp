@@ -31,6 +31,7 @@
 #include <mpol_cpp/cli/program/command_line.h>
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/run/ranks.h>
+#include <mpol_cpp/cli/run/block_stage.h>
 #include <mpol_cpp/cli/run/channel_part.h>
 #include <mpol_cpp/cli/run/device_choice.h>
 #include <mpol_cpp/cli/run/fit_terms.h>
@@ -59,7 +60,6 @@
 #include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/serialize/atomic_file.h>
-#include <mpol_cpp/objective/noise_unit.h>
 #include <mpol_cpp/train/progress_report.h>
 #include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
@@ -131,10 +131,12 @@ class ImageRun {
     summary_.seconds.start = seconds_since_start();
     read();
     share(sharing);
+    calibrate_data(folder);
+    if (summary_.blocks && summary_.blocks->found.interrupted) return interrupted_before_fit();
     grid();
     stop_if_requested();
     fit(prepared_state(folder));
-    if (summary_.scan && summary_.scan->interrupted) return interrupted_scan();
+    if (summary_.scan && summary_.scan->interrupted) return interrupted_before_fit();
     if (summary_.fit.stop_reason == StopReason::interrupted) return interrupted(folder);
     const bool diverged = summary_.fit.stop_reason == StopReason::diverged;
     if (diverged && !options_.keep_diverged) return fail_diverged(folder);
@@ -197,19 +199,8 @@ class ImageRun {
   int show_choices() {
     read();
     grid();
-    const Objective objective(likelihood_, {}, normalize_of(options_.normalize));
-    const auto noise = noise_unit(coords_, *visibilities_, channels_.nchan(), objective.normaliser());
-    for (const auto& term : regularizer_terms(with_units_as_numbers(options_.regularizers))) {
-      const auto option = option_of(term.name());
-      if (!options_.regularizers.in_units.contains(option)) continue;
-      if (options_.regularizers.searched.contains(option)) {
-        summary_.choices.push_back({option, options_.regularizers.searched.at(option), "to be cross-validated"});
-        continue;
-      }
-      const double units = options_.regularizers.in_units.at(option), unit = lambda_unit(term, noise, coords_).value();
-      summary_.choices.push_back(
-          {option, fmt::format("{:.4g}", units * unit), fmt::format("{} U, in units of the noise", units)});
-    }
+    for (auto& choice : lambda_choices(options_, fit_data(), size_.normaliser)) summary_.choices.push_back(std::move(choice));
+    if (!options_.fit_blocks.empty()) summary_.choices.push_back(blocks_choice(options_));
     summary_.choices.push_back(noise_choice(options_, statistics_without_source(coords_, *visibilities_)));
     if (options_.output.json) fmt::print("{}", dry_summary(summary_));
     else if (!options_.output.quiet) fmt::print("{}", choice_words(summary_.choices));
@@ -271,6 +262,13 @@ class ImageRun {
     check_no_hermitian_pairs(*visibilities_);
     if (const auto warning = field_warning(visibilities_->baselines(), coords_); !warning.empty()) log_warning(warning);
     stop_if_requested();
+  }
+
+  /// --fit-blocks: from here on the data are without the gains of their blocks.
+  void calibrate_data(const OutputFolder& folder) {
+    if (options_.fit_blocks.empty()) return;
+    const Stopwatch watch(summary_.seconds.calibration);
+    summary_.blocks = calibrate({options_, *record_, coords_, device_, prepared_state(folder)}, *visibilities_);
   }
 
   void grid() {
@@ -469,6 +467,7 @@ class ImageRun {
     }
     const auto facts = judge(results.dirty);
     stage_images(folder, results, summary_.fit, options_, *record_);
+    if (summary_.blocks) write_file_atomically(folder.staged("blocks.csv"), blocks_csv(*summary_.blocks));
     summary_.seconds.writing = seconds_since_start() - begin;
     summary_.seconds.total = seconds_since_start();
     summary_.estimated_memory = estimate_.total();
@@ -482,7 +481,11 @@ class ImageRun {
   }
 
   /// Measures the fit and warns of what speaks against it.
-  FitFacts judge(const DirtyProducts& dirty) const {
+  FitFacts judge(const DirtyProducts& dirty) {
+    if (summary_.blocks) {
+      compare_with_end(*summary_.blocks, fit_data(), sky_);
+      for (const auto& warning : blocks_warnings(*summary_.blocks)) log_warning(warning);
+    }
     auto facts = measure_fit(fit_data(), sky_, dirty);
     facts.noise = options_.noise;
     facts.settled = summary_.fit.stop_reason == StopReason::converged ||
@@ -511,6 +514,7 @@ class ImageRun {
     if (folder.keeps_earlier_results()) {
       for (const auto& name : earlier_files(folder.path())) folder.replaces(name);
       if (!summary_.scan) folder.replaces(scan_name);
+      if (!summary_.blocks) folder.replaces(blocks_name);
     }
     const bool figures = options_.diagnostics_interval || (before_ && before_->had_diagnostics());
     const bool events = options_.tensorboard || (before_ && before_->had_events());
@@ -542,11 +546,11 @@ class ImageRun {
     return 128 + (stop_requested() != 0 ? stop_requested() : SIGTERM);  // or another rank was told to
   }
 
-  int interrupted_scan() const {
+  int interrupted_before_fit() const {
+    const auto done = summary_.scan ? fmt::format("{} points of the cross-validation", summary_.scan->points.size())
+                                    : fmt::format("{} rounds of the calibration", summary_.blocks->found.rounds);
     if (!options_.output.quiet) {
-      fmt::print(stderr,
-                 "mpol {}: interrupted after {} points of the cross-validation; the same command with --resume continues\n",
-                 verb_of(options_), summary_.scan->points.size());
+      fmt::print(stderr, "mpol {}: interrupted after {}; the same command with --resume continues\n", verb_of(options_), done);
     }
     return 128 + (stop_requested() != 0 ? stop_requested() : SIGTERM);
   }
@@ -588,6 +592,7 @@ class ImageRun {
 int run_image(ImageOptions& options, const OptionSet& settings) {
   settle(options);
   settings.check_meaning();
+  check_fit_blocks(options);
   if (!ranks()->is_first()) {
     options.output.quiet = true;
     options.output.json = false;
