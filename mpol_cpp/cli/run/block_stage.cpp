@@ -15,6 +15,7 @@
 #include <mpol_cpp/cli/run/fit_terms.h>
 #include <mpol_cpp/cli/run/ranks.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/train/trainer.h>
 
@@ -89,7 +90,7 @@ class RunImager final : public CalibrationImager {
 };
 
 std::string round_words(const CalibrationRound& round, const SampleBlocks& blocks) {
-  return fmt::format("gains, round {:>2}: chi^2/2N {:.5f} with the weights found; most changed: {}, by {:.2g} of its error\n",
+  return fmt::format("gains, round {:>2}: chi^2/2N {:.5f} with the weights as they are; most changed: {}, by {:.2g} of its error\n",
                      round.round, round.score, blocks.names[static_cast<std::size_t>(round.most_changed)], round.change);
 }
 
@@ -151,7 +152,7 @@ CalibratedBlocks calibrate(const BlockStage& stage, Visibilities& visibilities) 
   return result;
 }
 
-void compare_with_end(CalibratedBlocks& blocks, const FitData& data, const Tensor& sky) {
+void judge_blocks(CalibratedBlocks& blocks, const FitData& data, const Tensor& sky) {
   const std::vector<BlockGain> none(blocks.found.blocks.size());
   const auto rest = fit_gains(data.coords(), sky, data.visibilities, data.channels, blocks.samples, blocks.kinds, none);
   double most = 0;
@@ -165,6 +166,7 @@ void compare_with_end(CalibratedBlocks& blocks, const FitData& data, const Tenso
     compare(gain.weight_scale - 1, error.weight_scale);
   }
   blocks.change_at_end = most;
+  for (const auto& warning : blocks_warnings(blocks)) log_warning(warning);
 }
 
 }  // namespace mpol::cli

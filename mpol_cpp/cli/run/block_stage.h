@@ -34,8 +34,8 @@ struct BlockStage {
 /// visibilities by calibrated ones, from which all that follows is made. Regularizers whose weight is yet to be searched have 1 U.
 CalibratedBlocks calibrate(const BlockStage& stage, Visibilities& visibilities);
 
-/// Compares the gains with those that the final image asks for (change_at_end).
+/// Compares the gains with those that the final image asks for (change_at_end), and warns of what is doubtful about them.
 /// @param data  calibrated  @param sky  (nchan, npix, npix) float64, Jy/arcsec^2
-void compare_with_end(CalibratedBlocks& blocks, const FitData& data, const Tensor& sky);
+void judge_blocks(CalibratedBlocks& blocks, const FitData& data, const Tensor& sky);
 
 }  // namespace mpol::cli

@@ -432,9 +432,8 @@ class ImageRun {
   void describe_residuals(const DirtyProducts& dirty) {
     for (std::int64_t channel = 0; channel < dirty.residual.size(0); ++channel) {
       const auto residual = dirty.residual[channel];
-      summary_.residuals.push_back({.noise = dirty.noise[static_cast<std::size_t>(channel)],
-                                    .rms = std::sqrt(residual.square().mean().item<double>()),
-                                    .peak = residual.abs().max().item<double>()});
+      const double noise = dirty.noise[static_cast<std::size_t>(channel)], rms = residual.square().mean().sqrt().item<double>();
+      summary_.residuals.push_back({.noise = noise, .rms = rms, .peak = residual.abs().max().item<double>()});
     }
   }
 
@@ -482,10 +481,7 @@ class ImageRun {
 
   /// Measures the fit and warns of what speaks against it.
   FitFacts judge(const DirtyProducts& dirty) {
-    if (summary_.blocks) {
-      compare_with_end(*summary_.blocks, fit_data(), sky_);
-      for (const auto& warning : blocks_warnings(*summary_.blocks)) log_warning(warning);
-    }
+    if (summary_.blocks) judge_blocks(*summary_.blocks, fit_data(), sky_);
     auto facts = measure_fit(fit_data(), sky_, dirty);
     facts.noise = options_.noise;
     facts.settled = summary_.fit.stop_reason == StopReason::converged ||
@@ -549,9 +545,8 @@ class ImageRun {
   int interrupted_before_fit() const {
     const auto done = summary_.scan ? fmt::format("{} points of the cross-validation", summary_.scan->points.size())
                                     : fmt::format("{} rounds of the calibration", summary_.blocks->found.rounds);
-    if (!options_.output.quiet) {
+    if (!options_.output.quiet)
       fmt::print(stderr, "mpol {}: interrupted after {}; the same command with --resume continues\n", verb_of(options_), done);
-    }
     return 128 + (stop_requested() != 0 ? stop_requested() : SIGTERM);
   }
 
