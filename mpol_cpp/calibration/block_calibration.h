@@ -58,8 +58,8 @@ struct BlockCalibration {
   std::vector<FittedGain> blocks;  ///< in the order of SampleBlocks::names
   std::int64_t rounds = 0;         ///< taken in all
   double change = 0;               ///< in the last one, of the gain that changed most, in its error
-  bool converged = false;
-  bool interrupted = false;  ///< nothing is final
+  bool converged = false;          ///< within the tolerance
+  bool interrupted = false;        ///< nothing is final
 
   std::vector<BlockGain> gains() const;  ///< without their errors
 };

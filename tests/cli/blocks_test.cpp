@@ -84,7 +84,9 @@ void check_gains(const json& gains) {
   for (std::size_t b = 1; b < 3; ++b) {
     const auto &one = gains[b], &zero = gains[0];
     const auto value = [](const json& of, const char* key) { return of[key].get<double>(); };
-    const auto of_shift = [](const json& of, int axis) { return of["shift_arcsec"][static_cast<std::size_t>(axis)].get<double>(); };
+    const auto of_shift = [](const json& of, int axis) {
+      return of["shift_arcsec"][static_cast<std::size_t>(axis)].get<double>();
+    };
     const double shift_error = std::sqrt(2.0) * one["shift_error_arcsec"][0].get<double>();
     CHECK(shift_error < 5e-3);
     close(of_shift(one, 0) - of_shift(zero, 0), faults[b].east - faults[0].east, shift_error);
@@ -115,8 +117,9 @@ TEST_CASE("gains of windows are found with the image, told and taken out of the 
   CHECK(read_text(scratch / "out" / "report.html").find("<h2>Blocks of data</h2>") != std::string::npos);
   CHECK(read_text(scratch / "out" / "run.toml").find("fit-blocks = \"shift,amplitude,weight\"") != std::string::npos);
 
-  const auto run = run_mpol_here({"predict", data, (scratch / "out" / "image.fits").string(), "--gains",
-                                  (scratch / "out" / "blocks.csv").string(), "-o", (scratch / "calibrated.npz").string(), "--json"});
+  const auto run =
+      run_mpol_here({"predict", data, (scratch / "out" / "image.fits").string(), "--gains",
+                     (scratch / "out" / "blocks.csv").string(), "-o", (scratch / "calibrated.npz").string(), "--json"});
   INFO(run.err);
   REQUIRE(run.exit_code == 0);
   CHECK(json::parse(run.out)["chi_squared_per_visibility"].get<double>() ==
@@ -145,8 +148,8 @@ TEST_CASE("files of their own are blocks, and so are channels of a continuum", "
   Arrays channels;
   for (const auto* key : {"uu", "vv", "data", "weight"}) channels[key] = all.at(key).view({3, -1});
   const auto path = write_observation(scratch / "channels.npz", channels);
-  const auto by_channel =
-      image_of(path, scratch / "channels", {"--mode", "continuum", "--blocks", "channel", "--fit-blocks", "shift,amplitude,weight"});
+  const auto by_channel = image_of(path, scratch / "channels",
+                                   {"--mode", "continuum", "--blocks", "channel", "--fit-blocks", "shift,amplitude,weight"});
   CHECK(by_channel["blocks"]["gains"][1]["block"] == "channel 1");
   check_gains(by_channel["blocks"]["gains"]);
 }
@@ -259,8 +262,8 @@ TEST_CASE("folds are whole blocks, and folds of the other kind check the choice"
   CHECK(check["points"].get<int>() >= 3);
   CHECK(check["points"].get<int>() <= 5);
   CHECK(check["agrees"] == (std::abs(check["decades"]["tv"].get<double>()) < 0.51));
-  CHECK(check["unit_value"]["tv"].get<double>() ==
-        Approx(json::parse(windows.out)["chosen"]["tv"]["unit_value"].get<double>() * std::pow(10, check["decades"]["tv"].get<double>())));
+  CHECK(check["unit_value"]["tv"].get<double>() == Approx(json::parse(windows.out)["chosen"]["tv"]["unit_value"].get<double>() *
+                                                          std::pow(10, check["decades"]["tv"].get<double>())));
   // Each fold holds out one window.
   std::istringstream rows(read_text(scratch / "windows" / "scan.csv"));
   std::string header, row;

@@ -156,12 +156,12 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
 
 /// Blocks of data: their gains, and folds of whole ones.
 void declare_blocks(OptionSet& options, ImageOptions& image) {
-  options.text("--fit-blocks", image.fit_blocks, "KIND[,KIND...]",
-               "Fit with the image, for each block of the data: shift of its position, amplitude, and weight, the scale of its weights",
-               Record::result);
-  declare_blocks(options, image.data.blocks, "with --fit-blocks, or --split blocks of a LAMBDA that is cv or LO:HI:N", [&image] {
-    return !image.fit_blocks.empty() || folds_are_blocks(image);
-  });
+  options.text(
+      "--fit-blocks", image.fit_blocks, "KIND[,KIND...]",
+      "Fit with the image, for each block of the data: shift of its position, amplitude, and weight, the scale of its weights",
+      Record::result);
+  declare_blocks(options, image.data.blocks, "with --fit-blocks, or --split blocks of a LAMBDA that is cv or LO:HI:N",
+                 [&image] { return !image.fit_blocks.empty() || folds_are_blocks(image); });
 }
 
 void declare_crossval(OptionSet& options, ImageOptions& image) {
@@ -184,7 +184,8 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
       ->group(group);
   options
       .flag("--check-split", crossval.check_split,
-            "Try the choice and its neighbours once more by folds of the other kind, a dartboard, or random cells beside a dartboard, "
+            "Try the choice and its neighbours once more by folds of the other kind, a dartboard, or random cells beside a "
+            "dartboard, "
             "and say whether they agree",
             Record::result)
       ->group(group);
@@ -196,8 +197,8 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
       .integer("--search-points", crossval.points, Range::between(1, 1e6),
                "The most points that a compass tries; those of --search random", Record::result)
       ->group(group);
-  options.only({"--score", "--folds", "--split", "--check-split", "--search", "--search-points"}, "with a LAMBDA of cv or LO:HI:N",
-               [&] { return !image.regularizers.searched.empty(); });
+  options.only({"--score", "--folds", "--split", "--check-split", "--search", "--search-points"},
+               "with a LAMBDA of cv or LO:HI:N", [&] { return !image.regularizers.searched.empty(); });
   options.only({"--folds", "--split", "--check-split"}, "with --score folds", [&] { return crossval.score == "folds"; });
   options.only({"--search-points"}, "with --search compass or random", [&] { return search_of(image) != "grid"; });
 }

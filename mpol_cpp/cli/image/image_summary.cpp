@@ -66,7 +66,10 @@ void add_scan(Json& json, const Scan& scan) {
 
 /// Which weights folds of the other kind choose.
 Json check_of(const SplitCheck& check, const Scan& scan) {
-  Json json = {{"split", check.split}, {"points", check.points}, {"agrees", check.agrees()}, {"unit_value", Json::object()},
+  Json json = {{"split", check.split},
+               {"points", check.points},
+               {"agrees", check.agrees()},
+               {"unit_value", Json::object()},
                {"decades", Json::object()}};
   for (std::size_t axis = 0; axis < check.c.size(); ++axis) {
     json["unit_value"][scan.axes[axis].term] = check.c[axis];

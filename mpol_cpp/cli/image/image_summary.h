@@ -48,11 +48,11 @@ struct ImageSummary {
   TrainResult fit;
   std::string optimizer, optimizer_reason;
   std::vector<LambdaSummary> lambdas;
-  SkyOffset center;             ///< of the image from the phase centre
-  std::vector<Choice> choices;  ///< of what nobody asked for
+  SkyOffset center;                        ///< of the image from the phase centre
+  std::vector<Choice> choices;             ///< of what nobody asked for
   std::optional<CalibratedBlocks> blocks;  ///< where gains were fitted
-  std::optional<Scan> scan;     ///< where lambdas were cross-validated
-  std::optional<SplitCheck> split_check;  ///< where another kind of folds was tried
+  std::optional<Scan> scan;                ///< where lambdas were cross-validated
+  std::optional<SplitCheck> split_check;   ///< where another kind of folds was tried
   std::string likelihood;
   bool gaussian = true;      ///< the noise of that likelihood; without it chi_squared is -2 ln L relative to a perfect fit
   double chi_squared = 0;    ///< of that likelihood, on the saved image

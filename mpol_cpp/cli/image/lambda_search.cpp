@@ -36,7 +36,8 @@ Tensor labels_of(const ImageOptions& options, const Visibilities& samples) {
   const auto& kinds = options.data.blocks;
   const auto blocks = blocks_of(*options.data.origins, kinds, blocks_of_fold * options.crossval.folds);
   if (blocks.size() < options.crossval.folds) {
-    throw DataError(error_text("--blocks", kinds, fmt::format("makes {} blocks for {} folds", blocks.size(), options.crossval.folds),
+    throw DataError(error_text("--blocks", kinds,
+                               fmt::format("makes {} blocks for {} folds", blocks.size(), options.crossval.folds),
                                "give fewer --folds, or smaller blocks, as in --blocks window,time"));
   }
   const auto& labels = blocks.of_sample;
@@ -45,7 +46,9 @@ Tensor labels_of(const ImageOptions& options, const Visibilities& samples) {
     if (rows == 1) return labels[0].contiguous();
     throw UsageError(error_text("--blocks", kinds, "a sample of a cube is held out in all its channels", "leave out channel"));
   }
-  return labels.expand({samples.nvis() / labels.size(1), labels.size(1)}).reshape({-1}).contiguous();  // as join_samples() has them
+  return labels.expand({samples.nvis() / labels.size(1), labels.size(1)})
+      .reshape({-1})
+      .contiguous();  // as join_samples() has them
 }
 
 Folds folds_of(const ImageOptions& options, const GridCoords& coords, const Visibilities& samples) {
@@ -151,8 +154,8 @@ std::vector<SearchAxis> axes_of(const LambdaSearch& search) {
 }
 
 /// @param options  those of the search, or with other folds  @param state  where the scan is kept; empty: nowhere
-Scan scan_of(const LambdaSearch& search, const ImageOptions& options, const std::vector<SearchAxis>& axes, const Search& how_to_search,
-             const std::filesystem::path& state) {
+Scan scan_of(const LambdaSearch& search, const ImageOptions& options, const std::vector<SearchAxis>& axes,
+             const Search& how_to_search, const std::filesystem::path& state) {
   const auto samples = samples_of_image(search.data);
   std::optional<Folds> folds;
   if (score_of(options) == Score::folds) folds = folds_of(options, search.data.coords(), samples);
@@ -202,7 +205,10 @@ SplitCheck check_split(const LambdaSearch& search, const Scan& scan) {
   }
   const auto most = 1 + 4 * static_cast<std::int64_t>(axes.size());
   const auto other = scan_of(search, options, axes, Search::compass(decades_of_compass, most), {});
-  SplitCheck check{.split = options.crossval.split, .c = {}, .decades = {}, .points = std::ssize(other.points),
+  SplitCheck check{.split = options.crossval.split,
+                   .c = {},
+                   .decades = {},
+                   .points = std::ssize(other.points),
                    .interrupted = other.interrupted};
   if (other.interrupted) return check;
   check.c = other.best().c;
@@ -216,8 +222,9 @@ std::string words_of_check(const SplitCheck& check, const Scan& scan) {
   const auto both = fmt::format("{} folds choose {}, {} folds {}", scan.folds_kind, c_words(scan, scan.best()), check.split,
                                 c_words(scan, point));
   if (check.agrees()) return both + ": they agree within half a decade";
-  return both + ": they disagree by more than half a decade. Random cells ask for what lies between the baselines that were measured, a "
-                "dartboard and blocks for what lies beyond: make the image with both, and believe what they have in common";
+  return both +
+         ": they disagree by more than half a decade. Random cells ask for what lies between the baselines that were measured, a "
+         "dartboard and blocks for what lies beyond: make the image with both, and believe what they have in common";
 }
 
 std::string words_of_choice(Score score) {

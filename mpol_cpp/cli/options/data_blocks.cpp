@@ -73,10 +73,11 @@ SampleBlocks blocks_of_kind(const DataOrigins& origins, const std::string& kind,
   const auto numbers = numbers_of_kind(origins, kind);
   if (!numbers.defined()) {
     throw DataError(error_text("--blocks", kind, fmt::format("the data do not say of which {} a sample is", kind),
-                               kind == "window" ? "a measurement set does, or an .npz file with the whole numbers `block` (nvis); "
-                                                  "or take --blocks file or channel"
-                                                : "a measurement set does, or an .npz file with the whole numbers `observation` "
-                                                  "(nvis); or take --blocks file or channel"));
+                               kind == "window"
+                                   ? "a measurement set does, or an .npz file with the whole numbers `block` (nvis); "
+                                     "or take --blocks file or channel"
+                                   : "a measurement set does, or an .npz file with the whole numbers `observation` "
+                                     "(nvis); or take --blocks file or channel"));
   }
   return SampleBlocks::of_numbers(numbers, kind);
 }
@@ -108,8 +109,8 @@ DataOrigins joined_origins(const std::vector<DataOrigins>& files, const std::vec
   }
   if (own.size() == 1) return own.front();
   DataOrigins all;
-  for (const auto what : {&DataOrigins::windows, &DataOrigins::observations, &DataOrigins::files, &DataOrigins::channels,
-                          &DataOrigins::times})
+  for (const auto what :
+       {&DataOrigins::windows, &DataOrigins::observations, &DataOrigins::files, &DataOrigins::channels, &DataOrigins::times})
     all.*what = joined(own, visibilities, what);
   return all;
 }
@@ -141,9 +142,7 @@ std::vector<std::string> parse_block_kinds(const std::string& list) {
 
 SampleBlocks blocks_of(const DataOrigins& origins, const std::string& kinds, std::int64_t stretches) {
   SampleBlocks all;
-  const auto add = [&all](SampleBlocks blocks) {
-    all = all.names.empty() ? std::move(blocks) : all.crossed(blocks);
-  };
+  const auto add = [&all](SampleBlocks blocks) { all = all.names.empty() ? std::move(blocks) : all.crossed(blocks); };
   for (const auto& kind : parse_block_kinds(kinds)) add(blocks_of_kind(origins, kind, stretches));
   if (!kinds.empty()) return all;
   for (const auto* kind : {"window", "observation", "file"}) {

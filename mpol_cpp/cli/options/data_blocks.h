@@ -27,7 +27,8 @@ struct DataOrigins {
 
 /// Those of a set's samples.
 DataOrigins origins_of(const io::CollectedVisibilities& read);
-/// Those of arrays: the keys `block` (spectral windows), `observation` and `time`, as mpol export writes them, where they are there.
+/// Those of arrays: the keys `block` (spectral windows), `observation` and `time`, as mpol export writes them, where they are
+/// there.
 /// @throws DataError for a key that is not (nvis) numbers
 DataOrigins origins_of(const io::NpzReader& arrays, std::int64_t nvis, bool with_times);
 /// Those of the samples of several files as join_samples() orders them, of one as they are: with the numbers of files and

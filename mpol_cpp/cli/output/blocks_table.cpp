@@ -56,11 +56,12 @@ GainKinds parse_gain_kinds(const std::string& list) {
     else if (word == "amplitude") take(kinds.amplitude);
     else if (word == "weight") take(kinds.weight_scale);
     else
-      throw UsageError(
-          error_text("--fit-blocks", word, "is none of shift, amplitude and weight", "give one or several of them, as in shift,weight"));
+      throw UsageError(error_text("--fit-blocks", word, "is none of shift, amplitude and weight",
+                                  "give one or several of them, as in shift,weight"));
   }
   if (!kinds.any())
-    throw UsageError(error_text("--fit-blocks", "(nothing)", "says what is fitted", "give one or several of shift, amplitude and weight"));
+    throw UsageError(
+        error_text("--fit-blocks", "(nothing)", "says what is fitted", "give one or several of shift, amplitude and weight"));
   return kinds;
 }
 
@@ -108,7 +109,8 @@ std::string gain_words(const CalibratedBlocks& blocks, std::size_t block) {
   std::string text = blocks.samples.names[block] + ":";
   const auto add = [&text](const std::string& words) { text += (text.back() == ':' ? " " : ", ") + words; };
   if (blocks.kinds.shift)
-    add(fmt::format("shift {:+.4f}\" East, {:+.4f}\" North (+- {:.2g}\", {:.2g}\")", gain.east, gain.north, error.east, error.north));
+    add(fmt::format("shift {:+.4f}\" East, {:+.4f}\" North (+- {:.2g}\", {:.2g}\")", gain.east, gain.north, error.east,
+                    error.north));
   if (blocks.kinds.amplitude) add(fmt::format("amplitude {:.4f} +- {:.2g}", gain.amplitude, error.amplitude));
   if (blocks.kinds.weight_scale) add(fmt::format("weights times {:.4f} +- {:.2g}", gain.weight_scale, error.weight_scale));
   return text;
@@ -119,28 +121,32 @@ std::vector<std::string> blocks_warnings(const CalibratedBlocks& blocks) {
   std::vector<std::string> warnings;
   const auto& found = blocks.found;
   if (!found.converged) {
-    warnings.push_back(fmt::format("the gains of the blocks have not converged: after {} rounds one still changes by {:.2g} of its "
-                                   "error; fit fewer kinds, or blocks that share more of the uv plane",
-                                   found.rounds, found.change));
+    warnings.push_back(
+        fmt::format("the gains of the blocks have not converged: after {} rounds one still changes by {:.2g} of its "
+                    "error; fit fewer kinds, or blocks that share more of the uv plane",
+                    found.rounds, found.change));
   }
   const bool of_sky = blocks.kinds.shift || blocks.kinds.amplitude;
   for (std::size_t b = 0; of_sky && b < found.blocks.size(); ++b) {
     const auto& block = found.blocks[b];
     const auto& name = blocks.samples.names[b];
     if (block.shared < little) {
-      warnings.push_back(fmt::format("{} has {:.0f} % of its weight where other blocks observed, too: its shift and amplitude follow "
-                                     "from the priors more than from data; leave them out, or join blocks",
-                                     name, 100 * block.shared));
+      warnings.push_back(
+          fmt::format("{} has {:.0f} % of its weight where other blocks observed, too: its shift and amplitude follow "
+                      "from the priors more than from data; leave them out, or join blocks",
+                      name, 100 * block.shared));
     } else if (block.significance < faint) {
-      warnings.push_back(fmt::format("the source is seen by only {:.1f} sigma in {}: its shift and amplitude are mostly noise; take "
-                                     "larger blocks",
-                                     block.significance, name));
+      warnings.push_back(
+          fmt::format("the source is seen by only {:.1f} sigma in {}: its shift and amplitude are mostly noise; take "
+                      "larger blocks",
+                      block.significance, name));
     }
   }
   if (blocks.change_at_end && *blocks.change_at_end > much) {
-    warnings.push_back(fmt::format("with the final image a gain would change by {:.2g} of its error: it was fitted with an image of "
-                                   "other LAMBDA; give the chosen LAMBDA as numbers, and fit again",
-                                   *blocks.change_at_end));
+    warnings.push_back(
+        fmt::format("with the final image a gain would change by {:.2g} of its error: it was fitted with an image of "
+                    "other LAMBDA; give the chosen LAMBDA as numbers, and fit again",
+                    *blocks.change_at_end));
   }
   return warnings;
 }
@@ -157,7 +163,8 @@ std::vector<BlockGain> NamedGains::of(const SampleBlocks& blocks) const {
   for (const auto& name : blocks.names) {
     const auto at = std::find(names.begin(), names.end(), name);
     if (at == names.end()) {
-      throw DataError(error_text("--gains", name, fmt::format("is a block of the data that the file lacks; it has {}", fmt::join(names, ", ")),
+      throw DataError(error_text("--gains", name,
+                                 fmt::format("is a block of the data that the file lacks; it has {}", fmt::join(names, ", ")),
                                  "give the gains of these data"));
     }
     found.push_back(gains[static_cast<std::size_t>(at - names.begin())]);
@@ -168,13 +175,17 @@ std::vector<BlockGain> NamedGains::of(const SampleBlocks& blocks) const {
 NamedGains read_blocks_csv(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::string line;
-  if (!file || !std::getline(file, line)) throw FileError(fmt::format("{} cannot be read; name the blocks.csv of mpol image --fit-blocks", path.string()));
-  if (line != csv_names) throw DataError(fmt::format("{} is no blocks.csv of mpol image --fit-blocks: its first line is '{}'", path.string(), line.substr(0, 80)));
+  if (!file || !std::getline(file, line))
+    throw FileError(fmt::format("{} cannot be read; name the blocks.csv of mpol image --fit-blocks", path.string()));
+  if (line != csv_names)
+    throw DataError(
+        fmt::format("{} is no blocks.csv of mpol image --fit-blocks: its first line is '{}'", path.string(), line.substr(0, 80)));
   NamedGains all;
   for (std::size_t number = 2; std::getline(file, line); ++number) {
     const auto where = fmt::format("{}, line {}", path.string(), number);
     const auto fields = fields_of(line);
-    if (fields.size() != csv_columns) throw DataError(fmt::format("{} has {} fields; there must be {}", where, fields.size(), csv_columns));
+    if (fields.size() != csv_columns)
+      throw DataError(fmt::format("{} has {} fields; there must be {}", where, fields.size(), csv_columns));
     all.names.push_back(fields.front());
     all.gains.push_back(gain_in(fields, where));
   }

@@ -34,14 +34,21 @@ constexpr const char* staging_name = ".mpol.partial";
 constexpr std::array record_names = {"run.toml", "summary.json"};
 
 /// Files of which each is told that a verb wrote to the folder.
-constexpr std::array results_told_by = {std::pair{"run.toml", "image"},          std::pair{"image.fits", "image"},
-                                        std::pair{"image_0000.fits", "image"},   std::pair{"checkpoint.safetensors", "image"},
-                                        std::pair{scan_name, "image"},           std::pair{unfinished_name, "image"},
+constexpr std::array results_told_by = {std::pair{"run.toml", "image"},
+                                        std::pair{"image.fits", "image"},
+                                        std::pair{"image_0000.fits", "image"},
+                                        std::pair{"checkpoint.safetensors", "image"},
+                                        std::pair{scan_name, "image"},
+                                        std::pair{unfinished_name, "image"},
                                         std::pair{blocks_name, "image"},
-                                        std::pair{"beam.fits", "dirty"},         std::pair{"beam_0000.fits", "dirty"},
-                                        std::pair{"histogram.csv", "weights"},   std::pair{"profile.csv", "profile"},
-                                        std::pair{"polar.fits", "polar"},        std::pair{"deprojected.fits", "deproject"},
-                                        std::pair{"convolved.fits", "convolve"}, std::pair{"difference.fits", "compare"}};
+                                        std::pair{"beam.fits", "dirty"},
+                                        std::pair{"beam_0000.fits", "dirty"},
+                                        std::pair{"histogram.csv", "weights"},
+                                        std::pair{"profile.csv", "profile"},
+                                        std::pair{"polar.fits", "polar"},
+                                        std::pair{"deprojected.fits", "deproject"},
+                                        std::pair{"convolved.fits", "convolve"},
+                                        std::pair{"difference.fits", "compare"}};
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& limit, const std::string& remedy) {
   throw FileError(error_text("output folder", path.string(), limit, remedy));

@@ -19,13 +19,15 @@ std::string blocks_section(const CalibratedBlocks& blocks) {
                     fitted(blocks.kinds.weight_scale, fmt::format("{:.4f} ± {:.2g}", gain.weight_scale, error.weight_scale)),
                     fmt::format("{:.0f} %", 100 * shared)});
   }
-  const auto end = blocks.change_at_end ? fmt::format(" With the final image they would change by {:.2g} of their errors.", *blocks.change_at_end)
-                                        : std::string();
+  const auto end = blocks.change_at_end
+                       ? fmt::format(" With the final image they would change by {:.2g} of their errors.", *blocks.change_at_end)
+                       : std::string();
   return html::section(
       "Blocks of data",
-      fmt::format("<p>Gains that were fitted with the image in {} rounds, {}, and taken out of the data; all below and above is of the "
-                  "data without them. The means of shift and ln amplitude over the blocks are zero.{}</p>\n",
-                  blocks.found.rounds, blocks.found.converged ? "until they stood still" : "at the end of which they still moved", end) +
+      fmt::format(
+          "<p>Gains that were fitted with the image in {} rounds, {}, and taken out of the data; all below and above is of the "
+          "data without them. The means of shift and ln amplitude over the blocks are zero.{}</p>\n",
+          blocks.found.rounds, blocks.found.converged ? "until they stood still" : "at the end of which they still moved", end) +
           html::table({"block", "visibilities", "East (″)", "North (″)", "amplitude", "weights times", "weight shared"}, rows));
 }
 

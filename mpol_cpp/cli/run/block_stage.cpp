@@ -49,8 +49,8 @@ class RunImager final : public CalibrationImager {
     const double normalizer = Objective(likelihood, {}, normalize).normaliser();
     ImageSummary unused;
     auto record = stage_.record;
-    auto terms = weigh_terms({options_, fit, normalizer, likelihood->visibilities_count(), stage_.device, stage_.state, nullptr,
-                              record, unused});
+    auto terms = weigh_terms(
+        {options_, fit, normalizer, likelihood->visibilities_count(), stage_.device, stage_.state, nullptr, record, unused});
     if (!model_) begin(fit);
     auto train = train_options(options_, stage_.record, stage_.state);
     train.checkpoint({}).resume(false).interrupted([] { return stop_requested() != 0; });
@@ -90,8 +90,9 @@ class RunImager final : public CalibrationImager {
 };
 
 std::string round_words(const CalibrationRound& round, const SampleBlocks& blocks) {
-  return fmt::format("gains, round {:>2}: chi^2/2N {:.5f} with the weights as they are; most changed: {}, by {:.2g} of its error\n",
-                     round.round, round.score, blocks.names[static_cast<std::size_t>(round.most_changed)], round.change);
+  return fmt::format(
+      "gains, round {:>2}: chi^2/2N {:.5f} with the weights as they are; most changed: {}, by {:.2g} of its error\n", round.round,
+      round.score, blocks.names[static_cast<std::size_t>(round.most_changed)], round.change);
 }
 
 }  // namespace
@@ -109,9 +110,11 @@ void check_fit_blocks(const ImageOptions& options) {
   if (ranks()->size() > 1) refuse(options, "ranks share no gains", "start one process; its threads are all used");
   const auto kinds = parse_block_kinds(options.data.blocks);
   const auto has = [&](const char* kind) { return std::find(kinds.begin(), kinds.end(), kind) != kinds.end(); };
-  if (has("time")) throw UsageError(error_text("--blocks", options.data.blocks, "stretches of time have no gains", "leave out time"));
+  if (has("time"))
+    throw UsageError(error_text("--blocks", options.data.blocks, "stretches of time have no gains", "leave out time"));
   if (has("channel") && options.mode == "cube") {
-    throw UsageError(error_text("--blocks", options.data.blocks, "a cube's channels show different skies, beside which gains mean nothing",
+    throw UsageError(error_text("--blocks", options.data.blocks,
+                                "a cube's channels show different skies, beside which gains mean nothing",
                                 "leave out channel, or add --mode continuum"));
   }
 }
@@ -119,9 +122,10 @@ void check_fit_blocks(const ImageOptions& options) {
 SampleBlocks blocks_to_fit(const ImageOptions& options) {
   auto blocks = blocks_of(*options.data.origins, options.data.blocks, 1);
   if (blocks.size() >= 2) return blocks;
-  throw DataError(error_text("--fit-blocks", options.fit_blocks,
-                             fmt::format("the data have one block, {}, and gains are relative to each other", blocks.names.front()),
-                             "join files with --more-data, or say what the blocks are: --blocks window, observation, file or channel"));
+  throw DataError(
+      error_text("--fit-blocks", options.fit_blocks,
+                 fmt::format("the data have one block, {}, and gains are relative to each other", blocks.names.front()),
+                 "join files with --more-data, or say what the blocks are: --blocks window, observation, file or channel"));
 }
 
 Choice blocks_choice(const ImageOptions& options) {
@@ -133,11 +137,16 @@ CalibratedBlocks calibrate(const BlockStage& stage, Visibilities& visibilities) 
   const auto& options = stage.options;
   CalibratedBlocks result{blocks_to_fit(options), parse_gain_kinds(options.fit_blocks), {}, {}};
   if (result.samples.of_sample.size(0) > 1 && options.mode == "cube")
-    throw UsageError(error_text("--blocks", options.data.blocks, "a cube's channels show different skies", "add --mode continuum"));
+    throw UsageError(
+        error_text("--blocks", options.data.blocks, "a cube's channels show different skies", "add --mode continuum"));
   const auto bytes = static_cast<double>(visibilities.data().nbytes() + visibilities.weights().nbytes());
   const auto room = room_beside(visibilities, bytes);
   RunImager imager(stage);
-  auto how = BlockCalibrationOptions().kinds(result.kinds).state(stage.state / blocks_name).fingerprint(stage.record.fingerprint()).room(room);
+  auto how = BlockCalibrationOptions()
+                 .kinds(result.kinds)
+                 .state(stage.state / blocks_name)
+                 .fingerprint(stage.record.fingerprint())
+                 .room(room);
   if (options.output.speaks())
     how.on_round([&](const CalibrationRound& round) { fmt::print("{}", round_words(round, result.samples)); });
   const auto channels = channel_map(options, visibilities.nchan());

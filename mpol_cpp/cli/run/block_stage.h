@@ -31,7 +31,8 @@ struct BlockStage {
 };
 
 /// --fit-blocks: fits gains and images by turns, says what each round came to, and, unless it was interrupted, replaces the
-/// visibilities by calibrated ones, from which all that follows is made. Regularizers whose weight is yet to be searched have 1 U.
+/// visibilities by calibrated ones, from which all that follows is made. Regularizers whose weight is yet to be searched have 1
+/// U.
 CalibratedBlocks calibrate(const BlockStage& stage, Visibilities& visibilities);
 
 /// Compares the gains with those that the final image asks for (change_at_end), and warns of what is doubtful about them.
