@@ -32,6 +32,10 @@
 #include <mpol_cpp/simulation/scene.h>
 #include <mpol_cpp/simulation/simulate.h>
 #include <mpol_cpp/simulation/sky_gaussian.h>
+#include <mpol_cpp/calibration/block_calibration.h>
+#include <mpol_cpp/calibration/block_gain.h>
+#include <mpol_cpp/calibration/gain_fit.h>
+#include <mpol_cpp/calibration/shared_cells.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/coordinates/loglinspace.h>
 #include <mpol_cpp/coordinates/optimal_grid.h>
@@ -156,4 +160,5 @@
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
 #include <mpol_cpp/visibilities/join_samples.h>
 #include <mpol_cpp/visibilities/phase_center.h>
+#include <mpol_cpp/visibilities/sample_blocks.h>
 #include <mpol_cpp/visibilities/visibilities.h>

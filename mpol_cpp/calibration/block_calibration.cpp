@@ -60,7 +60,7 @@ class Rounds {
 
   double score() const {
     double sum = 0, samples = 0;
-    for (const auto& block : found_.blocks) sum += block.gain.weight_scale * block.chi_squared, samples += block.samples;
+    for (const auto& block : found_.blocks) sum += block.chi_squared, samples += block.samples;
     return sum / (2 * samples);
   }
 

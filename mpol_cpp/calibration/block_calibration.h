@@ -31,7 +31,7 @@ struct CalibrationRound {
   const std::vector<FittedGain>& blocks;  ///< as this round's image has them
   double change = 0;                      ///< of the gain that changed most, in its error
   std::int64_t most_changed = 0;          ///< its block
-  double score = 0;                       ///< -2 ln L over the data, per real number: chi^2/2N with the fitted weights, 1 is perfect
+  double score = 0;                       ///< chi^2/2N of the data with their gains, but with the weights as they are
 };
 
 /// Options of calibrate_blocks.
@@ -58,8 +58,8 @@ struct BlockCalibration {
   std::vector<FittedGain> blocks;  ///< in the order of SampleBlocks::names
   std::int64_t rounds = 0;         ///< taken in all
   double change = 0;               ///< in the last one, of the gain that changed most, in its error
-  bool converged = false;
-  bool interrupted = false;  ///< nothing is final
+  bool converged = false;          ///< within the tolerance
+  bool interrupted = false;        ///< nothing is final
 
   std::vector<BlockGain> gains() const;  ///< without their errors
 };

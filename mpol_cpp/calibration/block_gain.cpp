@@ -41,8 +41,9 @@ void check_gains(const SampleBlocks& blocks, const std::vector<BlockGain>& gains
     const bool fine = std::isfinite(gain.east) && std::isfinite(gain.north) && gain.amplitude > 0 && gain.weight_scale > 0 &&
                       std::isfinite(gain.amplitude) && std::isfinite(gain.weight_scale);
     if (fine) continue;
-    throw ValueError(fmt::format("the gain of {} is shift ({}, {}), amplitude {}, weight scale {}; they must be finite, the last two > 0",
-                                 blocks.names[i], gain.east, gain.north, gain.amplitude, gain.weight_scale));
+    throw ValueError(
+        fmt::format("the gain of {} is shift ({}, {}), amplitude {}, weight scale {}; they must be finite, the last two > 0",
+                    blocks.names[i], gain.east, gain.north, gain.amplitude, gain.weight_scale));
   }
 }
 
@@ -64,9 +65,7 @@ Visibilities calibrated(const Visibilities& visibilities, const SampleBlocks& bl
       const auto turns = (samples.u * of_sample(columns.east) + samples.v * of_sample(columns.north)).mul_(2 * units::pi);
       const auto amplitude = of_sample(columns.amplitude);
       data[channel].slice(0, begin, end).copy_(samples.data * at::polar(amplitude.reciprocal(), turns));
-      weights[channel]
-          .slice(0, begin, end)
-          .copy_(samples.weights * of_sample(columns.weight_scale) * amplitude.square());
+      weights[channel].slice(0, begin, end).copy_(samples.weights * of_sample(columns.weight_scale) * amplitude.square());
     }
   }
   Visibilities result(visibilities.baselines(), std::move(data), std::move(weights));

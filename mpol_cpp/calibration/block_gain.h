@@ -22,7 +22,7 @@ struct BlockGain {
 
 /// Which of them are fitted.
 struct GainKinds {
-  bool shift = false, amplitude = false, weight_scale = false;
+  bool shift = false, amplitude = false, weight_scale = false;  ///< whether it is
 
   bool any() const { return shift || amplitude || weight_scale; }  ///< whether there is something to fit
 };

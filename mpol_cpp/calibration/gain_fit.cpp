@@ -25,12 +25,12 @@ namespace {
 
 /// What is needed of a block's samples.
 struct BlockProducts {
-  Tensor u, v;             // (n) wavelengths; where a shift is fitted
-  Tensor products;         // (n) w conj(V) d, or their sum (1)
-  Tensor shared;             // (n) the part of others in each sample's cell
-  double model_power = 0;    // sum w |V|^2
-  double shared_power = 0;   // the same times the part of others
-  double data_power = 0;   // sum w |d|^2
+  Tensor u, v;              // (n) wavelengths; where a shift is fitted
+  Tensor products;          // (n) w conj(V) d, or their sum (1)
+  Tensor shared;            // (n) the part of others in each sample's cell
+  double model_power = 0;   // sum w |V|^2
+  double shared_power = 0;  // the same times the part of others
+  double data_power = 0;    // sum w |d|^2
   double samples = 0;
 };
 
@@ -174,7 +174,8 @@ void fix_gauge(std::vector<FittedGain>& fits, const std::vector<BlockProducts>& 
                const GainKinds& kinds) {
   double of_shift = 0, east = 0, north = 0, of_amplitude = 0, logarithm = 0;
   for (std::size_t b = 0; b < fits.size(); ++b) {
-    const double shift = knowledge_of_shift(fits[b], peaks[b].correlation), amplitude = knowledge_of_amplitude(fits[b], blocks[b]);
+    const double shift = knowledge_of_shift(fits[b], peaks[b].correlation),
+                 amplitude = knowledge_of_amplitude(fits[b], blocks[b]);
     of_shift += shift, east += shift * fits[b].gain.east, north += shift * fits[b].gain.north;
     of_amplitude += amplitude, logarithm += amplitude * std::log(fits[b].gain.amplitude);
   }
@@ -204,8 +205,8 @@ void finish_gain(FittedGain& fit, const BlockProducts& block, const GainKinds& k
   fit.error.north = known.is_peaked() ? std::sqrt(-known.east_east / known.determinant() / scale) : unknown;
 }
 
-/// The width of uv cells in which visibilities of an image change little: 1/(8 r), with the rms extent r of its flux along an axis,
-/// at least that of a pixel.
+/// The width of uv cells in which visibilities of an image change little: 1/(8 r), with the rms extent r of its flux along an
+/// axis, at least that of a pixel.
 double cell_width(const GridCoords& coords, const Tensor& sky) {
   const auto image = sky.detach().to(torch::kCPU, torch::kFloat64).clamp_min(0).sum(0);
   const double flux = image.sum().item<double>();
@@ -224,7 +225,8 @@ std::vector<FittedGain> fit_gains(const GridCoords& coords, const Tensor& sky, c
                                   const ChannelMap& channels, const SampleBlocks& blocks, const GainKinds& kinds,
                                   const std::vector<BlockGain>& start) {
   blocks.check(visibilities.nchan(), visibilities.nvis());
-  if (blocks.size() < 2) throw ValueError(fmt::format("gains are relative to each other: of {} blocks there are none", blocks.size()));
+  if (blocks.size() < 2)
+    throw ValueError(fmt::format("gains are relative to each other: of {} blocks there are none", blocks.size()));
   if (!kinds.any()) throw ValueError("none of shift, amplitude and weight_scale is to be fitted");
   if (static_cast<std::int64_t>(start.size()) != blocks.size())
     throw ValueError(fmt::format("{} starts for {} blocks", start.size(), blocks.size()));
@@ -240,9 +242,10 @@ std::vector<FittedGain> fit_gains(const GridCoords& coords, const Tensor& sky, c
     if (!kinds.amplitude) continue;
     const double amplitude = peaks[b].correlation.value / block.model_power;
     if (!(amplitude > 0)) {
-      throw DataError(fmt::format("the data of {} do not follow the image: their amplitude is {:.3g} times the model's; leave the "
-                                  "block out, or its amplitude as it is",
-                                  blocks.names[b], amplitude));
+      throw DataError(
+          fmt::format("the data of {} do not follow the image: their amplitude is {:.3g} times the model's; leave the "
+                      "block out, or its amplitude as it is",
+                      blocks.names[b], amplitude));
     }
     gain.amplitude = amplitude;
   }

@@ -11,17 +11,17 @@ namespace mpol {
 /// of the uv plane in common with others.
 ///
 /// They allow for an image that follows the data in each uv cell of the width 1/(8 r), r being the rms extent of the image's flux
-/// along an axis: by a sample a block's gain is known as far as other blocks have weight in its cell. Priors that tie cells together
-/// make the true error smaller.
+/// along an axis: by a sample a block's gain is known as far as other blocks have weight in its cell. Priors that tie cells
+/// together make the true error smaller.
 struct GainErrors {
-  double east = 0, north = 0;  ///< arcsec
-  double amplitude = 0, weight_scale = 0;
+  double east = 0, north = 0;              ///< arcsec
+  double amplitude = 0, weight_scale = 0;  ///< of the factors
 };
 
 /// What the data of a block say about its gain.
 struct FittedGain {
-  BlockGain gain;
-  GainErrors error;
+  BlockGain gain;           ///< the best one
+  GainErrors error;         ///< of it
   double chi_squared = 0;   ///< of the block's data with its gain, but with the weights as they are
   double samples = 0;       ///< complex visibilities
   double shared = 0;        ///< part of its weight in uv cells in which other blocks have samples too

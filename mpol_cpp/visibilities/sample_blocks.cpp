@@ -39,7 +39,8 @@ SampleBlocks SampleBlocks::of_numbers(const Tensor& numbers, const std::string& 
   const auto [values, place, counts] = at::_unique2(numbers.to(torch::kCPU, torch::kInt64), /*sorted=*/true,
                                                     /*return_inverse=*/true);
   SampleBlocks blocks{place, {}};
-  for (std::int64_t i = 0; i < values.numel(); ++i) blocks.names.push_back(fmt::format("{} {}", word, values[i].item<std::int64_t>()));
+  for (std::int64_t i = 0; i < values.numel(); ++i)
+    blocks.names.push_back(fmt::format("{} {}", word, values[i].item<std::int64_t>()));
   return blocks;
 }
 

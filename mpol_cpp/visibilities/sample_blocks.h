@@ -16,7 +16,7 @@ struct SampleBlocks {
   std::vector<std::string> names;  ///< "window 3", as messages and tables call the blocks
 
   std::int64_t size() const { return static_cast<std::int64_t>(names.size()); }  ///< how many blocks there are
-  /// Of samples [begin, end) of a data channel. @throws ShapeError where there are no such
+  /// Blocks of samples [begin, end) of a data channel. @throws ShapeError where there are no such
   Tensor of(std::int64_t channel, std::int64_t begin, std::int64_t end) const;
   /// @throws ShapeError unless (nvis), (1, nvis) or (nchan, nvis) int64; ValueError for a block that has no name
   void check(std::int64_t nchan, std::int64_t nvis) const;

@@ -82,8 +82,7 @@ TEST_CASE("gains of blocks are found together with the image, within their error
     CHECK(found.converged);
     CHECK(found.rounds < 20);
     squares += mean_pull(found, faults) / 4;
-    for (std::size_t b = 0; b < 3; ++b)
-      CHECK(found.blocks[b].gain.weight_scale == Approx(faults[b].weight_scale).epsilon(0.25));
+    for (std::size_t b = 0; b < 3; ++b) CHECK(found.blocks[b].gain.weight_scale == Approx(faults[b].weight_scale).epsilon(0.25));
   }
   INFO("mean square of the deviations over their errors: " << squares);
   CHECK(squares < 2.2);
@@ -96,7 +95,8 @@ TEST_CASE("at the end neither the image nor the gains can be made better alone",
   REQUIRE(found.converged);
   ConvexImager fresh;  // from another start
   const auto sky = fresh.image_of(calibrated(data.visibilities, data.blocks, found.gains()));
-  const auto again = fit_gains(gain_grid, sky, data.visibilities, ChannelMap::cube(1), data.blocks, {true, true, true}, found.gains());
+  const auto again =
+      fit_gains(gain_grid, sky, data.visibilities, ChannelMap::cube(1), data.blocks, {true, true, true}, found.gains());
   for (std::size_t b = 0; b < 3; ++b) {
     CHECK(std::abs(again[b].gain.east - found.blocks[b].gain.east) < 0.15 * found.blocks[b].error.east);
     CHECK(std::abs(again[b].gain.amplitude - found.blocks[b].gain.amplitude) < 0.15 * found.blocks[b].error.amplitude);

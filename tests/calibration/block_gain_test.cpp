@@ -86,7 +86,8 @@ TEST_CASE("gains that are none, and blocks of other samples, are refused", "[cal
   const auto faulty = faulty_data({{}, {}}, 10, 1);
   const auto& [data, blocks] = faulty;
   CHECK_THROWS_AS(calibrated(data, blocks, {{}}), ValueError);
-  CHECK_THROWS_WITH(calibrated(data, blocks, {{}, {0, 0, 0, 1}}), ContainsSubstring("window 1") && ContainsSubstring("amplitude 0"));
+  CHECK_THROWS_WITH(calibrated(data, blocks, {{}, {0, 0, 0, 1}}),
+                    ContainsSubstring("window 1") && ContainsSubstring("amplitude 0"));
   CHECK_THROWS_AS(calibrated(data, blocks, {{}, {0, 0, 1, -2}}), ValueError);
   CHECK_THROWS_AS(calibrated(data, blocks, {{}, {NAN, 0, 1, 1}}), ValueError);
   CHECK_THROWS_AS(calibrated(data, {blocks.of_sample.narrow(0, 0, 19), blocks.names}, {{}, {}}), ShapeError);

@@ -29,8 +29,7 @@ std::vector<BlockGain> centred(std::vector<BlockGain> gains) {
       east += knowledge * gain.east, north += knowledge * gain.north, logarithm += knowledge * std::log(gain.amplitude);
       all += knowledge;
     }
-    for (auto& gain : gains)
-      gain.east -= east / all, gain.north -= north / all, gain.amplitude /= std::exp(logarithm / all);
+    for (auto& gain : gains) gain.east -= east / all, gain.north -= north / all, gain.amplitude /= std::exp(logarithm / all);
   }
   return gains;
 }
@@ -135,6 +134,8 @@ TEST_CASE("what no gain can be fitted to is refused", "[calibration][quick]") {
   const auto one = faulty_data({{}}, 50, 1);
   CHECK_THROWS_AS(fit_of(one, all_kinds), ValueError);
   CHECK_THROWS_AS(fit_of(data, {}), ValueError);
-  CHECK_THROWS_WITH(fit_of(data, {false, true, false}, -gain_sky()), ContainsSubstring("window 0") && ContainsSubstring("amplitude"));
-  CHECK_THROWS_AS(fit_gains(gain_grid, gain_sky(), data.visibilities, ChannelMap::cube(1), data.blocks, all_kinds, {{}}), ValueError);
+  CHECK_THROWS_WITH(fit_of(data, {false, true, false}, -gain_sky()),
+                    ContainsSubstring("window 0") && ContainsSubstring("amplitude"));
+  CHECK_THROWS_AS(fit_gains(gain_grid, gain_sky(), data.visibilities, ChannelMap::cube(1), data.blocks, all_kinds, {{}}),
+                  ValueError);
 }

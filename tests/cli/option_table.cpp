@@ -149,6 +149,8 @@ VerbRows image_rows(const std::string& verb) {
       {"--normalize", "none", base, history},
       {"--chi2-bound", "1e6", base, "exit"},  // so much that there is nothing to fit
       {"--mode", "continuum", base, image},
+      {"--fit-blocks", "weight", added(added({verb, "{one}"}, rest), {"--more-data", "{more}"}), history},
+      {"--blocks", "channel", added(base, {"--mode", "continuum", "--fit-blocks", "weight"}), "exit"},
       {"--scatter-check", "error", added(added({verb, "{scattered}"}, rest), {"--likelihood", "gridded"}), "exit"},
       {"--optimizer", "sgd", base, history},
       {"--learning-rate", "0.1", base, history},
@@ -204,6 +206,7 @@ VerbRows image_rows(const std::string& verb) {
        "out/scan.csv"},
       {"--folds", "3", compass, "out/scan.csv"},
       {"--split", "dartboard", compass, "out/scan.csv"},
+      {"--check-split", "", compass, "out/summary.json#crossval"},
       {"--search", "random", compass, "out/scan.csv"},
       {"--search-points", "2", compass, "out/scan.csv"},
   };
@@ -438,6 +441,7 @@ VerbRows predict_rows() {
                                {{"--dtype", "float64", base, predicted},
                                 {"--column", "MODEL_DATA", base, "exit"},
                                 {"--residual-column", "LEFT_OVER", base, "exit"},
+                                {"--gains", "{run}/missing.csv", base, "exit"},
                                 {"--image", "{image}", added({"predict", "{vis}"}, to), "exit"}},
                                shared});
 }
@@ -558,6 +562,9 @@ std::vector<RefusedRow> refused_options() {
   std::vector<RefusedRow> rows = {
       {added(image, {"--degrees-of-freedom", "4"}), "--degrees-of-freedom"},
       {added(image, {"--dry-run"}), "--out"},
+      {added(image, {"--blocks", "window"}), "--blocks"},
+      {added(image, {"--check-split"}), "--check-split"},
+      {{"predict", "{vis}", "{image}", "--column", "MODEL_DATA", "--gains", "{run}/blocks.csv"}, "--column"},
       {{"show", "{image}", "--json", "--width", "8"}, "--width"},
       {added(image, {"--select", "FIELD_ID == 0"}), "--select"},
       {added(dirty, {"--mode", "cube"}), "--mode"},

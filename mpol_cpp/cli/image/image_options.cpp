@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <sstream>
 #include <utility>
 
@@ -19,6 +20,11 @@ namespace {
 constexpr double usual_strength = 1;
 
 constexpr const char* regularizer_group = "Regularisers";
+
+/// Whether a cross-validation holds out blocks of data.
+bool folds_are_blocks(const ImageOptions& image) {
+  return !image.regularizers.searched.empty() && image.crossval.score == "folds" && image.crossval.split == "blocks";
+}
 
 /// What noise has a unit for: a number, "0.3U", something to search, or, of those that have a usual one, "auto".
 void set_in_units(RegularizerOptions& r, TermKind kind, const std::string& text) {
@@ -165,6 +171,16 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
   options.choice("--step", image.step, {"auto", "eager", "captured", "fused"}, "How a step is computed", result);
 }
 
+/// Blocks of data: their gains, and folds of whole ones.
+void declare_blocks(OptionSet& options, ImageOptions& image) {
+  options.text(
+      "--fit-blocks", image.fit_blocks, "KIND[,KIND...]",
+      "Fit with the image, for each block of the data: shift of its position, amplitude, and weight, the scale of its weights",
+      Record::result);
+  declare_blocks(options, image.data.blocks, "with --fit-blocks, or --split blocks of a LAMBDA that is cv or LO:HI:N",
+                 [&image] { return !image.fit_blocks.empty() || folds_are_blocks(image); });
+}
+
 void declare_crossval(OptionSet& options, ImageOptions& image) {
   auto& crossval = image.crossval;
   constexpr const char* group = "Cross-validation";
@@ -180,8 +196,15 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
       ->group(group);
   options
       .choice("--split", crossval.split, {"random", "dartboard", "blocks"},
-              "What is held out together: uv cells at random, bins of a dartboard, or stretches of samples in their order",
+              "What is held out together: uv cells at random, bins of a dartboard, or blocks of samples, which --blocks names",
               Record::result)
+      ->group(group);
+  options
+      .flag("--check-split", crossval.check_split,
+            "Try the choice and its neighbours once more by folds of the other kind, a dartboard, or random cells beside a "
+            "dartboard, "
+            "and say whether they agree",
+            Record::result)
       ->group(group);
   options
       .choice("--search", crossval.search, {"auto", "compass", "grid", "random"},
@@ -191,9 +214,9 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
       .integer("--search-points", crossval.points, Range::between(1, 1e6),
                "The most points that a compass tries; those of --search random", Record::result)
       ->group(group);
-  options.only({"--score", "--folds", "--split", "--search", "--search-points"}, "with a LAMBDA of cv or LO:HI:N",
-               [&] { return !image.regularizers.searched.empty(); });
-  options.only({"--folds", "--split"}, "with --score folds", [&] { return crossval.score == "folds"; });
+  options.only({"--score", "--folds", "--split", "--check-split", "--search", "--search-points"},
+               "with a LAMBDA of cv or LO:HI:N", [&] { return !image.regularizers.searched.empty(); });
+  options.only({"--folds", "--split", "--check-split"}, "with --score folds", [&] { return crossval.score == "folds"; });
   options.only({"--search-points"}, "with --search compass or random", [&] { return search_of(image) != "grid"; });
 }
 
@@ -232,6 +255,7 @@ void declare(OptionSet& options, ImageOptions& image) {
   declare_conjugate(options, image.data);
   declare_center(options, image.data);
   declare_likelihood(options, image);
+  declare_blocks(options, image);
   declare_fit(options, image);
   declare_regularizers(options, image.regularizers);
   options
@@ -418,6 +442,11 @@ void settle(ImageOptions& image) {
   TrainOptions update;
   apply(image.update, *image.epochs, update);
   check_settings_of_regularizers(image);
+  if (!image.fit_blocks.empty() || (folds_are_blocks(image) && !image.data.blocks.empty())) {
+    image.data.origins = std::make_shared<DataOrigins>();
+    const auto kinds = parse_block_kinds(image.data.blocks);
+    image.data.origins->with_times = std::find(kinds.begin(), kinds.end(), "time") != kinds.end();
+  }
   if (image.noise != "gaussian" && image.crossval.score != "folds") {
     throw UsageError(error_text("--score", image.crossval.score,
                                 "Stein's risk and generalized cross-validation are for Gaussian noise",

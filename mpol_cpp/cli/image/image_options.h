@@ -44,6 +44,7 @@ struct CrossvalOptions {
   std::int64_t folds = 5;
   std::string score = "folds";   ///< "folds", "sure" or "gcv"
   std::string split = "random";  ///< "random", "dartboard" or "blocks"
+  bool check_split = false;      ///< try the choice by folds of the other kind
   std::string search = "auto";   ///< "compass", "grid" or "random"; "auto": a grid where values are given
   std::int64_t points = 16;
 };
@@ -66,6 +67,7 @@ struct ImageOptions {
   RegularizerOptions regularizers;
   CrossvalOptions crossval;
   bool searches_by_itself = false;  ///< `mpol crossval`: strengths that nobody gave are searched
+  std::string fit_blocks;           ///< comma-separated of shift, amplitude, weight; empty: nothing
   std::string guess_lambda;         ///< comma-separated names of regularisers
 
   std::string likelihood = "exact";          ///< "exact", "gridded" or "loose"

@@ -29,6 +29,7 @@ Json seconds_of(const ImageSummary& summary) {
   const auto& seconds = summary.seconds;
   Json json = {{"start", seconds.start},       {"reading", seconds.reading}, {"gridding", seconds.gridding},
                {"training", seconds.training}, {"writing", seconds.writing}, {"total", seconds.total}};
+  if (summary.blocks) json["calibration"] = seconds.calibration;
   if (summary.scan) json["crossval"] = seconds.crossval;
   if (summary.errors) json["errors"] = seconds.errors;
   return json;
@@ -62,6 +63,20 @@ void add_scan(Json& json, const Scan& scan) {
   if (scan.best().kind != Score::folds) json["crossval"]["degrees_of_freedom"] = scan.best().degrees_of_freedom;
   json["crossval"]["discrepancy"] = diagnostic_of(scan, scan.discrepancy());
   json["crossval"]["l_curve_corner"] = diagnostic_of(scan, scan.l_curve_corner());
+}
+
+/// Which weights folds of the other kind choose.
+Json check_of(const SplitCheck& check, const Scan& scan) {
+  Json json = {{"split", check.split},
+               {"points", check.points},
+               {"agrees", check.agrees()},
+               {"unit_value", Json::object()},
+               {"decades", Json::object()}};
+  for (std::size_t axis = 0; axis < check.c.size(); ++axis) {
+    json["unit_value"][scan.axes[axis].term] = check.c[axis];
+    json["decades"][scan.axes[axis].term] = check.decades[axis];
+  }
+  return json;
 }
 
 /// What the printed nll is, where it is not the first line's number: the same chi^2 over another number.
@@ -161,6 +176,7 @@ std::string summary_json(const ImageSummary& summary) {
     if (lambda.in_units) unit = *lambda.in_units;
     json["lambda"][lambda.name] = {{"value", lambda.value}, {"unit_value", unit}, {"how", lambda.how}};
   }
+  if (summary.blocks) json["blocks"] = blocks_json(*summary.blocks);
   if (summary.scan) add_scan(json, *summary.scan);
   if (const auto& bound = summary.bound) {
     json["chi_squared_bound"] = {{"bound", bound->bound},
@@ -168,6 +184,7 @@ std::string summary_json(const ImageSummary& summary) {
                                  {"lambda_factor", bound->factor},
                                  {"fits", bound->fits}};
   }
+  if (summary.split_check) json["crossval"]["split_check"] = check_of(*summary.split_check, *summary.scan);
   json["choices"] = choices_json(summary.choices);
   json["optimizer"] = summary.optimizer;
   json["optimizer_reason"] = summary.optimizer_reason;

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include <mpol_cpp/cli/options/grid_choice.h>
+#include <mpol_cpp/cli/output/blocks_table.h>
+#include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/crossval/scan.h>
 #include <mpol_cpp/gridding/cells/scatter.h>
 #include <mpol_cpp/train/trainer.h>
@@ -17,7 +19,7 @@ namespace mpol::cli {
 /// Wall-clock seconds of the parts of a run.
 struct Timings {
   double start = 0;  ///< of the program, up to reading
-  double reading = 0, gridding = 0, crossval = 0, training = 0, errors = 0, writing = 0, total = 0;
+  double reading = 0, calibration = 0, gridding = 0, crossval = 0, training = 0, errors = 0, writing = 0, total = 0;
 };
 
 /// The weight of a regulariser in a fit.
@@ -54,10 +56,12 @@ struct ImageSummary {
   TrainResult fit;
   std::string optimizer, optimizer_reason;
   std::vector<LambdaSummary> lambdas;
-  SkyOffset center;                   ///< of the image from the phase centre
-  std::vector<Choice> choices;        ///< of what nobody asked for
-  std::optional<Scan> scan;           ///< where lambdas were cross-validated
-  std::optional<BoundSummary> bound;  ///< where chi^2 was bounded
+  SkyOffset center;                        ///< of the image from the phase centre
+  std::vector<Choice> choices;             ///< of what nobody asked for
+  std::optional<CalibratedBlocks> blocks;  ///< where gains were fitted
+  std::optional<Scan> scan;                ///< where lambdas were cross-validated
+  std::optional<SplitCheck> split_check;   ///< where another kind of folds was tried
+  std::optional<BoundSummary> bound;       ///< where chi^2 was bounded
   std::string likelihood;
   bool gaussian = true;      ///< the noise of that likelihood; without it chi_squared is -2 ln L relative to a perfect fit
   double chi_squared = 0;    ///< of that likelihood, on the saved image

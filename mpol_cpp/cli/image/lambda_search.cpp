@@ -12,6 +12,7 @@
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/image/start_image.h>
 #include <mpol_cpp/cli/output/unfinished_run.h>
+#include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/crossval/white_noise_data.h>
@@ -32,11 +33,32 @@ Visibilities samples_of_image(const FitData& data) {
   return joined ? join_samples({data.visibilities}) : data.visibilities;
 }
 
+/// The block of each sample as --blocks names them.
+Tensor labels_of(const ImageOptions& options, const Visibilities& samples) {
+  const auto& kinds = options.data.blocks;
+  const auto blocks = blocks_of(*options.data.origins, kinds, blocks_of_fold * options.crossval.folds);
+  if (blocks.size() < options.crossval.folds) {
+    throw DataError(error_text("--blocks", kinds,
+                               fmt::format("makes {} blocks for {} folds", blocks.size(), options.crossval.folds),
+                               "give fewer --folds, or smaller blocks, as in --blocks window,time"));
+  }
+  const auto& labels = blocks.of_sample;
+  const auto rows = labels.size(0);
+  if (samples.nvis() == labels.size(1)) {
+    if (rows == 1) return labels[0].contiguous();
+    throw UsageError(error_text("--blocks", kinds, "a sample of a cube is held out in all its channels", "leave out channel"));
+  }
+  return labels.expand({samples.nvis() / labels.size(1), labels.size(1)})
+      .reshape({-1})
+      .contiguous();  // as join_samples() has them
+}
+
 Folds folds_of(const ImageOptions& options, const GridCoords& coords, const Visibilities& samples) {
   const auto& crossval = options.crossval;
   const auto how = FoldOptions().folds(crossval.folds).seed(static_cast<std::uint64_t>(options.seed));
   if (crossval.split == "dartboard") return Folds::dartboard(coords, samples, how);
   if (crossval.split == "random") return Folds::random_cells(coords, samples, how);
+  if (!options.data.blocks.empty()) return Folds::blocks(labels_of(options, samples), how);
   const auto nvis = samples.nvis(), blocks = std::min(nvis, blocks_of_fold * crossval.folds);
   return Folds::blocks((at::arange(nvis, torch::kInt64) * blocks).div(nvis, "floor"), how);
 }
@@ -152,17 +174,20 @@ Scan scan_on_devices(DeviceGroup& devices, const SearchParts& parts) {
   return scan;
 }
 
-}  // namespace
+std::vector<SearchAxis> axes_of(const LambdaSearch& search) {
+  std::vector<SearchAxis> axes;
+  for (const auto& term : search.terms) {
+    if (search.options.regularizers.searched.contains(option_of(term.name()))) axes.push_back(axis_of(search, term));
+  }
+  return axes;
+}
 
-Scan cross_validate(const LambdaSearch& search) {
-  const auto& options = search.options;
+/// @param options  those of the search, or with other folds  @param state  where the scan is kept; empty: nowhere
+Scan scan_of(const LambdaSearch& search, const ImageOptions& options, const std::vector<SearchAxis>& axes,
+             const Search& how_to_search, const std::filesystem::path& state) {
   const auto samples = samples_of_image(search.data);
   std::optional<Folds> folds;
   if (score_of(options) == Score::folds) folds = folds_of(options, search.data.coords(), samples);
-  std::vector<SearchAxis> axes;
-  for (const auto& term : search.terms) {
-    if (options.regularizers.searched.contains(option_of(term.name()))) axes.push_back(axis_of(search, term));
-  }
   const auto start = options_of_folds(options);
   const auto model_on = [&](torch::Device device) -> FoldModel {
     return [&, device](const FoldData& fold) -> std::shared_ptr<ImageModel> {
@@ -173,11 +198,11 @@ Scan cross_validate(const LambdaSearch& search) {
     };
   };
   auto how = CrossValidatorOptions()
-                 .search(search_for(options))
+                 .search(how_to_search)
                  .score(score_of(options))
                  .normalize(normalize_of(options.normalize))
                  .train(training_of_folds(search))
-                 .state(search.state / scan_name)
+                 .state(state)
                  .ranks(search.ranks)
                  .fingerprint(search.record.fingerprint());
   if (options.output.speaks()) how.on_point(print_point);
@@ -186,7 +211,54 @@ Scan cross_validate(const LambdaSearch& search) {
   if (search.devices == nullptr) scan = CrossValidator(data, model_on(search.device), search.terms, axes, how).run();
   else scan = scan_on_devices(*search.devices, {data, model_on, search.terms, axes, how});
   if (folds) scan.folds_kind = folds->kind();
+  if (options.crossval.split == "blocks" && !options.data.blocks.empty()) scan.folds_kind += " of " + options.data.blocks;
   return scan;
+}
+
+}  // namespace
+
+Scan cross_validate(const LambdaSearch& search) {
+  return scan_of(search, search.options, axes_of(search), search_for(search.options), search.state / scan_name);
+}
+
+bool SplitCheck::agrees() const {
+  constexpr double half_decade = 0.5 + 1e-6;
+  return std::all_of(decades.begin(), decades.end(), [](double distance) { return std::abs(distance) <= half_decade; });
+}
+
+SplitCheck check_split(const LambdaSearch& search, const Scan& scan) {
+  auto options = search.options;
+  options.crossval.split = options.crossval.split == "dartboard" ? "random" : "dartboard";
+  options.output.quiet = true;
+  auto axes = axes_of(search);
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    axes[axis].start = scan.best().c[axis];
+    axes[axis].values.clear();
+    axes[axis].low = std::min(axes[axis].low, axes[axis].start / 10);
+    axes[axis].high = std::max(axes[axis].high, axes[axis].start * 10);
+  }
+  const auto most = 1 + 4 * static_cast<std::int64_t>(axes.size());
+  const auto other = scan_of(search, options, axes, Search::compass(decades_of_compass, most), {});
+  SplitCheck check{.split = options.crossval.split,
+                   .c = {},
+                   .decades = {},
+                   .points = std::ssize(other.points),
+                   .interrupted = other.interrupted};
+  if (other.interrupted) return check;
+  check.c = other.best().c;
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) check.decades.push_back(std::log10(check.c[axis] / scan.best().c[axis]));
+  return check;
+}
+
+std::string words_of_check(const SplitCheck& check, const Scan& scan) {
+  ScanPoint point;
+  point.c = check.c;
+  const auto both = fmt::format("{} folds choose {}, {} folds {}", scan.folds_kind, c_words(scan, scan.best()), check.split,
+                                c_words(scan, point));
+  if (check.agrees()) return both + ": they agree within half a decade";
+  return both +
+         ": they disagree by more than half a decade. Random cells ask for what lies between the baselines that were measured, a "
+         "dartboard and blocks for what lies beyond: make the image with both, and believe what they have in common";
 }
 
 std::string words_of_choice(Score score) {

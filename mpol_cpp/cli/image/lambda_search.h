@@ -31,6 +31,23 @@ struct LambdaSearch {
 /// Cross-validates the LAMBDAs that are "cv" or LO:HI:N. The scan tells whether it was interrupted.
 Scan cross_validate(const LambdaSearch& search);
 
+/// What folds of the other kind chose near the choice of a scan.
+struct SplitCheck {
+  std::string split;            ///< "dartboard", or "random" where the scan's folds were a dartboard
+  std::vector<double> c;        ///< that these choose, of each axis
+  std::vector<double> decades;  ///< from the scan's choice, in log10
+  std::int64_t points = 0;      ///< that were tried
+  bool interrupted = false;     ///< nothing is known
+
+  bool agrees() const;  ///< within half a decade in each axis
+};
+
+/// Tries the points next to a scan's choice, half a decade apart and at most two steps along each axis, by folds of the other
+/// kind: a dartboard, or random cells where the scan had a dartboard.
+SplitCheck check_split(const LambdaSearch& search, const Scan& scan);
+/// What that came to, in words.
+std::string words_of_check(const SplitCheck& check, const Scan& scan);
+
 /// How a weight that the search found came about: "cross-validated", "by SURE" or "by GCV".
 std::string words_of_choice(Score score);
 

@@ -87,6 +87,10 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::i
     const auto samples = visibilities == nullptr ? 0 : static_cast<double>(visibilities->nchan() * visibilities->nvis());
     estimate.parts.push_back(memory_of_folds(options, static_cast<double>(npix * npix * nchan), samples));
   }
+  if (!options.fit_blocks.empty() && visibilities != nullptr) {
+    constexpr double of_sample = 96;  // calibrated ones, and what gains are fitted to
+    estimate.parts.push_back({"gains of blocks", of_sample * static_cast<double>(visibilities->nchan() * visibilities->nvis())});
+  }
   if (options.samples) estimate.parts.push_back(memory_of_samples(*options.samples, npix, nchan));
   return estimate;
 }

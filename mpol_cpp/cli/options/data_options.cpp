@@ -71,15 +71,25 @@ Visibilities averaged(Visibilities visibilities, const SetOptions& set) {
   return average_channels(visibilities, set.average_channels, room);
 }
 
-Visibilities read_one(const std::filesystem::path& file, const DataOptions& options, const io::ReadOptions& read) {
+/// @param origins  of the samples, where they are wanted
+Visibilities read_one(const std::filesystem::path& file, const DataOptions& options, const io::ReadOptions& read,
+                      DataOrigins* origins) {
+  const bool with_times = origins != nullptr && options.origins->with_times;
   if (!is_set_or_uvfits(file)) {
     const io::VisibilityArrays arrays(file, read);
+    if (origins != nullptr) *origins = origins_of(arrays.reader(), arrays.nvis(), with_times);
     const auto room = room_for_samples(arrays.bytes(), std::ssize(arrays.channels()), options.memory_for_samples);
     return averaged(io::read_arrays(arrays, room), options.set);
   }
   const auto phases = options.conjugate ? io::SetPhases::as_written : io::SetPhases::conjugated;
-  const auto set = library_options(options.set, options.channels, phases);
-  return read_set(file, options.set, set, io::SampleOrigins::leave, options.memory_for_samples).visibilities;
+  auto set = library_options(options.set, options.channels, phases);
+  if (with_times) set.tracks = io::RowTracks::read;
+  const auto wanted = origins == nullptr ? io::SampleOrigins::leave
+                      : with_times       ? io::SampleOrigins::with_times
+                                         : io::SampleOrigins::keep;
+  auto collected = read_set(file, options.set, set, wanted, options.memory_for_samples);
+  if (origins != nullptr) *origins = origins_of(collected);
+  return std::move(collected.visibilities);
 }
 
 /// What the samples of a block take among those of others, at most.
@@ -198,14 +208,20 @@ std::vector<std::filesystem::path> more_files(const DataOptions& data) {
 
 Visibilities read_visibilities(const DataOptions& options, const std::optional<GridCoords>& grid) {
   const auto read = read_options(options);
-  auto visibilities = read_one(options.data, options, read);
-  if (options.more_data.empty()) return visibilities;
-  std::vector<Visibilities> blocks{std::move(visibilities)};
-  if (grid) check_unit_of_file(blocks.front(), *grid, options.data, read);
-  for (const auto& file : more_files(options)) {
-    blocks.push_back(read_one(file, options, read));
-    if (grid) check_unit_of_file(blocks.back(), *grid, file, read);
+  auto files = more_files(options);
+  files.insert(files.begin(), options.data);
+  std::vector<DataOrigins> origins(files.size());
+  std::vector<Visibilities> blocks;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    blocks.push_back(read_one(files[i], options, read, options.origins ? &origins[i] : nullptr));
+    if (grid && files.size() > 1) check_unit_of_file(blocks.back(), *grid, files[i], read);
   }
+  if (options.origins) {
+    const bool with_times = options.origins->with_times;
+    *options.origins = joined_origins(origins, blocks);
+    options.origins->with_times = with_times;
+  }
+  if (blocks.size() == 1) return std::move(blocks.front());
   double bytes = 0;
   for (const auto& block : blocks) bytes += joined_bytes(block);
   return join_samples(blocks, room_for_samples(bytes, 1, options.memory_for_samples));

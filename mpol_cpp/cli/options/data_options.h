@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <torch/types.h>
 
+#include <mpol_cpp/cli/options/data_blocks.h>
 #include <mpol_cpp/cli/options/sample_room.h>
 #include <mpol_cpp/cli/options/set_options.h>
 #include <mpol_cpp/cli/program/option_set.h>
@@ -33,7 +35,9 @@ struct DataOptions {
   std::string device = "auto";
   std::string dtype = "float32";
   std::optional<std::int64_t> threads;
-  SampleMemory memory_for_samples;  ///< set by verbs that know what else they need
+  std::string blocks;                    ///< "window,file": see blocks_of()
+  std::shared_ptr<DataOrigins> origins;  ///< filled on reading where a verb made one
+  SampleMemory memory_for_samples;       ///< set by verbs that know what else they need
 
   torch::Dtype torch_dtype() const { return dtype == "float64" ? torch::kFloat64 : torch::kFloat32; }
 };

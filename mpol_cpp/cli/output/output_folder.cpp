@@ -34,13 +34,21 @@ constexpr const char* staging_name = ".mpol.partial";
 constexpr std::array record_names = {"run.toml", "summary.json"};
 
 /// Files of which each is told that a verb wrote to the folder.
-constexpr std::array results_told_by = {std::pair{"run.toml", "image"},          std::pair{"image.fits", "image"},
-                                        std::pair{"image_0000.fits", "image"},   std::pair{"checkpoint.safetensors", "image"},
-                                        std::pair{scan_name, "image"},           std::pair{unfinished_name, "image"},
-                                        std::pair{"beam.fits", "dirty"},         std::pair{"beam_0000.fits", "dirty"},
-                                        std::pair{"histogram.csv", "weights"},   std::pair{"profile.csv", "profile"},
-                                        std::pair{"polar.fits", "polar"},        std::pair{"deprojected.fits", "deproject"},
-                                        std::pair{"convolved.fits", "convolve"}, std::pair{"difference.fits", "compare"}};
+constexpr std::array results_told_by = {std::pair{"run.toml", "image"},
+                                        std::pair{"image.fits", "image"},
+                                        std::pair{"image_0000.fits", "image"},
+                                        std::pair{"checkpoint.safetensors", "image"},
+                                        std::pair{scan_name, "image"},
+                                        std::pair{unfinished_name, "image"},
+                                        std::pair{blocks_name, "image"},
+                                        std::pair{"beam.fits", "dirty"},
+                                        std::pair{"beam_0000.fits", "dirty"},
+                                        std::pair{"histogram.csv", "weights"},
+                                        std::pair{"profile.csv", "profile"},
+                                        std::pair{"polar.fits", "polar"},
+                                        std::pair{"deprojected.fits", "deproject"},
+                                        std::pair{"convolved.fits", "convolve"},
+                                        std::pair{"difference.fits", "compare"}};
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& limit, const std::string& remedy) {
   throw FileError(error_text("output folder", path.string(), limit, remedy));
@@ -65,7 +73,7 @@ bool leads_to(const fs::path& path, int descriptor) {
 
 /// Files that a run writes into OUT at once, not staged.
 bool is_written_at_once(const std::string& name) {
-  return name == checkpoint_name || name == scan_name || name == "history.csv" || name == "run.toml" ||
+  return name == checkpoint_name || name == scan_name || name == blocks_name || name == "history.csv" || name == "run.toml" ||
          detail::is_history_block(checkpoint_name, name);
 }
 
@@ -311,7 +319,7 @@ void OutputFolder::move_state() const {
   if (!keeps_earlier_results()) return;
   const auto checkpoint = state_ / checkpoint_name;
   detail::remove_other_history_blocks(path_ / checkpoint_name, share_history_blocks(state_, path_));
-  for (const auto& from : {previous_checkpoint(checkpoint), checkpoint, state_ / scan_name}) {
+  for (const auto& from : {previous_checkpoint(checkpoint), checkpoint, state_ / scan_name, state_ / blocks_name}) {
     if (fs::exists(from)) move_file(from, path_ / from.filename());
   }
 }

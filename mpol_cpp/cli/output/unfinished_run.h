@@ -9,9 +9,10 @@ namespace mpol::cli {
 
 inline constexpr const char* unfinished_name = ".mpol.unfinished";
 inline constexpr const char* checkpoint_name = "checkpoint.safetensors";
-inline constexpr const char* scan_name = "scan.safetensors";  ///< what a cross-validation goes on from
+inline constexpr const char* scan_name = "scan.safetensors";      ///< what a cross-validation goes on from
+inline constexpr const char* blocks_name = "blocks.safetensors";  ///< what a calibration of blocks goes on from
 
-/// True when a checkpoint, the one before, or a cross-validation is in the folder.
+/// True when a checkpoint, the one before, a cross-validation or a calibration of blocks is in the folder.
 bool holds_checkpoint(const std::filesystem::path& folder);
 
 /// Where the newest run in OUT keeps its checkpoints: OUT/.mpol.unfinished when there is one, else OUT.

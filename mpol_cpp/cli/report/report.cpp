@@ -10,6 +10,7 @@
 #include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/cli/program/run_environment.h>
+#include <mpol_cpp/cli/report/blocks_section.h>
 #include <mpol_cpp/cli/report/html.h>
 #include <mpol_cpp/cli/report/report_figures.h>
 #include <mpol_cpp/core/format.h>
@@ -255,6 +256,8 @@ std::string scan_section(const ReportContent& content) {
   auto text = white ? fmt::format("<p>{} points, {}.</p>\n", found.points.size(), words_of_choice(found.best().kind))
                     : fmt::format("<p>{} points, {} folds ({}).</p>\n", found.points.size(), found.best().folds.size(),
                                   html::escaped(found.folds_kind));
+  if (const auto& check = content.summary.split_check)
+    text += fmt::format("<p>{}.</p>\n", html::escaped(words_of_check(*check, found)));
   if (const auto words = diagnostic_words(found); !words.empty()) text += fmt::format("<p>{}.</p>\n", html::escaped(words));
   if (const auto picture = picture_in(content.folder / "scan.png"); !picture.empty()) {
     text += fmt::format(
@@ -293,11 +296,12 @@ std::string settings_section(const ReportContent& content) {
 std::string report_html(const ReportContent& content) {
   const auto& object = content.visibilities.observation().object;
   const auto title = (object.empty() ? std::string() : object + ": ") + content.name;
-  return html::page("mpol image, " + title, "<h1>" + html::escaped(title) + "</h1>\n" + lead(content) + verdict(content) +
-                                                figures_section(content) + errors_section(content) +
-                                                choices_section(content.summary) + data_section(content) + fit_section(content) +
-                                                channels_section(content.summary) + lambdas_section(content.summary) +
-                                                scan_section(content) + run_section(content) + settings_section(content));
+  return html::page("mpol image, " + title,
+                    "<h1>" + html::escaped(title) + "</h1>\n" + lead(content) + verdict(content) + figures_section(content) +
+                        errors_section(content) + choices_section(content.summary) + data_section(content) +
+                        (content.summary.blocks ? blocks_section(*content.summary.blocks) : "") + fit_section(content) +
+                        channels_section(content.summary) + lambdas_section(content.summary) + scan_section(content) +
+                        run_section(content) + settings_section(content));
 }
 
 }  // namespace mpol::cli

@@ -44,6 +44,10 @@ void take_chosen(std::vector<Term>& terms, const TermWeighing& with) {
     }
   }
   for (const auto& warning : scan_warnings(scan)) log_warning(warning);
+  if (const auto& check = with.summary.split_check) {
+    if (!check->agrees()) log_warning(words_of_check(*check, scan));
+    else if (with.options.output.speaks()) fmt::print("{}\n", words_of_check(*check, scan));
+  }
   if (const auto words = diagnostic_words(scan); with.options.output.speaks() && !words.empty()) fmt::print("{}\n", words);
 }
 
@@ -74,8 +78,13 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
     terms.push_back(term);
   if (!given.searched.empty()) {
     const Stopwatch watch(with.summary.seconds.crossval);
-    with.summary.scan =
-        cross_validate({with.options, with.record, with.data, terms, noise, with.device, with.state, with.ranks, with.devices});
+    const LambdaSearch search{with.options, with.record, with.data, terms, noise, with.device, with.state, with.ranks,
+                              with.devices};
+    with.summary.scan = cross_validate(search);
+    if (with.options.crossval.check_split && !with.summary.scan->interrupted) {
+      with.summary.split_check = check_split(search, *with.summary.scan);
+      with.summary.scan->interrupted = with.summary.split_check->interrupted;
+    }
     if (with.summary.scan->interrupted) return terms;
     take_chosen(terms, with);
   }
@@ -85,6 +94,23 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
                 i < own || with.summary.bound ? source_of(terms[i], with) : "guessed", with);
   for (const auto& term : terms) log_info(conversion_words(term, with));
   return terms;
+}
+
+std::vector<Choice> lambda_choices(const ImageOptions& options, const FitData& data, double normalizer) {
+  const auto& given = options.regularizers;
+  const auto noise = noise_unit(data.coords(), data.visibilities, data.channels.nchan(), normalizer);
+  std::vector<Choice> choices;
+  for (const auto& term : regularizer_terms(with_units_as_numbers(given))) {
+    const auto option = option_of(term.name());
+    if (!given.in_units.contains(option)) continue;
+    if (given.searched.contains(option)) {
+      choices.push_back({option, given.searched.at(option), "to be cross-validated"});
+      continue;
+    }
+    const double units = given.in_units.at(option), unit = lambda_unit(term, noise, data.coords()).value();
+    choices.push_back({option, fmt::format("{:.4g}", units * unit), fmt::format("{} U, in units of the noise", units)});
+  }
+  return choices;
 }
 
 }  // namespace mpol::cli

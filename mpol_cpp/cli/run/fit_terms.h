@@ -37,4 +37,7 @@ struct TermWeighing {
 /// that cross-validation weighs: not the last ones when that was interrupted, which summary.scan tells. Says what each came to.
 std::vector<Term> weigh_terms(const TermWeighing& with);
 
+/// What a dry run says of weights in units of noise, and of those that are yet to be searched.
+std::vector<Choice> lambda_choices(const ImageOptions& options, const FitData& data, double normalizer);
+
 }  // namespace mpol::cli

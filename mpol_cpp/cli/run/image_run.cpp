@@ -29,6 +29,7 @@
 #include <mpol_cpp/cli/program/command_line.h>
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/run/ranks.h>
+#include <mpol_cpp/cli/run/block_stage.h>
 #include <mpol_cpp/cli/run/bounded_weights.h>
 #include <mpol_cpp/cli/run/channel_part.h>
 #include <mpol_cpp/cli/run/device_choice.h>
@@ -58,7 +59,6 @@
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/serialize/atomic_file.h>
-#include <mpol_cpp/objective/noise_unit.h>
 #include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
 #include <mpol_cpp/visibilities/value_range.h>
@@ -124,10 +124,12 @@ class ImageRun {
     summary_.seconds.start = seconds_since_start();
     read();
     share(sharing);
+    calibrate_data(folder);
+    if (summary_.blocks && summary_.blocks->found.interrupted) return interrupted_before_fit();
     grid();
     stop_if_requested();
     fit(prepared_state(folder));
-    if (summary_.scan && summary_.scan->interrupted) return interrupted_scan();
+    if (summary_.scan && summary_.scan->interrupted) return interrupted_before_fit();
     if (summary_.fit.stop_reason == StopReason::interrupted) return interrupted(folder);
     const bool diverged = summary_.fit.stop_reason == StopReason::diverged;
     if (diverged && !options_.keep_diverged) return fail_diverged(folder);
@@ -198,19 +200,8 @@ class ImageRun {
   int show_choices() {
     read();
     grid();
-    const Objective objective(likelihood_, {}, normalize_of(options_.normalize));
-    const auto noise = noise_unit(coords_, *visibilities_, channels_.nchan(), objective.normaliser());
-    for (const auto& term : regularizer_terms(with_units_as_numbers(options_.regularizers))) {
-      const auto option = option_of(term.name());
-      if (!options_.regularizers.in_units.contains(option)) continue;
-      if (options_.regularizers.searched.contains(option)) {
-        summary_.choices.push_back({option, options_.regularizers.searched.at(option), "to be cross-validated"});
-        continue;
-      }
-      const double units = options_.regularizers.in_units.at(option), unit = lambda_unit(term, noise, coords_).value();
-      summary_.choices.push_back(
-          {option, fmt::format("{:.4g}", units * unit), fmt::format("{} U, in units of the noise", units)});
-    }
+    for (auto& choice : lambda_choices(options_, fit_data(), size_.normaliser)) summary_.choices.push_back(std::move(choice));
+    if (!options_.fit_blocks.empty()) summary_.choices.push_back(blocks_choice(options_));
     summary_.choices.push_back(noise_choice(options_, statistics_without_source(coords_, *visibilities_)));
     if (options_.output.json) fmt::print("{}", dry_summary(summary_));
     else if (!options_.output.quiet) fmt::print("{}", choice_words(summary_.choices));
@@ -274,6 +265,13 @@ class ImageRun {
     check_no_hermitian_pairs(*visibilities_);
     if (const auto warning = field_warning(visibilities_->baselines(), coords_); !warning.empty()) log_warning(warning);
     stop_if_requested();
+  }
+
+  /// --fit-blocks: from here on the data are without the gains of their blocks.
+  void calibrate_data(const OutputFolder& folder) {
+    if (options_.fit_blocks.empty()) return;
+    const Stopwatch watch(summary_.seconds.calibration);
+    summary_.blocks = calibrate({options_, *record_, coords_, device_, prepared_state(folder)}, *visibilities_);
   }
 
   void grid() {
@@ -408,9 +406,8 @@ class ImageRun {
   void describe_residuals(const DirtyProducts& dirty) {
     for (std::int64_t channel = 0; channel < dirty.residual.size(0); ++channel) {
       const auto residual = dirty.residual[channel];
-      summary_.residuals.push_back({.noise = dirty.noise[static_cast<std::size_t>(channel)],
-                                    .rms = std::sqrt(residual.square().mean().item<double>()),
-                                    .peak = residual.abs().max().item<double>()});
+      const double noise = dirty.noise[static_cast<std::size_t>(channel)], rms = residual.square().mean().sqrt().item<double>();
+      summary_.residuals.push_back({.noise = noise, .rms = rms, .peak = residual.abs().max().item<double>()});
     }
   }
 
@@ -443,6 +440,7 @@ class ImageRun {
     }
     const auto facts = judge(results.dirty);
     stage_images(folder, results, summary_.fit, options_, *record_);
+    if (summary_.blocks) write_file_atomically(folder.staged("blocks.csv"), blocks_csv(*summary_.blocks));
     summary_.seconds.writing = seconds_since_start() - begin;
     summary_.seconds.total = seconds_since_start();
     summary_.estimated_memory = estimate_.total();
@@ -456,7 +454,8 @@ class ImageRun {
   }
 
   /// Measures the fit and warns of what speaks against it.
-  FitFacts judge(const DirtyProducts& dirty) const {
+  FitFacts judge(const DirtyProducts& dirty) {
+    if (summary_.blocks) judge_blocks(*summary_.blocks, fit_data(), sky_);
     auto facts = measure_fit(fit_data(), sky_, dirty);
     facts.noise = options_.noise;
     facts.settled = summary_.fit.stop_reason == StopReason::converged ||
@@ -486,6 +485,7 @@ class ImageRun {
     if (folder.keeps_earlier_results()) {
       for (const auto& name : earlier_files(folder.path())) folder.replaces(name);
       if (!summary_.scan) folder.replaces(scan_name);
+      if (!summary_.blocks) folder.replaces(blocks_name);
     }
     const bool figures = options_.diagnostics_interval || (before_ && before_->had_diagnostics());
     const bool events = options_.tensorboard || (before_ && before_->had_events());
@@ -517,12 +517,11 @@ class ImageRun {
     return 128 + (stop_requested() != 0 ? stop_requested() : SIGTERM);  // or another rank was told to
   }
 
-  int interrupted_scan() const {
-    if (!options_.output.quiet) {
-      fmt::print(stderr,
-                 "mpol {}: interrupted after {} points of the cross-validation; the same command with --resume continues\n",
-                 verb_of(options_), summary_.scan->points.size());
-    }
+  int interrupted_before_fit() const {
+    const auto done = summary_.scan ? fmt::format("{} points of the cross-validation", summary_.scan->points.size())
+                                    : fmt::format("{} rounds of the calibration", summary_.blocks->found.rounds);
+    if (!options_.output.quiet)
+      fmt::print(stderr, "mpol {}: interrupted after {}; the same command with --resume continues\n", verb_of(options_), done);
     return 128 + (stop_requested() != 0 ? stop_requested() : SIGTERM);
   }
 
@@ -564,6 +563,7 @@ class ImageRun {
 int run_image(ImageOptions& options, const OptionSet& settings) {
   settle(options);
   settings.check_meaning();
+  check_fit_blocks(options);
   if (!ranks()->is_first()) {
     options.output.quiet = true;
     options.output.json = false;

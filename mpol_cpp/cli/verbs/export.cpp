@@ -63,10 +63,13 @@ int export_set(ExportOptions& exported, const OptionSet& settings) {
   use_threads(exported.data.threads);
   const auto& data = exported.data;
   const auto phases = data.conjugate ? io::SetPhases::as_written : io::SetPhases::conjugated;
-  const auto read = read_set(data.data, data.set, library_options(data.set, data.channels, phases), io::SampleOrigins::keep);
+  auto set = library_options(data.set, data.channels, phases);
+  set.tracks = io::RowTracks::read;
+  const auto read = read_set(data.data, data.set, set, io::SampleOrigins::with_times);
   stop_if_requested();
-  io::write_npz(exported.output.out, read.visibilities, io::Compression::stored,
-                {{"block", read.windows}, {"observation", read.observations}});
+  std::map<std::string, torch::Tensor> more = {{"block", read.windows}, {"observation", read.observations}};
+  if (read.times.defined()) more["time"] = read.times;
+  io::write_npz(exported.output.out, read.visibilities, io::Compression::stored, more);
   const nlohmann::ordered_json json = {{"file", exported.output.out.string()},
                                        {"n_channels", read.visibilities.nchan()},
                                        {"n_visibilities", read.visibilities.nvis()}};

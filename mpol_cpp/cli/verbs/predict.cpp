@@ -1,5 +1,7 @@
 #include <cmath>
+#include <map>
 #include <memory>
+#include <string>
 
 #include <ATen/ops/tensor.h>
 #include <nlohmann/json.hpp>
@@ -9,6 +11,7 @@
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
 #include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/output/blocks_table.h>
 #include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
@@ -28,6 +31,7 @@ struct PredictOptions {
   OutputOptions output;
   DataOptions data;
   std::filesystem::path image, positional_image;
+  std::filesystem::path gains;          ///< blocks.csv
   std::string column, residual_column;  ///< of a measurement set, to write
 
   bool writes_columns() const { return !column.empty() || !residual_column.empty(); }
@@ -43,6 +47,10 @@ void declare(OptionSet& options, PredictOptions& predict) {
                Record::result);
   options.only({"--column", "--residual-column"}, "with one measurement set as DATA",
                [&predict] { return io::is_measurement_set(predict.data.data) && predict.data.more_data.empty(); });
+  options.path("--gains", predict.gains,
+               "blocks.csv of mpol image --fit-blocks: take the gains of its blocks out of the data first", Record::result);
+  options.only({"--gains"}, "without --column and --residual-column: DATA of a set keep the gains of their blocks",
+               [&predict] { return !predict.writes_columns(); });
   options.app().get_option("--cell-size")->description("Width of a pixel; default: the image's");
   options.app().get_option("--npix")->description("Pixels along each axis, even; default: the image's");
   options.app().get_option("--dtype")->description("Precision of model and residual");
@@ -73,6 +81,20 @@ void settle(PredictOptions& predict) {
     throw FileError(error_text("--out", out.string(), "is there already", "choose another name or add --overwrite"));
   }
   check_can_write(out);
+}
+
+/// Takes the gains of blocks out of the data, and keeps what tells the blocks apart.
+/// @return  the arrays that tell it, for the file
+std::map<std::string, Tensor> take_gains(const PredictOptions& predict, const NamedGains& gains, Visibilities& visibilities) {
+  if (gains.names.empty()) return {};
+  const auto& origins = *predict.data.origins;
+  const auto blocks = blocks_of(origins, gains.kinds(), 1);
+  const auto bytes = static_cast<double>(visibilities.data().nbytes() + visibilities.weights().nbytes());
+  visibilities = calibrated(visibilities, blocks, gains.of(blocks), room_beside(visibilities, bytes));
+  std::map<std::string, Tensor> arrays;
+  if (origins.windows.defined()) arrays["block"] = origins.windows[0];
+  if (origins.observations.defined()) arrays["observation"] = origins.observations[0];
+  return arrays;
 }
 
 /// The image on its own grid, or on the one that was asked for.
@@ -148,10 +170,13 @@ int predict_visibilities(PredictOptions& predict, const OptionSet& settings) {
   settings.check_meaning();
   listen_to_library("predict", predict.output);
   use_threads(predict.data.threads);
+  const auto gains = predict.gains.empty() ? NamedGains() : read_blocks_csv(predict.gains);
+  if (!gains.names.empty()) predict.data.origins = std::make_shared<DataOrigins>();
   const auto image = read_model(predict);
-  const auto visibilities = read_visibilities(predict.data, image.coords);
+  auto visibilities = read_visibilities(predict.data, image.coords);
   check_grid_holds(visibilities, predict.data, image.coords);
   warn_of_other_centre("IMAGE", predict.image, image, visibilities.observation(), "the data");
+  auto arrays = take_gains(predict, gains, visibilities);
   stop_if_requested();
 
   const auto dtype = c10::toComplexType(predict.data.torch_dtype());
@@ -172,8 +197,8 @@ int predict_visibilities(PredictOptions& predict, const OptionSet& settings) {
                                 part(residual).copy_(difference);
                               });
   if (predict.writes_columns()) write_columns(predict, image, visibilities);
-  if (!predict.output.out.empty())
-    io::write_npz(predict.output.out, visibilities, io::Compression::stored, {{"model", model}, {"residual", residual}});
+  arrays["model"] = model, arrays["residual"] = residual;
+  if (!predict.output.out.empty()) io::write_npz(predict.output.out, visibilities, io::Compression::stored, arrays);
 
   auto json = describe_prediction(predict, visibilities, chi_squared);
   if (predict.output.out.empty()) json["file"] = nullptr;

@@ -127,7 +127,7 @@ void AveragingReader::take(const RowBlock& block) {
   const auto weights = block.weights.to(torch::kFloat32).contiguous();
   const auto rows = data.size(0), nchan = data.size(1);
   const auto *u = block.u.const_data_ptr<double>(), *v = block.v.const_data_ptr<double>();
-  const auto* times = in_time ? block.times.const_data_ptr<double>() : nullptr;
+  const auto* times = block.times.defined() ? block.times.const_data_ptr<double>() : nullptr;
   const auto* tracks = in_time ? block.tracks.const_data_ptr<std::int64_t>() : nullptr;
   const auto* observations = block.observations.defined() ? block.observations.const_data_ptr<std::int32_t>() : nullptr;
   Bin alone;
@@ -146,6 +146,8 @@ void AveragingReader::take(const RowBlock& block) {
       bin.last = time;
       bin.seen = true;
     }
+    if (!in_time && times != nullptr) bin.first = bin.last = times[row];
+    bin.has_time = times != nullptr;
     bin.observation = observations == nullptr ? -1 : observations[row];
     add_row(bin, window, u[row], v[row], data.const_data_ptr<c10::complex<float>>() + row * nchan,
             weights.const_data_ptr<float>() + row * nchan);
@@ -184,6 +186,7 @@ void AveragingReader::close(Bin& bin, std::size_t window) {
   ready.u.push_back(bin.u / bin.weight);
   ready.v.push_back(bin.v / bin.weight);
   ready.observations.push_back(bin.observation);
+  if (bin.has_time) ready.times.push_back((bin.first + bin.last) / 2);
   for (std::size_t group = 0; group < bin.sums.size(); ++group) {
     const double weight = bin.weights[group];
     ready.data.push_back(weight > 0 ? c10::complex<float>(bin.sums[group] / weight) : c10::complex<float>());
@@ -204,6 +207,7 @@ std::optional<RowBlock> AveragingReader::give(std::size_t fewest) {
     block.data = owned(ready.data, {rows, nchan}, torch::kComplexFloat);
     block.weights = owned(ready.weights, {rows, nchan}, torch::kFloat32);
     block.observations = owned(ready.observations, {rows}, torch::kInt32);
+    if (ready.times.size() == ready.u.size()) block.times = owned(ready.times, {rows}, torch::kFloat64);
     return block;
   }
   return std::nullopt;

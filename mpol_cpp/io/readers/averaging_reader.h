@@ -64,6 +64,7 @@ class AveragingReader final : public VisibilityReader {
     double first = 0, last = 0;       // times
     double smallest_step = 0;         // of the track; 0: not known yet
     std::int32_t observation = -1;
+    bool has_time = false;
     bool open = false, seen = false;  // it has rows; the track had some
   };
   /// Rows that are ready to be given.
@@ -72,6 +73,7 @@ class AveragingReader final : public VisibilityReader {
     std::vector<c10::complex<float>> data;
     std::vector<float> weights;
     std::vector<std::int32_t> observations;
+    std::vector<double> times;  // of the middle; none where they are unknown
   };
 
   void group_channels(std::size_t window, std::int64_t most);

@@ -39,6 +39,7 @@ class SampleStore {
     if (origins == SampleOrigins::leave) return;
     windows_ = at::empty({rows}, torch::kInt32);
     observations_ = at::empty({rows}, torch::kInt32);
+    if (origins == SampleOrigins::with_times) times_ = at::empty({rows}, torch::kFloat64);
   }
 
   std::int64_t kept() const { return kept_; }
@@ -55,11 +56,18 @@ class SampleStore {
   /// Null where they are not wanted.
   std::int32_t* observations() { return observations_.defined() ? observations_.mutable_data_ptr<std::int32_t>() : nullptr; }
 
+  /// Null where they are not wanted, or some are not known.
+  double* times(const double* of_block) {
+    if (of_block == nullptr) times_.reset();
+    return times_.defined() ? times_.mutable_data_ptr<double>() : nullptr;
+  }
+
   Tensor kept_u() const { return u_.narrow(0, 0, kept_); }
   Tensor kept_v() const { return v_.narrow(0, 0, kept_); }
   Tensor kept_data() { return closed_up<c10::complex<float>>(data_); }
   Tensor kept_weights() { return closed_up<float>(weights_); }
   Tensor kept_windows() const { return windows_.defined() ? windows_.narrow(0, 0, kept_) : Tensor(); }
+  Tensor kept_times() const { return times_.defined() ? times_.narrow(0, 0, kept_) : Tensor(); }
   Tensor kept_observations() const { return observations_.defined() ? observations_.narrow(0, 0, kept_) : Tensor(); }
 
  private:
@@ -74,7 +82,7 @@ class SampleStore {
   }
 
   std::int64_t rows_, nchan_, kept_ = 0;
-  Tensor u_, v_, data_, weights_, windows_, observations_;
+  Tensor u_, v_, data_, weights_, windows_, observations_, times_;
 };
 
 std::int64_t rows_of(const ReaderShape& shape) {
@@ -96,7 +104,8 @@ struct BlockView {
         v(block.v.const_data_ptr<double>()),
         data(data_tensor.const_data_ptr<c10::complex<float>>()),
         weights(weight_tensor.const_data_ptr<float>()),
-        observations(block.observations.defined() ? block.observations.const_data_ptr<std::int32_t>() : nullptr) {}
+        observations(block.observations.defined() ? block.observations.const_data_ptr<std::int32_t>() : nullptr),
+        times(block.times.defined() ? block.times.const_data_ptr<double>() : nullptr) {}
 
   std::int32_t observation(std::int64_t row) const { return observations == nullptr ? -1 : observations[row]; }
 
@@ -106,6 +115,7 @@ struct BlockView {
   const c10::complex<float>* data;
   const float* weights;
   const std::int32_t* observations;
+  const double* times;
 };
 
 /// Appends the samples of a block that have a weight. @param counts  of each channel, to which they are added
@@ -114,6 +124,7 @@ void append_samples(SampleStore& store, const BlockView& block, const ReaderWind
   auto* data = store.data(0);
   auto* weights = store.weights(0);
   auto* observations = store.observations();
+  auto* times = store.times(block.times);
   auto kept = store.kept();
   const auto begin = kept;
   for (std::int64_t row = 0; row < block.rows; ++row) {
@@ -126,6 +137,7 @@ void append_samples(SampleStore& store, const BlockView& block, const ReaderWind
       data[kept] = block.data[at];
       weights[kept] = block.weights[at];
       if (observations != nullptr) observations[kept] = block.observation(row);
+      if (times != nullptr) times[kept] = block.times[row];
       ++counts[static_cast<std::size_t>(c)];
       ++kept;
     }
@@ -159,6 +171,7 @@ std::int64_t append_rows(SampleStore& store, const BlockView& block, const Reade
       store.weights(c)[kept] = weights[c];
     }
     if (auto* observations = store.observations(); observations != nullptr) observations[kept] = block.observation(row);
+    if (auto* times = store.times(block.times); times != nullptr) times[kept] = block.times[row];
     store.set_kept(kept + 1);
   }
   store.note_origin(begin, window.id);
@@ -229,7 +242,7 @@ CollectedVisibilities collect_samples(VisibilityReader& reader, SampleOrigins or
   Visibilities visibilities(Baselines::in_lambda(store.kept_u(), store.kept_v()), store.kept_data(), store.kept_weights());
   if (mean.known) visibilities.set_frequencies(at::full({1}, mean.sum / mean.samples, torch::kFloat64));
   visibilities.set_observation(shape.observation);
-  return {std::move(visibilities), store.kept_windows(), store.kept_observations(), reader.dropped()};
+  return {std::move(visibilities), store.kept_windows(), store.kept_observations(), store.kept_times(), reader.dropped()};
 }
 
 CollectedVisibilities collect_cube(VisibilityReader& reader, SampleOrigins origins, const ArrayRoom& room) {
@@ -246,7 +259,7 @@ CollectedVisibilities collect_cube(VisibilityReader& reader, SampleOrigins origi
   Visibilities visibilities(Baselines::in_metres(store.kept_u(), store.kept_v(), shape.windows.front().frequencies),
                             store.kept_data(), store.kept_weights());
   visibilities.set_observation(shape.observation);
-  return {std::move(visibilities), store.kept_windows(), store.kept_observations(), dropped};
+  return {std::move(visibilities), store.kept_windows(), store.kept_observations(), store.kept_times(), dropped};
 }
 
 }  // namespace mpol::io

@@ -10,13 +10,15 @@ struct CollectedVisibilities {
   Visibilities visibilities;  ///< those that were kept
   Tensor windows;             ///< (nvis) int32, the id of each sample's window; undefined unless asked for
   Tensor observations;        ///< (nvis) int32, its observation; undefined unless asked for, or unknown
+  Tensor times;               ///< (nvis) float64, when it was taken, s; undefined unless asked for, or unknown
   DroppedSamples dropped;     ///< how many were left out, and why
 };
 
-/// Whether windows and observations of the samples are wanted, at 8 bytes a sample.
+/// Whether windows and observations of the samples are wanted, at 8 bytes a sample, and their times, at 8 bytes more.
 enum class SampleOrigins {
-  leave,  ///< only the samples are wanted
-  keep    ///< window and observation of each sample too
+  leave,      ///< only the samples are wanted
+  keep,       ///< window and observation of each sample too
+  with_times  ///< its time besides, as far as the reader gives it (RowTracks::read)
 };
 
 /// Bytes that may be kept of a reader's samples, whatever is left out.

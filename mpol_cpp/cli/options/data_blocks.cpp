@@ -1,0 +1,156 @@
+#include <mpol_cpp/cli/options/data_blocks.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+
+#include <mpol_cpp/cli/options/number_lists.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/core/format.h>
+
+namespace mpol::cli {
+namespace {
+
+constexpr std::array block_kinds = {"window", "observation", "time", "file", "channel"};
+
+/// An array of (nvis) numbers as (1, nvis), or nothing.
+Tensor row_of(const io::NpzReader& arrays, const std::string& key, std::int64_t nvis, torch::Dtype dtype) {
+  if (!arrays.contains(key)) return {};
+  const auto header = arrays.header(key);
+  const bool whole = header.kind == 'i' || header.kind == 'u';
+  if (header.shape != std::vector<std::int64_t>{nvis} || !(whole || (dtype == torch::kFloat64 && header.kind == 'f'))) {
+    throw DataError(fmt::format("{} is {} {}; blocks are told apart by ({}) {}, one for each sample", arrays.where(key),
+                                header.descr, fmt::join(header.shape, " x "), nvis,
+                                dtype == torch::kFloat64 ? "numbers" : "whole numbers"));
+  }
+  return arrays.read(key).to(dtype).unsqueeze(0);
+}
+
+Tensor row_of(const Tensor& numbers) { return numbers.defined() ? numbers.to(torch::kInt64).unsqueeze(0) : Tensor(); }
+
+/// Observations that no file knows are -1.
+Tensor known(Tensor observations) {
+  const bool all = observations.defined() && observations.min().item<std::int64_t>() >= 0;
+  return all ? std::move(observations) : Tensor();
+}
+
+/// A row for all channels, or one for each, as join_samples() has them behind each other.
+Tensor flattened(const Tensor& rows, const Visibilities& visibilities) {
+  return rows.expand({visibilities.nchan(), visibilities.nvis()}).reshape({-1});
+}
+
+Tensor joined(const std::vector<DataOrigins>& files, const std::vector<Visibilities>& visibilities, Tensor DataOrigins::*what) {
+  std::vector<Tensor> parts;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto& own = files[i].*what;
+    if (!own.defined()) return {};
+    parts.push_back(flattened(own, visibilities[i]));
+  }
+  return at::cat(parts).unsqueeze(0);
+}
+
+Tensor numbers_of_kind(const DataOrigins& origins, const std::string& kind) {
+  if (kind == "window") return origins.windows;
+  if (kind == "observation") return origins.observations;
+  return kind == "file" ? origins.files : origins.channels;
+}
+
+SampleBlocks blocks_of_kind(const DataOrigins& origins, const std::string& kind, std::int64_t stretches) {
+  if (kind == "time") {
+    const auto& shape = origins.files;
+    if (origins.times.defined()) {
+      const auto labels = stretches_of_time(origins.times.reshape({-1}), stretches);
+      return SampleBlocks::of_numbers(labels.view(origins.times.sizes()), kind);
+    }
+    const auto count = shape.size(-1), most = std::min(stretches, count);
+    return SampleBlocks::of_numbers((at::arange(count, torch::kInt64) * most).div(count, "floor").unsqueeze(0), kind);
+  }
+  const auto numbers = numbers_of_kind(origins, kind);
+  if (!numbers.defined()) {
+    throw DataError(error_text("--blocks", kind, fmt::format("the data do not say of which {} a sample is", kind),
+                               kind == "window"
+                                   ? "a measurement set does, or an .npz file with the whole numbers `block` (nvis); "
+                                     "or take --blocks file or channel"
+                                   : "a measurement set does, or an .npz file with the whole numbers `observation` "
+                                     "(nvis); or take --blocks file or channel"));
+  }
+  return SampleBlocks::of_numbers(numbers, kind);
+}
+
+}  // namespace
+
+DataOrigins origins_of(const io::CollectedVisibilities& read) {
+  DataOrigins origins;
+  origins.windows = row_of(read.windows);
+  origins.observations = known(row_of(read.observations));
+  if (read.times.defined()) origins.times = read.times.unsqueeze(0);
+  return origins;
+}
+
+DataOrigins origins_of(const io::NpzReader& arrays, std::int64_t nvis, bool with_times) {
+  DataOrigins origins;
+  origins.windows = row_of(arrays, "block", nvis, torch::kInt64);
+  origins.observations = known(row_of(arrays, "observation", nvis, torch::kInt64));
+  if (with_times) origins.times = row_of(arrays, "time", nvis, torch::kFloat64);
+  return origins;
+}
+
+DataOrigins joined_origins(const std::vector<DataOrigins>& files, const std::vector<Visibilities>& visibilities) {
+  auto own = files;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const auto nchan = visibilities[i].nchan(), nvis = visibilities[i].nvis();
+    own[i].files = at::full({1, nvis}, static_cast<std::int64_t>(i), torch::kInt64);
+    own[i].channels = at::arange(nchan, torch::kInt64).unsqueeze(1).expand({nchan, nvis});
+  }
+  if (own.size() == 1) return own.front();
+  DataOrigins all;
+  for (const auto what :
+       {&DataOrigins::windows, &DataOrigins::observations, &DataOrigins::files, &DataOrigins::channels, &DataOrigins::times})
+    all.*what = joined(own, visibilities, what);
+  return all;
+}
+
+void declare_blocks(OptionSet& options, std::string& blocks, const std::string& condition, const std::function<bool()>& applies) {
+  const auto set = [&blocks](const std::string& text) { parse_block_kinds(text), blocks = text; };
+  const auto get = [&blocks] { return blocks.empty() ? std::nullopt : std::optional(toml_string(blocks)); };
+  options.parsed("--blocks", set, get, "KIND[,KIND...]",
+                 "What blocks of data are: window, observation, time, file, channel, or several for those that all of them tell "
+                 "apart; default: of --fit-blocks windows, observations and files, of --split blocks stretches of samples in "
+                 "their order",
+                 Record::result);
+  options.only({"--blocks"}, condition, applies);
+}
+
+std::vector<std::string> parse_block_kinds(const std::string& list) {
+  std::vector<std::string> kinds;
+  for (const auto& kind : list_items(list, ',')) {
+    if (std::find(block_kinds.begin(), block_kinds.end(), kind) == block_kinds.end()) {
+      throw UsageError(error_text("--blocks", kind, "is no kind of block",
+                                  fmt::format("take one or several of {}", fmt::join(block_kinds, ", "))));
+    }
+    if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end())
+      throw UsageError(error_text("--blocks", list, fmt::format("names {} twice", kind), "name it once"));
+    kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+SampleBlocks blocks_of(const DataOrigins& origins, const std::string& kinds, std::int64_t stretches) {
+  SampleBlocks all;
+  const auto add = [&all](SampleBlocks blocks) { all = all.names.empty() ? std::move(blocks) : all.crossed(blocks); };
+  for (const auto& kind : parse_block_kinds(kinds)) add(blocks_of_kind(origins, kind, stretches));
+  if (!kinds.empty()) return all;
+  for (const auto* kind : {"window", "observation", "file"}) {
+    if (!numbers_of_kind(origins, kind).defined()) continue;
+    auto blocks = blocks_of_kind(origins, kind, stretches);
+    if (blocks.size() > 1) add(std::move(blocks));
+  }
+  return all.names.empty() ? blocks_of_kind(origins, "file", stretches) : all;
+}
+
+}  // namespace mpol::cli

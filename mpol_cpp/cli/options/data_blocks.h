@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <torch/types.h>
+
+#include <mpol_cpp/cli/program/option_set.h>
+#include <mpol_cpp/io/npz_archive.h>
+#include <mpol_cpp/io/readers/collect_visibilities.h>
+#include <mpol_cpp/visibilities/sample_blocks.h>
+
+namespace mpol::cli {
+
+using torch::Tensor;
+
+/// Where the samples of the data come from, as far as their files say; filled while they are read.
+struct DataOrigins {
+  bool with_times = false;  ///< times are wanted
+  /// (1 or nchan, nvis) int64 each; undefined: the files do not say.
+  Tensor windows, observations, files, channels;
+  Tensor times;  ///< (1 or nchan, nvis) float64, s from any moment; undefined: not wanted, or the files do not say
+};
+
+/// Those of a set's samples.
+DataOrigins origins_of(const io::CollectedVisibilities& read);
+/// Those of arrays: the keys `block` (spectral windows), `observation` and `time`, as mpol export writes them, where they are
+/// there.
+/// @throws DataError for a key that is not (nvis) numbers
+DataOrigins origins_of(const io::NpzReader& arrays, std::int64_t nvis, bool with_times);
+/// Those of the samples of several files as join_samples() orders them, of one as they are: with the numbers of files and
+/// channels. What one file does not say is unknown of all.
+DataOrigins joined_origins(const std::vector<DataOrigins>& files, const std::vector<Visibilities>& visibilities);
+
+/// `--blocks`. @param applies  where it has a meaning, once all is parsed
+void declare_blocks(OptionSet& options, std::string& blocks, const std::string& condition, const std::function<bool()>& applies);
+
+/// The words of a list of window, observation, time, file and channel. @throws UsageError for another, or one twice
+std::vector<std::string> parse_block_kinds(const std::string& list);
+
+/// Blocks of data as --blocks names them: of several kinds those that all of them tell apart. Empty: of windows, observations and
+/// files those of which there are several.
+/// @param stretches  how many of `time`, which are stretches of samples in their order where times are not known
+/// @throws DataError where the files do not say what is asked for
+SampleBlocks blocks_of(const DataOrigins& origins, const std::string& kinds, std::int64_t stretches);
+
+}  // namespace mpol::cli

@@ -1,0 +1,181 @@
+#include <mpol_cpp/cli/run/block_stage.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <mpol_cpp/cli/image/fit_setup.h>
+#include <mpol_cpp/cli/image/optimizer_choice.h>
+#include <mpol_cpp/cli/output/unfinished_run.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/run/fit_terms.h>
+#include <mpol_cpp/cli/run/ranks.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/gridding/data_averager.h>
+#include <mpol_cpp/train/trainer.h>
+
+namespace mpol::cli {
+namespace {
+
+[[noreturn]] void refuse(const ImageOptions& options, const std::string& limit, const std::string& remedy) {
+  throw UsageError(error_text("--fit-blocks", options.fit_blocks, limit, remedy));
+}
+
+ChannelMap channel_map(const ImageOptions& options, std::int64_t nchan) {
+  return options.mode == "continuum" ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
+}
+
+/// Images of the run's own likelihood, priors and solver, each from where the last one ended.
+class RunImager final : public CalibrationImager {
+ public:
+  explicit RunImager(const BlockStage& stage) : stage_(stage), options_(stage.options) {
+    options_.regularizers.searched.clear();  // their weights are those that a search begins with
+    options_.output.quiet = true;
+  }
+
+  Tensor image_of(const Visibilities& data) override {
+    const auto channels = channel_map(options_, data.nchan());
+    const DataAverager averager(stage_.coords, data,
+                                DataAveragerOptions().channel_map(channels).scatter_check(ScatterCheck::off));
+    const auto cells = averager.to_dataset();
+    const FitData fit{data, channels, cells, FitData::imaging_of(options_)};
+    const auto likelihood = make_likelihood(options_, data, channels, cells, stage_.device);
+    const auto normalize = normalize_of(options_.normalize);
+    const double normalizer = Objective(likelihood, {}, normalize).normaliser();
+    ImageSummary unused;
+    auto record = stage_.record;
+    auto terms = weigh_terms(
+        {options_, fit, normalizer, likelihood->visibilities_count(), stage_.device, stage_.state, nullptr, record, unused});
+    if (!model_) begin(fit);
+    auto train = train_options(options_, stage_.record, stage_.state);
+    train.checkpoint({}).resume(false).interrupted([] { return stop_requested() != 0; });
+    const auto result = Trainer(*model_, Objective(likelihood, std::move(terms), normalize), train).fit();
+    if (result.stop_reason == StopReason::interrupted) return {};
+    if (result.stop_reason == StopReason::diverged) throw DivergedError(result.diagnosis);
+    const torch::NoGradGuard no_gradient;
+    return (*model_)->make_sky().detach().to(torch::kCPU, torch::kFloat64);
+  }
+
+  NamedTensors state() const override {
+    NamedTensors state;
+    if (!model_) return state;
+    for (const auto& parameter : (*model_)->named_parameters()) state[parameter.key()] = parameter.value().detach();
+    return state;
+  }
+  void load_state(const NamedTensors& state) override { begin_from_ = state; }
+
+ private:
+  void begin(const FitData& fit) {
+    model_ = make_model(options_, fit);
+    (*model_)->to(stage_.device, options_.data.torch_dtype());
+    if (begin_from_.empty()) return;
+    const torch::NoGradGuard no_gradient;
+    for (auto& parameter : (*model_)->named_parameters()) {
+      const auto found = begin_from_.find(parameter.key());
+      if (found == begin_from_.end() || found->second.sizes() != parameter.value().sizes())
+        throw FileError(fmt::format("{} does not fit this run's image", (stage_.state / blocks_name).string()));
+      parameter.value().copy_(found->second);
+    }
+  }
+
+  const BlockStage& stage_;
+  ImageOptions options_;
+  std::optional<GriddedNet> model_;
+  NamedTensors begin_from_;
+};
+
+std::string round_words(const CalibrationRound& round, const SampleBlocks& blocks) {
+  return fmt::format(
+      "gains, round {:>2}: chi^2/2N {:.5f} with the weights as they are; most changed: {}, by {:.2g} of its error\n", round.round,
+      round.score, blocks.names[static_cast<std::size_t>(round.most_changed)], round.change);
+}
+
+}  // namespace
+
+void check_fit_blocks(const ImageOptions& options) {
+  if (options.fit_blocks.empty()) return;
+  parse_gain_kinds(options.fit_blocks);
+  if (options.likelihood == "gridded")
+    refuse(options, "cell averages mix the samples of blocks", "leave out --likelihood gridded: the exact one is as fast");
+  if (options.noise != "gaussian")
+    refuse(options, "gains are fitted for Gaussian noise", "leave out --noise, or weigh the blocks with mpol weights first");
+  if (options.batch_size) refuse(options, "gains need images of all data", "leave out --batch-size, or give --batch-size auto");
+  if (!choose_optimizer(options).tolerance)
+    refuse(options, "gains need images that have converged", "leave out --optimizer and --stop-relative, or take pogm");
+  if (ranks()->size() > 1) refuse(options, "ranks share no gains", "start one process; its threads are all used");
+  const auto kinds = parse_block_kinds(options.data.blocks);
+  const auto has = [&](const char* kind) { return std::find(kinds.begin(), kinds.end(), kind) != kinds.end(); };
+  if (has("time"))
+    throw UsageError(error_text("--blocks", options.data.blocks, "stretches of time have no gains", "leave out time"));
+  if (has("channel") && options.mode == "cube") {
+    throw UsageError(error_text("--blocks", options.data.blocks,
+                                "a cube's channels show different skies, beside which gains mean nothing",
+                                "leave out channel, or add --mode continuum"));
+  }
+}
+
+SampleBlocks blocks_to_fit(const ImageOptions& options) {
+  auto blocks = blocks_of(*options.data.origins, options.data.blocks, 1);
+  if (blocks.size() >= 2) return blocks;
+  throw DataError(
+      error_text("--fit-blocks", options.fit_blocks,
+                 fmt::format("the data have one block, {}, and gains are relative to each other", blocks.names.front()),
+                 "join files with --more-data, or say what the blocks are: --blocks window, observation, file or channel"));
+}
+
+Choice blocks_choice(const ImageOptions& options) {
+  const auto blocks = blocks_to_fit(options);
+  return {"fit-blocks", options.fit_blocks, fmt::format("of {} blocks: {}", blocks.size(), fmt::join(blocks.names, "; "))};
+}
+
+CalibratedBlocks calibrate(const BlockStage& stage, Visibilities& visibilities) {
+  const auto& options = stage.options;
+  CalibratedBlocks result{blocks_to_fit(options), parse_gain_kinds(options.fit_blocks), {}, {}};
+  if (result.samples.of_sample.size(0) > 1 && options.mode == "cube")
+    throw UsageError(
+        error_text("--blocks", options.data.blocks, "a cube's channels show different skies", "add --mode continuum"));
+  const auto bytes = static_cast<double>(visibilities.data().nbytes() + visibilities.weights().nbytes());
+  const auto room = room_beside(visibilities, bytes);
+  RunImager imager(stage);
+  auto how = BlockCalibrationOptions()
+                 .kinds(result.kinds)
+                 .state(stage.state / blocks_name)
+                 .fingerprint(stage.record.fingerprint())
+                 .room(room);
+  if (options.output.speaks())
+    how.on_round([&](const CalibrationRound& round) { fmt::print("{}", round_words(round, result.samples)); });
+  const auto channels = channel_map(options, visibilities.nchan());
+  result.found = calibrate_blocks(stage.coords, visibilities, channels, result.samples, imager, how);
+  if (result.found.interrupted) return result;
+  visibilities = calibrated(visibilities, result.samples, result.found.gains(), room);
+  for (std::size_t b = 0; b < result.found.blocks.size(); ++b) {
+    const auto words = gain_words(result, b);
+    if (options.output.speaks()) fmt::print("{}\n", words);
+    stage.record.note("calibrated " + words);
+  }
+  return result;
+}
+
+void judge_blocks(CalibratedBlocks& blocks, const FitData& data, const Tensor& sky) {
+  const std::vector<BlockGain> none(blocks.found.blocks.size());
+  const auto rest = fit_gains(data.coords(), sky, data.visibilities, data.channels, blocks.samples, blocks.kinds, none);
+  double most = 0;
+  const auto compare = [&most](double change, double error) {
+    if (error > 0 && std::isfinite(error)) most = std::max(most, std::abs(change) / error);
+  };
+  for (const auto& [gain, error, chi_squared, samples, shared, significance] : rest) {
+    compare(gain.east, error.east);
+    compare(gain.north, error.north);
+    compare(gain.amplitude - 1, error.amplitude);
+    compare(gain.weight_scale - 1, error.weight_scale);
+  }
+  blocks.change_at_end = most;
+  for (const auto& warning : blocks_warnings(blocks)) log_warning(warning);
+}
+
+}  // namespace mpol::cli
