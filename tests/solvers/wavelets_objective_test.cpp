@@ -82,8 +82,7 @@ class SmoothOfObjective : public SmoothFunction {
 
 }  // namespace
 
-TEST_CASE("the map of wavelets, alone or with others, ends at the minimum: the duality gap closes",
-          "[solvers][wavelets][quick]") {
+TEST_CASE("the map of wavelets, alone or with others, ends at the minimum: the duality gap closes", "[solvers][wavelets]") {
   const auto hann = GENERATE(false, true);
   const auto q = noisy_middle({1, 3, 16, 16}, torch::kFloat64, 1, 2, 2);
   const Numbers steps = {0.5, 0.7, 0.6};
@@ -106,13 +105,13 @@ TEST_CASE("the map of wavelets, alone or with others, ends at the minimum: the d
       return (primal - dual) / (q.square() / step).sum().item<double>();
     };
     const double early = gap(applied(map, q, steps, {2}));
-    const auto x = applied(map, q, steps, {4000});
+    const auto x = applied(map, q, steps, {600});
     CHECK(x.min().item<double>() >= 0);
     const auto dual = map.dual();
     CHECK(dual.narrow(0, dual.size(0) - 8, 8).abs().max().item<double>() <= 1);  // feasible, whence the gap is one
     const double own = gap(x);
     CHECK(own >= -1e-12);
-    CHECK(own < 1e-6);
+    CHECK(own < 1e-4);
     CHECK(own < 0.1 * early);
   }
 }
@@ -155,13 +154,13 @@ TEMPLATE_TEST_CASE("an objective with wavelets has the losses of its terms and t
   CHECK(relative_error(gradient, model->base().grad().view_as(gradient)) < tolerance<TestType>(1e-11, 1e-4));
 }
 
-TEST_CASE("POGM, FISTA, ADMM and primal-dual steps end at one optimum in SARA's dictionary", "[solvers][wavelets][quick]") {
+TEST_CASE("POGM, FISTA, ADMM and primal-dual steps end at one optimum in SARA's dictionary", "[solvers][wavelets]") {
   const auto objective = sara();
   std::vector<std::pair<double, Tensor>> ends;
   for (const auto optimizer : {OptimizerKind::pogm, OptimizerKind::fista, OptimizerKind::admm}) {
     CAPTURE(to_string(optimizer));
     auto model = model_from(1, Smoothing::none);
-    const auto result = sara_fit(model, objective, optimizer, 1e-7);
+    const auto result = sara_fit(model, objective, optimizer, 1e-5);
     CHECK(result.stop_reason == StopReason::converged);
     ends.emplace_back(result.loss.total(), model->base().detach().view({1, 1, 24, 24}).clone());
   }
@@ -171,7 +170,7 @@ TEST_CASE("POGM, FISTA, ADMM and primal-dual steps end at one optimum in SARA's 
   ConvexObjective function(model.ptr(), data_alone);
   PrimalDual solver(std::make_shared<SmoothOfObjective>(function), std::make_shared<NonNegative>(),
                     std::make_shared<SaraDictionary>(SaraOptions{8, 3}), std::make_shared<L1Norm>(lambda_of_wavelets),
-                    function.images(), {{.most_iterations = 6000, .tolerance = 0}, 1.4, {0.05 * function.curvatures()[0]}});
+                    function.images(), {{.most_iterations = 3000, .tolerance = 0}, 1.4, {0.05 * function.curvatures()[0]}});
   solver.solve();
   const auto sky = solver.solution().clamp_min(0);
   {
@@ -180,26 +179,27 @@ TEST_CASE("POGM, FISTA, ADMM and primal-dual steps end at one optimum in SARA's 
     ends.emplace_back(objective.evaluate(*at_end).total.item<double>(), sky);
   }
   const double least = ends.front().first;
+  auto at_start = positive_model(ends.front().second.view({1, 24, 24}).clone(), Smoothing::none);
+  const double regularizers = least - objective.evaluate(*at_start).nll.item<double>();
   for (const auto& [total, image] : ends) {
-    CHECK(total == Approx(least).margin(2e-6));
-    CHECK(relative_error(image, ends.front().second) < 2e-3);
+    CHECK(total == Approx(least).margin(5e-4 * regularizers));
+    CHECK(relative_error(image, ends.front().second) < 3e-2);
   }
 }
 
-TEST_CASE("at the optimum in SARA's dictionary no subgradient points anywhere, and its gap is certified",
-          "[solvers][wavelets][quick]") {
+TEST_CASE("at the optimum in SARA's dictionary no subgradient points anywhere, and its gap is certified", "[solvers][wavelets]") {
   const auto smoothing = GENERATE(Smoothing::none, Smoothing::hann);
   const auto objective = sara({terms::tv_image(5e-4)});
   auto early_model = model_from(1, smoothing), model = model_from(1, smoothing);
   const auto early =
       Trainer(early_model, objective, TrainOptions().optimizer(OptimizerKind::pogm).tolerance(1e-12).epochs(6)).fit();
-  const auto end = sara_fit(model, objective, OptimizerKind::pogm, 1e-8);
+  const auto end = sara_fit(model, objective, OptimizerKind::pogm, 1e-7);
   ConvexObjective function(model.ptr(), objective);
   const auto z = function.images().clone();
   auto slope = at::empty_like(z), next = at::empty_like(z);
   function.evaluate(z, slope);
   const double step = 1 / function.curvatures()[0];
-  function.proximal(z - slope * step, {step}, {20000}, next);
+  function.proximal(z - slope * step, {step}, {6000}, next);
   CHECK(relative_error(next, z) < 1e-4);  // an optimum is a fixed point of the proximal step
   // Its dual is feasible and, where a coefficient is not 0, is its sign: a subgradient of the norm. What is left of the slope
   // is 0 where pixels shine and not negative where they do not.
@@ -223,7 +223,7 @@ TEST_CASE("at the optimum in SARA's dictionary no subgradient points anywhere, a
 }
 
 TEMPLATE_TEST_CASE("the optimum in SARA's dictionary is the same from any start and in any dtype, and Adam comes near it",
-                   "[solvers][wavelets][quick]", float, double) {
+                   "[solvers][wavelets]", float, double) {
   const auto objective = sara({terms::sparsity(5e-4)});
   auto reference = model_from(1, Smoothing::hann);
   const auto best = sara_fit(reference, objective, OptimizerKind::pogm, 1e-7);
@@ -243,7 +243,7 @@ TEMPLATE_TEST_CASE("the optimum in SARA's dictionary is the same from any start 
   CHECK_THROWS_AS(Trainer(softplus, objective, TrainOptions().step(StepKind::fused).epochs(2)).fit(), ValueError);
 }
 
-TEST_CASE("fits with wavelets go on from their checkpoints bit for bit", "[solvers][wavelets][quick]") {
+TEST_CASE("fits with wavelets go on from their checkpoints bit for bit", "[solvers][wavelets]") {
   const auto optimizer = GENERATE(OptimizerKind::pogm, OptimizerKind::admm);
   const TemporaryFolder folder;
   const auto options = [&](std::int64_t epochs) { return TrainOptions().optimizer(optimizer).tolerance(1e-12).epochs(epochs); };
