@@ -108,7 +108,7 @@ class ImageRun {
   int go() {
     if (options_.rank_timeout)
       ranks()->set_timeout(Communicator::Milliseconds(static_cast<std::int64_t>(std::ceil(*options_.rank_timeout * 1e3))));
-    if (!options_.dry_run) exchange_on(device_);  // which the first rank does alone
+    if (!options_.dry_run) exchange_on(device_);  // a dry run is that of the first rank alone
     if (!ranks()->is_first()) return assist();
     Agreement sharing;
     summary_.choices = choices();
