@@ -26,7 +26,6 @@
 #include <mpol_cpp/plot/figures/residual_figure.h>
 #include <mpol_cpp/plot/figures/scan_figure.h>
 #include <mpol_cpp/plot/figures/split_figure.h>
-#include <mpol_cpp/plot/figures/structure_figure.h>
 #include <mpol_cpp/plot/figures/summary_figure.h>
 #include <mpol_cpp/plot/figures/training_figure.h>
 #include <mpol_cpp/plot/figures/visibility_figure.h>

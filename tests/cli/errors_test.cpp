@@ -179,7 +179,8 @@ TEST_CASE("a bright source is real, the empty sky is not, and a finished run is 
   CHECK(masked["pixels"] == found[0]["pixels"]);
   CHECK(masked["f_without"].get<double>() == Approx(found[0]["f_without"].get<double>()).epsilon(1e-6));
 
-  const auto plain = run_mpol_here({"image", "--config", (out / "run.toml").string(), "-o", (scratch / "again").string(), "--json"});
+  const auto plain =
+      run_mpol_here({"image", "--config", (out / "run.toml").string(), "-o", (scratch / "again").string(), "--json"});
   REQUIRE(plain.exit_code == 0);
   CHECK(nlohmann::json::parse(plain.out)["structures"] == found);
 }

@@ -143,7 +143,8 @@ std::string gap_words(const TrainResult& fit) {
 std::string StructureSummary::verdict() const {
   const double jansky = std::accumulate(flux.begin(), flux.end(), 0.0);
   const auto what = fmt::format("{}, {:.3g} Jy: ", name, jansky);
-  const auto without = fmt::format("F {:.3g} above the image's without it, {:.3g} allowed; {:.1f} sigma", least_excess, bound, sigma);
+  const auto without =
+      fmt::format("F {:.3g} above the image's without it, {:.3g} allowed; {:.1f} sigma", least_excess, bound, sigma);
   const double percent = 100 * level_of_structures;
   return is_real ? fmt::format("{}real at {:g} % ({})", what, percent, without)
                  : fmt::format("{}not proven by these data at {:g} % ({})", what, percent, without);

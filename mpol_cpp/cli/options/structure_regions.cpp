@@ -23,7 +23,8 @@ StructureRegion::Circle parse_circle(const std::string& text) {
   std::istringstream numbers(text.substr(circle_prefix.size()));
   for (std::string part; std::getline(numbers, part, ',');) parts.push_back(trimmed(part));
   if (parts.size() != 3)
-    throw UsageError(error_text(structure_option, text, "a circle has three numbers", "give it as circle:EAST,NORTH,RADIUS in arcsec"));
+    throw UsageError(
+        error_text(structure_option, text, "a circle has three numbers", "give it as circle:EAST,NORTH,RADIUS in arcsec"));
   const std::string name = "test-structure";
   return {parse_number(name, parts[0], Range::any()), parse_number(name, parts[1], Range::any()),
           parse_number(name, parts[2], Range::positive())};
@@ -49,9 +50,11 @@ Tensor StructureRegion::pixels(const SkyTarget& target) const {
     marked = read_mask(mask, target, structure_option).ne(0);
   }
   if (!marked.any().item<bool>())
-    throw DataError(error_text(structure_option, text(), "holds no pixel of the image", "mark pixels of a structure that it shows"));
+    throw DataError(
+        error_text(structure_option, text(), "holds no pixel of the image", "mark pixels of a structure that it shows"));
   if (marked.flatten(-2).all(-1).any().item<bool>())
-    throw DataError(error_text(structure_option, text(), "is the whole image", "leave pixels around it, from which it can be filled"));
+    throw DataError(
+        error_text(structure_option, text(), "is the whole image", "leave pixels around it, from which it can be filled"));
   return marked;
 }
 
@@ -60,8 +63,7 @@ std::vector<StructureRegion> parse_structures(const std::string& text) {
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, ';');) {
     part = trimmed(part);
-    if (part.empty())
-      throw UsageError(error_text(structure_option, text, "a region is empty", "separate regions by one ;"));
+    if (part.empty()) throw UsageError(error_text(structure_option, text, "a region is empty", "separate regions by one ;"));
     if (part.starts_with(circle_prefix)) regions.push_back({.circle = parse_circle(part), .mask = {}});
     else regions.push_back({.circle = std::nullopt, .mask = std::filesystem::absolute(part).lexically_normal()});
   }

@@ -142,7 +142,8 @@ std::string structures_section(const ReportContent& content) {
   std::string text = fmt::format(
       "<p>Each marked region was filled from its surroundings, and the cheapest image without the structure was looked for, "
       "whatever it is elsewhere. A structure is real at {:g} % when even that image costs data and priors more than the credible "
-      "region allows. Calibration errors, and the choice of a region after a look at the image, are not accounted for.</p>\n<ul>\n",
+      "region allows. Calibration errors, and the choice of a region after a look at the image, are not accounted "
+      "for.</p>\n<ul>\n",
       100 * level_of_structures);
   for (const auto& each : structures) text += "<li>" + html::escaped(each.verdict()) + "</li>\n";
   text += "</ul>\n";
@@ -153,8 +154,9 @@ std::string structures_section(const ReportContent& content) {
     for (const auto& each : structures) {
       const auto& name = each.name;
       text += sheet.figure(panel++, "The image with the outline of " + name, "The image, and what was marked: " + name + ".");
-      text += sheet.figure(panel++, "The image with " + name + " filled smoothly from its surroundings",
-                           "The region filled: the data then differ from it by " + fmt::format("{:.3g}", each.filled_excess) + " in F.");
+      text += sheet.figure(
+          panel++, "The image with " + name + " filled smoothly from its surroundings",
+          "The region filled: the data then differ from it by " + fmt::format("{:.3g}", each.filled_excess) + " in F.");
       text += sheet.figure(panel++, "The cheapest image without the structure " + name,
                            "The cheapest image without it: " + fmt::format("{:.3g}", each.least_excess) + " in F.");
       text += sheet.figure(panel++, "The image minus the cheapest one without the structure " + name,

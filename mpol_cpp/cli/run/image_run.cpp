@@ -120,7 +120,8 @@ class ImageRun {
     Agreement sharing;
     summary_.choices = choices();
     if (options_.dry_run) return show_choices();
-    if (options_.resume && options_.structures.empty() && is_finished(options_.output.out, *record_, *options_.epochs)) return already_finished();
+    if (options_.resume && options_.structures.empty() && is_finished(options_.output.out, *record_, *options_.epochs))
+      return already_finished();
     warn_of_changes();
     if (options_.output.speaks() && !grid_.choices.empty()) fmt::print("{}", choice_words(grid_.choices));
     OutputFolder folder(options_.output.out, existing(), "image");

@@ -6,7 +6,7 @@
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/run/stopwatch.h>
-#include <mpol_cpp/plot/figures/structure_figure.h>
+#include <mpol_cpp/plot/figures/error_figure.h>
 
 namespace mpol::cli {
 
@@ -35,19 +35,19 @@ std::vector<JudgedRegion> marked_regions(const ImageOptions& options, const FitD
   return regions;
 }
 
-void judge_structures(std::vector<JudgedRegion>& regions, GriddedNet model, const Objective& objective, double reduced_chi_squared,
-                      ImageSummary& summary) {
+void judge_structures(std::vector<JudgedRegion>& regions, GriddedNet model, const Objective& objective,
+                      double reduced_chi_squared, ImageSummary& summary) {
   if (regions.empty()) return;
   const Stopwatch watch(summary.seconds.structures);
   if (const auto why = StructureTest::obstacle(*model, objective); !why.empty()) {
-    throw UsageError(error_text("--test-structure", regions.front().text,
-                                "structures are judged in convex fits alone: " + why, "leave --test-structure out"));
+    throw UsageError(error_text("--test-structure", regions.front().text, "structures are judged in convex fits alone: " + why,
+                                "leave --test-structure out"));
   }
-  const StructureTest test(model.ptr(), objective,
-                           StructureTestOptions()
-                               .level(level_of_structures)
-                               .noise_factor(std::sqrt(reduced_chi_squared))
-                               .on_iteration([] { stop_if_requested(); }));
+  const StructureTest test(
+      model.ptr(), objective,
+      StructureTestOptions().level(level_of_structures).noise_factor(std::sqrt(reduced_chi_squared)).on_iteration([] {
+        stop_if_requested();
+      }));
   for (auto& region : regions) {
     region.judged = test.judge(region.region);
     summary.structures.push_back(region.summary());

@@ -28,8 +28,8 @@ std::vector<JudgedRegion> marked_regions(const ImageOptions& options, const FitD
 /// Judges them in the fitted model, and tells it in the summary; a signal ends it as it ends a run that writes.
 /// @param reduced_chi_squared  chi^2/(2 N) of the fit over all visibilities, from which the noise follows
 /// @throws UsageError where the fit is not convex
-void judge_structures(std::vector<JudgedRegion>& regions, GriddedNet model, const Objective& objective, double reduced_chi_squared,
-                      ImageSummary& summary);
+void judge_structures(std::vector<JudgedRegion>& regions, GriddedNet model, const Objective& objective,
+                      double reduced_chi_squared, ImageSummary& summary);
 
 /// A row for each: the image, the region filled, the cheapest image without the structure, and the image minus that one.
 plot::Page structure_page(const std::vector<JudgedRegion>& regions, const GridCoords& coords);
