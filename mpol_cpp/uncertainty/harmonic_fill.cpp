@@ -109,7 +109,8 @@ void each_marked(const Tensor& region, const At& at) {
   const auto* marks = marked.const_data_ptr<bool>();
   for (std::int64_t first = 0; first < marked.numel(); first += rows * columns) {
     const MarkedPixels pixels(marks + first, rows, columns);
-    if (pixels.is_everywhere()) throw ValueError("the region is the whole image: leave pixels around it, from which it can be filled");
+    if (pixels.is_everywhere())
+      throw ValueError("the region is the whole image: leave pixels around it, from which it can be filled");
     if (!pixels.is_empty()) at(pixels, first);
   }
 }
@@ -119,12 +120,14 @@ void each_marked(const Tensor& region, const At& at) {
 Tensor harmonic_fill(const Tensor& images, const Tensor& region) {
   const torch::NoGradGuard no_grad;
   if (images.dim() < 2 || !at::is_expandable_to(region.sizes(), images.sizes())) {
-    throw ShapeError(fmt::format("a region of shape {} in images of shape {}: expected (…, npix, npix), and a region of their shape",
-                                 region.sizes().vec(), images.sizes().vec()));
+    throw ShapeError(
+        fmt::format("a region of shape {} in images of shape {}: expected (…, npix, npix), and a region of their shape",
+                    region.sizes().vec(), images.sizes().vec()));
   }
   auto filled = images.detach().to(torch::kCPU, torch::kFloat64, /*non_blocking=*/false, /*copy=*/true).contiguous();
   auto* values = filled.mutable_data_ptr<double>();
-  each_marked(region.expand(images.sizes()), [&](const MarkedPixels& pixels, std::int64_t first) { pixels.fill(values + first); });
+  each_marked(region.expand(images.sizes()),
+              [&](const MarkedPixels& pixels, std::int64_t first) { pixels.fill(values + first); });
   return filled.to(images.options());
 }
 

@@ -41,16 +41,16 @@ struct StructureTestOptions {
 /// What a StructureTest finds. F is in true units: chi^2/2 and the priors, N_norm times what a fit minimizes, over the square of
 /// the noise factor.
 struct JudgedStructure {
-  std::int64_t pixels = 0;     ///< that are marked and may shine, of all channels
-  double f_image = 0;          ///< F of the fitted image
-  double filled_excess = 0;    ///< F of the image with the region filled, less that of the fitted one: all else as it is
-  double least_excess = 0;     ///< the least that an image without its contrast costs, whatever it is elsewhere (lower bound)
-  double bound = 0;            ///< gamma - F* of the structure's contrast alone
-  double bound_of_image = 0;   ///< gamma - F* of all pixels
-  std::vector<double> flux;    ///< that filling the region removed, Jy, of each channel; negative where it was a gap
-  Tensor image, filled;        ///< (nchan, npix, npix) float64 on the CPU, sky orientation, Jy/arcsec^2
-  Tensor least;                ///< the image of `least_excess`: how else such data can come about
-  std::int64_t fits = 0;       ///< that were made for it
+  std::int64_t pixels = 0;    ///< that are marked and may shine, of all channels
+  double f_image = 0;         ///< F of the fitted image
+  double filled_excess = 0;   ///< F of the image with the region filled, less that of the fitted one: all else as it is
+  double least_excess = 0;    ///< the least that an image without its contrast costs, whatever it is elsewhere (lower bound)
+  double bound = 0;           ///< gamma - F* of the structure's contrast alone
+  double bound_of_image = 0;  ///< gamma - F* of all pixels
+  std::vector<double> flux;   ///< that filling the region removed, Jy, of each channel; negative where it was a gap
+  Tensor image, filled;       ///< (nchan, npix, npix) float64 on the CPU, sky orientation, Jy/arcsec^2
+  Tensor least;               ///< the image of `least_excess`: how else such data can come about
+  std::int64_t fits = 0;      ///< that were made for it
 
   /// Whether images without it lie outside of the credible region: least_excess > bound.
   bool is_real() const { return least_excess > bound; }
@@ -63,8 +63,8 @@ struct JudgedStructure {
 /// Asks whether a structure of a fitted image, a clump or a gap, is in the sky or may be the noise's: the least F of an image
 /// without it is compared with the bound of the credible region.
 ///
-/// The region of the base pixels z is filled from its surroundings, s = harmonic_fill(z). The flux of its image x = S z above that
-/// filling, with weights w = smooth_window(region) that fall to 0 at the region's edge,
+/// The region of the base pixels z is filled from its surroundings, s = harmonic_fill(z). The flux of its image x = S z above
+/// that filling, with weights w = smooth_window(region) that fall to 0 at the region's edge,
 ///
 ///   c(y) = sum w (S y - S s) / sum w (S z - S s):   1 of the fitted image, 0 of the filled one
 ///
@@ -74,10 +74,10 @@ struct JudgedStructure {
 ///   D(m) = min_y F(y) + m c(y)   for any m >= 0,
 ///
 /// whose largest value is looked for: each D is one fit of the same convex problem with a linear term. So flux that could as well
-/// lie beside the region, which is then smaller than the data resolve, proves nothing. The contrast is one number; its marginal is
-/// log-concave as the posterior is, and -ln of it is the least F up to a constant where the posterior is Gaussian, and nearly so
-/// elsewhere: so D is compared with the bound of the fewest unknowns.
-/// Source: Cai, Pereyra & McEwen 2018 (remove, inpaint, compare with the bound); Repetti, Pereyra & Wiaux 2019 (the least F).
+/// lie beside the region, which is then smaller than the data resolve, proves nothing. The contrast is one number; its marginal
+/// is log-concave as the posterior is, and -ln of it is the least F up to a constant where the posterior is Gaussian, and nearly
+/// so elsewhere: so D is compared with the bound of the fewest unknowns. Source: Cai, Pereyra & McEwen 2018 (remove, inpaint,
+/// compare with the bound); Repetti, Pereyra & Wiaux 2019 (the least F).
 class StructureTest {
  public:
   /// Why structures of a model's fit to an objective cannot be judged; empty when they can: as Bootstrap::obstacle.

@@ -1,4 +1,4 @@
-// `--samples`: how sure an image is.
+// `--samples`, `--test-structure`: how sure an image is.
 #include "catch.h"
 
 #include <cmath>
@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/analysis/radial_profile.h>
+#include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/images/restore.h>
 #include <mpol_cpp/io/fits.h>
@@ -128,4 +129,84 @@ TEST_CASE("errors are sampled of convex fits alone", "[cli]") {
   refused({"--samples", "4", "--optimizer", "adam"});
   refused({"--samples", "4", "--entropy", "1e-4"});
   refused({"--samples", "1"});
+}
+
+TEST_CASE("a bright source is real, the empty sky is not, and a finished run is judged without a new fit", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation());
+  const auto out = scratch / "out";
+  const auto before = sampled_run(data, out, {});
+  CHECK_FALSE(before.contains("structures"));
+  const auto image = map_of(out, "image.fits");
+  const GridCoords coords(0.1, 32);
+  const auto brightest = image[0].argmax().item<std::int64_t>();
+  const auto of_pixel = [&](const Tensor& axis) { return axis.reshape({-1})[brightest].item<double>(); };
+  const double east = of_pixel(coords.sky_x()), north = of_pixel(coords.sky_y());
+  const auto source = fmt::format("circle:{:.12g},{:.12g},0.65", east, north);
+  const auto empty = fmt::format("circle:{},{},0.3", east > 0 ? -1.2 : 1.2, north > 0 ? -1.2 : 1.2);
+  const auto run = run_mpol_here({"image", "-o", out.string(), "--resume", "--test-structure", source + "; " + empty});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.out.find("structure   " + source) != std::string::npos);
+  const auto after = nlohmann::json::parse(read_text(out / "summary.json"));
+  CHECK(after["epochs"] == before["epochs"]);
+  CHECK(same(map_of(out, "image.fits"), image));
+
+  const auto& found = after["structures"];
+  REQUIRE(found.size() == 2);
+  CHECK(found[0]["real"] == true);
+  CHECK(found[1]["real"] == false);
+  for (const auto& each : found) {
+    const double f = each["f_image"], without = each["f_without"], sigma = each["sigma"];
+    CHECK(each["real"].get<bool>() == (without > each["gamma"].get<double>()));
+    CHECK(sigma == Approx(std::sqrt(2 * (without - f))).margin(1e-4));
+    CHECK(each["f_filled"].get<double>() >= without);
+    CHECK(each["gamma_of_all_pixels"].get<double>() > each["gamma"].get<double>());
+  }
+  const double removed = found[0]["flux_removed_jy"][0], flux = after["flux_jy"][0];
+  CHECK(removed > 0);
+  CHECK(removed < 1.05 * flux);
+  CHECK(read_png(out / "structures.png").width == 4 * 620);
+  const auto report = read_text(out / "report.html");
+  CHECK(report.find("The cheapest image without the structure " + source) != std::string::npos);
+  CHECK(report.find("not proven") != std::string::npos);
+
+  // A mask of the same pixels, in a run of its own.
+  const auto marked = (coords.sky_x() - east).square() + (coords.sky_y() - north).square() <= 0.65 * 0.65;
+  io::write_fits(scratch / "mask.fits", marked.to(torch::kFloat64).unsqueeze(0), coords);
+  const auto by_mask = sampled_run(data, scratch / "masked", {"--test-structure", (scratch / "mask.fits").string()});
+  const auto& masked = by_mask["structures"][0];
+  CHECK(masked["pixels"] == found[0]["pixels"]);
+  CHECK(masked["f_without"].get<double>() == Approx(found[0]["f_without"].get<double>()).epsilon(1e-6));
+
+  const auto plain =
+      run_mpol_here({"image", "--config", (out / "run.toml").string(), "-o", (scratch / "again").string(), "--json"});
+  REQUIRE(plain.exit_code == 0);
+  CHECK(nlohmann::json::parse(plain.out)["structures"] == found);
+}
+
+TEST_CASE("structures that cannot be judged are refused before the fit", "[cli]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "vis.npz", small_observation());
+  const auto refused = [&](const std::vector<std::string>& more, int code) {
+    std::vector<std::string> arguments = {"image", data, "-o", (scratch / "out").string(), "--cell-size", "0.1", "--npix", "32"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto run = run_mpol_here(arguments);
+    INFO(more.at(1) << ": " << run.err);
+    CHECK(run.exit_code == code);
+    CHECK(run.error_lines().size() == 1);
+    CHECK(run.error_names("--test-structure"));
+    CHECK_FALSE(std::filesystem::exists(scratch / "out" / "image.fits"));
+  };
+  refused({"--test-structure", "circle:1,2"}, 2);
+  refused({"--test-structure", "circle:1,2,-3"}, 2);
+  refused({"--test-structure", "circle:1,2,north"}, 2);
+  refused({"--test-structure", "circle:0,0,0.5;;circle:1,1,0.5"}, 2);
+  refused({"--test-structure", "circle:0,0,0.5", "--optimizer", "adam"}, 2);
+  refused({"--test-structure", "circle:90,90,0.5"}, 1);
+  refused({"--test-structure", "circle:0,0,99"}, 1);
+  const auto missing = run_mpol_here({"image", data, "-o", (scratch / "out").string(), "--cell-size", "0.1", "--npix", "32",
+                                      "--test-structure", (scratch / "missing.fits").string()});
+  CHECK(missing.exit_code == 1);
+  CHECK(missing.error_names("missing.fits"));
 }

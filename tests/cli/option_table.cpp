@@ -166,6 +166,7 @@ VerbRows image_rows(const std::string& verb) {
       {"--no-hann", "", base, image},
       {"--samples", "2", base, "out/error.fits"},
       {"--keep-samples", "", added(base, {"--samples", "2"}), "out/samples_0000.fits"},
+      {"--test-structure", "circle:0,0,0.4", base, "out/summary.json#structures"},
       {"--seed", "5", batches, history},
       {"--deterministic", "", base, "out/run.toml"},  // on the CPU every operation gives the same bits without it too
       {"--step", "eager", added(base, {"--optimizer", "adam"}), "out/summary.json#step"},
@@ -585,6 +586,7 @@ std::vector<RefusedRow> refused_options() {
       {added(image, {"--tv", "cv", "--score", "sure", "--folds", "5"}), "--folds"},
       {added(image, {"--samples", "5", "--optimizer", "adam"}), "--samples"},
       {added(image, {"--keep-samples"}), "--keep-samples"},
+      {added(image, {"--test-structure", "circle:0,0,0.4", "--optimizer", "adam"}), "--test-structure"},
       {{"profile", "{vis}", "-o", "{out}", "--samples", "{image}"}, "--samples"},
       {added(image, {"--tv", "0.3U", "--search", "grid"}), "--search"},
       {added(image, {"--tv", "0.1U:1U:3", "--search-points", "5"}), "--search-points"},

@@ -7,7 +7,9 @@
 #include <iterator>
 #include <limits>
 
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/complex.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/polar.h>
 #include <ATen/ops/zeros.h>
 
@@ -18,6 +20,7 @@
 #include <mpol_cpp/plot/color_map.h>
 #include <mpol_cpp/plot/figures/comparison_figure.h>
 #include <mpol_cpp/plot/figures/coverage_figure.h>
+#include <mpol_cpp/plot/figures/error_figure.h>
 #include <mpol_cpp/plot/figures/filter_figure.h>
 #include <mpol_cpp/plot/gnuplot_script.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
@@ -440,6 +443,25 @@ TEST_CASE("every figure is drawn", "[plot]") {
     CHECK(map.extent[0] < 1);
     CHECK_THROWS_AS(scan_page(Scan()), ValueError);
     CHECK_THROWS_AS(gallery_page(Scan(), coords), ValueError);
+  }
+  SECTION("structures") {
+    const auto cube = random_image(coords, 2, torch::kFloat64, 60);
+    auto filled = cube.clone();
+    filled[1].slice(0, 10, 14).slice(1, 20, 24).fill_(0.05);
+    const StructureFigure figure{"clump", cube.ne(filled), cube, filled, 0.5 * (cube + filled)};
+    const auto page = structure_page({figure, figure}, coords);
+    CHECK(write_figure(path, page));
+    REQUIRE(page.panels.size() == 8);
+    const auto& image = std::get<ImagePanel>(page.panels[0]);
+    const auto& surrogate = std::get<ImagePanel>(page.panels[1]);
+    CHECK(image.title == "clump, channel 1");  // that from which something was taken
+    CHECK(at::equal(surrogate.values, filled[1]));
+    CHECK(surrogate.upper == image.upper);
+    CHECK(image.contours->values.sum().item<double>() == 16);
+    const auto& difference = std::get<ImagePanel>(page.panels[3]);
+    CHECK(at::allclose(difference.values, 0.5 * (cube - filled)[1]));
+    CHECK(difference.lower == -difference.upper);
+    CHECK_THROWS_AS(structure_page({}, coords), ValueError);
   }
   SECTION("training") {
     TrainingFigure figure(coords);

@@ -54,8 +54,8 @@ TEMPLATE_TEST_CASE("a filled pixel is the mean of its neighbours, the others sta
   }
 }
 
-TEMPLATE_TEST_CASE("a slope goes on through the region, which no pixel leaves the range of its surroundings", "[uncertainty][quick]",
-                   float, double) {
+TEMPLATE_TEST_CASE("a slope goes on through the region, which no pixel leaves the range of its surroundings",
+                   "[uncertainty][quick]", float, double) {
   const std::int64_t npix = 24;
   const auto at = at::arange(npix, torch::kFloat64);
   const auto slope = (0.3 + 0.02 * at.unsqueeze(1) + 0.05 * at).to(dtype_of<TestType>());

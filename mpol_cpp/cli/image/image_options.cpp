@@ -9,6 +9,7 @@
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/image/start_image.h>
+#include <mpol_cpp/cli/options/structure_regions.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/backends/backend.h>
 #include <mpol_cpp/regularizers/regularizers.h>
@@ -239,6 +240,7 @@ void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--weight-decay"}, "with --optimizer adam or sgd",
                [=] { return is_taken(OptimizerKind::adam) || is_taken(OptimizerKind::sgd); });
   options.only({"--keep-samples"}, "with --samples", [&] { return image.samples.has_value(); });
+  options.only({"--test-structure"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
   options.only({"--samples"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
   options.only({"--sampling"}, "with --batch-size N", [&] { return image.batch_size.has_value(); });
   options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
@@ -275,6 +277,12 @@ void declare(OptionSet& options, ImageOptions& image) {
           "Write the fits of simulated data, too: samples.fits, a plane for each, or samples_0000.fits, … of a cube's channels, "
           "for mpol profile --samples",
           Record::result)
+      ->group("Errors");
+  options
+      .text("--test-structure", image.structures, "REGION[;REGION...]",
+            "Judge whether structures of the image, clumps or gaps, are real: circle:EAST,NORTH,RADIUS in arcsec, or FILE.fits, "
+            "a mask. With --resume of a finished run it takes no new fit",
+            Record::manner)
       ->group("Errors");
   declare(options, image.output);
   options.integer("--checkpoint-interval", image.checkpoint_interval, Range::between(1, 1e15),
@@ -474,6 +482,7 @@ void settle(ImageOptions& image) {
     throw UsageError(error_text("--step", image.step, "this build records no CUDA graphs", "use --step auto"));
   }
   parse_stop_relative(image.stop_relative);
+  image.structures = structures_text(parse_structures(image.structures));
   const auto start = parse_start(image.start);
   if (const auto* file = std::get_if<StartFile>(&start))
     image.start = std::filesystem::absolute(file->path).lexically_normal().string();

@@ -94,6 +94,7 @@ struct ImageOptions {
 
   std::optional<std::int64_t> samples;  ///< of the image's errors
   bool keep_samples = false;            ///< write them
+  std::string structures;               ///< that are judged: see parse_structures(); empty: none
 
   std::optional<std::int64_t> checkpoint_interval;   ///< epochs
   std::optional<std::int64_t> diagnostics_interval;  ///< epochs

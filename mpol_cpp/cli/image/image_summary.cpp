@@ -32,6 +32,7 @@ Json seconds_of(const ImageSummary& summary) {
   if (summary.blocks) json["calibration"] = seconds.calibration;
   if (summary.scan) json["crossval"] = seconds.crossval;
   if (summary.errors) json["errors"] = seconds.errors;
+  if (!summary.structures.empty()) json["structures"] = seconds.structures;
   return json;
 }
 
@@ -108,6 +109,25 @@ Json errors_of(const ErrorSummary& errors) {
           {"correlation_length_arcsec", errors.correlation_length}};
 }
 
+Json structures_of(const std::vector<StructureSummary>& structures) {
+  Json all = Json::array();
+  for (const auto& each : structures) {
+    all.push_back({{"region", each.region},
+                   {"real", each.is_real},
+                   {"real_by_all_pixels", each.is_real_by_all_pixels},
+                   {"level", level_of_structures},
+                   {"sigma", each.sigma},
+                   {"flux_removed_jy", each.flux},
+                   {"pixels", each.pixels},
+                   {"f_image", each.f_image},
+                   {"f_filled", each.f_image + each.filled_excess},
+                   {"f_without", each.f_image + each.least_excess},
+                   {"gamma", each.f_image + each.bound},
+                   {"gamma_of_all_pixels", each.f_image + each.bound_of_image}});
+  }
+  return all;
+}
+
 /// The error of the flux of all channels together, whose errors are independent.
 std::string flux_error_words(const ImageSummary& summary) {
   if (!summary.errors) return {};
@@ -146,6 +166,16 @@ std::optional<std::int64_t> device_peak(const std::string& devices) {
 
 }  // namespace
 
+std::string StructureSummary::verdict() const {
+  const double jansky = std::accumulate(flux.begin(), flux.end(), 0.0);
+  const auto what = fmt::format("{}, {:.3g} Jy: ", name, jansky);
+  const auto without =
+      fmt::format("F {:.3g} above the image's without it, {:.3g} allowed; {:.1f} sigma", least_excess, bound, sigma);
+  const double percent = 100 * level_of_structures;
+  return is_real ? fmt::format("{}real at {:g} % ({})", what, percent, without)
+                 : fmt::format("{}not proven by these data at {:g} % ({})", what, percent, without);
+}
+
 std::string dry_summary(const ImageSummary& summary) {
   Json json;
   json["choices"] = choices_json(summary.choices);
@@ -170,6 +200,7 @@ std::string summary_json(const ImageSummary& summary) {
   json["flux_jy"] = summary.flux;
   json["residual"] = residual_of(summary);
   if (summary.errors) json["errors"] = errors_of(*summary.errors);
+  if (!summary.structures.empty()) json["structures"] = structures_of(summary.structures);
   json["lambda"] = Json::object();
   for (const auto& lambda : summary.lambdas) {
     Json unit = nullptr;
@@ -229,6 +260,7 @@ std::string closing_words(const ImageSummary& summary, const std::string& folder
   text += channels == 1 ? fmt::format("flux        {:.4g} Jy{}\n", flux, flux_error_words(summary))
                         : fmt::format("flux        {:.4g} Jy{} in {} channels\n", flux, flux_error_words(summary), channels);
   text += remainder_words(summary);
+  for (const auto& structure : summary.structures) text += fmt::format("structure   {}\n", structure.verdict());
   const bool has_steps = summary.optimizer == "adam" || summary.optimizer == "sgd" || summary.optimizer == "lbfgs";
   const auto step = !has_steps ? std::string() : fmt::format(", {} step", to_string(summary.fit.step));
   text += fmt::format("ended       {} after {} epochs of {}, {:.1f} s{} on {} ({})\n", to_string(summary.fit.stop_reason),

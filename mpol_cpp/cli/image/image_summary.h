@@ -19,7 +19,8 @@ namespace mpol::cli {
 /// Wall-clock seconds of the parts of a run.
 struct Timings {
   double start = 0;  ///< of the program, up to reading
-  double reading = 0, calibration = 0, gridding = 0, crossval = 0, training = 0, errors = 0, writing = 0, total = 0;
+  double reading = 0, calibration = 0, gridding = 0, crossval = 0, training = 0, errors = 0, structures = 0, writing = 0,
+         total = 0;
 };
 
 /// The weight of a regulariser in a fit.
@@ -51,6 +52,22 @@ struct ErrorSummary {
   std::vector<double> flux_bias, correlation_length;
 };
 
+/// Whether a structure is real (StructureTest). F is -ln(posterior).
+struct StructureSummary {
+  std::string name, region;  ///< for people, and as the option takes it
+  std::int64_t pixels = 0;   ///< marked
+  double f_image = 0, filled_excess = 0, least_excess = 0;
+  double bound = 0, bound_of_image = 0;  ///< what F may be above that of the image
+  double sigma = 0;
+  bool is_real = false, is_real_by_all_pixels = false;
+  std::vector<double> flux;  ///< removed, Jy, per channel
+
+  std::string verdict() const;  ///< one sentence
+};
+
+/// The probability with which structures are judged.
+inline constexpr double level_of_structures = 0.99;
+
 /// What a run of `mpol image` gave, apart from its images.
 struct ImageSummary {
   TrainResult fit;
@@ -73,6 +90,7 @@ struct ImageSummary {
   std::vector<double> flux;                ///< Jy, per channel
   std::vector<ResidualSummary> residuals;  ///< per channel
   std::optional<ErrorSummary> errors;      ///< where they were sampled
+  std::vector<StructureSummary> structures;
   std::string device, dtype;               ///< several devices with commas between them
   std::string device_reason;               ///< "asked for", or how an automatic choice came to it
   std::int64_t ranks = 1;                  ///< processes that the run was shared by

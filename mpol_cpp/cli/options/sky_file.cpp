@@ -60,9 +60,9 @@ Tensor read_sky(const std::filesystem::path& path, const std::string& option, co
   return on_grid(path, option, target, SkyUnit::brightness);
 }
 
-Tensor read_mask(const std::filesystem::path& path, const SkyTarget& target) {
-  const auto mask = (on_grid(path, "--mask", target, SkyUnit::mask) >= 0.5).to(torch::kFloat64);
-  if (mask.sum().item<double>() == 0) refuse("--mask", path, "is 0 everywhere in the image", "mark the pixels that may shine");
+Tensor read_mask(const std::filesystem::path& path, const SkyTarget& target, const std::string& option) {
+  const auto mask = (on_grid(path, option, target, SkyUnit::mask) >= 0.5).to(torch::kFloat64);
+  if (mask.sum().item<double>() == 0) refuse(option, path, "is 0 everywhere in the image", "mark pixels of it");
   return mask;
 }
 

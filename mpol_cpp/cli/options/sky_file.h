@@ -28,8 +28,9 @@ Tensor read_sky(const std::filesystem::path& path, const std::string& option, co
 /// A mask from a FITS file, (nchan, npix, npix) float64, brought to the coordinates of the run in the same way: 1 where its value
 /// is neither 0 nor blank (NaN), 0 elsewhere and beyond it; a pixel that only part of the mask's pixels cover goes with the
 /// larger part.
+/// @param option  that named the file, for messages
 /// @throws mpol::Error as above, and when no pixel of the run is marked
-Tensor read_mask(const std::filesystem::path& path, const SkyTarget& target);
+Tensor read_mask(const std::filesystem::path& path, const SkyTarget& target, const std::string& option = "--mask");
 
 /// What HISTORY says of how such an image was brought to the run's pixels; empty where they are its own.
 std::string regrid_words(const std::filesystem::path& path, const std::string& option, const SkyTarget& target, SkyUnit unit);

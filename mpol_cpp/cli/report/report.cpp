@@ -136,6 +136,47 @@ std::string errors_section(const ReportContent& content) {
       text + html::table({"channel", "flux (Jy)", "its error (Jy)", "of it bias (Jy)", "errors alike within (″)"}, rows));
 }
 
+/// Where structures were judged.
+std::string structures_section(const ReportContent& content) {
+  const auto& structures = content.summary.structures;
+  if (structures.empty()) return {};
+  std::string text = fmt::format(
+      "<p>Each marked region was filled from its surroundings, and the cheapest image without the structure was looked for, "
+      "whatever it is elsewhere. A structure is real at {:g} % when even that image costs data and priors more than the credible "
+      "region allows. Calibration errors, and the choice of a region after a look at the image, are not accounted "
+      "for.</p>\n<ul>\n",
+      100 * level_of_structures);
+  for (const auto& each : structures) text += "<li>" + html::escaped(each.verdict()) + "</li>\n";
+  text += "</ul>\n";
+  if (const auto picture = picture_in(content.folder / "structures.png"); !picture.empty()) {
+    const html::PanelSheet sheet("structures", 4, static_cast<int>(structures.size()), report_panel_width, report_panel_height);
+    text += sheet.definition(picture) + "<div class=\"figures\">\n";
+    int panel = 0;
+    for (const auto& each : structures) {
+      const auto& name = each.name;
+      text += sheet.figure(panel++, "The image with the outline of " + name, "The image, and what was marked: " + name + ".");
+      text += sheet.figure(
+          panel++, "The image with " + name + " filled smoothly from its surroundings",
+          "The region filled: the data then differ from it by " + fmt::format("{:.3g}", each.filled_excess) + " in F.");
+      text += sheet.figure(panel++, "The cheapest image without the structure " + name,
+                           "The cheapest image without it: " + fmt::format("{:.3g}", each.least_excess) + " in F.");
+      text += sheet.figure(panel++, "The image minus the cheapest one without the structure " + name,
+                           "The image minus that one: what the structure would have to be made of.");
+    }
+    text += "</div>\n";
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& each : structures) {
+    rows.push_back({each.name, each.is_real ? "real" : "not proven", fmt::format("{:.1f}", each.sigma),
+                    fmt::format("{:.4g}", each.filled_excess), fmt::format("{:.4g}", each.least_excess),
+                    fmt::format("{:.4g}", each.bound), fmt::format("{:.4g}", each.bound_of_image)});
+  }
+  return html::section("Structures",
+                       text + html::table({"structure", "verdict", "sigma", "F filled − F image", "F least − F image",
+                                           "allowed: γ − F image", "γ of all pixels − F image"},
+                                          rows));
+}
+
 std::string choices_section(const ImageSummary& summary) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& choice : summary.choices) rows.push_back({"--" + choice.name, choice.value, choice.reason});
@@ -298,7 +339,7 @@ std::string report_html(const ReportContent& content) {
   const auto title = (object.empty() ? std::string() : object + ": ") + content.name;
   return html::page("mpol image, " + title,
                     "<h1>" + html::escaped(title) + "</h1>\n" + lead(content) + verdict(content) + figures_section(content) +
-                        errors_section(content) + choices_section(content.summary) + data_section(content) +
+                        errors_section(content) + structures_section(content) + choices_section(content.summary) + data_section(content) +
                         (content.summary.blocks ? blocks_section(*content.summary.blocks) : "") + fit_section(content) +
                         channels_section(content.summary) + lambdas_section(content.summary) + scan_section(content) +
                         run_section(content) + settings_section(content));

@@ -9,6 +9,7 @@
 #include <mpol_cpp/cli/report/report_figures.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
 #include <mpol_cpp/plot/figures/scan_figure.h>
 #include <mpol_cpp/plot/figure_writer.h>
@@ -66,6 +67,7 @@ void stage_figures(plot::FigureWriter& figures, OutputFolder& folder, const Imag
   figure.loss_history = std::move(curves.values);
   add("summary.png", plot::summary_page(figure));
   if (results.errors) add("errors.png", error_page(*results.errors, results.coords, results.dirty.beams));
+  if (!results.structures.empty()) add("structures.png", structure_page(results.structures, results.coords));
   add("report.png", report_page(results.coords, results.sky, results.dirty, center));
   if (!results.scan) return;
   figures.add(folder.staged("scan.png"), plot::scan_page(*results.scan));
@@ -97,6 +99,17 @@ void stage_samples(OutputFolder& folder, const ImageResults& results, io::FitsOp
 }
 
 }  // namespace
+
+void add_errors(const std::optional<SampledErrors>& errors, const ImageOptions& options, ImageResults& results,
+                ImageSummary& summary) {
+  if (!errors) return;
+  results.errors = error_maps(results.sky, errors->samples, results.coords, results.dirty.beams);
+  results.samples = errors->samples.size(0);
+  if (options.keep_samples) results.kept_samples = errors->samples;
+  summary.errors = summary_of(*errors, *results.errors);
+  if (results.dirty.beams.empty())
+    log_warning("the dirty beam of a channel is no ellipse: the maps of errors are at the resolution of pixels, in Jy/pixel");
+}
 
 void stage_images(OutputFolder& folder, const ImageResults& results, const TrainResult& fit, const ImageOptions& options,
                   const RunRecord& record) {

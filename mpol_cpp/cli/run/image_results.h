@@ -10,6 +10,8 @@
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/image/run_record.h>
+#include <mpol_cpp/cli/image/error_sampling.h>
+#include <mpol_cpp/cli/run/structure_judging.h>
 #include <mpol_cpp/uncertainty/error_maps.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
@@ -26,7 +28,12 @@ struct ImageResults {
   std::optional<ErrorMaps> errors = {};  ///< where they were sampled
   std::int64_t samples = 0;              ///< of the errors
   Tensor kept_samples = {};              ///< (samples, nchan, npix, npix), Jy/arcsec^2, or undefined
+  const std::vector<JudgedRegion>& structures = {};
 };
+
+/// Puts the maps of errors, where they were sampled, into results and summary.
+void add_errors(const std::optional<SampledErrors>& errors, const ImageOptions& options, ImageResults& results,
+                ImageSummary& summary);
 
 /// Stages image.fits, dirty.fits, residual.fits, maps of errors, the figures, and the table of the cross-validation.
 void stage_images(OutputFolder& folder, const ImageResults& results, const TrainResult& fit, const ImageOptions& options,

@@ -113,7 +113,8 @@ class ImageRun {
     Agreement sharing;
     summary_.choices = choices();
     if (options_.dry_run) return show_choices();
-    if (options_.resume && is_finished(options_.output.out, *record_, *options_.epochs)) return already_finished();
+    if (options_.resume && options_.structures.empty() && is_finished(options_.output.out, *record_, *options_.epochs))
+      return already_finished();
     warn_of_changes();
     if (options_.output.speaks() && !grid_.choices.empty()) fmt::print("{}", choice_words(grid_.choices));
     OutputFolder folder(options_.output.out, existing(), "image");
@@ -127,6 +128,7 @@ class ImageRun {
     calibrate_data(folder);
     if (summary_.blocks && summary_.blocks->found.interrupted) return interrupted_before_fit();
     grid();
+    structures_ = marked_regions(options_, fit_data());
     stop_if_requested();
     fit(prepared_state(folder));
     if (summary_.scan && summary_.scan->interrupted) return interrupted_before_fit();
@@ -364,7 +366,7 @@ class ImageRun {
     const torch::NoGradGuard no_gradient;
     describe_fit();
     watch.stop();
-    if (fitted.ended()) sample(fitted.model, *fitted.objective);
+    if (fitted.ended()) doubt(fitted.model, *fitted.objective);
   }
 
   PartToFit own_part() const {
@@ -372,11 +374,13 @@ class ImageRun {
     return {fit_data(), likelihood_, device_};
   }
 
-  void sample(const GriddedNet& model, const Objective& objective) {
-    if (!options_.samples) return;
-    const Stopwatch watch(summary_.seconds.errors);
+  /// Samples errors and judges structures, where that was asked for.
+  void doubt(const GriddedNet& model, const Objective& objective) {
+    if (!options_.samples && structures_.empty()) return;
     summary_.chi_squared_of_visibilities = chi_squared_of_visibilities();
     const double reduced = *summary_.chi_squared_of_visibilities / (2.0 * static_cast<double>(summary_.visibilities));
+    judge_structures(structures_, model, objective, reduced, summary_);
+    const Stopwatch watch(summary_.seconds.errors);
     errors_ = sample_errors(options_, fit_data(), model, objective, reduced);
   }
 
@@ -428,16 +432,10 @@ class ImageRun {
                          .dirty = dirty_products(fit_data(), sky_),
                          .frequencies = image_frequencies(*visibilities_, dataset_->nchan()),
                          .visibilities = *visibilities_,
-                         .scan = summary_.scan};
+                         .scan = summary_.scan,
+                         .structures = structures_};
     describe_residuals(results.dirty);
-    if (errors_) {
-      results.errors = error_maps(sky_, errors_->samples, coords_, results.dirty.beams);
-      results.samples = errors_->samples.size(0);
-      if (options_.keep_samples) results.kept_samples = errors_->samples;
-      summary_.errors = summary_of(*errors_, *results.errors);
-      if (results.dirty.beams.empty())
-        log_warning("the dirty beam of a channel is no ellipse: the maps of errors are at the resolution of pixels, in Jy/pixel");
-    }
+    add_errors(errors_, options_, results, summary_);
     const auto facts = judge(results.dirty);
     stage_images(folder, results, summary_.fit, options_, *record_);
     if (summary_.blocks) write_file_atomically(folder.staged("blocks.csv"), blocks_csv(*summary_.blocks));
@@ -553,6 +551,7 @@ class ImageRun {
   std::shared_ptr<Likelihood> likelihood_;  // of what this rank fits; empty where it fits nothing
   FitSize size_;
   std::optional<SampledErrors> errors_;
+  std::vector<JudgedRegion> structures_;
   Tensor sky_;                        // (nchan, npix, npix) float64, on the CPU, Jy/arcsec^2
   bool weights_are_doubted_ = false;  // before the fit, in words
   ImageSummary summary_;

@@ -25,6 +25,7 @@ std::string obstacle_to_channels(const ImageOptions& options, std::int64_t nchan
   if (options.batch_size) return "--batch-size draws samples of all channels together";
   if (options.chi2_bound) return "--chi2-bound is for all channels together";
   if (options.samples) return "--samples needs the whole fit on one rank";
+  if (!options.structures.empty()) return "--test-structure needs the whole fit on one rank";
   if (options.diagnostics_interval) return "--diagnostics-interval shows the whole cube";
   if (options.tensorboard) return "--tensorboard tells the flux of the whole cube";
   if (!options.mask.empty() || std::holds_alternative<StartFile>(parse_start(options.start)))
