@@ -1,4 +1,5 @@
-// A star that no image resolves in front of a disc: the star as a point of free flux and place, the disc as an image, fitted together.
+// A star that no image resolves in front of a disc: the star as a point of free flux and place, the disc as an image, fitted
+// together.
 //
 // usage: star_and_disc [image.fits] [iterations]
 #include <cstdio>
@@ -42,8 +43,8 @@ void run(const std::string& output, int epochs) {
   const auto found = star->model();
   const auto sky = model->make_sky().detach();
   fmt::print("star: {:.2f} mJy at {:+.4f}\" East, {:+.4f}\" North; image: {:.2f} mJy; loss {:.6g}\n", 1e3 * found.flux,
-             found.geometry.offset_east, found.geometry.offset_north,
-             1e3 * mpol::flux(sky, coords)[0].item<double>(), result.loss.total());
+             found.geometry.offset_east, found.geometry.offset_north, 1e3 * mpol::flux(sky, coords)[0].item<double>(),
+             result.loss.total());
   mpol::io::write_fits(output, sky, coords);
 }
 

@@ -29,7 +29,7 @@
   EACH(uv_sparsity, UvSparsity)                 \
   EACH(group_sparsity, GroupSparsity)           \
   EACH(spectral_smoothness, SpectralSmoothness) \
-  EACH(tv_slope, TvSlope)             \
+  EACH(tv_slope, TvSlope)                       \
   EACH(wavelets, Wavelets)
 
 namespace mpol {

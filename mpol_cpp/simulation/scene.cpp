@@ -111,9 +111,12 @@ Tensor galaxy(const Places& at, std::uint64_t seed) {
 
 Tensor shape_of(Scene scene, const Places& places, std::uint64_t seed) {
   switch (scene) {
-    case Scene::blobs: return blobs(places, seed);
-    case Scene::nebula: return nebula(places, seed);
-    case Scene::galaxy: return galaxy(places, seed);
+    case Scene::blobs:
+      return blobs(places, seed);
+    case Scene::nebula:
+      return nebula(places, seed);
+    case Scene::galaxy:
+      return galaxy(places, seed);
   }
   throw ValueError("no such scene");
 }

@@ -96,10 +96,10 @@ Tensor ConvexObjective::images() const {
 }
 
 std::unique_ptr<CubeProximal> ConvexObjective::new_map() const {
-  return std::make_unique<CubeProximal>(images(), has_hann(*model_), mask_,
-                                        CubeProximal::Weights{weights_of(TermKind::tv_image), weights_of(TermKind::tv_channel),
-                                                              weights_of(TermKind::group_sparsity), weights_of(TermKind::tv_slope),
-                                                              weights_in_bases()});
+  return std::make_unique<CubeProximal>(
+      images(), has_hann(*model_), mask_,
+      CubeProximal::Weights{weights_of(TermKind::tv_image), weights_of(TermKind::tv_channel),
+                            weights_of(TermKind::group_sparsity), weights_of(TermKind::tv_slope), weights_in_bases()});
 }
 
 std::vector<double> ConvexObjective::weights_in_bases() const {

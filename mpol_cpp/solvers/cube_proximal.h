@@ -48,8 +48,8 @@ class CubeProximal {
   /// @param x       like q, another tensor; overwritten
   void apply(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes, Tensor& x);
 
-  /// The dual images (2 to 15, problems, nchan, npix, npix) of the last call: u_1, and u_2, u_3, the three of u_4 and the eight of
-  /// u_5 where they have weights; zeros before the first.
+  /// The dual images (2 to 15, problems, nchan, npix, npix) of the last call: u_1, and u_2, u_3, the three of u_4 and the eight
+  /// of u_5 where they have weights; zeros before the first.
   Tensor dual() const;
   /// @throws FileError unless it has the shape and dtype of dual()
   void set_dual(const Tensor& dual);

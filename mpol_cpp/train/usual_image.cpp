@@ -18,7 +18,7 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
                        .dtype(options.dtype())
                        .pixel_mapping(nonnegative_mapping()));
   const Objective objective(likelihood, {terms::sparsity(options.sparsity() * unit), terms::tv_image(options.tv() * unit),
-                                          terms::tv_slope(options.tv_slope() * unit)});
+                                         terms::tv_slope(options.tv_slope() * unit)});
   Trainer(model, objective,
           TrainOptions().optimizer(OptimizerKind::pogm).tolerance(options.tolerance()).epochs(options.most_epochs()))
       .fit();

@@ -28,8 +28,8 @@ struct UsualImageOptions {
   TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;
 };
 
-/// The image that `mpol image` makes of loose visibilities where nothing is said: exact likelihood, sparsity and total variation of
-/// images and slopes in units of the noise, positive pixels behind the Hann convolution, fitted by POGM until it stands still.
+/// The image that `mpol image` makes of loose visibilities where nothing is said: exact likelihood, sparsity and total variation
+/// of images and slopes in units of the noise, positive pixels behind the Hann convolution, fitted by POGM until it stands still.
 /// @param channels  which data channels feed which image channel
 /// @return          (nchan, npix, npix) float64 on the CPU, Jy/arcsec^2, sky orientation
 /// @throws DataError when baselines do not fit the grid; DivergedError

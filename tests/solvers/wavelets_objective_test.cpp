@@ -94,11 +94,12 @@ TEST_CASE("the map of wavelets, alone or with others, ends at the minimum: the d
     const auto gap = [&](const Tensor& x) {
       const auto sky = hann ? ops::hann(x) : x;
       constexpr double epsilon = 1e-24;
-      const double simple = (weights.variation[0] * losses::tv_image(sky, epsilon) + weights.channels[0] * losses::tv_channel(sky, epsilon) +
-                             weights.spectra[0] * losses::group_sparsity(sky, epsilon))
-                                .item<double>() +
-                            weights.bases[0] * norm_in_bases(sky) +
-                            (weights.has_curvature() ? weights.curvature[0] * losses::tv_slope(sky, epsilon).item<double>() : 0);
+      const double simple =
+          (weights.variation[0] * losses::tv_image(sky, epsilon) + weights.channels[0] * losses::tv_channel(sky, epsilon) +
+           weights.spectra[0] * losses::group_sparsity(sky, epsilon))
+              .item<double>() +
+          weights.bases[0] * norm_in_bases(sky) +
+          (weights.has_curvature() ? weights.curvature[0] * losses::tv_slope(sky, epsilon).item<double>() : 0);
       const auto positive = (q - step * map.slope()).clamp_min(0);
       const double primal = ((x - q).square() / step).sum().item<double>() / 2 + simple;
       const double dual = ((q.square() - positive.square()) / step).sum().item<double>() / 2;
@@ -125,7 +126,8 @@ TEMPLATE_TEST_CASE("problems whose wavelets weigh differently have the map that 
   const auto x = applied(map, q, {1, 0.8}, {30, 20});
   for (const std::size_t i : {0, 1}) {
     const auto at = static_cast<std::int64_t>(i);
-    CubeProximal alone(q.narrow(0, at, 1).contiguous(), true, {}, {{both.variation[i]}, {0}, {0}, {}, {both.bases[i]}}, CubeProximal::By::tensors);
+    CubeProximal alone(q.narrow(0, at, 1).contiguous(), true, {}, {{both.variation[i]}, {0}, {0}, {}, {both.bases[i]}},
+                       CubeProximal::By::tensors);
     const auto own = applied(alone, q.narrow(0, at, 1).contiguous(), {i == 0 ? 1 : 0.8}, {i == 0 ? 30 : 20});
     CHECK(relative_error(x.narrow(0, at, 1), own) < tolerance<TestType>(1e-12, 2e-5));
   }

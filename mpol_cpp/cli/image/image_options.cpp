@@ -422,9 +422,8 @@ bool leaves_it(const RegularizerOptions& r, const std::string& name) {
 /// Regularizers are in a fit by themselves where all that is said leaves it to the program.
 void settle_units(ImageOptions& image) {
   auto& r = image.regularizers;
-  const bool asked = !image.guess_lambda.empty() || !std::all_of(r.given.begin(), r.given.end(), [&](const std::string& name) {
-    return leaves_it(r, name);
-  });
+  const bool asked = !image.guess_lambda.empty() ||
+                     !std::all_of(r.given.begin(), r.given.end(), [&](const std::string& name) { return leaves_it(r, name); });
   const bool searches = image.searches_by_itself && r.searched.empty();
   for (const auto kind : all_regularizers()) {
     const auto name = option_of(kind);

@@ -91,11 +91,11 @@ struct ImageSummary {
   std::vector<ResidualSummary> residuals;  ///< per channel
   std::optional<ErrorSummary> errors;      ///< where they were sampled
   std::vector<StructureSummary> structures;
-  std::string device, dtype;               ///< several devices with commas between them
-  std::string device_reason;               ///< "asked for", or how an automatic choice came to it
-  std::int64_t ranks = 1;                  ///< processes that the run was shared by
-  std::int64_t devices = 1;                ///< of this process, the same
-  std::string shard;                       ///< what they shared: "none", "visibilities" or "channels"
+  std::string device, dtype;  ///< several devices with commas between them
+  std::string device_reason;  ///< "asked for", or how an automatic choice came to it
+  std::int64_t ranks = 1;     ///< processes that the run was shared by
+  std::int64_t devices = 1;   ///< of this process, the same
+  std::string shard;          ///< what they shared: "none", "visibilities" or "channels"
   std::int64_t seed = 0;
   Timings seconds;
   double estimated_memory = 0;  ///< bytes

@@ -339,10 +339,10 @@ std::string report_html(const ReportContent& content) {
   const auto title = (object.empty() ? std::string() : object + ": ") + content.name;
   return html::page("mpol image, " + title,
                     "<h1>" + html::escaped(title) + "</h1>\n" + lead(content) + verdict(content) + figures_section(content) +
-                        errors_section(content) + structures_section(content) + choices_section(content.summary) + data_section(content) +
-                        (content.summary.blocks ? blocks_section(*content.summary.blocks) : "") + fit_section(content) +
-                        channels_section(content.summary) + lambdas_section(content.summary) + scan_section(content) +
-                        run_section(content) + settings_section(content));
+                        errors_section(content) + structures_section(content) + choices_section(content.summary) +
+                        data_section(content) + (content.summary.blocks ? blocks_section(*content.summary.blocks) : "") +
+                        fit_section(content) + channels_section(content.summary) + lambdas_section(content.summary) +
+                        scan_section(content) + run_section(content) + settings_section(content));
 }
 
 }  // namespace mpol::cli

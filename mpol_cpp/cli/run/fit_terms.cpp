@@ -78,8 +78,8 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
     terms.push_back(term);
   if (!given.searched.empty()) {
     const Stopwatch watch(with.summary.seconds.crossval);
-    const LambdaSearch search{with.options, with.record, with.data, terms, noise, with.device, with.state, with.ranks,
-                              with.devices};
+    const LambdaSearch search{with.options, with.record, with.data,  terms,       noise,
+                              with.device,  with.state,  with.ranks, with.devices};
     with.summary.scan = cross_validate(search);
     if (with.options.crossval.check_split && !with.summary.scan->interrupted) {
       with.summary.split_check = check_split(search, *with.summary.scan);

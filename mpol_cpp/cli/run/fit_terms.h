@@ -25,10 +25,10 @@ struct TermWeighing {
   double normalizer;                       ///< N: chi^2 is divided by 2 N
   std::int64_t visibilities;               ///< of all channels
   std::shared_ptr<Likelihood> likelihood;  ///< of the fit
-  torch::Device device;                 ///< of a cross-validation's fits
-  std::filesystem::path state;          ///< the folder in which a cross-validation is kept
-  std::shared_ptr<Communicator> ranks;  ///< that share its folds; empty: this one alone
-  DeviceGroup* devices;                 ///< the same of devices of this process
+  torch::Device device;                    ///< of a cross-validation's fits
+  std::filesystem::path state;             ///< the folder in which a cross-validation is kept
+  std::shared_ptr<Communicator> ranks;     ///< that share its folds; empty: this one alone
+  DeviceGroup* devices;                    ///< the same of devices of this process
   RunRecord& record;
   ImageSummary& summary;  ///< gets lambdas, scan and the scan's seconds
 };

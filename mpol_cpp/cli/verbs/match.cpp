@@ -17,7 +17,7 @@
 #include <mpol_cpp/cli/options/image_file_options.h>
 #include <mpol_cpp/cli/options/polar_grid.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
-#include <mpol_cpp/cli/options/template_library.h>
+#include <mpol_cpp/cli/verbs/template_library.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/cli/program/ending.h>

@@ -22,8 +22,8 @@ CubeDualSteps::CubeDualSteps(const CubeWeights& weights, std::size_t problem)
       bases(weights.bases.empty() ? 0 : weights.bases[problem]) {
   // Norms of the maps without weights.
   const double of_images = std::sqrt(8.0), of_differences = 2, of_norms = 1, of_bends = 8, of_transforms = std::sqrt(8.0);
-  const double sum = of_images * variation + of_differences * channels + of_norms * spectra + of_bends * curvature +
-                     of_transforms * bases;
+  const double sum =
+      of_images * variation + of_differences * channels + of_norms * spectra + of_bends * curvature + of_transforms * bases;
   if (variation > 0) of_variation = 1 / (of_images * sum);
   if (channels > 0) of_channels = 1 / (of_differences * sum);
   if (spectra > 0) of_spectra = 1 / (of_norms * sum);

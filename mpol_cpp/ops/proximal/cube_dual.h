@@ -15,8 +15,9 @@ namespace mpol::ops {
 using torch::Tensor;
 
 /// Numbers of the dual steps of one problem (solvers/cube_proximal.h): each part j climbs by sigma_j = share_j / |K_j|^2, where
-/// K_j is the weight k_j times its differences, |K_j|^2 <= 8 k^2, 4 k^2, k^2 and 64 k^2, and share_j = |K_j| / sum |K|: what brings
-/// the bound of Beck and Teboulle down the most. |K|^2 of coefficients in eight bases is 8 k^2: of those CubeProximal alone knows.
+/// K_j is the weight k_j times its differences, |K_j|^2 <= 8 k^2, 4 k^2, k^2 and 64 k^2, and share_j = |K_j| / sum |K|: what
+/// brings the bound of Beck and Teboulle down the most. |K|^2 of coefficients in eight bases is 8 k^2: of those CubeProximal
+/// alone knows.
 struct CubeDualSteps {
   CubeDualSteps(const CubeWeights& weights, std::size_t problem);
 

@@ -77,8 +77,8 @@ struct OtherSlopes {
   static constexpr int most = 3;
   std::array<DualTerm<T>, most> terms{};  // of row 0
   int count = 0;
-  T of_variation = 1;  // the factor of D^T v; 0: it is not looked at
-  T of_curvature = 0;  // likewise of E^T v, the dual of second order
+  T of_variation = 1;                   // the factor of D^T v; 0: it is not looked at
+  T of_curvature = 0;                   // likewise of E^T v, the dual of second order
   std::int64_t plane_of_curvature = 0;  // the first of three
 
   void add(const T* now, const T* before, T factor) { terms[static_cast<std::size_t>(count++)] = {now, before, factor}; }
@@ -184,8 +184,8 @@ class DualWalk {
     T* nothing = const_cast<T*>(scratch_.zeros());
     const CurvatureRow<T> beyond{nothing, nothing, nothing};
     frame_.kernels.add_curvature(row > 0 ? scratch_.curvature(row - 1) : beyond, scratch_.curvature(row),
-                                 row + 1 < n_ ? scratch_.curvature(row + 1) : beyond, others_.of_curvature,
-                                 others_.of_variation, scratch_.slope(row), n_);
+                                 row + 1 < n_ ? scratch_.curvature(row + 1) : beyond, others_.of_curvature, others_.of_variation,
+                                 scratch_.slope(row), n_);
   }
 
   void gather(std::int64_t row) {
@@ -221,8 +221,8 @@ class DualWalk {
   std::array<int, 3> order_;
   T weight_, momentum_;
   OtherSlopes<T> others_;
-  std::int64_t reach_;   // rows that S needs on either side
-  std::int64_t behind_;  // rows that differences need on the side of the row before
+  std::int64_t reach_;                              // rows that S needs on either side
+  std::int64_t behind_;                             // rows that differences need on the side of the row before
   std::int64_t bent_, looked_, shrunk_, smoothed_;  // the last rows that are there
 };
 

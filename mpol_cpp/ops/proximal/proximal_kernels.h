@@ -59,7 +59,8 @@ struct ProximalKernels {
   /// v = p + momentum (p - before)
   void (*look_ahead_curvature)(const CurvatureRow<T>& p, const CurvatureRow<T>& before, T momentum, const CurvatureRow<T>& v,
                                std::int64_t n);
-  /// slope = of_slope slope + weight E^T v, E the second differences of losses::tv_slope. @param below, above  v of the rows beside
+  /// slope = of_slope slope + weight E^T v, E the second differences of losses::tv_slope. @param below, above  v of the rows
+  /// beside
   void (*add_curvature)(const CurvatureRow<const T>& below, const CurvatureRow<const T>& v, const CurvatureRow<const T>& above,
                         T weight, T of_slope, T* slope, std::int64_t n);
   /// raised = v + step E y, each vector longer than 1 cut to length 1. @param counted  1 where second differences count

@@ -250,10 +250,14 @@ PointSums compare(const T* y, const T* gradient, const T* next, const T* next_gr
 
 template <typename T>
 ProximalKernels<T> proximal_kernels() {
-  return {look_ahead<T>,         blend<T>,         smooth<T>,           shrink<T>, ascend<T>,
-          look_ahead_curvature<T>, add_curvature<T>, ascend_curvature<T>, gather<T>, ascend_channels<T>,
-          ascend_spectra<T>,     cut_spectra<T>,   variation<T>,        sum<T>,    extrapolate<T>,
-          compare<T>};
+  return {look_ahead<T>,     blend<T>,
+          smooth<T>,         shrink<T>,
+          ascend<T>,         look_ahead_curvature<T>,
+          add_curvature<T>,  ascend_curvature<T>,
+          gather<T>,         ascend_channels<T>,
+          ascend_spectra<T>, cut_spectra<T>,
+          variation<T>,      sum<T>,
+          extrapolate<T>,    compare<T>};
 }
 
 template ProximalKernels<float> proximal_kernels();

@@ -33,9 +33,9 @@ typename FusedKernels<T>::Functions functions() {
 
 template <typename T>
 FusedKernels<T> fused_kernels() {
-  return {map_row<T>,        blend_rows<T>,         weigh_residual<T>,  weigh_power<T>,      add_panel<T>,
-          differences<T>,    image_gradient<T>,     curvatures<T>,      curvature_gradient<T>, channel_gradient<T>,
-          spectrum_squares<T>, spectrum_gradient<T>, update<T>,          functions<T>()};
+  return {map_row<T>,          blend_rows<T>,        weigh_residual<T>, weigh_power<T>,        add_panel<T>,
+          differences<T>,      image_gradient<T>,    curvatures<T>,     curvature_gradient<T>, channel_gradient<T>,
+          spectrum_squares<T>, spectrum_gradient<T>, update<T>,         functions<T>()};
 }
 
 template FusedKernels<float> fused_kernels();

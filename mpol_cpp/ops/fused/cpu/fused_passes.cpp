@@ -25,8 +25,7 @@ FusedGeometry FusedGeometry::of(std::int64_t npix) {
 }
 
 template <typename T>
-RowScratch<T>::RowScratch(const FusedGeometry& geometry, std::int64_t transform_size, std::int64_t cells_per_panel,
-                          Extras extras)
+RowScratch<T>::RowScratch(const FusedGeometry& geometry, std::int64_t transform_size, std::int64_t cells_per_panel, Extras extras)
     : distance_(geometry.row_distance + 2 * row_margin),
       rows_(row_count * distance_),
       lines_(LineTransforms<T>::batch * geometry.row_distance),

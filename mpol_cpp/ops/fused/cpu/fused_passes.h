@@ -55,7 +55,9 @@ class RowScratch {
   /// A panel of slopes of the regularizer of the half plane.
   T* power() const { return power_.data(); }
 
-  std::size_t bytes() const { return rows_.bytes() + lines_.bytes() + transform_.bytes() + cells_.bytes() + power_.bytes() + bends_.bytes(); }
+  std::size_t bytes() const {
+    return rows_.bytes() + lines_.bytes() + transform_.bytes() + cells_.bytes() + power_.bytes() + bends_.bytes();
+  }
 
  private:
   static constexpr std::int64_t row_count = 12;

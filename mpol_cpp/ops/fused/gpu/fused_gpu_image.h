@@ -103,8 +103,8 @@ struct CurveBody {
   static constexpr int threads = Tile::threads, phases = 5, sum_count = image_sums - finish_sums;
   static constexpr int image_distance = Tile::width + 4, slope_distance = Tile::width + 2;
   struct Shared {
-    SharedArray<T, image_distance*(Tile::height + 4)> image;                        // two more pixels each way
-    SharedArray<T, slope_distance*(Tile::height + 2)> rows, columns, mixed;         // one more: derivatives by second differences
+    SharedArray<T, image_distance*(Tile::height + 4)> image;                 // two more pixels each way
+    SharedArray<T, slope_distance*(Tile::height + 2)> rows, columns, mixed;  // one more: derivatives by second differences
     BlockSums<sum_count, threads> sums;
   };
   struct Local {
