@@ -32,8 +32,8 @@ TestSet two_points() {
     row.uvw = {length(random), length(random), 0};
     for (const double frequency : set.windows[i % 2].frequencies) {
       const double scale = 2 * std::numbers::pi * frequency / units::speed_of_light * units::arcsec;
-      const auto source = [&](double flux, double east, double north) {
-        return std::polar(flux, scale * (row.uvw[0] * east + row.uvw[1] * north));
+      const auto source = [&](double jy, double to_east, double to_north) {
+        return std::polar(jy, scale * (row.uvw[0] * to_east + row.uvw[1] * to_north));
       };
       const auto value = source(0.7, 2.1, -1.4) + source(0.3, -4.0, 3.3);
       for (int hand = 0; hand < 2; ++hand)

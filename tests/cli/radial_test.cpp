@@ -77,7 +77,7 @@ TEST_CASE("radial writes the profile of a disc with its errors, and the visibili
     near += std::abs(brightness - radial_truth(radius)) < 3 * error ? 1 : 0;
   }
   CHECK(rows == summary["points"].get<std::int64_t>());
-  CHECK(near > 0.8 * static_cast<double>(rows));
+  CHECK(static_cast<double>(near) > 0.8 * static_cast<double>(rows));
 
   std::istringstream bins(read_text(scratch / "out" / "visibilities.csv"));
   std::getline(bins, line);

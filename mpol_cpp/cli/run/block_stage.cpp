@@ -35,6 +35,7 @@ class RunImager final : public CalibrationImager {
  public:
   explicit RunImager(const BlockStage& stage) : stage_(stage), options_(stage.options) {
     options_.regularizers.searched.clear();  // their weights are those that a search begins with
+    options_.chi2_bound.reset();             // which is for calibrated data
     options_.output.quiet = true;
   }
 
@@ -49,8 +50,8 @@ class RunImager final : public CalibrationImager {
     const double normalizer = Objective(likelihood, {}, normalize).normaliser();
     ImageSummary unused;
     auto record = stage_.record;
-    auto terms = weigh_terms(
-        {options_, fit, normalizer, likelihood->visibilities_count(), stage_.device, stage_.state, nullptr, record, unused});
+    auto terms = weigh_terms({options_, fit, normalizer, likelihood->visibilities_count(), likelihood, stage_.device,
+                              stage_.state, nullptr, nullptr, record, unused});
     if (!model_) begin(fit);
     auto train = train_options(options_, stage_.record, stage_.state);
     train.checkpoint({}).resume(false).interrupted([] { return stop_requested() != 0; });
