@@ -52,7 +52,7 @@ void run(const std::string& output, int epochs) {
 
 int main(int argc, char** argv) {
   try {
-    const int epochs = argc > 2 ? std::stoi(argv[2]) : 20;
+    const int epochs = argc > 2 ? std::stoi(argv[2]) : 150;
     if (epochs < 1) throw mpol::ValueError(fmt::format("epochs is {}; it must be at least 1", epochs));
     run(argc > 1 ? argv[1] : "star_and_disc.fits", epochs);
     return EXIT_SUCCESS;

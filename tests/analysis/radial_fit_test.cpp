@@ -256,7 +256,11 @@ TEST_CASE("errors with a fitted power spectrum cover a smooth disc over seeds of
     fluxes += std::pow((fit.flux - 0.65 * std::cos(radial_geometry.inclination)) / fit.flux_error, 2);
     all += 60;
   }
-  CHECK(within_two / static_cast<double>(all) > 0.85);
+  // Less than 0.95: the power spectrum that was found is taken as known (docs/command_line.md says so).
+  const double part = within_two / static_cast<double>(all);
+  CAPTURE(part);
+  CHECK(part > 0.8);
+  CHECK(part < 0.96);
   CHECK(fluxes / seeds == Approx(1).margin(0.6));
 }
 
@@ -282,8 +286,11 @@ TEST_CASE("what speaks against a profile is said", "[analysis][quick]") {
   const auto usual = RadialProfileOptions().radius(2).points(60);
   CHECK(fit_radial_profile(data, radial_geometry, usual).warnings.empty());
   CHECK(warned(RadialProfileOptions(usual).most_iterations(2), "not converged"));
-  CHECK(warned(RadialProfileOptions(usual).points(10), "take 30 or more"));
-  CHECK(warned(RadialProfileOptions(usual).radius(0.4).points(30), "larger radius"));
+  CHECK(warned(RadialProfileOptions(usual).points(10), "take 40 or more"));
+  CHECK(warned(RadialProfileOptions(usual).radius(1.1).points(30), "larger radius"));
+  // Far inside of the disc no power spectrum settles.
+  CHECK_THROWS_WITH(fit_radial_profile(data, radial_geometry, RadialProfileOptions(usual).radius(0.4).points(30)),
+                    ContainsSubstring("larger radius"));
   CHECK(warned(usual, "weights", 10));
 }
 

@@ -272,7 +272,7 @@ TEST_CASE("the trainer fits an image and a source beside it", "[analysis]") {
       SourceLikelihood(source_coords, data, ChannelMap::cube(1), std::vector<std::shared_ptr<VisibilityModel>>{point.ptr()});
   auto model = GriddedNet(GriddedNetOptions(source_coords).dtype(torch::kFloat64));
   const auto objective = Objective(likelihood, {terms::sparsity(1e-2), terms::tv_image(1e-2)});
-  const auto options = TrainOptions().optimizer(OptimizerKind::lbfgs).epochs(15);
+  const auto options = TrainOptions().optimizer(OptimizerKind::lbfgs).epochs(150);
   const auto result = Trainer(model, objective, options).fit();
   CHECK(point->model().flux == Approx(0.7).margin(0.03));
   CHECK(point->model().geometry.offset_east == Approx(0.3).margin(0.01));

@@ -176,9 +176,9 @@ TEST_CASE("the examples of sparse coding bring images nearer to the truth and dr
 
 TEST_CASE("the example of a star before a disc tells them apart", "[examples]") {
   const TemporaryFolder folder;
-  const auto text = run_example("star_and_disc", {(folder / "image.fits").string(), "20"});
+  const auto text = run_example("star_and_disc", {(folder / "image.fits").string()});
   CHECK(number_after("star: ", text) == Approx(20).margin(1));
   CHECK(number_after("mJy at ", text) == Approx(0.03).margin(5e-3));
-  CHECK(number_after("image: ", text) == Approx(100).margin(5));
+  CHECK(number_after("image: ", text) == Approx(100).margin(8));  // softplus pixels go to 0 slowly
   CHECK(std::filesystem::exists(folder / "image.fits"));
 }

@@ -26,7 +26,8 @@ namespace {
 std::vector<Term> every_term() {
   return {terms::edge_clamp(1e-2), terms::sparsity(1e-3),       terms::tv_image(2e-3),
           terms::tsv(3e-3),        terms::entropy(1e-3),        terms::tv_channel(1e-3),
-          terms::psd(1e-16, 0.05), terms::group_sparsity(2e-3), terms::spectral_smoothness(1e-3)};
+          terms::psd(1e-16, 0.05), terms::group_sparsity(2e-3), terms::spectral_smoothness(1e-3),
+          terms::tv_slope(2e-3)};
 }
 
 /// A model with random base pixels and the objective it is fitted to.
