@@ -288,9 +288,7 @@ TEST_CASE("what speaks against a profile is said", "[analysis][quick]") {
   CHECK(warned(RadialProfileOptions(usual).most_iterations(2), "not converged"));
   CHECK(warned(RadialProfileOptions(usual).points(10), "take 40 or more"));
   CHECK(warned(RadialProfileOptions(usual).radius(1.1).points(30), "larger radius"));
-  // Far inside of the disc no power spectrum settles.
-  CHECK_THROWS_WITH(fit_radial_profile(data, radial_geometry, RadialProfileOptions(usual).radius(0.4).points(30)),
-                    ContainsSubstring("larger radius"));
+  CHECK(warned(RadialProfileOptions(usual).radius(0.4).points(30), "larger radius"));
   CHECK(warned(usual, "weights", 10));
 }
 

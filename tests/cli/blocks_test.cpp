@@ -88,7 +88,7 @@ void check_gains(const json& gains) {
       return of["shift_arcsec"][static_cast<std::size_t>(axis)].get<double>();
     };
     const double shift_error = std::sqrt(2.0) * one["shift_error_arcsec"][0].get<double>();
-    CHECK(shift_error < 5e-3);
+    CHECK(shift_error < 0.02);  // a fifth of a pixel
     close(of_shift(one, 0) - of_shift(zero, 0), faults[b].east - faults[0].east, shift_error);
     close(of_shift(one, 1) - of_shift(zero, 1), faults[b].north - faults[0].north, shift_error);
     close(value(one, "amplitude") / value(zero, "amplitude"), faults[b].amplitude, 1.5 * value(one, "amplitude_error"));
@@ -225,12 +225,12 @@ TEST_CASE("gains that are not those of the data are refused", "[cli]") {
   const auto names = std::string(
       "block,n_visibilities,east,east_error,north,north_error,amplitude,amplitude_error,weight_scale,weight_scale_error,shared,"
       "significance\n");
-  const auto refused = [&](const std::string& text, const std::string& words) {
+  const auto refused = [&](const std::string& text, const std::string& words, int exit_code = 1) {
     write_text(scratch / "blocks.csv", text);
     const auto run = run_mpol_here({"predict", data, (scratch / "out" / "image.fits").string(), "--gains",
                                     (scratch / "blocks.csv").string(), "-o", (scratch / "p.npz").string()});
     CAPTURE(words);
-    CHECK(run.exit_code == 1);
+    CHECK(run.exit_code == exit_code);
     CHECK(run.error_names(words));
     CHECK_FALSE(std::filesystem::exists(scratch / "p.npz"));
   };
@@ -240,7 +240,7 @@ TEST_CASE("gains that are not those of the data are refused", "[cli]") {
   refused(names + "window 3,1,nan,0,0,0,1,0,1,0,1,9\n", "'nan' is no finite number");
   refused(names + "window 3,1,0,0,0,0,-1,0,1,0,1,9\n", "must be > 0");
   refused(names + "window 3,1,0,0,0,0,1,0,1,0,1,9\n", "window 4");
-  refused(names + "antenna 3,1,0,0,0,0,1,0,1,0,1,9\n", "is no kind of block");
+  refused(names + "antenna 3,1,0,0,0,0,1,0,1,0,1,9\n", "is no kind of block", 2);
 }
 
 TEST_CASE("folds are whole blocks, and folds of the other kind check the choice", "[cli]") {

@@ -194,6 +194,7 @@ VerbRows image_rows(const std::string& verb) {
       {"--uv-sparsity", "2e-6", added(base, {"--uv-sparsity", "1e-6", "--uv-sparsity-q-max", "5e5"}), history},
       {"--group-sparsity", "1e-4", base, history},
       {"--spectral-smoothness", "1e-4", base, history},
+      {"--tv-slope", "1e-4", base, history},
       {"--wavelets", "1e-4", base, history},
       {"--entropy-prior", "1e-3", added(base, {"--entropy", "1e-4"}), history},
       {"--entropy-flux", "5", added(base, {"--entropy", "1e-4"}), history},

@@ -128,6 +128,6 @@ TEST_CASE("radial refuses what it cannot use, in one line, and leaves nothing", 
   check({"radial", data, "-o", out, "--alpha", "0.5"}, 2, "alpha");
   check({"radial", data, "-o", out, "--smoothness", "-1"}, 2, "smoothness");
   check({"radial", data, "-o", out, "--inclination", "90"}, 2, "inclination");
-  check({"radial", data, "-o", out, "--inclination", "10", "--radius", "1e6", "--points", "5000"}, 1, "smaller radius");
+  check({"radial", data, "-o", out, "--inclination", "10", "--radius", "1e6", "--points", "5000"}, 2, "smaller radius");
   check({"radial", (scratch / "missing.npz").string(), "-o", out}, 1, "missing.npz");
 }

@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include <mpol_cpp/analysis/radial_fit/radial_profile_model.h>
+#include <mpol_cpp/analysis/sources/disc_sources.h>
+#include <mpol_cpp/analysis/sources/source_likelihood.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
@@ -25,6 +28,7 @@
 #include <mpol_cpp/likelihoods/loose_likelihood.h>
 #include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
 #include <mpol_cpp/likelihoods/noise_likelihood.h>
+#include <mpol_cpp/likelihoods/shared_likelihood.h>
 #include <mpol_cpp/models/gridded_net.h>
 
 #include "compare.h"
@@ -124,7 +128,21 @@ std::vector<LibraryModule> library_modules() {
   const Beam beam{.major = 0.2, .minor = 0.1, .position_angle = 20 * units::degree};
   const auto blocks = std::vector{DataBlock(data, channels).fit_shift().fit_amplitude().fit_weight_scale()};
   const NoiseLikelihood student(grid, data, channels, NoiseModel::student(4), NufftOptions{}, 2 * data.weights());
+  const auto devices = std::make_shared<DeviceGroup>(std::vector<torch::Device>{torch::kCPU, torch::kCPU}, std::vector<double>{1, 1});
+  const auto share_of_device = [&](const Visibilities& share, torch::Device) -> std::shared_ptr<Likelihood> {
+    return LooseLikelihood(grid, share, channels).ptr();
+  };
+  const std::vector<std::shared_ptr<VisibilityModel>> star = {PointSource(0.1).ptr()};
   return {
+      {"PointSource", PointSource(0.1).ptr()},
+      {"GaussianSource", GaussianSource(0.1, 0.2).ptr()},
+      {"RingSource", RingSource(0.1, 0.2).ptr()},
+      {"DiscSource", DiscSource(0.1, 0.2).ptr()},
+      {"RadialProfileModel",
+       RadialProfileModel(FourierBesselSeries(1, 10), DiscGeometry{}, 1e6).ptr(),
+       {"coefficients", "at_frequencies"}},
+      {"SourceLikelihood", SourceLikelihood(grid, data, channels, star).ptr(), {"data", "weights", "u", "v"}},
+      {"SharedLikelihood", SharedLikelihood(devices, grid, data, channels, share_of_device).ptr()},
       {"GriddedDataset",
        small_dataset().ptr(),
        {},

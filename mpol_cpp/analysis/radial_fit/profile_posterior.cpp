@@ -1,5 +1,7 @@
 #include <mpol_cpp/analysis/radial_fit/profile_posterior.h>
 
+#include <algorithm>
+
 #include <ATen/ops/cholesky_inverse.h>
 #include <ATen/ops/linalg_cholesky_ex.h>
 #include <ATen/ops/linalg_inv.h>
@@ -15,6 +17,11 @@ ProfilePosterior::ProfilePosterior(const FourierBesselSeries& series, const Tens
   inverse_ = at::linalg_inv(series.transform(series.frequencies()));
   matrix_ = inverse_.mT().matmul(matrix).matmul(inverse_);
   vector_ = inverse_.mT().mv(vector);
+}
+
+double ProfilePosterior::most_power() const {
+  constexpr double most_condition = 1e12;
+  return most_condition / std::max(matrix_.diagonal().sum().item<double>(), 1e-300);
 }
 
 ProfilePosterior::Spectrum ProfilePosterior::at(const Tensor& power) const {

@@ -24,6 +24,8 @@ class ProfilePosterior {
   /// @param power  p, (n) float64, Jy^2, > 0  @throws DataError where rounding leaves no positive definite matrix
   Spectrum at(const Tensor& power) const;
 
+  /// Beyond this power, Jy^2, a prior weighs nothing beside the data, and rounding takes over.
+  double most_power() const;
   /// v to the brightness I, (n, n): the inverse of Y.
   const Tensor& inverse() const { return inverse_; }
 

@@ -62,10 +62,11 @@ PowerFit fit_power(const FourierBesselSeries& series, const ProfilePosterior& po
   const auto factor =
       at::linalg_cholesky(smoothness_matrix(series.frequencies(), prior.smoothness) + at::eye(count, torch::kFloat64));
   PowerFit fit;
-  fit.power = first_power(series, posterior, sums);
+  const double most = posterior.most_power();
+  fit.power = first_power(series, posterior, sums).clamp_max(most);
   while (!fit.converged && fit.iterations < options.most_iterations()) {
     const auto spectrum = posterior.at(fit.power);
-    const auto next = next_power(fit.power, spectrum.mean.square() + spectrum.covariance.diagonal(), factor, prior);
+    const auto next = next_power(fit.power, spectrum.mean.square() + spectrum.covariance.diagonal(), factor, prior).clamp_max(most);
     fit.converged = ((next - fit.power).abs() <= options.tolerance() * next).all().item<bool>();
     fit.power = next;
     ++fit.iterations;

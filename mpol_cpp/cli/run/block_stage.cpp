@@ -137,7 +137,7 @@ Choice blocks_choice(const ImageOptions& options) {
 CalibratedBlocks calibrate(const BlockStage& stage, Visibilities& visibilities) {
   const auto& options = stage.options;
   CalibratedBlocks result{blocks_to_fit(options), parse_gain_kinds(options.fit_blocks), {}, {}};
-  if (result.samples.of_sample.size(0) > 1 && options.mode == "cube")
+  if (result.samples.of_sample.size(0) > 1 && options.mode != "continuum")
     throw UsageError(
         error_text("--blocks", options.data.blocks, "a cube's channels show different skies", "add --mode continuum"));
   const auto bytes = static_cast<double>(visibilities.data().nbytes() + visibilities.weights().nbytes());
