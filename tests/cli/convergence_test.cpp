@@ -231,6 +231,11 @@ TEST_CASE("weights of regularisers in units of noise, or none at all, become num
   CHECK(read_text(scratch / "again" / "image.fits").size() == read_text(scratch / "plain" / "image.fits").size());
   CHECK(same(io::read_fits(scratch / "again" / "image.fits").cube, io::read_fits(scratch / "plain" / "image.fits").cube));
 
+  // What equals a default is said all the same.
+  const auto two = run_with("two", {"--sparsity", "1U", "--tv", "0.1U"});
+  const auto repeated = run_with("repeated", {"--config", (scratch / "two" / "run.toml").string()});
+  CHECK(repeated["lambda"] == two["lambda"]);
+
   // Whoever asks for a regulariser, or for none, gets that.
   CHECK(run_with("tsv", {"--tsv", "1e-3"})["lambda"].size() == 1);
   CHECK(run_with("tv", {"--tv", "0.1U"})["lambda"].size() == 1);

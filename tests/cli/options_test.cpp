@@ -173,7 +173,7 @@ Effect effect_in(const fs::path& folder, const std::vector<std::string>& argumen
 std::set<std::string> options_of(const std::string& verb) {
   const auto help = run_mpol_here({verb, "--help"}).out;
   std::set<std::string> names;
-  const std::regex option("(?:^|\n)  (?:-[a-z],)?(--[a-z-]+)");
+  const std::regex option("(?:^|\n)  (?:-[a-z],)?(--[a-z0-9-]+)");
   for (std::sregex_iterator match(help.begin(), help.end(), option), end; match != end; ++match) names.insert((*match)[1]);
   return names;
 }

@@ -53,7 +53,8 @@ TEST_CASE("wavelets weigh an image: to the optimum, or by Adam's eager steps, sa
   const auto adam = image("adam", {"--wavelets", "1U", "--optimizer", "adam", "--epochs", "300"});
   CHECK(adam["step"] == "eager");
   CHECK(adam["step_reason"].get<std::string>().find("wavelets") != std::string::npos);
-  CHECK(adam["loss"]["total"].get<double>() > converged["loss"]["total"].get<double>());
+  // To the tolerance of the other, Adam gets no lower.
+  CHECK(adam["loss"]["total"].get<double>() > (1 - 1e-3) * converged["loss"]["total"].get<double>());
   const auto fused = run_mpol_here(line_of_verb("image", data, scratch / "fused", {"--wavelets", "1U", "--step", "fused"}));
   CHECK(fused.exit_code != 0);
   CHECK(fused.err.find("wavelets") != std::string::npos);

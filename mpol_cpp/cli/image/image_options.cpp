@@ -67,7 +67,10 @@ void declare_strength(OptionSet& options, RegularizerOptions& r, TermKind kind) 
     r.strength(kind) = parse_number(option_of(kind), text, Range::not_negative());
   };
   const auto get = [&r, kind] { return recorded_strength(r, kind); };
-  options.parsed("--" + option_of(kind), set, get, "LAMBDA", regularizer_of(kind).help, Record::result)->group(regularizer_group);
+  auto* option = options.parsed("--" + option_of(kind), set, get, "LAMBDA", regularizer_of(kind).help, Record::result);
+  option->group(regularizer_group);
+  // Its default is one only where nothing is said of others: in a file of settings the same value says something.
+  if (regularizer_of(kind).automatic) option->type_name("LAMBDA=" + option->get_default_str())->default_str("");
 }
 
 void declare_regularizers(OptionSet& options, RegularizerOptions& r) {
@@ -411,12 +414,12 @@ void check_settings_of_regularizers(const ImageOptions& image) {
 
 /// Whether a given strength leaves it to the program: auto, or cv, of one that is in a fit by itself.
 bool leaves_it(const RegularizerOptions& r, const std::string& name) {
-  if (r.automatic.contains(name)) return true;
-  const auto search = r.searched.find(name);
   const auto kinds = all_regularizers();
-  return search != r.searched.end() && search->second == "cv" && std::any_of(kinds.begin(), kinds.end(), [&](TermKind kind) {
-           return option_of(kind) == name && regularizer_of(kind).automatic.has_value();
-         });
+  const bool is_usual = std::any_of(kinds.begin(), kinds.end(), [&](TermKind kind) {
+    return option_of(kind) == name && regularizer_of(kind).automatic.has_value();
+  });
+  const auto search = r.searched.find(name);
+  return is_usual && (r.automatic.contains(name) || (search != r.searched.end() && search->second == "cv"));
 }
 
 /// Regularizers are in a fit by themselves where all that is said leaves it to the program.
