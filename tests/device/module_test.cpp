@@ -128,7 +128,8 @@ std::vector<LibraryModule> library_modules() {
   const Beam beam{.major = 0.2, .minor = 0.1, .position_angle = 20 * units::degree};
   const auto blocks = std::vector{DataBlock(data, channels).fit_shift().fit_amplitude().fit_weight_scale()};
   const NoiseLikelihood student(grid, data, channels, NoiseModel::student(4), NufftOptions{}, 2 * data.weights());
-  const auto devices = std::make_shared<DeviceGroup>(std::vector<torch::Device>{torch::kCPU, torch::kCPU}, std::vector<double>{1, 1});
+  const auto devices =
+      std::make_shared<DeviceGroup>(std::vector<torch::Device>{torch::kCPU, torch::kCPU}, std::vector<double>{1, 1});
   const auto share_of_device = [&](const Visibilities& share, torch::Device) -> std::shared_ptr<Likelihood> {
     return LooseLikelihood(grid, share, channels).ptr();
   };

@@ -28,11 +28,10 @@ struct Emulated {
 
   explicit Emulated(torch::Dtype dtype, const std::vector<std::int64_t>& problems = {}, const std::string& likelihood = "gridded")
       : model(model_of(dtype, problems)),
-        objective(
-            random_likelihood(likelihood, GridCoords(0.05, npix), nchan, dtype),
-            {terms::edge_clamp(1e-2), terms::sparsity(1e-3), terms::tv_image(2e-3), terms::tsv(3e-3), terms::entropy(1e-3),
-             terms::tv_channel(1e-3), terms::psd(1e-16, 0.05), terms::group_sparsity(2e-3), terms::spectral_smoothness(1e-3),
-             terms::tv_slope(2e-3)}) {}
+        objective(random_likelihood(likelihood, GridCoords(0.05, npix), nchan, dtype),
+                  {terms::edge_clamp(1e-2), terms::sparsity(1e-3), terms::tv_image(2e-3), terms::tsv(3e-3), terms::entropy(1e-3),
+                   terms::tv_channel(1e-3), terms::psd(1e-16, 0.05), terms::group_sparsity(2e-3),
+                   terms::spectral_smoothness(1e-3), terms::tv_slope(2e-3)}) {}
 
   static GriddedNet model_of(torch::Dtype dtype, std::vector<std::int64_t> shape) {
     shape.insert(shape.end(), {nchan, npix, npix});

@@ -66,7 +66,8 @@ PowerFit fit_power(const FourierBesselSeries& series, const ProfilePosterior& po
   fit.power = first_power(series, posterior, sums).clamp_max(most);
   while (!fit.converged && fit.iterations < options.most_iterations()) {
     const auto spectrum = posterior.at(fit.power);
-    const auto next = next_power(fit.power, spectrum.mean.square() + spectrum.covariance.diagonal(), factor, prior).clamp_max(most);
+    const auto next =
+        next_power(fit.power, spectrum.mean.square() + spectrum.covariance.diagonal(), factor, prior).clamp_max(most);
     fit.converged = ((next - fit.power).abs() <= options.tolerance() * next).all().item<bool>();
     fit.power = next;
     ++fit.iterations;

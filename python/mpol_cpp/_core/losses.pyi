@@ -5,7 +5,7 @@ from __future__ import annotations
 import mpol_cpp._core
 import torch
 import typing
-__all__: list[str] = ['chi_squared', 'chi_squared_gridded', 'edge_clamp', 'entropy', 'group_sparsity', 'log_likelihood', 'log_likelihood_gridded', 'neg_log_likelihood_avg', 'nll', 'nll_gridded', 'sparsity', 'spectral_smoothness', 'tsv', 'tv_channel', 'tv_image', 'wavelets']
+__all__: list[str] = ['chi_squared', 'chi_squared_gridded', 'edge_clamp', 'entropy', 'group_sparsity', 'log_likelihood', 'log_likelihood_gridded', 'neg_log_likelihood_avg', 'nll', 'nll_gridded', 'sparsity', 'spectral_smoothness', 'tsv', 'tv_channel', 'tv_image', 'tv_slope', 'wavelets']
 def chi_squared(model: torch.Tensor, data: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     """
     sum w |V - M|^2.
@@ -65,6 +65,10 @@ def tv_channel(sky_cube: torch.Tensor, epsilon: typing.SupportsFloat = 1e-10) ->
 def tv_image(sky_cube: torch.Tensor, epsilon: typing.SupportsFloat = 1e-10) -> torch.Tensor:
     """
     Total variation of each channel's image.
+    """
+def tv_slope(sky_cube: torch.Tensor, epsilon: typing.SupportsFloat = 1e-10) -> torch.Tensor:
+    """
+    Total variation of second order of each channel's image.
     """
 def wavelets(sky_cube: torch.Tensor) -> torch.Tensor:
     """

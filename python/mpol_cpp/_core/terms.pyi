@@ -4,7 +4,7 @@ The priors of the library: lambda is the first argument. Formulas: losses.
 from __future__ import annotations
 import mpol_cpp._core
 import typing
-__all__: list[str] = ['edge_clamp', 'entropy', 'group_sparsity', 'psd', 'sparsity', 'spectral_smoothness', 'tsv', 'tv_channel', 'tv_image', 'uv_sparsity', 'wavelets']
+__all__: list[str] = ['edge_clamp', 'entropy', 'group_sparsity', 'psd', 'sparsity', 'spectral_smoothness', 'tsv', 'tv_channel', 'tv_image', 'tv_slope', 'uv_sparsity', 'wavelets']
 def edge_clamp(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
     """
     Square of the pixels on the image's edges.
@@ -23,7 +23,7 @@ def psd(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
     """
 def sparsity(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
     """
-    Sum of |I|: few bright pixels; 0 where another LAMBDA is given.
+    Sum of |I|: few bright pixels; 0 where another LAMBDA is a number.
     """
 def spectral_smoothness(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
     """
@@ -39,7 +39,11 @@ def tv_channel(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.
     """
 def tv_image(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
     """
-    Total variation: sharp edges, flat inside; 0 where another LAMBDA is given. epsilon, usually 1e-10.
+    Total variation: sharp edges, flat inside; 0 where another LAMBDA is a number. epsilon, usually 1e-10.
+    """
+def tv_slope(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
+    """
+    Total variation of slopes: smooth structure without steps; 0 where another LAMBDA is a number. epsilon, usually 1e-10.
     """
 def uv_sparsity(weight: typing.SupportsFloat, *args, **kwargs) -> mpol_cpp._core.Term:
     """
