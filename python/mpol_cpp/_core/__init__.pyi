@@ -792,9 +792,9 @@ def cross_validate(coords: GridCoords, visibilities: Visibilities, terms: collec
     """
     Chooses the weights of terms by the visibilities of held-out uv cells, as mpol crossval. on_point: called with the Scan after each.
     """
-def image(coords: GridCoords, visibilities: Visibilities, sparsity: typing.SupportsFloat = 1.0, tv: typing.SupportsFloat = 1.0, tolerance: typing.SupportsFloat = 0.001, mode: str = 'cube', dtype: torch.dtype | None = None) -> torch.Tensor:
+def image(coords: GridCoords, visibilities: Visibilities, sparsity: typing.SupportsFloat = 1.0, tv: typing.SupportsFloat = 0.3, tv_slope: typing.SupportsFloat = 0.3, tolerance: typing.SupportsFloat = 0.001, mode: str = 'cube', dtype: torch.dtype | None = None) -> torch.Tensor:
     """
-    The image of `mpol image` where nothing is said: exact likelihood, sparsity and total variation in units of the noise, converged. (nchan, npix, npix) float64, Jy/arcsec^2, sky orientation.
+    The image of `mpol image` where nothing is said: exact likelihood, sparsity and total variation of image and slopes in units of the noise, converged. (nchan, npix, npix) float64, Jy/arcsec^2, sky orientation.
     """
 def lambda_unit(coords: GridCoords, visibilities: Visibilities, term: Term, likelihood: Likelihood, nchan: typing.SupportsInt = 1) -> float | None:
     """
