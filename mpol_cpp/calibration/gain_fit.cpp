@@ -139,9 +139,8 @@ Peak climb(const BlockProducts& block, SkyOffset shift) {
 SkyOffset brightest_shift(const GridCoords& coords, const BlockProducts& block) {
   const Nufft nufft(coords, Baselines::in_lambda(block.u, block.v), 1, NufftOptions{1e-6});
   const auto pixel = nufft->adjoint(block.products.unsqueeze(0)).argmax().item<std::int64_t>();
-  const auto npix = coords.npix();
-  return {-static_cast<double>(pixel % npix - (npix / 2 - 1)) * coords.cell_size(),
-          static_cast<double>(pixel / npix - npix / 2) * coords.cell_size()};
+  const auto npix = coords.npix(), half = npix / 2, row = pixel / npix, column = pixel % npix;
+  return {static_cast<double>(half - 1 - column) * coords.cell_size(), static_cast<double>(row - half) * coords.cell_size()};
 }
 
 /// By how much a value of C is better in chi^2 than another one, where the amplitude is fitted or given.

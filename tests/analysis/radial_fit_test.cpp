@@ -224,7 +224,7 @@ TEST_CASE("errors are those of the noise where the prior is the truth's", "[anal
   int within_one = 0, within_two = 0, all = 0;
   double squares = 0;
   for (int draw = 0; draw < draws; ++draw) {
-    const auto seed = static_cast<std::uint64_t>(100 + 3 * draw);
+    const auto seed = 100 + 3 * static_cast<std::uint64_t>(draw);
     const auto profile = inverse.mv(normal({40}, torch::kFloat64, seed) * power.sqrt());
     RadialSums sums(series, radial_geometry, 2.1e6);
     sums.add(observe([&](const Tensor& at_q) { return series.transform(at_q).mv(profile); }, place, 2e-2, seed + 1));
