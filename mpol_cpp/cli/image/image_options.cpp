@@ -99,7 +99,7 @@ void state_meanings_of_regularizers(OptionSet& options, const ImageOptions& imag
 
 void declare_bound(OptionSet& options, ImageOptions& image) {
   const auto set = [&image](const std::string& text) {
-    if (text != "auto") parse_number("--chi2-bound", text, Range::positive());
+    if (text != "auto") parse_number("chi2-bound", text, Range::positive());
     image.chi2_bound = text;
   };
   const auto get = [&image]() -> std::optional<std::string> {

@@ -21,7 +21,7 @@ constexpr double tolerance_of_image = 1e-3;
 double bound_of(const TermWeighing& with) {
   const auto& bound = with.options.chi2_bound;
   if (*bound == "auto") return chi_squared_bound(with.visibilities);
-  return parse_number("--chi2-bound", *bound, Range::positive()) * 2 * static_cast<double>(with.visibilities);
+  return parse_number("chi2-bound", *bound, Range::positive()) * 2 * static_cast<double>(with.visibilities);
 }
 
 void print_fit(const BoundedFitPoint& point, double bound) {
