@@ -51,7 +51,7 @@ CubeProximal::CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights w
   if (nchan_ == 1) std::fill(weights_.channels.begin(), weights_.channels.end(), 0.0);  // there are no differences
   weights_.curvature.resize(weights_.variation.size(), 0.0);
   counted_ = ops::counted_block(like);
-  curved_ = ops::curved_block(like);
+  if (weights_.has_curvature()) curved_ = ops::curved_block(like);
   const auto problems = like.size(0), n = like.size(-1);
   if (!weights_.has_channels() && !weights_.has_spectra() && !weights_.has_curvature() && !weights_.has_bases()) {
     variation_.emplace(like, hann, mask_, by);

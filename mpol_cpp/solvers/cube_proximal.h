@@ -77,7 +77,7 @@ class CubeProximal {
   std::optional<TvProximal> variation_;  // where nothing else has a weight; else one of those below, or dual_
   std::shared_ptr<ops::CubeDual<float>> single_;
   std::shared_ptr<ops::CubeDual<double>> double_;
-  Tensor counted_, curved_;
+  Tensor counted_, curved_;  // curved_ undefined without second differences
   std::int64_t nchan_;
 };
 
