@@ -262,7 +262,7 @@ VerbRows geometry_fit_rows() {
   for (auto& row : data) {
     if (row.option == "--cell-size") row = {"--cell-size", "30", added(base, {"--npix", "16"}), "exit"};
     if (row.option == "--npix") row = {"--npix", "16", added(base, {"--cell-size", "30"}), "exit"};
-    if (row.option == "--uv-unit") row.changes = summary;                                   // any unit has a disc
+    if (row.option == "--uv-unit") row.changes = summary;  // any unit has a disc
   }
   std::erase_if(data, [](const OptionRow& row) { return row.option == "--frequency"; });
   return verb_rows("geometry",
@@ -281,7 +281,7 @@ VerbRows radial_rows() {
   for (auto& row : data) {
     if (row.option == "--cell-size") row = {"--cell-size", "30", added(inclined, {"--npix", "16"}), "exit"};
     if (row.option == "--npix") row = {"--npix", "16", added(inclined, {"--cell-size", "30"}), "exit"};
-    if (row.option == "--uv-unit") row.changes = summary;  // any unit has a disc
+    if (row.option == "--uv-unit") row.changes = summary;                                   // any unit has a disc
     if (row.option == "--conjugate") row.base = added(row.base, {"--offset-east", "0.3"});  // a centered disc has no phases
   }
   std::erase_if(data, [](const OptionRow& row) { return row.option == "--frequency"; });
