@@ -19,7 +19,7 @@ struct UsualImageOptions {
   /// The same for total variation.
   TORCH_ARG(double, tv) = 0.3;
   /// The same for total variation of slopes.
-  TORCH_ARG(double, tv_slope) = 0.3;
+  TORCH_ARG(double, tv_slope) = 0.5;
   /// The tolerance of the fit, as TrainOptions::tolerance.
   TORCH_ARG(double, tolerance) = 1e-3;
   /// Epochs after which the fit ends though it has not settled.

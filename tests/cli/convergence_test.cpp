@@ -202,9 +202,9 @@ TEST_CASE("weights of regularisers in units of noise, or none at all, become num
   CHECK(lambda.size() == 3);
   CHECK(lambda["sparsity"]["how"] == "auto");
   CHECK(lambda["sparsity"]["unit_value"].get<double>() == Approx(1));
-  for (const auto* name : {"tv", "tv_slope"}) {
+  for (const auto& [name, strength] : {std::pair("tv", 0.3), std::pair("tv_slope", 0.5)}) {
     CHECK(lambda[name]["how"] == "auto");
-    CHECK(lambda[name]["unit_value"].get<double>() == Approx(0.3));
+    CHECK(lambda[name]["unit_value"].get<double>() == Approx(strength));
   }
   // U = cell^2 sqrt(sum w / channels) / N
   const double weights = small_observation(2).at("weight").sum().item<double>();

@@ -105,7 +105,7 @@ TEST_CASE("crossval takes the lambdas of least score, and makes the image that t
   const auto lambda = [&](const char* name) { return summary["chosen"][name]["value"].dump(); };
   const auto given =
       run_mpol_here({"image", data, "-o", (scratch / "given").string(), "--cell-size", "0.1", "--npix", "32", "--quiet",
-                     "--scatter-check", "off", "--sparsity", lambda("sparsity"), "--tv", lambda("tv"), "--tv-slope", "0.3U"});
+                     "--scatter-check", "off", "--sparsity", lambda("sparsity"), "--tv", lambda("tv"), "--tv-slope", "0.5U"});
   CHECK(given.exit_code == 0);
   CHECK(same(image_in(scratch / "given"), image_in(scratch / "scan")));
 
