@@ -6,7 +6,6 @@
 
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros.h>
 #include <torch/autograd.h>
@@ -19,20 +18,6 @@
 
 namespace mpol {
 namespace {
-
-/// u and v of every channel in wavelengths, (n, nvis), or (1, nvis) when they are shared.
-std::pair<Tensor, Tensor> all_baselines(const Baselines& baselines) {
-  std::vector<Tensor> u, v;
-  const auto count = baselines.shared() ? 1 : baselines.nchan();
-  u.reserve(static_cast<std::size_t>(count));
-  v.reserve(static_cast<std::size_t>(count));
-  for (std::int64_t channel = 0; channel < count; ++channel) {
-    const auto [columns, rows] = baselines.channel(channel);
-    u.push_back(columns);
-    v.push_back(rows);
-  }
-  return {at::stack(u), at::stack(v)};
-}
 
 /// A function of three tensors whose intermediate results are not kept: its gradient computes them again.
 struct Recomputed : torch::autograd::Function<Recomputed> {
@@ -87,7 +72,7 @@ BlockLikelihoodImpl::BlockLikelihoodImpl(const GridCoords& coords, const std::ve
     }
     auto samples = losses::detail::loose_samples(coords, block.visibilities, block.channels);
     losses::detail::mark_occupied(coords, samples.visibilities.baselines(), samples.image_channels, occupied);
-    auto [u, v] = block.fits_shift ? all_baselines(samples.visibilities.baselines()) : std::pair<Tensor, Tensor>();
+    auto [u, v] = block.fits_shift ? samples.visibilities.baselines().stacked() : std::pair<Tensor, Tensor>();
     samples_ += samples.visibilities.data().numel();
     const auto& baselines = samples.visibilities.baselines();
     std::vector<Chunk> chunks;

@@ -1,6 +1,9 @@
 #include <mpol_cpp/visibilities/baselines.h>
 
 #include <algorithm>
+#include <utility>
+
+#include <ATen/ops/stack.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -76,6 +79,17 @@ std::int64_t Baselines::nchan() const {
 }
 
 bool Baselines::shared() const { return nchan() == 1; }
+
+std::pair<Tensor, Tensor> Baselines::stacked() const {
+  std::vector<Tensor> u, v;
+  const auto count = shared() ? 1 : nchan();
+  for (std::int64_t k = 0; k < count; ++k) {
+    auto [columns, rows] = channel(k);
+    u.push_back(std::move(columns));
+    v.push_back(std::move(rows));
+  }
+  return {at::stack(u), at::stack(v)};
+}
 
 double Baselines::wavelengths_per_unit(std::int64_t channel) const {
   if (!frequencies_.defined()) return 1;

@@ -36,6 +36,9 @@ class Baselines {
   /// u and v of all samples of a channel in wavelengths, two float64 (nvis).
   std::pair<Tensor, Tensor> channel(std::int64_t channel) const { return block(channel, 0, nvis()); }
 
+  /// u and v of every channel in wavelengths, two float64 (nchan, nvis) on the CPU, or (1, nvis) where channels share them.
+  std::pair<Tensor, Tensor> stacked() const;
+
   /// What the stored u and v of a channel are multiplied by: wavelengths in a metre, or 1.
   double wavelengths_per_unit(std::int64_t channel) const;
 

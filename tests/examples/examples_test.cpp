@@ -174,6 +174,13 @@ TEST_CASE("the examples of sparse coding bring images nearer to the truth and dr
   CHECK(is_drawn(in_folder("csc.png")));
 }
 
+TEST_CASE("the example of a disc's profile finds its geometry too", "[examples]") {
+  const auto text = run_example("disc_profile", {});
+  CHECK(number_after("inclination: ", text) == Approx(40).margin(0.5));
+  CHECK(number_after("position angle: ", text) == Approx(60).margin(0.5));
+  CHECK(number_after("fell by ", text) > 0);
+}
+
 TEST_CASE("the example of a star before a disc tells them apart", "[examples]") {
   const TemporaryFolder folder;
   const auto text = run_example("star_and_disc", {(folder / "image.fits").string()});

@@ -5,9 +5,14 @@
 #include <string>
 #include <vector>
 
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/tensor.h>
+
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/solvers/convex_objective.h>
+#include <mpol_cpp/solvers/smooth_function.h>
 
 #include "../compare.h"
 #include "../train/problems.h"
@@ -49,5 +54,24 @@ inline std::vector<Term> every_convex_term() {
 inline Objective sparse(torch::Dtype dtype, double sparsity = 1e-3, double tv = 5e-4) {
   return Objective(likelihood_of("exact", dtype), {terms::sparsity(sparsity), terms::tv_image(tv)});
 }
+
+/// f of a ConvexObjective.
+class SmoothPart : public SmoothFunction {
+ public:
+  explicit SmoothPart(ConvexObjective& function) : function_(function) {}
+  Tensor value(const Tensor& x) override {
+    Tensor gradient;
+    return value_and_gradient(x, gradient);
+  }
+  Tensor value_and_gradient(const Tensor& x, Tensor& gradient) override {
+    gradient = at::empty_like(x);
+    const auto simple = function_.evaluate(x, gradient);
+    return at::tensor({function_.losses()[0] - simple[0]}, torch::kFloat64);
+  }
+  Tensor curvatures(const Tensor&) override { return at::tensor(function_.curvatures(), torch::kFloat64); }
+
+ private:
+  ConvexObjective& function_;
+};
 
 }  // namespace mpol::testing

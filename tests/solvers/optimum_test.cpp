@@ -45,25 +45,6 @@ const std::vector<Bundled> bundled = {
     {"disc, strong", "simulated_disc.npz", 0.05, 192, 3e-3, 3.8191080, 0.38467},
 };
 
-/// f of a ConvexObjective.
-class SmoothPart : public SmoothFunction {
- public:
-  explicit SmoothPart(ConvexObjective& function) : function_(function) {}
-  Tensor value(const Tensor& x) override {
-    Tensor gradient;
-    return value_and_gradient(x, gradient);
-  }
-  Tensor value_and_gradient(const Tensor& x, Tensor& gradient) override {
-    gradient = at::empty_like(x);
-    const auto simple = function_.evaluate(x, gradient);
-    return at::tensor({function_.losses()[0] - simple[0]}, torch::kFloat64);
-  }
-  Tensor curvatures(const Tensor&) override { return at::tensor(function_.curvatures(), torch::kFloat64); }
-
- private:
-  ConvexObjective& function_;
-};
-
 constexpr double lambda_of_sum = 1e-3, lambda_of_variation = 5e-4;
 
 /// A Gaussian of 1 Jy and 0.08" standard deviation, seen with noise.

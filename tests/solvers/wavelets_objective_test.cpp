@@ -61,25 +61,6 @@ TrainResult sara_fit(GriddedNet& model, const Objective& objective, OptimizerKin
   return Trainer(model, objective, TrainOptions().optimizer(optimizer).tolerance(tolerance).epochs(2000)).fit();
 }
 
-/// f of a ConvexObjective.
-class SmoothOfObjective : public SmoothFunction {
- public:
-  explicit SmoothOfObjective(ConvexObjective& function) : function_(function) {}
-  Tensor value(const Tensor& x) override {
-    Tensor gradient;
-    return value_and_gradient(x, gradient);
-  }
-  Tensor value_and_gradient(const Tensor& x, Tensor& gradient) override {
-    gradient = at::empty_like(x);
-    const auto simple = function_.evaluate(x, gradient);
-    return at::tensor({function_.losses()[0] - simple[0]}, torch::kFloat64);
-  }
-  Tensor curvatures(const Tensor&) override { return at::tensor(function_.curvatures(), torch::kFloat64); }
-
- private:
-  ConvexObjective& function_;
-};
-
 }  // namespace
 
 TEST_CASE("the map of wavelets, alone or with others, ends at the minimum: the duality gap closes", "[solvers][wavelets]") {
@@ -170,7 +151,7 @@ TEST_CASE("POGM, FISTA, ADMM and primal-dual steps end at one optimum in SARA's 
   auto model = model_from(1, Smoothing::none);
   const auto data_alone = Objective(objective.shared_likelihood(), {});
   ConvexObjective function(model.ptr(), data_alone);
-  PrimalDual solver(std::make_shared<SmoothOfObjective>(function), std::make_shared<NonNegative>(),
+  PrimalDual solver(std::make_shared<SmoothPart>(function), std::make_shared<NonNegative>(),
                     std::make_shared<SaraDictionary>(SaraOptions{8, 3}), std::make_shared<L1Norm>(lambda_of_wavelets),
                     function.images(), {{.most_iterations = 3000, .tolerance = 0}, 1.4, {0.05 * function.curvatures()[0]}});
   solver.solve();

@@ -1,5 +1,8 @@
 #include <mpol_cpp/analysis/radial_fit/radial_profile_model.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -23,6 +26,12 @@ Tensor evaluate_spline(const Tensor& coefficients, const Tensor& place) {
          of_knot(interval + 2) * (t * t * t / 6);
 }
 
+/// Up to where a model of a fit is asked for while its geometry moves: a baseline is shorter in every geometry than it is itself.
+double reach_of(const RadialProfileFit& fit) {
+  constexpr double most = 2;  // at 60 degrees
+  return fit.longest * std::min(1 / std::abs(std::cos(fit.geometry.inclination)), most);
+}
+
 }  // namespace
 
 RadialProfileModelImpl::RadialProfileModelImpl(const FourierBesselSeries& series, const DiscGeometry& geometry, double longest)
@@ -38,7 +47,7 @@ RadialProfileModelImpl::RadialProfileModelImpl(const FourierBesselSeries& series
 }
 
 RadialProfileModelImpl::RadialProfileModelImpl(const RadialProfileFit& fit)
-    : RadialProfileModelImpl(fit.series, fit.geometry, fit.longest) {
+    : RadialProfileModelImpl(fit.series, fit.geometry, reach_of(fit)) {
   start_brightness_ = fit.brightness;
   const torch::NoGradGuard no_gradient;
   brightness_.copy_(fit.brightness);

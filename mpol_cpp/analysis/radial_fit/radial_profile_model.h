@@ -25,7 +25,8 @@ class RadialProfileModelImpl : public Module<RadialProfileModelImpl>, public Vis
   /// A disc without brightness. @param longest  deprojected baseline up to which it will be asked for, wavelengths
   /// @throws ValueError as spline_of()
   RadialProfileModelImpl(const FourierBesselSeries& series, const DiscGeometry& geometry, double longest);
-  /// The mean of a fit, with its power spectrum as the prior.
+  /// The mean of a fit, with its power spectrum as the prior. Its table reaches the fit's baselines whatever the geometry
+  /// becomes, of a fit beyond 60 degrees those of twice the deprojected length.
   explicit RadialProfileModelImpl(const RadialProfileFit& fit);
   void reset() override;
 

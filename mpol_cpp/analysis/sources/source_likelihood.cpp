@@ -40,7 +40,7 @@ SourceLikelihoodImpl::SourceLikelihoodImpl(const GridCoords& coords, const Visib
   normaliser_ = static_cast<double>(samples.occupied_cells);
   nufft_ = Nufft(coords, selected.baselines(), selected.nchan(), options);
   channels_ = std::make_shared<losses::detail::ImageChannels>(std::move(samples.image_channels), nchan_);
-  std::tie(u_, v_) = stacked_baselines(selected.baselines());
+  std::tie(u_, v_) = selected.baselines().stacked();
   data_ = selected.data().resolve_conj();
   weights_ = selected.weights();
   register_buffers();

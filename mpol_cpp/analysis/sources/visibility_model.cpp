@@ -1,9 +1,5 @@
 #include <mpol_cpp/analysis/sources/visibility_model.h>
 
-#include <cstdint>
-
-#include <ATen/ops/stack.h>
-
 #include <mpol_cpp/core/error.h>
 
 namespace mpol {
@@ -21,25 +17,12 @@ torch::Device VisibilityModel::device() {
 }
 
 Tensor VisibilityModel::loose(const Baselines& baselines) {
-  const auto [u, v] = stacked_baselines(baselines);
+  const auto [u, v] = baselines.stacked();
   return visibilities(u.to(device()), v.to(device()));
 }
 
 Tensor VisibilityModel::packed(const GridCoords& coords) {
   return visibilities(coords.packed_u().to(device()), coords.packed_v().to(device())).unsqueeze(0);
-}
-
-std::pair<Tensor, Tensor> stacked_baselines(const Baselines& baselines) {
-  std::vector<Tensor> u, v;
-  const auto count = baselines.shared() ? 1 : baselines.nchan();
-  u.reserve(static_cast<std::size_t>(count));
-  v.reserve(static_cast<std::size_t>(count));
-  for (std::int64_t channel = 0; channel < count; ++channel) {
-    const auto [columns, rows] = baselines.channel(channel);
-    u.push_back(columns);
-    v.push_back(rows);
-  }
-  return {at::stack(u), at::stack(v)};
 }
 
 Tensor sum_of_visibilities(const std::vector<std::shared_ptr<VisibilityModel>>& parts, const Tensor& u, const Tensor& v) {

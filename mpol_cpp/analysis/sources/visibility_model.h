@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include <torch/nn/module.h>
@@ -43,9 +42,6 @@ class VisibilityModel {
  private:
   torch::Device device();
 };
-
-/// u and v of every channel in wavelengths, two float64 (nchan, nvis) on the CPU, or (1, nvis) where channels share them.
-std::pair<Tensor, Tensor> stacked_baselines(const Baselines& baselines);
 
 /// The sum of several parts of the sky. @param parts  at least one  @param u, v  as VisibilityModel takes them
 /// @throws ValueError without parts

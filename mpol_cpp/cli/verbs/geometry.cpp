@@ -8,7 +8,6 @@
 
 #include <mpol_cpp/analysis/disc_fit/geometry_fit.h>
 #include <mpol_cpp/analysis/disc_fit/geometry_profile.h>
-#include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/cli/program/ending.h>
@@ -16,13 +15,12 @@
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/verbs/disc_data.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/geometry_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
-#include <mpol_cpp/visibilities/hermitian_pairs.h>
 
 namespace mpol::cli {
 namespace {
@@ -35,15 +33,7 @@ struct GeometryVerbOptions {
 };
 
 void declare(OptionSet& options, GeometryVerbOptions& geometry) {
-  declare(options, geometry.data);
-  options.only({"--cell-size"}, "with --npix", [&geometry] { return geometry.data.npix.has_value(); });
-  options.only({"--npix"}, "with --cell-size", [&geometry] { return geometry.data.cell_size.has_value(); });
-  options.app()
-      .get_option("--cell-size")
-      ->description("With --npix, a grid that the baselines must suit, lest they are in another unit");
-  options.app().get_option("--npix")->description("Pixels of that grid along each axis, even");
-  declare_conjugate(options, geometry.data);
-  declare_mode(options, geometry.data);
+  declare_disc_data(options, geometry.data);
   options.choice("--model", geometry.model, {"free", "gaussian", "ring", "disc"},
                  "What the centred, deprojected visibilities are compared with: any real profile, or a model", Record::result);
   options.integer("--bins", geometry.bins, Range::between(1, 100000), "Bins of baseline length in geometry.csv and geometry.png",
@@ -91,18 +81,6 @@ nlohmann::ordered_json describe(const GeometryVerbOptions& options, const Geomet
   return json;
 }
 
-std::string csv(const GeometryProfile& profile) {
-  std::string text = "q_lambda,real,imag,error,model,samples\n";
-  const auto mean = profile.after.mean.contiguous(), error = profile.after.error.contiguous();
-  for (std::int64_t i = 0; i < profile.after.q.size(0); ++i) {
-    const auto value = mean.const_data_ptr<c10::complex<double>>()[i];
-    text += fmt::format("{:.17g},{:.17g},{:.17g},{:.17g},{:.17g},{}\n", profile.after.q[i].item<double>(), value.real(),
-                        value.imag(), error.const_data_ptr<c10::complex<double>>()[i].real(), profile.model[i].item<double>(),
-                        profile.after.samples[0][i].item<std::int64_t>());
-  }
-  return text;
-}
-
 /// Two digits of the error, and the number to the same place.
 std::string with_error(double value, double error) {
   if (!(error > 0) || !std::isfinite(error)) return fmt::format("{:.6g} ± {:.2g}", value, error);
@@ -136,17 +114,12 @@ int fit_and_write(GeometryVerbOptions& options, const OptionSet& settings) {
   listen_to_library("geometry", options.output);
   use_threads(options.data.threads);
   OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "geometry");
-  const auto visibilities = read_visibilities(options.data);
-  if (options.data.cell_size && options.data.npix)
-    check_grid_holds(visibilities, options.data, GridCoords(*options.data.cell_size, *options.data.npix));
-  if (find_hermitian_pairs(visibilities).present()) {
-    log_warning("the data hold Hermitian pairs, which count twice and make the errors too small: leave out the half at (-u, -v)");
-  }
+  const auto visibilities = read_disc_data(options.data);
   stop_if_requested();
   const auto fit = fit_geometry(visibilities, GeometryFitOptions().model(model_named(options.model)));
   stop_if_requested();
   const auto profile = geometry_profile(visibilities, fit, options.bins);
-  write_file_atomically(folder.staged("geometry.csv"), csv(profile));
+  write_file_atomically(folder.staged("geometry.csv"), visibility_table(profile.after, profile.model));
   plot::write_figure(folder.staged("geometry.png"), plot::geometry_page(profile));
   commit_with_summary(folder, summary_text(describe(options, fit)), options.output, words(options, fit, folder));
   return exit_done;

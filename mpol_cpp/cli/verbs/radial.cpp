@@ -9,7 +9,6 @@
 #include <mpol_cpp/analysis/disc_fit/geometry_fit.h>
 #include <mpol_cpp/analysis/disc_fit/geometry_profile.h>
 #include <mpol_cpp/analysis/radial_fit/radial_profile_fit.h>
-#include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/cli/program/ending.h>
@@ -17,13 +16,12 @@
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/verbs/disc_data.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/profile_figure.h>
 #include <mpol_cpp/serialize/atomic_file.h>
-#include <mpol_cpp/visibilities/hermitian_pairs.h>
 
 namespace mpol::cli {
 namespace {
@@ -60,15 +58,7 @@ void declare_geometry(OptionSet& options, RadialOptions& radial) {
 }
 
 void declare(OptionSet& options, RadialOptions& radial) {
-  declare(options, radial.data);
-  options.only({"--cell-size"}, "with --npix", [&radial] { return radial.data.npix.has_value(); });
-  options.only({"--npix"}, "with --cell-size", [&radial] { return radial.data.cell_size.has_value(); });
-  options.app()
-      .get_option("--cell-size")
-      ->description("With --npix, a grid that the baselines must suit, lest they are in another unit");
-  options.app().get_option("--npix")->description("Pixels of that grid along each axis, even");
-  declare_conjugate(options, radial.data);
-  declare_mode(options, radial.data);
+  declare_disc_data(options, radial.data);
   declare_geometry(options, radial);
   options.number("--radius", radial.radius, Range::positive(), "ARCSEC",
                  "Radius beyond which there is no brightness; default: half the field in which a dirty image has flux",
@@ -94,18 +84,6 @@ std::string profile_table(const RadialProfileFit& fit) {
   for (std::int64_t i = 0; i < fit.series.count(); ++i) {
     text += fmt::format("{:.17g},{:.17g},{:.17g}\n", fit.series.radii()[i].item<double>(), fit.brightness[i].item<double>(),
                         error[i].item<double>());
-  }
-  return text;
-}
-
-std::string visibility_table(const VisibilityProfile& observed, const Tensor& model) {
-  std::string text = "q_lambda,real,imag,error,model,samples\n";
-  const auto mean = observed.mean.contiguous(), error = observed.error.contiguous();
-  for (std::int64_t i = 0; i < observed.q.size(0); ++i) {
-    const auto value = mean.const_data_ptr<c10::complex<double>>()[i];
-    text += fmt::format("{:.17g},{:.17g},{:.17g},{:.17g},{:.17g},{}\n", observed.q[i].item<double>(), value.real(), value.imag(),
-                        error.const_data_ptr<c10::complex<double>>()[i].real(), model[i].item<double>(),
-                        observed.samples[0][i].item<std::int64_t>());
   }
   return text;
 }
@@ -156,12 +134,7 @@ int fit_and_write_profile(RadialOptions& options, const OptionSet& settings) {
   listen_to_library("radial", options.output);
   use_threads(options.data.threads);
   OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "radial");
-  const auto visibilities = read_visibilities(options.data);
-  if (options.data.cell_size && options.data.npix)
-    check_grid_holds(visibilities, options.data, GridCoords(*options.data.cell_size, *options.data.npix));
-  if (find_hermitian_pairs(visibilities).present()) {
-    log_warning("the data hold Hermitian pairs, which count twice and make the errors too small: leave out the half at (-u, -v)");
-  }
+  const auto visibilities = read_disc_data(options.data);
   stop_if_requested();
   const auto geometry = options.has_geometry() ? options.geometry() : fit_geometry(visibilities).geometry;
   stop_if_requested();

@@ -181,11 +181,12 @@ class DualWalk {
       frame_.kernels.look_ahead_curvature(curvature(order_[0], bent_), curvature(order_[1], bent_), momentum_,
                                           scratch_.curvature(bent_), n_);
     }
-    T* nothing = const_cast<T*>(scratch_.zeros());
-    const CurvatureRow<T> beyond{nothing, nothing, nothing};
-    frame_.kernels.add_curvature(row > 0 ? scratch_.curvature(row - 1) : beyond, scratch_.curvature(row),
-                                 row + 1 < n_ ? scratch_.curvature(row + 1) : beyond, others_.of_curvature, others_.of_variation,
-                                 scratch_.slope(row), n_);
+    const auto v = [&](std::int64_t r) -> CurvatureRow<const T> {
+      if (!inside(r)) return {scratch_.zeros(), scratch_.zeros(), scratch_.zeros()};
+      return scratch_.curvature(r);
+    };
+    frame_.kernels.add_curvature(v(row - 1), v(row), v(row + 1), others_.of_curvature, others_.of_variation, scratch_.slope(row),
+                                 n_);
   }
 
   void gather(std::int64_t row) {
