@@ -148,7 +148,9 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   // POGM's: its points and gradients, six planes of duals, two kept states with theirs, five images of the trail, and in the end
   // the gap with duals of its own: measured at 57 to 75. Each further plane of duals is there three times, the gap as many, and
   // the states copies: measured at 2 to 13 each.
-  const double proximal = 80 + 14 * static_cast<double>(settings.more_duals());
+  // ADMM has its splitting, the vectors of its conjugate gradients and the points before a step, too: measured at 12 to 36 more.
+  const double splitting = settings.optimizer() == OptimizerKind::admm ? 36 : 0;
+  const double proximal = 80 + splitting + 14 * static_cast<double>(settings.more_duals());
   const double fit = (is_proximal(settings.optimizer()) ? proximal : 26) * cube;
   // L-BFGS has no moments, but five vectors and two in each kept state, and the pairs.
   const double history = settings.optimizer() == OptimizerKind::lbfgs ? (2 * lbfgs_pairs(settings) + 7) * cube : 0;
