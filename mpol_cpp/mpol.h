@@ -75,12 +75,14 @@
 #include <mpol_cpp/distributed/nccl_communicator.h>
 #include <mpol_cpp/distributed/open_communicator.h>
 #include <mpol_cpp/distributed/rendezvous.h>
+#include <mpol_cpp/distributed/row_slabs.h>
 #include <mpol_cpp/distributed/store_communicator.h>
 #include <mpol_cpp/fourier/displacement.h>
 #include <mpol_cpp/fourier/fourier_cube.h>
 #include <mpol_cpp/fourier/gauss_conv_fourier.h>
 #include <mpol_cpp/fourier/normal_operator.h>
 #include <mpol_cpp/fourier/operator_of_ranks.h>
+#include <mpol_cpp/fourier/slab_operator.h>
 #include <mpol_cpp/fourier/nufft.h>
 #include <mpol_cpp/coordinates/projection.h>
 #include <mpol_cpp/gridding/auto_start.h>
@@ -103,6 +105,7 @@
 #include <mpol_cpp/likelihoods/noise_likelihood.h>
 #include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/likelihoods/shared_likelihood.h>
+#include <mpol_cpp/likelihoods/slab_likelihood.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 #include <mpol_cpp/losses/visibility_losses.h>
 #include <mpol_cpp/models/gridded_net.h>
@@ -142,6 +145,7 @@
 #include <mpol_cpp/objective/noise_unit.h>
 #include <mpol_cpp/objective/objective.h>
 #include <mpol_cpp/train/progress_report.h>
+#include <mpol_cpp/objective/slab_objective.h>
 #include <mpol_cpp/objective/term.h>
 #include <mpol_cpp/train/train_to_dirty.h>
 #include <mpol_cpp/train/optimizers/saved_optimizer.h>

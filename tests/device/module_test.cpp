@@ -29,6 +29,7 @@
 #include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
 #include <mpol_cpp/likelihoods/noise_likelihood.h>
 #include <mpol_cpp/likelihoods/shared_likelihood.h>
+#include <mpol_cpp/likelihoods/slab_likelihood.h>
 #include <mpol_cpp/models/gridded_net.h>
 
 #include "compare.h"
@@ -144,6 +145,8 @@ std::vector<LibraryModule> library_modules() {
        {"coefficients", "at_frequencies"}},
       {"SourceLikelihood", SourceLikelihood(grid, data, channels, star).ptr(), {"data", "weights", "u", "v"}},
       {"SharedLikelihood", SharedLikelihood(devices, grid, data, channels, share_of_device).ptr()},
+      {"SlabLikelihood",
+       SlabLikelihood(std::make_shared<SlabOperator>(NormalOperator::of(grid, data, channels), single_rank())).ptr()},
       {"GriddedDataset",
        small_dataset().ptr(),
        {},

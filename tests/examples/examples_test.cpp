@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <ATen/ops/full.h>
 #include <ATen/ops/real.h>
 #include <torch/optim/adam.h>
 
@@ -13,7 +14,9 @@
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/npz_archive.h>
 #include <mpol_cpp/io/visibilities_npz.h>
+#include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/likelihoods/prediction.h>
+#include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/models/simple_net.h>
 #include <mpol_cpp/objective/noise_unit.h>
 #include <mpol_cpp/plot/figure_writer.h>
@@ -146,6 +149,25 @@ TEST_CASE("the example of devices sums all data once", "[examples]") {
   CHECK(text.find("using ") != std::string::npos);
   CHECK(number_after("mean visibility ", text) == Approx(at::real(mean).item<double>()).epsilon(1e-6));
   CHECK(number_after("sigma ", text) == Approx(1 / weights.sum().sqrt().item<double>()).epsilon(1e-6));
+}
+
+TEST_CASE("the example of slabs fits as an objective of the whole image does", "[examples]") {
+  const auto text = run_example("row_slabs", {observation.string()});
+  const GridCoords coords(0.08, 128);
+  const auto visibilities = io::read_npz(observation);
+  const ExactLikelihood likelihood(coords, visibilities, ChannelMap::continuum(visibilities.nchan()));
+  const Objective objective(likelihood, {terms::sparsity(1e-3), terms::tv_slope(1e-3)});
+  const auto start = at::full({1, 128, 128}, -5.0, torch::kFloat64);
+  GriddedNet model(GriddedNetOptions(coords).base_cube(start).dtype(torch::kFloat64));
+  const auto loss = [&] { return objective.evaluate(model).total.sum(); };
+  CHECK(number_after("loss ", text) == Approx(loss().item<double>()).epsilon(1e-8));
+  torch::optim::Adam adam(model->parameters(), torch::optim::AdamOptions(0.2));
+  for (int epoch = 0; epoch < 100; ++epoch) {
+    adam.zero_grad();
+    loss().backward();
+    if (epoch == 99) CHECK(number_after("128 rows\nloss ", text) == Approx(loss().item<double>()).epsilon(1e-7));
+    adam.step();
+  }
 }
 
 TEST_CASE("the examples of sparse coding bring images nearer to the truth and draw them", "[examples]") {

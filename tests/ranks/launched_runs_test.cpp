@@ -137,6 +137,58 @@ TEST_CASE("ranks that share visibilities make the image of one rank", "[cli][ran
   check_same(scratch / "many", scratch / "one", dtype == "float64" ? rounding_of_doubles : rounding_of_floats);
 }
 
+TEST_CASE("ranks that share rows of the image make that of one rank", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "data.npz", small_observation(2, 601));
+  struct Case {
+    const char* name;
+    int ranks;
+    Words options;
+    double tolerance;
+  };
+  const std::vector<Case> cases = {
+      {"uneven", 3, {"--dtype", "float64", "--optimizer", "adam", "--epochs", "40"}, rounding_of_doubles},
+      {"converging", 2, {"--dtype", "float64"}, rounding_of_doubles},
+      {"continuum",
+       2,
+       {"--dtype", "float64", "--mode", "continuum", "--optimizer", "sgd", "--epochs", "20"},
+       rounding_of_doubles},
+      {"float32", 3, {"--dtype", "float32", "--optimizer", "adam", "--epochs", "40"}, rounding_of_floats},
+  };
+  for (const auto& [name, ranks, options, tolerance] : cases) {
+    INFO(name);
+    const auto one = scratch / fmt::format("one {}", name), many = scratch / fmt::format("many {}", name);
+    REQUIRE(run_mpol(small_run("image", data, one, options)).exit_code == 0);
+    const auto run = run_on(ranks, small_run("image", data, many, with(options, {"--shard", "rows"})));
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    CHECK_THAT(run.out, ContainsSubstring(fmt::format("{} ranks share rows (asked for): ", ranks)));
+    CHECK(summary_of(many)["ranks"] == json{{"count", ranks}, {"shard", "rows"}});
+    check_same(many, one, tolerance);
+  }
+}
+
+TEST_CASE("rows are shared by no fit that needs the whole likelihood", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "data.npz", small_observation(1, 601));
+  const std::vector<std::pair<Words, const char*>> cases = {
+      {{"--likelihood", "gridded"}, "has no transforms of the image"},
+      {{"--optimizer", "lbfgs", "--epochs", "5"}, "lbfgs needs the whole likelihood on one rank"},
+      {{"--optimizer", "admm", "--epochs", "5"}, "admm needs the whole likelihood on one rank"},
+      {{"--samples", "4"}, "--samples needs the whole fit on one rank"}};
+  for (const auto& [options, words] : cases) {
+    const auto run = run_on(2, small_run("image", data, scratch / "out", with(options, {"--shard", "rows"})));
+    INFO(run.err);
+    CHECK(run.exit_code == 2);
+    CHECK(run.error_lines().size() == 1);
+    CHECK(run.error_names(words));
+  }
+  const auto devices = run_mpol(small_run("image", data, scratch / "out", {"--device", "cpu,cpu", "--shard", "rows"}));
+  CHECK(devices.exit_code == 2);
+  CHECK(devices.error_names("processes share rows"));
+  CHECK(names_in(scratch / "out").empty());
+}
+
 TEST_CASE("ranks that share folds find the scan of one rank", "[cli][ranks]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "data.npz", small_observation());
@@ -258,7 +310,7 @@ TEST_CASE("mpirun starts ranks that share channels and visibilities", "[cli][ran
   const Scratch scratch;
   const auto data = write_observation(scratch / "cube.npz", small_observation(3));
   REQUIRE(run_mpol(small_run("image", data, scratch / "one", {"--dtype", "float64"})).exit_code == 0);
-  for (const auto* shard : {"channels", "visibilities"}) {
+  for (const auto* shard : {"channels", "visibilities", "rows"}) {
     for (const int size : {2, 3, 4}) {
       const auto out = scratch / fmt::format("{} {}", shard, size);
       const auto run = run_mpol(small_run("image", data, out, {"--dtype", "float64", "--shard", shard}), mpi_options(size));

@@ -39,7 +39,8 @@ inline nlohmann::json summary_of(const std::filesystem::path& out) {
 
 /// A run's image, losses and counts are those of another to a tolerance.
 inline void check_same(const std::filesystem::path& out, const std::filesystem::path& reference, double tolerance) {
-  CHECK(difference(pixels_of(out), pixels_of(reference)) <= tolerance);
+  INFO(out.filename() << " is to be " << reference.filename());
+  CHECK_THAT(difference(pixels_of(out), pixels_of(reference)), WithinAbs(0, tolerance));
   const auto own = summary_of(out), wanted = summary_of(reference);
   for (const auto* key : {"epochs", "n_visibilities", "n_cells", "normalizer", "stop_reason", "likelihood"}) {
     INFO(key);

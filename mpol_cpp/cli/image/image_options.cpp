@@ -302,9 +302,10 @@ void declare(OptionSet& options, ImageOptions& image) {
       "Keep the kernels of the exact likelihood (24 bytes a pixel and channel) in files of this folder instead of memory",
       Record::manner);
   options.choice(
-      "--shard", image.shard, {"auto", "channels", "visibilities", "none"},
+      "--shard", image.shard, {"auto", "channels", "visibilities", "rows", "none"},
       "What the ranks that mpirun, srun or torchrun started share, or several devices: auto takes the channels of a cube "
-      "where its fit allows it, else the visibilities: of ranks those of the exact likelihood, of devices those of the loose one",
+      "where its fit allows it, else the visibilities: of ranks those of the exact likelihood, of devices those of the loose "
+      "one; rows of large images, by ranks alone, are taken where they are asked for",
       Record::manner);
   options.number("--rank-timeout", image.rank_timeout, Range::positive(), "SECONDS",
                  "How long a rank waits for another before all end; default: 600", Record::manner);

@@ -58,6 +58,7 @@ std::string DeviceTeam::words(const Sharding& sharding, std::int64_t samples) co
       text = fmt::format("{} devices share visibilities in each step ({}): {} of {} samples a channel", group_->size(),
                          sharding.reason, each(sample_shares(samples, group_->speeds())), samples);
       break;
+    case Shard::rows:  // which devices do not share: choose_sharding_of_devices()
     case Shard::none:
       text = fmt::format("{} devices: {} makes the fit ({})", group_->size(), first().str(), sharding.reason);
       break;

@@ -54,6 +54,7 @@
 #include <mpol_cpp/distributed/communicator.h>
 #include <mpol_cpp/fourier/operator_of_ranks.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
+#include <mpol_cpp/likelihoods/slab_likelihood.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/precision.h>
 #include <mpol_cpp/gridding/data_averager.h>
@@ -131,6 +132,7 @@ class ImageRun {
     structures_ = marked_regions(options_, fit_data());
     stop_if_requested();
     fit(prepared_state(folder));
+    if (slab_likelihood_) slab_likelihood_->release();
     if (summary_.scan && summary_.scan->interrupted) return interrupted_before_fit();
     if (summary_.fit.stop_reason == StopReason::interrupted) return interrupted(folder);
     const bool diverged = summary_.fit.stop_reason == StopReason::diverged;
@@ -147,7 +149,8 @@ class ImageRun {
     sharding_.shard = static_cast<Shard>(way);
     if (sharding_.shard == Shard::none && !shares_folds()) return exit_done;
     grid();
-    if (sharding_.shard == Shard::channels || shares_folds()) fit(text_of_first(std::string()));
+    if (sharding_.shard == Shard::rows) serve_slabs(*slabs_);
+    else if (sharding_.shard == Shard::channels || shares_folds()) fit(text_of_first(std::string()));
     return exit_done;
   }
 
@@ -307,7 +310,10 @@ class ImageRun {
       size_ = team_->hold_channels(*visibilities_, coords_);
       return;
     }
-    if (team_ && sharding_.shard == Shard::visibilities) {
+    if (sharding_.shard == Shard::rows) {
+      slabs_ = std::make_shared<SlabOperator>(operator_of_ranks(coords_, *visibilities_, channels_, *ranks()), ranks());
+      if (ranks()->is_first()) likelihood_ = slab_likelihood_ = SlabLikelihood(slabs_).ptr();
+    } else if (team_ && sharding_.shard == Shard::visibilities) {
       likelihood_ = team_->share_visibilities(fit_data());
     } else if (sharding_.shard == Shard::visibilities) {
       ExactLikelihood exact(
@@ -544,11 +550,13 @@ class ImageRun {
 
   std::optional<Visibilities> visibilities_;
   ChannelMap channels_;
-  GriddedDataset dataset_{nullptr};         // float64, on the CPU
-  Sharding sharding_;                       // of the ranks
-  ChannelPart part_;                        // this rank's channels, where they share them
-  std::optional<DeviceTeam> team_;          // of several devices of this process
-  std::shared_ptr<Likelihood> likelihood_;  // of what this rank fits; empty where it fits nothing
+  GriddedDataset dataset_{nullptr};                      // float64, on the CPU
+  Sharding sharding_;                                    // of the ranks
+  ChannelPart part_;                                     // this rank's channels, where they share them
+  std::optional<DeviceTeam> team_;                       // of several devices of this process
+  std::shared_ptr<SlabOperator> slabs_;                  // this rank's rows, where they share them
+  std::shared_ptr<SlabLikelihoodImpl> slab_likelihood_;  // of the first rank with all of them
+  std::shared_ptr<Likelihood> likelihood_;               // of what this rank fits; empty where it fits nothing
   FitSize size_;
   std::optional<SampledErrors> errors_;
   std::vector<JudgedRegion> structures_;

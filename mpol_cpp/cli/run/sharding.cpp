@@ -39,6 +39,22 @@ std::string obstacle_to_visibilities(const ImageOptions& options) {
   return fmt::format("the {} likelihood has no sums over samples that are made once", options.likelihood);
 }
 
+/// Why ranks cannot hold rows of the exact likelihood; empty where they can.
+std::string obstacle_to_rows(const ImageOptions& options) {
+  if (options.likelihood != "exact")
+    return fmt::format("the {} likelihood has no transforms of the image that rows are shared of", options.likelihood);
+  if (!options.regularizers.searched.empty()) return "a search of weights makes likelihoods of its own, of whole images";
+  const auto optimizer = choose_optimizer(options).kind;
+  if (optimizer == OptimizerKind::lbfgs || optimizer == OptimizerKind::admm)
+    return fmt::format("{} needs the whole likelihood on one rank", to_string(optimizer));
+  if (options.chi2_bound) return "--chi2-bound needs the whole likelihood on one rank";
+  if (options.samples) return "--samples needs the whole fit on one rank";
+  if (!options.structures.empty()) return "--test-structure needs the whole fit on one rank";
+  if (!options.kernel_folder.empty()) return "--kernel-folder is for kernels of whole images";
+  if (options.data.device != "cpu") return fmt::format("ranks exchange rows on the CPU, not on {}", options.data.device);
+  return {};
+}
+
 /// Why devices of one process cannot share the samples in each step; empty where they can.
 std::string obstacle_to_samples_of_devices(const ImageOptions& options) {
   if (options.likelihood != "loose")
@@ -56,6 +72,7 @@ UsageError refusal(const ImageOptions& options, const std::string& why, const ch
 
 std::string to_string(Shard shard) {
   if (shard == Shard::none) return "none";
+  if (shard == Shard::rows) return "rows";
   return shard == Shard::visibilities ? "visibilities" : "channels";
 }
 
@@ -70,6 +87,11 @@ Sharding choose_sharding(const ImageOptions& options, std::int64_t nchan, std::i
     if (!visibilities.empty()) throw refusal(options, visibilities, "take --likelihood exact, or --shard none");
     return {Shard::visibilities, "asked for"};
   }
+  if (options.shard == "rows") {
+    if (const auto rows = obstacle_to_rows(options); !rows.empty())
+      throw refusal(options, rows, "leave that out, or take another --shard");
+    return {Shard::rows, "asked for"};
+  }
   if (channels.empty()) return {Shard::channels, "no term joins channels"};
   if (visibilities.empty()) return {Shard::visibilities, channels};
   return {Shard::none, fmt::format("{}, and {}", channels, visibilities)};
@@ -77,6 +99,8 @@ Sharding choose_sharding(const ImageOptions& options, std::int64_t nchan, std::i
 
 Sharding choose_sharding_of_devices(const ImageOptions& options, std::int64_t nchan) {
   if (options.shard == "none") return {Shard::none, "asked for"};
+  if (options.shard == "rows")
+    throw refusal(options, "processes share rows, started by mpirun, srun or torchrun, not devices of one", "leave it out");
   const auto channels = obstacle_to_channels(options, nchan), samples = obstacle_to_samples_of_devices(options);
   if (options.shard == "channels") {
     if (!channels.empty()) throw refusal(options, channels, "leave it out");
@@ -107,6 +131,14 @@ std::string plan_words(const Sharding& sharding, const ImageOptions& options, st
           "{} ranks share visibilities ({}): {} of {} samples a channel each, {} summed over ranks once; the first makes "
           "the fit",
           ranks, sharding.reason, range(samples), samples, memory_words(kernels));
+    }
+    case Shard::rows: {
+      const double slab = channels * pixels * 24 / static_cast<double>(ranks);
+      const double of_step = channels * pixels * (16 + 2 * 16) * static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+      return fmt::format(
+          "{} ranks share rows ({}): {} of {} each with {} of kernels and dirty vector, {} exchanged in a step; the first holds "
+          "the image and makes the fit",
+          ranks, sharding.reason, range(npix), npix, memory_words(slab), memory_words(of_step));
     }
     case Shard::channels: {
       const double image = channels * pixels * (options.data.dtype == "float64" ? 8 : 4);

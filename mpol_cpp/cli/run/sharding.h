@@ -13,9 +13,10 @@ enum class Shard : std::int64_t {
   none = 1,      ///< nothing: the first does all
   visibilities,  ///< the sums over samples that the exact likelihood is made of; the first makes the fit
   channels,      ///< each fits its own channels of a cube
+  rows,          ///< rows of the kernels and transforms of the exact likelihood, in each step; the first makes the fit
 };
 
-std::string to_string(Shard shard);  ///< "none", "visibilities" or "channels"
+std::string to_string(Shard shard);  ///< "none", "visibilities", "channels" or "rows"
 
 /// A choice and why, in words.
 struct Sharding {
@@ -23,7 +24,8 @@ struct Sharding {
   std::string reason;
 };
 
-/// What --shard asks for, or the first of channels and visibilities that nothing speaks against.
+/// What --shard asks for, or the first of channels and visibilities that nothing speaks against. Rows are taken where they are
+/// asked for: where one rank has room they only cost messages.
 /// @param nchan  of the image  @param ranks  how many there are
 /// @throws UsageError where what is asked for does not go with the other options
 Sharding choose_sharding(const ImageOptions& options, std::int64_t nchan, std::int64_t ranks);
