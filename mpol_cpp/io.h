@@ -3,6 +3,7 @@
 /// Everything of mpol::io that a program needs: reading and writing visibilities and images, and figures.
 
 #include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/io/fits_cube.h>
 #include <mpol_cpp/io/mapped_npy.h>
 #include <mpol_cpp/io/measurement_set/measurement_set.h>
 #include <mpol_cpp/io/measurement_set/model_column.h>

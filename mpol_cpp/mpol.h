@@ -1,6 +1,7 @@
 #pragma once
 
 // Every public header of mpol::mpol.
+#include <mpol_cpp/analysis/channel_plan.h>
 #include <mpol_cpp/analysis/deproject.h>
 #include <mpol_cpp/analysis/disc_geometry.h>
 #include <mpol_cpp/analysis/disc_fit/disc_models.h>

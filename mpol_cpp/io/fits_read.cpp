@@ -17,6 +17,7 @@
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/fits_axes.h>
+#include <mpol_cpp/io/fits_cube.h>
 #include <mpol_cpp/io/cfitsio/fits_handle.h>
 #include <mpol_cpp/io/cfitsio/header_check.h>
 #include <mpol_cpp/io/cfitsio/next_unit.h>
@@ -200,20 +201,19 @@ void check_size(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::
   if (8 * static_cast<double>(pixels) > believed_expansion * size) try_to_read(file, axes, pixels);
 }
 
-Tensor read_cube(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::filesystem::path& path, std::int64_t nchan) {
-  int bits = 0;
-  fits_get_img_type(file.get(), &bits, file.status());
-  file.check("reading the header");
-  check_size(file, axes, path, bits);
+/// Channels of the cube as they lie in the file, from one on.
+Tensor read_planes(FitsHandle& file, const std::vector<FitsAxis>& axes, std::optional<std::size_t> channels,
+                   const std::filesystem::path& path, std::int64_t begin, std::int64_t count) {
   Tensor cube;
   try {
-    cube = at::empty({nchan, axes[1].size, axes[0].size}, torch::kFloat64);
+    cube = at::empty({count, axes[1].size, axes[0].size}, torch::kFloat64);
   } catch (const std::exception&) {
     throw FileError(fmt::format("{}: an image of {} x {} x {} pixels is more than this machine's memory takes", path.string(),
-                                nchan, axes[1].size, axes[0].size));
+                                count, axes[1].size, axes[0].size));
   }
   std::array<LONGLONG, most_axes> first;
   first.fill(1);
+  if (channels) first[*channels] = begin + 1;
   double blank = std::numeric_limits<double>::quiet_NaN();
   int any_blank = 0;
   fits_read_pixll(file.get(), TDOUBLE, first.data(), cube.numel(), &blank, cube.mutable_data_ptr<double>(), &any_blank,
@@ -222,18 +222,22 @@ Tensor read_cube(FitsHandle& file, const std::vector<FitsAxis>& axes, const std:
   return cube;
 }
 
-/// Turns the cube to East left, South first, and gives the 0-based pixel of the reference position in it.
-void orient(FitsImage& image, const std::vector<FitsAxis>& axes) {
+/// Whether an axis must be turned for sky orientation: East left, South first.
+bool runs_west(const std::vector<FitsAxis>& axes) { return *axes[0].step > 0; }
+bool runs_south(const std::vector<FitsAxis>& axes) { return *axes[1].step < 0; }
+
+/// Turns planes to sky orientation.
+Tensor oriented(Tensor planes, const std::vector<FitsAxis>& axes) {
+  if (runs_west(axes)) planes = planes.flip({2});
+  return runs_south(axes) ? planes.flip({1}) : planes;
+}
+
+/// Gives the 0-based pixel of the reference position in planes of sky orientation.
+void place_reference(FitsImage& image, const std::vector<FitsAxis>& axes) {
   image.reference_column = axes[0].reference_pixel - 1;
   image.reference_row = axes[1].reference_pixel - 1;
-  if (*axes[0].step > 0) {
-    image.cube = image.cube.flip({2});
-    image.reference_column = static_cast<double>(axes[0].size - 1) - image.reference_column;
-  }
-  if (*axes[1].step < 0) {
-    image.cube = image.cube.flip({1});
-    image.reference_row = static_cast<double>(axes[1].size - 1) - image.reference_row;
-  }
+  if (runs_west(axes)) image.reference_column = static_cast<double>(axes[0].size - 1) - image.reference_column;
+  if (runs_south(axes)) image.reference_row = static_cast<double>(axes[1].size - 1) - image.reference_row;
 }
 
 /// A column of a binary table as float64, or nothing when the table or the column is not there.
@@ -321,20 +325,57 @@ void check_data_sum(FitsHandle& file, const std::filesystem::path& path) {
 
 }  // namespace
 
-FitsImage read_fits(const std::filesystem::path& path) {
-  auto file = FitsHandle::open(path);
+struct FitsCube::File {
+  explicit File(const std::filesystem::path& named) : path(named), handle(FitsHandle::open(named)) {}
+
+  std::filesystem::path path;
+  FitsHandle handle;
+  std::vector<FitsAxis> axes;
+  std::optional<std::size_t> channels;  // the axis of channels
+  std::int64_t nchan = 1;
+  FitsImage header;
+};
+
+FitsCube::FitsCube(const std::filesystem::path& path) : file_(std::make_unique<File>(path)) {
+  auto& [name, file, axes, channels, nchan, image] = *file_;
   find_image(file, path);
-  const auto axes = read_axes(file, path);
-  FitsImage image;
+  axes = read_axes(file, path);
   image.cell_size = cell_size_of(file, axes, path);
-  const auto channels = channel_axis(axes, path);
-  const auto nchan = channels ? axes[*channels].size : 1;
-  image.cube = read_cube(file, axes, path, nchan);
+  channels = channel_axis(axes, path);
+  if (channels) nchan = axes[*channels].size;
+  int bits = 0;
+  fits_get_img_type(file.get(), &bits, file.status());
+  file.check("reading the header");
+  check_size(file, axes, path, bits);
   check_data_sum(file, path);
-  orient(image, axes);
+  place_reference(image, axes);
   read_observation(HeaderReader(file), axes, path, image);
+  const int unit = file_->handle.unit();
   image.frequencies = read_frequencies(file, axes, channels, nchan);
   if (image.beams.empty()) image.beams = read_beam_table(file);
+  file_->handle.move_to(unit);
+}
+
+FitsCube::~FitsCube() = default;
+FitsCube::FitsCube(FitsCube&&) noexcept = default;
+FitsCube& FitsCube::operator=(FitsCube&&) noexcept = default;
+
+const FitsImage& FitsCube::header() const { return file_->header; }
+std::int64_t FitsCube::nchan() const { return file_->nchan; }
+std::int64_t FitsCube::rows() const { return file_->axes[1].size; }
+std::int64_t FitsCube::columns() const { return file_->axes[0].size; }
+
+Tensor FitsCube::read(std::int64_t begin, std::int64_t end) {
+  if (begin < 0 || begin >= end || end > nchan()) {
+    throw ValueError(fmt::format("channels [{}, {}) of an image of {}: they are not there", begin, end, nchan()));
+  }
+  return oriented(read_planes(file_->handle, file_->axes, file_->channels, file_->path, begin, end - begin), file_->axes);
+}
+
+FitsImage read_fits(const std::filesystem::path& path) {
+  FitsCube file(path);
+  auto image = file.header();
+  image.cube = file.read(0, file.nchan());
   return image;
 }
 

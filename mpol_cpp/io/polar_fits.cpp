@@ -1,7 +1,6 @@
 #include <mpol_cpp/io/polar_fits.h>
 
 #include <cmath>
-#include <cstddef>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -30,25 +29,14 @@ void check_even_bins(const EvenBins& bins, const char* what) {
                                bins.first_middle));
 }
 
-}  // namespace
-
-void write_polar_fits(const std::filesystem::path& path, const Tensor& map, const EvenBins& radius, const EvenBins& azimuth,
-                      const PolarFitsOptions& options) {
-  const auto maps = as_maps(map);
-  check_even_bins(radius, "radius");
-  check_even_bins(azimuth, "azimuth");
-  const auto frequencies = checked_frequencies(options.frequencies(), maps.size(0));
-  const auto spectral = spectral_axis_of(frequencies);
-  AtomicFile target(path);
-  constexpr std::size_t header_and_tables = 1 << 16;
-  FitsBuffer memory(static_cast<std::size_t>(maps.numel()) * sizeof(float) + header_and_tables);
-  auto file = FitsHandle::create(memory, target.path());
-  LONGLONG sizes[3] = {maps.size(2), maps.size(1), maps.size(0)};
+void write_header(FitsHandle& file, const PolarAxes& axes, SpectralAxis spectral, const Tensor& frequencies,
+                  const PolarFitsOptions& options) {
+  LONGLONG sizes[3] = {axes.nphi, axes.nr, axes.nchan};
   fits_create_imgll(file.get(), FLOAT_IMG, 3, sizes, file.status());
   HeaderWriter header(file);
   header.set_if_known("BUNIT", options.unit(), nullptr);
-  header.axis(1, "PHI", 1, azimuth.first_middle / units::degree, azimuth.width / units::degree, "deg");
-  header.axis(2, "RADIUS", 1, radius.first_middle, radius.width, "arcsec");
+  header.axis(1, "PHI", 1, axes.azimuth.first_middle / units::degree, axes.azimuth.width / units::degree, "deg");
+  header.axis(2, "RADIUS", 1, axes.radius.first_middle, axes.radius.width, "arcsec");
   write_spectral_axis(header, spectral, frequencies);
   const auto& observation = options.observation();
   if (observation.rest_frequency) header.set("RESTFRQ", *observation.rest_frequency, "[Hz] rest frequency");
@@ -60,13 +48,69 @@ void write_polar_fits(const std::filesystem::path& path, const Tensor& map, cons
   for (const auto& lines : options.history()) header.history(lines);
   reserve_checksums(file);
   file.check("writing the header");
-  write_planes(file, maps, 1);
-  write_checksums(file);
-  if (spectral == SpectralAxis::channel_with_table) write_frequencies(file, frequencies);
-  file.close();
-  target.write(memory.data, memory.bytes);
+}
+
+}  // namespace
+
+struct PolarFitsWriter::File {
+  File(const std::filesystem::path& path, const PolarAxes& all)
+      : target(path), handle(FitsHandle::create(target.temporary_path(), target.path())), axes(all) {}
+
+  AtomicFile target;
+  FitsHandle handle;
+  PolarAxes axes;
+  SpectralAxis spectral = SpectralAxis::channel;
+  Tensor frequencies;
+  std::int64_t written = 0;  // channels
+};
+
+PolarFitsWriter::PolarFitsWriter(const std::filesystem::path& path, const PolarAxes& axes, const PolarFitsOptions& options) {
+  check_even_bins(axes.radius, "radius");
+  check_even_bins(axes.azimuth, "azimuth");
+  if (axes.nchan < 1 || axes.nr < 1 || axes.nphi < 1) {
+    throw ValueError(
+        fmt::format("maps of {} x {} bins in {} channels; at least one of each is needed", axes.nr, axes.nphi, axes.nchan));
+  }
+  const auto frequencies = checked_frequencies(options.frequencies(), axes.nchan);
+  file_ = std::make_unique<File>(path, axes);
+  file_->frequencies = frequencies;
+  file_->spectral = spectral_axis_of(frequencies);
+  write_header(file_->handle, axes, file_->spectral, frequencies, options);
+}
+
+PolarFitsWriter::~PolarFitsWriter() = default;
+
+void PolarFitsWriter::add(const Tensor& maps) {
+  const auto& axes = file_->axes;
+  const bool fits = maps.dim() == 3 && !maps.is_complex() && maps.size(1) == axes.nr && maps.size(2) == axes.nphi &&
+                    maps.size(0) <= axes.nchan - file_->written;
+  if (!fits) {
+    throw ShapeError(fmt::format("maps of shape ({}), {}: expected real (n, {}, {}) of the {} channels that are left",
+                                 fmt::join(maps.sizes(), ", "), c10::toString(maps.scalar_type()), axes.nr, axes.nphi,
+                                 axes.nchan - file_->written));
+  }
+  write_planes(file_->handle, maps.detach(), 1, file_->written);
+  file_->written += maps.size(0);
+}
+
+void PolarFitsWriter::finish() {
+  auto& [target, handle, axes, spectral, frequencies, written] = *file_;
+  if (written != axes.nchan)
+    throw ShapeError(fmt::format("{} of {} channels of polar maps were written; each is needed", written, axes.nchan));
+  write_checksums(handle);
+  const bool table = spectral == SpectralAxis::channel_with_table;
+  if (table) write_frequencies(handle, frequencies);
+  handle.close();
   target.commit();
-  if (spectral == SpectralAxis::channel_with_table) warn_of_uneven_frequencies();
+  if (table) warn_of_uneven_frequencies();
+}
+
+void write_polar_fits(const std::filesystem::path& path, const Tensor& map, const EvenBins& radius, const EvenBins& azimuth,
+                      const PolarFitsOptions& options) {
+  const auto maps = as_maps(map);
+  PolarFitsWriter writer(path, {maps.size(0), maps.size(1), maps.size(2), radius, azimuth}, options);
+  writer.add(maps);
+  writer.finish();
 }
 
 }  // namespace mpol::io

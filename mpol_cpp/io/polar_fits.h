@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,8 +30,36 @@ struct PolarFitsOptions {
   TORCH_ARG(std::vector<std::string>, history) = {};  ///< lines of HISTORY
 };
 
-/// Writes maps of azimuth and radius as a FITS image: float32, axes PHI (deg), RADIUS (arcsec), FREQ (or CHANNEL), all linear,
-/// with CRPIX 1 and CRVAL at the middle of the first bin. Uneven frequencies as write_fits.
+/// Axes of maps of azimuth and radius.
+struct PolarAxes {
+  std::int64_t nchan = 1, nr = 1, nphi = 1;  ///< channels, and bins of each
+  EvenBins radius, azimuth;                  ///< arcsec, and radian
+};
+
+/// Maps of azimuth and radius that are written as a FITS image some channels at a time, so that those of a cube larger than
+/// memory can be: float32, axes PHI (deg), RADIUS (arcsec), FREQ (or CHANNEL), all linear, with CRPIX 1 and CRVAL at the middle
+/// of the first bin. Uneven frequencies as write_fits. The file appears under its name with finish(), complete, or not at all.
+class PolarFitsWriter {
+ public:
+  /// @throws ShapeError for frequencies of another number of channels; ValueError for bins that are not finite and > 0, or no
+  ///         channels and bins; FileError when it cannot be written
+  PolarFitsWriter(const std::filesystem::path& path, const PolarAxes& axes, const PolarFitsOptions& options = {});
+  ~PolarFitsWriter();
+  PolarFitsWriter(const PolarFitsWriter&) = delete;
+  PolarFitsWriter& operator=(const PolarFitsWriter&) = delete;
+
+  /// Writes the next channels. @param maps  (n, nr, nphi), real, any dtype and device
+  /// @throws ShapeError for another shape, or more channels than there are; FileError
+  void add(const Tensor& maps);
+  /// Ends the file. @throws ShapeError unless every channel was written; FileError
+  void finish();
+
+ private:
+  struct File;
+  std::unique_ptr<File> file_;
+};
+
+/// The same of maps that are there together.
 /// @param map      (nr, nphi) or (nchan, nr, nphi), real, any dtype and device
 /// @param radius   arcsec; @param azimuth  radian
 /// @throws ShapeError for another shape; ValueError for bins that are not finite and > 0; FileError when it cannot be written

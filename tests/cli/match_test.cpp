@@ -215,7 +215,7 @@ TEST_CASE("match refuses what it cannot use, in one line, and leaves nothing", "
   refused(extended(file("lib.fits"), {"--score", "sum"}), 2, "score");
   refused(extended(file("lib.fits"), {"--keep", "2", "--keep-fraction", "0.5"}), 2, "--keep-fraction");
   refused(extended(file("lib.fits"), {"--keep-fraction", "0"}), 2, "keep-fraction");
-  refused(extended(file("lib.fits"), {"--memory-limit", "1e-6"}), 2, "memory budget");
+  refused(extended(file("lib.fits"), {"--memory-limit", "1e-6"}), 2, "--memory-limit");
   refused(extended(file("lib.fits"), {"--nr", "100000", "--nphi", "100000"}), 2, "--nphi");
   refused(extended(file("lib.fits"), {"--channels", "2"}), 2, "--channels");
   for (const std::string shape :

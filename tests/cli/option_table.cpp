@@ -342,6 +342,7 @@ VerbRows polar_rows() {
                               {"--nphi", "7", {"polar", "{image}", "-o", "{out}", "--nr", "4"}, map},
                               {"--radius", "0.4", base, map},
                               {"--mode", "sum", base, map},
+                              {"--memory-limit", "1e-9", base, "exit"},
                               {"--channels", "1", base, map}},
                              geometry_rows(base, map),
                              shared_rows(base, {"polar", "{image}"}, "out/summary.json#threads")});

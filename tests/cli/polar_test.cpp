@@ -15,6 +15,7 @@
 
 #include <mpol_cpp/analysis/polar_integrator.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/device/device_memory.h>
 #include <mpol_cpp/images/brightness.h>
 #include <mpol_cpp/io/fits.h>
 
@@ -192,6 +193,46 @@ TEST_CASE("without options polar takes bins of a pixel and a degree to half the 
   CHECK(sum.exit_code == 1);
   CHECK(sum.error_names("Jy/beam"));
   CHECK_FALSE(std::filesystem::exists(scratch / "sum"));
+}
+
+TEST_CASE("polar and match by blocks of channels equal the whole, and hold a block only", "[cli][polar][match][memory]") {
+  const Scratch scratch;
+  const auto image = (scratch / "cube.fits").string();
+  constexpr std::int64_t nchan = 100, npix = 512;
+  constexpr double mib = 0x1p20, bound = 0.06 * 0x1p30 + 24 * mib;
+  const GridCoords coords(0.01, npix);
+  const auto line = at::arange(1, nchan + 1, torch::kFloat32).view({-1, 1, 1});
+  io::write_fits(image, at::exp(-(at::hypot(coords.sky_x(), coords.sky_y()) - 0.5).square() / 0.02).to(torch::kFloat32) * line,
+                 coords, io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2));
+  const std::vector<std::string> bins = {"--nr", "12", "--nphi", "16", "--radius", "1.2", "--quiet", "--memory-limit"};
+  const auto growth = [&](std::vector<std::string> arguments, const std::string& limit) {
+    arguments.insert(arguments.end(), bins.begin(), bins.end());
+    arguments.push_back(limit);
+    reset_peak_memory(torch::kCPU);
+    const auto before = memory_use(torch::kCPU).in_use;
+    const auto run = run_mpol_here(arguments);
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    return static_cast<double>(memory_use(torch::kCPU).peak - before);
+  };
+  for (const std::string verb : {"polar", "match"}) {
+    const auto blocks = scratch / (verb + "_blocks"), whole = scratch / (verb + "_whole");
+    const auto arguments = [&](const std::filesystem::path& out) {
+      std::vector<std::string> words = {verb, image, "-o", out.string()};
+      if (verb == "match") words.insert(words.end(), {"--generate", "ring:0.2..0.9..8:0.1"});
+      return words;
+    };
+    const double of_blocks = growth(arguments(blocks), "0.06"), of_whole = growth(arguments(whole), "1");
+    INFO(verb << ": " << of_blocks / mib << " MiB by blocks, " << of_whole / mib << " MiB whole");
+    CHECK(of_blocks < bound);
+    CHECK(of_whole > bound);  // what the whole would fail by
+    CHECK(read_text(blocks / (verb + ".csv")) == read_text(whole / (verb + ".csv")));
+    if (verb == "polar") {
+      RawFits one(blocks / "polar.fits"), other(whole / "polar.fits");
+      CHECK(at::equal(one.cube(), other.cube()));
+      CHECK(read_text(blocks / "polar.png") == read_text(whole / "polar.png"));
+    }
+  }
 }
 
 TEST_CASE("polar refuses what it cannot use, in one line, and leaves nothing", "[cli][polar]") {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include <ATen/ops/isfinite.h>
@@ -56,51 +57,120 @@ GridPlace about_itself(const io::FitsImage& image, std::int64_t half) {
       half, 0, 0, {(image.reference_column - (middle - 1)) * image.cell_size, (middle - image.reference_row) * image.cell_size}};
 }
 
-}  // namespace
-
-SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit, SkyFrame frame) {
-  const auto image = io::read_fits(path);
-  const auto pixels = pixels_of(image, unit, path);
-  const auto refuse = [&](const std::string& limit, const std::string& remedy) {
-    throw DataError(error_text(option, path.string(), limit, remedy));
-  };
-  if (!pixels.isfinite().all().item<bool>()) refuse("holds pixels that are not finite", "give a whole image");
-  const auto rows = pixels.size(1), columns = pixels.size(2);
+/// @throws DataError where the pixels cannot lie so
+GridPlace place_of(const io::FitsImage& image, std::int64_t rows, std::int64_t columns, SkyFrame frame,
+                   const std::filesystem::path& path, const std::string& option) {
   auto place = about_phase_centre(image, rows, columns);
   const auto smallest = even(std::max({rows, columns, std::int64_t{2}}));
   const bool suits = place.on_pixel && 2 * place.half <= smallest + 2 && place.half <= most_half_pixels;
+  const auto refuse = [&](const std::string& limit, const std::string& remedy) {
+    throw DataError(error_text(option, path.string(), limit, remedy));
+  };
   if (frame == SkyFrame::own && !suits) {
     place = about_itself(image, smallest / 2);
   } else if (!place.on_pixel) {
     refuse("its phase centre lies between pixels", "resample it");
   }
   if (place.half > most_half_pixels) refuse("its phase centre is too far from its pixels", "crop or pad it");
-  auto cube = at::zeros({pixels.size(0), 2 * place.half, 2 * place.half}, pixels.options());
-  cube.narrow(1, place.row, rows).narrow(2, place.column, columns).copy_(pixels);
-  auto observation = image.observation;
-  observation.center = place.center;
-  auto header = io::FitsOptions().observation(std::move(observation)).beams(image.beams);
-  if (image.frequencies.defined()) header.frequencies(image.frequencies);
-  return {cube, GridCoords(image.cell_size, 2 * place.half), unit == SkyUnit::brightness ? "Jy/arcsec2" : image.unit, header};
+  return place;
 }
 
-SkyImage with_channels(SkyImage image, const std::vector<std::int64_t>& channels) {
-  if (channels.empty()) return image;
-  const auto there = image.cube.size(0);
+void check_finite(const Tensor& pixels, const std::filesystem::path& path, const std::string& option) {
+  if (pixels.isfinite().all().item<bool>()) return;
+  throw DataError(error_text(option, path.string(), "holds pixels that are not finite", "give a whole image"));
+}
+
+Tensor on_grid(const Tensor& pixels, std::int64_t half, std::int64_t row, std::int64_t column) {
+  auto cube = at::zeros({pixels.size(0), 2 * half, 2 * half}, pixels.options());
+  cube.narrow(1, row, pixels.size(1)).narrow(2, column, pixels.size(2)).copy_(pixels);
+  return cube;
+}
+
+io::FitsOptions header_of(const io::FitsImage& image, const SkyOffset& center) {
+  auto observation = image.observation;
+  observation.center = center;
+  auto header = io::FitsOptions().observation(std::move(observation)).beams(image.beams);
+  if (image.frequencies.defined()) header.frequencies(image.frequencies);
+  return header;
+}
+
+void check_channels(const std::vector<std::int64_t>& channels, std::int64_t there) {
   for (const auto channel : channels) {
     if (channel < there) continue;
     throw UsageError(error_text("--channels", fmt::format("{}", channel),
                                 fmt::format("the image has {} channel(s), counted from 0", there), "choose others"));
   }
-  const auto index = at::tensor(channels, torch::kInt64);
-  image.cube = image.cube.index_select(0, index);
-  auto& header = image.header;
-  if (header.frequencies().defined()) header.frequencies(header.frequencies().index_select(0, index));
-  if (header.beams().size() != static_cast<std::size_t>(there)) return image;  // one beam of all channels, or none
+}
+
+/// Frequencies and beams of some channels.
+void choose_channels(io::FitsOptions& header, const std::vector<std::int64_t>& channels, std::int64_t there) {
+  if (header.frequencies().defined())
+    header.frequencies(header.frequencies().index_select(0, at::tensor(channels, torch::kInt64)));
+  if (header.beams().size() != static_cast<std::size_t>(there)) return;  // one beam of all channels, or none
   std::vector<Beam> beams;
   beams.reserve(channels.size());
   for (const auto channel : channels) beams.push_back(header.beams()[static_cast<std::size_t>(channel)]);
   header.beams(beams);
+}
+
+std::vector<std::int64_t> all_channels(std::int64_t count) {
+  std::vector<std::int64_t> channels(static_cast<std::size_t>(count));
+  std::iota(channels.begin(), channels.end(), 0);
+  return channels;
+}
+
+}  // namespace
+
+SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit, SkyFrame frame) {
+  const auto image = io::read_fits(path);
+  const auto pixels = pixels_of(image, unit, path);
+  check_finite(pixels, path, option);
+  const auto place = place_of(image, pixels.size(1), pixels.size(2), frame, path, option);
+  return {on_grid(pixels, place.half, place.row, place.column), GridCoords(image.cell_size, 2 * place.half),
+          unit == SkyUnit::brightness ? "Jy/arcsec2" : image.unit, header_of(image, place.center)};
+}
+
+SkyCube::SkyCube(const std::filesystem::path& path, const std::string& option, const std::vector<std::int64_t>& channels)
+    : file_(path),
+      path_(path),
+      option_(option),
+      channels_(channels.empty() ? all_channels(file_.nchan()) : channels),
+      image_([&]() -> SkyImage {
+        check_channels(channels_, file_.nchan());
+        const auto& header = file_.header();
+        const auto place = place_of(header, file_.rows(), file_.columns(), SkyFrame::phase_center, path, option);
+        row_ = place.row;
+        column_ = place.column;
+        return {{}, GridCoords(header.cell_size, 2 * place.half), header.unit, header_of(header, place.center)};
+      }()) {
+  choose_channels(image_.header, channels_, file_.nchan());
+}
+
+double SkyCube::bytes_of_channel() const {
+  const auto side = static_cast<double>(image_.coords.npix());
+  const auto pixels = static_cast<double>(file_.rows()) * static_cast<double>(file_.columns());
+  // Beside the block there is one channel of the file at a time, as it lies there and turned.
+  return sizeof(double) * (side * side + 2 * pixels);
+}
+
+Tensor SkyCube::read(std::int64_t begin, std::int64_t end) {
+  const auto side = image_.coords.npix();
+  auto block = at::zeros({end - begin, side, side}, torch::kFloat64);
+  for (auto channel = begin; channel < end; ++channel) {
+    const auto number = channels_[static_cast<std::size_t>(channel)];
+    const auto pixels = file_.read(number, number + 1)[0];
+    check_finite(pixels, path_, option_);
+    block[channel - begin].narrow(0, row_, pixels.size(0)).narrow(1, column_, pixels.size(1)).copy_(pixels);
+  }
+  return block;
+}
+
+SkyImage with_channels(SkyImage image, const std::vector<std::int64_t>& channels) {
+  if (channels.empty()) return image;
+  const auto there = image.cube.size(0);
+  check_channels(channels, there);
+  image.cube = image.cube.index_select(0, at::tensor(channels, torch::kInt64));
+  choose_channels(image.header, channels, there);
   return image;
 }
 

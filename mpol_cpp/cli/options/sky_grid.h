@@ -7,6 +7,7 @@
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/io/fits_cube.h>
 
 namespace mpol::cli {
 
@@ -39,6 +40,32 @@ enum class SkyFrame {
 ///         also where that lies between pixels or far outside
 SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit = SkyUnit::brightness,
                         SkyFrame frame = SkyFrame::phase_center);
+
+/// An image that is read some channels at a time, on the grid and as read_sky_image() has it (SkyUnit::as_written, about the
+/// phase centre): of a cube larger than memory only what is asked for is held.
+class SkyCube {
+ public:
+  /// @param channels  of the file that are read, in this order; none: all. @param option  that named the file, for messages
+  /// @throws UsageError for channels that are not there; else as read_sky_image(), but for pixels
+  SkyCube(const std::filesystem::path& path, const std::string& option, const std::vector<std::int64_t>& channels);
+
+  /// All but the pixels: `cube` is undefined; frequencies and beams of the channels that are read.
+  const SkyImage& image() const { return image_; }
+  std::int64_t nchan() const { return static_cast<std::int64_t>(channels_.size()); }  ///< channels that are read
+  double bytes_of_channel() const;                                                    ///< that reading one takes at its peak
+
+  /// The channels [begin, end) of those that are read, (end - begin, npix, npix) float64.
+  /// @throws mpol::Error when they cannot be read, or a pixel is not finite
+  Tensor read(std::int64_t begin, std::int64_t end);
+
+ private:
+  io::FitsCube file_;
+  std::filesystem::path path_;
+  std::string option_;
+  std::int64_t row_ = 0, column_ = 0;  // where the file's pixels lie on the grid
+  std::vector<std::int64_t> channels_;
+  SkyImage image_;
+};
 
 /// The channels of an image that --channels names, in its order, with their frequencies and beams; all of an empty list.
 /// @throws UsageError for one that is not there

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <ATen/ops/argmax.h>
+#include <ATen/ops/cat.h>
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/analysis/matching/template_matching.h>
@@ -16,6 +17,7 @@
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/options/image_file_options.h>
 #include <mpol_cpp/cli/options/polar_grid.h>
+#include <mpol_cpp/cli/options/polar_plan.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
 #include <mpol_cpp/cli/verbs/template_library.h>
 #include <mpol_cpp/cli/output/output_folder.h>
@@ -34,6 +36,9 @@
 
 namespace mpol::cli {
 namespace {
+
+/// Part of the memory that is the comparison's; the rest is that of the channels it is done to.
+constexpr double part_of_comparison = 0.5;
 
 struct MatchVerbOptions {
   OutputOptions output;
@@ -62,7 +67,7 @@ void declare(OptionSet& options, MatchVerbOptions& match) {
                   Record::result);
   options.number("--keep-fraction", match.keep_fraction, Range{0, false, 1}, "PART", "The same as a part of all", Record::result);
   options.number("--memory-limit", match.memory_limit, Range::positive(), "GIB",
-                 "Memory for images and templates that are compared at one time", Record::manner);
+                 "Memory for the channels and templates that are worked on at one time", Record::manner);
   options.text("--channels", match.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
   declare(options, match.output);
 }
@@ -71,7 +76,9 @@ void declare(OptionSet& options, MatchVerbOptions& match) {
 struct MatchResult {
   PolarGrid grid;
   TemplateLibrary library;
-  Tensor maps;  ///< (nchan, nr, nphi) float64
+  std::int64_t nchan;
+  Tensor best_map;  ///< (nr, nphi) float64, of the channel with the highest score
+  std::int64_t best_channel;
   MatchOptions options;
   Matches matches;  ///< (nchan, n_best)
   std::string unit;
@@ -86,23 +93,45 @@ MatchOptions match_options(const MatchVerbOptions& options, const PolarIntegrato
                    .angles(options.angles == "bins" ? AngleSteps::bins : AngleSteps::parabola)
                    .keep(options.keep)
                    .keep_fraction(options.keep_fraction)
-                   .memory_budget(static_cast<std::int64_t>(std::min(options.memory_limit, 1e6) * (std::int64_t{1} << 30)));
+                   .memory_budget(std::max<std::int64_t>(
+                       1, static_cast<std::int64_t>(part_of_comparison * std::min(options.memory_limit, 1e6) * 0x1p30)));
   if (options.weights == "area") match.weights(integrator.radius() / integrator.radius().max());
   return match;
 }
 
-MatchResult match_image(const MatchVerbOptions& options, const SkyImage& image) {
+/// Adds the matches of some channels, and keeps their map if one of them is the best so far.
+void add_matches(MatchResult& result, const ChannelPlan::Block& block) {
+  const Matches some{block.results[1], block.results[2], block.results[3], block.results[4]};
+  const auto best = some.score.select(1, 0).argmax().item<std::int64_t>();
+  const double score = some.score[best][0].item<double>();
+  if (!result.best_map.defined() || score > result.matches.score[result.best_channel][0].item<double>()) {
+    result.best_channel = block.begin + best;
+    result.best_map = block.results[0][best].clone();
+  }
+  for (const auto part : {&Matches::index, &Matches::angle, &Matches::mirrored, &Matches::score}) {
+    auto& all = result.matches.*part;
+    all = all.defined() ? at::cat({all, some.*part}) : some.*part;
+  }
+}
+
+MatchResult match_image(const MatchVerbOptions& options, SkyCube& cube) {
+  const auto& coords = cube.image().coords;
   const auto bins = with_bins_of_file(options.library, options.grid);
-  const auto grid = chosen_grid(bins, image.coords);
-  MatchResult result{grid, read_templates(options.library, grid), {}, {}, {}, image.unit, 0};
+  const auto grid = chosen_grid(bins, coords);
+  MatchResult result{grid, read_templates(options.library, grid), cube.nchan(), {}, 0, {}, {}, cube.image().unit, 0};
   stop_if_requested();
-  const auto integrator = integrator_of(bins, grid, image.coords);
-  result.maps = integrator.integrate(image.cube).mean;
+  const auto integrator = integrator_of(bins, grid, coords);
   result.options = match_options(options, integrator);
-  stop_if_requested();
-  const auto begin = std::chrono::steady_clock::now();
-  result.matches = match_templates(result.maps, result.library.templates, result.options);
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  auto plan = polar_plan(cube, integrator);
+  plan.then("match", 0, [&](const std::vector<Tensor>& maps) {
+    stop_if_requested();
+    const auto begin = std::chrono::steady_clock::now();
+    const auto matches = match_templates(maps[1], result.library.templates, result.options);
+    result.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return std::vector<Tensor>{maps[1], matches.index, matches.angle, matches.mirrored, matches.score};
+  });
+  run_plan(
+      plan, options.memory_limit, [&](const ChannelPlan::Block& block) { add_matches(result, block); }, 1 - part_of_comparison);
   return result;
 }
 
@@ -159,17 +188,14 @@ std::string summary_json(const MatchVerbOptions& options, const MatchResult& res
   return summary_text(json);
 }
 
-/// The channel of the highest score.
-std::int64_t best_channel(const MatchResult& result) { return result.matches.score.select(1, 0).argmax().item<std::int64_t>(); }
-
 plot::Page page_of(const MatchVerbOptions& options, const MatchResult& result) {
-  const auto channel = best_channel(result);
+  const auto channel = result.best_channel;
   const auto found = found_at(result, options.grid.geometry.position_angle, channel, 0);
-  const auto map = result.maps[channel];
+  const auto& map = result.best_map;
   const auto number = result.matches.index[channel][0];
   plot::MatchFigure figure;
   figure.title =
-      fmt::format("{}{}: {:.1f}°{}, score {:.4f}", result.maps.size(0) > 1 ? fmt::format("channel {}, ", channel) : std::string(),
+      fmt::format("{}{}: {:.1f}°{}, score {:.4f}", result.nchan > 1 ? fmt::format("channel {}, ", channel) : std::string(),
                   found.name, found.angle, found.mirrored ? ", mirrored" : "", found.score);
   figure.template_name = found.name;
   figure.mirrored = found.mirrored;
@@ -186,9 +212,9 @@ plot::Page page_of(const MatchVerbOptions& options, const MatchResult& result) {
 }
 
 std::string words(const MatchVerbOptions& options, const MatchResult& result, const OutputFolder& folder) {
-  const auto channel = best_channel(result);
+  const auto channel = result.best_channel;
   const auto found = found_at(result, options.grid.geometry.position_angle, channel, 0);
-  const auto of_channel = result.maps.size(0) > 1 ? fmt::format(" (channel {})", channel) : std::string();
+  const auto of_channel = result.nchan > 1 ? fmt::format(" (channel {})", channel) : std::string();
   return fmt::format("best   {}{} at {:.4g} deg{}: score {:.4g}\nfiles  {}\n", found.name, found.mirrored ? ", mirrored," : "",
                      found.angle, of_channel, found.score, folder.path().string());
 }
@@ -201,9 +227,8 @@ int make_match(MatchVerbOptions& options, const OptionSet& settings) {
   listen_to_library("match", options.output);
   use_threads(options.image.threads);
   OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "match");
-  const auto image =
-      with_channels(read_sky_image(options.image.image, "IMAGE", SkyUnit::as_written), parse_channels(options.channels));
-  const auto result = match_image(options, image);
+  SkyCube cube(options.image.image, "IMAGE", parse_channels(options.channels));
+  const auto result = match_image(options, cube);
   stop_if_requested();
   write_file_atomically(folder.staged("match.csv"), csv(result, options.grid.geometry.position_angle));
   plot::write_figure(folder.staged("match.png"), page_of(options, result));

@@ -83,13 +83,14 @@ FitsBuffer::FitsBuffer(std::size_t expected_bytes)
 
 FitsBuffer::~FitsBuffer() { std::free(data); }
 
-FitsHandle::FitsHandle(fitsfile* file, std::filesystem::path path, FitsBuffer* memory)
-    : file_(file), path_(std::move(path)), memory_(memory) {}
+FitsHandle::FitsHandle(fitsfile* file, std::filesystem::path path, FitsBuffer* memory, Use use)
+    : file_(file), path_(std::move(path)), memory_(memory), use_(use) {}
 
 FitsHandle::FitsHandle(FitsHandle&& other) noexcept
     : file_(std::exchange(other.file_, nullptr)),
       path_(std::move(other.path_)),
       memory_(other.memory_),
+      use_(other.use_),
       unpacked_(std::move(other.unpacked_)),
       status_(other.status_) {}
 
@@ -105,7 +106,18 @@ FitsHandle FitsHandle::create(FitsBuffer& memory, std::filesystem::path named) {
   int status = 0;
   fits_create_memfile(&file, &memory.data, &memory.room, growth_bytes, grown, &status);
   if (status != 0) fail(named, true, status, "creating it");
-  return {file, std::move(named), &memory};
+  return {file, std::move(named), &memory, Use::write};
+}
+
+FitsHandle FitsHandle::create(const std::filesystem::path& path, std::filesystem::path named) {
+  check_name(path);
+  fitsfile* file = nullptr;
+  int status = 0;
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);  // cfitsio creates what is not there
+  fits_create_diskfile(&file, path.c_str(), &status);
+  if (status != 0) fail(named, true, status, "creating it");
+  return {file, std::move(named), nullptr, Use::write};
 }
 
 FitsHandle FitsHandle::open(const std::filesystem::path& path) {
@@ -129,19 +141,30 @@ FitsHandle FitsHandle::open(const std::filesystem::path& path) {
     fits_open_diskfile(&file, path.c_str(), READONLY, &status);
   }
   if (status != 0) fail(path, false, status, "opening it");
-  FitsHandle handle(file, path, nullptr);
+  FitsHandle handle(file, path, nullptr, Use::read);
   handle.unpacked_ = std::move(unpacked);
   return handle;
 }
 
 void FitsHandle::check(std::string_view doing) {
-  if (status_ != 0) fail(path_, memory_ != nullptr, std::exchange(status_, 0), doing);
+  if (status_ != 0) fail(path_, use_ == Use::write, std::exchange(status_, 0), doing);
 }
 
 bool FitsHandle::succeeded() {
   const bool success = std::exchange(status_, 0) == 0;
   if (!success) fits_clear_errmsg();
   return success;
+}
+
+int FitsHandle::unit() {
+  int number = 1;
+  fits_get_hdu_num(file_, &number);
+  return number;
+}
+
+void FitsHandle::move_to(int unit) {
+  fits_movabs_hdu(file_, unit, nullptr, &status_);
+  check("reading its units");
 }
 
 void FitsHandle::close() {

@@ -28,6 +28,8 @@ class FitsHandle {
  public:
   /// Creates a file in memory, which must live as long. @param named  how messages call the file
   static FitsHandle create(FitsBuffer& memory, std::filesystem::path named);
+  /// Creates a file on disk, in the place of one that is there. @param named  how messages call it
+  static FitsHandle create(const std::filesystem::path& path, std::filesystem::path named);
   /// Opens a file, named literally (none of cfitsio's extended syntax).
   static FitsHandle open(const std::filesystem::path& path);
   FitsHandle(FitsHandle&& other) noexcept;
@@ -41,15 +43,19 @@ class FitsHandle {
   void check(std::string_view doing);
   /// True unless the calls since the last check failed; forgets the failure.
   bool succeeded();
+  int unit();              ///< number of the current unit, from 1
+  void move_to(int unit);  ///< makes a unit the current one. @throws FileError
   /// Flushes and closes; the last unit must be the current one when the file is in memory. @throws FileError
   void close();
 
  private:
-  FitsHandle(fitsfile* file, std::filesystem::path path, FitsBuffer* memory);
+  enum class Use { read, write };
+  FitsHandle(fitsfile* file, std::filesystem::path path, FitsBuffer* memory, Use use);
 
   fitsfile* file_;
   std::filesystem::path path_;
-  FitsBuffer* memory_;                    // what is written to; null: the file is read
+  FitsBuffer* memory_;  // what is written to; null: a file on disk, or the file is read
+  Use use_;
   std::unique_ptr<FitsBuffer> unpacked_;  // of a file of gzip, which is read from memory
   int status_ = 0;
 };

@@ -2,8 +2,8 @@
 
 namespace mpol::io {
 
-void write_planes(FitsHandle& file, const torch::Tensor& cube, double scale) {
-  LONGLONG first = 1;
+void write_planes(FitsHandle& file, const torch::Tensor& cube, double scale, std::int64_t before) {
+  LONGLONG first = 1 + before * cube.size(1) * cube.size(2);
   for (std::int64_t channel = 0; channel < cube.size(0); ++channel) {
     const auto plane = (cube.select(0, channel).to(torch::kCPU, torch::kFloat64) * scale).to(torch::kFloat32).contiguous();
     auto* values = const_cast<float*>(plane.const_data_ptr<float>());  // cfitsio only reads them

@@ -55,30 +55,37 @@ Curve score_curve(const Tensor& scores, double first, const std::string& label) 
 
 }  // namespace
 
+std::vector<std::int64_t> shown_polar_channels(std::int64_t nchan) { return shown_channels(nchan, most_maps); }
+
 Page polar_page(const Tensor& map, const PolarFigureOptions& options) {
   if (map.dim() != 3 || map.numel() == 0) {
     throw ShapeError(fmt::format("map of shape ({}) for a figure: expected (nchan, nr, nphi)", fmt::join(map.sizes(), ", ")));
   }
-  const auto cube = map.detach().to(torch::kCPU, torch::kFloat64);
-  const auto nchan = cube.size(0);
-  const auto channels = shown_channels(nchan, most_maps);
-  auto style = panel_style(cube.index_select(0, torch::tensor(channels)), ColourScale::sequential);
+  const auto nchan = options.nchan > 0 ? options.nchan : map.size(0);
+  const auto channels = shown_polar_channels(nchan);
+  const auto panels = static_cast<std::int64_t>(channels.size());
+  if (options.nchan > 0 && map.size(0) != panels) {
+    throw ShapeError(
+        fmt::format("maps of {} channels for a figure that shows {} of {}: give these", map.size(0), panels, options.nchan));
+  }
+  auto shown = map.detach().to(torch::kCPU, torch::kFloat64);
+  if (options.nchan == 0) shown = shown.index_select(0, torch::tensor(channels));
+  auto style = panel_style(shown, ColourScale::sequential);
   style.unit = options.unit;
   style.extent = {options.first, options.last, options.inner, options.outer};
   style.x_label = "azimuth from the major axis, to the East (deg)";
   style.y_label = "radius (″)";
   style.height_of_width = 0.62;
   Page page;
-  const auto panels = static_cast<std::int64_t>(channels.size());
   page.columns = std::min<std::int64_t>(panels, panels == 4 ? 2 : 3);
   page.panel_width = panels == 1 ? 1000 : 640;
   page.panel_height = panels == 1 ? 660 : 430;
   if (nchan > 1) page.title = options.title;
   if (panels < nchan) page.title += fmt::format("{}{} of {} channels", page.title.empty() ? "" : ", ", panels, nchan);
-  for (const auto channel : channels) {
+  for (std::int64_t i = 0; i < panels; ++i) {
     auto panel = style;
-    panel.values = cube[channel];
-    panel.title = map_title(options, channel, nchan);
+    panel.values = shown[i];
+    panel.title = map_title(options, channels[static_cast<std::size_t>(i)], nchan);
     page.panels.emplace_back(std::move(panel));
   }
   return page;

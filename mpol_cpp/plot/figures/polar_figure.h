@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,16 @@ struct PolarFigureOptions {
   double inner = 0, outer = 1;      ///< radii at the lower and upper edge, arcsec
   double first = 0, last = 360;     ///< azimuths at the left and right edge, degrees
   std::vector<double> frequencies;  ///< Hz, one per channel: named above each channel of a cube
+  std::int64_t nchan = 0;           ///< channels of the cube of which shown_polar_channels() alone are given; 0: all are
 };
+
+/// The channels of a cube that polar_page() shows.
+std::vector<std::int64_t> shown_polar_channels(std::int64_t nchan);
 
 /// The page of a map, or of the channels of a cube (evenly spaced ones of more than six, which the title says): azimuth from left
 /// to right, radius upwards, one colour scale for all.
 /// @param map  (nchan, nr, nphi), any floating dtype, device
-/// @throws ShapeError for another shape
+/// @throws ShapeError for another shape, or number of channels
 Page polar_page(const Tensor& map, const PolarFigureOptions& options);
 
 /// What is drawn of a match in polar coordinates.

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include <mpol_cpp/io/fits.h>
+
+namespace mpol::io {
+
+/// An image of a FITS file that is read some channels at a time: of a cube larger than memory only what is asked for is held. A
+/// file of gzip is unpacked into memory whole.
+class FitsCube {
+ public:
+  /// Opens the file and reads its header; what is taken and refused, and its warnings, are those of read_fits().
+  /// @throws as read_fits()
+  explicit FitsCube(const std::filesystem::path& path);
+  ~FitsCube();
+  FitsCube(FitsCube&&) noexcept;
+  FitsCube& operator=(FitsCube&&) noexcept;
+
+  /// All that read_fits() gives but the pixels: `cube` is undefined.
+  const FitsImage& header() const;
+  std::int64_t nchan() const;    ///< channels
+  std::int64_t rows() const;     ///< pixels of a column of the image
+  std::int64_t columns() const;  ///< pixels of a row of it
+
+  /// The channels [begin, end), (end - begin, rows, columns) float64 in sky orientation, in the header's unit. One thread at a
+  /// time reads.
+  /// @throws ValueError for channels that are not there; FileError when they cannot be read, or take more than there is memory
+  Tensor read(std::int64_t begin, std::int64_t end);
+
+ private:
+  struct File;
+  std::unique_ptr<File> file_;
+};
+
+}  // namespace mpol::io
