@@ -43,7 +43,6 @@ constexpr double largest_epsilon = 1e-8;  // Jy^2/arcsec^4: the map takes length
 /// The terms of g; sparsity is linear, and one of them in name only.
 constexpr std::array lengths = {TermKind::tv_image, TermKind::tv_channel, TermKind::group_sparsity, TermKind::tv_slope,
                                 TermKind::wavelets};
-bool is_length(TermKind kind) { return std::find(lengths.begin(), lengths.end(), kind) != lengths.end(); }
 
 std::vector<double> values_of(const Tensor& tensor) {
   const auto own = tensor.to(torch::kCPU, torch::kFloat64).contiguous();
@@ -55,6 +54,8 @@ bool has_hann(const GriddedNetImpl& model) { return model.smoothing() == Smoothi
 Tensor norms(const Tensor& images) { return images.square().sum({-2, -1}, /*keepdim=*/true, torch::kFloat64).sqrt(); }
 
 }  // namespace
+
+bool ConvexObjective::is_length(TermKind kind) { return std::find(lengths.begin(), lengths.end(), kind) != lengths.end(); }
 
 std::string ConvexObjective::obstacle(ImageModel& model, const Objective& objective) {
   const auto* net = dynamic_cast<const GriddedNetImpl*>(&model);
@@ -78,13 +79,18 @@ std::string ConvexObjective::obstacle(ImageModel& model, const Objective& object
   return {};
 }
 
-ConvexObjective::ConvexObjective(std::shared_ptr<GriddedNetImpl> model, Objective objective)
-    : model_(std::move(model)), objective_(std::move(objective)) {
+ConvexObjective::ConvexObjective(std::shared_ptr<GriddedNetImpl> model, Objective objective, CubeProximal::By by)
+    : model_(std::move(model)), objective_(std::move(objective)), by_(by) {
   if (auto why = obstacle(*model_, objective_); !why.empty()) throw ValueError(why);
   const torch::NoGradGuard no_grad;
   const auto own = images().detach();
   const auto shining = model_->bcube->options().pixel_mapping().forward(at::ones_like(shaped_like_model(own))).view_as(own);
   if (shining.min().item<double>() < 1) mask_ = shining;
+  for (const auto& term : objective_.terms())
+    device_weights_.push_back(at::tensor(term.weights(), torch::kFloat64).to(own.device()));
+  const auto linear = linear_weights();
+  if (std::any_of(linear.begin(), linear.end(), [](double weight) { return weight != 0; }))
+    linear_ = at::tensor(linear, torch::kFloat64).to(own.device(), own.scalar_type()).view({-1, 1, 1, 1});
   map_ = new_map();
   sky_ = at::empty_like(own);
   slopes_ = at::empty_like(own);
@@ -99,7 +105,8 @@ std::unique_ptr<CubeProximal> ConvexObjective::new_map() const {
   return std::make_unique<CubeProximal>(
       images(), has_hann(*model_), mask_,
       CubeProximal::Weights{weights_of(TermKind::tv_image), weights_of(TermKind::tv_channel),
-                            weights_of(TermKind::group_sparsity), weights_of(TermKind::tv_slope), weights_in_bases()});
+                            weights_of(TermKind::group_sparsity), weights_of(TermKind::tv_slope), weights_in_bases()},
+      by_);
 }
 
 std::vector<double> ConvexObjective::weights_in_bases() const {
@@ -160,7 +167,7 @@ void ConvexObjective::add_slopes(const Tensor& sky, Quadratic which, Tensor& gra
     const at::AutoGradMode with_graph(true);
     auto leaf = sky.detach().requires_grad_();
     auto value = term.evaluate(ModelOutput(model_->coords(), {}, leaf));
-    const auto weights = at::tensor(term.weights(), torch::kFloat64).to(value.device());
+    const auto& weights = device_weights(term);
     const auto total = (value * weights.view(weights.numel() == 1 ? at::IntArrayRef{} : value.sizes())).sum();
     gradient.add_(torch::autograd::grad({total}, {leaf}).front());
   }
@@ -246,17 +253,19 @@ std::vector<double> ConvexObjective::curvatures_of_images() const {
   return found;
 }
 
-std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& gradient) {
+Tensor ConvexObjective::gradient_into(const Tensor& images, Tensor& gradient) {
   smooth_into(images, sky_);
-  const auto problems = static_cast<std::size_t>(images.size(0));
   auto slopes = shaped_like_model(slopes_);
-  auto nll = values_of(slopes_at(shaped_like_model(sky_), slopes));
-  const auto linear = linear_weights();
-  for (std::size_t i = 0; i < problems; ++i) {
-    if (linear[i] != 0) slopes_[static_cast<std::int64_t>(i)].add_(linear[i]);
-    nll[i] /= 2 * objective_.normaliser();
-  }
+  auto chi_squared = slopes_at(shaped_like_model(sky_), slopes);
+  if (linear_.defined()) slopes_.add_(linear_);
   smooth_into(slopes_, gradient);
+  return chi_squared;
+}
+
+std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& gradient) {
+  const auto problems = static_cast<std::size_t>(images.size(0));
+  auto nll = values_of(gradient_into(images, gradient));
+  for (auto& value : nll) value /= 2 * objective_.normaliser();
   auto total = nll;
   std::vector<double> terms, simple(problems, 0.0);
   for (const auto& term : objective_.terms()) {

@@ -26,8 +26,9 @@ class ConvexObjective : public CompositeFunction {
   /// Why a model and an objective do not make such a function; empty when they do.
   static std::string obstacle(ImageModel& model, const Objective& objective);
 
+  /// @param by  who computes the proximal map, where the model is on the CPU
   /// @throws ValueError where there is an obstacle
-  ConvexObjective(std::shared_ptr<GriddedNetImpl> model, Objective objective);
+  ConvexObjective(std::shared_ptr<GriddedNetImpl> model, Objective objective, CubeProximal::By by = CubeProximal::By::kernels);
 
   /// The base pixels as (problems, nchan, npix, npix), in the model's storage.
   Tensor images() const;
@@ -37,6 +38,14 @@ class ConvexObjective : public CompositeFunction {
   bool mixes_images() const override;
   std::vector<double> evaluate(const Tensor& images, Tensor& gradient) override;
   void proximal(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes, Tensor& x) override;
+
+  /// What evaluate_on_device() finds, in float64 where the images are.
+  struct DeviceValues {
+    Tensor simple;  ///< (problems): g
+    Tensor losses;  ///< (columns, problems), in the order of Objective::columns()
+  };
+  /// The same as evaluate(), without waiting for a device: the values stay there, and losses() is left alone.
+  DeviceValues evaluate_on_device(const Tensor& images, Tensor& gradient);
 
   /// What bend() needs, once. The objective is evaluated where the image is 0, which a likelihood's working state may show.
   void prepare_bend();
@@ -59,8 +68,10 @@ class ConvexObjective : public CompositeFunction {
   std::vector<double> gaps();
 
   CubeProximal& map() { return *map_; }  ///< the proximal map of g, with the state of its last call
+  const CubeProximal& map() const { return *map_; }
 
  private:
+  static bool is_length(TermKind kind);  // whether a term belongs to g
   /// The weight of a term in each problem; 0 where there is no such term.
   std::vector<double> weights_of(TermKind kind) const;
   /// Those of the sum of the pixels: sparsity's, and the part of the wavelets in the basis of Dirac.
@@ -68,6 +79,10 @@ class ConvexObjective : public CompositeFunction {
   std::vector<double> weights_in_bases() const;  // k_5 of each problem
   /// Adds what of a term belongs to g to `simple`, of each problem. @param values  the term's own, weighted
   void add_lengths(const Term& term, const std::vector<double>& values, const Tensor& sky, std::vector<double>& simple) const;
+  /// S of the images into sky_, and the gradient behind it. @return chi^2, of each problem
+  Tensor gradient_into(const Tensor& images, Tensor& gradient);
+  /// The weights of a term on the device, float64: one, or (problems).
+  const Tensor& device_weights(const Term& term) const;
   double epsilon_of(TermKind kind) const;  ///< the first one's, should there be several; 0 where there is none
   std::unique_ptr<CubeProximal> new_map() const;
   /// A term's value at an image, weighted, of each problem.
@@ -84,7 +99,10 @@ class ConvexObjective : public CompositeFunction {
 
   std::shared_ptr<GriddedNetImpl> model_;
   Objective objective_;
-  Tensor mask_;  // undefined: every pixel may shine
+  CubeProximal::By by_;
+  std::vector<Tensor> device_weights_;  // of each term
+  Tensor linear_;                       // (problems, 1, 1, 1); undefined where no pixel has a linear weight
+  Tensor mask_;                         // undefined: every pixel may shine
   std::unique_ptr<CubeProximal> map_;
   Tensor sky_, slopes_;              // room
   Tensor origin_, slope_at_origin_;  // of f, with its graph

@@ -53,6 +53,12 @@ CubeProximal::CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights w
   counted_ = ops::counted_block(like);
   if (weights_.has_curvature()) curved_ = ops::curved_block(like);
   const auto problems = like.size(0), n = like.size(-1);
+  of_problems_.of_variation = at::tensor(weights_.variation, torch::kFloat64).to(like.device()).view({problems, 1, 1, 1});
+  of_problems_.variation = ops::spread(weights_.variation, like);
+  if (weights_.has_channels()) of_problems_.channels = ops::spread(weights_.channels, like);
+  if (weights_.has_spectra()) of_problems_.spectra = ops::spread(weights_.spectra, like);
+  if (weights_.has_curvature()) of_problems_.curvature = ops::spread(weights_.curvature, like);
+  if (weights_.has_bases()) of_problems_.bases = ops::spread(weights_.bases, like);
   if (!weights_.has_channels() && !weights_.has_spectra() && !weights_.has_curvature() && !weights_.has_bases()) {
     variation_.emplace(like, hann, mask_, by);
   } else if (by == By::tensors || !like.is_cpu() || weights_.has_bases()) {
@@ -80,24 +86,24 @@ void CubeProximal::set_dual(const Tensor& dual) {
   }
   if (single_) single_->set_dual(dual.to(torch::kCPU));
   else if (double_) double_->set_dual(dual.to(torch::kCPU));
-  else dual_ = dual.to(own.device()).clone();
+  else dual_.copy_(dual);
 }
 
 Tensor CubeProximal::seen(const Tensor& images) const { return hann_ ? ops::hann(images) : images; }
 
 Tensor CubeProximal::unsmoothed_slope(const Tensor& dual) const {
-  auto slope = ops::adjoint_differences(dual) * ops::spread(weights_.variation, dual[0]);
+  auto slope = ops::adjoint_differences(dual) * of_problems_.variation;
   if (weights_.has_channels()) {
-    slope = slope + ops::adjoint_channel_differences(dual[2]) * ops::spread(weights_.channels, dual[0]);
+    slope = slope + ops::adjoint_channel_differences(dual[2]) * of_problems_.channels;
   }
-  if (weights_.has_spectra()) slope = slope + dual[plane_of_spectra()] * ops::spread(weights_.spectra, dual[0]);
+  if (weights_.has_spectra()) slope = slope + dual[plane_of_spectra()] * of_problems_.spectra;
   if (weights_.has_curvature()) {
     const auto bent = ops::adjoint_second_differences(dual.narrow(0, plane_of_curvature(), 3));
-    slope = slope + bent * ops::spread(weights_.curvature, dual[0]);
+    slope = slope + bent * of_problems_.curvature;
   }
   if (weights_.has_bases()) {
     const auto of_bases = dual.narrow(0, plane_of_bases(), ops::SaraBases::count);
-    slope = slope + ops::SaraBases(dual.size(-1)).synthesize(of_bases) * ops::spread(weights_.bases, dual[0]);
+    slope = slope + ops::SaraBases(dual.size(-1)).synthesize(of_bases) * of_problems_.bases;
   }
   return slope;
 }
@@ -142,7 +148,10 @@ void CubeProximal::apply(const Tensor& q, const std::vector<double>& steps, cons
       weights[i] = steps[i] * weights_.variation[i / static_cast<std::size_t>(nchan_)];
     return variation_->apply(q, weights, passes, x);
   }
-  if (!single_ && !double_) return apply_by_tensors(q, steps, passes, x);
+  if (!single_ && !double_) {
+    const auto on_device = at::tensor(steps, torch::kFloat64).to(q.device());
+    return ascend(q, on_device, ops::DualAscent(dual_, passes), x);
+  }
   const auto run = [&](auto& kernels, auto type) {
     using T = decltype(type);
     kernels.apply(q.const_data_ptr<T>(), mask_.defined() ? mask_.const_data_ptr<T>() : nullptr, steps, passes,
@@ -152,11 +161,23 @@ void CubeProximal::apply(const Tensor& q, const std::vector<double>& steps, cons
   else run(*double_, 0.0);
 }
 
-void CubeProximal::apply_by_tensors(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes,
-                                    Tensor& x) {
+void CubeProximal::apply(const Tensor& q, const Tensor& steps, const ops::DevicePasses& passes, Tensor& x) {
+  if (!variation_) {
+    if (!dual_.defined()) throw ValueError("kernels compute this map: give it numbers of the host");
+    return ascend(q, steps, ops::DualAscent(dual_, passes), x);
+  }
+  const auto& weights = weights_.variation;
+  if (std::all_of(weights.begin(), weights.end(), [](double weight) { return weight == 0; })) {
+    const auto images = weights.size() * static_cast<std::size_t>(nchan_);
+    return variation_->apply(q, std::vector<double>(images, 0.0), std::vector<std::int64_t>(weights.size(), 0), x);
+  }
+  variation_->apply(q, steps.view({-1, nchan_, 1, 1}) * of_problems_.of_variation, passes, x);
+}
+
+void CubeProximal::ascend(const Tensor& q, const Tensor& steps, ops::DualAscent ascent, Tensor& x) {
   const auto problems = q.size(0);
-  const auto step = ops::spread(steps, q);
-  const auto own_steps = at::tensor(steps, torch::kFloat64).view({problems, nchan_, 1, 1});
+  const auto own_steps = steps.view({problems, nchan_, 1, 1});
+  const auto step = own_steps.to(q.scalar_type());
   const auto next_steps = at::cat({own_steps.narrow(1, 1, nchan_ - 1), own_steps.narrow(1, nchan_ - 1, 1)}, 1);
   std::vector<Climb> of_variation, of_channels, of_spectra, of_curvature, of_bases;
   for (std::int64_t i = 0; i < problems; ++i) {
@@ -173,10 +194,9 @@ void CubeProximal::apply_by_tensors(const Tensor& q, const std::vector<double>& 
     if (weights_.has_spectra()) planes.push_back(on_each(of_spectra, part));
     if (weights_.has_curvature()) planes.insert(planes.end(), 3, on_each(of_curvature, part));
     if (weights_.has_bases()) planes.insert(planes.end(), ops::SaraBases::count, on_each(of_bases, part));
-    return at::stack(planes).to(q.device());
+    return at::stack(planes);
   };
   const auto factor = of_planes(&Climb::factor).to(q.scalar_type()), weight = of_planes(&Climb::weight);
-  ops::DualAscent ascent(dual_, passes);
   for (std::int64_t pass = 0; pass < ascent.most_passes(); ++pass) {
     const auto& v = ascent.ahead();
     const auto u = seen(primal(q, step, v));
@@ -203,8 +223,8 @@ void CubeProximal::apply_by_tensors(const Tensor& q, const std::vector<double>& 
     ascent.move_to(next, (((v - next) * change).sum({-2, -1}, /*keepdim=*/true, torch::kFloat64) * weight)
                                  .sum(at::IntArrayRef({0, 2}), /*keepdim=*/true)[0] > 0);
   }
-  dual_ = ascent.dual();
-  x.copy_(primal(q, step, dual_));
+  x.copy_(primal(q, step, ascent.dual()));
+  dual_.copy_(ascent.dual());
 }
 
 }  // namespace mpol

@@ -47,6 +47,9 @@ class CubeProximal {
   /// @param passes  dual steps of each problem
   /// @param x       like q, another tensor; overwritten
   void apply(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes, Tensor& x);
+  /// The same with numbers that lie on the device of the images, so that nothing waits for them. Not where kernels compute.
+  /// @param steps  (problems, nchan) float64
+  void apply(const Tensor& q, const Tensor& steps, const ops::DevicePasses& passes, Tensor& x);
 
   /// The dual images (2 to 15, problems, nchan, npix, npix) of the last call: u_1, and u_2, u_3, the three of u_4 and the eight
   /// of u_5 where they have weights; zeros before the first.
@@ -69,7 +72,7 @@ class CubeProximal {
   Tensor seen(const Tensor& images) const;
   Tensor unsmoothed_slope(const Tensor& dual) const;
   Tensor primal(const Tensor& q, const Tensor& steps, const Tensor& dual) const;
-  void apply_by_tensors(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes, Tensor& x);
+  void ascend(const Tensor& q, const Tensor& steps, ops::DualAscent ascent, Tensor& x);
 
   Weights weights_;
   bool hann_;
@@ -77,6 +80,10 @@ class CubeProximal {
   std::optional<TvProximal> variation_;  // where nothing else has a weight; else one of those below, or dual_
   std::shared_ptr<ops::CubeDual<float>> single_;
   std::shared_ptr<ops::CubeDual<double>> double_;
+  struct WeightTensors {
+    Tensor variation, channels, spectra, curvature, bases;  // (problems, 1, 1, 1), like the images
+    Tensor of_variation;                                    // the same in float64
+  } of_problems_;
   Tensor counted_, curved_;  // curved_ undefined without second differences
   std::int64_t nchan_;
 };

@@ -16,9 +16,7 @@
 namespace mpol {
 namespace {
 
-constexpr std::int64_t first_passes = 4;
-constexpr std::int64_t fewest_iterations = 64;
-constexpr double margin_of_curvature = 1.05, rounding_of_curvature = 1.001;
+constexpr auto margin_of_curvature = PogmNumbers::margin_of_curvature, rounding_of_curvature = PogmNumbers::rounding_of_curvature;
 constexpr std::int64_t numbers_of_problem = 4;
 constexpr const char* fista_name = "fista";  // in the state of one
 
@@ -33,7 +31,7 @@ Pogm::Pogm(CompositeFunction& function, Tensor start, PogmOptions options)
       y_(std::move(start)) {
   const torch::NoGradGuard no_grad;
   problems_.resize(static_cast<std::size_t>(y_.size(0)));
-  for (auto& problem : problems_) problem.passes = first_passes;
+  for (auto& problem : problems_) problem.passes = PogmNumbers::first_passes;
   if (curvatures_.empty()) curvatures_ = function_.curvatures();
   w_ = y_.clone();
   z_ = y_.clone();
@@ -150,7 +148,7 @@ std::vector<bool> Pogm::iterate() {
 }
 
 bool Pogm::has_converged(double tolerance, const std::vector<double>& scales) const {
-  return iterations() >= fewest_iterations && has_settled(tolerance, scales);
+  return iterations() >= PogmNumbers::fewest_iterations && has_settled(tolerance, scales);
 }
 
 bool Pogm::has_settled(double tolerance, const std::vector<double>& scales) const {
@@ -188,19 +186,24 @@ NamedTensors Pogm::state() const {
   auto decreases = at::empty({iterations(), count}, torch::kFloat64);
   auto* decrease = decreases.mutable_data_ptr<double>();
   for (const auto& row : decreases_) decrease = std::copy(row.begin(), row.end(), decrease);
-  NamedTensors state = {{"problems", numbers},
-                        {"curvatures", at::tensor(curvatures_, torch::kFloat64)},
-                        {"decreases", decreases},
-                        {"w", w_.clone()},
-                        {"z", z_.clone()}};
-  if (momentum_ == Momentum::fista) state[fista_name] = at::ones({1}, torch::kFloat64);
-  if (regularizers_.empty()) return state;
-  state["gradient"] = gradient_.clone();
-  state["regularizers"] = at::tensor(regularizers_, torch::kFloat64);
-  return state;
+  PogmState state{numbers, at::tensor(curvatures_, torch::kFloat64), decreases, w_.clone(), z_.clone(), {}, {}};
+  if (!regularizers_.empty()) {
+    state.gradient = gradient_.clone();
+    state.regularizers = at::tensor(regularizers_, torch::kFloat64);
+  }
+  return state.named(momentum_);
 }
 
-void Pogm::load_state(const NamedTensors& state) {
+NamedTensors PogmState::named(Momentum momentum) const {
+  NamedTensors named = {{"problems", problems}, {"curvatures", curvatures}, {"decreases", decreases}, {"w", w}, {"z", z}};
+  if (momentum == Momentum::fista) named[fista_name] = at::ones({1}, torch::kFloat64);
+  if (!regularizers.defined()) return named;
+  named["gradient"] = gradient;
+  named["regularizers"] = regularizers;
+  return named;
+}
+
+PogmState PogmState::read(const NamedTensors& state, const Tensor& like, Momentum momentum) {
   const auto has = [&](const char* name) { return state.contains(name); };
   const auto refuse = [](const char* name) {
     throw FileError(fmt::format("the saved state of pogm has no {} that fits these images", name));
@@ -209,39 +212,51 @@ void Pogm::load_state(const NamedTensors& state) {
     if (!has(name)) refuse(name);
     const auto& tensor = state.at(name);
     if (tensor.scalar_type() != torch::kFloat64 || tensor.numel() % columns != 0) refuse(name);
-    const auto own = tensor.to(torch::kCPU).contiguous();
-    return std::vector<double>(own.const_data_ptr<double>(), own.const_data_ptr<double>() + own.numel());
+    return tensor.to(torch::kCPU).contiguous().view({-1, columns});
   };
   const auto image_of = [&](const char* name) {
     if (!has(name)) refuse(name);
     const auto& tensor = state.at(name);
-    if (tensor.sizes() != y_.sizes() || tensor.scalar_type() != y_.scalar_type()) refuse(name);
-    return tensor.to(y_.device()).clone();
+    if (tensor.sizes() != like.sizes() || tensor.scalar_type() != like.scalar_type()) refuse(name);
+    return tensor.to(like.device()).clone();
   };
-  if (has(fista_name) != (momentum_ == Momentum::fista)) {
+  if (has(fista_name) != (momentum == Momentum::fista)) {
     throw FileError(has(fista_name) ? "the saved state is of fista: go on with that, or begin anew"
                                     : "the saved state is of pogm: go on with that, or begin anew");
   }
-  const auto count = static_cast<std::int64_t>(problems_.size());
-  const auto numbers = numbers_of("problems", numbers_of_problem * count), decreases = numbers_of("decreases", count);
-  auto curvatures = numbers_of("curvatures", static_cast<std::int64_t>(curvatures_.size()));
-  auto w = image_of("w"), z = image_of("z");
-  auto regularizers = has("regularizers") ? numbers_of("regularizers", count) : std::vector<double>();
-  auto gradient = regularizers.empty() ? at::empty_like(y_) : image_of("gradient");
-  const auto* number = numbers.data();
+  const auto count = like.size(0);
+  PogmState found;
+  found.problems = numbers_of("problems", numbers_of_problem * count).view({-1, numbers_of_problem});
+  found.decreases = numbers_of("decreases", count);
+  found.curvatures = numbers_of("curvatures", count * like.size(1)).flatten();
+  found.w = image_of("w"), found.z = image_of("z");
+  if (!has("regularizers")) return found;
+  found.regularizers = numbers_of("regularizers", count).flatten();
+  found.gradient = image_of("gradient");
+  return found;
+}
+
+void Pogm::load_state(const NamedTensors& state) {
+  auto read = PogmState::read(state, y_, momentum_);
+  const auto values = [](const Tensor& tensor) {
+    return std::vector<double>(tensor.const_data_ptr<double>(), tensor.const_data_ptr<double>() + tensor.numel());
+  };
+  const auto* number = read.problems.const_data_ptr<double>();
   for (auto& problem : problems_) {
     problem.t = *number++;
     problem.c = *number++;
     problem.passes = static_cast<std::int64_t>(*number++);
     problem.begun_anew = *number++ != 0;
   }
+  const auto count = static_cast<std::ptrdiff_t>(problems_.size());
+  const auto decreases = values(read.decreases);
   decreases_.clear();
   for (auto row = decreases.begin(); row != decreases.end(); row += count) decreases_.emplace_back(row, row + count);
-  curvatures_ = std::move(curvatures);
-  w_ = std::move(w);
-  z_ = std::move(z);
-  gradient_ = std::move(gradient);
-  regularizers_ = std::move(regularizers);
+  curvatures_ = values(read.curvatures);
+  w_ = std::move(read.w);
+  z_ = std::move(read.z);
+  gradient_ = read.gradient.defined() ? std::move(read.gradient) : at::empty_like(y_);
+  regularizers_ = read.regularizers.defined() ? values(read.regularizers) : std::vector<double>();
 }
 
 }  // namespace mpol

@@ -19,17 +19,37 @@ enum class Momentum {
   fista,      ///< z' = w' + (t_- - 1)/t (w' - w), t_-: the t before, and c' = 1 (Beck & Teboulle 2009)
 };
 
+/// What the iterations of Pogm and DevicePogm have in common.
+struct PogmNumbers {
+  static constexpr std::int64_t first_passes = 4, most_passes = 64, fewest_iterations = 64;
+  static constexpr double margin_of_curvature = 1.05, rounding_of_curvature = 1.001;
+};
+
 /// Options of a Pogm.
 struct PogmOptions {
   /// The curvature of f in each image, where it is known; one that is too small is raised. Empty: the function estimates them.
   std::vector<double> curvatures = {};
   /// The most passes of the proximal map in an iteration. Fewer are faster, and end further from the optimum.
-  std::int64_t most_passes = 64;
+  std::int64_t most_passes = PogmNumbers::most_passes;
   /// POGM's own extrapolation, or FISTA's for comparison.
   Momentum momentum = Momentum::optimized;
   /// Sums numbers over the ranks that iterate other channels of the same problems, so that all begin anew together. Empty: none
   /// do.
   std::function<void(std::vector<double>&)> sum_over_ranks = {};
+};
+
+/// A saved state of either, on the CPU but for the images.
+struct PogmState {
+  Tensor problems;                ///< (problems, 4) float64: t, c, passes, whether the last iteration began anew
+  Tensor curvatures;              ///< (problems nchan) float64
+  Tensor decreases;               ///< (iterations, problems) float64
+  Tensor w, z;                    ///< like the images
+  Tensor gradient, regularizers;  ///< like the images, (problems) float64; undefined where the function was not evaluated
+
+  /// @param like  the images
+  /// @throws FileError when names or shapes do not match, or another momentum left it
+  static PogmState read(const NamedTensors& state, const Tensor& like, Momentum momentum);
+  NamedTensors named(Momentum momentum) const;
 };
 
 /// The proximal optimized gradient method for F = f + g, restarted where F would rise:

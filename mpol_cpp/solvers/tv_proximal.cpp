@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <ATen/ops/full.h>
-#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
@@ -47,7 +46,7 @@ void TvProximal::set_dual(const Tensor& dual) {
   }
   if (single_) single_->set_dual(dual.to(torch::kCPU));
   else if (double_) double_->set_dual(dual.to(torch::kCPU));
-  else dual_ = dual.to(own.device()).clone();
+  else dual_.copy_(dual);
 }
 
 Tensor TvProximal::smoothed(const Tensor& images) const { return hann_ ? ops::hann(images) : images; }
@@ -74,12 +73,18 @@ void TvProximal::apply(const Tensor& q, const std::vector<double>& weights, cons
     x.copy_(primal(q, {}, {}));
     return;
   }
-  const auto weight = ops::spread(weights, q);
-  std::vector<double> dual_steps;
-  dual_steps.reserve(weights.size());
-  for (const double k : weights) dual_steps.push_back(k > 0 ? 1 / (8 * k) : 0);
-  const auto step = ops::spread(dual_steps, q);
-  ops::DualAscent ascent(dual_, passes);
+  const auto on_device = at::tensor(weights, torch::kFloat64).to(q.device()).view({q.size(0), -1, 1, 1});
+  ascend(q, on_device, ops::DualAscent(dual_, passes), x);
+}
+
+void TvProximal::apply(const Tensor& q, const Tensor& weights, const ops::DevicePasses& passes, Tensor& x) {
+  if (!dual_.defined()) throw ValueError("kernels compute this map: give it numbers of the host");
+  ascend(q, weights, ops::DualAscent(dual_, passes), x);
+}
+
+void TvProximal::ascend(const Tensor& q, const Tensor& weights, ops::DualAscent ascent, Tensor& x) {
+  const auto weight = weights.to(q.scalar_type());
+  const auto step = at::where(weights > 0, 1 / (8 * weights), 0.0).to(q.scalar_type());
   for (std::int64_t pass = 0; pass < ascent.most_passes(); ++pass) {
     const auto& v = ascent.ahead();
     auto next = v + ops::differences(smoothed(primal(q, weight, v)), inside_) * step;
@@ -87,8 +92,8 @@ void TvProximal::apply(const Tensor& q, const std::vector<double>& weights, cons
     const auto change = next - ascent.dual();
     ascent.move_to(next, ((v - next) * change).sum({-3, -2, -1}, /*keepdim=*/true, torch::kFloat64).sum(0) > 0);
   }
-  dual_ = ascent.dual();
-  x.copy_(primal(q, weight, dual_));
+  x.copy_(primal(q, weight, ascent.dual()));
+  dual_.copy_(ascent.dual());
 }
 
 }  // namespace mpol

@@ -11,6 +11,8 @@ namespace mpol {
 namespace ops {
 template <typename T>
 class TvDual;
+class DualAscent;
+struct DevicePasses;
 }  // namespace ops
 
 using torch::Tensor;
@@ -43,6 +45,9 @@ class TvProximal {
   /// @param passes   dual steps of each problem
   /// @param x        like q, another tensor; overwritten
   void apply(const Tensor& q, const std::vector<double>& weights, const std::vector<std::int64_t>& passes, Tensor& x);
+  /// The same with numbers that lie on the device of the images, so that nothing waits for them. Not where kernels compute.
+  /// @param weights  (problems, nchan, 1, 1) float64
+  void apply(const Tensor& q, const Tensor& weights, const ops::DevicePasses& passes, Tensor& x);
 
   /// The dual image (2, problems, nchan, npix, npix) of the last call; zeros before the first.
   Tensor dual() const;
@@ -53,6 +58,7 @@ class TvProximal {
 
  private:
   Tensor smoothed(const Tensor& images) const;
+  void ascend(const Tensor& q, const Tensor& weights, ops::DualAscent ascent, Tensor& x);
   Tensor primal(const Tensor& q, const Tensor& weights, const Tensor& dual) const;
 
   bool hann_;

@@ -89,8 +89,7 @@ Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const Tr
     stopped_.resize(problems);
     if (!step_->stops_by_itself()) limits_.epochs = 1;
   }
-  const auto optimizer = options_.optimizer();
-  if (optimizer == OptimizerKind::lbfgs || is_proximal(optimizer)) limits_.epochs = 1;  // they wait for the device
+  if (options_.optimizer() == OptimizerKind::lbfgs || step_->waits_for_device()) limits_.epochs = 1;
   if (ranks_) channels_.emplace(*ranks_, model_->base().size(-3), model_->coords().npix());
   if (ranks_) limits_.epochs = 1;  // no rank may look by a clock of its own
   at::manual_seed(options_.seed());

@@ -6,7 +6,7 @@
 
 #include <mpol_cpp/device/recorded_work.h>
 #include <mpol_cpp/train/optimizers/moments.h>
-#include <mpol_cpp/train/steps/recorded_places.h>
+#include <mpol_cpp/train/steps/recording/recorded_places.h>
 #include <mpol_cpp/train/steps/step.h>
 
 namespace mpol {

@@ -9,24 +9,18 @@
 #include <mpol_cpp/core/format.h>
 
 namespace mpol {
-namespace {
 
-constexpr const char* losses_name = "losses";
-constexpr const char* dual_name = "tv_dual";
-
-std::unique_ptr<ConvexObjective> convex(const std::shared_ptr<ImageModel>& model, const Objective& objective,
-                                        const std::string& optimizer) {
+ConvexObjective convex_function(const std::shared_ptr<ImageModel>& model, const Objective& objective,
+                                const std::string& optimizer, CubeProximal::By by) {
   if (const auto why = ConvexObjective::obstacle(*model, objective); !why.empty()) {
     throw ValueError(fmt::format("{} needs a convex objective, but {}: use adam", optimizer, why));
   }
-  return std::make_unique<ConvexObjective>(std::dynamic_pointer_cast<GriddedNetImpl>(model), objective);
+  return {std::dynamic_pointer_cast<GriddedNetImpl>(model), objective, by};
 }
-
-}  // namespace
 
 ConvexStep::ConvexStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options)
     : name_(to_string(options.optimizer())),
-      function_(convex(model, objective, name_)),
+      function_(std::make_unique<ConvexObjective>(convex_function(model, objective, name_))),
       tolerance_(options.wanted_tolerance().value()),
       ranks_(options.ranks()) {}
 
@@ -68,20 +62,22 @@ std::optional<double> ConvexStep::gap() {
 
 NamedTensors ConvexStep::state() const {
   auto state = solver_state();
-  if (!losses_.empty()) state[losses_name] = at::tensor(losses_, torch::kFloat64);
-  state[dual_name] = function_->map().dual();
+  if (!losses_.empty()) state[detail::losses_name] = at::tensor(losses_, torch::kFloat64);
+  state[detail::dual_name] = function_->map().dual();
   return state;
 }
 
 void ConvexStep::load_state(const NamedTensors& state) {
   const auto find = [&](const char* name) { return state.contains(name) ? state.at(name) : Tensor(); };
-  const auto losses = find(losses_name).defined() ? find(losses_name).to(torch::kCPU, torch::kFloat64).contiguous() : Tensor();
+  const auto losses =
+      find(detail::losses_name).defined() ? find(detail::losses_name).to(torch::kCPU, torch::kFloat64).contiguous() : Tensor();
   if (losses.defined() && losses.numel() % function_->images().size(0) != 0) {
     throw FileError(fmt::format("the saved state of {} has losses of shape {}", name_, losses.sizes().vec()));
   }
-  if (!find(dual_name).defined()) throw FileError(fmt::format("the saved state is none of {}: it has no dual image", name_));
+  if (!find(detail::dual_name).defined())
+    throw FileError(fmt::format("the saved state is none of {}: it has no dual image", name_));
   load_solver_state(state);
-  function_->map().set_dual(find(dual_name));
+  function_->map().set_dual(find(detail::dual_name));
   losses_.clear();
   if (losses.defined()) losses_.assign(losses.const_data_ptr<double>(), losses.const_data_ptr<double>() + losses.numel());
 }

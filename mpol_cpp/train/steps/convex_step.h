@@ -10,12 +10,24 @@
 
 namespace mpol {
 
+namespace detail {
+/// Names in the state of such a step, beside those of its solver.
+inline constexpr const char* losses_name = "losses";
+inline constexpr const char* dual_name = "tv_dual";
+}  // namespace detail
+
+/// A model and an objective as such a function. @param optimizer  which wants it
+/// @throws ValueError unless the objective is convex in the model's base pixels
+ConvexObjective convex_function(const std::shared_ptr<ImageModel>& model, const Objective& objective,
+                                const std::string& optimizer, CubeProximal::By by = CubeProximal::By::kernels);
+
 /// An iteration of a solver of convex objectives as a step: an epoch. The learning rate is not looked at.
 class ConvexStep : public Step {
  public:
   StepReport take(double learning_rate) override;
   void set_stopped(const std::vector<bool>& stopped) override;
   bool has_converged() const override;
+  bool waits_for_device() const override { return true; }
   std::optional<double> gap() override;
   StepKind kind() const override { return StepKind::eager; }
   std::string reason() const override { return name_; }

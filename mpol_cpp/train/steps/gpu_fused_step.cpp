@@ -24,7 +24,7 @@
 #include <mpol_cpp/train/optimizers/lbfgs_memory.h>
 #include <mpol_cpp/train/optimizers/moments.h>
 #include <mpol_cpp/train/optimizers/problem_optimizer.h>
-#include <mpol_cpp/train/steps/recorded_places.h>
+#include <mpol_cpp/train/steps/recording/recorded_places.h>
 
 namespace mpol {
 namespace {

@@ -7,6 +7,7 @@
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/train/steps/admm_step.h>
 #include <mpol_cpp/train/steps/captured_step.h>
+#include <mpol_cpp/train/steps/device_pogm_step.h>
 #include <mpol_cpp/train/steps/gpu_fused_step.h>
 #include <mpol_cpp/train/steps/eager_step.h>
 #include <mpol_cpp/train/steps/fused_gradient_step.h>
@@ -58,6 +59,7 @@ std::unique_ptr<Step> make_step(std::shared_ptr<ImageModel> model, const Objecti
       throw ValueError(fmt::format("{} looks at each iteration: no captured step; use auto", to_string(options.optimizer())));
     }
     if (options.optimizer() == OptimizerKind::admm) return std::make_unique<AdmmStep>(model, objective, options);
+    if (is_on_gpu(*model) && !sum_over(options.ranks())) return std::make_unique<DevicePogmStep>(model, objective, options);
     return std::make_unique<PogmStep>(model, objective, options);
   }
   switch (options.step()) {

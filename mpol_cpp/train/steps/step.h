@@ -44,6 +44,8 @@ class Step {
   virtual bool has_converged() const { return false; }
   /// How far the objective, summed over problems, can at most be above its minimum; nothing where that is not known.
   virtual std::optional<double> gap() { return std::nullopt; }
+  /// Whether each step waits for the device, so that nothing is gained by looking at several at once.
+  virtual bool waits_for_device() const { return false; }
   virtual StepKind kind() const = 0;
   /// Why this kind of step was taken.
   virtual std::string reason() const = 0;

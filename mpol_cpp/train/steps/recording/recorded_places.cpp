@@ -1,4 +1,4 @@
-#include <mpol_cpp/train/steps/recorded_places.h>
+#include <mpol_cpp/train/steps/recording/recorded_places.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>

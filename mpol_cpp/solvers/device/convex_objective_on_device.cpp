@@ -1,0 +1,39 @@
+// What ConvexObjective does where values stay on the device.
+#include <mpol_cpp/solvers/convex_objective.h>
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <mpol_cpp/ops/wavelet/sara_bases.h>
+
+namespace mpol {
+
+const Tensor& ConvexObjective::device_weights(const Term& term) const {
+  return device_weights_[static_cast<std::size_t>(&term - objective_.terms().data())];
+}
+
+ConvexObjective::DeviceValues ConvexObjective::evaluate_on_device(const Tensor& images, Tensor& gradient) {
+  const auto problems = images.size(0);
+  const auto of_problems = [problems](const Tensor& values) { return values.to(torch::kFloat64).reshape({problems}); };
+  const auto nll = of_problems(gradient_into(images, gradient)) / (2 * objective_.normaliser());
+  auto total = nll, simple = at::zeros_like(nll);
+  std::vector<Tensor> terms;
+  for (const auto& term : objective_.terms()) {
+    if (term.is_off()) {
+      terms.push_back(at::zeros_like(nll));
+      continue;
+    }
+    const auto& weights = device_weights(term);
+    terms.push_back(of_problems(term.evaluate(ModelOutput(model_->coords(), {}, shaped_like_model(sky_)))) * weights);
+    total = total + terms.back();
+    if (!is_length(term.kind())) continue;
+    simple = simple + terms.back();
+    if (term.kind() != TermKind::wavelets) continue;
+    simple = simple - ops::SaraBases::share * weights * sky_.sum({-3, -2, -1}, /*keepdim=*/false, torch::kFloat64);
+  }
+  const auto columns = terms.empty() ? at::stack({total, nll}) : at::cat({at::stack({total, nll}), at::stack(terms)});
+  return {simple, columns};
+}
+
+}  // namespace mpol

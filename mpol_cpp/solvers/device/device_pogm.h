@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <mpol_cpp/serialize/safetensors.h>
+#include <mpol_cpp/solvers/convex_objective.h>
+#include <mpol_cpp/solvers/pogm.h>
+
+namespace mpol {
+
+/// The iterations of Pogm where nobody waits for the device: which problems move, how far F falls, how much f curves and how many
+/// passes the proximal map takes are told by numbers that lie there. What an iteration changes keeps its place in memory, so that
+/// a CUDA graph can hold it.
+///
+/// It differs from Pogm in one thing: a problem that is to have twice the passes has them from the next multiple of
+/// `between_looks` iterations on, for only then the host asks. All that follows from the state alone.
+class DevicePogm {
+ public:
+  static constexpr std::int64_t between_looks = 8;
+
+  /// @param function  without kernels: on a device, or made with CubeProximal::By::tensors; its images are overwritten
+  DevicePogm(ConvexObjective& function, Momentum momentum);
+
+  /// Evaluates the function at the images, unless that was done.
+  void prepare();
+  /// The passes of the next iteration's proximal map in any problem; now and then it waits for the device.
+  std::int64_t passes();
+  /// One iteration after prepare(), to be followed by keep_report(). @param passes  what passes() gave
+  void iterate(std::int64_t passes);
+  /// What the last iteration tells, in a tensor that later ones leave alone: the losses before it (columns problems), then the
+  /// sum of all pixels after it; float64 on the device.
+  Tensor keep_report();
+
+  const Tensor& images() const { return y_; }
+  Tensor losses() const { return losses_; }  ///< (columns, problems) float64 on the device, of the present images
+  std::int64_t iterations() const { return iterations_; }
+  /// Pogm::has_converged() with the scales of the present losses. Waits for the device. @param losses  on the host, as losses()
+  bool has_converged(double tolerance, const std::vector<double>& losses) const;
+  /// Everything that iterate() changes.
+  std::vector<Tensor> changed() const;
+
+  /// Those of Pogm, and what differs.
+  NamedTensors state() const;
+  /// Takes up such a state, or one of Pogm. @param losses  of the images, as losses(); undefined where none were known
+  void load_state(const NamedTensors& state, const Tensor& losses);
+
+ private:
+  struct Trial {
+    Tensor t, c;                   // (problems)
+    Tensor simple, losses;         // ConvexObjective::DeviceValues
+    Tensor along, bends, lengths;  // (problems, nchan)
+  };
+  Trial try_next(std::int64_t passes);
+  /// Raises curvatures where f shows more. @return in which problems it did
+  Tensor raise_curvatures(const Trial& trial);
+  void choose(const Trial& trial, const Tensor& too_long);
+  void set_losses(const Tensor& losses);
+
+  ConvexObjective& function_;
+  Momentum momentum_;
+  bool mixes_images_;
+  Tensor y_, w_, z_, gradient_, next_, next_gradient_;  // like the images
+  Tensor t_, c_, regularizers_, curvatures_;            // float64, (problems); (problems, nchan)
+  Tensor passes_, in_force_;                            // (problems) int64: wanted, and had
+  Tensor begun_anew_;                                   // (problems) bool
+  Tensor losses_, report_;                              // report_: keep_report(), then the decreases of F (problems)
+  Tensor decreases_;                                    // (room, problems), of each iteration
+  std::int64_t iterations_ = 0, most_in_force_ = 0;     // most_in_force_ 0: not asked for yet
+  bool is_prepared_ = false;
+};
+
+}  // namespace mpol
