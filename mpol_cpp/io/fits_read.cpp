@@ -15,6 +15,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/io/any_fits.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/fits_axes.h>
 #include <mpol_cpp/io/cfitsio/fits_handle.h>
@@ -319,23 +320,40 @@ void check_data_sum(FitsHandle& file, const std::filesystem::path& path) {
         fmt::format("{}: its pixels do not match their checksum (DATASUM); the file was changed or is damaged", path.string()));
 }
 
-}  // namespace
+/// What pixels may be.
+enum class Pixels { square, any };
 
-FitsImage read_fits(const std::filesystem::path& path) {
+AnyFitsImage read_with(const std::filesystem::path& path, Pixels pixels) {
   auto file = FitsHandle::open(path);
   find_image(file, path);
   const auto axes = read_axes(file, path);
-  FitsImage image;
-  image.cell_size = cell_size_of(file, axes, path);
+  AnyFitsImage read;
+  auto& image = read.image;
+  if (pixels == Pixels::any) {
+    const auto lattice = lattice_of(file, axes, path);
+    if (!is_square_and_upright(lattice)) read.lattice = lattice;
+  }
+  image.cell_size = read.lattice ? std::sqrt(read.lattice->area()) : cell_size_of(file, axes, path);
   const auto channels = channel_axis(axes, path);
   const auto nchan = channels ? axes[*channels].size : 1;
   image.cube = read_cube(file, axes, path, nchan);
   check_data_sum(file, path);
-  orient(image, axes);
+  if (read.lattice) {
+    image.reference_row = read.lattice->reference_row;
+    image.reference_column = read.lattice->reference_column;
+  } else {
+    orient(image, axes);
+  }
   read_observation(HeaderReader(file), axes, path, image);
   image.frequencies = read_frequencies(file, axes, channels, nchan);
   if (image.beams.empty()) image.beams = read_beam_table(file);
-  return image;
+  return read;
 }
+
+}  // namespace
+
+FitsImage read_fits(const std::filesystem::path& path) { return read_with(path, Pixels::square).image; }
+
+AnyFitsImage read_any_fits(const std::filesystem::path& path) { return read_with(path, Pixels::any); }
 
 }  // namespace mpol::io

@@ -12,6 +12,8 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/images/reproject.h>
+#include <mpol_cpp/io/any_fits.h>
 #include <mpol_cpp/io/sky_unit.h>
 #include <mpol_cpp/visibilities/phase_center.h>
 
@@ -56,15 +58,104 @@ GridPlace about_itself(const io::FitsImage& image, std::int64_t half) {
       half, 0, 0, {(image.reference_column - (middle - 1)) * image.cell_size, (middle - image.reference_row) * image.cell_size}};
 }
 
+/// A grid that holds an image whose pixels are no cells of one.
+struct Footprint {
+  std::int64_t half = 1;  ///< of the grid's pixels
+  SkyOffset center;       ///< of its middle from the phase centre
+};
+
+/// @param frame  phase_center: the middle is there, or at the cells' origin nearest to it
+Footprint footprint_of(const PixelLattice& lattice, std::int64_t rows, std::int64_t columns, const SkyCells& cells,
+                       SkyFrame frame) {
+  std::vector<double> east, north;
+  for (const double row : {-0.5, static_cast<double>(rows) - 0.5}) {
+    for (const double column : {-0.5, static_cast<double>(columns) - 0.5}) {
+      const auto corner = lattice.sky(row, column);
+      east.push_back(corner.east);
+      north.push_back(corner.north);
+    }
+  }
+  // In cells from the middle of one: how far the image reaches, and the cell in its middle.
+  const auto along = [&](std::vector<double> corners, double origin) {
+    for (auto& corner : corners) corner = (corner - origin) / cells.size;
+    const auto [low, high] = std::minmax_element(corners.begin(), corners.end());
+    return std::pair(*low, *high);
+  };
+  const auto [east_low, east_high] = along(east, cells.origin.east);
+  const auto [north_low, north_high] = along(north, cells.origin.north);
+  const auto reach = [](double low, double high, double middle) { return std::max(high - middle, middle - low); };
+  const auto half_of = [](double cells_wide) {
+    return static_cast<std::int64_t>(std::ceil(std::min(cells_wide, 1e9) + 0.5)) + 1;
+  };
+  const auto half_about = [&](double column, double row) {
+    return half_of(std::max(reach(east_low, east_high, column), reach(north_low, north_high, row)));
+  };
+  const double column = std::round((east_low + east_high) / 2), row = std::round((north_low + north_high) / 2);
+  const auto of_origin = half_about(0, 0), of_itself = half_about(column, row);
+  if (frame == SkyFrame::phase_center || of_origin <= of_itself + 1) return {of_origin, cells.origin};
+  return {of_itself, {cells.origin.east + column * cells.size, cells.origin.north + row * cells.size}};
+}
+
+/// What is multiplied to a value of a pixel of one area to give that of another.
+double for_area(const std::string& unit, double old_cell, double new_cell) {
+  const auto before = io::unit_area(unit, {}, old_cell), after = io::unit_area(unit, {}, new_cell);
+  return before && after ? after->item<double>() / before->item<double>() : 1;
+}
+
+std::string pixel_words(const PixelLattice& lattice) {
+  const double turn = std::atan2(-lattice.east_per_row, lattice.north_per_row) / units::degree;
+  return fmt::format("{:.6g} x {:.6g} arcsec whose columns run {:.6g} deg from North through West", lattice.width(),
+                     lattice.height(), turn);
+}
+
+io::FitsOptions header_of(const io::FitsImage& image, const SkyOffset& center) {
+  auto observation = image.observation;
+  observation.center = center;
+  auto header = io::FitsOptions().observation(std::move(observation)).beams(image.beams);
+  if (image.frequencies.defined()) header.frequencies(image.frequencies);
+  return header;
+}
+
+[[noreturn]] void refuse_image(const std::string& option, const std::filesystem::path& path, const std::string& limit,
+                               const std::string& remedy) {
+  throw DataError(error_text(option, path.string(), limit, remedy));
+}
+
+SkyImage reprojected(const io::FitsImage& image, const PixelLattice& lattice, const Tensor& pixels, SkyUnit unit,
+                     const SkyCells& cells, SkyFrame frame, const std::filesystem::path& path, const std::string& option) {
+  const auto footprint = footprint_of(lattice, pixels.size(1), pixels.size(2), cells, frame);
+  if (footprint.half > most_half_pixels)
+    refuse_image(option, path, fmt::format("reaches {} cells of {:.6g} arcsec", footprint.half, cells.size), "crop or regrid it");
+  const GridCoords coords(cells.size, 2 * footprint.half);
+  const auto written = unit == SkyUnit::as_written ? for_area(image.unit, image.cell_size, cells.size) : 1.0;
+  SkyImage sky{reproject(pixels, lattice, coords, footprint.center) * written, coords,
+               unit == SkyUnit::brightness ? "Jy/arcsec2" : image.unit, header_of(image, footprint.center), pixel_words(lattice)};
+  log_info(fmt::format("{}: {} has {}", option, path.string(), reprojection_words(sky)));
+  return sky;
+}
+
 }  // namespace
 
-SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit, SkyFrame frame) {
-  const auto image = io::read_fits(path);
+std::string reprojection_words(const SkyImage& image) {
+  if (image.pixels.empty()) return {};
+  return fmt::format("pixels of {}; reprojected by exact area to {:.6g} arcsec with North up", image.pixels,
+                     image.coords.cell_size());
+}
+
+void add_reprojection(std::vector<std::string>& history, const SkyImage& image) {
+  if (auto words = reprojection_words(image); !words.empty()) history.push_back("image with " + std::move(words));
+}
+
+SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit, SkyFrame frame,
+                        const std::optional<SkyCells>& cells) {
+  const auto read = io::read_any_fits(path);
+  const auto& image = read.image;
   const auto pixels = pixels_of(image, unit, path);
-  const auto refuse = [&](const std::string& limit, const std::string& remedy) {
-    throw DataError(error_text(option, path.string(), limit, remedy));
-  };
-  if (!pixels.isfinite().all().item<bool>()) refuse("holds pixels that are not finite", "give a whole image");
+  if (!pixels.isfinite().all().item<bool>()) refuse_image(option, path, "holds pixels that are not finite", "give a whole image");
+  if (read.lattice) {
+    const SkyCells narrower{std::min(read.lattice->width(), read.lattice->height()), {}};
+    return reprojected(image, *read.lattice, pixels, unit, cells.value_or(narrower), frame, path, option);
+  }
   const auto rows = pixels.size(1), columns = pixels.size(2);
   auto place = about_phase_centre(image, rows, columns);
   const auto smallest = even(std::max({rows, columns, std::int64_t{2}}));
@@ -72,16 +163,16 @@ SkyImage read_sky_image(const std::filesystem::path& path, const std::string& op
   if (frame == SkyFrame::own && !suits) {
     place = about_itself(image, smallest / 2);
   } else if (!place.on_pixel) {
-    refuse("its phase centre lies between pixels", "resample it");
+    refuse_image(option, path, "its phase centre lies between pixels", "resample it");
   }
-  if (place.half > most_half_pixels) refuse("its phase centre is too far from its pixels", "crop or pad it");
+  if (place.half > most_half_pixels) refuse_image(option, path, "its phase centre is too far from its pixels", "crop or pad it");
   auto cube = at::zeros({pixels.size(0), 2 * place.half, 2 * place.half}, pixels.options());
   cube.narrow(1, place.row, rows).narrow(2, place.column, columns).copy_(pixels);
-  auto observation = image.observation;
-  observation.center = place.center;
-  auto header = io::FitsOptions().observation(std::move(observation)).beams(image.beams);
-  if (image.frequencies.defined()) header.frequencies(image.frequencies);
-  return {cube, GridCoords(image.cell_size, 2 * place.half), unit == SkyUnit::brightness ? "Jy/arcsec2" : image.unit, header};
+  return {cube,
+          GridCoords(image.cell_size, 2 * place.half),
+          unit == SkyUnit::brightness ? "Jy/arcsec2" : image.unit,
+          header_of(image, place.center),
+          {}};
 }
 
 SkyImage with_channels(SkyImage image, const std::vector<std::int64_t>& channels) {

@@ -146,6 +146,7 @@ void write_files(const PolarResult& result, const SkyImage& image, const OptionS
   auto history = history_lines("mpol polar", settings);
   history.emplace_back(
       "PHI from the major axis at the position angle, growing to the East of it; RADIUS in the plane of the disc");
+  add_reprojection(history, image);
   const double width = result.grid.radius / static_cast<double>(result.grid.nr),
                step = 2 * units::pi / static_cast<double>(result.grid.nphi);
   io::write_polar_fits(folder.staged("polar.fits"), result.value, {width / 2, width}, {step / 2, step},
