@@ -74,8 +74,8 @@ TEST_CASE("a model of oblong, turned pixels is predicted at its place with its f
   const Scratch scratch;
   write_turned_files(scratch);
   const auto out = (scratch / "out.npz").string();
-  const auto run =
-      run_well({"predict", (scratch / "data.npz").string(), (scratch / "model.fits").string(), "-o", out, "--dtype", "float64"});
+  const auto run = run_well({"predict", (scratch / "data.npz").string(), (scratch / "model.fits").string(), "-o", out, "--dtype",
+                             "float64", "--verbose"});
   CHECK_THAT(run.out + run.err, ContainsSubstring("0.05 x 0.08 arcsec") && ContainsSubstring("35 deg") &&
                                     ContainsSubstring("reprojected by exact area"));
   const auto given = turned_source();
