@@ -2,6 +2,7 @@
 
 /// Everything of mpol::io that a program needs: reading and writing visibilities and images, and figures.
 
+#include <mpol_cpp/io/any_fits.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/fits_cube.h>
 #include <mpol_cpp/io/mapped_npy.h>

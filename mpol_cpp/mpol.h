@@ -96,6 +96,7 @@
 #include <mpol_cpp/models/hann_conv_cube.h>
 #include <mpol_cpp/models/image_cube.h>
 #include <mpol_cpp/images/regrid.h>
+#include <mpol_cpp/images/reproject.h>
 #include <mpol_cpp/images/restore.h>
 #include <mpol_cpp/likelihoods/block_likelihood.h>
 #include <mpol_cpp/likelihoods/chunked_likelihood.h>

@@ -35,6 +35,48 @@ void check_not_rotated(FitsHandle& file, const std::filesystem::path& path, doub
                   path.string(), pc, cd, rotation));
 }
 
+void check_order(const std::vector<FitsAxis>& axes, const std::filesystem::path& path) {
+  if (!axes[0].type.starts_with("DEC") && !axes[1].type.starts_with("RA")) return;
+  throw DataError(
+      fmt::format("{}: its first axis is '{}'; right ascension must come first: transpose it", path.string(), axes[0].type));
+}
+
+[[noreturn]] void refuse_without_size(const std::filesystem::path& path) {
+  throw DataError(
+      fmt::format("{}: its header does not say how large a pixel is; add CDELT1 and CDELT2 in degrees", path.string()));
+}
+
+/// Steps along axes 1 and 2 of the sky (rows), of pixels along axes 1 and 2 of the image (columns), in the axes' units.
+using Steps = std::array<std::array<double, 2>, 2>;
+
+/// The elements CDi_j or PCi_j, `otherwise` for those that are not there; nothing where none is.
+std::optional<Steps> elements(HeaderReader& header, const char* stem, const Steps& otherwise) {
+  auto steps = otherwise;
+  bool any = false;
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (std::size_t j = 0; j < 2; ++j) {
+      const auto value = header.number(fmt::format("{}{}_{}", stem, i + 1, j + 1));
+      any |= value.has_value();
+      steps[i][j] = value.value_or(otherwise[i][j]);
+    }
+  }
+  return any ? std::optional(steps) : std::nullopt;
+}
+
+/// @throws DataError where CDELT is needed and not there
+Steps steps_of(FitsHandle& file, const std::filesystem::path& path) {
+  HeaderReader header(file);
+  if (const auto cd = elements(header, "CD", {})) return *cd;
+  const double width = header.number("CDELT1").value_or(0), height = header.number("CDELT2").value_or(0);
+  if (width == 0 || height == 0) refuse_without_size(path);
+  if (const auto pc = elements(header, "PC", {{{1, 0}, {0, 1}}})) {
+    const auto& p = *pc;
+    return {{{width * p[0][0], width * p[0][1]}, {height * p[1][0], height * p[1][1]}}};
+  }
+  const double angle = header.number("CROTA2").value_or(0) * units::degree;
+  return {{{width * std::cos(angle), -height * std::sin(angle)}, {width * std::sin(angle), height * std::cos(angle)}}};
+}
+
 }  // namespace
 
 std::optional<double> HeaderReader::number(const std::string& key) {
@@ -92,14 +134,8 @@ double degrees_per(const std::string& unit, const std::filesystem::path& path) {
 }
 
 double cell_size_of(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::filesystem::path& path) {
-  if (axes[0].type.starts_with("DEC") || axes[1].type.starts_with("RA")) {
-    throw DataError(
-        fmt::format("{}: its first axis is '{}'; right ascension must come first: transpose it", path.string(), axes[0].type));
-  }
-  if (!axes[0].step || !axes[1].step || *axes[0].step == 0 || *axes[1].step == 0) {
-    throw DataError(
-        fmt::format("{}: its header does not say how large a pixel is; add CDELT1 and CDELT2 in degrees", path.string()));
-  }
+  check_order(axes, path);
+  if (!axes[0].step || !axes[1].step || *axes[0].step == 0 || *axes[1].step == 0) refuse_without_size(path);
   const double width = std::abs(*axes[0].step) * degrees_per(axes[0].unit, path) * 3600;
   const double height = std::abs(*axes[1].step) * degrees_per(axes[1].unit, path) * 3600;
   if (std::abs(width - height) > relative_tolerance * width) {
@@ -108,6 +144,27 @@ double cell_size_of(FitsHandle& file, const std::vector<FitsAxis>& axes, const s
   }
   check_not_rotated(file, path, *axes[0].step);
   return width;
+}
+
+PixelLattice lattice_of(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::filesystem::path& path) {
+  check_order(axes, path);
+  const auto steps = steps_of(file, path);
+  const double east = degrees_per(axes[0].unit, path) * 3600, north = degrees_per(axes[1].unit, path) * 3600;
+  const PixelLattice lattice{.east_per_column = steps[0][0] * east,
+                             .east_per_row = steps[0][1] * east,
+                             .north_per_column = steps[1][0] * north,
+                             .north_per_row = steps[1][1] * north,
+                             .reference_row = axes[1].reference_pixel - 1,
+                             .reference_column = axes[0].reference_pixel - 1};
+  if (lattice.area() > relative_tolerance * lattice.width() * lattice.height()) return lattice;
+  throw DataError(fmt::format("{}: its pixels of {:.6g} x {:.6g} arcsec have no area, by CD, or CDELT and PC; correct its header",
+                              path.string(), lattice.width(), lattice.height()));
+}
+
+bool is_square_and_upright(const PixelLattice& lattice) {
+  const double small = relative_tolerance * std::abs(lattice.east_per_column);
+  return std::abs(lattice.east_per_row) <= small && std::abs(lattice.north_per_column) <= small &&
+         std::abs(std::abs(lattice.east_per_column) - std::abs(lattice.north_per_row)) <= small;
 }
 
 std::optional<std::size_t> channel_axis(const std::vector<FitsAxis>& axes, const std::filesystem::path& path) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <mpol_cpp/images/reproject.h>
 #include <mpol_cpp/io/cfitsio/fits_handle.h>
 
 namespace mpol::io {
@@ -41,6 +42,13 @@ std::vector<FitsAxis> read_axes(FitsHandle& file, const std::filesystem::path& p
 /// Cell size in arcsec of the first two axes. @throws DataError when they are swapped, rotated, not square, or without
 /// pixel size
 double cell_size_of(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::filesystem::path& path);
+
+/// Where the pixels of the first two axes lie on the sky, as CD says it, or CDELT with PC, or CDELT with CROTA2.
+/// @throws DataError when the axes are swapped, or a pixel has no size or no area
+PixelLattice lattice_of(FitsHandle& file, const std::vector<FitsAxis>& axes, const std::filesystem::path& path);
+
+/// Whether pixels are square and their rows run East or West, their columns North or South.
+bool is_square_and_upright(const PixelLattice& lattice);
 
 /// The axis that counts channels (its place in `axes`), or none. @throws DataError when several axes after the first two
 /// have more than one value, or there are several Stokes planes

@@ -3,10 +3,18 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
+#include <mpol_cpp/images/reproject.h>
 #include <mpol_cpp/io/fits.h>
 
 namespace mpol::io {
+
+/// Which pixels an image may have.
+enum class FitsPixels {
+  square,  ///< as read_fits() takes them
+  any,     ///< as read_any_fits() does: oblong, turned or sheared ones, too
+};
 
 /// An image of a FITS file that is read some channels at a time: of a cube larger than memory only what is asked for is held. A
 /// file of gzip is unpacked into memory whole.
@@ -21,12 +29,14 @@ class FitsCube {
 
   /// All that read_fits() gives but the pixels: `cube` is undefined.
   const FitsImage& header() const;
+  /// Where the pixels lie, unless they are square with North up (or down); as in AnyFitsImage.
+  const std::optional<PixelLattice>& lattice() const;
   std::int64_t nchan() const;    ///< channels
   std::int64_t rows() const;     ///< pixels of a column of the image
   std::int64_t columns() const;  ///< pixels of a row of it
 
-  /// The channels [begin, end), (end - begin, rows, columns) float64 in sky orientation, in the header's unit. One thread at a
-  /// time reads.
+  /// The channels [begin, end), (end - begin, rows, columns) float64 in sky orientation (with a lattice as they lie in the file),
+  /// in the header's unit. One thread at a time reads.
   /// @throws ValueError for channels that are not there; FileError when they cannot be read, or take more than there is memory
   Tensor read(std::int64_t begin, std::int64_t end);
 

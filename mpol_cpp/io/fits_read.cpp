@@ -15,6 +15,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/io/any_fits.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/fits_axes.h>
 #include <mpol_cpp/io/fits_cube.h>
@@ -334,13 +335,18 @@ struct FitsCube::File {
   std::optional<std::size_t> channels;  // the axis of channels
   std::int64_t nchan = 1;
   FitsImage header;
+  std::optional<PixelLattice> lattice;
 };
 
-FitsCube::FitsCube(const std::filesystem::path& path) : file_(std::make_unique<File>(path)) {
-  auto& [name, file, axes, channels, nchan, image] = *file_;
+FitsCube::FitsCube(const std::filesystem::path& path, FitsPixels pixels) : file_(std::make_unique<File>(path)) {
+  auto& [name, file, axes, channels, nchan, image, lattice] = *file_;
   find_image(file, path);
   axes = read_axes(file, path);
-  image.cell_size = cell_size_of(file, axes, path);
+  if (pixels == FitsPixels::any) {
+    const auto all = lattice_of(file, axes, path);
+    if (!is_square_and_upright(all)) lattice = all;
+  }
+  image.cell_size = lattice ? std::sqrt(lattice->area()) : cell_size_of(file, axes, path);
   channels = channel_axis(axes, path);
   if (channels) nchan = axes[*channels].size;
   int bits = 0;
@@ -348,7 +354,12 @@ FitsCube::FitsCube(const std::filesystem::path& path) : file_(std::make_unique<F
   file.check("reading the header");
   check_size(file, axes, path, bits);
   check_data_sum(file, path);
-  place_reference(image, axes);
+  if (lattice) {
+    image.reference_row = lattice->reference_row;
+    image.reference_column = lattice->reference_column;
+  } else {
+    place_reference(image, axes);
+  }
   read_observation(HeaderReader(file), axes, path, image);
   const int unit = file_->handle.unit();
   image.frequencies = read_frequencies(file, axes, channels, nchan);
@@ -361,6 +372,7 @@ FitsCube::FitsCube(FitsCube&&) noexcept = default;
 FitsCube& FitsCube::operator=(FitsCube&&) noexcept = default;
 
 const FitsImage& FitsCube::header() const { return file_->header; }
+const std::optional<PixelLattice>& FitsCube::lattice() const { return file_->lattice; }
 std::int64_t FitsCube::nchan() const { return file_->nchan; }
 std::int64_t FitsCube::rows() const { return file_->axes[1].size; }
 std::int64_t FitsCube::columns() const { return file_->axes[0].size; }
@@ -369,7 +381,8 @@ Tensor FitsCube::read(std::int64_t begin, std::int64_t end) {
   if (begin < 0 || begin >= end || end > nchan()) {
     throw ValueError(fmt::format("channels [{}, {}) of an image of {}: they are not there", begin, end, nchan()));
   }
-  return oriented(read_planes(file_->handle, file_->axes, file_->channels, file_->path, begin, end - begin), file_->axes);
+  auto planes = read_planes(file_->handle, file_->axes, file_->channels, file_->path, begin, end - begin);
+  return file_->lattice ? planes : oriented(std::move(planes), file_->axes);
 }
 
 FitsImage read_fits(const std::filesystem::path& path) {
@@ -377,6 +390,13 @@ FitsImage read_fits(const std::filesystem::path& path) {
   auto image = file.header();
   image.cube = file.read(0, file.nchan());
   return image;
+}
+
+AnyFitsImage read_any_fits(const std::filesystem::path& path) {
+  FitsCube file(path, FitsPixels::any);
+  AnyFitsImage read{file.header(), file.lattice()};
+  read.image.cube = file.read(0, file.nchan());
+  return read;
 }
 
 }  // namespace mpol::io

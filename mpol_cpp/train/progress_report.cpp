@@ -73,12 +73,13 @@ CallbackAction ProgressReport::show(const Progress& progress) {
 
 std::string ProgressReport::text(std::int64_t width) const {
   const double rate = static_cast<double>(epoch_ - first_epoch_) / std::max(seconds_ - first_seconds_, 1e-9);
+  const auto left = duration(static_cast<double>(epochs_ - epoch_) / rate);
   if (options_.open_end()) {
-    return fmt::format("epoch {} of at most {}  loss {:.6g}  nll {:.6g}  {:.3g} steps/s", epoch_, epochs_, total_, nll_, rate)
+    return fmt::format("epoch {} of at most {}  loss {:.6g}  nll {:.6g}  {:.3g} steps/s  at most {} left", epoch_, epochs_,
+                       total_, nll_, rate, left)
         .substr(0,
                 style_ == ReportStyle::bar ? static_cast<std::size_t>(std::max<std::int64_t>(width - 1, 0)) : std::string::npos);
   }
-  const auto left = duration(static_cast<double>(epochs_ - epoch_) / rate);
   const auto words =
       fmt::format("epoch {}/{}  loss {:.6g}  nll {:.6g}  {:.3g} steps/s  {} left", epoch_, epochs_, total_, nll_, rate, left);
   if (style_ != ReportStyle::bar) return words;

@@ -26,11 +26,12 @@ struct ProgressReportOptions {
   TORCH_ARG(Stream, stream) = stderr;
   /// Least seconds between two plain lines; a bar is drawn ten times a second.
   TORCH_ARG(double, line_interval) = 5.0;
-  /// Whether the fit is expected to end before its epochs do, by a stop criterion: then nothing is said of the time left.
+  /// Whether the fit is expected to end before its epochs do, by a stop criterion: then the time left is said as the most it can
+  /// be.
   TORCH_ARG(bool, open_end) = false;
 };
 
-/// A callback for people: loss, steps per second and, where the end is known, the time left.
+/// A callback for people: loss, steps per second and the time left: to the end, or at most.
 /// Keep it for as long as the fit runs and pass `report.callback()`; finish() (or the end of its life) ends the bar's line.
 class ProgressReport {
  public:

@@ -65,6 +65,9 @@ TEST_CASE("a configuration that cannot be followed is one line that names what i
   check("sparsty = 1e-3\n", "sparsty", 2);
   check("[image]\nsparsty = 1e-3\n", "sparsty", 2);
   check("[imag]\nsparsity = 1e-3\n", "imag", 2);
+  check("epochs = 3\n\nsparsty = 1e-3\n", "line 3", 2);
+  check("epochs = 3\n[image]\nsparsty = 1e-3\n", "line 3", 2);
+  check("epochs = 3\ntv = [1, {a = 2}]\n", "line 2", 2);
   check("npix = 33\ndata = 'x.npz'\n", "33", 2);
   check("sparsity = nan\n", "nan", 2);
   check("npix = \n", "line 1", 1);

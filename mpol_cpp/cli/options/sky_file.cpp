@@ -31,6 +31,9 @@ struct Placement {
   bool as_they_are;  ///< pixels of one size and place
 };
 
+/// The cells of a run, for images whose pixels are none of any grid.
+SkyCells cells_of(const SkyTarget& target) { return {target.coords.cell_size(), target.observation.center}; }
+
 Placement placement_of(const SkyImage& image, const SkyTarget& target) {
   const auto& coords = target.coords;
   const bool same_cells = std::abs(image.coords.cell_size() / coords.cell_size() - 1) < same_cell;
@@ -43,7 +46,7 @@ Placement placement_of(const SkyImage& image, const SkyTarget& target) {
 
 /// The pixels of a file on the grid of the run, in every channel of the model.
 Tensor on_grid(const std::filesystem::path& path, const std::string& option, const SkyTarget& target, SkyUnit unit) {
-  const auto image = read_sky_image(path, option, unit, SkyFrame::own);
+  const auto image = read_sky_image(path, option, unit, SkyFrame::own, cells_of(target));
   const auto& coords = target.coords;
   const auto channels = image.cube.size(0);
   if (channels != 1 && channels != target.nchan) {
@@ -67,7 +70,8 @@ Tensor read_mask(const std::filesystem::path& path, const SkyTarget& target, con
 }
 
 std::string regrid_words(const std::filesystem::path& path, const std::string& option, const SkyTarget& target, SkyUnit unit) {
-  const auto image = read_sky_image(path, option, unit, SkyFrame::own);
+  const auto image = read_sky_image(path, option, unit, SkyFrame::own, cells_of(target));
+  if (auto words = reprojection_words(image); !words.empty()) return fmt::format("{}: {}", option, words);
   if (placement_of(image, target).as_they_are) return {};
   return fmt::format("{}: reprojected by exact area from pixels of {:.6g} arcsec, their middle {} of the phase centre", option,
                      image.coords.cell_size(), offset_text(image.center()));

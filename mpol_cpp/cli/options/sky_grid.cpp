@@ -13,6 +13,8 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/images/reproject.h>
+#include <mpol_cpp/io/any_fits.h>
 #include <mpol_cpp/io/sky_unit.h>
 #include <mpol_cpp/visibilities/phase_center.h>
 
@@ -57,27 +59,79 @@ GridPlace about_itself(const io::FitsImage& image, std::int64_t half) {
       half, 0, 0, {(image.reference_column - (middle - 1)) * image.cell_size, (middle - image.reference_row) * image.cell_size}};
 }
 
+/// A grid that holds an image whose pixels are no cells of one.
+struct Footprint {
+  std::int64_t half = 1;  ///< of the grid's pixels
+  SkyOffset center;       ///< of its middle from the phase centre
+};
+
+/// @param frame  phase_center: the middle is there, or at the cells' origin nearest to it
+Footprint footprint_of(const PixelLattice& lattice, std::int64_t rows, std::int64_t columns, const SkyCells& cells,
+                       SkyFrame frame) {
+  std::vector<double> east, north;
+  for (const double row : {-0.5, static_cast<double>(rows) - 0.5}) {
+    for (const double column : {-0.5, static_cast<double>(columns) - 0.5}) {
+      const auto corner = lattice.sky(row, column);
+      east.push_back(corner.east);
+      north.push_back(corner.north);
+    }
+  }
+  // In cells from the middle of one: how far the image reaches, and the cell in its middle.
+  const auto along = [&](std::vector<double> corners, double origin) {
+    for (auto& corner : corners) corner = (corner - origin) / cells.size;
+    const auto [low, high] = std::minmax_element(corners.begin(), corners.end());
+    return std::pair(*low, *high);
+  };
+  const auto [east_low, east_high] = along(east, cells.origin.east);
+  const auto [north_low, north_high] = along(north, cells.origin.north);
+  const auto reach = [](double low, double high, double middle) { return std::max(high - middle, middle - low); };
+  const auto half_of = [](double cells_wide) {
+    return static_cast<std::int64_t>(std::ceil(std::min(cells_wide, 1e9) + 0.5)) + 1;
+  };
+  const auto half_about = [&](double column, double row) {
+    return half_of(std::max(reach(east_low, east_high, column), reach(north_low, north_high, row)));
+  };
+  const double column = std::round((east_low + east_high) / 2), row = std::round((north_low + north_high) / 2);
+  const auto of_origin = half_about(0, 0), of_itself = half_about(column, row);
+  if (frame == SkyFrame::phase_center || of_origin <= of_itself + 1) return {of_origin, cells.origin};
+  return {of_itself, {cells.origin.east + column * cells.size, cells.origin.north + row * cells.size}};
+}
+
+/// What is multiplied to a value of a pixel of one area to give that of another.
+double for_area(const std::string& unit, double old_cell, double new_cell) {
+  const auto before = io::unit_area(unit, {}, old_cell), after = io::unit_area(unit, {}, new_cell);
+  return before && after ? after->item<double>() / before->item<double>() : 1;
+}
+
+std::string pixel_words(const PixelLattice& lattice) {
+  const double turn = std::atan2(-lattice.east_per_row, lattice.north_per_row) / units::degree;
+  return fmt::format("{:.6g} x {:.6g} arcsec whose columns run {:.6g} deg from North through West", lattice.width(),
+                     lattice.height(), turn);
+}
+
+[[noreturn]] void refuse_image(const std::string& option, const std::filesystem::path& path, const std::string& limit,
+                               const std::string& remedy) {
+  throw DataError(error_text(option, path.string(), limit, remedy));
+}
+
 /// @throws DataError where the pixels cannot lie so
 GridPlace place_of(const io::FitsImage& image, std::int64_t rows, std::int64_t columns, SkyFrame frame,
                    const std::filesystem::path& path, const std::string& option) {
   auto place = about_phase_centre(image, rows, columns);
   const auto smallest = even(std::max({rows, columns, std::int64_t{2}}));
   const bool suits = place.on_pixel && 2 * place.half <= smallest + 2 && place.half <= most_half_pixels;
-  const auto refuse = [&](const std::string& limit, const std::string& remedy) {
-    throw DataError(error_text(option, path.string(), limit, remedy));
-  };
   if (frame == SkyFrame::own && !suits) {
     place = about_itself(image, smallest / 2);
   } else if (!place.on_pixel) {
-    refuse("its phase centre lies between pixels", "resample it");
+    refuse_image(option, path, "its phase centre lies between pixels", "resample it");
   }
-  if (place.half > most_half_pixels) refuse("its phase centre is too far from its pixels", "crop or pad it");
+  if (place.half > most_half_pixels) refuse_image(option, path, "its phase centre is too far from its pixels", "crop or pad it");
   return place;
 }
 
 void check_finite(const Tensor& pixels, const std::filesystem::path& path, const std::string& option) {
   if (pixels.isfinite().all().item<bool>()) return;
-  throw DataError(error_text(option, path.string(), "holds pixels that are not finite", "give a whole image"));
+  refuse_image(option, path, "holds pixels that are not finite", "give a whole image");
 }
 
 Tensor on_grid(const Tensor& pixels, std::int64_t half, std::int64_t row, std::int64_t column) {
@@ -119,29 +173,72 @@ std::vector<std::int64_t> all_channels(std::int64_t count) {
   return channels;
 }
 
+/// The grid that an image of oblong or turned pixels is brought to, with all but its pixels.
+SkyImage lattice_grid(const io::FitsImage& image, const PixelLattice& lattice, std::int64_t rows, std::int64_t columns,
+                      const SkyCells& cells, SkyFrame frame, const std::filesystem::path& path, const std::string& option) {
+  const auto footprint = footprint_of(lattice, rows, columns, cells, frame);
+  if (footprint.half > most_half_pixels)
+    refuse_image(option, path, fmt::format("reaches {} cells of {:.6g} arcsec", footprint.half, cells.size), "crop or regrid it");
+  SkyImage sky{
+      {}, GridCoords(cells.size, 2 * footprint.half), image.unit, header_of(image, footprint.center), pixel_words(lattice)};
+  log_info(fmt::format("{}: {} has {}", option, path.string(), reprojection_words(sky)));
+  return sky;
+}
+
+/// Square cells as wide as the narrower side of a lattice's pixels.
+SkyCells narrower_cells(const PixelLattice& lattice) { return {std::min(lattice.width(), lattice.height()), {}}; }
+
 }  // namespace
 
-SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit, SkyFrame frame) {
-  const auto image = io::read_fits(path);
+std::string reprojection_words(const SkyImage& image) {
+  if (image.pixels.empty()) return {};
+  return fmt::format("pixels of {}; reprojected by exact area to {:.6g} arcsec with North up", image.pixels,
+                     image.coords.cell_size());
+}
+
+void add_reprojection(std::vector<std::string>& history, const SkyImage& image) {
+  if (auto words = reprojection_words(image); !words.empty()) history.push_back("image with " + std::move(words));
+}
+
+SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit, SkyFrame frame,
+                        const std::optional<SkyCells>& cells) {
+  const auto read = io::read_any_fits(path);
+  const auto& image = read.image;
   const auto pixels = pixels_of(image, unit, path);
   check_finite(pixels, path, option);
-  const auto place = place_of(image, pixels.size(1), pixels.size(2), frame, path, option);
-  return {on_grid(pixels, place.half, place.row, place.column), GridCoords(image.cell_size, 2 * place.half),
-          unit == SkyUnit::brightness ? "Jy/arcsec2" : image.unit, header_of(image, place.center)};
+  const auto named = unit == SkyUnit::brightness ? "Jy/arcsec2" : image.unit;
+  if (!read.lattice) {
+    const auto place = place_of(image, pixels.size(1), pixels.size(2), frame, path, option);
+    return {on_grid(pixels, place.half, place.row, place.column),
+            GridCoords(image.cell_size, 2 * place.half),
+            named,
+            header_of(image, place.center),
+            {}};
+  }
+  auto sky = lattice_grid(image, *read.lattice, pixels.size(1), pixels.size(2), cells.value_or(narrower_cells(*read.lattice)),
+                          frame, path, option);
+  const auto written = unit == SkyUnit::as_written ? for_area(image.unit, image.cell_size, sky.coords.cell_size()) : 1.0;
+  sky.unit = named;
+  sky.cube = reproject(pixels, *read.lattice, sky.coords, sky.center()) * written;
+  return sky;
 }
 
 SkyCube::SkyCube(const std::filesystem::path& path, const std::string& option, const std::vector<std::int64_t>& channels)
-    : file_(path),
+    : file_(path, io::FitsPixels::any),
       path_(path),
       option_(option),
       channels_(channels.empty() ? all_channels(file_.nchan()) : channels),
       image_([&]() -> SkyImage {
         check_channels(channels_, file_.nchan());
         const auto& header = file_.header();
+        if (const auto& lattice = file_.lattice()) {
+          return lattice_grid(header, *lattice, file_.rows(), file_.columns(), narrower_cells(*lattice), SkyFrame::phase_center,
+                              path, option);
+        }
         const auto place = place_of(header, file_.rows(), file_.columns(), SkyFrame::phase_center, path, option);
         row_ = place.row;
         column_ = place.column;
-        return {{}, GridCoords(header.cell_size, 2 * place.half), header.unit, header_of(header, place.center)};
+        return {{}, GridCoords(header.cell_size, 2 * place.half), header.unit, header_of(header, place.center), {}};
       }()) {
   choose_channels(image_.header, channels_, file_.nchan());
 }
@@ -149,18 +246,24 @@ SkyCube::SkyCube(const std::filesystem::path& path, const std::string& option, c
 double SkyCube::bytes_of_channel() const {
   const auto side = static_cast<double>(image_.coords.npix());
   const auto pixels = static_cast<double>(file_.rows()) * static_cast<double>(file_.columns());
-  // Beside the block there is one channel of the file at a time, as it lies there and turned.
-  return sizeof(double) * (side * side + 2 * pixels);
+  // Beside the block there is one channel of the file at a time, as it lies there and turned, or brought to the grid.
+  return sizeof(double) * (side * side + 2 * pixels + (file_.lattice() ? 2 * side * side : 0));
 }
 
 Tensor SkyCube::read(std::int64_t begin, std::int64_t end) {
   const auto side = image_.coords.npix();
+  const auto& lattice = file_.lattice();
   auto block = at::zeros({end - begin, side, side}, torch::kFloat64);
   for (auto channel = begin; channel < end; ++channel) {
     const auto number = channels_[static_cast<std::size_t>(channel)];
     const auto pixels = file_.read(number, number + 1)[0];
     check_finite(pixels, path_, option_);
-    block[channel - begin].narrow(0, row_, pixels.size(0)).narrow(1, column_, pixels.size(1)).copy_(pixels);
+    if (lattice) {
+      const auto written = for_area(image_.unit, file_.header().cell_size, image_.coords.cell_size());
+      block[channel - begin] = reproject(pixels, *lattice, image_.coords, image_.center()) * written;
+    } else {
+      block[channel - begin].narrow(0, row_, pixels.size(0)).narrow(1, column_, pixels.size(1)).copy_(pixels);
+    }
   }
   return block;
 }

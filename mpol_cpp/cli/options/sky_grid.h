@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct SkyImage {
   GridCoords coords;       ///< even and square; pixels that the file lacks are 0
   std::string unit;        ///< of the pixels
   io::FitsOptions header;  ///< frequencies, observation and beams as far as they are known, to write the same with
+  std::string pixels;      ///< of the file, in words, where they were not square with North up and the image is reprojected
 
   const SkyOffset& center() const { return header.observation().center; }  ///< of the grid from the phase centre
 };
@@ -34,12 +36,26 @@ enum class SkyFrame {
   own,           ///< about the image's own middle, wherever that is (center()), unless the phase centre does as well
 };
 
-/// Reads an image of any shape and puts it on the smallest even square grid that holds it.
+/// Cells that an image is brought to whose own are oblong or turned.
+struct SkyCells {
+  double size = 0;   ///< arcsec
+  SkyOffset origin;  ///< of the middle of one of them from the phase centre
+};
+
+/// Reads an image of any shape and puts it on the smallest even square grid that holds it. One whose pixels are oblong or turned
+/// is reprojected by exact area to square ones with North up, which is said.
 /// @param option  that named the file, for messages
+/// @param cells   such an image is brought to; none: as wide as the narrower side of its pixels
 /// @throws mpol::Error when it cannot be read, a pixel is not finite, or the unit cannot be converted; about the phase centre
 ///         also where that lies between pixels or far outside
 SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit = SkyUnit::brightness,
-                        SkyFrame frame = SkyFrame::phase_center);
+                        SkyFrame frame = SkyFrame::phase_center, const std::optional<SkyCells>& cells = {});
+
+/// How such an image was reprojected, for HISTORY; empty where its pixels are square with North up.
+std::string reprojection_words(const SkyImage& image);
+
+/// Adds these words to the lines of HISTORY, where there are any.
+void add_reprojection(std::vector<std::string>& history, const SkyImage& image);
 
 /// An image that is read some channels at a time, on the grid and as read_sky_image() has it (SkyUnit::as_written, about the
 /// phase centre): of a cube larger than memory only what is asked for is held.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <fstream>
 #include <sstream>
 
@@ -72,8 +73,8 @@ std::string scalar_text(const toml::node& node, const std::string& name) {
     for (const auto& item : *list) items.push_back(scalar_text(item, name));
     return name == "more-data" ? join_file_list(items) : fmt::format("{}", fmt::join(items, ","));
   }
-  throw UsageError(
-      error_text("configuration key", name, "must be a text, a number, true or false, or a list of them", "correct it"));
+  throw UsageError(error_text(fmt::format("configuration key in line {}", node.source().begin.line), name,
+                              "must be a text, a number, true or false, or a list of them", "correct it"));
 }
 
 std::vector<std::string> texts_of(const toml::array* list) {
@@ -92,7 +93,7 @@ class Reader {
       const std::string name(key.str());
       if (node.is_table() && contains(other_tables, name)) continue;
       const auto* option = verb_.get_option_no_throw("--" + name);
-      if (option == nullptr || name == "config" || name == "help") refuse(name);
+      if (option == nullptr || name == "config" || name == "help") refuse(name, key.source().begin.line);
       const auto value = scalar_text(node, name);
       if (option->get_items_expected_max() == 0) {
         arguments.push_back(fmt::format("--{}={}", name, value));
@@ -104,8 +105,8 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& name) const {
-    throw UsageError(error_text("unknown key in " + file_.string(), name,
+  [[noreturn]] void refuse(const std::string& name, std::uint32_t line) const {
+    throw UsageError(error_text(fmt::format("unknown key in {}, line {}", file_.string(), line), name,
                                 fmt::format("keys are the long options of `mpol {}`", verb_.get_name()),
                                 fmt::format("see `mpol {} --help`", verb_.get_name())));
   }

@@ -116,8 +116,10 @@ int make_comparison(CompareOptions& options, const OptionSet& settings) {
   const auto difference = b.cube - a.cube;
   auto header = a.header;
   header.beams({}).unit(io::FitsUnit::jy_per_arcsec2);
-  header.history(
-      {fmt::format("mpol compare: {} minus {}", options.second.filename().string(), options.first.filename().string())});
+  std::vector<std::string> history = {
+      fmt::format("mpol compare: {} minus {}", options.second.filename().string(), options.first.filename().string())};
+  for (const auto* image : {&a, &b}) add_reprojection(history, *image);
+  header.history(history);
   io::write_fits(folder.staged("difference.fits"), difference, a.coords, header);
   plot::write_figure(folder.staged("comparison.png"), plot::comparison_page(a.cube, b.cube, a.coords));
   const auto summary = summary_json(options, a, b, difference);

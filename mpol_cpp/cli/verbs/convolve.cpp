@@ -26,6 +26,7 @@
 #include <mpol_cpp/images/combined_beam.h>
 #include <mpol_cpp/images/gauss_conv_image.h>
 #include <mpol_cpp/models/image_cube.h>
+#include <mpol_cpp/io/any_fits.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
@@ -103,7 +104,7 @@ Beams beams_for(const ConvolveOptions& options, const SkyImage& image) {
                                     .position_angle = options.position_angle * units::degree}};
     return {kernel, own.empty() ? kernel : combined(own, kernel, convolved_beam)};
   }
-  const auto wanted = io::read_fits(options.beam_of).beams;
+  const auto wanted = io::read_any_fits(options.beam_of).image.beams;
   if (wanted.empty()) {
     throw DataError(error_text("--beam-of", options.beam_of.string(), "names no beam", "give --bmaj, --bmin and --bpa"));
   }
@@ -215,6 +216,7 @@ int make_convolved(ConvolveOptions& options, const OptionSet& settings) {
   header.unit(options.per_beam() ? io::FitsUnit::jy_per_beam : io::FitsUnit::jy_per_arcsec2);
   auto history = history_lines("mpol convolve", settings);
   history.push_back("convolved with " + words(beams.kernels.front()) + (beams.kernels.size() > 1 ? " in channel 0" : ""));
+  add_reprojection(history, image);
   header.history(history);
   io::write_fits(folder.staged("convolved.fits"), convolved, image.coords, header);
   plot::write_figure(folder.staged("convolved.png"),

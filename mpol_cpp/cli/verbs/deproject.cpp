@@ -59,10 +59,13 @@ int make_deprojected(DeprojectOptions& options, const OptionSet& settings) {
   const auto face_on = deproject(image.cube, image.coords, options.geometry.geometry());
   auto header = image.header;  // without the beams: what was round is not any more
   header.beams({}).unit(io::FitsUnit::jy_per_arcsec2);
-  header.history({fmt::format("mpol deproject, inclination {} deg, position angle {} deg, centre {} arcsec East, {} North",
-                              options.geometry.inclination, options.geometry.position_angle, options.geometry.offset_east,
-                              options.geometry.offset_north),
-                  "face on, the major axis of the sky to the North"});
+  std::vector<std::string> history = {
+      fmt::format("mpol deproject, inclination {} deg, position angle {} deg, centre {} arcsec East, {} North",
+                  options.geometry.inclination, options.geometry.position_angle, options.geometry.offset_east,
+                  options.geometry.offset_north),
+      "face on, the major axis of the sky to the North"};
+  add_reprojection(history, image);
+  header.history(history);
   io::write_fits(folder.staged("deprojected.fits"), face_on, image.coords, header);
   plot::write_figure(folder.staged("deprojected.png"),
                      plot::image_page(face_on, image.coords, figure_options(header, face_on.size(0))));

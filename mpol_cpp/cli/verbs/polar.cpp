@@ -157,6 +157,7 @@ class PolarFiles {
     auto history = history_lines("mpol polar", settings);
     history.emplace_back(
         "PHI from the major axis at the position angle, growing to the East of it; RADIUS in the plane of the disc");
+    add_reprojection(history, image);
     return io::PolarFitsOptions()
         .unit(setup.unit)
         .frequencies(image.header.frequencies())

@@ -103,7 +103,7 @@ SkyImage read_model(const PredictOptions& predict) {
   const GridCoords coords(predict.data.cell_size.value_or(image.coords.cell_size()),
                           predict.data.npix.value_or(image.coords.npix()));
   if (coords == image.coords) return image;
-  return {regrid(image.cube, image.coords, coords), coords, image.unit, image.header};
+  return {regrid(image.cube, image.coords, coords), coords, image.unit, image.header, image.pixels};
 }
 
 ChannelMap channels_of(const SkyImage& image, const Visibilities& visibilities, const std::filesystem::path& path) {

@@ -16,7 +16,7 @@
 #include <mpol_cpp/cli/program/option_set.h>
 #include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/io/any_fits.h>
 #include <mpol_cpp/plot/color_map.h>
 #include <mpol_cpp/plot/image_panel.h>
 #include <mpol_cpp/plot/terminal_picture.h>
@@ -87,7 +87,8 @@ int show(ShowOptions& options, const OptionSet& settings) {
   if (!options.positional_image.empty()) options.image = options.positional_image;
   if (options.image.empty())
     throw UsageError(error_text("IMAGE", "missing", "there must be an image to show", "name a FITS file"));
-  const auto fits = io::read_fits(options.image);
+  const auto read = io::read_any_fits(options.image);
+  const auto& fits = read.image;
   const auto channels = fits.cube.size(0), channel = options.channel.value_or(channels / 2);
   if (channel >= channels) {
     throw UsageError(error_text("--channel", fmt::format("{}", channel),
@@ -108,7 +109,8 @@ int show(ShowOptions& options, const OptionSet& settings) {
   fmt::print("{}", drawn(picture_of(image, std::min<std::int64_t>(columns, in_pixels ? 800 : 400), options.norm), format));
   fmt::print("{}, channel {} of {}: {} to {} {}, {:.4g}\" wide\n", options.image.filename().string(), channel, channels,
              fmt::format("{:.3g}", least), fmt::format("{:.3g}", peak), fits.unit,
-             fits.cell_size * static_cast<double>(image.size(1)));
+             (read.lattice ? read.lattice->width() : fits.cell_size) * static_cast<double>(image.size(1)));
+  if (read.lattice) fmt::print("its pixels are oblong or turned: it is drawn as they lie in the file\n");
   return exit_done;
 }
 
