@@ -20,9 +20,10 @@ enum class FitsPixels {
 /// file of gzip is unpacked into memory whole.
 class FitsCube {
  public:
-  /// Opens the file and reads its header; what is taken and refused, and its warnings, are those of read_fits().
-  /// @throws as read_fits()
-  explicit FitsCube(const std::filesystem::path& path);
+  /// Opens the file and reads its header; what is taken and refused, and its warnings, are those of read_fits(), or of
+  /// read_any_fits() for any pixels.
+  /// @throws as these do
+  explicit FitsCube(const std::filesystem::path& path, FitsPixels pixels = FitsPixels::square);
   ~FitsCube();
   FitsCube(FitsCube&&) noexcept;
   FitsCube& operator=(FitsCube&&) noexcept;
