@@ -48,7 +48,8 @@ class ChannelPlan {
 
   /// What comes out of the plan for the channels [begin, end).
   struct Block {
-    std::int64_t begin, end;
+    std::int64_t begin;           ///< the first channel
+    std::int64_t end;             ///< the one after the last
     std::vector<Tensor> results;  ///< of the last operation, on the CPU
   };
   /// Takes the results of one block; called once for each, in the order of channels, never twice at a time.

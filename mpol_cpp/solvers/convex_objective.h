@@ -67,8 +67,8 @@ class ConvexObjective : public CompositeFunction {
   /// as c is no less than b.A^-1 b/2: chi^2 is not negative.
   std::vector<double> gaps();
 
-  CubeProximal& map() { return *map_; }  ///< the proximal map of g, with the state of its last call
-  const CubeProximal& map() const { return *map_; }
+  CubeProximal& map() { return *map_; }              ///< the proximal map of g, with the state of its last call
+  const CubeProximal& map() const { return *map_; }  ///< the same
 
  private:
   static bool is_length(TermKind kind);  // whether a term belongs to g

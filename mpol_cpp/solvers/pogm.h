@@ -21,8 +21,11 @@ enum class Momentum {
 
 /// What the iterations of Pogm and DevicePogm have in common.
 struct PogmNumbers {
-  static constexpr std::int64_t first_passes = 4, most_passes = 64, fewest_iterations = 64;
-  static constexpr double margin_of_curvature = 1.05, rounding_of_curvature = 1.001;
+  static constexpr std::int64_t first_passes = 4;         ///< of the proximal map, until an iteration begins anew
+  static constexpr std::int64_t most_passes = 64;         ///< that doubling them ends at, unless an option says another number
+  static constexpr std::int64_t fewest_iterations = 64;   ///< before anything counts as converged
+  static constexpr double margin_of_curvature = 1.05;     ///< what is multiplied to a curvature that a step showed
+  static constexpr double rounding_of_curvature = 1.001;  ///< a step's curvature above the known one by less is rounding
 };
 
 /// Options of a Pogm.
@@ -49,7 +52,7 @@ struct PogmState {
   /// @param like  the images
   /// @throws FileError when names or shapes do not match, or another momentum left it
   static PogmState read(const NamedTensors& state, const Tensor& like, Momentum momentum);
-  NamedTensors named(Momentum momentum) const;
+  NamedTensors named(Momentum momentum) const;  ///< as read() takes them
 };
 
 /// The proximal optimized gradient method for F = f + g, restarted where F would rise:
