@@ -1,6 +1,8 @@
 #include <mpol_cpp/objective/slab_objective.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <ATen/ops/empty_like.h>
@@ -9,6 +11,7 @@
 
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/hann/hann.h>
+#include <mpol_cpp/regularizers/regularizers.h>
 
 namespace mpol {
 namespace {
@@ -21,17 +24,26 @@ struct Reach {
   std::int64_t rows() const { return before + 1 + behind; }
 };
 
-Reach reach_of(const Term& term) {
-  switch (term.kind()) {
-    case TermKind::sparsity:
-      return {0, 0};
-    case TermKind::tv_image:
-      return {0, 1};
-    case TermKind::tv_slope:
-      return {1, 1};
+/// Nothing where a term is not one of pixels and their neighbors in the image.
+std::optional<Reach> reach_of(TermKind kind) {
+  switch (driver_of(kind)) {
+    case regularizers::Driver::pixels:
+      return Reach{0, 0};
+    case regularizers::Driver::differences:
+      return Reach{0, 1};
+    case regularizers::Driver::curvatures:
+      return Reach{1, 1};
     default:
-      throw ValueError(fmt::format("term {} of an image in row slabs: they take sparsity, tv_image and tv_slope", term.name()));
+      return {};
   }
+}
+
+std::string all_taken() {
+  std::vector<std::string> names;
+  for (const auto kind : all_regularizers()) {
+    if (reach_of(kind)) names.push_back(regularizer_of(kind).name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -39,7 +51,10 @@ Reach reach_of(const Term& term) {
 SlabObjective::SlabObjective(SlabOperator likelihood, std::vector<Term> terms)
     : likelihood_(std::move(likelihood)), terms_(std::move(terms)) {
   for (const auto& term : terms_) {
-    reach_of(term);
+    if (!reach_of(term.kind())) {
+      throw ValueError(
+          fmt::format("term {} of an image in row slabs, which take terms of neighboring pixels: {}", term.name(), all_taken()));
+    }
     if (term.weights().size() != 1)
       throw ValueError(fmt::format("term {} has {} weights: an image in row slabs is one problem, of one weight", term.name(),
                                    term.weights().size()));
@@ -61,7 +76,7 @@ Tensor SlabObjective::sky(const Tensor& base) const {
 Tensor SlabObjective::evaluate(const Term& term, const Tensor& sky) const {
   const auto& slabs = likelihood_.slabs();
   const auto own = slabs.rows(), held = slabs.rows_with_halo(slabs.ranks().rank(), halo);
-  const auto reach = reach_of(term);
+  const auto reach = reach_of(term.kind()).value();
   const auto begin = std::max<std::int64_t>(own.begin - reach.before, 0), end = std::min(own.end + reach.behind, slabs.npix());
   if (own.is_empty() || end - begin < reach.rows()) return (sky * 0).sum();  // no stencil has its rows here
   const auto block = sky.narrow(1, begin - held.begin, end - begin);

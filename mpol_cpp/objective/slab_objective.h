@@ -9,7 +9,7 @@ namespace mpol {
 
 /// The exact likelihood and regularizers of an image in row slabs, that of softplus base pixels and the Hann kernel (GriddedNet
 /// as it is made without options): chi^2 / (2 cells) + sum_i lambda_i R_i over the whole image, each stencil counted by the rank
-/// that holds its center. It takes sparsity, tv_image and tv_slope, for one image and one weight each.
+/// that holds its center. It takes terms of pixels and of their neighbors in the image, for one image and one weight each.
 ///
 /// A step is two exchanges of halos of two rows, the two all-to-alls of SlabOperator, and a sum of a few numbers.
 class SlabObjective {

@@ -122,15 +122,17 @@ std::vector<double> ConvexObjective::linear_weights() const {
   return weights;
 }
 
+double ConvexObjective::share_of_sum(TermKind kind) { return kind == TermKind::wavelets ? ops::SaraBases::share : 0; }
+
 void ConvexObjective::add_lengths(const Term& term, const std::vector<double>& values, const Tensor& sky,
                                   std::vector<double>& simple) const {
   if (term.is_off() || !is_length(term.kind())) return;
   for (std::size_t i = 0; i < simple.size(); ++i) simple[i] += values[i];
-  if (term.kind() != TermKind::wavelets) return;
+  const auto share = share_of_sum(term.kind());
+  if (share == 0) return;
   const auto sums = ops::pixel_sums(sky, 0);
   const auto nchan = static_cast<std::size_t>(sky.size(1));
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    simple[i / nchan] -= ops::SaraBases::share * term.weight(i / nchan) * sums[i].pixels;
+  for (std::size_t i = 0; i < sums.size(); ++i) simple[i / nchan] -= share * term.weight(i / nchan) * sums[i].pixels;
 }
 
 bool ConvexObjective::mixes_images() const {

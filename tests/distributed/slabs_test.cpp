@@ -43,7 +43,8 @@ struct SlabProblem {
   Visibilities visibilities = random_visibilities(grid, nchan, 7);
   NormalOperator whole = NormalOperator::of(grid, visibilities, ChannelMap::cube(nchan));
   Tensor base = normal({nchan, grid.npix(), grid.npix()}, torch::kFloat64, 3).to(dtype);
-  std::vector<Term> terms = {terms::sparsity(1e-2), terms::tv_image(2e-2), terms::tv_slope(1e-2)};
+  std::vector<Term> terms = {terms::sparsity(1e-2), terms::tv_image(2e-2), terms::tv_slope(1e-2), terms::tsv(1e-2),
+                             terms::entropy(1e-3, 1e-2, 0.3)};
 
   GriddedNet model() const { return GriddedNet(GriddedNetOptions(grid).base_cube(base.clone()).dtype(dtype)); }
   Objective objective() const { return Objective(ExactLikelihood(whole), terms); }
@@ -221,7 +222,7 @@ TEST_CASE("what slabs cannot do is refused", "[distributed][quick]") {
   const SlabProblem problem{GridCoords(0.05, 16), 1, torch::kFloat64};
   const auto alone = single_rank();
   const auto with = [&](const Term& term) { return SlabObjective(SlabOperator(problem.whole, alone), {term}); };
-  CHECK_THROWS_WITH(with(terms::tsv(1)), ContainsSubstring("they take sparsity, tv_image and tv_slope"));
+  CHECK_THROWS_WITH(with(terms::edge_clamp(1)), ContainsSubstring("terms of neighboring pixels: sparsity, tv_image, tsv"));
   CHECK_THROWS_WITH(with(terms::sparsity(1).with_weights({1, 2})), ContainsSubstring("one problem, of one weight"));
   CHECK_THROWS_AS(RowSlabs(0, alone), ValueError);
   const SlabOperator own(problem.whole, alone);

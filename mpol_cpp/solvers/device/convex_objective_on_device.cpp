@@ -5,8 +5,6 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros_like.h>
 
-#include <mpol_cpp/ops/wavelet/sara_bases.h>
-
 namespace mpol {
 
 const Tensor& ConvexObjective::device_weights(const Term& term) const {
@@ -29,8 +27,9 @@ ConvexObjective::DeviceValues ConvexObjective::evaluate_on_device(const Tensor& 
     total = total + terms.back();
     if (!is_length(term.kind())) continue;
     simple = simple + terms.back();
-    if (term.kind() != TermKind::wavelets) continue;
-    simple = simple - ops::SaraBases::share * weights * sky_.sum({-3, -2, -1}, /*keepdim=*/false, torch::kFloat64);
+    const auto share = share_of_sum(term.kind());
+    if (share == 0) continue;
+    simple = simple - share * weights * sky_.sum({-3, -2, -1}, /*keepdim=*/false, torch::kFloat64);
   }
   const auto columns = terms.empty() ? at::stack({total, nll}) : at::cat({at::stack({total, nll}), at::stack(terms)});
   return {simple, columns};
