@@ -72,7 +72,7 @@ class ConvexObjective : public CompositeFunction {
 
  private:
   static bool is_length(TermKind kind);  // whether a term belongs to g
-  /// Of a term that is a length: the share of its weight that counts the pixels' sum, which is not in g; 0 where there is none.
+  /// Gives the share of the weight of a term that counts the sum of the pixels, which is not in g; 0 where there is none.
   static double share_of_sum(TermKind kind);
   /// The weight of a term in each problem; 0 where there is no such term.
   std::vector<double> weights_of(TermKind kind) const;
