@@ -7,8 +7,8 @@ Needs numpy and astropy (build/test-python/bin/python3 has them). Skies of 128 x
 230 GHz: the disc of `mpol simulate`, two Gaussians with a ring, and a nebula that fills the field. Noise of three system temperatures, and at
 some: weights four times too large, Student noise of three degrees of freedom, noise that is correlated along each baseline's track (0.8
 from sample to sample). The error of an image is the geometric mean of two normalised root mean squares, per pixel and after a
-Gaussian of 0.2"; what is printed is that error over the least one of a grid (c of sparsity 0.1 ... 10, of tv 0.03 ... 9.5).
---scores: instead the points of that grid which SURE, generalized cross-validation, the discrepancy and the L-curve take.
+Gaussian of 0.2"; what is printed is that error over the least one of a grid (c of sparsity 0.1 ... 10, of tv 0.03 ... 9.5, of tv-slope 0 ... 1.6).
+--scores: instead the points of that grid, without tv-slope, which SURE, generalized cross-validation, the discrepancy and the L-curve take.
 """
 import argparse
 import csv
@@ -25,7 +25,8 @@ npix, cell = 128, 0.04
 baselines = 25 * 24 // 2
 sparsities = [0.1, 0.316, 1, 3.16, 10]
 variations = [0.03, 0.095, 0.3, 0.95, 3, 9.5]
-fixed = [(1, 1), (1, 0.3), (0.3, 1), (0.3, 0.3)]
+slopes = [0, 0.16, 0.5, 1.6]
+fixed = [(1, 0.3, 0.5), (1, 1, 0), (1, 0.3, 0), (0.3, 1, 0), (0.3, 0.3, 0)]
 grid_arguments = ["--cell-size", cell, "--npix", npix]
 cases = [(sky, temperature, "white") for sky in ("disc", "blobs", "nebula") for temperature in (30, 300, 2500)]
 cases += [("disc", 300, "weights x 4"), ("disc", 300, "Student"), ("disc", 300, "correlated"), ("blobs", 300, "correlated"),
@@ -116,7 +117,7 @@ class Case:
     def picks(self):
         """The point of the grid that each score of white noise and each diagnostic takes."""
         grid = [f"{values[0]}U:{values[-1]}U:{len(values)}" for values in (sparsities, variations)]
-        summary, _ = self.run("crossval", "--score", "gcv", "--sparsity", grid[0], "--tv", grid[1])
+        summary, _ = self.run("crossval", "--score", "gcv", "--sparsity", grid[0], "--tv", grid[1], "--tv-slope", 0)
         with open(self.out / "scan.csv") as file:
             points = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
 
@@ -125,7 +126,7 @@ class Case:
 
         def place(c):
             nearest = [min(values, key=lambda value: abs(np.log(value / own))) for values, own in zip((sparsities, variations), c)]
-            return tuple(nearest)
+            return (*nearest, 0)
 
         chosen = {"SURE": min(points, key=sure), "GCV": min(points, key=lambda point: point["score"])}
         picks = {name: place((point["c_sparsity"], point["c_tv"])) for name, point in chosen.items()}
@@ -134,7 +135,11 @@ class Case:
         return picks
 
     def error_at(self, c):
-        return self.run("image", "--sparsity", f"{c[0]}U", "--tv", f"{c[1]}U")[1]
+        return self.run("image", "--sparsity", f"{c[0]}U", "--tv", f"{c[1]}U", "--tv-slope", f"{c[2]}U" if c[2] else 0)[1]
+
+
+def text_of(c):
+    return f" ({', '.join(f'{value:.2g}' for value in c)})"
 
 
 def measured(case, least):
@@ -143,7 +148,7 @@ def measured(case, least):
     for split in ("random", "dartboard"):
         summary, error = case.run("crossval", "--split", split)
         row.append(error / least)
-        picks.append(" ({:.2g}, {:.2g})".format(*(summary["chosen"][name]["unit_value"] for name in ("sparsity", "tv"))))
+        picks.append(text_of([summary["chosen"][name]["unit_value"] for name in ("sparsity", "tv")]))
     return row, picks
 
 
@@ -164,17 +169,18 @@ def main():
     columns = []
     for sky, temperature, noise in cases[: options.cases]:
         case = Case(options.program, options.folder, sky, temperature, noise)
-        errors = {(s, t): case.error_at((s, t)) for s in sparsities for t in variations}
+        grid = [(s, t, k) for s in sparsities for t in variations for k in (slopes[:1] if options.scores else slopes)]
+        errors = {c: case.error_at(c) for c in grid}
         best = min(errors, key=errors.get)
         if options.scores:
             taken = case.picks()
             row = [errors[taken[name]] / errors[best] for name in names]
-            picks = [" ({:.2g}, {:.2g})".format(*taken[name]) for name in names]
+            picks = [text_of(taken[name][:2]) for name in names]
         else:
             row, picks = measured(case, errors[best])
         columns.append(row)
         text = " | ".join(f"{value:.2f}{pick}" for value, pick in zip(row, picks))
-        print(f"| {sky}, {temperature}, {noise} | ({best[0]:.2g}, {best[1]:.2g}) | {errors[best]:.3f} | {text} |", flush=True)
+        print(f"| {sky}, {temperature}, {noise} | {text_of(best[: 2 if options.scores else 3]).strip()} | {errors[best]:.3f} | {text} |", flush=True)
     for name, of in (("median", np.median), ("worst", np.max)):
         print(f"| **{name}** | | | " + " | ".join(f"{of(column):.2f}" for column in zip(*columns)) + " |")
 
