@@ -106,8 +106,9 @@
 #include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
 #include <mpol_cpp/likelihoods/noise_likelihood.h>
 #include <mpol_cpp/likelihoods/prediction.h>
-#include <mpol_cpp/likelihoods/shared_likelihood.h>
-#include <mpol_cpp/likelihoods/slab_likelihood.h>
+#include <mpol_cpp/likelihoods/shared/ranked_likelihood.h>
+#include <mpol_cpp/likelihoods/shared/shared_likelihood.h>
+#include <mpol_cpp/likelihoods/shared/slab_likelihood.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 #include <mpol_cpp/losses/visibility_losses.h>
 #include <mpol_cpp/models/gridded_net.h>

@@ -8,7 +8,6 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
-#include <torch/autograd.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -17,6 +16,7 @@
 #include <mpol_cpp/device/chunks.h>
 #include <mpol_cpp/device/host/host_memory.h>
 #include <mpol_cpp/device/load.h>
+#include <mpol_cpp/likelihoods/known_gradient.h>
 #include <mpol_cpp/likelihoods/loose_samples.h>
 #include <mpol_cpp/likelihoods/sky_checks.h>
 #include <mpol_cpp/likelihoods/staged_likelihood.h>
@@ -24,9 +24,6 @@
 
 namespace mpol {
 namespace {
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 constexpr std::int64_t least_chunk = 256;  // samples; that so few do not fit has another reason
 
@@ -65,23 +62,6 @@ double free_bytes(torch::Device device) {
   if (device.is_cpu()) return available_memory().value_or(unknown);
   return static_cast<double>(memory_info(device).free_bytes);
 }
-
-/// Value and gradient are known at once; there is no second derivative.
-struct ChunkedChiSquared : torch::autograd::Function<ChunkedChiSquared> {
-  static Tensor forward(AutogradContext* context, const Tensor& sky, ChunkedLikelihoodImpl* likelihood) {
-    auto gradient = at::empty_like(sky, at::MemoryFormat::Contiguous);
-    const auto value = likelihood->value_and_gradient(sky.detach(), gradient, Accumulate::overwrite);
-    context->save_for_backward({gradient});
-    return value.to(sky.scalar_type());
-  }
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    if (torch::GradMode::is_enabled()) {
-      throw ValueError("the likelihood in chunks has no second derivative: take LooseLikelihood, or leave create_graph out");
-    }
-    const auto saved = context->get_saved_variables();
-    return {gradients[0].unsqueeze(-1).unsqueeze(-1).unsqueeze(-1) * saved[0], Tensor()};
-  }
-};
 
 }  // namespace
 
@@ -222,7 +202,9 @@ Tensor ChunkedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& grad
   return sum;
 }
 
-Tensor ChunkedLikelihoodImpl::chi_squared(const Tensor& sky) { return ChunkedChiSquared::apply(sky, this); }
+Tensor ChunkedLikelihoodImpl::chi_squared(const Tensor& sky) {
+  return losses::detail::chi_squared_with_gradient(sky, *this, "the likelihood in chunks");
+}
 
 std::int64_t ChunkedLikelihoodImpl::memory_bytes() const {
   auto bytes = residency_ == DataResidency::disk ? 0 : visibilities_.memory_bytes();

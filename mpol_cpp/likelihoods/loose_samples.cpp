@@ -66,7 +66,8 @@ LooseSamples loose_samples(const GridCoords& coords, const Visibilities& visibil
   auto selected = visibilities.select_channels(sources);
   const auto occupied = at::zeros({channels.nchan(), coords.npix(), coords.npix()}, torch::kBool);
   mark_occupied(coords, selected.baselines(), image_channels, occupied);
-  return {std::move(selected), std::move(sources), std::move(image_channels), occupied.sum().item<std::int64_t>()};
+  const auto cells = occupied.sum().item<std::int64_t>();
+  return {std::move(selected), std::move(sources), std::move(image_channels), cells, occupied};
 }
 
 void mark_occupied(const GridCoords& coords, const Baselines& baselines, const std::vector<std::int64_t>& image_channels,

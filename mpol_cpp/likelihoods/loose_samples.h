@@ -17,6 +17,7 @@ struct LooseSamples {
   std::vector<std::int64_t> sources;         ///< which of those given they are
   std::vector<std::int64_t> image_channels;  ///< of each of them
   std::int64_t occupied_cells;               ///< of the grid, for each image channel, summed over them
+  Tensor occupied;                           ///< these cells, (image channels, npix, npix) bool, ground order
 };
 
 /// Which image channel each data channel belongs to, as kernels on any device want it. Nothing waits for a device where it

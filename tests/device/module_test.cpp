@@ -28,8 +28,8 @@
 #include <mpol_cpp/likelihoods/loose_likelihood.h>
 #include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
 #include <mpol_cpp/likelihoods/noise_likelihood.h>
-#include <mpol_cpp/likelihoods/shared_likelihood.h>
-#include <mpol_cpp/likelihoods/slab_likelihood.h>
+#include <mpol_cpp/likelihoods/shared/shared_likelihood.h>
+#include <mpol_cpp/likelihoods/shared/slab_likelihood.h>
 #include <mpol_cpp/models/gridded_net.h>
 
 #include "compare.h"

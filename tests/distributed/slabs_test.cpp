@@ -12,28 +12,16 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/distributed/store_communicator.h>
-#include <mpol_cpp/likelihoods/slab_likelihood.h>
+#include <mpol_cpp/likelihoods/shared/slab_likelihood.h>
 #include <mpol_cpp/objective/slab_objective.h>
 
+#include "demands.h"
 #include "train/problems.h"
 
 using namespace mpol;
 using namespace mpol::testing;
 
 namespace {
-
-double gap_between(const Tensor& a, const Tensor& b) {
-  return ((a.to(torch::kFloat64) - b.to(torch::kFloat64)).abs().max() / b.abs().max().to(torch::kFloat64)).item<double>();
-}
-
-void demand(bool holds, const std::string& what) {
-  if (!holds) throw DataError(what);
-}
-
-/// Ranks are handed on as shared; these live as long as their threads.
-std::shared_ptr<Communicator> as_shared(Communicator& ranks) {
-  return {&ranks, [](Communicator*) {}};
-}
 
 /// One image, whole and in slabs.
 struct SlabProblem {
@@ -222,7 +210,7 @@ TEST_CASE("what slabs cannot do is refused", "[distributed][quick]") {
   const SlabProblem problem{GridCoords(0.05, 16), 1, torch::kFloat64};
   const auto alone = single_rank();
   const auto with = [&](const Term& term) { return SlabObjective(SlabOperator(problem.whole, alone), {term}); };
-  CHECK_THROWS_WITH(with(terms::edge_clamp(1)), ContainsSubstring("terms of neighboring pixels: sparsity, tv_image, tsv"));
+  CHECK_THROWS_WITH(with(terms::edge_clamp(1)), ContainsSubstring("terms of neighboring pixels: sparsity, tv, tsv"));
   CHECK_THROWS_WITH(with(terms::sparsity(1).with_weights({1, 2})), ContainsSubstring("one problem, of one weight"));
   CHECK_THROWS_AS(RowSlabs(0, alone), ValueError);
   const SlabOperator own(problem.whole, alone);

@@ -10,7 +10,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/likelihoods/loose_likelihood.h>
 #include <mpol_cpp/likelihoods/noise_likelihood.h>
-#include <mpol_cpp/likelihoods/shared_likelihood.h>
+#include <mpol_cpp/likelihoods/shared/shared_likelihood.h>
 
 #include "random.h"
 #include "train/problems.h"

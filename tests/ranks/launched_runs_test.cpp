@@ -137,6 +137,48 @@ TEST_CASE("ranks that share visibilities make the image of one rank", "[cli][ran
   check_same(scratch / "many", scratch / "one", dtype == "float64" ? rounding_of_doubles : rounding_of_floats);
 }
 
+TEST_CASE("ranks that share samples of the loose likelihood make the image of one rank", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "data.npz", small_observation(2, 601));
+  struct Case {
+    const char* name;
+    int ranks;
+    Words options;
+  };
+  const std::vector<Case> cases = {
+      {"converging", 3, {}},
+      {"adam", 2, {"--optimizer", "adam", "--epochs", "20"}},
+      {"chunks", 2, {"--mode", "continuum", "--batch-size", "auto", "--optimizer", "sgd", "--epochs", "20"}},
+      {"student", 3, {"--mode", "continuum", "--noise", "student", "--optimizer", "adam", "--epochs", "20"}}};
+  for (const auto& [name, ranks, own] : cases) {
+    INFO(name);
+    const auto options = with({"--dtype", "float64", "--likelihood", "loose"}, own);
+    const auto one = scratch / fmt::format("one {}", name), many = scratch / fmt::format("many {}", name);
+    REQUIRE(run_mpol(small_run("image", data, one, options)).exit_code == 0);
+    const auto run = run_on(ranks, small_run("image", data, many, with(options, {"--shard", "visibilities"})));
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    CHECK_THAT(run.out, ContainsSubstring(fmt::format("{} ranks share visibilities (asked for): ", ranks)));
+    CHECK(summary_of(many)["ranks"] == json{{"count", ranks}, {"shard", "visibilities"}});
+    check_same(many, one, rounding_of_doubles);
+  }
+}
+
+TEST_CASE("samples of the loose likelihood are shared where they outnumber the pixels", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto run_of = [&](std::int64_t samples) {
+    const auto data = write_observation(scratch / "data.npz", small_observation(1, samples));
+    return run_on(2, small_run("image", data, scratch / "out", {"--likelihood", "loose", "--overwrite"})).out;
+  };
+  CHECK_THAT(run_of(601), ContainsSubstring("the first does all (the image has one channel, and to exchange 1024 pixels"));
+  const auto refused =
+      run_on(2, small_run("image", (scratch / "data.npz").string(), scratch / "other",
+                          {"--likelihood", "loose", "--optimizer", "admm", "--epochs", "5", "--shard", "visibilities"}));
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.error_names("admm needs the whole likelihood on one rank"));
+  CHECK_THAT(run_of(2000), ContainsSubstring("2 ranks share visibilities (the image has one channel): 1000 of 2000 samples"));
+}
+
 TEST_CASE("ranks that share rows of the image make that of one rank", "[cli][ranks]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "data.npz", small_observation(2, 601));

@@ -304,8 +304,8 @@ void declare(OptionSet& options, ImageOptions& image) {
   options.choice(
       "--shard", image.shard, {"auto", "channels", "visibilities", "rows", "none"},
       "What the ranks that mpirun, srun or torchrun started share, or several devices: auto takes the channels of a cube "
-      "where its fit allows it, else the visibilities: of ranks those of the exact likelihood, of devices those of the loose "
-      "one; rows of large images, by ranks alone, are taken where they are asked for",
+      "where its fit allows it, else the visibilities, of the exact likelihood (ranks alone) or of the loose one; rows of large "
+      "images, by ranks alone, are taken where they are asked for",
       Record::manner);
   options.number("--rank-timeout", image.rank_timeout, Range::positive(), "SECONDS",
                  "How long a rank waits for another before all end; default: 600", Record::manner);

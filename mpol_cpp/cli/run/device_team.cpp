@@ -6,7 +6,7 @@
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/distributed/shares.h>
-#include <mpol_cpp/likelihoods/shared_likelihood.h>
+#include <mpol_cpp/likelihoods/shared/shared_likelihood.h>
 #include <mpol_cpp/train/steps/step_timing.h>
 
 namespace mpol::cli {

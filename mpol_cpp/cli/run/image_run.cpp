@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/ops/arange.h>
 #include <c10/util/Exception.h>
 
 #include <mpol_cpp/cli/output/diagnostics_files.h>
@@ -54,7 +55,8 @@
 #include <mpol_cpp/distributed/communicator.h>
 #include <mpol_cpp/fourier/operator_of_ranks.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
-#include <mpol_cpp/likelihoods/slab_likelihood.h>
+#include <mpol_cpp/likelihoods/shared/ranked_likelihood.h>
+#include <mpol_cpp/likelihoods/shared/slab_likelihood.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/precision.h>
 #include <mpol_cpp/gridding/data_averager.h>
@@ -133,6 +135,7 @@ class ImageRun {
     stop_if_requested();
     fit(prepared_state(folder));
     if (slab_likelihood_) slab_likelihood_->release();
+    if (ranked_likelihood_) ranked_likelihood_->release();
     if (summary_.scan && summary_.scan->interrupted) return interrupted_before_fit();
     if (summary_.fit.stop_reason == StopReason::interrupted) return interrupted(folder);
     const bool diverged = summary_.fit.stop_reason == StopReason::diverged;
@@ -148,8 +151,10 @@ class ImageRun {
     if (way == 0) return exit_done;  // the first has nothing to do, or says why not
     sharding_.shard = static_cast<Shard>(way);
     if (sharding_.shard == Shard::none && !shares_folds()) return exit_done;
+    if (shares_samples()) take_own_samples();
     grid();
     if (sharding_.shard == Shard::rows) serve_slabs(*slabs_);
+    else if (shares_samples()) ranked_likelihood_->serve();
     else if (sharding_.shard == Shard::channels || shares_folds()) fit(text_of_first(std::string()));
     return exit_done;
   }
@@ -158,11 +163,12 @@ class ImageRun {
   void share(Agreement& sharing) {
     const auto all = ranks()->size(), nchan = nchan_of_image();
     if (chosen_.are_several()) return share_with_devices(nchan);
-    sharding_ = choose_sharding(options_, nchan, all);
+    const ImageSize size{coords_.npix(), nchan, visibilities_->nvis()};
+    sharding_ = choose_sharding(options_, size, all);
     if (all == 1) return;
     sharing.announce(static_cast<std::int64_t>(sharding_.shard));
-    if (options_.output.speaks())
-      fmt::print("{}\n", plan_words(sharding_, options_, coords_.npix(), nchan, visibilities_->nvis(), all));
+    if (options_.output.speaks()) fmt::print("{}\n", plan_words(sharding_, options_, size, all));
+    if (shares_samples()) take_own_samples();
   }
 
   void share_with_devices(std::int64_t nchan) {
@@ -179,6 +185,24 @@ class ImageRun {
     if (error) throw FileError(cannot_write(folder.state(), error.value()));
     if (sharding_.shard == Shard::channels || shares_folds()) text_of_first(folder.state().string());
     return folder.state();
+  }
+
+  /// Whether ranks go through samples of their own in each step.
+  bool shares_samples() const { return !team_ && sharding_.shard == Shard::visibilities && options_.likelihood == "loose"; }
+
+  /// Copies this rank's samples, if it has any. The first keeps all besides, for its products.
+  void take_own_samples() {
+    const auto share = share_of(visibilities_->nvis(), ranks()->rank(), ranks()->size());
+    if (share.is_empty()) return;
+    own_samples_ = visibilities_->select(at::arange(share.begin, share.end, torch::kInt64));
+    if (!ranks()->is_first()) visibilities_ = own_samples_;
+  }
+
+  std::shared_ptr<RankedLikelihoodImpl> likelihood_of_ranks() const {
+    const auto make = [this](const Visibilities& share) {
+      return make_likelihood(options_, share, channels_, dataset_, device_);
+    };
+    return RankedLikelihood(ranks(), coords_, own_samples_, channels_, device_, make).ptr();
   }
 
   bool shares_folds() const {
@@ -284,7 +308,7 @@ class ImageRun {
     const auto nchan = visibilities_->nchan();
     channels_ = options_.mode == "continuum" ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
     check_memory_for(most_channels());
-    if (ranks()->is_first() || sharding_.shard == Shard::channels || shares_folds()) average();
+    if (ranks()->is_first() || sharding_.shard == Shard::channels || shares_samples() || shares_folds()) average();
     stop_if_requested();
     make_likelihood_of_fit();
   }
@@ -315,6 +339,8 @@ class ImageRun {
       if (ranks()->is_first()) likelihood_ = slab_likelihood_ = SlabLikelihood(slabs_).ptr();
     } else if (team_ && sharding_.shard == Shard::visibilities) {
       likelihood_ = team_->share_visibilities(fit_data());
+    } else if (shares_samples()) {
+      likelihood_ = ranked_likelihood_ = likelihood_of_ranks();
     } else if (sharding_.shard == Shard::visibilities) {
       ExactLikelihood exact(
           operator_of_ranks(coords_, *visibilities_, channels_, *ranks(), KernelStorage{options_.kernel_folder}));
@@ -549,14 +575,16 @@ class ImageRun {
   std::int64_t nchan_ = 1;      // that it is for
 
   std::optional<Visibilities> visibilities_;
+  std::optional<Visibilities> own_samples_;  // of this rank, where they share them in each step
   ChannelMap channels_;
-  GriddedDataset dataset_{nullptr};                      // float64, on the CPU
-  Sharding sharding_;                                    // of the ranks
-  ChannelPart part_;                                     // this rank's channels, where they share them
-  std::optional<DeviceTeam> team_;                       // of several devices of this process
-  std::shared_ptr<SlabOperator> slabs_;                  // this rank's rows, where they share them
-  std::shared_ptr<SlabLikelihoodImpl> slab_likelihood_;  // of the first rank with all of them
-  std::shared_ptr<Likelihood> likelihood_;               // of what this rank fits; empty where it fits nothing
+  GriddedDataset dataset_{nullptr};                          // float64, on the CPU
+  Sharding sharding_;                                        // of the ranks
+  ChannelPart part_;                                         // this rank's channels, where they share them
+  std::optional<DeviceTeam> team_;                           // of several devices of this process
+  std::shared_ptr<SlabOperator> slabs_;                      // this rank's rows, where they share them
+  std::shared_ptr<SlabLikelihoodImpl> slab_likelihood_;      // of the first rank with all of them
+  std::shared_ptr<RankedLikelihoodImpl> ranked_likelihood_;  // where ranks share the samples in each step
+  std::shared_ptr<Likelihood> likelihood_;                   // of what this rank fits; empty where it fits nothing
   FitSize size_;
   std::optional<SampledErrors> errors_;
   std::vector<JudgedRegion> structures_;

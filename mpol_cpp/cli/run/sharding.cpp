@@ -33,10 +33,26 @@ std::string obstacle_to_channels(const ImageOptions& options, std::int64_t nchan
   return {};
 }
 
-/// Why there is nothing to sum over samples; empty where there is.
+/// Why ranks cannot share the samples, once or in each step; empty where they can.
 std::string obstacle_to_visibilities(const ImageOptions& options) {
   if (options.likelihood == "exact") return {};
-  return fmt::format("the {} likelihood has no sums over samples that are made once", options.likelihood);
+  if (options.likelihood != "loose") return fmt::format("the {} likelihood is one of cells, not of samples", options.likelihood);
+  const auto optimizer = choose_optimizer(options).kind;
+  if (optimizer == OptimizerKind::lbfgs || optimizer == OptimizerKind::admm)
+    return fmt::format("{} needs the whole likelihood on one rank", to_string(optimizer));
+  if (options.batch_size) return "--batch-size draws from all samples";
+  if (!options.regularizers.searched.empty()) return "a search of weights makes likelihoods of its own, of whole folds";
+  if (options.chi2_bound) return "--chi2-bound needs the whole likelihood on one rank";
+  if (options.samples) return "--samples needs the whole fit on one rank";
+  if (!options.structures.empty()) return "--test-structure needs the whole fit on one rank";
+  return {};
+}
+
+/// Why it does not pay to share the samples in each step, unless that is asked for; empty where it does.
+std::string loss_by_visibilities(const ImageOptions& options, const ImageSize& size) {
+  if (options.likelihood != "loose" || size.samples >= size.npix * size.npix) return {};
+  return fmt::format("to exchange {} pixels in each step takes longer than to go through {} samples of a channel",
+                     size.npix * size.npix, size.samples);
 }
 
 /// Why ranks cannot hold rows of the exact likelihood; empty where they can.
@@ -76,15 +92,17 @@ std::string to_string(Shard shard) {
   return shard == Shard::visibilities ? "visibilities" : "channels";
 }
 
-Sharding choose_sharding(const ImageOptions& options, std::int64_t nchan, std::int64_t ranks) {
+Sharding choose_sharding(const ImageOptions& options, const ImageSize& size, std::int64_t ranks) {
   if (ranks == 1 || options.shard == "none") return {Shard::none, "asked for"};
-  const auto channels = obstacle_to_channels(options, nchan), visibilities = obstacle_to_visibilities(options);
+  const auto channels = obstacle_to_channels(options, size.nchan);
+  auto visibilities = obstacle_to_visibilities(options);
   if (options.shard == "channels") {
     if (!channels.empty()) throw refusal(options, channels, "take --shard visibilities or none");
     return {Shard::channels, "asked for"};
   }
   if (options.shard == "visibilities") {
-    if (!visibilities.empty()) throw refusal(options, visibilities, "take --likelihood exact, or --shard none");
+    if (!visibilities.empty())
+      throw refusal(options, visibilities, "take --likelihood exact or leave that out, or take --shard none");
     return {Shard::visibilities, "asked for"};
   }
   if (options.shard == "rows") {
@@ -93,6 +111,7 @@ Sharding choose_sharding(const ImageOptions& options, std::int64_t nchan, std::i
     return {Shard::rows, "asked for"};
   }
   if (channels.empty()) return {Shard::channels, "no term joins channels"};
+  if (visibilities.empty()) visibilities = loss_by_visibilities(options, size);
   if (visibilities.empty()) return {Shard::visibilities, channels};
   return {Shard::none, fmt::format("{}, and {}", channels, visibilities)};
 }
@@ -115,9 +134,10 @@ Sharding choose_sharding_of_devices(const ImageOptions& options, std::int64_t nc
   return {Shard::none, fmt::format("{}, and {}", channels, samples)};
 }
 
-std::string plan_words(const Sharding& sharding, const ImageOptions& options, std::int64_t npix, std::int64_t nchan,
-                       std::int64_t samples, std::int64_t ranks) {
+std::string plan_words(const Sharding& sharding, const ImageOptions& options, const ImageSize& size, std::int64_t ranks) {
+  const auto [npix, nchan, samples] = size;
   const auto pixels = static_cast<double>(npix * npix), channels = static_cast<double>(nchan);
+  const double image = channels * pixels * (options.data.dtype == "float64" ? 8 : 4);
   const auto range = [&](std::int64_t count) {
     const auto most = share_of(count, 0, ranks).size(), fewest = share_of(count, ranks - 1, ranks).size();
     return most == fewest ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
@@ -126,6 +146,12 @@ std::string plan_words(const Sharding& sharding, const ImageOptions& options, st
     case Shard::none:
       return fmt::format("{} ranks: the first does all ({})", ranks, sharding.reason);
     case Shard::visibilities: {
+      if (options.likelihood == "loose") {
+        return fmt::format(
+            "{} ranks share visibilities ({}): {} of {} samples a channel each, an image of {} sent to all and a gradient summed "
+            "in a step; the first holds the image and makes the fit",
+            ranks, sharding.reason, range(samples), samples, memory_words(image));
+      }
       const double kernels = channels * (2.0 * static_cast<double>(npix * (npix + 1)) * 8 + pixels * 12 + 8);
       return fmt::format(
           "{} ranks share visibilities ({}): {} of {} samples a channel each, {} summed over ranks once; the first makes "
@@ -140,12 +166,10 @@ std::string plan_words(const Sharding& sharding, const ImageOptions& options, st
           "the image and makes the fit",
           ranks, sharding.reason, range(npix), npix, memory_words(slab), memory_words(of_step));
     }
-    case Shard::channels: {
-      const double image = channels * pixels * (options.data.dtype == "float64" ? 8 : 4);
+    case Shard::channels:
       return fmt::format(
           "{} ranks share channels ({}): {} of {} each, some dozens of numbers an epoch; {} of image gathered once", ranks,
           sharding.reason, range(nchan), nchan, memory_words(image));
-    }
   }
   return {};
 }

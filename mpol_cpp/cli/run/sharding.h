@@ -11,7 +11,7 @@ namespace mpol::cli {
 /// What the ranks of `mpol image` share.
 enum class Shard : std::int64_t {
   none = 1,      ///< nothing: the first does all
-  visibilities,  ///< the sums over samples that the exact likelihood is made of; the first makes the fit
+  visibilities,  ///< samples: the exact likelihood is made of sums over them, the loose one evaluated; the first makes the fit
   channels,      ///< each fits its own channels of a cube
   rows,          ///< rows of the kernels and transforms of the exact likelihood, in each step; the first makes the fit
 };
@@ -24,11 +24,18 @@ struct Sharding {
   std::string reason;
 };
 
+/// What an image and its data are as large as.
+struct ImageSize {
+  std::int64_t npix, nchan;
+  std::int64_t samples;  ///< visibilities of a channel
+};
+
 /// What --shard asks for, or the first of channels and visibilities that nothing speaks against. Rows are taken where they are
-/// asked for: where one rank has room they only cost messages.
-/// @param nchan  of the image  @param ranks  how many there are
+/// asked for: where one rank has room they only cost messages. Samples of the loose likelihood are taken by themselves where
+/// there are at least as many as pixels.
+/// @param ranks  how many there are
 /// @throws UsageError where what is asked for does not go with the other options
-Sharding choose_sharding(const ImageOptions& options, std::int64_t nchan, std::int64_t ranks);
+Sharding choose_sharding(const ImageOptions& options, const ImageSize& size, std::int64_t ranks);
 
 /// What devices of this process share: the channels of a cube where its fit allows it, else the samples of the loose likelihood
 /// in each step, else no more than the folds of a cross-validation.
@@ -37,8 +44,6 @@ Sharding choose_sharding(const ImageOptions& options, std::int64_t nchan, std::i
 Sharding choose_sharding_of_devices(const ImageOptions& options, std::int64_t nchan);
 
 /// One line for people: who holds what, and what is sent.
-/// @param samples  visibilities of a channel
-std::string plan_words(const Sharding& sharding, const ImageOptions& options, std::int64_t npix, std::int64_t nchan,
-                       std::int64_t samples, std::int64_t ranks);
+std::string plan_words(const Sharding& sharding, const ImageOptions& options, const ImageSize& size, std::int64_t ranks);
 
 }  // namespace mpol::cli

@@ -17,7 +17,8 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/likelihoods/chunked_likelihood.h>
 #include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
-#include <mpol_cpp/likelihoods/shared_likelihood.h>
+#include <mpol_cpp/likelihoods/shared/ranked_likelihood.h>
+#include <mpol_cpp/likelihoods/shared/shared_likelihood.h>
 
 namespace mpol {
 namespace {
@@ -51,6 +52,8 @@ std::string unrecordable(const Objective& objective, const TrainOptions& options
   }
   if (dynamic_cast<const SharedLikelihoodImpl*>(&objective.likelihood()) != nullptr)
     return "the likelihood is shared by devices, whose work one recording does not hold";
+  if (dynamic_cast<const RankedLikelihoodImpl*>(&objective.likelihood()) != nullptr)
+    return "the likelihood is shared by ranks, which one recording does not hold";
   if (options.has_own_updates()) return "problems of a batch have learning rates or ends of their own";
   return {};
 }

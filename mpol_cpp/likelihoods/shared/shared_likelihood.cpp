@@ -1,4 +1,4 @@
-#include <mpol_cpp/likelihoods/shared_likelihood.h>
+#include <mpol_cpp/likelihoods/shared/shared_likelihood.h>
 
 #include <algorithm>
 #include <optional>
@@ -7,10 +7,10 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/core/Event.h>
-#include <torch/autograd.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/device/streams.h>
+#include <mpol_cpp/likelihoods/known_gradient.h>
 #include <mpol_cpp/likelihoods/loose_samples.h>
 #include <mpol_cpp/likelihoods/sky_checks.h>
 
@@ -18,25 +18,6 @@ namespace mpol {
 namespace {
 
 constexpr std::int64_t most_pieces_of_samples = 1000;
-
-/// Value and gradient are known at once.
-struct SharedChiSquared : torch::autograd::Function<SharedChiSquared> {
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& sky, SharedLikelihoodImpl* likelihood) {
-    auto gradient = at::empty_like(sky, at::MemoryFormat::Contiguous);
-    const auto value = likelihood->value_and_gradient(sky.detach(), gradient, Accumulate::overwrite);
-    context->save_for_backward({gradient});
-    return value.to(sky.scalar_type());
-  }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 const torch::autograd::variable_list& gradients) {
-    if (torch::GradMode::is_enabled()) {
-      throw ValueError(
-          "the likelihood shared by devices has no second derivative: take LooseLikelihood, or leave create_graph out");
-    }
-    const auto saved = context->get_saved_variables();
-    return {gradients[0].unsqueeze(-1).unsqueeze(-1).unsqueeze(-1) * saved[0], Tensor()};
-  }
-};
 
 /// Where a stream's work is, to be waited for by another stream; nothing where work is done at once.
 using Mark = std::optional<c10::Event>;
@@ -80,7 +61,9 @@ SharedLikelihoodImpl::SharedLikelihoodImpl(std::shared_ptr<DeviceGroup> devices,
   });
 }
 
-Tensor SharedLikelihoodImpl::chi_squared(const Tensor& sky) { return SharedChiSquared::apply(sky, this); }
+Tensor SharedLikelihoodImpl::chi_squared(const Tensor& sky) {
+  return losses::detail::chi_squared_with_gradient(sky, *this, "the likelihood shared by devices");
+}
 
 Tensor SharedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
   losses::detail::check_sky_shape(sky, channels_.nchan(), coords().npix());

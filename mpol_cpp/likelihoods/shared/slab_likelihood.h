@@ -5,6 +5,7 @@
 #include <string>
 
 #include <mpol_cpp/device/module.h>
+#include <mpol_cpp/distributed/rank_service.h>
 #include <mpol_cpp/fourier/slab_operator.h>
 #include <mpol_cpp/likelihoods/likelihood.h>
 
@@ -29,11 +30,11 @@ class SlabLikelihoodImpl : public Module<SlabLikelihoodImpl>, public Likelihood 
   bool is_quadratic() const override { return true; }
 
   /// Lets the other ranks leave serve_slabs(); the likelihood cannot be evaluated afterwards.
-  void release();
+  void release() { service_.release(); }
 
  private:
   std::shared_ptr<const SlabOperator> normal_;
-  bool released_ = false;
+  RankService service_;
 };
 
 TORCH_MODULE(SlabLikelihood);
