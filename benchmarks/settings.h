@@ -23,7 +23,7 @@ namespace benchmarks {
 /// What to time: every combination of the lists.
 struct Settings {
   std::string what;
-  std::vector<std::int64_t> npix{180, 512, 1024, 2048}, nchan{1, 8}, nvis{100'000, 1'000'000}, problems{1};
+  std::vector<std::int64_t> npix{180, 512, 1024, 2048}, nchan{1, 8}, nvis{100'000, 1'000'000}, problems{1}, batch{65'536};
   std::vector<std::string> dtypes{"float32", "float64"};
   double tolerance = 1e-6;
   std::string step = "eager", optimizer = "adam", data;
@@ -52,6 +52,7 @@ inline Settings parse(int argc, char** argv) {
       {"--npix", [&](const std::string& text) { settings.npix = numbers(text); }},
       {"--nchan", [&](const std::string& text) { settings.nchan = numbers(text); }},
       {"--nvis", [&](const std::string& text) { settings.nvis = numbers(text); }},
+      {"--batch", [&](const std::string& text) { settings.batch = numbers(text); }},
       {"--problems", [&](const std::string& text) { settings.problems = numbers(text); }},
       {"--dtype", [&](const std::string& text) { settings.dtypes = split(text); }},
       {"--tolerance", [&](const std::string& text) { settings.tolerance = std::stod(text); }},

@@ -56,11 +56,9 @@
 #include <mpol_cpp/datasets/dartboard.h>
 #include <mpol_cpp/datasets/data_residency.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
-#include <mpol_cpp/datasets/resident_array.h>
 #include <mpol_cpp/datasets/visibility_batches.h>
 #include <mpol_cpp/datasets/visibility_sampler.h>
 #include <mpol_cpp/device/backends/backend.h>
-#include <mpol_cpp/device/chunks.h>
 #include <mpol_cpp/device/current_device.h>
 #include <mpol_cpp/device/device_iterator.h>
 #include <mpol_cpp/device/device_list.h>

@@ -13,7 +13,6 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/read_ahead.h>
-#include <mpol_cpp/device/chunks.h>
 #include <mpol_cpp/device/host/host_memory.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/likelihoods/known_gradient.h>
@@ -104,7 +103,7 @@ void ChunkedLikelihoodImpl::choose_chunk(const Tensor& sky) {
     return;
   }
   // Two are there at a time, and what the second one is made from.
-  chunk_ = std::clamp(chunk_within(std::max(budget / 3, each), each), std::min(nvis, least_chunk), nvis);
+  chunk_ = std::clamp(static_cast<std::int64_t>(budget / 3 / each), std::min(nvis, least_chunk), nvis);
   if (residency_ == DataResidency::device) residency_ = DataResidency::host;
   log_warning(fmt::format("the visibilities need {} on {} and {} may be taken: steps see all of them, {} at a time",
                           memory_words(all), sky.device().str(), memory_words(budget), chunk_));

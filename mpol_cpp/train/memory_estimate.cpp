@@ -42,10 +42,10 @@ double lbfgs_pairs(const MemorySettings& settings) {
   return settings.on_gpu() ? slots + std::min(kept, made) : std::min(kept + 1, made);
 }
 
-/// What a likelihood takes during the fit, at most while it is made, and for chi^2 of the loose visibilities or the residual at
-/// the samples in the end, bytes.
+/// What a likelihood takes during the fit, at most while it is made, for chi^2 of the loose visibilities or the residual at
+/// the samples in the end, and, as a part of the first, for an evaluation, bytes.
 struct LikelihoodMemory {
-  double held = 0, making = 0, ending = 0;
+  double held = 0, making = 0, ending = 0, evaluating = 0;
 };
 
 /// Dirty images and residual of samples: fine grids of the images' transform and of the model's, and a block of samples in both.
@@ -74,7 +74,8 @@ LikelihoodMemory exact_memory(const MemorySettings& settings) {
   const double block =
       std::min(samples, most) * 100 + (samples > most ? std::min(samples, static_cast<double>(strips.chunk)) * 6 : 0);
   return {npix * npix * (of_channel * nchan + planes) + evaluation,
-          npix * npix * (384 + (20 + (settings.kernels_in_memory() ? 16 : 0)) * nchan) + block, residual_of_samples(settings)};
+          npix * npix * (384 + (20 + (settings.kernels_in_memory() ? 16 : 0)) * nchan) + block, residual_of_samples(settings),
+          evaluation};
 }
 
 LikelihoodMemory loose_memory(const MemorySettings& settings) {
@@ -92,7 +93,16 @@ LikelihoodMemory loose_memory(const MemorySettings& settings) {
   const double values = noise ? 2 * size + converted : 3 * size;
   const double ending = std::max(residual_of_samples(settings), noise ? prediction_bytes(settings) : 0);
   // Tiles of many points are summed in parts, 2 bytes a point.
-  return {grids + samples * (places + values + 2), grids + samples * (places + records + 2), ending};
+  return {grids + samples * (places + values + 2), grids + samples * (places + records + 2), ending, grids};
+}
+
+/// What a recording on a GPU keeps for its replays while others compute beside it (the gap, the image in the end), and the copies
+/// that put back what its first run changed, bytes: an iteration of POGM by LibTorch's operations was measured at 37 to 58 arrays
+/// of the cube, and 4 to 6 more for each further plane of duals; an eager step is within its fit.
+double recording_bytes(const MemorySettings& settings, const LikelihoodMemory& likelihood, double cube) {
+  if (!settings.on_gpu() || settings.optimizer() == OptimizerKind::admm) return 0;  // ADMM's steps are not recorded
+  const double proximal = 64 + 6 * static_cast<double>(settings.more_duals()), copies = 4;
+  return (is_proximal(settings.optimizer()) ? proximal : copies) * cube + likelihood.evaluating;
 }
 
 LikelihoodMemory likelihood_memory(const MemorySettings& settings) {
@@ -165,6 +175,7 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   add("fit", fit);
   add("history of L-BFGS", history);
   add("likelihood", likelihood.held);
+  add("recording", recording_bytes(settings, likelihood, cube));
   add("losses of the epochs",
       LossHistory::bytes_per_epoch(static_cast<std::size_t>(settings.columns())) * static_cast<double>(settings.epochs()));
   add("dirty images", std::max(0.0, results - fit - history));  // made when the fit is done and its memory free again

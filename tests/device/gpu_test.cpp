@@ -9,7 +9,6 @@
 #include <torch/optim/adam.h>
 
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/device/chunks.h>
 #include <mpol_cpp/device/device_iterator.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/move.h>
@@ -93,23 +92,6 @@ TEST_CASE("a run that moves from the GPU to the CPU and back goes on as it would
     return linear->weight.detach().cpu();
   };
   CHECK(same(train(true), train(false)));
-}
-
-TEST_CASE("a chunk that the GPU has no memory for is done in halves", "[.][gpu]") {
-  const auto gpu = required_gpu();
-  const auto free = memory_info(gpu).free_bytes;
-  std::vector<std::int64_t> done;
-  const auto options = ChunkOptions().chunk(1400).bytes_per_item(1e-3 * static_cast<double>(free)).device(gpu);
-  for_each_chunk(1400, options, [&](std::int64_t begin, std::int64_t end) {
-    at::empty({(end - begin) * (free / 1000)}, at::TensorOptions(torch::kUInt8).device(gpu));
-    done.push_back(end - begin);
-  });
-  CHECK(done == std::vector<std::int64_t>{700, 700});
-  CHECK_THROWS_AS(for_each_chunk(2000, ChunkOptions(options).bytes_per_item(1),
-                                 [&](std::int64_t begin, std::int64_t end) {
-                                   at::empty({(end - begin) * free}, at::TensorOptions(torch::kUInt8).device(gpu));
-                                 }),
-                  DeviceError);
 }
 
 TEST_CASE("a timer on the GPU counts what the device does, not what the host waits", "[.][gpu]") {

@@ -9,11 +9,13 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/fit.h>
+#include <mpol_cpp/train/memory_estimate.h>
 #include <mpol_cpp/train/steps/device_pogm_step.h>
 #include <mpol_cpp/train/steps/pogm_step.h>
 
 #include "../solvers/convex_problems.h"
 #include "compare.h"
+#include "counting_allocator.h"
 #include "problems.h"
 #include "rehearsed_recordings.h"
 #include "temporary_folder.h"
@@ -113,4 +115,47 @@ TEST_CASE("POGM on a device notices a likelihood that was moved, and problems th
   CHECK_THROWS_WITH(step.set_stopped({true}), ContainsSubstring("end together"));
   likelihood->as_module().to(torch::kFloat32);
   CHECK_THROWS_WITH(step.take(0), ContainsSubstring("moved or cast"));
+}
+
+TEST_CASE("the estimate holds what POGM on a device keeps, a recording of its iteration, and the gap beside that",
+          "[train][device]") {
+  struct Priors {
+    std::vector<Term> terms;
+    std::int64_t more_duals;
+  };
+  const auto convex = every_convex_term();
+  auto with_cube = convex;
+  for (const auto& term : {terms::tv_channel(0.01), terms::group_sparsity(0.01), terms::tv_slope(0.005)})
+    with_cube.push_back(term);
+  std::int64_t duals = 0;
+  for (const auto kind : {TermKind::tv_channel, TermKind::group_sparsity, TermKind::tv_slope}) {
+    duals += regularizer_of(kind).dual_images;
+  }
+  const auto [terms, more_duals] = GENERATE_COPY(Priors{convex, 0}, Priors{with_cube, duals});
+  CAPTURE(more_duals);
+  const auto objective = Objective(likelihood_of("gridded", torch::kFloat32), terms);
+  const auto options = pogm_options(10);
+  CountingAllocator memory;
+  const auto model = positive_model(base_image(torch::kFloat32, 5, {4}));
+  DevicePogmStep step(model.ptr(), objective, options);
+  for (int k = 0; k < 12; ++k) step.take(0);
+  const double held = memory.now();
+  memory.reset_peak();
+  step.take(0);
+  const double recorded = memory.peak() - held;
+  memory.reset_peak();
+  step.gap();
+  const double beside = memory.peak() - held;
+  const double cube = 4.0 * 4 * channels * static_cast<double>(small_grid.npix() * small_grid.npix());
+  CAPTURE(held / cube, recorded / cube, beside / cube);
+  const auto settings =
+      MemorySettings(small_grid.npix(), channels).problems(4).optimizer(OptimizerKind::pogm).more_duals(more_duals).on_gpu(true);
+  double fit = 0, recording = 0;
+  for (const auto& part : estimate_memory(settings).parts) {
+    if (part.name == "fit") fit = part.bytes;
+    if (part.name == "recording") recording = part.bytes;
+  }
+  CHECK(recorded < recording);
+  CHECK(recording < 2 * recorded);
+  CHECK(held + recorded + beside < fit + recording);
 }

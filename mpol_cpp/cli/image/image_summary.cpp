@@ -154,14 +154,34 @@ std::string gap_words(const TrainResult& fit) {
   return fmt::format("gap         the loss is at most {:.3g} above its least value{}\n", *fit.gap, part);
 }
 
-/// The most that tensors took on one of the GPUs of a list, bytes; nothing without any.
-std::optional<std::int64_t> device_peak(const std::string& devices) {
-  std::optional<std::int64_t> peak;
+/// What tensors take of the GPUs of a list, the most that one of them has now and had at its peak; nothing without any.
+std::optional<MemoryUse> device_memory(const std::string& devices) {
+  std::optional<MemoryUse> most;
   std::istringstream names(devices);
   for (std::string name; std::getline(names, name, ',');) {
-    if (const torch::Device device(name); !device.is_cpu()) peak = std::max(peak.value_or(0), memory_use(device).peak);
+    const torch::Device device(name);
+    if (device.is_cpu()) continue;
+    const auto own = memory_use(device);
+    if (!most) most = MemoryUse();
+    most->in_use = std::max(most->in_use, own.in_use);
+    most->peak = std::max(most->peak, own.peak);
   }
-  return peak;
+  return most;
+}
+
+Json memory_json(const ImageSummary& summary) {
+  const auto process = memory_use(torch::kCPU);
+  Json json = {{"estimated", summary.estimated_memory},
+               {"in_use", static_cast<double>(process.in_use)},
+               {"peak", static_cast<double>(process.peak)},
+               {"samples_on_disk", summary.samples_on_disk},
+               {"device_in_use", nullptr},
+               {"device_peak", nullptr}};
+  if (const auto device = device_memory(summary.device)) {
+    json["device_in_use"] = device->in_use;
+    json["device_peak"] = device->peak;
+  }
+  return json;
 }
 
 }  // namespace
@@ -225,10 +245,7 @@ std::string summary_json(const ImageSummary& summary) {
   if (summary.fit.gap) json["gap"] = *summary.fit.gap;
   json["stop_reason"] = to_string(summary.fit.stop_reason);
   json["seconds"] = seconds_of(summary);
-  json["memory_bytes"] = {
-      {"estimated", summary.estimated_memory}, {"peak", peak_memory()}, {"samples_on_disk", summary.samples_on_disk}};
-  json["memory_bytes"]["device_peak"] = nullptr;  // of the CPU it is the process's peak
-  if (const auto peak = device_peak(summary.device)) json["memory_bytes"]["device_peak"] = *peak;
+  json["memory_bytes"] = memory_json(summary);
   json["device"] = summary.device;
   json["device_reason"] = summary.device_reason;
   if (summary.devices > 1) json["devices"] = {{"count", summary.devices}, {"shard", summary.shard}};

@@ -47,10 +47,13 @@ StepReport DevicePogmStep::take(double) {
 
 void DevicePogmStep::iterate(std::int64_t passes) {
   if (!is_recordable_) return pogm_.iterate(passes);
-  auto& work = recorded_[passes];
-  if (!work) work = record(passes);
-  if (!work) return pogm_.iterate(passes);
-  work->replay();
+  if (!recorded_ || passes_of_recorded_ != passes) {
+    recorded_.reset();  // its memory goes first
+    recorded_ = record(passes);
+    passes_of_recorded_ = passes;
+  }
+  if (!recorded_) return pogm_.iterate(passes);
+  recorded_->replay();
   pogm_.images().unsafeGetTensorImpl()->bump_version();
 }
 
@@ -80,9 +83,7 @@ std::unique_ptr<RecordedWork> DevicePogmStep::record(std::int64_t passes) {
   return nullptr;
 }
 
-std::int64_t DevicePogmStep::launches() const {
-  return recorded_.empty() || !recorded_.begin()->second ? 0 : recorded_.begin()->second->launches();
-}
+std::int64_t DevicePogmStep::launches() const { return recorded_ ? recorded_->launches() : 0; }
 
 void DevicePogmStep::set_stopped(const std::vector<bool>&) {
   throw ValueError(fmt::format("the problems of {} end together", name_));

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,8 +14,9 @@
 namespace mpol {
 
 /// An iteration of POGM or FISTA on a GPU, as a step: its numbers stay there (DevicePogm), and with a likelihood of this library
-/// it is recorded as a CUDA graph, one for each number of passes. Where it cannot be recorded the reason is logged, and the same
-/// operations follow one by one. On the CPU nothing is recorded, which is of use in tests only.
+/// it is recorded as a CUDA graph, anew whenever problems get more passes: the memory of a recording stays taken, and fewer
+/// passes come back only with an earlier state. Where it cannot be recorded the reason is logged, and the same operations follow
+/// one by one. On the CPU nothing is recorded, which is of use in tests only.
 class DevicePogmStep : public Step {
  public:
   /// @throws ValueError unless the objective is convex in the model's base pixels (ConvexObjective)
@@ -30,7 +30,7 @@ class DevicePogmStep : public Step {
   std::optional<double> gap() override;
   StepKind kind() const override { return StepKind::eager; }
   std::string reason() const override { return name_; }
-  /// Kernels of one iteration with the fewest passes, once it is recorded; else 0.
+  /// Kernels of the last iteration, where it is recorded; else 0.
   std::int64_t launches() const;
   NamedTensors state() const override;
   void load_state(const NamedTensors& state) override;
@@ -45,7 +45,8 @@ class DevicePogmStep : public Step {
   double tolerance_;
   bool is_recordable_;
   detail::RecordedPlaces places_;
-  std::map<std::int64_t, std::unique_ptr<RecordedWork>> recorded_;  // by passes
+  std::unique_ptr<RecordedWork> recorded_;
+  std::int64_t passes_of_recorded_ = 0;
 };
 
 }  // namespace mpol
