@@ -125,6 +125,20 @@ using KindsInUse = typename detail::Joined<
 
 }  // namespace regularizers
 
+/// Where the fused step works a regularizer out, which says what pixels its stencil has. Driver::none for TermKind::custom.
+constexpr regularizers::Driver driver_of(TermKind kind) {
+  switch (kind) {
+#define MPOL_EACH(name, Type) \
+  case TermKind::name:        \
+    return regularizers::Type::driver;
+    MPOL_REGULARIZERS(MPOL_EACH)
+#undef MPOL_EACH
+    case TermKind::custom:
+      break;
+  }
+  return regularizers::Driver::none;
+}
+
 /// Settings of all regularizers, as they are unless somebody says otherwise.
 struct RegularizerSettings {
   double of[regularizer_count][regularizers::most_settings] = {};

@@ -24,19 +24,6 @@ const std::vector<TermKind>& all_regularizers() {
   return all;
 }
 
-regularizers::Driver driver_of(TermKind kind) {
-  switch (kind) {
-#define MPOL_EACH(name, Type) \
-  case TermKind::name:        \
-    return regularizers::Type::driver;
-    MPOL_REGULARIZERS(MPOL_EACH)
-#undef MPOL_EACH
-    case TermKind::custom:
-      break;
-  }
-  return regularizers::Driver::none;
-}
-
 bool is_fused(TermKind kind) { return driver_of(kind) != regularizers::Driver::none; }
 
 }  // namespace mpol

@@ -21,9 +21,6 @@ const Regularizer& regularizer_of(TermKind kind);
 /// All, in their order.
 const std::vector<TermKind>& all_regularizers();
 
-/// Where the fused step works it out, which says what pixels its stencil has. Driver::none for TermKind::custom.
-regularizers::Driver driver_of(TermKind kind);
-
 /// Whether the fused step works it out. Not TermKind::custom.
 bool is_fused(TermKind kind);
 

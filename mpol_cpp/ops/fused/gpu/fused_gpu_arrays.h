@@ -10,26 +10,14 @@ namespace mpol::ops {
 /// What a pass over half planes sums up: chi^2, then the regularizer of the half plane.
 inline constexpr int half_plane_sums = 2;
 
-/// What image passes sum up: regularizers of one image alone, the base pixels after the update, and regularizers that join
-/// channels, all in the last pass; and regularizers of curvatures, which have a pass of their own.
-constexpr regularizers::Driver driver_of(TermKind kind) {
-  switch (kind) {
-#define MPOL_EACH(name, Type) \
-  case TermKind::name:        \
-    return regularizers::Type::driver;
-    MPOL_REGULARIZERS(MPOL_EACH)
-#undef MPOL_EACH
-    case TermKind::custom:
-      break;
-  }
-  return regularizers::Driver::none;
-}
 constexpr bool joins_channels(regularizers::Driver driver) {
   return driver == regularizers::Driver::channels || driver == regularizers::Driver::spectra;
 }
 constexpr bool is_of_images(regularizers::Driver driver) {
   return driver != regularizers::Driver::none && driver != regularizers::Driver::half_plane;
 }
+/// What image passes sum up: regularizers of one image alone, the base pixels after the update, and regularizers that join
+/// channels, all in the last pass; and regularizers of curvatures, which have a pass of their own.
 enum class SumGroup { images, joining, curvatures };
 constexpr SumGroup group_of(regularizers::Driver driver) {
   if (driver == regularizers::Driver::curvatures) return SumGroup::curvatures;
