@@ -219,8 +219,7 @@ void Fit::take_steps(std::int64_t epochs) {
 
 bool Fit::has_converged(std::int64_t done) {
   if (const auto tolerance = options_.wanted_tolerance()) {
-    if (done != done_ || trail_.newest() != done_ || !image_has_settled(*tolerance)) return false;
-    return is_proximal(options_.optimizer()) ? step_->has_converged() : has_settled(result_.history, *tolerance);
+    return done == done_ && trail_.newest() == done_ && has_settled_within(*tolerance);
   }
   if (!stops_) return mpol::has_converged(result_.history, options_.stop_relative(), options_.stop_window());
   stops_->decide(done);
@@ -304,7 +303,7 @@ bool Fit::call_back(double seconds) {
   bool stop = false;
   const auto loss = result_.history.back();
   for (const auto& callback : options_.callbacks()) {
-    const Progress progress{loss, result_.columns, options_.epochs(), seconds, *model_};
+    const Progress progress{loss, result_.columns, options_.epochs(), seconds, *model_, forecast_.expected_end()};
     stop |= callback(progress) == CallbackAction::stop;
   }
   return stop;
@@ -383,9 +382,13 @@ void Fit::look_at_image_if_due() {
   else flux_mark_ = {done_, flux_of(sky)};
 }
 
-bool Fit::image_has_settled(double tolerance) const {
+bool Fit::has_settled_within(double tolerance) {
   const auto change = change_of_image();
-  return change && change->image <= image_tolerance * tolerance && change->flux <= flux_tolerance * tolerance;
+  if (!change) return false;
+  const double of_image = change->image / (image_tolerance * tolerance), of_flux = change->flux / (flux_tolerance * tolerance);
+  forecast_.note(done_, std::max({of_image, of_flux, fall_of_loss(result_.history) / tolerance}));
+  if (of_image > 1 || of_flux > 1) return false;
+  return is_proximal(options_.optimizer()) ? step_->has_converged() : has_settled(result_.history, tolerance);
 }
 
 void Fit::look_at_final(const ModelOutput& output, const Tensor& nll) {

@@ -14,6 +14,7 @@
 #include <mpol_cpp/train/divergence.h>
 #include <mpol_cpp/train/fit_verdict.h>
 #include <mpol_cpp/train/image_trail.h>
+#include <mpol_cpp/train/options/convergence_forecast.h>
 #include <mpol_cpp/train/problem_stops.h>
 #include <mpol_cpp/train/steps/step.h>
 #include <mpol_cpp/train/trainer.h>
@@ -96,7 +97,7 @@ class Fit {
   double flux_of(const Tensor& sky) const;  ///< of all channels and problems, Jy
   std::int64_t next_image() const;          ///< after how many epochs somebody looks at the image again; < 0: nobody does
   void look_at_image_if_due();
-  bool image_has_settled(double tolerance) const;
+  bool has_settled_within(double tolerance);  ///< at the newest image; notes what is lacking in forecast_
   void look_at_final(const ModelOutput& output, const Tensor& nll);  ///< fills final_image_
   StopReason verdict(StopReason reason);  ///< writes down what judge_fit says of a fit that ended for this reason
 
@@ -129,7 +130,8 @@ class Fit {
   std::optional<Breakdown> breakdown_;
 
   std::optional<FluxMark> flux_mark_;
-  ImageTrail trail_;  ///< of a fit that is to converge
+  ImageTrail trail_;              ///< of a fit that is to converge
+  ConvergenceForecast forecast_;  ///< of when that will be
   FinalImage final_image_;
 
   std::optional<DeviceTimer> timer_;

@@ -60,6 +60,9 @@ CallbackAction ProgressReport::show(const Progress& progress) {
   total_ = progress.loss.total();
   nll_ = progress.loss.nll();
   seconds_ = progress.seconds;
+  expected_ = options_.open_end() && progress.expected_end && *progress.expected_end < epochs_
+                  ? std::optional(std::max(*progress.expected_end, epoch_))
+                  : std::nullopt;
   const bool first = first_epoch_ < 0;
   if (first) {
     first_epoch_ = epoch_ - 1;
@@ -73,19 +76,18 @@ CallbackAction ProgressReport::show(const Progress& progress) {
 
 std::string ProgressReport::text(std::int64_t width) const {
   const double rate = static_cast<double>(epoch_ - first_epoch_) / std::max(seconds_ - first_seconds_, 1e-9);
-  const auto left = duration(static_cast<double>(epochs_ - epoch_) / rate);
-  if (options_.open_end()) {
-    return fmt::format("epoch {} of at most {}  loss {:.6g}  nll {:.6g}  {:.3g} steps/s  at most {} left", epoch_, epochs_,
-                       total_, nll_, rate, left)
-        .substr(0,
-                style_ == ReportStyle::bar ? static_cast<std::size_t>(std::max<std::int64_t>(width - 1, 0)) : std::string::npos);
-  }
-  const auto words =
-      fmt::format("epoch {}/{}  loss {:.6g}  nll {:.6g}  {:.3g} steps/s  {} left", epoch_, epochs_, total_, nll_, rate, left);
+  const auto end = expected_.value_or(epochs_);
+  const auto left = duration(static_cast<double>(end - epoch_) / rate);
+  const char* how = !options_.open_end() ? "" : expected_ ? "about " : "at most ";
+  const auto count = !options_.open_end() ? fmt::format("{}/{}", epoch_, epochs_)
+                     : expected_          ? fmt::format("{} of about {}, at most {}", epoch_, end, epochs_)
+                                          : fmt::format("{} of at most {}", epoch_, epochs_);
+  const auto words = fmt::format("epoch {}  loss {:.6g}  nll {:.6g}  {:.3g} steps/s  {}{} left", count, total_, nll_, rate, how, left);
   if (style_ != ReportStyle::bar) return words;
   const auto cells = std::min(widest_bar, width - static_cast<std::int64_t>(words.size()) - 4);
-  if (cells < smallest_bar) return words.substr(0, static_cast<std::size_t>(std::max<std::int64_t>(width - 1, 0)));
-  return bar(static_cast<double>(epoch_) / static_cast<double>(std::max<std::int64_t>(epochs_, 1)), cells) + words;
+  const bool says_nothing = options_.open_end() && !expected_;  // how far it is, nobody knows
+  if (cells < smallest_bar || says_nothing) return words.substr(0, static_cast<std::size_t>(std::max<std::int64_t>(width - 1, 0)));
+  return bar(static_cast<double>(epoch_) / static_cast<double>(std::max<std::int64_t>(end, 1)), cells) + words;
 }
 
 void ProgressReport::print() {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include <torch/arg.h>
@@ -26,12 +28,12 @@ struct ProgressReportOptions {
   TORCH_ARG(Stream, stream) = stderr;
   /// Least seconds between two plain lines; a bar is drawn ten times a second.
   TORCH_ARG(double, line_interval) = 5.0;
-  /// Whether the fit is expected to end before its epochs do, by a stop criterion: then the time left is said as the most it can
-  /// be.
+  /// Whether the fit is expected to end before its epochs do, by a stop criterion: then the time left is an estimate by how fast
+  /// it converges (Progress::expected_end), and until there is one, the most it can be.
   TORCH_ARG(bool, open_end) = false;
 };
 
-/// A callback for people: loss, steps per second and the time left: to the end, or at most.
+/// A callback for people: loss, steps per second and the time left: to the end, about, or at most.
 /// Keep it for as long as the fit runs and pass `report.callback()`; finish() (or the end of its life) ends the bar's line.
 class ProgressReport {
  public:
@@ -60,6 +62,7 @@ class ProgressReport {
   double total_ = 0, nll_ = 0, seconds_ = 0, first_seconds_ = 0;
   double printed_seconds_ = 0;
   std::int64_t printed_epoch_ = -1;
+  std::optional<std::int64_t> expected_;  // of an open end, before the last of the epochs
 };
 
 }  // namespace mpol

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
+#include <cstdint>
+#include <vector>
 
 #include <mpol_cpp/io/measurement_set/hands.h>
 #include <mpol_cpp/io/measurement_set/measurement_set.h>
@@ -20,19 +23,46 @@ struct Hand {
   bool good() const { return !flagged && weighs() && finite(); }
 };
 
+/// The cells of a row.
+struct HandCells {
+  const std::complex<float>* data;  ///< (nchan, ncorr)
+  const bool* flags;                ///< (nchan, ncorr)
+  const float* weights;             ///< (nchan, ncorr), or (ncorr) for all channels
+  std::int64_t ncorr;
+  bool weights_by_channel;
+
+  /// One hand of a channel.
+  Hand hand(std::int64_t channel, std::int64_t number) const {
+    const auto at = channel * ncorr + number;
+    return {data[at], weights[weights_by_channel ? at : number], flags[at]};
+  }
+};
+
 /// Combines the hands of samples, and counts what is left out.
 class Combination {
  public:
   Combination(const HandPair& hands, SetPhases phases) : hands_(hands), conjugates_(phases == SetPhases::conjugated) {}
 
+  /// The channels of a row that counts. @param values, weights  of each of them, 0 where a sample is left out
+  void combine(const HandCells& cells, const std::vector<std::int64_t>& channels, std::complex<float>* values, float* weights,
+               DroppedSamples& dropped) const {
+    if (takes_means() && (cells.weights_by_channel ? mean_by_channel(cells, channels, values, weights, dropped)
+                                                   : mean_of_row(cells, channels, values, weights, dropped)))
+      return;
+    const auto a = hands_.a, b = hands_.b.value_or(a);
+    for (std::size_t c = 0; c < channels.size(); ++c) {
+      values[c] = {};
+      weights[c] = combine(cells.hand(channels[c], a), cells.hand(channels[c], b), values[c], dropped);
+    }
+  }
+
   /// A sample of a row that counts. @returns its weight, 0 where it is left out
   float combine(const Hand& a, const Hand& b, std::complex<float>& value, DroppedSamples& dropped) const {
     const bool both = hands_.b.has_value();
-    if (both && hands_.weighted_mean && !a.flagged && !b.flagged && a.weight > 0 && b.weight > 0) {  // most samples
-      const float sum = a.weight + b.weight, part_a = a.weight / sum, part_b = b.weight / sum;
-      const std::complex<float> mean(part_a * a.value.real() + part_b * b.value.real(),
-                                     part_a * a.value.imag() + part_b * b.value.imag());
-      if (std::isfinite(sum) && std::isfinite(mean.real()) && std::isfinite(mean.imag())) return take(mean, sum, value);
+    if (both && hands_.weighted_mean && !a.flagged && !b.flagged) {
+      const Parts parts(a.weight, b.weight);
+      const auto mean = parts.mean(a.value, b.value);
+      if (parts.good() & finite(mean)) return take(mean, parts.sum, value);
     }
     if (both && hands_.one_suffices && a.good() != b.good())
       return take(a.good() ? a.value : b.value, a.good() ? a.weight : b.weight, value);
@@ -47,6 +77,61 @@ class Combination {
   }
 
  private:
+  /// What each of two hands is worth in their mean.
+  struct Parts {
+    Parts(float weight_a, float weight_b)
+        : sum(weight_a + weight_b), a(weight_a / sum), b(weight_b / sum), positive((weight_a > 0) & (weight_b > 0)) {}
+
+    bool good() const { return positive & std::isfinite(sum); }
+    std::complex<float> mean(std::complex<float> of_a, std::complex<float> of_b) const {
+      return {a * of_a.real() + b * of_b.real(), a * of_a.imag() + b * of_b.imag()};
+    }
+
+    float sum, a, b;
+    bool positive;
+  };
+
+  static bool finite(std::complex<float> value) { return std::isfinite(value.real()) & std::isfinite(value.imag()); }
+
+  /// Whether samples are means of two hands of which neither stands for both.
+  bool takes_means() const { return hands_.b.has_value() && hands_.weighted_mean && !hands_.one_suffices; }
+
+  // Most rows have nothing to leave out but what is flagged. For these there are loops without branches; they are given up, and
+  // nothing is counted, where another reason is found.
+
+  bool mean_of_row(const HandCells& cells, const std::vector<std::int64_t>& channels, std::complex<float>* values, float* weights,
+                   DroppedSamples& dropped) const {
+    const Parts parts(cells.weights[hands_.a], cells.weights[*hands_.b]);
+    return parts.good() && means(cells, channels, values, weights, dropped, [&](std::int64_t) { return parts; });
+  }
+  bool mean_by_channel(const HandCells& cells, const std::vector<std::int64_t>& channels, std::complex<float>* values,
+                       float* weights, DroppedSamples& dropped) const {
+    const auto *of_a = cells.weights + hands_.a, *of_b = cells.weights + *hands_.b;
+    return means(cells, channels, values, weights, dropped, [&](std::int64_t at) { return Parts(of_a[at], of_b[at]); });
+  }
+
+  template <typename PartsAt>
+  bool means(const HandCells& cells, const std::vector<std::int64_t>& channels, std::complex<float>* values, float* weights,
+             DroppedSamples& dropped, const PartsAt& parts_at) const {
+    const auto *data_a = cells.data + hands_.a, *data_b = cells.data + *hands_.b;
+    const auto *flags_a = cells.flags + hands_.a, *flags_b = cells.flags + *hands_.b;
+    const float sign = conjugates_ ? -1 : 1;
+    std::int64_t flagged = 0;
+    bool all_good = true;
+    for (std::size_t c = 0; c < channels.size(); ++c) {
+      const auto at = channels[c] * cells.ncorr;
+      const auto parts = parts_at(at);
+      const auto mean = parts.mean(data_a[at], data_b[at]);
+      const bool left_out = flags_a[at] | flags_b[at];
+      all_good &= left_out | (parts.good() & finite(mean));
+      flagged += left_out;
+      values[c] = {left_out ? 0.0F : mean.real(), left_out ? 0.0F : sign * mean.imag()};
+      weights[c] = left_out ? 0.0F : parts.sum;
+    }
+    if (all_good) dropped.flagged += flagged;
+    return all_good;
+  }
+
   // Products by hand: those of std::complex look for infinities.
   static std::complex<float> times(std::complex<float> a, std::complex<float> b) {
     return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};

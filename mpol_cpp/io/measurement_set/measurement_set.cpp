@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <complex>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -76,15 +77,11 @@ class MeasurementSetReader final : public VisibilityReader {
   const DroppedSamples& dropped() const override { return dropped_; }
 
   std::optional<RowBlock> next() override {
-    while (window_ < windows_.size() && begin_ >= shape_.windows[window_].rows) ++window_, begin_ = 0;
-    if (window_ == windows_.size()) return std::nullopt;
-    const auto& source = windows_[window_];
-    const auto& part = table_.parts()[source.part];
-    const auto most = std::max<std::int64_t>(1, block_values / (part.ncorr() * part.nchan()));
-    const auto count = std::min(most, part.rows - begin_);
-    const auto& cells = table_.read(source.part, begin_, count);
-    begin_ += count;
-    return combined(source, cells);
+    if (!ahead_.valid()) read_ahead();
+    if (!ahead_.valid()) return std::nullopt;
+    const auto read = ahead_.get();
+    read_ahead();
+    return combined(read.window, *read.cells);
   }
 
  private:
@@ -94,6 +91,27 @@ class MeasurementSetReader final : public VisibilityReader {
     std::int64_t ncorr, nchan;  ///< of its cells
     HandPair hands;
   };
+
+  /// Cells of a block, and the window of the shape that they are of.
+  struct ReadCells {
+    std::size_t window;
+    const SetCells* cells;
+  };
+
+  /// Begins to read the next block, if there is one: beside whatever is done with the last, where there are threads for it.
+  void read_ahead() {
+    while (window_ < windows_.size() && begin_ >= shape_.windows[window_].rows) ++window_, begin_ = 0;
+    if (window_ == windows_.size()) return;
+    const auto index = windows_[window_].part;
+    const auto& part = table_.parts()[index];
+    const auto most = std::max<std::int64_t>(1, block_values / (part.ncorr() * part.nchan()));
+    const auto begin = begin_, count = std::min(most, part.rows - begin);
+    const auto policy = ops::sharing_threads() > 1 ? std::launch::async : std::launch::deferred;
+    ahead_ = std::async(policy, [this, window = window_, index, begin, count] {
+      return ReadCells{window, &table_.read(index, begin, count)};
+    });
+    begin_ += count;
+  }
 
   void add_window(std::size_t index) {
     const auto& part = table_.parts()[index];
@@ -140,16 +158,29 @@ class MeasurementSetReader final : public VisibilityReader {
     else shape_.notes.push_back("the windows' frequencies are in different frames and taken as they are");
   }
 
-  RowBlock combined(const Source& source, const SetCells& cells) {
-    const auto& window = shape_.windows[window_];
+  /// Tensors of the last block, where nobody holds these any more, are used again: new memory would have to be cleared.
+  void shape_block(std::int64_t rows, std::int64_t nchan) {
+    const auto shaped = [](Tensor& tensor, at::IntArrayRef sizes, torch::Dtype dtype) {
+      if (tensor.defined() && tensor.use_count() == 1 && tensor.sizes() == sizes) return;
+      tensor = at::empty(sizes, dtype);
+    };
+    shaped(block_.u, {rows}, torch::kFloat64);
+    shaped(block_.v, {rows}, torch::kFloat64);
+    shaped(block_.data, {rows, nchan}, torch::kComplexFloat);
+    shaped(block_.weights, {rows, nchan}, torch::kFloat32);
+    shaped(block_.observations, {rows}, torch::kInt32);
+  }
+
+  RowBlock combined(std::size_t index, const SetCells& cells) {
+    const auto& window = shape_.windows[index];
+    const auto& source = windows_[index];
     const auto count = cells.rows;
-    RowBlock block;
-    block.window = static_cast<std::int64_t>(window_);
-    block.u = at::empty({count}, torch::kFloat64);
-    block.v = at::empty({count}, torch::kFloat64);
-    block.data = at::empty({count, window.nchan()}, torch::kComplexFloat);
-    block.weights = at::empty({count, window.nchan()}, torch::kFloat32);
-    block.observations = at::empty({count}, torch::kInt32);
+    shape_block(count, window.nchan());
+    auto block = block_;
+    block.window = static_cast<std::int64_t>(index);
+    const BlockArrays arrays{block.u.mutable_data_ptr<double>(), block.v.mutable_data_ptr<double>(),
+                             reinterpret_cast<Complex*>(block.data.mutable_data_ptr<c10::complex<float>>()),
+                             block.weights.mutable_data_ptr<float>()};
     std::copy_n(cells.observations, count, block.observations.mutable_data_ptr<std::int32_t>());
     if (options_.tracks == RowTracks::read) add_tracks(block, cells);
     constexpr std::int64_t grain = 4096;  // samples worth a thread
@@ -157,7 +188,7 @@ class MeasurementSetReader final : public VisibilityReader {
     const Combination combination(source.hands, options_.phases);
     ops::share_ranges(count, std::max<std::int64_t>(1, grain / window.nchan()), [&](std::int64_t begin, std::int64_t end) {
       DroppedSamples dropped;
-      for (std::int64_t row = begin; row < end; ++row) combine_row(source, cells, row, combination, block, dropped);
+      for (std::int64_t row = begin; row < end; ++row) combine_row(source, window.channels, cells, row, combination, arrays, dropped);
       const std::lock_guard lock(mutex);
       add(dropped_, dropped);
     });
@@ -178,15 +209,21 @@ class MeasurementSetReader final : public VisibilityReader {
     }
   }
 
-  void combine_row(const Source& source, const SetCells& cells, std::int64_t row, const Combination& combination, RowBlock& block,
-                   DroppedSamples& dropped) const {
-    const auto& window = shape_.windows[window_];
-    const auto nchan = window.nchan();
-    auto* values = reinterpret_cast<Complex*>(block.data.mutable_data_ptr<c10::complex<float>>()) + row * nchan;
-    auto* weights = block.weights.mutable_data_ptr<float>() + row * nchan;
+  /// A block's tensors as they lie in memory.
+  struct BlockArrays {
+    double *u, *v;
+    Complex* data;
+    float* weights;
+  };
+
+  static void combine_row(const Source& source, const std::vector<std::int64_t>& channels, const SetCells& cells,
+                          std::int64_t row, const Combination& combination, const BlockArrays& block, DroppedSamples& dropped) {
+    const auto nchan = static_cast<std::int64_t>(channels.size());
+    auto* values = block.data + row * nchan;
+    auto* weights = block.weights + row * nchan;
     const double u = cells.uvw[3 * row], v = cells.uvw[3 * row + 1];
-    block.u.mutable_data_ptr<double>()[row] = u;
-    block.v.mutable_data_ptr<double>()[row] = v;
+    block.u[row] = u;
+    block.v[row] = v;
     std::int64_t* reason = nullptr;
     if (cells.flag_row[row]) reason = &dropped.flagged_rows;
     else if (cells.antenna1[row] == cells.antenna2[row]) reason = &dropped.autocorrelations;
@@ -197,16 +234,11 @@ class MeasurementSetReader final : public VisibilityReader {
       std::fill_n(values, nchan, Complex());
       return;
     }
-    const auto a = source.hands.a, b = source.hands.b.value_or(a);
-    const auto* of_row = cells.weights + row * source.ncorr * (cells.weights_by_channel ? source.nchan : 1);
-    for (std::int64_t c = 0; c < nchan; ++c) {
-      const auto channel = window.channels[static_cast<std::size_t>(c)];
-      const auto at = (row * source.nchan + channel) * source.ncorr;
-      const auto* sample_weights = cells.weights_by_channel ? of_row + channel * source.ncorr : of_row;
-      const auto hand = [&](std::int64_t k) { return Hand{cells.data[at + k], sample_weights[k], cells.flags[at + k]}; };
-      values[c] = {};
-      weights[c] = combination.combine(hand(a), hand(b), values[c], dropped);
-    }
+    const auto size = source.ncorr * source.nchan;
+    const HandCells own{cells.data + row * size, cells.flags + row * size,
+                        cells.weights + row * (cells.weights_by_channel ? size : source.ncorr), source.ncorr,
+                        cells.weights_by_channel};
+    combination.combine(own, channels, values, weights, dropped);
   }
 
   std::filesystem::path path_;
@@ -215,8 +247,10 @@ class MeasurementSetReader final : public VisibilityReader {
   ReaderShape shape_;
   DroppedSamples dropped_;
   std::vector<Source> windows_;
-  std::size_t window_ = 0;
+  RowBlock block_;          // the last one
+  std::size_t window_ = 0;  // of the block after the one that is read ahead, and its first row
   std::int64_t begin_ = 0;
+  std::future<ReadCells> ahead_;  // the last member: it ends before what it reads into
 };
 
 }  // namespace

@@ -47,7 +47,7 @@ struct RowChoice {
   RowTracks tracks = RowTracks::leave;
 };
 
-/// A block of rows as the set has them: arrays in C order, valid until the next block is read.
+/// A block of rows as the set has them: arrays in C order, valid until the block after the next is read.
 struct SetCells {
   std::int64_t rows = 0;
   const std::complex<float>* data = nullptr;  ///< (rows, nchan, ncorr)
@@ -78,7 +78,8 @@ class SetTable {
   std::string telescope() const;  ///< of the first row; empty: unknown
   double earliest() const;        ///< TIME, seconds of the modified Julian date
 
-  /// Rows [begin, begin + count) of a part. Weights are WEIGHT_SPECTRUM, WEIGHT, or 1/SIGMA^2, and 0 where the row has none.
+  /// Rows [begin, begin + count) of a part. Weights are WEIGHT_SPECTRUM, WEIGHT, or 1/SIGMA^2, and 0 where the row has none. Another
+  /// thread may call it while this one looks at the block before; never two at once.
   /// @throws FileError, DataError for a damaged or inconsistent set
   const SetCells& read(std::size_t part, std::int64_t begin, std::int64_t count);
 

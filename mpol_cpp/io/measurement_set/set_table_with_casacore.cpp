@@ -18,7 +18,9 @@ struct SetTable::Impl {
     });
   }
 
-  void read(std::size_t part, std::int64_t begin, std::int64_t count) {
+  const SetCells& read(std::size_t part, std::int64_t begin, std::int64_t count) {
+    auto& [arrays, cells] = blocks[turn];
+    turn = 1 - turn;
     if (!rows || part != open_part) {
       const auto& shape = selection.parts[part];
       rows = std::make_unique<WindowRows>(selection.tables[part], column.name, shape.ncorr(), shape.nchan());
@@ -27,7 +29,13 @@ struct SetTable::Impl {
     rows->read(begin, count, arrays);
     if (tracks == RowTracks::read) rows->read_tracks(begin, count, arrays);
     cells = arrays.view(count);
+    return cells;
   }
+
+  struct Block {
+    CellArrays arrays;
+    SetCells cells;
+  };
 
   std::filesystem::path path;
   RowTracks tracks;
@@ -36,8 +44,8 @@ struct SetTable::Impl {
   std::string telescope;
   std::unique_ptr<WindowRows> rows;
   std::size_t open_part = 0;
-  CellArrays arrays;
-  SetCells cells;
+  Block blocks[2];
+  std::size_t turn = 0;
 };
 
 SetTable::SetTable(const std::filesystem::path& path, const RowChoice& choice) : impl_(std::make_unique<Impl>(path, choice)) {}
@@ -51,8 +59,7 @@ std::string SetTable::telescope() const { return impl_->telescope; }
 double SetTable::earliest() const { return impl_->selection.earliest; }
 
 const SetCells& SetTable::read(std::size_t part, std::int64_t begin, std::int64_t count) {
-  with_table_errors(impl_->path, [&] { impl_->read(part, begin, count); });
-  return impl_->cells;
+  return *with_table_errors(impl_->path, [&] { return &impl_->read(part, begin, count); });
 }
 
 }  // namespace mpol::io

@@ -128,19 +128,22 @@ void append_samples(SampleStore& store, const BlockView& block, const ReaderWind
   auto kept = store.kept();
   const auto begin = kept;
   for (std::int64_t row = 0; row < block.rows; ++row) {
+    const double row_u = block.u[row], row_v = block.v[row];
+    const auto first = kept;
     for (std::int64_t c = 0; c < block.nchan; ++c) {
+      // Written whether it is kept or not: there is room for all samples, and the next one takes the place.
       const auto at = row * block.nchan + c;
-      if (!(block.weights[at] > 0)) continue;
       const double scale = window.wavelengths_per_unit[static_cast<std::size_t>(c)];
-      u[kept] = block.u[row] * scale;
-      v[kept] = block.v[row] * scale;
+      const bool is_kept = block.weights[at] > 0;
+      u[kept] = row_u * scale;
+      v[kept] = row_v * scale;
       data[kept] = block.data[at];
       weights[kept] = block.weights[at];
-      if (observations != nullptr) observations[kept] = block.observation(row);
-      if (times != nullptr) times[kept] = block.times[row];
-      ++counts[static_cast<std::size_t>(c)];
-      ++kept;
+      counts[static_cast<std::size_t>(c)] += is_kept;
+      kept += is_kept;
     }
+    if (observations != nullptr) std::fill(observations + first, observations + kept, block.observation(row));
+    if (times != nullptr) std::fill(times + first, times + kept, block.times[row]);
   }
   store.set_kept(kept);
   store.note_origin(begin, window.id);

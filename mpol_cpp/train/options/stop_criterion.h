@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -23,14 +24,14 @@ inline bool has_converged(const LossHistory& history, double relative, std::int6
   return true;
 }
 
-/// Whether the total has fallen, over the second half of the epochs, by no more than `tolerance` times what its regularizers
-/// have in the last epoch (the total where there are none). Means over a twentieth of the epochs are compared, at the middle and
-/// at the end: losses of Adam swing. Of 200 epochs or more; it looks at nothing but the loss history.
-inline bool has_settled(const LossHistory& history, double tolerance) {
-  constexpr std::size_t fewest = 200, windows = 20;
+/// How far the total has fallen over the second half of the epochs, in what its regularizers have in the last epoch (in the total
+/// where there are none). Means over a twentieth of the epochs are compared, at the middle and at the end: losses of Adam swing.
+/// 0 where it has not.
+inline double fall_of_loss(const LossHistory& history) {
+  constexpr std::size_t windows = 20;
   const auto epochs = history.size();
-  if (epochs < fewest) return false;
-  const auto window = epochs / windows;
+  if (epochs < 2) return 0;
+  const auto window = std::max<std::size_t>(epochs / windows, 1);
   const auto mean_before = [&](std::size_t end) {
     double sum = 0;
     for (auto epoch = end - window; epoch < end; ++epoch) sum += history.total(epoch);
@@ -39,7 +40,14 @@ inline bool has_settled(const LossHistory& history, double tolerance) {
   const auto last = history.back();
   const double regularizers = last.total() - last.nll();
   const double scale = regularizers > 0 ? regularizers : std::abs(last.total());
-  return mean_before(epochs / 2) - mean_before(epochs) <= tolerance * scale;
+  const double fallen = mean_before(epochs / 2) - mean_before(epochs);
+  return fallen > 0 ? fallen / scale : 0;
+}
+
+/// Whether that is no more than `tolerance`, after 200 epochs or more; it looks at nothing but the loss history.
+inline bool has_settled(const LossHistory& history, double tolerance) {
+  constexpr std::size_t fewest = 200;
+  return history.size() >= fewest && fall_of_loss(history) <= tolerance;
 }
 
 }  // namespace mpol

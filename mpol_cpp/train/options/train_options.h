@@ -93,6 +93,8 @@ struct Progress {
   std::int64_t epochs;                      ///< epochs asked for
   double seconds;                           ///< of training so far
   ImageModel& model;                        ///< already updated; on a GPU perhaps more than once
+  /// After how many epochs a fit that is to converge is expected to have, by how fast it does; nothing while that is not known.
+  std::optional<std::int64_t> expected_end = {};
 };
 using Callback = std::function<CallbackAction(const Progress&)>;  ///< called with what an epoch came to
 
