@@ -21,9 +21,9 @@ struct Hand {
 };
 
 /// Combines the hands of samples, and counts what is left out.
-class Combination {
+class HandCombination {
  public:
-  Combination(const HandPair& hands, SetPhases phases) : hands_(hands), conjugates_(phases == SetPhases::conjugated) {}
+  HandCombination(const HandPair& hands, SetPhases phases) : hands_(hands), conjugates_(phases == SetPhases::conjugated) {}
 
   /// A sample of a row that counts. @returns its weight, 0 where it is left out
   float combine(const Hand& a, const Hand& b, std::complex<float>& value, DroppedSamples& dropped) const {

@@ -154,7 +154,7 @@ class MeasurementSetReader final : public VisibilityReader {
     if (options_.tracks == RowTracks::read) add_tracks(block, cells);
     constexpr std::int64_t grain = 4096;  // samples worth a thread
     std::mutex mutex;
-    const Combination combination(source.hands, options_.phases);
+    const HandCombination combination(source.hands, options_.phases);
     ops::share_ranges(count, std::max<std::int64_t>(1, grain / window.nchan()), [&](std::int64_t begin, std::int64_t end) {
       DroppedSamples dropped;
       for (std::int64_t row = begin; row < end; ++row) combine_row(source, cells, row, combination, block, dropped);
@@ -178,8 +178,8 @@ class MeasurementSetReader final : public VisibilityReader {
     }
   }
 
-  void combine_row(const Source& source, const SetCells& cells, std::int64_t row, const Combination& combination, RowBlock& block,
-                   DroppedSamples& dropped) const {
+  void combine_row(const Source& source, const SetCells& cells, std::int64_t row, const HandCombination& combination,
+                   RowBlock& block, DroppedSamples& dropped) const {
     const auto& window = shape_.windows[window_];
     const auto nchan = window.nchan();
     auto* values = reinterpret_cast<Complex*>(block.data.mutable_data_ptr<c10::complex<float>>()) + row * nchan;
