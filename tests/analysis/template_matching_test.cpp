@@ -6,9 +6,11 @@
 #include <vector>
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/roll.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <mpol_cpp/analysis/matching/template_matching.h>
 #include <mpol_cpp/core/error.h>
@@ -310,6 +312,31 @@ TEMPLATE_TEST_CASE("every instruction set gives the same matches of points", "[a
       const ForcedIsa forced(to_string(isa));
       CHECK(relative_error(rotation_scores(images, templates, index, options), expected) < tolerance<TestType>(1e-13, 2e-6));
       CHECK(relative_error(match_templates(images, templates, options).score, best) < tolerance<TestType>(1e-13, 2e-6));
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("few of many templates of points are those of all scores, whatever the image's range and the instruction set",
+                   "[analysis][matching][quick]", float, double) {
+  const auto dtype = dtype_of<TestType>();
+  constexpr std::int64_t size = 300, nphi = 47;
+  for (const std::int64_t most : {1, 9, 60}) {
+    const PolarTemplates templates(random_points(size, most, 8, nphi, 201), 8, nphi);
+    const auto noise = normal({6, 8, nphi}, dtype, 202);
+    // Even noise, images that a few pixels rule, and ones of tiny and of no values at all.
+    const auto images = at::cat({noise, noise.pow(7), 1e-30 * noise, at::zeros_like(noise)});
+    for (const auto score : {MatchScore::correlation, MatchScore::projection, MatchScore::product}) {
+      for (const std::int64_t keep : {size, std::int64_t{90}}) {
+        const auto options = MatchOptions().score(score).keep(keep);
+        const auto all = match_templates(images, templates, MatchOptions(options).n_best(size / 16 + 1));  // none is left out
+        for (const auto isa : instruction_sets()) {
+          const ForcedIsa forced(to_string(isa));
+          const auto few = match_templates(images, templates, MatchOptions(options).n_best(4));
+          CAPTURE(most, to_string(isa));
+          CHECK(relative_error(few.score, all.score.narrow(1, 0, 4)) < tolerance<TestType>(1e-13, 2e-6));
+          CHECK(same(few.index.narrow(0, 0, 12), all.index.narrow(0, 0, 12).narrow(1, 0, 4)));  // where scores differ
+        }
+      }
     }
   }
 }

@@ -29,7 +29,7 @@ class FourierScorer : public RotationScorer {
   bool images_on_one_thread() const override { return false; }
   Tensor profiles() const override;
   Tensor prepared(const Tensor& images) const override;
-  Tensor highest(const Tensor& spectra, const Tensor& kept) const override;
+  Tensor highest(const Tensor& spectra, const Tensor& kept, std::int64_t n_best) const override;
   Tensor curves(const Tensor& spectra, const Tensor& index) const override;
 
  private:
@@ -78,7 +78,7 @@ Tensor FourierScorer::profiles() const {
   return normalised_profiles(at::cat(parts));
 }
 
-Tensor FourierScorer::highest(const Tensor& spectra, const Tensor& kept) const {
+Tensor FourierScorer::highest(const Tensor& spectra, const Tensor& kept, std::int64_t) const {
   const auto count = spectra.size(1);
   auto highest = at::full({count, size_}, -std::numeric_limits<double>::infinity(), setup_.images);
   const auto columns = kept.defined() ? kept.any(0).nonzero().flatten().cpu() : at::arange(size_, torch::kInt64);

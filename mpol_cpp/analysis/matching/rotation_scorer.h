@@ -51,8 +51,10 @@ class RotationScorer {
   virtual Tensor prepared(const Tensor& images) const = 0;
   /// The highest score over all angles, and over the mirrored template where that is tried.
   /// @param kept  (count, n) bool, the templates to try for each image; undefined: all. Others get minus infinity
-  /// @return      (count, n)
-  virtual Tensor highest(const Tensor& prepared, const Tensor& kept) const = 0;
+  /// @param n_best  highest scores of each image that are asked for: of templates that are not among them it may be minus
+  /// infinity
+  /// @return        (count, n)
+  virtual Tensor highest(const Tensor& prepared, const Tensor& kept, std::int64_t n_best) const = 0;
   /// The scores of all angles of some templates for each image.
   /// @param index  (count, k) int64  @return (count, k, mirrors, nphi)
   virtual Tensor curves(const Tensor& prepared, const Tensor& index) const = 0;

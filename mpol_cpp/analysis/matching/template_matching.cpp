@@ -123,7 +123,7 @@ Matches match_some(const Tensor& maps, const RotationScorer& scorer, const Match
     kept = at::zeros({maps.size(0), size}, maps.options().dtype(torch::kBool)).scatter_(1, best, true);
   }
   const auto prepared = scorer.prepared(images);
-  const auto [score, index] = at::topk(scorer.highest(prepared, kept), n_best, -1);
+  const auto [score, index] = at::topk(scorer.highest(prepared, kept, n_best), n_best, -1);
   Matches matches{index, {}, {}, score};
   settle_angles(scorer.curves(prepared, index), options, matches);
   return matches;
