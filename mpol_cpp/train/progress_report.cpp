@@ -82,11 +82,13 @@ std::string ProgressReport::text(std::int64_t width) const {
   const auto count = !options_.open_end() ? fmt::format("{}/{}", epoch_, epochs_)
                      : expected_          ? fmt::format("{} of about {}, at most {}", epoch_, end, epochs_)
                                           : fmt::format("{} of at most {}", epoch_, epochs_);
-  const auto words = fmt::format("epoch {}  loss {:.6g}  nll {:.6g}  {:.3g} steps/s  {}{} left", count, total_, nll_, rate, how, left);
+  const auto words =
+      fmt::format("epoch {}  loss {:.6g}  nll {:.6g}  {:.3g} steps/s  {}{} left", count, total_, nll_, rate, how, left);
   if (style_ != ReportStyle::bar) return words;
   const auto cells = std::min(widest_bar, width - static_cast<std::int64_t>(words.size()) - 4);
   const bool says_nothing = options_.open_end() && !expected_;  // how far it is, nobody knows
-  if (cells < smallest_bar || says_nothing) return words.substr(0, static_cast<std::size_t>(std::max<std::int64_t>(width - 1, 0)));
+  if (cells < smallest_bar || says_nothing)
+    return words.substr(0, static_cast<std::size_t>(std::max<std::int64_t>(width - 1, 0)));
   return bar(static_cast<double>(epoch_) / static_cast<double>(std::max<std::int64_t>(end, 1)), cells) + words;
 }
 

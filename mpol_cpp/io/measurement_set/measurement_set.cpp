@@ -188,7 +188,8 @@ class MeasurementSetReader final : public VisibilityReader {
     const Combination combination(source.hands, options_.phases);
     ops::share_ranges(count, std::max<std::int64_t>(1, grain / window.nchan()), [&](std::int64_t begin, std::int64_t end) {
       DroppedSamples dropped;
-      for (std::int64_t row = begin; row < end; ++row) combine_row(source, window.channels, cells, row, combination, arrays, dropped);
+      for (std::int64_t row = begin; row < end; ++row)
+        combine_row(source, window.channels, cells, row, combination, arrays, dropped);
       const std::lock_guard lock(mutex);
       add(dropped_, dropped);
     });

@@ -78,8 +78,8 @@ class SetTable {
   std::string telescope() const;  ///< of the first row; empty: unknown
   double earliest() const;        ///< TIME, seconds of the modified Julian date
 
-  /// Rows [begin, begin + count) of a part. Weights are WEIGHT_SPECTRUM, WEIGHT, or 1/SIGMA^2, and 0 where the row has none. Another
-  /// thread may call it while this one looks at the block before; never two at once.
+  /// Rows [begin, begin + count) of a part. Weights are WEIGHT_SPECTRUM, WEIGHT, or 1/SIGMA^2, and 0 where the row has none.
+  /// Another thread may call it while this one looks at the block before; never two at once.
   /// @throws FileError, DataError for a damaged or inconsistent set
   const SetCells& read(std::size_t part, std::int64_t begin, std::int64_t count);
 
