@@ -28,6 +28,7 @@
 #include <mpol_cpp/likelihoods/loose_likelihood.h>
 #include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
 #include <mpol_cpp/likelihoods/noise_likelihood.h>
+#include <mpol_cpp/likelihoods/shared/ranked_likelihood.h>
 #include <mpol_cpp/likelihoods/shared/shared_likelihood.h>
 #include <mpol_cpp/likelihoods/shared/slab_likelihood.h>
 #include <mpol_cpp/models/gridded_net.h>
@@ -131,6 +132,7 @@ std::vector<LibraryModule> library_modules() {
   const NoiseLikelihood student(grid, data, channels, NoiseModel::student(4), NufftOptions{}, 2 * data.weights());
   const auto devices =
       std::make_shared<DeviceGroup>(std::vector<torch::Device>{torch::kCPU, torch::kCPU}, std::vector<double>{1, 1});
+  const auto share_of_rank = [&](const Visibilities& share) { return LooseLikelihood(grid, share, channels).ptr(); };
   const auto share_of_device = [&](const Visibilities& share, torch::Device) -> std::shared_ptr<Likelihood> {
     return LooseLikelihood(grid, share, channels).ptr();
   };
@@ -147,6 +149,7 @@ std::vector<LibraryModule> library_modules() {
       {"SharedLikelihood", SharedLikelihood(devices, grid, data, channels, share_of_device).ptr()},
       {"SlabLikelihood",
        SlabLikelihood(std::make_shared<SlabOperator>(NormalOperator::of(grid, data, channels), single_rank())).ptr()},
+      {"RankedLikelihood", RankedLikelihood(single_rank(), grid, data, channels, torch::kCPU, share_of_rank).ptr()},
       {"GriddedDataset",
        small_dataset().ptr(),
        {},
