@@ -161,7 +161,8 @@ class MeasurementSetReader final : public VisibilityReader {
   /// Tensors of the last block, where nobody holds these any more, are used again: new memory would have to be cleared.
   void shape_block(std::int64_t rows, std::int64_t nchan) {
     const auto shaped = [](Tensor& tensor, at::IntArrayRef sizes, torch::Dtype dtype) {
-      if (tensor.defined() && tensor.use_count() == 1 && tensor.sizes() == sizes) return;
+      const bool is_free = tensor.defined() && tensor.use_count() == 1 && tensor.storage().use_count() == 1;  // no views either
+      if (is_free && tensor.sizes() == sizes) return;
       tensor = at::empty(sizes, dtype);
     };
     shaped(block_.u, {rows}, torch::kFloat64);
