@@ -29,7 +29,7 @@ void run(const std::string& input, const std::string& figure) {
 
   // A problem that has converged stands still while others go on; rate_factors would give each a learning rate of its own.
   const auto options =
-      mpol::TrainOptions().learning_rate(0.1).epochs(1500).stop_relative(2e-3).stop_window(50).stop_scope(mpol::StopScope::each);
+      mpol::TrainOptions().learning_rate(0.05).epochs(1500).stop_relative(2e-3).stop_window(50).stop_scope(mpol::StopScope::each);
   const auto result = mpol::Trainer(model, objective, options).fit();
 
   const auto sky = model->make_sky().detach();        // (problems, nchan, npix, npix)

@@ -155,7 +155,7 @@ TEST_CASE("problems side by side end as each does alone", "[examples]") {
   for (const std::string lambda : {"0", "0.0002", "0.002", "0.02"}) {
     auto alone = GriddedNet(GriddedNetOptions(horseshoe_grid).base_cube(start));
     const Objective objective(GriddedLikelihood(cells), {terms::tv_image(std::stod(lambda))});
-    const auto fit = TrainOptions().learning_rate(0.1).epochs(1500).stop_relative(2e-3).stop_window(50);
+    const auto fit = TrainOptions().learning_rate(0.05).epochs(1500).stop_relative(2e-3).stop_window(50);
     const auto result = Trainer(alone, objective, fit).fit();
     const auto line = line_of(fmt::format("tv {:>6}: ", lambda), text);
     INFO(text);
