@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include <ATen/ops/empty.h>
@@ -14,7 +15,7 @@ constexpr double half_normal_median = 0.6744897501960817;
 
 }  // namespace
 
-void ResidualSums::count(double value) {
+void ResidualCounts::count(double value) {
   count_ += 1;
   sum_ += value;
   squares_ += value * value;
@@ -24,11 +25,10 @@ void ResidualSums::count(double value) {
   if (bin >= 0 && bin < histogram_bins) values_[static_cast<std::size_t>(bin)] += 1;
 }
 
-void ResidualSums::add(const Tensor& u, const Tensor& v, const Tensor& residual, const Tensor& weights) {
-  image_.add(u, v, residual, weights);
-  const auto values = residual.contiguous();
+void ResidualCounts::add(const Tensor& residual, const Tensor& weights) {
+  const auto values = residual.contiguous(), given = weights.contiguous();
   const auto* value = values.const_data_ptr<c10::complex<double>>();
-  const auto* weight = weights.const_data_ptr<double>();
+  const auto* weight = given.const_data_ptr<double>();
   for (std::int64_t i = 0; i < values.numel(); ++i) {
     const double root = std::sqrt(weight[i]);
     count(root * value[i].real());
@@ -36,7 +36,18 @@ void ResidualSums::add(const Tensor& u, const Tensor& v, const Tensor& residual,
   }
 }
 
-double ResidualSums::quantile(double part) const {
+void ResidualCounts::add(const ResidualCounts& more) {
+  const auto add_all = [](auto& all, const auto& some) {
+    std::transform(all.begin(), all.end(), some.begin(), all.begin(), std::plus<>());
+  };
+  add_all(magnitudes_, more.magnitudes_);
+  add_all(values_, more.values_);
+  count_ += more.count_;
+  sum_ += more.sum_;
+  squares_ += more.squares_;
+}
+
+double ResidualCounts::quantile(double part) const {
   double below = 0;
   for (std::size_t bin = 0; bin < magnitude_bins; ++bin) {
     if (below + magnitudes_[bin] < part * count_ || magnitudes_[bin] == 0) {
@@ -49,7 +60,7 @@ double ResidualSums::quantile(double part) const {
   return 0;
 }
 
-ResidualStatistics ResidualSums::statistics() const {
+ResidualStatistics ResidualCounts::statistics() const {
   if (!(count_ > 0)) return {};
   ResidualStatistics result{.samples = static_cast<std::int64_t>(count_ / 2)};
   result.mean = sum_ / count_;
@@ -63,7 +74,7 @@ ResidualStatistics ResidualSums::statistics() const {
   return result;
 }
 
-ResidualHistogram ResidualSums::histogram() const {
+ResidualHistogram ResidualCounts::histogram() const {
   ResidualHistogram histogram;
   histogram.edges = at::linspace(-histogram_limit, histogram_limit, histogram_bins + 1, torch::kFloat64);
   histogram.density = at::empty({static_cast<std::int64_t>(histogram_bins)}, torch::kFloat64);

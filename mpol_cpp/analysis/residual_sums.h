@@ -10,23 +10,20 @@
 
 namespace mpol {
 
-/// Statistics, histogram and wide image of residuals (data minus model) that are never there all at once: samples are added in
-/// blocks. Several passes over the same samples change nothing but their number.
-class ResidualSums {
+/// Statistics and histogram of residuals (data minus model) that are never there all at once: samples are added in blocks.
+/// Several passes over the same samples change nothing but their number.
+class ResidualCounts {
  public:
-  /// @param wide  the grid of the wide image
-  explicit ResidualSums(const GridCoords& wide) : image_(wide) {}
-
-  /// @param u, v      (n) float64, wavelengths
   /// @param residual  (n) complex128, Jy
   /// @param weights   (n) float64, Jy^-2
-  void add(const Tensor& u, const Tensor& v, const Tensor& residual, const Tensor& weights);
+  void add(const Tensor& residual, const Tensor& weights);
+  /// Adds those that another one counted.
+  void add(const ResidualCounts& more);
 
   /// What residual_statistics() gives, with the median and what lies beyond four sigma to half a percent.
   ResidualStatistics statistics() const;
   /// What residual_histogram() gives with its defaults.
   ResidualHistogram histogram() const;
-  WideMap wide() const { return image_.map(); }  ///< the wide image of all residuals so far
 
  private:
   static constexpr int bins_per_decade = 200, decades = 12, first_decade = -4;
@@ -40,6 +37,34 @@ class ResidualSums {
   std::array<double, magnitude_bins> magnitudes_ = {};  // of |r|, evenly in its logarithm
   std::array<double, histogram_bins> values_ = {};      // of r within the limit
   double count_ = 0, sum_ = 0, squares_ = 0;
+};
+
+/// The same, and a wide image of the residuals.
+class ResidualSums {
+ public:
+  /// @param wide  the grid of the wide image
+  explicit ResidualSums(const GridCoords& wide) : image_(wide) {}
+
+  /// @param u, v      (n) float64, wavelengths
+  /// @param residual  (n) complex128, Jy
+  /// @param weights   (n) float64, Jy^-2
+  void add(const Tensor& u, const Tensor& v, const Tensor& residual, const Tensor& weights) {
+    add_to_image(u, v, residual, weights);
+    counts_.add(residual, weights);
+  }
+  /// Adds to the image alone what add_counted() is told of otherwise.
+  void add_to_image(const Tensor& u, const Tensor& v, const Tensor& residual, const Tensor& weights) {
+    image_.add(u, v, residual, weights);
+  }
+  /// Adds residuals that were counted elsewhere.
+  void add_counted(const ResidualCounts& counts) { counts_.add(counts); }
+
+  ResidualStatistics statistics() const { return counts_.statistics(); }  ///< as those of ResidualCounts
+  ResidualHistogram histogram() const { return counts_.histogram(); }     ///< the same
+  WideMap wide() const { return image_.map(); }                           ///< the wide image of all residuals so far
+
+ private:
+  ResidualCounts counts_;
   WideImage image_;
 };
 

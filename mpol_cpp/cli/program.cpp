@@ -9,13 +9,14 @@
 #include <vector>
 
 #include <mpol_cpp/cli/program/command_line.h>
-#include <mpol_cpp/cli/program/config_file.h>
+#include <mpol_cpp/cli/settings/config_file.h>
 #include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/environment_options.h>
+#include <mpol_cpp/cli/settings/environment_options.h>
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/run/ranks.h>
 #include <mpol_cpp/cli/program/run_environment.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
+#include <mpol_cpp/cli/settings/setting.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/format.h>
@@ -27,19 +28,25 @@ namespace {
 
 constexpr std::array<std::string_view, 2> build_question = {"--version", "--verbose"};
 
-/// The settings of the environment and, after them, of a verb's --config file go before the user's own arguments: the last value
-/// of an option wins.
-std::vector<std::string> with_defaults(std::vector<std::string> arguments, const std::vector<Verb>& verbs) {
-  if (arguments.empty()) return arguments;
-  const auto verb = std::find_if(verbs.begin(), verbs.end(),
-                                 [&](const Verb& candidate) { return candidate.app->get_name() == arguments.front(); });
-  if (verb == verbs.end()) return arguments;
-  std::vector<std::string> settings = environment_arguments(*verb->app);
+const Verb* find_verb(const std::string& name, const std::vector<Verb>& verbs) {
+  const auto found = std::find_if(verbs.begin(), verbs.end(), [&](const Verb& verb) { return verb.app->get_name() == name; });
+  return found == verbs.end() ? nullptr : &*found;
+}
+
+/// The settings of the environment and, after them, of a verb's --config file.
+std::vector<Setting> settings_for(const Verb& verb, const std::vector<std::string>& arguments) {
+  auto settings = environment_settings(*verb.app);
   if (const auto file = config_in(arguments); !file.empty()) {
-    const auto of_file = config_arguments(file, *verb->app);
+    const auto of_file = config_settings(file, *verb.app);
     settings.insert(settings.end(), of_file.begin(), of_file.end());
   }
-  arguments.insert(arguments.begin() + 1, settings.begin(), settings.end());
+  return settings;
+}
+
+/// The settings before the user's own arguments: the last value of an option wins.
+std::vector<std::string> with_settings(std::vector<std::string> arguments, const std::vector<Setting>& settings) {
+  const auto before = arguments_of(settings);
+  if (!before.empty()) arguments.insert(arguments.begin() + 1, before.begin(), before.end());
   return arguments;
 }
 
@@ -55,13 +62,6 @@ std::vector<std::string> with_recorded(std::vector<std::string> arguments, const
 void parse(CLI::App& program, std::vector<std::string> arguments) {
   std::reverse(arguments.begin(), arguments.end());
   program.parse(std::move(arguments));
-}
-
-std::string verb_in(const std::vector<std::string>& arguments, const std::vector<Verb>& verbs) {
-  if (arguments.empty()) return {};
-  const auto named =
-      std::any_of(verbs.begin(), verbs.end(), [&](const Verb& verb) { return verb.app->get_name() == arguments.front(); });
-  return named ? arguments.front() : std::string();
 }
 
 /// What CLI11 finds wrong, in the words of this program.
@@ -86,20 +86,16 @@ bool asks_for_build(const std::vector<std::string>& arguments) {
   return std::is_permutation(arguments.begin(), arguments.end(), build_question.begin(), build_question.end());
 }
 
-int run(CLI::App& program, const std::vector<Verb>& verbs, const std::vector<std::string>& arguments) {
-  if (asks_for_build(arguments)) {
-    fmt::print("{}", build_description());
-    return exit_done;
-  }
+int run_verb(CLI::App& program, const std::vector<Verb>& verbs, const std::vector<std::string>& arguments,
+             const std::string& named) {
   try {
-    const auto given = with_defaults(arguments, verbs);
-    parse(program, given);
-    const auto all = with_recorded(given, verbs);
-    if (all.size() > given.size()) parse(program, all);
+    parse(program, arguments);
+    const auto all = with_recorded(arguments, verbs);
+    if (all.size() > arguments.size()) parse(program, all);
   } catch (const CLI::Success& wanted) {  // --help, --version
     return program.exit(wanted);
   } catch (const CLI::ParseError& error) {
-    throw usage_error(program, error, verb_in(arguments, verbs));
+    throw usage_error(program, error, named);
   }
   for (const auto& verb : verbs) {
     if (!verb.app->parsed()) continue;
@@ -108,6 +104,24 @@ int run(CLI::App& program, const std::vector<Verb>& verbs, const std::vector<std
   }
   fmt::print(stderr, "{}", program.help());
   return exit_usage;
+}
+
+int run(CLI::App& program, const std::vector<Verb>& verbs, const std::vector<std::string>& arguments) {
+  if (asks_for_build(arguments)) {
+    fmt::print("{}", build_description());
+    return exit_done;
+  }
+  const auto* verb = arguments.empty() ? nullptr : find_verb(arguments.front(), verbs);
+  if (verb == nullptr) return run_verb(program, verbs, arguments, {});
+  const auto settings = settings_for(*verb, arguments);
+  const auto origin_told = [&](const Error& error) { return with_origin(error.what(), settings, arguments, *verb->app); };
+  try {
+    return run_verb(program, verbs, with_settings(arguments, settings), arguments.front());
+  } catch (const UsageError& error) {
+    throw UsageError(origin_told(error));
+  } catch (const ValueError& error) {
+    throw ValueError(origin_told(error));
+  }
 }
 
 }  // namespace
@@ -132,7 +146,7 @@ int run_program(const std::vector<std::string>& arguments) {
                              add_filter(program),   add_export(program),   add_simulate(program),  add_devices(program)};
   verbs.push_back(add_completion(program, verbs));
   verbs.push_back(add_manual(program, verbs));
-  const auto verb = verb_in(arguments, verbs);
+  const auto verb = arguments.empty() || find_verb(arguments.front(), verbs) == nullptr ? std::string() : arguments.front();
   return run_on_ranks(verb, shares_work(verb, arguments), [&] { return run(program, verbs, arguments); });
 }
 

@@ -86,6 +86,7 @@ ConvexObjective::ConvexObjective(std::shared_ptr<GriddedNetImpl> model, Objectiv
   const auto own = images().detach();
   const auto shining = model_->bcube->options().pixel_mapping().forward(at::ones_like(shaped_like_model(own))).view_as(own);
   if (shining.min().item<double>() < 1) mask_ = shining;
+  own.clamp_min_(0).mul_(shining);
   for (const auto& term : objective_.terms())
     device_weights_.push_back(at::tensor(term.weights(), torch::kFloat64).to(own.device()));
   const auto linear = linear_weights();

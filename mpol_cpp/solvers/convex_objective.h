@@ -26,6 +26,7 @@ class ConvexObjective : public CompositeFunction {
   /// Why a model and an objective do not make such a function; empty when they do.
   static std::string obstacle(ImageModel& model, const Objective& objective);
 
+  /// Base pixels below 0 or outside of the mask become 0, which changes no image.
   /// @param by  who computes the proximal map, where the model is on the CPU
   /// @throws ValueError where there is an obstacle
   ConvexObjective(std::shared_ptr<GriddedNetImpl> model, Objective objective, CubeProximal::By by = CubeProximal::By::kernels);

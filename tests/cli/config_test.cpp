@@ -69,6 +69,24 @@ TEST_CASE("a configuration that cannot be followed is one line that names what i
   check("epochs = 3\n[image]\nsparsty = 1e-3\n", "line 3", 2);
   check("epochs = 3\ntv = [1, {a = 2}]\n", "line 2", 2);
   check("npix = 33\ndata = 'x.npz'\n", "33", 2);
+  check("data = 'x.npz'\nnpix = 33\n", "--npix (line 2 of " + (scratch / "bad.toml").string() + "): 33; ", 2);
+  check("data = 'x.npz'\n[image]\nlikelihood = 'exakt'\n", "--likelihood (line 3 of ", 2);
+  check("data = 'x.npz'\n\ndegrees-of-freedom = 3\n", "--degrees-of-freedom (line 3 of ", 2);  // without a meaning here
+  check("data = 'x.npz'\nquiet = 'perhaps'\n", "--quiet (line 2 of ", 2);
   check("sparsity = nan\n", "nan", 2);
   check("npix = \n", "line 1", 1);
+}
+
+TEST_CASE("a value is not said to be a file's where the command line gave it", "[cli]") {
+  const Scratch scratch;
+  write_text(scratch / "good.toml", "npix = 34\n");
+  const auto config = (scratch / "good.toml").string();
+  for (const auto& own : {std::vector<std::string>{"--npix", "33"}, {"--npix=33"}}) {
+    auto arguments = std::vector<std::string>{"image", "x.npz", "-o", (scratch / "out").string(), "--config", config};
+    arguments.insert(arguments.end(), own.begin(), own.end());
+    const auto run = run_mpol(arguments);
+    CHECK(run.exit_code == 2);
+    CHECK(run.error_names("--npix: 33; "));
+    CHECK_FALSE(run.error_names("good.toml"));
+  }
 }

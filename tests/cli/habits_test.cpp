@@ -113,7 +113,13 @@ TEST_CASE("a variable that is no option is warned of, a bad value refused", "[cl
   const Variable bad("MPOL_NPIX", "many");
   const auto run = run_mpol_here({"inspect", data});
   CHECK(run.exit_code == 2);
-  CHECK(run.error_names("--npix"));
+  CHECK(run.error_names("--npix (MPOL_NPIX in the environment): many; "));
+  write_text(scratch / "settings.toml", "npix = 'few'\n");
+  const auto of_file = run_mpol_here({"inspect", data, "--config", (scratch / "settings.toml").string()});
+  CHECK(of_file.error_names("--npix (line 1 of "));
+  const auto own = run_mpol_here({"inspect", data, "--npix", "none"});
+  CHECK(own.error_names("--npix: none; "));
+  CHECK_FALSE(own.error_names("MPOL_NPIX"));
 }
 
 TEST_CASE("show draws an image in characters, blocks, sixels and kitty's graphics", "[cli]") {

@@ -8,7 +8,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/cli/output/diagnostics_files.h>
-#include <mpol_cpp/cli/program/config_file.h>
+#include <mpol_cpp/cli/settings/config_file.h>
 #include <mpol_cpp/cli/output/csv_table.h>
 #include <mpol_cpp/cli/image/fit_diagnostics.h>
 #include <mpol_cpp/core/error.h>

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include <mpol_cpp/cli/program/config_file.h>
+#include <mpol_cpp/cli/settings/config_file.h>
 #include <mpol_cpp/cli/output/csv_table.h>
 #include <mpol_cpp/simulation/array_configuration.h>
 
@@ -36,7 +36,7 @@ class Verb {
 int fuzz_toml(const std::uint8_t* bytes, std::size_t size) {
   static const Verb verb;
   const auto path = input_file("input.toml", bytes, size);
-  const int settings = refused([&] { cli::config_arguments(path, verb.app()); });
+  const int settings = refused([&] { cli::config_settings(path, verb.app()); });
   const int record = refused([&] { cli::recorded_run(path); });
   return settings != 0 && record != 0 ? 1 : 0;
 }

@@ -160,6 +160,17 @@ TEST_CASE("a mask keeps pixels dark, and the optimum is that of the others", "[s
   CHECK((model->base() * mask).max().item<double>() > 0);
 }
 
+TEST_CASE("base pixels below 0 are dark ones from the first loss on", "[solvers][quick]") {
+  const auto fitted = [](double start) {
+    auto model = positive_model(at::full({channels, small_grid.npix(), small_grid.npix()}, start, torch::kFloat64));
+    const auto options = TrainOptions().optimizer(OptimizerKind::pogm).tolerance(1e-6).epochs(5000);
+    return Trainer(model, sparse(torch::kFloat64), options).fit();
+  };
+  const auto below = fitted(-3), empty = fitted(0);
+  CHECK(below.stop_reason == StopReason::converged);
+  CHECK(same_history(below.history, empty.history));
+}
+
 TEST_CASE("fits by POGM and ADMM go on from their checkpoints bit for bit", "[solvers][quick]") {
   struct Case {
     OptimizerKind optimizer;

@@ -82,6 +82,24 @@ TEST_CASE("of a fit that may end before, the time left is said as the most it ca
   }
 }
 
+TEST_CASE("a fit that converges says about how long that takes, and its limit", "[train][quick]") {
+  const SmallProblem problem;
+  auto model = problem.model();
+  const std::vector<std::string> columns = {"total", "nll"};
+  const auto shown = [&](ReportStyle style, std::int64_t expected) {
+    const Capture capture;
+    ProgressReport progress_report(ProgressReportOptions().style(style).open_end(true).stream(capture.stream()));
+    const EpochLoss loss{99, 0.3, {2.5, 1.25}};
+    progress_report.callback()({loss, columns, 4000, 3.0, *model, expected});
+    progress_report.finish();
+    return capture.text();
+  };
+  CHECK_THAT(shown(ReportStyle::lines, 160), ContainsSubstring("epoch 100 of about 160, at most 4000  loss 2.5"));
+  CHECK_THAT(shown(ReportStyle::lines, 160), ContainsSubstring("about 3:00 left"));
+  CHECK_THAT(shown(ReportStyle::lines, 90), ContainsSubstring("about 0 s left"));
+  CHECK_THAT(shown(ReportStyle::lines, 4000), ContainsSubstring("epoch 100 of at most 4000") && ContainsSubstring("at most"));
+}
+
 TEST_CASE("silence is silent", "[train][quick]") {
   CHECK(report(ProgressReportOptions().style(ReportStyle::silent), 10).empty());
 }

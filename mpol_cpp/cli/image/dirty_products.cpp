@@ -27,7 +27,51 @@ DirtyImager imager_of(const FitData& data, ImageUnit unit) {
                      DirtyImagerOptions(options).channel_map(data.channels).working_bytes(working_bytes(data.coords().npix())));
 }
 
-FitRemainder remainder_of(const ResidualSums& sums) { return {sums.statistics(), sums.histogram(), sums.wide()}; }
+FitRemainder remainder_of(const ResidualSums& sums) {
+  return {.statistics = sums.statistics(), .parts = {}, .histogram = sums.histogram(), .wide = sums.wide()};
+}
+
+/// Residuals of each part of the data. Each sample is of one part, or of none.
+class PartSums {
+ public:
+  explicit PartSums(const std::vector<SampleRange>& parts) : parts_(parts), counts_(parts.size()) {}
+
+  /// @param begin  of the samples among those of their channel
+  void add(std::int64_t begin, const Tensor& residual, const Tensor& weights) {
+    const auto end = begin + residual.numel();
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const auto first = std::max(begin, parts_[i].begin), last = std::min(end, parts_[i].end);
+      if (first < last)
+        counts_[i].add(residual.slice(0, first - begin, last - begin), weights.slice(0, first - begin, last - begin));
+    }
+  }
+  void add_to(ResidualSums& sums) const {
+    for (const auto& counts : counts_) sums.add_counted(counts);
+  }
+  /// Parts of one name are one.
+  std::vector<PartResiduals> residuals(const Visibilities& visibilities) const {
+    std::vector<PartResiduals> all;
+    std::vector<ResidualCounts> sums;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const auto found = std::find_if(all.begin(), all.end(), [&](const auto& part) { return part.name == parts_[i].name; });
+      const auto place = static_cast<std::size_t>(found - all.begin());
+      if (found == all.end()) all.push_back({.name = parts_[i].name, .statistics = {}}), sums.emplace_back();
+      const auto weights = visibilities.weights().slice(1, parts_[i].begin, parts_[i].end);
+      all[place].samples += weights.numel();
+      all[place].weight += weights.sum(torch::kFloat64).item<double>();
+      sums[place].add(counts_[i]);
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      all[i].weight /= static_cast<double>(std::max<std::int64_t>(all[i].samples, 1));
+      all[i].statistics = sums[i].statistics();
+    }
+    return all;
+  }
+
+ private:
+  const std::vector<SampleRange>& parts_;
+  std::vector<ResidualCounts> counts_;
+};
 
 /// The residual as MPoL has it: with the model at the centres of the cells.
 void add_residual_of_cells(DirtyProducts& products, const DirtyImager& imager, const FitData& data, const Tensor& sky) {
@@ -60,6 +104,7 @@ void add_residual_of_samples(DirtyProducts& products, const DirtyImager& imager,
   const auto uv = summarise_uv(data.visibilities.baselines());
   plot::AmplitudeSums of_data(uv.longest), of_model(uv.longest);
   ResidualSums sums(look_around(data.coords(), data.visibilities, uv));
+  PartSums of_parts(data.parts);
   const auto channels = image_channels(data);
   const auto block = losses::prediction_block_for(data.coords().npix());
   products.residual = imager.image_of([&](std::int64_t channel, std::int64_t begin, std::int64_t end) {
@@ -73,14 +118,21 @@ void add_residual_of_samples(DirtyProducts& products, const DirtyImager& imager,
       of_data.add(q, samples.data, samples.weights);
       of_model.add(q, model, samples.weights);
       const auto rest = samples.data - model;
-      sums.add(samples.u, samples.v, rest, samples.weights);
+      if (data.parts.empty()) {
+        sums.add(samples.u, samples.v, rest, samples.weights);
+      } else {  // which all samples are of
+        sums.add_to_image(samples.u, samples.v, rest, samples.weights);
+        of_parts.add(first, rest, samples.weights);
+      }
       residual.narrow(0, first - begin, last - first).copy_(rest);
     }
     return residual;
   });
   products.data = of_data.bins(plot::NoiseBias::subtract);
   products.model = of_model.bins(plot::NoiseBias::keep);
+  of_parts.add_to(sums);
   products.remainder = remainder_of(sums);
+  products.remainder.parts = of_parts.residuals(data.visibilities);
 }
 
 }  // namespace

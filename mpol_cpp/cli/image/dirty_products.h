@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include <mpol_cpp/analysis/residual_sums.h>
 #include <mpol_cpp/cli/image/image_options.h>
+#include <mpol_cpp/cli/options/data_blocks.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
@@ -19,6 +22,7 @@ struct FitData {
   const ChannelMap& channels;     ///< which data channels feed which image channel
   const GriddedDataset& dataset;  ///< float64, on the CPU
   Imaging imaging;
+  std::vector<SampleRange> parts = {};  ///< of the data, that are looked at apart; none: they are one
 
   static Imaging imaging_of(const ImageOptions& options) {
     return options.likelihood == "gridded" ? Imaging::cells : Imaging::exact;
@@ -26,9 +30,18 @@ struct FitData {
   const GridCoords& coords() const { return dataset->coords(); }
 };
 
+/// What data minus model say of a part of the data.
+struct PartResiduals {
+  std::string name;               ///< "spw 3"
+  std::int64_t samples = 0;       ///< in all channels
+  double weight = 0;              ///< their mean, Jy^-2
+  ResidualStatistics statistics;  ///< its number of samples is that of those that were looked at
+};
+
 /// What data minus model say besides their image, over all channels.
 struct FitRemainder {
   ResidualStatistics statistics;
+  std::vector<PartResiduals> parts;  ///< the same of FitData::parts; none of cell averages
   ResidualHistogram histogram;
   WideMap wide;  ///< twice as wide as the field or as far as flux may reach (widest_field), whichever is more
 };

@@ -453,6 +453,7 @@ void settle(ImageOptions& image) {
   TrainOptions update;
   apply(image.update, *image.epochs, update);
   check_settings_of_regularizers(image);
+  image.data.parts = std::make_shared<DataParts>();
   if (!image.fit_blocks.empty() || (folds_are_blocks(image) && !image.data.blocks.empty())) {
     image.data.origins = std::make_shared<DataOrigins>();
     const auto kinds = parse_block_kinds(image.data.blocks);

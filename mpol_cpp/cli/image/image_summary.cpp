@@ -101,6 +101,21 @@ Json residual_of(const ImageSummary& summary) {
   return json;
 }
 
+Json parts_of(const ImageSummary& summary) {
+  Json all = Json::array();
+  for (const auto& part : summary.parts) {
+    const auto& residuals = part.statistics;
+    all.push_back({{"name", part.name},
+                   {"samples", part.samples},
+                   {"mean_weight", part.weight},
+                   {"sigma_factor", residuals.sigma_factor},
+                   {"standard_deviation", residuals.standard_deviation},
+                   {"weight_factor", residuals.weight_factor()},
+                   {"beyond_four", residuals.beyond_four}});
+  }
+  return all;
+}
+
 Json errors_of(const ErrorSummary& errors) {
   return {{"samples", errors.samples},
           {"noise_factor", errors.noise_factor},
@@ -219,6 +234,7 @@ std::string summary_json(const ImageSummary& summary) {
   json["scatter"] = {{"real", summary.scatter.real}, {"imag", summary.scatter.imag}};
   json["flux_jy"] = summary.flux;
   json["residual"] = residual_of(summary);
+  if (!summary.parts.empty()) json["parts"] = parts_of(summary);
   if (summary.errors) json["errors"] = errors_of(*summary.errors);
   if (!summary.structures.empty()) json["structures"] = structures_of(summary.structures);
   json["lambda"] = Json::object();

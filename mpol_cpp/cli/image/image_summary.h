@@ -9,6 +9,7 @@
 
 #include <mpol_cpp/cli/options/grid_choice.h>
 #include <mpol_cpp/cli/output/blocks_table.h>
+#include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/crossval/scan.h>
 #include <mpol_cpp/gridding/cells/scatter.h>
@@ -89,6 +90,7 @@ struct ImageSummary {
   Scatter scatter;
   std::vector<double> flux;                ///< Jy, per channel
   std::vector<ResidualSummary> residuals;  ///< per channel
+  std::vector<PartResiduals> parts;        ///< of the data, where there are several
   std::optional<ErrorSummary> errors;      ///< where they were sampled
   std::vector<StructureSummary> structures;
   std::string device, dtype;  ///< several devices with commas between them

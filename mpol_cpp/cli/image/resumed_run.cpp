@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include <mpol_cpp/cli/program/config_file.h>
+#include <mpol_cpp/cli/settings/config_file.h>
 #include <mpol_cpp/cli/program/option_set.h>
 #include <mpol_cpp/cli/output/unfinished_run.h>
 #include <mpol_cpp/core/format.h>
@@ -78,9 +78,9 @@ std::vector<std::string> resumed_arguments(const CLI::App& verb) {
   const auto before = run_to_resume(out);
   std::vector<std::string> arguments;
   if (before && !before->settings.empty()) {
-    arguments = config_arguments_of(before->settings, state_folder(out) / checkpoint_name, verb);
+    arguments = arguments_of(config_settings_of(before->settings, state_folder(out) / checkpoint_name, verb));
   } else if (std::filesystem::exists(out / "run.toml")) {
-    arguments = config_arguments(out / "run.toml", verb);
+    arguments = arguments_of(config_settings(out / "run.toml", verb));
   }
   // Their number was found out, not asked for: run_to_resume() tells it where there is something to go on from.
   std::erase_if(arguments, [](const std::string& argument) { return argument.starts_with("--threads="); });

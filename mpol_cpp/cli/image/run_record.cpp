@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <variant>
 
-#include <mpol_cpp/cli/program/config_file.h>
+#include <mpol_cpp/cli/settings/config_file.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/output/file_digest.h>
 #include <mpol_cpp/cli/image/start_image.h>

@@ -153,4 +153,44 @@ SampleBlocks blocks_of(const DataOrigins& origins, const std::string& kinds, std
   return all.names.empty() ? blocks_of_kind(origins, "file", stretches) : all;
 }
 
+void DataParts::note(std::size_t file, const std::string& name, const std::vector<io::WindowRange>& ranges,
+                     const Visibilities& visibilities) {
+  if (file == 0) files_.clear();
+  files_.push_back({name, ranges, visibilities.nchan(), visibilities.nvis()});
+}
+
+std::vector<SampleRange> DataParts::ranges(std::int64_t samples) const {
+  std::vector<SampleRange> parts;
+  const bool several = files_.size() > 1;
+  std::int64_t begin = 0;
+  for (const auto& file : files_) {
+    const auto copies = several ? file.nchan : 1;  // channels of joined files lie behind each other
+    if (file.ranges.empty()) parts.push_back({file.name, begin, begin + copies * file.nvis});
+    for (std::int64_t channel = 0; channel < (file.ranges.empty() ? 0 : copies); ++channel) {
+      for (const auto& range : file.ranges) {
+        auto name = several ? fmt::format("{}, spw {}", file.name, range.window) : fmt::format("spw {}", range.window);
+        parts.push_back({std::move(name), begin + channel * file.nvis + range.begin, begin + channel * file.nvis + range.end});
+      }
+    }
+    begin += copies * file.nvis;
+  }
+  return begin == samples && parts.size() > 1 ? parts : std::vector<SampleRange>();
+}
+
+std::vector<io::WindowRange> window_ranges(const io::NpzReader& arrays, std::int64_t nvis) {
+  constexpr std::size_t most = 4096;
+  if (!arrays.contains("block")) return {};
+  const auto header = arrays.header("block");
+  if (header.shape != std::vector<std::int64_t>{nvis} || (header.kind != 'i' && header.kind != 'u')) return {};
+  const auto numbers = arrays.read("block").to(torch::kInt64).contiguous();
+  const auto* number = numbers.const_data_ptr<std::int64_t>();
+  std::vector<io::WindowRange> ranges;
+  for (std::int64_t i = 0; i < nvis; ++i) {
+    if (ranges.empty() || ranges.back().window != number[i]) ranges.push_back({number[i], i, i});
+    if (ranges.size() > most) return {};
+    ranges.back().end = i + 1;
+  }
+  return ranges;
+}
+
 }  // namespace mpol::cli

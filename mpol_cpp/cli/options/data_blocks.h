@@ -12,6 +12,7 @@
 #include <mpol_cpp/io/npz_archive.h>
 #include <mpol_cpp/io/readers/collect_visibilities.h>
 #include <mpol_cpp/visibilities/sample_blocks.h>
+#include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::cli {
 
@@ -46,5 +47,33 @@ std::vector<std::string> parse_block_kinds(const std::string& list);
 /// @param stretches  how many of `time`, which are stretches of samples in their order where times are not known
 /// @throws DataError where the files do not say what is asked for
 SampleBlocks blocks_of(const DataOrigins& origins, const std::string& kinds, std::int64_t stretches);
+
+/// Samples [begin, end) of each channel that have something in common.
+struct SampleRange {
+  std::string name;  ///< what that is: "spw 3", "evening.ms, spw 3"
+  std::int64_t begin = 0, end = 0;
+};
+
+/// Spectral windows of files, as their samples lie behind each other once the files are read and joined.
+class DataParts {
+ public:
+  /// Notes what a file holds, and forgets all of a reading before when it is the first. @param ranges  none: the file is one part
+  void note(std::size_t file, const std::string& name, const std::vector<io::WindowRange>& ranges,
+            const Visibilities& visibilities);
+  /// The parts, where there are several and they make up `samples` of each channel; else none.
+  std::vector<SampleRange> ranges(std::int64_t samples) const;
+
+ private:
+  struct File {
+    std::string name;
+    std::vector<io::WindowRange> ranges;
+    std::int64_t nchan, nvis;
+  };
+  std::vector<File> files_;
+};
+
+/// Stretches of samples of one number each, as the key `block` of arrays has them; none where it is not there, has another form,
+/// or goes to and fro.
+std::vector<io::WindowRange> window_ranges(const io::NpzReader& arrays, std::int64_t nvis);
 
 }  // namespace mpol::cli

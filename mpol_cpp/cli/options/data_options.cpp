@@ -72,12 +72,14 @@ Visibilities averaged(Visibilities visibilities, const SetOptions& set) {
 }
 
 /// @param origins  of the samples, where they are wanted
+/// @param ranges   of its windows, as far as the file is in their order
 Visibilities read_one(const std::filesystem::path& file, const DataOptions& options, const io::ReadOptions& read,
-                      DataOrigins* origins) {
+                      DataOrigins* origins, std::vector<io::WindowRange>& ranges) {
   const bool with_times = origins != nullptr && options.origins->with_times;
   if (!is_set_or_uvfits(file)) {
     const io::VisibilityArrays arrays(file, read);
     if (origins != nullptr) *origins = origins_of(arrays.reader(), arrays.nvis(), with_times);
+    if (options.parts) ranges = window_ranges(arrays.reader(), arrays.nvis());
     const auto room = room_for_samples(arrays.bytes(), std::ssize(arrays.channels()), options.memory_for_samples);
     return averaged(io::read_arrays(arrays, room), options.set);
   }
@@ -89,6 +91,7 @@ Visibilities read_one(const std::filesystem::path& file, const DataOptions& opti
                                          : io::SampleOrigins::keep;
   auto collected = read_set(file, options.set, set, wanted, options.memory_for_samples);
   if (origins != nullptr) *origins = origins_of(collected);
+  ranges = std::move(collected.ranges);
   return std::move(collected.visibilities);
 }
 
@@ -213,7 +216,9 @@ Visibilities read_visibilities(const DataOptions& options, const std::optional<G
   std::vector<DataOrigins> origins(files.size());
   std::vector<Visibilities> blocks;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    blocks.push_back(read_one(files[i], options, read, options.origins ? &origins[i] : nullptr));
+    std::vector<io::WindowRange> ranges;
+    blocks.push_back(read_one(files[i], options, read, options.origins ? &origins[i] : nullptr, ranges));
+    if (options.parts) options.parts->note(i, files[i].filename().string(), ranges, blocks.back());
     if (grid && files.size() > 1) check_unit_of_file(blocks.back(), *grid, files[i], read);
   }
   if (options.origins) {

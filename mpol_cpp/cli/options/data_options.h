@@ -37,6 +37,7 @@ struct DataOptions {
   std::optional<std::int64_t> threads;
   std::string blocks;                    ///< "window,file": see blocks_of()
   std::shared_ptr<DataOrigins> origins;  ///< filled on reading where a verb made one
+  std::shared_ptr<DataParts> parts;      ///< the same
   SampleMemory memory_for_samples;       ///< set by verbs that know what else they need
 
   torch::Dtype torch_dtype() const { return dtype == "float64" ? torch::kFloat64 : torch::kFloat32; }

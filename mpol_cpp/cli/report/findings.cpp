@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include <mpol_cpp/cli/image/noise_choice.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>
@@ -33,6 +34,7 @@ std::string npix_words(const FitFacts& facts, double width) {
 std::optional<Finding> wrong_weights(const FitFacts& facts) {
   const double sigma = facts.residuals.sigma_factor, factor = sigma * sigma;
   if (!facts.settled || facts.of_cells || facts.residuals.samples < fewest_residuals) return std::nullopt;
+  if (unequal_weights(facts)) return std::nullopt;  // which tells more
   if (sigma > largest_sigma && !facts.weights_were_doubted && !flux_outside(facts)) {
     return Finding{fmt::format("the residuals scatter {:.2f} times more than the weights say, so that these look too large by a "
                                "factor of {:.2f}",
@@ -48,6 +50,32 @@ std::optional<Finding> wrong_weights(const FitFacts& facts) {
         "mpol weights --apply one corrects them, unless the image follows the noise (larger LAMBDA tell)"};
   }
   return std::nullopt;
+}
+
+std::optional<Finding> unequal_weights(const FitFacts& facts) {
+  constexpr std::size_t most_named = 4;
+  if (!facts.settled || facts.of_cells || flux_outside(facts)) return std::nullopt;
+  std::vector<PartResiduals> parts;
+  for (const auto& part : facts.parts)
+    if (part.statistics.samples >= fewest_residuals) parts.push_back(part);
+  const auto sigma = [](const PartResiduals& part) { return part.statistics.sigma_factor; };
+  const auto [least, most] = std::minmax_element(
+      parts.begin(), parts.end(), [&](const PartResiduals& a, const PartResiduals& b) { return sigma(a) < sigma(b); });
+  if (parts.size() < 2 || !(sigma(*most) > largest_sigma * sigma(*least))) return std::nullopt;
+  std::erase_if(parts, [&](const PartResiduals& part) { return sigma(part) >= least_sigma && sigma(part) <= largest_sigma; });
+  if (parts.empty()) return std::nullopt;
+  std::sort(parts.begin(), parts.end(), [&](const PartResiduals& a, const PartResiduals& b) {
+    return std::abs(std::log(sigma(a))) > std::abs(std::log(sigma(b)));
+  });
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < std::min(parts.size(), most_named); ++i) {
+    const double factor = sigma(parts[i]) * sigma(parts[i]);
+    words.push_back(fmt::format("those of {} too {} by a factor of {:.2f}", parts[i].name, factor > 1 ? "large" : "small",
+                                std::max(factor, 1 / factor)));
+  }
+  if (parts.size() > most_named) words.push_back(fmt::format("{} more as the report says", parts.size() - most_named));
+  return Finding{fmt::format("the residuals say that weights are wrong, and not all alike: {}", fmt::join(words, ", ")),
+                 "--fit-blocks weight gives each part a factor of its own"};
 }
 
 std::optional<Finding> heavy_tails(const FitFacts& facts) {
@@ -115,8 +143,8 @@ std::optional<Finding> flux_not_measured(const FitFacts& facts) {
 
 std::vector<Finding> findings(const FitFacts& facts) {
   std::vector<Finding> all;
-  for (const auto rule :
-       {flux_outside, touches_edge, structure_left, wrong_weights, heavy_tails, flux_not_measured, haze, coarse_cells}) {
+  for (const auto rule : {flux_outside, touches_edge, structure_left, unequal_weights, wrong_weights, heavy_tails,
+                          flux_not_measured, haze, coarse_cells}) {
     if (auto finding = rule(facts)) all.push_back(std::move(*finding));
   }
   return all;

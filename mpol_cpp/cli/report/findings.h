@@ -34,6 +34,9 @@ std::optional<Finding> coarse_cells(const FitFacts& facts);
 /// The shortest baselines see less than half of the flux.
 std::optional<Finding> flux_not_measured(const FitFacts& facts);
 
+/// The residuals of spectral windows or files scatter unlike each other beside what their weights say, and one unlike these.
+std::optional<Finding> unequal_weights(const FitFacts& facts);
+
 /// All that there is to say, what weighs most first.
 std::vector<Finding> findings(const FitFacts& facts);
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <torch/types.h>
 
@@ -34,10 +35,11 @@ struct FitFacts {
   double wide_noise = 0;     ///< of that map, Jy/beam
   double wide_width = 0;     ///< arcsec
 
-  ResidualStatistics residuals;  ///< data minus model in units of sigma
-  bool of_cells = false;         ///< these are of cell averages, which an image follows more closely than samples
-  double flux_seen = 1;          ///< amplitude of the model on the shortest baselines over its flux
-  double shortest = 0;           ///< their mean length, wavelengths
+  ResidualStatistics residuals;      ///< data minus model in units of sigma
+  std::vector<PartResiduals> parts;  ///< the same of each spectral window or file, where there are several
+  bool of_cells = false;             ///< these are of cell averages, which an image follows more closely than samples
+  double flux_seen = 1;              ///< amplitude of the model on the shortest baselines over its flux
+  double shortest = 0;               ///< their mean length, wavelengths
 
   std::string noise = "gaussian";     ///< that the fit took for the data's
   bool settled = true;                ///< the fit is at its end; nothing is said of how one fits that is still moving

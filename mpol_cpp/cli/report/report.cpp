@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <numeric>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
@@ -78,6 +81,21 @@ std::string main_figures(const ReportContent& content, const std::string& pictur
   return text + "</div>\n";
 }
 
+/// Residuals of each spectral window or file, beside the histogram of all.
+std::string parts_table(const FitFacts& facts) {
+  if (facts.parts.empty()) return {};
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& part : facts.parts) {
+    const auto& residuals = part.statistics;
+    rows.push_back({part.name, fmt::format("{}", part.samples), fmt::format("{:.4g}", part.weight),
+                    fmt::format("{:.3f}", residuals.sigma_factor), fmt::format("{:.3f}", residuals.standard_deviation),
+                    fmt::format("{:.3g}", residuals.weight_factor()), fmt::format("{:.2g}", 100 * residuals.beyond_four)});
+  }
+  return html::table({"part of the data", "samples", "mean weight (Jy⁻²)", "scatter (σ)", "standard deviation (σ)",
+                      "weights times this fit", "beyond 4 σ (%)"},
+                     rows);
+}
+
 std::string residual_figures(const ReportContent& content, const std::string& picture) {
   const html::PanelSheet sheet("report", 2, 2, report_panel_width, report_panel_height);
   const auto& statistics = content.facts.residuals;
@@ -92,7 +110,7 @@ std::string residual_figures(const ReportContent& content, const std::string& pi
                        "Mean brightness in rings about the middle of the flux, not deprojected.");
   text += sheet.figure(3, fmt::format("The residual over {:.3g} arcsec, beyond the field", content.facts.wide_width),
                        "The residual beyond the field, naturally weighted: sources outside show here.");
-  return text + "</div>\n";
+  return text + "</div>\n" + parts_table(content.facts);
 }
 
 std::string figures_section(const ReportContent& content) {
@@ -199,6 +217,25 @@ std::string frequency_words(const Visibilities& visibilities) {
   return low == high ? fmt::format("{:.6g} GHz", low) : fmt::format("{:.6g} to {:.6g} GHz", low, high);
 }
 
+/// What was read of files that have flags, and left out.
+void add_readings(Rows& rows, const std::vector<std::string>& readings) {
+  for (const auto& text : readings) {
+    const auto reading = nlohmann::json::parse(text);
+    const auto name = std::filesystem::path(reading.at("file").get<std::string>()).filename().string();
+    const auto of_file = readings.size() > 1 ? " of " + name : std::string();
+    std::vector<std::string> reasons;
+    for (const auto& [reason, count] : reading.at("dropped").items()) {
+      auto words = reason;
+      std::replace(words.begin(), words.end(), '_', ' ');
+      if (count.get<std::int64_t>() > 0) reasons.push_back(fmt::format("{} {}", count.get<std::int64_t>(), words));
+    }
+    rows.emplace_back("read" + of_file,
+                      fmt::format("{}, {} of {} samples", reading.at("column").get<std::string>(),
+                                  reading.at("kept").get<std::int64_t>(), reading.at("samples").get<std::int64_t>()));
+    rows.emplace_back("left out" + of_file, reasons.empty() ? "nothing" : fmt::format("{}", fmt::join(reasons, ", ")));
+  }
+}
+
 std::string data_section(const ReportContent& content) {
   const auto& visibilities = content.visibilities;
   const auto& observation = visibilities.observation();
@@ -206,6 +243,7 @@ std::string data_section(const ReportContent& content) {
   const auto& weights = visibilities.weights();
   const auto& scatter = content.summary.scatter;
   Rows rows = {{"file", content.name}};
+  add_readings(rows, content.readings);
   if (!observation.object.empty()) rows.emplace_back("object", observation.object);
   if (!observation.telescope.empty()) rows.emplace_back("telescope", observation.telescope);
   if (!observation.date.empty()) rows.emplace_back("date", observation.date);

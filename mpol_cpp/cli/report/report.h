@@ -22,7 +22,8 @@ struct ReportContent {
   std::string command;                ///< the call of the program
   std::vector<std::string> settings;  ///< "name = value" of all
   std::vector<std::string> warnings;
-  std::filesystem::path folder;  ///< in which summary.png, report.png, errors.png and scan.png are, where they were drawn
+  std::vector<std::string> readings;  ///< what was read and left out of each file, JSON, as in summary.json
+  std::filesystem::path folder;       ///< in which summary.png, report.png, errors.png and scan.png are, where they were drawn
 };
 
 /// One self-contained page: no network, no scripts. Where pictures are missing it says so.

@@ -15,7 +15,7 @@
 #include <c10/util/Exception.h>
 
 #include <mpol_cpp/cli/output/diagnostics_files.h>
-#include <mpol_cpp/cli/program/config_file.h>
+#include <mpol_cpp/cli/settings/config_file.h>
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/error_sampling.h>
@@ -449,7 +449,10 @@ class ImageRun {
 
   FitData data_of_part() const { return {part_.visibilities(), part_.map(), part_.dataset(), FitData::imaging_of(options_)}; }
 
-  FitData fit_data() const { return {*visibilities_, channels_, dataset_, FitData::imaging_of(options_)}; }
+  FitData fit_data() const {
+    return {*visibilities_, channels_, dataset_, FitData::imaging_of(options_),
+            options_.data.parts->ranges(visibilities_->nvis())};
+  }
 
   double chi_squared_of_visibilities() const {
     if (options_.likelihood != "gridded" && options_.noise == "gaussian") return summary_.chi_squared;
@@ -467,6 +470,7 @@ class ImageRun {
                          .scan = summary_.scan,
                          .structures = structures_};
     describe_residuals(results.dirty);
+    summary_.parts = results.dirty.remainder.parts;
     add_errors(errors_, options_, results, summary_);
     const auto facts = judge(results.dirty);
     stage_images(folder, results, summary_.fit, options_, *record_);
@@ -506,6 +510,7 @@ class ImageRun {
                                 .command = command_line(),
                                 .settings = record_->settings(),
                                 .warnings = warnings_so_far(),
+                                .readings = readings_so_far(),
                                 .folder = folder.staged("report.html").parent_path()};
     write_file_atomically(folder.staged("report.html"), report_html(content));
   }

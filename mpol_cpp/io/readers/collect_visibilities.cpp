@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <mutex>
+#include <numeric>
 #include <utility>
 
 #include <ATen/ops/empty.h>
@@ -12,6 +15,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/ops/memory/huge_pages.h>
+#include <mpol_cpp/ops/memory/share_tasks.h>
 
 namespace mpol::io {
 namespace {
@@ -51,6 +55,9 @@ class SampleStore {
 
   /// Says where samples [begin, kept) came from.
   void note_origin(std::int64_t begin, std::int64_t window) {
+    if (kept_ == begin) return;
+    if (!ranges_.empty() && ranges_.back().window == window) ranges_.back().end = kept_;
+    else ranges_.push_back({window, begin, kept_});
     if (windows_.defined()) windows_.narrow(0, begin, kept_ - begin).fill_(window);
   }
   /// Null where they are not wanted.
@@ -66,6 +73,7 @@ class SampleStore {
   Tensor kept_v() const { return v_.narrow(0, 0, kept_); }
   Tensor kept_data() { return closed_up<c10::complex<float>>(data_); }
   Tensor kept_weights() { return closed_up<float>(weights_); }
+  const std::vector<WindowRange>& ranges() const { return ranges_; }
   Tensor kept_windows() const { return windows_.defined() ? windows_.narrow(0, 0, kept_) : Tensor(); }
   Tensor kept_times() const { return times_.defined() ? times_.narrow(0, 0, kept_) : Tensor(); }
   Tensor kept_observations() const { return observations_.defined() ? observations_.narrow(0, 0, kept_) : Tensor(); }
@@ -83,6 +91,7 @@ class SampleStore {
 
   std::int64_t rows_, nchan_, kept_ = 0;
   Tensor u_, v_, data_, weights_, windows_, observations_, times_;
+  std::vector<WindowRange> ranges_;
 };
 
 std::int64_t rows_of(const ReaderShape& shape) {
@@ -118,6 +127,23 @@ struct BlockView {
   const double* times;
 };
 
+/// Rows worth a thread.
+std::int64_t grain_of(const BlockView& block) { return std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, block.nchan)); }
+
+/// How many samples of the rows before each of a block have a weight, and of all.
+std::vector<std::int64_t> kept_before(const BlockView& block) {
+  std::vector<std::int64_t> kept(static_cast<std::size_t>(block.rows) + 1);
+  ops::share_ranges(block.rows, grain_of(block), [&](std::int64_t begin, std::int64_t end) {
+    for (auto row = begin; row < end; ++row) {
+      std::int64_t count = 0;
+      for (std::int64_t c = 0; c < block.nchan; ++c) count += block.weights[row * block.nchan + c] > 0;
+      kept[static_cast<std::size_t>(row) + 1] = count;
+    }
+  });
+  std::partial_sum(kept.begin(), kept.end(), kept.begin());
+  return kept;
+}
+
 /// Appends the samples of a block that have a weight. @param counts  of each channel, to which they are added
 void append_samples(SampleStore& store, const BlockView& block, const ReaderWindow& window, std::vector<std::int64_t>& counts) {
   auto *u = store.u(), *v = store.v();
@@ -125,27 +151,33 @@ void append_samples(SampleStore& store, const BlockView& block, const ReaderWind
   auto* weights = store.weights(0);
   auto* observations = store.observations();
   auto* times = store.times(block.times);
-  auto kept = store.kept();
-  const auto begin = kept;
-  for (std::int64_t row = 0; row < block.rows; ++row) {
-    const double row_u = block.u[row], row_v = block.v[row];
-    const auto first = kept;
-    for (std::int64_t c = 0; c < block.nchan; ++c) {
-      // Written whether it is kept or not: there is room for all samples, and the next one takes the place.
-      const auto at = row * block.nchan + c;
-      const double scale = window.wavelengths_per_unit[static_cast<std::size_t>(c)];
-      const bool is_kept = block.weights[at] > 0;
-      u[kept] = row_u * scale;
-      v[kept] = row_v * scale;
-      data[kept] = block.data[at];
-      weights[kept] = block.weights[at];
-      counts[static_cast<std::size_t>(c)] += is_kept;
-      kept += is_kept;
+  const auto* scales = window.wavelengths_per_unit.data();
+  const auto begin = store.kept();
+  const auto kept = kept_before(block);
+  std::mutex mutex;
+  ops::share_ranges(block.rows, grain_of(block), [&](std::int64_t first, std::int64_t last) {
+    std::vector<std::int64_t> own(counts.size());
+    for (auto row = first; row < last; ++row) {
+      const auto number = static_cast<std::size_t>(row);
+      const auto from = begin + kept[number], to = begin + kept[number + 1];
+      auto at = from;
+      for (std::int64_t c = 0; c < block.nchan; ++c) {
+        const auto sample = row * block.nchan + c;
+        if (!(block.weights[sample] > 0)) continue;
+        u[at] = block.u[row] * scales[c];
+        v[at] = block.v[row] * scales[c];
+        data[at] = block.data[sample];
+        weights[at] = block.weights[sample];
+        ++own[static_cast<std::size_t>(c)];
+        ++at;
+      }
+      if (observations != nullptr) std::fill(observations + from, observations + to, block.observation(row));
+      if (times != nullptr) std::fill(times + from, times + to, block.times[row]);
     }
-    if (observations != nullptr) std::fill(observations + first, observations + kept, block.observation(row));
-    if (times != nullptr) std::fill(times + first, times + kept, block.times[row]);
-  }
-  store.set_kept(kept);
+    const std::lock_guard lock(mutex);
+    std::transform(counts.begin(), counts.end(), own.begin(), counts.begin(), std::plus<>());
+  });
+  store.set_kept(begin + kept.back());
   store.note_origin(begin, window.id);
 }
 
@@ -245,7 +277,8 @@ CollectedVisibilities collect_samples(VisibilityReader& reader, SampleOrigins or
   Visibilities visibilities(Baselines::in_lambda(store.kept_u(), store.kept_v()), store.kept_data(), store.kept_weights());
   if (mean.known) visibilities.set_frequencies(at::full({1}, mean.sum / mean.samples, torch::kFloat64));
   visibilities.set_observation(shape.observation);
-  return {std::move(visibilities), store.kept_windows(), store.kept_observations(), store.kept_times(), reader.dropped()};
+  return {std::move(visibilities), store.kept_windows(), store.kept_observations(),
+          store.kept_times(),      reader.dropped(),     store.ranges()};
 }
 
 CollectedVisibilities collect_cube(VisibilityReader& reader, SampleOrigins origins, const ArrayRoom& room) {
@@ -262,7 +295,7 @@ CollectedVisibilities collect_cube(VisibilityReader& reader, SampleOrigins origi
   Visibilities visibilities(Baselines::in_metres(store.kept_u(), store.kept_v(), shape.windows.front().frequencies),
                             store.kept_data(), store.kept_weights());
   visibilities.set_observation(shape.observation);
-  return {std::move(visibilities), store.kept_windows(), store.kept_observations(), store.kept_times(), dropped};
+  return {std::move(visibilities), store.kept_windows(), store.kept_observations(), store.kept_times(), dropped, store.ranges()};
 }
 
 }  // namespace mpol::io

@@ -1,17 +1,27 @@
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include <mpol_cpp/io/readers/visibility_reader.h>
 #include <mpol_cpp/serialize/array_room.h>
 
 namespace mpol::io {
 
+/// Samples [begin, end) of a spectral window, or of what corresponds to one.
+struct WindowRange {
+  std::int64_t window = 0;          ///< its id
+  std::int64_t begin = 0, end = 0;  ///< of the samples (nvis)
+};
+
 /// What a reader gave, and which of it was left out.
 struct CollectedVisibilities {
-  Visibilities visibilities;  ///< those that were kept
-  Tensor windows;             ///< (nvis) int32, the id of each sample's window; undefined unless asked for
-  Tensor observations;        ///< (nvis) int32, its observation; undefined unless asked for, or unknown
-  Tensor times;               ///< (nvis) float64, when it was taken, s; undefined unless asked for, or unknown
-  DroppedSamples dropped;     ///< how many were left out, and why
+  Visibilities visibilities;        ///< those that were kept
+  Tensor windows;                   ///< (nvis) int32, the id of each sample's window; undefined unless asked for
+  Tensor observations;              ///< (nvis) int32, its observation; undefined unless asked for, or unknown
+  Tensor times;                     ///< (nvis) float64, when it was taken, s; undefined unless asked for, or unknown
+  DroppedSamples dropped;           ///< how many were left out, and why
+  std::vector<WindowRange> ranges;  ///< which samples are of which window, in their order
 };
 
 /// Whether windows and observations of the samples are wanted, at 8 bytes a sample, and their times, at 8 bytes more.

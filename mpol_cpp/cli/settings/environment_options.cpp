@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/program/environment_options.h>
+#include <mpol_cpp/cli/settings/environment_options.h>
 
 #include <unistd.h>
 
@@ -45,13 +45,14 @@ bool is_option_of(const CLI::App& verb, const std::string& option) {
 
 }  // namespace
 
-std::vector<std::string> environment_arguments(const CLI::App& verb) {
-  std::vector<std::string> arguments;
+std::vector<Setting> environment_settings(const CLI::App& verb) {
+  std::vector<Setting> settings;
   for (const auto& [name, value] : mpol_variables()) {
     const auto option = option_of_variable(name);
-    if (is_option_of(verb, option)) arguments.push_back(option + "=" + value);
+    if (!is_option_of(verb, option)) continue;
+    settings.push_back({option + "=" + value, std::string(variable_prefix) + name + " in the environment"});
   }
-  return arguments;
+  return settings;
 }
 
 std::vector<std::string> unknown_variables(const std::vector<Verb>& verbs) {

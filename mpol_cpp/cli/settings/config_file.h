@@ -11,19 +11,21 @@
 #include <CLI/Formatter.hpp>
 #include <CLI/Config.hpp>
 
+#include <mpol_cpp/cli/settings/setting.h>
+
 namespace mpol::cli {
 
 /// The file that `--config` names in the arguments of a verb (the last one wins), empty when none does.
 std::filesystem::path config_in(const std::vector<std::string>& arguments);
 
-/// The settings of a TOML file as arguments "--name=value": its top level, then the table of the verb. Names are the
+/// The settings of a TOML file with their lines: its top level, then the table of the verb. Names are the
 /// verb's long options; relative paths in the file become relative to its folder. Tables of other verbs, and `record`,
 /// which mpol writes for people and for later checks, are passed over.
 /// @throws FileError when the file cannot be read or is not TOML; UsageError for a name that is no option of the verb
-std::vector<std::string> config_arguments(const std::filesystem::path& file, const CLI::App& verb);
+std::vector<Setting> config_settings(const std::filesystem::path& file, const CLI::App& verb);
 
 /// The same from the text of such a file. @param named  how messages call it, and the file that paths are relative to
-std::vector<std::string> config_arguments_of(const std::string& text, const std::filesystem::path& named, const CLI::App& verb);
+std::vector<Setting> config_settings_of(const std::string& text, const std::filesystem::path& named, const CLI::App& verb);
 
 /// What a run.toml says about the run that wrote it (its table `record`).
 struct RecordedRun {

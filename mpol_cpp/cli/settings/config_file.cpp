@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/program/config_file.h>
+#include <mpol_cpp/cli/settings/config_file.h>
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include <mpol_cpp/cli/program/checked_toml.h>
+#include <mpol_cpp/cli/settings/checked_toml.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/file_list.h>
 #include <mpol_cpp/cli/program/option_set.h>
@@ -88,19 +88,19 @@ class Reader {
  public:
   Reader(std::filesystem::path file, const CLI::App& verb) : file_(std::move(file)), verb_(verb) {}
 
-  void read(const toml::table& table, std::vector<std::string>& arguments) const {
+  void read(const toml::table& table, std::vector<Setting>& settings) const {
     for (const auto& [key, node] : table) {
       const std::string name(key.str());
       if (node.is_table() && contains(other_tables, name)) continue;
       const auto* option = verb_.get_option_no_throw("--" + name);
       if (option == nullptr || name == "config" || name == "help") refuse(name, key.source().begin.line);
-      const auto value = scalar_text(node, name);
-      if (option->get_items_expected_max() == 0) {
-        arguments.push_back(fmt::format("--{}={}", name, value));
-      } else {
-        const auto text = name == "more-data" ? all_beside_file(value) : names_a_file(name, value) ? beside_file(value) : value;
-        arguments.push_back(fmt::format("--{}={}", name, text));
+      auto value = scalar_text(node, name);
+      if (option->get_items_expected_max() != 0) {
+        if (name == "more-data") value = all_beside_file(value);
+        else if (names_a_file(name, value)) value = beside_file(value);
       }
+      settings.push_back(
+          {fmt::format("--{}={}", name, value), fmt::format("line {} of {}", key.source().begin.line, file_.string())});
     }
   }
 
@@ -135,15 +135,14 @@ bool is_default(const std::string& argument, const CLI::App& verb) {
 
 /// The last setting of each option, unless it is the default: a run.toml holds all of them, and says nothing by that about
 /// options that the run made no use of.
-std::vector<std::string> without_defaults(const std::vector<std::string>& arguments, const CLI::App& verb) {
-  std::vector<std::string> settings;
-  for (auto argument = arguments.begin(); argument != arguments.end(); ++argument) {
-    const auto name = argument->substr(0, argument->find('=') + 1);
+std::vector<Setting> without_defaults(const std::vector<Setting>& settings, const CLI::App& verb) {
+  std::vector<Setting> wanted;
+  for (auto setting = settings.begin(); setting != settings.end(); ++setting) {
     const bool again =
-        std::any_of(argument + 1, arguments.end(), [&name](const std::string& later) { return later.starts_with(name); });
-    if (!again && !is_default(*argument, verb)) settings.push_back(*argument);
+        std::any_of(setting + 1, settings.end(), [&](const Setting& later) { return later.option() == setting->option(); });
+    if (!again && !is_default(setting->argument, verb)) wanted.push_back(*setting);
   }
-  return settings;
+  return wanted;
 }
 
 }  // namespace
@@ -158,19 +157,19 @@ std::filesystem::path config_in(const std::vector<std::string>& arguments) {
   return file;
 }
 
-std::vector<std::string> config_arguments(const std::filesystem::path& file, const CLI::App& verb) {
-  return config_arguments_of(text_of(file), file, verb);
+std::vector<Setting> config_settings(const std::filesystem::path& file, const CLI::App& verb) {
+  return config_settings_of(text_of(file), file, verb);
 }
 
-std::vector<std::string> config_arguments_of(const std::string& text, const std::filesystem::path& file, const CLI::App& verb) {
+std::vector<Setting> config_settings_of(const std::string& text, const std::filesystem::path& file, const CLI::App& verb) {
   const auto table = parse_toml(text, file);
   const Reader reader(file, verb);
-  std::vector<std::string> arguments;
-  reader.read(table, arguments);
+  std::vector<Setting> settings;
+  reader.read(table, settings);
   // A cross-validation is an image with a search before it: their settings are the same.
   const std::string own_table = verb.get_name() == "crossval" ? "image" : verb.get_name();
-  if (const auto* own = table.get_as<toml::table>(own_table)) reader.read(*own, arguments);
-  return without_defaults(arguments, verb);
+  if (const auto* own = table.get_as<toml::table>(own_table)) reader.read(*own, settings);
+  return without_defaults(settings, verb);
 }
 
 std::optional<RecordedRun> recorded_run(const std::filesystem::path& file) {
