@@ -67,13 +67,23 @@ ChannelPlan::ChannelPlan(ChannelSource source) : source_(std::move(source)) {
                                source_.nchan, source_.bytes_of_channel));
 }
 
-ChannelPlan& ChannelPlan::then(std::string name, double bytes_of_channel, Operation operation) {
+ChannelPlan& ChannelPlan::then(std::string name, double bytes_of_channel, RangeOperation operation) {
   if (!(bytes_of_channel >= 0 && std::isfinite(bytes_of_channel)) || !operation) {
     throw ValueError(
         fmt::format("operation \"{}\" of {} bytes a channel: 0 or more are needed, and a function", name, bytes_of_channel));
   }
   steps_.push_back({std::move(name), bytes_of_channel, std::move(operation)});
   return *this;
+}
+
+ChannelPlan& ChannelPlan::then(std::string name, double bytes_of_channel, Operation operation) {
+  RangeOperation of_range;
+  if (operation) {
+    of_range = [operation = std::move(operation)](const std::vector<Tensor>& block, std::int64_t, std::int64_t) {
+      return operation(block);
+    };
+  }
+  return then(std::move(name), bytes_of_channel, std::move(of_range));
 }
 
 ChannelPlan& ChannelPlan::then(std::string name, double bytes_of_channel, TensorOperation operation) {
@@ -109,13 +119,13 @@ std::int64_t ChannelPlan::channels_of_block(const ChannelPlanOptions& options) c
   return std::min(even, static_cast<std::int64_t>(std::min(fit, 1e15)));
 }
 
-std::vector<Tensor> ChannelPlan::worked_on(Tensor block, torch::Device device) const {
+std::vector<Tensor> ChannelPlan::worked_on(Tensor block, std::int64_t begin, torch::Device device) const {
   const auto count = block.size(0);
   std::vector<Tensor> results;
   results.push_back(block.to(device));
   block.reset();
   for (const auto& step : steps_) {
-    results = step.operation(results);
+    results = step.operation(results, begin, begin + count);
     for (const auto& result : results) {
       if (result.defined() && result.dim() > 0 && result.size(0) == count) continue;
       throw ShapeError(
@@ -147,7 +157,7 @@ void ChannelPlan::run(const Sink& sink, const ChannelPlanOptions& options) const
     try {
       const at::NoGradGuard none;
       while (auto block = blocks.take()) {
-        Block done{block->begin, block->end, worked_on(std::move(block->channels), device)};
+        Block done{block->begin, block->end, worked_on(std::move(block->channels), block->begin, device)};
         if (!turns.wait_for(done.begin)) return;
         sink(done);
         turns.pass_to(done.end);

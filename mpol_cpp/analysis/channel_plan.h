@@ -43,6 +43,9 @@ class ChannelPlan {
   /// What an operation makes of the results of the one before (of the first: what was read), tensors that have the channels
   /// first.
   using Operation = std::function<std::vector<Tensor>(const std::vector<Tensor>& block)>;
+  /// The same, of an operation that wants to know which channels [begin, end) these are.
+  using RangeOperation =
+      std::function<std::vector<Tensor>(const std::vector<Tensor>& block, std::int64_t begin, std::int64_t end)>;
   /// The same of one tensor.
   using TensorOperation = std::function<Tensor(const Tensor& block)>;
 
@@ -62,6 +65,7 @@ class ChannelPlan {
   /// @param bytes_of_channel  what it holds of each channel at its peak beside its input
   /// @throws ValueError for bytes below 0 or not finite
   ChannelPlan& then(std::string name, double bytes_of_channel, Operation operation);
+  ChannelPlan& then(std::string name, double bytes_of_channel, RangeOperation operation);   ///< the same of known channels
   ChannelPlan& then(std::string name, double bytes_of_channel, TensorOperation operation);  ///< the same of one tensor
 
   /// Bytes that one channel takes at the peak of all operations.
@@ -80,10 +84,10 @@ class ChannelPlan {
   struct Step {
     std::string name;
     double bytes;
-    Operation operation;
+    RangeOperation operation;
   };
 
-  std::vector<Tensor> worked_on(Tensor block, torch::Device device) const;
+  std::vector<Tensor> worked_on(Tensor block, std::int64_t begin, torch::Device device) const;
 
   ChannelSource source_;
   std::vector<Step> steps_;

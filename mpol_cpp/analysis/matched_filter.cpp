@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/fourier/nufft.h>
+#include <mpol_cpp/ops/correlation/correlation_kernels.h>
 
 namespace mpol {
 namespace {
@@ -80,22 +82,6 @@ std::vector<ChannelGroup> channel_groups(const Baselines& baselines, std::int64_
   return groups;
 }
 
-/// Data and weights as they are multiplied.
-struct WeightedBlock {
-  Tensor data;     ///< (nchan, 2 n): real and imaginary parts, times their weights
-  Tensor weights;  ///< (nchan, n)
-};
-
-WeightedBlock weighted_block(const Visibilities& visibilities, const ChannelGroup& group, std::int64_t begin, std::int64_t count,
-                             torch::Dtype dtype) {
-  const auto part = [&](const Tensor& all) {
-    return all.narrow(0, group.first, group.last - group.first).narrow(1, begin, count);
-  };
-  const auto weights = part(visibilities.weights()).to(dtype);
-  const auto data = at::view_as_real(part(visibilities.data()).resolve_conj().to(c10::toComplexType(dtype)));
-  return {(data * weights.unsqueeze(-1)).flatten(1), weights};
-}
-
 /// Sums over the samples for each channel of the data and each of the templates, (nchan, images) float64.
 struct ChannelSums {
   Tensor product, norm;
@@ -106,21 +92,72 @@ ChannelSums no_sums(std::int64_t channels, std::int64_t images, const torch::Ten
   return {at::zeros({channels, images}, wide), at::zeros({channels, images}, wide)};
 }
 
+/// Data and weights of some channels and samples, in the precision of the sums; rows are contiguous.
+struct ChannelSamples {
+  Tensor data;     ///< (channels, n) complex
+  Tensor weights;  ///< (channels, n)
+
+  ChannelSamples(const Visibilities& visibilities, const ChannelGroup& group, std::int64_t begin, std::int64_t count,
+                 torch::Dtype dtype) {
+    const auto part = [&](const Tensor& all, torch::Dtype wanted) {
+      const auto some = all.narrow(0, group.first, group.last - group.first).narrow(1, begin, count).to(wanted).resolve_conj();
+      return some.stride(1) == 1 || count == 1 ? some : some.contiguous();
+    };
+    data = part(visibilities.data(), c10::toComplexType(dtype));
+    weights = part(visibilities.weights(), dtype);
+  }
+};
+
+/// On other devices than the CPU, by products of matrices.
+void add_by_matrices(ChannelSums& sums, const ChannelSamples& samples, const Tensor& model) {
+  const auto count = model.size(1);
+  const auto weighted = (at::view_as_real(samples.data) * samples.weights.unsqueeze(-1)).flatten(1);  // (channels, 2 n)
+  const auto parts = at::view_as_real(model.contiguous()).flatten(1);                                 // (images, 2 n)
+  const auto squares = parts.square().view({parts.size(0), count, 2}).sum(2);
+  sums.product.add_(at::matmul(weighted, parts.t()));
+  sums.norm.add_(at::matmul(samples.weights, squares.t()));
+}
+
+/// On the CPU; `scratch` is that of the kernel.
+template <typename T>
+void add_by_kernel(ChannelSums& sums, const ChannelSamples& samples, const Tensor& model, std::vector<T>& scratch) {
+  const auto kernels = ops::correlation_kernels<T>(selected_isa());
+  const auto* data = reinterpret_cast<const std::complex<T>*>(samples.data.const_data_ptr());
+  const auto* models = reinterpret_cast<const std::complex<T>*>(model.const_data_ptr());
+  const auto* weights = samples.weights.const_data_ptr<T>();
+  auto *product = sums.product.mutable_data_ptr<double>(), *norm = sums.norm.mutable_data_ptr<double>();
+  scratch.resize(static_cast<std::size_t>(ops::correlation_scratch + model.size(0) * ops::correlated_samples));
+  for (std::int64_t first = 0; first < model.size(1); first += ops::correlated_samples) {
+    const ops::CorrelatedBlock<T> block{data + first,
+                                        weights + first,
+                                        samples.data.stride(0),
+                                        samples.weights.stride(0),
+                                        samples.data.size(0),
+                                        models + first,
+                                        model.stride(0),
+                                        model.size(0),
+                                        std::min(ops::correlated_samples, model.size(1) - first)};
+    kernels.add(block, product, norm, scratch.data());
+  }
+}
+
 /// Adds the samples [first, last) of a block of the model.
 void add_samples(ChannelSums& sums, const Visibilities& visibilities, const ChannelGroup& group, std::int64_t begin,
                  const Tensor& model, std::int64_t first, std::int64_t last) {
   const auto dtype = c10::toRealValueType(model.scalar_type());
+  std::vector<float> narrow;
+  std::vector<double> wide;
   for (; first < last; first += product_block) {
     const auto count = std::min(product_block, last - first);
-    const auto block = weighted_block(visibilities, group, begin + first, count, dtype);
-    const auto parts = at::view_as_real(model.narrow(1, first, count).contiguous()).flatten(1);  // (images, 2 n)
-    const auto squares = parts.square().view({parts.size(0), count, 2}).sum(2);
-    sums.product.add_(at::matmul(block.data, parts.t()));
-    sums.norm.add_(at::matmul(block.weights, squares.t()));
+    const ChannelSamples samples(visibilities, group, begin + first, count, dtype);
+    const auto part = model.narrow(1, first, count);
+    if (!model.is_cpu()) add_by_matrices(sums, samples, part);
+    else if (dtype == torch::kFloat64) add_by_kernel<double>(sums, samples, part, wide);
+    else add_by_kernel<float>(sums, samples, part, narrow);
   }
 }
 
-/// Threads share pieces that are cut and added up the same for any number of them; each does its products alone.
+/// Threads share pieces that are cut and added up the same for any number of them.
 void add_block(ChannelSums& sums, const Visibilities& visibilities, const ChannelGroup& group, std::int64_t begin,
                const Tensor& model) {
   const auto channels = group.last - group.first, images = model.size(0), samples = model.size(1);
@@ -128,6 +165,7 @@ void add_block(ChannelSums& sums, const Visibilities& visibilities, const Channe
   const auto length = (samples + pieces - 1) / pieces;
   std::vector<ChannelSums> of_pieces(static_cast<std::size_t>(pieces));
   const auto work = [&](std::int64_t first, std::int64_t last) {
+    const torch::NoGradGuard no_grad;
     for (std::int64_t piece = first; piece < last; ++piece) {
       auto& own = of_pieces[static_cast<std::size_t>(piece)] = no_sums(channels, images, sums.product.options());
       add_samples(own, visibilities, group, begin, model, piece * length, std::min(samples, (piece + 1) * length));
@@ -151,7 +189,7 @@ ChannelSums channel_sums(const Visibilities& visibilities, const Tensor& images,
     for (std::int64_t begin = 0; begin < nvis; begin += block) {
       const auto [u, v] = visibilities.baselines().block(group.middle(), begin, std::min(nvis, begin + block));
       const Nufft transform(coords, Baselines::in_lambda(u, v), count, NufftOptions{options.tolerance()});
-      add_block(sums, visibilities, group, begin, transform->forward(images));
+      add_block(sums, visibilities, group, begin, transform->forward(images).contiguous());
     }
   }
   return sums;

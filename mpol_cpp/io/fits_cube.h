@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/images/reproject.h>
 #include <mpol_cpp/io/fits.h>
 
@@ -40,6 +41,29 @@ class FitsCube {
   /// in the header's unit. One thread at a time reads.
   /// @throws ValueError for channels that are not there; FileError when they cannot be read, or take more than there is memory
   Tensor read(std::int64_t begin, std::int64_t end);
+
+ private:
+  struct File;
+  std::unique_ptr<File> file_;
+};
+
+/// A cube that is written as a FITS image some channels at a time, so that one larger than memory can be: header, tables and
+/// pixels as write_fits() has them. The file appears under its name with finish(), complete, or not at all.
+class FitsCubeWriter {
+ public:
+  /// @throws ShapeError for an option of another number of channels; ValueError for no channels, and as write_fits(); FileError
+  ///         when it cannot be written
+  FitsCubeWriter(const std::filesystem::path& path, const GridCoords& coords, std::int64_t nchan,
+                 const FitsOptions& options = {});
+  ~FitsCubeWriter();
+  FitsCubeWriter(const FitsCubeWriter&) = delete;
+  FitsCubeWriter& operator=(const FitsCubeWriter&) = delete;
+
+  /// Writes the next channels. @param sky_cube  (n, npix, npix), sky orientation, real, any dtype and device
+  /// @throws ShapeError for another shape, or more channels than there are; FileError
+  void add(const Tensor& sky_cube);
+  /// Ends the file. @throws ShapeError unless every channel was written; FileError
+  void finish();
 
  private:
   struct File;

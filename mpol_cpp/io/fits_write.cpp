@@ -10,6 +10,7 @@
 #include <mpol_cpp/io/cfitsio/header_writer.h>
 #include <mpol_cpp/io/cfitsio/plane_writer.h>
 #include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/io/fits_cube.h>
 #include <mpol_cpp/io/spectral_axis.h>
 #include <mpol_cpp/io/unknown_center.h>
 #include <mpol_cpp/serialize/atomic_file.h>
@@ -138,6 +139,29 @@ FitsOptions checked(const FitsOptions& options, std::int64_t nchan) {
   return result;
 }
 
+/// Begins the image of a new file.
+void begin_image(FitsHandle& file, const GridCoords& coords, std::int64_t nchan, SpectralAxis spectral,
+                 const FitsOptions& options) {
+  LONGLONG sizes[4] = {coords.npix(), coords.npix(), nchan, 1};
+  fits_create_imgll(file.get(), FLOAT_IMG, 4, sizes, file.status());
+  write_header(file, spectral, coords, options);
+  reserve_checksums(file);
+  file.check("writing the header");
+}
+
+/// What pixels of the given unit are multiplied by in the file.
+double scale_of(const GridCoords& coords, const FitsOptions& options) {
+  return options.unit() == FitsUnit::jy_per_pixel ? coords.cell_area() : 1.0;
+}
+
+/// Ends the image, and writes the tables behind it.
+void end_file(FitsHandle& file, SpectralAxis spectral, const FitsOptions& options) {
+  write_checksums(file);
+  if (spectral == SpectralAxis::channel_with_table) write_frequencies(file, options.frequencies());
+  if (beams_differ(options.beams())) write_beams(file, options.beams());
+  file.close();
+}
+
 }  // namespace
 
 void write_fits(AtomicFile& target, const Tensor& sky_cube, const GridCoords& coords, const FitsOptions& given) {
@@ -147,16 +171,9 @@ void write_fits(AtomicFile& target, const Tensor& sky_cube, const GridCoords& co
   constexpr std::size_t header_and_tables = 1 << 16;
   FitsBuffer memory(static_cast<std::size_t>(cube.numel()) * sizeof(float) + header_and_tables);
   auto file = FitsHandle::create(memory, target.path());
-  LONGLONG sizes[4] = {coords.npix(), coords.npix(), cube.size(0), 1};
-  fits_create_imgll(file.get(), FLOAT_IMG, 4, sizes, file.status());
-  write_header(file, spectral, coords, options);
-  reserve_checksums(file);
-  file.check("writing the header");
-  write_planes(file, cube, options.unit() == FitsUnit::jy_per_pixel ? coords.cell_area() : 1.0);
-  write_checksums(file);
-  if (spectral == SpectralAxis::channel_with_table) write_frequencies(file, options.frequencies());
-  if (beams_differ(options.beams())) write_beams(file, options.beams());
-  file.close();
+  begin_image(file, coords, cube.size(0), spectral, options);
+  write_planes(file, cube, scale_of(coords, options));
+  end_file(file, spectral, options);
   target.write(memory.data, memory.bytes);
   if (spectral == SpectralAxis::channel_with_table) warn_of_uneven_frequencies();
 }
@@ -165,6 +182,54 @@ void write_fits(const std::filesystem::path& path, const Tensor& sky_cube, const
   AtomicFile target(path);
   write_fits(target, sky_cube, coords, options);
   target.commit();
+}
+
+struct FitsCubeWriter::File {
+  File(const std::filesystem::path& path, const GridCoords& grid, std::int64_t channels, const FitsOptions& checked_options)
+      : target(path),
+        handle(FitsHandle::create(target.temporary_path(), target.path())),
+        coords(grid),
+        nchan(channels),
+        options(checked_options),
+        spectral(spectral_axis_of(options.frequencies())) {}
+
+  AtomicFile target;
+  FitsHandle handle;
+  GridCoords coords;
+  std::int64_t nchan;
+  FitsOptions options;
+  SpectralAxis spectral;
+  std::int64_t written = 0;  // channels
+};
+
+FitsCubeWriter::FitsCubeWriter(const std::filesystem::path& path, const GridCoords& coords, std::int64_t nchan,
+                               const FitsOptions& options) {
+  if (nchan < 1) throw ValueError(fmt::format("a cube of {} channels; at least one is needed", nchan));
+  file_ = std::make_unique<File>(path, coords, nchan, checked(options, nchan));
+  begin_image(file_->handle, coords, nchan, file_->spectral, file_->options);
+}
+
+FitsCubeWriter::~FitsCubeWriter() = default;
+
+void FitsCubeWriter::add(const Tensor& sky_cube) {
+  const auto n = file_->coords.npix(), left = file_->nchan - file_->written;
+  const bool fits =
+      sky_cube.dim() == 3 && !sky_cube.is_complex() && sky_cube.size(1) == n && sky_cube.size(2) == n && sky_cube.size(0) <= left;
+  if (!fits) {
+    throw ShapeError(fmt::format("channels of shape ({}), {}: expected real (n, {}, {}) of the {} channels that are left",
+                                 fmt::join(sky_cube.sizes(), ", "), c10::toString(sky_cube.scalar_type()), n, n, left));
+  }
+  write_planes(file_->handle, sky_cube.detach(), scale_of(file_->coords, file_->options), file_->written);
+  file_->written += sky_cube.size(0);
+}
+
+void FitsCubeWriter::finish() {
+  auto& file = *file_;
+  if (file.written != file.nchan)
+    throw ShapeError(fmt::format("{} of {} channels of a cube were written; each is needed", file.written, file.nchan));
+  end_file(file.handle, file.spectral, file.options);
+  file.target.commit();
+  if (file.spectral == SpectralAxis::channel_with_table) warn_of_uneven_frequencies();
 }
 
 std::vector<std::filesystem::path> write_fits_split_channels(const std::filesystem::path& path, const Tensor& sky_cube,

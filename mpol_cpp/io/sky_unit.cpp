@@ -31,19 +31,23 @@ std::optional<Tensor> unit_area(const std::string& written, const std::vector<Be
   return at::tensor(areas, torch::kFloat64);
 }
 
-Tensor brightness_of(const FitsImage& image, const std::filesystem::path& path) {
+Tensor brightness_area(const FitsImage& image, std::int64_t channels, const std::filesystem::path& path) {
   const auto area = unit_area(image.unit, image.beams, image.cell_size);
   if (!area) {
     throw DataError(fmt::format("\"{}\" is in the unit \"{}\"; give Jy/pixel, Jy/arcsec2, or Jy/beam with its beam",
                                 path.string(), image.unit));
   }
-  const auto areas = area->size(0), channels = image.cube.size(0);
+  const auto areas = area->size(0);
   if (areas != 1 && areas != channels) {
     throw DataError(
         fmt::format("\"{}\" has {} beams for {} channel(s); one, or one per channel is needed: correct its table BEAMS",
                     path.string(), areas, channels));
   }
-  return image.cube / area->reshape({-1, 1, 1});
+  return *area;
+}
+
+Tensor brightness_of(const FitsImage& image, const std::filesystem::path& path) {
+  return image.cube / brightness_area(image, image.cube.size(0), path).reshape({-1, 1, 1});
 }
 
 }  // namespace mpol::io

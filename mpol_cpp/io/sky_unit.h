@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -14,6 +15,10 @@ namespace mpol::io {
 /// @param unit       as BUNIT says it, in any case
 /// @param cell_size  arcsec
 std::optional<Tensor> unit_area(const std::string& unit, const std::vector<Beam>& beams, double cell_size);
+
+/// What the pixels of an image are divided by to be Jy/arcsec^2: unit_area() of its unit, (1) or (nchan).
+/// @param header  all but the pixels  @param path  of the file, for the message  @throws DataError as brightness_of()
+Tensor brightness_area(const FitsImage& header, std::int64_t nchan, const std::filesystem::path& path);
 
 /// The pixels of a FITS image as surface brightness: from Jy/pixel, Jy/arcsec2, or Jy/beam with the file's own beams.
 /// @param path  of the file, for the message

@@ -8,6 +8,7 @@
 #include <mpol_cpp/analysis/deproject.h>
 #include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/device/device_memory.h>
 #include <mpol_cpp/models/hann_conv_cube.h>
 #include <mpol_cpp/images/regrid.h>
 #include <mpol_cpp/images/restore.h>
@@ -134,6 +135,49 @@ TEST_CASE("convolve restores an image to a beam, with the residual of the run", 
 
   run_verb({"convolve", image, "--bmaj", "0.3", "--unit", "Jy/arcsec2"}, scratch / "round");
   CHECK(io::read_fits(scratch / "round" / "convolved.fits").unit == "Jy/arcsec2");
+}
+
+TEST_CASE("deproject, convolve and profile by blocks of channels equal the whole, and hold a block only", "[cli][memory]") {
+  const Scratch scratch;
+  constexpr std::int64_t nchan = 60, npix = 256;
+  const GridCoords coords(0.02, npix);
+  const auto line = at::arange(1, nchan + 1, torch::kFloat64).view({-1, 1, 1});
+  const auto sky = at::exp(-(at::hypot(coords.sky_x(), coords.sky_y()) - 0.6).square() / 0.02) * line;
+  std::vector<Beam> beams;
+  for (std::int64_t c = 0; c < nchan; ++c)
+    beams.push_back({.major = 0.2 + 1e-3 * static_cast<double>(c), .minor = 0.1, .position_angle = 0.3});
+  const auto image = (scratch / "cube.fits").string(), residual = (scratch / "residual.fits").string();
+  io::write_fits(image, sky, coords, io::FitsOptions().unit(io::FitsUnit::jy_per_beam).beams(beams));
+  io::write_fits(residual, 0.1 * sky, coords, io::FitsOptions().unit(io::FitsUnit::jy_per_beam));
+  const auto growth = [&](const std::vector<std::string>& arguments, const std::string& out, const std::string& limit) {
+    reset_peak_memory(torch::kCPU);
+    const auto before = memory_use(torch::kCPU).in_use;
+    run_verb(joined(arguments, {"--quiet", "--memory-limit", limit}), scratch / out);
+    return static_cast<double>(memory_use(torch::kCPU).peak - before) / 0x1p20;
+  };
+  for (const auto& verb : std::vector<std::vector<std::string>>{{"deproject", image, "--inclination", "40"},
+                                                                {"convolve", image, "--bmaj", "0.3", "--residual", residual},
+                                                                {"profile", image}}) {
+    const std::string product = verb[0] == "convolve" ? "convolved" : verb[0] == "deproject" ? "deprojected" : "profile";
+    const double by_blocks = growth(verb, verb[0] + "_blocks", "0.04"), at_once = growth(verb, verb[0] + "_whole", "2");
+    INFO(verb[0] << ": " << by_blocks << " MiB by blocks, " << at_once << " MiB whole");
+    constexpr double limit = 0.04 * 1024, fixed = 24;  // MiB; coordinates and the figure are held besides
+    CHECK(by_blocks < limit + fixed);
+    CHECK(at_once > by_blocks);
+    const auto blocks = scratch / (verb[0] + "_blocks"), whole = scratch / (verb[0] + "_whole");
+    if (verb[0] == "profile") {
+      CHECK(read_text(blocks / "profile.csv") == read_text(whole / "profile.csv"));
+    } else {
+      const auto one = io::read_fits(blocks / (product + ".fits")), other = io::read_fits(whole / (product + ".fits"));
+      CHECK(relative_error(one.cube, other.cube) < 1e-6);
+      CHECK((one.beams == other.beams));
+      CHECK(one.beams.size() == (verb[0] == "convolve" ? static_cast<std::size_t>(nchan) : 0));
+    }
+    CHECK(read_text(blocks / (product + ".png")) == read_text(whole / (product + ".png")));
+    const auto refused = run_mpol_here(joined(verb, {"-o", (scratch / "none").string(), "--memory-limit", "1e-6"}));
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.error_names("--memory-limit"));
+  }
 }
 
 TEST_CASE("compare measures how two images differ, in one unit", "[cli]") {

@@ -76,11 +76,26 @@ VerbRows filter_rows() {
                                {"--uv-unit", "klambda", base, "exit"},
                                {"--frequency", "230e9,231e9", base, filtered},
                                {"--channels", "1", base, filtered},
+                               {"--device", "cuda:77", base, "exit"},
                                {"--dtype", "float64", base, filtered},
                                {"--average-channels", "2", base, filtered},
                                {"--conjugate", "", base, filtered}},
                               set_rows(base),
                               shared_rows(base, {"filter", "{vis}", "--template", "{single}"}, "out/summary.json#threads")});
+}
+
+VerbRows spectrum_rows() {
+  const Words base = {"spectrum", "{vis}", "-o", "{out}"};
+  const std::string found = "out/spectrum.csv";
+  return verb_rows("spectrum", {{{"--data", "{vis}", {"spectrum", "-o", "{out}"}, "exit"},
+                                 {"--sources", "gaussian:0.3", base, found},
+                                 {"--uv-unit", "klambda", added(base, {"--sources", "gaussian:0.3"}), "exit"},
+                                 {"--frequency", "230e9,231e9", base, found},
+                                 {"--channels", "1", base, found},
+                                 {"--average-channels", "2", base, found},
+                                 {"--conjugate", "", added(base, {"--sources", "point:0.3"}), found}},
+                                set_rows(base),
+                                shared_rows(base, {"spectrum", "{vis}"}, "out/summary.json#threads")});
 }
 
 VerbRows export_rows() {
@@ -317,6 +332,7 @@ VerbRows profile_rows() {
                                 {"--rings", "exact", image, profile},
                                 {"--radius", "0.4", image, profile},
                                 {"--samples", "{image}", added(image, {"--channels", "0"}), profile},
+                                {"--memory-limit", "1e-9", image, "exit"},
                                 {"--channels", "1", image, profile},
                                 {"--channels", "1", vis, profile},
                                 {"--average-channels", "2", vis, profile},
@@ -343,6 +359,8 @@ VerbRows polar_rows() {
                               {"--radius", "0.4", base, map},
                               {"--mode", "sum", base, map},
                               {"--memory-limit", "1e-9", base, "exit"},
+                              {"--device", "cuda:77", base, "exit"},
+                              {"--dtype", "float32", base, map},
                               {"--channels", "1", base, map}},
                              geometry_rows(base, map),
                              shared_rows(base, {"polar", "{image}"}, "out/summary.json#threads")});
@@ -366,6 +384,8 @@ VerbRows match_rows() {
                               {"--keep", "1", base, found},
                               {"--keep-fraction", "0.01", base, found},
                               {"--memory-limit", "1e-9", base, "exit"},
+                              {"--device", "cuda:77", base, "exit"},
+                              {"--dtype", "float32", base, found},
                               {"--channels", "1", base, found}},
                              geometry_rows(base, found),
                              shared_rows(base, {"match", "{image}", "--generate", "disc:0.3"}, "out/summary.json#threads")});
@@ -373,7 +393,9 @@ VerbRows match_rows() {
 
 VerbRows deproject_rows() {
   const Words base = {"deproject", "{image}", "-o", "{out}"};
-  return verb_rows("deproject", {{{"--image", "{image}", {"deproject", "-o", "{out}"}, "exit"}},
+  return verb_rows("deproject", {{{"--image", "{image}", {"deproject", "-o", "{out}"}, "exit"},
+                                  {"--memory-limit", "1e-9", base, "exit"},
+                                  {"--channels", "1", base, "out/deprojected.fits"}},
                                  geometry_rows(added(base, {"--inclination", "20"}), "out/deprojected.fits"),
                                  shared_rows(base, {"deproject", "{image}"}, "out/summary.json#threads")});
 }
@@ -387,6 +409,7 @@ VerbRows convolve_rows() {
                                  {"--bpa", "20", base, convolved},
                                  {"--beam-of", "{beamed}", {"convolve", "{image}", "-o", "{out}"}, "exit"},
                                  {"--residual", "{beamed}", base, convolved},
+                                 {"--memory-limit", "1e-9", base, "exit"},
                                  {"--unit", "Jy/arcsec2", base, convolved}},
                                 shared_rows(base, {"convolve", "{image}", "--bmaj", "0.5"}, "out/summary.json#threads")});
 }
@@ -543,6 +566,7 @@ std::vector<VerbRows> option_table() {
           match_rows(),
           geometry_fit_rows(),
           radial_rows(),
+          spectrum_rows(),
           deproject_rows(),
           convolve_rows(),
           compare_rows(),
@@ -663,7 +687,7 @@ std::vector<RefusedRow> refused_options() {
     const auto* value = std::string(option) == "--uv-unit" ? "m" : "8";
     rows.push_back({{"profile", "{image}", "-o", "{out}", option, value}, option});
   }
-  for (const auto* verb : {"dirty", "weights", "inspect", "profile", "plot", "predict", "filter"}) {
+  for (const auto* verb : {"dirty", "weights", "inspect", "profile", "plot", "predict", "spectrum"}) {
     rows.push_back({{verb, "{vis}", "-o", "{out}", "--device", "cpu"}, "--device"});
   }
   for (const auto* verb : {"dirty", "weights", "inspect", "profile", "plot"}) {

@@ -11,6 +11,8 @@
 
 #include "catch.h"
 
+#include <ATen/ops/cat.h>
+
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/analysis/polar_integrator.h>
@@ -233,6 +235,53 @@ TEST_CASE("polar and match by blocks of channels equal the whole, and hold a blo
       CHECK(read_text(blocks / "polar.png") == read_text(whole / "polar.png"));
     }
   }
+}
+
+TEST_CASE("devices share the channels of polar, match and filter, with the results of one", "[cli][polar][match][filter]") {
+  const Scratch scratch;
+  const auto image = (scratch / "ring.fits").string();
+  const auto sky = lopsided_ring();
+  io::write_fits(image, at::cat({sky, 3 * sky, sky}), tilted_coords, io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2));
+  io::write_fits(scratch / "line.fits", sky, tilted_coords);
+  const auto data = write_observation(scratch / "vis.npz", small_observation(5));
+  const auto run = [&](const std::string& verb, const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {verb, verb == "filter" ? data : image, "-o", (scratch / (verb + name)).string(), "--json"};
+    if (verb != "filter") words.insert(words.end(), {"--nr", "12", "--nphi", "16"});
+    if (verb == "match") words.insert(words.end(), {"--generate", "ring:0.2..0.9..8:0.1"});
+    if (verb == "filter") words.insert(words.end(), {"--template", (scratch / "line.fits").string()});
+    words.insert(words.end(), more.begin(), more.end());
+    return run_mpol_here(words);
+  };
+  for (const std::string verb : {"polar", "match", "filter"}) {
+    const auto table = [&](const std::string& name) { return read_text(scratch / (verb + name) / (verb + ".csv")); };
+    const auto one = run(verb, "one", {"--device", "cpu"});
+    INFO(one.err);
+    REQUIRE(one.exit_code == 0);
+    CHECK(json::parse(one.out)["device"] == "cpu");
+    const auto several = run(verb, "several", {"--device", "cpu,cpu"});
+    INFO(several.err);
+    if (verb == "filter") {
+      CHECK(several.exit_code == 2);
+      CHECK(several.error_names("cpu,cpu"));
+    } else {
+      REQUIRE(several.exit_code == 0);
+      CHECK(json::parse(several.out)["device"] == "cpu,cpu");
+      CHECK(table("several") == table("one"));
+      // In float32 the same to rounding, and no more.
+      const auto narrow = run(verb, "narrow", {"--device", "cpu", "--dtype", "float32"});
+      REQUIRE(narrow.exit_code == 0);
+      CHECK(json::parse(narrow.out)["dtype"] == "float32");
+      CHECK(table("narrow") != table("one"));
+    }
+    const auto missing = run(verb, "missing", {"--device", "cuda:7"});
+    CHECK(missing.exit_code == 1);
+    CHECK(missing.error_lines().size() == 1);
+    CHECK(missing.error_names("cuda:7"));
+    CHECK(run(verb, "unknown", {"--device", "gpu"}).exit_code == 2);
+    CHECK_FALSE(std::filesystem::exists(scratch / (verb + "missing")));
+  }
+  RawFits one(scratch / "polarone" / "polar.fits"), narrow(scratch / "polarnarrow" / "polar.fits");
+  CHECK(relative_error(narrow.cube(), one.cube()) < 2e-6);
 }
 
 TEST_CASE("polar refuses what it cannot use, in one line, and leaves nothing", "[cli][polar]") {

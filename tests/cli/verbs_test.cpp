@@ -33,7 +33,7 @@ TEST_CASE("the program explains itself", "[cli]") {
   CHECK(unknown.exit_code == 2);
   CHECK(unknown.error_lines().size() == 1);
   CHECK(unknown.error_names("imagine"));
-  for (const auto* verb : {"image", "dirty", "inspect", "weights", "profile", "polar", "geometry", "radial", "filter",
+  for (const auto* verb : {"image", "dirty", "inspect", "weights", "profile", "polar", "geometry", "radial", "spectrum", "filter",
                            "deproject", "convolve", "compare", "simulate", "devices"}) {
     const auto help = run_mpol_here({verb, "--help"});
     CHECK(help.exit_code == 0);

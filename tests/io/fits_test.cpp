@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
@@ -24,6 +25,7 @@
 #include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/io/fits_cube.h>
 
 #include "../compare.h"
 #include "../python.h"
@@ -286,6 +288,35 @@ print(f'{np.rad2deg(l) * 3600:.9f} {np.rad2deg(m) * 3600:.9f}')
   const auto read = io::read_fits(folder / "b.fits");
   CHECK(read.reference_column == 31 + 37);
   CHECK(read.reference_row == 32 + 1000);
+}
+
+TEST_CASE("a cube that is written some channels at a time is the same file", "[io][quick]") {
+  const TemporaryFolder folder;
+  const auto sky = cube(7);
+  std::vector<Beam> beams;
+  for (int c = 0; c < 7; ++c) beams.push_back({.major = 0.3 + 0.01 * c, .minor = 0.2, .position_angle = 0.1});
+  const auto uneven = torch::tensor({1e9, 2e9, 4e9, 5e9, 7e9, 8e9, 9e9}, torch::kFloat64);
+  const std::vector<io::FitsOptions> all = {io::FitsOptions(),
+                                            io::FitsOptions().unit(io::FitsUnit::jy_per_beam).beams(beams).frequencies(uneven)};
+  for (const auto& options : all) {
+    io::write_fits(folder / "whole.fits", sky, coords, options);
+    io::FitsCubeWriter writer(folder / "blocks.fits", coords, 7, options);
+    writer.add(sky.narrow(0, 0, 3));
+    writer.add(sky.narrow(0, 3, 1).to(torch::kFloat32));
+    CHECK_THROWS_AS(writer.add(sky), ShapeError);
+    CHECK_THROWS_AS(writer.finish(), ShapeError);
+    CHECK_FALSE(std::filesystem::exists(folder / "blocks.fits"));
+    writer.add(sky.narrow(0, 4, 3));
+    writer.finish();
+    const auto one = io::read_fits(folder / "blocks.fits"), other = io::read_fits(folder / "whole.fits");
+    CHECK(at::allclose(one.cube, other.cube, 1e-6, 1e-9));
+    CHECK(one.unit == other.unit);
+    CHECK((one.beams == other.beams));
+    CHECK(one.frequencies.defined() == other.frequencies.defined());
+    if (one.frequencies.defined()) CHECK(at::equal(one.frequencies, other.frequencies));
+    std::filesystem::remove(folder / "blocks.fits");
+  }
+  CHECK_THROWS_AS(io::FitsCubeWriter(folder / "none.fits", coords, 0), ValueError);
 }
 
 TEST_CASE("channels are written to files of their own", "[io][quick]") {

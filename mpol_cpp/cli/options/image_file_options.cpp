@@ -19,6 +19,13 @@ void declare(OptionSet& options, ImageFileOptions& image) {
                   Record::result);
 }
 
+void declare(OptionSet& options, ImageComputing& computing) {
+  options.text("--device", computing.device, "DEVICE",
+               "auto, cpu, cuda, cuda:N or least-loaded; several that share the channels: all, or a list such as cuda:0,cuda:1",
+               Record::manner);
+  options.choice("--dtype", computing.dtype, {"float32", "float64"}, "Precision", Record::result);
+}
+
 void declare(OptionSet& options, GeometryOptions& geometry) {
   options.number("--inclination", geometry.inclination, Range::between(0, 89), "DEG", "Inclination of the disc, 0: face on",
                  Record::result);

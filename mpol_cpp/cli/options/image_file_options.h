@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
+
+#include <torch/types.h>
 
 #include <mpol_cpp/analysis/disc_geometry.h>
 #include <mpol_cpp/cli/program/option_set.h>
@@ -23,7 +26,15 @@ struct GeometryOptions {
   DiscGeometry geometry() const;
 };
 
+/// Where a verb works on images, and in which precision.
+struct ImageComputing {
+  std::string device = "auto", dtype = "float64";
+
+  torch::Dtype torch_dtype() const { return dtype == "float32" ? torch::kFloat32 : torch::kFloat64; }
+};
+
 void declare(OptionSet& options, ImageFileOptions& image);
+void declare(OptionSet& options, ImageComputing& computing);
 void declare(OptionSet& options, GeometryOptions& geometry);
 
 /// After parsing: the image is named, and its path does not depend on the working directory. @throws UsageError

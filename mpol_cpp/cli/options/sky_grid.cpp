@@ -223,7 +223,8 @@ SkyImage read_sky_image(const std::filesystem::path& path, const std::string& op
   return sky;
 }
 
-SkyCube::SkyCube(const std::filesystem::path& path, const std::string& option, const std::vector<std::int64_t>& channels)
+SkyCube::SkyCube(const std::filesystem::path& path, const std::string& option, const std::vector<std::int64_t>& channels,
+                 SkyUnit unit, SkyFrame frame)
     : file_(path, io::FitsPixels::any),
       path_(path),
       option_(option),
@@ -232,15 +233,17 @@ SkyCube::SkyCube(const std::filesystem::path& path, const std::string& option, c
         check_channels(channels_, file_.nchan());
         const auto& header = file_.header();
         if (const auto& lattice = file_.lattice()) {
-          return lattice_grid(header, *lattice, file_.rows(), file_.columns(), narrower_cells(*lattice), SkyFrame::phase_center,
-                              path, option);
+          return lattice_grid(header, *lattice, file_.rows(), file_.columns(), narrower_cells(*lattice), frame, path, option);
         }
-        const auto place = place_of(header, file_.rows(), file_.columns(), SkyFrame::phase_center, path, option);
+        const auto place = place_of(header, file_.rows(), file_.columns(), frame, path, option);
         row_ = place.row;
         column_ = place.column;
         return {{}, GridCoords(header.cell_size, 2 * place.half), header.unit, header_of(header, place.center), {}};
       }()) {
   choose_channels(image_.header, channels_, file_.nchan());
+  if (unit != SkyUnit::brightness) return;
+  area_ = io::brightness_area(file_.header(), file_.nchan(), path);
+  image_.unit = "Jy/arcsec2";
 }
 
 double SkyCube::bytes_of_channel() const {
@@ -256,10 +259,11 @@ Tensor SkyCube::read(std::int64_t begin, std::int64_t end) {
   auto block = at::zeros({end - begin, side, side}, torch::kFloat64);
   for (auto channel = begin; channel < end; ++channel) {
     const auto number = channels_[static_cast<std::size_t>(channel)];
-    const auto pixels = file_.read(number, number + 1)[0];
+    auto pixels = file_.read(number, number + 1)[0];
     check_finite(pixels, path_, option_);
+    if (area_.defined()) pixels.div_(area_[area_.size(0) == 1 ? 0 : number]);
     if (lattice) {
-      const auto written = for_area(image_.unit, file_.header().cell_size, image_.coords.cell_size());
+      const auto written = area_.defined() ? 1.0 : for_area(image_.unit, file_.header().cell_size, image_.coords.cell_size());
       block[channel - begin] = reproject(pixels, *lattice, image_.coords, image_.center()) * written;
     } else {
       block[channel - begin].narrow(0, row_, pixels.size(0)).narrow(1, column_, pixels.size(1)).copy_(pixels);

@@ -57,13 +57,14 @@ std::string reprojection_words(const SkyImage& image);
 /// Adds these words to the lines of HISTORY, where there are any.
 void add_reprojection(std::vector<std::string>& history, const SkyImage& image);
 
-/// An image that is read some channels at a time, on the grid and as read_sky_image() has it (SkyUnit::as_written, about the
-/// phase centre): of a cube larger than memory only what is asked for is held.
+/// An image that is read some channels at a time, on the grid and as read_sky_image() has it: of a cube
+/// larger than memory only what is asked for is held.
 class SkyCube {
  public:
   /// @param channels  of the file that are read, in this order; none: all. @param option  that named the file, for messages
-  /// @throws UsageError for channels that are not there; else as read_sky_image(), but for pixels
-  SkyCube(const std::filesystem::path& path, const std::string& option, const std::vector<std::int64_t>& channels);
+  /// @param unit  not SkyUnit::mask  @throws UsageError for channels that are not there; else as read_sky_image(), but for pixels
+  SkyCube(const std::filesystem::path& path, const std::string& option, const std::vector<std::int64_t>& channels,
+          SkyUnit unit = SkyUnit::as_written, SkyFrame frame = SkyFrame::phase_center);
 
   /// All but the pixels: `cube` is undefined; frequencies and beams of the channels that are read.
   const SkyImage& image() const { return image_; }
@@ -80,6 +81,7 @@ class SkyCube {
   std::string option_;
   std::int64_t row_ = 0, column_ = 0;  // where the file's pixels lie on the grid
   std::vector<std::int64_t> channels_;
+  Tensor area_;  // of brightness: what pixels are divided by, (1) or one of each channel of the file
   SkyImage image_;
 };
 

@@ -30,6 +30,7 @@ Verb add_profile(CLI::App& program);
 Verb add_polar(CLI::App& program);
 Verb add_match(CLI::App& program);
 Verb add_geometry(CLI::App& program);
+Verb add_spectrum(CLI::App& program);
 Verb add_radial(CLI::App& program);
 Verb add_deproject(CLI::App& program);
 Verb add_convolve(CLI::App& program);

@@ -48,14 +48,22 @@ ChosenDevice choose_devices(const std::string& text) {
 
 std::string ChosenDevice::names() const { return device_names(all); }
 
-ChosenDevice choose_device(const ImageOptions& options) {
-  if (names_several_devices(options.data.device)) return choose_devices(options.data.device);
-  const auto request = DeviceRequest::parse(options.data.device);
+ChosenDevice choose_device(const std::string& text) {
+  if (names_several_devices(text)) return choose_devices(text);
+  const auto request = DeviceRequest::parse(text);
   if (const auto own = device_of_rank(request)) return {*own, fmt::format("rank {} of its node", place_of_rank().local_rank)};
   if (request.kind() != DeviceRequest::Kind::automatic) return {select_device(request, Fallback::error), "asked for"};
   const auto no_gpu = no_gpu_reason();
   if (!no_gpu.empty()) return {torch::kCPU, "no GPU: " + no_gpu};
   return {select_device(request, Fallback::error), "the first GPU with memory free"};
+}
+
+ChosenDevice choose_one_device(const std::string& text) {
+  if (names_several_devices(text)) {
+    throw UsageError(
+        error_text("--device", text, "names several devices, and this verb computes on one", "name one, such as cuda:0"));
+  }
+  return choose_device(text);
 }
 
 }  // namespace mpol::cli

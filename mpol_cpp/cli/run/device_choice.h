@@ -5,8 +5,6 @@
 
 #include <torch/types.h>
 
-#include <mpol_cpp/cli/image/image_options.h>
-
 namespace mpol::cli {
 
 /// A device, and how the program came to it.
@@ -19,10 +17,13 @@ struct ChosenDevice {
   std::string names() const;  ///< of all, with commas between them
 };
 
-/// The device for --device. That "auto" takes the CPU where there is no GPU is no reason for a warning: the closing words and
-/// the summary say so.
+/// The device for --device, or several. That "auto" takes the CPU where there is no GPU is no reason for a warning: the closing
+/// words and the summary say so.
 /// @throws DeviceError for a device that is not there, and for more ranks than GPUs on a node; UsageError for several devices on
 ///         each of several ranks
-ChosenDevice choose_device(const ImageOptions& options);
+ChosenDevice choose_device(const std::string& text);
+
+/// The device for --device of a verb that computes on one. @throws UsageError for several; else as choose_device()
+ChosenDevice choose_one_device(const std::string& text);
 
 }  // namespace mpol::cli

@@ -87,7 +87,7 @@ class ImageRun {
       : options_(options),
         grid_(choose_grid(with_sample_memory(options))),
         coords_(grid_.coords),
-        chosen_(choose_device(options)),
+        chosen_(choose_device(options.data.device)),
         before_(options.resume ? run_to_resume(options.output.out) : std::nullopt),
         threads_(use_threads(threads_of_run())) {
     set_deterministic(options.deterministic);

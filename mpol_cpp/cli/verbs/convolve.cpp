@@ -1,14 +1,19 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/options/figure_options.h>
+#include <mpol_cpp/cli/measuring/cube_files.h>
+#include <mpol_cpp/cli/measuring/polar_plan.h>
 #include <mpol_cpp/cli/output/history.h>
 #include <mpol_cpp/cli/options/image_file_options.h>
 #include <mpol_cpp/cli/program/messages.h>
@@ -26,11 +31,8 @@
 #include <mpol_cpp/images/combined_beam.h>
 #include <mpol_cpp/images/gauss_conv_image.h>
 #include <mpol_cpp/models/image_cube.h>
-#include <mpol_cpp/io/any_fits.h>
 #include <mpol_cpp/io/fits.h>
-#include <mpol_cpp/plot/figure_writer.h>
-#include <mpol_cpp/plot/figures/image_figure.h>
-#include <mpol_cpp/serialize/atomic_file.h>
+#include <mpol_cpp/io/fits_cube.h>
 
 namespace mpol::cli {
 namespace {
@@ -43,6 +45,7 @@ struct ConvolveOptions {
   std::filesystem::path beam_of;       ///< a FITS file whose beams are taken
   std::filesystem::path residual;      ///< a residual image in Jy/beam to add
   std::string unit = "Jy/beam";
+  double memory_limit = 1;  ///< GiB
 
   bool per_beam() const { return unit == "Jy/beam"; }
 };
@@ -57,6 +60,7 @@ void declare(OptionSet& options, ConvolveOptions& convolve) {
   options.path("--beam-of", convolve.beam_of, "Reach the beams of this FITS file instead, as of OUT/dirty.fits", Record::result);
   options.path("--residual", convolve.residual, "Add this image in Jy/beam, as OUT/residual.fits, as CLEAN does", Record::result);
   options.choice("--unit", convolve.unit, {"Jy/beam", "Jy/arcsec2"}, "Unit of the result", Record::result);
+  declare_memory_limit(options, convolve.memory_limit);
   declare(options, convolve.output);
   options.only({"--bmin", "--bpa"}, "with --bmaj", [&convolve] { return convolve.major.has_value(); });
 }
@@ -96,19 +100,19 @@ std::vector<Beam> combined(const std::vector<Beam>& own, const std::vector<Beam>
 }
 
 /// --bmaj, --bmin and --bpa say what to convolve with, --beam-of what beam to reach.
-Beams beams_for(const ConvolveOptions& options, const SkyImage& image) {
-  const auto own = image.header.beams();
+Beams beams_for(const ConvolveOptions& options, const SkyCube& cube) {
+  const auto own = cube.image().header.beams();
   if (options.major) {
     const std::vector<Beam> kernel{{.major = *options.major,
                                     .minor = options.minor.value_or(*options.major),
                                     .position_angle = options.position_angle * units::degree}};
     return {kernel, own.empty() ? kernel : combined(own, kernel, convolved_beam)};
   }
-  const auto wanted = io::read_any_fits(options.beam_of).image.beams;
+  const auto wanted = io::FitsCube(options.beam_of, io::FitsPixels::any).header().beams;
   if (wanted.empty()) {
     throw DataError(error_text("--beam-of", options.beam_of.string(), "names no beam", "give --bmaj, --bmin and --bpa"));
   }
-  const auto channels = static_cast<std::size_t>(image.cube.size(0));
+  const auto channels = static_cast<std::size_t>(cube.nchan());
   if (wanted.size() != 1 && wanted.size() != channels) {
     throw DataError(error_text("--beam-of", options.beam_of.string(),
                                fmt::format("has beams for {} channels, IMAGE {} channels", wanted.size(), channels),
@@ -154,47 +158,89 @@ void compare_beams(const ConvolveOptions& options, const SkyImage& residual, con
   }
 }
 
-Tensor residual_like(const ConvolveOptions& options, const SkyImage& image, const std::vector<Beam>& results) {
-  if (options.residual.empty()) return {};
-  const auto residual = read_sky_image(options.residual, "--residual", SkyUnit::as_written, SkyFrame::own);
-  if (residual.unit != "Jy/beam" || residual.cube.sizes() != image.cube.sizes()) {
-    throw DataError(error_text("--residual", options.residual.string(),
-                               fmt::format("is a cube of shape {} in {}; it must be {} in Jy/beam", residual.cube.sizes().vec(),
-                                           residual.unit, image.cube.sizes().vec()),
-                               "give the residual of the same run"));
+/// The residual that is added, if one is.
+std::optional<SkyCube> residual_like(const ConvolveOptions& options, const SkyCube& cube, const std::vector<Beam>& results) {
+  if (options.residual.empty()) return std::nullopt;
+  SkyCube residual(options.residual, "--residual", {}, SkyUnit::as_written, SkyFrame::own);
+  const auto shape = [](const SkyCube& of) {
+    return std::vector{of.nchan(), of.image().coords.npix(), of.image().coords.npix()};
+  };
+  if (residual.image().unit != "Jy/beam" || shape(residual) != shape(cube)) {
+    throw DataError(error_text(
+        "--residual", options.residual.string(),
+        fmt::format("is a cube of shape {} in {}; it must be {} in Jy/beam", shape(residual), residual.image().unit, shape(cube)),
+        "give the residual of the same run"));
   }
-  compare_beams(options, residual, results);
-  return residual.cube;
+  compare_beams(options, residual.image(), results);
+  return residual;
 }
 
-/// The convolved image in the unit of the options, with the residual if there is one.
-Tensor convolved_image(const ConvolveOptions& options, const SkyImage& image, const Beams& beams, const Tensor& residual) {
-  auto convolved = GaussConvImage(image.coords, beams.kernels)->forward(image.cube);
-  if (options.per_beam()) {
-    std::vector<double> areas;
-    for (const auto& beam : beams.results) areas.push_back(beam_area(beam));
-    convolved.mul_(at::tensor(areas, torch::kFloat64).view({-1, 1, 1}));
-  }
-  return residual.defined() ? convolved + residual : convolved;
+/// The beams of some channels: one of all stays one.
+std::vector<Beam> beams_of(const std::vector<Beam>& beams, std::int64_t begin, std::int64_t end) {
+  if (beams.size() == 1) return beams;
+  return {beams.begin() + begin, beams.begin() + end};
 }
 
-std::string summary_json(const ConvolveOptions& options, const SkyImage& image, const std::vector<Beam>& beams,
-                         const Tensor& convolved) {
-  nlohmann::ordered_json channels = nlohmann::ordered_json::array();
-  const auto before = flux(image.cube, image.coords), after = flux(convolved, image.coords);
-  for (std::int64_t c = 0; c < image.cube.size(0); ++c) {
-    const auto& beam = beams[beams.size() == 1 ? 0 : static_cast<std::size_t>(c)];
-    const double area = beam_area(beam);
-    channels.push_back({{"bmaj_arcsec", beam.major},
-                        {"bmin_arcsec", beam.minor},
-                        {"bpa_deg", beam.position_angle / units::degree},
-                        {"beam_area_arcsec2", area},
-                        {"flux_before_jy", before[c].item<double>()},
-                        {"flux_after_jy", after[c].item<double>() / (options.per_beam() ? area : 1.0)},
-                        {"peak", convolved[c].max().item<double>()}});
-  }
-  const nlohmann::ordered_json json = {{"image", options.image.image.string()}, {"unit", options.unit}, {"channels", channels}};
-  return summary_text(json);
+/// What it takes to convolve a channel: the padded image, its transform and what that is multiplied by, at most twice as wide.
+double bytes_of_convolution(const GridCoords& coords) {
+  const double side = 2 * static_cast<double>(coords.npix());
+  return 4 * sizeof(double) * side * side;
+}
+
+/// Reads the image, and beside it (n, 2, npix, npix) the residual that is added where there is one.
+ChannelPlan read_both(SkyCube& cube, std::optional<SkyCube>& residual) {
+  if (!residual) return plan_of(cube);
+  return ChannelPlan({cube.nchan(), cube.bytes_of_channel() + 2 * residual->bytes_of_channel(),
+                      [&cube, &residual](std::int64_t begin, std::int64_t end) {
+                        return at::stack({cube.read(begin, end), residual->read(begin, end)}, 1);
+                      }});
+}
+
+/// The convolved image in the unit of the options, with the residual if there is one, and of each channel the flux before and
+/// after (of Jy/beam: times the beam's area), and the peak.
+ChannelPlan convolve_plan(const ConvolveOptions& options, SkyCube& cube, std::optional<SkyCube>& residual, const Beams& beams) {
+  auto plan = read_both(cube, residual);
+  const auto coords = cube.image().coords;
+  const bool per_beam = options.per_beam();
+  plan.then("convolve", bytes_of_convolution(coords),
+            ChannelPlan::RangeOperation(
+                [coords, per_beam, &beams](const std::vector<Tensor>& read, std::int64_t begin, std::int64_t end) {
+                  const bool added = read[0].dim() == 4;
+                  const auto sky = added ? read[0].select(1, 0) : read[0];
+                  auto convolved = GaussConvImage(coords, beams_of(beams.kernels, begin, end))->forward(sky);
+                  if (per_beam) {
+                    std::vector<double> areas;
+                    for (const auto& beam : beams_of(beams.results, begin, end)) areas.push_back(beam_area(beam));
+                    convolved.mul_(at::tensor(areas, torch::kFloat64).view({-1, 1, 1}));
+                  }
+                  if (added) convolved.add_(read[0].select(1, 1));
+                  return std::vector<Tensor>{convolved, flux(sky, coords), flux(convolved, coords), convolved.amax({1, 2})};
+                }));
+  return plan;
+}
+
+nlohmann::ordered_json describe(const ConvolveOptions& options, const Beam& beam, const ChannelPlan::Block& block,
+                                std::int64_t i) {
+  const double area = beam_area(beam);
+  const auto number = [&](std::size_t of) { return block.results[of][i].item<double>(); };
+  return {{"bmaj_arcsec", beam.major},
+          {"bmin_arcsec", beam.minor},
+          {"bpa_deg", beam.position_angle / units::degree},
+          {"beam_area_arcsec2", area},
+          {"flux_before_jy", number(1)},
+          {"flux_after_jy", number(2) / (options.per_beam() ? area : 1.0)},
+          {"peak", number(3)}};
+}
+
+io::FitsOptions header_of(const ConvolveOptions& options, const SkyImage& image, const Beams& beams, const OptionSet& settings) {
+  auto header = image.header;
+  header.beams(beams.results);
+  header.unit(options.per_beam() ? io::FitsUnit::jy_per_beam : io::FitsUnit::jy_per_arcsec2);
+  auto history = history_lines("mpol convolve", settings);
+  history.push_back("convolved with " + words(beams.kernels.front()) + (beams.kernels.size() > 1 ? " in channel 0" : ""));
+  add_reprojection(history, image);
+  header.history(history);
+  return header;
 }
 
 int make_convolved(ConvolveOptions& options, const OptionSet& settings) {
@@ -205,24 +251,24 @@ int make_convolved(ConvolveOptions& options, const OptionSet& settings) {
   listen_to_library("convolve", options.output);
   use_threads(options.image.threads);
   OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "convolve");
-  const auto image = read_sky_image(options.image.image, "IMAGE", SkyUnit::brightness, SkyFrame::own);
-  const auto beams = beams_for(options, image);
+  SkyCube cube(options.image.image, "IMAGE", {}, SkyUnit::brightness, SkyFrame::own);
+  const auto& image = cube.image();
+  const auto beams = beams_for(options, cube);
   check_sampling(beams.kernels, image.coords);
-  const auto residual = residual_like(options, image, beams.results);
+  auto residual = residual_like(options, cube, beams.results);
   stop_if_requested();
-  const auto convolved = convolved_image(options, image, beams, residual);
-  auto header = image.header;
-  header.beams(beams.results);
-  header.unit(options.per_beam() ? io::FitsUnit::jy_per_beam : io::FitsUnit::jy_per_arcsec2);
-  auto history = history_lines("mpol convolve", settings);
-  history.push_back("convolved with " + words(beams.kernels.front()) + (beams.kernels.size() > 1 ? " in channel 0" : ""));
-  add_reprojection(history, image);
-  header.history(history);
-  io::write_fits(folder.staged("convolved.fits"), convolved, image.coords, header);
-  plot::write_figure(folder.staged("convolved.png"),
-                     plot::image_page(convolved, image.coords, figure_options(header, convolved.size(0))));
-  const auto summary = summary_json(options, image, beams.results, convolved);
-  commit_with_summary(folder, summary, options.output, fmt::format("files  {}\n", folder.path().string()));
+  CubeFiles files(folder, "convolved", image.coords, cube.nchan(), header_of(options, image, beams, settings));
+  nlohmann::ordered_json channels = nlohmann::ordered_json::array();
+  run_plan(convolve_plan(options, cube, residual, beams), {.memory_limit = options.memory_limit},
+           [&](const ChannelPlan::Block& block) {
+             stop_if_requested();
+             files.add(block.begin, block.results[0]);
+             for (auto c = block.begin; c < block.end; ++c)
+               channels.push_back(describe(options, beams_of(beams.results, c, c + 1).front(), block, c - block.begin));
+           });
+  files.finish();
+  const nlohmann::ordered_json json = {{"image", options.image.image.string()}, {"unit", options.unit}, {"channels", channels}};
+  commit_with_summary(folder, summary_text(json), options.output, fmt::format("files  {}\n", folder.path().string()));
   return exit_done;
 }
 

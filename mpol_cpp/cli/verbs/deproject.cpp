@@ -1,11 +1,14 @@
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/analysis/deproject.h>
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/options/figure_options.h>
+#include <mpol_cpp/cli/measuring/cube_files.h>
+#include <mpol_cpp/cli/measuring/polar_plan.h>
 #include <mpol_cpp/cli/options/image_file_options.h>
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/output/output_folder.h>
@@ -17,9 +20,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/models/image_cube.h>
 #include <mpol_cpp/io/fits.h>
-#include <mpol_cpp/plot/figure_writer.h>
-#include <mpol_cpp/plot/figures/image_figure.h>
-#include <mpol_cpp/serialize/atomic_file.h>
+#include <mpol_cpp/plot/image_panel.h>
 
 namespace mpol::cli {
 namespace {
@@ -28,23 +29,65 @@ struct DeprojectOptions {
   OutputOptions output;
   ImageFileOptions image;
   GeometryOptions geometry;
+  std::string channels;
+  double memory_limit = 1;  ///< GiB
 };
 
-std::vector<double> fluxes(const Tensor& sky, const GridCoords& coords) {
-  const auto values = flux(sky, coords).contiguous();
-  return {values.const_data_ptr<double>(), values.const_data_ptr<double>() + values.numel()};
+void declare(OptionSet& options, DeprojectOptions& deproject) {
+  declare(options, deproject.image);
+  declare(options, deproject.geometry);
+  options.text("--channels", deproject.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
+  declare_memory_limit(options, deproject.memory_limit);
+  declare(options, deproject.output);
 }
 
-std::string summary_json(const DeprojectOptions& options, const SkyImage& image, const Tensor& face_on) {
+/// Flux of every channel, Jy.
+struct Fluxes {
+  std::vector<double> observed, face_on;
+};
+
+std::string summary_json(const DeprojectOptions& options, const Fluxes& fluxes) {
   const nlohmann::ordered_json json = {{"image", options.image.image.string()},
                                        {"inclination_deg", options.geometry.inclination},
                                        {"position_angle_deg", options.geometry.position_angle},
                                        {"offset_east_arcsec", options.geometry.offset_east},
                                        {"offset_north_arcsec", options.geometry.offset_north},
                                        {"unit", "Jy/arcsec2"},
-                                       {"flux_observed_jy", fluxes(image.cube, image.coords)},
-                                       {"flux_face_on_jy", fluxes(face_on, image.coords)}};
+                                       {"flux_observed_jy", fluxes.observed},
+                                       {"flux_face_on_jy", fluxes.face_on}};
   return summary_text(json);
+}
+
+/// Without the beams: what was round is not any more.
+io::FitsOptions header_of(const DeprojectOptions& options, const SkyImage& image) {
+  auto header = image.header;
+  header.beams({}).unit(io::FitsUnit::jy_per_arcsec2);
+  std::vector<std::string> history = {
+      fmt::format("mpol deproject, inclination {} deg, position angle {} deg, centre {} arcsec East, {} North",
+                  options.geometry.inclination, options.geometry.position_angle, options.geometry.offset_east,
+                  options.geometry.offset_north),
+      "face on, the major axis of the sky to the North"};
+  add_reprojection(history, image);
+  header.history(history);
+  return header;
+}
+
+ChannelPlan deproject_plan(const DeprojectOptions& options, SkyCube& cube) {
+  constexpr double planes = 5;  // sum, addend and what they are made of
+  auto plan = plan_of(cube);
+  const auto coords = cube.image().coords;
+  const auto pixels = static_cast<double>(coords.npix()) * static_cast<double>(coords.npix());
+  plan.then("deproject", planes * sizeof(double) * pixels,
+            [coords, geometry = options.geometry.geometry()](const std::vector<Tensor>& sky) {
+              const auto face_on = deproject(sky[0], coords, geometry);
+              return std::vector<Tensor>{face_on, flux(sky[0], coords), flux(face_on, coords)};
+            });
+  return plan;
+}
+
+void append(std::vector<double>& all, const Tensor& some) {
+  const auto values = plot::to_vector(some);
+  all.insert(all.end(), values.begin(), values.end());
 }
 
 int make_deprojected(DeprojectOptions& options, const OptionSet& settings) {
@@ -54,23 +97,18 @@ int make_deprojected(DeprojectOptions& options, const OptionSet& settings) {
   listen_to_library("deproject", options.output);
   use_threads(options.image.threads);
   OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "deproject");
-  const auto image = read_sky_image(options.image.image, "IMAGE");
+  SkyCube cube(options.image.image, "IMAGE", parse_channels(options.channels), SkyUnit::brightness);
   stop_if_requested();
-  const auto face_on = deproject(image.cube, image.coords, options.geometry.geometry());
-  auto header = image.header;  // without the beams: what was round is not any more
-  header.beams({}).unit(io::FitsUnit::jy_per_arcsec2);
-  std::vector<std::string> history = {
-      fmt::format("mpol deproject, inclination {} deg, position angle {} deg, centre {} arcsec East, {} North",
-                  options.geometry.inclination, options.geometry.position_angle, options.geometry.offset_east,
-                  options.geometry.offset_north),
-      "face on, the major axis of the sky to the North"};
-  add_reprojection(history, image);
-  header.history(history);
-  io::write_fits(folder.staged("deprojected.fits"), face_on, image.coords, header);
-  plot::write_figure(folder.staged("deprojected.png"),
-                     plot::image_page(face_on, image.coords, figure_options(header, face_on.size(0))));
-  const auto summary = summary_json(options, image, face_on);
-  commit_with_summary(folder, summary, options.output, fmt::format("files  {}\n", folder.path().string()));
+  CubeFiles files(folder, "deprojected", cube.image().coords, cube.nchan(), header_of(options, cube.image()));
+  Fluxes fluxes;
+  run_plan(deproject_plan(options, cube), {.memory_limit = options.memory_limit}, [&](const ChannelPlan::Block& block) {
+    stop_if_requested();
+    files.add(block.begin, block.results[0]);
+    append(fluxes.observed, block.results[1]);
+    append(fluxes.face_on, block.results[2]);
+  });
+  files.finish();
+  commit_with_summary(folder, summary_json(options, fluxes), options.output, fmt::format("files  {}\n", folder.path().string()));
   return exit_done;
 }
 
@@ -81,9 +119,7 @@ Verb add_deproject(CLI::App& program) {
   app->footer("Example:\n  mpol deproject disc/image.fits -o face_on --inclination 35 --position-angle 60");
   const auto options = std::make_shared<DeprojectOptions>();
   const auto settings = std::make_shared<OptionSet>(*app);
-  declare(*settings, options->image);
-  declare(*settings, options->geometry);
-  declare(*settings, options->output);
+  declare(*settings, *options);
   return {app, [options, settings] { return make_deprojected(*options, *settings); }};
 }
 

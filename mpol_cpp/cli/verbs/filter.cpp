@@ -18,10 +18,12 @@
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
-#include <mpol_cpp/cli/verbs/filter_templates.h>
+#include <mpol_cpp/cli/run/device_choice.h>
+#include <mpol_cpp/cli/measuring/filter_templates.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/device/move.h>
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/filter_figure.h>
 #include <mpol_cpp/plot/image_panel.h>
@@ -60,6 +62,7 @@ void declare(OptionSet& options, FilterOptions& filter) {
                  Record::result);
   options.text("--frequency", data.frequency, "HZ[,HZ...]", "Frequency of the channels", Record::result);
   options.text("--channels", data.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
+  options.text("--device", data.device, "DEVICE", "auto, cpu, cuda, cuda:N or least-loaded", Record::manner);
   options.choice("--dtype", data.dtype, {"float32", "float64"}, "Precision", Record::result);
   options.integer("--threads", data.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
                   Record::result);
@@ -103,13 +106,14 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-std::vector<Filtered> filter_all(const FilterOptions& options, const Visibilities& visibilities) {
+std::vector<Filtered> filter_all(const FilterOptions& options, const Visibilities& visibilities, torch::Device device) {
   std::vector<Filtered> all;
+  const auto on_device = copy_to(visibilities, device);
   for (auto& line : line_templates(options.templates, options.data, visibilities)) {
     check_grid_holds(visibilities, options.data, line.coords);
     stop_if_requested();
     const auto begin = std::chrono::steady_clock::now();
-    auto found = matched_filter(visibilities, line.cube, line.coords, MatchedFilterOptions().dtype(options.data.torch_dtype()));
+    auto found = matched_filter(on_device, line.cube, line.coords, MatchedFilterOptions().dtype(options.data.torch_dtype()));
     const double seconds = seconds_since(begin);
     const auto peak = filter_peak(found.response[0], line.cube.size(0));
     all.push_back({std::move(line), std::move(found), peak, seconds});
@@ -158,12 +162,14 @@ nlohmann::ordered_json describe(const Filtered& filtered, const std::optional<do
   return json;
 }
 
-std::string summary_json(const FilterOptions& options, const std::vector<Filtered>& all, const Visibilities& visibilities,
-                         const std::optional<double>& rest) {
+std::string summary_json(const FilterOptions& options, const ChosenDevice& device, const std::vector<Filtered>& all,
+                         const Visibilities& visibilities, const std::optional<double>& rest) {
   nlohmann::ordered_json json = {{"data", options.data.data.string()},
                                  {"n_channels", visibilities.nchan()},
                                  {"n_visibilities", visibilities.nvis() * visibilities.nchan()},
                                  {"line_frequency_hz", rest ? nlohmann::ordered_json(*rest) : nullptr},
+                                 {"device", device.names()},
+                                 {"dtype", options.data.dtype},
                                  {"templates", nlohmann::ordered_json::array()}};
   for (const auto& filtered : all) json["templates"].push_back(describe(filtered, rest));
   return summary_text(json);
@@ -206,14 +212,15 @@ int filter_visibilities(FilterOptions& options, const OptionSet& settings) {
   settle(options.templates);
   listen_to_library("filter", options.output);
   use_threads(options.data.threads);
+  const auto device = choose_one_device(options.data.device);
   OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "filter");
   const auto visibilities = read_visibilities(options.data);
-  const auto all = filter_all(options, visibilities);
+  const auto all = filter_all(options, visibilities, device.device);
   auto rest = line_frequency(options.templates, visibilities);
   if (!visibilities.frequencies().defined()) rest.reset();
   write_file_atomically(folder.staged("filter.csv"), csv(all, rest));
   plot::write_figure(folder.staged("filter.png"), page_of(all, rest));
-  commit_with_summary(folder, summary_json(options, all, visibilities, rest), options.output, words(all, rest, folder));
+  commit_with_summary(folder, summary_json(options, device, all, visibilities, rest), options.output, words(all, rest, folder));
   return exit_done;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,9 +18,9 @@
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/options/image_file_options.h>
 #include <mpol_cpp/cli/options/polar_grid.h>
-#include <mpol_cpp/cli/options/polar_plan.h>
+#include <mpol_cpp/cli/measuring/polar_plan.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
-#include <mpol_cpp/cli/verbs/template_library.h>
+#include <mpol_cpp/cli/measuring/template_library.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/cli/program/ending.h>
@@ -27,6 +28,7 @@
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/run/device_choice.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
@@ -45,6 +47,7 @@ struct MatchVerbOptions {
   ImageFileOptions image;
   PolarGridOptions grid;
   TemplateLibraryOptions library;
+  ImageComputing computing;
   std::optional<std::int64_t> keep;
   std::int64_t n_best = 5;
   std::string score = "correlation", mirrors = "both", weights = "area", angles = "parabola", channels;
@@ -69,6 +72,7 @@ void declare(OptionSet& options, MatchVerbOptions& match) {
   options.number("--memory-limit", match.memory_limit, Range::positive(), "GIB",
                  "Memory for the channels and templates that are worked on at one time", Record::manner);
   options.text("--channels", match.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
+  declare(options, match.computing);
   declare(options, match.output);
 }
 
@@ -114,7 +118,7 @@ void add_matches(MatchResult& result, const ChannelPlan::Block& block) {
   }
 }
 
-MatchResult match_image(const MatchVerbOptions& options, SkyCube& cube) {
+MatchResult match_image(const MatchVerbOptions& options, const ChosenDevice& device, SkyCube& cube) {
   const auto& coords = cube.image().coords;
   const auto bins = with_bins_of_file(options.library, options.grid);
   const auto grid = chosen_grid(bins, coords);
@@ -122,16 +126,20 @@ MatchResult match_image(const MatchVerbOptions& options, SkyCube& cube) {
   stop_if_requested();
   const auto integrator = integrator_of(bins, grid, coords);
   result.options = match_options(options, integrator);
-  auto plan = polar_plan(cube, integrator);
+  std::mutex of_seconds;  // devices match at the same time
+  auto plan = polar_plan(cube, integrator, options.computing.torch_dtype());
   plan.then("match", 0, [&](const std::vector<Tensor>& maps) {
     stop_if_requested();
     const auto begin = std::chrono::steady_clock::now();
-    const auto matches = match_templates(maps[1], result.library.templates, result.options);
-    result.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    return std::vector<Tensor>{maps[1], matches.index, matches.angle, matches.mirrored, matches.score};
+    const auto found = match_templates(maps[1], result.library.templates, result.options);
+    std::vector<Tensor> results{maps[1], found.index.cpu(), found.angle.cpu(), found.mirrored.cpu(), found.score.cpu()};
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;  // the device has done it
+    const std::lock_guard lock(of_seconds);
+    result.seconds += took.count();
+    return results;
   });
-  run_plan(
-      plan, options.memory_limit, [&](const ChannelPlan::Block& block) { add_matches(result, block); }, 1 - part_of_comparison);
+  run_plan(plan, {options.memory_limit, device.all, 1 - part_of_comparison},
+           [&](const ChannelPlan::Block& block) { add_matches(result, block); });
   return result;
 }
 
@@ -175,7 +183,7 @@ nlohmann::ordered_json describe(const FoundTemplate& found) {
           {"score", found.score}};
 }
 
-std::string summary_json(const MatchVerbOptions& options, const MatchResult& result) {
+std::string summary_json(const MatchVerbOptions& options, const ChosenDevice& device, const MatchResult& result) {
   nlohmann::ordered_json channels = nlohmann::ordered_json::array();
   for (std::int64_t c = 0; c < result.matches.index.size(0); ++c)
     channels.push_back(describe(found_at(result, options.grid.geometry.position_angle, c, 0)));
@@ -184,7 +192,12 @@ std::string summary_json(const MatchVerbOptions& options, const MatchResult& res
                                  {"generate", options.library.shapes},
                                  {"n_templates", result.library.templates.size()}};
   json.update(grid_summary(options.grid, result.grid));
-  json.update({{"score", options.score}, {"weights", options.weights}, {"seconds", result.seconds}, {"channels", channels}});
+  json.update({{"score", options.score},
+               {"weights", options.weights},
+               {"seconds", result.seconds},
+               {"device", device.names()},
+               {"dtype", options.computing.dtype},
+               {"channels", channels}});
   return summary_text(json);
 }
 
@@ -226,13 +239,14 @@ int make_match(MatchVerbOptions& options, const OptionSet& settings) {
   settle(options.library);
   listen_to_library("match", options.output);
   use_threads(options.image.threads);
+  const auto device = choose_device(options.computing.device);
   OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "match");
   SkyCube cube(options.image.image, "IMAGE", parse_channels(options.channels));
-  const auto result = match_image(options, cube);
+  const auto result = match_image(options, device, cube);
   stop_if_requested();
   write_file_atomically(folder.staged("match.csv"), csv(result, options.grid.geometry.position_angle));
   plot::write_figure(folder.staged("match.png"), page_of(options, result));
-  commit_with_summary(folder, summary_json(options, result), options.output, words(options, result, folder));
+  commit_with_summary(folder, summary_json(options, device, result), options.output, words(options, result, folder));
   return exit_done;
 }
 

@@ -14,7 +14,7 @@
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/options/image_file_options.h>
 #include <mpol_cpp/cli/options/polar_grid.h>
-#include <mpol_cpp/cli/options/polar_plan.h>
+#include <mpol_cpp/cli/measuring/polar_plan.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
 #include <mpol_cpp/cli/output/history.h>
 #include <mpol_cpp/cli/output/output_folder.h>
@@ -24,6 +24,7 @@
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/run/device_choice.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
@@ -41,6 +42,7 @@ struct PolarOptions {
   OutputOptions output;
   ImageFileOptions image;
   PolarGridOptions grid;
+  ImageComputing computing;
   std::string mode = "mean";
   std::string channels;
   double memory_limit = 1;  ///< GiB
@@ -51,8 +53,8 @@ void declare(OptionSet& options, PolarOptions& polar) {
   declare(options, polar.grid);
   options.choice("--mode", polar.mode, {"mean", "sum"}, "Mean brightness of each bin, or its flux in Jy", Record::result);
   options.text("--channels", polar.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
-  options.number("--memory-limit", polar.memory_limit, Range::positive(), "GIB",
-                 "Memory for the channels of a cube that are worked on at one time", Record::manner);
+  declare_memory_limit(options, polar.memory_limit);
+  declare(options, polar.computing);
   declare(options, polar.output);
 }
 
@@ -88,7 +90,8 @@ struct PolarBlock {
 };
 
 PolarBlock in_unit(const PolarOptions& options, const PolarSetup& setup, const ChannelPlan::Block& block) {
-  const auto &sum = block.results[0], &mean = block.results[1], &variance = block.results[2];
+  const auto wide = [&](std::size_t i) { return block.results[i].to(torch::kFloat64); };
+  const auto sum = wide(0), mean = wide(1), variance = wide(2);
   PolarBlock made{block.begin, mean, variance.sqrt(), {}};
   if (!setup.per_jy) return made;
   const auto per_jy = setup.per_jy->slice(0, block.begin, block.end);
@@ -198,7 +201,8 @@ class PolarFiles {
   std::vector<Tensor> maps_;  // of the channels in the figure
 };
 
-std::string summary_json(const PolarOptions& options, const PolarSetup& setup, const std::vector<ChannelFacts>& facts) {
+std::string summary_json(const PolarOptions& options, const PolarSetup& setup, const ChosenDevice& device,
+                         const std::vector<ChannelFacts>& facts) {
   nlohmann::ordered_json channels = nlohmann::ordered_json::array();
   for (const auto& channel : facts) {
     channels.push_back({{"flux_jy", nullptr},
@@ -209,7 +213,10 @@ std::string summary_json(const PolarOptions& options, const PolarSetup& setup, c
   }
   nlohmann::ordered_json json = {{"image", options.image.image.string()}, {"mode", options.mode}, {"unit", setup.unit}};
   json.update(grid_summary(options.grid, setup.grid));
-  json.update({{"area_arcsec2", setup.integrator.area().sum().item<double>()}, {"channels", channels}});
+  json.update({{"area_arcsec2", setup.integrator.area().sum().item<double>()},
+               {"device", device.names()},
+               {"dtype", options.computing.dtype},
+               {"channels", channels}});
   return summary_text(json);
 }
 
@@ -225,18 +232,19 @@ int make_polar(PolarOptions& options, const OptionSet& settings) {
   settings.check_meaning();
   listen_to_library("polar", options.output);
   use_threads(options.image.threads);
+  const auto device = choose_device(options.computing.device);
   OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "polar");
   SkyCube cube(options.image.image, "IMAGE", parse_channels(options.channels));
   stop_if_requested();
   const auto setup = setup_of(options, cube);
-  auto plan = polar_plan(cube, setup.integrator);
+  auto plan = polar_plan(cube, setup.integrator, options.computing.torch_dtype());
   PolarFiles files(options, setup, cube, settings, folder);
-  run_plan(plan, options.memory_limit, [&](const ChannelPlan::Block& block) {
+  run_plan(plan, {options.memory_limit, device.all}, [&](const ChannelPlan::Block& block) {
     stop_if_requested();
     files.add(block);
   });
   files.finish(cube.image(), folder);
-  commit_with_summary(folder, summary_json(options, setup, files.channels()), options.output,
+  commit_with_summary(folder, summary_json(options, setup, device, files.channels()), options.output,
                       words(setup, files.channels()[0], folder));
   return exit_done;
 }

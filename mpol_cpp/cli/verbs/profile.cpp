@@ -4,12 +4,16 @@
 #include <memory>
 #include <numbers>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include <ATen/ops/cat.h>
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/measuring/polar_plan.h>
 #include <mpol_cpp/cli/options/image_file_options.h>
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/output/output_folder.h>
@@ -38,6 +42,7 @@ struct ProfileOptions {
   std::optional<double> ring_width, radius;  ///< arcsec
   std::string rings = "centers";
   std::filesystem::path samples;
+  double memory_limit = 1;  ///< GiB
   VisibilityProfileOptions visibilities;
   bool of_visibilities = false;  ///< what the input turned out to be
 };
@@ -62,9 +67,10 @@ void declare(OptionSet& options, ProfileOptions& profile) {
       "Fits of simulated data, from mpol image --keep-samples, of the image's one channel: errors are how their profiles "
       "differ from the image's; default: from the scatter along rings",
       Record::result);
+  declare_memory_limit(options, profile.memory_limit);
   declare(options, profile.visibilities);
   declare(options, profile.output);
-  options.only({"--ring-width", "--radius", "--rings", "--samples"}, "of an image",
+  options.only({"--ring-width", "--radius", "--rings", "--samples", "--memory-limit"}, "of an image",
                [&profile] { return !profile.of_visibilities; });
   options.only(visibility_option_names(), "of visibilities", [&profile] { return profile.of_visibilities; });
 }
@@ -106,9 +112,9 @@ void take_sampled_error(const ProfileOptions& options, const SkyImage& image, co
                         BrightnessProfile& profile) {
   if (options.samples.empty()) return;
   const auto file = options.samples.string();
-  if (image.cube.size(0) != 1) {
+  if (profile.mean.size(0) != 1) {
     throw UsageError(error_text("--samples", file,
-                                fmt::format("the image has {} channels, a file of samples those of one", image.cube.size(0)),
+                                fmt::format("the image has {} channels, a file of samples those of one", profile.mean.size(0)),
                                 "name that with --channels"));
   }
   const auto samples = read_sky_image(options.samples, "--samples", SkyUnit::as_written);
@@ -152,16 +158,42 @@ std::string words(const BrightnessProfile& profile, const SkyImage& image, const
                      folder.path().string());
 }
 
+/// The profile of a cube, block by block.
+BrightnessProfile profile_of(const ProfileOptions& options, SkyCube& cube, const RadialImageOptions& how) {
+  const auto coords = cube.image().coords;
+  const auto geometry = options.geometry.geometry();
+  auto plan = plan_of(cube);
+  const auto bytes = sizeof(double) * static_cast<double>(coords.npix()) * static_cast<double>(coords.npix());
+  BrightnessProfile all;
+  plan.then("profile", bytes, [&all, coords, geometry, &how](const std::vector<Tensor>& sky) {
+    auto some = radial_i(sky[0], coords, geometry, how);
+    all.radius = some.radius;
+    all.pixels = some.pixels;
+    return std::vector<Tensor>{some.mean, some.scatter, some.error};
+  });
+  std::vector<Tensor> mean, scatter, error;
+  run_plan(plan, {.memory_limit = options.memory_limit}, [&](const ChannelPlan::Block& block) {
+    stop_if_requested();
+    mean.push_back(block.results[0]);
+    scatter.push_back(block.results[1]);
+    error.push_back(block.results[2]);
+  });
+  all.mean = at::cat(mean);
+  all.scatter = at::cat(scatter);
+  all.error = at::cat(error);
+  return all;
+}
+
 void profile_image(const ProfileOptions& options, OutputFolder& folder) {
-  const auto channels = parse_channels(options.visibilities.data.channels);
-  const auto image = with_channels(read_sky_image(options.image.image, "IMAGE", SkyUnit::as_written), channels);
+  SkyCube cube(options.image.image, "IMAGE", parse_channels(options.visibilities.data.channels));
+  const auto& image = cube.image();
   stop_if_requested();
   const double beam = correlated_area(image);
   const auto how = RadialImageOptions()
                        .edges(ring_edges(options, image.coords))
                        .beam_area(beam)
                        .pixels(options.rings == "exact" ? RingPixels::by_area : RingPixels::by_center);
-  auto profile = radial_i(image.cube, image.coords, options.geometry.geometry(), how);
+  auto profile = profile_of(options, cube, how);
   take_sampled_error(options, image, how, profile);
   write_file_atomically(folder.staged("profile.csv"), csv(profile));
   plot::write_figure(folder.staged("profile.png"),

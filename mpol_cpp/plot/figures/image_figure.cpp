@@ -50,11 +50,14 @@ std::vector<std::int64_t> shown_channels(std::int64_t nchan, std::int64_t max_ch
 
 Page image_page(const Tensor& sky_image, const GridCoords& coords, const ImageFigureOptions& options) {
   const auto cube = as_cube(sky_image, coords);
-  const auto nchan = cube.size(0);
+  const auto nchan = options.nchan.value_or(cube.size(0));
   const auto channels = channels_of(options, nchan);
+  const auto shown = options.nchan ? cube : cube.index_select(0, torch::tensor(channels));
+  if (shown.size(0) != static_cast<std::int64_t>(channels.size()))
+    throw ShapeError(fmt::format("figure of {} channels with pixels of {}", channels.size(), shown.size(0)));
   if (!options.beams.empty() && options.beams.size() != static_cast<std::size_t>(nchan))
     throw ShapeError(fmt::format("figure of {} channels with {} beams: give one per channel", nchan, options.beams.size()));
-  auto style = panel_style(cube.index_select(0, torch::tensor(channels)), options.scale);
+  auto style = panel_style(shown, options.scale);
   style.norm = options.norm;
   if (options.lower) style.lower = *options.lower;
   if (options.upper) style.upper = *options.upper;
@@ -74,7 +77,7 @@ Page image_page(const Tensor& sky_image, const GridCoords& coords, const ImageFi
   else page.panel_width = 560, page.panel_height = 470;
   for (const auto channel : channels) {
     auto panel = style;
-    panel.values = cube[channel];
+    panel.values = shown[static_cast<std::int64_t>(page.panels.size())];
     panel.extent = coords.img_ext();
     if (!options.beams.empty()) panel.beam = options.beams[static_cast<std::size_t>(channel)];
     panel.title = channel_title(options, channel, nchan);

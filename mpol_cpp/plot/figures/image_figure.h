@@ -25,6 +25,9 @@ struct ImageFigureOptions {
   std::vector<double> frequencies;              ///< Hz, one per channel: named above each channel of a cube
   std::int64_t max_channels = 12;               ///< of a cube; more are thinned out evenly, first and last kept
   std::vector<std::int64_t> channels;           ///< those to show, from 0; empty: as max_channels says
+  /// Channels of the cube where only those to show are given: `channels` then names each, and frequencies and beams are those of
+  /// all. Unset: all are given.
+  std::optional<std::int64_t> nchan;
 };
 
 /// The page of an image, or of the channels of a cube, with axes in arcsec (East left), colour bar, scale bar and beam.
@@ -32,7 +35,8 @@ struct ImageFigureOptions {
 /// A cube of up to `max_channels` channels is shown whole, a longer one by evenly spaced channels; each panel says which
 /// channel it is, and all share one colour scale.
 /// @param sky_image  (npix, npix), (1, npix, npix) or (nchan, npix, npix), sky orientation, any floating dtype, device
-/// @throws ShapeError when the image does not fit the grid; ValueError for a channel that is not there
+/// @throws ShapeError when the image does not fit the grid, or the options its channels; ValueError for a channel that is not
+/// there
 Page image_page(const Tensor& sky_image, const GridCoords& coords, const ImageFigureOptions& options = {});
 
 /// The channels of a cube that a figure with room for `max_channels` shows: all of them, or evenly spaced ones.

@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/verbs/template_shapes.h>
+#include <mpol_cpp/cli/measuring/template_shapes.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/verbs/filter_templates.h>
+#include <mpol_cpp/cli/measuring/filter_templates.h>
 
 #include <cmath>
 #include <filesystem>

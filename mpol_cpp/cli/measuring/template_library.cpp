@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/verbs/template_library.h>
+#include <mpol_cpp/cli/measuring/template_library.h>
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -7,7 +7,7 @@
 
 #include <mpol_cpp/analysis/polar_integrator.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
-#include <mpol_cpp/cli/verbs/template_shapes.h>
+#include <mpol_cpp/cli/measuring/template_shapes.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>

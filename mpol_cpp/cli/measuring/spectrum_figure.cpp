@@ -1,0 +1,49 @@
+#include <mpol_cpp/cli/measuring/spectrum_figure.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+
+namespace mpol::cli {
+namespace {
+
+constexpr std::size_t most_spectra = 7;  // as many as there are colours
+
+/// Where the channels are drawn: at their frequencies in GHz, or by their numbers.
+std::vector<double> places_of(std::size_t channels, const std::vector<double>& frequencies) {
+  std::vector<double> x;
+  for (std::size_t c = 0; c < channels; ++c) x.push_back(frequencies.empty() ? static_cast<double>(c) : frequencies[c] / 1e9);
+  return x;
+}
+
+}  // namespace
+
+plot::Page spectrum_page(const std::vector<FluxCurve>& curves, const std::vector<double>& frequencies) {
+  if (curves.empty()) throw ValueError("a figure of spectra needs a source");
+  const auto channels = curves.front().flux.size();
+  for (const auto& curve : curves) {
+    const bool fits = curve.flux.size() == channels && curve.error.size() == channels && channels > 0 &&
+                      (frequencies.empty() || frequencies.size() == channels);
+    if (fits) continue;
+    throw ValueError(
+        fmt::format("the spectrum of {} has {} fluxes and {} errors at {} frequencies; one of each channel is needed", curve.name,
+                    curve.flux.size(), curve.error.size(), frequencies.size()));
+  }
+  const auto x = places_of(channels, frequencies);
+  const auto shown = std::min(curves.size(), most_spectra);
+  plot::CurvePanel panel;
+  panel.x_label = frequencies.empty() ? "channel" : "frequency (GHz)";
+  panel.y_label = "flux (Jy)";
+  const auto [low, high] = std::minmax_element(x.begin(), x.end());
+  panel.curves.push_back({"", plot::CurveStyle::guide, {*low, *high}, {0, 0}});
+  for (std::size_t i = 0; i < shown; ++i) {
+    panel.curves.push_back({curves[i].name, plot::CurveStyle::points, x, curves[i].flux, curves[i].error, i});
+    if (channels > 1) panel.curves.push_back({"", plot::CurveStyle::line, x, curves[i].flux, {}, i});
+  }
+  const auto title = shown < curves.size() ? fmt::format("{} of {} sources", shown, curves.size()) : std::string();
+  return {.title = title, .columns = 1, .panels = {panel}, .panel_width = 1000, .panel_height = 560};
+}
+
+}  // namespace mpol::cli
