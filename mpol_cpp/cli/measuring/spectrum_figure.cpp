@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
 #include <cstddef>
+#include <optional>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
