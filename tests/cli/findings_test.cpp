@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <mpol_cpp/cli/report/findings.h>
 
@@ -81,6 +83,37 @@ TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli]
       coarse_cells, [](FitFacts& facts) { facts.cell_size = 0.22; }, "only 2.3 across");
   check_rule(
       flux_not_measured, [](FitFacts& facts) { facts.flux_seen = 0.2; }, "see only 20 % of");
+}
+
+TEST_CASE("weights that are wrong in parts are told with the factor of each, instead of one for all", "[cli][quick]") {
+  const auto part = [](const std::string& name, double sigma) {
+    const mpol::ResidualStatistics statistics{
+        .samples = 3000, .mean = 0, .standard_deviation = sigma, .sigma_factor = sigma, .beyond_four = 6e-5};
+    return mpol::cli::PartResiduals{.name = name, .samples = 3000, .weight = 1, .statistics = statistics};
+  };
+  const auto parts = [&](std::vector<double> sigmas) {
+    auto facts = good_fit();
+    for (std::size_t i = 0; i < sigmas.size(); ++i) facts.parts.push_back(part("spw " + std::to_string(i), sigmas[i]));
+    return facts;
+  };
+  CHECK_FALSE(unequal_weights(parts({})));
+  CHECK_FALSE(unequal_weights(parts({2})));
+  CHECK_FALSE(unequal_weights(parts({1.5, 1.55})));  // all alike: wrong_weights() says so
+  CHECK_FALSE(unequal_weights(parts({0.95, 1.1})));
+  auto facts = parts({1, 2, 0.5});
+  facts.residuals.sigma_factor = 1.4;
+  const auto finding = unequal_weights(facts);
+  REQUIRE(finding);
+  CHECK(finding->text().find("spw 1 too large by a factor of 4.00, those of spw 2 too small by a factor of 4.00") !=
+        std::string::npos);
+  CHECK(finding->text().find("--fit-blocks weight") != std::string::npos);
+  CHECK(finding->text().find("spw 0") == std::string::npos);
+  CHECK_FALSE(wrong_weights(facts));
+  const auto many = unequal_weights(parts({1, 2, 2, 2, 2, 2, 2}));
+  REQUIRE(many);
+  CHECK(many->text().find("2 more") != std::string::npos);
+  facts.settled = false;
+  CHECK_FALSE(unequal_weights(facts));
 }
 
 TEST_CASE("what one doubt explains is not told as another", "[cli][quick]") {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <regex>
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/hypot.h>
 #include <ATen/ops/polar.h>
 #include <ATen/ops/where.h>
@@ -58,6 +59,50 @@ std::string bundled(const std::string& name) { return (std::filesystem::path(MPO
 TEST_CASE("a good observation of a source in the field has no warnings", "[cli]") {
   CHECK(warnings_about(small_observation(1, 3000), {"--npix", "128"}) == "");
   CHECK(warnings_about(small_observation(2, 1500), {"--npix", "128"}) == "");
+}
+
+TEST_CASE("weights and residuals of windows and of files stand apart", "[cli]") {
+  const Scratch scratch;
+  // Window 7 is in two stretches, and its weights are four times too large.
+  auto arrays = small_observation(1, 3000);
+  const auto sample = at::arange(3000);
+  const auto wrong = (sample < 500).logical_or(sample >= 2500);
+  arrays["weight"] = at::where(wrong, 4 * arrays["weight"], arrays["weight"]);
+  arrays["block"] = at::where(wrong, 7, 2).to(torch::kInt64);
+  const auto data = write_observation(scratch / "windows.npz", arrays);
+  const auto parts_of = [&](const std::string& out, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"image", data, "-o", (scratch / out).string(), "--cell-size", "0.1", "--npix", "64"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto run = run_mpol_here(arguments);
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    return json::parse(read_text(scratch / out / "summary.json"));
+  };
+  const auto check = [](const json& part, const std::string& name, std::int64_t samples, double sigma) {
+    CAPTURE(part.dump());
+    CHECK(part["name"] == name);
+    CHECK(part["samples"] == samples);
+    CHECK_THAT(part["sigma_factor"].get<double>(), WithinAbs(sigma, 0.12 * sigma));
+    CHECK_THAT(part["weight_factor"].get<double>(), WithinAbs(1 / (sigma * sigma), 0.25 / (sigma * sigma)));
+  };
+  const auto summary = parts_of("windows", {});
+  REQUIRE(summary["parts"].size() == 2);
+  check(summary["parts"][0], "spw 7", 1000, 2);
+  check(summary["parts"][1], "spw 2", 2000, 1);
+  const auto mean = arrays["weight"].index({wrong}).mean().item<double>();
+  CHECK_THAT(summary["parts"][0]["mean_weight"].get<double>(), WithinAbs(mean, 1e-6 * mean));
+  CHECK_THAT(summary["warnings"].dump(), ContainsSubstring("those of spw 7 too large by a factor of"));
+  CHECK_THAT(read_text(scratch / "windows" / "report.html"), ContainsSubstring("<td>spw 7</td>"));
+
+  auto rest = small_observation(1, 900);
+  const auto more = write_observation(scratch / "more.npz", rest);
+  const auto joined = parts_of("joined", {"--more-data", more});
+  REQUIRE(joined["parts"].size() == 3);
+  check(joined["parts"][0], "windows.npz, spw 7", 1000, 2);
+  check(joined["parts"][1], "windows.npz, spw 2", 2000, 1);
+  check(joined["parts"][2], "more.npz", 900, 1);
+
+  CHECK_FALSE(parts_of("cells", {"--likelihood", "gridded"}).contains("parts"));
 }
 
 TEST_CASE("each doubt is found in a simulation that has it", "[cli]") {

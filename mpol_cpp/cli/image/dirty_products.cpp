@@ -31,46 +31,55 @@ FitRemainder remainder_of(const ResidualSums& sums) {
   return {.statistics = sums.statistics(), .parts = {}, .histogram = sums.histogram(), .wide = sums.wide()};
 }
 
-/// Residuals of each part of the data. Each sample is of one part, or of none.
+/// Residuals of each part of the data. Each sample is of one part, or of none; parts of one name are one.
 class PartSums {
  public:
-  explicit PartSums(const std::vector<SampleRange>& parts) : parts_(parts), counts_(parts.size()) {}
+  /// @param ranges  in their order
+  explicit PartSums(const std::vector<SampleRange>& ranges) : ranges_(ranges) {
+    for (const auto& range : ranges) {
+      const auto found = std::find_if(parts_.begin(), parts_.end(), [&](const Part& part) { return part.name == range.name; });
+      place_.push_back(static_cast<std::size_t>(found - parts_.begin()));
+      if (found == parts_.end()) parts_.push_back({.name = range.name, .counts = {}});
+      parts_[place_.back()].samples += range.end - range.begin;
+    }
+  }
 
   /// @param begin  of the samples among those of their channel
   void add(std::int64_t begin, const Tensor& residual, const Tensor& weights) {
     const auto end = begin + residual.numel();
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      const auto first = std::max(begin, parts_[i].begin), last = std::min(end, parts_[i].end);
-      if (first < last)
-        counts_[i].add(residual.slice(0, first - begin, last - begin), weights.slice(0, first - begin, last - begin));
+    auto range = std::partition_point(ranges_.begin(), ranges_.end(), [&](const SampleRange& all) { return all.end <= begin; });
+    for (; range != ranges_.end() && range->begin < end; ++range) {
+      auto& part = parts_[place_[static_cast<std::size_t>(range - ranges_.begin())]];
+      const auto first = std::max(begin, range->begin) - begin, last = std::min(end, range->end) - begin;
+      const auto own = weights.slice(0, first, last);
+      part.counts.add(residual.slice(0, first, last), own);
+      part.weight += own.sum().item<double>();
+      part.seen += last - first;
     }
   }
   void add_to(ResidualSums& sums) const {
-    for (const auto& counts : counts_) sums.add_counted(counts);
+    for (const auto& part : parts_) sums.add_counted(part.counts);
   }
-  /// Parts of one name are one.
-  std::vector<PartResiduals> residuals(const Visibilities& visibilities) const {
+  std::vector<PartResiduals> residuals(std::int64_t nchan) const {
     std::vector<PartResiduals> all;
-    std::vector<ResidualCounts> sums;
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      const auto found = std::find_if(all.begin(), all.end(), [&](const auto& part) { return part.name == parts_[i].name; });
-      const auto place = static_cast<std::size_t>(found - all.begin());
-      if (found == all.end()) all.push_back({.name = parts_[i].name, .statistics = {}}), sums.emplace_back();
-      const auto weights = visibilities.weights().slice(1, parts_[i].begin, parts_[i].end);
-      all[place].samples += weights.numel();
-      all[place].weight += weights.sum(torch::kFloat64).item<double>();
-      sums[place].add(counts_[i]);
-    }
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      all[i].weight /= static_cast<double>(std::max<std::int64_t>(all[i].samples, 1));
-      all[i].statistics = sums[i].statistics();
+    for (const auto& part : parts_) {
+      const auto seen = static_cast<double>(std::max<std::int64_t>(part.seen, 1));
+      all.push_back({part.name, part.samples * nchan, part.weight / seen, part.counts.statistics()});
     }
     return all;
   }
 
  private:
-  const std::vector<SampleRange>& parts_;
-  std::vector<ResidualCounts> counts_;
+  struct Part {
+    std::string name;
+    std::int64_t samples = 0, seen = 0;  // of each channel; of all, as often as they came by
+    double weight = 0;                   // the sum of those that came by
+    ResidualCounts counts;
+  };
+
+  const std::vector<SampleRange>& ranges_;
+  std::vector<std::size_t> place_;  // of each range, among the parts
+  std::vector<Part> parts_;
 };
 
 /// The residual as MPoL has it: with the model at the centres of the cells.
@@ -132,7 +141,7 @@ void add_residual_of_samples(DirtyProducts& products, const DirtyImager& imager,
   products.model = of_model.bins(plot::NoiseBias::keep);
   of_parts.add_to(sums);
   products.remainder = remainder_of(sums);
-  products.remainder.parts = of_parts.residuals(data.visibilities);
+  products.remainder.parts = of_parts.residuals(data.visibilities.nchan());
 }
 
 }  // namespace

@@ -179,17 +179,22 @@ std::vector<SampleRange> DataParts::ranges(std::int64_t samples) const {
 
 std::vector<io::WindowRange> window_ranges(const io::NpzReader& arrays, std::int64_t nvis) {
   constexpr std::size_t most = 4096;
+  constexpr std::int64_t at_once = 1 << 16;  // never the whole array: the samples themselves may be on disk
   if (!arrays.contains("block")) return {};
   const auto header = arrays.header("block");
   if (header.shape != std::vector<std::int64_t>{nvis} || (header.kind != 'i' && header.kind != 'u')) return {};
-  const auto numbers = arrays.read("block").to(torch::kInt64).contiguous();
-  const auto* number = numbers.const_data_ptr<std::int64_t>();
+  auto stream = arrays.stream("block");
   std::vector<io::WindowRange> ranges;
-  for (std::int64_t i = 0; i < nvis; ++i) {
-    if (ranges.empty() || ranges.back().window != number[i]) ranges.push_back({number[i], i, i});
-    if (ranges.size() > most) return {};
-    ranges.back().end = i + 1;
+  for (std::int64_t begin = 0; begin < nvis; begin += at_once) {
+    const auto numbers = stream.next(std::min(at_once, nvis - begin)).to(torch::kInt64);
+    const auto* number = numbers.const_data_ptr<std::int64_t>();
+    for (std::int64_t i = 0; i < numbers.numel(); ++i) {
+      if (ranges.empty() || ranges.back().window != number[i]) ranges.push_back({number[i], begin + i, begin + i});
+      if (ranges.size() > most) return {};
+      ranges.back().end = begin + i + 1;
+    }
   }
+  stream.finish();
   return ranges;
 }
 

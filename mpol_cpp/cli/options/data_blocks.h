@@ -73,7 +73,7 @@ class DataParts {
 };
 
 /// Stretches of samples of one number each, as the key `block` of arrays has them; none where it is not there, has another form,
-/// or goes to and fro.
+/// or goes to and fro more than 4096 times. @throws FileError where it is damaged
 std::vector<io::WindowRange> window_ranges(const io::NpzReader& arrays, std::int64_t nvis);
 
 }  // namespace mpol::cli
