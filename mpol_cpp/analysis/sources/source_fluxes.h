@@ -26,9 +26,8 @@ struct SourceFluxes {
 /// part, the errors are those of the noise; that a shape may be wrong, chi_squared tells.
 /// @param visibilities  on any device; the sums are taken on the CPU, sample block by sample block
 /// @param sources       at least one; their own flux is of no account
-/// @throws ValueError without sources, or for one as disc_visibilities(); DataError where sources are so alike at the samples
-/// that
-///         their fluxes cannot be told apart
+/// @throws ValueError without sources, or for one as disc_visibilities(); DataError where sources are so alike at the
+///         samples that their fluxes cannot be told apart, or one has no visibilities there
 SourceFluxes source_fluxes(const Visibilities& visibilities, const std::vector<DiscModel>& sources);
 
 }  // namespace mpol

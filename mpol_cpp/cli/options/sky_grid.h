@@ -57,12 +57,13 @@ std::string reprojection_words(const SkyImage& image);
 /// Adds these words to the lines of HISTORY, where there are any.
 void add_reprojection(std::vector<std::string>& history, const SkyImage& image);
 
-/// An image that is read some channels at a time, on the grid and as read_sky_image() has it: of a cube
-/// larger than memory only what is asked for is held.
+/// An image that is read some channels at a time, on the grid and as read_sky_image() has it: of a cube larger than memory only
+/// what is asked for is held.
 class SkyCube {
  public:
   /// @param channels  of the file that are read, in this order; none: all. @param option  that named the file, for messages
-  /// @param unit  not SkyUnit::mask  @throws UsageError for channels that are not there; else as read_sky_image(), but for pixels
+  /// @param unit  not SkyUnit::mask
+  /// @throws UsageError for channels that are not there; else as read_sky_image(), but for pixels
   SkyCube(const std::filesystem::path& path, const std::string& option, const std::vector<std::int64_t>& channels,
           SkyUnit unit = SkyUnit::as_written, SkyFrame frame = SkyFrame::phase_center);
 
