@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/file_list.h>
 #include <mpol_cpp/cli/options/number_lists.h>
@@ -113,28 +114,35 @@ void check_unit_of_file(const Visibilities& block, const GridCoords& grid, const
 
 }  // namespace
 
-void declare(OptionSet& options, DataOptions& data, Computing computing, const std::string& column_option) {
+void declare_file(OptionSet& options, DataOptions& data) {
   options.app()
       .add_option("DATA", data.positional_data,
                   "Visibilities: .npz with uu vv weight data, a folder of such .npy, UVFITS, or a measurement set")
       ->type_name("FILE");
   options.path("--data", data.data, "The same as DATA", Record::result);
+}
+
+void declare_arrays(OptionSet& options, DataOptions& data) {
+  options.choice("--uv-unit", data.uv_unit, {"lambda", "klambda", "m"}, "Unit of uu and vv; default: as the file says",
+                 Record::result);
+  options.text("--frequency", data.frequency, "HZ[,HZ...]", "Frequency of the channels", Record::result);
+  options.text("--channels", data.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
+}
+
+void declare(OptionSet& options, DataOptions& data, Computing computing, const std::string& column_option) {
+  declare_file(options, data);
   options.text("--more-data", data.more_data, "FILE[,FILE...]",
                "Further visibilities for one continuum image of all; --uv-unit, --frequency, --channels hold for each; "
                "write \\, for a comma in a name",
                Record::result);
   declare_grid(options, data);
-  options.choice("--uv-unit", data.uv_unit, {"lambda", "klambda", "m"}, "Unit of uu and vv; default: as the file says",
-                 Record::result);
-  options.text("--frequency", data.frequency, "HZ[,HZ...]", "Frequency of the channels", Record::result);
-  options.text("--channels", data.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
+  declare_arrays(options, data);
   if (computing == Computing::in_dtype_on_device)
     options.text("--device", data.device, "DEVICE",
                  "auto, cpu, cuda, cuda:N or least-loaded; several that share the run: all, or a list such as cuda:0,cuda:1",
                  Record::manner);
   if (computing != Computing::fixed) options.choice("--dtype", data.dtype, {"float32", "float64"}, "Precision", Record::result);
-  options.integer("--threads", data.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
-                  Record::result);
+  declare_threads(options, data.threads);
   declare_set(options, data, column_option);
 }
 

@@ -50,6 +50,11 @@ enum class Computing { fixed, in_dtype, in_dtype_on_device };
 void declare(OptionSet& options, DataOptions& data, Computing computing = Computing::fixed,
              const std::string& column_option = "--column");
 
+/// The visibilities, DATA or --data, of verbs that declare the other options of data themselves.
+void declare_file(OptionSet& options, DataOptions& data);
+/// What arrays do not say of themselves, --uv-unit and --frequency, and --channels, of the same.
+void declare_arrays(OptionSet& options, DataOptions& data);
+
 /// How measurement sets are read, of verbs that declare the other options of data themselves.
 void declare_set(OptionSet& options, DataOptions& data, const std::string& column_option = "--column");
 

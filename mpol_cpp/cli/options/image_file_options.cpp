@@ -1,5 +1,6 @@
 #include <mpol_cpp/cli/options/image_file_options.h>
 
+#include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/units.h>
 
@@ -15,8 +16,7 @@ DiscGeometry GeometryOptions::geometry() const {
 void declare(OptionSet& options, ImageFileOptions& image) {
   options.app().add_option("IMAGE", image.positional_image, "Image or cube in a FITS file")->type_name("FILE");
   options.path("--image", image.image, "The same as IMAGE", Record::result);
-  options.integer("--threads", image.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
-                  Record::result);
+  declare_threads(options, image.threads);
 }
 
 void declare(OptionSet& options, ImageComputing& computing) {

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/plots/plot_input.h>
 #include <mpol_cpp/core/format.h>
@@ -115,8 +116,7 @@ void declare(OptionSet& options, PlotOptions& plot) {
   options.text("--title", plot.title, "TEXT", "Above the figure", Record::result);
   declare_colours(options, plot);
   declare_visibilities(options, plot);
-  options.integer("--threads", plot.data.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
-                  Record::result);
+  declare_threads(options, plot.data.threads);
   declare(options, plot.output);
   const auto describe = [&options](const std::string& name, const std::string& words) {
     options.app().get_option(name)->description(words);

@@ -75,6 +75,11 @@ std::int64_t available_cpus() {
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(*quota)), 1, affinity);
 }
 
+void declare_threads(OptionSet& options, std::optional<std::int64_t>& threads) {
+  options.integer("--threads", threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
+                  Record::result);
+}
+
 std::int64_t use_threads(std::optional<std::int64_t> threads) {
   const auto number = threads.value_or(available_cpus());
   at::set_num_threads(static_cast<int>(number));

@@ -35,8 +35,7 @@ struct CompareOptions {
 void declare(OptionSet& options, CompareOptions& compare) {
   options.app().add_option("A", compare.first, "Image or cube in a FITS file")->type_name("FILE");
   options.app().add_option("B", compare.second, "Another one on the same grid")->type_name("FILE");
-  options.integer("--threads", compare.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
-                  Record::result);
+  declare_threads(options, compare.threads);
   declare(options, compare.output);
 }
 

@@ -29,8 +29,7 @@ void declare(OptionSet& options, ExportOptions& exported) {
   options.path("--data", data.data, "The same as SET", Record::result);
   options.text("--channels", data.channels, "LIST", "Channels of each window to use, from 0, as in 0,3-7; default: all",
                Record::result);
-  options.integer("--threads", data.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
-                  Record::result);
+  declare_threads(options, data.threads);
   declare(options, data.set, [] { return true; });
   declare_mode(options, data.set, [] { return true; });
   declare_conjugate(options, data);

@@ -48,24 +48,16 @@ struct Filtered {
 
 void declare(OptionSet& options, FilterOptions& filter) {
   auto& data = filter.data;
-  options.app()
-      .add_option("DATA", data.positional_data,
-                  "Visibilities: .npz with uu vv weight data, a folder of such .npy, UVFITS, or a measurement set")
-      ->type_name("FILE");
-  options.path("--data", data.data, "The same as DATA", Record::result);
+  declare_file(options, data);
   declare(options, filter.templates);
   options.number("--cell-size", data.cell_size, Range::positive(), "ARCSEC",
                  "Width of a pixel; default: the template's; of a disc a fifth of the finest fringe", Record::result);
   options.integer("--npix", data.npix, Range::between(2, 1e9),
                   "Pixels along each axis, even; default: the template's; of a disc as many as hold it", Record::result);
-  options.choice("--uv-unit", data.uv_unit, {"lambda", "klambda", "m"}, "Unit of uu and vv; default: as the file says",
-                 Record::result);
-  options.text("--frequency", data.frequency, "HZ[,HZ...]", "Frequency of the channels", Record::result);
-  options.text("--channels", data.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
+  declare_arrays(options, data);
   options.text("--device", data.device, "DEVICE", "auto, cpu, cuda, cuda:N or least-loaded", Record::manner);
   options.choice("--dtype", data.dtype, {"float32", "float64"}, "Precision", Record::result);
-  options.integer("--threads", data.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
-                  Record::result);
+  declare_threads(options, data.threads);
   declare_set(options, data);
   declare_conjugate(options, data);
   declare(options, filter.output);

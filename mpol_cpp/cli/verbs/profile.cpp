@@ -53,8 +53,7 @@ void declare(OptionSet& options, ProfileOptions& profile) {
                   "Image or cube in a FITS file, or visibilities (.npz, a folder of .npy, UVFITS, or a measurement set)")
       ->type_name("FILE");
   options.path("--image", profile.image.image, "The same as INPUT", Record::result);
-  options.integer("--threads", profile.image.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
-                  Record::result);
+  declare_threads(options, profile.image.threads);
   declare(options, profile.geometry);
   options.number("--ring-width", profile.ring_width, Range::positive(), "ARCSEC", "Width of a ring; default: sqrt(2) pixels",
                  Record::result);

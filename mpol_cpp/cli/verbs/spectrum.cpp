@@ -45,22 +45,14 @@ struct Spectrum {
 
 void declare(OptionSet& options, SpectrumOptions& spectrum) {
   auto& data = spectrum.data;
-  options.app()
-      .add_option("DATA", data.positional_data,
-                  "Visibilities: .npz with uu vv weight data, a folder of such .npy, UVFITS, or a measurement set")
-      ->type_name("FILE");
-  options.path("--data", data.data, "The same as DATA", Record::result);
+  declare_file(options, data);
   options.text("--sources", spectrum.sources, "LIST",
                "Sources whose fluxes are found together, with ; between them: point:EAST,NORTH, or gaussian:FWHM, ring:RADIUS, "
                "broad-ring:RADIUS,WIDTH, disc:RADIUS, each with ,INCLINATION,POSITION_ANGLE,EAST,NORTH, in arcsec and degrees; "
                "what is left out at the end is 0",
                Record::result);
-  options.choice("--uv-unit", data.uv_unit, {"lambda", "klambda", "m"}, "Unit of uu and vv; default: as the file says",
-                 Record::result);
-  options.text("--frequency", data.frequency, "HZ[,HZ...]", "Frequency of the channels", Record::result);
-  options.text("--channels", data.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
-  options.integer("--threads", data.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
-                  Record::result);
+  declare_arrays(options, data);
+  declare_threads(options, data.threads);
   declare_set(options, data);
   declare_conjugate(options, data);
   declare(options, spectrum.output);
