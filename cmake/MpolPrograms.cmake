@@ -1,12 +1,13 @@
 # How tests, examples and benchmarks are declared.
 
-# mpol_add_test(folder [IO] [CLI] [BY_HAND] [file.cpp ...])
+# mpol_add_test(folder [IO] [CLI] [BY_HAND] [BY_FILE] [file.cpp ...])
 #
 # One program test_<folder> of the *_test.cpp of the present folder and the files named, registered with CTest. IO links mpol::io; CLI links the library of the program mpol, which is
-# built first; its path is the macro MPOL_PROGRAM. BY_HAND: CTest does not know it (it needs a GPU).
+# built first; its path is the macro MPOL_PROGRAM. BY_HAND: CTest does not know it (it needs a GPU). BY_FILE: to CTest each file is a test,
+# so that several run side by side.
 # measurement_set*_test.cpp are there where casacore is, which writes sets for them.
 function(mpol_add_test folder)
-  cmake_parse_arguments(PARSE_ARGV 1 TEST "IO;CLI;BY_HAND" "" "")
+  cmake_parse_arguments(PARSE_ARGV 1 TEST "IO;CLI;BY_HAND;BY_FILE" "" "")
   if((TEST_IO AND NOT MPOL_BUILD_IO) OR (TEST_CLI AND NOT MPOL_BUILD_CLI))
     return()
   endif()
@@ -38,11 +39,22 @@ function(mpol_add_test folder)
     target_link_libraries(${name} PRIVATE mpol_cli)
     target_compile_definitions(${name} PRIVATE MPOL_PROGRAM="$<TARGET_FILE:mpol_program>")
   endif()
-  if(NOT TEST_BY_HAND)
+  if(TEST_BY_HAND)
+    return()
+  endif()
+  if(TEST_BY_FILE)
+    foreach(test IN LISTS tests)
+      cmake_path(GET test STEM file)
+      string(REGEX REPLACE "_test$" "" part "${file}")
+      add_test(NAME ${folder}/${part} COMMAND ${name} --durations yes --filenames-as-tags "[#${file}]" ${MPOL_TEST_ARGUMENTS})
+      list(APPEND names ${folder}/${part})
+    endforeach()
+  else()
     add_test(NAME ${folder} COMMAND ${name} --durations yes ${MPOL_TEST_ARGUMENTS})
-    if(NOT TEST_CLI) # mpol sets this itself, which the tests of the command line look at
-      set_tests_properties(${folder} PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive) # a busy neighbour must not stall LibTorch's threads
-    endif()
+    set(names ${folder})
+  endif()
+  if(NOT TEST_CLI) # mpol sets this itself, which the tests of the command line look at
+    set_tests_properties(${names} PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive) # a busy neighbour must not stall LibTorch's threads
   endif()
 endfunction()
 

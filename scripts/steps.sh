@@ -28,6 +28,13 @@ jobs() {
   echo "$cores"
 }
 
+# Each test uses every core, but not all the time.
+tests_at_once() {
+  local most
+  most=$(jobs)
+  echo $((most < 4 ? most : 4))
+}
+
 # Packages and LibTorch; --cuda asks for the CUDA libraries too. In CMake's own order: what Torch_DIR names in the environment is
 # used as it is, then what CMAKE_PREFIX_PATH or the active Python has, where it fits; else the pinned wheel is fetched.
 set_up() {
@@ -60,7 +67,7 @@ build() {
     fail "the build in build/$folder failed; the compiler's message is above. If a compiler was killed, memory ran out: free some and start again, it goes on where it stopped."
 }
 
-# The library for CUDA, its tests and its benchmark: compiled and linked where nvcc is, and what they link is there. No GPU is
+# cuda_build TARGET…: the library for CUDA and what else is named, compiled and linked where nvcc is, and what they link is there. No GPU is
 # needed for this.
 cuda_build() {
   if ! command -v nvcc >/dev/null; then
@@ -70,7 +77,7 @@ cuda_build() {
   scripts/get_libtorch --cuda build/libtorch-cuda
   local torch=(-DTorch_DIR="$root/build/libtorch-cuda/torch")
   configure cuda -DMPOL_BUILD_IO=OFF -DMPOL_BUILD_TESTS=ON -DMPOL_BUILD_EXAMPLES=OFF -DMPOL_BUILD_BENCHMARKS=ON
-  build cuda --target mpol test_gpu test_device device_benchmark
+  build cuda --target mpol "$@"
   scripts/kernel_table
   if ldd build/cuda/lib/libmpol.so | grep -F "not found"; then fail "the CUDA build links libraries that are not there"; fi
 }

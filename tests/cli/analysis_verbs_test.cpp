@@ -158,12 +158,17 @@ TEST_CASE("deproject, convolve and profile by blocks of channels equal the whole
   for (const auto& verb : std::vector<std::vector<std::string>>{{"deproject", image, "--inclination", "40"},
                                                                 {"convolve", image, "--bmaj", "0.3", "--residual", residual},
                                                                 {"profile", image}}) {
+    growth(verb, verb[0] + "_before", "0.04");  // what a first run loads for good is not the block's
     const std::string product = verb[0] == "convolve" ? "convolved" : verb[0] == "deproject" ? "deprojected" : "profile";
     const double by_blocks = growth(verb, verb[0] + "_blocks", "0.04"), at_once = growth(verb, verb[0] + "_whole", "2");
     INFO(verb[0] << ": " << by_blocks << " MiB by blocks, " << at_once << " MiB whole");
-    constexpr double limit = 0.04 * 1024, fixed = 24;  // MiB; coordinates and the figure are held besides
+    constexpr double limit = 0.04 * 1024, fixed = 40;  // MiB; coordinates, the figure and what the allocator keeps are held besides
     CHECK(by_blocks < limit + fixed);
-    CHECK(at_once > by_blocks);
+    if (verb[0] == "profile") {
+      CHECK(at_once >= by_blocks);  // it may fit into what the program has already
+    } else {
+      CHECK(at_once > 2 * limit);
+    }
     const auto blocks = scratch / (verb[0] + "_blocks"), whole = scratch / (verb[0] + "_whole");
     if (verb[0] == "profile") {
       CHECK(read_text(blocks / "profile.csv") == read_text(whole / "profile.csv"));
