@@ -162,7 +162,8 @@ TEST_CASE("deproject, convolve and profile by blocks of channels equal the whole
     const std::string product = verb[0] == "convolve" ? "convolved" : verb[0] == "deproject" ? "deprojected" : "profile";
     const double by_blocks = growth(verb, verb[0] + "_blocks", "0.04"), at_once = growth(verb, verb[0] + "_whole", "2");
     INFO(verb[0] << ": " << by_blocks << " MiB by blocks, " << at_once << " MiB whole");
-    constexpr double limit = 0.04 * 1024, fixed = 40;  // MiB; coordinates, the figure and what the allocator keeps are held besides
+    constexpr double limit = 0.04 * 1024,
+                     fixed = 40;  // MiB; coordinates, the figure and what the allocator keeps are held besides
     CHECK(by_blocks < limit + fixed);
     if (verb[0] == "profile") {
       CHECK(at_once >= by_blocks);  // it may fit into what the program has already

@@ -83,7 +83,8 @@ TEST_CASE("a fit takes no more memory than its estimate says, and little less", 
                                           std::pair(512, "admm"), std::pair(1024, "adam")}) {
       const bool is_convex = optimizer == std::string("pogm") || optimizer == std::string("admm");
       const bool is_loose = likelihood == std::string("loose") || likelihood == std::string("student");
-      if (is_loose && (npix != 512 || optimizer == std::string("pogm") || likelihood == std::string("student") && is_convex)) continue;
+      if (is_loose && (npix != 512 || optimizer == std::string("pogm") || likelihood == std::string("student") && is_convex))
+        continue;
       auto more = kind_of(likelihood);
       more.insert(more.end(), {"--optimizer", optimizer, "--sparsity", "1e-9", "--tv", "1e-9"});
       if (is_convex) more.insert(more.end(), {"--epochs", "40"});  // with a trail of images

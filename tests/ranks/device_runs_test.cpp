@@ -52,7 +52,9 @@ TEST_CASE("devices that share channels make the image of one", "[cli][devices]")
   };
   const std::vector<Case> cases = {
       {"exact", {"--dtype", "float64"}, rounding_of_doubles},
-      {"more devices than channels", {"--dtype", "float64", "--tsv", "1e-4", "--epochs", "300", "--device", "cpu,cpu,cpu,cpu"}, rounding_of_doubles},
+      {"more devices than channels",
+       {"--dtype", "float64", "--tsv", "1e-4", "--epochs", "300", "--device", "cpu,cpu,cpu,cpu"},
+       rounding_of_doubles},
       {"gridded",
        {"--dtype", "float64", "--likelihood", "gridded", "--optimizer", "adam", "--epochs", "40"},
        rounding_of_doubles},
