@@ -32,7 +32,8 @@ class TypedAllocator : public c10::Allocator {
 
 void throw_typed_out_of_memory() {
   static TypedAllocator allocator(*c10::GetDefaultCPUAllocator());
-  c10::SetCPUAllocator(&allocator);
+  static const bool is_set = (c10::SetCPUAllocator(&allocator), true);  // another one set since stays
+  static_cast<void>(is_set);
 }
 
 }  // namespace mpol
