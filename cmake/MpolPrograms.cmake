@@ -4,7 +4,7 @@
 #
 # One program test_<folder> of the *_test.cpp of the present folder and the files named, registered with CTest. IO links mpol::io; CLI links the library of the program mpol, which is
 # built first; its path is the macro MPOL_PROGRAM. BY_HAND: CTest does not know it (it needs a GPU). BY_FILE: to CTest each file is a test,
-# so that several run side by side.
+# so that several run side by side, unless MPOL_TEST_ARGUMENTS chooses between tests.
 # measurement_set*_test.cpp are there where casacore is, which writes sets for them.
 function(mpol_add_test folder)
   cmake_parse_arguments(PARSE_ARGV 1 TEST "IO;CLI;BY_HAND;BY_FILE" "" "")
@@ -42,11 +42,14 @@ function(mpol_add_test folder)
   if(TEST_BY_HAND)
     return()
   endif()
-  if(TEST_BY_FILE)
+  if(TEST_BY_FILE AND NOT MPOL_TEST_ARGUMENTS)
+    if(Catch2_VERSION VERSION_LESS 3)
+      set(none_is_an_error --warn NoTests) # from version 3 on it always is
+    endif()
     foreach(test IN LISTS tests)
       cmake_path(GET test STEM file)
       string(REGEX REPLACE "_test$" "" part "${file}")
-      add_test(NAME ${folder}/${part} COMMAND ${name} --durations yes --filenames-as-tags "[#${file}]" ${MPOL_TEST_ARGUMENTS})
+      add_test(NAME ${folder}/${part} COMMAND ${name} --durations yes --filenames-as-tags "[#${file}]" ${none_is_an_error})
       list(APPEND names ${folder}/${part})
     endforeach()
   else()
