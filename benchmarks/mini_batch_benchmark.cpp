@@ -12,7 +12,7 @@
 #include <ATen/ops/rand.h>
 
 #include <mpol_cpp/datasets/visibility_sampler.h>
-#include <mpol_cpp/device/timer.h>
+#include <mpol_cpp/device/device_timer.h>
 #include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
 #include <mpol_cpp/likelihoods/staged_likelihood.h>
 #include <mpol_cpp/serialize/array_room.h>

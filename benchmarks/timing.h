@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <mpol_cpp/device/timer.h>
+#include <mpol_cpp/device/device_timer.h>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 #include <unistd.h>

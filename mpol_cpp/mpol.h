@@ -14,7 +14,7 @@
 #include <mpol_cpp/analysis/matching/template_matching.h>
 #include <mpol_cpp/analysis/disc_fit/geometry_fit.h>
 #include <mpol_cpp/analysis/disc_fit/geometry_profile.h>
-#include <mpol_cpp/analysis/radial_fit/fourier_bessel.h>
+#include <mpol_cpp/analysis/radial_fit/fourier_bessel_series.h>
 #include <mpol_cpp/analysis/radial_fit/power_prior.h>
 #include <mpol_cpp/analysis/radial_fit/profile_posterior.h>
 #include <mpol_cpp/analysis/radial_fit/radial_profile_fit.h>
@@ -68,7 +68,7 @@
 #include <mpol_cpp/device/move.h>
 #include <mpol_cpp/device/precision.h>
 #include <mpol_cpp/device/select.h>
-#include <mpol_cpp/device/timer.h>
+#include <mpol_cpp/device/device_timer.h>
 #include <mpol_cpp/distributed/communicator.h>
 #include <mpol_cpp/distributed/device_group.h>
 #include <mpol_cpp/distributed/nccl_communicator.h>

@@ -139,12 +139,9 @@ int run_program(const std::vector<std::string>& arguments) {
   program.footer(
       "Example:\n  mpol image vis.npz -o disc\n\n"
       "`mpol VERB --help` explains each verb.");
-  std::vector<Verb> verbs = {add_image(program),    add_crossval(program), add_dirty(program),    add_inspect(program),
-                             add_weights(program),  add_profile(program),  add_polar(program),    add_match(program),
-                             add_geometry(program), add_radial(program),   add_spectrum(program), add_deproject(program),
-                             add_convolve(program), add_compare(program),  add_plot(program),     add_show(program),
-                             add_predict(program),  add_filter(program),   add_export(program),   add_simulate(program),
-                             add_devices(program)};
+#define MPOL_ADD_VERB(name) add_##name(program),
+  std::vector<Verb> verbs = {MPOL_VERBS(MPOL_ADD_VERB)};
+#undef MPOL_ADD_VERB
   verbs.push_back(add_completion(program, verbs));
   verbs.push_back(add_manual(program, verbs));
   const auto verb = arguments.empty() || find_verb(arguments.front(), verbs) == nullptr ? std::string() : arguments.front();

@@ -52,7 +52,7 @@ FoldFit::End FoldFit::fit_convex(const Objective& objective) {
   const torch::NoGradGuard no_grad;
   if (const auto why = ConvexObjective::obstacle(*model_, objective); !why.empty())
     throw ValueError(fmt::format("{} needs a convex objective, but {}: use adam", to_string(options_.optimizer()), why));
-  ConvexObjective function(std::dynamic_pointer_cast<GriddedNetImpl>(model_), objective);
+  ConvexObjective function(model_, objective);
   Pogm pogm(function, function.images(),
             {.curvatures = curvatures_, .most_passes = passes_to_settle, .momentum = momentum_of(options_.optimizer())});
   const auto problems = static_cast<std::size_t>(function.images().size(0));

@@ -83,7 +83,7 @@ void check_normal_image(const Tensor& image, const NormalOperator& normal) {
 template <typename T>
 Tensor apply_normal(const NormalOperator& normal, const Tensor& x) {
   const auto npix = normal.coords().npix(), pixels = npix * npix;
-  const ops::NufftConvolution<T> convolution(npix);
+  const ops::ToeplitzConvolution<T> convolution(npix);
   const auto image = x.contiguous();
   const auto kernel = normal.kernel().to(x.scalar_type());
   auto product = at::empty_like(image);

@@ -112,7 +112,7 @@ bool NufftPlans::uses_gpu_kernels(torch::Device device) const {
 }
 
 template <typename T>
-std::shared_ptr<ops::NufftDevicePlan<T>> NufftPlans::device_plan(torch::Device device, std::int64_t channel) {
+std::shared_ptr<ops::NufftGpuPlan<T>> NufftPlans::device_plan(torch::Device device, std::int64_t channel) {
   const std::lock_guard lock(mutex_);
   const auto index = baselines_.shared() ? 0 : channel;
   auto& plan = plans<T>().of_devices[{device.str(), index}];
@@ -123,15 +123,15 @@ std::shared_ptr<ops::NufftDevicePlan<T>> NufftPlans::device_plan(torch::Device d
     ops::NufftDeviceSettings device_settings;
     device_settings.transform = settings();
     device_settings.device = device;
-    plan = std::make_shared<ops::NufftDevicePlan<T>>(device_settings, columns.template const_data_ptr<double>(),
-                                                     rows.template const_data_ptr<double>(), baselines_.nvis(),
-                                                     baselines_.max_abs_u(), baselines_.max_abs_v());
+    plan = std::make_shared<ops::NufftGpuPlan<T>>(device_settings, columns.template const_data_ptr<double>(),
+                                                  rows.template const_data_ptr<double>(), baselines_.nvis(),
+                                                  baselines_.max_abs_u(), baselines_.max_abs_v());
   }
   return plan;
 }
 
-template std::shared_ptr<ops::NufftDevicePlan<float>> NufftPlans::device_plan(torch::Device, std::int64_t);
-template std::shared_ptr<ops::NufftDevicePlan<double>> NufftPlans::device_plan(torch::Device, std::int64_t);
+template std::shared_ptr<ops::NufftGpuPlan<float>> NufftPlans::device_plan(torch::Device, std::int64_t);
+template std::shared_ptr<ops::NufftGpuPlan<double>> NufftPlans::device_plan(torch::Device, std::int64_t);
 
 void NufftPlans::prepare(torch::Device device, torch::Dtype dtype) {
   if (!device.is_cpu() && !device.is_cuda()) return;

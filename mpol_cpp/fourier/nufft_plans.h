@@ -20,7 +20,7 @@ namespace mpol {
 
 namespace ops {
 template <typename T>
-class NufftDevicePlan;
+class NufftGpuPlan;
 }  // namespace ops
 
 using torch::Tensor;
@@ -63,7 +63,7 @@ class NufftPlans {
   bool uses_gpu_kernels(torch::Device device) const;
   /// For those: the plan of a channel, or of all where they share their baselines.
   template <typename T>
-  std::shared_ptr<ops::NufftDevicePlan<T>> device_plan(torch::Device device, std::int64_t channel);
+  std::shared_ptr<ops::NufftGpuPlan<T>> device_plan(torch::Device device, std::int64_t channel);
   /// Makes the plans for tensors of a device and a real dtype; else the first transform does.
   void prepare(torch::Device device, torch::Dtype dtype);
   /// Where those of a device were made in another stream: keeps what they hold until this one has used it too.
@@ -81,8 +81,8 @@ class NufftPlans {
  private:
   template <typename T>
   struct Plans {
-    std::vector<std::unique_ptr<ops::NufftPlan<T>>> of_cpu;                                               // by set of baselines
-    std::map<std::pair<std::string, std::int64_t>, std::shared_ptr<ops::NufftDevicePlan<T>>> of_devices;  // and device
+    std::vector<std::unique_ptr<ops::NufftPlan<T>>> of_cpu;                                            // by set of baselines
+    std::map<std::pair<std::string, std::int64_t>, std::shared_ptr<ops::NufftGpuPlan<T>>> of_devices;  // and device
 
     std::int64_t memory_bytes() const;
   };

@@ -76,6 +76,9 @@ class ChunkedLikelihoodImpl : public Module<ChunkedLikelihoodImpl>, public Likel
   NamedTensors working_state() const override;
   void load_working_state(const NamedTensors& state) override;
   std::string name() const override;
+  std::string obstacle_to_recording() const override {
+    return "goes through its visibilities in chunks, which may come from the host";
+  }
 
   /// Samples of a channel in a chunk; 0 before the first evaluation has chosen it.
   std::int64_t chunk() const { return chunk_; }

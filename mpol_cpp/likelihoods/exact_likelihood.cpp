@@ -155,7 +155,7 @@ class NormalForm {
 
   void prepare_single(std::int64_t images) {
     if (!single_) {
-      single_ = std::make_unique<ops::NufftConvolution<float>>(npix_);
+      single_ = std::make_unique<ops::ToeplitzConvolution<float>>(npix_);
       single_kernel_ = storage_.copy(kernel_, torch::kFloat32);
     }
     if (images > 0 && static_cast<std::int64_t>(anchors_.size()) != images)
@@ -190,8 +190,8 @@ class NormalForm {
   KernelStorage storage_;
   Tensor kernel_, dirty_, linear_, constant_, single_kernel_;
   std::array<std::int64_t, 3> versions_{};  // of kernel_, dirty_ and constant_
-  ops::NufftConvolution<double> double_;
-  std::unique_ptr<ops::NufftConvolution<float>> single_;
+  ops::ToeplitzConvolution<double> double_;
+  std::unique_ptr<ops::ToeplitzConvolution<float>> single_;
   std::vector<Anchor> anchors_;
   std::int64_t anchored_ = 0;
   std::mutex mutex_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <typeinfo>
 #include <utility>
 
 #include <mpol_cpp/device/module.h>
@@ -53,6 +54,7 @@ class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihoo
   void load_working_state(const NamedTensors& state) override;
   std::string name() const override { return "exact"; }
   bool is_quadratic() const override { return true; }
+  bool can_be_recorded() const override { return typeid(*this) == typeid(ExactLikelihoodImpl); }
 
   std::int64_t nchan() const { return nchan_; }  ///< of the images
   /// How often an image became the anchor so far, over all images.

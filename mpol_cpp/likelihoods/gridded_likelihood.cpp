@@ -97,6 +97,11 @@ Tensor GriddedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& grad
   return value;
 }
 
+std::optional<CellData> GriddedLikelihoodImpl::cells() const {
+  if (typeid(*this) != typeid(GriddedLikelihoodImpl)) return std::nullopt;
+  return CellData{cells_, data_, weights_, nchan_};
+}
+
 std::int64_t GriddedLikelihoodImpl::memory_bytes() const {
   return static_cast<std::int64_t>(cells_.nbytes() + data_.nbytes() + weights_.nbytes());
 }

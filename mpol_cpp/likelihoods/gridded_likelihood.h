@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <typeinfo>
+
 #include <mpol_cpp/datasets/gridded_dataset.h>
 #include <mpol_cpp/device/module.h>
 #include <mpol_cpp/device/saved_count.h>
@@ -31,6 +34,8 @@ class GriddedLikelihoodImpl : public Module<GriddedLikelihoodImpl>, public Likel
   std::int64_t memory_bytes() const override;
   std::string name() const override { return "gridded"; }
   bool is_quadratic() const override { return true; }
+  std::optional<CellData> cells() const override;
+  bool can_be_recorded() const override { return typeid(*this) == typeid(GriddedLikelihoodImpl); }
 
   std::int64_t nchan() const { return nchan_; }  ///< of the images
 

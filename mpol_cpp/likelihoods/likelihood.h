@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <torch/nn/module.h>
@@ -16,6 +17,14 @@
 namespace mpol {
 
 using torch::Tensor;
+
+/// Data at cells of the uv plane, with which a fused step evaluates chi^2 = sum w |V - M|^2 by itself.
+struct CellData {
+  Tensor cells;        ///< (ncells) int64, flat indices into (nchan, npix, npix/2 + 1), the unshifted transform of the sky image
+  Tensor data;         ///< (ncells) complex, Jy
+  Tensor weights;      ///< (ncells) real, Jy^-2
+  std::int64_t nchan;  ///< of the images
+};
 
 /// A likelihood of visibilities given an image. The gridded, the exact and the loose one share this interface; all of
 /// them are torch modules too, so that they move with `.to(device)` and save what they hold. They take images of float32 and
@@ -50,6 +59,17 @@ class Likelihood : public LabelledState {
   /// Whether chi_squared is a quadratic function of the image, the same at each call: then it is convex, and solvers that know
   /// its curvature apply.
   virtual bool is_quadratic() const { return false; }
+
+  /// The data, where the value is their chi^2 at cells and nothing else: fused steps then take them instead of
+  /// value_and_gradient. The default is none. A class that has some gives none where it is the base of another one, which may
+  /// compute something else.
+  virtual std::optional<CellData> cells() const { return std::nullopt; }
+  /// Whether value_and_gradient waits for nothing and does the same work on the same memory at each call, so that a GPU can
+  /// record and repeat it. The default is no; a class that says yes does not say so for one derived from it.
+  virtual bool can_be_recorded() const { return false; }
+  /// Why no recording of chi_squared could be repeated, as the end of "the likelihood …"; empty, the default, where nothing
+  /// speaks against it.
+  virtual std::string obstacle_to_recording() const { return {}; }
 
   /// What its next values depend on, to the last bit, besides data, parameters and image; for checkpoints. Tensors that
   /// later evaluations leave alone; none for most likelihoods.

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include <c10/core/Stream.h>
@@ -45,6 +46,7 @@ class LooseLikelihoodImpl : public Module<LooseLikelihoodImpl>, public Likelihoo
   std::map<std::string, std::string> state_labels() const override;
   std::string name() const override { return "loose"; }
   bool is_quadratic() const override { return true; }
+  bool can_be_recorded() const override { return typeid(*this) == typeid(LooseLikelihoodImpl); }
 
   std::int64_t nchan() const { return nchan_; }  ///< of the images
   /// The image at the points of the data, (…, n, nvis) complex; differentiable to any order.

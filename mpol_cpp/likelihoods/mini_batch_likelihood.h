@@ -47,6 +47,9 @@ class MiniBatchLikelihoodImpl : public Module<MiniBatchLikelihoodImpl>, public L
   NamedTensors working_state() const override;
   void load_working_state(const NamedTensors& state) override;
   std::string name() const override;
+  std::string obstacle_to_recording() const override {
+    return "takes another batch of visibilities in each step, and a recording would repeat one";
+  }
 
   std::int64_t batches() const { return sampler_.batches(); }  ///< per epoch of the data
   std::int64_t position() const { return position_; }          ///< batches taken so far

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <typeinfo>
 
 #include <c10/core/Stream.h>
 
@@ -48,6 +49,7 @@ class NoiseLikelihoodImpl : public Module<NoiseLikelihoodImpl>, public Likelihoo
   /// Beside the grid's, "baselines": their digest.
   std::map<std::string, std::string> state_labels() const override;
   std::string name() const override { return "loose with " + to_string(noise_.kind) + " noise"; }
+  bool can_be_recorded() const override { return typeid(*this) == typeid(NoiseLikelihoodImpl); }
 
   std::int64_t nchan() const { return nchan_; }       ///< of the images
   const NoiseModel& noise() const { return noise_; }  ///< as given, with its parameter

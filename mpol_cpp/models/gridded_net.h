@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <typeinfo>
 
 #include <mpol_cpp/fourier/fourier_cube.h>
 #include <mpol_cpp/models/base_cube.h>
@@ -43,6 +44,7 @@ class GriddedNetImpl : public Module<GriddedNetImpl>, public ImageModel {
 
   Tensor make_sky() override;
   Tensor base() const override { return bcube->base_cube(); }
+  const GriddedNetImpl* gridded_net() const override { return typeid(*this) == typeid(GriddedNetImpl) ? this : nullptr; }
   const GriddedNetOptions& options() const { return options_; }  ///< of the base cube
   Smoothing smoothing() const { return smoothing_; }             ///< what lies between the pixels' intensities and the image
   /// What the model makes of intensities (…, npix, npix) of its pixels, in memory of its own: a linear map that is its own

@@ -10,6 +10,8 @@
 
 namespace mpol {
 
+class GriddedNetImpl;
+
 /// What the trainer needs of a model: parameters that make a sky cube. A model of your own derives from mpol::Module<Yours>
 /// (its tensors) and from this interface, gives its grid to the constructor, and overrides one function, make_sky:
 /// examples/own_parts.cpp. The library's own models also allow faster steps.
@@ -23,6 +25,9 @@ class ImageModel : public LabelledState {
   /// The base pixels, for regularisers that act on them (ModelOutput::base); undefined when the model has none. They decide
   /// nothing else.
   virtual Tensor base() const { return {}; }
+  /// This model as the GriddedNet that it is; null, the default, for every other one, also for a class derived from GriddedNet,
+  /// which may make its image in another way. Steps that need no autograd ask for it.
+  virtual const GriddedNetImpl* gridded_net() const { return nullptr; }
   /// The module that holds its parameters and buffers, by default this very object. @throws ValueError where it is none
   virtual torch::nn::Module& as_module();
   /// "cell_size" and "npix".

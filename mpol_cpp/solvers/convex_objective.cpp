@@ -79,9 +79,9 @@ std::string ConvexObjective::obstacle(ImageModel& model, const Objective& object
   return {};
 }
 
-ConvexObjective::ConvexObjective(std::shared_ptr<GriddedNetImpl> model, Objective objective, CubeProximal::By by)
-    : model_(std::move(model)), objective_(std::move(objective)), by_(by) {
-  if (auto why = obstacle(*model_, objective_); !why.empty()) throw ValueError(why);
+ConvexObjective::ConvexObjective(const std::shared_ptr<ImageModel>& model, Objective objective, CubeProximal::By by)
+    : model_(std::dynamic_pointer_cast<GriddedNetImpl>(model)), objective_(std::move(objective)), by_(by) {
+  if (auto why = obstacle(*model, objective_); !why.empty()) throw ValueError(why);
   const torch::NoGradGuard no_grad;
   const auto own = images().detach();
   const auto shining = model_->bcube->options().pixel_mapping().forward(at::ones_like(shaped_like_model(own))).view_as(own);

@@ -29,7 +29,7 @@ class ConvexObjective : public CompositeFunction {
   /// Base pixels below 0 or outside of the mask become 0, which changes no image.
   /// @param by  who computes the proximal map, where the model is on the CPU
   /// @throws ValueError where there is an obstacle
-  ConvexObjective(std::shared_ptr<GriddedNetImpl> model, Objective objective, CubeProximal::By by = CubeProximal::By::kernels);
+  ConvexObjective(const std::shared_ptr<ImageModel>& model, Objective objective, CubeProximal::By by = CubeProximal::By::kernels);
 
   /// The base pixels as (problems, nchan, npix, npix), in the model's storage.
   Tensor images() const;

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include <mpol_cpp/device/timer.h>
+#include <mpol_cpp/device/device_timer.h>
 #include <mpol_cpp/train/optimizers/channel_state.h>
 #include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/divergence.h>

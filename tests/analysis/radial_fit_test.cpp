@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <mpol_cpp/analysis/disc_fit/bessel.h>
-#include <mpol_cpp/analysis/radial_fit/fourier_bessel.h>
+#include <mpol_cpp/analysis/radial_fit/fourier_bessel_series.h>
 #include <mpol_cpp/analysis/radial_fit/power_prior.h>
 #include <mpol_cpp/analysis/radial_fit/profile_posterior.h>
 #include <mpol_cpp/analysis/radial_fit/radial_profile_fit.h>

@@ -12,7 +12,7 @@
 #include <mpol_cpp/device/device_iterator.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/move.h>
-#include <mpol_cpp/device/timer.h>
+#include <mpol_cpp/device/device_timer.h>
 
 #include "compare.h"
 #include "random.h"

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-#include <mpol_cpp/device/timer.h>
+#include <mpol_cpp/device/device_timer.h>
 
 using mpol::DeviceTimer;
 

@@ -31,12 +31,12 @@ TEST_CASE("every image of a cube of more than 2^31 pixels is reached on a GPU", 
   const auto data = normal({500}, torch::kComplexDouble, 2), weights = uniform({500}, torch::kFloat64, 3) + 0.5;
   const auto image = normal({1, 1, npix, npix}, torch::kFloat32, 4).to(device);
   const auto evaluated = [&](std::int64_t channels) {
-    ops::DevicePipelineSettings settings;
+    ops::FusedGpuPipelineSettings settings;
     settings.npix = npix, settings.nchan = channels, settings.device = device;
     settings.terms.weight(TermKind::tv_image) = 1e-3, settings.terms.weight(TermKind::sparsity) = 1e-3;
     settings.columns = {TermKind::tv_image, TermKind::sparsity};
     const auto first = at::arange(channels, torch::kInt64).mul(half_plane).unsqueeze(1);
-    ops::DevicePipeline pipeline(settings, (first + cells).flatten(), data.repeat({channels}), weights.repeat({channels}));
+    ops::FusedGpuPipeline pipeline(settings, (first + cells).flatten(), data.repeat({channels}), weights.repeat({channels}));
     const auto base = image.expand({1, channels, npix, npix}).contiguous();
     auto gradient = at::full_like(base, std::nan(""));
     pipeline.make_room(1);

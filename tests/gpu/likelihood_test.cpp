@@ -150,7 +150,7 @@ TEMPLATE_TEST_CASE("fused steps of loose visibilities on a GPU follow eager ones
     return std::pair(at::stack(losses).cpu(), model->base().detach().cpu());
   };
   const auto [losses, base] = walk([&](GriddedNet& model, const Objective& objective) -> std::unique_ptr<Step> {
-    auto step = std::make_unique<CudaFusedStep>(model.ptr(), objective, TrainOptions(), "tested");
+    auto step = std::make_unique<GpuFusedStep>(model.ptr(), objective, TrainOptions(), "tested");
     CHECK(step->disagreement().empty());
     return step;
   });

@@ -31,8 +31,8 @@ StackResults stack_results(torch::Device device, std::int64_t images_at_once) {
   ops::NufftDeviceSettings settings;
   settings.transform = {npix, coords.dl(), tolerance<T>(1e-11, 1e-5)};
   settings.device = device, settings.images_at_once = images_at_once;
-  ops::NufftDevicePlan<T> plan(settings, u.const_data_ptr<double>(), v.const_data_ptr<double>(), points.nvis(),
-                               points.max_abs_u(), points.max_abs_v());
+  ops::NufftGpuPlan<T> plan(settings, u.const_data_ptr<double>(), v.const_data_ptr<double>(), points.nvis(), points.max_abs_u(),
+                            points.max_abs_v());
   const auto sky = normal({images, npix, npix}, dtype_of<T>(), 2).to(device);
   const auto samples = normal({images, points.nvis()}, complex_dtype_of<T>(), 3).to(device);
   auto visibilities = at::full_like(samples, std::nan("")), cropped = at::full_like(sky, std::nan(""));

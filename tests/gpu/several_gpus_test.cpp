@@ -49,10 +49,9 @@ TEMPLATE_TEST_CASE("steps on a GPU that is not the current one are those on the 
     CHECK(relative_error(losses, expected_losses) < tolerance<TestType>(1e-10, 1e-4));
     CHECK(relative_error(base, expected_base) < tolerance<TestType>(1e-7, 1e-2));
   };
-  agree([&](torch::Device device) { return walk_on<CudaFusedStep>(device, dtype, TrainOptions()); });
-  agree([&](torch::Device device) {
-    return walk_on<CudaFusedStep>(device, dtype, TrainOptions().optimizer(OptimizerKind::lbfgs));
-  });
+  agree([&](torch::Device device) { return walk_on<GpuFusedStep>(device, dtype, TrainOptions()); });
+  agree(
+      [&](torch::Device device) { return walk_on<GpuFusedStep>(device, dtype, TrainOptions().optimizer(OptimizerKind::lbfgs)); });
   agree([&](torch::Device device) { return walk_on<CapturedStep>(device, dtype, TrainOptions()); });
 }
 

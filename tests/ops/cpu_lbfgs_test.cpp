@@ -14,11 +14,11 @@
 
 using namespace mpol;
 using namespace mpol::testing;
-using ops::HostLbfgs;
+using ops::CpuLbfgs;
 
 namespace {
 
-/// HostLbfgs on a function of one vector.
+/// CpuLbfgs on a function of one vector.
 template <typename T>
 class HostRun {
  public:
@@ -42,14 +42,14 @@ class HostRun {
     for (auto& value : values) value = step(rate);
     return {values, position_.clone()};
   }
-  HostLbfgs<T>& lbfgs() { return lbfgs_; }
+  CpuLbfgs<T>& lbfgs() { return lbfgs_; }
   const Tensor& position() const { return position_; }
   int evaluations() const { return evaluations_; }
 
  private:
   Valued function_;
   Tensor position_, gradient_;
-  HostLbfgs<T> lbfgs_;
+  CpuLbfgs<T> lbfgs_;
   int evaluations_ = 0;
 };
 
@@ -140,8 +140,8 @@ TEST_CASE("a step of L-BFGS on the CPU ends whatever the function gives", "[ops]
 }
 
 TEST_CASE("L-BFGS on the CPU refuses what does not fit it", "[ops][lbfgs][quick]") {
-  CHECK_THROWS_AS(HostLbfgs<double>(0), ValueError);
-  HostLbfgs<double> lbfgs(4);
+  CHECK_THROWS_AS(CpuLbfgs<double>(0), ValueError);
+  CpuLbfgs<double> lbfgs(4);
   ops::LbfgsMemory memory;
   memory.iterations = 1;
   memory.direction = memory.gradient = torch::zeros({3}, torch::kFloat64);

@@ -14,16 +14,16 @@
 
 using namespace mpol;
 using namespace mpol::testing;
-using ops::DevicePipeline;
-using ops::DevicePipelineSettings;
 using ops::DeviceUpdate;
 using ops::EmulatedOrder;
+using ops::FusedGpuPipeline;
+using ops::FusedGpuPipelineSettings;
 using ops::TileKind;
 
 namespace {
 
-DevicePipelineSettings device_settings(const ops::FusedSettings& settings, torch::Dtype dtype, TileKind tile) {
-  DevicePipelineSettings device;
+FusedGpuPipelineSettings device_settings(const ops::FusedSettings& settings, torch::Dtype dtype, TileKind tile) {
+  FusedGpuPipelineSettings device;
   device.npix = settings.npix, device.nchan = settings.nchan, device.problems = settings.problems;
   device.cell_area = settings.cell_area, device.likelihood_scale = settings.likelihood_scale;
   device.terms = settings.terms, device.inverse_power = settings.inverse_power;
@@ -33,7 +33,7 @@ DevicePipelineSettings device_settings(const ops::FusedSettings& settings, torch
   return device;
 }
 
-Tensor random_base(const DevicePipelineSettings& settings) {
+Tensor random_base(const FusedGpuPipelineSettings& settings) {
   return (normal({settings.problems, settings.nchan, settings.npix, settings.npix}, torch::kFloat64, 17) * 3 - 1)
       .to(settings.dtype);
 }
@@ -42,8 +42,8 @@ struct Emulated {
   Tensor losses, gradient, image;
 };
 
-Emulated emulated_gradient(const DevicePipelineSettings& settings, const Samples& samples, const Tensor& base) {
-  DevicePipeline pipeline(settings, samples.cells, samples.data, samples.weights);
+Emulated emulated_gradient(const FusedGpuPipelineSettings& settings, const Samples& samples, const Tensor& base) {
+  FusedGpuPipeline pipeline(settings, samples.cells, samples.data, samples.weights);
   auto gradient = torch::full_like(base, std::nan(""));
   const auto before = base.clone();
   pipeline.make_room(1);
@@ -73,8 +73,8 @@ struct Trained {
 };
 
 /// Ten steps, the learning rate halved midway.
-Trained emulated_steps(const DevicePipelineSettings& settings, const Samples& samples, const Tensor& start) {
-  DevicePipeline pipeline(settings, samples.cells, samples.data, samples.weights);
+Trained emulated_steps(const FusedGpuPipelineSettings& settings, const Samples& samples, const Tensor& start) {
+  FusedGpuPipeline pipeline(settings, samples.cells, samples.data, samples.weights);
   const auto base = start.clone();
   std::vector<Tensor> losses;
   for (int i = 0; i < 10; ++i) {
@@ -91,7 +91,7 @@ Trained emulated_steps(const DevicePipelineSettings& settings, const Samples& sa
 
 /// The same by the pipeline of the CPU.
 template <typename T>
-Trained cpu_steps(const ops::FusedSettings& settings, const DevicePipelineSettings& device, const Samples& samples,
+Trained cpu_steps(const ops::FusedSettings& settings, const FusedGpuPipelineSettings& device, const Samples& samples,
                   const Tensor& start) {
   ops::FusedPipeline<T> pipeline(
       settings, ops::column_cells<T>(samples.cells, samples.data, samples.weights, settings.nchan, settings.npix));
@@ -199,7 +199,7 @@ TEMPLATE_TEST_CASE("an emulated problem is the same alone and among others, each
   const auto start = random_base(device);
   const auto scale = [](std::int64_t problem) { return 0.5 + static_cast<double>(problem); };
 
-  DevicePipeline together(device, samples.cells, samples.data, samples.weights);
+  FusedGpuPipeline together(device, samples.cells, samples.data, samples.weights);
   const auto base = start.clone();
   for (std::int64_t problem = 0; problem < 3; ++problem) {
     together.lambdas().select(1, problem).mul_(scale(problem));
@@ -213,7 +213,7 @@ TEMPLATE_TEST_CASE("an emulated problem is the same alone and among others, each
 
   device.problems = 1;
   for (std::int64_t problem = 0; problem < 3; ++problem) {
-    DevicePipeline alone(device, samples.cells, samples.data, samples.weights);
+    FusedGpuPipeline alone(device, samples.cells, samples.data, samples.weights);
     alone.lambdas().mul_(scale(problem));
     alone.set_learning_rate(0.1 * scale(problem));
     const auto own = start.narrow(0, problem, 1).clone();
@@ -241,7 +241,7 @@ TEMPLATE_TEST_CASE("an emulated problem with cells of its own is the same alone 
     folds.push_back({samples.cells, samples.data, samples.weights});
   }
   device.own_scales = {1e-2, 3e-2, 2e-3};
-  const auto train = [](DevicePipeline& pipeline, Tensor base) {
+  const auto train = [](FusedGpuPipeline& pipeline, Tensor base) {
     pipeline.set_learning_rate(0.1);
     std::vector<Tensor> losses;
     for (int i = 0; i < 3; ++i) {
@@ -251,14 +251,14 @@ TEMPLATE_TEST_CASE("an emulated problem with cells of its own is the same alone 
     }
     return Trained{at::stack(losses), base};
   };
-  DevicePipeline together(device, folds);
+  FusedGpuPipeline together(device, folds);
   const auto all = train(together, start.clone());
   const auto scales = device.own_scales;
   device.problems = 1, device.own_scales.clear();
   for (std::size_t i = 0; i < 3; ++i) {
     const auto problem = static_cast<std::int64_t>(i);
     device.likelihood_scale = scales[i];
-    DevicePipeline alone(device, folds[i].cells, folds[i].data, folds[i].weights);
+    FusedGpuPipeline alone(device, folds[i].cells, folds[i].data, folds[i].weights);
     const auto one = train(alone, start.narrow(0, problem, 1).clone());
     CHECK(torch::equal(one.losses.select(2, 0), all.losses.select(2, problem)));
     CHECK(torch::equal(one.base[0], all.base[problem]));
@@ -287,7 +287,7 @@ TEST_CASE("a stopped problem stays where it is, its neighbours go on", "[ops][fu
   auto settings = settings_for(10, 1, all_terms());
   settings.problems = 2;
   const auto device = device_settings(settings, torch::kFloat64, TileKind::odd);
-  DevicePipeline pipeline(device, samples.cells, samples.data, samples.weights);
+  FusedGpuPipeline pipeline(device, samples.cells, samples.data, samples.weights);
   pipeline.set_learning_rate(0.1);
   const auto base = random_base(device);
   const auto step = [&] {
@@ -311,7 +311,7 @@ TEST_CASE("losses stay what they were when later steps begin a new history", "[o
   const Samples samples(6, 1, 0.4, 13);
   auto device = device_settings(settings_for(6, 1, all_terms()), torch::kFloat64, TileKind::odd);
   device.history_entries = 2;
-  DevicePipeline pipeline(device, samples.cells, samples.data, samples.weights);
+  FusedGpuPipeline pipeline(device, samples.cells, samples.data, samples.weights);
   pipeline.set_learning_rate(0.2);
   const auto base = random_base(device);
   std::vector<Tensor> kept, copies;
@@ -336,7 +336,7 @@ TEST_CASE("the emulation finds an element that is not there", "[ops][fused][cuda
   const Samples samples(6, 1, 0.4, 14);
   auto device = device_settings(settings_for(6, 1, all_terms()), torch::kFloat64, TileKind::odd);
   device.history_entries = 1;
-  DevicePipeline pipeline(device, samples.cells, samples.data, samples.weights);
+  FusedGpuPipeline pipeline(device, samples.cells, samples.data, samples.weights);
   const auto base = random_base(device);
   pipeline.enqueue(base);
   CHECK_THROWS_AS(pipeline.enqueue(base), std::out_of_range);
@@ -347,7 +347,7 @@ TEST_CASE("a pixel that is not a number shows in the emulated losses", "[ops][fu
   const auto device = device_settings(settings_for(12, 1, {}), torch::kFloat64, TileKind::odd);
   auto base = random_base(device);
   base[0][0][5][11] = std::nan("");
-  DevicePipeline pipeline(device, samples.cells, samples.data, samples.weights);
+  FusedGpuPipeline pipeline(device, samples.cells, samples.data, samples.weights);
   pipeline.make_room(1);
   pipeline.enqueue(base);
   const auto losses = pipeline.next_losses();
@@ -357,8 +357,8 @@ TEST_CASE("a pixel that is not a number shows in the emulated losses", "[ops][fu
 
 TEST_CASE("the pipeline for a GPU refuses what does not fit it", "[ops][fused][cuda][quick]") {
   const Samples samples(12, 2, 0.2, 16);
-  const auto make = [&](const DevicePipelineSettings& settings) {
-    DevicePipeline(settings, samples.cells, samples.data, samples.weights);
+  const auto make = [&](const FusedGpuPipelineSettings& settings) {
+    FusedGpuPipeline(settings, samples.cells, samples.data, samples.weights);
   };
   const auto fitting = device_settings(settings_for(12, 2, all_terms()), torch::kFloat32, TileKind::odd);
   CHECK_NOTHROW(make(fitting));
@@ -374,8 +374,8 @@ TEST_CASE("the pipeline for a GPU refuses what does not fit it", "[ops][fused][c
   settings = fitting, settings.own_scales = {1, 2};
   CHECK_THROWS_AS(make(settings), ValueError);
   const ops::ProblemCells fold{samples.cells, samples.data, samples.weights};
-  CHECK_THROWS_AS(DevicePipeline(fitting, std::vector{fold, fold}), ValueError);
-  DevicePipeline pipeline(fitting, samples.cells, samples.data, samples.weights);
+  CHECK_THROWS_AS(FusedGpuPipeline(fitting, std::vector{fold, fold}), ValueError);
+  FusedGpuPipeline pipeline(fitting, samples.cells, samples.data, samples.weights);
   CHECK_THROWS_AS(pipeline.enqueue(torch::zeros({1, 2, 12, 12}, torch::kFloat64)), ValueError);
   CHECK_THROWS_AS(pipeline.enqueue(torch::zeros({1, 2, 12, 10})), ValueError);
 }

@@ -13,18 +13,18 @@
 
 using namespace mpol;
 using namespace mpol::testing;
-using ops::DeviceLbfgs;
-using ops::DeviceLbfgsSettings;
 using ops::EmulatedOrder;
+using ops::GpuLbfgs;
+using ops::GpuLbfgsSettings;
 using ops::GradientAt;
 using ops::WolfeSearch;
 
 namespace {
 
-/// DeviceLbfgs on a function of one vector.
+/// GpuLbfgs on a function of one vector.
 class LbfgsRun {
  public:
-  LbfgsRun(Valued function, const Tensor& start, DeviceLbfgsSettings settings = {})
+  LbfgsRun(Valued function, const Tensor& start, GpuLbfgsSettings settings = {})
       : function_(std::move(function)),
         position_(start.clone()),
         gradient_(at::zeros_like(start)),
@@ -52,18 +52,18 @@ class LbfgsRun {
       ++evaluations_;
     });
   }
-  DeviceLbfgs& lbfgs() { return lbfgs_; }
+  GpuLbfgs& lbfgs() { return lbfgs_; }
   const Tensor& position() const { return position_; }
   int evaluations() const { return evaluations_; }
 
  private:
-  static DeviceLbfgsSettings fitted(DeviceLbfgsSettings settings, const Tensor& start) {
+  static GpuLbfgsSettings fitted(GpuLbfgsSettings settings, const Tensor& start) {
     settings.elements = start.numel(), settings.dtype = start.scalar_type();
     return settings;
   }
   Valued function_;
   Tensor position_, gradient_, values_ = torch::zeros({1}, torch::kFloat64);
-  DeviceLbfgs lbfgs_;
+  GpuLbfgs lbfgs_;
   int evaluations_ = 0;
 };
 
@@ -75,7 +75,7 @@ TEST_CASE("emulated L-BFGS goes the way of LibTorch's, evaluation by evaluation"
   const double rate = GENERATE(1.0, 0.1, 8.0);
   const std::int64_t piece = GENERATE(1024, 5);
   CAPTURE(elements, rate, piece);
-  DeviceLbfgsSettings settings;
+  GpuLbfgsSettings settings;
   settings.piece = piece;
   LbfgsRun own(function, lbfgs_start(elements), settings);
   const auto found = own.steps(rate, 2);
@@ -118,7 +118,7 @@ TEMPLATE_TEST_CASE("emulated L-BFGS finds a minimum", "[ops][lbfgs][cuda][quick]
 
 TEMPLATE_TEST_CASE("no order of blocks and threads changes what emulated L-BFGS finds", "[ops][lbfgs][cuda][quick]", float,
                    double) {
-  DeviceLbfgsSettings settings;
+  GpuLbfgsSettings settings;
   settings.piece = 3;
   LbfgsRun ascending(valley, lbfgs_start(31, dtype_of<TestType>()), settings);
   settings.order = EmulatedOrder::descending;
@@ -130,7 +130,7 @@ TEMPLATE_TEST_CASE("no order of blocks and threads changes what emulated L-BFGS 
 
 TEMPLATE_TEST_CASE("emulated L-BFGS goes on from its memory bit for bit", "[ops][lbfgs][cuda][quick]", float, double) {
   const int before = GENERATE(0, 1, 2, 13);  // the last with a history that has turned around
-  DeviceLbfgsSettings settings;
+  GpuLbfgsSettings settings;
   settings.piece = 7;
   LbfgsRun whole(valley, lbfgs_start(40, dtype_of<TestType>()), settings);
   whole.steps(0.02, before);
@@ -186,9 +186,9 @@ TEST_CASE("an accepted step satisfies the strong Wolfe conditions", "[ops][lbfgs
 }
 
 TEST_CASE("emulated L-BFGS refuses what does not fit it", "[ops][lbfgs][cuda][quick]") {
-  CHECK_THROWS_AS(DeviceLbfgs({0, torch::kFloat64}), ValueError);
-  CHECK_THROWS_AS(DeviceLbfgs({4, torch::kFloat16}), ValueError);
-  DeviceLbfgs lbfgs({4, torch::kFloat64});
+  CHECK_THROWS_AS(GpuLbfgs({0, torch::kFloat64}), ValueError);
+  CHECK_THROWS_AS(GpuLbfgs({4, torch::kFloat16}), ValueError);
+  GpuLbfgs lbfgs({4, torch::kFloat64});
   const auto x = torch::zeros({4}, torch::kFloat64), values = torch::zeros({1}, torch::kFloat64);
   const auto nothing = [] {};
   CHECK_THROWS_AS(lbfgs.enqueue(torch::zeros({5}, torch::kFloat64), x, values, nothing), ValueError);

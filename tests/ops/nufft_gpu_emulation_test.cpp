@@ -41,15 +41,15 @@ struct Transforms {
   GridCoords coords;
   Baselines baselines;
   double tolerance;
-  std::unique_ptr<ops::NufftDevicePlan<T>> device;
+  std::unique_ptr<ops::NufftGpuPlan<T>> device;
   std::unique_ptr<ops::NufftPlan<T>> cpu;
 
   Transforms(const GridCoords& grid, const Baselines& points, double error, NufftDeviceSettings settings = {})
       : coords(grid), baselines(points), tolerance(error) {
     const auto u = points.u().contiguous(), v = points.v().contiguous();
     settings.transform = {grid.npix(), grid.dl(), error};
-    device = std::make_unique<ops::NufftDevicePlan<T>>(settings, u.const_data_ptr<double>(), v.const_data_ptr<double>(),
-                                                       points.nvis(), points.max_abs_u(), points.max_abs_v());
+    device = std::make_unique<ops::NufftGpuPlan<T>>(settings, u.const_data_ptr<double>(), v.const_data_ptr<double>(),
+                                                    points.nvis(), points.max_abs_u(), points.max_abs_v());
     cpu = std::make_unique<ops::NufftPlan<T>>(settings.transform, u.const_data_ptr<double>(), v.const_data_ptr<double>(),
                                               points.nvis(), points.max_abs_u(), points.max_abs_v());
   }
@@ -238,7 +238,7 @@ TEMPLATE_TEST_CASE("no, one and equal points on an emulated GPU", "[ops][nufft][
   }
   NufftDeviceSettings settings;
   settings.transform = {16, coords.dl(), 1e-6};
-  ops::NufftDevicePlan<TestType> none(settings, nullptr, nullptr, 0, 0, 0);
+  ops::NufftGpuPlan<TestType> none(settings, nullptr, nullptr, 0, 0, 0);
   const auto nothing = at::zeros({1, 0}, complex_dtype_of<TestType>());
   auto empty = at::full({1, 16, 16}, std::nan(""), dtype_of<TestType>());
   none.type2(sky, 1, nothing);
@@ -267,5 +267,5 @@ TEST_CASE("the transform on a GPU refuses tensors that do not fit it", "[ops][nu
   CHECK_THROWS_AS(both.type1(at::zeros({1, 2}, torch::kComplexFloat)), ShapeError);
   NufftDeviceSettings settings;
   settings.transform = {1 << 15, coords.dl(), 1e-6};
-  CHECK_THROWS_AS(ops::NufftDevicePlan<float>(settings, nullptr, nullptr, 0, 0, 0), ValueError);
+  CHECK_THROWS_AS(ops::NufftGpuPlan<float>(settings, nullptr, nullptr, 0, 0, 0), ValueError);
 }

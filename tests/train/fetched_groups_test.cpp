@@ -23,7 +23,7 @@ using GroupLimits = mpol::detail::Fit::FetchLimits;
 constexpr double endless = std::numeric_limits<double>::infinity();
 
 std::unique_ptr<Step> emulated_step(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options) {
-  return std::make_unique<CudaFusedStep>(std::move(model), objective, options, "emulated");
+  return std::make_unique<GpuFusedStep>(std::move(model), objective, options, "emulated");
 }
 
 struct EndedFit {
@@ -115,8 +115,8 @@ TEST_CASE("a fit converges in the same epoch in groups", "[train][fused][cuda][q
 
 TEMPLATE_TEST_CASE("problems of a batch stand still after the same epochs in groups", "[train][fused][cuda][quick]", float,
                    double) {
-  struct LedByHost : CudaFusedStep {
-    using CudaFusedStep::CudaFusedStep;
+  struct LedByHost : GpuFusedStep {
+    using GpuFusedStep::GpuFusedStep;
     bool stops_by_itself() const override { return false; }
   };
   const SmallProblem problem{.dtype = dtype_of<TestType>()};

@@ -37,7 +37,7 @@ struct Emulated {
     shape.insert(shape.end(), {nchan, npix, npix});
     return GriddedNet(GriddedNetOptions(GridCoords(0.05, npix)).base_cube(normal(shape, torch::kFloat64, 3) - 2).dtype(dtype));
   }
-  CudaFusedStep step(const TrainOptions& options) { return {model.ptr(), objective, options, "tested"}; }
+  GpuFusedStep step(const TrainOptions& options) { return {model.ptr(), objective, options, "tested"}; }
   EagerStep eager(const TrainOptions& options) { return {model.ptr(), objective, options, "tested"}; }
   Tensor base() { return model->base().detach().clone(); }
 
@@ -267,8 +267,8 @@ TEMPLATE_TEST_CASE("kernels that agree with autograd are told from those that do
 
 TEST_CASE("the fused step of a GPU names its obstacle", "[train][fused][cuda][quick]") {
   Emulated gridded(torch::kFloat64), exact(torch::kFloat64, {}, "exact");
-  CHECK(CudaFusedStep::obstacle(*gridded.model, gridded.objective).empty());
-  CHECK(CudaFusedStep::obstacle(*exact.model, exact.objective).empty());
+  CHECK(GpuFusedStep::obstacle(*gridded.model, gridded.objective).empty());
+  CHECK(GpuFusedStep::obstacle(*exact.model, exact.objective).empty());
   // A derived class may wait for the device.
   struct Derived : ExactLikelihoodImpl {
     using ExactLikelihoodImpl::ExactLikelihoodImpl;
@@ -278,7 +278,7 @@ TEST_CASE("the fused step of a GPU names its obstacle", "[train][fused][cuda][qu
   const std::shared_ptr<Likelihood> likelihood =
       std::make_shared<Derived>(coords, random_visibilities(coords, Emulated::nchan, 7), ChannelMap::cube(Emulated::nchan));
   derived.objective = Objective(likelihood, {});
-  CHECK_THAT(CudaFusedStep::obstacle(*derived.model, derived.objective), ContainsSubstring("another class"));
+  CHECK_THAT(GpuFusedStep::obstacle(*derived.model, derived.objective), ContainsSubstring("another class"));
   CHECK_THROWS_AS(derived.step(TrainOptions()), ValueError);
   auto step = gridded.step(TrainOptions());
   step.take(0.1);

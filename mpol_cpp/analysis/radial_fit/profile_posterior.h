@@ -2,7 +2,7 @@
 
 #include <torch/types.h>
 
-#include <mpol_cpp/analysis/radial_fit/fourier_bessel.h>
+#include <mpol_cpp/analysis/radial_fit/fourier_bessel_series.h>
 
 namespace mpol {
 

@@ -8,7 +8,7 @@
 #include <torch/types.h>
 
 #include <mpol_cpp/analysis/disc_geometry.h>
-#include <mpol_cpp/analysis/radial_fit/fourier_bessel.h>
+#include <mpol_cpp/analysis/radial_fit/fourier_bessel_series.h>
 #include <mpol_cpp/analysis/radial_fit/power_prior.h>
 #include <mpol_cpp/analysis/radial_fit/radial_sums.h>
 #include <mpol_cpp/visibilities/visibilities.h>

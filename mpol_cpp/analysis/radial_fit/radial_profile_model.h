@@ -3,7 +3,7 @@
 #include <torch/types.h>
 
 #include <mpol_cpp/analysis/disc_geometry.h>
-#include <mpol_cpp/analysis/radial_fit/fourier_bessel.h>
+#include <mpol_cpp/analysis/radial_fit/fourier_bessel_series.h>
 #include <mpol_cpp/analysis/radial_fit/radial_profile_fit.h>
 #include <mpol_cpp/analysis/sources/visibility_model.h>
 #include <mpol_cpp/device/module.h>

@@ -7,7 +7,7 @@
 
 #include <mpol_cpp/analysis/disc_fit/radial_spline.h>
 #include <mpol_cpp/analysis/disc_geometry.h>
-#include <mpol_cpp/analysis/radial_fit/fourier_bessel.h>
+#include <mpol_cpp/analysis/radial_fit/fourier_bessel_series.h>
 #include <mpol_cpp/analysis/radial_fit/series_spline.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 

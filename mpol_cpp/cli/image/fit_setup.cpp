@@ -1,5 +1,6 @@
 #include <mpol_cpp/cli/image/fit_setup.h>
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -10,6 +11,8 @@
 #include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/image/start_image.h>
 #include <mpol_cpp/cli/output/unfinished_run.h>
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
 #include <mpol_cpp/likelihoods/chunked_likelihood.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/likelihoods/gridded_likelihood.h>
@@ -33,6 +36,49 @@ StepKind step_of(const std::string& name) {
 Sampling sampling_of(const std::string& name) {
   if (name == "compact") return Sampling::compact;
   return name == "uniform" ? Sampling::uniform : Sampling::random;
+}
+
+template <typename Holder>
+std::shared_ptr<Likelihood> on_device(Holder likelihood, torch::Device device) {
+  likelihood->to(device);
+  return likelihood.ptr();
+}
+
+std::shared_ptr<Likelihood> make_exact(const LikelihoodData& from) {
+  return on_device(
+      ExactLikelihood(from.dataset->coords(), from.visibilities, from.channels, KernelStorage{from.options.kernel_folder}),
+      from.device);
+}
+
+std::shared_ptr<Likelihood> make_gridded(const LikelihoodData& from) {
+  GriddedDataset own(std::dynamic_pointer_cast<GriddedDatasetImpl>(from.dataset->clone()));
+  own->to(from.device, from.options.data.torch_dtype());
+  return GriddedLikelihood(own).ptr();
+}
+
+/// The likelihood of all samples, of batches or of chunks of them, for either noise.
+std::shared_ptr<Likelihood> make_loose(const LikelihoodData& from) {
+  const auto& options = from.options;
+  const auto& coords = from.dataset->coords();
+  const bool student = options.noise == "student";
+  const auto noise =
+      student ? NoiseModel::student(options.degrees_of_freedom.value_or(default_degrees_of_freedom)) : NoiseModel::gaussian();
+  if (options.batch_size) {
+    const auto batches = VisibilitySamplerOptions()
+                             .batch_size(*options.batch_size)
+                             .sampling(sampling_of(options.sampling))
+                             .seed(static_cast<std::uint64_t>(options.seed));
+    return on_device(MiniBatchLikelihood(coords, from.visibilities, from.channels, batches, noise), from.device);
+  }
+  if (options.in_chunks) {
+    auto chunks = ChunkedLikelihoodOptions().noise(noise).memory_budget(
+        memory_for_chunks(options, from.dataset, from.visibilities, from.device));
+    // What the reader has put on disk stays there.
+    if (is_on_disk(from.visibilities.data())) chunks.residency(DataResidency::disk);
+    return on_device(ChunkedLikelihood(coords, from.visibilities, from.channels, chunks), from.device);
+  }
+  if (student) return on_device(NoiseLikelihood(coords, from.visibilities, from.channels, noise), from.device);
+  return on_device(LooseLikelihood(coords, from.visibilities, from.channels), from.device);
 }
 
 }  // namespace
@@ -61,37 +107,26 @@ std::vector<std::string> regridding_words(const ImageOptions& options, const Fit
   return all;
 }
 
+const std::vector<LikelihoodChoice>& likelihood_choices() {
+  static const std::vector<LikelihoodChoice> all = {
+      {"exact", "of the visibilities themselves", LikelihoodKind::exact, make_exact},
+      {"gridded", "of their cell averages (as MPoL)", LikelihoodKind::gridded, make_gridded},
+      {"loose", "of the visibilities by nonuniform transforms, whose cost grows with their number", LikelihoodKind::loose,
+       make_loose},
+  };
+  return all;
+}
+
+const LikelihoodChoice& likelihood_choice(const std::string& name) {
+  const auto& all = likelihood_choices();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const LikelihoodChoice& choice) { return name == choice.name; });
+  if (found == all.end()) throw ValueError(fmt::format("{} is none of the likelihoods of likelihood_choices()", name));
+  return *found;
+}
+
 std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const Visibilities& visibilities,
                                             const ChannelMap& channels, const GriddedDataset& dataset, torch::Device device) {
-  const auto on_device = [device](auto likelihood) -> std::shared_ptr<Likelihood> {
-    likelihood->to(device);
-    return likelihood.ptr();
-  };
-  const auto& coords = dataset->coords();
-  if (options.likelihood == "exact")
-    return on_device(ExactLikelihood(coords, visibilities, channels, KernelStorage{options.kernel_folder}));
-  const bool student = options.noise == "student";
-  const auto noise =
-      student ? NoiseModel::student(options.degrees_of_freedom.value_or(default_degrees_of_freedom)) : NoiseModel::gaussian();
-  if (options.batch_size) {
-    const auto batches = VisibilitySamplerOptions()
-                             .batch_size(*options.batch_size)
-                             .sampling(sampling_of(options.sampling))
-                             .seed(static_cast<std::uint64_t>(options.seed));
-    return on_device(MiniBatchLikelihood(coords, visibilities, channels, batches, noise));
-  }
-  if (options.in_chunks) {
-    auto chunks =
-        ChunkedLikelihoodOptions().noise(noise).memory_budget(memory_for_chunks(options, dataset, visibilities, device));
-    // What the reader has put on disk stays there.
-    if (is_on_disk(visibilities.data())) chunks.residency(DataResidency::disk);
-    return on_device(ChunkedLikelihood(coords, visibilities, channels, chunks));
-  }
-  if (student) return on_device(NoiseLikelihood(coords, visibilities, channels, noise));
-  if (options.likelihood == "loose") return on_device(LooseLikelihood(coords, visibilities, channels));
-  GriddedDataset own(std::dynamic_pointer_cast<GriddedDatasetImpl>(dataset->clone()));
-  own->to(device, options.data.torch_dtype());
-  return GriddedLikelihood(own).ptr();
+  return likelihood_choice(options.likelihood).make({options, visibilities, channels, dataset, device});
 }
 
 std::vector<Term> regularizer_terms(const RegularizerOptions& options) {

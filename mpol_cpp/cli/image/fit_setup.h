@@ -10,6 +10,7 @@
 #include <mpol_cpp/cli/image/run_record.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
 #include <mpol_cpp/models/gridded_net.h>
+#include <mpol_cpp/train/memory_estimate.h>
 #include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
@@ -26,6 +27,28 @@ std::vector<std::string> regridding_words(const ImageOptions& options, const Fit
 
 /// The likelihood that --likelihood names, in the run's dtype and on its device.
 /// @param channels  which data channels feed which image channel
+/// What a likelihood of the program is made of.
+struct LikelihoodData {
+  const ImageOptions& options;
+  const Visibilities& visibilities;
+  const ChannelMap& channels;
+  const GriddedDataset& dataset;
+  torch::Device device;
+};
+
+/// A word of --likelihood: all that the program knows of a kind of likelihood.
+struct LikelihoodChoice {
+  const char* name;
+  const char* help;       ///< what follows "chi^2"
+  LikelihoodKind memory;  ///< as which it takes memory, with Gaussian noise
+  std::shared_ptr<Likelihood> (*make)(const LikelihoodData& from);
+};
+
+/// All of them, in the order of the help.
+const std::vector<LikelihoodChoice>& likelihood_choices();
+/// The one of this name. @throws ValueError where there is none
+const LikelihoodChoice& likelihood_choice(const std::string& name);
+
 /// @param dataset   float64, on the CPU: the cell averages, and the grid
 std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const Visibilities& visibilities,
                                             const ChannelMap& channels, const GriddedDataset& dataset, torch::Device device);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/image/start_image.h>
 #include <mpol_cpp/cli/options/structure_regions.h>
@@ -114,10 +115,14 @@ void declare_bound(OptionSet& options, ImageOptions& image) {
 
 void declare_likelihood(OptionSet& options, ImageOptions& image) {
   const auto result = Record::result;
-  options.choice("--likelihood", image.likelihood, {"exact", "gridded", "loose"},
-                 "How the image is compared with the data: chi^2 of the visibilities themselves, of their cell averages (as "
-                 "MPoL), or of the visibilities by nonuniform transforms, whose cost grows with their number",
-                 result);
+  std::vector<std::string> likelihoods, words;
+  for (const auto& choice : likelihood_choices()) {
+    likelihoods.emplace_back(choice.name);
+    words.emplace_back(choice.help);
+  }
+  words.back().insert(0, "or ");
+  options.choice("--likelihood", image.likelihood, likelihoods,
+                 fmt::format("How the image is compared with the data: chi^2 {}", fmt::join(words, ", ")), result);
   options.choice("--noise", image.noise, {"gaussian", "student"},
                  "Noise of the visibilities; student: outliers hardly count, needs --likelihood loose", result);
   options.number("--degrees-of-freedom", image.degrees_of_freedom, Range::positive(), "NU", "Of --noise student; default: 4",

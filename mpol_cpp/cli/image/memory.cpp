@@ -18,9 +18,7 @@ namespace {
 constexpr std::int64_t least_chunk_of_estimate = 1 << 16;
 
 LikelihoodKind memory_likelihood(const ImageOptions& options) {
-  if (options.likelihood == "gridded") return LikelihoodKind::gridded;
-  if (options.noise != "gaussian") return LikelihoodKind::noise;
-  return options.likelihood == "exact" ? LikelihoodKind::exact : LikelihoodKind::loose;
+  return options.noise == "gaussian" ? likelihood_choice(options.likelihood).memory : LikelihoodKind::noise;
 }
 
 /// What cross-validation takes beside the fit: of each fold two likelihoods, a model and its start, and for a while the samples

@@ -18,30 +18,19 @@ struct Verb {
   std::function<int()> run;  ///< what it does once the options are parsed; returns the exit code
 };
 
-/// Each adds its subcommand, with options, help and an example, to the program.
-Verb add_image(CLI::App& program);
-Verb add_crossval(CLI::App& program);
-Verb add_dirty(CLI::App& program);
-Verb add_inspect(CLI::App& program);
-Verb add_devices(CLI::App& program);
-Verb add_simulate(CLI::App& program);
-Verb add_weights(CLI::App& program);
-Verb add_profile(CLI::App& program);
-Verb add_polar(CLI::App& program);
-Verb add_match(CLI::App& program);
-Verb add_geometry(CLI::App& program);
-Verb add_spectrum(CLI::App& program);
-Verb add_radial(CLI::App& program);
-Verb add_deproject(CLI::App& program);
-Verb add_convolve(CLI::App& program);
-Verb add_compare(CLI::App& program);
-Verb add_plot(CLI::App& program);
-Verb add_predict(CLI::App& program);
-Verb add_filter(CLI::App& program);
-Verb add_show(CLI::App& program);
+/// The verbs, in the order of `mpol --help`. Each is a file in cli/verbs with `Verb add_NAME(CLI::App& program)`, which adds its
+/// subcommand, with options, help and an example, to the program.
+#define MPOL_VERBS(verb)                                                                                                        \
+  verb(image) verb(crossval) verb(dirty) verb(inspect) verb(weights) verb(profile) verb(polar) verb(match) verb(geometry)       \
+      verb(radial) verb(spectrum) verb(deproject) verb(convolve) verb(compare) verb(plot) verb(show) verb(predict) verb(filter) \
+          verb(export) verb(simulate) verb(devices)
+
+#define MPOL_DECLARE_VERB(name) Verb add_##name(CLI::App& program);
+MPOL_VERBS(MPOL_DECLARE_VERB)
+#undef MPOL_DECLARE_VERB
+
 // These tell of all verbs; `verbs` holds them all, and themselves, once the program runs.
 Verb add_completion(CLI::App& program, const std::vector<Verb>& verbs);
 Verb add_manual(CLI::App& program, const std::vector<Verb>& verbs);
-Verb add_export(CLI::App& program);
 
 }  // namespace mpol::cli

@@ -7,7 +7,7 @@
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/stop_request.h>
-#include <mpol_cpp/cli/run/stopwatch.h>
+#include <mpol_cpp/cli/output/stopwatch.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/crossval/bounded_fit.h>
 #include <mpol_cpp/models/gridded_net.h>

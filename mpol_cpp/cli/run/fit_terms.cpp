@@ -6,7 +6,7 @@
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/cli/run/bounded_weights.h>
-#include <mpol_cpp/cli/run/stopwatch.h>
+#include <mpol_cpp/cli/output/stopwatch.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/objective/guess_weights.h>

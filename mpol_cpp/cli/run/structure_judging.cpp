@@ -5,7 +5,7 @@
 #include <mpol_cpp/cli/options/structure_regions.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/stop_request.h>
-#include <mpol_cpp/cli/run/stopwatch.h>
+#include <mpol_cpp/cli/output/stopwatch.h>
 #include <mpol_cpp/plot/figures/error_figure.h>
 
 namespace mpol::cli {

@@ -39,9 +39,9 @@ struct HandCells {
 };
 
 /// Combines the hands of samples, and counts what is left out.
-class Combination {
+class HandCombination {
  public:
-  Combination(const HandPair& hands, SetPhases phases) : hands_(hands), conjugates_(phases == SetPhases::conjugated) {}
+  HandCombination(const HandPair& hands, SetPhases phases) : hands_(hands), conjugates_(phases == SetPhases::conjugated) {}
 
   /// The channels of a row that counts. @param values, weights  of each of them, 0 where a sample is left out
   void combine(const HandCells& cells, const std::vector<std::int64_t>& channels, std::complex<float>* values, float* weights,

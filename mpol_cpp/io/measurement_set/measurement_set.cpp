@@ -186,7 +186,7 @@ class MeasurementSetReader final : public VisibilityReader {
     if (options_.tracks == RowTracks::read) add_tracks(block, cells);
     constexpr std::int64_t grain = 4096;  // samples worth a thread
     std::mutex mutex;
-    const Combination combination(source.hands, options_.phases);
+    const HandCombination combination(source.hands, options_.phases);
     ops::share_ranges(count, std::max<std::int64_t>(1, grain / window.nchan()), [&](std::int64_t begin, std::int64_t end) {
       DroppedSamples dropped;
       for (std::int64_t row = begin; row < end; ++row)
@@ -219,7 +219,8 @@ class MeasurementSetReader final : public VisibilityReader {
   };
 
   static void combine_row(const Source& source, const std::vector<std::int64_t>& channels, const SetCells& cells,
-                          std::int64_t row, const Combination& combination, const BlockArrays& block, DroppedSamples& dropped) {
+                          std::int64_t row, const HandCombination& combination, const BlockArrays& block,
+                          DroppedSamples& dropped) {
     const auto nchan = static_cast<std::int64_t>(channels.size());
     auto* values = block.data + row * nchan;
     auto* weights = block.weights + row * nchan;

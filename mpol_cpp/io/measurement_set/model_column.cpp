@@ -6,7 +6,7 @@
 #include <ATen/ops/empty.h>
 
 #include <mpol_cpp/core/units.h>
-#include <mpol_cpp/io/measurement_set/column_writer.h>
+#include <mpol_cpp/io/measurement_set/set_column_writer.h>
 #include <mpol_cpp/io/measurement_set/hands.h>
 
 namespace mpol::io {

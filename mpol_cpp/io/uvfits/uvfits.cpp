@@ -365,7 +365,7 @@ class UvfitsReader final : public VisibilityReader {
     if (options_.tracks == RowTracks::read && parameters_.has_times()) add_tracks(block, rows);
     constexpr std::int64_t grain = 4096;  // samples worth a thread
     std::mutex mutex;
-    const Combination combination(hands_, options_.phases);
+    const HandCombination combination(hands_, options_.phases);
     ops::share_ranges(count, std::max<std::int64_t>(1, grain / window.nchan()), [&](std::int64_t begin, std::int64_t end) {
       DroppedSamples dropped;
       for (std::int64_t i = begin; i < end; ++i)
@@ -391,7 +391,7 @@ class UvfitsReader final : public VisibilityReader {
   }
 
   /// @param group  among those that were read  @param row  of the block
-  void combine_row(std::size_t index, std::int64_t group, std::int64_t row, const Combination& combination, RowBlock& block,
+  void combine_row(std::size_t index, std::int64_t group, std::int64_t row, const HandCombination& combination, RowBlock& block,
                    DroppedSamples& dropped) const {
     const auto& window = shape_.windows[index];
     const auto nchan = window.nchan();

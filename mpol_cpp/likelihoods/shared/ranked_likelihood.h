@@ -47,6 +47,7 @@ class RankedLikelihoodImpl : public Module<RankedLikelihoodImpl>, public Likelih
   std::int64_t memory_bytes() const override { return own_ ? own_->memory_bytes() : 0; }
   bool is_quadratic() const override { return is_quadratic_; }
   std::string name() const override { return name_; }
+  std::string obstacle_to_recording() const override { return "is shared by ranks, which one recording does not hold"; }
 
   /// Evaluates with the first rank until it releases this one. By the other ranks.
   void serve();

@@ -46,6 +46,7 @@ class SharedLikelihoodImpl : public Module<SharedLikelihoodImpl>, public Likelih
   std::int64_t memory_bytes() const override;
   bool is_quadratic() const override;
   std::string name() const override;
+  std::string obstacle_to_recording() const override { return "is shared by devices, whose work one recording does not hold"; }
 
   /// Samples of a channel that each device holds, in the order of ranks.
   const std::vector<Share>& shares() const { return shares_; }

@@ -9,7 +9,7 @@ namespace mpol::ops {
 
 using torch::Tensor;
 
-/// The transforms of a DevicePipeline: of a stack of images at once, without any factor. Both put work into the current
+/// The transforms of a FusedGpuPipeline: of a stack of images at once, without any factor. Both put work into the current
 /// stream and allocate nothing.
 class ImageTransforms {
  public:

@@ -20,7 +20,7 @@ bool is_ours_alone(const Tensor& tensor) { return tensor.use_count() == 1 && ten
 }  // namespace
 
 template <typename T>
-HostLbfgs<T>::HostLbfgs(std::int64_t elements, Isa isa)
+CpuLbfgs<T>::CpuLbfgs(std::int64_t elements, Isa isa)
     : elements_(elements), kernels_(lbfgs_row_kernels<T>(isa)), history_(static_cast<std::size_t>(slots)) {
   if (elements < 1) throw ValueError(fmt::format("{} elements for L-BFGS: at least one is needed", elements));
   for (auto* vector : {&origin_, &direction_, &start_gradient_, &kept_[0], &kept_[1]}) *vector = AlignedArray<T>(elements);
@@ -31,7 +31,7 @@ HostLbfgs<T>::HostLbfgs(std::int64_t elements, Isa isa)
 /// Runs task(piece, first element, elements).
 template <typename T>
 template <typename Task>
-void HostLbfgs<T>::each_piece(const Task& task) const {
+void CpuLbfgs<T>::each_piece(const Task& task) const {
   const auto own = [&](std::int64_t piece, std::int64_t) {
     const auto first = piece * piece_elements;
     task(piece, first, std::min(piece_elements, elements_ - first));
@@ -40,7 +40,7 @@ void HostLbfgs<T>::each_piece(const Task& task) const {
 }
 
 template <typename T>
-void HostLbfgs<T>::step(T* position, const T* gradient, double first_trial, const std::function<double()>& evaluate) {
+void CpuLbfgs<T>::step(T* position, const T* gradient, double first_trial, const std::function<double()>& evaluate) {
   value_ = evaluate();
   ++evaluations_;
   gradient_sum_ = measure(gradient).magnitudes;
@@ -73,7 +73,7 @@ void HostLbfgs<T>::step(T* position, const T* gradient, double first_trial, cons
 
 /// Goes on from the end of the last search: makes the pair of it, and the origin of the next.
 template <typename T>
-void HostLbfgs<T>::keep_accepted(T* position, const T* accepted) {
+void CpuLbfgs<T>::keep_accepted(T* position, const T* accepted) {
   T *move = nullptr, *change = nullptr;
   if (!is_first()) {
     auto& pair = empty_pair(new_slot());
@@ -94,7 +94,7 @@ void HostLbfgs<T>::keep_accepted(T* position, const T* accepted) {
 
 /// Room for the pair that is being tried. What a memory() still has is left to it.
 template <typename T>
-typename HostLbfgs<T>::Pair& HostLbfgs<T>::empty_pair(std::int64_t slot) {
+typename CpuLbfgs<T>::Pair& CpuLbfgs<T>::empty_pair(std::int64_t slot) {
   auto& pair = history_[static_cast<std::size_t>(slot)];
   const auto is_free = [](const Pair& own) { return is_ours_alone(own.move) && is_ours_alone(own.change); };
   if (pair.move.defined() && !is_free(pair)) retired_.push_back(std::exchange(pair, {}));
@@ -110,7 +110,7 @@ typename HostLbfgs<T>::Pair& HostLbfgs<T>::empty_pair(std::int64_t slot) {
 }
 
 template <typename T>
-std::vector<const T*> HostLbfgs<T>::places(const LbfgsPairs& pairs) const {
+std::vector<const T*> CpuLbfgs<T>::places(const LbfgsPairs& pairs) const {
   const auto count = static_cast<std::size_t>(pairs.count);
   std::vector<const T*> places(2 * count);
   for (std::size_t k = 0; k < count; ++k) {
@@ -123,7 +123,7 @@ std::vector<const T*> HostLbfgs<T>::places(const LbfgsPairs& pairs) const {
 
 /// Products of each pair, the one that is being tried too, with that one's change and with the gradient.
 template <typename T>
-void HostLbfgs<T>::correlate() {
+void CpuLbfgs<T>::correlate() {
   const auto kept = LbfgsPairs::of(pairs_);
   const LbfgsPairs with_new{kept.oldest, kept.count + 1};
   const auto tried = new_slot();
@@ -153,7 +153,7 @@ void HostLbfgs<T>::correlate() {
 /// pairs as columns of S and Y, from the oldest on, R the upper triangle of S'Y, D its diagonal, p = R^-1 S'g,
 ///   H g = c g - c Y p + S R^-T ((D + c Y'Y) p - c Y'g),   c = s'y / (y'y) of the newest pair.
 template <typename T>
-void HostLbfgs<T>::direct() {
+void CpuLbfgs<T>::direct() {
   if (!is_first()) {
     const auto tried = new_slot();
     const double curvature = of_pairs(move_change_, tried, tried);
@@ -189,7 +189,7 @@ void HostLbfgs<T>::direct() {
 
 /// Adds the direction up and begins the search along it. @return false when the objective does not fall along it
 template <typename T>
-bool HostLbfgs<T>::aim(double first_trial) {
+bool CpuLbfgs<T>::aim(double first_trial) {
   const auto pairs = LbfgsPairs::of(pairs_);
   std::vector<LbfgsDescent> descents(static_cast<std::size_t>(pieces()));
   // From the last piece on: what the products have just read is near.
@@ -216,7 +216,7 @@ bool HostLbfgs<T>::aim(double first_trial) {
 }
 
 template <typename T>
-LbfgsSlope HostLbfgs<T>::measure(const T* gradient) const {
+LbfgsSlope CpuLbfgs<T>::measure(const T* gradient) const {
   std::vector<LbfgsSlope> slopes(static_cast<std::size_t>(pieces()));
   each_piece([&](std::int64_t piece, std::int64_t first, std::int64_t count) {
     slopes[static_cast<std::size_t>(piece)] = kernels_.measure(gradient + first, direction_.data() + first, count);
@@ -227,7 +227,7 @@ LbfgsSlope HostLbfgs<T>::measure(const T* gradient) const {
 }
 
 template <typename T>
-void HostLbfgs<T>::move_to(T* position, double step) const {
+void CpuLbfgs<T>::move_to(T* position, double step) const {
   const T length = static_cast<T>(step);
   each_piece([&](std::int64_t, std::int64_t first, std::int64_t count) {
     for (auto i = first; i < first + count; ++i) position[i] = origin_.data()[i] + length * direction_.data()[i];
@@ -235,20 +235,20 @@ void HostLbfgs<T>::move_to(T* position, double step) const {
 }
 
 template <typename T>
-void HostLbfgs<T>::keep_gradient(GradientAt place, const T* gradient) {
+void CpuLbfgs<T>::keep_gradient(GradientAt place, const T* gradient) {
   if (place == GradientAt::none) return;
   T* to = kept_[static_cast<std::size_t>(place)].data();
   each_piece([&](std::int64_t, std::int64_t first, std::int64_t count) { std::copy_n(gradient + first, count, to + first); });
 }
 
 template <typename T>
-const T* HostLbfgs<T>::gradient_at(GradientAt place, const T* trial) const {
+const T* CpuLbfgs<T>::gradient_at(GradientAt place, const T* trial) const {
   if (place == GradientAt::trial) return trial;
   return place == GradientAt::start ? start_gradient_.data() : kept_[static_cast<std::size_t>(place)].data();
 }
 
 template <typename T>
-LbfgsMemory HostLbfgs<T>::memory() const {
+LbfgsMemory CpuLbfgs<T>::memory() const {
   const auto copy_of = [&](const AlignedArray<T>& vector) {
     return at::from_blob(vector.data(), {elements_}, c10::CppTypeToScalarType<T>::value).clone();
   };
@@ -265,7 +265,7 @@ LbfgsMemory HostLbfgs<T>::memory() const {
 }
 
 template <typename T>
-void HostLbfgs<T>::restore(const LbfgsMemory& memory) {
+void CpuLbfgs<T>::restore(const LbfgsMemory& memory) {
   const auto count = static_cast<std::int64_t>(memory.moves.size());
   if (count > LbfgsLimits::history || memory.changes.size() != memory.moves.size()) {
     throw ValueError(fmt::format("{} moves and {} changes of L-BFGS: it keeps as many of both, at most {}", count,
@@ -297,7 +297,7 @@ void HostLbfgs<T>::restore(const LbfgsMemory& memory) {
 }
 
 template <typename T>
-std::int64_t HostLbfgs<T>::memory_bytes() const {
+std::int64_t CpuLbfgs<T>::memory_bytes() const {
   auto bytes = 5 * origin_.bytes();
   for (const auto* all : {&history_, &retired_}) {
     for (const auto& pair : *all) bytes += pair.move.defined() ? pair.move.nbytes() + pair.change.nbytes() : 0;
@@ -305,7 +305,7 @@ std::int64_t HostLbfgs<T>::memory_bytes() const {
   return static_cast<std::int64_t>(bytes);
 }
 
-template class HostLbfgs<float>;
-template class HostLbfgs<double>;
+template class CpuLbfgs<float>;
+template class CpuLbfgs<double>;
 
 }  // namespace mpol::ops

@@ -13,15 +13,15 @@
 namespace mpol::ops {
 
 /// torch::optim::LBFGS with its strong Wolfe search (history of 100 pairs, up to 20 iterations a step, no tolerances) on the CPU:
-/// what DeviceLbfgs is on a GPU. A direction is found from the products of the pairs with each other and with the gradient, in
+/// what GpuLbfgs is on a GPU. A direction is found from the products of the pairs with each other and with the gradient, in
 /// float64, so that the history is read twice an iteration: once for all new products, once to add the direction up. Vectors are
 /// cut into the same pieces for any number of threads; results are bitwise the same.
 /// Source: Byrd, Nocedal & Schnabel 1994, Mathematical Programming 63, 129, formula 3.1.
 template <typename T>
-class HostLbfgs {
+class CpuLbfgs {
  public:
   /// @throws ValueError unless there is at least one element
-  explicit HostLbfgs(std::int64_t elements, Isa isa = selected_isa());
+  explicit CpuLbfgs(std::int64_t elements, Isa isa = selected_isa());
 
   /// One step from `position`, which it moves.
   /// @param position, gradient  `elements` each

@@ -22,7 +22,7 @@ static_assert(std::is_trivially_copyable_v<LbfgsState>, "the state lies on the d
 
 }  // namespace
 
-DeviceLbfgs::DeviceLbfgs(const DeviceLbfgsSettings& settings) : settings_(settings) {
+GpuLbfgs::GpuLbfgs(const GpuLbfgsSettings& settings) : settings_(settings) {
   if (settings.elements < 1 || settings.piece < 1) {
     throw ValueError(
         fmt::format("{} elements in pieces of {}: at least one of each is needed", settings.elements, settings.piece));
@@ -57,13 +57,13 @@ DeviceLbfgs::DeviceLbfgs(const DeviceLbfgsSettings& settings) : settings_(settin
   write_state(state);
 }
 
-void DeviceLbfgs::begin(double first_trial) {
+void GpuLbfgs::begin(double first_trial) {
   if (first_trial != first_trial_) rate_.fill_(first_trial_ = first_trial);
   phase_.fill_(static_cast<std::int64_t>(LbfgsPhase::begin));
 }
 
-void DeviceLbfgs::enqueue(const Tensor& position, const Tensor& gradient, const Tensor& values,
-                          const std::function<void()>& evaluate) {
+void GpuLbfgs::enqueue(const Tensor& position, const Tensor& gradient, const Tensor& values,
+                       const std::function<void()>& evaluate) {
   check_vector(position, "position");
   check_vector(gradient, "gradient");
   if (values.scalar_type() != torch::kFloat64 || values.device() != settings_.device || !values.is_contiguous()) {
@@ -77,9 +77,9 @@ void DeviceLbfgs::enqueue(const Tensor& position, const Tensor& gradient, const 
       position, gradient, values);
 }
 
-bool DeviceLbfgs::at_rest() const { return phase_.item<std::int64_t>() == static_cast<std::int64_t>(LbfgsPhase::rest); }
+bool GpuLbfgs::at_rest() const { return phase_.item<std::int64_t>() == static_cast<std::int64_t>(LbfgsPhase::rest); }
 
-LbfgsMemory DeviceLbfgs::memory() {
+LbfgsMemory GpuLbfgs::memory() {
   const torch::NoGradGuard no_grad;
   const auto state = read_state();
   const auto pairs = LbfgsPairs::of(state.pairs);
@@ -99,7 +99,7 @@ LbfgsMemory DeviceLbfgs::memory() {
   return memory;
 }
 
-void DeviceLbfgs::restore(const LbfgsMemory& memory) {
+void GpuLbfgs::restore(const LbfgsMemory& memory) {
   const torch::NoGradGuard no_grad;
   const auto count = static_cast<std::int64_t>(memory.moves.size());
   if (count > LbfgsLimits::history || memory.changes.size() != memory.moves.size()) {
@@ -140,7 +140,7 @@ void DeviceLbfgs::restore(const LbfgsMemory& memory) {
   write_state(state);
 }
 
-std::int64_t DeviceLbfgs::memory_bytes() const {
+std::int64_t GpuLbfgs::memory_bytes() const {
   std::size_t bytes = 0;
   for (const auto* tensor : {&origin_, &direction_, &start_gradient_, &kept_, &moves_, &changes_, &of_pieces_, &of_groups_,
                              &move_change_, &change_change_, &inverse_}) {
@@ -150,7 +150,7 @@ std::int64_t DeviceLbfgs::memory_bytes() const {
 }
 
 template <typename T>
-LbfgsArrays<T> DeviceLbfgs::arrays(const Tensor& position, const Tensor& gradient, const Tensor& values) const {
+LbfgsArrays<T> GpuLbfgs::arrays(const Tensor& position, const Tensor& gradient, const Tensor& values) const {
   LbfgsArrays<T> arrays{};
   arrays.elements = settings_.elements;
   arrays.problems = values.defined() ? values.numel() : 0;
@@ -178,8 +178,8 @@ LbfgsArrays<T> DeviceLbfgs::arrays(const Tensor& position, const Tensor& gradien
   return arrays;
 }
 
-void DeviceLbfgs::run(const std::vector<LbfgsKernel>& kernels, const Tensor& position, const Tensor& gradient,
-                      const Tensor& values) const {
+void GpuLbfgs::run(const std::vector<LbfgsKernel>& kernels, const Tensor& position, const Tensor& gradient,
+                   const Tensor& values) const {
   const c10::DeviceGuard guard(settings_.device);
   const auto run_with = [&](const auto& arrays) {
     for (const auto kernel : kernels) {
@@ -191,7 +191,7 @@ void DeviceLbfgs::run(const std::vector<LbfgsKernel>& kernels, const Tensor& pos
   else run_with(arrays<float>(position, gradient, values));
 }
 
-void DeviceLbfgs::check_vector(const Tensor& tensor, const char* name) const {
+void GpuLbfgs::check_vector(const Tensor& tensor, const char* name) const {
   if (tensor.scalar_type() != settings_.dtype || tensor.device() != settings_.device || !tensor.is_contiguous() ||
       tensor.numel() != settings_.elements) {
     throw ValueError(fmt::format("{} is {} of shape {} on {}; L-BFGS was made for {} elements of {} on {}", name,
@@ -200,14 +200,14 @@ void DeviceLbfgs::check_vector(const Tensor& tensor, const char* name) const {
   }
 }
 
-LbfgsState DeviceLbfgs::read_state() const {
+LbfgsState GpuLbfgs::read_state() const {
   const auto bytes = state_.to(torch::kCPU);
   LbfgsState state;
   std::memcpy(&state, bytes.const_data_ptr(), sizeof(state));
   return state;
 }
 
-void DeviceLbfgs::write_state(const LbfgsState& state) {
+void GpuLbfgs::write_state(const LbfgsState& state) {
   const auto bytes = at::empty({sizeof(LbfgsState)}, torch::kUInt8);
   std::memcpy(bytes.mutable_data_ptr(), &state, sizeof(state));
   state_.copy_(bytes);

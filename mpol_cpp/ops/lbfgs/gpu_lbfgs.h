@@ -12,7 +12,7 @@
 
 namespace mpol::ops {
 
-struct DeviceLbfgsSettings {
+struct GpuLbfgsSettings {
   std::int64_t elements = 0;  // of all parameters together
   torch::Dtype dtype = torch::kFloat32;
   torch::Device device = torch::kCPU;  // a GPU; on the CPU the kernels are emulated, which is slow
@@ -25,13 +25,13 @@ struct DeviceLbfgsSettings {
 /// One evaluation of value and gradient is the same launches each time, whatever it is for, so that it can be recorded as a
 /// CUDA graph: begin(), then evaluations until at_rest(); those made too many change nothing. Directions are found from the
 /// products of the pairs with each other and with the gradient, in float64: the history is read twice an iteration.
-class DeviceLbfgs {
+class GpuLbfgs {
  public:
   /// Evaluations of a step that does not end before its time.
   static constexpr std::int64_t usual_evaluations = LbfgsLimits::iterations + 1;
 
   /// Allocates everything. @throws ValueError where the settings do not fit
-  explicit DeviceLbfgs(const DeviceLbfgsSettings& settings);
+  explicit GpuLbfgs(const GpuLbfgsSettings& settings);
 
   /// Begins a step at the present parameters. @param first_trial  of each search along a direction
   void begin(double first_trial);
@@ -64,7 +64,7 @@ class DeviceLbfgs {
   LbfgsState read_state() const;
   void write_state(const LbfgsState& state);
 
-  DeviceLbfgsSettings settings_;
+  GpuLbfgsSettings settings_;
   std::int64_t pieces_, groups_;
   Tensor origin_, direction_, start_gradient_, kept_, moves_, changes_;
   Tensor of_pieces_, of_groups_, move_change_, change_change_, inverse_, of_gradient_, factors_;

@@ -4,7 +4,7 @@
 
 #include <mpol_cpp/ops/simd/isa.h>
 
-/// What HostLbfgs does to one piece of its vectors, in one table for each instruction set. Sums are float64, each lane's in a
+/// What CpuLbfgs does to one piece of its vectors, in one table for each instruction set. Sums are float64, each lane's in a
 /// fixed order.
 namespace mpol::ops {
 

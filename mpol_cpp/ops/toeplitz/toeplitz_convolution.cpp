@@ -9,7 +9,7 @@
 
 namespace mpol::ops {
 template <typename T>
-class NufftConvolution<T>::Passes {
+class ToeplitzConvolution<T>::Passes {
  public:
   explicit Passes(std::int64_t npix)
       : npix_(npix),
@@ -86,23 +86,23 @@ class NufftConvolution<T>::Passes {
 };
 
 template <typename T>
-NufftConvolution<T>::NufftConvolution(std::int64_t npix) : passes_(std::make_unique<Passes>(npix)) {}
+ToeplitzConvolution<T>::ToeplitzConvolution(std::int64_t npix) : passes_(std::make_unique<Passes>(npix)) {}
 
 template <typename T>
-NufftConvolution<T>::~NufftConvolution() = default;
+ToeplitzConvolution<T>::~ToeplitzConvolution() = default;
 
 template <typename T>
-typename NufftConvolution<T>::Sums NufftConvolution<T>::quadratic(const T* kernel, const T* x, const T* anchor, const T* linear,
-                                                                  T* gradient) const {
+typename ToeplitzConvolution<T>::Sums ToeplitzConvolution<T>::quadratic(const T* kernel, const T* x, const T* anchor,
+                                                                        const T* linear, T* gradient) const {
   return passes_->quadratic(kernel, x, anchor, linear, gradient);
 }
 
 template <typename T>
-void NufftConvolution<T>::apply(const T* kernel, const T* x, T* y) const {
+void ToeplitzConvolution<T>::apply(const T* kernel, const T* x, T* y) const {
   passes_->apply(kernel, x, y);
 }
 
-template class NufftConvolution<float>;
-template class NufftConvolution<double>;
+template class ToeplitzConvolution<float>;
+template class ToeplitzConvolution<double>;
 
 }  // namespace mpol::ops

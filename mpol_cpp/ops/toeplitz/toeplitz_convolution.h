@@ -11,12 +11,12 @@ namespace mpol::ops {
 /// pair of twice the size whose empty half is never transformed. Sums have a fixed order. Several threads may call, one
 /// at a time is served.
 template <typename T>
-class NufftConvolution {
+class ToeplitzConvolution {
  public:
-  explicit NufftConvolution(std::int64_t npix);
-  ~NufftConvolution();
-  NufftConvolution(const NufftConvolution&) = delete;
-  NufftConvolution& operator=(const NufftConvolution&) = delete;
+  explicit ToeplitzConvolution(std::int64_t npix);
+  ~ToeplitzConvolution();
+  ToeplitzConvolution(const ToeplitzConvolution&) = delete;
+  ToeplitzConvolution& operator=(const ToeplitzConvolution&) = delete;
 
   using Sums = QuadraticSums;
 

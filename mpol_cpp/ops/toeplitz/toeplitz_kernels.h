@@ -4,7 +4,7 @@
 
 #include <mpol_cpp/ops/simd/isa.h>
 
-/// What NufftConvolution computes with besides transforms, in one table for each instruction set.
+/// What ToeplitzConvolution computes with besides transforms, in one table for each instruction set.
 namespace mpol::ops {
 
 /// What a quadratic form about an anchor gives.

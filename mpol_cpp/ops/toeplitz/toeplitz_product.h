@@ -14,7 +14,7 @@ using torch::Tensor;
 ///
 /// by one real transform pair of twice the size, whose empty half is never transformed. It takes 96 bytes a pixel for a while:
 /// for all images at once where that is at most 512 MiB, else for one after the other. Nothing waits for the device; without
-/// autograd. On the CPU NufftConvolution does the same faster.
+/// autograd. On the CPU ToeplitzConvolution does the same faster.
 /// @param images  (…, nchan, npix, npix) float64
 /// @param kernel  (nchan, npix + 1, 2 npix) float64: transform of t divided by 4 npix^2, for each column of the half plane
 Tensor toeplitz_product(const Tensor& images, const Tensor& kernel);

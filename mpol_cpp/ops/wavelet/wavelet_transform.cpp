@@ -17,7 +17,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/memory/share_tasks.h>
 #include <mpol_cpp/ops/simd/flush_tiny.h>
-#include <mpol_cpp/ops/wavelet/image_walk.h>
+#include <mpol_cpp/ops/wavelet/wavelet_walk.h>
 
 namespace mpol::ops {
 namespace {

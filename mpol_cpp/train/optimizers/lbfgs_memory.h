@@ -7,7 +7,7 @@
 
 namespace mpol::detail {
 
-/// The memory of DeviceLbfgs or HostLbfgs in the form of optimizer_state, which LibTorch's L-BFGS takes up, and the other way
+/// The memory of GpuLbfgs or CpuLbfgs in the form of optimizer_state, which LibTorch's L-BFGS takes up, and the other way
 /// round. Nothing where no step was taken.
 NamedTensors save_lbfgs(const ops::LbfgsMemory& memory, torch::Dtype dtype);
 

@@ -15,10 +15,6 @@
 #include <mpol_cpp/objective/trained_parameters.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/likelihoods/chunked_likelihood.h>
-#include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
-#include <mpol_cpp/likelihoods/shared/ranked_likelihood.h>
-#include <mpol_cpp/likelihoods/shared/shared_likelihood.h>
 
 namespace mpol {
 namespace {
@@ -42,18 +38,9 @@ bool needs_host(const Term& term) {
 /// What no recording can do, on whatever device.
 std::string unrecordable(const Objective& objective, const TrainOptions& options) {
   if (options.optimizer() == OptimizerKind::lbfgs) return "L-BFGS searches along its direction on the host";
-  if (dynamic_cast<const MiniBatchLikelihoodImpl*>(&objective.likelihood()) != nullptr) {
-    return "the likelihood takes another batch of visibilities in each step, and a recording would repeat one";
-  }
   if (options.optimizer() == OptimizerKind::own) return "the optimizer is one of the user's own";
   if (options.weight_decay() != 0) return "the update has weight decay, which is LibTorch's optimizers' alone";
-  if (dynamic_cast<const ChunkedLikelihoodImpl*>(&objective.likelihood()) != nullptr) {
-    return "the likelihood goes through its visibilities in chunks, which may come from the host";
-  }
-  if (dynamic_cast<const SharedLikelihoodImpl*>(&objective.likelihood()) != nullptr)
-    return "the likelihood is shared by devices, whose work one recording does not hold";
-  if (dynamic_cast<const RankedLikelihoodImpl*>(&objective.likelihood()) != nullptr)
-    return "the likelihood is shared by ranks, which one recording does not hold";
+  if (const auto reason = objective.likelihood().obstacle_to_recording(); !reason.empty()) return "the likelihood " + reason;
   if (options.has_own_updates()) return "problems of a batch have learning rates or ends of their own";
   return {};
 }

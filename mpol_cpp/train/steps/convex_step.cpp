@@ -15,7 +15,7 @@ ConvexObjective convex_function(const std::shared_ptr<ImageModel>& model, const 
   if (const auto why = ConvexObjective::obstacle(*model, objective); !why.empty()) {
     throw ValueError(fmt::format("{} needs a convex objective, but {}: use adam", optimizer, why));
   }
-  return {std::dynamic_pointer_cast<GriddedNetImpl>(model), objective, by};
+  return {model, objective, by};
 }
 
 ConvexStep::ConvexStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options)

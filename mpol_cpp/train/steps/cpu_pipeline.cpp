@@ -20,16 +20,15 @@ std::unique_ptr<ops::FusedPipeline<T>> make_cpu_pipeline(const ImageModel& model
   }
   settings.inverse_power = inverse_power_of_terms(objective.terms(), model.coords(), base.scalar_type());
 
-  if (likelihood_of_cells(objective.likelihood()) == nullptr) {
+  if (const auto cells = objective.likelihood().cells()) {
     return std::make_unique<ops::FusedPipeline<T>>(
-        settings, [held = objective.shared_likelihood()](const Tensor& images, Tensor& gradient) {
-          return held->value_and_gradient(images, gradient, Accumulate::overwrite);
-        });
+        settings, ops::column_cells<T>(cells->cells, cells->data.to(c10::CppTypeToScalarType<c10::complex<T>>::value),
+                                       cells->weights.to(c10::CppTypeToScalarType<T>::value), settings.nchan, settings.npix));
   }
-  const auto buffers = objective.likelihood().as_module().named_buffers();
-  return std::make_unique<ops::FusedPipeline<T>>(
-      settings, ops::column_cells<T>(buffers["cells"], buffers["data"].to(c10::CppTypeToScalarType<c10::complex<T>>::value),
-                                     buffers["weights"].to(c10::CppTypeToScalarType<T>::value), settings.nchan, settings.npix));
+  return std::make_unique<ops::FusedPipeline<T>>(settings,
+                                                 [held = objective.shared_likelihood()](const Tensor& images, Tensor& gradient) {
+                                                   return held->value_and_gradient(images, gradient, Accumulate::overwrite);
+                                                 });
 }
 
 template std::unique_ptr<ops::FusedPipeline<float>> make_cpu_pipeline(const ImageModel&, const Objective&);

@@ -18,7 +18,7 @@ constexpr int warm_ups = 1;
 
 bool none_waits(const Objective& objective) {
   const auto& terms = objective.terms();
-  return detail::is_recordable(objective.likelihood()) && std::none_of(terms.begin(), terms.end(), [](const Term& term) {
+  return objective.likelihood().can_be_recorded() && std::none_of(terms.begin(), terms.end(), [](const Term& term) {
            return !term.is_off() && (term.kind() == TermKind::custom || regularizer_of(term.kind()).waits_for_device);
          });
 }

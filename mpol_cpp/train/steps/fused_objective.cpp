@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <limits>
 #include <set>
-#include <typeinfo>
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/tensor.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/likelihoods/exact_likelihood.h>
-#include <mpol_cpp/likelihoods/loose_likelihood.h>
-#include <mpol_cpp/likelihoods/noise_likelihood.h>
 #include <mpol_cpp/regularizers/formulas.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 #include <mpol_cpp/models/gridded_net.h>
@@ -56,18 +52,19 @@ std::string obstacle_of_likelihood(Likelihood& likelihood) {
   return {};
 }
 
-std::string obstacle_of_data(const ImageModel& model, const GriddedLikelihoodImpl& likelihood) {
+std::string obstacle_of_data(const ImageModel& model, const Likelihood& likelihood) {
+  const auto cells = likelihood.cells();
+  if (!cells) return {};
   const auto base = model.base();
-  if (!(likelihood.coords() == model.coords()) || base.size(-3) != likelihood.nchan()) {
+  if (!(likelihood.coords() == model.coords()) || base.size(-3) != cells->nchan) {
     return "the model's grid or channels are not those of the likelihood";
   }
   return {};
 }
 
 std::string obstacle_of_model(ImageModel& model) {
-  const auto* net = dynamic_cast<const GriddedNetImpl*>(&model);
-  // A class derived from one of ours may do something else.
-  if (net == nullptr || typeid(model) != typeid(GriddedNetImpl)) return "the model is not GriddedNet";
+  const auto* net = model.gridded_net();
+  if (net == nullptr) return "the model is not GriddedNet";
   if (net->smoothing() == Smoothing::none) return "the model has no Hann convolution";
   if (net->options().pixel_mapping().name != "softplus") {
     return fmt::format("the pixel mapping is {}, not softplus", net->options().pixel_mapping().name);
@@ -84,22 +81,10 @@ std::string obstacle_of_model(ImageModel& model) {
 
 }  // namespace
 
-const GriddedLikelihoodImpl* likelihood_of_cells(const Likelihood& likelihood) {
-  return typeid(likelihood) == typeid(GriddedLikelihoodImpl) ? dynamic_cast<const GriddedLikelihoodImpl*>(&likelihood) : nullptr;
-}
-
-bool is_recordable(const Likelihood& likelihood) {
-  const auto& type = typeid(likelihood);
-  return type == typeid(GriddedLikelihoodImpl) || type == typeid(ExactLikelihoodImpl) || type == typeid(LooseLikelihoodImpl) ||
-         type == typeid(NoiseLikelihoodImpl);
-}
-
 std::string obstacle_to_fusing(ImageModel& model, const Objective& objective) {
   if (auto reason = obstacle_of_likelihood(objective.likelihood()); !reason.empty()) return reason;
   if (auto reason = obstacle_of_model(model); !reason.empty()) return reason;
-  if (const auto* likelihood = likelihood_of_cells(objective.likelihood())) {
-    if (auto reason = obstacle_of_data(model, *likelihood); !reason.empty()) return reason;
-  }
+  if (auto reason = obstacle_of_data(model, objective.likelihood()); !reason.empty()) return reason;
   const auto base = model.base();
   return obstacle_of_terms(objective.terms(), base.numel() / (base.size(-1) * base.size(-2) * base.size(-3)), base.scalar_type());
 }

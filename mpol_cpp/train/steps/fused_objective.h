@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include <mpol_cpp/likelihoods/gridded_likelihood.h>
 #include <mpol_cpp/ops/fused/cpu/fused_kernels.h>
 #include <mpol_cpp/objective/objective.h>
 
@@ -15,13 +14,6 @@ inline constexpr const char* base_cube_name = "model.bcube.base_cube";
 
 /// Why no fused step applies on any device; empty where one does.
 std::string obstacle_to_fusing(ImageModel& model, const Objective& objective);
-
-/// The likelihood whose cells fused steps know; null for another one, a derived one too.
-const GriddedLikelihoodImpl* likelihood_of_cells(const Likelihood& likelihood);
-
-/// True for likelihoods of this library, not for derived ones: their value and gradient are put into a GPU's stream and wait
-/// for nothing, so that they can be recorded.
-bool is_recordable(const Likelihood& likelihood);
 
 /// Weights of one problem and settings of the regularisers. @throws ValueError for a term that is not one of them
 ops::FusedTerms weights_of_terms(const std::vector<Term>& terms, std::size_t problem);

@@ -40,8 +40,8 @@ class FusedStep::Optimizer {
     detail::check_rate_factors(options, problems);
     stopped_.resize(static_cast<std::size_t>(problems));
     if (kind_ == OptimizerKind::lbfgs) {
-      if (dtype_ == torch::kFloat32) single_lbfgs_ = std::make_unique<ops::HostLbfgs<float>>(base().numel());
-      else double_lbfgs_ = std::make_unique<ops::HostLbfgs<double>>(base().numel());
+      if (dtype_ == torch::kFloat32) single_lbfgs_ = std::make_unique<ops::CpuLbfgs<float>>(base().numel());
+      else double_lbfgs_ = std::make_unique<ops::CpuLbfgs<double>>(base().numel());
       gradient_ = at::empty_like(base().detach());
     }
     reset();
@@ -102,7 +102,7 @@ class FusedStep::Optimizer {
 
   /// One step of L-BFGS, which evaluates value and gradient several times along its direction.
   template <typename T>
-  StepReport search(ops::HostLbfgs<T>& lbfgs, ops::FusedPipeline<T>& pipeline, double learning_rate) {
+  StepReport search(ops::CpuLbfgs<T>& lbfgs, ops::FusedPipeline<T>& pipeline, double learning_rate) {
     check_base();
     T *position = base().template mutable_data_ptr<T>(), *gradient = gradient_.template mutable_data_ptr<T>();
     StepReport first;
@@ -169,8 +169,8 @@ class FusedStep::Optimizer {
   std::unique_ptr<ops::FusedPipeline<double>> double_;
   std::int64_t steps_ = 0;
   Tensor first_, second_;
-  std::unique_ptr<ops::HostLbfgs<float>> single_lbfgs_;  // both are null for the others, which the pipeline itself does
-  std::unique_ptr<ops::HostLbfgs<double>> double_lbfgs_;
+  std::unique_ptr<ops::CpuLbfgs<float>> single_lbfgs_;  // both are null for the others, which the pipeline itself does
+  std::unique_ptr<ops::CpuLbfgs<double>> double_lbfgs_;
   Tensor gradient_;  // of L-BFGS
 };
 

@@ -58,9 +58,10 @@ std::vector<Term> with_largest_weights(const std::vector<Term>& terms) {
   return largest;
 }
 
-ops::DevicePipelineSettings pipeline_settings(const ImageModel& model, const Objective& objective, const TrainOptions& options) {
+ops::FusedGpuPipelineSettings pipeline_settings(const ImageModel& model, const Objective& objective,
+                                                const TrainOptions& options) {
   const auto base = model.base();
-  ops::DevicePipelineSettings settings;
+  ops::FusedGpuPipelineSettings settings;
   settings.npix = base.size(-1);
   settings.nchan = base.size(-3);
   settings.problems = base.numel() / (settings.npix * settings.npix * settings.nchan);
@@ -94,7 +95,7 @@ double loss_error(const Tensor& value, const Tensor& reference) {
 }  // namespace
 
 /// The base pixels, the pipeline over them and its recordings.
-class CudaFusedStep::Optimizer {
+class GpuFusedStep::Optimizer {
  public:
   Optimizer(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options)
       : model_(std::move(model)),
@@ -105,9 +106,9 @@ class CudaFusedStep::Optimizer {
         pipeline_(make_pipeline(options)),
         moments_({{{detail::base_cube_name, base()}, like_base(pipeline_->first()), like_base(pipeline_->second())}}) {
     if (kind_ == OptimizerKind::lbfgs) {
-      ops::DeviceLbfgsSettings settings;
+      ops::GpuLbfgsSettings settings;
       settings.elements = base().numel(), settings.dtype = dtype_, settings.device = base().device();
-      lbfgs_ = std::make_unique<ops::DeviceLbfgs>(settings);
+      lbfgs_ = std::make_unique<ops::GpuLbfgs>(settings);
       gradient_ = at::empty_like(base().detach());
     }
     places_.add("likelihood.", objective_.likelihood().as_module());
@@ -209,18 +210,17 @@ class CudaFusedStep::Optimizer {
   /// A moment of the pipeline in the shape of the base pixels.
   Tensor like_base(const Tensor& moment) const { return moment.defined() ? moment.view(base().sizes()) : moment; }
 
-  std::unique_ptr<ops::DevicePipeline> make_pipeline(const TrainOptions& options) const {
-    if (detail::likelihood_of_cells(objective_.likelihood()) == nullptr) {
-      return std::make_unique<ops::DevicePipeline>(
-          pipeline_settings(*model_, objective_, options),
-          [held = objective_.shared_likelihood()](const Tensor& images, Tensor& gradient) {
-            return held->value_and_gradient(images, gradient, Accumulate::overwrite);
-          });
+  std::unique_ptr<ops::FusedGpuPipeline> make_pipeline(const TrainOptions& options) const {
+    if (const auto cells = objective_.likelihood().cells()) {
+      return std::make_unique<ops::FusedGpuPipeline>(pipeline_settings(*model_, objective_, options), cells->cells,
+                                                     cells->data.to(c10::toComplexType(base().scalar_type())),
+                                                     cells->weights.to(base().scalar_type()));
     }
-    const auto buffers = objective_.likelihood().as_module().named_buffers();
-    return std::make_unique<ops::DevicePipeline>(pipeline_settings(*model_, objective_, options), buffers["cells"],
-                                                 buffers["data"].to(c10::toComplexType(base().scalar_type())),
-                                                 buffers["weights"].to(base().scalar_type()));
+    return std::make_unique<ops::FusedGpuPipeline>(
+        pipeline_settings(*model_, objective_, options),
+        [held = objective_.shared_likelihood()](const Tensor& images, Tensor& gradient) {
+          return held->value_and_gradient(images, gradient, Accumulate::overwrite);
+        });
   }
 
   /// Recordings know where the base pixels and the likelihood's data lie.
@@ -266,7 +266,7 @@ class CudaFusedStep::Optimizer {
     return {losses.losses, losses.parameters.size(0) == 1 ? losses.parameters.select(0, 0) : losses.parameters.sum()};
   }
 
-  ops::DevicePipeline::Losses evaluate(const Tensor& gradient) {
+  ops::FusedGpuPipeline::Losses evaluate(const Tensor& gradient) {
     pipeline_->make_room(1);
     pipeline_->enqueue_gradient(base().detach(), gradient);
     return pipeline_->next_losses();
@@ -277,7 +277,7 @@ class CudaFusedStep::Optimizer {
     record();
     lbfgs_->begin(learning_rate);
     StepReport report;
-    report.losses = evaluate_several(ops::DeviceLbfgs::usual_evaluations);
+    report.losses = evaluate_several(ops::GpuLbfgs::usual_evaluations);
     while (!lbfgs_->at_rest()) evaluate_several(evaluations_between_looks);
     base().unsafeGetTensorImpl()->bump_version();
     report.parameters_sum = base().sum(torch::kFloat64);
@@ -313,7 +313,7 @@ class CudaFusedStep::Optimizer {
       base().copy_(kept);
     };
     Evaluated expected;
-    ops::DevicePipeline::Losses losses;
+    ops::FusedGpuPipeline::Losses losses;
     Tensor gradient;
     try {
       perturb();
@@ -373,29 +373,31 @@ class CudaFusedStep::Optimizer {
   const void* place_;  // of the base pixels
   torch::Dtype dtype_;
   detail::RecordedPlaces places_;
-  std::unique_ptr<ops::DevicePipeline> pipeline_;
+  std::unique_ptr<ops::FusedGpuPipeline> pipeline_;
   std::vector<detail::Moments> moments_;  // one
   std::int64_t steps_ = 0;
   Tensor rate_factors_;  // (problems) float64 on the device; undefined where they are 1
   double learning_rate_ = 0;
   bool stops_each_ = false;
   std::unique_ptr<RecordedWork> one_step_, several_steps_;  // one evaluation of L-BFGS
-  std::unique_ptr<ops::DeviceLbfgs> lbfgs_;                 // null for the others, which the pipeline itself does
+  std::unique_ptr<ops::GpuLbfgs> lbfgs_;                    // null for the others, which the pipeline itself does
   Tensor gradient_;                                         // of L-BFGS
 };
 
-std::string CudaFusedStep::obstacle(ImageModel& model, const Objective& objective) {
+std::string GpuFusedStep::obstacle(ImageModel& model, const Objective& objective) {
   if (auto reason = detail::obstacle_to_fusing(model, objective); !reason.empty()) return reason;
-  if (!detail::is_recordable(objective.likelihood())) {
+  if (!objective.likelihood().can_be_recorded()) {
     return fmt::format(
-        "on a GPU the fused step is for the gridded, exact, loose and noise likelihoods themselves; this {} one is another class",
+        "on a GPU the fused step is for likelihoods that can be recorded, as the gridded, exact, loose and noise ones "
+        "themselves; "
+        "this {} one is another class",
         objective.likelihood().name());
   }
   return {};
 }
 
-CudaFusedStep::CudaFusedStep(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options,
-                             std::string reason)
+GpuFusedStep::GpuFusedStep(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options,
+                           std::string reason)
     : reason_(std::move(reason)) {
   if (const auto why = obstacle(*model, objective); !why.empty()) {
     throw ValueError(fmt::format("the fused step does not apply: {}; use auto or eager", why));
@@ -403,28 +405,28 @@ CudaFusedStep::CudaFusedStep(std::shared_ptr<ImageModel> model, const Objective&
   optimizer_ = std::make_unique<Optimizer>(std::move(model), objective, options);
 }
 
-CudaFusedStep::~CudaFusedStep() = default;
+GpuFusedStep::~GpuFusedStep() = default;
 
-void CudaFusedStep::record() { optimizer_->record(); }
+void GpuFusedStep::record() { optimizer_->record(); }
 
-std::string CudaFusedStep::disagreement() { return optimizer_->disagreement(); }
+std::string GpuFusedStep::disagreement() { return optimizer_->disagreement(); }
 
-StepReport CudaFusedStep::take(double learning_rate) { return optimizer_->take(learning_rate); }
+StepReport GpuFusedStep::take(double learning_rate) { return optimizer_->take(learning_rate); }
 
-std::vector<StepReport> CudaFusedStep::take_several(double learning_rate, std::int64_t count) {
+std::vector<StepReport> GpuFusedStep::take_several(double learning_rate, std::int64_t count) {
   return optimizer_->take_several(learning_rate, count);
 }
 
-std::int64_t CudaFusedStep::launches() const { return optimizer_->launches(); }
+std::int64_t GpuFusedStep::launches() const { return optimizer_->launches(); }
 
-void CudaFusedStep::set_stopped(const std::vector<bool>& stopped) { optimizer_->set_stopped(stopped); }
+void GpuFusedStep::set_stopped(const std::vector<bool>& stopped) { optimizer_->set_stopped(stopped); }
 
-bool CudaFusedStep::stops_by_itself() const { return optimizer_->stops_by_itself(); }
+bool GpuFusedStep::stops_by_itself() const { return optimizer_->stops_by_itself(); }
 
-void CudaFusedStep::set_totals(const Tensor& totals) { optimizer_->set_totals(totals); }
+void GpuFusedStep::set_totals(const Tensor& totals) { optimizer_->set_totals(totals); }
 
-NamedTensors CudaFusedStep::state() const { return optimizer_->state(); }
+NamedTensors GpuFusedStep::state() const { return optimizer_->state(); }
 
-void CudaFusedStep::load_state(const NamedTensors& state) { optimizer_->load_state(state); }
+void GpuFusedStep::load_state(const NamedTensors& state) { optimizer_->load_state(state); }
 
 }  // namespace mpol

@@ -7,19 +7,19 @@
 
 namespace mpol {
 
-/// FusedStep on a GPU: the kernels of ops::DevicePipeline, recorded once as a CUDA graph and replayed. For the likelihoods
+/// FusedStep on a GPU: the kernels of ops::FusedGpuPipeline, recorded once as a CUDA graph and replayed. For the likelihoods
 /// of this library (gridded, exact, loose, noise), and otherwise where FusedStep applies. Losses stay on the device until
-/// somebody reads them. L-BFGS is ops::DeviceLbfgs: one graph for each evaluation, and a look every few of them whether a step
+/// somebody reads them. L-BFGS is ops::GpuLbfgs: one graph for each evaluation, and a look every few of them whether a step
 /// has ended. On the CPU the kernels are emulated, for tests.
-class CudaFusedStep : public Step {
+class GpuFusedStep : public Step {
  public:
   /// Empty where it applies, else why it does not.
   static std::string obstacle(ImageModel& model, const Objective& objective);
 
   /// @throws ValueError where there is an obstacle other than the device
   /// @throws DeviceError when CUDA or cuFFT refuse
-  CudaFusedStep(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options, std::string reason);
-  ~CudaFusedStep() override;
+  GpuFusedStep(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options, std::string reason);
+  ~GpuFusedStep() override;
 
   /// Compares losses and gradient with those of the objective by autograd, near the present base pixels, which stay as
   /// they are: every GPU is new to kernels that were proven in an emulation. Waits for the device. Where autograd's graph finds

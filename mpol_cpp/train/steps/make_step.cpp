@@ -29,9 +29,9 @@ bool is_on_gpu(const ImageModel& model) { return model.base().defined() && model
 /// On a GPU the step must first agree with autograd there, and be recorded.
 FusedChoice choose_on_gpu(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options,
                           std::string reason) {
-  if (auto obstacle = CudaFusedStep::obstacle(*model, objective); !obstacle.empty()) return {nullptr, std::move(obstacle)};
+  if (auto obstacle = GpuFusedStep::obstacle(*model, objective); !obstacle.empty()) return {nullptr, std::move(obstacle)};
   try {
-    auto step = std::make_unique<CudaFusedStep>(std::move(model), objective, options, std::move(reason));
+    auto step = std::make_unique<GpuFusedStep>(std::move(model), objective, options, std::move(reason));
     if (auto disagreement = step->disagreement(); !disagreement.empty()) return {nullptr, std::move(disagreement)};
     step->record();
     return {std::move(step), {}};

@@ -12,7 +12,7 @@
 #include <ATen/ops/randn.h>
 
 #include <mpol_cpp/device/backends/backend.h>
-#include <mpol_cpp/device/timer.h>
+#include <mpol_cpp/device/device_timer.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/objective/objective.h>

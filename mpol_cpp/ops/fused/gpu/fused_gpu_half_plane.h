@@ -8,7 +8,7 @@ namespace mpol::ops {
 
 /// Where half planes V hold data: chi^2 and, in their place, the half plane whose unnormalised inverse real transform is
 /// the gradient of chi^2 / (2 N_norm) and of the regularizer of the half plane. That transform counts the columns but 0 and
-/// npix/2 twice. Cells in those two come in Hermitian pairs (DevicePipeline sees to it), so that the gradient's half plane is
+/// npix/2 twice. Cells in those two come in Hermitian pairs (FusedGpuPipeline sees to it), so that the gradient's half plane is
 /// Hermitian too.
 template <typename T, typename Tile>
 struct WeighBody {

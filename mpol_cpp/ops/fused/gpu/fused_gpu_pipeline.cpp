@@ -52,20 +52,20 @@ std::pair<std::int64_t, std::int64_t> pieces_and_tiles(TileKind tile, const Devi
 
 }  // namespace
 
-DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, const Tensor& cells, const Tensor& data,
-                               const Tensor& weights)
-    : DevicePipeline(settings, {{cells, data, weights}}, nullptr) {}
+FusedGpuPipeline::FusedGpuPipeline(const FusedGpuPipelineSettings& settings, const Tensor& cells, const Tensor& data,
+                                   const Tensor& weights)
+    : FusedGpuPipeline(settings, {{cells, data, weights}}, nullptr) {}
 
-DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells)
-    : DevicePipeline(settings, cells, nullptr) {}
+FusedGpuPipeline::FusedGpuPipeline(const FusedGpuPipelineSettings& settings, const std::vector<ProblemCells>& cells)
+    : FusedGpuPipeline(settings, cells, nullptr) {}
 
-DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, ImageLikelihood likelihood)
-    : DevicePipeline(settings,
-                     {{at::empty({0}, torch::kInt64), at::empty({0}, torch::kComplexDouble), at::empty({0}, torch::kFloat64)}},
-                     std::move(likelihood)) {}
+FusedGpuPipeline::FusedGpuPipeline(const FusedGpuPipelineSettings& settings, ImageLikelihood likelihood)
+    : FusedGpuPipeline(settings,
+                       {{at::empty({0}, torch::kInt64), at::empty({0}, torch::kComplexDouble), at::empty({0}, torch::kFloat64)}},
+                       std::move(likelihood)) {}
 
-DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells,
-                               ImageLikelihood likelihood)
+FusedGpuPipeline::FusedGpuPipeline(const FusedGpuPipelineSettings& settings, const std::vector<ProblemCells>& cells,
+                                   ImageLikelihood likelihood)
     : device_(settings.device),
       dtype_(settings.dtype),
       shape_{static_cast<std::int32_t>(settings.npix), static_cast<std::int32_t>(settings.nchan),
@@ -83,7 +83,7 @@ DevicePipeline::DevicePipeline(const DevicePipelineSettings& settings, const std
       device_.is_cpu() ? aten_image_transforms() : cufft_image_transforms(shape_.images(), shape_.npix, dtype_, device_);
 }
 
-void DevicePipeline::place_cells(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells) {
+void FusedGpuPipeline::place_cells(const FusedGpuPipelineSettings& settings, const std::vector<ProblemCells>& cells) {
   if (cells.size() != 1 && static_cast<std::int64_t>(cells.size()) != settings.problems) {
     throw ValueError(
         fmt::format("{} problems, but cells of {}: give them for each, or for all at once", settings.problems, cells.size()));
@@ -98,9 +98,9 @@ void DevicePipeline::place_cells(const DevicePipelineSettings& settings, const s
   for (auto* table : {&cells_.cell_of, &cells_.weight, &cells_.real, &cells_.imag, &cells_.constant}) *table = table->to(device_);
 }
 
-DevicePipeline::~DevicePipeline() = default;
+FusedGpuPipeline::~FusedGpuPipeline() = default;
 
-void DevicePipeline::check(const DevicePipelineSettings& settings) const {
+void FusedGpuPipeline::check(const FusedGpuPipelineSettings& settings) const {
   if (settings.npix < 2 || settings.npix % 2 != 0 || settings.nchan < 1 || settings.problems < 1) {
     throw ValueError(
         fmt::format("{} problems of {} channels of {} x {} pixels: npix must be even, and at least one of each is "
@@ -140,7 +140,7 @@ void DevicePipeline::check(const DevicePipelineSettings& settings) const {
   if (tile_ == TileKind::odd && !device_.is_cpu()) throw ValueError("odd tiles are for the emulation on the CPU");
 }
 
-void DevicePipeline::fill_constants(const DevicePipelineSettings& settings) {
+void FusedGpuPipeline::fill_constants(const FusedGpuPipelineSettings& settings) {
   const auto& terms = settings.terms;
   constants_.cell_area = settings.cell_area;
   constants_.settings = terms.values.prepared();
@@ -165,7 +165,7 @@ void DevicePipeline::fill_constants(const DevicePipelineSettings& settings) {
   }
 }
 
-void DevicePipeline::allocate(const DevicePipelineSettings& settings) {
+void FusedGpuPipeline::allocate(const FusedGpuPipelineSettings& settings) {
   const auto real = torch::TensorOptions(dtype_).device(device_), sums = torch::TensorOptions(torch::kFloat64).device(device_);
   const auto counts = torch::TensorOptions(torch::kInt64).device(device_);
   const auto problems = shape_.problems;
@@ -204,7 +204,7 @@ void DevicePipeline::allocate(const DevicePipelineSettings& settings) {
   new_history();
 }
 
-void DevicePipeline::new_history() {
+void FusedGpuPipeline::new_history() {
   history_ =
       unwritten({entries_, constants_.columns + 1, shape_.problems}, torch::TensorOptions(torch::kFloat64).device(device_));
   address_.fill_(reinterpret_cast<std::int64_t>(history_.data_ptr()));
@@ -212,7 +212,7 @@ void DevicePipeline::new_history() {
   enqueued_ = read_ = 0;
 }
 
-void DevicePipeline::make_room(std::int64_t steps) {
+void FusedGpuPipeline::make_room(std::int64_t steps) {
   if (steps > entries_) {
     throw ValueError(fmt::format("{} steps at once are more than the {} entries of the history", steps, entries_));
   }
@@ -220,26 +220,26 @@ void DevicePipeline::make_room(std::int64_t steps) {
   enqueued_ += steps;
 }
 
-DevicePipeline::Losses DevicePipeline::next_losses() {
+FusedGpuPipeline::Losses FusedGpuPipeline::next_losses() {
   if (read_ >= enqueued_) throw ValueError("the losses of all steps were asked for already");
   const auto entry = history_.select(0, read_++);
   return {entry.narrow(0, 0, constants_.columns), entry.select(0, constants_.columns)};
 }
 
-void DevicePipeline::set_learning_rate(double rate) {
+void FusedGpuPipeline::set_learning_rate(double rate) {
   if (rate == learning_rate_) return;
   learning_rate_ = rate;
   rate_.fill_(rate);
 }
 
-void DevicePipeline::set_steps(std::int64_t steps) {
+void FusedGpuPipeline::set_steps(std::int64_t steps) {
   const auto bias = AdamBias::of(steps + 1, constants_);
   steps_.fill_(steps);
   bias_.select(0, 0).fill_(bias.rate);
   bias_.select(0, 1).fill_(bias.second);
 }
 
-void DevicePipeline::set_recent_totals(const Tensor& totals) {
+void FusedGpuPipeline::set_recent_totals(const Tensor& totals) {
   if (totals.dim() != 2 || totals.size(1) != shape_.problems) {
     throw ValueError(
         fmt::format("totals of shape {} for {} problems: (steps, problems) are needed", totals.sizes().vec(), shape_.problems));
@@ -249,7 +249,7 @@ void DevicePipeline::set_recent_totals(const Tensor& totals) {
   recorded_.fill_(kept);
 }
 
-void DevicePipeline::check_pixels(const Tensor& pixels, const char* name) const {
+void FusedGpuPipeline::check_pixels(const Tensor& pixels, const char* name) const {
   if (pixels.scalar_type() != dtype_ || pixels.device() != device_ || !pixels.is_contiguous() ||
       pixels.numel() != shape_.images() * std::int64_t{shape_.pixels()}) {
     throw ValueError(fmt::format("{} is {} of shape {} on {}; the fused step was made for {} on {}", name,
@@ -258,18 +258,18 @@ void DevicePipeline::check_pixels(const Tensor& pixels, const char* name) const 
   }
 }
 
-void DevicePipeline::enqueue(const Tensor& base) {
+void FusedGpuPipeline::enqueue(const Tensor& base) {
   check_pixels(base, "base");
   run(base, {}, constants_.update);
 }
 
-void DevicePipeline::enqueue_gradient(const Tensor& base, const Tensor& gradient) {
+void FusedGpuPipeline::enqueue_gradient(const Tensor& base, const Tensor& gradient) {
   check_pixels(base, "base");
   check_pixels(gradient, "gradient");
   run(base, gradient, DeviceUpdate::none);
 }
 
-void DevicePipeline::run(const Tensor& base, const Tensor& gradient, DeviceUpdate update) {
+void FusedGpuPipeline::run(const Tensor& base, const Tensor& gradient, DeviceUpdate update) {
   const torch::NoGradGuard no_grad;
   const c10::DeviceGuard guard(device_);
   if (dtype_ == torch::kFloat64) launch(arrays<double>(base, gradient, update));
@@ -277,7 +277,7 @@ void DevicePipeline::run(const Tensor& base, const Tensor& gradient, DeviceUpdat
 }
 
 template <typename T>
-DeviceArrays<T> DevicePipeline::arrays(const Tensor& base, const Tensor& gradient, DeviceUpdate update) const {
+DeviceArrays<T> FusedGpuPipeline::arrays(const Tensor& base, const Tensor& gradient, DeviceUpdate update) const {
   DeviceArrays<T> arrays{};
   arrays.shape = shape_;
   arrays.constants = constants_;
@@ -314,7 +314,7 @@ DeviceArrays<T> DevicePipeline::arrays(const Tensor& base, const Tensor& gradien
   return arrays;
 }
 
-void DevicePipeline::evaluate_likelihood() {
+void FusedGpuPipeline::evaluate_likelihood() {
   auto& gradient = has_power() ? slope_ : likelihood_;
   const auto values = image_likelihood_(image_, gradient);
   of_half_planes_[0].view({shape_.problems, -1}).select(1, 0).copy_(values);
@@ -323,7 +323,7 @@ void DevicePipeline::evaluate_likelihood() {
 }
 
 template <typename T>
-void DevicePipeline::launch(const DeviceArrays<T>& arrays) {
+void FusedGpuPipeline::launch(const DeviceArrays<T>& arrays) {
   const auto kernel = [&](DeviceKernel which) {
     if (device_.is_cpu()) emulate(which, tile_, arrays, order_);
     else launch_on_gpu(which, tile_, arrays, current_gpu_stream(device_));
@@ -343,7 +343,7 @@ void DevicePipeline::launch(const DeviceArrays<T>& arrays) {
   kernel(DeviceKernel::collect);
 }
 
-std::int64_t DevicePipeline::memory_bytes() const {
+std::int64_t FusedGpuPipeline::memory_bytes() const {
   std::size_t bytes = 0;
   for (const auto* tensor :
        {&first_, &second_, &image_, &likelihood_, &squares_, &slope_, &spectrum_, &inverse_power_, &cells_.cell_of,

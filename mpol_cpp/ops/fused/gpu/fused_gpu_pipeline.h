@@ -18,7 +18,7 @@ struct ProblemCells {
   Tensor cells, data, weights;
 };
 
-struct DevicePipelineSettings {
+struct FusedGpuPipelineSettings {
   std::int64_t npix = 0, nchan = 1, problems = 1;
   double cell_area = 1;                 // arcsec^2
   double likelihood_scale = 1;          // what chi^2 is multiplied by in the objective, 1 / (2 N_norm), of every problem ...
@@ -53,18 +53,18 @@ struct DevicePipelineSettings {
 /// What changes between steps (learning rate, lambda, counters, stop flags) lies on the device: a step is the same
 /// launches each time, reads nothing back and allocates nothing, so that it can be recorded as a CUDA graph. Sums are
 /// taken in a fixed order.
-class DevicePipeline {
+class FusedGpuPipeline {
  public:
   /// Cells as in device_cells, shared by all problems. @throws ValueError where settings or cells do not fit
-  DevicePipeline(const DevicePipelineSettings& settings, const Tensor& cells, const Tensor& data, const Tensor& weights);
+  FusedGpuPipeline(const FusedGpuPipelineSettings& settings, const Tensor& cells, const Tensor& data, const Tensor& weights);
   /// Each problem with cells of its own, as folds have them. @throws ValueError likewise, and unless there is one for each, or
   /// for all
-  DevicePipeline(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells);
+  FusedGpuPipeline(const FusedGpuPipelineSettings& settings, const std::vector<ProblemCells>& cells);
   /// @param likelihood  puts its work into the current stream and waits for nothing
-  DevicePipeline(const DevicePipelineSettings& settings, ImageLikelihood likelihood);
-  ~DevicePipeline();
-  DevicePipeline(const DevicePipeline&) = delete;
-  DevicePipeline& operator=(const DevicePipeline&) = delete;
+  FusedGpuPipeline(const FusedGpuPipelineSettings& settings, ImageLikelihood likelihood);
+  ~FusedGpuPipeline();
+  FusedGpuPipeline(const FusedGpuPipeline&) = delete;
+  FusedGpuPipeline& operator=(const FusedGpuPipeline&) = delete;
 
   /// What one step reports, on the device.
   struct Losses {
@@ -103,11 +103,11 @@ class DevicePipeline {
   std::int64_t memory_bytes() const;
 
  private:
-  DevicePipeline(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells, ImageLikelihood likelihood);
-  void place_cells(const DevicePipelineSettings& settings, const std::vector<ProblemCells>& cells);
-  void check(const DevicePipelineSettings& settings) const;
-  void allocate(const DevicePipelineSettings& settings);
-  void fill_constants(const DevicePipelineSettings& settings);
+  FusedGpuPipeline(const FusedGpuPipelineSettings& settings, const std::vector<ProblemCells>& cells, ImageLikelihood likelihood);
+  void place_cells(const FusedGpuPipelineSettings& settings, const std::vector<ProblemCells>& cells);
+  void check(const FusedGpuPipelineSettings& settings) const;
+  void allocate(const FusedGpuPipelineSettings& settings);
+  void fill_constants(const FusedGpuPipelineSettings& settings);
   void check_pixels(const Tensor& pixels, const char* name) const;
   void new_history();
 

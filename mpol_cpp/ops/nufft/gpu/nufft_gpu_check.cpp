@@ -47,7 +47,7 @@ double nufft_device_error(torch::Device device, double tolerance) {
   NufftDeviceSettings settings;
   settings.transform = {npix, pixel, tolerance};
   settings.device = device;
-  NufftDevicePlan<T> plan(settings, columns, rows, count, 0.5 / pixel, 0.5 / pixel);
+  NufftGpuPlan<T> plan(settings, columns, rows, count, 0.5 / pixel, 0.5 / pixel);
   const NufftPlan<T> reference(settings.transform, columns, rows, count, 0.5 / pixel, 0.5 / pixel);
 
   const auto image = quasi_random<T>({1, npix, npix}, 0.6180339887498949);

@@ -35,12 +35,12 @@ Tensor nufft_workspace(at::IntArrayRef shape, torch::Dtype dtype, torch::Device 
 }  // namespace
 
 template <typename T>
-struct NufftDevicePlan<T>::Workspace {
+struct NufftGpuPlan<T>::Workspace {
   std::int64_t images;
   Tensor plane, half;
   NufftDeviceArrays<T> arrays;
 
-  Workspace(const NufftDevicePlan& plan, std::int64_t count) : images(count), arrays(plan.arrays(count)) {
+  Workspace(const NufftGpuPlan& plan, std::int64_t count) : images(count), arrays(plan.arrays(count)) {
     constexpr auto dtype = c10::CppTypeToScalarType<T>::value;
     const std::int64_t period = plan.shape_.period();
     plane = nufft_workspace({count, period, period}, dtype, plan.settings_.device);
@@ -50,7 +50,7 @@ struct NufftDevicePlan<T>::Workspace {
   }
 
   /// For what tasks grid.
-  void add_tiles(const NufftDevicePlan& plan) {
+  void add_tiles(const NufftGpuPlan& plan) {
     const std::int64_t side = plan.shape_.side(), tasks = plan.shape_.tasks;
     constexpr auto dtype = c10::CppTypeToScalarType<T>::value;
     tiles_ = nufft_workspace({images, tasks, side, side}, c10::toComplexType(dtype), plan.settings_.device);
@@ -64,8 +64,8 @@ struct NufftDevicePlan<T>::Workspace {
 };
 
 template <typename T>
-NufftDevicePlan<T>::NufftDevicePlan(const NufftDeviceSettings& settings, const double* u, const double* v, std::int64_t count,
-                                    double max_abs_u, double max_abs_v)
+NufftGpuPlan<T>::NufftGpuPlan(const NufftDeviceSettings& settings, const double* u, const double* v, std::int64_t count,
+                              double max_abs_u, double max_abs_v)
     : settings_(settings) {
   const auto npix = settings.transform.npix;
   constexpr std::int64_t most = 1 << 14;
@@ -100,7 +100,7 @@ NufftDevicePlan<T>::NufftDevicePlan(const NufftDeviceSettings& settings, const d
 }
 
 template <typename T>
-void NufftDevicePlan<T>::upload(const NufftPoints<T>& points) {
+void NufftGpuPlan<T>::upload(const NufftPoints<T>& points) {
   const auto count = points.count();
   std::vector<std::int64_t> tile_begin;
   const auto tasks = tasks_of(points, tile_begin);
@@ -133,7 +133,7 @@ void NufftDevicePlan<T>::upload(const NufftPoints<T>& points) {
 }
 
 template <typename T>
-std::vector<NufftDeviceTask> NufftDevicePlan<T>::tasks_of(const NufftPoints<T>& points, std::vector<std::int64_t>& tile_begin) {
+std::vector<NufftDeviceTask> NufftGpuPlan<T>::tasks_of(const NufftPoints<T>& points, std::vector<std::int64_t>& tile_begin) {
   const auto& tiles = points.tiles();
   const auto first_point = [&](std::size_t t) {
     return t < tiles.size() ? points.tasks()[static_cast<std::size_t>(tiles[t].first_task)].begin : points.count();
@@ -153,7 +153,7 @@ std::vector<NufftDeviceTask> NufftDevicePlan<T>::tasks_of(const NufftPoints<T>& 
 }
 
 template <typename T>
-ImageTransforms& NufftDevicePlan<T>::transforms(std::int64_t images) {
+ImageTransforms& NufftGpuPlan<T>::transforms(std::int64_t images) {
   const std::lock_guard lock(mutex_);
   auto& own = transforms_[images];
   if (!own) {
@@ -165,7 +165,7 @@ ImageTransforms& NufftDevicePlan<T>::transforms(std::int64_t images) {
 }
 
 template <typename T>
-NufftDeviceArrays<T> NufftDevicePlan<T>::arrays(std::int64_t images) const {
+NufftDeviceArrays<T> NufftGpuPlan<T>::arrays(std::int64_t images) const {
   NufftDeviceArrays<T> arrays{};
   arrays.shape = shape_;
   arrays.shape.images = static_cast<int>(images);
@@ -181,14 +181,14 @@ NufftDeviceArrays<T> NufftDevicePlan<T>::arrays(std::int64_t images) const {
 }
 
 template <typename T>
-void NufftDevicePlan<T>::launch(NufftDeviceKernel kernel, const NufftDeviceArrays<T>& arrays) const {
+void NufftGpuPlan<T>::launch(NufftDeviceKernel kernel, const NufftDeviceArrays<T>& arrays) const {
   if (settings_.device.is_cpu()) emulate_nufft(kernel, arrays, settings_.order);
   else launch_nufft_on_gpu(kernel, arrays, current_gpu_stream(settings_.device));
 }
 
 template <typename T>
 template <typename Body>
-void NufftDevicePlan<T>::each_stack(std::int64_t images, const Body& body) {
+void NufftGpuPlan<T>::each_stack(std::int64_t images, const Body& body) {
   const torch::NoGradGuard no_grad;
   const c10::DeviceGuard guard(settings_.device);
   const auto fitting = std::max<std::int64_t>(stack_bytes / workspace_bytes(), 1);
@@ -200,7 +200,7 @@ void NufftDevicePlan<T>::each_stack(std::int64_t images, const Body& body) {
 }
 
 template <typename T>
-void NufftDevicePlan<T>::check(const Tensor& tensor, torch::Dtype dtype, at::IntArrayRef shape, const char* what) const {
+void NufftGpuPlan<T>::check(const Tensor& tensor, torch::Dtype dtype, at::IntArrayRef shape, const char* what) const {
   if (tensor.scalar_type() == dtype && tensor.device() == settings_.device && tensor.is_contiguous() && tensor.sizes() == shape) {
     return;
   }
@@ -212,7 +212,7 @@ void NufftDevicePlan<T>::check(const Tensor& tensor, torch::Dtype dtype, at::Int
 /// Calls body(workspace) with each stack of images and their visibilities.
 template <typename T>
 template <typename Body>
-void NufftDevicePlan<T>::each_stack_of(const Tensor& images, double scale, const Tensor& visibilities, const Body& body) {
+void NufftGpuPlan<T>::each_stack_of(const Tensor& images, double scale, const Tensor& visibilities, const Body& body) {
   constexpr auto dtype = c10::CppTypeToScalarType<T>::value;
   const auto count = images.size(0), npix = std::int64_t{shape_.npix};
   check(images, dtype, {count, npix, npix}, "images are");
@@ -226,7 +226,7 @@ void NufftDevicePlan<T>::each_stack_of(const Tensor& images, double scale, const
 }
 
 template <typename T>
-void NufftDevicePlan<T>::type2(const Tensor& images, double scale, const Tensor& visibilities) {
+void NufftGpuPlan<T>::type2(const Tensor& images, double scale, const Tensor& visibilities) {
   each_stack_of(images, scale, visibilities, [&](Workspace& workspace) {
     launch(NufftDeviceKernel::pad, workspace.arrays);
     transforms(workspace.images).forward(workspace.plane, workspace.half);
@@ -235,7 +235,7 @@ void NufftDevicePlan<T>::type2(const Tensor& images, double scale, const Tensor&
 }
 
 template <typename T>
-void NufftDevicePlan<T>::type1(const Tensor& visibilities, double scale, const Tensor& images) {
+void NufftGpuPlan<T>::type1(const Tensor& visibilities, double scale, const Tensor& images) {
   each_stack_of(images, scale, visibilities, [&](Workspace& workspace) {
     workspace.add_tiles(*this);
     launch(NufftDeviceKernel::grid, workspace.arrays);
@@ -246,7 +246,7 @@ void NufftDevicePlan<T>::type1(const Tensor& visibilities, double scale, const T
 }
 
 template <typename T>
-NufftDeviceData NufftDevicePlan<T>::sorted(const Tensor& visibilities, const Tensor& weights) const {
+NufftDeviceData NufftGpuPlan<T>::sorted(const Tensor& visibilities, const Tensor& weights) const {
   const torch::NoGradGuard no_grad;
   constexpr auto dtype = c10::CppTypeToScalarType<T>::value;
   const auto order = order_.to(torch::kInt64), source = order.bitwise_and(0x7fffffff);
@@ -258,8 +258,8 @@ NufftDeviceData NufftDevicePlan<T>::sorted(const Tensor& visibilities, const Ten
 }
 
 template <typename T>
-void NufftDevicePlan<T>::fused(const Tensor& images, double scale, const NufftDeviceData& data, const Tensor& gradient,
-                               const Tensor& values) {
+void NufftGpuPlan<T>::fused(const Tensor& images, double scale, const NufftDeviceData& data, const Tensor& gradient,
+                            const Tensor& values) {
   constexpr auto dtype = c10::CppTypeToScalarType<T>::value;
   const auto count = images.size(0), npix = std::int64_t{shape_.npix}, channels = data.weight.size(0);
   check(images, dtype, {count, npix, npix}, "images are");
@@ -290,12 +290,12 @@ void NufftDevicePlan<T>::fused(const Tensor& images, double scale, const NufftDe
 }
 
 template <typename T>
-void NufftDevicePlan<T>::keep_for(c10::Stream stream) const {
+void NufftGpuPlan<T>::keep_for(c10::Stream stream) const {
   for (const auto& tensor : {x_, y_, cell_, order_, task_, tile_begin_, correction_}) tensor.record_stream(stream);
 }
 
 template <typename T>
-std::int64_t NufftDevicePlan<T>::memory_bytes() const {
+std::int64_t NufftGpuPlan<T>::memory_bytes() const {
   std::size_t bytes = 0;
   for (const auto* tensor : {&x_, &y_, &cell_, &order_, &task_, &tile_begin_, &correction_}) bytes += tensor->nbytes();
   const std::lock_guard lock(mutex_);
@@ -305,12 +305,12 @@ std::int64_t NufftDevicePlan<T>::memory_bytes() const {
 }
 
 template <typename T>
-std::int64_t NufftDevicePlan<T>::workspace_bytes() const {
+std::int64_t NufftGpuPlan<T>::workspace_bytes() const {
   const std::int64_t period = shape_.period(), side = shape_.side(), real = sizeof(T);
   return real * (period * period + 2 * shape_.half_plane() + 2 * shape_.tasks * side * side);
 }
 
-template class NufftDevicePlan<float>;
-template class NufftDevicePlan<double>;
+template class NufftGpuPlan<float>;
+template class NufftGpuPlan<double>;
 
 }  // namespace mpol::ops

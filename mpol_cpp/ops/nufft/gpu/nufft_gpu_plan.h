@@ -24,7 +24,7 @@ struct NufftDeviceSettings {
   EmulatedOrder order = EmulatedOrder::ascending;
 };
 
-/// Data for NufftDevicePlan::fused, (channels, points) real on its device, in its own order.
+/// Data for NufftGpuPlan::fused, (channels, points) real on its device, in its own order.
 struct NufftDeviceData {
   Tensor real, imag, weight;
 };
@@ -37,12 +37,12 @@ struct NufftDeviceData {
 /// work goes to the current stream, nothing waits for it; once a number of images was transformed, the next time can be
 /// recorded as a CUDA graph. One stream at a time.
 template <typename T>
-class NufftDevicePlan {
+class NufftGpuPlan {
  public:
   /// @param u, v        (count) wavelengths, finite, on the CPU
   /// @param max_abs_u   their largest magnitudes, <= 1/(2 pixel)
-  NufftDevicePlan(const NufftDeviceSettings& settings, const double* u, const double* v, std::int64_t count, double max_abs_u,
-                  double max_abs_v);
+  NufftGpuPlan(const NufftDeviceSettings& settings, const double* u, const double* v, std::int64_t count, double max_abs_u,
+               double max_abs_v);
 
   std::int64_t points() const { return shape_.points; }
 

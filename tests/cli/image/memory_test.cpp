@@ -30,7 +30,7 @@ constexpr double mib = 0x1p20;
 
 /// What estimates set aside for the program, and by how much they may be too large however little a fit takes: an idle program
 /// has some of what a fit takes too.
-constexpr double program = 184, spare = 32;
+constexpr double program_share = 184, spare = 32;
 
 /// Random visibilities in float32 that suit cells of 0.05" on a grid of so many pixels.
 std::string random_file(const std::filesystem::path& path, std::int64_t nvis, std::int64_t npix) {
@@ -87,7 +87,7 @@ TEST_CASE("a fit takes no more memory than its estimate says, and little less", 
       more.insert(more.end(), {"--optimizer", optimizer, "--sparsity", "1e-9", "--tv", "1e-9"});
       if (is_convex) more.insert(more.end(), {"--epochs", "40"});  // with a trail of images
       const auto memory = memory_of(data, scratch / "out", npix, more);
-      const double above = memory.peak - idle, estimate = memory.estimated - program;
+      const double above = memory.peak - idle, estimate = memory.estimated - program_share;
       INFO(likelihood << " " << npix << " " << optimizer << ": estimated " << memory.estimated << " MiB, peak " << memory.peak
                       << " MiB, above the program " << estimate << " and " << above);
       CHECK(memory.peak <= memory.estimated);
@@ -107,7 +107,7 @@ TEST_CASE("a cross-validation takes no more memory than its estimate says, and n
     const auto memory = memory_of(data, scratch / "out", 512, more);
     INFO(likelihood << ": estimated " << memory.estimated << " MiB, peak " << memory.peak << " MiB, program " << idle);
     CHECK(memory.peak <= memory.estimated);
-    CHECK(memory.estimated - program <= 1.6 * (memory.peak - idle) + spare);
+    CHECK(memory.estimated - program_share <= 1.6 * (memory.peak - idle) + spare);
   }
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("samples of errors take no more memory than their estimate says, and n
   const auto memory = memory_of(data, scratch / "out", 512, more);
   INFO("estimated " << memory.estimated << " MiB, peak " << memory.peak << " MiB, program " << idle);
   CHECK(memory.peak <= memory.estimated);
-  CHECK(memory.estimated - program <= 1.6 * (memory.peak - idle) + spare);
+  CHECK(memory.estimated - program_share <= 1.6 * (memory.peak - idle) + spare);
 }
 
 TEST_CASE("L-BFGS takes no more memory than its estimate says, and little less, while its history grows and when it is full",
@@ -133,7 +133,7 @@ TEST_CASE("L-BFGS takes no more memory than its estimate says, and little less, 
                                   {"--cell-size", "0.01", "--optimizer", "lbfgs", "--epochs", std::to_string(epochs)});
     INFO(epochs << " epochs: estimated " << memory.estimated << " MiB, peak " << memory.peak << " MiB, program " << idle);
     CHECK(memory.peak <= memory.estimated);
-    CHECK(memory.estimated - program <= 1.3 * (memory.peak - idle) + spare);
+    CHECK(memory.estimated - program_share <= 1.3 * (memory.peak - idle) + spare);
   }
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("10^7 visibilities take the memory that is promised", "[cli][memory]")
                     << " MiB, data " << held << " MiB, above them " << memory.peak - idle - held);
     CHECK(memory.peak - idle - held <= allowance + images + samples);
     CHECK(memory.peak <= memory.estimated);
-    CHECK(memory.estimated - program <= 1.3 * (memory.peak - idle) + spare);
+    CHECK(memory.estimated - program_share <= 1.3 * (memory.peak - idle) + spare);
   }
 }
 

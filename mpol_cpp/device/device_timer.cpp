@@ -1,4 +1,4 @@
-#include <mpol_cpp/device/timer.h>
+#include <mpol_cpp/device/device_timer.h>
 
 #include <mpol_cpp/device/streams.h>
 

@@ -1,4 +1,4 @@
-#include <mpol_cpp/ops/wavelet/image_walk.h>
+#include <mpol_cpp/ops/wavelet/wavelet_walk.h>
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include <mpol_cpp/analysis/radial_fit/fourier_bessel.h>
+#include <mpol_cpp/analysis/radial_fit/fourier_bessel_series.h>
 
 #include <cmath>
 

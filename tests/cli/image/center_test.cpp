@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <mpol_cpp/core/units.h>
 #include <mpol_cpp/fourier/displacement.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/npz_archive.h>

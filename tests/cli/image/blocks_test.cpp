@@ -10,6 +10,7 @@
 #include <ATen/ops/polar.h>
 #include <nlohmann/json.hpp>
 
+#include <mpol_cpp/core/units.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/npz_archive.h>
 

@@ -1,4 +1,4 @@
-#include <mpol_cpp/io/measurement_set/column_writer.h>
+#include <mpol_cpp/io/measurement_set/set_column_writer.h>
 
 #include <algorithm>
 #include <utility>

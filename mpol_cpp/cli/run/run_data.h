@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <mpol_cpp/cli/image/dirty_products.h>
+#include <mpol_cpp/cli/image/image_options.h>
+#include <mpol_cpp/cli/image/image_summary.h>
+#include <mpol_cpp/cli/options/grid_choice.h>
+#include <mpol_cpp/cli/run/channel_part.h>
+#include <mpol_cpp/cli/run/device_choice.h>
+#include <mpol_cpp/cli/run/device_team.h>
+#include <mpol_cpp/cli/run/part_fit.h>
+#include <mpol_cpp/cli/run/ranks.h>
+#include <mpol_cpp/cli/run/sharding.h>
+#include <mpol_cpp/likelihoods/shared/ranked_likelihood.h>
+#include <mpol_cpp/likelihoods/shared/slab_likelihood.h>
+#include <mpol_cpp/train/memory_estimate.h>
+
+namespace mpol::cli {
+
+/// What a run of `mpol image` fits: its grid and device, the samples, their cells and the likelihood made of them, and which
+/// ranks or devices hold which share. In this order: read, share, average_and_make_likelihood.
+class RunData {
+ public:
+  /// Chooses grid and device. @param summary  gets the seconds of reading and gridding, and the scatter
+  RunData(ImageOptions& options, ImageSummary& summary);
+
+  /// @throws mpol::Error where a fit of so many channels needs more than there is, or --memory-limit allows
+  void check_memory_for(std::int64_t nchan);
+  /// For a fit that ran out of memory though the estimate said that it would not.
+  Error out_of_memory() const;
+
+  void read();
+  /// Decides what the ranks or devices share, and tells them and people.
+  void share(Agreement& sharing);
+  /// What another rank has decided. @param shard  that the first rank announced
+  void share_as(Shard shard);
+  /// Whether ranks share the folds of a cross-validation.
+  bool shares_folds() const;
+  /// Averages the samples in cells, where this rank needs them, and makes the likelihood of what it fits.
+  void average_and_make_likelihood();
+  /// Whether each step of the first rank asks the others for their rows or samples.
+  bool is_served_by_ranks() const { return sharding_.shard == Shard::rows || shares_samples(); }
+  void serve() const;    ///< what the first rank asks for, until it releases this one
+  void release_ranks();  ///< lets those go that serve the first
+
+  /// The part of the fit that this rank makes by itself.
+  PartToFit own_part() const;
+  /// All data.
+  FitData fit_data() const;
+  /// chi^2 of the loose visibilities and a sky (nchan, npix, npix), Jy/arcsec^2, whatever the likelihood of the fit is.
+  double chi_squared_of_visibilities(const Tensor& sky) const;
+
+  const ChosenGrid& chosen_grid() const { return grid_; }
+  const GridCoords& coords() const { return coords_; }
+  const ChosenDevice& chosen_device() const { return chosen_; }
+  torch::Device device() const { return device_; }  ///< that does what one does alone
+  Visibilities& visibilities() { return *visibilities_; }
+  const Visibilities& visibilities() const { return *visibilities_; }
+  const GriddedDataset& dataset() const { return dataset_; }  ///< float64, on the CPU
+  const std::shared_ptr<Likelihood>& likelihood() const { return likelihood_; }
+  const FitSize& size() const { return size_; }
+  const Sharding& sharding() const { return sharding_; }
+  const ChannelPart& channel_part() const { return part_; }
+  DeviceTeam* team() { return team_ ? &*team_ : nullptr; }  ///< null where one device makes the run
+  const MemoryEstimate& estimate() const { return estimate_; }
+  bool weights_are_doubted() const { return weights_are_doubted_; }  ///< in words, before the fit
+
+ private:
+  std::int64_t nchan_of_image() const { return options_.mode == "continuum" ? 1 : visibilities_->nchan(); }
+  std::int64_t most_channels() const;  // that are held in one memory
+  bool shares_samples() const;         // whether ranks go through samples of their own in each step
+  void take_own_samples();
+  std::shared_ptr<RankedLikelihoodImpl> likelihood_of_ranks() const;
+  void average();
+  void make_likelihood_of_fit();
+  FitSize size_of_fit() const;
+  void check_scatter();
+
+  ImageOptions& options_;
+  ImageSummary& summary_;
+  ChosenGrid grid_;
+  GridCoords coords_;
+  ChosenDevice chosen_;
+  torch::Device device_ = chosen_.device;
+  MemoryEstimate estimate_;
+  std::optional<double> free_;  // when the estimate was made, bytes
+  std::int64_t nchan_ = 1;      // that it is for
+
+  std::optional<Visibilities> visibilities_;
+  std::optional<Visibilities> own_samples_;  // of this rank, where they share them in each step
+  ChannelMap channels_;
+  GriddedDataset dataset_{nullptr};
+  Sharding sharding_;                                        // of the ranks
+  ChannelPart part_;                                         // this rank's channels, where they share them
+  std::optional<DeviceTeam> team_;                           // of several devices of this process
+  std::shared_ptr<SlabOperator> slabs_;                      // this rank's rows, where they share them
+  std::shared_ptr<SlabLikelihoodImpl> slab_likelihood_;      // of the first rank with all of them
+  std::shared_ptr<RankedLikelihoodImpl> ranked_likelihood_;  // where ranks share the samples in each step
+  std::shared_ptr<Likelihood> likelihood_;                   // of what this rank fits; empty where it fits nothing
+  FitSize size_;
+  bool weights_are_doubted_ = false;
+};
+
+}  // namespace mpol::cli

@@ -1,0 +1,123 @@
+#include <mpol_cpp/cli/run/run_files.h>
+
+#include <vector>
+
+#include <mpol_cpp/cli/image/fit_setup.h>
+#include <mpol_cpp/cli/output/blocks_table.h>
+#include <mpol_cpp/cli/output/diagnostics_files.h>
+#include <mpol_cpp/cli/output/unfinished_run.h>
+#include <mpol_cpp/cli/program/command_line.h>
+#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/program/run_environment.h>
+#include <mpol_cpp/cli/report/findings.h>
+#include <mpol_cpp/cli/report/report.h>
+#include <mpol_cpp/cli/run/block_stage.h>
+#include <mpol_cpp/cli/run/bounded_weights.h>
+#include <mpol_cpp/cli/run/image_results.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/serialize/atomic_file.h>
+
+namespace mpol::cli {
+namespace {
+
+/// The fewest epochs after which residuals tell something, of a fit that takes exactly so many as it is told.
+constexpr std::int64_t fewest_epochs_to_judge = 50;
+
+}  // namespace
+
+double chi_squared_of_visibilities(const ImageOptions& options, const RunData& data, const Tensor& sky,
+                                   const ImageSummary& summary) {
+  if (options.likelihood != "gridded" && options.noise == "gaussian") return summary.chi_squared;
+  return data.chi_squared_of_visibilities(sky);
+}
+
+void RunFiles::write(OutputFolder& folder, const FitOutcome& outcome) {
+  const auto begin = seconds_since_start();
+  if (!summary_.chi_squared_of_visibilities)
+    summary_.chi_squared_of_visibilities = chi_squared_of_visibilities(options_, data_, outcome.sky, summary_);
+  ImageResults results{.coords = data_.coords(),
+                       .sky = outcome.sky,
+                       .dirty = dirty_products(data_.fit_data(), outcome.sky),
+                       .frequencies = image_frequencies(data_.visibilities(), data_.dataset()->nchan()),
+                       .visibilities = data_.visibilities(),
+                       .scan = summary_.scan,
+                       .structures = outcome.structures};
+  describe_residuals(results.dirty);
+  summary_.parts = results.dirty.remainder.parts;
+  add_errors(outcome.errors, options_, results, summary_);
+  const auto facts = judge(results.dirty, outcome.sky);
+  stage_images(folder, results, summary_.fit, options_, record_);
+  if (summary_.blocks) write_file_atomically(folder.staged("blocks.csv"), blocks_csv(*summary_.blocks));
+  summary_.seconds.writing = seconds_since_start() - begin;
+  summary_.seconds.total = seconds_since_start();
+  summary_.estimated_memory = data_.estimate().total();
+  summary_.samples_on_disk = disk_of_samples(data_.visibilities());
+  stage_report(folder, facts, results.dirty.beams);
+  stage_texts(folder, summary_, record_);
+  replace_earlier(folder);
+  folder.commit();
+  if (options_.output.json) fmt::print("{}", summary_json(summary_));
+  else if (!options_.output.quiet) fmt::print("{}", closing_words(summary_, folder.path().string(), warnings_so_far().size()));
+}
+
+void RunFiles::describe_residuals(const DirtyProducts& dirty) {
+  for (std::int64_t channel = 0; channel < dirty.residual.size(0); ++channel) {
+    const auto residual = dirty.residual[channel];
+    const double noise = dirty.noise[static_cast<std::size_t>(channel)], rms = residual.square().mean().sqrt().item<double>();
+    summary_.residuals.push_back({.noise = noise, .rms = rms, .peak = residual.abs().max().item<double>()});
+  }
+}
+
+/// Measures the fit and warns of what speaks against it.
+FitFacts RunFiles::judge(const DirtyProducts& dirty, const Tensor& sky) {
+  if (summary_.blocks) judge_blocks(*summary_.blocks, data_.fit_data(), sky);
+  auto facts = measure_fit(data_.fit_data(), sky, dirty);
+  facts.noise = options_.noise;
+  facts.settled = summary_.fit.stop_reason == StopReason::converged ||
+                  (summary_.fit.warnings.empty() && summary_.fit.epochs >= fewest_epochs_to_judge);
+  facts.weights_were_doubted = data_.weights_are_doubted();
+  for (const auto& finding : findings(facts)) log_warning(finding.text());
+  if (const auto warning = bound_warning(summary_); !warning.empty()) log_warning(warning);
+  return facts;
+}
+
+void RunFiles::stage_report(OutputFolder& folder, const FitFacts& facts, const std::vector<Beam>& beams) const {
+  const ReportContent content{.summary = summary_,
+                              .facts = facts,
+                              .visibilities = data_.visibilities(),
+                              .name = options_.data.data.filename().string(),
+                              .uv_unit = uv_unit_name(options_.data),
+                              .beams = beams,
+                              .command = command_line(),
+                              .settings = record_.settings(),
+                              .warnings = warnings_so_far(),
+                              .readings = readings_so_far(),
+                              .folder = folder.staged("report.html").parent_path()};
+  write_file_atomically(folder.staged("report.html"), report_html(content));
+}
+
+/// What an earlier run in OUT wrote and this one does not: channels as files of their own, diagnostics.
+void RunFiles::replace_earlier(OutputFolder& folder) const {
+  if (folder.keeps_earlier_results()) {
+    for (const auto& name : earlier_files(folder.path())) folder.replaces(name);
+    if (!summary_.scan) folder.replaces(scan_name);
+    if (!summary_.blocks) folder.replaces(blocks_name);
+  }
+  const bool figures = options_.diagnostics_interval || (before_ && before_->had_diagnostics());
+  const bool events = options_.tensorboard || (before_ && before_->had_events());
+  for (const auto& name : diagnostics_files(folder.path())) {
+    if (!(is_of_events(name) ? events : figures)) folder.replaces(name);
+  }
+}
+
+void RunFiles::keep_history(OutputFolder& folder) const {
+  if (folder.keeps_earlier_results()) {
+    write_history_csv(folder.state() / "history.csv", summary_.fit);
+  } else {
+    stage_record(folder, summary_.fit, record_, earlier_files(folder.path()));
+    folder.commit();
+  }
+}
+
+}  // namespace mpol::cli
