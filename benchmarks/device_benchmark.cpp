@@ -25,7 +25,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/mpol.h>
 #include <mpol_cpp/train/steps/captured_step.h>
-#include <mpol_cpp/train/steps/gpu_fused_step.h>
+#include <mpol_cpp/train/steps/fused_step.h>
 #include <mpol_cpp/train/steps/make_step.h>
 #include <mpol_cpp/train/steps/step.h>
 
@@ -99,13 +99,13 @@ json timed(mpol::Step& step, const Settings& settings) {
     for (int i = 0; i < steps; ++i) step.take(0.3);
   };
   json row{{"seconds", seconds_per_step(take, settings)}};
-  if (const auto* fused = dynamic_cast<mpol::GpuFusedStep*>(&step)) row["launches"] = fused->launches();
+  if (const auto* fused = dynamic_cast<mpol::FusedStep*>(&step)) row["launches"] = fused->launches();
   if (const auto* captured = dynamic_cast<mpol::CapturedStep*>(&step)) row["launches"] = captured->launches();
   return row;
 }
 
 json timed_in_eights(mpol::Step& step, const Settings& settings) {
-  auto* fused = dynamic_cast<mpol::GpuFusedStep*>(&step);
+  auto* fused = dynamic_cast<mpol::FusedStep*>(&step);
   if (fused == nullptr) throw mpol::ValueError("fused8 is for GPUs");
   return {{"seconds", seconds_per_step([&](int steps) { fused->take_several(0.3, steps); }, settings)}};
 }

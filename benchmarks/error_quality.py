@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from astropy.io import fits
 
-from lambda_quality import Case, cases, cell, npix, read_image, skies, write_sky
+from lambda_quality import Case, cases, cell, npix, read_image, write_skies
 
 
 def restored(image, header):
@@ -99,9 +99,7 @@ def main():
     parser.add_argument("--cases", type=int, default=len(cases))
     parser.add_argument("--profiles", action="store_true")
     options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    for name, image in skies().items():
-        write_sky(options.folder / f"{name}.fits", image)
+    write_skies(options.folder)
     if options.profiles:
         print_profiles(options)
         return

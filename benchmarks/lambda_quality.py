@@ -48,11 +48,13 @@ def skies():
             "nebula": np.exp(1.1 * turbulence / turbulence.std()) * np.exp(-((np.hypot(x, y) / 1.2) ** 4))}
 
 
-def write_sky(path, image):
+def write_skies(folder):
+    folder.mkdir(parents=True, exist_ok=True)
     header = fits.Header({"CTYPE1": "RA---SIN", "CTYPE2": "DEC--SIN", "CDELT1": -cell / 3600, "CDELT2": cell / 3600, "CUNIT1": "deg",
                           "CUNIT2": "deg", "CRPIX1": npix / 2, "CRPIX2": npix / 2 + 1, "CRVAL1": 0.0, "CRVAL2": -24.0,
                           "BUNIT": "Jy/pixel"})
-    fits.PrimaryHDU(0.15 * image / image.sum(), header).writeto(path, overwrite=True)
+    for name, image in skies().items():
+        fits.PrimaryHDU(0.15 * image / image.sum(), header).writeto(folder / f"{name}.fits", overwrite=True)
 
 
 def read_image(path):
@@ -159,9 +161,7 @@ def main():
     parser.add_argument("--cases", type=int, default=len(cases))
     parser.add_argument("--scores", action="store_true")
     options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    for name, image in skies().items():
-        write_sky(options.folder / f"{name}.fits", image)
+    write_skies(options.folder)
     names = [f"c = {c}" for c in fixed] + ["cv, random cells", "cv, dartboard"]
     if options.scores:
         names = ["SURE", "GCV", "discrepancy", "L-curve"]

@@ -23,7 +23,7 @@ void run(const std::string& input, const std::string& output, int points) {
   const auto visibilities = mpol::io::read_npz(input);
   const auto coords = mpol::GridCoords(/*cell_size=*/0.08, /*npix=*/128);
   const auto likelihood = mpol::ExactLikelihood(coords, visibilities, mpol::ChannelMap::cube(visibilities.nchan()));
-  const double unit = mpol::noise_unit(coords, visibilities, visibilities.nchan(), likelihood->normaliser()).slope;
+  const double unit = mpol::noise_unit(coords, visibilities, visibilities.nchan(), likelihood->normalizer()).slope;
 
   const auto folds = mpol::Folds::random_cells(coords, visibilities, mpol::FoldOptions().folds(5));
   const std::vector<mpol::Term> terms = {mpol::terms::sparsity(unit), mpol::terms::tv_image(unit)};

@@ -24,7 +24,7 @@ void run(const std::string& input, const std::string& truth_file, const std::str
   // Image channel c is made of data channel c; ChannelMap::continuum would put all of them into one image.
   const auto channels = mpol::ChannelMap::cube(visibilities.nchan());
   const auto likelihood = mpol::ExactLikelihood(coords, visibilities, channels);
-  const double unit = mpol::noise_unit(coords, visibilities, channels.nchan(), likelihood->normaliser()).slope;
+  const double unit = mpol::noise_unit(coords, visibilities, channels.nchan(), likelihood->normalizer()).slope;
   const auto start = mpol::softplus_mapping().inverse(mpol::auto_start(coords, visibilities, channels));
 
   // Each channel is smoothed by its own beam before it is compared with the truth, which has more detail than any image.

@@ -1,5 +1,5 @@
 // Devices: what there is, the least loaded one, a struct of one's own moved there, batches that pass through it, visibilities
-// that it need not hold, and what of its memory was in use.
+// that it need not hold, what of its memory was in use, and a fit there.
 //
 // usage: devices [visibilities.npz]
 #include <cstdio>
@@ -31,11 +31,11 @@ void run(const std::string& input) {
   for (const auto& gpu : mpol::gpu_info()) {
     fmt::print("{} {} {:.1f} GiB free\n", gpu.device.str(), gpu.name, static_cast<double>(gpu.memory.free_bytes) / 0x1p30);
   }
-  const auto device = mpol::select_device_by_load();
+  const auto device = mpol::select_device_by_load();  // or select_device()
   fmt::print("using {}\n", device.str());
 
   Sums sums;
-  mpol::move_to(sums, device);
+  mpol::move_to(sums, device);  // whatever lists its tensors, recursively; complex and integer ones too
   const auto visibilities = mpol::io::read_npz(input);
   std::vector<Batch> loader;
   const auto data = visibilities.data().flatten().split(10000), weights = visibilities.weights().flatten().split(10000);
@@ -64,6 +64,14 @@ void run(const std::string& input) {
                static_cast<double>(chunks->memory_bytes()) / 0x1p20);
   }
   fmt::print("{:.0f} MiB of memory at the peak\n", static_cast<double>(mpol::memory_use(device).peak) / 0x1p20);
+
+  auto model = mpol::GriddedNet(mpol::GriddedNetOptions(coords).nchan(visibilities.nchan()).start(-3));
+  const auto objective = mpol::Objective(chunks, {mpol::terms::sparsity(1e-4)});
+  const auto options = mpol::TrainOptions().device(device).learning_rate(0.3).epochs(10);
+  const auto result = mpol::Trainer(model, objective, options).fit();  // the model is on the device now
+  const auto copy = mpol::to_host(model);                              // a copy; the model stays where it is
+  fmt::print("loss {:.6g}, at first {:.6g}; model on {}, its copy on {}\n", result.loss.total(), result.history.front().total(),
+             mpol::device_of(model).str(), mpol::device_of(copy).str());
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ void run(const std::string& input, const std::string& output, int epochs) {
   const auto result = mpol::Trainer(model, objective, mpol::TrainOptions().epochs(epochs).device(device)).fit();
 
   // nll = chi^2 / (2 n) with the number n of occupied cells, as for every likelihood.
-  const auto chi_squared = result.loss.nll() * 2 * likelihood->normaliser();
+  const auto chi_squared = result.loss.nll() * 2 * likelihood->normalizer();
   fmt::print("chi^2 per visibility {:.9g} after {} epochs\n",
              chi_squared / (2 * static_cast<double>(likelihood->visibilities_count())), result.epochs);
   mpol::io::write_fits(output, model->make_sky(), coords);

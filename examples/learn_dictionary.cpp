@@ -44,7 +44,7 @@ mpol::plot::ImagePanel mosaic(const std::string& title, const Tensor& filters) {
   panel.title = title;
   panel.values = picture;
   panel.extent = {half, -half, -half, half};
-  panel.scale = mpol::plot::ColourScale::diverging;
+  panel.scale = mpol::plot::ColorScale::diverging;
   panel.lower = -most;
   panel.upper = most;
   return panel;

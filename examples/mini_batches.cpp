@@ -65,7 +65,7 @@ void run(const std::string& input, const std::string& output, int passes) {
       const auto sky = own->make_sky();
       const auto chi_squared = part->chi_squared(sky) * (everything / static_cast<double>(batch.nvis()));
       const auto loss =
-          chi_squared / (2 * likelihood->normaliser()) + 1e-3 * mpol::losses::sparsity(sky) + 2e-3 * mpol::losses::tv_image(sky);
+          chi_squared / (2 * likelihood->normalizer()) + 1e-3 * mpol::losses::sparsity(sky) + 2e-3 * mpol::losses::tv_image(sky);
       loss.backward();
       optimizer.step();
     }

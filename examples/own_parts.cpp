@@ -41,7 +41,7 @@ class HuberCellsImpl : public mpol::Module<HuberCellsImpl>, public mpol::Likelih
     const auto beyond = 2 * k_ * x.clamp_min(k_ * k_).sqrt() - k_ * k_;
     return at::where(x <= k_ * k_, x, beyond).sum({-1});
   }
-  double normaliser() const override { return static_cast<double>(dataset_->ncells()); }
+  double normalizer() const override { return static_cast<double>(dataset_->ncells()); }
 
  private:
   mpol::GriddedDataset dataset_;

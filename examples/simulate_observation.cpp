@@ -43,7 +43,7 @@ void run(const std::string& output, const std::string& truth_file, const std::st
                            .seed(1);
   const auto observed = mpol::simulate_observation(array, disc, options);
   mpol::io::write_npz(output, observed);
-  const auto uv = mpol::summarise_uv(observed.baselines());
+  const auto uv = mpol::summarize_uv(observed.baselines());
   fmt::print("{} channels of {} visibilities, {:.3g} to {:.3g} wavelengths\n", observed.nchan(), observed.nvis(), uv.shortest,
              uv.longest);
 

@@ -24,7 +24,7 @@ mpol::Visibilities read(const std::string& input) {
 
 /// Cells of a fifth of the finest fringe, and a field that holds the flux.
 mpol::GridCoords grid_of(const mpol::Visibilities& visibilities) {
-  const auto uv = mpol::summarise_uv(visibilities.baselines());
+  const auto uv = mpol::summarize_uv(visibilities.baselines());
   const double cell_size = mpol::suggested_cell_size(uv);
   const auto field = mpol::choose_field(visibilities, uv);
   const auto npix = mpol::pixels_for(field.width, cell_size);

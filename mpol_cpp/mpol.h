@@ -1,8 +1,10 @@
 #pragma once
 
 // Every public header of mpol::mpol.
+#include <mpol_cpp/analysis/amplitude_bins.h>
 #include <mpol_cpp/analysis/channel_plan.h>
 #include <mpol_cpp/analysis/deproject.h>
+#include <mpol_cpp/analysis/dirty_products.h>
 #include <mpol_cpp/analysis/disc_geometry.h>
 #include <mpol_cpp/analysis/disc_fit/disc_models.h>
 #include <mpol_cpp/simulation/fake_data.h>
@@ -91,6 +93,7 @@
 #include <mpol_cpp/images/brightness.h>
 #include <mpol_cpp/images/combined_beam.h>
 #include <mpol_cpp/images/gauss_conv_image.h>
+#include <mpol_cpp/images/image_axes.h>
 #include <mpol_cpp/models/hann_conv_cube.h>
 #include <mpol_cpp/models/image_cube.h>
 #include <mpol_cpp/images/regrid.h>
@@ -111,6 +114,7 @@
 #include <mpol_cpp/losses/visibility_losses.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/models/simple_net.h>
+#include <mpol_cpp/models/start_image.h>
 #include <mpol_cpp/proximal/linear_map.h>
 #include <mpol_cpp/proximal/norms.h>
 #include <mpol_cpp/proximal/proximal_map.h>
@@ -166,4 +170,5 @@
 #include <mpol_cpp/visibilities/join_samples.h>
 #include <mpol_cpp/visibilities/phase_center.h>
 #include <mpol_cpp/visibilities/sample_blocks.h>
+#include <mpol_cpp/visibilities/stokes.h>
 #include <mpol_cpp/visibilities/visibilities.h>

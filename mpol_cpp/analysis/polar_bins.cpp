@@ -17,7 +17,7 @@ constexpr double edge_on_plane = 1e-8;      // |cos i|
 constexpr double least_part = 1e-13;        // of a pixel: below it is rounding
 constexpr double widest_wedge = 2.0;        // radian; wider bins are cut, since a wedge is convex up to pi only
 constexpr double whole_turn = 1 - 1e-12;    // of 2 pi
-constexpr double near_centre_share = 1e-6;  // of a pixel
+constexpr double near_center_share = 1e-6;  // of a pixel
 
 double azimuth_of(const PlanePoint& point) { return std::atan2(point.y, point.x); }
 
@@ -41,8 +41,8 @@ struct Extent {
   double low, high;
 };
 
-Extent radii_of(const ConvexPolygon& polygon, bool holds_centre) {
-  Extent radii{holds_centre ? 0 : std::hypot(polygon[0].x, polygon[0].y), 0};
+Extent radii_of(const ConvexPolygon& polygon, bool holds_center) {
+  Extent radii{holds_center ? 0 : std::hypot(polygon[0].x, polygon[0].y), 0};
   for (std::size_t i = 0; i < polygon.size(); ++i) {
     radii.low = std::min(radii.low, distance_to_edge(polygon[i], polygon.after(i)));
     radii.high = std::max(radii.high, std::hypot(polygon[i].x, polygon[i].y));
@@ -83,10 +83,10 @@ class RowSplitter {
   void split(std::int64_t row, std::int64_t npix, std::vector<SparseOperator::Entry>& parts) {
     for (std::int64_t column = 0; column < npix; ++column) {
       const auto pixel = pixels_.pixel(row, column);
-      const bool holds_centre = contains_origin(pixel, near_centre_share * std::sqrt(pixels_.area()));
-      const auto reach = radii_of(pixel, holds_centre);
+      const bool holds_center = contains_origin(pixel, near_center_share * std::sqrt(pixels_.area()));
+      const auto reach = radii_of(pixel, holds_center);
       if (reach.low >= radii_.back() || reach.high <= radii_.front()) continue;
-      choose_wedges(pixel, holds_centre);
+      choose_wedges(pixel, holds_center);
       for (const auto wedge : wedges_) add_wedge(pixel, wedge, reach, row * npix + column, parts);
     }
   }
@@ -96,9 +96,9 @@ class RowSplitter {
   bool is_whole_turn() const { return wedge_count() == 1 && azimuths_.back() - azimuths_.front() >= 2 * units::pi * whole_turn; }
 
   /// Bins in azimuth that the pixel may meet, in order.
-  void choose_wedges(const ConvexPolygon& pixel, bool holds_centre) {
+  void choose_wedges(const ConvexPolygon& pixel, bool holds_center) {
     wedges_.clear();
-    if (holds_centre || wedge_count() == 1) {
+    if (holds_center || wedge_count() == 1) {
       for (std::size_t wedge = 0; wedge < wedge_count(); ++wedge) wedges_.push_back(wedge);
       return;
     }

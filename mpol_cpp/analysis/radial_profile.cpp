@@ -119,7 +119,7 @@ Tensor deprojected_length(const Tensor& u, const Tensor& v, const DiscGeometry& 
 }
 
 /// exp(2 pi i (u East + v North)), complex128: moves the disc's centre to the phase centre.
-Tensor centring_phase(const Tensor& u, const Tensor& v, const DiscGeometry& geometry) {
+Tensor centering_phase(const Tensor& u, const Tensor& v, const DiscGeometry& geometry) {
   return displacement_phase(u, v, at::tensor({-geometry.offset_east, -geometry.offset_north}, torch::kFloat64));
 }
 
@@ -203,15 +203,15 @@ VisibilityProfile radial_v(const Tensor& packed_cube, const GridCoords& coords, 
   check_bin_edges(edges);
   const auto bins = bins_of_distances(q, edges);
   const auto counts = count_in_bins(bins, bin_count(edges));
-  const auto factor = centring_phase(u, v, geometry) * amplitude_scale(geometry, options.flux_scale());
+  const auto factor = centering_phase(u, v, geometry) * amplitude_scale(geometry, options.flux_scale());
   VisibilityProfile profile{.q = middles(edges), .mean = {}, .error = {}, .samples = {}};
   profile.mean = at::empty({packed_cube.size(0), bin_count(edges)}, torch::kComplexDouble);
   profile.error = at::empty_like(profile.mean);
   profile.samples = counts.expand({packed_cube.size(0), bin_count(edges)}).contiguous();
   const auto root = counts.to(torch::kFloat64).clamp_min(1).sqrt();
   for (std::int64_t channel = 0; channel < packed_cube.size(0); ++channel) {
-    const auto centred = packed_cube[channel].detach().to(torch::kCPU, torch::kComplexDouble).flatten() * factor;
-    const auto real = mean_in_bins(at::real(centred), bins, counts), imag = mean_in_bins(at::imag(centred), bins, counts);
+    const auto centered = packed_cube[channel].detach().to(torch::kCPU, torch::kComplexDouble).flatten() * factor;
+    const auto real = mean_in_bins(at::real(centered), bins, counts), imag = mean_in_bins(at::imag(centered), bins, counts);
     profile.mean[channel].copy_(at::complex(real.mean, imag.mean));
     profile.error[channel].copy_(at::complex(real.scatter / root, imag.scatter / root));
   }
@@ -250,9 +250,9 @@ VisibilityProfile radial_v(const Visibilities& visibilities, const DiscGeometry&
       const auto end = std::min(nvis, begin + profile_block);
       const auto [u, v, data, weights] = visibilities.block(channel, begin, end);
       const auto bins = bins_of_distances(deprojected_length(u, v, geometry), edges);
-      const auto centred = data * centring_phase(u, v, geometry);
-      real[channel] += sum_in_bins(at::real(centred) * weights, bins, nbins);
-      imag[channel] += sum_in_bins(at::imag(centred) * weights, bins, nbins);
+      const auto centered = data * centering_phase(u, v, geometry);
+      real[channel] += sum_in_bins(at::real(centered) * weights, bins, nbins);
+      imag[channel] += sum_in_bins(at::imag(centered) * weights, bins, nbins);
       weight[channel] += sum_in_bins(weights, bins, nbins);
       profile.samples[channel] += count_in_bins(bins, nbins);
     }

@@ -81,21 +81,21 @@ struct LineView {
 
 /// What an entry adds, A_ij x_j.
 struct Product {
-  static constexpr bool about_centre = false;
+  static constexpr bool about_center = false;
   static double of(double value, double x, double) { return value * x; }
 };
 
 /// A_ij (x_j - centre_i)^2
 struct SquaredDistance {
-  static constexpr bool about_centre = true;
-  static double of(double value, double x, double centre) { return value * (x - centre) * (x - centre); }
+  static constexpr bool about_center = true;
+  static double of(double value, double x, double center) { return value * (x - center) * (x - center); }
 };
 
 /// Lines [first, last) of one vector.
 template <typename Addend, typename T>
-void add_lines(const LineView& by_line, const T* in, const T* centre, T* out, std::int64_t first, std::int64_t last) {
+void add_lines(const LineView& by_line, const T* in, const T* center, T* out, std::int64_t first, std::int64_t last) {
   for (auto line = first; line < last; ++line) {
-    const double about = Addend::about_centre ? static_cast<double>(centre[line]) : 0.0;
+    const double about = Addend::about_center ? static_cast<double>(center[line]) : 0.0;
     double sum = 0;
     for (auto i = by_line.starts[line]; i < by_line.starts[line + 1]; ++i)
       sum += Addend::of(by_line.values[i], static_cast<double>(in[by_line.places[i]]), about);
@@ -107,14 +107,14 @@ void add_lines(const LineView& by_line, const T* in, const T* centre, T* out, st
 /// numbers in the same order as add_lines.
 /// @param by_place  lines are the places of `in`; @param sums  scratch
 template <typename Addend, std::int64_t Count, typename T>
-void scatter_places(const LineView& by_place, const T* in, std::int64_t lines, const T* centre, T* out,
+void scatter_places(const LineView& by_place, const T* in, std::int64_t lines, const T* center, T* out,
                     std::vector<double>& sums) {
   const auto size = static_cast<std::size_t>(lines * Count);
-  sums.assign(Addend::about_centre ? 2 * size : size, 0);
-  auto *sum = sums.data(), *centres = sum + (Addend::about_centre ? size : 0);
-  if constexpr (Addend::about_centre) {
+  sums.assign(Addend::about_center ? 2 * size : size, 0);
+  auto *sum = sums.data(), *centers = sum + (Addend::about_center ? size : 0);
+  if constexpr (Addend::about_center) {
     for (std::int64_t k = 0; k < Count; ++k)
-      for (std::int64_t line = 0; line < lines; ++line) centres[line * Count + k] = static_cast<double>(centre[k * lines + line]);
+      for (std::int64_t line = 0; line < lines; ++line) centers[line * Count + k] = static_cast<double>(center[k * lines + line]);
   }
   for (std::int64_t place = 0; place < by_place.lines; ++place) {
     const auto first = by_place.starts[place], last = by_place.starts[place + 1];
@@ -124,7 +124,7 @@ void scatter_places(const LineView& by_place, const T* in, std::int64_t lines, c
     for (auto i = first; i < last; ++i) {
       const auto target = static_cast<std::int64_t>(by_place.places[i]) * Count;
       for (std::int64_t k = 0; k < Count; ++k)
-        sum[target + k] += Addend::of(by_place.values[i], x[static_cast<std::size_t>(k)], centres[target + k]);
+        sum[target + k] += Addend::of(by_place.values[i], x[static_cast<std::size_t>(k)], centers[target + k]);
     }
   }
   for (std::int64_t k = 0; k < Count; ++k)
@@ -133,34 +133,34 @@ void scatter_places(const LineView& by_place, const T* in, std::int64_t lines, c
 
 /// A stack: groups of vectors are shared between threads.
 template <typename Addend, typename T>
-void stack_sums_on_cpu(const LineView& by_place, const T* in, std::int64_t lines, const T* centre, T* out, std::int64_t vectors) {
+void stack_sums_on_cpu(const LineView& by_place, const T* in, std::int64_t lines, const T* center, T* out, std::int64_t vectors) {
   std::vector<std::vector<double>> sums(static_cast<std::size_t>(ops::sharing_threads()));
   const auto groups = (vectors + vectors_at_once - 1) / vectors_at_once;
   ops::share_tasks(groups, 1, [&](std::int64_t group, std::int64_t worker) {
     auto& own = sums[static_cast<std::size_t>(worker)];
     const auto first = group * vectors_at_once, end = std::min(first + vectors_at_once, vectors);
-    const auto centre_of = [&](std::int64_t v) { return centre == nullptr ? nullptr : centre + v * lines; };
+    const auto center_of = [&](std::int64_t v) { return center == nullptr ? nullptr : center + v * lines; };
     if (end - first == vectors_at_once) {
-      scatter_places<Addend, vectors_at_once>(by_place, in + first * by_place.lines, lines, centre_of(first), out + first * lines,
+      scatter_places<Addend, vectors_at_once>(by_place, in + first * by_place.lines, lines, center_of(first), out + first * lines,
                                               own);
       return;
     }
     for (auto v = first; v < end; ++v)
-      scatter_places<Addend, 1>(by_place, in + v * by_place.lines, lines, centre_of(v), out + v * lines, own);
+      scatter_places<Addend, 1>(by_place, in + v * by_place.lines, lines, center_of(v), out + v * lines, own);
   });
 }
 
 /// One vector or a few: lines are shared between threads.
 /// @param in (vectors, places), out (vectors, lines), contiguous
 template <typename Addend, typename T>
-void line_sums_on_cpu(const LineView& by_line, const T* in, std::int64_t places, const T* centre, T* out, std::int64_t vectors) {
+void line_sums_on_cpu(const LineView& by_line, const T* in, std::int64_t places, const T* center, T* out, std::int64_t vectors) {
   const auto entries = std::max<std::int64_t>(1, by_line.starts[by_line.lines]);
   const auto lines_per_piece = std::clamp<std::int64_t>(by_line.lines * entries_per_piece / entries, 1, by_line.lines);
   const auto pieces = (by_line.lines + lines_per_piece - 1) / lines_per_piece;
   ops::share_tasks(vectors * pieces, 1, [&](std::int64_t task, std::int64_t) {
     const auto v = task / pieces, first = task % pieces * lines_per_piece,
                last = std::min(first + lines_per_piece, by_line.lines);
-    add_lines<Addend>(by_line, in + v * places, centre == nullptr ? nullptr : centre + v * by_line.lines, out + v * by_line.lines,
+    add_lines<Addend>(by_line, in + v * places, center == nullptr ? nullptr : center + v * by_line.lines, out + v * by_line.lines,
                       first, last);
   });
 }
@@ -172,10 +172,10 @@ Tensor lines_of_entries(const Lines& lines) {
 }
 
 template <typename Addend, typename T>
-void sums_on_cpu(const Lines& by_line, const Lines& by_place, const Tensor& in, const Tensor& centre, Tensor& out) {
+void sums_on_cpu(const Lines& by_line, const Lines& by_place, const Tensor& in, const Tensor& center, Tensor& out) {
   const auto vectors = in.size(0);
   const auto* from = in.const_data_ptr<T>();
-  const auto* about = centre.defined() ? centre.const_data_ptr<T>() : nullptr;
+  const auto* about = center.defined() ? center.const_data_ptr<T>() : nullptr;
   auto* to = out.mutable_data_ptr<T>();
   if (vectors >= ops::sharing_threads() * vectors_at_once) {
     stack_sums_on_cpu<Addend>(LineView(by_place), from, by_line.lines, about, to, vectors);
@@ -185,13 +185,13 @@ void sums_on_cpu(const Lines& by_line, const Lines& by_place, const Tensor& in, 
 }
 
 /// @param in  (vectors, places) contiguous; centre: undefined, or (vectors, lines) for squared distances
-Tensor line_sums(const Lines& by_line, const Lines& by_place, const Tensor& in, const Tensor& centre = {}) {
-  if (!in.is_cpu()) return centre.defined() ? line_spreads_by_index(by_line, in, centre) : line_sums_by_index(by_line, in);
+Tensor line_sums(const Lines& by_line, const Lines& by_place, const Tensor& in, const Tensor& center = {}) {
+  if (!in.is_cpu()) return center.defined() ? line_spreads_by_index(by_line, in, center) : line_sums_by_index(by_line, in);
   auto out = at::empty({in.size(0), by_line.lines}, in.options());
   if (out.numel() == 0) return out;
   AT_DISPATCH_FLOATING_TYPES(in.scalar_type(), "mpol::SparseOperator", [&] {
-    if (centre.defined()) sums_on_cpu<SquaredDistance, scalar_t>(by_line, by_place, in, centre, out);
-    else sums_on_cpu<Product, scalar_t>(by_line, by_place, in, centre, out);
+    if (center.defined()) sums_on_cpu<SquaredDistance, scalar_t>(by_line, by_place, in, center, out);
+    else sums_on_cpu<Product, scalar_t>(by_line, by_place, in, center, out);
   });
   return out;
 }
@@ -254,11 +254,11 @@ Tensor SparseOperator::apply_adjoint(const Tensor& y) const {
   return apply_side(y.reshape({-1, rows()}), matrix_, Side::columns).view(with_length(y, columns()));
 }
 
-Tensor SparseOperator::spread(const Tensor& x, const Tensor& centre) const {
+Tensor SparseOperator::spread(const Tensor& x, const Tensor& center) const {
   check_vectors(x, columns(), "vectors");
-  check_vectors(centre, rows(), "centres");
+  check_vectors(center, rows(), "centres");
   const auto in = x.detach().reshape({-1, columns()}).contiguous();
-  const auto about = centre.detach().to(in.options()).expand(with_length(x, rows())).reshape({-1, rows()}).contiguous();
+  const auto about = center.detach().to(in.options()).expand(with_length(x, rows())).reshape({-1, rows()}).contiguous();
   return line_sums(matrix_->by_row, matrix_->by_column, in, about).view(with_length(x, rows()));
 }
 
@@ -275,13 +275,13 @@ Tensor line_sums_by_index(const SparseOperator::Lines& lines, const Tensor& in) 
   return sums.to(in.scalar_type());
 }
 
-Tensor line_spreads_by_index(const Lines& lines, const Tensor& in, const Tensor& centre) {
+Tensor line_spreads_by_index(const Lines& lines, const Tensor& in, const Tensor& center) {
   const auto places = lines.places.to(in.device(), torch::kInt64), of_line = lines_of_entries(lines).to(in.device());
   const auto values = lines.values.to(in.device());
   auto sums = at::zeros({in.size(0), lines.lines}, in.options().dtype(torch::kFloat64));
   for (std::int64_t v = 0; v < in.size(0); ++v) {
     const auto distance =
-        in[v].to(torch::kFloat64).index_select(0, places) - centre[v].to(torch::kFloat64).index_select(0, of_line);
+        in[v].to(torch::kFloat64).index_select(0, places) - center[v].to(torch::kFloat64).index_select(0, of_line);
     sums[v].index_add_(0, of_line, values * distance.square());
   }
   return sums.to(in.scalar_type());

@@ -40,8 +40,8 @@ class SparseOperator {
   /// sum_i A_ij y_i: (…, rows) to (…, columns), as apply.
   Tensor apply_adjoint(const Tensor& y) const;
   /// sum_j A_ij (x_j - centre_i)^2; without a gradient.
-  /// @param centre  (…, rows), dtype and device of x
-  Tensor spread(const Tensor& x, const Tensor& centre) const;
+  /// @param center  (…, rows), dtype and device of x
+  Tensor spread(const Tensor& x, const Tensor& center) const;
   /// sum_j A_ij, (rows) float64 on the CPU.
   Tensor row_sums() const;
 
@@ -66,7 +66,7 @@ class SparseOperator {
 /// sum over the entries of each line of value * in[place]: what apply computes where there is no kernel of ours.
 /// @param in  (vectors, places), any dtype and device; @return (vectors, lines)
 Tensor line_sums_by_index(const SparseOperator::Lines& lines, const Tensor& in);
-/// The same for value * (in[place] - centre[line])^2. @param centre  (vectors, lines)
-Tensor line_spreads_by_index(const SparseOperator::Lines& lines, const Tensor& in, const Tensor& centre);
+/// The same for value * (in[place] - centre[line])^2. @param center  (vectors, lines)
+Tensor line_spreads_by_index(const SparseOperator::Lines& lines, const Tensor& in, const Tensor& center);
 
 }  // namespace mpol

@@ -8,14 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include <mpol_cpp/cli/output/build_description.h>
 #include <mpol_cpp/cli/program/command_line.h>
 #include <mpol_cpp/cli/settings/config_file.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/settings/environment_options.h>
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/run/ranks.h>
-#include <mpol_cpp/cli/program/run_environment.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
+#include <mpol_cpp/cli/output/result_files.h>
 #include <mpol_cpp/cli/settings/setting.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/verb.h>
@@ -53,6 +54,7 @@ std::vector<std::string> with_settings(std::vector<std::string> arguments, const
 /// Before the user's own arguments, those that the run in OUT recorded, where --resume is to go on with them.
 std::vector<std::string> with_recorded(std::vector<std::string> arguments, const std::vector<Verb>& verbs) {
   for (const auto& verb : verbs) {
+    if (!verb.is_fit) continue;
     const auto settings = resumed_arguments(*verb.app);
     if (!settings.empty()) arguments.insert(arguments.begin() + 1, settings.begin(), settings.end());
   }
@@ -75,11 +77,11 @@ UsageError usage_error(const CLI::App& program, const CLI::ParseError& error, co
 }
 
 /// Whether several ranks have something to do: the first alone answers questions and does what has nothing to share.
-bool shares_work(const std::string& verb, const std::vector<std::string>& arguments) {
+bool shares_work(const Verb& verb, const std::vector<std::string>& arguments) {
   const auto asks = [](const std::string& argument) {
     return argument == "--help" || argument == "-h" || argument == "--dry-run";
   };
-  return (verb == "image" || verb == "crossval") && std::none_of(arguments.begin(), arguments.end(), asks);
+  return verb.is_fit && std::none_of(arguments.begin(), arguments.end(), asks);
 }
 
 bool asks_for_build(const std::vector<std::string>& arguments) {
@@ -144,8 +146,11 @@ int run_program(const std::vector<std::string>& arguments) {
 #undef MPOL_ADD_VERB
   verbs.push_back(add_completion(program, verbs));
   verbs.push_back(add_manual(program, verbs));
-  const auto verb = arguments.empty() || find_verb(arguments.front(), verbs) == nullptr ? std::string() : arguments.front();
-  return run_on_ranks(verb, shares_work(verb, arguments), [&] { return run(program, verbs, arguments); });
+  note_results(verbs);
+  const auto* verb = arguments.empty() ? nullptr : find_verb(arguments.front(), verbs);
+  const bool shares = verb != nullptr && shares_work(*verb, arguments);
+  return run_on_ranks(verb == nullptr ? std::string() : arguments.front(), shares,
+                      [&] { return run(program, verbs, arguments); });
 }
 
 }  // namespace mpol::cli

@@ -82,7 +82,6 @@ class GridCoords {
 std::map<std::string, std::string> grid_labels(const GridCoords& coords);
 
 /// Cell sizes below this (arcsec) represent baselines up to max_abs_uv (wavelengths): (1 - 1/npix) / (2 max_abs_uv).
-/// (MPoL's get_maximum_cell_size is wrong by a factor of two.)
 double maximum_cell_size(double max_abs_uv, std::int64_t npix);
 
 }  // namespace mpol

@@ -68,11 +68,11 @@ Dartboard dartboard_of(const GriddedDataset& plane) {
 }  // namespace
 
 Folds::Folds(Tensor of_sample, std::int64_t folds, std::string kind)
-    : of_sample_(std::move(of_sample)), folds_(folds), kind_(std::move(kind)) {
+    : sample_folds_(std::move(of_sample)), folds_(folds), kind_(std::move(kind)) {
   if (folds < 2) throw ValueError(fmt::format("the number of folds is {}; it must be at least 2", folds));
   std::vector<std::int64_t> held_out(static_cast<std::size_t>(folds), 0);
-  const auto* fold = of_sample_.const_data_ptr<std::int64_t>();
-  const auto samples = of_sample_.numel();
+  const auto* fold = sample_folds_.const_data_ptr<std::int64_t>();
+  const auto samples = sample_folds_.numel();
   for (std::int64_t i = 0; i < samples; ++i) {
     if (fold[i] < -1 || fold[i] >= folds)
       throw ValueError(fmt::format("sample {} is in fold {}; there are 0 … {}, and -1 for none", i, fold[i], folds - 1));
@@ -123,12 +123,12 @@ void Folds::check(std::int64_t fold) const {
 
 Tensor Folds::test_samples(std::int64_t fold) const {
   check(fold);
-  return (of_sample_ == fold).nonzero().squeeze(1);
+  return (sample_folds_ == fold).nonzero().squeeze(1);
 }
 
 Tensor Folds::train_samples(std::int64_t fold) const {
   check(fold);
-  return (of_sample_ != fold).nonzero().squeeze(1);
+  return (sample_folds_ != fold).nonzero().squeeze(1);
 }
 
 }  // namespace mpol

@@ -42,7 +42,7 @@ class Folds {
   std::int64_t size() const { return folds_; }  ///< k
   /// "random cells", "dartboard", "blocks" or "custom".
   const std::string& kind() const { return kind_; }
-  const Tensor& of_sample() const { return of_sample_; }  ///< (nvis) int64 on the CPU
+  const Tensor& of_sample() const { return sample_folds_; }  ///< (nvis) int64 on the CPU
   /// Indices of the samples of a fold, (n) int64, increasing. @throws ValueError for a fold that is not there
   Tensor test_samples(std::int64_t fold) const;
   /// Indices of all other samples, which train in that fold, likewise.
@@ -52,7 +52,7 @@ class Folds {
   Folds(Tensor of_sample, std::int64_t folds, std::string kind);
   void check(std::int64_t fold) const;
 
-  Tensor of_sample_;
+  Tensor sample_folds_;
   std::int64_t folds_;
   std::string kind_;
 };

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
-#include <mpol_cpp/core/labelled_state.h>
+#include <mpol_cpp/core/labeled_state.h>
 #include <mpol_cpp/device/module.h>
 #include <mpol_cpp/device/saved_count.h>
 
@@ -20,7 +20,7 @@ namespace mpol {
 ///   weights       (ncells) real, Jy^-2          cell sums
 ///   cells         (ncells) int64                flat index into the packed (nchan, npix, npix) cube, increasing
 ///   nvis          () int64                      loose samples behind them, 0 when unknown
-class GriddedDatasetImpl : public Module<GriddedDatasetImpl>, public LabelledState {
+class GriddedDatasetImpl : public Module<GriddedDatasetImpl>, public LabeledState {
  public:
   /// @throws ShapeError when lengths differ; DataError when an index is outside the cube or not increasing
   GriddedDatasetImpl(GridCoords coords, std::int64_t nchan, Tensor cells, Tensor visibilities, Tensor weights);

@@ -6,7 +6,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/core/labelled_state.h>
+#include <mpol_cpp/core/labeled_state.h>
 #include <mpol_cpp/device/select.h>
 #include <mpol_cpp/device/tensor_data.h>
 
@@ -59,14 +59,14 @@ void check_tensor(torch::serialize::InputArchive& archive, const std::string& na
 }  // namespace
 
 void write_labels(const torch::nn::Module& module, torch::serialize::OutputArchive& archive) {
-  const auto* labelled = dynamic_cast<const LabelledState*>(&module);
-  if (labelled == nullptr) return;
-  for (const auto& [name, words] : labelled->state_labels()) archive.write(label_prefix + name, c10::IValue(words));
+  const auto* labeled = dynamic_cast<const LabeledState*>(&module);
+  if (labeled == nullptr) return;
+  for (const auto& [name, words] : labeled->state_labels()) archive.write(label_prefix + name, c10::IValue(words));
 }
 
 void check_archive(const torch::nn::Module& module, torch::serialize::InputArchive& archive) {
-  if (const auto* labelled = dynamic_cast<const LabelledState*>(&module)) {
-    for (const auto& [name, words] : labelled->state_labels()) {
+  if (const auto* labeled = dynamic_cast<const LabeledState*>(&module)) {
+    for (const auto& [name, words] : labeled->state_labels()) {
       c10::IValue saved;
       if (!archive.try_read(label_prefix + name, saved) || saved.toStringRef() == words) continue;
       throw FileError(

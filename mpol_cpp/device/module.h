@@ -18,7 +18,7 @@ namespace detail {
 void cast_module(torch::nn::Module& module, const std::set<std::string>& metadata, const torch::Device* device,
                  const torch::Dtype* dtype, bool non_blocking);
 
-/// Writes the labels of a module that has them (LabelledState) into an archive of torch::save.
+/// Writes the labels of a module that has them (LabeledState) into an archive of torch::save.
 void write_labels(const torch::nn::Module& module, torch::serialize::OutputArchive& archive);
 /// @throws FileError where an archive of torch::load has other labels, shapes or dtypes than the module (not its children)
 void check_archive(const torch::nn::Module& module, torch::serialize::InputArchive& archive);
@@ -30,7 +30,7 @@ void check_archive(const torch::nn::Module& module, torch::serialize::InputArchi
 ///   buffers registered with `register_metadata` (float64 coordinates, kernels) keep their dtype and only move.
 /// It holds also when a plain torch::nn::Module contains the module and is moved or cast.
 ///
-/// torch::save also writes what the tensors belong to (LabelledState), and torch::load refuses a state of another grid, shape
+/// torch::save also writes what the tensors belong to (LabeledState), and torch::load refuses a state of another grid, shape
 /// or dtype, as save_model and load_model do.
 template <typename Derived>
 class Module : public torch::nn::Cloneable<Derived> {

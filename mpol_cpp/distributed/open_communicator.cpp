@@ -18,6 +18,12 @@ std::filesystem::path mpi_module() {
   return std::filesystem::path(info.dli_fname).parent_path() / mpi_module_name;
 }
 
+/// A function of the module, which stays loaded; null, and dlerror() says why, where there is none.
+void* function_of_module(const std::filesystem::path& path, const char* name) {
+  void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);  // Open MPI's own modules look for its symbols
+  return module == nullptr ? nullptr : dlsym(module, name);
+}
+
 std::shared_ptr<Communicator> open_mpi(const Rendezvous& place, Communicator::Milliseconds timeout) {
   const auto path = mpi_module();
   if (!std::filesystem::exists(path)) {
@@ -26,8 +32,7 @@ std::shared_ptr<Communicator> open_mpi(const Rendezvous& place, Communicator::Mi
                     "(libopenmpi-dev or libmpich-dev) and build anew, or start the ranks by torchrun",
                     to_string(place.launcher), place.rank, place.size, path.string()));
   }
-  void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);  // Open MPI's own modules look for its symbols
-  void* symbol = module == nullptr ? nullptr : dlsym(module, mpi_function_name);
+  void* symbol = function_of_module(path, mpi_function_name);
   if (symbol == nullptr)
     throw RankError(
         fmt::format("{} cannot be loaded: {}; install the MPI that it was built for, or build anew", path.string(), dlerror()));
@@ -48,6 +53,14 @@ std::shared_ptr<Communicator> open_mpi(const Rendezvous& place, Communicator::Mi
 }  // namespace
 
 bool has_mpi() { return std::filesystem::exists(mpi_module()); }
+
+std::string mpi_words() {
+  void* symbol = function_of_module(mpi_module(), mpi_version_function_name);
+  if (symbol == nullptr) throw RankError(fmt::format("the module for MPI cannot be loaded: {}", dlerror()));
+  std::string version;
+  reinterpret_cast<MpiVersion*>(symbol)(version);
+  return version.substr(0, version.find_first_of(",\n"));  // Open MPI and MPICH go on with how they were built
+}
 
 std::shared_ptr<Communicator> open_communicator(const Rendezvous& place, Communicator::Milliseconds timeout) {
   if (place.size == 1) return single_rank();

@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include <ATen/core/ivalue.h>
 #include <torch/autograd.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/kept_in_graph.h>
 #include <mpol_cpp/device/streams.h>
 #include <mpol_cpp/fourier/nufft_plans.h>
 
@@ -17,22 +17,14 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using NufftPlansPtr = std::shared_ptr<NufftPlans>;
 
-/// For autograd's graph.
-struct HeldPlans : torch::CustomClassHolder {
-  NufftPlansPtr plans;
-  explicit HeldPlans(NufftPlansPtr held) : plans(std::move(held)) {}
-};
-
 Tensor apply_type2(const Tensor& sky, const NufftPlansPtr& plans);
 Tensor apply_type1(const Tensor& visibilities, const NufftPlansPtr& plans);
 
-NufftPlansPtr plans_of(AutogradContext* context) {
-  return c10::static_intrusive_pointer_cast<HeldPlans>(context->saved_data["plans"].toCapsule())->plans;
-}
+NufftPlansPtr plans_of(AutogradContext* context) { return detail::kept_in_graph<NufftPlans>(context->saved_data["plans"]); }
 
 struct Type2 : torch::autograd::Function<Type2> {
   static Tensor forward(AutogradContext* context, const Tensor& sky, const NufftPlansPtr& plans) {
-    context->saved_data["plans"] = c10::IValue::make_capsule(c10::make_intrusive<HeldPlans>(plans));
+    context->saved_data["plans"] = detail::keep_in_graph(plans);
     return plans->type2(sky);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -42,7 +34,7 @@ struct Type2 : torch::autograd::Function<Type2> {
 
 struct Type1 : torch::autograd::Function<Type1> {
   static Tensor forward(AutogradContext* context, const Tensor& visibilities, const NufftPlansPtr& plans) {
-    context->saved_data["plans"] = c10::IValue::make_capsule(c10::make_intrusive<HeldPlans>(plans));
+    context->saved_data["plans"] = detail::keep_in_graph(plans);
     return plans->type1(visibilities);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -77,6 +69,7 @@ const Baselines& NufftImpl::baselines() const { return plans_->baselines(); }
 std::int64_t NufftImpl::nchan() const { return plans_->nchan(); }
 const NufftOptions& NufftImpl::options() const { return plans_->options(); }
 std::int64_t NufftImpl::memory_bytes() const { return plans_->memory_bytes(); }
+NufftPlans& nufft_plans(const NufftImpl& nufft) { return *nufft.plans_; }
 
 Tensor NufftImpl::forward(const Tensor& sky) const {
   const auto npix = coords().npix();

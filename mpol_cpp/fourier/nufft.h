@@ -44,9 +44,10 @@ class NufftImpl : public Module<NufftImpl> {
   const NufftOptions& options() const;  ///< as they were given
   /// Bytes of the plans made so far, on every device.
   std::int64_t memory_bytes() const;
-  NufftPlans& plans() const { return *plans_; }  ///< for steps that transform without checks and autograd
 
  private:
+  friend NufftPlans& nufft_plans(const NufftImpl& nufft);
+
   std::shared_ptr<NufftPlans> plans_;
 };
 

@@ -92,7 +92,7 @@ ops::NufftSettings NufftPlans::settings() const { return {coords_.npix(), coords
 template <typename T>
 const ops::NufftPlan<T>& NufftPlans::plan(std::int64_t channel) {
   const std::lock_guard lock(mutex_);
-  auto& all = plans<T>().of_cpu;
+  auto& all = plans<T>().cpu_plans;
   const auto index = baselines_.shared() ? 0 : channel;
   all.resize(static_cast<std::size_t>(baselines_.shared() ? 1 : nchan_));
   auto& plan = all[static_cast<std::size_t>(index)];
@@ -115,12 +115,12 @@ template <typename T>
 std::shared_ptr<ops::NufftGpuPlan<T>> NufftPlans::device_plan(torch::Device device, std::int64_t channel) {
   const std::lock_guard lock(mutex_);
   const auto index = baselines_.shared() ? 0 : channel;
-  auto& plan = plans<T>().of_devices[{device.str(), index}];
+  auto& plan = plans<T>().gpu_plans[{device.str(), index}];
   if (!plan) {
     if (!device.is_cpu() && index == 0) ops::check_nufft_device<T>(device, options_.tolerance);
     const auto [u, v] = baselines_.channel(index);
     const auto columns = u.contiguous(), rows = v.contiguous();
-    ops::NufftDeviceSettings device_settings;
+    ops::NufftGpuSettings device_settings;
     device_settings.transform = settings();
     device_settings.device = device;
     plan = std::make_shared<ops::NufftGpuPlan<T>>(device_settings, columns.template const_data_ptr<double>(),
@@ -148,15 +148,15 @@ void NufftPlans::prepare(torch::Device device, torch::Dtype dtype) {
 
 void NufftPlans::keep_for(c10::Stream stream) const {
   const std::lock_guard lock(mutex_);
-  for (const auto& [place, plan] : single_->of_devices) plan->keep_for(stream);
-  for (const auto& [place, plan] : double_->of_devices) plan->keep_for(stream);
+  for (const auto& [place, plan] : single_->gpu_plans) plan->keep_for(stream);
+  for (const auto& [place, plan] : double_->gpu_plans) plan->keep_for(stream);
 }
 
 void NufftPlans::keep_device_plans(torch::Device device) {
   const std::lock_guard lock(mutex_);
   const auto is_of_others = [name = device.str()](const auto& each) { return each.first.first != name; };
-  std::erase_if(single_->of_devices, is_of_others);
-  std::erase_if(double_->of_devices, is_of_others);
+  std::erase_if(single_->gpu_plans, is_of_others);
+  std::erase_if(double_->gpu_plans, is_of_others);
 }
 
 void NufftPlans::for_each_set(
@@ -255,8 +255,8 @@ Tensor NufftPlans::type1_on_gpu(const Tensor& visibilities) {
 template <typename T>
 std::int64_t NufftPlans::Plans<T>::memory_bytes() const {
   std::int64_t bytes = 0;
-  for (const auto& plan : of_cpu) bytes += plan ? plan->memory_bytes() : 0;
-  for (const auto& [place, plan] : of_devices) bytes += plan ? plan->memory_bytes() : 0;
+  for (const auto& plan : cpu_plans) bytes += plan ? plan->memory_bytes() : 0;
+  for (const auto& [place, plan] : gpu_plans) bytes += plan ? plan->memory_bytes() : 0;
   return bytes;
 }
 

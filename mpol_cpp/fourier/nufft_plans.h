@@ -18,6 +18,8 @@
 
 namespace mpol {
 
+class NufftImpl;
+
 namespace ops {
 template <typename T>
 class NufftGpuPlan;
@@ -81,8 +83,8 @@ class NufftPlans {
  private:
   template <typename T>
   struct Plans {
-    std::vector<std::unique_ptr<ops::NufftPlan<T>>> of_cpu;                                            // by set of baselines
-    std::map<std::pair<std::string, std::int64_t>, std::shared_ptr<ops::NufftGpuPlan<T>>> of_devices;  // and device
+    std::vector<std::unique_ptr<ops::NufftPlan<T>>> cpu_plans;                                        // by set of baselines
+    std::map<std::pair<std::string, std::int64_t>, std::shared_ptr<ops::NufftGpuPlan<T>>> gpu_plans;  // and device
 
     std::int64_t memory_bytes() const;
   };
@@ -109,5 +111,8 @@ class NufftPlans {
 
 /// @throws DataError unless max_abs_u, max_abs_v (wavelengths) <= 1/(2 dl), the largest that the image represents
 void check_nufft_fit(const GridCoords& coords, double max_abs_u, double max_abs_v);
+
+/// Those of a Nufft, for steps that transform without its checks and autograd.
+NufftPlans& nufft_plans(const NufftImpl& nufft);
 
 }  // namespace mpol

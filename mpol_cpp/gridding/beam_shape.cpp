@@ -19,7 +19,7 @@ constexpr double overlap = 0.3;  // of a wedge, on either side
 constexpr auto no_null = std::numeric_limits<std::int64_t>::max();
 
 /// A beam by offsets from its peak in pixels.
-struct CentredBeam {
+struct CenteredBeam {
   const double* values;
   std::int64_t npix;
 
@@ -51,7 +51,7 @@ struct Nulls {
 
 /// Calls `visit(l, m)` for the pixels of the square ring at that distance that lie in the image.
 template <typename Visit>
-void for_ring(const CentredBeam& beam, std::int64_t distance, const Visit& visit) {
+void for_ring(const CenteredBeam& beam, std::int64_t distance, const Visit& visit) {
   for (auto m = -distance; m <= distance; ++m) {
     const auto step = m == -distance || m == distance ? 1 : 2 * distance;
     for (auto l = -distance; l <= distance; l += step) {
@@ -60,7 +60,7 @@ void for_ring(const CentredBeam& beam, std::int64_t distance, const Visit& visit
   }
 }
 
-Nulls find_nulls(const CentredBeam& beam) {
+Nulls find_nulls(const CenteredBeam& beam) {
   Nulls nulls{};
   nulls.squared.fill(no_null);
   for (std::int64_t distance = 1; distance <= beam.npix / 2; ++distance) {
@@ -88,7 +88,7 @@ BeamShape measure_beam(const Tensor& beam_image, double cell_size) {
     throw ShapeError(fmt::format("the beam has shape ({}); (npix, npix) float64 is needed", fmt::join(beam_image.sizes(), ", ")));
   }
   const auto contiguous = beam_image.contiguous();
-  const CentredBeam beam{contiguous.const_data_ptr<double>(), contiguous.size(0)};
+  const CenteredBeam beam{contiguous.const_data_ptr<double>(), contiguous.size(0)};
   const auto nulls = find_nulls(beam);
   double sum = 0, sidelobe = 0;
   for (auto m = -beam.south(); m <= beam.north(); ++m) {

@@ -39,12 +39,12 @@ Tensor taper_at(const Taper& taper, const Tensor& u, const Tensor& v) {
 }
 
 /// u and v at the centres of cells, wavelengths.
-std::pair<Tensor, Tensor> cell_centres(const GridCoords& coords, const Tensor& cells) {
+std::pair<Tensor, Tensor> cell_centers(const GridCoords& coords, const Tensor& cells) {
   const auto npix = coords.npix();
-  const auto centred = [&](const Tensor& packed) {
+  const auto centered = [&](const Tensor& packed) {
     return at::where(packed >= npix / 2, packed - npix, packed).to(torch::kFloat64) * coords.du();
   };
-  return {centred(cells.remainder(npix)), centred(cells.floor_divide(npix).remainder(npix))};
+  return {centered(cells.remainder(npix)), centered(cells.floor_divide(npix).remainder(npix))};
 }
 
 std::span<const std::int64_t> integers(const Tensor& values, std::int64_t begin, std::int64_t end) {
@@ -146,7 +146,7 @@ DirtyImager::DirtyImager(const GriddedDataset& dataset, DirtyImagerOptions optio
     weigh(weights, weights, weights);
     return;
   }
-  const auto [u, v] = cell_centres(coords_, cells_);
+  const auto [u, v] = cell_centers(coords_, cells_);
   const auto taper = taper_at(options_.taper(), u, v);
   weigh(weights, weights * taper, weights * taper.square());
 }
@@ -158,7 +158,7 @@ void DirtyImager::weigh(const Tensor& cell_weights, const Tensor& tapered, const
   for (std::int64_t channel = 0; channel <= nchan_; ++channel) {
     first_cell_.push_back(std::lower_bound(all.begin(), all.end(), channel * per_plane) - all.begin());
   }
-  normalisation_ = at::empty({nchan_}, torch::kFloat64);
+  normalization_ = at::empty({nchan_}, torch::kFloat64);
   noise_ = at::empty({nchan_}, torch::kFloat64);
   density_ = at::empty_like(cell_weights);
   for (std::int64_t channel = 0; channel < nchan_; ++channel) {
@@ -176,7 +176,7 @@ void DirtyImager::weigh(const Tensor& cell_weights, const Tensor& tapered, const
       throw DataError(
           fmt::format("the taper leaves channel {} no weight (its sum is {}): widen it in the uv plane", channel, sum));
     }
-    normalisation_[channel] = 0.5 / sum;
+    normalization_[channel] = 0.5 / sum;
     noise_[channel] = std::sqrt(variance) / sum;
   }
   if (options_.imaging() == Imaging::cells) imaging_weights_ = density_ * tapered;
@@ -194,7 +194,7 @@ void DirtyImager::make_image_of_cells(std::int64_t channel, const Tensor& visibi
                                       const Tensor& storage) const {
   const auto [begin, end] = cells_of(channel);
   gridding::WeightedCells cells{
-      integers(cells_, begin, end), reals(imaging_weights_, begin, end), {}, scale * normalisation_[channel].item<double>()};
+      integers(cells_, begin, end), reals(imaging_weights_, begin, end), {}, scale * normalization_[channel].item<double>()};
   if (visibilities.defined()) cells.visibilities = complexes(visibilities, begin, end);
   gridding::make_sky_image(cells, coords_.npix(), storage);
 }
@@ -218,7 +218,7 @@ void DirtyImager::make_image_of_samples(std::int64_t channel, const VisibilityBl
   };
   const auto npix = coords_.npix();
   samples_->transform.make(samples_->channels.sources[static_cast<std::size_t>(channel)], values,
-                           2 * scale * normalisation_[channel].item<double>(),
+                           2 * scale * normalization_[channel].item<double>(),
                            storage.narrow(0, 0, npix * npix).view({npix, npix}));
 }
 
@@ -297,7 +297,7 @@ const std::vector<BeamShape>& DirtyImager::shapes() const {
   return cache_->shapes;
 }
 
-Tensor DirtyImager::normalisation() const { return normalisation_.clone(); }
+Tensor DirtyImager::normalization() const { return normalization_.clone(); }
 
 Tensor DirtyImager::noise() const { return options_.unit() == ImageUnit::jy_per_arcsec2 ? noise_ / beam_area() : noise_.clone(); }
 

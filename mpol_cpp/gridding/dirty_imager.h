@@ -100,7 +100,7 @@ class DirtyImager {
   Tensor beam() const;
 
   /// C of each channel, (nchan), Jy^2 (natural, Briggs) or 1 (uniform).
-  Tensor normalisation() const;
+  Tensor normalization() const;
   /// Standard deviation of the thermal noise in the image that the weights promise, (nchan), in the unit of the
   /// options: sqrt(sum T^2 D^2 w) / sum T D w.
   Tensor noise() const;
@@ -140,7 +140,7 @@ class DirtyImager {
   Tensor density_;                          // (ncells) float64, D; none for natural weighting of samples
   Tensor visibilities_;                     // of cells: (ncells) complex128, averages with weights T w
   Tensor imaging_weights_;                  // of cells: (ncells) float64, D sum T w
-  Tensor normalisation_, noise_;            // (nchan) float64; the noise in Jy/beam
+  Tensor normalization_, noise_;            // (nchan) float64; the noise in Jy/beam
   std::optional<Scatter> scatter_;
   std::shared_ptr<Cache> cache_;
 };

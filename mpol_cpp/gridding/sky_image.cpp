@@ -13,7 +13,7 @@ namespace {
 using Complex = c10::complex<double>;
 
 constexpr std::int64_t batch_bytes = std::int64_t{2} << 20;
-constexpr auto unnormalised = "forward";  // the inverse transform without 1/n
+constexpr auto unnormalized = "forward";  // the inverse transform without 1/n
 
 std::int64_t batch_length(std::int64_t npix) {
   return std::max<std::int64_t>(1, batch_bytes / (npix * static_cast<std::int64_t>(sizeof(Complex))));
@@ -45,7 +45,7 @@ void transform_columns(const std::vector<bool>& occupied, std::int64_t npix, con
     const auto count = std::min(length, columns - first);
     if (std::none_of(occupied.begin() + first, occupied.begin() + first + count, [](bool data) { return data; })) continue;
     auto batch = plane.narrow(1, first, count);
-    batch.copy_(at::fft_ifft(batch.t().contiguous(), c10::nullopt, -1, unnormalised).t());
+    batch.copy_(at::fft_ifft(batch.t().contiguous(), c10::nullopt, -1, unnormalized).t());
   }
 }
 
@@ -55,7 +55,7 @@ void transform_rows(std::int64_t npix, const Tensor& plane, const Tensor& image)
   const auto length = batch_length(npix);
   for (std::int64_t first = 0; first < npix; first += length) {
     const auto count = std::min(length, npix - first);
-    const auto rows = at::fft_irfft(plane.narrow(0, first, count).contiguous(), npix, -1, unnormalised);
+    const auto rows = at::fft_irfft(plane.narrow(0, first, count).contiguous(), npix, -1, unnormalized);
     image.narrow(0, first, count).copy_(rows.flip({-1}));
   }
 }

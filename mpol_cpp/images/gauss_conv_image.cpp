@@ -56,8 +56,8 @@ void GaussConvImageImpl::reset() {
   for (const auto& kernel : kernels) {
     auto plane = at::zeros({padded_, padded_}, torch::kFloat64);
     plane.narrow(0, 0, kernel.size(0)).narrow(1, 0, kernel.size(1)).copy_(kernel);
-    const auto centred = at::roll(plane, {-(kernel.size(0) / 2), -(kernel.size(1) / 2)}, {0, 1});
-    spectra.push_back(at::real(at::fft_rfft2(centred)).contiguous());
+    const auto centered = at::roll(plane, {-(kernel.size(0) / 2), -(kernel.size(1) / 2)}, {0, 1});
+    spectra.push_back(at::real(at::fft_rfft2(centered)).contiguous());
   }
   spectra_ = register_metadata("spectra", at::stack(spectra));
 }

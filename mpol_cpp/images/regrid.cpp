@@ -14,11 +14,11 @@ namespace {
 /// Part of each new pixel's width that each old one covers, along increasing l or m: (to.npix, from.npix) float64.
 /// @param offset  of the old coordinates in the new ones, arcsec
 Tensor overlap(const GridCoords& from, const GridCoords& to, double offset) {
-  const auto centres = [](const GridCoords& coords) { return coords.l_centers() / units::arcsec; };
-  const auto old_centre = centres(from).unsqueeze(0) + offset, new_centre = centres(to).unsqueeze(1);
+  const auto centers = [](const GridCoords& coords) { return coords.l_centers() / units::arcsec; };
+  const auto old_center = centers(from).unsqueeze(0) + offset, new_center = centers(to).unsqueeze(1);
   const double old_half = from.cell_size() / 2, new_half = to.cell_size() / 2;
-  const auto upper = at::minimum(old_centre + old_half, new_centre + new_half);
-  const auto lower = at::maximum(old_centre - old_half, new_centre - new_half);
+  const auto upper = at::minimum(old_center + old_half, new_center + new_half);
+  const auto lower = at::maximum(old_center - old_half, new_center - new_half);
   return (upper - lower).clamp_min(0) / to.cell_size();
 }
 

@@ -24,14 +24,22 @@ enum class FitsUnit {
   jy_per_beam,     ///< Jy/beam: the given cube, in Jy/beam, as it is
 };
 
+/// What the planes of a cube in a FITS file are.
+enum class FitsPlanes {
+  channels,  ///< axis 3, FREQ or CHANNEL
+  samples,  ///< fits of one channel to simulated data: axis 5, SAMPLE 0, 1, …, behind a channel and a STOKES axis of length one
+};
+
 /// What the header says beside the grid; all of it optional.
 struct FitsOptions {
+  /// What the planes of the cube are.
+  TORCH_ARG(FitsPlanes, planes) = FitsPlanes::channels;
   /// Unit of the cube that is given, and of the file.
   TORCH_ARG(FitsUnit, unit) = FitsUnit::jy_per_pixel;
-  /// (nchan) Hz. Without it the third axis is CHANNEL 0, 1, …
+  /// (nchan) Hz, of samples (1). Without it the third axis is CHANNEL 0, 1, …
   TORCH_ARG(Tensor, frequencies) = {};
-  /// Phase centre (CRVAL), object, telescope, date, rest frequency. CRPIX is off the image's middle where the image has a center
-  /// of its own (Observation::center). CRVAL of a coordinate that is unknown is 0, which HISTORY says.
+  /// Phase centre (CRVAL), object, telescope, date, rest frequency, polarisation (STOKES). CRPIX is off the image's middle where
+  /// the image has a center of its own (Observation::center). CRVAL of a coordinate that is unknown is 0, which HISTORY says.
   TORCH_ARG(Observation, observation) = {};
   /// None, one for all channels, or one per channel. Only for images that were convolved with it.
   TORCH_ARG(std::vector<Beam>, beams) = {};
@@ -39,7 +47,7 @@ struct FitsOptions {
   TORCH_ARG(std::vector<std::string>, history) = {};
 };
 
-/// Writes a cube in sky orientation as a FITS image: float32, axes RA, DEC, FREQ (or CHANNEL), STOKES.
+/// Writes a cube in sky orientation as a FITS image: float32, axes RA, DEC, FREQ (or CHANNEL), STOKES; of samples SAMPLE, too.
 ///
 /// Uneven frequencies: the third axis is CHANNEL, the frequencies lie in a binary table FREQUENCIES, and a warning is
 /// logged. Beams that differ between channels lie in a binary table BEAMS (as CASA writes it). The file appears complete
@@ -55,7 +63,7 @@ void write_fits(const std::filesystem::path& path, const Tensor& sky_cube, const
 void write_fits(AtomicFile& target, const Tensor& sky_cube, const GridCoords& coords, const FitsOptions& options = {});
 
 /// Writes each channel to a file of its own: image.fits becomes image_0000.fits, image_0001.fits, …
-/// @return the paths written. @throws as write_fits
+/// @return the paths written. @throws as write_fits, and ValueError for samples
 std::vector<std::filesystem::path> write_fits_split_channels(const std::filesystem::path& path, const Tensor& sky_cube,
                                                              const GridCoords& coords, const FitsOptions& options = {});
 
@@ -64,22 +72,23 @@ struct FitsImage {
   Tensor cube;           ///< (nchan, rows, columns) float64, sky orientation (row 0 South, column 0 East), in `unit`
   double cell_size = 0;  ///< arcsec
   std::string unit;      ///< BUNIT as written, "" when missing
-  Tensor frequencies;    ///< (nchan) float64 Hz, or undefined
+  Tensor frequencies;    ///< (nchan) float64 Hz, or undefined, as of samples
+  FitsPlanes planes = FitsPlanes::channels;  ///< of the cube; samples where an axis SAMPLE counts them
   /// Pixel, 0-based in the cube, of the reference position (the phase centre): npix/2 and npix/2 - 1 in our own files.
   double reference_row = 0;
   double reference_column = 0;  ///< the column of it
   std::vector<Beam> beams;      ///< none, one, or one per channel
   /// Reference position, object, telescope, date, rest frequency as far as known; a position that HISTORY calls unknown, and
-  /// 0, 0, which stands for that, are left out.
+  /// 0, 0, which stands for that, are left out. The polarisation is that of the axis STOKES, without one Stokes I.
   Observation observation;
   std::vector<std::string> history;  ///< the lines of HISTORY
 };
 
-/// Reads the first image of a FITS file: 2 to 4 axes, RA and DEC (or L and M offsets) first, then any of frequency,
-/// channel and Stokes (of length one); any BITPIX, scaled and compressed images. Flips to sky orientation when an axis
-/// runs the other way. Pixels that do not match their checksum are read with a warning.
+/// Reads the first image of a FITS file: 2 axes or more, RA and DEC (or L and M offsets) first, then any of frequency, channel,
+/// sample and Stokes, of which one may be longer than one, but not Stokes; any BITPIX, scaled and compressed images. Flips to sky
+/// orientation when an axis runs the other way. Pixels that do not match their checksum are read with a warning.
 /// @throws FileError when it is missing, no FITS file, damaged or holds no image; DataError when its axes are rotated,
-///         its pixels not square, or it has several Stokes planes
+///         its pixels not square, or it has several Stokes planes (which are named)
 FitsImage read_fits(const std::filesystem::path& path);
 
 }  // namespace mpol::io

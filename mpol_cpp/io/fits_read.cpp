@@ -16,12 +16,13 @@
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/io/any_fits.h>
-#include <mpol_cpp/io/fits.h>
-#include <mpol_cpp/io/fits_axes.h>
-#include <mpol_cpp/io/fits_cube.h>
+#include <mpol_cpp/io/axes/fits_axes.h>
+#include <mpol_cpp/io/axes/stokes_axis.h>
 #include <mpol_cpp/io/cfitsio/fits_handle.h>
 #include <mpol_cpp/io/cfitsio/header_check.h>
 #include <mpol_cpp/io/cfitsio/next_unit.h>
+#include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/io/fits_cube.h>
 #include <mpol_cpp/io/unknown_center.h>
 
 namespace mpol::io {
@@ -304,11 +305,12 @@ void read_observation(HeaderReader header, const std::vector<FitsAxis>& axes, co
   observation.telescope = header.text("TELESCOP");
   observation.date = header.text("DATE-OBS");
   observation.spectral_reference = header.text("SPECSYS");
+  observation.stokes = read_stokes_axis(axes, path);
   observation.rest_frequency = header.number("RESTFRQ");
   if (!observation.rest_frequency) observation.rest_frequency = header.number("RESTFREQ");
   image.unit = header.text("BUNIT");
   image.history = header.history();
-  forget_unknown_centre(observation, image.history);
+  forget_unknown_center(observation, image.history);
   const auto major = header.number("BMAJ"), minor = header.number("BMIN");
   if (major && minor) image.beams = {{*major * 3600, *minor * 3600, header.number("BPA").value_or(0) * units::degree}};
 }
@@ -332,7 +334,7 @@ struct FitsCube::File {
   std::filesystem::path path;
   FitsHandle handle;
   std::vector<FitsAxis> axes;
-  std::optional<std::size_t> channels;  // the axis of channels
+  std::optional<std::size_t> channels;  // the axis of channels, or of samples
   std::int64_t nchan = 1;
   FitsImage header;
   std::optional<PixelLattice> lattice;
@@ -347,8 +349,9 @@ FitsCube::FitsCube(const std::filesystem::path& path, FitsPixels pixels) : file_
     if (!is_square_and_upright(all)) lattice = all;
   }
   image.cell_size = lattice ? std::sqrt(lattice->area()) : cell_size_of(file, axes, path);
-  channels = channel_axis(axes, path);
+  channels = plane_axis(axes, path);
   if (channels) nchan = axes[*channels].size;
+  if (channels && is_sample_axis(axes[*channels])) image.planes = FitsPlanes::samples;
   int bits = 0;
   fits_get_img_type(file.get(), &bits, file.status());
   file.check("reading the header");

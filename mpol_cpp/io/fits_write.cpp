@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 
@@ -6,12 +7,14 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/core/version.h>
+#include <mpol_cpp/io/axes/fits_axes.h>
+#include <mpol_cpp/io/axes/spectral_axis.h>
+#include <mpol_cpp/io/axes/stokes_axis.h>
 #include <mpol_cpp/io/cfitsio/fits_handle.h>
 #include <mpol_cpp/io/cfitsio/header_writer.h>
 #include <mpol_cpp/io/cfitsio/plane_writer.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/fits_cube.h>
-#include <mpol_cpp/io/spectral_axis.h>
 #include <mpol_cpp/io/unknown_center.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 
@@ -36,8 +39,8 @@ void write_sky_axes(HeaderWriter& header, const GridCoords& coords, const Observ
   double right_ascension = std::fmod(observation.right_ascension.value_or(0) / units::degree, 360.0);
   if (right_ascension < 0) right_ascension += 360;
   const double declination = observation.declination.value_or(0) / units::degree;
-  header.axis(1, "RA---SIN", half + columns, right_ascension, -step, "deg");
-  header.axis(2, "DEC--SIN", half + 1 - rows, declination, step, "deg");
+  header.axis(axis_number(ImageAxis::x), "RA---SIN", half + columns, right_ascension, -step, "deg");
+  header.axis(axis_number(ImageAxis::y), "DEC--SIN", half + 1 - rows, declination, step, "deg");
   header.set("LONPOLE", 180.0, nullptr);
   header.set("LATPOLE", declination, nullptr);
   header.set("RADESYS", "FK5", nullptr);
@@ -65,13 +68,16 @@ bool beams_differ(const std::vector<Beam>& beams) {
   return std::any_of(beams.begin(), beams.end(), [&](const Beam& beam) { return beam != beams.front(); });
 }
 
+bool has_samples(const FitsOptions& options) { return options.planes() == FitsPlanes::samples; }
+
 void write_header(FitsHandle& file, SpectralAxis spectral, const GridCoords& coords, const FitsOptions& options) {
   HeaderWriter header(file);
   const auto& observation = options.observation();
   header.set("BUNIT", name_of(options.unit()), nullptr);
   write_sky_axes(header, coords, observation);
   write_spectral_axis(header, spectral, options.frequencies());
-  header.axis(4, "STOKES", 1, 1, 1, nullptr);
+  write_stokes_axis(header, observation.stokes);
+  if (has_samples(options)) header.axis(axis_number(ImageAxis::sample), "SAMPLE", 1, 0, 1, nullptr);
   if (observation.rest_frequency) header.set("RESTFRQ", *observation.rest_frequency, "[Hz] rest frequency");
   header.set_if_known("SPECSYS", observation.spectral_reference, nullptr);
   header.set_if_known("OBJECT", observation.object, nullptr);
@@ -83,7 +89,7 @@ void write_header(FitsHandle& file, SpectralAxis spectral, const GridCoords& coo
     write_beam(header, options.beams().front());
   }
   header.set("ORIGIN", "mpol_cpp " + version(), nullptr);
-  if (const auto line = unknown_centre_line(observation); !line.empty()) header.history(line);
+  if (const auto line = unknown_center_line(observation); !line.empty()) header.history(line);
   for (const auto& lines : options.history()) header.history(lines);
 }
 
@@ -91,9 +97,9 @@ void write_beams(FitsHandle& file, const std::vector<Beam>& beams) {
   const auto count = static_cast<std::int64_t>(beams.size());
   create_table(file, "BEAMS", count,
                {{"BMAJ", "1E", "arcsec"}, {"BMIN", "1E", "arcsec"}, {"BPA", "1E", "deg"}, {"CHAN", "1J", ""}, {"POL", "1J", ""}});
-  int channels = static_cast<int>(count), polarisations = 1;
+  int channels = static_cast<int>(count), polarizations = 1;
   fits_update_key(file.get(), TINT, "NCHAN", &channels, "number of channels", file.status());
-  fits_update_key(file.get(), TINT, "NPOL", &polarisations, "number of polarisations", file.status());
+  fits_update_key(file.get(), TINT, "NPOL", &polarizations, "number of polarisations", file.status());
   reserve_checksums(file);
   for (std::int64_t channel = 0; channel < count; ++channel) {
     const auto& beam = beams[static_cast<std::size_t>(channel)];
@@ -132,18 +138,25 @@ void check_beams(const std::vector<Beam>& beams, std::int64_t nchan) {
 }
 
 /// The options with frequencies on the CPU in float64, checked against the cube.
-FitsOptions checked(const FitsOptions& options, std::int64_t nchan) {
+FitsOptions checked(const FitsOptions& options, std::int64_t planes) {
   auto result = options;
+  const auto nchan = has_samples(options) ? 1 : planes;
   check_beams(options.beams(), nchan);
   result.frequencies() = checked_frequencies(options.frequencies(), nchan);
   return result;
 }
 
 /// Begins the image of a new file.
-void begin_image(FitsHandle& file, const GridCoords& coords, std::int64_t nchan, SpectralAxis spectral,
+void begin_image(FitsHandle& file, const GridCoords& coords, std::int64_t planes, SpectralAxis spectral,
                  const FitsOptions& options) {
-  LONGLONG sizes[4] = {coords.npix(), coords.npix(), nchan, 1};
-  fits_create_imgll(file.get(), FLOAT_IMG, 4, sizes, file.status());
+  const bool samples = has_samples(options);
+  std::array<LONGLONG, axis_number(ImageAxis::sample)> sizes;
+  sizes.fill(1);
+  const auto length = [&sizes](ImageAxis axis) -> LONGLONG& { return sizes[static_cast<std::size_t>(axis)]; };
+  length(ImageAxis::x) = length(ImageAxis::y) = coords.npix();
+  length(samples ? ImageAxis::sample : ImageAxis::channel) = planes;
+  const int count = axis_number(samples ? ImageAxis::sample : ImageAxis::stokes);
+  fits_create_imgll(file.get(), FLOAT_IMG, count, sizes.data(), file.status());
   write_header(file, spectral, coords, options);
   reserve_checksums(file);
   file.check("writing the header");
@@ -234,6 +247,8 @@ void FitsCubeWriter::finish() {
 
 std::vector<std::filesystem::path> write_fits_split_channels(const std::filesystem::path& path, const Tensor& sky_cube,
                                                              const GridCoords& coords, const FitsOptions& given) {
+  if (has_samples(given))
+    throw ValueError("samples of an image are planes of one file, not channels: write those of each channel with write_fits");
   const auto cube = as_cube(sky_cube, coords);
   const auto options = checked(given, cube.size(0));
   std::vector<std::filesystem::path> paths;

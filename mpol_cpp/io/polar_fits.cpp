@@ -6,10 +6,12 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/core/version.h>
+#include <mpol_cpp/io/axes/fits_axes.h>
+#include <mpol_cpp/io/axes/spectral_axis.h>
+#include <mpol_cpp/io/axes/stokes_axis.h>
 #include <mpol_cpp/io/cfitsio/fits_handle.h>
 #include <mpol_cpp/io/cfitsio/header_writer.h>
 #include <mpol_cpp/io/cfitsio/plane_writer.h>
-#include <mpol_cpp/io/spectral_axis.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 
 namespace mpol::io {
@@ -31,14 +33,17 @@ void check_even_bins(const EvenBins& bins, const char* what) {
 
 void write_header(FitsHandle& file, const PolarAxes& axes, SpectralAxis spectral, const Tensor& frequencies,
                   const PolarFitsOptions& options) {
-  LONGLONG sizes[3] = {axes.nphi, axes.nr, axes.nchan};
-  fits_create_imgll(file.get(), FLOAT_IMG, 3, sizes, file.status());
+  const auto& observation = options.observation();
+  const bool has_stokes = observation.stokes != Stokes::i;
+  LONGLONG sizes[4] = {axes.nphi, axes.nr, axes.nchan, 1};
+  fits_create_imgll(file.get(), FLOAT_IMG, has_stokes ? 4 : 3, sizes, file.status());
   HeaderWriter header(file);
   header.set_if_known("BUNIT", options.unit(), nullptr);
-  header.axis(1, "PHI", 1, axes.azimuth.first_middle / units::degree, axes.azimuth.width / units::degree, "deg");
-  header.axis(2, "RADIUS", 1, axes.radius.first_middle, axes.radius.width, "arcsec");
+  header.axis(axis_number(ImageAxis::x), "PHI", 1, axes.azimuth.first_middle / units::degree, axes.azimuth.width / units::degree,
+              "deg");
+  header.axis(axis_number(ImageAxis::y), "RADIUS", 1, axes.radius.first_middle, axes.radius.width, "arcsec");
   write_spectral_axis(header, spectral, frequencies);
-  const auto& observation = options.observation();
+  if (has_stokes) write_stokes_axis(header, observation.stokes);
   if (observation.rest_frequency) header.set("RESTFRQ", *observation.rest_frequency, "[Hz] rest frequency");
   header.set_if_known("SPECSYS", observation.spectral_reference, nullptr);
   header.set_if_known("OBJECT", observation.object, nullptr);

@@ -26,7 +26,8 @@ struct PolarFitsOptions {
   TORCH_ARG(std::string, unit);  ///< BUNIT; empty: none
   /// (nchan) Hz. Without it the third axis is CHANNEL 0, 1, …
   TORCH_ARG(Tensor, frequencies) = {};
-  TORCH_ARG(Observation, observation) = {};  ///< object, telescope, date, rest frequency; the axes have no place on the sky
+  /// Object, telescope, date, rest frequency, polarisation; the axes have no place on the sky.
+  TORCH_ARG(Observation, observation) = {};
   TORCH_ARG(std::vector<std::string>, history) = {};  ///< lines of HISTORY
 };
 
@@ -38,7 +39,8 @@ struct PolarAxes {
 
 /// Maps of azimuth and radius that are written as a FITS image some channels at a time, so that those of a cube larger than
 /// memory can be: float32, axes PHI (deg), RADIUS (arcsec), FREQ (or CHANNEL), all linear, with CRPIX 1 and CRVAL at the middle
-/// of the first bin. Uneven frequencies as write_fits. The file appears under its name with finish(), complete, or not at all.
+/// of the first bin, and STOKES where they are of anything but Stokes I. Uneven frequencies as write_fits. The file appears under
+/// its name with finish(), complete, or not at all.
 class PolarFitsWriter {
  public:
   /// @throws ShapeError for frequencies of another number of channels; ValueError for bins that are not finite and > 0, or no

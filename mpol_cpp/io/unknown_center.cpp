@@ -12,14 +12,14 @@ constexpr std::string_view both_unknown = "The phase centre is unknown: CRVAL1 a
 
 }  // namespace
 
-std::string unknown_centre_line(const Observation& observation) {
+std::string unknown_center_line(const Observation& observation) {
   if (observation.right_ascension && observation.declination) return {};
   if (observation.declination) return std::string(ascension_unknown);
   if (observation.right_ascension) return std::string(declination_unknown);
   return std::string(both_unknown);
 }
 
-void forget_unknown_centre(Observation& observation, const std::vector<std::string>& history) {
+void forget_unknown_center(Observation& observation, const std::vector<std::string>& history) {
   const auto says = [&history](std::string_view line) {
     return std::any_of(history.begin(), history.end(), [line](const std::string& own) { return own.starts_with(line); });
   };

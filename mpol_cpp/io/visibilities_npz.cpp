@@ -159,6 +159,7 @@ void write_npz(const std::filesystem::path& path, const Visibilities& visibiliti
   add_text("date", observation.date);
   add_number("rest_frequency", observation.rest_frequency);
   add_text("spectral_reference", observation.spectral_reference);
+  if (observation.stokes != Stokes::i) writer.add_text("stokes", to_string(observation.stokes));
   writer.write(path, compression);
 }
 

@@ -39,9 +39,10 @@ UvUnit uv_unit_of(const std::filesystem::path& path, const ReadOptions& options 
 
 /// Writes visibilities so that read_npz gives them back: u, v in lambda, or in metres with their frequencies; the
 /// observation as far as it is known (`right_ascension` and `declination` in radian, `object`, `telescope`, `date`,
-/// `rest_frequency` in Hz, `spectral_reference`). Atomic. @throws FileError
+/// `rest_frequency` in Hz, `spectral_reference`; and `stokes`, as "Q", of data of anything but Stokes I). Atomic.
+/// @throws FileError
 /// @param more  further arrays by key, which read_npz leaves alone
-/// @throws DataError of visibilities whose phases are turned (with_centre)
+/// @throws DataError of visibilities whose phases are turned (with_center)
 void write_npz(const std::filesystem::path& path, const Visibilities& visibilities,
                Compression compression = Compression::deflated, const std::map<std::string, Tensor>& more = {});
 

@@ -183,6 +183,15 @@ std::string VisibilityArrays::text(const std::string& key) const {
   return reader_.contains(key) ? reader_.read_text(key) : std::string();
 }
 
+Stokes VisibilityArrays::stokes() const {
+  if (!reader_.contains("stokes")) return Stokes::i;
+  try {
+    return stokes_from_name(reader_.read_text("stokes"));
+  } catch (const ValueError& error) {
+    throw DataError(fmt::format("{}: {}", reader_.where("stokes"), error.what()));
+  }
+}
+
 Observation VisibilityArrays::observation() const {
   Observation observation;
   observation.right_ascension = number("right_ascension");
@@ -192,6 +201,7 @@ Observation VisibilityArrays::observation() const {
   observation.date = text("date");
   observation.rest_frequency = number("rest_frequency");
   observation.spectral_reference = text("spectral_reference");
+  observation.stokes = stokes();
   return observation;
 }
 

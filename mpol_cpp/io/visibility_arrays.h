@@ -55,6 +55,7 @@ class VisibilityArrays {
   const char* frequency_key() const;
   std::optional<double> number(const std::string& key) const;
   std::string text(const std::string& key) const;
+  Stokes stokes() const;
 
   NpzReader reader_;
   ReadOptions options_;

@@ -13,8 +13,8 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/fourier/displacement.h>
-#include <mpol_cpp/likelihoods/loose_samples.h>
-#include <mpol_cpp/likelihoods/sky_checks.h>
+#include <mpol_cpp/likelihoods/forms/loose_samples.h>
+#include <mpol_cpp/likelihoods/forms/sky_checks.h>
 
 namespace mpol {
 namespace {
@@ -96,7 +96,7 @@ BlockLikelihoodImpl::BlockLikelihoodImpl(const GridCoords& coords, const std::ve
                        {},
                        {}});
   }
-  normaliser_ = static_cast<double>(occupied.sum().item<std::int64_t>());
+  normalizer_ = static_cast<double>(occupied.sum().item<std::int64_t>());
   reset();
 }
 

@@ -63,9 +63,8 @@ class BlockLikelihoodImpl : public Module<BlockLikelihoodImpl>, public Likelihoo
   /// Differentiable with respect to the image and the parameters; float32 or float64.
   Tensor chi_squared(const Tensor& sky) override;
 
-  double normaliser() const override { return normaliser_; }
+  double normalizer() const override { return normalizer_; }
   std::int64_t samples() const override { return samples_; }
-  std::int64_t visibilities_count() const override { return samples_; }
   std::int64_t memory_bytes() const override;
   /// Beside the grid's, "baselines_B": their digests.
   std::map<std::string, std::string> state_labels() const override;
@@ -97,7 +96,7 @@ class BlockLikelihoodImpl : public Module<BlockLikelihoodImpl>, public Likelihoo
                         const Tensor& log_amplitude) const;
 
   std::int64_t nchan_ = 0, samples_ = 0;
-  double normaliser_ = 0;
+  double normalizer_ = 0;
   std::vector<Block> blocks_;
 };
 

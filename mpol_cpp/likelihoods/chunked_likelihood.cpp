@@ -16,8 +16,8 @@
 #include <mpol_cpp/device/host/host_memory.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/likelihoods/known_gradient.h>
-#include <mpol_cpp/likelihoods/loose_samples.h>
-#include <mpol_cpp/likelihoods/sky_checks.h>
+#include <mpol_cpp/likelihoods/forms/loose_samples.h>
+#include <mpol_cpp/likelihoods/forms/sky_checks.h>
 #include <mpol_cpp/likelihoods/staged_likelihood.h>
 #include <mpol_cpp/serialize/array_room.h>
 
@@ -79,7 +79,7 @@ ChunkedLikelihoodImpl::ChunkedLikelihoodImpl(const GridCoords& coords, Visibilit
   {
     const auto all = losses::detail::loose_samples(coords, visibilities_, channels_);
     samples_ = all.visibilities.data().numel();
-    normaliser_ = static_cast<double>(all.occupied_cells);
+    normalizer_ = static_cast<double>(all.occupied_cells);
   }
   set_residency(residency_);
 }

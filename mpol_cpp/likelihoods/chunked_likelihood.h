@@ -66,9 +66,8 @@ class ChunkedLikelihoodImpl : public Module<ChunkedLikelihoodImpl>, public Likel
   /// @throws DeviceError when not even a few samples fit into memory
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
-  double normaliser() const override { return normaliser_; }
+  double normalizer() const override { return normalizer_; }
   std::int64_t samples() const override { return samples_; }
-  std::int64_t visibilities_count() const override { return samples_; }
   /// The samples where they are in memory, and what is kept of them on the device.
   std::int64_t memory_bytes() const override;
   bool is_quadratic() const override { return options_.noise().kind == NoiseModel::Kind::gaussian; }
@@ -120,7 +119,7 @@ class ChunkedLikelihoodImpl : public Module<ChunkedLikelihoodImpl>, public Likel
   ChunkedLikelihoodOptions options_;
   DataResidency residency_;
   std::int64_t chunk_ = 0, samples_ = 0;
-  double normaliser_ = 0;
+  double normalizer_ = 0;
   bool has_halved_ = false;
   Kept kept_;
 };

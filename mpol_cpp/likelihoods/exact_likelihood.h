@@ -46,7 +46,7 @@ class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihoo
   Tensor chi_squared(const Tensor& sky) override;
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
-  double normaliser() const override { return static_cast<double>(cells_.value()); }
+  double normalizer() const override { return static_cast<double>(cells_.value()); }
   std::int64_t samples() const override { return nvis_.value(); }
   std::int64_t memory_bytes() const override;
   /// `anchors`, the anchor images of float32, once there are some: (images, npix, npix).

@@ -9,7 +9,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
-#include <mpol_cpp/likelihoods/sky_checks.h>
+#include <mpol_cpp/likelihoods/forms/sky_checks.h>
 #include <mpol_cpp/losses/sums.h>
 #include <mpol_cpp/ops/fft/real_fft.h>
 

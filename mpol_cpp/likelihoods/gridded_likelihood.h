@@ -28,7 +28,7 @@ class GriddedLikelihoodImpl : public Module<GriddedLikelihoodImpl>, public Likel
   Tensor chi_squared(const Tensor& sky) override;
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
-  double normaliser() const override { return static_cast<double>(data_.size(0)); }
+  double normalizer() const override { return static_cast<double>(data_.size(0)); }
   std::int64_t samples() const override { return data_.size(0); }
   std::int64_t visibilities_count() const override { return nvis_.value(); }
   std::int64_t memory_bytes() const override;

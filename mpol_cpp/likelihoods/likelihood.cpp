@@ -5,7 +5,7 @@
 #include <torch/autograd.h>
 
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/likelihoods/sky_checks.h>
+#include <mpol_cpp/likelihoods/forms/sky_checks.h>
 
 namespace mpol {
 
@@ -21,7 +21,7 @@ Tensor Likelihood::value_and_gradient(const Tensor& sky, Tensor& gradient, Accum
   return value.detach().to(torch::kFloat64);
 }
 
-std::int64_t Likelihood::samples() const { return static_cast<std::int64_t>(normaliser()); }
+std::int64_t Likelihood::samples() const { return static_cast<std::int64_t>(normalizer()); }
 
 std::int64_t Likelihood::visibilities_count() const { return samples(); }
 

@@ -10,7 +10,7 @@
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/core/error.h>
-#include <mpol_cpp/core/labelled_state.h>
+#include <mpol_cpp/core/labeled_state.h>
 #include <mpol_cpp/core/accumulate.h>
 #include <mpol_cpp/serialize/safetensors.h>
 
@@ -35,7 +35,7 @@ struct CellData {
 /// One of your own derives from mpol::Module<Yours> (its tensors) and from this interface, gives its grid to the constructor,
 /// and overrides two functions, chi_squared and normaliser: examples/own_parts.cpp. The others have defaults that follow
 /// from these.
-class Likelihood : public LabelledState {
+class Likelihood : public LabeledState {
  public:
   /// @param sky  (…, nchan, npix, npix), Jy/arcsec^2, sky orientation
   /// @return     one value per problem, (…), in the sky's dtype, differentiable with respect to the sky
@@ -48,7 +48,7 @@ class Likelihood : public LabelledState {
   virtual Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate);
 
   /// N_norm of this likelihood: the occupied cells of its grid, so that lambda means the same for all likelihoods.
-  virtual double normaliser() const = 0;
+  virtual double normalizer() const = 0;
   /// The terms of the sum in its chi^2 (its own samples or cells), summed over channels; the default is the normaliser.
   virtual std::int64_t samples() const;
   /// The loose visibilities behind it, summed over channels; the default is samples().

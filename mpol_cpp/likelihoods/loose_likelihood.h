@@ -38,9 +38,8 @@ class LooseLikelihoodImpl : public Module<LooseLikelihoodImpl>, public Likelihoo
   Tensor chi_squared(const Tensor& sky) override;
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
-  double normaliser() const override { return normaliser_; }
+  double normalizer() const override { return normalizer_; }
   std::int64_t samples() const override { return data_.numel(); }
-  std::int64_t visibilities_count() const override { return data_.numel(); }
   std::int64_t memory_bytes() const override;
   /// Beside the grid's, "baselines": their digest.
   std::map<std::string, std::string> state_labels() const override;
@@ -61,7 +60,7 @@ class LooseLikelihoodImpl : public Module<LooseLikelihoodImpl>, public Likelihoo
   void check(const Tensor& sky) const;
 
   std::int64_t nchan_;
-  double normaliser_;
+  double normalizer_;
   Tensor data_, weights_;
   std::shared_ptr<LooseForm> form_;
 };

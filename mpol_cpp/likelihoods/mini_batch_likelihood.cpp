@@ -10,8 +10,8 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/read_ahead.h>
-#include <mpol_cpp/likelihoods/loose_samples.h>
-#include <mpol_cpp/likelihoods/sky_checks.h>
+#include <mpol_cpp/likelihoods/forms/loose_samples.h>
+#include <mpol_cpp/likelihoods/forms/sky_checks.h>
 #include <mpol_cpp/likelihoods/staged_likelihood.h>
 
 namespace mpol {
@@ -28,7 +28,7 @@ MiniBatchLikelihoodImpl::MiniBatchLikelihoodImpl(const GridCoords& coords, Visib
       options_(options) {
   const auto all = losses::detail::loose_samples(coords, visibilities_, channels_);
   samples_ = all.visibilities.data().numel();
-  normaliser_ = static_cast<double>(all.occupied_cells);
+  normalizer_ = static_cast<double>(all.occupied_cells);
 }
 
 struct MiniBatchLikelihoodImpl::Batch {

@@ -38,9 +38,8 @@ class MiniBatchLikelihoodImpl : public Module<MiniBatchLikelihoodImpl>, public L
   Tensor chi_squared(const Tensor& sky) override;
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
-  double normaliser() const override { return normaliser_; }
+  double normalizer() const override { return normalizer_; }
   std::int64_t samples() const override { return samples_; }
-  std::int64_t visibilities_count() const override { return samples_; }
   /// The data and which of them make the batches; an evaluation takes more, for its batch.
   std::int64_t memory_bytes() const override;
   /// `position`: batches taken so far, () int64.
@@ -78,7 +77,7 @@ class MiniBatchLikelihoodImpl : public Module<MiniBatchLikelihoodImpl>, public L
   NoiseModel noise_;
   NufftOptions options_;
   std::int64_t samples_ = 0;
-  double normaliser_ = 0;
+  double normalizer_ = 0;
   std::int64_t position_ = 0;
   Ahead ahead_;  // last: its thread uses the others
 };

@@ -15,8 +15,8 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/fourier/nufft_plans.h>
-#include <mpol_cpp/likelihoods/loose_samples.h>
-#include <mpol_cpp/likelihoods/sky_checks.h>
+#include <mpol_cpp/likelihoods/forms/loose_samples.h>
+#include <mpol_cpp/likelihoods/forms/sky_checks.h>
 #include <mpol_cpp/ops/memory/share_tasks.h>
 
 namespace mpol {
@@ -164,7 +164,7 @@ NoiseLikelihoodImpl::NoiseLikelihoodImpl(const GridCoords& coords, const Visibil
                                          NoiseModel noise, NufftOptions options, const Tensor& imaginary_weights)
     : Likelihood(coords), nchan_(channels.nchan()), noise_(noise) {
   auto samples = losses::detail::loose_samples(coords, visibilities, channels);
-  normaliser_ = static_cast<double>(samples.occupied_cells);
+  normalizer_ = static_cast<double>(samples.occupied_cells);
   channels_ = std::make_shared<losses::detail::ImageChannels>(std::move(samples.image_channels), nchan_);
   data_ = samples.visibilities.data().resolve_conj().contiguous();
   weights_ = samples.visibilities.weights().contiguous();
@@ -203,7 +203,7 @@ Tensor NoiseLikelihoodImpl::weigh(const Tensor& sky, Tensor& model) const {
   auto flat = model.view({-1, data_.numel()});
   const auto d = data_.to(model.scalar_type()).flatten(), w = weights_.to(sky.scalar_type()).flatten();
   const auto imaginary_w = imaginary_weights_.defined() ? imaginary_weights_.to(sky.scalar_type()).flatten() : w;
-  const bool by_tensors = !sky.is_cpu() || nufft_->plans().uses_gpu_kernels(sky.device());
+  const bool by_tensors = !sky.is_cpu() || nufft_plans(*nufft_).uses_gpu_kernels(sky.device());
   if (by_tensors) return weigh_by_tensors(noise_, flat, d, w, imaginary_w).view(shape);
   if (sky.scalar_type() == torch::kFloat32) return weigh_problems<float>(noise_, flat, d, w, imaginary_w).view(shape);
   return weigh_problems<double>(noise_, flat, d, w, imaginary_w).view(shape);
@@ -241,10 +241,10 @@ std::map<std::string, std::string> NoiseLikelihoodImpl::state_labels() const {
   return labels;
 }
 
-void NoiseLikelihoodImpl::prepare(torch::Dtype dtype) { nufft_->plans().prepare(data_.device(), dtype); }
+void NoiseLikelihoodImpl::prepare(torch::Dtype dtype) { nufft_plans(*nufft_).prepare(data_.device(), dtype); }
 
 void NoiseLikelihoodImpl::keep_for(c10::Stream stream) const {
-  nufft_->plans().keep_for(stream);
+  nufft_plans(*nufft_).keep_for(stream);
   for (const auto& tensor : {data_, weights_, imaginary_weights_}) {
     if (tensor.defined()) tensor.record_stream(stream);
   }

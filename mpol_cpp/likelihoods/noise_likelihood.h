@@ -42,9 +42,8 @@ class NoiseLikelihoodImpl : public Module<NoiseLikelihoodImpl>, public Likelihoo
   Tensor chi_squared(const Tensor& sky) override;
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
-  double normaliser() const override { return normaliser_; }
+  double normalizer() const override { return normalizer_; }
   std::int64_t samples() const override { return data_.numel(); }
-  std::int64_t visibilities_count() const override { return data_.numel(); }
   std::int64_t memory_bytes() const override;
   /// Beside the grid's, "baselines": their digest.
   std::map<std::string, std::string> state_labels() const override;
@@ -68,7 +67,7 @@ class NoiseLikelihoodImpl : public Module<NoiseLikelihoodImpl>, public Likelihoo
 
   std::int64_t nchan_;
   NoiseModel noise_;
-  double normaliser_;
+  double normalizer_;
   std::shared_ptr<const losses::detail::ImageChannels> channels_;
   Tensor data_, weights_, imaginary_weights_;
   Nufft nufft_{nullptr};

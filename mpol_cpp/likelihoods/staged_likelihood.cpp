@@ -20,6 +20,7 @@ StagedLikelihood stage_likelihood(const GridCoords& coords, Visibilities samples
       likelihood->to(kind.device);
       likelihood->prepare(kind.dtype);
       staged.likelihood = likelihood.ptr();
+      staged.keep_for = [held = likelihood.ptr()](c10::Stream stream) { held->keep_for(stream); };
     };
     if (noise.kind == NoiseModel::Kind::gaussian) make(LooseLikelihood(coords, samples, channels, options));
     else make(NoiseLikelihood(coords, samples, channels, noise, options));
@@ -31,8 +32,7 @@ void take_over(const StagedLikelihood& staged, torch::Device device) {
   if (!staged.ready) return;
   const auto stream = mpol::detail::current_stream(device);
   staged.ready->block(stream);
-  if (const auto* loose = dynamic_cast<const LooseLikelihoodImpl*>(staged.likelihood.get())) loose->keep_for(stream);
-  if (const auto* noise = dynamic_cast<const NoiseLikelihoodImpl*>(staged.likelihood.get())) noise->keep_for(stream);
+  staged.keep_for(stream);
 }
 
 }  // namespace mpol::losses::detail

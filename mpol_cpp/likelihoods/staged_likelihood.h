@@ -1,9 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
 #include <c10/core/Event.h>
+#include <c10/core/Stream.h>
 #include <torch/types.h>
 
 #include <mpol_cpp/fourier/nufft.h>
@@ -26,6 +28,8 @@ struct SkyKind {
 struct StagedLikelihood {
   std::shared_ptr<Likelihood> likelihood;
   std::optional<c10::Event> ready;  // of a GPU: when what was copied there is there
+  /// Keeps what was made in another stream until this one has used it too.
+  std::function<void(c10::Stream stream)> keep_for;
 };
 
 /// Makes it, on any thread; on a GPU through pinned memory and on a stream beside the one that steps are taken in.

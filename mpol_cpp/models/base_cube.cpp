@@ -14,10 +14,13 @@
 
 namespace mpol {
 
-PixelMapping softplus_mapping() {
+PixelMapping softplus_mapping(const Tensor& mask) {
   constexpr double threshold = 20.0;  // at::softplus is the identity beyond it
-  return {"softplus", [](const Tensor& base) { return at::softplus(base); },
-          [](const Tensor& intensity) {
+  const auto forward = [mask](const Tensor& base) {
+    const auto positive = at::softplus(base);
+    return mask.defined() ? positive * mask.to(base.options().requires_grad(false)) : positive;
+  };
+  return {mask.defined() ? "softplus with a mask" : "softplus", forward, [](const Tensor& intensity) {
             return at::where(intensity > threshold, intensity, intensity + at::log(-at::expm1(-intensity)));
           }};
 }

@@ -19,12 +19,13 @@ struct PixelMapping {
   std::function<Tensor(const Tensor&)> inverse;  ///< of intensities > 0: where a start image comes from
 };
 
-/// I = softplus(b) = ln(1 + e^b) (beta 1, threshold 20); its inverse b = I + ln(1 - e^-I), I > 0.
-PixelMapping softplus_mapping();
+/// I = softplus(b) M = ln(1 + e^b) M (beta 1, threshold 20); its inverse b = I + ln(1 - e^-I), I > 0.
+/// @param mask  1 where a pixel may shine, 0 where not, broadcastable to the cube; undefined: every pixel may
+PixelMapping softplus_mapping(const Tensor& mask = {});
 
 /// I = max(b, 0) M: base pixels that are intensities themselves. The image is a convex function of them, which POGM needs; Adam
 /// and the like, which walk along gradients, want softplus_mapping().
-/// @param mask  1 where a pixel may shine, 0 where not, broadcastable to the cube; undefined: every pixel may
+/// @param mask  as above
 PixelMapping nonnegative_mapping(const Tensor& mask = {});
 
 /// Options of a BaseCube, and of the models that have one.

@@ -10,6 +10,10 @@ torch::nn::Module& ImageModel::as_module() {
   return *module;
 }
 
-std::map<std::string, std::string> ImageModel::state_labels() const { return grid_labels(coords_); }
+std::map<std::string, std::string> ImageModel::state_labels() const {
+  auto labels = grid_labels(coords_);
+  labels["axes"] = to_string(axes());
+  return labels;
+}
 
 }  // namespace mpol

@@ -54,25 +54,25 @@ Objective::Objective(std::shared_ptr<Likelihood> likelihood, std::vector<Term> t
       throw ValueError(fmt::format("two terms are named {}: give one of them another name", term.name()));
     }
   }
-  if (!(normaliser() > 0)) {
+  if (!(normalizer() > 0)) {
     throw ValueError(fmt::format("the {} likelihood has {} {} to normalise by; choose another normalisation", likelihood_->name(),
-                                 normaliser(), to_string(normalize_)));
+                                 normalizer(), to_string(normalize_)));
   }
 }
 
-Objective Objective::divided_by(double normaliser) const {
-  if (!(normaliser > 0 && std::isfinite(normaliser)))
-    throw ValueError(fmt::format("an objective divided by 2 x {}: it must be a finite number above 0", normaliser));
+Objective Objective::divided_by(double normalizer) const {
+  if (!(normalizer > 0 && std::isfinite(normalizer)))
+    throw ValueError(fmt::format("an objective divided by 2 x {}: it must be a finite number above 0", normalizer));
   auto other = *this;
-  other.given_normaliser_ = normaliser;
+  other.given_normalizer_ = normalizer;
   return other;
 }
 
-double Objective::normaliser() const {
-  if (given_normaliser_) return *given_normaliser_;
+double Objective::normalizer() const {
+  if (given_normalizer_) return *given_normalizer_;
   switch (normalize_) {
     case Normalize::cells:
-      return likelihood_->normaliser();
+      return likelihood_->normalizer();
     case Normalize::visibilities:
       return static_cast<double>(likelihood_->visibilities_count());
     case Normalize::none:
@@ -88,7 +88,7 @@ ObjectiveValue Objective::evaluate(const ModelOutput& output) const {
     throw ShapeError(fmt::format("the model's image has shape {}; it must be (…, nchan, npix, npix)", output.sky.sizes().vec()));
   }
   ObjectiveValue value;
-  value.nll = likelihood_->chi_squared(output.sky).to(torch::kFloat64) / (2.0 * normaliser());
+  value.nll = likelihood_->chi_squared(output.sky).to(torch::kFloat64) / (2.0 * normalizer());
   const auto problems = output.sky.sizes().slice(0, static_cast<std::size_t>(output.sky.dim() - of_problem));
   if (value.nll.sizes() != problems) {
     throw ShapeError(

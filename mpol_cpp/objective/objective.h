@@ -50,7 +50,7 @@ class Objective {
   Objective(std::shared_ptr<Likelihood> likelihood, std::vector<Term> terms = {}, Normalize normalize = Normalize::cells);
 
   /// The same with another N_norm: of a likelihood that holds a part of the data. @throws ValueError unless it is > 0
-  Objective divided_by(double normaliser) const;
+  Objective divided_by(double normalizer) const;
 
   /// Terms of weight 0 are not computed.
   /// @throws ShapeError when the likelihood or a term does not give one value per problem; ValueError for another grid
@@ -70,7 +70,7 @@ class Objective {
   const std::shared_ptr<Likelihood>& shared_likelihood() const { return likelihood_; }  ///< the same, to be kept
   const std::vector<Term>& terms() const { return terms_; }  ///< as given, those of weight 0 among them
   Normalize normalize() const { return normalize_; }         ///< what chi^2 is divided by
-  double normaliser() const;                                 ///< N_norm, or what divided_by() was given
+  double normalizer() const;                                 ///< N_norm, or what divided_by() was given
 
   /// "total", "nll", then the names of the terms: the columns of every report.
   std::vector<std::string> columns() const;
@@ -79,7 +79,7 @@ class Objective {
   std::shared_ptr<Likelihood> likelihood_;
   std::vector<Term> terms_;
   Normalize normalize_;
-  std::optional<double> given_normaliser_;
+  std::optional<double> given_normalizer_;
 };
 
 }  // namespace mpol

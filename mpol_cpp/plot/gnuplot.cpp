@@ -67,6 +67,11 @@ std::optional<std::string> take_line(std::string& text) {
   return line;
 }
 
+std::chrono::steady_clock::time_point moment_after(double seconds) {
+  const std::chrono::duration<double> span(seconds);
+  return std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(span);
+}
+
 bool says_something(const std::string& line) { return line.find_first_not_of(" \t\r^") != std::string::npos; }
 
 std::string ending_of(int status, const std::string& last_line) {
@@ -147,28 +152,49 @@ void Gnuplot::send(const std::string& commands) {
   }
 }
 
+Gnuplot::Reading Gnuplot::read_until(Moment deadline) {
+  std::array<char, 4096> buffer{};
+  while (true) {
+    const std::chrono::duration<double> left = deadline - std::chrono::steady_clock::now();
+    pollfd waiting{output_, POLLIN, 0};
+    const int ready = left.count() > 0 ? ::poll(&waiting, 1, static_cast<int>(left.count() * 1000) + 1) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return Reading::late;
+    const auto count = ::read(output_, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return Reading::closed;
+    printed_.append(buffer.data(), static_cast<std::size_t>(count));
+    return Reading::more;
+  }
+}
+
+std::string Gnuplot::version(double seconds) {
+  const std::string before = "version ";  // tells the line from warnings
+  send(fmt::format("print sprintf({}, GPVAL_VERSION, GPVAL_PATCHLEVEL)\n", quoted(before + "%.1f.%s")));
+  const auto deadline = moment_after(seconds);
+  do {
+    while (const auto printed = take_line(printed_)) {
+      if (printed->starts_with(before)) return printed->substr(before.size());
+    }
+  } while (read_until(deadline) == Reading::more);
+  return {};
+}
+
 std::optional<std::string> Gnuplot::wait_for(const std::string& line, double seconds) {
   if (process_ < 0) return "gnuplot has ended";
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  std::array<char, 4096> buffer{};
+  const auto deadline = moment_after(seconds);
   std::string last;
   while (true) {
     while (auto printed = take_line(printed_)) {
       if (*printed == line) return std::nullopt;
       if (says_something(*printed)) last = std::move(*printed);
     }
-    const std::chrono::duration<double> left = deadline - std::chrono::steady_clock::now();
-    pollfd waiting{output_, POLLIN, 0};
-    const int ready = left.count() > 0 ? ::poll(&waiting, 1, static_cast<int>(left.count() * 1000) + 1) : 0;
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) {
+    const auto reading = read_until(deadline);
+    if (reading == Reading::late) {
       end();
       return fmt::format("gnuplot took more than {:.0f} s", seconds);
     }
-    const auto count = ::read(output_, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    printed_.append(buffer.data(), static_cast<std::size_t>(count));
+    if (reading == Reading::closed) break;
   }
   if (says_something(printed_)) last = printed_;
   // It has closed its output: it ends by itself, or does nothing that would be of use.

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -27,12 +28,21 @@ class Gnuplot {
   /// Hands over commands; what becomes of them shows in what it prints.
   void send(const std::string& commands);
 
+  /// Its version, "5.4.4"; empty when it does not say it within so many seconds.
+  std::string version(double seconds);
+
   /// Waits until it has printed a line.
   /// @param seconds  to wait at most
   /// @return nothing, or why the line will not come: exit code, signal or time, with the last line that it printed
   std::optional<std::string> wait_for(const std::string& line, double seconds);
 
  private:
+  using Moment = std::chrono::steady_clock::time_point;
+  /// What waiting for more of what it prints came to.
+  enum class Reading { more, closed, late };
+
+  /// Waits until it has printed something, which then is in `printed_`, or has closed its output.
+  Reading read_until(Moment deadline);
   /// Ends the process. @return its status, as waitpid has it
   int end();
 

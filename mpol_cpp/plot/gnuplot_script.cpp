@@ -16,24 +16,23 @@
 namespace mpol::plot {
 namespace {
 
-std::string palette_name(ColourScale scale) {
-  return scale == ColourScale::sequential ? "sequential.palette" : "diverging.palette";
+std::string palette_name(ColorScale scale) {
+  return scale == ColorScale::sequential ? "sequential.palette" : "diverging.palette";
 }
 
-FigureFile palette_file(ColourScale scale) {
+FigureFile palette_file(ColorScale scale) {
   std::string lines = "# red green blue, from the lower to the upper end of the colour scale\n";
-  for (const auto& colour : colour_table(scale))
-    lines += fmt::format("{:.4f} {:.4f} {:.4f}\n", colour.red / 255.0, colour.green / 255.0, colour.blue / 255.0);
+  for (const auto& color : color_table(scale))
+    lines += fmt::format("{:.4f} {:.4f} {:.4f}\n", color.red / 255.0, color.green / 255.0, color.blue / 255.0);
   return {palette_name(scale), lines};
 }
 
 /// The ticks of a colour bar as gnuplot lists them, at their places along it.
 std::string tick_list(const ImagePanel& panel, double upper) {
   std::string list;
-  for (const auto& tick : colour_bar_ticks(panel, 1.0 / 7)) {
-    const double place = panel.norm.stretch == Stretch::linear
-                             ? tick.value
-                             : colour_place(tick.value, panel.lower, upper, panel.norm, panel.scale);
+  for (const auto& tick : color_bar_ticks(panel, 1.0 / 7)) {
+    const double place =
+        panel.norm.stretch == Stretch::linear ? tick.value : color_place(tick.value, panel.lower, upper, panel.norm, panel.scale);
     list += fmt::format("{}{} {:.10g}", list.empty() ? "" : ", ", quoted(tick.label), place);
   }
   return list;
@@ -55,12 +54,12 @@ double width_of(const std::string& label) {
 }
 
 /// gnuplot's expression for the stretched share of a share, both in [0, 1].
-std::string stretch_expression(const ColourNorm& norm) {
+std::string stretch_expression(const ColorNorm& norm) {
   if (norm.stretch == Stretch::power) return fmt::format("x**{:.10g}", norm.gamma);
   return fmt::format("asinh(x/{:.10g})/asinh(1/{:.10g})", norm.softening, norm.softening);
 }
 
-std::string hex(Rgb colour) { return fmt::format("#{:02x}{:02x}{:02x}", colour.red, colour.green, colour.blue); }
+std::string hex(Rgb color) { return fmt::format("#{:02x}{:02x}{:02x}", color.red, color.green, color.blue); }
 
 /// Averages blocks of pixels of an image that has more of them than a panel can show.
 Tensor thinned(const Tensor& image) {
@@ -164,7 +163,7 @@ class Writer {
     const bool stretched = panel.norm.stretch != Stretch::linear;
     line("set cbrange [{:.10g}:{:.10g}]", stretched ? 0.0 : panel.lower, stretched ? 1.0 : upper);
     if (stretched) define_stretch(panel, upper);
-    if (panel.colour_bar) colour_bar(panel, upper);
+    if (panel.color_bar) color_bar(panel, upper);
     else line("unset colorbox");
     line("set palette file {} using 1:2:3", quoted(palette_name(panel.scale)));
     const auto lines = panel.contours ? contours(panel) : std::string();
@@ -204,11 +203,11 @@ class Writer {
 
   /// At a place of our own, so that panels with and without a bar are of one size; gnuplot would put its label where ticks
   /// of its choice end, not ours, which may lie under it then.
-  void colour_bar(const ImagePanel& panel, double upper) {
+  void color_bar(const ImagePanel& panel, double upper) {
     line("set colorbox user origin graph 1.03, graph 0 size graph 0.05, graph 1");
     line("set cbtics ({}) noenhanced", tick_list(panel, upper));
     double widest = 0;
-    for (const auto& tick : colour_bar_ticks(panel, 1.0 / 7)) widest = std::max(widest, width_of(tick.label));
+    for (const auto& tick : color_bar_ticks(panel, 1.0 / 7)) widest = std::max(widest, width_of(tick.label));
     line("set label 2 {} at graph 1.08, graph 0.5 center rotate offset character {:.1f},0 noenhanced", quoted(panel.unit),
          widest + 3.2);
   }
@@ -218,27 +217,27 @@ class Writer {
     line("stretch(x) = {}", stretch_expression(panel.norm));
     line("share(value) = (value-({:.17g}))/({:.17g})", panel.lower, upper - panel.lower);
     line("clip(x) = x < 0 ? 0 : x > 1 ? 1 : x");
-    line("place(value) = {}", panel.scale == ColourScale::sequential
+    line("place(value) = {}", panel.scale == ColorScale::sequential
                                   ? "stretch(clip(share(value)))"
                                   : "0.5+0.5*sgn(share(value)-0.5)*stretch(clip(2*abs(share(value)-0.5)))");
   }
 
   void marks(const ImagePanel& panel) {
-    const auto* colour = panel.scale == ColourScale::sequential ? "#ffffff" : "#1e1e1e";
+    const auto* color = panel.scale == ColorScale::sequential ? "#ffffff" : "#1e1e1e";
     if (panel.beam) {
       script_ += "set object 1 polygon from ";
       auto outline = beam_outline(panel);
       outline.push_back(outline.front());
       for (std::size_t i = 0; i < outline.size(); ++i)
         script_ += fmt::format("{}{:.8g},{:.8g}", i == 0 ? "" : " to ", outline[i][0], outline[i][1]);
-      line(" front fs transparent solid 0.5 border lc rgb '{}' fc rgb '{}' lw 1.5", colour, colour);
+      line(" front fs transparent solid 0.5 border lc rgb '{}' fc rgb '{}' lw 1.5", color, color);
     }
     if (panel.scale_bar) {
       const auto bar = bar_place(panel);
       line("set arrow 1 from {:.8g},{:.8g} to {:.8g},{:.8g} nohead front lw 3 lc rgb '{}'", bar.east, bar.north, bar.west,
-           bar.north, colour);
+           bar.north, color);
       line("set label 1 {} at {:.8g},{:.8g} center front noenhanced tc rgb '{}'", quoted(panel.scale_bar->label),
-           (bar.east + bar.west) / 2, bar.label_north, colour);
+           (bar.east + bar.west) / 2, bar.label_north, color);
     }
   }
 
@@ -260,12 +259,12 @@ class Writer {
     if (panel.curves.empty()) line("plot NaN notitle");
     for (std::size_t i = 0; i < panel.curves.size(); ++i) {
       const auto& curve = panel.curves[i];
-      const auto colour = hex(colour_of_curve(panel, i));
+      const auto color = hex(color_of_curve(panel, i));
       const auto title = curve.label.empty() ? "notitle" : "title " + quoted(curve.label);
       const bool small = curve.style == CurveStyle::points && point_size(curve) < 0.5 && !curve.label.empty();
-      script_ += fmt::format("{} {} index {} {} lc rgb '{}' {}", i == 0 ? "plot" : "    ", quoted(name), i, drawing(curve),
-                             colour, small ? "notitle" : title);
-      if (small) script_ += fmt::format(", \\\n     keyentry with points pt 7 ps 0.7 lc rgb '{}' {}", colour, title);
+      script_ += fmt::format("{} {} index {} {} lc rgb '{}' {}", i == 0 ? "plot" : "    ", quoted(name), i, drawing(curve), color,
+                             small ? "notitle" : title);
+      if (small) script_ += fmt::format(", \\\n     keyentry with points pt 7 ps 0.7 lc rgb '{}' {}", color, title);
       script_ += i + 1 < panel.curves.size() ? ", \\\n" : "\n";
     }
   }
@@ -351,7 +350,7 @@ class Writer {
     return text;
   }
 
-  void add_palette(ColourScale scale) {
+  void add_palette(ColorScale scale) {
     const auto name = palette_name(scale);
     const auto same = [&](const FigureFile& file) { return file.name == name; };
     if (std::none_of(files_.begin(), files_.end(), same)) files_.push_back(palette_file(scale));

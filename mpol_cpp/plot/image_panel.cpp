@@ -25,12 +25,12 @@ Tensor as_cube(const Tensor& sky_image, const GridCoords& coords) {
   return sky_image.detach().to(torch::kCPU, torch::kFloat64).reshape({-1, npix, npix});
 }
 
-ImagePanel panel_style(const Tensor& values, ColourScale scale) {
+ImagePanel panel_style(const Tensor& values, ColorScale scale) {
   const auto finite = at::where(at::isfinite(values), values, at::zeros_like(values));
   const double least = finite.min().item<double>(), largest = finite.max().item<double>();
   ImagePanel panel;
   panel.scale = scale;
-  if (scale == ColourScale::sequential) {
+  if (scale == ColorScale::sequential) {
     panel.lower = std::min(0.0, least);
     panel.upper = largest > panel.lower ? largest : panel.lower + 1;
   } else {

@@ -13,7 +13,7 @@ Tensor as_cube(const Tensor& sky_image, const GridCoords& coords);
 
 /// A panel whose colour scale holds all finite values: from zero, or the least value if that is lower, to the largest for
 /// the sequential scale, symmetric about zero for the diverging one.
-ImagePanel panel_style(const Tensor& values, ColourScale scale);
+ImagePanel panel_style(const Tensor& values, ColorScale scale);
 
 /// Restricts a panel to the pixels whose middles lie within so many arcsec of the phase centre along both axes.
 /// @throws ValueError when that leaves none

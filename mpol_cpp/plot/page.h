@@ -16,7 +16,7 @@ namespace mpol::plot {
 using torch::Tensor;
 
 /// How values become colours.
-enum class ColourScale {
+enum class ColorScale {
   sequential,  ///< dark to bright
   diverging,   ///< blue, white, red about zero
 };
@@ -29,7 +29,7 @@ enum class Stretch {
 };
 
 /// Maps values onto the colour scale. On a diverging scale both signs are stretched alike.
-struct ColourNorm {
+struct ColorNorm {
   Stretch stretch = Stretch::linear;  ///< of the values between the ends of the scale
   double gamma = 0.5;                 ///< of the power, > 0
   double softening = 0.02;            ///< of asinh, part of the range, > 0
@@ -52,14 +52,14 @@ struct ImagePanel {
   std::string title;               ///< above the panel; empty: none
   Tensor values;                   ///< (ny, nx) in sky orientation: row 0 South, column 0 East; any floating dtype
   std::array<double, 4> extent{};  ///< outer edges East (left), West (right), South, North, arcsec; of a map left, right, …
-  ColourNorm norm;                 ///< how values are spread over the scale
+  ColorNorm norm;                  ///< how values are spread over the scale
   double lower = 0, upper = 1;     ///< values at the ends of the colour scale
-  ColourScale scale = ColourScale::sequential;  ///< the colours
-  std::string unit;                             ///< beside the colour bar
-  bool colour_bar = true;                       ///< false: a neighbour's bar is this panel's too
-  std::optional<ScaleBar> scale_bar;            ///< in the lower right corner; unset: none
-  std::optional<Beam> beam;                     ///< restoring or dirty beam, drawn as an ellipse in the lower left corner
-  std::optional<Contours> contours;             ///< drawn over the image; unset: none
+  ColorScale scale = ColorScale::sequential;  ///< the colours
+  std::string unit;                           ///< beside the colour bar
+  bool color_bar = true;                      ///< false: a neighbour's bar is this panel's too
+  std::optional<ScaleBar> scale_bar;          ///< in the lower right corner; unset: none
+  std::optional<Beam> beam;                   ///< restoring or dirty beam, drawn as an ellipse in the lower left corner
+  std::optional<Contours> contours;           ///< drawn over the image; unset: none
   std::string x_label = "offset East (″)", y_label = "offset North (″)";  ///< below and beside the axes
   std::optional<double> height_of_width = std::nullopt;                   ///< of the drawn area; unset: both axes on one scale
 };
@@ -76,11 +76,11 @@ enum class CurveStyle {
 
 /// One set of points of a curve panel. Points that are not finite, or not positive on a logarithmic axis, are left out.
 struct Curve {
-  std::string label;                                 ///< empty: not in the legend
-  CurveStyle style = CurveStyle::line;               ///< how they are drawn
-  std::vector<double> x, y;                          ///< the points, of one length
-  std::vector<double> error = {};                    ///< half lengths of bars along y, one per point; empty: no bars
-  std::optional<std::size_t> colour = std::nullopt;  ///< which of the figure's colours; unset: the place in the panel
+  std::string label;                                ///< empty: not in the legend
+  CurveStyle style = CurveStyle::line;              ///< how they are drawn
+  std::vector<double> x, y;                         ///< the points, of one length
+  std::vector<double> error = {};                   ///< half lengths of bars along y, one per point; empty: no bars
+  std::optional<std::size_t> color = std::nullopt;  ///< which of the figure's colours; unset: the place in the panel
 };
 
 /// How values are spread along an axis.

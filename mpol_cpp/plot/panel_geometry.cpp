@@ -56,13 +56,13 @@ std::array<double, 2> bar_of(const Curve& curve, std::size_t point) {
   return {y - half, y + half};
 }
 
-Rgb colour_of_curve(const CurvePanel& panel, std::size_t number) {
+Rgb color_of_curve(const CurvePanel& panel, std::size_t number) {
   const auto& curve = panel.curves[number];
   if (curve.style == CurveStyle::guide) return {150, 150, 150};
   const auto first = panel.curves.begin();
   const auto guides = std::count_if(first, first + static_cast<std::ptrdiff_t>(number),
                                     [](const Curve& other) { return other.style == CurveStyle::guide; });
-  return curve_colour(curve.colour.value_or(number - static_cast<std::size_t>(guides)));
+  return curve_color(curve.color.value_or(number - static_cast<std::size_t>(guides)));
 }
 
 Corner legend_corner(const CurvePanel& panel) {
@@ -93,10 +93,10 @@ Corner legend_corner(const CurvePanel& panel) {
   return {best % 2 == 0, best < 2};
 }
 
-std::vector<Tick> colour_bar_ticks(const ImagePanel& panel, double spacing) {
+std::vector<Tick> color_bar_ticks(const ImagePanel& panel, double spacing) {
   const double upper = panel.upper > panel.lower ? panel.upper : panel.lower + 1;
   if (panel.norm.stretch == Stretch::linear) return linear_ticks(panel.lower, upper, static_cast<std::int64_t>(1 / spacing));
-  const auto place = [&](double value) { return colour_place(value, panel.lower, upper, panel.norm, panel.scale); };
+  const auto place = [&](double value) { return color_place(value, panel.lower, upper, panel.norm, panel.scale); };
   return stretched_ticks(panel.lower, upper, place, 0.6 * spacing);
 }
 

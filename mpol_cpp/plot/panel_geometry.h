@@ -35,10 +35,10 @@ Corner legend_corner(const CurvePanel& panel);
 std::array<double, 2> bar_of(const Curve& curve, std::size_t point);
 
 /// The colour of a curve: its own, or that of its place among the curves that are no guides.
-Rgb colour_of_curve(const CurvePanel& panel, std::size_t number);
+Rgb color_of_curve(const CurvePanel& panel, std::size_t number);
 
 /// Ticks of a panel's colour bar, about one per `spacing` of its length.
-std::vector<Tick> colour_bar_ticks(const ImagePanel& panel, double spacing);
+std::vector<Tick> color_bar_ticks(const ImagePanel& panel, double spacing);
 
 /// Whether a value has a place on an axis.
 bool can_be_shown(double value, AxisScale scale);

@@ -13,9 +13,9 @@ at::Tensor losses::tv_slope(const at::Tensor& sky_cube, double epsilon) {
   const auto at = [&](std::int64_t row, std::int64_t column) {  // of the pixel so far from each
     return sky_cube.narrow(-2, 1 + row, rows).narrow(-1, 1 + column, columns);
   };
-  const auto centre = at(0, 0);
-  const auto along_m = at(1, 0) - 2 * centre + at(-1, 0), along_l = at(0, 1) - 2 * centre + at(0, -1);
-  const auto mixed = at(1, 1) - at(1, 0) - at(0, 1) + centre;
+  const auto center = at(0, 0);
+  const auto along_m = at(1, 0) - 2 * center + at(-1, 0), along_l = at(0, 1) - 2 * center + at(0, -1);
+  const auto mixed = at(1, 1) - at(1, 0) - at(0, 1) + center;
   return detail::sum_cube((along_m.square() + along_l.square() + 2 * mixed.square() + epsilon).sqrt());
 }
 

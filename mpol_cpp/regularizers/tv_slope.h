@@ -25,17 +25,7 @@ struct TvSlope : RegularizerDefaults {
   static const Regularizer& descriptor();
 
   template <typename T>
-  struct Formula {
-    T weight, epsilon;
-    MPOL_FORMULA Formula(double lambda, const double* own) : weight(static_cast<T>(lambda)), epsilon(static_cast<T>(own[0])) {}
-
-    template <typename Math>
-    MPOL_FORMULA Slope<typename Math::Value> at(typename Math::Value squares) const {
-      const auto smoothed = squares + epsilon;
-      const auto inverse = Math::reciprocal_square_root(smoothed);
-      return {smoothed * inverse, weight * inverse};
-    }
-  };
+  using Formula = SmoothedLength<T>;
 };
 
 }  // namespace mpol::regularizers

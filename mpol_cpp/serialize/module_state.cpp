@@ -2,7 +2,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/core/labelled_state.h>
+#include <mpol_cpp/core/labeled_state.h>
 
 namespace mpol {
 namespace {
@@ -12,8 +12,8 @@ constexpr std::string_view checkpoint_prefix = "state.model.";  // of a model wi
 
 /// Adds what a module's tensors belong to, and its children's, by name: "label.cell_size", "label.CHILD.npix", ….
 void add_labels(const torch::nn::Module& module, const std::string& prefix, Metadata& labels) {
-  if (const auto* labelled = dynamic_cast<const LabelledState*>(&module)) {
-    for (const auto& [name, words] : labelled->state_labels()) labels[prefix + name] = words;
+  if (const auto* labeled = dynamic_cast<const LabeledState*>(&module)) {
+    for (const auto& [name, words] : labeled->state_labels()) labels[prefix + name] = words;
   }
   for (const auto& child : module.named_children()) add_labels(*child.value(), prefix + child.key() + ".", labels);
 }

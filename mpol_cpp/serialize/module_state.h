@@ -17,7 +17,7 @@ NamedTensors module_state(const torch::nn::Module& module);
 /// @throws FileError when a name is missing or unknown, or a shape or dtype differs; the module is then unchanged
 void load_module_state(torch::nn::Module& module, const NamedTensors& state, const std::string& what);
 
-/// Saves a module's state as a safetensors file, with what it belongs to (LabelledState: the grid of models and likelihoods,
+/// Saves a module's state as a safetensors file, with what it belongs to (LabeledState: the grid of models and likelihoods,
 /// the baselines of likelihoods of loose visibilities) in the metadata. @throws FileError
 void save_model(const std::filesystem::path& path, const torch::nn::Module& module);
 /// The same of a module's holder.

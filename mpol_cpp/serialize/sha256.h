@@ -7,7 +7,7 @@
 
 namespace mpol {
 
-/// SHA-256 of a stream of bytes (FIPS 180-4), by the processor's SHA instructions where it has them.
+/// SHA-256 of a stream of bytes (FIPS 180-4).
 class Sha256 {
  public:
   void update(const void* data, std::size_t size);

@@ -39,13 +39,13 @@ double geodetic_latitude(const Position& position) {
 }
 
 void turn_geocentric_to_local(ArrayConfiguration& array) {
-  const auto centre = mean_position(array.positions);
-  array.latitude = geodetic_latitude(centre);
-  const double longitude = std::atan2(centre[1], centre[0]);
+  const auto center = mean_position(array.positions);
+  array.latitude = geodetic_latitude(center);
+  const double longitude = std::atan2(center[1], center[0]);
   const double sin_lat = std::sin(array.latitude), cos_lat = std::cos(array.latitude);
   const double sin_lon = std::sin(longitude), cos_lon = std::cos(longitude);
   for (auto& position : array.positions) {
-    const double x = position[0] - centre[0], y = position[1] - centre[1], z = position[2] - centre[2];
+    const double x = position[0] - center[0], y = position[1] - center[1], z = position[2] - center[2];
     const double outward = cos_lon * x + sin_lon * y;  // away from the Earth's axis, in the meridian's plane
     position = {-sin_lon * x + cos_lon * y, -sin_lat * outward + cos_lat * z, cos_lat * outward + sin_lat * z};
   }

@@ -20,9 +20,9 @@ namespace mpol {
 namespace {
 
 /// Visibilities of samples (u, v) of one image whose rows are m and columns l, both increasing: (n) complex128, Jy.
-Tensor block_visibilities(const Tensor& flux, const Tensor& centres, const Tensor& u, const Tensor& v) {
-  const auto phase_l = at::outer(u, centres) * (-2 * units::pi);  // (n, npix)
-  const auto phase_m = at::outer(v, centres) * (-2 * units::pi);
+Tensor block_visibilities(const Tensor& flux, const Tensor& centers, const Tensor& u, const Tensor& v) {
+  const auto phase_l = at::outer(u, centers) * (-2 * units::pi);  // (n, npix)
+  const auto phase_m = at::outer(v, centers) * (-2 * units::pi);
   const auto cos_l = at::cos(phase_l), sin_l = at::sin(phase_l);
   const auto rows = at::matmul(at::cat({at::cos(phase_m), at::sin(phase_m)}), flux);  // (2n, npix): sums over m
   const auto n = u.size(0);
@@ -47,7 +47,7 @@ Tensor direct_visibilities(const Tensor& sky_cube, const GridCoords& coords, con
                            PixelShape shape) {
   check_shapes(sky_cube, coords, baselines, nchan);
   const auto flux = (sky_cube.to(torch::kCPU, torch::kFloat64).flip(-1) * coords.cell_area()).contiguous();
-  const auto centres = coords.l_centers();
+  const auto centers = coords.l_centers();
   const auto nvis = baselines.nvis();
   // About eight arrays of (block, npix) doubles live at once.
   const auto block = std::clamp<std::int64_t>((std::int64_t{1} << 20) / coords.npix(), 16, 4096);
@@ -58,7 +58,7 @@ Tensor direct_visibilities(const Tensor& sky_cube, const GridCoords& coords, con
     for (std::int64_t begin = 0; begin < nvis; begin += block) {
       const auto end = std::min(begin + block, nvis);
       const auto [u, v] = baselines.block(channel, begin, end);
-      auto values = block_visibilities(image, centres, u, v);
+      auto values = block_visibilities(image, centers, u, v);
       if (shape == PixelShape::square) values = values * (at::sinc(u * coords.dl()) * at::sinc(v * coords.dm()));
       visibilities[channel].narrow(0, begin, end - begin).copy_(values);
     }

@@ -32,8 +32,8 @@ void check_options(const ReceiverOptions& options) {
   require_fraction(options.correlator_efficiency(), "correlator efficiency");
   if (!(options.zenith_opacity() >= 0) || !std::isfinite(options.zenith_opacity()))
     throw ValueError(fmt::format("zenith opacity {}: it must be 0 or positive", options.zenith_opacity()));
-  if (options.polarisations() != 1 && options.polarisations() != 2)
-    throw ValueError(fmt::format("{} polarisations: 1 or 2", options.polarisations()));
+  if (options.polarizations() != 1 && options.polarizations() != 2)
+    throw ValueError(fmt::format("{} polarisations: 1 or 2", options.polarizations()));
 }
 
 /// Uniform in (0, 1], with the 53 bits of a double.
@@ -47,7 +47,7 @@ Tensor thermal_noise_sigma(const Tensor& elevation, double diameter, double inte
   require_positive(integration_time, "integration time", "s");
   const double area = units::pi * diameter * diameter / 4;
   const double flux_density = 2 * boltzmann * options.system_temperature() / (options.antenna_efficiency() * area) / jansky;
-  const double samples = 2 * options.channel_width() * integration_time * static_cast<double>(options.polarisations());
+  const double samples = 2 * options.channel_width() * integration_time * static_cast<double>(options.polarizations());
   const double zenith_sigma = flux_density / (options.correlator_efficiency() * std::sqrt(samples));
   const auto airmass = 1 / at::sin(elevation);
   return zenith_sigma * at::exp(options.zenith_opacity() * (airmass - 1));

@@ -16,7 +16,7 @@ struct ReceiverOptions {
   TORCH_ARG(double, antenna_efficiency) = 0.7;      ///< effective over geometric area, in (0, 1]
   TORCH_ARG(double, correlator_efficiency) = 0.88;  ///< in (0, 1]
   TORCH_ARG(double, channel_width) = 2e9;           ///< Hz
-  TORCH_ARG(std::int64_t, polarisations) = 2;       ///< 1, or 2 averaged to Stokes I
+  TORCH_ARG(std::int64_t, polarizations) = 2;       ///< 1, or 2 averaged to Stokes I
 };
 
 /// Standard deviation of the real, and of the imaginary, part of a visibility in Jy (radiometer equation):

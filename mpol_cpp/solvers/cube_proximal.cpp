@@ -53,12 +53,12 @@ CubeProximal::CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights w
   counted_ = ops::counted_block(like);
   if (weights_.has_curvature()) curved_ = ops::curved_block(like);
   const auto problems = like.size(0), n = like.size(-1);
-  of_problems_.of_variation = at::tensor(weights_.variation, torch::kFloat64).to(like.device()).view({problems, 1, 1, 1});
-  of_problems_.variation = ops::spread(weights_.variation, like);
-  if (weights_.has_channels()) of_problems_.channels = ops::spread(weights_.channels, like);
-  if (weights_.has_spectra()) of_problems_.spectra = ops::spread(weights_.spectra, like);
-  if (weights_.has_curvature()) of_problems_.curvature = ops::spread(weights_.curvature, like);
-  if (weights_.has_bases()) of_problems_.bases = ops::spread(weights_.bases, like);
+  problem_weights_.double_variation = at::tensor(weights_.variation, torch::kFloat64).to(like.device()).view({problems, 1, 1, 1});
+  problem_weights_.variation = ops::spread(weights_.variation, like);
+  if (weights_.has_channels()) problem_weights_.channels = ops::spread(weights_.channels, like);
+  if (weights_.has_spectra()) problem_weights_.spectra = ops::spread(weights_.spectra, like);
+  if (weights_.has_curvature()) problem_weights_.curvature = ops::spread(weights_.curvature, like);
+  if (weights_.has_bases()) problem_weights_.bases = ops::spread(weights_.bases, like);
   if (!weights_.has_channels() && !weights_.has_spectra() && !weights_.has_curvature() && !weights_.has_bases()) {
     variation_.emplace(like, hann, mask_, by);
   } else if (by == By::tensors || !like.is_cpu() || weights_.has_bases()) {
@@ -92,18 +92,18 @@ void CubeProximal::set_dual(const Tensor& dual) {
 Tensor CubeProximal::seen(const Tensor& images) const { return hann_ ? ops::hann(images) : images; }
 
 Tensor CubeProximal::unsmoothed_slope(const Tensor& dual) const {
-  auto slope = ops::adjoint_differences(dual) * of_problems_.variation;
+  auto slope = ops::adjoint_differences(dual) * problem_weights_.variation;
   if (weights_.has_channels()) {
-    slope = slope + ops::adjoint_channel_differences(dual[2]) * of_problems_.channels;
+    slope = slope + ops::adjoint_channel_differences(dual[2]) * problem_weights_.channels;
   }
-  if (weights_.has_spectra()) slope = slope + dual[plane_of_spectra()] * of_problems_.spectra;
+  if (weights_.has_spectra()) slope = slope + dual[plane_of_spectra()] * problem_weights_.spectra;
   if (weights_.has_curvature()) {
     const auto bent = ops::adjoint_second_differences(dual.narrow(0, plane_of_curvature(), 3));
-    slope = slope + bent * of_problems_.curvature;
+    slope = slope + bent * problem_weights_.curvature;
   }
   if (weights_.has_bases()) {
     const auto of_bases = dual.narrow(0, plane_of_bases(), ops::SaraBases::count);
-    slope = slope + ops::SaraBases(dual.size(-1)).synthesize(of_bases) * of_problems_.bases;
+    slope = slope + ops::SaraBases(dual.size(-1)).synthesize(of_bases) * problem_weights_.bases;
   }
   return slope;
 }
@@ -171,7 +171,7 @@ void CubeProximal::apply(const Tensor& q, const Tensor& steps, const ops::Device
     const auto images = weights.size() * static_cast<std::size_t>(nchan_);
     return variation_->apply(q, std::vector<double>(images, 0.0), std::vector<std::int64_t>(weights.size(), 0), x);
   }
-  variation_->apply(q, steps.view({-1, nchan_, 1, 1}) * of_problems_.of_variation, passes, x);
+  variation_->apply(q, steps.view({-1, nchan_, 1, 1}) * problem_weights_.double_variation, passes, x);
 }
 
 void CubeProximal::ascend(const Tensor& q, const Tensor& steps, ops::DualAscent ascent, Tensor& x) {
@@ -182,11 +182,11 @@ void CubeProximal::ascend(const Tensor& q, const Tensor& steps, ops::DualAscent 
   std::vector<Climb> of_variation, of_channels, of_spectra, of_curvature, of_bases;
   for (std::int64_t i = 0; i < problems; ++i) {
     const ops::CubeDualSteps own(weights_, static_cast<std::size_t>(i));
-    of_variation.push_back(climb_of(own.variation, own.of_variation, own_steps[i]));
-    of_channels.push_back(climb_of(own.channels, own.of_channels, at::maximum(own_steps[i], next_steps[i])));
-    of_spectra.push_back(climb_of(own.spectra, own.of_spectra, own_steps[i].max().expand_as(own_steps[i])));
-    of_curvature.push_back(climb_of(own.curvature, own.of_curvature, own_steps[i]));
-    of_bases.push_back(climb_of(own.bases, own.of_bases, own_steps[i]));
+    of_variation.push_back(climb_of(own.variation, own.variation_climb, own_steps[i]));
+    of_channels.push_back(climb_of(own.channels, own.channels_climb, at::maximum(own_steps[i], next_steps[i])));
+    of_spectra.push_back(climb_of(own.spectra, own.spectra_climb, own_steps[i].max().expand_as(own_steps[i])));
+    of_curvature.push_back(climb_of(own.curvature, own.curvature_climb, own_steps[i]));
+    of_bases.push_back(climb_of(own.bases, own.bases_climb, own_steps[i]));
   }
   const auto of_planes = [&](Tensor Climb::*part) {
     std::vector<Tensor> planes = {on_each(of_variation, part), on_each(of_variation, part)};

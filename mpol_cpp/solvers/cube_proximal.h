@@ -82,8 +82,8 @@ class CubeProximal {
   std::shared_ptr<ops::CubeDual<double>> double_;
   struct WeightTensors {
     Tensor variation, channels, spectra, curvature, bases;  // (problems, 1, 1, 1), like the images
-    Tensor of_variation;                                    // the same in float64
-  } of_problems_;
+    Tensor double_variation;                                // the same in float64
+  } problem_weights_;
   Tensor counted_, curved_;  // curved_ undefined without second differences
   std::int64_t nchan_;
 };

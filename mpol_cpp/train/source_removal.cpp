@@ -21,7 +21,7 @@ constexpr double margin = 1.5, fringes = 5, recovered_scale = 0.6;
 }  // namespace
 
 SourceField source_field(const GridCoords& coords, const Visibilities& visibilities) {
-  const auto uv = summarise_uv(visibilities.baselines());
+  const auto uv = summarize_uv(visibilities.baselines());
   if (!(uv.shortest > 0)) return {0, 0, coords};
   const auto flux = square_of_flux(wide_map(look_around(coords, visibilities, uv), visibilities));
   const double field = coords.cell_size() * static_cast<double>(coords.npix());
@@ -33,10 +33,10 @@ SourceField source_field(const GridCoords& coords, const Visibilities& visibilit
 }
 
 Visibilities without_source(const Visibilities& visibilities, const SourceField& field, const UsualImageOptions& options) {
-  const auto centred = with_centre(visibilities, field.east, field.north);
+  const auto centered = with_center(visibilities, field.east, field.north);
   const auto channels = ChannelMap::cube(visibilities.nchan());
-  const auto sky = usual_image(field.coords, centred, channels, options);
-  return losses::residual_visibilities(field.coords, sky, centred, channels);
+  const auto sky = usual_image(field.coords, centered, channels, options);
+  return losses::residual_visibilities(field.coords, sky, centered, channels);
 }
 
 }  // namespace mpol

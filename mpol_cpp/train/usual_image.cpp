@@ -12,7 +12,7 @@ namespace mpol {
 Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
                    const UsualImageOptions& options) {
   const auto likelihood = ExactLikelihood(coords, visibilities, channels).ptr();
-  const double unit = noise_unit(coords, visibilities, channels.nchan(), likelihood->normaliser()).slope;
+  const double unit = noise_unit(coords, visibilities, channels.nchan(), likelihood->normalizer()).slope;
   GriddedNet model(GriddedNetOptions(coords)
                        .base_cube(auto_start(coords, visibilities, channels))
                        .dtype(options.dtype())

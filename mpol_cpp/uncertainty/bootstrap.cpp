@@ -64,11 +64,11 @@ Tensor Bootstrap::sample(const DirtyNoise& noise) const {
   auto slope = at::empty_like(sky);
   auto slope_of_model = slope.view(model_->base().sizes());
   likelihood.value_and_gradient(sky.view(model_->base().sizes()), slope_of_model, Accumulate::overwrite);
-  slope.div_(2 * objective_.normaliser());
+  slope.div_(2 * objective_.normalizer());
   auto samples = at::empty({options_.samples(), sky.size(1), sky.size(2), sky.size(3)}, torch::kFloat32);
   for (std::int64_t i = 0; i < options_.samples(); ++i) {
     const auto drawn =
-        noise.draw(options_.seed(), static_cast<std::uint64_t>(i)) * (options_.noise_factor() / objective_.normaliser());
+        noise.draw(options_.seed(), static_cast<std::uint64_t>(i)) * (options_.noise_factor() / objective_.normalizer());
     tilted.set_tilt(model_->smoothed((slope + drawn.to(slope.options()).unsqueeze(0)).contiguous()));
     likelihood.load_working_state(state);
     function.map().set_dual(dual);

@@ -51,12 +51,12 @@ Tensor of_variance(const Tensor& noise, const Tensor& weights) {
 DirtyNoise::DirtyNoise(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels)
     : imager_(coords, visibilities, natural().channel_map(channels)),
       weights_(visibilities.weights()),
-      factors_((0.5 * coords.cell_area() / imager_.normalisation()).view({-1, 1, 1})) {}
+      factors_((0.5 * coords.cell_area() / imager_.normalization()).view({-1, 1, 1})) {}
 
 DirtyNoise::DirtyNoise(const GriddedDataset& dataset)
     : imager_(dataset, natural()),
       weights_(dataset->weights()),
-      factors_((0.5 * dataset->coords().cell_area() / imager_.normalisation()).view({-1, 1, 1})) {}
+      factors_((0.5 * dataset->coords().cell_area() / imager_.normalization()).view({-1, 1, 1})) {}
 
 Tensor DirtyNoise::draw(std::uint64_t seed, std::uint64_t number) const {
   const torch::NoGradGuard no_grad;

@@ -37,11 +37,11 @@ class MarkedPixels {
     std::vector<double> residual(pixels_.size(), 0.0), x(pixels_.size(), 0.0);
     double low = std::numeric_limits<double>::infinity(), high = -low;
     for (std::size_t i = 0; i < pixels_.size(); ++i) {
-      each_neighbour(pixels_[i], [&](std::int64_t neighbour) {
-        if (number_[static_cast<std::size_t>(neighbour)] >= 0) return;
-        residual[i] += image[neighbour];
-        low = std::min(low, image[neighbour]);
-        high = std::max(high, image[neighbour]);
+      each_neighbor(pixels_[i], [&](std::int64_t neighbor) {
+        if (number_[static_cast<std::size_t>(neighbor)] >= 0) return;
+        residual[i] += image[neighbor];
+        low = std::min(low, image[neighbor]);
+        high = std::max(high, image[neighbor]);
       });
     }
     solve(residual, x);
@@ -57,7 +57,7 @@ class MarkedPixels {
 
  private:
   template <typename Visit>
-  void each_neighbour(std::int64_t pixel, const Visit& visit) const {
+  void each_neighbor(std::int64_t pixel, const Visit& visit) const {
     const auto count = static_cast<std::int64_t>(number_.size()), column = pixel % columns_;
     if (column > 0) visit(pixel - 1);
     if (column + 1 < columns_) visit(pixel + 1);
@@ -69,8 +69,8 @@ class MarkedPixels {
   void laplacian(const std::vector<double>& x, std::vector<double>& out) const {
     for (std::size_t i = 0; i < pixels_.size(); ++i) {
       double sum = 0;
-      each_neighbour(pixels_[i], [&](std::int64_t neighbour) {
-        const auto number = number_[static_cast<std::size_t>(neighbour)];
+      each_neighbor(pixels_[i], [&](std::int64_t neighbor) {
+        const auto number = number_[static_cast<std::size_t>(neighbor)];
         sum += number >= 0 ? x[i] - x[static_cast<std::size_t>(number)] : x[i];
       });
       out[i] = sum;

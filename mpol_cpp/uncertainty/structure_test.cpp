@@ -35,7 +35,7 @@ class TrueExcess {
  public:
   TrueExcess(const std::shared_ptr<GriddedNetImpl>& model, const Objective& objective, const StructureTestOptions& options)
       : options_(options),
-        factor_(objective.normaliser() / (options.noise_factor() * options.noise_factor())),
+        factor_(objective.normalizer() / (options.noise_factor() * options.noise_factor())),
         precision_(part_of_bound * highest_density_bound(1, options.level()) / factor_),
         function_(model, objective),
         tilted_(function_) {

@@ -92,7 +92,7 @@ double shortest_baseline(const Baselines& baselines) {
 
 }  // namespace
 
-UvSummary summarise_uv(const Baselines& baselines) {
+UvSummary summarize_uv(const Baselines& baselines) {
   UvSummary uv{.max_abs_u = baselines.max_abs_u(),
                .max_abs_v = baselines.max_abs_v(),
                .shortest = std::numeric_limits<double>::infinity()};

@@ -17,7 +17,7 @@ struct UvSummary {
 };
 
 /// One pass over the baselines, block by block.
-UvSummary summarise_uv(const Baselines& baselines);
+UvSummary summarize_uv(const Baselines& baselines);
 
 /// A warning when a field cannot hold the scales that the data see, empty else: the shortest baseline is sensitive to scales
 /// of up to 0.6/q_min.

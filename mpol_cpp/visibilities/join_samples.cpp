@@ -72,7 +72,7 @@ Baselines joined_baselines(const std::vector<Visibilities>& blocks, const ArrayR
 }
 
 /// Blocks whose phase centre is not known pass.
-void check_phase_centres(const std::vector<Visibilities>& blocks) {
+void check_phase_centers(const std::vector<Visibilities>& blocks) {
   constexpr double tolerance = 1e-9;  // radian
   for (std::size_t i = 1; i < blocks.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -83,13 +83,26 @@ void check_phase_centres(const std::vector<Visibilities>& blocks) {
                         "them to one with with_centre()",
                         offset_text(a.center), offset_text(b.center)));
       }
-      const auto distance = phase_centre_distance(a, b);
+      const auto distance = phase_center_distance(a, b);
       if (!distance || *distance <= tolerance) continue;
       throw DataError(
           fmt::format("the blocks have different phase centres: {} and {}, {:.4g} arcsec apart; shift their "
                       "visibilities to one centre first, or image them one by one",
-                      phase_centre_text(a), phase_centre_text(b), *distance / units::arcsec));
+                      phase_center_text(a), phase_center_text(b), *distance / units::arcsec));
     }
+  }
+}
+
+/// No image is of two polarisations.
+void check_polarizations(const std::vector<Visibilities>& blocks) {
+  const auto first = blocks.front().observation().stokes;
+  for (const auto& block : blocks) {
+    const auto own = block.observation().stokes;
+    if (own == first) continue;
+    throw DataError(
+        fmt::format("the blocks are of {} and of {}, which have no image in common; read all of one (--stokes; arrays without "
+                    "the key `stokes` count as I), or image them one by one",
+                    stokes_text(first), stokes_text(own)));
   }
 }
 
@@ -110,7 +123,8 @@ Observation joined_observation(const std::vector<Visibilities>& blocks) {
 
 Visibilities join_samples(const std::vector<Visibilities>& blocks, const ArrayRoom& room) {
   if (blocks.empty()) throw ValueError("there are no blocks to join; at least one is needed");
-  check_phase_centres(blocks);
+  check_phase_centers(blocks);
+  check_polarizations(blocks);
   Visibilities joined(joined_baselines(blocks, room),
                       all_of(
                           blocks, [](const Visibilities& block) { return block.data(); }, room),

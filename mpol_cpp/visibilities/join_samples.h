@@ -14,7 +14,8 @@ namespace mpol {
 /// u and v are in wavelengths: as they are where all blocks hold them so, else float64. Other dtypes are the widest of the
 /// blocks. The frequency is the mean over all channels, if all are known; the observation is the first block's.
 /// @param room  where the joined samples are kept
-/// @throws ValueError without blocks; DataError for blocks whose phase centres differ by more than 1e-9 radian (0.2 mas)
+/// @throws ValueError without blocks; DataError for blocks whose phase centres differ by more than 1e-9 radian (0.2 mas), or
+///         that are of different polarisations (Observation::stokes)
 Visibilities join_samples(const std::vector<Visibilities>& blocks, const ArrayRoom& room = {});
 
 }  // namespace mpol

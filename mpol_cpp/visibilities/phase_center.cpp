@@ -22,7 +22,7 @@ std::string degrees(const std::optional<double>& angle) {
 
 }  // namespace
 
-std::optional<double> phase_centre_distance(const Observation& a, const Observation& b) {
+std::optional<double> phase_center_distance(const Observation& a, const Observation& b) {
   if (!a.declination || !b.declination) return std::nullopt;
   const double north = *b.declination - *a.declination;
   if (!a.right_ascension || !b.right_ascension) return std::abs(north);
@@ -33,11 +33,11 @@ std::optional<double> phase_centre_distance(const Observation& a, const Observat
   return 2 * std::asin(std::sqrt(std::min(1.0, h)));
 }
 
-std::string phase_centre_text(const Observation& observation) {
+std::string phase_center_text(const Observation& observation) {
   return fmt::format("RA {}, Dec {} degrees", degrees(observation.right_ascension), degrees(observation.declination));
 }
 
-Visibilities with_centre(const Visibilities& visibilities, double east, double north, const ArrayRoom& room) {
+Visibilities with_center(const Visibilities& visibilities, double east, double north, const ArrayRoom& room) {
   auto moved = room.empty(visibilities.data().sizes(), visibilities.data().scalar_type()).to(visibilities.data().device());
   for (std::int64_t channel = 0; channel < visibilities.nchan(); ++channel) {
     for (std::int64_t begin = 0; begin < visibilities.nvis(); begin += samples_of_turn) {

@@ -13,24 +13,23 @@
 namespace mpol {
 
 Tensor SampleBlocks::of(std::int64_t channel, std::int64_t begin, std::int64_t end) const {
-  const auto row = of_sample.dim() == 1 ? of_sample : of_sample.select(0, of_sample.size(0) == 1 ? 0 : channel);
+  const auto row = indices.dim() == 1 ? indices : indices.select(0, indices.size(0) == 1 ? 0 : channel);
   if (begin < 0 || end < begin || end > row.size(0))
     throw ShapeError(fmt::format("samples {} to {} of {} are not there", begin, end, row.size(0)));
   return row.slice(0, begin, end);
 }
 
 void SampleBlocks::check(std::int64_t nchan, std::int64_t nvis) const {
-  const bool has_rows = of_sample.defined() && of_sample.dim() == 2;
-  const bool fits = of_sample.defined() && of_sample.scalar_type() == torch::kInt64 && of_sample.device().is_cpu() &&
-                    (of_sample.dim() == 1 || (has_rows && (of_sample.size(0) == 1 || of_sample.size(0) == nchan))) &&
-                    of_sample.size(-1) == nvis;
+  const bool has_rows = indices.defined() && indices.dim() == 2;
+  const bool fits = indices.defined() && indices.scalar_type() == torch::kInt64 && indices.device().is_cpu() &&
+                    (indices.dim() == 1 || (has_rows && (indices.size(0) == 1 || indices.size(0) == nchan))) &&
+                    indices.size(-1) == nvis;
   if (!fits) {
     throw ShapeError(fmt::format("blocks of samples have shape {}; they must be int64, ({}) or ({}, {})",
-                                 of_sample.defined() ? fmt::format("{}", of_sample.sizes().vec()) : "of nothing", nvis, nchan,
-                                 nvis));
+                                 indices.defined() ? fmt::format("{}", indices.sizes().vec()) : "of nothing", nvis, nchan, nvis));
   }
   if (nvis == 0) return;
-  const auto least = of_sample.min().item<std::int64_t>(), most = of_sample.max().item<std::int64_t>();
+  const auto least = indices.min().item<std::int64_t>(), most = indices.max().item<std::int64_t>();
   if (least < 0 || most >= size())
     throw ValueError(fmt::format("samples are in blocks {} to {}, of which only 0 to {} have names", least, most, size() - 1));
 }
@@ -45,9 +44,9 @@ SampleBlocks SampleBlocks::of_numbers(const Tensor& numbers, const std::string& 
 }
 
 SampleBlocks SampleBlocks::crossed(const SampleBlocks& other) const {
-  if (of_sample.size(-1) != other.of_sample.size(-1))
-    throw ShapeError(fmt::format("blocks of {} samples and of {}", of_sample.size(-1), other.of_sample.size(-1)));
-  const auto pairs = of_sample * other.size() + other.of_sample;  // rows of channels spread over those without
+  if (indices.size(-1) != other.indices.size(-1))
+    throw ShapeError(fmt::format("blocks of {} samples and of {}", indices.size(-1), other.indices.size(-1)));
+  const auto pairs = indices * other.size() + other.indices;  // rows of channels spread over those without
   const auto [values, place, counts] = at::_unique2(pairs, /*sorted=*/true, /*return_inverse=*/true);
   SampleBlocks blocks{place, {}};
   for (std::int64_t i = 0; i < values.numel(); ++i) {

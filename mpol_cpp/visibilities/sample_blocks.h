@@ -12,7 +12,7 @@ using torch::Tensor;
 
 /// Which block of data (spectral window, observation, stretch of time, file) each sample belongs to.
 struct SampleBlocks {
-  Tensor of_sample;                ///< (nvis), or (1 or nchan, nvis), int64 on the CPU: indices of `names`
+  Tensor indices;                  ///< (nvis), or (1 or nchan, nvis), int64 on the CPU: into `names`
   std::vector<std::string> names;  ///< "window 3", as messages and tables call the blocks
 
   std::int64_t size() const { return static_cast<std::int64_t>(names.size()); }  ///< how many blocks there are

@@ -9,6 +9,7 @@
 
 #include <mpol_cpp/device/fields.h>
 #include <mpol_cpp/visibilities/baselines.h>
+#include <mpol_cpp/visibilities/stokes.h>
 
 namespace mpol {
 
@@ -28,7 +29,8 @@ struct Observation {
   std::string date;                       ///< DATE-OBS, ISO 8601
   std::optional<double> rest_frequency;   ///< Hz
   std::string spectral_reference;         ///< SPECSYS: LSRK, BARYCENT, TOPOCENT, …
-  SkyOffset center = {};  ///< of images of the data, from the phase centre: there all phases are zero (with_centre)
+  SkyOffset center = {};      ///< of images of the data, from the phase centre: there all phases are zero (with_center)
+  Stokes stokes = Stokes::i;  ///< which part of polarised light the data are of
 };
 
 /// Samples of one channel on the host, each (samples), contiguous.

@@ -35,7 +35,7 @@ Scan cross_validate(const GridCoords& coords, const Visibilities& visibilities, 
                     std::uint64_t seed, double tolerance, const std::optional<std::function<void(const Scan&)>>& on_point) {
   auto data =
       exact_fold_data(coords, visibilities, folds_named(split, coords, visibilities, FoldOptions().folds(folds).seed(seed)));
-  const double cells = data.front().train->normaliser() + data.front().test->normaliser();
+  const double cells = data.front().train->normalizer() + data.front().test->normalizer();
   const auto noise = noise_unit(coords, visibilities, visibilities.nchan(), cells);
   std::vector<SearchAxis> axes;
   for (const auto& term : terms) axes.push_back({.term = term.name(), .unit = unit_of(term, noise, coords)});
@@ -81,7 +81,7 @@ void bind_choice(py::module_& module) {
       "lambda_unit",
       [](const GridCoords& coords, const Visibilities& visibilities, const Term& term, const Likelihood& likelihood,
          std::int64_t nchan) {
-        return lambda_unit(term, noise_unit(coords, visibilities, nchan, likelihood.normaliser()), coords);
+        return lambda_unit(term, noise_unit(coords, visibilities, nchan, likelihood.normalizer()), coords);
       },
       py::arg("coords"), py::arg("visibilities"), py::arg("term"), py::arg("likelihood"), py::arg("nchan") = 1, Unlocked(),
       "The natural unit of a term's lambda, from the noise of the data, or None.");

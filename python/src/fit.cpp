@@ -177,7 +177,7 @@ void bind_fit(py::module_& module) {
           "evaluate", [](const Objective& self, ImageModel& model) { return self.evaluate(model); }, py::arg("model"), Unlocked(),
           "At a model's present image; total.backward() gives its gradient.")
       .def_property_readonly("columns", &Objective::columns, "total, nll, then the names of the terms.")
-      .def_property_readonly("normalizer", &Objective::normaliser, "N, by twice which chi^2 is divided.");
+      .def_property_readonly("normalizer", &Objective::normalizer, "N, by twice which chi^2 is divided.");
 
   py::class_<FusedLoss>(module, "FusedLoss",
                         "An objective as a function of base pixels, with its gradient in the passes of the fused step, on the "

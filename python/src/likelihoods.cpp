@@ -16,7 +16,7 @@ class FunctionLikelihoodImpl : public Module<FunctionLikelihoodImpl>, public Lik
       : Likelihood(coords), function_(std::move(function)), normalizer_(normalizer) {}
   void reset() override {}
   Tensor chi_squared(const Tensor& sky) override { return function_(sky); }
-  double normaliser() const override { return normalizer_; }
+  double normalizer() const override { return normalizer_; }
   std::string name() const override { return "function"; }
 
  private:
@@ -45,7 +45,7 @@ void bind_likelihoods(py::module_& module) {
   py::class_<Likelihood, std::shared_ptr<Likelihood>>(module, "Likelihood", "How an image is compared with data.")
       .def("chi_squared", &Likelihood::chi_squared, py::arg("sky"), Unlocked(),
            "chi^2, or -2 ln L, of (…, nchan, npix, npix) in Jy/arcsec^2: (…), differentiable, not normalized.")
-      .def_property_readonly("normalizer", &Likelihood::normaliser, "By twice which an Objective divides: the occupied uv cells.")
+      .def_property_readonly("normalizer", &Likelihood::normalizer, "By twice which an Objective divides: the occupied uv cells.")
       .def_property_readonly("samples", &Likelihood::samples, "Terms of the sum in chi^2: samples or cells of all channels.")
       .def_property_readonly("coords", &Likelihood::coords, "The grid of the images that it takes.")
       .def_property_readonly("name", &Likelihood::name, "gridded, exact, loose, ...")

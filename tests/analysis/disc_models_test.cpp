@@ -78,12 +78,12 @@ TEST_CASE("a broad ring is a thin one model_geometry through a Gaussian in the p
 TEST_CASE("an offset is a ramp of phases, and the flux is what baselines of no length see", "[analysis][quick]") {
   const auto shape = GENERATE(DiscShape::point, DiscShape::gaussian, DiscShape::ring, DiscShape::broad_ring, DiscShape::disc);
   const auto u = some_baselines(5), v = some_baselines(6);
-  auto centred = model_of(shape);
-  centred.geometry.offset_east = centred.geometry.offset_north = 0;
+  auto centered = model_of(shape);
+  centered.geometry.offset_east = centered.geometry.offset_north = 0;
   const auto ramp =
       displacement_phase(u, v, torch::tensor({model_geometry.offset_east, model_geometry.offset_north}, torch::kFloat64));
-  CHECK(relative_error(disc_visibilities(model_of(shape), u, v), disc_visibilities(centred, u, v) * ramp) < 1e-13);
-  CHECK(at::imag(disc_visibilities(centred, u, v)).abs().max().item<double>() == 0);
+  CHECK(relative_error(disc_visibilities(model_of(shape), u, v), disc_visibilities(centered, u, v) * ramp) < 1e-13);
+  CHECK(at::imag(disc_visibilities(centered, u, v)).abs().max().item<double>() == 0);
   const auto zero = torch::zeros({2, 3}, torch::kFloat64);
   CHECK(relative_error(disc_visibilities(model_of(shape), zero, zero), torch::full({2, 3}, 0.7, torch::kComplexDouble)) < 1e-15);
 }

@@ -23,7 +23,7 @@ TEST_CASE("the primary beam bounds the field where the antennas are known", "[an
   Visibilities data(Baselines::in_lambda(u, 0.5 * u), torch::ones({50}, torch::kComplexDouble),
                     torch::ones({50}, torch::kFloat64));
   data.set_frequencies(torch::tensor({230e9}, torch::kFloat64));
-  const auto uv = summarise_uv(data.baselines());
+  const auto uv = summarize_uv(data.baselines());
   CHECK(widest_field(data, uv).width == Approx(2 * 206264.8 / uv.shortest).epsilon(1e-4));
   Observation observation;
   observation.telescope = "ALMA";
@@ -42,18 +42,18 @@ TEST_CASE("a field goes to flux far off the phase centre, and stays for flux abo
     return Visibilities(Baselines::in_lambda(u, v), (-(q / 3e5).square()).exp() * phase, at::full({1500}, 1e4, torch::kFloat64));
   };
   const auto place = [](const Visibilities& data) {
-    return choose_field(data, summarise_uv(data.baselines()), FieldPlace::around_flux);
+    return choose_field(data, summarize_uv(data.baselines()), FieldPlace::around_flux);
   };
   const auto far = source_at(-12, 9);
-  const auto moved = place(far), whole = choose_field(far, summarise_uv(far.baselines()));
+  const auto moved = place(far), whole = choose_field(far, summarize_uv(far.baselines()));
   CHECK(moved.center.east == Approx(-12).margin(0.5));
   CHECK(moved.center.north == Approx(9).margin(0.5));
   CHECK(1.5 * moved.width < whole.width);
   CHECK(moved.center_reason.find("West") != std::string::npos);
   CHECK(whole.center == SkyOffset());
   // Turned there, the field about the middle is as wide.
-  const auto turned = with_centre(far, moved.center.east, moved.center.north);
-  CHECK(choose_field(turned, summarise_uv(turned.baselines())).width < 1.5 * moved.width);
+  const auto turned = with_center(far, moved.center.east, moved.center.north);
+  CHECK(choose_field(turned, summarize_uv(turned.baselines())).width < 1.5 * moved.width);
   const auto near = place(source_at(0.5, -0.3));
   CHECK(near.center == SkyOffset());
   CHECK(near.center_reason.empty());

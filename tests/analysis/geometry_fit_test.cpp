@@ -26,7 +26,7 @@ const DiscGeometry tilted_disc{
     .inclination = 40 * units::degree, .position_angle = 65 * units::degree, .offset_east = 0.12, .offset_north = -0.21};
 
 /// Baselines whose density falls with their length, up to about 1.2e6 wavelengths.
-Baselines centred_baselines(std::int64_t nvis) {
+Baselines centered_baselines(std::int64_t nvis) {
   const auto length = 3e4 + 1.2e6 * uniform({nvis}, torch::kFloat64, 11).square();
   const auto angle = 2 * units::pi * uniform({nvis}, torch::kFloat64, 12);
   return Baselines::in_lambda(length * at::cos(angle), length * at::sin(angle));
@@ -34,7 +34,7 @@ Baselines centred_baselines(std::int64_t nvis) {
 
 /// Sources as an observation without noise sees them, with weights of `sigma` Jy for each part of a visibility.
 Visibilities observe(const std::vector<DiscModel>& sources, double sigma, std::int64_t nvis = 2000) {
-  const auto baselines = centred_baselines(nvis);
+  const auto baselines = centered_baselines(nvis);
   const auto [u, v] = baselines.channel(0);
   auto data = at::zeros({nvis}, torch::kComplexDouble);
   for (const auto& source : sources) data += disc_visibilities(source, u, v);
@@ -167,7 +167,7 @@ TEST_CASE("a disc far from the phase centre is found", "[analysis][quick]") {
 
 TEST_CASE("all channels are used, each at its own baselines", "[analysis][quick]") {
   const auto one = observe(ringed_disc(tilted_disc), 0.004);
-  const auto metres = centred_baselines(2000).channel(0);
+  const auto metres = centered_baselines(2000).channel(0);
   const auto frequencies = torch::tensor({units::speed_of_light, 1.1 * units::speed_of_light}, torch::kFloat64);
   const auto baselines = Baselines::in_metres(metres.first, metres.second, frequencies);
   std::vector<Tensor> channels;

@@ -19,6 +19,7 @@
 
 #include "compare.h"
 #include "golden.h"
+#include "parameter_slopes.h"
 #include "random.h"
 #include "threads.h"
 
@@ -117,9 +118,9 @@ TEST_CASE("sums over samples are the normal equations of the transform, whatever
   const auto h = series.transform(place.q) * std::cos(radial_geometry.inclination), weighted = h * data.weights()[0].unsqueeze(1);
   const auto phase =
       (place.u * radial_geometry.offset_east + place.v * radial_geometry.offset_north) * (2 * units::pi * units::arcsec);
-  const auto centred = at::real(data.data()[0] * at::polar(at::ones_like(phase), phase));
+  const auto centered = at::real(data.data()[0] * at::polar(at::ones_like(phase), phase));
   CHECK(relative_error(sums.matrix(), weighted.mT().matmul(h)) < 1e-6);
-  CHECK(relative_error(sums.vector(), weighted.mT().mv(centred)) < 1e-6);
+  CHECK(relative_error(sums.vector(), weighted.mT().mv(centered)) < 1e-6);
   CHECK(sums.data_squares() == Approx((data.weights() * data.data().abs().square()).sum().item<double>()));
   CHECK(sums.samples() == 3000);
   CHECK(sums.longest() == Approx(place.q.max().item<double>()));
@@ -324,22 +325,7 @@ TEST_CASE("gradients of a model of a profile are those of finite differences", "
   const auto factor = normal({41}, torch::kComplexDouble, 28);
   const auto value = [&] { return at::real(model->visibilities(u, v) * factor).sum() + model->negative_log_prior(fit.power); };
   value().backward();
-  const torch::NoGradGuard no_gradient;
-  for (const auto& parameter : model->named_parameters()) {
-    auto numbers = parameter.value().view({-1});
-    for (std::int64_t i = 0; i < std::min<std::int64_t>(3, numbers.numel()); ++i) {
-      constexpr double step = 1e-6;
-      const double start = numbers[i].item<double>();
-      numbers[i].fill_(start + step);
-      const double above = value().item<double>();
-      numbers[i].fill_(start - step);
-      const double below = value().item<double>();
-      numbers[i].fill_(start);
-      INFO(parameter.key() << " " << i);
-      CHECK(parameter.value().grad().view({-1})[i].item<double>() ==
-            Approx((above - below) / (2 * step)).epsilon(1e-5).margin(1e-6));
-    }
-  }
+  check_parameter_slopes(model->named_parameters(), value, 1e-5, 1e-6, 3);
 }
 
 TEST_CASE("chi^2 and the prior of a model together are least at the mean of the posterior", "[analysis][quick]") {

@@ -21,6 +21,7 @@
 #include <mpol_cpp/train/trainer.h>
 
 #include "compare.h"
+#include "parameter_slopes.h"
 #include "random.h"
 
 using namespace mpol;
@@ -126,22 +127,8 @@ TEST_CASE("gradients of all parameters of sources are those of finite difference
   CHECK(source->as_module().parameters().size() == (std::string(kind) == "point"        ? 2
                                                     : std::string(kind) == "broad ring" ? 6
                                                                                         : 5));
-  const torch::NoGradGuard no_gradient;
-  for (const auto& parameter : source->as_module().named_parameters()) {
-    auto numbers = parameter.value().view({-1});
-    for (std::int64_t i = 0; i < numbers.numel(); ++i) {
-      constexpr double step = 1e-6;
-      const double start = numbers[i].item<double>();
-      numbers[i].fill_(start + step);
-      const double above = value().item<double>();
-      numbers[i].fill_(start - step);
-      const double below = value().item<double>();
-      numbers[i].fill_(start);
-      INFO(kind << " " << parameter.key());
-      CHECK(parameter.value().grad().view({-1})[i].item<double>() ==
-            Approx((above - below) / (2 * step)).epsilon(1e-6).margin(1e-7));
-    }
-  }
+  INFO(kind);
+  check_parameter_slopes(source->as_module().named_parameters(), value, 1e-6, 1e-7);
 }
 
 TEST_CASE("a negative size is its magnitude, with the slope of that", "[analysis][gradient][quick]") {
@@ -208,7 +195,7 @@ TEMPLATE_TEST_CASE("a likelihood with sources is the loose one of the data witho
   CHECK(relative_error(joined->chi_squared(image), loose->chi_squared(image)) < accuracy);
   CHECK(relative_error(gradient_of([&](const Tensor& sky) { return joined->chi_squared(sky); }, image),
                        gradient_of([&](const Tensor& sky) { return loose->chi_squared(sky); }, image)) < accuracy);
-  CHECK(joined->normaliser() == loose->normaliser());
+  CHECK(joined->normalizer() == loose->normalizer());
   CHECK(joined->samples() == 400);
   CHECK_FALSE(joined->is_quadratic());
 }

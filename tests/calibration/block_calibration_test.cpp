@@ -28,7 +28,7 @@ class ConvexImager final : public CalibrationImager {
   Tensor image_of(const Visibilities& calibrated) override {
     if (images_left-- == 0) return {};
     const ExactLikelihood likelihood(gain_grid, calibrated, ChannelMap::cube(1));
-    const auto unit = noise_unit(gain_grid, calibrated, 1, likelihood->normaliser()).slope;
+    const auto unit = noise_unit(gain_grid, calibrated, 1, likelihood->normalizer()).slope;
     const Objective objective(likelihood, {terms::sparsity(unit), terms::tv_image(unit)});
     Trainer(model_, objective, TrainOptions().optimizer(OptimizerKind::pogm).tolerance(1e-4).epochs(5000)).fit();
     const torch::NoGradGuard no_gradient;

@@ -90,6 +90,6 @@ TEST_CASE("gains that are none, and blocks of other samples, are refused", "[cal
                     ContainsSubstring("window 1") && ContainsSubstring("amplitude 0"));
   CHECK_THROWS_AS(calibrated(data, blocks, {{}, {0, 0, 1, -2}}), ValueError);
   CHECK_THROWS_AS(calibrated(data, blocks, {{}, {NAN, 0, 1, 1}}), ValueError);
-  CHECK_THROWS_AS(calibrated(data, {blocks.of_sample.narrow(0, 0, 19), blocks.names}, {{}, {}}), ShapeError);
-  CHECK_THROWS_AS(calibrated(data, {blocks.of_sample, {"window 0"}}, {{}}), ValueError);
+  CHECK_THROWS_AS(calibrated(data, {blocks.indices.narrow(0, 0, 19), blocks.names}, {{}, {}}), ShapeError);
+  CHECK_THROWS_AS(calibrated(data, {blocks.indices, {"window 0"}}, {{}}), ValueError);
 }

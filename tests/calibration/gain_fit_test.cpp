@@ -21,7 +21,7 @@ std::vector<FittedGain> fit_of(const FaultyData& data, const GainKinds& kinds, c
 }
 
 /// The same gains with the means that fit_gains() makes zero, of blocks of as many samples: they know s a^2 each.
-std::vector<BlockGain> centred(std::vector<BlockGain> gains) {
+std::vector<BlockGain> centered(std::vector<BlockGain> gains) {
   for (int i = 0; i < 30; ++i) {
     double east = 0, north = 0, logarithm = 0, all = 0;
     for (const auto& gain : gains) {
@@ -37,7 +37,7 @@ std::vector<BlockGain> centred(std::vector<BlockGain> gains) {
 }  // namespace
 
 TEST_CASE("gains of data of a known sky are found, by their errors", "[calibration]") {
-  const std::vector<BlockGain> faults = centred({{0.02, -0.03, 1.2, 0.5}, {-0.01, 0.04, 0.7, 2}, {0, 0, 1, 1}});
+  const std::vector<BlockGain> faults = centered({{0.02, -0.03, 1.2, 0.5}, {-0.01, 0.04, 0.7, 2}, {0, 0, 1, 1}});
   double squares = 0;
   int count = 0;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {

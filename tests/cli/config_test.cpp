@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <mpol_cpp/cli/program/verb.h>
+
 #include "observation.h"
 #include "program.h"
 
@@ -75,6 +77,41 @@ TEST_CASE("a configuration that cannot be followed is one line that names what i
   check("data = 'x.npz'\nquiet = 'perhaps'\n", "--quiet (line 2 of ", 2);
   check("sparsity = nan\n", "nan", 2);
   check("npix = \n", "line 1", 1);
+}
+
+TEST_CASE("settings of all verbs stand in one file, each in a table that the others pass over", "[cli][quick]") {
+  const Scratch scratch;
+  const auto read_by = [&](const std::string& verb, const std::string& text) {
+    write_text(scratch / "shared.toml", text);
+    return run_mpol_here({verb, "--config", (scratch / "shared.toml").string(), "--help"});
+  };
+  const auto table_of = [](const std::string& verb) { return "[" + verb + "]\nno-such-option = 1\n"; };
+  std::size_t readers = 0;
+  for (const std::string verb : mpol::cli::verb_names) {
+    if (run_mpol_here({verb, "--help"}).out.find("--config") == std::string::npos) continue;
+    ++readers;
+    std::string others;
+    for (const std::string other : mpol::cli::verb_names) {
+      const bool is_own = other == verb || (verb == "crossval" && other == "image");
+      if (!is_own) others += table_of(other);
+    }
+    const auto passed_over = read_by(verb, others), own = read_by(verb, others + table_of(verb));
+    INFO(verb << "\n" << passed_over.err << own.err);
+    CHECK(passed_over.exit_code == 0);
+    CHECK(own.exit_code == 2);
+    CHECK(own.error_names("no-such-option"));
+  }
+  CHECK(readers > 15);
+}
+
+TEST_CASE("a cross-validation has the settings of an image, and those of its own table beat them", "[cli]") {
+  const Scratch scratch;
+  const auto refused_value = [&](const std::string& text) {
+    write_text(scratch / "scan.toml", text);
+    return run_mpol_here({"crossval", "x.npz", "--config", (scratch / "scan.toml").string(), "-o", (scratch / "out").string()});
+  };
+  CHECK(refused_value("[image]\nnpix = 33\n").error_names("--npix (line 2 of "));
+  CHECK(refused_value("[image]\nnpix = 34\n[crossval]\nnpix = 35\n").error_names("--npix (line 4 of "));
 }
 
 TEST_CASE("a value is not said to be a file's where the command line gave it", "[cli]") {

@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#include <mpol_cpp/cli/program/verb.h>
+
 #include "observation.h"
 #include "program.h"
 
@@ -87,6 +89,31 @@ TEST_CASE("a failed --overwrite leaves the earlier results", "[cli]") {
   CHECK(run_mpol(short_run(data + "x", scratch / "out", {"--overwrite"})).exit_code == 1);
   CHECK(read_text(scratch / "out" / "image.fits") == image);
   CHECK(read_text(scratch / "out" / "summary.json") == summary);
+}
+
+TEST_CASE("a file by which a verb says that its results are known keeps other verbs away", "[cli][quick]") {
+  CLI::App program("", "mpol");
+#define MPOL_ADD_VERB(name) mpol::cli::add_##name(program),
+  const std::vector<mpol::cli::Verb> verbs = {MPOL_VERBS(MPOL_ADD_VERB)};
+#undef MPOL_ADD_VERB
+  for (const auto& verb : verbs) {
+    const auto name = verb.app->get_name();
+    INFO(name);
+    const bool writes_results = verb.app->help().find("Folder for the results") != std::string::npos;
+    CHECK(verb.results.empty() == (!writes_results || name == "crossval"));  // whose results are those of an image
+    const std::string other = name == "deproject" ? "polar" : "deproject";
+    for (const auto& file : verb.results) {
+      if (file.starts_with('.')) continue;  // the folder of an unfinished run
+      const Scratch scratch;
+      std::filesystem::create_directories(scratch / "out");
+      write_text(scratch / "out" / file, "mine");
+      const auto run = run_mpol_here({other, "image.fits", "-o", (scratch / "out").string(), "--overwrite"});
+      INFO(run.err);
+      CHECK(run.exit_code == 1);
+      CHECK(run.error_names("holds results of `mpol " + name + "` (" + file + ")"));
+      CHECK(read_text(scratch / "out" / file) == "mine");
+    }
+  }
 }
 
 TEST_CASE("a full disk is one line and leaves nothing under a final name", "[cli]") {

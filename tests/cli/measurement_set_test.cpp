@@ -11,6 +11,7 @@
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/npz_archive.h>
+#include <mpol_cpp/io/visibilities_npz.h>
 
 #include "program.h"
 #include "set_writer.h"
@@ -106,6 +107,47 @@ TEST_CASE("a source off centre in a measurement set is imaged where it is, with 
       run_mpol_here(with({"dirty", set, "-o", (scratch / "mirrored").string(), "--conjugate", "--scatter-check", "off"}, grid));
   REQUIRE(mirrored.exit_code == 0);
   CHECK_THAT(peak_of(scratch / "mirrored/dirty.fits").east, WithinAbs(-east, 1e-6));
+}
+
+TEST_CASE("Stokes Q of a set is imaged as such, exported as such, and not predicted into hands", "[cli]") {
+  const Scratch scratch;
+  const auto set = (scratch / "obs.ms").string();
+  write_set(set, point_source());
+  const std::vector<std::string> q = {"--stokes", "Q", "--spw", "0"};  // XX 1.1, YY 0.9 times the flux
+  const std::vector<std::string> grid = {"--cell-size", "0.1", "--npix", "64", "--scatter-check", "off"};
+  const auto out = [&scratch](const std::string& name) { return (scratch / name).string(); };
+  const auto run = [&](std::vector<std::string> words) {
+    const auto outcome = run_mpol_here(words);
+    INFO(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+  };
+  run(with(with({"dirty", set, "-o", out("dirty")}, grid), q));
+  const auto peak = peak_of(scratch / "dirty/dirty.fits");
+  CHECK_THAT(peak.east, WithinAbs(east, 1e-6));
+  CHECK_THAT(peak.value, WithinRel(0.1 * flux, 0.01));
+  run(with(with({"image", set, "-o", out("image"), "--sparsity", "0"}, grid), q));
+  CHECK_THAT(peak_of(scratch / "image/image.fits").north, WithinAbs(north, 1e-6));
+  for (const auto* name : {"dirty/dirty.fits", "image/image.fits", "image/dirty.fits", "image/residual.fits"}) {
+    INFO(name);
+    CHECK(io::read_fits(scratch / name).observation.stokes == Stokes::q);
+    const auto bytes = read_text(scratch / name);
+    CHECK(std::stod(bytes.substr(bytes.find("CRVAL4  =") + 9, 30)) == 2);
+  }
+  const auto summary = json::parse(read_text(scratch / "image/summary.json"));
+  CHECK(summary["stokes"] == "Q");
+  CHECK(summary["reading"][0]["stokes"] == "Q");
+  run(with({"export", set, "-o", out("q.npz")}, q));
+  CHECK(io::read_npz(scratch / "q.npz").observation().stokes == Stokes::q);
+  run(with({"export", set, "-o", out("i.npz")}, {"--spw", "0"}));
+  CHECK_FALSE(io::NpzReader(scratch / "i.npz").contains("stokes"));
+
+  const auto joined = run_mpol_here(with({"dirty", out("q.npz"), "--more-data", out("i.npz"), "-o", out("both")}, grid));
+  CHECK(joined.exit_code == 1);
+  CHECK(joined.error_names("of Stokes Q and of Stokes I"));
+  const auto columns = run_mpol_here(with({"predict", set, out("image/image.fits"), "--column", "MODEL_DATA"}, q));
+  CHECK(columns.exit_code == 1);
+  CHECK(columns.error_names("take a model of Stokes I"));
+  CHECK_FALSE(has_column(set, "MODEL_DATA"));
 }
 
 TEST_CASE("a model is predicted into a set, and nothing else of it changes", "[cli]") {

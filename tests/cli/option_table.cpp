@@ -197,7 +197,7 @@ VerbRows image_rows(const std::string& verb) {
       {"--dry-run", "", added(added({verb, "{vis}"}, search), small_grid), "exit"},
       {"--keep-diverged", "", added(base, {"--optimizer", "sgd", "--learning-rate", "1e300"}), image},
   };
-  const std::vector<OptionRow> regularisers = {
+  const std::vector<OptionRow> regularizers = {
       {"--sparsity", "1e-4", base, history},
       {"--tv", "1e-4", base, history},
       {"--tsv", searches ? "0.01U:0.1U:2" : "1e-4",
@@ -230,7 +230,7 @@ VerbRows image_rows(const std::string& verb) {
   const auto without_out = added({verb, "{vis}", "--epochs", "3"}, added(search, small_grid));
   if (searches)  // only image has them
     std::erase_if(own, [](const OptionRow& row) { return row.option == "--keep-diverged" || row.option == "--chi2-bound"; });
-  return verb_rows(verb, {data_rows(verb, rest, image, image), own, regularisers, crossval,
+  return verb_rows(verb, {data_rows(verb, rest, image, image), own, regularizers, crossval,
                           shared_rows(base, without_out, "out/summary.json#threads")});
 }
 
@@ -509,7 +509,7 @@ VerbRows simulate_rows() {
                                                                    {"--opacity", "0.3"},
                                                                    {"--antenna-efficiency", "0.5"},
                                                                    {"--correlator-efficiency", "0.5"},
-                                                                   {"--polarisations", "1"},
+                                                                   {"--polarizations", "1"},
                                                                    {"--seed", "3"},
                                                                    {"--flux", "1"},
                                                                    {"--inclination", "50"},

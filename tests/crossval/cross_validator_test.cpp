@@ -79,10 +79,10 @@ TEST_CASE("the likelihoods of a fold are those of its samples", "[crossval][quic
     for (const auto& [own, direct] : {std::pair(exact[f].train, apart[f].train), std::pair(exact[f].test, apart[f].test)}) {
       CHECK(own->chi_squared(sky).item<double>() == Approx(direct->chi_squared(sky).item<double>()).epsilon(1e-11));
       CHECK(own->samples() == direct->samples());
-      CHECK(own->normaliser() == direct->normaliser());
+      CHECK(own->normalizer() == direct->normalizer());
     }
     CHECK(exact[f].train->samples() + exact[f].test->samples() == 2 * visibilities.nvis());
-    CHECK(exact[f].test_cells->ncells() == static_cast<std::int64_t>(exact[f].test->normaliser()));
+    CHECK(exact[f].test_cells->ncells() == static_cast<std::int64_t>(exact[f].test->normalizer()));
     CHECK(exact[f].train_cells->nvis() == exact[f].train->samples());
     tested += static_cast<double>(exact[f].test->samples());
   }

@@ -58,7 +58,7 @@ struct Ridge {
     const auto term = terms::tsv(lambda);
     const auto value = [&](const Tensor& sky) { return term.evaluate(ModelOutput(tiny, sky, sky)); };
     const auto quadratic = matrix_of([&](const Tensor& unit) { return half_gradient(value, unit); });
-    penalized = normal + 2 * likelihood.normaliser() * lambda * quadratic;
+    penalized = normal + 2 * likelihood.normalizer() * lambda * quadratic;
   }
 
   double trace_of_hat() const { return at::linalg_solve(penalized, normal).trace().item<double>(); }

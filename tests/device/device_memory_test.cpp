@@ -1,6 +1,5 @@
 #include "catch.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 
 #include <mpol_cpp/core/error.h>
@@ -8,10 +7,7 @@
 #include <mpol_cpp/device/device_memory.h>
 #include <mpol_cpp/device/select.h>
 
-#include "required_gpu.h"
-
 using namespace mpol;
-using namespace mpol::testing;
 
 // Not among the quick tests, which sanitizers run: theirs keep what is freed.
 TEST_CASE("memory of this process on the CPU: now and at its peak", "[device]") {
@@ -43,34 +39,4 @@ TEST_CASE("what is asked of a device that is not there is an error", "[device][q
   CHECK_THROWS_AS(CurrentDevice(gpu), DeviceError);
   CHECK(current_device(c10::DeviceType::CPU).is_cpu());
   const CurrentDevice here(torch::kCPU);
-}
-
-TEST_CASE("memory of tensors on a GPU, its peak, and what is given back", "[.][gpu]") {
-  const auto gpu = required_gpu();
-  constexpr std::int64_t bytes = std::int64_t{256} << 20;
-  const auto options = at::TensorOptions(torch::kUInt8).device(gpu);
-  at::empty({1}, options);
-  empty_cache(gpu);
-  reset_peak_memory(gpu);
-  const auto before = memory_use(gpu);
-  {
-    const auto array = at::empty({bytes}, options);
-    CHECK(memory_use(gpu).in_use == before.in_use + bytes);
-  }
-  CHECK(memory_use(gpu).in_use == before.in_use);
-  CHECK(memory_use(gpu).peak == before.in_use + bytes);
-  CHECK(memory_use(gpu).reserved >= bytes);
-  empty_cache(gpu);
-  CHECK(memory_use(gpu).reserved < bytes);
-}
-
-TEST_CASE("a GPU is the current one while somebody says so", "[.][gpu]") {
-  const auto gpu = required_gpu();
-  const auto before = current_device(gpu.type());
-  {
-    const CurrentDevice now(gpu);
-    CHECK(current_device(gpu.type()) == gpu);
-    CHECK(at::empty({1}, at::TensorOptions().device(torch::Device(gpu.type()))).device() == gpu);
-  }
-  CHECK(current_device(gpu.type()) == before);
 }

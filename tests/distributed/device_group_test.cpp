@@ -130,12 +130,12 @@ TEMPLATE_TEST_CASE("devices that fit channels of a cube go where one goes", "[di
   const auto [u, v] = noise.baselines().channel(0);
   const Visibilities visibilities(Baselines::in_lambda(u, v), noise.data() + 1.0, noise.weights());
   const auto base = normal({nchan, small_grid.npix(), small_grid.npix()}, torch::kFloat64, 3).abs();
-  const double normaliser = ExactLikelihood(small_grid, visibilities, ChannelMap::cube(nchan))->normaliser();
+  const double normalizer = ExactLikelihood(small_grid, visibilities, ChannelMap::cube(nchan))->normalizer();
   const auto fit = [&](const Share& share, TrainOptions options) {
     std::vector<std::int64_t> own(static_cast<std::size_t>(share.size()));
     std::iota(own.begin(), own.end(), share.begin);
     const ExactLikelihood likelihood(small_grid, visibilities.select_channels(own), ChannelMap::cube(share.size()));
-    const auto objective = Objective(likelihood, {terms::sparsity(1e-5), terms::tv_image(1e-5)}).divided_by(normaliser);
+    const auto objective = Objective(likelihood, {terms::sparsity(1e-5), terms::tv_image(1e-5)}).divided_by(normalizer);
     const GriddedNet model(GriddedNetOptions(small_grid)
                                .base_cube(base.narrow(0, share.begin, share.size()).clone())
                                .dtype(dtype)

@@ -61,18 +61,18 @@ struct CubeFit {
     Tensor pixels;
   };
 
-  Fitted run(const Share& share, double normaliser, TrainOptions options) const {
+  Fitted run(const Share& share, double normalizer, TrainOptions options) const {
     const auto own = visibilities.select_channels(indices_of(share));
     const ExactLikelihood likelihood(grid, own, ChannelMap::cube(share.size()));
     const auto objective = Objective(likelihood, {terms::sparsity(1e-5), terms::tv_image(1e-5)})
-                               .divided_by(normaliser > 0 ? normaliser : likelihood->normaliser());
+                               .divided_by(normalizer > 0 ? normalizer : likelihood->normalizer());
     const auto start = base.narrow(0, share.begin, share.size()).clone();
     const GriddedNet model(GriddedNetOptions(grid).base_cube(start).dtype(dtype).pixel_mapping(
         is_proximal(optimizer) ? nonnegative_mapping() : softplus_mapping()));
     auto result = Trainer(model, objective, options.optimizer(optimizer).epochs(epochs)).fit();
     return {std::move(result), model->base().detach().clone()};
   }
-  double normaliser() const { return ExactLikelihood(grid, visibilities, ChannelMap::cube(nchan))->normaliser(); }
+  double normalizer() const { return ExactLikelihood(grid, visibilities, ChannelMap::cube(nchan))->normalizer(); }
 };
 
 }  // namespace
@@ -100,11 +100,11 @@ TEMPLATE_TEST_CASE("ranks that fit channels go where one rank goes", "[distribut
   if (is_proximal(fit.optimizer)) fit.epochs = 25;  // closer to the optimum rounding decides whether F rises, and who begins anew
   const double tolerance = fit.dtype == torch::kFloat64 ? 1e-11 : 2e-5;
   const auto one = fit.run({0, fit.nchan}, 0, {});
-  const auto normaliser = fit.normaliser();
+  const auto normalizer = fit.normalizer();
   run_as_threads(3, [&](Communicator& ranks) {
     // Ranks are handed on as shared; these live as long as the threads.
     const std::shared_ptr<Communicator> shared(&ranks, [](Communicator*) {});
-    const auto own = fit.run(share_of(fit.nchan, ranks.rank(), ranks.size()), normaliser, TrainOptions().ranks(shared));
+    const auto own = fit.run(share_of(fit.nchan, ranks.rank(), ranks.size()), normalizer, TrainOptions().ranks(shared));
     const auto pixels = ranks.gather(own.pixels.contiguous());
     if (pixels.defined() && !(difference(pixels, one.pixels) < tolerance))
       throw DataError(fmt::format("pixels of {} differ by {:g}", to_string(fit.optimizer), difference(pixels, one.pixels)));
@@ -137,7 +137,7 @@ TEST_CASE("what ranks of a cube cannot do is refused", "[distributed][quick]") {
   });
   const ExactLikelihood likelihood(grid, random_visibilities(grid, 1, 7), ChannelMap::cube(1));
   CHECK_THROWS_AS(Objective(likelihood).divided_by(0), ValueError);
-  CHECK(Objective(likelihood).divided_by(3).normaliser() == 3);
+  CHECK(Objective(likelihood).divided_by(3).normalizer() == 3);
 }
 
 TEST_CASE("the state of ranks with channels is that of one rank, and comes apart again", "[distributed][quick]") {
@@ -177,14 +177,14 @@ TEST_CASE("checkpoints of ranks are gone on from by other numbers of ranks", "[d
   fit.epochs = 30;
   const TemporaryFolder folder;
   const auto path = folder.path() / "checkpoint.safetensors";
-  const auto normaliser = fit.normaliser();
+  const auto normalizer = fit.normalizer();
   const auto straight = fit.run({0, fit.nchan}, 0, {});
   const auto part = [&](std::int64_t size, std::int64_t epochs, bool resume) {
     run_as_threads(size, [&](Communicator& ranks) {
       const std::shared_ptr<Communicator> shared(&ranks, [](Communicator*) {});
       auto own = fit;
       own.epochs = epochs;
-      own.run(share_of(fit.nchan, ranks.rank(), ranks.size()), normaliser,
+      own.run(share_of(fit.nchan, ranks.rank(), ranks.size()), normalizer,
               TrainOptions().ranks(shared).checkpoint(path).checkpoint_interval(7).resume(resume));
     });
   };

@@ -60,7 +60,7 @@ TEMPLATE_TEST_CASE("ranks with shares of the samples have the likelihood of all"
   const auto values = whole->value_and_gradient(sky, wanted, Accumulate::overwrite);
   run_as_threads(GENERATE(1, 2, 3, 5), [&](Communicator& ranks) {
     auto own = samples.likelihood(ranks);
-    demand(own->normaliser() == whole->normaliser() && own->samples() == whole->samples(), "other counts");
+    demand(own->normalizer() == whole->normalizer() && own->samples() == whole->samples(), "other counts");
     demand(own->name() == whole->name() && own->is_quadratic() == whole->is_quadratic(), "another kind");
     if (!ranks.is_first()) return own->serve();
     auto gradient = at::zeros_like(sky);

@@ -196,7 +196,7 @@ TEMPLATE_TEST_CASE("the likelihood of slabs serves the fit of one rank", "[distr
     likelihood->release();
     demand(std::abs(twice - value) <= tolerance * std::abs(value), "another chi squared");
     demand(gap_between(gradient, 2 * wanted) < tolerance && gap_between(leaf.grad(), wanted) < tolerance, "another gradient");
-    demand(likelihood->normaliser() == exact->normaliser() && likelihood->samples() == exact->samples(), "other counts");
+    demand(likelihood->normalizer() == exact->normalizer() && likelihood->samples() == exact->samples(), "other counts");
     try {
       likelihood->value_and_gradient(sky, gradient, Accumulate::add);
     } catch (const ValueError&) {

@@ -111,7 +111,7 @@ TEST_CASE("the example of cross-validation takes the point of least score, as mp
   const auto visibilities = io::read_npz(observation);
   const GridCoords coords(0.08, 128);
   const auto likelihood = ExactLikelihood(coords, visibilities, ChannelMap::cube(1));
-  const double unit = noise_unit(coords, visibilities, 1, likelihood->normaliser()).slope;
+  const double unit = noise_unit(coords, visibilities, 1, likelihood->normalizer()).slope;
   CHECK(number_after("fits: sparsity ", text) == Approx(sparsity * unit).epsilon(0.01));
   CHECK(text.find("converged after") != std::string::npos);
   CHECK(sky_of(folder / "image.fits", coords).min().item<double>() >= 0);
@@ -149,6 +149,20 @@ TEST_CASE("the example of devices sums all data once", "[examples]") {
   CHECK(text.find("using ") != std::string::npos);
   CHECK(number_after("mean visibility ", text) == Approx(at::real(mean).item<double>()).epsilon(1e-6));
   CHECK(number_after("sigma ", text) == Approx(1 / weights.sum().sqrt().item<double>()).epsilon(1e-6));
+  CHECK(number_after("\nloss ", text) < 0.7 * number_after("at first ", text));
+  CHECK(text.find("its copy on cpu") != std::string::npos);
+}
+
+TEST_CASE("the example of several devices makes the cube of one", "[examples]") {
+  const TemporaryFolder folder;
+  const auto disc = (fs::path(MPOL_DATA_DIR) / "simulated_disc.npz").string();
+  const auto run_on = [&](const std::string& devices) {
+    return run_example("device_group", {disc, (folder / (devices + ".fits")).string(), devices});
+  };
+  const auto one = run_on("cpu"), two = run_on("cpu,cpu");
+  CHECK(two.find("cpu,cpu: 2 channels") != std::string::npos);
+  CHECK(number_after("loss ", two) == Approx(number_after("loss ", one)).epsilon(1e-5));
+  CHECK(relative_error(io::read_fits(folder / "cpu,cpu.fits").cube, io::read_fits(folder / "cpu.fits").cube) < 1e-4);
 }
 
 TEST_CASE("the example of slabs fits as an objective of the whole image does", "[examples]") {

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "fenced_blocks.h"
 #include "python.h"
 
 namespace mpol::testing {
@@ -15,9 +16,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path& tutorials() {
-  static const fs::path folder = fs::path(MPOL_DATA_DIR).parent_path() / "docs" / "tutorials";
-  return folder;
+fs::path folder_of_docs(const std::string& name) { return fs::path(MPOL_DATA_DIR).parent_path() / "docs" / name; }
+
+std::vector<fs::path> pages_but_their_list(const fs::path& folder) {
+  std::vector<fs::path> pages;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename() != "README.md") pages.push_back(entry.path());
+  }
+  std::ranges::sort(pages);
+  return pages;
 }
 
 std::string run_programs(const std::string& commands, const fs::path& folder) {
@@ -33,29 +40,9 @@ std::string run_programs(const std::string& commands, const fs::path& folder) {
 
 }  // namespace
 
-std::vector<FencedBlock> blocks_of(const std::string& page) {
-  std::vector<FencedBlock> blocks;
-  std::istringstream lines(page);
-  bool inside = false;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("```")) {
-      inside = !inside;
-      if (inside) blocks.push_back({line.substr(3), ""});
-    } else if (inside) {
-      blocks.back().text += line + "\n";
-    }
-  }
-  return blocks;
-}
+std::vector<fs::path> tutorial_pages() { return pages_but_their_list(folder_of_docs("tutorials")); }
 
-std::vector<fs::path> tutorial_pages() {
-  std::vector<fs::path> pages;
-  for (const auto& entry : fs::directory_iterator(tutorials())) {
-    if (entry.path().filename() != "README.md") pages.push_back(entry.path());
-  }
-  std::ranges::sort(pages);
-  return pages;
-}
+std::vector<fs::path> guide_pages() { return pages_but_their_list(folder_of_docs("guide")); }
 
 std::string contents_of(const fs::path& file) {
   std::ifstream stream(file);
@@ -71,7 +58,7 @@ const TutorialRun& run_of_tutorial(const std::string& page) {
   static std::map<std::string, std::unique_ptr<Kept>> runs;  // by the commands
   std::vector<std::string> blocks;
   std::string commands;
-  for (const auto& block : blocks_of(contents_of(tutorials() / (page + ".md")))) {
+  for (const auto& block : blocks_of(contents_of(folder_of_docs("tutorials") / (page + ".md")))) {
     if (block.language == "sh") blocks.push_back(block.text), commands += block.text;
   }
   auto& kept = runs[commands];

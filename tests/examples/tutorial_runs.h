@@ -6,15 +6,11 @@
 
 namespace mpol::testing {
 
-/// A fenced block of a page.
-struct FencedBlock {
-  std::string language, text;
-};
-
-std::vector<FencedBlock> blocks_of(const std::string& page);
-
 /// The pages of docs/tutorials but their list.
 std::vector<std::filesystem::path> tutorial_pages();
+
+/// The pages of docs/guide but their list.
+std::vector<std::filesystem::path> guide_pages();
 
 std::string contents_of(const std::filesystem::path& file);
 

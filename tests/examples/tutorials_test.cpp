@@ -25,7 +25,7 @@
 #include "run_example.h"
 #include "tutorial_runs.h"
 #ifdef MPOL_TEST_SETS
-#include "set_writer.h"
+#include "set_of_visibilities.h"
 #endif
 
 using namespace mpol;
@@ -181,29 +181,6 @@ void check_workflow(const std::string& text) {
   CHECK(number_after("Jy/arcsec^2 at ", text) == Approx(0.3).margin(0.05));
 }
 
-#ifdef MPOL_TEST_SETS
-/// The same observation as a measurement set: CASA's sign, two hands, u, v in metres.
-void write_as_set(const fs::path& path, const Visibilities& visibilities) {
-  TestSet set;
-  const auto& hertz = visibilities.frequencies();
-  set.windows = {{{hertz[0].item<double>(), hertz[1].item<double>()}}};
-  const auto u = visibilities.baselines().u().to(torch::kFloat64), v = visibilities.baselines().v().to(torch::kFloat64);
-  const auto data = visibilities.data().to(torch::kComplexFloat), weights = visibilities.weights().to(torch::kFloat32);
-  REQUIRE(visibilities.baselines().frequencies().defined());  // metres
-  for (std::int64_t i = 0; i < visibilities.nvis(); ++i) {
-    TestRow row;
-    row.uvw = {u[i].item<double>(), v[i].item<double>(), 0};
-    for (std::int64_t channel = 0; channel < 2; ++channel) {
-      const auto value = data[channel][i].item<c10::complex<float>>();
-      row.data.insert(row.data.end(), 2, {value.real(), -value.imag()});
-    }
-    row.weight.assign(2, weights[0][i].item<float>() / 2);
-    set.rows.push_back(row);
-  }
-  write_set(path, set);
-}
-#endif
-
 }  // namespace
 
 TEST_CASE("a simulated observation has the noise that its weights say, and its disc is found again", "[examples]") {
@@ -226,7 +203,9 @@ TEST_CASE("a simulated observation has the noise that its weights say, and its d
 #ifdef MPOL_TEST_SETS
   const TemporaryFolder folder;
   const auto in_folder = [&](const char* name) { return (folder / name).string(); };
-  write_as_set(folder / "observed.ms", visibilities);
+  TestSet set;
+  add_window(set, visibilities);
+  write_set(folder / "observed.ms", set);
   const auto of_set = run_example("workflow", {in_folder("observed.ms"), in_folder("image.fits"), in_folder("profile.png")});
   check_workflow(of_set);
   CHECK(of_set.find("0 samples left out") != std::string::npos);

@@ -10,20 +10,11 @@
 
 #include "compare.h"
 #include "golden.h"
+#include "images/gauss_conv_checks.h"
 #include "random.h"
 
 using namespace mpol;
 using namespace mpol::testing;
-
-namespace {
-
-Beam golden_beam(const Golden& golden) {
-  return {.major = golden.number("in_fwhm_maj"),
-          .minor = golden.number("in_fwhm_min"),
-          .position_angle = golden.number("in_omega_deg") * units::degree};
-}
-
-}  // namespace
 
 TEST_CASE("the taper of a Gaussian beam is the reference's", "[fourier][quick]") {
   const Golden golden("images_gauss");
@@ -83,15 +74,7 @@ TEST_CASE("a convolution in the Fourier plane keeps the flux and wraps around", 
 }
 
 TEST_CASE("in the Fourier plane every channel has its own beam", "[fourier][quick]") {
-  const GridCoords coords(0.05, 32);
-  const Beam wide{.major = 0.5, .minor = 0.3, .position_angle = 10 * units::degree},
-      narrow{.major = 0.2, .minor = 0.15, .position_angle = 70 * units::degree};
-  const auto sky = random_image(coords, 2, torch::kFloat64, 3);
-  const auto both = GaussConvFourier(coords, std::vector{wide, narrow})->forward(sky);
-  CHECK(relative_error(both.narrow(0, 0, 1), GaussConvFourier(coords, wide)->forward(sky.narrow(0, 0, 1))) < 1e-14);
-  CHECK(relative_error(both.narrow(0, 1, 1), GaussConvFourier(coords, narrow)->forward(sky.narrow(0, 1, 1))) < 1e-14);
-  CHECK_THROWS_AS(GaussConvFourier(coords, std::vector{wide, narrow})->forward(torch::zeros({3, 32, 32})), ShapeError);
-  CHECK_THROWS_AS(GaussConvFourier(coords, Beam{.major = 0.2, .minor = 0.3, .position_angle = 0}), ValueError);
+  check_beams_of_channels<GaussConvFourier>(1e-14);
 }
 
 TEST_CASE("two convolutions are one with the sum of the squared widths", "[fourier][quick]") {

@@ -41,13 +41,13 @@ double norm_error(const Tensor& value, const Tensor& reference) {
   return std::sqrt(inner_product(difference, difference) / inner_product(reference, reference));
 }
 
-enum class Picture { centre, corner, edge, noise, smooth };
+enum class Picture { center, corner, edge, noise, smooth };
 
 Tensor picture(Picture kind, const GridCoords& coords) {
   const auto npix = coords.npix();
   auto image = at::zeros({1, npix, npix}, torch::kFloat64);
   switch (kind) {
-    case Picture::centre:
+    case Picture::center:
       image[0][npix / 2][npix / 2 - 1] = 1.0;
       return image;
     case Picture::corner:
@@ -82,7 +82,7 @@ TEMPLATE_TEST_CASE("the nonuniform transform agrees with direct sums to its tole
   const auto tolerances = std::is_same_v<TestType, float> ? std::vector<double>{1e-2, 1e-3, 1e-4, 1e-5, 1e-6}
                                                           : std::vector<double>{1e-2, 1e-5, 1e-6, 1e-8, 1e-11, 1e-12, 1e-13};
   for (const auto& baselines : edges_and_crowd(coords, 200, 300)) {
-    for (const auto kind : {Picture::centre, Picture::corner, Picture::edge, Picture::noise, Picture::smooth}) {
+    for (const auto kind : {Picture::center, Picture::corner, Picture::edge, Picture::noise, Picture::smooth}) {
       const auto image = picture(kind, coords).to(dtype_of<TestType>()).to(torch::kFloat64);
       const auto expected = direct_visibilities(image, coords, baselines, 1);
       for (const double tolerance : tolerances) {

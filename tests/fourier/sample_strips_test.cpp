@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <complex>
+#include <vector>
 
 #include <mpol_cpp/fourier/normal_operator.h>
 #include <mpol_cpp/fourier/sample_strips.h>
@@ -73,7 +75,11 @@ TEST_CASE("sums over blocks of points are those of all points", "[fourier][nufft
     return std::pair(dirty, beam);
   };
   const auto [dirty, beam] = images([&](double* to_dirty, double* to_beam) {
-    ops::NufftPlan<double>(settings, x, y, count, longest, longest).dirty_and_beam(d, w, 2.0, to_dirty, 3.0, to_beam);
+    const ops::NufftPlan<double> plan(settings, x, y, count, longest, longest);
+    std::vector<std::complex<double>> weighted(d, d + count), weights_alone(w, w + count);
+    for (std::size_t i = 0; i < weighted.size(); ++i) weighted[i] *= w[i];
+    plan.type1(weighted.data(), 2.0, to_dirty, Accumulate::overwrite);
+    plan.type1(weights_alone.data(), 3.0, to_beam, Accumulate::overwrite);
   });
   for (const std::int64_t block : {3000, 1000, 7}) {
     INFO("blocks of " << block);

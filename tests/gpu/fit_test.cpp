@@ -11,7 +11,7 @@
 #include <mpol_cpp/ops/fft/real_fft.h>
 
 #include "compare.h"
-#include "device/required_gpu.h"
+#include "required_gpu.h"
 #include "temporary_folder.h"
 #include "train/problems.h"
 

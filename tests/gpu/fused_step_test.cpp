@@ -10,11 +10,11 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_pipeline.h>
 #include <mpol_cpp/train/steps/captured_step.h>
-#include <mpol_cpp/train/steps/gpu_fused_step.h>
+#include <mpol_cpp/train/steps/fused_step.h>
 #include <mpol_cpp/train/steps/eager_step.h>
 
 #include "compare.h"
-#include "device/required_gpu.h"
+#include "required_gpu.h"
 #include "ops/fused_problem.h"
 #include "placed.h"
 
@@ -30,10 +30,7 @@ struct Gradient {
 /// By the kernels of a device: a GPU, or the emulation on the CPU.
 Gradient gradient_on(torch::Device device, const ops::FusedSettings& settings, const Samples& samples, const Tensor& base,
                      std::optional<ops::TileKind> tile) {
-  ops::FusedGpuPipelineSettings own;
-  own.npix = settings.npix, own.nchan = settings.nchan, own.problems = settings.problems;
-  own.cell_area = settings.cell_area, own.likelihood_scale = settings.likelihood_scale;
-  own.terms = settings.terms, own.inverse_power = settings.inverse_power;
+  ops::FusedGpuSettings own{settings};
   own.columns = fused_regularizers();
   own.dtype = base.scalar_type(), own.device = device, own.tile = tile;
   ops::FusedGpuPipeline pipeline(own, samples.cells, samples.data, samples.weights);
@@ -101,8 +98,8 @@ TEMPLATE_TEST_CASE("problems with cells of their own on a GPU are what their emu
   const Samples one(34, 1, 0.3, 5), other(34, 1, 0.1, 6);
   const std::vector<ops::ProblemCells> folds = {{one.cells, one.data, one.weights}, {other.cells, other.data, other.weights}};
   const auto losses_on = [&](torch::Device where) {
-    ops::FusedGpuPipelineSettings settings;
-    settings.npix = 34, settings.problems = 2, settings.own_scales = {1e-2, 3e-2};
+    ops::FusedGpuSettings settings;
+    settings.npix = 34, settings.problems = 2, settings.own = {{1e-2, {}}, {3e-2, {}}};
     settings.dtype = base.scalar_type(), settings.device = where;
     ops::FusedGpuPipeline pipeline(settings, folds);
     const auto there = base.to(where);
@@ -128,7 +125,7 @@ TEMPLATE_TEST_CASE("fused and captured steps on a GPU follow eager ones", "[gpu]
   const auto problem = of_size(npix, dtype);
   Placed eager(problem, device), fused(problem, device), captured(problem, device);
   EagerStep eager_step(eager.model.ptr(), eager.objective, options, "tested");
-  GpuFusedStep fused_step(fused.model.ptr(), fused.objective, options, "tested");
+  FusedStep fused_step(fused.model.ptr(), fused.objective, options, "tested");
   CapturedStep captured_step(captured.model.ptr(), captured.objective, options, "tested");
   CHECK(fused_step.disagreement().empty());
   const auto expected = path_of(eager, eager_step, rate);
@@ -145,7 +142,7 @@ TEST_CASE("fused L-BFGS on a GPU follows eager L-BFGS", "[gpu][fused]") {
   const auto options = TrainOptions().optimizer(OptimizerKind::lbfgs);
   Placed eager(problem, device), fused(problem, device);
   EagerStep eager_step(eager.model.ptr(), eager.objective, options, "tested");
-  GpuFusedStep fused_step(fused.model.ptr(), fused.objective, options, "tested");
+  FusedStep fused_step(fused.model.ptr(), fused.objective, options, "tested");
   const auto own = path_of(fused, fused_step, 1, 5), expected = path_of(eager, eager_step, 1, 5);
   CHECK(relative_error(own.losses, expected.losses) < 1e-8);
   CHECK(fused_step.launches() > 0);
@@ -155,8 +152,8 @@ TEMPLATE_TEST_CASE("several fused steps in a graph are bitwise the same steps", 
   const auto device = required_gpu();
   const auto problem = of_size(64, dtype_of<TestType>());
   Placed once(problem, device, {}, {2}), many(problem, device, {}, {2});
-  GpuFusedStep one(once.model.ptr(), once.objective, TrainOptions(), "tested");
-  GpuFusedStep several(many.model.ptr(), many.objective, TrainOptions(), "tested");
+  FusedStep one(once.model.ptr(), once.objective, TrainOptions(), "tested");
+  FusedStep several(many.model.ptr(), many.objective, TrainOptions(), "tested");
   std::vector<Tensor> expected, losses;
   for (int i = 0; i < 203; ++i) expected.push_back(one.take(0.1).losses);
   for (const auto& report : several.take_several(0.1, 203)) losses.push_back(report.losses);

@@ -10,7 +10,7 @@
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_pipeline.h>
 
 #include "compare.h"
-#include "device/required_gpu.h"
+#include "required_gpu.h"
 #include "random.h"
 
 using namespace mpol;
@@ -31,7 +31,7 @@ TEST_CASE("every image of a cube of more than 2^31 pixels is reached on a GPU", 
   const auto data = normal({500}, torch::kComplexDouble, 2), weights = uniform({500}, torch::kFloat64, 3) + 0.5;
   const auto image = normal({1, 1, npix, npix}, torch::kFloat32, 4).to(device);
   const auto evaluated = [&](std::int64_t channels) {
-    ops::FusedGpuPipelineSettings settings;
+    ops::FusedGpuSettings settings;
     settings.npix = npix, settings.nchan = channels, settings.device = device;
     settings.terms.weight(TermKind::tv_image) = 1e-3, settings.terms.weight(TermKind::sparsity) = 1e-3;
     settings.columns = {TermKind::tv_image, TermKind::sparsity};

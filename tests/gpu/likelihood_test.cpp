@@ -12,12 +12,12 @@
 #include <mpol_cpp/likelihoods/loose_likelihood.h>
 #include <mpol_cpp/likelihoods/noise_likelihood.h>
 #include <mpol_cpp/ops/toeplitz/toeplitz_product.h>
-#include <mpol_cpp/train/steps/gpu_fused_step.h>
+#include <mpol_cpp/train/steps/fused_step.h>
 #include <mpol_cpp/train/steps/eager_step.h>
 #include <mpol_cpp/simulation/direct_visibilities.h>
 
 #include "compare.h"
-#include "device/required_gpu.h"
+#include "required_gpu.h"
 #include "fourier/edge_baselines.h"
 #include "random.h"
 #include "train/problems.h"
@@ -150,7 +150,7 @@ TEMPLATE_TEST_CASE("fused steps of loose visibilities on a GPU follow eager ones
     return std::pair(at::stack(losses).cpu(), model->base().detach().cpu());
   };
   const auto [losses, base] = walk([&](GriddedNet& model, const Objective& objective) -> std::unique_ptr<Step> {
-    auto step = std::make_unique<GpuFusedStep>(model.ptr(), objective, TrainOptions(), "tested");
+    auto step = std::make_unique<FusedStep>(model.ptr(), objective, TrainOptions(), "tested");
     CHECK(step->disagreement().empty());
     return step;
   });

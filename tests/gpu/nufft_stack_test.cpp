@@ -8,7 +8,7 @@
 #include <mpol_cpp/ops/nufft/gpu/nufft_gpu_plan.h>
 
 #include "compare.h"
-#include "device/required_gpu.h"
+#include "required_gpu.h"
 #include "fourier/edge_baselines.h"
 #include "random.h"
 
@@ -28,7 +28,7 @@ StackResults stack_results(torch::Device device, std::int64_t images_at_once) {
   const GridCoords coords(0.03, npix);
   const auto points = edge_baselines(coords, 3000, 1);
   const auto u = points.u().contiguous(), v = points.v().contiguous();
-  ops::NufftDeviceSettings settings;
+  ops::NufftGpuSettings settings;
   settings.transform = {npix, coords.dl(), tolerance<T>(1e-11, 1e-5)};
   settings.device = device, settings.images_at_once = images_at_once;
   ops::NufftGpuPlan<T> plan(settings, u.const_data_ptr<double>(), v.const_data_ptr<double>(), points.nvis(), points.max_abs_u(),

@@ -10,11 +10,11 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/device/recorded_work.h>
 #include <mpol_cpp/train/steps/captured_step.h>
-#include <mpol_cpp/train/steps/gpu_fused_step.h>
+#include <mpol_cpp/train/steps/fused_step.h>
 #include <mpol_cpp/train/steps/eager_step.h>
 
 #include "compare.h"
-#include "device/required_gpu.h"
+#include "required_gpu.h"
 #include "placed.h"
 
 using namespace mpol;
@@ -50,8 +50,8 @@ TEMPLATE_TEST_CASE("steps recorded under one stream are taken under another", "[
   const auto device = required_gpu();
   const auto problem = of_dtype(dtype_of<TestType>());
   Placed usual(problem, device), other(problem, device);
-  GpuFusedStep usual_step(usual.model.ptr(), usual.objective, TrainOptions(), "tested");
-  GpuFusedStep other_step(other.model.ptr(), other.objective, TrainOptions(), "tested");
+  FusedStep usual_step(usual.model.ptr(), usual.objective, TrainOptions(), "tested");
+  FusedStep other_step(other.model.ptr(), other.objective, TrainOptions(), "tested");
   for (int i = 0; i < 6; ++i) usual_step.take(0.1);
   const c10::impl::VirtualGuardImpl streams(device.type());
   for (int i = 0; i < 6; ++i) {
@@ -85,7 +85,7 @@ TEMPLATE_TEST_CASE("problems with weights, rates and ends of their own on a GPU 
     Placed placed(problem, where, {}, {3});
     placed.objective = Objective(placed.objective.shared_likelihood(),
                                  {terms::tv_image(2e-3), terms::sparsity(1).with_weights({0, 1e-3, 1e-2})});
-    GpuFusedStep step(placed.model.ptr(), placed.objective, options, "tested");
+    FusedStep step(placed.model.ptr(), placed.objective, options, "tested");
     for (int i = 0; i < 12; ++i) {
       if (i == 5) step.set_stopped({false, true, false});
       step.take(0.1);
@@ -101,8 +101,8 @@ TEMPLATE_TEST_CASE("L-BFGS on a GPU goes on from its state bit for bit, when its
   const auto problem = of_dtype(dtype_of<TestType>());
   const auto options = TrainOptions().optimizer(OptimizerKind::lbfgs);
   Placed whole(problem, device), resumed(problem, device);
-  GpuFusedStep step(whole.model.ptr(), whole.objective, options, "tested");
-  GpuFusedStep again(resumed.model.ptr(), resumed.objective, options, "tested");
+  FusedStep step(whole.model.ptr(), whole.objective, options, "tested");
+  FusedStep again(resumed.model.ptr(), resumed.objective, options, "tested");
   for (int i = 0; i < 15; ++i) step.take(1);  // of up to 20 pairs each
   const auto state = step.state();
   {

@@ -6,10 +6,10 @@
 
 #include <mpol_cpp/fourier/nufft.h>
 #include <mpol_cpp/train/steps/captured_step.h>
-#include <mpol_cpp/train/steps/gpu_fused_step.h>
+#include <mpol_cpp/train/steps/fused_step.h>
 
 #include "compare.h"
-#include "device/required_gpu.h"
+#include "required_gpu.h"
 #include "fourier/edge_baselines.h"
 #include "placed.h"
 #include "random.h"
@@ -49,9 +49,8 @@ TEMPLATE_TEST_CASE("steps on a GPU that is not the current one are those on the 
     CHECK(relative_error(losses, expected_losses) < tolerance<TestType>(1e-10, 1e-4));
     CHECK(relative_error(base, expected_base) < tolerance<TestType>(1e-7, 1e-2));
   };
-  agree([&](torch::Device device) { return walk_on<GpuFusedStep>(device, dtype, TrainOptions()); });
-  agree(
-      [&](torch::Device device) { return walk_on<GpuFusedStep>(device, dtype, TrainOptions().optimizer(OptimizerKind::lbfgs)); });
+  agree([&](torch::Device device) { return walk_on<FusedStep>(device, dtype, TrainOptions()); });
+  agree([&](torch::Device device) { return walk_on<FusedStep>(device, dtype, TrainOptions().optimizer(OptimizerKind::lbfgs)); });
   agree([&](torch::Device device) { return walk_on<CapturedStep>(device, dtype, TrainOptions()); });
 }
 

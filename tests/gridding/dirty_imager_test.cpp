@@ -144,7 +144,7 @@ TEST_CASE("an exact dirty image is the sum over samples that it claims to be", "
           of_transform);
     const double noise = (imaging_weights.square() / weights).sum().sqrt().item<double>() / imaging_weights.sum().item<double>();
     CHECK_THAT(imager.noise()[channel].item<double>(), WithinRel(noise, 1e-10));
-    CHECK_THAT(imager.normalisation()[channel].item<double>(), WithinRel(0.5 / imaging_weights.sum().item<double>(), 1e-10));
+    CHECK_THAT(imager.normalization()[channel].item<double>(), WithinRel(0.5 / imaging_weights.sum().item<double>(), 1e-10));
   }
 }
 

@@ -162,7 +162,7 @@ void check_dirty(const std::string& name, const DirtyImagerOptions& options) {
   const double near = tolerance<T>(1e-12, 1e-6);
   CHECK(relative_error(imager.image(), reference("_image_sky")) < near);
   CHECK(relative_error(imager.beam()[0], reference("_beam_sky_chan0")) < near);
-  CHECK(relative_error(imager.normalisation(), reference("_C")) < near);
+  CHECK(relative_error(imager.normalization(), reference("_C")) < near);
   const auto area = imager.beam_area();
   const double near_area = tolerance<T>(1e-10, 1e-5);
   CHECK(relative_error(area, golden("out_correct_" + name + "_area_each_channel")) < near_area);

@@ -9,6 +9,7 @@
 #include <mpol_cpp/images/gaussian_kernel.h>
 
 #include "compare.h"
+#include "gauss_conv_checks.h"
 #include "golden.h"
 #include "random.h"
 
@@ -16,12 +17,6 @@ using namespace mpol;
 using namespace mpol::testing;
 
 namespace {
-
-Beam golden_beam(const Golden& golden) {
-  return {.major = golden.number("in_fwhm_maj"),
-          .minor = golden.number("in_fwhm_min"),
-          .position_angle = golden.number("in_omega_deg") * units::degree};
-}
 
 /// A point source of 1 at a pixel of an image of zeros.
 Tensor point_source(std::int64_t npix, std::int64_t row, std::int64_t column) {
@@ -94,17 +89,7 @@ TEST_CASE("a Gaussian convolution is its own adjoint", "[images][quick]") {
   CHECK(relative_error(gradient, conv->forward(y)) < 1e-13);
 }
 
-TEST_CASE("every channel has its own beam", "[images][quick]") {
-  const GridCoords coords(0.05, 32);
-  const Beam wide{.major = 0.5, .minor = 0.3, .position_angle = 10 * units::degree},
-      narrow{.major = 0.2, .minor = 0.15, .position_angle = 70 * units::degree};
-  const auto sky = random_image(coords, 2, torch::kFloat64, 3);
-  const auto both = GaussConvImage(coords, std::vector{wide, narrow})->forward(sky);
-  CHECK(relative_error(both.narrow(0, 0, 1), GaussConvImage(coords, wide)->forward(sky.narrow(0, 0, 1))) < 1e-13);
-  CHECK(relative_error(both.narrow(0, 1, 1), GaussConvImage(coords, narrow)->forward(sky.narrow(0, 1, 1))) < 1e-13);
-  const auto batch = torch::stack({sky, 2 * sky});
-  CHECK(relative_error(GaussConvImage(coords, std::vector{wide, narrow})->forward(batch)[1], 2 * both) < 1e-13);
-}
+TEST_CASE("every channel has its own beam", "[images][quick]") { check_beams_of_channels<GaussConvImage>(1e-13); }
 
 TEST_CASE("the kernel keeps its precision when the module is narrowed", "[images][quick]") {
   const GridCoords coords(0.05, 32);
@@ -118,11 +103,9 @@ TEST_CASE("the kernel keeps its precision when the module is narrowed", "[images
 TEST_CASE("beams and images that do not fit are refused", "[images][quick]") {
   const GridCoords coords(0.05, 32);
   const Beam beam{.major = 0.3, .minor = 0.2, .position_angle = 0};
-  CHECK_THROWS_AS(GaussConvImage(coords, Beam{.major = 0.2, .minor = 0.3, .position_angle = 0}), ValueError);
   CHECK_THROWS_AS(GaussConvImage(coords, Beam{.major = 0.2, .minor = 0.0, .position_angle = 0}), ValueError);
   CHECK_THROWS_AS(GaussConvImage(coords, Beam{.major = 20, .minor = 1, .position_angle = 0}), ValueError);
   CHECK_THROWS_AS(GaussConvImage(coords, beam, 0.0), ValueError);
   CHECK_THROWS_AS(GaussConvImage(coords, std::vector<Beam>{}), ValueError);
   CHECK_THROWS_AS(GaussConvImage(coords, beam)->forward(torch::zeros({1, 30, 32})), ShapeError);
-  CHECK_THROWS_AS(GaussConvImage(coords, std::vector{beam, beam})->forward(torch::zeros({3, 32, 32})), ShapeError);
 }

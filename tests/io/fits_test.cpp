@@ -253,6 +253,71 @@ with fits.open(sys.argv[1], checksum=True) as hdus:
   CHECK(frequency == Approx(even_frequencies(2)[1].item<double>()).epsilon(1e-13));
 }
 
+TEST_CASE("an image of any polarisation says so, and astropy reads which", "[io]") {
+  const TemporaryFolder folder;
+  const auto stokes = GENERATE(Stokes::i, Stokes::q, Stokes::v, Stokes::rr, Stokes::xx, Stokes::yx);
+  INFO(to_string(stokes));
+  auto about = observation();
+  about.stokes = stokes;
+  io::write_fits(folder / "a.fits", cube(2), coords, io::FitsOptions().frequencies(even_frequencies(2)).observation(about));
+  check_verified(folder / "a.fits");
+  CHECK(io::read_fits(folder / "a.fits").observation.stokes == stokes);
+  CHECK(header_number(folder / "a.fits", "CRVAL4") == static_cast<double>(stokes));
+  const auto number = run_python(R"(
+import sys, warnings
+from astropy.io import fits
+from astropy.wcs import WCS
+warnings.simplefilter('error')
+warnings.filterwarnings('ignore', message='.*datfix.*')
+print(WCS(fits.getheader(sys.argv[1])).wcs_pix2world([[0, 0, 0, 0]], 0)[0][3])
+)",
+                                 {(folder / "a.fits").string()});
+  CHECK(std::stod(number) == static_cast<double>(stokes));
+}
+
+TEST_CASE("samples lie along an axis of their own, behind a channel of known frequency", "[io]") {
+  const TemporaryFolder folder;
+  const auto samples = cube(5);
+  const auto options = io::FitsOptions()
+                           .planes(io::FitsPlanes::samples)
+                           .frequencies(even_frequencies(1))
+                           .observation(observation())
+                           .beams({{0.3, 0.2, 0.1}});
+  io::write_fits(folder / "a.fits", samples, coords, options);
+  check_verified(folder / "a.fits");
+  const auto image = io::read_fits(folder / "a.fits");
+  CHECK(image.planes == io::FitsPlanes::samples);
+  CHECK(relative_error(image.cube, samples * coords.cell_area()) < 1e-7);
+  CHECK_FALSE(image.frequencies.defined());
+  CHECK(image.beams.size() == 1);
+  io::FitsCube some(folder / "a.fits");
+  CHECK(at::equal(some.read(3, 5), image.cube.narrow(0, 3, 2)));
+  const auto shape = run_python(R"(
+import sys, warnings
+import numpy as np
+from astropy.io import fits
+from astropy.wcs import WCS
+warnings.simplefilter('error')
+warnings.filterwarnings('ignore', message='.*datfix.*')
+with fits.open(sys.argv[1], checksum=True) as hdus:
+    header = hdus[0].header
+    assert [header[f'CTYPE{i}'] for i in (3, 4, 5)] == ['FREQ', 'STOKES', 'SAMPLE'], header
+    world = WCS(header)
+    print(*hdus[0].data.shape, world.wcs_pix2world([[0, 0, 0, 0, 4]], 0)[0][4], world.celestial.naxis)
+)",
+                                {(folder / "a.fits").string()});
+  CHECK(shape == "5 1 1 64 64 4.0 2\n");
+
+  io::FitsCubeWriter writer(folder / "blocks.fits", coords, 5, options);
+  writer.add(samples.narrow(0, 0, 2));
+  writer.add(samples.narrow(0, 2, 3));
+  writer.finish();
+  CHECK(at::allclose(io::read_fits(folder / "blocks.fits").cube, image.cube, 1e-6, 1e-9));
+  const auto path = folder / "b.fits";
+  CHECK_THROWS_AS(io::write_fits(path, samples, coords, io::FitsOptions(options).frequencies(even_frequencies(5))), ShapeError);
+  CHECK_THROWS_AS(io::write_fits_split_channels(path, samples, coords, options), ValueError);
+}
+
 TEST_CASE("an image off the phase centre has its pixels where they are on the sky", "[io]") {
   const TemporaryFolder folder;
   auto off = observation();
@@ -474,6 +539,9 @@ def save(name, data, **more):
     h.update({**dict(CTYPE1='RA---SIN', CTYPE2='DEC--SIN', CDELT1=-1 / 3600, CDELT2=1 / 3600), **more})
     fits.PrimaryHDU(data, h).writeto(f'{folder}/{name}.fits')
 save('stokes', np.stack([values] * 4), CTYPE3='STOKES')
+save('hands', np.zeros((2, 3, 6, 8), 'f4'), CTYPE3='FREQ', CTYPE4='STOKES', CRPIX4=1.0, CRVAL4=-5.0, CDELT4=-1.0)
+save('samples', np.zeros((4, 1, 3, 6, 8), 'f4'), CTYPE3='FREQ', CTYPE4='STOKES', CTYPE5='SAMPLE')
+save('odd', np.stack([values]), CTYPE3='STOKES', CRPIX3=1.0, CRVAL3=9.0)
 save('two', np.zeros((2, 3, 6, 8), 'f4'), CTYPE3='FREQ', CTYPE4='TIME')
 save('rotated', values, CROTA2=30.0)
 save('sheared', values, PC1_2=0.5)
@@ -490,7 +558,14 @@ fits.PrimaryHDU(values).writeto(f'{folder}/bare.fits')
   CHECK_THAT(refusal(folder / "empty.fits"), ContainsSubstring("empty (0 bytes)"));
   std::ofstream(folder / "text.fits") << std::string(5000, 'x');
   CHECK_THAT(refusal(folder / "text.fits"), ContainsSubstring("text.fits") && ContainsSubstring("no FITS image or is damaged"));
-  CHECK_THAT(refusal(folder / "stokes.fits"), ContainsSubstring("4 Stokes planes"));
+  CHECK_THAT(refusal(folder / "stokes.fits"), ContainsSubstring("4 Stokes planes (I, Q, U, V)"));
+  CHECK_THAT(refusal(folder / "hands.fits"), ContainsSubstring("2 Stokes planes (XX, YY)"));
+  CHECK_THAT(refusal(folder / "samples.fits"), ContainsSubstring("axes 3 and 5"));
+  {
+    const Warnings warnings;
+    CHECK(io::read_fits(folder / "odd.fits").observation.stokes == Stokes::i);
+    CHECK_THAT(warnings.text(), ContainsSubstring("odd.fits: its axis STOKES has the number 9"));
+  }
   CHECK_THAT(refusal(folder / "two.fits"), ContainsSubstring("axes 3 and 4"));
   CHECK_THAT(refusal(folder / "rotated.fits"), ContainsSubstring("rotated") && ContainsSubstring("30"));
   CHECK_THAT(refusal(folder / "sheared.fits"), ContainsSubstring("rotated"));

@@ -181,6 +181,7 @@ TEST_CASE("Stokes parameters of circular and linear hands", "[io][quick]") {
     INFO(name);
     const auto read = read_samples(folder / "a.ms", stokes(name));
     REQUIRE(read.visibilities.nvis() == 2);
+    CHECK(read.visibilities.observation().stokes == stokes_from_name(name));
     for (std::int64_t sample = 0; sample < 2; ++sample) {
       CHECK_THAT(datum(read.visibilities, 0, sample).real(), WithinAbs(value.real(), 1e-6));
       CHECK_THAT(datum(read.visibilities, 0, sample).imag(), WithinAbs(-value.imag(), 1e-6));
@@ -190,6 +191,7 @@ TEST_CASE("Stokes parameters of circular and linear hands", "[io][quick]") {
   auto hand = stokes("YY");
   CHECK_THAT(message_of([&] { read_samples(folder / "a.ms", hand); }), ContainsSubstring("RR, RL, LR, LL"));
   hand.windows = {0};
+  CHECK(read_samples(folder / "a.ms", hand).visibilities.observation().stokes == Stokes::yy);
   CHECK_THAT(datum(read_samples(folder / "a.ms", hand).visibilities, 0, 0).real(), WithinAbs((i - q).real(), 1e-6));
 }
 

@@ -210,6 +210,7 @@ TEST_CASE("files of the other sign are read as they are written, and single hand
   options.phases = io::SetPhases::as_written;
   options.polarization.polarization = io::Polarization::ll;
   const auto visibilities = samples(path, options).visibilities;
+  CHECK(visibilities.observation().stokes == Stokes::ll);
   CHECK(relative_error(visibilities.data()[0], 0.9 * expected(visibilities.baselines())) < 2e-6);
   CHECK_THAT(visibilities.weights().max().item<double>(), WithinAbs(20, 1e-5));
   options.polarization.polarization = io::Polarization::xx;

@@ -285,6 +285,28 @@ TEMPLATE_TEST_CASE("what is written is read again: units, frequencies, observati
   CHECK(again.observation().spectral_reference == observation.spectral_reference);
 }
 
+TEST_CASE("the polarisation of visibilities is written and read; without the key it is Stokes I", "[io][quick]") {
+  const TemporaryFolder folder;
+  auto visibilities = read(folder, arrays<float>(1));
+  CHECK(visibilities.observation().stokes == Stokes::i);
+  for (const auto stokes : {Stokes::i, Stokes::q, Stokes::xx, Stokes::rl}) {
+    INFO(to_string(stokes));
+    Observation observation;
+    observation.stokes = stokes;
+    visibilities.set_observation(observation);
+    io::write_npz(folder / "written.npz", visibilities);
+    CHECK(io::NpzReader(folder / "written.npz").contains("stokes") == (stokes != Stokes::i));
+    const auto again = io::read_npz(folder / "written.npz");
+    CHECK(again.observation().stokes == stokes);
+    CHECK(again.select(at::tensor({1, 2}, torch::kInt64)).observation().stokes == stokes);
+  }
+  io::NpzWriter writer;
+  for (const auto& [key, array] : arrays<float>(1)) writer.add(key, array);
+  writer.add_text("stokes", "P");
+  writer.write(folder / "other.npz");
+  CHECK_THROWS_WITH(io::read_npz(folder / "other.npz"), ContainsSubstring("'stokes'") && ContainsSubstring("'P' is unknown"));
+}
+
 TEST_CASE("only baselines that cannot be meant in their unit are refused", "[io][quick]") {
   const GridCoords coords(0.05, 128);
   const auto longest = [&](double length) {

@@ -66,8 +66,8 @@ TEST_CASE("blocks without parameters are the loose likelihood of all their data"
   CHECK(relative_error(blocks->chi_squared(sky), expected) < 1e-11);
   CHECK(blocks->samples() == 100);
   CHECK(blocks->parameters().empty());
-  CHECK(blocks->normaliser() <= 100);
-  CHECK(blocks->normaliser() >= 40);
+  CHECK(blocks->normalizer() <= 100);
+  CHECK(blocks->normalizer() >= 40);
 }
 
 TEST_CASE("blocks in chunks have the values and gradients of blocks in one piece", "[losses][blocks][quick]") {

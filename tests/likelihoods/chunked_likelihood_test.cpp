@@ -103,7 +103,7 @@ TEMPLATE_TEST_CASE("chunks add up to the whole, wherever the visibilities are", 
         CHECK(same(again_gradient, gradient));
       }
     }
-    CHECK(chunks->normaliser() == whole->normaliser());
+    CHECK(chunks->normalizer() == whole->normalizer());
     CHECK(chunks->samples() == whole->samples());
   }
 }

@@ -77,9 +77,9 @@ TEST_CASE("the exact and the loose likelihood equal MPoL's chi squared by direct
           1e-11);
     CHECK(likelihood->visibilities_count() == data.nchan() * data.nvis());
   }
-  CHECK(exact->normaliser() == loose->normaliser());
+  CHECK(exact->normalizer() == loose->normalizer());
   const Golden gridding("gridding");
-  CHECK(exact->normaliser() == gridding("out_mask_packed").sum().item<double>());
+  CHECK(exact->normalizer() == gridding("out_mask_packed").sum().item<double>());
 }
 
 TEST_CASE("the exact and the loose likelihood agree for every map of channels", "[losses][exact][quick]") {
@@ -169,7 +169,7 @@ TEST_CASE("an image channel without visibilities is no part of an exact or loose
     CHECK(relative_error(value, expected) < 1e-12);
     CHECK((gradient[1] == 0).all().template item<bool>());
     CHECK(relative_error(at::stack({gradient[0], gradient[2]}), expected_gradient) < 1e-12);
-    CHECK(whole->normaliser() == without->normaliser());
+    CHECK(whole->normalizer() == without->normalizer());
     CHECK(relative_error(gradient_of([&](const Tensor& x) { return whole->chi_squared(x); }, sky), gradient) < 1e-12);
   };
   const auto channels = ChannelMap::cube(2);

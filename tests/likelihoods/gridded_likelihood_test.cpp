@@ -60,7 +60,7 @@ TEST_CASE("the gridded likelihood of MPoL's data equals MPoL's", "[losses][quick
   auto likelihood = GriddedLikelihood(dataset);
   const auto sky = dataset_file("in_image_sky");
   const auto model = FourierCube(coords)->forward(sky);
-  CHECK(relative_error(likelihood->chi_squared(sky) / (2 * likelihood->normaliser()), golden("out_r_chi_squared_gridded")) <
+  CHECK(relative_error(likelihood->chi_squared(sky) / (2 * likelihood->normalizer()), golden("out_r_chi_squared_gridded")) <
         1e-12);
   CHECK(relative_error(losses::nll_gridded(model, dataset), golden("out_r_chi_squared_gridded")) < 1e-12);
   CHECK(relative_error(losses::log_likelihood_gridded(model, dataset), golden("out_log_likelihood_gridded")) < 1e-12);

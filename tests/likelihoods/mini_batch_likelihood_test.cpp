@@ -64,7 +64,7 @@ TEST_CASE("batches of an epoch, weighted by their sizes, are the whole", "[losse
   }
   CHECK(relative_error(batches->chi_squared(sky), expected) < 1e-10);  // the image requires no gradient
   CHECK(batches->position() == 6);
-  CHECK(batches->normaliser() == whole->normaliser());
+  CHECK(batches->normalizer() == whole->normalizer());
   CHECK(batches->samples() == whole->samples());
 }
 

@@ -104,7 +104,7 @@ TEST_CASE("Gaussian noise, and Student's of very many degrees of freedom, is chi
     const auto values = likelihood->value_and_gradient(skies, gradient, Accumulate::overwrite);
     CHECK(relative_error(values, expected) < 1e-8);
     CHECK(relative_error(gradient, expected_gradient) < 1e-8);
-    CHECK(likelihood->normaliser() == loose->normaliser());
+    CHECK(likelihood->normalizer() == loose->normalizer());
     CHECK(likelihood->visibilities_count() == 150);
   }
 }

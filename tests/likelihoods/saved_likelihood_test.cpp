@@ -95,7 +95,7 @@ TEMPLATE_TEST_CASE("a likelihood that was loaded is the one that was saved, also
   CHECK(same(found.value, expected.value));
   CHECK(same(found.gradient, expected.gradient));
   CHECK(same(found.by_autograd, expected.by_autograd));
-  CHECK(loaded->normaliser() == saved->normaliser());
+  CHECK(loaded->normalizer() == saved->normalizer());
   CHECK(loaded->samples() == saved->samples());
   CHECK(loaded->visibilities_count() == saved->visibilities_count());
 }
@@ -105,12 +105,12 @@ TEMPLATE_TEST_CASE("an exact likelihood is loaded into one without data", "[loss
   const TemporaryFolder folder;
   const auto saved = saved_likelihood("exact", random_visibilities(saved_grid, 2, 7));
   auto loaded = ExactLikelihood(NormalOperator(saved_grid, 2));
-  CHECK(loaded->normaliser() == 0);
+  CHECK(loaded->normalizer() == 0);
   transfer(way, folder)(saved->as_module(), *loaded);
   const auto sky = uniform({3, 2, 16, 16}, torch::kFloat64, 3).to(dtype_of<TestType>());
   CHECK(same(whole_evaluation(*loaded, sky).value, whole_evaluation(*saved, sky).value));
   CHECK(same(whole_evaluation(*loaded, sky).gradient, whole_evaluation(*saved, sky).gradient));
-  CHECK(loaded->normaliser() == saved->normaliser());
+  CHECK(loaded->normalizer() == saved->normalizer());
   CHECK(loaded->samples() == 1600);
 }
 

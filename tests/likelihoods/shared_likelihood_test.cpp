@@ -57,7 +57,7 @@ TEMPLATE_TEST_CASE("a likelihood shared by devices is that of all samples", "[li
   const auto whole = problem.whole(noise);
   CHECK(shared->shares()[0].size() == 534);
   CHECK(shared->shares()[1].size() == 266);
-  CHECK(shared->normaliser() == whole->normaliser());
+  CHECK(shared->normalizer() == whole->normalizer());
   CHECK(shared->samples() == whole->samples());
   CHECK(shared->visibilities_count() == whole->visibilities_count());
   CHECK(shared->is_quadratic() == whole->is_quadratic());

@@ -30,7 +30,7 @@ TEST_CASE("the unit of lambda is the noise of the slope of chi squared by a pixe
         ExactLikelihood(coords, Visibilities(data.baselines(), draws_of_noise, data.weights()), ChannelMap::cube(nchan));
     auto gradient = at::empty_like(sky);
     likelihood->value_and_gradient(sky, gradient, Accumulate::overwrite);
-    normalizer = likelihood->normaliser();
+    normalizer = likelihood->normalizer();
     slopes.push_back(gradient / (2 * normalizer));
   }
   const double measured = std::sqrt(at::stack(slopes).square().mean().item<double>());

@@ -63,12 +63,7 @@ TEST_CASE("L-BFGS on the CPU goes the way of LibTorch's, evaluation by evaluatio
   for (const auto isa : isas) {
     CAPTURE(elements, rate, to_string(isa));
     HostRun<double> own(function, lbfgs_start(elements), isa);
-    const auto found = own.steps(rate, 2);
-    const auto expected = by_libtorch(function, lbfgs_start(elements), rate, 2);
-    if (elements == 37) CHECK(own.evaluations() == expected.evaluations);  // smaller ones end at rounding errors
-    CHECK(found.values.at(1) == Approx(expected.values.at(1)).epsilon(1e-6).margin(1e-12));
-    CHECK(function(found.position).item<double>() ==
-          Approx(function(expected.position).item<double>()).epsilon(1e-6).margin(1e-12));
+    check_way(own, function, rate);
   }
 }
 
@@ -79,9 +74,7 @@ TEST_CASE("L-BFGS on the CPU forgets its oldest pairs as LibTorch's does", "[ops
 
 TEMPLATE_TEST_CASE("L-BFGS on the CPU finds a minimum", "[ops][lbfgs][quick]", float, double) {
   HostRun<TestType> own(valley, lbfgs_start(20, dtype_of<TestType>()));
-  own.steps(1, 12);
-  CHECK(valley(own.position().to(torch::kFloat64)).template item<double>() < tolerance<TestType>(1e-9, 1e-6));
-  CHECK(relative_error(own.position(), torch::ones({20}, torch::kFloat64)) < tolerance<TestType>(1e-4, 1e-2));
+  check_minimum<TestType>(own);
 }
 
 TEMPLATE_TEST_CASE("L-BFGS on the CPU is bitwise the same for any number of threads", "[ops][lbfgs][quick]", float, double) {
@@ -103,10 +96,7 @@ TEMPLATE_TEST_CASE("L-BFGS on the CPU goes on from its memory bit for bit", "[op
   HostRun<TestType> whole(long_valley, lbfgs_start(5000, dtype_of<TestType>()));
   whole.steps(0.02, before);
   HostRun<TestType> resumed(long_valley, whole.position());
-  resumed.lbfgs().restore(whole.lbfgs().memory());
-  const auto expected = whole.steps(0.02, 2), own = resumed.steps(0.02, 2);
-  CHECK(own.values == expected.values);
-  CHECK(torch::equal(own.position, expected.position));
+  check_resumed(whole, resumed);
 }
 
 TEST_CASE("what a memory of L-BFGS holds never changes", "[ops][lbfgs][quick]") {
@@ -126,26 +116,11 @@ TEST_CASE("what a memory of L-BFGS holds never changes", "[ops][lbfgs][quick]") 
 }
 
 TEST_CASE("a step of L-BFGS on the CPU ends whatever the function gives", "[ops][lbfgs][quick]") {
-  const auto nothing = [](const Tensor& x) { return (x * 0).sum(); };
-  const auto not_a_number = [](const Tensor& x) { return (x * std::nan("")).sum(); };
-  const auto edge = [](const Tensor& x) { return (x.square() + (x < 0.3).log() * 0).sum(); };
-  const auto bottomless = [](const Tensor& x) { return -x.sum(); };
-  HostRun<double> flat(nothing, lbfgs_start(5)), broken(not_a_number, lbfgs_start(5)), falls_off(edge, lbfgs_start(5)),
-      endless(bottomless, lbfgs_start(5));
-  const auto before = flat.position().clone();
-  flat.step(1);
-  CHECK(flat.evaluations() == 1);
-  CHECK(torch::equal(flat.position(), before));
-  for (auto* each : {&broken, &falls_off, &endless}) CHECK_NOTHROW(each->step(1));
+  check_ends<HostRun<double>>();
 }
 
 TEST_CASE("L-BFGS on the CPU refuses what does not fit it", "[ops][lbfgs][quick]") {
   CHECK_THROWS_AS(CpuLbfgs<double>(0), ValueError);
   CpuLbfgs<double> lbfgs(4);
-  ops::LbfgsMemory memory;
-  memory.iterations = 1;
-  memory.direction = memory.gradient = torch::zeros({3}, torch::kFloat64);
-  CHECK_THROWS_AS(lbfgs.restore(memory), ValueError);
-  memory.moves.resize(101), memory.changes.resize(101);
-  CHECK_THROWS_AS(lbfgs.restore(memory), ValueError);
+  check_refused_memory(lbfgs);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 // Functions for L-BFGS to go down on, and the way that LibTorch's goes.
+#include <cmath>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <torch/optim/lbfgs.h>
 
+#include <mpol_cpp/core/error.h>
 #include <mpol_cpp/ops/lbfgs/lbfgs_memory.h>
 
 #include "catch.h"
@@ -125,6 +127,63 @@ void check_full_history(Run& run, double rate) {
   const auto expected = by_libtorch(long_valley, from, rate, 3, &memory);
   for (std::size_t i = 0; i < 3; ++i) CHECK(found.values[i] == Approx(expected.values[i]).epsilon(1e-8));
   CHECK(relative_error(found.position, expected.position) < 1e-6);
+}
+
+/// Whether two steps of a run from lbfgs_start() are LibTorch's, evaluation by evaluation.
+template <typename Run>
+void check_way(Run& run, const Valued& function, double rate) {
+  const Tensor start = run.position().clone();
+  const Way found = run.steps(rate, 2);
+  const auto expected = by_libtorch(function, start, rate, 2);
+  if (start.numel() == 37) CHECK(run.evaluations() == expected.evaluations);  // smaller ones end at rounding errors
+  CHECK(found.values.at(1) == Approx(expected.values.at(1)).epsilon(1e-6).margin(1e-12));
+  CHECK(function(found.position).item<double>() ==
+        Approx(function(expected.position).item<double>()).epsilon(1e-6).margin(1e-12));
+}
+
+/// Whether a run in the valley of 20 dimensions comes to its minimum.
+template <typename T, typename Run>
+void check_minimum(Run& run) {
+  run.steps(1, 12);
+  CHECK(valley(run.position().to(torch::kFloat64)).template item<double>() < tolerance<T>(1e-9, 1e-6));
+  CHECK(relative_error(run.position(), torch::ones({20}, torch::kFloat64)) < tolerance<T>(1e-4, 1e-2));
+}
+
+/// Whether a run that has taken up the memory of another one goes on as that does, to the last bit.
+template <typename Run>
+void check_resumed(Run& whole, Run& resumed) {
+  resumed.lbfgs().restore(whole.lbfgs().memory());
+  const auto expected = whole.steps(0.02, 2), own = resumed.steps(0.02, 2);
+  CHECK(own.values == expected.values);
+  CHECK(torch::equal(own.position, expected.position));
+}
+
+/// Whether steps on functions without a slope, without numbers, with an edge and without a bottom end.
+/// @tparam Run  made of a function and a start
+template <typename Run>
+void check_ends() {
+  const auto nothing = [](const Tensor& x) { return (x * 0).sum(); };
+  const auto not_a_number = [](const Tensor& x) { return (x * std::nan("")).sum(); };
+  const auto edge = [](const Tensor& x) { return (x.square() + (x < 0.3).log() * 0).sum(); };
+  const auto bottomless = [](const Tensor& x) { return -x.sum(); };
+  Run flat(nothing, lbfgs_start(5)), broken(not_a_number, lbfgs_start(5)), falls_off(edge, lbfgs_start(5)),
+      endless(bottomless, lbfgs_start(5));
+  const auto before = flat.position().clone();
+  flat.step(1);
+  CHECK(flat.evaluations() == 1);
+  CHECK(torch::equal(flat.position(), before));
+  for (auto* each : {&broken, &falls_off, &endless}) CHECK_NOTHROW(each->step(1));
+}
+
+/// Whether memories of another length, or of more pairs than are kept, are refused. @param lbfgs  of 4 elements
+template <typename Lbfgs>
+void check_refused_memory(Lbfgs& lbfgs) {
+  ops::LbfgsMemory memory;
+  memory.iterations = 1;
+  memory.direction = memory.gradient = torch::zeros({3}, torch::kFloat64);
+  CHECK_THROWS_AS(lbfgs.restore(memory), ValueError);
+  memory.moves.resize(101), memory.changes.resize(101);
+  CHECK_THROWS_AS(lbfgs.restore(memory), ValueError);
 }
 
 }  // namespace mpol::testing

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 
 #include <mpol_cpp/fourier/nufft.h>
+#include <mpol_cpp/ops/gpu/emulated_block.h>
 #include <mpol_cpp/ops/nufft/gpu/nufft_gpu_launch.h>
 #include <mpol_cpp/ops/nufft/nufft_window.h>
 
@@ -101,7 +102,7 @@ std::vector<T> worked_off_at(std::int64_t begin, Isa isa) {
 std::vector<float> emulated_at_the_end_of(std::int64_t points) {
   constexpr int width = 6, npix = 8, images = 3, side = ops::NufftTile::cells + width - 1;
   const auto begin = points - few;
-  ops::NufftDeviceArrays<float> arrays{};
+  ops::NufftGpuArrays<float> arrays{};
   arrays.shape = {npix, images, images, 0, -3, -3, 1, 1, width, points, 1};
   arrays.scale = 1;
   const auto tables = std::make_unique<ops::NufftTables<float>>(ops::NufftWindow(width).tables<float>());
@@ -126,19 +127,19 @@ std::vector<float> emulated_at_the_end_of(std::int64_t points) {
   }
   const auto cells = random_values<float>(2 * half.size(), 6);
   std::copy(cells.begin(), cells.end(), reinterpret_cast<float*>(half.data()));
-  const ops::NufftDeviceTask task{begin, points, 0, 0};
+  const ops::NufftGpuTask task{begin, points, 0, 0};
   std::vector<double> chi_squared(images);
   arrays.half = half.on_device(), arrays.x = x.constant(), arrays.y = y.constant(), arrays.cell = cell.constant();
   arrays.order = order.constant(), arrays.task = {&task, 1}, arrays.tile = tile.on_device();
-  arrays.visibilities = visibilities.on_device(), arrays.of_tasks = {chi_squared.data(), images};
+  arrays.visibilities = visibilities.on_device(), arrays.task_values = {chi_squared.data(), images};
   arrays.real = real.constant(), arrays.imag = imag.constant(), arrays.weight = weight.constant();
   std::vector<float> result;
   const auto keep = [&](const ops::ComplexValue<float>* values, std::int64_t count) {
     const auto* parts = reinterpret_cast<const float*>(values);
     result.insert(result.end(), parts, parts + 2 * count);
   };
-  for (const auto kernel : {ops::NufftDeviceKernel::degrid, ops::NufftDeviceKernel::grid, ops::NufftDeviceKernel::fused}) {
-    ops::emulate_nufft(kernel, arrays, ops::EmulatedOrder::ascending);
+  for (const auto kernel : {ops::NufftGpuKernel::degrid, ops::NufftGpuKernel::grid, ops::NufftGpuKernel::fused}) {
+    ops::emulate(kernel, arrays, ops::EmulatedOrder::ascending);
     for (int image = 0; image < images; ++image) keep(visibilities.data() + image * points + begin, few);
     keep(tile.data(), tile.size());
   }

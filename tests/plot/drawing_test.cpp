@@ -15,9 +15,9 @@ using namespace mpol::plot;
 namespace {
 
 /// Relative luminance of a colour, raised to the power that makes equal steps look equal.
-double lightness(Rgb colour) {
+double lightness(Rgb color) {
   const auto linear = [](std::uint8_t byte) { return std::pow(byte / 255.0, 2.2); };
-  return std::cbrt(0.2126 * linear(colour.red) + 0.7152 * linear(colour.green) + 0.0722 * linear(colour.blue));
+  return std::cbrt(0.2126 * linear(color.red) + 0.7152 * linear(color.green) + 0.0722 * linear(color.blue));
 }
 
 std::vector<std::string> labels(const std::vector<Tick>& ticks) {
@@ -30,7 +30,7 @@ std::vector<std::string> labels(const std::vector<Tick>& ticks) {
 }  // namespace
 
 TEST_CASE("colour scales grow evenly in lightness", "[plot][quick]") {
-  const auto table = colour_table(ColourScale::sequential);
+  const auto table = color_table(ColorScale::sequential);
   REQUIRE(table.size() == 256);
   const double whole = lightness(table.back()) - lightness(table.front());
   for (std::size_t i = 32; i < 256; i += 16) {
@@ -38,12 +38,12 @@ TEST_CASE("colour scales grow evenly in lightness", "[plot][quick]") {
     CHECK(step > 0.5 * whole / 15.9);
     CHECK(step < 1.6 * whole / 15.9);
   }
-  const auto diverging = colour_table(ColourScale::diverging, 255);
+  const auto diverging = color_table(ColorScale::diverging, 255);
   CHECK(lightness(diverging[127]) > 0.97);
   CHECK(diverging.front().blue > diverging.front().red);
   CHECK(diverging.back().red > diverging.back().blue);
   CHECK(lightness(diverging.front()) == Approx(lightness(diverging.back())).margin(0.06));
-  CHECK_THROWS_AS(colour_table(ColourScale::sequential, 1), ValueError);
+  CHECK_THROWS_AS(color_table(ColorScale::sequential, 1), ValueError);
 }
 
 TEST_CASE("ticks are round numbers in any direction", "[plot][quick]") {

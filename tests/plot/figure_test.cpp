@@ -42,7 +42,7 @@ struct Found {
 };
 
 Found look(const Picture& picture) {
-  const auto table = colour_table(ColourScale::sequential);
+  const auto table = color_table(ColorScale::sequential);
   std::vector<std::int64_t> dark(static_cast<std::size_t>(picture.width)), dark_rows(static_cast<std::size_t>(picture.height));
   for (std::int64_t row = 0; row < picture.height; ++row)
     for (std::int64_t column = 0; column < picture.width; ++column)

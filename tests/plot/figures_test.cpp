@@ -64,35 +64,35 @@ Visibilities point_source(std::int64_t nvis, double east, double weight, std::ui
 
 TEST_CASE("a colour norm keeps the ends, grows, and treats both signs alike", "[plot][quick]") {
   const auto stretch = GENERATE(Stretch::linear, Stretch::power, Stretch::asinh);
-  const ColourNorm norm{.stretch = stretch, .gamma = 0.4, .softening = 0.05};
-  CHECK(colour_place(-2, -2, 6, norm, ColourScale::sequential) == 0);
-  CHECK(colour_place(6, -2, 6, norm, ColourScale::sequential) == Approx(1));
-  CHECK(colour_place(-9, -2, 6, norm, ColourScale::sequential) == 0);
-  CHECK(colour_place(9, -2, 6, norm, ColourScale::sequential) == Approx(1));
-  CHECK(std::isnan(colour_place(NAN, -2, 6, norm, ColourScale::sequential)));
+  const ColorNorm norm{.stretch = stretch, .gamma = 0.4, .softening = 0.05};
+  CHECK(color_place(-2, -2, 6, norm, ColorScale::sequential) == 0);
+  CHECK(color_place(6, -2, 6, norm, ColorScale::sequential) == Approx(1));
+  CHECK(color_place(-9, -2, 6, norm, ColorScale::sequential) == 0);
+  CHECK(color_place(9, -2, 6, norm, ColorScale::sequential) == Approx(1));
+  CHECK(std::isnan(color_place(NAN, -2, 6, norm, ColorScale::sequential)));
   double before = -1;
   for (int quarter = -8; quarter <= 24; ++quarter) {
-    const double place = colour_place(quarter / 4.0, -2, 6, norm, ColourScale::sequential);
+    const double place = color_place(quarter / 4.0, -2, 6, norm, ColorScale::sequential);
     CHECK(place > before);
     before = place;
   }
-  CHECK(colour_place(0, -3, 3, norm, ColourScale::diverging) == Approx(0.5));
+  CHECK(color_place(0, -3, 3, norm, ColorScale::diverging) == Approx(0.5));
   for (const double value : {0.01, 0.7, 2.9, 5.0}) {
-    const double up = colour_place(value, -3, 3, norm, ColourScale::diverging);
-    CHECK(up + colour_place(-value, -3, 3, norm, ColourScale::diverging) == Approx(1));
+    const double up = color_place(value, -3, 3, norm, ColorScale::diverging);
+    CHECK(up + color_place(-value, -3, 3, norm, ColorScale::diverging) == Approx(1));
     CHECK(up > 0.5);
   }
   // The definitions themselves.
-  CHECK(colour_place(0.25, 0, 1, {.stretch = Stretch::power, .gamma = 0.5}, ColourScale::sequential) == Approx(0.5));
-  CHECK(colour_place(0.1, 0, 1, {.stretch = Stretch::asinh, .softening = 0.02}, ColourScale::sequential) ==
+  CHECK(color_place(0.25, 0, 1, {.stretch = Stretch::power, .gamma = 0.5}, ColorScale::sequential) == Approx(0.5));
+  CHECK(color_place(0.1, 0, 1, {.stretch = Stretch::asinh, .softening = 0.02}, ColorScale::sequential) ==
         Approx(std::asinh(5.0) / std::asinh(50.0)));
 }
 
 TEST_CASE("ticks of a stretched bar are round, apart, and include zero", "[plot][quick]") {
-  const ColourNorm norm{.stretch = Stretch::asinh, .softening = 0.02};
+  const ColorNorm norm{.stretch = Stretch::asinh, .softening = 0.02};
   const double lower = GENERATE(0.0, -3.7e-5, -80.0), upper = GENERATE(9.3e-5, 41.0);
   if (-lower > upper) return;
-  const auto place = [&](double value) { return colour_place(value, lower, upper, norm, ColourScale::sequential); };
+  const auto place = [&](double value) { return color_place(value, lower, upper, norm, ColorScale::sequential); };
   const auto ticks = stretched_ticks(lower, upper, place, 0.08);
   REQUIRE(ticks.size() >= 3);
   bool zero = false;
@@ -106,8 +106,8 @@ TEST_CASE("ticks of a stretched bar are round, apart, and include zero", "[plot]
 }
 
 TEST_CASE("gnuplot stretches colours as colour bars say", "[plot]") {
-  const auto norm = GENERATE(ColourNorm{.stretch = Stretch::power, .gamma = 0.5}, ColourNorm{.stretch = Stretch::asinh});
-  const auto scale = GENERATE(ColourScale::sequential, ColourScale::diverging);
+  const auto norm = GENERATE(ColorNorm{.stretch = Stretch::power, .gamma = 0.5}, ColorNorm{.stretch = Stretch::asinh});
+  const auto scale = GENERATE(ColorScale::sequential, ColorScale::diverging);
   const FigureFolder folder;
   const GridCoords coords(0.1, 2);
   ImageFigureOptions options;
@@ -116,8 +116,8 @@ TEST_CASE("gnuplot stretches colours as colour bars say", "[plot]") {
   options.lower = -1, options.upper = 1;
   options.scale_bar = ScaleBar{0.01, ""};
   const auto image = torch::tensor({{0.05, 0.05}, {0.05, 0.05}}, torch::kFloat64);
-  const auto table = colour_table(scale);
-  const auto expected = table[static_cast<std::size_t>(std::lround(colour_place(0.05, -1, 1, norm, scale) * 255))];
+  const auto table = color_table(scale);
+  const auto expected = table[static_cast<std::size_t>(std::lround(color_place(0.05, -1, 1, norm, scale) * 255))];
   REQUIRE(write_figure(folder / "image.png", image_page(image, coords, options)));
   const auto picture = read_png(folder / "image.png");
   const auto* middle = picture.pixels.data() + 3 * ((picture.height / 2) * picture.width + 2 * picture.width / 5);
@@ -196,8 +196,8 @@ TEST_CASE("binned visibilities: amplitude without its noise bias, phase, and err
   CHECK(chi_squared < 25);  // 7 degrees of freedom
   CHECK(chi_squared > 0.5);
   // The source lies in the East: u and its phase average out over a ring, but a source at the phase centre has phase 0.
-  const auto centred = binned_visibilities(point_source(200000, 0, weight, 22), 8);
-  for (std::size_t i = 0; i < 7; ++i) CHECK(centred.phase[i] == Approx(0).margin(5 * centred.phase_error[i]));
+  const auto centered = binned_visibilities(point_source(200000, 0, weight, 22), 8);
+  for (std::size_t i = 0; i < 7; ++i) CHECK(centered.phase[i] == Approx(0).margin(5 * centered.phase_error[i]));
 
   // One sample and its Hermitian partner give the same, whichever half was observed.
   const auto one = [](double sign) {

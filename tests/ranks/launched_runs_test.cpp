@@ -64,6 +64,30 @@ Outcome run_on(int size, const Words& arguments) {
   return outcomes[0];
 }
 
+/// A run that several ranks share, and what its numbers may differ by.
+struct SharedRun {
+  const char* name;
+  int ranks;
+  Words options;
+  double tolerance = rounding_of_doubles;
+};
+
+/// Checks that several ranks make the image of one. @param shard  what they share; @param more  options of several ranks alone
+/// @return  what several ranks said
+std::string check_ranks(const Scratch& scratch, const std::string& data, const SharedRun& shared, const std::string& shard,
+                        const Words& more = {}) {
+  INFO(shared.name);
+  const auto one = scratch / fmt::format("one {}", shared.name), many = scratch / fmt::format("many {}", shared.name);
+  REQUIRE(run_mpol(small_run("image", data, one, shared.options)).exit_code == 0);
+  const auto run = run_on(shared.ranks, small_run("image", data, many, with(shared.options, more)));
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK_THAT(run.out, ContainsSubstring(fmt::format("{} ranks share {}", shared.ranks, shard)));
+  CHECK(summary_of(many)["ranks"] == json{{"count", shared.ranks}, {"shard", shard}});
+  check_same(many, one, shared.tolerance);
+  return run.out;
+}
+
 #ifdef MPOL_MPIEXEC
 /// Open MPI wants to be told that root may, and that there may be more ranks than cores; others do not look.
 RunOptions mpi_options(int size) {
@@ -93,34 +117,17 @@ pid_t process_of_rank(pid_t launcher, int rank) {
 TEST_CASE("ranks that share channels make the image of one rank", "[cli][ranks]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "cube.npz", small_observation(3));
-  struct Case {
-    const char* name;
-    int ranks;
-    Words options;
-    double tolerance;
-  };
-  const std::vector<Case> cases = {
-      {"exact, uneven", 2, {"--dtype", "float64"}, rounding_of_doubles},
-      {"exact, one rank with nothing", 4, {"--dtype", "float64", "--tsv", "1e-4", "--epochs", "300"}, rounding_of_doubles},
-      {"fista", 3, {"--dtype", "float64", "--optimizer", "fista"}, rounding_of_doubles},
-      {"gridded",
-       2,
-       {"--dtype", "float64", "--likelihood", "gridded", "--optimizer", "adam", "--epochs", "40"},
-       rounding_of_doubles},
-      {"loose", 3, {"--dtype", "float64", "--likelihood", "loose", "--optimizer", "sgd", "--epochs", "20"}, rounding_of_doubles},
-      {"converging adam", 2, {"--dtype", "float64", "--entropy", "1e-5", "--epochs", "300"}, rounding_of_doubles},
-      {"stopping", 2, {"--dtype", "float64", "--stop-relative", "1e-2", "--normalize", "visibilities"}, rounding_of_doubles},
+  const std::vector<SharedRun> runs = {
+      {"exact, uneven", 2, {"--dtype", "float64"}},
+      {"exact, one rank with nothing", 4, {"--dtype", "float64", "--tsv", "1e-4", "--epochs", "300"}},
+      {"fista", 3, {"--dtype", "float64", "--optimizer", "fista"}},
+      {"gridded", 2, {"--dtype", "float64", "--likelihood", "gridded", "--optimizer", "adam", "--epochs", "40"}},
+      {"loose", 3, {"--dtype", "float64", "--likelihood", "loose", "--optimizer", "sgd", "--epochs", "20"}},
+      {"converging adam", 2, {"--dtype", "float64", "--entropy", "1e-5", "--epochs", "300"}},
+      {"stopping", 2, {"--dtype", "float64", "--stop-relative", "1e-2", "--normalize", "visibilities"}},
       {"float32", 2, {"--dtype", "float32", "--optimizer", "adam", "--epochs", "40"}, rounding_of_floats},
   };
-  for (const auto& [name, ranks, options, tolerance] : cases) {
-    INFO(name);
-    const auto one = scratch / fmt::format("one {}", name), many = scratch / fmt::format("many {}", name);
-    REQUIRE(run_mpol(small_run("image", data, one, options)).exit_code == 0);
-    const auto run = run_on(ranks, small_run("image", data, many, options));
-    REQUIRE(run.exit_code == 0);
-    CHECK_THAT(run.out, ContainsSubstring(fmt::format("{} ranks share channels", ranks)));
-    check_same(many, one, tolerance);
-  }
+  for (const auto& run : runs) check_ranks(scratch, data, run, "channels");
 }
 
 TEST_CASE("ranks that share visibilities make the image of one rank", "[cli][ranks]") {
@@ -128,39 +135,26 @@ TEST_CASE("ranks that share visibilities make the image of one rank", "[cli][ran
   const auto data = write_observation(scratch / "data.npz", small_observation(1, 601));
   const int ranks = GENERATE(2, 3);
   const auto dtype = GENERATE(std::string("float64"), std::string("float32"));
-  const Words options = {"--dtype", dtype, "--optimizer", "adam", "--epochs", "40"};
-  REQUIRE(run_mpol(small_run("image", data, scratch / "one", options)).exit_code == 0);
-  const auto run = run_on(ranks, small_run("image", data, scratch / "many", options));
-  REQUIRE(run.exit_code == 0);
-  CHECK_THAT(run.out, ContainsSubstring(fmt::format("{} ranks share visibilities", ranks)));
-  CHECK(summary_of(scratch / "many")["ranks"] == json{{"count", ranks}, {"shard", "visibilities"}});
-  check_same(scratch / "many", scratch / "one", dtype == "float64" ? rounding_of_doubles : rounding_of_floats);
+  check_ranks(scratch, data,
+              {"adam",
+               ranks,
+               {"--dtype", dtype, "--optimizer", "adam", "--epochs", "40"},
+               dtype == "float64" ? rounding_of_doubles : rounding_of_floats},
+              "visibilities");
 }
 
 TEST_CASE("ranks that share samples of the loose likelihood make the image of one rank", "[cli][ranks]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "data.npz", small_observation(2, 601));
-  struct Case {
-    const char* name;
-    int ranks;
-    Words options;
-  };
-  const std::vector<Case> cases = {
+  const std::vector<SharedRun> runs = {
       {"converging", 3, {}},
       {"adam", 2, {"--optimizer", "adam", "--epochs", "20"}},
       {"chunks", 2, {"--mode", "continuum", "--batch-size", "auto", "--optimizer", "sgd", "--epochs", "20"}},
       {"student", 3, {"--mode", "continuum", "--noise", "student", "--optimizer", "adam", "--epochs", "20"}}};
-  for (const auto& [name, ranks, own] : cases) {
-    INFO(name);
-    const auto options = with({"--dtype", "float64", "--likelihood", "loose"}, own);
-    const auto one = scratch / fmt::format("one {}", name), many = scratch / fmt::format("many {}", name);
-    REQUIRE(run_mpol(small_run("image", data, one, options)).exit_code == 0);
-    const auto run = run_on(ranks, small_run("image", data, many, with(options, {"--shard", "visibilities"})));
-    INFO(run.err);
-    REQUIRE(run.exit_code == 0);
-    CHECK_THAT(run.out, ContainsSubstring(fmt::format("{} ranks share visibilities (asked for): ", ranks)));
-    CHECK(summary_of(many)["ranks"] == json{{"count", ranks}, {"shard", "visibilities"}});
-    check_same(many, one, rounding_of_doubles);
+  for (auto run : runs) {
+    run.options = with({"--dtype", "float64", "--likelihood", "loose"}, run.options);
+    const auto said = check_ranks(scratch, data, run, "visibilities", {"--shard", "visibilities"});
+    CHECK_THAT(said, ContainsSubstring("(asked for): "));
   }
 }
 
@@ -182,31 +176,15 @@ TEST_CASE("samples of the loose likelihood are shared where they outnumber the p
 TEST_CASE("ranks that share rows of the image make that of one rank", "[cli][ranks]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "data.npz", small_observation(2, 601));
-  struct Case {
-    const char* name;
-    int ranks;
-    Words options;
-    double tolerance;
-  };
-  const std::vector<Case> cases = {
-      {"uneven", 3, {"--dtype", "float64", "--optimizer", "adam", "--epochs", "40"}, rounding_of_doubles},
-      {"converging", 2, {"--dtype", "float64"}, rounding_of_doubles},
-      {"continuum",
-       2,
-       {"--dtype", "float64", "--mode", "continuum", "--optimizer", "sgd", "--epochs", "20"},
-       rounding_of_doubles},
+  const std::vector<SharedRun> runs = {
+      {"uneven", 3, {"--dtype", "float64", "--optimizer", "adam", "--epochs", "40"}},
+      {"converging", 2, {"--dtype", "float64"}},
+      {"continuum", 2, {"--dtype", "float64", "--mode", "continuum", "--optimizer", "sgd", "--epochs", "20"}},
       {"float32", 3, {"--dtype", "float32", "--optimizer", "adam", "--epochs", "40"}, rounding_of_floats},
   };
-  for (const auto& [name, ranks, options, tolerance] : cases) {
-    INFO(name);
-    const auto one = scratch / fmt::format("one {}", name), many = scratch / fmt::format("many {}", name);
-    REQUIRE(run_mpol(small_run("image", data, one, options)).exit_code == 0);
-    const auto run = run_on(ranks, small_run("image", data, many, with(options, {"--shard", "rows"})));
-    INFO(run.err);
-    REQUIRE(run.exit_code == 0);
-    CHECK_THAT(run.out, ContainsSubstring(fmt::format("{} ranks share rows (asked for): ", ranks)));
-    CHECK(summary_of(many)["ranks"] == json{{"count", ranks}, {"shard", "rows"}});
-    check_same(many, one, tolerance);
+  for (const auto& run : runs) {
+    const auto said = check_ranks(scratch, data, run, "rows", {"--shard", "rows"});
+    CHECK_THAT(said, ContainsSubstring("(asked for): "));
   }
 }
 

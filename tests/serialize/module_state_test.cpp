@@ -61,6 +61,25 @@ TEST_CASE("load_model takes the model out of a trainer's checkpoint", "[serializ
   CHECK_THROWS_WITH(load_model(path, finer), ContainsSubstring("cell_size 0.05") && ContainsSubstring("0.04"));
 }
 
+TEST_CASE("a state says what its axes are; one of other axes is refused, and one of before is of these", "[serialize][quick]") {
+  const TemporaryFolder folder;
+  const auto path = folder / "model.safetensors";
+  const auto saved = net_of(8, 1), loaded = net_of(8, 2);
+  save_model(path, saved);
+  auto file = read_safetensors(path);
+  CHECK(file.metadata.at("label.axes") == "channel,y,x");
+  file.metadata["label.axes"] = "stokes,channel,y,x";
+  write_safetensors(path, file.tensors, file.metadata);
+  const auto before = loaded->base().detach().clone();
+  CHECK_THROWS_WITH(load_model(path, loaded),
+                    ContainsSubstring("axes stokes,channel,y,x") && ContainsSubstring("of channel,y,x"));
+  CHECK(at::equal(loaded->base(), before));
+  file.metadata.erase("label.axes");
+  write_safetensors(path, file.tensors, file.metadata);
+  load_model(path, loaded);
+  CHECK(at::equal(saved->base(), loaded->base()));
+}
+
 TEST_CASE("a model of another shape, dtype or kind is refused by name and left as it was", "[serialize][quick]") {
   const TemporaryFolder folder;
   const auto path = folder / "model.safetensors";

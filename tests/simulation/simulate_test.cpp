@@ -30,13 +30,13 @@ TEST_CASE("noise follows the radiometer equation", "[visibilities][quick]") {
                            .antenna_efficiency(0.7)
                            .correlator_efficiency(0.88)
                            .channel_width(2e9)
-                           .polarisations(2)
+                           .polarizations(2)
                            .zenith_opacity(0.1);
   const auto sigma = thermal_noise_sigma(elevations, 12, 300, options);
   // 2 k T / (0.7 x 113.1 m^2) = 2790 Jy; times 1 / (0.88 sqrt(2 x 2e9 x 300 x 2)).
   CHECK(sigma[0].item<double>() == Approx(2.0465e-3).epsilon(1e-3));
   CHECK(sigma[1].item<double>() == Approx(sigma[0].item<double>() * std::exp(0.1)).epsilon(1e-12));
-  const auto single = thermal_noise_sigma(elevations, 12, 300, ReceiverOptions(options).polarisations(1));
+  const auto single = thermal_noise_sigma(elevations, 12, 300, ReceiverOptions(options).polarizations(1));
   CHECK((single[0] / sigma[0]).item<double>() == Approx(std::sqrt(2.0)));
   const auto larger = thermal_noise_sigma(elevations, 24, 1200, options);
   CHECK((sigma[0] / larger[0]).item<double>() == Approx(8.0));
@@ -73,9 +73,9 @@ TEST_CASE("an observation is the sky plus noise that its weights describe", "[vi
   CHECK(noisy.weights().equal(clean.weights()));
 
   const auto noise = torch::view_as_real((noisy.data() - clean.data()).to(torch::kComplexDouble));
-  const auto normalised = noise.square() * noisy.weights().to(torch::kFloat64).unsqueeze(-1);
-  const auto count = static_cast<double>(normalised.numel());
-  CHECK(std::abs(normalised.mean().item<double>() - 1) < 3 * std::sqrt(2 / count));
+  const auto normalized = noise.square() * noisy.weights().to(torch::kFloat64).unsqueeze(-1);
+  const auto count = static_cast<double>(normalized.numel());
+  CHECK(std::abs(normalized.mean().item<double>() - 1) < 3 * std::sqrt(2 / count));
 
   const auto tracks = uv_tracks(small_array(), options.tracks());
   const auto sigma = thermal_noise_sigma(tracks.elevation, 12, 1800, options.receiver());
@@ -147,7 +147,7 @@ TEST_CASE("simulations without meaning are refused", "[visibilities][quick]") {
   refuses(short_observation().receiver(ReceiverOptions().antenna_efficiency(1.2)));
   refuses(short_observation().receiver(ReceiverOptions().correlator_efficiency(0)));
   refuses(short_observation().receiver(ReceiverOptions().channel_width(-2e9)));
-  refuses(short_observation().receiver(ReceiverOptions().polarisations(3)));
+  refuses(short_observation().receiver(ReceiverOptions().polarizations(3)));
   refuses(short_observation().receiver(ReceiverOptions().zenith_opacity(-1)));
   const GridCoords coords(0.05, 32);
   const auto image = random_image(coords, 1, torch::kFloat64, 1);

@@ -3,9 +3,6 @@
 
 #include <cmath>
 
-#include <ATen/ops/zeros.h>
-
-#include <mpol_cpp/core/error.h>
 #include <mpol_cpp/ops/hann/hann.h>
 #include <mpol_cpp/regularizers/group_sparsity.h>
 #include <mpol_cpp/regularizers/tv_channel.h>
@@ -18,7 +15,6 @@
 #include "instruction_sets.h"
 #include "proximal_images.h"
 #include "random.h"
-#include "threads.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -148,26 +144,7 @@ TEMPLATE_TEST_CASE("without weights between channels the map of cubes is that of
 
 TEMPLATE_TEST_CASE("the map of cubes has the same bits for any number of threads, and goes on from saved duals",
                    "[solvers][quick]", float, double) {
-  const auto dtype = dtype_of<TestType>();
-  const auto q = noisy_cubes({2, 20, 70, 70}, dtype, 3);
+  const auto q = noisy_cubes({2, 20, 70, 70}, dtype_of<TestType>(), 3);
   const Weights weights{{0.5, 0.1}, {0.2, 0.3}, {0.4, 0.6}, {0.2, 0.1}};
-  const Numbers steps(40, 0.8);
-  const auto run = [&](int threads) {
-    const Threads own(threads);
-    CubeProximal map(q, true, {}, weights);
-    applied(map, q, steps, {5, 3});
-    const auto x = applied(map, q, steps, {4, 9});
-    return std::pair(x, map.dual());
-  };
-  const auto [x, dual] = run(1);
-  for (const int threads : {2, 3}) {
-    const auto [other, other_dual] = run(threads);
-    CHECK(same(other, x));
-    CHECK(same(other_dual, dual));
-  }
-  CubeProximal first(q, true, {}, weights), second(q, true, {}, weights);
-  applied(first, q, steps, {5, 3});
-  second.set_dual(first.dual());
-  CHECK(same(applied(second, q, steps, {4, 9}), x));
-  CHECK_THROWS_AS(second.set_dual(at::zeros({2, 2, 20, 70, 70}, dtype)), FileError);
+  check_threads_and_saved_dual([&] { return CubeProximal(q, true, {}, weights); }, q, Numbers(40, 0.8));
 }

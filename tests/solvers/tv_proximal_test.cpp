@@ -5,7 +5,6 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/zeros.h>
 
-#include <mpol_cpp/core/error.h>
 #include <mpol_cpp/ops/hann/hann.h>
 #include <mpol_cpp/solvers/tv_proximal.h>
 
@@ -14,7 +13,6 @@
 #include "instruction_sets.h"
 #include "proximal_images.h"
 #include "random.h"
-#include "threads.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -137,25 +135,6 @@ TEST_CASE("an image without differences stays as it is", "[solvers][quick]") {
 
 TEMPLATE_TEST_CASE("the proximal map has the same bits for any number of threads, and goes on from a saved dual",
                    "[solvers][quick]", float, double) {
-  const auto dtype = dtype_of<TestType>();
-  const auto q = noisy_images({2, 1, 130, 130}, dtype, 3);
-  const Numbers weights = {0.5, 0.1};
-  const auto run = [&](int threads) {
-    const Threads own(threads);
-    TvProximal map(q, true, {});
-    applied(map, q, weights, {5, 3});
-    const auto x = applied(map, q, weights, {4, 9});
-    return std::pair(x, map.dual());
-  };
-  const auto [x, dual] = run(1);
-  for (const int threads : {2, 3}) {
-    const auto [other, other_dual] = run(threads);
-    CHECK(same(other, x));
-    CHECK(same(other_dual, dual));
-  }
-  TvProximal first(q, true, {}), second(q, true, {});
-  applied(first, q, weights, {5, 3});
-  second.set_dual(first.dual());
-  CHECK(same(applied(second, q, weights, {4, 9}), x));
-  CHECK_THROWS_AS(second.set_dual(at::zeros({2, 2, 1, 12, 12}, dtype)), FileError);
+  const auto q = noisy_images({2, 1, 130, 130}, dtype_of<TestType>(), 3);
+  check_threads_and_saved_dual([&] { return TvProximal(q, true, {}); }, q, {0.5, 0.1});
 }

@@ -8,7 +8,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/fit.h>
-#include <mpol_cpp/train/steps/gpu_fused_step.h>
+#include <mpol_cpp/train/steps/fused_step.h>
 
 #include "compare.h"
 #include "problems.h"
@@ -22,8 +22,9 @@ namespace {
 using GroupLimits = mpol::detail::Fit::FetchLimits;
 constexpr double endless = std::numeric_limits<double>::infinity();
 
-std::unique_ptr<Step> emulated_step(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options) {
-  return std::make_unique<GpuFusedStep>(std::move(model), objective, options, "emulated");
+std::unique_ptr<Step> emulated_step(const std::shared_ptr<ImageModel>& model, const Objective& objective,
+                                    const TrainOptions& options) {
+  return std::make_unique<FusedStep>(model, objective, options, "emulated", &mpol::detail::make_gpu_engine);
 }
 
 struct EndedFit {
@@ -115,8 +116,8 @@ TEST_CASE("a fit converges in the same epoch in groups", "[train][fused][cuda][q
 
 TEMPLATE_TEST_CASE("problems of a batch stand still after the same epochs in groups", "[train][fused][cuda][quick]", float,
                    double) {
-  struct LedByHost : GpuFusedStep {
-    using GpuFusedStep::GpuFusedStep;
+  struct LedByHost : FusedStep {
+    using FusedStep::FusedStep;
     bool stops_by_itself() const override { return false; }
   };
   const SmallProblem problem{.dtype = dtype_of<TestType>()};
@@ -127,9 +128,10 @@ TEMPLATE_TEST_CASE("problems of a batch stand still after the same epochs in gro
   if (most == 2000) CHECK(expected.result.problem_epochs[0] != expected.result.problem_epochs[1]);
   for (const std::int64_t epochs : {6, 48}) check_same_end(fit_in_groups(problem, options, epochs, {3}), expected);
 
-  const auto led_by_host = [](std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& own) {
+  const auto led_by_host = [](const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& own) {
     const auto hardly_ever = TrainOptions(own).stop_relative(1e-300);  // the device itself stops no problem
-    return std::unique_ptr<Step>(std::make_unique<LedByHost>(std::move(model), objective, hardly_ever, "emulated"));
+    return std::unique_ptr<Step>(
+        std::make_unique<LedByHost>(model, objective, hardly_ever, "emulated", &mpol::detail::make_gpu_engine));
   };
   auto model = problem.model({3});
   const auto objective = problem.objective();

@@ -110,7 +110,7 @@ class DistanceImpl : public Module<DistanceImpl>, public Likelihood {
   DistanceImpl(const GridCoords& coords, Tensor image) : Likelihood(coords), image_(std::move(image)) { reset(); }
   void reset() override { register_buffer("image", image_); }
   Tensor chi_squared(const Tensor& sky) override { return (sky - image_).square().sum({-3, -2, -1}).sqrt(); }
-  double normaliser() const override { return static_cast<double>(image_.numel()); }
+  double normalizer() const override { return static_cast<double>(image_.numel()); }
 
  private:
   Tensor image_;

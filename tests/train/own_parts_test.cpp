@@ -38,7 +38,7 @@ class OwnLikelihoodImpl : public Module<OwnLikelihoodImpl>, public Likelihood {
   OwnLikelihoodImpl(const GridCoords& coords, Tensor image) : Likelihood(coords), image_(std::move(image)) { reset(); }
   void reset() override { image_ = register_buffer("image", image_.variable_data()); }
   Tensor chi_squared(const Tensor& sky) override { return (sky - image_).square().sum({-3, -2, -1}); }
-  double normaliser() const override { return static_cast<double>(image_.numel()); }
+  double normalizer() const override { return static_cast<double>(image_.numel()); }
 
  private:
   Tensor image_;
@@ -149,7 +149,7 @@ TEST_CASE("a class that is no module is told so", "[train][quick]") {
     using Likelihood::Likelihood;
     explicit Bare(const GridCoords& coords) : Likelihood(coords) {}
     Tensor chi_squared(const Tensor& sky) override { return sky.sum({-3, -2, -1}); }
-    double normaliser() const override { return 1; }
+    double normalizer() const override { return 1; }
   };
   Bare bare(own_grid);
   CHECK_THROWS_WITH(bare.as_module(), ContainsSubstring("mpol::Module"));

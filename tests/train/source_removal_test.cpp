@@ -46,13 +46,13 @@ double sigma_factor(const Visibilities& visibilities) {
 TEMPLATE_TEST_CASE("another phase centre turns the phases alone, and back again", "[train][quick]", float, double) {
   const auto dtype = complex_dtype_of<TestType>();
   const auto visibilities = bright_source(0.4, -0.3, dtype, 1e-6);
-  const auto centred = with_centre(visibilities, 0.4, -0.3);
-  CHECK(centred.data().scalar_type() == dtype);
-  CHECK(at::imag(centred.data()).abs().max().template item<double>() < 1e-5);
-  CHECK(at::real(centred.data()).min().template item<double>() > 0);
-  const auto back = with_centre(centred, -0.4, 0.3);
+  const auto centered = with_center(visibilities, 0.4, -0.3);
+  CHECK(centered.data().scalar_type() == dtype);
+  CHECK(at::imag(centered.data()).abs().max().template item<double>() < 1e-5);
+  CHECK(at::real(centered.data()).min().template item<double>() > 0);
+  const auto back = with_center(centered, -0.4, 0.3);
   CHECK(relative_error(back.data(), visibilities.data()) < (std::is_same_v<TestType, float> ? 1e-6 : 1e-14));
-  CHECK(at::equal(centred.weights(), visibilities.weights()));
+  CHECK(at::equal(centered.weights(), visibilities.weights()));
 }
 
 TEST_CASE("a field that holds the flux stays; one around the flux takes the place of one that does not", "[train][quick]") {

@@ -21,7 +21,7 @@ namespace {
 const GridCoords usual_grid(0.05, 32);
 
 /// A Gaussian source of 1 Jy in each channel, away from the phase centre, with noise of the weights.
-Visibilities source_off_centre(double noise, torch::Dtype dtype) {
+Visibilities source_off_center(double noise, torch::Dtype dtype) {
   const auto random = random_visibilities(usual_grid, 2, 5);
   const auto& uv = random.baselines();
   std::vector<Tensor> rows;
@@ -38,7 +38,7 @@ Visibilities source_off_centre(double noise, torch::Dtype dtype) {
 }  // namespace
 
 TEST_CASE("the usual image fits the data to their noise and finds the flux", "[train][quick]") {
-  const auto visibilities = source_off_centre(0.002, torch::kComplexDouble);
+  const auto visibilities = source_off_center(0.002, torch::kComplexDouble);
   const auto channels = ChannelMap::cube(2);
   const auto sky = usual_image(usual_grid, visibilities, channels);
   REQUIRE(sky.sizes() == std::vector<std::int64_t>{2, 32, 32});
@@ -53,7 +53,7 @@ TEST_CASE("the usual image fits the data to their noise and finds the flux", "[t
 }
 
 TEMPLATE_TEST_CASE("residual visibilities are data minus model, in the dtype of the data", "[train][quick]", float, double) {
-  auto visibilities = source_off_centre(0.02, complex_dtype_of<TestType>());
+  auto visibilities = source_off_center(0.02, complex_dtype_of<TestType>());
   visibilities.set_frequencies(torch::tensor({2e11, 2.1e11}, torch::kFloat64));
   const auto sky = random_image(usual_grid, 1, torch::kFloat64, 4);
   const auto continuum = ChannelMap::continuum(2);

@@ -40,7 +40,7 @@ class OtherData : public Module<OtherData>, public Likelihood {
     gradient.copy_(2 * (normal_.apply(sky) - dirty_));
     return chi_squared(sky);
   }
-  double normaliser() const override { return static_cast<double>(normal_.occupied_cells()); }
+  double normalizer() const override { return static_cast<double>(normal_.occupied_cells()); }
   bool is_quadratic() const override { return true; }
 
  private:

@@ -84,7 +84,7 @@ double total_of(const Fitted& fit, const Tensor& base) {
   const torch::NoGradGuard no_grad;
   const auto kept = fit.model->base().detach().clone();
   fit.model->base().copy_(base.view(kept.sizes()));
-  const double total = fit.objective.evaluate(fit.model).total.item<double>() * fit.objective.normaliser();
+  const double total = fit.objective.evaluate(fit.model).total.item<double>() * fit.objective.normalizer();
   fit.model->base().copy_(kept);
   return total;
 }
@@ -160,7 +160,7 @@ TEST_CASE("the least cost of a contrast is that of a Gaussian posterior where it
   const auto slope_at = [&](const Tensor& image) {
     const auto leaf = image.clone().view({1, 10, 10}).set_requires_grad(true);
     fit.objective.evaluate(ModelOutput(coords, leaf, leaf)).total.sum().backward();
-    return leaf.grad().flatten() * fit.objective.normaliser();
+    return leaf.grad().flatten() * fit.objective.normalizer();
   };
   const auto base = fit.model->base().detach();
   const auto constant = slope_at(at::zeros_like(base));

@@ -116,3 +116,17 @@ TEST_CASE("blocks with different phase centres are not one image", "[visibilitie
   CHECK_THROWS_WITH(join_samples({first, without_ascension}), ContainsSubstring("RA unknown, Dec 40"));
   CHECK(join_samples({unknown, first}).observation().declination == first.observation().declination);
 }
+
+TEST_CASE("blocks of different polarisations are not one image", "[visibilities][quick]") {
+  const auto of = [](Stokes stokes) {
+    auto window = window_in_metres(20, torch::tensor({2.30e11}, torch::kFloat64), torch::kFloat64, 23);
+    Observation observation;
+    observation.stokes = stokes;
+    window.set_observation(observation);
+    return window;
+  };
+  CHECK(join_samples({of(Stokes::q), of(Stokes::q)}).observation().stokes == Stokes::q);
+  CHECK_THROWS_WITH(join_samples({of(Stokes::q), of(Stokes::q), of(Stokes::xx)}),
+                    ContainsSubstring("Stokes Q") && ContainsSubstring("correlation XX"));
+  CHECK_THROWS_AS(join_samples({of(Stokes::i), of(Stokes::v)}), DataError);
+}

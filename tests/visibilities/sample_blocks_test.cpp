@@ -22,11 +22,11 @@ Tensor numbers(std::vector<std::int64_t> values) { return torch::tensor(values, 
 TEST_CASE("blocks of numbers, and of pairs of them, are those that occur", "[visibilities][quick]") {
   const auto windows = SampleBlocks::of_numbers(numbers({7, 3, 3, 7, 9}), "window");
   CHECK(windows.names == std::vector<std::string>{"window 3", "window 7", "window 9"});
-  CHECK(same(windows.of_sample, numbers({1, 0, 0, 1, 2})));
+  CHECK(same(windows.indices, numbers({1, 0, 0, 1, 2})));
   const auto both = windows.crossed(SampleBlocks::of_numbers(numbers({0, 0, 1, 0, 1}), "observation"));
   CHECK(both.names == std::vector<std::string>{"window 3 observation 0", "window 3 observation 1", "window 7 observation 0",
                                                "window 9 observation 1"});
-  CHECK(same(both.of_sample, numbers({2, 0, 1, 2, 3})));
+  CHECK(same(both.indices, numbers({2, 0, 1, 2, 3})));
   CHECK(same(both.of(0, 1, 3), numbers({0, 1})));
 }
 

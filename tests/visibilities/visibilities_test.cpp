@@ -91,9 +91,9 @@ TEMPLATE_TEST_CASE("baselines in metres are those of each frequency in wavelengt
 TEST_CASE("selected channels share storage where they follow each other", "[visibilities][quick]") {
   const auto baselines = Baselines::in_lambda(normal({5, 20}, torch::kFloat32, 1), normal({5, 20}, torch::kFloat32, 2));
   const auto visibilities = some_visibilities<float>(5, 20, baselines);
-  const auto neighbours = visibilities.select_channels({1, 2, 3});
-  CHECK(neighbours.data().data_ptr() == visibilities.data()[1].data_ptr());
-  CHECK(same(neighbours.baselines().u(), baselines.u().narrow(0, 1, 3)));
+  const auto neighbors = visibilities.select_channels({1, 2, 3});
+  CHECK(neighbors.data().data_ptr() == visibilities.data()[1].data_ptr());
+  CHECK(same(neighbors.baselines().u(), baselines.u().narrow(0, 1, 3)));
   const auto scattered = visibilities.select_channels({4, 0});
   CHECK(same(scattered.data()[0], visibilities.data()[4]));
   CHECK(same(scattered.weights()[1], visibilities.weights()[0]));

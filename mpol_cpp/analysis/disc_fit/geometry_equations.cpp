@@ -21,7 +21,7 @@ constexpr double radians = 2 * units::pi * units::arcsec;  // of phase for each 
 Tilt tilt_of(const Vector& at) { return {at[place::along], at[place::across]}; }
 
 /// A visibility multiplied by exp(2 pi i (u East + v North)).
-std::pair<double, double> turned_to_centre(const Sample& sample, const Vector& at) {
+std::pair<double, double> turned_to_center(const Sample& sample, const Vector& at) {
   const double phase = radians * (sample.u * at[place::east] + sample.v * at[place::north]);
   const double c = std::cos(phase), s = std::sin(phase);
   return {sample.real * c - sample.imag * s, sample.real * s + sample.imag * c};
@@ -32,7 +32,7 @@ NormalEquations nothing_there(std::size_t parameters) {
 }
 
 /// The part of the equations that imaginary parts make: they tell the centre.
-void add_centre(NormalEquations& sums, const Sample& sample, double model, double imag) {
+void add_center(NormalEquations& sums, const Sample& sample, double model, double imag) {
   const double by_east = -radians * sample.u * model, by_north = -radians * sample.v * model;
   sums.matrix[place::east][place::east] += sample.weight * by_east * by_east;
   sums.matrix[place::east][place::north] += sample.weight * by_east * by_north;
@@ -101,7 +101,7 @@ SlopeSums slope_sums(const Visibilities& visibilities, const Vector& at, const R
   const std::vector<double> none(spline.coefficients.size());
   const SlopeSums zero{.geometry = {.parameters = place::of_geometry}, .shared = {none, none}};
   return sum_over_samples(visibilities, zero, [&](SlopeSums& sums, const Sample& sample) {
-    const auto [real, imag] = turned_to_centre(sample, at);
+    const auto [real, imag] = turned_to_center(sample, at);
     const auto q = length.at(sample.u, sample.v);
     const auto basis = spline.basis(q.q);
     const auto model = spline.at(basis);
@@ -113,7 +113,7 @@ SlopeSums slope_sums(const Visibilities& visibilities, const Vector& at, const R
       for (std::size_t k = 0; k < 4; ++k)
         sums.shared[i][static_cast<std::size_t>(basis.knot[k])] += sample.weight * slope[i] * basis.value[k];
     }
-    add_centre(sums.geometry, sample, model.value, imag);
+    add_center(sums.geometry, sample, model.value, imag);
   });
 }
 
@@ -183,7 +183,7 @@ NormalEquations shape_equations(const Visibilities& visibilities, DiscShape shap
   const TiltedLength length(tilt_of(at));
   const NormalEquations zero{.parameters = parameters};
   auto equations = sum_over_samples(visibilities, zero, [&](NormalEquations& sums, const Sample& sample) {
-    const auto [real, imag] = turned_to_centre(sample, at);
+    const auto [real, imag] = turned_to_center(sample, at);
     const auto q = length.at(sample.u, sample.v);
     const auto unit = shape_value(shape, q.q, at[place::size], at[place::width]);
     const double flux = at[place::flux], model = flux * unit.value, residual = real - model;
@@ -195,7 +195,7 @@ NormalEquations shape_equations(const Visibilities& visibilities, DiscShape shap
       sums.gradient[i] += sample.weight * slope[i] * residual;
       for (auto j = i; j < parameters; ++j) sums.matrix[i][j] += sample.weight * slope[i] * slope[j];
     }
-    add_centre(sums, sample, model, imag);
+    add_center(sums, sample, model, imag);
   });
   fill_lower(equations);
   return equations;
@@ -208,7 +208,7 @@ FittedProfile fit_profile(const Visibilities& visibilities, const Vector& at, co
   profile.spline = {.spacing = knots.spacing, .coefficients = std::vector<double>(knots.precisions.size())};
   const ProfileSums zero{.matrix = BandMatrix(knots.count()), .right = profile.spline.coefficients};
   auto sums = sum_over_samples(visibilities, zero, [&](ProfileSums& own, const Sample& sample) {
-    const auto [real, imag] = turned_to_centre(sample, at);
+    const auto [real, imag] = turned_to_center(sample, at);
     const auto basis = profile.spline.basis(length.at(sample.u, sample.v).q);
     own.data += sample.weight * (real * real + imag * imag);
     for (std::size_t i = 0; i < 4; ++i) {

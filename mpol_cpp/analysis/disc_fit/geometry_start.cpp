@@ -113,7 +113,7 @@ std::vector<double> expected_precisions(const FittedProfile& profile) {
 
 ShapeStart fit_shape_from_anywhere(const Visibilities& visibilities, DiscShape shape, int most_iterations) {
   constexpr double least_gain = 25;
-  const auto uv = summarise_uv(visibilities.baselines());
+  const auto uv = summarize_uv(visibilities.baselines());
   if (!(uv.longest > 0)) throw DataError("all baselines have length zero; the geometry of a disc needs longer ones");
   const auto square = flux_in_image(visibilities, uv);
   const double finest = 0.2 / (uv.longest * units::arcsec);
@@ -148,7 +148,7 @@ double chi_squared_of_point(const Visibilities& visibilities, const Vector& at) 
 ProfileKnots choose_knots(const Visibilities& visibilities, const Vector& at, double reach) {
   constexpr double most = 400, price = 2;
   constexpr std::size_t least = 4;
-  const double longest = summarise_uv(visibilities.baselines()).longest;
+  const double longest = summarize_uv(visibilities.baselines()).longest;
   const double ceiling = std::min(most, static_cast<double>(visibilities.nvis() * visibilities.nchan()) / 5);
   ProfileKnots best;
   double lowest = std::numeric_limits<double>::infinity();

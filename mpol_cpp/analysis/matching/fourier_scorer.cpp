@@ -75,7 +75,7 @@ Tensor FourierScorer::profiles() const {
     const auto last = std::min(first + templates_at_once_, size_);
     parts.push_back(scaled_maps(at::arange(first, last, torch::kInt64)).sum(2));
   }
-  return normalised_profiles(at::cat(parts));
+  return normalized_profiles(at::cat(parts));
 }
 
 Tensor FourierScorer::highest(const Tensor& spectra, const Tensor& kept) const {

@@ -24,9 +24,9 @@ double least_contrast(torch::Dtype dtype) {
 }  // namespace
 
 MatchScaling::MatchScaling(MatchScore score, const Tensor& weights, std::int64_t nr, std::int64_t nphi)
-    : centred_(score == MatchScore::correlation),
-      images_normalised_(score == MatchScore::correlation || score == MatchScore::cosine),
-      templates_normalised_(score != MatchScore::product),
+    : centered_(score == MatchScore::correlation),
+      images_normalized_(score == MatchScore::correlation || score == MatchScore::cosine),
+      templates_normalized_(score != MatchScore::product),
       nphi_(nphi),
       weights_(weights.defined() ? weights.detach().to(torch::kCPU, torch::kFloat64).contiguous()
                                  : at::ones({nr}, torch::kFloat64)) {
@@ -40,23 +40,23 @@ MatchScaling::MatchScaling(MatchScore score, const Tensor& weights, std::int64_t
   }
 }
 
-Tensor MatchScaling::scaled(const Tensor& maps, bool normalised) const {
+Tensor MatchScaling::scaled(const Tensor& maps, bool normalized) const {
   const auto weights = weights_.to(maps.options()).view({-1, 1}), root = weights_.sqrt().to(maps.options()).view({-1, 1});
   const auto sum = [](const Tensor& values) { return values.sum({1, 2}, true, torch::kFloat64); };
   auto values = maps;
-  if (centred_) {
+  if (centered_) {
     const double all = weights_.sum().item<double>() * static_cast<double>(nphi_);
     values = maps - (sum(maps * weights) / all).to(maps.scalar_type());
   }
-  if (!normalised) return values * root;
-  const auto squared = sum(values.square() * weights), before = centred_ ? sum(maps.square() * weights) : squared;
+  if (!normalized) return values * root;
+  const auto squared = sum(values.square() * weights), before = centered_ ? sum(maps.square() * weights) : squared;
   const double least = least_contrast(maps.scalar_type());
   const auto factor = at::where(squared > least * least * before, squared.rsqrt(), at::zeros({}, squared.options()));
   return values * (root * factor.to(maps.scalar_type()));
 }
 
-Tensor MatchScaling::images(const Tensor& maps) const { return scaled(maps, images_normalised_); }
-Tensor MatchScaling::templates(const Tensor& maps) const { return scaled(maps, templates_normalised_); }
+Tensor MatchScaling::images(const Tensor& maps) const { return scaled(maps, images_normalized_); }
+Tensor MatchScaling::templates(const Tensor& maps) const { return scaled(maps, templates_normalized_); }
 
 Tensor MatchScaling::points(const PolarTemplates::Points& points) const {
   const auto* starts = points.starts.const_data_ptr<std::int64_t>();
@@ -73,9 +73,9 @@ Tensor MatchScaling::points(const PolarTemplates::Points& points) const {
       sum += weights[bins[k] / nphi_] * values[k];
       squares += weights[bins[k] / nphi_] * values[k] * values[k];
     }
-    const double squared = centred_ ? squares - sum * sum / all : squares;
+    const double squared = centered_ ? squares - sum * sum / all : squares;
     const double length = squared > least * squares ? std::sqrt(squared) : 0;
-    const double factor = !templates_normalised_ ? 1 : length > 0 ? 1 / length : 0;
+    const double factor = !templates_normalized_ ? 1 : length > 0 ? 1 / length : 0;
     for (auto k = starts[i]; k < starts[i + 1]; ++k) out[k] = factor * std::sqrt(weights[bins[k] / nphi_]) * values[k];
   }
   return scaled;
@@ -90,11 +90,11 @@ Tensor MatchScaling::profiles(const PolarTemplates::Points& points) const {
   auto* out = profiles.mutable_data_ptr<double>();
   for (std::int64_t i = 0; i < n; ++i)
     for (auto k = starts[i]; k < starts[i + 1]; ++k) out[i * nr + bins[k] / nphi_] += values[k];
-  if (centred_) profiles = profiles - (profiles * weights_).sum(1, true) / weights_.sum();
-  return normalised_profiles(profiles * weights_.sqrt());
+  if (centered_) profiles = profiles - (profiles * weights_).sum(1, true) / weights_.sum();
+  return normalized_profiles(profiles * weights_.sqrt());
 }
 
-Tensor normalised_profiles(const Tensor& profiles) {
+Tensor normalized_profiles(const Tensor& profiles) {
   const auto squared = profiles.square().sum(-1, true);
   return profiles * at::where(squared > 0, squared.rsqrt(), at::zeros({}, squared.options()));
 }

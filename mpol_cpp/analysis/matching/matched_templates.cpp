@@ -20,10 +20,10 @@ Tensor scaled_to(const Tensor& image, const Tensor& map, const Tensor& weights, 
   const auto all = (weights.sum() * static_cast<double>(map.size(1)));
   const auto mean = [&](const Tensor& values) { return (values * weights).sum() / all; };
   const auto of_image = lifted ? mean(i) : at::zeros({}, i.options()), of_map = lifted ? mean(t) : at::zeros({}, i.options());
-  const auto centred = t - of_map;
-  const auto squares = mean(centred.square());
-  const auto factor = mean(centred * (i - of_image)) / squares.masked_fill(squares == 0, 1);
-  return (factor * centred + of_image).to(image.scalar_type());
+  const auto centered = t - of_map;
+  const auto squares = mean(centered.square());
+  const auto factor = mean(centered * (i - of_image)) / squares.masked_fill(squares == 0, 1);
+  return (factor * centered + of_image).to(image.scalar_type());
 }
 
 }  // namespace

@@ -26,15 +26,15 @@ class MatchScaling {
   Tensor profiles(const PolarTemplates::Points& points) const;
 
  private:
-  Tensor scaled(const Tensor& maps, bool normalised) const;
+  Tensor scaled(const Tensor& maps, bool normalized) const;
 
-  bool centred_, images_normalised_, templates_normalised_;
+  bool centered_, images_normalized_, templates_normalized_;
   std::int64_t nphi_;
   Tensor weights_;  // (nr) float64 on the CPU
 };
 
 /// Rows of length 1, or of zeros where there is nothing. @param profiles  (…, nr)
-Tensor normalised_profiles(const Tensor& profiles);
+Tensor normalized_profiles(const Tensor& profiles);
 
 /// Scores of turned templates for scaled images: one way of computing them.
 class RotationScorer {

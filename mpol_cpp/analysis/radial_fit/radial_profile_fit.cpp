@@ -117,7 +117,7 @@ std::int64_t points_for(double radius, double longest) {
 }
 
 double radius_for(const Visibilities& visibilities) {
-  return choose_field(visibilities, summarise_uv(visibilities.baselines())).width / 2;
+  return choose_field(visibilities, summarize_uv(visibilities.baselines())).width / 2;
 }
 
 }  // namespace

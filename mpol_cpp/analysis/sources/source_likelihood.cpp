@@ -9,8 +9,8 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/module_holder.h>
-#include <mpol_cpp/likelihoods/loose_samples.h>
-#include <mpol_cpp/likelihoods/sky_checks.h>
+#include <mpol_cpp/likelihoods/forms/loose_samples.h>
+#include <mpol_cpp/likelihoods/forms/sky_checks.h>
 
 namespace mpol {
 namespace {
@@ -37,7 +37,7 @@ SourceLikelihoodImpl::SourceLikelihoodImpl(const GridCoords& coords, const Visib
   check_sources(sources_);
   auto samples = losses::detail::loose_samples(coords, visibilities, channels);
   const auto& selected = samples.visibilities;
-  normaliser_ = static_cast<double>(samples.occupied_cells);
+  normalizer_ = static_cast<double>(samples.occupied_cells);
   nufft_ = Nufft(coords, selected.baselines(), selected.nchan(), options);
   channels_ = std::make_shared<losses::detail::ImageChannels>(std::move(samples.image_channels), nchan_);
   std::tie(u_, v_) = selected.baselines().stacked();

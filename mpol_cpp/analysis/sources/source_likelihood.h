@@ -42,9 +42,8 @@ class SourceLikelihoodImpl : public Module<SourceLikelihoodImpl>, public Likelih
   /// Differentiable with respect to the image and the sources' parameters; float32 or float64.
   Tensor chi_squared(const Tensor& sky) override;
 
-  double normaliser() const override { return normaliser_; }
+  double normalizer() const override { return normalizer_; }
   std::int64_t samples() const override { return data_.numel(); }
-  std::int64_t visibilities_count() const override { return data_.numel(); }
   std::int64_t memory_bytes() const override;
   /// Beside the grid's, "baselines": their digest.
   std::map<std::string, std::string> state_labels() const override;
@@ -59,7 +58,7 @@ class SourceLikelihoodImpl : public Module<SourceLikelihoodImpl>, public Likelih
   void register_buffers();
 
   std::int64_t nchan_;
-  double normaliser_;
+  double normalizer_;
   Nufft nufft_{nullptr};
   std::shared_ptr<const losses::detail::ImageChannels> channels_;
   std::vector<std::shared_ptr<VisibilityModel>> sources_;

@@ -26,18 +26,6 @@ namespace {
 
 constexpr double default_degrees_of_freedom = 4;
 
-StepKind step_of(const std::string& name) {
-  for (const auto kind : {StepKind::eager, StepKind::captured, StepKind::fused}) {
-    if (name == to_string(kind)) return kind;
-  }
-  return StepKind::automatic;
-}
-
-Sampling sampling_of(const std::string& name) {
-  if (name == "compact") return Sampling::compact;
-  return name == "uniform" ? Sampling::uniform : Sampling::random;
-}
-
 template <typename Holder>
 std::shared_ptr<Likelihood> on_device(Holder likelihood, torch::Device device) {
   likelihood->to(device);
@@ -52,7 +40,7 @@ std::shared_ptr<Likelihood> make_exact(const LikelihoodData& from) {
 
 std::shared_ptr<Likelihood> make_gridded(const LikelihoodData& from) {
   GriddedDataset own(std::dynamic_pointer_cast<GriddedDatasetImpl>(from.dataset->clone()));
-  own->to(from.device, from.options.data.torch_dtype());
+  own->to(from.device, from.options.data.dtype);
   return GriddedLikelihood(own).ptr();
 }
 
@@ -60,13 +48,13 @@ std::shared_ptr<Likelihood> make_gridded(const LikelihoodData& from) {
 std::shared_ptr<Likelihood> make_loose(const LikelihoodData& from) {
   const auto& options = from.options;
   const auto& coords = from.dataset->coords();
-  const bool student = options.noise == "student";
+  const bool student = options.noise == NoiseModel::Kind::student;
   const auto noise =
       student ? NoiseModel::student(options.degrees_of_freedom.value_or(default_degrees_of_freedom)) : NoiseModel::gaussian();
   if (options.batch_size) {
     const auto batches = VisibilitySamplerOptions()
                              .batch_size(*options.batch_size)
-                             .sampling(sampling_of(options.sampling))
+                             .sampling(options.sampling.value_or(Sampling::random))
                              .seed(static_cast<std::uint64_t>(options.seed));
     return on_device(MiniBatchLikelihood(coords, from.visibilities, from.channels, batches, noise), from.device);
   }
@@ -86,11 +74,11 @@ std::shared_ptr<Likelihood> make_loose(const LikelihoodData& from) {
 GriddedNet make_model(const ImageOptions& options, const FitData& data) {
   const SkyTarget target{data.coords(), data.dataset->nchan(), data.visibilities.observation()};
   const bool convex = choose_optimizer(options).is_convex();
-  auto model = start_options(parse_start(options.start), target, options.data.torch_dtype(), data,
-                             convex ? nonnegative_mapping() : softplus_mapping());
+  auto model =
+      start_options(options.start, target, options.data.dtype, data, convex ? nonnegative_mapping() : softplus_mapping());
   if (!options.mask.empty()) {
     const auto mask = read_mask(options.mask, target);
-    model.pixel_mapping(convex ? nonnegative_mapping(mask) : masked_mapping(mask));
+    model.pixel_mapping(convex ? nonnegative_mapping(mask) : softplus_mapping(mask));
   }
   return GriddedNet(model, options.no_hann ? Smoothing::none : Smoothing::hann);
 }
@@ -101,28 +89,39 @@ std::vector<std::string> regridding_words(const ImageOptions& options, const Fit
   const auto add = [&](const std::filesystem::path& path, const char* option, SkyUnit unit) {
     if (auto words = regrid_words(path, option, target, unit); !words.empty()) all.push_back(std::move(words));
   };
-  const auto start = parse_start(options.start);
-  if (const auto* file = std::get_if<StartFile>(&start)) add(file->path, "--start", SkyUnit::brightness);
+  if (const auto* file = std::get_if<StartFile>(&options.start)) add(file->path, "--start", SkyUnit::brightness);
   if (!options.mask.empty()) add(options.mask, "--mask", SkyUnit::mask);
   return all;
 }
 
 const std::vector<LikelihoodChoice>& likelihood_choices() {
   static const std::vector<LikelihoodChoice> all = {
-      {"exact", "of the visibilities themselves", LikelihoodKind::exact, make_exact},
-      {"gridded", "of their cell averages (as MPoL)", LikelihoodKind::gridded, make_gridded},
-      {"loose", "of the visibilities by nonuniform transforms, whose cost grows with their number", LikelihoodKind::loose,
-       make_loose},
+      {"exact", FitLikelihood::exact, "of the visibilities themselves", LikelihoodKind::exact, make_exact},
+      {"gridded", FitLikelihood::gridded, "of their cell averages (as MPoL)", LikelihoodKind::gridded, make_gridded},
+      {"loose", FitLikelihood::loose, "of the visibilities by nonuniform transforms, whose cost grows with their number",
+       LikelihoodKind::loose, make_loose},
   };
   return all;
 }
 
-const LikelihoodChoice& likelihood_choice(const std::string& name) {
+const std::vector<NamedChoice<FitLikelihood>>& likelihood_names() {
+  static const auto names = [] {
+    std::vector<NamedChoice<FitLikelihood>> all;
+    all.reserve(likelihood_choices().size());
+    for (const auto& choice : likelihood_choices()) all.push_back({choice.name, choice.value});
+    return all;
+  }();
+  return names;
+}
+
+const LikelihoodChoice& likelihood_choice(FitLikelihood likelihood) {
   const auto& all = likelihood_choices();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const LikelihoodChoice& choice) { return name == choice.name; });
-  if (found == all.end()) throw ValueError(fmt::format("{} is none of the likelihoods of likelihood_choices()", name));
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& choice) { return choice.value == likelihood; });
+  if (found == all.end()) throw ValueError("a likelihood is none of likelihood_choices()");
   return *found;
 }
+
+std::string name_of(FitLikelihood likelihood) { return likelihood_choice(likelihood).name; }
 
 std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const Visibilities& visibilities,
                                             const ChannelMap& channels, const GriddedDataset& dataset, torch::Device device) {
@@ -141,11 +140,6 @@ std::vector<Term> regularizer_terms(const RegularizerOptions& options) {
   return list;
 }
 
-Normalize normalize_of(const std::string& name) {
-  if (name == "visibilities") return Normalize::visibilities;
-  return name == "none" ? Normalize::none : Normalize::cells;
-}
-
 TrainOptions train_options(const ImageOptions& options, const RunRecord& record, const std::filesystem::path& state) {
   const auto stop = parse_stop_relative(options.stop_relative);
   const auto chosen = choose_optimizer(options);
@@ -157,7 +151,7 @@ TrainOptions train_options(const ImageOptions& options, const RunRecord& record,
       .stop_relative(stop.change)
       .stop_window(stop.window)
       .seed(static_cast<std::uint64_t>(options.seed))
-      .step(step_of(options.step))
+      .step(options.step)
       .checkpoint(state / checkpoint_name)
       .checkpoint_interval(options.checkpoint_interval.value_or(0))
       .resume(options.resume)

@@ -25,8 +25,6 @@ GriddedNet make_model(const ImageOptions& options, const FitData& data);
 /// What HISTORY says of files that such a model was made from and whose pixels are not the run's.
 std::vector<std::string> regridding_words(const ImageOptions& options, const FitData& data);
 
-/// The likelihood that --likelihood names, in the run's dtype and on its device.
-/// @param channels  which data channels feed which image channel
 /// What a likelihood of the program is made of.
 struct LikelihoodData {
   const ImageOptions& options;
@@ -39,6 +37,7 @@ struct LikelihoodData {
 /// A word of --likelihood: all that the program knows of a kind of likelihood.
 struct LikelihoodChoice {
   const char* name;
+  FitLikelihood value;
   const char* help;       ///< what follows "chi^2"
   LikelihoodKind memory;  ///< as which it takes memory, with Gaussian noise
   std::shared_ptr<Likelihood> (*make)(const LikelihoodData& from);
@@ -46,17 +45,21 @@ struct LikelihoodChoice {
 
 /// All of them, in the order of the help.
 const std::vector<LikelihoodChoice>& likelihood_choices();
-/// The one of this name. @throws ValueError where there is none
-const LikelihoodChoice& likelihood_choice(const std::string& name);
+/// Their words.
+const std::vector<NamedChoice<FitLikelihood>>& likelihood_names();
+/// The one of this kind. @throws ValueError where there is none
+const LikelihoodChoice& likelihood_choice(FitLikelihood likelihood);
+/// Its word.
+std::string name_of(FitLikelihood likelihood);
 
+/// The likelihood that --likelihood names, in the run's dtype and on its device.
+/// @param channels  which data channels feed which image channel
 /// @param dataset   float64, on the CPU: the cell averages, and the grid
 std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const Visibilities& visibilities,
                                             const ChannelMap& channels, const GriddedDataset& dataset, torch::Device device);
 
 /// The regularisers with a lambda above zero.
 std::vector<Term> regularizer_terms(const RegularizerOptions& options);
-
-Normalize normalize_of(const std::string& name);
 
 /// The trainer's options.
 /// @param state  the folder for the checkpoints

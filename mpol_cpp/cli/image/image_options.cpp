@@ -6,11 +6,11 @@
 #include <sstream>
 #include <utility>
 
-#include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
-#include <mpol_cpp/cli/image/start_image.h>
+#include <mpol_cpp/cli/image/weight_check.h>
 #include <mpol_cpp/cli/options/structure_regions.h>
+#include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/backends/backend.h>
 #include <mpol_cpp/regularizers/regularizers.h>
@@ -25,7 +25,8 @@ constexpr const char* regularizer_group = "Regularisers";
 
 /// Whether a cross-validation holds out blocks of data.
 bool folds_are_blocks(const ImageOptions& image) {
-  return !image.regularizers.searched.empty() && image.crossval.score == "folds" && image.crossval.split == "blocks";
+  return !image.regularizers.searched.empty() && image.crossval.score == Score::folds &&
+         image.crossval.split == FoldSplit::blocks;
 }
 
 /// What noise has a unit for: a number, "0.3U", something to search, or, of those that have a usual one, "auto".
@@ -39,8 +40,7 @@ void set_in_units(RegularizerOptions& r, TermKind kind, const std::string& text)
   r.searched.erase(name);
   r.strength(kind) = 0;
   if (text == "cv" || text.find(':') != std::string::npos) {
-    parse_range(name, text);
-    r.searched[name] = text;
+    r.searched[name] = parse_searched(name, text);
     r.in_units[name] = automatic.value_or(usual_strength);
   } else if (automatic && text == "auto") {
     r.in_units[name] = *automatic;
@@ -55,7 +55,7 @@ void set_in_units(RegularizerOptions& r, TermKind kind, const std::string& text)
 /// Newer regularizers are not in the settings of runs without them, which go on as before there were any.
 std::optional<std::string> recorded_strength(const RegularizerOptions& r, TermKind kind) {
   const auto name = option_of(kind);
-  if (const auto search = r.searched.find(name); search != r.searched.end()) return toml_string(search->second);
+  if (const auto search = r.searched.find(name); search != r.searched.end()) return toml_string(search->second.text);
   if (const auto found = r.in_units.find(name); found != r.in_units.end()) return toml_string(fmt::format("{}U", found->second));
   if (r.strength(kind) == 0 && !regularizer_of(kind).recorded_when_off) return std::nullopt;
   return fmt::format("{}", r.strength(kind));
@@ -100,11 +100,12 @@ void state_meanings_of_regularizers(OptionSet& options, const ImageOptions& imag
 
 void declare_bound(OptionSet& options, ImageOptions& image) {
   const auto set = [&image](const std::string& text) {
-    if (text != "auto") parse_number("chi2-bound", text, Range::positive());
-    image.chi2_bound = text;
+    ChiSquaredBound bound{text, {}};
+    if (text != "auto") bound.value = parse_number("chi2-bound", text, Range::positive());
+    image.chi2_bound = bound;
   };
   const auto get = [&image]() -> std::optional<std::string> {
-    return image.chi2_bound ? std::optional(toml_string(*image.chi2_bound)) : std::nullopt;
+    return image.chi2_bound ? std::optional(toml_string(image.chi2_bound->text)) : std::nullopt;
   };
   options.parsed(
       "--chi2-bound", set, get, "auto|R",
@@ -115,15 +116,12 @@ void declare_bound(OptionSet& options, ImageOptions& image) {
 
 void declare_likelihood(OptionSet& options, ImageOptions& image) {
   const auto result = Record::result;
-  std::vector<std::string> likelihoods, words;
-  for (const auto& choice : likelihood_choices()) {
-    likelihoods.emplace_back(choice.name);
-    words.emplace_back(choice.help);
-  }
+  std::vector<std::string> words;
+  for (const auto& choice : likelihood_choices()) words.emplace_back(choice.help);
   words.back().insert(0, "or ");
-  options.choice("--likelihood", image.likelihood, likelihoods,
+  options.choice("--likelihood", image.likelihood, likelihood_names(),
                  fmt::format("How the image is compared with the data: chi^2 {}", fmt::join(words, ", ")), result);
-  options.choice("--noise", image.noise, {"gaussian", "student"},
+  options.choice("--noise", image.noise, noise_choices,
                  "Noise of the visibilities; student: outliers hardly count, needs --likelihood loose", result);
   options.number("--degrees-of-freedom", image.degrees_of_freedom, Range::positive(), "NU", "Of --noise student; default: 4",
                  result);
@@ -140,22 +138,22 @@ void declare_likelihood(OptionSet& options, ImageOptions& image) {
                  "Visibilities of a channel that a step sees, of --likelihood loose; default: all; auto: all, but no more at a "
                  "time than free memory holds",
                  result);
-  options.choice("--sampling", image.sampling, {"random", "compact", "uniform"},
+  options.choice("--sampling", image.sampling, sampling_choices,
                  "Which visibilities make a batch: any (default), neighbours in the uv plane, or of every baseline length alike",
                  result);
-  options.choice("--normalize", image.normalize, {"cells", "visibilities", "none"},
+  options.choice("--normalize", image.normalize, normalize_choices,
                  "What chi^2 is divided by: twice the occupied cells, twice the visibilities, or 1", result);
   if (!image.searches_by_itself) declare_bound(options, image);
-  options.choice("--mode", image.mode, {"continuum", "cube"},
+  options.choice("--mode", image.mode, image_mode_choices,
                  "One image of all channels, or one per channel; default: a cube when the arrays have channels", result);
-  options.choice("--scatter-check", image.scatter_check, {"warn", "error", "off"},
+  options.choice("--scatter-check", image.scatter_check, scatter_check_choices,
                  "Compare the scatter of the data with their weights", Record::manner);
 }
 
 void declare_fit(OptionSet& options, ImageOptions& image) {
   const auto result = Record::result;
   options.choice(
-      "--optimizer", image.optimizer, {"auto", "pogm", "fista", "admm", "adam", "sgd", "lbfgs"},
+      "--optimizer", image.optimizer, optimizer_choices,
       "auto, pogm, fista and admm go on until the fit has converged; auto takes pogm where every term is convex, else adam",
       result);
   options.number("--tolerance", image.tolerance, Range::between(1e-12, 0.5), "PART",
@@ -170,14 +168,17 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
       Record::manner);
   options.text("--stop-relative", image.stop_relative, "R[:WINDOW]",
                "Stop when the loss of each of the last WINDOW (10) epochs is within the fraction R of the present one", result);
-  options.text("--start", image.start, "START",
-               "Start from auto (scaled to the data), base:V (MPoL: base:-3), flat:JY_PER_ARCSEC2, dirty, or FILE.fits", result);
+  const auto set_start = [&image](const std::string& text) { image.start = parse_start(text); };
+  const auto get_start = [&image] { return std::optional(toml_string(text_of(image.start))); };
+  options.parsed("--start", set_start, get_start, "START",
+                 "Start from auto (scaled to the data), base:V (MPoL: base:-3), flat:JY_PER_ARCSEC2, dirty, or FILE.fits",
+                 result);
   options.path("--mask", image.mask, "FITS image: pixels that are 0 stay empty", result);
   options.flag("--no-hann", image.no_hann, "Fit free pixels, without the Hann convolution between them and the image", result);
   options.integer("--seed", image.seed, Range::between(0, 9e15), "Seed of whatever is random", result);
   options.flag("--deterministic", image.deterministic,
                "Take only operations that give the same bits each time on the same device, also LibTorch's", Record::result);
-  options.choice("--step", image.step, {"auto", "eager", "captured", "fused"}, "How a step is computed", result);
+  options.choice("--step", image.step, step_choices, "How a step is computed", result);
 }
 
 /// Blocks of data: their gains, and folds of whole ones.
@@ -194,7 +195,7 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
   auto& crossval = image.crossval;
   constexpr const char* group = "Cross-validation";
   options
-      .choice("--score", crossval.score, {"folds", "sure", "gcv"},
+      .choice("--score", crossval.score, score_choices,
               "By what LAMBDA are compared: held-out data, or, where noise is white, all data and the fit's degrees of freedom "
               "(Stein's unbiased risk; generalized cross-validation, which does without the weights' scale)",
               Record::result)
@@ -204,7 +205,7 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
                Record::result)
       ->group(group);
   options
-      .choice("--split", crossval.split, {"random", "dartboard", "blocks"},
+      .choice("--split", crossval.split, split_choices,
               "What is held out together: uv cells at random, bins of a dartboard, or blocks of samples, which --blocks names",
               Record::result)
       ->group(group);
@@ -216,7 +217,7 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
             Record::result)
       ->group(group);
   options
-      .choice("--search", crossval.search, {"auto", "compass", "grid", "random"},
+      .choice("--search", crossval.search, search_choices,
               "Which LAMBDA are tried: neighbours of the best so far, all of LO:HI:N, or some at random", Record::result)
       ->group(group);
   options
@@ -225,19 +226,19 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
       ->group(group);
   options.only({"--score", "--folds", "--split", "--check-split", "--search", "--search-points"},
                "with a LAMBDA of cv or LO:HI:N", [&] { return !image.regularizers.searched.empty(); });
-  options.only({"--folds", "--split", "--check-split"}, "with --score folds", [&] { return crossval.score == "folds"; });
-  options.only({"--search-points"}, "with --search compass or random", [&] { return search_of(image) != "grid"; });
+  options.only({"--folds", "--split", "--check-split"}, "with --score folds", [&] { return crossval.score == Score::folds; });
+  options.only({"--search-points"}, "with --search compass or random", [&] { return search_of(image) != Search::Kind::grid; });
 }
 
 void state_meanings_of_bound(OptionSet& options, const ImageOptions& image) {
-  options.only({"--chi2-bound"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
+  options.only({"--chi2-bound"}, "with --likelihood exact", [&] { return image.likelihood == FitLikelihood::exact; });
   options.only({"--chi2-bound"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
   options.only({"--chi2-bound"}, "with a number for each LAMBDA", [&] { return image.regularizers.searched.empty(); });
 }
 
 void state_meanings(OptionSet& options, const ImageOptions& image) {
-  options.only({"--degrees-of-freedom"}, "with --noise student", [&] { return image.noise == "student"; });
-  options.only({"--batch-size"}, "with --likelihood loose", [&] { return image.likelihood == "loose"; });
+  options.only({"--degrees-of-freedom"}, "with --noise student", [&] { return image.noise == NoiseModel::Kind::student; });
+  options.only({"--batch-size"}, "with --likelihood loose", [&] { return image.likelihood == FitLikelihood::loose; });
   options.only({"--tolerance"}, "with --optimizer auto, pogm, fista or admm, without --stop-relative",
                [&] { return choose_optimizer(image).tolerance.has_value(); });
   options.only({"--learning-rate", "--schedule", "--stop-relative", "--step"}, "without --optimizer pogm, fista or admm",
@@ -251,7 +252,7 @@ void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--test-structure"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
   options.only({"--samples"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
   options.only({"--sampling"}, "with --batch-size N", [&] { return image.batch_size.has_value(); });
-  options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == "exact"; });
+  options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == FitLikelihood::exact; });
   if (!image.searches_by_itself) state_meanings_of_bound(options, image);
   options.only({"--overwrite"}, "without --resume", [&] { return !image.resume; });
   options.only({"--out", "--overwrite", "--resume"}, "without --dry-run", [&] { return !image.dry_run; });
@@ -307,7 +308,7 @@ void declare(OptionSet& options, ImageOptions& image) {
       "Keep the kernels of the exact likelihood (24 bytes a pixel and channel) in files of this folder instead of memory",
       Record::manner);
   options.choice(
-      "--shard", image.shard, {"auto", "channels", "visibilities", "rows", "none"},
+      "--shard", image.shard, shard_choices,
       "What the ranks that mpirun, srun or torchrun started share, or several devices: auto takes the channels of a cube "
       "where its fit allows it, else the visibilities, of the exact likelihood (ranks alone) or of the loose one; rows of large "
       "images, by ranks alone, are taken where they are asked for",
@@ -381,8 +382,8 @@ std::vector<double> LambdaRange::values() const {
   return all;
 }
 
-std::optional<LambdaRange> parse_range(const std::string& option, const std::string& text) {
-  if (text == "cv") return std::nullopt;
+SearchedLambda parse_searched(const std::string& option, const std::string& text) {
+  if (text == "cv") return {text, std::nullopt};
   const auto first = text.find(':'), second = text.find(':', first + 1);
   const auto refuse = [&](const char* limit) {
     return UsageError(error_text("--" + option, text, limit, "give it as 0.1U:10U:5 or 1e-4:1e-2:5"));
@@ -395,14 +396,15 @@ std::optional<LambdaRange> parse_range(const std::string& option, const std::str
   const LambdaRange range{parse_number(option, low, Range::positive()), parse_number(option, high, Range::positive()),
                           parse_integer(option, text.substr(second + 1), Range::between(2, 1000)), in_units};
   if (!(range.low < range.high)) throw refuse("must have its least value first");
-  return range;
+  return {text, range};
 }
 
-std::string search_of(const ImageOptions& image) {
-  if (image.crossval.search != "auto") return image.crossval.search;
+Search::Kind search_of(const ImageOptions& image) {
+  if (image.crossval.search) return *image.crossval.search;
   const auto& searched = image.regularizers.searched;
-  const bool has_values = std::any_of(searched.begin(), searched.end(), [](const auto& entry) { return entry.second != "cv"; });
-  return has_values ? "grid" : "compass";
+  const bool has_values =
+      std::any_of(searched.begin(), searched.end(), [](const auto& entry) { return entry.second.range.has_value(); });
+  return has_values ? Search::Kind::grid : Search::Kind::compass;
 }
 
 /// @throws UsageError where a regularizer lacks a setting that has no usual value
@@ -420,12 +422,12 @@ void check_settings_of_regularizers(const ImageOptions& image) {
 
 /// Whether a given strength leaves it to the program: auto, or cv, of one that is in a fit by itself.
 bool leaves_it(const RegularizerOptions& r, const std::string& name) {
-  const auto kinds = all_regularizers();
+  const auto& kinds = all_regularizers();
   const bool is_usual = std::any_of(kinds.begin(), kinds.end(), [&](TermKind kind) {
     return option_of(kind) == name && regularizer_of(kind).automatic.has_value();
   });
   const auto search = r.searched.find(name);
-  return is_usual && (r.automatic.contains(name) || (search != r.searched.end() && search->second == "cv"));
+  return is_usual && (r.automatic.contains(name) || (search != r.searched.end() && !search->second.range));
 }
 
 /// Regularizers are in a fit by themselves where all that is said leaves it to the program.
@@ -439,7 +441,7 @@ void settle_units(ImageOptions& image) {
     const auto& regularizer = regularizer_of(kind);
     if (!regularizer.automatic || r.given.contains(name)) continue;
     if (asked) r.in_units.erase(name);
-    else if (searches && regularizer.searched_by_itself) r.searched[name] = "cv";
+    else if (searches && regularizer.searched_by_itself) r.searched[name] = {};
     else r.automatic.insert(name);
   }
   if (image.searches_by_itself && r.searched.empty()) {
@@ -450,7 +452,7 @@ void settle_units(ImageOptions& image) {
 
 void settle(ImageOptions& image) {
   if (!image.dry_run) settle(image.output);
-  image.data.set.mode = image.mode;
+  image.data.set.mode = image.mode ? choice_name(*image.mode, image_mode_choices) : "";
   settle(image.data);
   settle_units(image);
   const auto chosen = choose_optimizer(image);
@@ -462,39 +464,39 @@ void settle(ImageOptions& image) {
   if (!image.fit_blocks.empty() || (folds_are_blocks(image) && !image.data.blocks.empty())) {
     image.data.origins = std::make_shared<DataOrigins>();
     const auto kinds = parse_block_kinds(image.data.blocks);
-    image.data.origins->with_times = std::find(kinds.begin(), kinds.end(), "time") != kinds.end();
+    image.data.origins->with_times = std::find(kinds.begin(), kinds.end(), BlockKind::time) != kinds.end();
   }
-  if (image.noise != "gaussian" && image.crossval.score != "folds") {
-    throw UsageError(error_text("--score", image.crossval.score,
+  if (!image.is_gaussian() && image.crossval.score != Score::folds) {
+    throw UsageError(error_text("--score", choice_name(image.crossval.score, score_choices),
                                 "Stein's risk and generalized cross-validation are for Gaussian noise",
                                 "leave it out, or take --noise gaussian"));
   }
-  if (image.noise != "gaussian" && image.likelihood != "loose") {
-    throw UsageError(error_text("--noise", image.noise,
-                                fmt::format("the {} likelihood is for Gaussian noise alone", image.likelihood),
+  if (!image.is_gaussian() && image.likelihood != FitLikelihood::loose) {
+    throw UsageError(error_text("--noise", choice_name(image.noise, noise_choices),
+                                fmt::format("the {} likelihood is for Gaussian noise alone", name_of(image.likelihood)),
                                 "add --likelihood loose"));
   }
   if (asks_for_convex(image)) {
     if (const auto why = obstacle_to_pogm(image); !why.empty())
-      throw UsageError(error_text("--optimizer", image.optimizer, why, "leave it out, or choose adam"));
+      throw UsageError(
+          error_text("--optimizer", choice_name(image.optimizer, optimizer_choices), why, "leave it out, or choose adam"));
   }
-  if (image.batch_size && image.optimizer == "lbfgs") {
+  if (image.batch_size && image.optimizer == OptimizerKind::lbfgs) {
     throw UsageError(error_text("--batch-size", fmt::format("{}", *image.batch_size), "L-BFGS compares values of the same data",
                                 "add --optimizer adam or leave this out"));
   }
-  if (!image.data.more_data.empty() && image.mode == "cube") {
+  if (!image.data.more_data.empty() && image.mode == ImageMode::cube) {
     throw UsageError(
         error_text("--more-data", "given with --mode cube", "several files make one continuum image", "leave one of them out"));
   }
   const auto cuda = find_backend(c10::DeviceType::CUDA);
-  if (image.step == "captured" && !(cuda && cuda->compiled_in())) {
-    throw UsageError(error_text("--step", image.step, "this build records no CUDA graphs", "use --step auto"));
+  if (image.step == StepKind::captured && !(cuda && cuda->compiled_in())) {
+    throw UsageError(
+        error_text("--step", choice_name(image.step, step_choices), "this build records no CUDA graphs", "use --step auto"));
   }
   parse_stop_relative(image.stop_relative);
   image.structures = structures_text(parse_structures(image.structures));
-  const auto start = parse_start(image.start);
-  if (const auto* file = std::get_if<StartFile>(&start))
-    image.start = std::filesystem::absolute(file->path).lexically_normal().string();
+  if (auto* file = std::get_if<StartFile>(&image.start)) file->path = std::filesystem::absolute(file->path).lexically_normal();
   for (auto* path : {&image.mask, &image.kernel_folder}) {
     if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal();
   }

@@ -9,12 +9,37 @@
 #include <string>
 #include <vector>
 
-#include <mpol_cpp/cli/options/update_options.h>
+#include <mpol_cpp/cli/image/start_image.h>
 #include <mpol_cpp/cli/options/data_options.h>
+#include <mpol_cpp/cli/options/fit_choices.h>
+#include <mpol_cpp/cli/options/update_options.h>
 #include <mpol_cpp/cli/program/option_set.h>
+#include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/regularizers/list.h>
 
 namespace mpol::cli {
+
+/// The values of a strength to choose from.
+struct LambdaRange {
+  double low, high;
+  std::int64_t points;
+  bool in_units;
+
+  std::vector<double> values() const;  ///< evenly in their logarithm
+};
+/// A strength that cross-validation chooses.
+struct SearchedLambda {
+  std::string text = "cv";                          ///< as it was asked for: that, or "LO:HI:N" with or without units
+  std::optional<LambdaRange> range = std::nullopt;  ///< the same; nothing for "cv"
+};
+/// @throws UsageError naming the option
+SearchedLambda parse_searched(const std::string& option, const std::string& text);
+
+/// A bound of chi^2/(2 N).
+struct ChiSquaredBound {
+  std::string text;             ///< as it was asked for, "auto" or a number
+  std::optional<double> value;  ///< the same; nothing for "auto"
+};
 
 /// Strength lambda of each regularizer, and what some of them need besides.
 struct RegularizerOptions {
@@ -22,10 +47,9 @@ struct RegularizerOptions {
   std::array<std::array<std::optional<double>, regularizers::most_settings>, regularizer_count> settings = {};
   /// Strengths in units of noise (objective/noise_unit.h) by the names of their options, in which the value above is then 0.
   std::map<std::string, double> in_units;
-  std::set<std::string> given;      ///< strengths that somebody set, by the names of their options
-  std::set<std::string> automatic;  ///< those of in_units that nobody gave a number
-  /// Those of in_units that cross-validation chooses, with what was asked for: "cv", or "LO:HI:N" with or without units.
-  std::map<std::string, std::string> searched;
+  std::set<std::string> given;                     ///< strengths that somebody set, by the names of their options
+  std::set<std::string> automatic;                 ///< those of in_units that nobody gave a number
+  std::map<std::string, SearchedLambda> searched;  ///< those of in_units that cross-validation chooses
 
   RegularizerOptions();  ///< what a fit has where nothing is asked for
 
@@ -42,23 +66,12 @@ std::string option_of(TermKind kind);
 /// How cross-validation chooses strengths.
 struct CrossvalOptions {
   std::int64_t folds = 5;
-  std::string score = "folds";   ///< "folds", "sure" or "gcv"
-  std::string split = "random";  ///< "random", "dartboard" or "blocks"
-  bool check_split = false;      ///< try the choice by folds of the other kind
-  std::string search = "auto";   ///< "compass", "grid" or "random"; "auto": a grid where values are given
+  Score score = Score::folds;
+  FoldSplit split = FoldSplit::random;
+  bool check_split = false;            ///< try the choice by folds of the other kind
+  std::optional<Search::Kind> search;  ///< nothing: see search_of()
   std::int64_t points = 16;
 };
-
-/// The values of a strength to choose from.
-struct LambdaRange {
-  double low, high;
-  std::int64_t points;
-  bool in_units;
-
-  std::vector<double> values() const;  ///< evenly in their logarithm
-};
-/// "LO:HI:N"; nothing for "cv". @throws UsageError naming the option
-std::optional<LambdaRange> parse_range(const std::string& option, const std::string& text);
 
 /// Settings of `mpol image`.
 struct ImageOptions {
@@ -70,27 +83,27 @@ struct ImageOptions {
   std::string fit_blocks;           ///< comma-separated of shift, amplitude, weight; empty: nothing
   std::string guess_lambda;         ///< comma-separated names of regularisers
 
-  std::string likelihood = "exact";          ///< "exact", "gridded" or "loose"
-  std::string noise = "gaussian";            ///< "gaussian" or "student"
+  FitLikelihood likelihood = FitLikelihood::exact;
+  NoiseModel::Kind noise = NoiseModel::Kind::gaussian;
   std::optional<double> degrees_of_freedom;  ///< of Student's noise
   std::optional<std::int64_t> batch_size;    ///< visibilities of a channel that each step of the loose likelihood sees
   bool in_chunks = false;                    ///< --batch-size auto: it sees all of them, as many at a time as memory holds
-  std::string sampling;                      ///< which make a batch: "random", "compact", "uniform", or empty: random
-  std::string normalize = "cells";
-  std::optional<std::string> chi2_bound;  ///< "auto" or chi^2/(2 N) at most, which the weights are made for; nothing: no bound
-  std::string mode;                       ///< "continuum", "cube" or empty: as the arrays' shape says
-  std::string scatter_check = "warn";
+  std::optional<Sampling> sampling;          ///< which make a batch; nothing: any
+  Normalize normalize = Normalize::cells;
+  std::optional<ChiSquaredBound> chi2_bound;  ///< that the weights are made for; nothing: no bound
+  std::optional<ImageMode> mode;              ///< nothing: as the arrays' shape says
+  ScatterCheck scatter_check = ScatterCheck::warn;
 
-  std::string optimizer = "auto";      ///< see choose_optimizer()
-  UpdateOptions update;                ///< of adam, sgd and lbfgs
-  std::optional<double> tolerance;     ///< of fits that are to converge; without one 1e-3
-  std::optional<std::int64_t> epochs;  ///< settled: there is a number
-  std::string stop_relative;           ///< "R" or "R:WINDOW"; empty: off
-  std::string start = "auto";
+  std::optional<OptimizerKind> optimizer;  ///< nothing: see choose_optimizer()
+  UpdateOptions update;                    ///< of adam, sgd and lbfgs
+  std::optional<double> tolerance;         ///< of fits that are to converge; without one 1e-3
+  std::optional<std::int64_t> epochs;      ///< settled: there is a number
+  std::string stop_relative;               ///< "R" or "R:WINDOW"; empty: off
+  Start start;
   std::filesystem::path mask;
   bool no_hann = false;
   std::int64_t seed = 0;
-  std::string step = "auto";
+  StepKind step = StepKind::automatic;
 
   std::optional<std::int64_t> samples;  ///< of the image's errors
   bool keep_samples = false;            ///< write them
@@ -101,20 +114,22 @@ struct ImageOptions {
   bool tensorboard = false;                          ///< files of events
   std::optional<double> memory_limit;                ///< GiB
   std::filesystem::path kernel_folder;               ///< for the kernels of the exact likelihood; empty: memory
-  std::string shard = "auto";                        ///< what several ranks share: see choose_sharding()
+  std::optional<Shard> shard;                        ///< what several ranks share; nothing: see choose_sharding()
   std::optional<double> rank_timeout;                ///< seconds
   bool resume = false;
   bool dry_run = false;
   bool keep_diverged = false;
   bool deterministic = false;
   bool split_channels = false;
+
+  bool is_gaussian() const { return noise == NoiseModel::Kind::gaussian; }  ///< of the noise
 };
 
 /// Declares the options of `mpol image`, in the order in which its help shows them.
 void declare(OptionSet& options, ImageOptions& image);
 
-/// "compass", "grid" or "random", "auto" resolved.
-std::string search_of(const ImageOptions& image);
+/// How points are searched: as asked for, else all where values are given for a strength, or step by step.
+Search::Kind search_of(const ImageOptions& image);
 
 /// What cannot be seen from one option alone. @throws UsageError
 void settle(ImageOptions& image);

@@ -8,7 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/cli/program/run_environment.h>
+#include <mpol_cpp/cli/image/fit_setup.h>
+#include <mpol_cpp/cli/options/precision.h>
 #include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/device_memory.h>
@@ -68,7 +69,7 @@ void add_scan(Json& json, const Scan& scan) {
 
 /// Which weights folds of the other kind choose.
 Json check_of(const SplitCheck& check, const Scan& scan) {
-  Json json = {{"split", check.split},
+  Json json = {{"split", choice_name(check.split, split_choices)},
                {"points", check.points},
                {"agrees", check.agrees()},
                {"unit_value", Json::object()},
@@ -83,9 +84,9 @@ Json check_of(const SplitCheck& check, const Scan& scan) {
 /// What the printed nll is, where it is not the first line's number: the same chi^2 over another number.
 std::string nll_words(const ImageSummary& summary) {
   const double nll = summary.fit.loss.nll();
-  if (summary.normaliser == static_cast<double>(summary.samples)) return {};
-  const auto per = summary.normaliser == static_cast<double>(summary.cells) ? fmt::format("/(2 x {} cells)", summary.cells)
-                   : summary.normaliser == static_cast<double>(summary.visibilities)
+  if (summary.normalizer == static_cast<double>(summary.samples)) return {};
+  const auto per = summary.normalizer == static_cast<double>(summary.cells) ? fmt::format("/(2 x {} cells)", summary.cells)
+                   : summary.normalizer == static_cast<double>(summary.visibilities)
                        ? fmt::format("/(2 x {} visibilities)", summary.visibilities)
                        : std::string("/2");
   return fmt::format("nll         {:.6g}, the same {}{}\n", nll, summary.gaussian ? "chi^2" : "-2 ln L", per);
@@ -220,15 +221,16 @@ std::string dry_summary(const ImageSummary& summary) {
 std::string summary_json(const ImageSummary& summary) {
   Json json;
   json["loss"] = loss_of(summary.fit);
-  json["likelihood"] = summary.likelihood;
+  json["likelihood"] = name_of(summary.likelihood);
   json["chi_squared"] = summary.chi_squared;
   json["reduced_chi_squared"] = summary.reduced_chi_squared();
   json["chi_squared_per_visibility"] = nullptr;
   if (summary.chi_squared_of_visibilities) {
     json["chi_squared_per_visibility"] = *summary.chi_squared_of_visibilities / (2.0 * static_cast<double>(summary.visibilities));
   }
-  json["normalizer"] = summary.normaliser;
+  json["normalizer"] = summary.normalizer;
   json["center_arcsec"] = center_json(summary.center);
+  if (summary.stokes != Stokes::i) json["stokes"] = to_string(summary.stokes);
   json["n_visibilities"] = summary.visibilities;
   json["n_cells"] = summary.cells;
   json["scatter"] = {{"real", summary.scatter.real}, {"imag", summary.scatter.imag}};
@@ -253,7 +255,7 @@ std::string summary_json(const ImageSummary& summary) {
   }
   if (summary.split_check) json["crossval"]["split_check"] = check_of(*summary.split_check, *summary.scan);
   json["choices"] = choices_json(summary.choices);
-  json["optimizer"] = summary.optimizer;
+  json["optimizer"] = to_string(summary.optimizer);
   json["optimizer_reason"] = summary.optimizer_reason;
   json["epochs"] = summary.fit.epochs;
   json["converged"] = summary.fit.stop_reason == StopReason::converged;
@@ -264,9 +266,9 @@ std::string summary_json(const ImageSummary& summary) {
   json["memory_bytes"] = memory_json(summary);
   json["device"] = summary.device;
   json["device_reason"] = summary.device_reason;
-  if (summary.devices > 1) json["devices"] = {{"count", summary.devices}, {"shard", summary.shard}};
-  if (summary.ranks > 1) json["ranks"] = {{"count", summary.ranks}, {"shard", summary.shard}};
-  json["dtype"] = summary.dtype;
+  if (summary.devices > 1) json["devices"] = {{"count", summary.devices}, {"shard", name_of(summary.shard)}};
+  if (summary.ranks > 1) json["ranks"] = {{"count", summary.ranks}, {"shard", name_of(summary.shard)}};
+  json["dtype"] = choice_name(summary.dtype, dtype_choices);
   json["step"] = to_string(summary.fit.step);
   json["step_reason"] = summary.fit.step_reason;
   return summary_text(json, summary.seed);
@@ -288,17 +290,18 @@ std::string closing_words(const ImageSummary& summary, const std::string& folder
   const auto channels = summary.flux.size();
   std::string text =
       fmt::format("{}  {:.4f} over {} {}\n", summary.gaussian ? "chi^2/(2N)" : "-lnL/N    ", summary.reduced_chi_squared(),
-                  summary.samples, summary.likelihood == "gridded" ? "cells" : "visibilities");
+                  summary.samples, summary.likelihood == FitLikelihood::gridded ? "cells" : "visibilities");
   text += nll_words(summary);
   text += channels == 1 ? fmt::format("flux        {:.4g} Jy{}\n", flux, flux_error_words(summary))
                         : fmt::format("flux        {:.4g} Jy{} in {} channels\n", flux, flux_error_words(summary), channels);
   text += remainder_words(summary);
   for (const auto& structure : summary.structures) text += fmt::format("structure   {}\n", structure.verdict());
-  const bool has_steps = summary.optimizer == "adam" || summary.optimizer == "sgd" || summary.optimizer == "lbfgs";
+  const bool has_steps = !is_proximal(summary.optimizer);
   const auto step = !has_steps ? std::string() : fmt::format(", {} step", to_string(summary.fit.step));
   text += fmt::format("ended       {} after {} epochs of {}, {:.1f} s{} on {} ({})\n", to_string(summary.fit.stop_reason),
-                      summary.fit.epochs, summary.optimizer, summary.fit.seconds, step, summary.device, summary.device_reason);
-  if (summary.optimizer == "adam" && summary.optimizer_reason != "asked for")
+                      summary.fit.epochs, to_string(summary.optimizer), summary.fit.seconds, step, summary.device,
+                      summary.device_reason);
+  if (summary.optimizer == OptimizerKind::adam && !summary.optimizer_is_asked_for)
     text += fmt::format("optimiser   adam: {}\n", summary.optimizer_reason);
   if (summary.fit.gap) text += gap_words(summary.fit);
   if (!step.empty() && summary.fit.step == StepKind::eager)

@@ -14,6 +14,7 @@
 #include <mpol_cpp/crossval/scan.h>
 #include <mpol_cpp/gridding/cells/scatter.h>
 #include <mpol_cpp/train/trainer.h>
+#include <mpol_cpp/visibilities/stokes.h>
 
 namespace mpol::cli {
 
@@ -30,6 +31,7 @@ struct LambdaSummary {
   double value = 0;
   std::optional<double> in_units;  ///< of noise, where it has that unit
   std::string how;                 ///< "given", "auto", "noise units", "guessed", "cross-validated" or "bounded"
+  bool is_given = false;           ///< the first of these
 };
 
 /// What chi^2 was bounded by, and the weights for it.
@@ -72,20 +74,23 @@ inline constexpr double level_of_structures = 0.99;
 /// What a run of `mpol image` gave, apart from its images.
 struct ImageSummary {
   TrainResult fit;
-  std::string optimizer, optimizer_reason;
+  OptimizerKind optimizer = OptimizerKind::pogm;
+  std::string optimizer_reason;
+  bool optimizer_is_asked_for = false;  ///< which is the reason
   std::vector<LambdaSummary> lambdas;
   SkyOffset center;                        ///< of the image from the phase centre
+  Stokes stokes = Stokes::i;               ///< that data and image are of
   std::vector<Choice> choices;             ///< of what nobody asked for
   std::optional<CalibratedBlocks> blocks;  ///< where gains were fitted
   std::optional<Scan> scan;                ///< where lambdas were cross-validated
   std::optional<SplitCheck> split_check;   ///< where another kind of folds was tried
   std::optional<BoundSummary> bound;       ///< where chi^2 was bounded
-  std::string likelihood;
+  FitLikelihood likelihood = FitLikelihood::exact;
   bool gaussian = true;      ///< the noise of that likelihood; without it chi_squared is -2 ln L relative to a perfect fit
   double chi_squared = 0;    ///< of that likelihood, on the saved image
   std::int64_t samples = 0;  ///< terms of its sum
   std::optional<double> chi_squared_of_visibilities;  ///< of the loose data, when something computed it
-  double normaliser = 0;
+  double normalizer = 0;
   std::int64_t visibilities = 0, cells = 0;  ///< summed over channels
   Scatter scatter;
   std::vector<double> flux;                ///< Jy, per channel
@@ -93,11 +98,12 @@ struct ImageSummary {
   std::vector<PartResiduals> parts;        ///< of the data, where there are several
   std::optional<ErrorSummary> errors;      ///< where they were sampled
   std::vector<StructureSummary> structures;
-  std::string device, dtype;  ///< several devices with commas between them
+  std::string device;  ///< several with commas between them
+  torch::Dtype dtype = torch::kFloat32;
   std::string device_reason;  ///< "asked for", or how an automatic choice came to it
   std::int64_t ranks = 1;     ///< processes that the run was shared by
   std::int64_t devices = 1;   ///< of this process, the same
-  std::string shard;          ///< what they shared: "none", "visibilities" or "channels"
+  Shard shard = Shard::none;  ///< what they shared
   std::int64_t seed = 0;
   Timings seconds;
   double estimated_memory = 0;  ///< bytes

@@ -42,7 +42,7 @@ Tensor labels_of(const ImageOptions& options, const Visibilities& samples) {
                                fmt::format("makes {} blocks for {} folds", blocks.size(), options.crossval.folds),
                                "give fewer --folds, or smaller blocks, as in --blocks window,time"));
   }
-  const auto& labels = blocks.of_sample;
+  const auto& labels = blocks.indices;
   const auto rows = labels.size(0);
   if (samples.nvis() == labels.size(1)) {
     if (rows == 1) return labels[0].contiguous();
@@ -56,16 +56,11 @@ Tensor labels_of(const ImageOptions& options, const Visibilities& samples) {
 Folds folds_of(const ImageOptions& options, const GridCoords& coords, const Visibilities& samples) {
   const auto& crossval = options.crossval;
   const auto how = FoldOptions().folds(crossval.folds).seed(static_cast<std::uint64_t>(options.seed));
-  if (crossval.split == "dartboard") return Folds::dartboard(coords, samples, how);
-  if (crossval.split == "random") return Folds::random_cells(coords, samples, how);
+  if (crossval.split == FoldSplit::dartboard) return Folds::dartboard(coords, samples, how);
+  if (crossval.split == FoldSplit::random) return Folds::random_cells(coords, samples, how);
   if (!options.data.blocks.empty()) return Folds::blocks(labels_of(options, samples), how);
   const auto nvis = samples.nvis(), blocks = std::min(nvis, blocks_of_fold * crossval.folds);
   return Folds::blocks((at::arange(nvis, torch::kInt64) * blocks).div(nvis, "floor"), how);
-}
-
-Score score_of(const ImageOptions& options) {
-  if (options.crossval.score == "folds") return Score::folds;
-  return options.crossval.score == "sure" ? Score::sure : Score::gcv;
 }
 
 /// Each fold's data on the device that fits it.
@@ -84,7 +79,7 @@ std::vector<FoldData> data_of_folds(const LambdaSearch& search, const Visibiliti
   const auto& coords = search.data.coords();
   const auto& options = search.options;
   const auto white = WhiteNoiseOptions().seed(static_cast<std::uint64_t>(options.seed));
-  if (options.noise == "gaussian" && options.likelihood != "gridded") {  // loose ones have the same chi^2
+  if (options.is_gaussian() && options.likelihood != FitLikelihood::gridded) {  // loose ones have the same chi^2
     return moved(search, folds ? exact_fold_data(coords, samples, *folds) : exact_white_noise_data(coords, samples, white));
   }
   auto whole = options;
@@ -100,8 +95,8 @@ std::vector<FoldData> data_of_folds(const LambdaSearch& search, const Visibiliti
 /// How the models of folds start: from their own data, where the run's start was made of all of them.
 ImageOptions options_of_folds(const ImageOptions& options) {
   auto own = options;
-  const auto start = parse_start(options.start);
-  if (std::holds_alternative<StartDirty>(start) || std::holds_alternative<StartFile>(start)) own.start = "auto";
+  const auto& start = options.start;
+  if (std::holds_alternative<StartDirty>(start) || std::holds_alternative<StartFile>(start)) own.start = StartAuto{};
   return own;
 }
 
@@ -114,7 +109,7 @@ SearchAxis axis_of(const LambdaSearch& search, const Term& term) {
   axis.start = regularizers.in_units.at(option);
   axis.low = axis.start / 100;
   axis.high = regularizer_of(term.kind()).search_limit.value_or(100 * axis.start);
-  const auto range = parse_range(option, regularizers.searched.at(option));
+  const auto& range = regularizers.searched.at(option).range;
   if (!range) return axis;
   for (const double value : range->values()) axis.values.push_back(range->in_units ? value : value / axis.unit);
   axis.low = axis.values.front();
@@ -124,9 +119,14 @@ SearchAxis axis_of(const LambdaSearch& search, const Term& term) {
 }
 
 Search search_for(const ImageOptions& options) {
-  const auto kind = search_of(options);
-  if (kind == "grid") return Search::grid();
-  if (kind == "random") return Search::random(options.crossval.points, static_cast<std::uint64_t>(options.seed));
+  switch (search_of(options)) {
+    case Search::Kind::grid:
+      return Search::grid();
+    case Search::Kind::random:
+      return Search::random(options.crossval.points, static_cast<std::uint64_t>(options.seed));
+    case Search::Kind::compass:
+      break;
+  }
   return Search::compass(decades_of_compass, options.crossval.points);
 }
 
@@ -187,20 +187,20 @@ Scan scan_of(const LambdaSearch& search, const ImageOptions& options, const std:
              const Search& how_to_search, const std::filesystem::path& state) {
   const auto samples = samples_of_image(search.data);
   std::optional<Folds> folds;
-  if (score_of(options) == Score::folds) folds = folds_of(options, search.data.coords(), samples);
+  if (options.crossval.score == Score::folds) folds = folds_of(options, search.data.coords(), samples);
   const auto start = options_of_folds(options);
   const auto model_on = [&](torch::Device device) -> FoldModel {
     return [&, device](const FoldData& fold) -> std::shared_ptr<ImageModel> {
       const FitData own{search.data.visibilities, search.data.channels, fold.train_cells, search.data.imaging};
       GriddedNet net = make_model(start, own);
-      net->to(device, options.data.torch_dtype());
+      net->to(device, options.data.dtype);
       return net.ptr();
     };
   };
   auto how = CrossValidatorOptions()
                  .search(how_to_search)
-                 .score(score_of(options))
-                 .normalize(normalize_of(options.normalize))
+                 .score(options.crossval.score)
+                 .normalize(options.normalize)
                  .train(training_of_folds(search))
                  .state(state)
                  .ranks(search.ranks)
@@ -211,7 +211,8 @@ Scan scan_of(const LambdaSearch& search, const ImageOptions& options, const std:
   if (search.devices == nullptr) scan = CrossValidator(data, model_on(search.device), search.terms, axes, how).run();
   else scan = scan_on_devices(*search.devices, {data, model_on, search.terms, axes, how});
   if (folds) scan.folds_kind = folds->kind();
-  if (options.crossval.split == "blocks" && !options.data.blocks.empty()) scan.folds_kind += " of " + options.data.blocks;
+  if (options.crossval.split == FoldSplit::blocks && !options.data.blocks.empty())
+    scan.folds_kind += " of " + options.data.blocks;
   return scan;
 }
 
@@ -228,7 +229,8 @@ bool SplitCheck::agrees() const {
 
 SplitCheck check_split(const LambdaSearch& search, const Scan& scan) {
   auto options = search.options;
-  options.crossval.split = options.crossval.split == "dartboard" ? "random" : "dartboard";
+  auto& split = options.crossval.split;
+  split = split == FoldSplit::dartboard ? FoldSplit::random : FoldSplit::dartboard;
   options.output.quiet = true;
   auto axes = axes_of(search);
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
@@ -239,11 +241,7 @@ SplitCheck check_split(const LambdaSearch& search, const Scan& scan) {
   }
   const auto most = 1 + 4 * static_cast<std::int64_t>(axes.size());
   const auto other = scan_of(search, options, axes, Search::compass(decades_of_compass, most), {});
-  SplitCheck check{.split = options.crossval.split,
-                   .c = {},
-                   .decades = {},
-                   .points = std::ssize(other.points),
-                   .interrupted = other.interrupted};
+  SplitCheck check{.split = split, .c = {}, .decades = {}, .points = std::ssize(other.points), .interrupted = other.interrupted};
   if (other.interrupted) return check;
   check.c = other.best().c;
   for (std::size_t axis = 0; axis < axes.size(); ++axis) check.decades.push_back(std::log10(check.c[axis] / scan.best().c[axis]));
@@ -253,8 +251,8 @@ SplitCheck check_split(const LambdaSearch& search, const Scan& scan) {
 std::string words_of_check(const SplitCheck& check, const Scan& scan) {
   ScanPoint point;
   point.c = check.c;
-  const auto both = fmt::format("{} folds choose {}, {} folds {}", scan.folds_kind, c_words(scan, scan.best()), check.split,
-                                c_words(scan, point));
+  const auto both = fmt::format("{} folds choose {}, {} folds {}", scan.folds_kind, c_words(scan, scan.best()),
+                                choice_name(check.split, split_choices), c_words(scan, point));
   if (check.agrees()) return both + ": they agree within half a decade";
   return both +
          ": they disagree by more than half a decade. Random cells ask for what lies between the baselines that were measured, a "

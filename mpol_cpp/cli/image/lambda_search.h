@@ -33,7 +33,7 @@ Scan cross_validate(const LambdaSearch& search);
 
 /// What folds of the other kind chose near the choice of a scan.
 struct SplitCheck {
-  std::string split;            ///< "dartboard", or "random" where the scan's folds were a dartboard
+  FoldSplit split;              ///< a dartboard, or random cells where the scan's folds were a dartboard
   std::vector<double> c;        ///< that these choose, of each axis
   std::vector<double> decades;  ///< from the scan's choice, in log10
   std::int64_t points = 0;      ///< that were tried

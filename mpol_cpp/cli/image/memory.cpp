@@ -18,14 +18,14 @@ namespace {
 constexpr std::int64_t least_chunk_of_estimate = 1 << 16;
 
 LikelihoodKind memory_likelihood(const ImageOptions& options) {
-  return options.noise == "gaussian" ? likelihood_choice(options.likelihood).memory : LikelihoodKind::noise;
+  return options.is_gaussian() ? likelihood_choice(options.likelihood).memory : LikelihoodKind::noise;
 }
 
 /// What cross-validation takes beside the fit: of each fold two likelihoods, a model and its start, and for a while the samples
 /// that it trains on.
 MemoryPart memory_of_folds(const ImageOptions& options, double pixels, double samples) {
   constexpr double model = 48, kernels = 80, sample = 48, sorted = 44;  // bytes of a pixel, of a sample
-  const auto folds = options.crossval.score == "folds" ? static_cast<double>(options.crossval.folds) : 2;
+  const auto folds = options.crossval.score == Score::folds ? static_cast<double>(options.crossval.folds) : 2;
   const auto kind = memory_likelihood(options);
   double bytes = folds * pixels * model + 2 * samples * sample;
   if (kind == LikelihoodKind::exact || kind == LikelihoodKind::loose) bytes += (folds + 1) * pixels * kernels;
@@ -66,7 +66,7 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::i
   const auto terms = regularizer_terms(with_units_as_numbers(options.regularizers)).size() +
                      regularizer_terms(guessed_regularizers(options)).size();
   auto settings = MemorySettings(npix, nchan)
-                      .dtype(options.data.torch_dtype())
+                      .dtype(options.data.dtype)
                       .optimizer(choose_optimizer(options).kind)
                       .more_duals(more_duals(options))
                       .likelihood(memory_likelihood(options))
@@ -99,7 +99,7 @@ SampleMemory memory_for_samples(const ImageOptions& options) {
     auto budget = available_memory().value_or(std::numeric_limits<double>::infinity());
     if (options.memory_limit) budget = std::min(budget, *options.memory_limit * 0x1p30);
     if (!options.data.npix) return budget / 2;
-    const auto planes = options.mode == "cube" ? nchan : 1;
+    const auto planes = options.mode == ImageMode::cube ? nchan : 1;
     return budget - fit_memory(options, *options.data.npix, planes, nullptr, torch::kCPU).total() - of_blocks;
   };
 }
@@ -129,9 +129,9 @@ void check_memory(double needed, std::optional<double> available, std::int64_t n
 Error out_of_memory(const MemoryEstimate& estimate, std::optional<double> free, const ImageOptions& options, std::int64_t npix,
                     std::int64_t nchan) {
   auto remedy = fewer_words(nchan);
-  if (options.likelihood != "gridded") remedy += ", or --likelihood gridded";
+  if (options.likelihood != FitLikelihood::gridded) remedy += ", or --likelihood gridded";
   if (choose_optimizer(options).kind == OptimizerKind::lbfgs) remedy += ", or --optimizer adam";
-  if (options.data.dtype == "float64") remedy += ", or --dtype float32";
+  if (options.data.dtype == torch::kFloat64) remedy += ", or --dtype float32";
   const auto free_words = free ? memory_words(*free) : std::string("an unknown part of it");
   return Error(error_text("out of memory",
                           fmt::format("--npix {} was estimated at {}", size_words(npix, nchan), estimate.words()),

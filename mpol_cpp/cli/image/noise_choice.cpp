@@ -10,7 +10,7 @@ bool has_heavy_tails(const ResidualStatistics& residuals) {
 }
 
 Choice noise_choice(const ImageOptions& options, const std::optional<ResidualStatistics>& residuals) {
-  Choice choice{"noise", options.noise, {}};
+  Choice choice{"noise", choice_name(options.noise, noise_choices), {}};
   if (!residuals) {
     choice.reason = "the source needs too many pixels to be taken out for a look at the noise: the fit tells";
     return choice;
@@ -19,7 +19,7 @@ Choice noise_choice(const ImageOptions& options, const std::optional<ResidualSta
   if (has_heavy_tails(*residuals)) {
     choice.reason +=
         fmt::format(", {:.1f} % of them beyond four sigma, of which Gaussian noise has 0.006 %", 100 * residuals->beyond_four);
-    if (options.noise == "gaussian") choice.reason += ": compare with --noise student --likelihood loose";
+    if (options.is_gaussian()) choice.reason += ": compare with --noise student --likelihood loose";
   }
   return choice;
 }

@@ -70,8 +70,7 @@ std::vector<std::string> changes_since(const ResumedRun& before, const ImageOpti
 }
 
 std::vector<std::string> resumed_arguments(const CLI::App& verb) {
-  const bool wanted = (verb.get_name() == "image" || verb.get_name() == "crossval") && verb.parsed() &&
-                      is_given(verb, "--resume") && is_given(verb, "--out") && !is_given(verb, "--config") &&
+  const bool wanted = verb.parsed() && is_given(verb, "--resume") && is_given(verb, "--out") && !is_given(verb, "--config") &&
                       !is_given(verb, "DATA") && !is_given(verb, "--data");
   if (!wanted) return {};
   const std::filesystem::path out = verb.get_option("--out")->as<std::string>();

@@ -37,7 +37,7 @@ std::optional<ResumedRun> run_to_resume(const std::filesystem::path& out);
 std::vector<std::string> changes_since(const ResumedRun& before, const ImageOptions& options);
 
 /// `mpol image -o OUT --resume` without DATA goes on with the settings of the run in OUT: these, as arguments that go before
-/// the user's own. Empty when the parsed verb is not called so, or OUT does not have them.
+/// the user's own. Empty when the verb, one that makes a fit, is not called so, or OUT does not have them.
 /// @throws FileError, UsageError when they cannot be read
 std::vector<std::string> resumed_arguments(const CLI::App& verb);
 

@@ -10,6 +10,7 @@
 #include <mpol_cpp/cli/output/unfinished_run.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/version.h>
+#include <mpol_cpp/train/trainer.h>
 
 namespace mpol::cli {
 namespace {
@@ -34,15 +35,20 @@ RunRecord::RunRecord(const std::vector<RecordedSetting>& settings, const ImageOp
     }
     settings_.push_back(setting);
   }
-  data_digest_ = sha256_of_file(image.data.data);
-  for (const auto& file : more_files(image.data)) data_digest_ += "+" + sha256_of_file(file);
+  const auto more_data = more_files(image.data);
+  check_readable(image.data.data);
+  for (const auto& file : more_data) check_readable(file);
+  data_digest_ = std::async(std::launch::async, [data = image.data.data, more_data] {
+    auto digest = sha256_of_file(data);
+    for (const auto& file : more_data) digest += "+" + sha256_of_file(file);
+    return digest;
+  });
   if (!image.mask.empty()) mask_digest_ = sha256_of_file(image.mask);
-  const auto start = parse_start(image.start);
-  if (const auto* file = std::get_if<StartFile>(&start)) start_digest_ = sha256_of_file(file->path);
+  if (const auto* file = std::get_if<StartFile>(&image.start)) start_digest_ = sha256_of_file(file->path);
 }
 
 std::vector<std::string> RunRecord::fingerprint() const {
-  std::vector<std::string> lines = {"data = sha256:" + data_digest_};
+  std::vector<std::string> lines = {"data = sha256:" + data_digest()};
   if (!mask_digest_.empty()) lines.push_back("mask = sha256:" + mask_digest_);
   for (const auto& setting : settings_) {
     if (setting.record != Record::result || names_a_file(setting.name)) continue;
@@ -90,7 +96,7 @@ std::string RunRecord::toml(std::int64_t epochs_done, const std::string& stop_re
       fmt::format("# Settings of a run of mpol {}. To repeat it: mpol image --config run.toml -o OUT\n", version());
   text += settings_toml();
   text += "\n# What was run; not settings.\n[record]\n";
-  text += fmt::format("version = {}\ndata_sha256 = {}\n", toml_string(version()), toml_string(data_digest_));
+  text += fmt::format("version = {}\ndata_sha256 = {}\n", toml_string(version()), toml_string(data_digest()));
   text += fmt::format("epochs_done = {}\nstop_reason = {}\n", epochs_done, toml_string(stop_reason));
   text += fmt::format("fingerprint = {}\n", toml_list(fingerprint()));
   return text + fmt::format("files = {}\n", toml_list(files));
@@ -103,8 +109,8 @@ bool is_finished(const std::filesystem::path& out, const RunRecord& record, std:
   for (const auto& name : run->files) {
     if (!std::filesystem::exists(out / name)) return false;
   }
-  if (run->stop_reason == "converged") return epochs <= run->epochs_asked;
-  return run->stop_reason == "epochs" && epochs <= run->epochs_done;
+  if (run->stop_reason == to_string(StopReason::converged)) return epochs <= run->epochs_asked;
+  return run->stop_reason == to_string(StopReason::epochs) && epochs <= run->epochs_done;
 }
 
 std::vector<std::string> earlier_files(const std::filesystem::path& out) {

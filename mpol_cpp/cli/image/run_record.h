@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,7 +18,8 @@ namespace mpol::cli {
 class RunRecord {
  public:
   /// @param settings  with what the program chose (device, threads, step) in place of "auto"
-  /// Reads the files once for their SHA-256. @throws FileError; UsageError for a name that run.toml cannot hold
+  /// Reads the files once for their SHA-256, the data on a thread of its own, beside whoever reads them to make the image.
+  /// @throws FileError; UsageError for a name that run.toml cannot hold
   RunRecord(const std::vector<RecordedSetting>& settings, const ImageOptions& image);
 
   /// run.toml: table `image` repeats the run, table `record` says what was run.
@@ -43,7 +45,8 @@ class RunRecord {
   /// A line that the images' HISTORY says besides.
   void note(std::string line) { notes_.push_back(std::move(line)); }
 
-  const std::string& data_digest() const { return data_digest_; }
+  /// Waits for the thread. @throws FileError when it could not read the data
+  const std::string& data_digest() const { return data_digest_.get(); }
 
  private:
   std::vector<RecordedSetting> settings_;
@@ -53,7 +56,8 @@ class RunRecord {
   };
   std::map<std::string, Lambda> lambdas_;  // by the name of the setting
   std::vector<std::string> notes_;
-  std::string data_digest_, mask_digest_, start_digest_;
+  std::shared_future<std::string> data_digest_;
+  std::string mask_digest_, start_digest_;
 };
 
 /// True when OUT holds every result of this very run, with at least the epochs asked for, or stopped by its criterion.

@@ -4,20 +4,21 @@
 #include <string>
 #include <variant>
 
+#include <mpol_cpp/analysis/dirty_products.h>
 #include <mpol_cpp/cli/options/sky_file.h>
 #include <mpol_cpp/models/base_cube.h>
 
 namespace mpol::cli {
 
-struct FitData;
-
 /// Where a fit starts, as `--start` says it.
 struct StartAuto {};  ///< scaled to the data: see auto_start
 struct StartBase {
   double value;
-};  ///< base:V, every base pixel
+  std::string number;  ///< the value as it was given
+};                     ///< base:V, every base pixel
 struct StartFlat {
   double intensity;
+  std::string number;  ///< the intensity as it was given
 };                     ///< flat:JY_PER_ARCSEC2, every image pixel, > 0
 struct StartDirty {};  ///< the dirty image, floored at 1e-3 of its peak
 struct StartFile {
@@ -27,6 +28,8 @@ using Start = std::variant<StartAuto, StartBase, StartFlat, StartDirty, StartFil
 
 /// @throws UsageError for what is none of the forms
 Start parse_start(const std::string& text);
+/// The text that gives it again.
+std::string text_of(const Start& start);
 
 /// Model options with a pixel mapping, through whose inverse their base pixels make the start image; those of base:V make the
 /// image that softplus makes of V.
@@ -35,10 +38,5 @@ Start parse_start(const std::string& text);
 /// @throws mpol::Error when the file cannot be read
 BaseCubeOptions start_options(const Start& start, const SkyTarget& target, torch::Dtype dtype, const FitData& data,
                               const PixelMapping& mapping);
-
-/// The base pixels whose image is `sky`, floored at a fraction of the peak of each channel so that every pixel has one.
-/// @param sky  (nchan, npix, npix), any unit; @return float64, same shape
-/// @throws DataError when a channel has no positive pixel
-Tensor base_of_image(const Tensor& sky, double floor, const PixelMapping& mapping);
 
 }  // namespace mpol::cli

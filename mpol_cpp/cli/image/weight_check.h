@@ -1,14 +1,21 @@
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 
 #include <mpol_cpp/analysis/residuals.h>
+#include <mpol_cpp/cli/program/choices.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/gridding/cells/scatter.h>
+#include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::cli {
+
+/// The choices of --scatter-check.
+inline constexpr auto scatter_check_choices = std::to_array<NamedChoice<ScatterCheck>>(
+    {{"warn", ScatterCheck::warn}, {"error", ScatterCheck::error}, {"off", ScatterCheck::off}});
 
 /// How data scatter in units of sigma once their source is taken out by a fit (without_source), from 2^18 of the samples at most,
 /// so that the memory does not grow with the data. Nothing where the source needs more than 2^18 pixels, counted over channels,

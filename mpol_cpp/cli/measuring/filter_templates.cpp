@@ -46,7 +46,7 @@ KeplerianDisc disc_of(const TemplateOptions& templates) {
 /// A cube from a file on its own grid, or on the one that was asked for, in the order of the data's channels.
 LineTemplate template_of_file(const std::filesystem::path& path, const DataOptions& data, const Visibilities& visibilities) {
   auto image = read_sky_image(path, "--template");
-  warn_of_other_centre("--template", path, image, visibilities.observation(), "the data");
+  warn_of_other_center("--template", path, image, visibilities.observation(), "the data");
   const GridCoords coords(data.cell_size.value_or(image.coords.cell_size()), data.npix.value_or(image.coords.npix()));
   auto cube = coords == image.coords ? image.cube : regrid(image.cube, image.coords, coords);
   const auto &of_template = image.header.frequencies(), &of_data = visibilities.frequencies();
@@ -66,7 +66,7 @@ LineTemplate template_of_file(const std::filesystem::path& path, const DataOptio
 
 /// The grid that was asked for; what of it was not, from the finest fringe of the data and the extent of the disc.
 GridCoords disc_grid(const KeplerianDisc& disc, const DataOptions& data, const Visibilities& visibilities) {
-  const double cell_size = data.cell_size ? *data.cell_size : suggested_cell_size(summarise_uv(visibilities.baselines()));
+  const double cell_size = data.cell_size ? *data.cell_size : suggested_cell_size(summarize_uv(visibilities.baselines()));
   const double field = 2 * disc.half_width() + 2 * cell_size;
   const GridCoords coords(cell_size, data.npix ? *data.npix : pixels_for(1.25 * field, cell_size));
   const double width = coords.cell_size() * static_cast<double>(coords.npix());

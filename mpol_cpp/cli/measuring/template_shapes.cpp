@@ -46,21 +46,35 @@ std::vector<double> values_of(const std::string& shape, const std::string& text)
   return values;
 }
 
-torch::Tensor map_of_shape(const std::string& kind, const std::vector<double>& numbers, const PolarBins& bins) {
-  if (kind == "disc") return disc_template(bins, numbers[0]);
-  if (kind == "ring") return ring_template(bins, numbers[0], numbers[1]);
-  if (kind == "arc") return arc_template(bins, numbers[0], numbers[1], numbers[2] * units::degree);
+torch::Tensor spiral_of(const PolarBins& bins, const std::vector<double>& numbers) {
   const SpiralShape spiral{numbers[0], numbers[1], numbers[2] * units::degree, std::llround(numbers[3])};
   if (numbers[3] != std::floor(numbers[3]) || numbers[3] > 100)
     throw ValueError("the arms of a spiral are a whole number, 100 at most");
   return spiral_template(bins, spiral);
 }
 
-std::size_t numbers_of_kind(const std::string& shape, const std::string& kind) {
-  if (kind == "disc") return 1;
-  if (kind == "ring") return 2;
-  if (kind == "arc") return 3;
-  if (kind == "spiral") return 4;
+/// A shape as the option names it, how many numbers it has, and its map of such numbers.
+struct TemplateShape {
+  const char* name;
+  std::size_t numbers;
+  torch::Tensor (*map)(const PolarBins& bins, const std::vector<double>& numbers);
+};
+
+const std::vector<TemplateShape>& template_shapes() {
+  using Numbers = std::vector<double>;
+  static const std::vector<TemplateShape> shapes = {
+      {"disc", 1, [](const PolarBins& bins, const Numbers& of) { return disc_template(bins, of[0]); }},
+      {"ring", 2, [](const PolarBins& bins, const Numbers& of) { return ring_template(bins, of[0], of[1]); }},
+      {"arc", 3,
+       [](const PolarBins& bins, const Numbers& of) { return arc_template(bins, of[0], of[1], of[2] * units::degree); }},
+      {"spiral", 4, spiral_of}};
+  return shapes;
+}
+
+const TemplateShape& template_shape(const std::string& shape, const std::string& kind) {
+  for (const auto& known : template_shapes()) {
+    if (kind == known.name) return known;
+  }
   refuse_shape(shape, "is no shape that is known");
 }
 
@@ -68,7 +82,8 @@ std::size_t numbers_of_kind(const std::string& shape, const std::string& kind) {
 void add_shapes(const std::string& shape, const PolarBins& bins, std::vector<GeneratedTemplate>& all) {
   const auto parts = list_items(shape, ':');
   const auto kind = parts.empty() ? std::string() : parts.front();
-  const auto count = numbers_of_kind(shape, kind);
+  const auto& known = template_shape(shape, kind);
+  const auto count = known.numbers;
   if (parts.size() != count + 1) refuse_shape(shape, fmt::format("a {} has {} number(s)", kind, count));
   const auto values = static_cast<std::int64_t>(bins.radii.size() - 1) * bins.nphi;
   const auto most = std::min(most_generated, static_cast<std::size_t>(most_values / values));
@@ -84,7 +99,7 @@ void add_shapes(const std::string& shape, const PolarBins& bins, std::vector<Gen
     auto left = combination;
     for (auto i = count; i-- > 0; left /= choices[i].size()) numbers[i] = choices[i][left % choices[i].size()];
     try {
-      all.push_back({fmt::format("{}:{:.6g}", kind, fmt::join(numbers, ":")), map_of_shape(kind, numbers, bins)});
+      all.push_back({fmt::format("{}:{:.6g}", kind, fmt::join(numbers, ":")), known.map(bins, numbers)});
     } catch (const ValueError& error) {
       refuse_shape(shape, error.what());
     }

@@ -16,7 +16,11 @@
 namespace mpol::cli {
 namespace {
 
-constexpr std::array block_kinds = {"window", "observation", "time", "file", "channel"};
+constexpr auto block_kind_choices = std::to_array<NamedChoice<BlockKind>>({{"window", BlockKind::window},
+                                                                           {"observation", BlockKind::observation},
+                                                                           {"time", BlockKind::time},
+                                                                           {"file", BlockKind::file},
+                                                                           {"channel", BlockKind::channel}});
 
 /// An array of (nvis) numbers as (1, nvis), or nothing.
 Tensor row_of(const io::NpzReader& arrays, const std::string& key, std::int64_t nvis, torch::Dtype dtype) {
@@ -54,32 +58,33 @@ Tensor joined(const std::vector<DataOrigins>& files, const std::vector<Visibilit
   return at::cat(parts).unsqueeze(0);
 }
 
-Tensor numbers_of_kind(const DataOrigins& origins, const std::string& kind) {
-  if (kind == "window") return origins.windows;
-  if (kind == "observation") return origins.observations;
-  return kind == "file" ? origins.files : origins.channels;
+Tensor numbers_of_kind(const DataOrigins& origins, BlockKind kind) {
+  if (kind == BlockKind::window) return origins.windows;
+  if (kind == BlockKind::observation) return origins.observations;
+  return kind == BlockKind::file ? origins.files : origins.channels;
 }
 
-SampleBlocks blocks_of_kind(const DataOrigins& origins, const std::string& kind, std::int64_t stretches) {
-  if (kind == "time") {
+SampleBlocks blocks_of_kind(const DataOrigins& origins, BlockKind kind, std::int64_t stretches) {
+  const auto name = choice_name(kind, block_kind_choices);
+  if (kind == BlockKind::time) {
     const auto& shape = origins.files;
     if (origins.times.defined()) {
       const auto labels = stretches_of_time(origins.times.reshape({-1}), stretches);
-      return SampleBlocks::of_numbers(labels.view(origins.times.sizes()), kind);
+      return SampleBlocks::of_numbers(labels.view(origins.times.sizes()), name);
     }
     const auto count = shape.size(-1), most = std::min(stretches, count);
-    return SampleBlocks::of_numbers((at::arange(count, torch::kInt64) * most).div(count, "floor").unsqueeze(0), kind);
+    return SampleBlocks::of_numbers((at::arange(count, torch::kInt64) * most).div(count, "floor").unsqueeze(0), name);
   }
   const auto numbers = numbers_of_kind(origins, kind);
   if (!numbers.defined()) {
-    throw DataError(error_text("--blocks", kind, fmt::format("the data do not say of which {} a sample is", kind),
-                               kind == "window"
+    throw DataError(error_text("--blocks", name, fmt::format("the data do not say of which {} a sample is", name),
+                               kind == BlockKind::window
                                    ? "a measurement set does, or an .npz file with the whole numbers `block` (nvis); "
                                      "or take --blocks file or channel"
                                    : "a measurement set does, or an .npz file with the whole numbers `observation` "
                                      "(nvis); or take --blocks file or channel"));
   }
-  return SampleBlocks::of_numbers(numbers, kind);
+  return SampleBlocks::of_numbers(numbers, name);
 }
 
 }  // namespace
@@ -126,16 +131,21 @@ void declare_blocks(OptionSet& options, std::string& blocks, const std::string& 
   options.only({"--blocks"}, condition, applies);
 }
 
-std::vector<std::string> parse_block_kinds(const std::string& list) {
-  std::vector<std::string> kinds;
-  for (const auto& kind : list_items(list, ',')) {
-    if (std::find(block_kinds.begin(), block_kinds.end(), kind) == block_kinds.end()) {
-      throw UsageError(error_text("--blocks", kind, "is no kind of block",
-                                  fmt::format("take one or several of {}", fmt::join(block_kinds, ", "))));
+std::vector<BlockKind> parse_block_kinds(const std::string& list) {
+  std::vector<BlockKind> kinds;
+  for (const auto& word : list_items(list, ',')) {
+    const auto* const kind =
+        std::find_if(block_kind_choices.begin(), block_kind_choices.end(), [&](const auto& each) { return word == each.name; });
+    if (kind == block_kind_choices.end()) {
+      std::vector<std::string> all;
+      all.reserve(block_kind_choices.size());
+      for (const auto& each : block_kind_choices) all.emplace_back(each.name);
+      throw UsageError(
+          error_text("--blocks", word, "is no kind of block", fmt::format("take one or several of {}", fmt::join(all, ", "))));
     }
-    if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end())
-      throw UsageError(error_text("--blocks", list, fmt::format("names {} twice", kind), "name it once"));
-    kinds.push_back(kind);
+    if (std::find(kinds.begin(), kinds.end(), kind->value) != kinds.end())
+      throw UsageError(error_text("--blocks", list, fmt::format("names {} twice", word), "name it once"));
+    kinds.push_back(kind->value);
   }
   return kinds;
 }
@@ -143,14 +153,14 @@ std::vector<std::string> parse_block_kinds(const std::string& list) {
 SampleBlocks blocks_of(const DataOrigins& origins, const std::string& kinds, std::int64_t stretches) {
   SampleBlocks all;
   const auto add = [&all](SampleBlocks blocks) { all = all.names.empty() ? std::move(blocks) : all.crossed(blocks); };
-  for (const auto& kind : parse_block_kinds(kinds)) add(blocks_of_kind(origins, kind, stretches));
+  for (const auto kind : parse_block_kinds(kinds)) add(blocks_of_kind(origins, kind, stretches));
   if (!kinds.empty()) return all;
-  for (const auto* kind : {"window", "observation", "file"}) {
+  for (const auto kind : {BlockKind::window, BlockKind::observation, BlockKind::file}) {
     if (!numbers_of_kind(origins, kind).defined()) continue;
     auto blocks = blocks_of_kind(origins, kind, stretches);
     if (blocks.size() > 1) add(std::move(blocks));
   }
-  return all.names.empty() ? blocks_of_kind(origins, "file", stretches) : all;
+  return all.names.empty() ? blocks_of_kind(origins, BlockKind::file, stretches) : all;
 }
 
 void DataParts::note(std::size_t file, const std::string& name, const std::vector<io::WindowRange>& ranges,

@@ -12,6 +12,7 @@
 #include <mpol_cpp/io/npz_archive.h>
 #include <mpol_cpp/io/readers/collect_visibilities.h>
 #include <mpol_cpp/visibilities/sample_blocks.h>
+#include <mpol_cpp/visibilities/sample_range.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::cli {
@@ -39,20 +40,17 @@ DataOrigins joined_origins(const std::vector<DataOrigins>& files, const std::vec
 /// `--blocks`. @param applies  where it has a meaning, once all is parsed
 void declare_blocks(OptionSet& options, std::string& blocks, const std::string& condition, const std::function<bool()>& applies);
 
-/// The words of a list of window, observation, time, file and channel. @throws UsageError for another, or one twice
-std::vector<std::string> parse_block_kinds(const std::string& list);
+/// By what blocks of data are told apart.
+enum class BlockKind { window, observation, time, file, channel };
+
+/// Those of a list of their words. @throws UsageError for another, or one twice
+std::vector<BlockKind> parse_block_kinds(const std::string& list);
 
 /// Blocks of data as --blocks names them: of several kinds those that all of them tell apart. Empty: of windows, observations and
 /// files those of which there are several.
 /// @param stretches  how many of `time`, which are stretches of samples in their order where times are not known
 /// @throws DataError where the files do not say what is asked for
 SampleBlocks blocks_of(const DataOrigins& origins, const std::string& kinds, std::int64_t stretches);
-
-/// Samples [begin, end) of each channel that have something in common.
-struct SampleRange {
-  std::string name;  ///< what that is: "spw 3", "evening.ms, spw 3"
-  std::int64_t begin = 0, end = 0;
-};
 
 /// Spectral windows of files, as their samples lie behind each other once the files are read and joined.
 class DataParts {

@@ -9,6 +9,7 @@
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/file_list.h>
 #include <mpol_cpp/cli/options/number_lists.h>
+#include <mpol_cpp/cli/options/precision.h>
 #include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
@@ -25,7 +26,7 @@ namespace {
 
 io::ReadOptions read_options(const DataOptions& options) {
   io::ReadOptions read;
-  if (!options.uv_unit.empty()) read.uv_unit = io::uv_unit_from_name(options.uv_unit);
+  read.uv_unit = options.uv_unit;
   read.frequencies = parse_frequencies(options.frequency);
   read.channels = parse_channels(options.channels);
   read.conjugate = options.conjugate;
@@ -58,7 +59,7 @@ io::UvUnit unit_of(const std::filesystem::path& file, const io::ReadOptions& rea
 io::AveragingCost cost_of_channels(const Visibilities& visibilities, std::int64_t channels) {
   io::AveragingCost cost;
   cost.channels = std::min(channels, visibilities.nchan());
-  cost.longest = summarise_uv(visibilities.baselines()).longest;
+  cost.longest = summarize_uv(visibilities.baselines()).longest;
   const auto& frequencies = visibilities.frequencies();
   if (frequencies.defined() && visibilities.nchan() > 1)
     cost.relative_width = (frequencies.diff().abs().max() / frequencies.min()).item<double>();
@@ -123,8 +124,7 @@ void declare_file(OptionSet& options, DataOptions& data) {
 }
 
 void declare_arrays(OptionSet& options, DataOptions& data) {
-  options.choice("--uv-unit", data.uv_unit, {"lambda", "klambda", "m"}, "Unit of uu and vv; default: as the file says",
-                 Record::result);
+  options.choice("--uv-unit", data.uv_unit, uv_unit_choices, "Unit of uu and vv; default: as the file says", Record::result);
   options.text("--frequency", data.frequency, "HZ[,HZ...]", "Frequency of the channels", Record::result);
   options.text("--channels", data.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
 }
@@ -141,7 +141,7 @@ void declare(OptionSet& options, DataOptions& data, Computing computing, const s
     options.text("--device", data.device, "DEVICE",
                  "auto, cpu, cuda, cuda:N or least-loaded; several that share the run: all, or a list such as cuda:0,cuda:1",
                  Record::manner);
-  if (computing != Computing::fixed) options.choice("--dtype", data.dtype, {"float32", "float64"}, "Precision", Record::result);
+  if (computing != Computing::fixed) options.choice("--dtype", data.dtype, dtype_choices, "Precision", Record::result);
   declare_threads(options, data.threads);
   declare_set(options, data, column_option);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -15,6 +16,7 @@
 #include <mpol_cpp/cli/program/option_set.h>
 #include <mpol_cpp/cli/program/output_options.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/io/uv_unit.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::cli {
@@ -24,7 +26,7 @@ struct DataOptions {
   std::filesystem::path data;
   std::filesystem::path positional_data;          ///< DATA on the command line; wins over `data`
   std::string more_data;                          ///< comma-separated files, joined with the data to one continuum block
-  std::string uv_unit;                            ///< "lambda", "klambda", "m" or empty: as the file says
+  std::optional<io::UvUnit> uv_unit;              ///< nothing: as the file says
   std::string frequency;                          ///< comma-separated Hz
   std::string channels;                           ///< "0,3-7"
   bool conjugate = false;                         ///< conj(data)
@@ -33,15 +35,17 @@ struct DataOptions {
   std::optional<std::int64_t> npix;               ///< the same
   std::optional<SkyOffset> center = SkyOffset();  ///< of the image; nothing: the phase centre, or where the flux is, without npix
   std::string device = "auto";
-  std::string dtype = "float32";
+  torch::Dtype dtype = torch::kFloat32;
   std::optional<std::int64_t> threads;
   std::string blocks;                    ///< "window,file": see blocks_of()
   std::shared_ptr<DataOrigins> origins;  ///< filled on reading where a verb made one
   std::shared_ptr<DataParts> parts;      ///< the same
   SampleMemory memory_for_samples;       ///< set by verbs that know what else they need
-
-  torch::Dtype torch_dtype() const { return dtype == "float64" ? torch::kFloat64 : torch::kFloat32; }
 };
+
+/// The choices of --uv-unit.
+inline constexpr auto uv_unit_choices = std::to_array<NamedChoice<io::UvUnit>>(
+    {{"lambda", io::UvUnit::lambda}, {"klambda", io::UvUnit::klambda}, {"m", io::UvUnit::metres}});
 
 /// What of its computing a verb leaves to the user: --dtype, --device.
 enum class Computing { fixed, in_dtype, in_dtype_on_device };

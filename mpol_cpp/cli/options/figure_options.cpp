@@ -4,6 +4,8 @@
 
 namespace mpol::cli {
 
+std::string unit_label(const std::string& unit) { return unit == "Jy/arcsec2" ? "Jy/arcsec²" : unit; }
+
 plot::ImageFigureOptions figure_options(const io::FitsOptions& header, std::int64_t nchan) {
   plot::ImageFigureOptions figure;
   figure.unit = header.unit() == io::FitsUnit::jy_per_beam ? "Jy/beam" : "Jy/arcsec²";  // cubes in Jy/pixel are given so

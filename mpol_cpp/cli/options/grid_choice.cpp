@@ -38,7 +38,7 @@ Choice choose_pixels(const FieldChoice& field, double cell_size) {
 Visibilities turned(Visibilities visibilities, const SkyOffset& center) {
   if (center == SkyOffset()) return visibilities;
   const auto room = room_beside(visibilities, static_cast<double>(visibilities.data().nbytes()));
-  return with_centre(visibilities, center.east, center.north, room);
+  return with_center(visibilities, center.east, center.north, room);
 }
 
 /// As if all of it had been given.
@@ -81,7 +81,7 @@ SkyOffset in_whole_cells(const SkyOffset& offset, double cell_size) {
 
 GridChoice choose_grid(const Visibilities& visibilities, std::optional<double> cell_size, std::optional<std::int64_t> npix,
                        std::optional<SkyOffset> center) {
-  const auto uv = summarise_uv(visibilities.baselines());
+  const auto uv = summarize_uv(visibilities.baselines());
   std::vector<Choice> choices;
   if (!cell_size) {
     choices.push_back(choose_cell(uv));
@@ -113,7 +113,7 @@ ChosenGrid choose_grid(DataOptions& options) {
     return {chosen.coords, std::move(chosen.choices), turned(std::move(visibilities), chosen.center), chosen.center};
   }
   const auto cell_size =
-      options.cell_size ? options.cell_size : number_of<double>(choose_cell(summarise_uv(visibilities.baselines())).value);
+      options.cell_size ? options.cell_size : number_of<double>(choose_cell(summarize_uv(visibilities.baselines())).value);
   const auto center = in_whole_cells(*options.center, *cell_size);
   visibilities = turned(std::move(visibilities), center);
   auto chosen = choose_grid(visibilities, options.cell_size, options.npix, center);

@@ -48,7 +48,7 @@ struct ChosenGrid {
   GridCoords coords;
   std::vector<Choice> choices;
   std::optional<Visibilities> visibilities;  ///< where something was to be chosen
-  SkyOffset center = {};                     ///< of the image, to which their phases are turned (with_centre)
+  SkyOffset center = {};                     ///< of the image, to which their phases are turned (with_center)
 
   /// Those read on the way, or reads them now and turns their phases.
   Visibilities take_visibilities(const DataOptions& options);

@@ -1,5 +1,6 @@
 #include <mpol_cpp/cli/options/image_file_options.h>
 
+#include <mpol_cpp/cli/options/precision.h>
 #include <mpol_cpp/cli/program/threads.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/units.h>
@@ -23,18 +24,12 @@ void declare(OptionSet& options, ImageComputing& computing) {
   options.text("--device", computing.device, "DEVICE",
                "auto, cpu, cuda, cuda:N or least-loaded; several that share the channels: all, or a list such as cuda:0,cuda:1",
                Record::manner);
-  options.choice("--dtype", computing.dtype, {"float32", "float64"}, "Precision", Record::result);
+  options.choice("--dtype", computing.dtype, dtype_choices, "Precision", Record::result);
 }
 
 void declare(OptionSet& options, GeometryOptions& geometry) {
-  options.number("--inclination", geometry.inclination, Range::between(0, 89), "DEG", "Inclination of the disc, 0: face on",
-                 Record::result);
-  options.number("--position-angle", geometry.position_angle, Range::any(), "DEG", "Of its major axis, North through East",
-                 Record::result);
-  options.number("--offset-east", geometry.offset_east, Range::any(), "ARCSEC", "Of its centre from the phase centre",
-                 Record::result);
-  options.number("--offset-north", geometry.offset_north, Range::any(), "ARCSEC", "Of its centre from the phase centre",
-                 Record::result);
+  declare_geometry(options, geometry.inclination, geometry.position_angle, geometry.offset_east, geometry.offset_north,
+                   "Inclination of the disc, 0: face on");
 }
 
 void settle(ImageFileOptions& image) {

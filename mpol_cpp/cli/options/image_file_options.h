@@ -28,10 +28,21 @@ struct GeometryOptions {
 
 /// Where a verb works on images, and in which precision.
 struct ImageComputing {
-  std::string device = "auto", dtype = "float64";
-
-  torch::Dtype torch_dtype() const { return dtype == "float32" ? torch::kFloat32 : torch::kFloat64; }
+  std::string device = "auto";
+  torch::Dtype dtype = torch::kFloat64;
 };
+
+/// Declares --inclination, --position-angle, --offset-east and --offset-north.
+/// @param angle  and the others: numbers, or ones that need not be given
+/// @param words  of the inclination's help
+template <typename Number>
+void declare_geometry(OptionSet& options, Number& inclination, Number& angle, Number& east, Number& north,
+                      const std::string& words) {
+  options.number("--inclination", inclination, Range::between(0, 89), "DEG", words, Record::result);
+  options.number("--position-angle", angle, Range::any(), "DEG", "Of its major axis, North through East", Record::result);
+  options.number("--offset-east", east, Range::any(), "ARCSEC", "Of its centre from the phase centre", Record::result);
+  options.number("--offset-north", north, Range::any(), "ARCSEC", "Of its centre from the phase centre", Record::result);
+}
 
 void declare(OptionSet& options, ImageFileOptions& image);
 void declare(OptionSet& options, ImageComputing& computing);

@@ -77,7 +77,7 @@ void report(const std::filesystem::path& path, const SetOptions& set, const io::
   tell(fmt::format("left out    {}", dropped_words(read.dropped)));
   for (const auto& window : shape.windows) tell("            " + window_words(window));
   log_info(fmt::format("{} by {}, {}; {}", observation.object, observation.telescope, observation.date,
-                       phase_centre_text(observation)));
+                       phase_center_text(observation)));
   for (const auto& note : shape.notes) log_warning(note);
   auto averaging = Json();
   if (set.averages()) averaging = Json::parse(report_averaging(set, *set.cost));

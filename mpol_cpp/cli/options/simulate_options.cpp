@@ -1,32 +1,45 @@
 #include <mpol_cpp/cli/options/simulate_options.h>
 
+#include <array>
 #include <sstream>
 
 #include <ATen/ops/stack.h>
 
+#include <mpol_cpp/cli/options/precision.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
-#include <mpol_cpp/simulation/scene.h>
 
 namespace mpol::cli {
 namespace {
 
 constexpr double degree = units::degree;
 
+/// The units in which visibilities are written.
+constexpr auto written_unit_choices =
+    std::to_array<NamedChoice<io::UvUnit>>({{"lambda", io::UvUnit::lambda}, {"m", io::UvUnit::metres}});
+
+/// The disc, and the scenes of the library.
+const std::vector<NamedChoice<std::optional<Scene>>>& scene_choices() {
+  static const auto names = scene_names();
+  static const auto choices = [] {
+    std::vector<NamedChoice<std::optional<Scene>>> all = {{"disc", std::nullopt}};
+    for (const auto& name : names) all.push_back({name.c_str(), scene_by_name(name)});
+    return all;
+  }();
+  return choices;
+}
+
 void declare_files(OptionSet& options, SimulateSettings& s) {
   declare(options, s.output);
-  const auto describe = [&options](const std::string& name, const std::string& words) {
-    options.app().get_option(name)->description(words);
-  };
-  describe("--out", "The visibilities: a new .npz file");
-  describe("--overwrite", "Replace the files when they are there");
-  describe("--json", "Print what was simulated as JSON on stdout instead of words");
+  options.describe("--out", "The visibilities: a new .npz file");
+  options.describe("--overwrite", "Replace the files when they are there");
+  options.describe("--json", "Print what was simulated as JSON on stdout instead of words");
   options.path("--truth", s.truth, "Also write the true sky, a FITS image on the grid of --cell-size and --npix", Record::none);
   options.number("--cell-size", s.cell_size, Range::positive(), "ARCSEC", "Pixel width of the true sky", Record::none);
   options.integer("--npix", s.npix, Range::between(2, 16384), "Pixels of the true sky along each axis, even", Record::none);
-  options.choice("--uv-unit", s.uv_unit, {"lambda", "m"}, "Unit of uu and vv in the file", Record::none);
-  options.choice("--dtype", s.dtype, {"float32", "float64"}, "Precision of the file", Record::none);
+  options.choice("--uv-unit", s.uv_unit, written_unit_choices, "Unit of uu and vv in the file", Record::none);
+  options.choice("--dtype", s.dtype, dtype_choices, "Precision of the file", Record::none);
   options.integer("--threads", s.threads, Range::between(1, 4096), "Threads; default: the CPUs this process may use",
                   Record::none);
 }
@@ -60,17 +73,15 @@ void declare_observation(OptionSet& options, SimulateSettings& s) {
                  Record::none);
   options.number("--correlator-efficiency", s.correlator_efficiency, Range::between(1e-6, 1), "SHARE", "Of the signal",
                  Record::none);
-  options.integer("--polarisations", s.polarisations, Range::between(1, 2), "Averaged hands, 1 or 2", Record::none);
+  options.integer("--polarizations", s.polarizations, Range::between(1, 2), "Averaged hands, 1 or 2", Record::none);
   options.flag("--no-noise", s.no_noise, "Only the weights, not the data, know of noise", Record::none);
   options.integer("--seed", s.seed, Range::not_negative(), "Of the noise: the same seed gives the same file", Record::none);
 }
 
 void declare_sky(OptionSet& options, SimulateSettings& s) {
   options.path("--sky", s.sky, "Observe this FITS image instead of the disc", Record::none);
-  auto scenes = scene_names();
-  scenes.insert(scenes.begin(), "disc");
-  options.choice("--scene", s.scene, scenes, "Observe this kind of sky, drawn at random on the grid of --cell-size and --npix",
-                 Record::none);
+  options.choice("--scene", s.scene, scene_choices(),
+                 "Observe this kind of sky, drawn at random on the grid of --cell-size and --npix", Record::none);
   options.integer("--scene-seed", s.scene_seed, Range::not_negative(), "Of the scene: the same seed gives the same sky",
                   Record::none);
   options.number("--flux", s.flux, Range::positive(), "JY", "Of the disc or scene at 230 GHz", Record::none);
@@ -95,12 +106,12 @@ void declare_sky(OptionSet& options, SimulateSettings& s) {
 void state_meanings(OptionSet& options, const SimulateSettings& s) {
   options.only({"--antennas", "--longest-baseline"}, "without --array", [&s] { return s.array.empty(); });
   options.only({"--cell-size", "--npix"}, "for a scene or the --truth of a disc",
-               [&s] { return s.sky.empty() && (s.scene != "disc" || !s.truth.empty()); });
+               [&s] { return s.sky.empty() && (s.scene || !s.truth.empty()); });
   options.only({"--scene"}, "without --sky", [&s] { return s.sky.empty(); });
-  options.only({"--scene-seed"}, "for a scene other than disc", [&s] { return s.sky.empty() && s.scene != "disc"; });
+  options.only({"--scene-seed"}, "for a scene other than disc", [&s] { return s.sky.empty() && s.scene; });
   options.only({"--seed"}, "without --no-noise", [&s] { return !s.no_noise; });
   options.only({"--flux", "--spectral-index"}, "without --sky", [&s] { return s.sky.empty(); });
-  const auto has_disc = [&s] { return s.sky.empty() && s.scene == "disc"; };
+  const auto has_disc = [&s] { return s.sky.empty() && !s.scene; };
   options.only({"--inclination", "--position-angle", "--offset-east", "--offset-north", "--rings", "--no-crescent"}, "for a disc",
                has_disc);
   options.only(
@@ -165,11 +176,10 @@ SimulationOptions observation_of(const SimulateSettings& settings) {
                        .antenna_efficiency(settings.antenna_efficiency)
                        .correlator_efficiency(settings.correlator_efficiency)
                        .channel_width(settings.channel_width_mhz * 1e6)
-                       .polarisations(settings.polarisations));
-  options.frequencies(frequencies).seed(static_cast<std::uint64_t>(settings.seed));
+                       .polarizations(settings.polarizations));
+  options.frequencies(frequencies).seed(static_cast<std::uint64_t>(settings.seed)).dtype(settings.dtype);
   if (settings.right_ascension) options.right_ascension(*settings.right_ascension * degree);
   if (settings.no_noise) options.noise(SimulatedNoise::none);
-  if (settings.dtype == "float64") options.dtype(torch::kFloat64);
   return options;
 }
 
@@ -191,11 +201,12 @@ RingedDisc disc_of(const SimulateSettings& settings) {
 
 Tensor scene_of(const SimulateSettings& settings, const std::vector<double>& frequencies) {
   const GridCoords coords(settings.cell_size, settings.npix);
-  const auto unit = render(scene_by_name(settings.scene), coords, 1, static_cast<std::uint64_t>(settings.scene_seed));
+  const auto unit = render(settings.scene.value(), coords, 1, static_cast<std::uint64_t>(settings.scene_seed));
   RingedDisc spectrum;
   spectrum.flux = settings.flux;
   spectrum.spectral_index = settings.spectral_index;
   std::vector<Tensor> channels;
+  channels.reserve(frequencies.size());
   for (const double frequency : frequencies) channels.push_back(unit * spectrum.flux_at(frequency));
   return at::stack(channels);
 }

@@ -6,8 +6,12 @@
 #include <string>
 #include <vector>
 
+#include <torch/types.h>
+
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/program/option_set.h>
+#include <mpol_cpp/io/uv_unit.h>
+#include <mpol_cpp/simulation/scene.h>
 #include <mpol_cpp/simulation/simulate.h>
 
 namespace mpol::cli {
@@ -16,7 +20,8 @@ namespace mpol::cli {
 struct SimulateSettings {
   OutputOptions output;  ///< `out` is the .npz file
   std::filesystem::path truth, sky;
-  std::string uv_unit = "lambda", dtype = "float32";
+  io::UvUnit uv_unit = io::UvUnit::lambda;
+  torch::Dtype dtype = torch::kFloat32;
   double cell_size = 0.05;
   std::int64_t npix = 192;
   std::optional<std::int64_t> threads;
@@ -29,10 +34,10 @@ struct SimulateSettings {
   std::string frequencies = "230";
   double channel_width_mhz = 2000, system_temperature = 100, opacity = 0, antenna_efficiency = 0.7;
   double correlator_efficiency = 0.88;
-  std::int64_t polarisations = 2, seed = 0;
+  std::int64_t polarizations = 2, seed = 0;
   bool no_noise = false;
 
-  std::string scene = "disc";
+  std::optional<Scene> scene;  ///< nothing: the disc
   std::int64_t scene_seed = 0;
   double flux = 0.15, spectral_index = 2.2, inclination = 35, position_angle = 60;
   double offset_east = 0, offset_north = 0;

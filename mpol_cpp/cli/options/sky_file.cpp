@@ -52,7 +52,7 @@ Tensor on_grid(const std::filesystem::path& path, const std::string& option, con
   if (channels != 1 && channels != target.nchan) {
     refuse(option, path, fmt::format("has {} channels, the run {}", channels, target.nchan), "give one channel or as many");
   }
-  warn_of_other_centre(option, path, image, target.observation, "the data");
+  warn_of_other_center(option, path, image, target.observation, "the data");
   const auto place = placement_of(image, target);
   return regrid(image.cube, place.from, coords, place.offset).expand({target.nchan, coords.npix(), coords.npix()}).contiguous();
 }
@@ -75,12 +75,6 @@ std::string regrid_words(const std::filesystem::path& path, const std::string& o
   if (placement_of(image, target).as_they_are) return {};
   return fmt::format("{}: reprojected by exact area from pixels of {:.6g} arcsec, their middle {} of the phase centre", option,
                      image.coords.cell_size(), offset_text(image.center()));
-}
-
-PixelMapping masked_mapping(const Tensor& mask) {
-  const auto whole = softplus_mapping();
-  const auto forward = [whole, mask](const Tensor& base) { return whole.forward(base) * mask.to(base.options()); };
-  return {.name = "softplus with a mask", .forward = forward, .inverse = whole.inverse};
 }
 
 }  // namespace mpol::cli

@@ -35,7 +35,4 @@ Tensor read_mask(const std::filesystem::path& path, const SkyTarget& target, con
 /// What HISTORY says of how such an image was brought to the run's pixels; empty where they are its own.
 std::string regrid_words(const std::filesystem::path& path, const std::string& option, const SkyTarget& target, SkyUnit unit);
 
-/// The mapping of the standard model, I = softplus(b), with I = 0 where the mask is 0.
-PixelMapping masked_mapping(const Tensor& mask);
-
 }  // namespace mpol::cli

@@ -43,14 +43,14 @@ struct GridPlace {
   bool on_pixel = true;  ///< the phase centre is in the middle of a pixel
 };
 
-GridPlace about_phase_centre(const io::FitsImage& image, std::int64_t rows, std::int64_t columns) {
+GridPlace about_phase_center(const io::FitsImage& image, std::int64_t rows, std::int64_t columns) {
   constexpr double far = 1e9;  // pixels, which no image has
   const double row = std::clamp(std::round(image.reference_row), -far, far),
                column = std::clamp(std::round(image.reference_column), -far, far);
   const bool on_pixel = std::abs(row - image.reference_row) <= 0.01 && std::abs(column - image.reference_column) <= 0.01;
-  const auto centre_row = static_cast<std::int64_t>(row), centre_column = static_cast<std::int64_t>(column);
-  const auto half = std::max({centre_row, rows - centre_row, centre_column + 1, columns - 1 - centre_column, std::int64_t{1}});
-  return {half, half - centre_row, half - 1 - centre_column, {}, on_pixel};
+  const auto center_row = static_cast<std::int64_t>(row), center_column = static_cast<std::int64_t>(column);
+  const auto half = std::max({center_row, rows - center_row, center_column + 1, columns - 1 - center_column, std::int64_t{1}});
+  return {half, half - center_row, half - 1 - center_column, {}, on_pixel};
 }
 
 GridPlace about_itself(const io::FitsImage& image, std::int64_t half) {
@@ -117,7 +117,7 @@ std::string pixel_words(const PixelLattice& lattice) {
 /// @throws DataError where the pixels cannot lie so
 GridPlace place_of(const io::FitsImage& image, std::int64_t rows, std::int64_t columns, SkyFrame frame,
                    const std::filesystem::path& path, const std::string& option) {
-  auto place = about_phase_centre(image, rows, columns);
+  auto place = about_phase_center(image, rows, columns);
   const auto smallest = even(std::max({rows, columns, std::int64_t{2}}));
   const bool suits = place.on_pixel && 2 * place.half <= smallest + 2 && place.half <= most_half_pixels;
   if (frame == SkyFrame::own && !suits) {
@@ -143,7 +143,7 @@ Tensor on_grid(const Tensor& pixels, std::int64_t half, std::int64_t row, std::i
 io::FitsOptions header_of(const io::FitsImage& image, const SkyOffset& center) {
   auto observation = image.observation;
   observation.center = center;
-  auto header = io::FitsOptions().observation(std::move(observation)).beams(image.beams);
+  auto header = io::FitsOptions().planes(image.planes).observation(std::move(observation)).beams(image.beams);
   if (image.frequencies.defined()) header.frequencies(image.frequencies);
   return header;
 }
@@ -281,19 +281,29 @@ SkyImage with_channels(SkyImage image, const std::vector<std::int64_t>& channels
   return image;
 }
 
-void warn_of_other_centre(const std::string& option, const std::filesystem::path& path, const SkyImage& image,
+void warn_of_other_center(const std::string& option, const std::filesystem::path& path, const SkyImage& image,
                           const Observation& observation, const std::string& others) {
   const auto& own = image.header.observation();
-  const auto distance = phase_centre_distance(own, observation);
+  const auto distance = phase_center_distance(own, observation);
   if (!distance || *distance / units::arcsec <= 0.1 * image.coords.cell_size()) return;
   log_warning(error_text(option, path.string(),
-                         fmt::format("its phase centre is {}, that of {} {}, {:.4g} arcsec away", phase_centre_text(own), others,
-                                     phase_centre_text(observation), *distance / units::arcsec),
+                         fmt::format("its phase centre is {}, that of {} {}, {:.4g} arcsec away", phase_center_text(own), others,
+                                     phase_center_text(observation), *distance / units::arcsec),
                          "it is taken as if they were the same: shift it unless they are"));
 }
 
+void warn_of_other_stokes(const std::string& option, const std::filesystem::path& path, const SkyImage& image,
+                          const Observation& observation, const std::string& others) {
+  const auto own = image.header.observation().stokes;
+  if (own == observation.stokes) return;
+  log_warning(error_text(option, path.string(),
+                         fmt::format("is of {}, {} of {}", stokes_text(own), others, stokes_text(observation.stokes)),
+                         "they are compared as they are: take both of one unless that is meant"));
+}
+
 void check_same_grid(const SkyImage& a, const SkyImage& b, const std::string& name_b) {
-  warn_of_other_centre("B", name_b, b, a.header.observation(), "A");
+  warn_of_other_center("B", name_b, b, a.header.observation(), "A");
+  warn_of_other_stokes("B", name_b, b, a.header.observation(), "A");
   if (a.cube.sizes() == b.cube.sizes() && std::abs(a.coords.cell_size() / b.coords.cell_size() - 1) < 1e-6) return;
   throw DataError(error_text(
       "B", name_b,

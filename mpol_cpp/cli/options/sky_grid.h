@@ -94,10 +94,15 @@ SkyImage with_channels(SkyImage image, const std::vector<std::int64_t>& channels
 /// pixel apart.
 /// @param option  that named the file
 /// @param others  in words, whose observation it is: "the data"
-void warn_of_other_centre(const std::string& option, const std::filesystem::path& path, const SkyImage& image,
+void warn_of_other_center(const std::string& option, const std::filesystem::path& path, const SkyImage& image,
                           const Observation& observation, const std::string& others);
 
-/// Warns of different phase centres.
+/// Warns where an image is of another polarisation than what it is compared with.
+/// @param option, others  as of warn_of_other_center
+void warn_of_other_stokes(const std::string& option, const std::filesystem::path& path, const SkyImage& image,
+                          const Observation& observation, const std::string& others);
+
+/// Warns of different phase centres and polarisations.
 /// @param name_b  of the second image, for messages  @throws DataError unless both have the same channels, pixels and cells
 void check_same_grid(const SkyImage& a, const SkyImage& b, const std::string& name_b);
 

@@ -30,15 +30,19 @@ std::string sha256_of_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
+void check_readable(const std::filesystem::path& path) {
+  if (io::is_measurement_set(path) || io::is_array_folder(path)) return;
+  if (std::ifstream(path, std::ios::binary) && !std::filesystem::is_directory(path)) return;
+  const auto* why = !std::filesystem::exists(path)        ? "is not there"
+                    : std::filesystem::is_directory(path) ? "is a folder, not a file"
+                                                          : "cannot be read";
+  throw FileError(error_text("file", path.string(), why, "check the path"));
+}
+
 std::string sha256_of_file(const std::filesystem::path& path) {
   if (io::is_measurement_set(path) || io::is_array_folder(path)) return sha256_of_folder(path);
+  check_readable(path);
   std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path)) {
-    const auto* why = !std::filesystem::exists(path)        ? "is not there"
-                      : std::filesystem::is_directory(path) ? "is a folder, not a file"
-                                                            : "cannot be read";
-    throw FileError(error_text("file", path.string(), why, "check the path"));
-  }
   std::vector<char> block(1 << 20);
   Sha256 digest;
   while (file) {

@@ -14,8 +14,10 @@
 
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/output/diagnostics_files.h>
+#include <mpol_cpp/cli/output/result_files.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/output/unfinished_run.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/serialize/atomic_file.h>
@@ -32,23 +34,6 @@ constexpr const char* staging_name = ".mpol.partial";
 
 /// What tells that a run is whole, in the order in which it is taken away.
 constexpr std::array record_names = {"run.toml", "summary.json"};
-
-/// Files of which each is told that a verb wrote to the folder.
-constexpr std::array results_told_by = {std::pair{"run.toml", "image"},
-                                        std::pair{"image.fits", "image"},
-                                        std::pair{"image_0000.fits", "image"},
-                                        std::pair{"checkpoint.safetensors", "image"},
-                                        std::pair{scan_name, "image"},
-                                        std::pair{unfinished_name, "image"},
-                                        std::pair{blocks_name, "image"},
-                                        std::pair{"beam.fits", "dirty"},
-                                        std::pair{"beam_0000.fits", "dirty"},
-                                        std::pair{"histogram.csv", "weights"},
-                                        std::pair{"profile.csv", "profile"},
-                                        std::pair{"polar.fits", "polar"},
-                                        std::pair{"deprojected.fits", "deproject"},
-                                        std::pair{"convolved.fits", "convolve"},
-                                        std::pair{"difference.fits", "compare"}};
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& limit, const std::string& remedy) {
   throw FileError(error_text("output folder", path.string(), limit, remedy));
@@ -148,6 +133,9 @@ OutputFolder::OutputFolder(const fs::path& path, Existing existing, const std::s
   }
 }
 
+OutputFolder::OutputFolder(const OutputOptions& output, const std::string& verb)
+    : OutputFolder(output.out, output.overwrite ? Existing::replace : Existing::refuse, verb) {}
+
 OutputFolder::~OutputFolder() { release(); }
 
 void OutputFolder::create() {
@@ -195,10 +183,9 @@ void OutputFolder::check_contents(Existing existing, const std::string& verb) {
     // What a run that was killed before its first checkpoint may have shown.
     if (existing == Existing::resume && entry.path() == diagnostics_folder(path_)) continue;
     found_ = name;
-    const auto told =
-        std::find_if(results_told_by.begin(), results_told_by.end(), [&](const auto& file) { return name == file.first; });
-    if (existing == Existing::replace && told != results_told_by.end() && told->second != verb) {
-      refuse(path_, fmt::format("holds results of `mpol {}` ({}), of which part would stay", told->second, name),
+    const auto owner = verb_of_result(name);
+    if (existing == Existing::replace && !owner.empty() && owner != verb) {
+      refuse(path_, fmt::format("holds results of `mpol {}` ({}), of which part would stay", owner, name),
              "choose another folder");
     }
   }
@@ -347,12 +334,10 @@ void OutputFolder::remove_leftovers(const fs::path& path) {
   }
 }
 
-void commit_with_summary(OutputFolder& folder, const std::string& summary, const OutputOptions& output,
-                         const std::string& words) {
+int commit_with_summary(OutputFolder& folder, const std::string& summary, const OutputOptions& output, const std::string& words) {
   write_file_atomically(folder.staged("summary.json"), summary);
   folder.commit();
-  if (output.json) fmt::print("{}", summary);
-  else if (!output.quiet) fmt::print("{}", words);
+  return end_verb(output, summary, words);
 }
 
 }  // namespace mpol::cli

@@ -26,6 +26,8 @@ class OutputFolder {
   /// @throws FileError when it is a file, holds something it may not, is locked by another
   ///         run, or cannot be written to
   OutputFolder(const std::filesystem::path& path, Existing existing, const std::string& verb);
+  /// The folder of --out, in which --overwrite lets results be replaced.
+  OutputFolder(const OutputOptions& output, const std::string& verb);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
@@ -73,8 +75,8 @@ class OutputFolder {
   int lock_ = -1;
 };
 
-/// Ends a verb: summary.json is staged with the rest, all files get their names, and stdout says what the options ask for:
-/// the summary, `words`, or nothing.
-void commit_with_summary(OutputFolder& folder, const std::string& summary, const OutputOptions& output, const std::string& words);
+/// Ends a verb: summary.json is staged with the rest, all files get their names, and stdout says what the options ask for
+/// (end_verb). @return the exit code
+int commit_with_summary(OutputFolder& folder, const std::string& summary, const OutputOptions& output, const std::string& words);
 
 }  // namespace mpol::cli

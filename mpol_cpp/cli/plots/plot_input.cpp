@@ -58,34 +58,25 @@ PlotKind kind_of_file(const fs::path& path) {
   return kind_of_table(path, bytes);
 }
 
-/// What the folder of a run holds, of the wanted kind unless that is "auto".
-PlotInput in_folder(const fs::path& folder, const std::string& kind) {
+/// What the folder of a run holds, of the wanted kind if one is.
+PlotInput in_folder(const fs::path& folder, std::optional<PlotKind> kind) {
   for (const auto& [name, told] : told_by) {
-    if (kind != "auto" && plot_kind_of(kind) != told) continue;
+    if (kind && *kind != told) continue;
     if (fs::exists(folder / name)) return {told, folder / name, {}};
   }
-  if (kind == "image" && fs::exists(folder / "image.fits")) return {PlotKind::image, folder / "image.fits", {}};
+  if (kind == PlotKind::image && fs::exists(folder / "image.fits")) return {PlotKind::image, folder / "image.fits", {}};
   refuse_input(folder,
-               kind == "auto" ? "holds nothing that can be drawn" : fmt::format("holds nothing for a figure of kind {}", kind));
+               !kind ? "holds nothing that can be drawn" : fmt::format("holds nothing for a figure of kind {}", name_of(kind)));
 }
 
 }  // namespace
 
-const std::vector<std::string>& plot_kind_names() {
-  static const std::vector<std::string> names = {"image",     "comparison", "visibilities", "uv",
-                                                 "residuals", "split",      "training",     "profile"};
-  return names;
-}
+std::string name_of(std::optional<PlotKind> kind) { return choice_name(kind, plot_kind_choices); }
 
-PlotKind plot_kind_of(const std::string& name) {
-  const auto& names = plot_kind_names();
-  return static_cast<PlotKind>(std::find(names.begin(), names.end(), name) - names.begin());
-}
-
-PlotInput plot_input(const std::string& kind, const fs::path& first, const fs::path& second) {
+PlotInput plot_input(std::optional<PlotKind> kind, const fs::path& first, const fs::path& second) {
   const bool two = !second.empty();
-  if (two != (kind == "comparison") && !(two && kind == "auto")) {
-    throw UsageError(error_text("--kind", kind, fmt::format("does not suit {}", two ? "two inputs" : "one input"),
+  if (two != (kind == PlotKind::comparison) && !(two && !kind)) {
+    throw UsageError(error_text("--kind", name_of(kind), fmt::format("does not suit {}", two ? "two inputs" : "one input"),
                                 "give two images for a comparison, else one input"));
   }
   check_there(first);
@@ -93,10 +84,9 @@ PlotInput plot_input(const std::string& kind, const fs::path& first, const fs::p
     check_there(second);
     return {PlotKind::comparison, first, second};
   }
-  if (is_set_or_uvfits(first) || io::is_array_folder(first))
-    return {kind == "auto" ? PlotKind::visibilities : plot_kind_of(kind), first, {}};
+  if (is_set_or_uvfits(first) || io::is_array_folder(first)) return {kind.value_or(PlotKind::visibilities), first, {}};
   if (fs::is_directory(first)) return in_folder(first, kind);
-  return {kind == "auto" ? kind_of_file(first) : plot_kind_of(kind), first, {}};
+  return {kind ? *kind : kind_of_file(first), first, {}};
 }
 
 }  // namespace mpol::cli

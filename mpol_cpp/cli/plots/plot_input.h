@@ -1,18 +1,30 @@
 #pragma once
 
+#include <array>
 #include <filesystem>
+#include <optional>
 #include <string>
-#include <vector>
+
+#include <mpol_cpp/cli/program/choices.h>
 
 namespace mpol::cli {
 
 /// What `mpol plot` can draw.
 enum class PlotKind { image, comparison, visibilities, uv, residuals, split, training, profile };
 
-/// Names of the kinds on the command line, in the order of the enumeration.
-const std::vector<std::string>& plot_kind_names();
-/// @param name  one of them
-PlotKind plot_kind_of(const std::string& name);
+/// Its choices; nothing is what suits the input.
+inline constexpr auto plot_kind_choices =
+    std::to_array<NamedChoice<std::optional<PlotKind>>>({{"auto", std::nullopt},
+                                                         {"image", PlotKind::image},
+                                                         {"comparison", PlotKind::comparison},
+                                                         {"visibilities", PlotKind::visibilities},
+                                                         {"uv", PlotKind::uv},
+                                                         {"residuals", PlotKind::residuals},
+                                                         {"split", PlotKind::split},
+                                                         {"training", PlotKind::training},
+                                                         {"profile", PlotKind::profile}});
+/// The word of a kind.
+std::string name_of(std::optional<PlotKind> kind);
 
 /// The files that a figure is drawn from.
 struct PlotInput {
@@ -23,10 +35,10 @@ struct PlotInput {
 
 /// Finds out what to draw from what is given: one image, two images, visibilities, a table, or the folder of an earlier
 /// run, of which the most telling file is taken.
-/// @param kind    one of the names, or "auto"
+/// @param kind    that is asked for; nothing: what suits the input
 /// @param second  of a comparison; else empty
 /// @throws UsageError when the kind does not suit the number of files, or the kind of a file cannot be told; FileError
 ///         when a file is not there
-PlotInput plot_input(const std::string& kind, const std::filesystem::path& first, const std::filesystem::path& second);
+PlotInput plot_input(std::optional<PlotKind> kind, const std::filesystem::path& first, const std::filesystem::path& second);
 
 }  // namespace mpol::cli

@@ -1,6 +1,7 @@
 #include <mpol_cpp/cli/plots/plot_options.h>
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <vector>
 
@@ -14,15 +15,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> kinds_and_auto() {
-  std::vector<std::string> names = {"auto"};
-  names.insert(names.end(), plot_kind_names().begin(), plot_kind_names().end());
-  return names;
-}
+constexpr auto color_choices = std::to_array<NamedChoice<ColorChoice>>({{"auto", ColorChoice::automatic},
+                                                                        {"linear", ColorChoice::linear},
+                                                                        {"power", ColorChoice::power},
+                                                                        {"asinh", ColorChoice::asinh},
+                                                                        {"symmetric", ColorChoice::symmetric}});
+constexpr auto sharing_choices =
+    std::to_array<NamedChoice<CellSharing>>({{"dartboard", CellSharing::dartboard}, {"random", CellSharing::random}});
 
-void declare_colours(OptionSet& options, PlotOptions& plot) {
+void declare_colors(OptionSet& options, PlotOptions& plot) {
   options.choice(
-      "--norm", plot.norm, {"auto", "linear", "power", "asinh", "symmetric"},
+      "--norm", plot.norm, color_choices,
       "Images: how values become colours; symmetric: blue, white, red about zero; auto: symmetric where negative values reach "
       "half as far as positive ones (residuals, differences) and --lower is not given, else linear",
       Record::result);
@@ -40,8 +43,7 @@ void declare_colours(OptionSet& options, PlotOptions& plot) {
 void declare_visibilities(OptionSet& options, PlotOptions& plot) {
   options.text("--channels", plot.data.channels, "LIST", "Channels to draw, from 0, as in 0,3-7; default: all or evenly spaced",
                Record::result);
-  options.choice("--uv-unit", plot.data.uv_unit, {"lambda", "klambda", "m"}, "Unit of uu and vv; default: as the file says",
-                 Record::result);
+  options.choice("--uv-unit", plot.data.uv_unit, uv_unit_choices, "Unit of uu and vv; default: as the file says", Record::result);
   options.text("--frequency", plot.data.frequency, "HZ[,HZ...]", "Frequency of the channels", Record::result);
   declare_set(options, plot.data);
   declare_mode(options, plot.data);
@@ -50,7 +52,7 @@ void declare_visibilities(OptionSet& options, PlotOptions& plot) {
                  "Residuals and split: width of a pixel; default: as mpol inspect suggests", Record::result);
   options.integer("--npix", plot.data.npix, Range::between(2, 65536), "Residuals and split: pixels along each axis, even",
                   Record::result);
-  options.choice("--split", plot.split, {"dartboard", "random"}, "Split: how cells are shared among folds", Record::result);
+  options.choice("--split", plot.split, sharing_choices, "Split: how cells are shared among folds", Record::result);
   options.integer("--folds", plot.folds, Range::between(2, 1000), "Split: number of folds; the first five are drawn",
                   Record::result);
   options.integer("--seed", plot.seed, Range::between(0, 1e15), "Split: of the random choice", Record::result);
@@ -86,9 +88,9 @@ void state_meanings(OptionSet& options, const PlotOptions& plot) {
   };
   options.only({"--norm", "--lower", "--upper", "--half-width"}, "for images", images);
   options.only({"--norm"}, "for one image where it is symmetric",
-               [&plot] { return plot.norm != "symmetric" || plot.found.kind == PlotKind::image; });
-  options.only({"--gamma"}, "with --norm power", [&plot] { return plot.norm == "power"; });
-  options.only({"--softening"}, "with --norm asinh", [&plot] { return plot.norm == "asinh"; });
+               [&plot] { return plot.norm != ColorChoice::symmetric || plot.found.kind == PlotKind::image; });
+  options.only({"--gamma"}, "with --norm power", [&plot] { return plot.norm == ColorChoice::power; });
+  options.only({"--softening"}, "with --norm asinh", [&plot] { return plot.norm == ColorChoice::asinh; });
   options.only({"--no-beam"}, "for one image", is({PlotKind::image}));
   options.only({"--title"}, "for one input", [&plot] { return plot.found.kind != PlotKind::comparison; });
   options.only({"--channels"}, "for images and visibilities",
@@ -101,8 +103,10 @@ void state_meanings(OptionSet& options, const PlotOptions& plot) {
 
 }  // namespace
 
-plot::ColourNorm PlotOptions::colour_norm() const {
-  const auto stretch = norm == "power" ? plot::Stretch::power : norm == "asinh" ? plot::Stretch::asinh : plot::Stretch::linear;
+plot::ColorNorm PlotOptions::color_norm() const {
+  const auto stretch = norm == ColorChoice::power   ? plot::Stretch::power
+                       : norm == ColorChoice::asinh ? plot::Stretch::asinh
+                                                    : plot::Stretch::linear;
   return {.stretch = stretch, .gamma = gamma, .softening = softening};
 }
 
@@ -112,18 +116,15 @@ void declare(OptionSet& options, PlotOptions& plot) {
                   "An image (.fits), visibilities (.npz or a measurement set), a table of mpol (.csv), or the OUT of a run")
       ->type_name("FILE");
   options.app().add_option("SECOND", plot.second, "An image on the same grid to compare with")->type_name("FILE");
-  options.choice("--kind", plot.kind, kinds_and_auto(), "What to draw; auto: what suits the input", Record::result);
+  options.choice("--kind", plot.kind, plot_kind_choices, "What to draw; auto: what suits the input", Record::result);
   options.text("--title", plot.title, "TEXT", "Above the figure", Record::result);
-  declare_colours(options, plot);
+  declare_colors(options, plot);
   declare_visibilities(options, plot);
   declare_threads(options, plot.data.threads);
   declare(options, plot.output);
-  const auto describe = [&options](const std::string& name, const std::string& words) {
-    options.app().get_option(name)->description(words);
-  };
-  describe("--out", "The figure, a .png file; gnuplot's script and data go to figures/ beside it");
-  describe("--overwrite", "Replace the figure when it is there already");
-  describe("--json", "Print what was drawn as JSON on stdout instead of words");
+  options.describe("--out", "The figure, a .png file; gnuplot's script and data go to figures/ beside it");
+  options.describe("--overwrite", "Replace the figure when it is there already");
+  options.describe("--json", "Print what was drawn as JSON on stdout instead of words");
   state_meanings(options, plot);
 }
 
@@ -138,7 +139,7 @@ void settle(PlotOptions& options) {
     throw UsageError(error_text("--lower", fmt::format("{}", *options.lower),
                                 fmt::format("must be below --upper {}", *options.upper), "swap them"));
   }
-  if (options.norm == "symmetric" && options.lower) {
+  if (options.norm == ColorChoice::symmetric && options.lower) {
     throw UsageError(error_text("--lower", fmt::format("{}", *options.lower), "--norm symmetric runs from -upper to upper",
                                 "give --upper alone"));
   }

@@ -12,6 +12,18 @@
 
 namespace mpol::cli {
 
+/// How the values of images become colors.
+enum class ColorChoice {
+  automatic,  ///< symmetric where negative values reach half as far as positive ones, else linear
+  linear,     ///< evenly
+  power,      ///< by a power of their share of the range
+  asinh,      ///< linearly where they are small, by their logarithm beyond
+  symmetric   ///< evenly to both sides of zero
+};
+
+/// How the cells of a split are shared among folds.
+enum class CellSharing { dartboard, random };
+
 /// What `mpol plot` draws, and how.
 struct PlotOptions {
   std::filesystem::path input;
@@ -19,20 +31,20 @@ struct PlotOptions {
   std::filesystem::path second;  ///< of a comparison; else empty
   OutputOptions output;          ///< `out` is the PNG file
   DataOptions data;              ///< channels, units and grid for visibilities
-  std::string kind = "auto";
+  std::optional<PlotKind> kind;  ///< nothing: what suits the input
   std::string title;
-  std::string norm = "auto";
+  ColorChoice norm = ColorChoice::automatic;
   double gamma = 0.5;
   double softening = 0.02;
   std::optional<double> lower, upper;
   std::optional<double> half_width;  ///< arcsec
   bool no_beam = false;
   std::int64_t bins = 40;
-  std::string split = "dartboard";
+  CellSharing split = CellSharing::dartboard;
   std::int64_t folds = 5;
   std::int64_t seed = 0;
 
-  plot::ColourNorm colour_norm() const;
+  plot::ColorNorm color_norm() const;
 };
 
 void declare(OptionSet& options, PlotOptions& plot);

@@ -42,7 +42,7 @@ plot::Page page_of_split(const Visibilities& visibilities, const PlotOptions& op
   plot::SplitFigureOptions figure;
   figure.title = options.title;
   const auto seed = static_cast<std::uint64_t>(options.seed);
-  if (options.split == "random") {
+  if (options.split == CellSharing::random) {
     const RandomCellSplit split(dataset, RandomCellSplitOptions().folds(options.folds).seed(seed));
     return plot::split_page(split, dataset, figure);
   }

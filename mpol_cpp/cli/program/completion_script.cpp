@@ -108,9 +108,16 @@ std::string fish_script(const std::vector<ListedVerb>& verbs) {
 
 }  // namespace
 
-std::string completion_script(const std::string& shell, const std::vector<ListedVerb>& verbs) {
-  if (shell == "zsh") return zsh_script(verbs);
-  return shell == "fish" ? fish_script(verbs) : bash_script(verbs);
+std::string completion_script(Shell shell, const std::vector<ListedVerb>& verbs) {
+  switch (shell) {
+    case Shell::zsh:
+      return zsh_script(verbs);
+    case Shell::fish:
+      return fish_script(verbs);
+    case Shell::bash:
+      break;
+  }
+  return bash_script(verbs);
 }
 
 }  // namespace mpol::cli

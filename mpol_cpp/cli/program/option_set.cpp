@@ -1,5 +1,6 @@
 #include <mpol_cpp/cli/program/option_set.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -143,17 +144,24 @@ CLI::Option* OptionSet::integer(const std::string& names, std::optional<std::int
 
 CLI::Option* OptionSet::choice(const std::string& names, std::string& value, const std::vector<std::string>& choices,
                                const std::string& help, Record record) {
-  const auto set = [name = setting_name(names), &value, choices](const std::string& text) {
-    for (const auto& choice : choices) {
-      if (choice == text) {
-        value = text;
-        return;
-      }
-    }
-    refuse(name, text, fmt::format("must be one of {}", fmt::join(choices, ", ")));
+  const auto take = [&value, choices](std::size_t place) { value = choices[place]; };
+  const auto get = [&value] { return value.empty() ? std::nullopt : std::optional(value); };
+  return add_choice(names, choices, take, get, help, record);
+}
+
+CLI::Option* OptionSet::add_choice(const std::string& names, const std::vector<std::string>& words,
+                                   const std::function<void(std::size_t)>& take, const Getter& get, const std::string& help,
+                                   Record record) {
+  const auto set = [name = setting_name(names), words, take](const std::string& text) {
+    const auto found = std::find(words.begin(), words.end(), text);
+    if (found == words.end()) refuse(name, text, fmt::format("must be one of {}", fmt::join(words, ", ")));
+    take(static_cast<std::size_t>(found - words.begin()));
   };
-  const auto get = [&value] { return value.empty() ? std::nullopt : std::optional(toml_string(value)); };
-  return add(names, set, get, fmt::format("{}", fmt::join(choices, "|")), help, record);
+  const auto quoted = [get] {
+    auto word = get();
+    return word ? std::optional(toml_string(*word)) : std::nullopt;
+  };
+  return add(names, set, quoted, fmt::format("{}", fmt::join(words, "|")), help, record);
 }
 
 CLI::Option* OptionSet::text(const std::string& names, std::string& value, const std::string& type, const std::string& help,

@@ -14,6 +14,8 @@
 #include <CLI/Formatter.hpp>
 #include <CLI/Config.hpp>
 
+#include <mpol_cpp/cli/program/choices.h>
+
 namespace mpol::cli {
 
 /// What a setting means for a run that is repeated or resumed.
@@ -61,6 +63,22 @@ class OptionSet {
                        Record record);
   CLI::Option* choice(const std::string& names, std::string& value, const std::vector<std::string>& choices,
                       const std::string& help, Record record);
+  /// A value by its word. @param choices  of the option, which must outlive this
+  template <ChoiceValue Value>
+  CLI::Option* choice(const std::string& names, Value& value, Choices<std::type_identity_t<Value>> choices,
+                      const std::string& help, Record record) {
+    const auto take = [&value, choices](std::size_t place) { value = choices[place].value; };
+    const auto get = [&value, choices] { return std::optional(choice_name(value, choices)); };
+    return add_choice(names, words_of<Value>(choices), take, get, help, record);
+  }
+  /// The same of an option without a default, which is recorded where it is given.
+  template <ChoiceValue Value>
+  CLI::Option* choice(const std::string& names, std::optional<Value>& value, Choices<std::type_identity_t<Value>> choices,
+                      const std::string& help, Record record) {
+    const auto take = [&value, choices](std::size_t place) { value = choices[place].value; };
+    const auto get = [&value, choices] { return value ? std::optional(choice_name(*value, choices)) : std::nullopt; };
+    return add_choice(names, words_of<Value>(choices), take, get, help, record);
+  }
   CLI::Option* text(const std::string& names, std::string& value, const std::string& type, const std::string& help,
                     Record record);
   CLI::Option* path(const std::string& names, std::filesystem::path& value, const std::string& help, Record record);
@@ -71,6 +89,9 @@ class OptionSet {
                       Record record) {
     return add(names, set, get, type, help, record);
   }
+
+  /// Replaces what the help says of an option. @param name  the long one, with its dashes
+  void describe(const std::string& name, const std::string& help) { app_.get_option(name)->description(help); }
 
   /// Whether the command line or its configuration file sets the option (a file: to something else than its default).
   /// @param name  the long one, with its dashes
@@ -89,9 +110,21 @@ class OptionSet {
   std::vector<RecordedSetting> recorded() const;
 
   CLI::App& app() const { return app_; }
+  std::string verb() const { return app_.get_name(); }  ///< whose options these are
 
  private:
   using Getter = std::function<std::optional<std::string>()>;
+  template <typename Value>
+  static std::vector<std::string> words_of(Choices<Value> choices) {
+    std::vector<std::string> words;
+    words.reserve(choices.size());
+    for (const auto& choice : choices) words.emplace_back(choice.name);
+    return words;
+  }
+  /// @param take  what to do with the place of the word that is given  @param get  the word of the value as it is, if it has one
+  CLI::Option* add_choice(const std::string& names, const std::vector<std::string>& words,
+                          const std::function<void(std::size_t)>& take, const Getter& get, const std::string& help,
+                          Record record);
   CLI::Option* add(const std::string& names, const std::function<void(const std::string&)>& set, const Getter& get,
                    const std::string& type, const std::string& help, Record record);
 

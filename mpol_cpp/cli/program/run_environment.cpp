@@ -6,16 +6,11 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
-#include <utility>
 
 #include <torch/version.h>
 
-#include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/version.h>
 #include <mpol_cpp/device/device_memory.h>
-#include <mpol_cpp/io/measurement_set/measurement_set.h>
-#include <mpol_cpp/ops/simd/isa.h>
-#include <mpol_cpp/plot/gnuplot.h>
 
 namespace mpol::cli {
 namespace {
@@ -43,28 +38,6 @@ double process_start() {
 
 std::map<std::string, std::string> versions() {
   return {{"mpol_cpp", version()}, {"libtorch", TORCH_VERSION}, {"compiler", __VERSION__}};
-}
-
-std::string build_description() {
-  const auto gnuplot = plot::find_gnuplot();
-  std::string text;
-  for (const auto& [name, words] : {
-           std::pair<std::string, std::string>("mpol", version()),
-           {"libtorch", TORCH_VERSION},
-           {"compiler", __VERSION__},
-           {"kernels", fmt::format("{} (portable, avx2 and avx512 are built in)", to_string(selected_isa()))},
-#ifdef MPOL_WITH_CUDA
-           {"cuda", "built in"},
-#else
-           {"cuda", "not built in: build with -DMPOL_CUDA=ON"},
-#endif
-           {"measurement sets",
-            io::reads_measurement_sets() ? "by casacore" : "not built in: build with -DMPOL_WITH_CASACORE=ON"},
-           {"figures", gnuplot ? gnuplot->string() : "no gnuplot here: runs leave scripts and data"},
-       }) {
-    text += fmt::format("{:<17} {}\n", name, words);
-  }
-  return text;
 }
 
 double peak_memory() { return static_cast<double>(memory_use(torch::kCPU).peak); }

@@ -8,9 +8,6 @@ namespace mpol::cli {
 /// Versions of mpol_cpp and of what its results depend on.
 std::map<std::string, std::string> versions();
 
-/// What `mpol --version --verbose` prints: versions, and what was built in or is at hand, a line each.
-std::string build_description();
-
 /// Seconds since this process was started, program loading included.
 double seconds_since_start();
 

@@ -79,7 +79,8 @@ std::optional<Finding> unequal_weights(const FitFacts& facts) {
 }
 
 std::optional<Finding> heavy_tails(const FitFacts& facts) {
-  if (!facts.settled || facts.of_cells || facts.noise != "gaussian" || !has_heavy_tails(facts.residuals)) return std::nullopt;
+  if (!facts.settled || facts.of_cells || facts.noise != NoiseModel::Kind::gaussian || !has_heavy_tails(facts.residuals))
+    return std::nullopt;
   if (flux_outside(facts)) return std::nullopt;
   return Finding{
       fmt::format("{:.2g} % of the residuals lie beyond four sigma, of which Gaussian noise has 0.006 %, so that their median "

@@ -10,6 +10,7 @@
 #include <mpol_cpp/analysis/wide_image.h>
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/likelihoods/noise_model.h>
 
 namespace mpol::cli {
 
@@ -41,7 +42,7 @@ struct FitFacts {
   double flux_seen = 1;              ///< amplitude of the model on the shortest baselines over its flux
   double shortest = 0;               ///< their mean length, wavelengths
 
-  std::string noise = "gaussian";     ///< that the fit took for the data's
+  NoiseModel::Kind noise = NoiseModel::Kind::gaussian;  ///< that the fit took for the data's
   bool settled = true;                ///< the fit is at its end; nothing is said of how one fits that is still moving
   bool weights_were_doubted = false;  ///< before the fit, by the scatter in uv cells
 };

@@ -10,14 +10,16 @@
 
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/visibilities/grid_suggestion.h>
+#include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
+#include <mpol_cpp/cli/options/precision.h>
 #include <mpol_cpp/cli/program/run_environment.h>
 #include <mpol_cpp/cli/report/blocks_section.h>
 #include <mpol_cpp/cli/report/html.h>
 #include <mpol_cpp/cli/report/report_figures.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/visibilities/value_range.h>
 
 namespace mpol::cli {
@@ -54,7 +56,7 @@ std::string lead(const ReportContent& content) {
       fmt::format("{:.4g}", total_flux(summary)),
       summary.errors ? fmt::format(" ± {:.2g} Jy", total_flux_error(*summary.errors)) : "",
       channels == 1 ? "" : fmt::format(" in {} channels", channels), summary.reduced_chi_squared(), summary.samples,
-      summary.likelihood == "gridded" ? "cells" : "visibilities",
+      summary.likelihood == FitLikelihood::gridded ? "cells" : "visibilities",
       summary.fit.stop_reason == StopReason::converged ? "converged"
                                                        : "ended (" + std::string(to_string(summary.fit.stop_reason)) + ")",
       summary.fit.epochs, content.facts.residual_peak);
@@ -199,7 +201,7 @@ std::string choices_section(const ImageSummary& summary) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& choice : summary.choices) rows.push_back({"--" + choice.name, choice.value, choice.reason});
   for (const auto& lambda : summary.lambdas) {
-    if (lambda.how == "given") continue;
+    if (lambda.is_given) continue;
     auto option = lambda.name;
     std::replace(option.begin(), option.end(), '_', '-');
     rows.push_back(
@@ -239,7 +241,7 @@ void add_readings(Rows& rows, const std::vector<std::string>& readings) {
 std::string data_section(const ReportContent& content) {
   const auto& visibilities = content.visibilities;
   const auto& observation = visibilities.observation();
-  const auto uv = summarise_uv(visibilities.baselines());
+  const auto uv = summarize_uv(visibilities.baselines());
   const auto& weights = visibilities.weights();
   const auto& scatter = content.summary.scatter;
   Rows rows = {{"file", content.name}};
@@ -247,6 +249,7 @@ std::string data_section(const ReportContent& content) {
   if (!observation.object.empty()) rows.emplace_back("object", observation.object);
   if (!observation.telescope.empty()) rows.emplace_back("telescope", observation.telescope);
   if (!observation.date.empty()) rows.emplace_back("date", observation.date);
+  if (observation.stokes != Stokes::i) rows.emplace_back("polarisation", stokes_text(observation.stokes));
   rows.emplace_back("visibilities",
                     fmt::format("{} in {} channel{}, {} occupied uv cells", content.summary.visibilities, visibilities.nchan(),
                                 visibilities.nchan() == 1 ? "" : "s", content.summary.cells));
@@ -278,7 +281,7 @@ std::string fit_section(const ReportContent& content) {
     rows.emplace_back("beam of the dirty image", fmt::format("{:.3g}″ × {:.3g}″, position angle {:.1f}°", beam.major, beam.minor,
                                                              beam.position_angle / units::degree));
   }
-  rows.emplace_back("likelihood", summary.likelihood + ", " + facts.noise + " noise");
+  rows.emplace_back("likelihood", name_of(summary.likelihood) + ", " + choice_name(facts.noise, noise_choices) + " noise");
   rows.emplace_back("χ²", fmt::format("{:.6g}; χ²/2N {:.4f}", summary.chi_squared, summary.reduced_chi_squared()));
   rows.emplace_back(
       "residuals",
@@ -286,7 +289,7 @@ std::string fit_section(const ReportContent& content) {
                   facts.residuals.sigma_factor, facts.residuals.standard_deviation, 100 * facts.residuals.beyond_four));
   for (std::size_t i = 0; i < summary.fit.columns.size(); ++i)
     rows.emplace_back("loss, " + summary.fit.columns[i], fmt::format("{:.6g}", summary.fit.loss.values.at(i)));
-  rows.emplace_back("optimiser", fmt::format("{} ({})", summary.optimizer, summary.optimizer_reason));
+  rows.emplace_back("optimiser", fmt::format("{} ({})", to_string(summary.optimizer), summary.optimizer_reason));
   rows.emplace_back(
       "end", fmt::format("{} after {} epochs{}", to_string(summary.fit.stop_reason), summary.fit.epochs,
                          summary.fit.gap ? fmt::format("; the loss is at most {:.3g} above its least value", *summary.fit.gap)
@@ -351,7 +354,8 @@ std::string run_section(const ReportContent& content) {
   const auto& summary = content.summary;
   const auto& seconds = summary.seconds;
   Rows rows = {{"command", content.command}};
-  rows.emplace_back("device", fmt::format("{} ({}), {}", summary.device, summary.device_reason, summary.dtype));
+  rows.emplace_back("device",
+                    fmt::format("{} ({}), {}", summary.device, summary.device_reason, choice_name(summary.dtype, dtype_choices)));
   auto times = fmt::format("start {:.2f}, reading {:.2f}, gridding {:.2f}, training {:.2f}, writing {:.2f}", seconds.start,
                            seconds.reading, seconds.gridding, seconds.training, seconds.writing);
   if (summary.scan) times += fmt::format(", cross-validation {:.2f}", seconds.crossval);

@@ -25,7 +25,7 @@ struct Place {
 };
 
 /// Where the flux of an image has its middle; the phase centre of an empty one.
-Place centre_of_flux(const Tensor& image, const GridCoords& coords) {
+Place center_of_flux(const Tensor& image, const GridCoords& coords) {
   const double flux = image.sum().item<double>();
   if (!(flux > 0)) return {};
   const double scale = 1 / (flux * units::arcsec);
@@ -38,15 +38,15 @@ struct Profile {
 };
 
 /// Means in rings of two pixels' width, without planes of the image's size as radial_i() needs.
-Profile ring_means(const Tensor& image, const GridCoords& coords, const Place& centre) {
+Profile ring_means(const Tensor& image, const GridCoords& coords, const Place& center) {
   const double width = 2 * coords.cell_size();
   const auto npix = coords.npix();
   std::vector<double> sums(static_cast<std::size_t>(npix)), pixels(sums.size());
   const auto values = image.accessor<double, 2>();
   for (std::int64_t row = 0; row < npix; ++row) {
-    const double y = static_cast<double>(row - npix / 2) * coords.cell_size() - centre.north;
+    const double y = static_cast<double>(row - npix / 2) * coords.cell_size() - center.north;
     for (std::int64_t column = 0; column < npix; ++column) {
-      const double x = -static_cast<double>(column - (npix / 2 - 1)) * coords.cell_size() - centre.east;
+      const double x = -static_cast<double>(column - (npix / 2 - 1)) * coords.cell_size() - center.east;
       const auto ring = static_cast<std::size_t>(std::hypot(x, y) / width);
       if (ring >= sums.size()) continue;
       sums[ring] += values[row][column];
@@ -65,12 +65,12 @@ Profile ring_means(const Tensor& image, const GridCoords& coords, const Place& c
 }
 
 plot::CurvePanel profile_panel(const Tensor& image, const GridCoords& coords, const SkyOffset& middle) {
-  auto centre = centre_of_flux(image, coords);
+  auto center = center_of_flux(image, coords);
   const double half = 0.5 * coords.cell_size() * static_cast<double>(coords.npix());
-  if (std::max(std::abs(centre.east), std::abs(centre.north)) > 0.8 * half) centre = {};
-  const auto profile = ring_means(image, coords, centre);
+  if (std::max(std::abs(center.east), std::abs(center.north)) > 0.8 * half) center = {};
+  const auto profile = ring_means(image, coords, center);
   plot::CurvePanel panel;
-  panel.title = fmt::format("mean brightness about {:.2f}″ E, {:.2f}″ N", centre.east + middle.east, centre.north + middle.north);
+  panel.title = fmt::format("mean brightness about {:.2f}″ E, {:.2f}″ N", center.east + middle.east, center.north + middle.north);
   panel.x_label = "radius (″)";
   panel.y_label = "Jy/arcsec²";
   panel.curves.push_back({"", plot::CurveStyle::line, profile.radius, profile.mean});
@@ -78,7 +78,7 @@ plot::CurvePanel profile_panel(const Tensor& image, const GridCoords& coords, co
 }
 
 plot::ImagePanel wide_panel(const WideMap& wide, double noise) {
-  auto panel = plot::panel_style(wide.image, plot::ColourScale::diverging);
+  auto panel = plot::panel_style(wide.image, plot::ColorScale::diverging);
   panel.values = wide.image;
   panel.extent = wide.coords.img_ext();
   panel.title = "residual beyond the field, short baselines";

@@ -27,7 +27,7 @@ namespace {
 }
 
 ChannelMap channel_map(const ImageOptions& options, std::int64_t nchan) {
-  return options.mode == "continuum" ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
+  return options.mode == ImageMode::continuum ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
 }
 
 /// Images of the run's own likelihood, priors and solver, each from where the last one ended.
@@ -44,10 +44,9 @@ class RunImager final : public CalibrationImager {
     const DataAverager averager(stage_.coords, data,
                                 DataAveragerOptions().channel_map(channels).scatter_check(ScatterCheck::off));
     const auto cells = averager.to_dataset();
-    const FitData fit{data, channels, cells, FitData::imaging_of(options_)};
+    const FitData fit{data, channels, cells, imaging_of(options_)};
     const auto likelihood = make_likelihood(options_, data, channels, cells, stage_.device);
-    const auto normalize = normalize_of(options_.normalize);
-    const double normalizer = Objective(likelihood, {}, normalize).normaliser();
+    const double normalizer = Objective(likelihood, {}, options_.normalize).normalizer();
     ImageSummary unused;
     auto record = stage_.record;
     auto terms = weigh_terms({options_, fit, normalizer, likelihood->visibilities_count(), likelihood, stage_.device,
@@ -55,7 +54,7 @@ class RunImager final : public CalibrationImager {
     if (!model_) begin(fit);
     auto train = train_options(options_, stage_.record, stage_.state);
     train.checkpoint({}).resume(false).interrupted([] { return stop_requested() != 0; });
-    const auto result = Trainer(*model_, Objective(likelihood, std::move(terms), normalize), train).fit();
+    const auto result = Trainer(*model_, Objective(likelihood, std::move(terms), options_.normalize), train).fit();
     if (result.stop_reason == StopReason::interrupted) return {};
     if (result.stop_reason == StopReason::diverged) throw DivergedError(result.diagnosis);
     const torch::NoGradGuard no_gradient;
@@ -73,7 +72,7 @@ class RunImager final : public CalibrationImager {
  private:
   void begin(const FitData& fit) {
     model_ = make_model(options_, fit);
-    (*model_)->to(stage_.device, options_.data.torch_dtype());
+    (*model_)->to(stage_.device, options_.data.dtype);
     if (begin_from_.empty()) return;
     const torch::NoGradGuard no_gradient;
     for (auto& parameter : (*model_)->named_parameters()) {
@@ -101,19 +100,19 @@ std::string round_words(const CalibrationRound& round, const SampleBlocks& block
 void check_fit_blocks(const ImageOptions& options) {
   if (options.fit_blocks.empty()) return;
   parse_gain_kinds(options.fit_blocks);
-  if (options.likelihood == "gridded")
+  if (options.likelihood == FitLikelihood::gridded)
     refuse(options, "cell averages mix the samples of blocks", "leave out --likelihood gridded: the exact one is as fast");
-  if (options.noise != "gaussian")
+  if (!options.is_gaussian())
     refuse(options, "gains are fitted for Gaussian noise", "leave out --noise, or weigh the blocks with mpol weights first");
   if (options.batch_size) refuse(options, "gains need images of all data", "leave out --batch-size, or give --batch-size auto");
   if (!choose_optimizer(options).tolerance)
     refuse(options, "gains need images that have converged", "leave out --optimizer and --stop-relative, or take pogm");
   if (ranks()->size() > 1) refuse(options, "ranks share no gains", "start one process; its threads are all used");
   const auto kinds = parse_block_kinds(options.data.blocks);
-  const auto has = [&](const char* kind) { return std::find(kinds.begin(), kinds.end(), kind) != kinds.end(); };
-  if (has("time"))
+  const auto has = [&](BlockKind kind) { return std::find(kinds.begin(), kinds.end(), kind) != kinds.end(); };
+  if (has(BlockKind::time))
     throw UsageError(error_text("--blocks", options.data.blocks, "stretches of time have no gains", "leave out time"));
-  if (has("channel") && options.mode == "cube") {
+  if (has(BlockKind::channel) && options.mode == ImageMode::cube) {
     throw UsageError(error_text("--blocks", options.data.blocks,
                                 "a cube's channels show different skies, beside which gains mean nothing",
                                 "leave out channel, or add --mode continuum"));
@@ -137,7 +136,7 @@ Choice blocks_choice(const ImageOptions& options) {
 CalibratedBlocks calibrate(const BlockStage& stage, Visibilities& visibilities) {
   const auto& options = stage.options;
   CalibratedBlocks result{blocks_to_fit(options), parse_gain_kinds(options.fit_blocks), {}, {}};
-  if (result.samples.of_sample.size(0) > 1 && options.mode != "continuum")
+  if (result.samples.indices.size(0) > 1 && options.mode != ImageMode::continuum)
     throw UsageError(
         error_text("--blocks", options.data.blocks, "a cube's channels show different skies", "add --mode continuum"));
   const auto bytes = static_cast<double>(visibilities.data().nbytes() + visibilities.weights().nbytes());

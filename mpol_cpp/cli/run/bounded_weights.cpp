@@ -19,9 +19,8 @@ namespace {
 constexpr double tolerance_of_image = 1e-3;
 
 double bound_of(const TermWeighing& with) {
-  const auto& bound = with.options.chi2_bound;
-  if (*bound == "auto") return chi_squared_bound(with.visibilities);
-  return parse_number("chi2-bound", *bound, Range::positive()) * 2 * static_cast<double>(with.visibilities);
+  const auto& bound = with.options.chi2_bound->value;
+  return bound ? *bound * 2 * static_cast<double>(with.visibilities) : chi_squared_bound(with.visibilities);
 }
 
 void print_fit(const BoundedFitPoint& point, double bound) {
@@ -34,18 +33,18 @@ void print_fit(const BoundedFitPoint& point, double bound) {
 std::vector<Term> bounded_weights(const std::vector<Term>& terms, const TermWeighing& with) {
   const auto& options = with.options;
   if (std::all_of(terms.begin(), terms.end(), [](const Term& term) { return term.is_off(); })) {
-    throw UsageError(error_text("--chi2-bound", *options.chi2_bound,
+    throw UsageError(error_text("--chi2-bound", options.chi2_bound->text,
                                 "no regulariser is in the fit: nothing tells which image within the bound is the simplest",
                                 "add --wavelets auto, or --sparsity and --tv"));
   }
   const Stopwatch watch(with.summary.seconds.crossval);
   GriddedNet model = make_model(options, with.data);
-  model->to(with.device, options.data.torch_dtype());
+  model->to(with.device, options.data.dtype);
   auto train = train_options(options, with.record, with.state);
   train.interrupted([] { return stop_requested() != 0; }).tolerance(std::min(*choose_optimizer(options).tolerance, 1e-4));
   if (train.optimizer() == OptimizerKind::admm) train.optimizer(OptimizerKind::pogm);
   const double bound = bound_of(with);
-  auto how = BoundedFitOptions().normalize(normalize_of(options.normalize)).train(std::move(train));
+  auto how = BoundedFitOptions().normalize(options.normalize).train(std::move(train));
   if (options.output.speaks()) how.on_fit([bound](const BoundedFitPoint& point) { print_fit(point, bound); });
   const auto found = fit_within(model.ptr(), with.likelihood, terms, bound, how);
   stop_if_requested();

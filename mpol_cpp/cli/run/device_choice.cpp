@@ -29,6 +29,8 @@ std::optional<torch::Device> device_of_rank(const DeviceRequest& request) {
   return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(local));
 }
 
+ChosenDevice asked_for(const std::vector<torch::Device>& all) { return {all.front(), "asked for", all, true}; }
+
 /// Those of a list, or all; how many "all" came to is said, as nobody asked for a number.
 ChosenDevice choose_devices(const std::string& text) {
   if (!ranks()->is_alone()) {
@@ -36,11 +38,10 @@ ChosenDevice choose_devices(const std::string& text) {
                                 "leave it out, or start one process that takes them all"));
   }
   auto all = select_devices(text);
-  std::string reason = "asked for";
-  if (text == "all") {
-    if (all.front().is_cpu()) reason = "all: no GPU: " + no_gpu_reason();
-    else reason = all.size() == 1 ? "all: there is one GPU with memory free" : "all with memory free";
-  }
+  if (text != "all") return asked_for(all);
+  auto reason = all.front().is_cpu() ? "all: no GPU: " + no_gpu_reason()
+                : all.size() == 1    ? "all: there is one GPU with memory free"
+                                     : "all with memory free";
   return {all.front(), std::move(reason), std::move(all)};
 }
 
@@ -52,7 +53,7 @@ ChosenDevice choose_device(const std::string& text) {
   if (names_several_devices(text)) return choose_devices(text);
   const auto request = DeviceRequest::parse(text);
   if (const auto own = device_of_rank(request)) return {*own, fmt::format("rank {} of its node", place_of_rank().local_rank)};
-  if (request.kind() != DeviceRequest::Kind::automatic) return {select_device(request, Fallback::error), "asked for"};
+  if (request.kind() != DeviceRequest::Kind::automatic) return asked_for({select_device(request, Fallback::error)});
   const auto no_gpu = no_gpu_reason();
   if (!no_gpu.empty()) return {torch::kCPU, "no GPU: " + no_gpu};
   return {select_device(request, Fallback::error), "the first GPU with memory free"};

@@ -12,6 +12,7 @@ struct ChosenDevice {
   torch::Device device;
   std::string reason;
   std::vector<torch::Device> all = {device};  ///< that were asked for: more than one where they share the run
+  bool is_asked_for = false;                  ///< which is the reason
 
   bool are_several() const { return all.size() > 1; }
   std::string names() const;  ///< of all, with commas between them

@@ -15,15 +15,15 @@ namespace {
 constexpr double seconds_of_measurement = 0.2;
 
 std::vector<double> speeds_of(const ImageOptions& options, const std::vector<torch::Device>& devices, std::int64_t npix) {
-  if (options.deterministic || options.shard == "none") return {};
-  const auto step = StepTimingOptions().dtype(options.data.torch_dtype()).least_seconds(seconds_of_measurement);
+  if (options.deterministic || options.shard == Shard::none) return {};
+  const auto step = StepTimingOptions().dtype(options.data.dtype).least_seconds(seconds_of_measurement);
   return relative_speeds(npix, devices, step);
 }
 
 }  // namespace
 
 bool devices_share_folds(const ImageOptions& options) {
-  return !options.regularizers.searched.empty() && options.crossval.score == "folds" && options.shard != "none" &&
+  return !options.regularizers.searched.empty() && options.crossval.score == Score::folds && options.shard != Shard::none &&
          !options.dry_run;
 }
 
@@ -85,7 +85,7 @@ FitSize DeviceTeam::hold_channels(const Visibilities& visibilities, const GridCo
   for (const auto& likelihood : likelihoods_) {
     if (!likelihood) continue;
     const auto own = FitSize::of(likelihood, options_);
-    all.normaliser = options_.normalize == "none" ? own.normaliser : all.normaliser + own.normaliser;
+    all.normalizer = options_.normalize == Normalize::none ? own.normalizer : all.normalizer + own.normalizer;
     all.samples += own.samples;
     all.visibilities += own.visibilities;
   }
@@ -98,7 +98,7 @@ FittedPart DeviceTeam::fit(const FitPlan& plan) {
     const auto rank = static_cast<std::size_t>(ranks->rank());
     const auto& part = parts_[rank];
     if (!part.has_work()) return;
-    const FitData data{part.visibilities(), part.map(), part.dataset(), FitData::imaging_of(options_)};
+    const FitData data{part.visibilities(), part.map(), part.dataset(), imaging_of(options_)};
     auto fitted = fit_part(plan, {data, likelihoods_[rank], device, part.ranks()});
     if (ranks->is_first()) whole = std::move(fitted);
   });

@@ -25,14 +25,20 @@ std::string conversion_words(const Term& term, const TermWeighing& with) {
       beside(0.5));
 }
 
-/// How a weight that was not guessed came about.
-std::string source_of(const Term& term, const TermWeighing& with) {
+/// How a weight came about.
+struct WeightSource {
+  std::string how;
+  bool is_given = false;  ///< by somebody, as a number
+};
+
+/// That of a weight that was not guessed.
+WeightSource source_of(const Term& term, const TermWeighing& with) {
   const auto& given = with.options.regularizers;
   const auto option = option_of(term.name());
-  if (with.summary.bound) return fmt::format("bounded, {:.4g} times what was given", with.summary.bound->factor);
-  if (given.searched.contains(option)) return words_of_choice(with.summary.scan->best().kind);
-  if (given.automatic.contains(option)) return "auto";
-  return given.in_units.contains(option) ? "noise units" : "given";
+  if (with.summary.bound) return {fmt::format("bounded, {:.4g} times what was given", with.summary.bound->factor)};
+  if (given.searched.contains(option)) return {words_of_choice(with.summary.scan->best().kind)};
+  if (given.automatic.contains(option)) return {"auto"};
+  return given.in_units.contains(option) ? WeightSource{"noise units"} : WeightSource{"given", true};
 }
 
 /// Gives the terms the weights that cross-validation chose, and says what is doubtful about them.
@@ -51,14 +57,14 @@ void take_chosen(std::vector<Term>& terms, const TermWeighing& with) {
   if (const auto words = diagnostic_words(scan); with.options.output.speaks() && !words.empty()) fmt::print("{}\n", words);
 }
 
-void note_lambda(const Term& term, std::optional<double> unit, const std::string& how, const TermWeighing& with) {
+void note_lambda(const Term& term, std::optional<double> unit, const WeightSource& source, const TermWeighing& with) {
   const double value = term.weights().front();
   const auto in_units = unit && *unit > 0 ? std::optional(value / *unit) : std::nullopt;
-  with.summary.lambdas.push_back({term.name(), value, in_units, how});
-  if (how == "given") return;
-  with.record.note_lambda(term.name(), value, how);
+  with.summary.lambdas.push_back({term.name(), value, in_units, source.how, source.is_given});
+  if (source.is_given) return;
+  with.record.note_lambda(term.name(), value, source.how);
   if (!with.options.output.speaks()) return;
-  const auto words = in_units ? fmt::format("{}, {:.3g} U", how, *in_units) : how;
+  const auto words = in_units ? fmt::format("{}, {:.3g} U", source.how, *in_units) : source.how;
   fmt::print("lambda of {}: {:.3g} ({})\n", term.name(), value, words);
 }
 
@@ -91,7 +97,7 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
   if (with.options.chi2_bound) terms = bounded_weights(terms, with);
   for (std::size_t i = 0; i < terms.size(); ++i)
     note_lambda(terms[i], lambda_unit(terms[i], noise, coords),
-                i < own || with.summary.bound ? source_of(terms[i], with) : "guessed", with);
+                i < own || with.summary.bound ? source_of(terms[i], with) : WeightSource{"guessed"}, with);
   for (const auto& term : terms) log_info(conversion_words(term, with));
   return terms;
 }
@@ -104,7 +110,7 @@ std::vector<Choice> lambda_choices(const ImageOptions& options, const FitData& d
     const auto option = option_of(term.name());
     if (!given.in_units.contains(option)) continue;
     if (given.searched.contains(option)) {
-      choices.push_back({option, given.searched.at(option), "to be cross-validated"});
+      choices.push_back({option, given.searched.at(option).text, "to be cross-validated"});
       continue;
     }
     const double units = given.in_units.at(option), unit = lambda_unit(term, noise, data.coords()).value();

@@ -85,15 +85,16 @@ void stage_errors(OutputFolder& folder, const ImageResults& results, io::FitsOpt
   }
 }
 
-/// A file for each channel, with the samples as its planes.
+/// A file for each channel, with the samples along an axis of their own.
 void stage_samples(OutputFolder& folder, const ImageResults& results, io::FitsOptions header) {
   auto history = header.history();
   history.insert(history.begin() + 1,
                  fmt::format("planes: {} fits to simulated data of the image (parametric bootstrap)", results.samples));
-  header.history(history).frequencies({});
+  header.history(history).planes(io::FitsPlanes::samples);
   const auto nchan = results.kept_samples.size(1);
   for (std::int64_t channel = 0; channel < nchan; ++channel) {
     const auto name = nchan == 1 ? std::string("samples.fits") : fmt::format("samples_{:04}.fits", channel);
+    if (results.frequencies.defined()) header.frequencies(results.frequencies.narrow(0, channel, 1));
     io::write_fits(folder.staged(name), results.kept_samples.select(1, channel), results.coords, header);
   }
 }
@@ -126,7 +127,7 @@ void stage_images(OutputFolder& folder, const ImageResults& results, const Train
   header.unit(io::FitsUnit::jy_per_beam).beams(results.dirty.beams);
   stage_cube(folder, "dirty.fits", results.dirty.dirty, results, header, options.split_channels);
   auto history = header.history();
-  history.insert(history.begin() + 1, residual_words(FitData::imaging_of(options)));
+  history.insert(history.begin() + 1, residual_words(imaging_of(options)));
   header.history(history);
   stage_cube(folder, "residual.fits", results.dirty.residual, results, header, options.split_channels);
   stop_if_requested();

@@ -137,13 +137,13 @@ class ImageRun {
   std::vector<Choice> choices() const {
     auto all = data_.chosen_grid().choices;
     const auto optimizer = choose_optimizer(options_);
-    if (options_.optimizer == "auto") all.push_back({"optimizer", to_string(optimizer.kind), optimizer.reason});
+    if (!options_.optimizer) all.push_back({"optimizer", to_string(optimizer.kind), optimizer.reason});
     if (optimizer.tolerance && !options_.tolerance) {
       all.push_back({"tolerance", fmt::format("{}", *optimizer.tolerance),
                      fmt::format("the fit goes on until it has converged, for at most {} epochs", *options_.epochs)});
     }
     const auto& device = data_.chosen_device();
-    if (device.reason != "asked for") all.push_back({"device", device.names(), device.reason});
+    if (!device.is_asked_for) all.push_back({"device", device.names(), device.reason});
     return all;
   }
 
@@ -151,7 +151,7 @@ class ImageRun {
   int show_choices() {
     data_.read();
     data_.average_and_make_likelihood();
-    for (auto& choice : lambda_choices(options_, data_.fit_data(), data_.size().normaliser))
+    for (auto& choice : lambda_choices(options_, data_.fit_data(), data_.size().normalizer))
       summary_.choices.push_back(std::move(choice));
     if (!options_.fit_blocks.empty()) summary_.choices.push_back(blocks_choice(options_));
     summary_.choices.push_back(noise_choice(options_, statistics_without_source(data_.coords(), data_.visibilities())));
@@ -207,13 +207,13 @@ class ImageRun {
     auto* team = data_.team();
     auto* devices = team != nullptr && devices_share_folds(options_) ? &team->group() : nullptr;
     const auto& size = data_.size();
-    auto terms = weigh_terms({options_, data_.fit_data(), size.normaliser, size.visibilities, data_.likelihood(), data_.device(),
+    auto terms = weigh_terms({options_, data_.fit_data(), size.normalizer, size.visibilities, data_.likelihood(), data_.device(),
                               state, data_.shares_folds() ? ranks() : nullptr, devices, *record_, summary_});
     if (summary_.scan && summary_.scan->interrupted) return;
     const auto& part = data_.channel_part();
     if (part.holds_channels() ? !part.has_work() : !ranks()->is_first()) return;  // nothing to fit
     Stopwatch watch(summary_.seconds.training);
-    const FitPlan plan{options_, *record_, state, std::move(terms), size.normaliser, data_.chosen_grid().center};
+    const FitPlan plan{options_, *record_, state, std::move(terms), size.normalizer, data_.chosen_grid().center};
     for (auto& line : regridding_words(options_, data_.fit_data())) record_->note(std::move(line));
     auto fitted = team != nullptr && team->holds_channels() ? team->fit(plan) : fit_part(plan, data_.own_part());
     summary_.fit = std::move(fitted.result);
@@ -237,10 +237,11 @@ class ImageRun {
 
   void describe_fit() {
     summary_.likelihood = options_.likelihood;
-    summary_.gaussian = options_.noise == "gaussian";
-    summary_.normaliser = data_.size().normaliser;
-    summary_.chi_squared = summary_.fit.loss.nll() * 2 * summary_.normaliser;
+    summary_.gaussian = options_.is_gaussian();
+    summary_.normalizer = data_.size().normalizer;
+    summary_.chi_squared = summary_.fit.loss.nll() * 2 * summary_.normalizer;
     summary_.center = data_.chosen_grid().center;
+    summary_.stokes = data_.visibilities().observation().stokes;
     summary_.samples = data_.size().samples;
     summary_.visibilities = data_.size().visibilities;
     summary_.cells = data_.dataset()->ncells();
@@ -251,11 +252,12 @@ class ImageRun {
     summary_.device_reason = data_.chosen_device().reason;
     summary_.ranks = ranks()->size();
     summary_.devices = static_cast<std::int64_t>(data_.chosen_device().all.size());
-    summary_.shard = to_string(data_.sharding().shard);
+    summary_.shard = data_.sharding().shard;
     summary_.seed = options_.seed;
     const auto chosen = choose_optimizer(options_);
-    summary_.optimizer = to_string(chosen.kind);
+    summary_.optimizer = chosen.kind;
     summary_.optimizer_reason = chosen.reason;
+    summary_.optimizer_is_asked_for = options_.optimizer.has_value();
   }
 
   int interrupted(OutputFolder& folder) {

@@ -64,8 +64,7 @@ Tensor sky_of(ImageModel& model, const PartToFit& part) {
 }  // namespace
 
 FitSize FitSize::of(const std::shared_ptr<Likelihood>& likelihood, const ImageOptions& options) {
-  return {Objective(likelihood, {}, normalize_of(options.normalize)).normaliser(), likelihood->samples(),
-          likelihood->visibilities_count()};
+  return {Objective(likelihood, {}, options.normalize).normalizer(), likelihood->samples(), likelihood->visibilities_count()};
 }
 
 bool FittedPart::ended() const { return result.stop_reason == StopReason::epochs || result.stop_reason == StopReason::converged; }
@@ -73,10 +72,10 @@ bool FittedPart::ended() const { return result.stop_reason == StopReason::epochs
 FittedPart fit_part(const FitPlan& plan, const PartToFit& part) {
   const auto& options = plan.options;
   FittedPart fitted;
-  Objective objective(part.likelihood, plan.terms, normalize_of(options.normalize));
-  fitted.objective = part.ranks ? objective.divided_by(plan.normaliser) : objective;
+  Objective objective(part.likelihood, plan.terms, options.normalize);
+  fitted.objective = part.ranks ? objective.divided_by(plan.normalizer) : objective;
   fitted.model = make_model(options, part.data);
-  fitted.model->to(part.device, options.data.torch_dtype());
+  fitted.model->to(part.device, options.data.dtype);
   auto train = train_options(options, plan.record, plan.state);
   train.interrupted([] { return stop_requested() != 0; });
   if (part.ranks) train.ranks(part.ranks);

@@ -21,7 +21,7 @@ namespace mpol::cli {
 
 /// What a fit is divided by and made of, over all channels.
 struct FitSize {
-  double normaliser = 0;
+  double normalizer = 0;
   std::int64_t samples = 0, visibilities = 0;
 
   /// That of one likelihood, as --normalize says.
@@ -34,7 +34,7 @@ struct FitPlan {
   const RunRecord& record;
   std::filesystem::path state;  ///< the folder in which the run keeps what it goes on from
   std::vector<Term> terms;
-  double normaliser;  ///< of all channels
+  double normalizer;  ///< of all channels
   SkyOffset center;   ///< of the image from the phase centre
 };
 

@@ -59,7 +59,7 @@ void RunData::read() {
   const Stopwatch watch(summary_.seconds.reading);
   visibilities_.emplace(grid_.take_visibilities(options_.data));
   check_grid_holds(*visibilities_, options_.data, coords_);
-  check_representable(visibilities_->data(), visibilities_->weights(), options_.data.torch_dtype());
+  check_representable(visibilities_->data(), visibilities_->weights(), options_.data.dtype);
   check_no_hermitian_pairs(*visibilities_);
   if (const auto warning = field_warning(visibilities_->baselines(), coords_); !warning.empty()) log_warning(warning);
   stop_if_requested();
@@ -88,7 +88,7 @@ void RunData::share_as(Shard shard) {
 }
 
 bool RunData::shares_samples() const {
-  return !team_ && sharding_.shard == Shard::visibilities && options_.likelihood == "loose";
+  return !team_ && sharding_.shard == Shard::visibilities && options_.likelihood == FitLikelihood::loose;
 }
 
 /// Copies this rank's samples, if it has any. The first keeps all besides, for its products.
@@ -106,13 +106,13 @@ std::shared_ptr<RankedLikelihoodImpl> RunData::likelihood_of_ranks() const {
 
 bool RunData::shares_folds() const {
   const bool searches = !options_.regularizers.searched.empty() && !options_.dry_run;
-  return searches && !ranks()->is_alone() && options_.shard != "none";
+  return searches && !ranks()->is_alone() && options_.shard != Shard::none;
 }
 
 void RunData::average_and_make_likelihood() {
   const Stopwatch watch(summary_.seconds.gridding);
   const auto nchan = visibilities_->nchan();
-  channels_ = options_.mode == "continuum" ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
+  channels_ = options_.mode == ImageMode::continuum ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
   check_memory_for(most_channels());
   if (ranks()->is_first() || sharding_.shard == Shard::channels || shares_samples() || shares_folds()) average();
   stop_if_requested();
@@ -130,7 +130,7 @@ void RunData::release_ranks() {
 }
 
 FitData RunData::fit_data() const {
-  return {*visibilities_, channels_, dataset_, FitData::imaging_of(options_), options_.data.parts->ranges(visibilities_->nvis())};
+  return {*visibilities_, channels_, dataset_, imaging_of(options_), options_.data.parts->ranges(visibilities_->nvis())};
 }
 
 std::int64_t RunData::most_channels() const {
@@ -178,21 +178,21 @@ FitSize RunData::size_of_fit() const {
   const bool known_to_first = !part_.holds_channels() && shares_folds();  // folds are weighed by numbers of the whole
   if (!part_.holds_channels() && !known_to_first) return size;
   const bool counts = part_.holds_channels() || ranks()->is_first();
-  std::vector<double> numbers = {size.normaliser, static_cast<double>(size.samples), static_cast<double>(size.visibilities)};
+  std::vector<double> numbers = {size.normalizer, static_cast<double>(size.samples), static_cast<double>(size.visibilities)};
   if (!counts) numbers.assign(numbers.size(), 0.0);
   ranks()->sum(numbers);
-  if (options_.normalize == "none") numbers[0] = 0.5;
+  if (options_.normalize == Normalize::none) numbers[0] = 0.5;
   return {numbers[0], static_cast<std::int64_t>(numbers[1]), static_cast<std::int64_t>(numbers[2])};
 }
 
 /// Doubts about the weights before the fit. One that stands still at its end is asked instead: see findings(). Only cell
 /// averages need right weights, and only they are refused for wrong ones.
 void RunData::check_scatter() {
-  const bool gridded = options_.likelihood == "gridded";
-  if (options_.scatter_check == "off" || (!gridded && choose_optimizer(options_).tolerance)) return;
+  const bool gridded = options_.likelihood == FitLikelihood::gridded;
+  if (options_.scatter_check == ScatterCheck::off || (!gridded && choose_optimizer(options_).tolerance)) return;
   const auto warning = weights_warning(summary_.scatter, coords_, *visibilities_);
   if (warning.empty()) return;
-  if (options_.scatter_check == "error" && gridded)
+  if (options_.scatter_check == ScatterCheck::error && gridded)
     throw DataError(warning + "; scale them with mpol weights, or use --scatter-check off");
   log_warning(warning);
   weights_are_doubted_ = true;
@@ -200,8 +200,7 @@ void RunData::check_scatter() {
 
 PartToFit RunData::own_part() const {
   if (!part_.holds_channels()) return {fit_data(), likelihood_, device_};
-  return {
-      {part_.visibilities(), part_.map(), part_.dataset(), FitData::imaging_of(options_)}, likelihood_, device_, part_.ranks()};
+  return {{part_.visibilities(), part_.map(), part_.dataset(), imaging_of(options_)}, likelihood_, device_, part_.ranks()};
 }
 
 double RunData::chi_squared_of_visibilities(const Tensor& sky) const {

@@ -69,7 +69,7 @@ class RunData {
   bool weights_are_doubted() const { return weights_are_doubted_; }  ///< in words, before the fit
 
  private:
-  std::int64_t nchan_of_image() const { return options_.mode == "continuum" ? 1 : visibilities_->nchan(); }
+  std::int64_t nchan_of_image() const { return options_.mode == ImageMode::continuum ? 1 : visibilities_->nchan(); }
   std::int64_t most_channels() const;  // that are held in one memory
   bool shares_samples() const;         // whether ranks go through samples of their own in each step
   void take_own_samples();

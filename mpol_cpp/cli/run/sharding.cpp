@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/image/start_image.h>
 #include <mpol_cpp/cli/program/ending.h>
@@ -28,15 +29,15 @@ std::string obstacle_to_channels(const ImageOptions& options, std::int64_t nchan
   if (!options.structures.empty()) return "--test-structure needs the whole fit on one rank";
   if (options.diagnostics_interval) return "--diagnostics-interval shows the whole cube";
   if (options.tensorboard) return "--tensorboard tells the flux of the whole cube";
-  if (!options.mask.empty() || std::holds_alternative<StartFile>(parse_start(options.start)))
-    return "a file of the whole cube is read";
+  if (!options.mask.empty() || std::holds_alternative<StartFile>(options.start)) return "a file of the whole cube is read";
   return {};
 }
 
 /// Why ranks cannot share the samples, once or in each step; empty where they can.
 std::string obstacle_to_visibilities(const ImageOptions& options) {
-  if (options.likelihood == "exact") return {};
-  if (options.likelihood != "loose") return fmt::format("the {} likelihood is one of cells, not of samples", options.likelihood);
+  if (options.likelihood == FitLikelihood::exact) return {};
+  if (options.likelihood != FitLikelihood::loose)
+    return fmt::format("the {} likelihood is one of cells, not of samples", name_of(options.likelihood));
   const auto optimizer = choose_optimizer(options).kind;
   if (optimizer == OptimizerKind::lbfgs || optimizer == OptimizerKind::admm)
     return fmt::format("{} needs the whole likelihood on one rank", to_string(optimizer));
@@ -50,15 +51,15 @@ std::string obstacle_to_visibilities(const ImageOptions& options) {
 
 /// Why it does not pay to share the samples in each step, unless that is asked for; empty where it does.
 std::string loss_by_visibilities(const ImageOptions& options, const ImageSize& size) {
-  if (options.likelihood != "loose" || size.samples >= size.npix * size.npix) return {};
+  if (options.likelihood != FitLikelihood::loose || size.samples >= size.npix * size.npix) return {};
   return fmt::format("to exchange {} pixels in each step takes longer than to go through {} samples of a channel",
                      size.npix * size.npix, size.samples);
 }
 
 /// Why ranks cannot hold rows of the exact likelihood; empty where they can.
 std::string obstacle_to_rows(const ImageOptions& options) {
-  if (options.likelihood != "exact")
-    return fmt::format("the {} likelihood has no transforms of the image that rows are shared of", options.likelihood);
+  if (options.likelihood != FitLikelihood::exact)
+    return fmt::format("the {} likelihood has no transforms of the image that rows are shared of", name_of(options.likelihood));
   if (!options.regularizers.searched.empty()) return "a search of weights makes likelihoods of its own, of whole images";
   const auto optimizer = choose_optimizer(options).kind;
   if (optimizer == OptimizerKind::lbfgs || optimizer == OptimizerKind::admm)
@@ -73,39 +74,33 @@ std::string obstacle_to_rows(const ImageOptions& options) {
 
 /// Why devices of one process cannot share the samples in each step; empty where they can.
 std::string obstacle_to_samples_of_devices(const ImageOptions& options) {
-  if (options.likelihood != "loose")
-    return fmt::format("a step of the {} likelihood does not go through the samples", options.likelihood);
+  if (options.likelihood != FitLikelihood::loose)
+    return fmt::format("a step of the {} likelihood does not go through the samples", name_of(options.likelihood));
   if (options.batch_size || options.in_chunks) return "--batch-size takes a part of the samples at a time";
   if (options.samples) return "--samples needs the whole fit on one device";
   return {};
 }
 
 UsageError refusal(const ImageOptions& options, const std::string& why, const char* remedy) {
-  return UsageError(error_text("--shard", options.shard, why, remedy));
+  return UsageError(error_text("--shard", choice_name(options.shard, shard_choices), why, remedy));
 }
 
 }  // namespace
 
-std::string to_string(Shard shard) {
-  if (shard == Shard::none) return "none";
-  if (shard == Shard::rows) return "rows";
-  return shard == Shard::visibilities ? "visibilities" : "channels";
-}
-
 Sharding choose_sharding(const ImageOptions& options, const ImageSize& size, std::int64_t ranks) {
-  if (ranks == 1 || options.shard == "none") return {Shard::none, "asked for"};
+  if (ranks == 1 || options.shard == Shard::none) return {Shard::none, "asked for"};
   const auto channels = obstacle_to_channels(options, size.nchan);
   auto visibilities = obstacle_to_visibilities(options);
-  if (options.shard == "channels") {
+  if (options.shard == Shard::channels) {
     if (!channels.empty()) throw refusal(options, channels, "take --shard visibilities or none");
     return {Shard::channels, "asked for"};
   }
-  if (options.shard == "visibilities") {
+  if (options.shard == Shard::visibilities) {
     if (!visibilities.empty())
       throw refusal(options, visibilities, "take --likelihood exact or leave that out, or take --shard none");
     return {Shard::visibilities, "asked for"};
   }
-  if (options.shard == "rows") {
+  if (options.shard == Shard::rows) {
     if (const auto rows = obstacle_to_rows(options); !rows.empty())
       throw refusal(options, rows, "leave that out, or take another --shard");
     return {Shard::rows, "asked for"};
@@ -117,15 +112,15 @@ Sharding choose_sharding(const ImageOptions& options, const ImageSize& size, std
 }
 
 Sharding choose_sharding_of_devices(const ImageOptions& options, std::int64_t nchan) {
-  if (options.shard == "none") return {Shard::none, "asked for"};
-  if (options.shard == "rows")
+  if (options.shard == Shard::none) return {Shard::none, "asked for"};
+  if (options.shard == Shard::rows)
     throw refusal(options, "processes share rows, started by mpirun, srun or torchrun, not devices of one", "leave it out");
   const auto channels = obstacle_to_channels(options, nchan), samples = obstacle_to_samples_of_devices(options);
-  if (options.shard == "channels") {
+  if (options.shard == Shard::channels) {
     if (!channels.empty()) throw refusal(options, channels, "leave it out");
     return {Shard::channels, "asked for"};
   }
-  if (options.shard == "visibilities") {
+  if (options.shard == Shard::visibilities) {
     if (!samples.empty()) throw refusal(options, samples, "leave it out");
     return {Shard::visibilities, "asked for"};
   }
@@ -137,7 +132,7 @@ Sharding choose_sharding_of_devices(const ImageOptions& options, std::int64_t nc
 std::string plan_words(const Sharding& sharding, const ImageOptions& options, const ImageSize& size, std::int64_t ranks) {
   const auto [npix, nchan, samples] = size;
   const auto pixels = static_cast<double>(npix * npix), channels = static_cast<double>(nchan);
-  const double image = channels * pixels * (options.data.dtype == "float64" ? 8 : 4);
+  const double image = channels * pixels * (options.data.dtype == torch::kFloat64 ? 8 : 4);
   const auto range = [&](std::int64_t count) {
     const auto most = share_of(count, 0, ranks).size(), fewest = share_of(count, ranks - 1, ranks).size();
     return most == fewest ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
@@ -146,7 +141,7 @@ std::string plan_words(const Sharding& sharding, const ImageOptions& options, co
     case Shard::none:
       return fmt::format("{} ranks: the first does all ({})", ranks, sharding.reason);
     case Shard::visibilities: {
-      if (options.likelihood == "loose") {
+      if (options.likelihood == FitLikelihood::loose) {
         return fmt::format(
             "{} ranks share visibilities ({}): {} of {} samples a channel each, an image of {} sent to all and a gradient summed "
             "in a step; the first holds the image and makes the fit",

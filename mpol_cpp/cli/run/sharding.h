@@ -8,16 +8,6 @@
 
 namespace mpol::cli {
 
-/// What the ranks of `mpol image` share.
-enum class Shard : std::int64_t {
-  none = 1,      ///< nothing: the first does all
-  visibilities,  ///< samples: the exact likelihood is made of sums over them, the loose one evaluated; the first makes the fit
-  channels,      ///< each fits its own channels of a cube
-  rows,          ///< rows of the kernels and transforms of the exact likelihood, in each step; the first makes the fit
-};
-
-std::string to_string(Shard shard);  ///< "none", "visibilities", "channels" or "rows"
-
 /// A choice and why, in words.
 struct Sharding {
   Shard shard = Shard::none;

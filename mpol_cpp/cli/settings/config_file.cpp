@@ -11,16 +11,18 @@
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/file_list.h>
 #include <mpol_cpp/cli/program/option_set.h>
+#include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/format.h>
 
 namespace mpol::cli {
 namespace {
 
-constexpr std::array other_tables = {"image", "dirty",     "inspect",  "devices", "simulate", "weights", "profile",
-                                     "polar", "deproject", "convolve", "compare", "plot",     "predict", "record"};
+/// The table in which a run.toml says what was run.
+constexpr const char* record_table = "record";
+
 /// Options whose value is a file or a folder, when it is one.
-constexpr std::array path_options = {"data", "image", "mask",    "start",    "out",           "array",
-                                     "sky",  "truth", "beam-of", "residual", "kernel-folder", "templates"};
+constexpr std::array path_options = {"data",  "image",   "mask",     "start",         "out",       "array", "sky",
+                                     "truth", "beam-of", "residual", "kernel-folder", "templates", "gains", "samples"};
 
 template <std::size_t N>
 bool contains(const std::array<const char*, N>& names, std::string_view name) {
@@ -57,9 +59,10 @@ toml::table parse_toml(const std::string& text, const std::filesystem::path& pat
   }
 }
 
-/// A start given as "auto", "base:V", "flat:V" or "dirty" is not a file.
+/// A start given as "auto", "base:V", "flat:V" or "dirty" is not a file, nor is a number of samples.
 bool names_a_file(const std::string& option, const std::string& value) {
   if (!contains(path_options, option)) return false;
+  if (option == "samples") return value.find_first_not_of("0123456789") != std::string::npos;
   return option != "start" || !(value == "auto" || value == "dirty" || value.starts_with("base:") || value.starts_with("flat:"));
 }
 
@@ -91,7 +94,7 @@ class Reader {
   void read(const toml::table& table, std::vector<Setting>& settings) const {
     for (const auto& [key, node] : table) {
       const std::string name(key.str());
-      if (node.is_table() && contains(other_tables, name)) continue;
+      if (node.is_table() && (contains(verb_names, name) || name == record_table)) continue;
       const auto* option = verb_.get_option_no_throw("--" + name);
       if (option == nullptr || name == "config" || name == "help") refuse(name, key.source().begin.line);
       auto value = scalar_text(node, name);
@@ -166,15 +169,18 @@ std::vector<Setting> config_settings_of(const std::string& text, const std::file
   const Reader reader(file, verb);
   std::vector<Setting> settings;
   reader.read(table, settings);
-  // A cross-validation is an image with a search before it: their settings are the same.
-  const std::string own_table = verb.get_name() == "crossval" ? "image" : verb.get_name();
-  if (const auto* own = table.get_as<toml::table>(own_table)) reader.read(*own, settings);
+  const auto read_table = [&](const std::string& name) {
+    if (const auto* own = table.get_as<toml::table>(name)) reader.read(*own, settings);
+  };
+  // A cross-validation is an image with a search before it: the settings of an image are its own, too.
+  if (verb.get_name() == "crossval") read_table("image");
+  read_table(verb.get_name());
   return without_defaults(settings, verb);
 }
 
 std::optional<RecordedRun> recorded_run(const std::filesystem::path& file) {
   const auto table = parse_toml(text_of(file), file);
-  const auto* record = table.get_as<toml::table>("record");
+  const auto* record = table.get_as<toml::table>(record_table);
   if (record == nullptr) return std::nullopt;
   RecordedRun run;
   run.data_sha256 = (*record)["data_sha256"].value_or(std::string());
@@ -185,5 +191,7 @@ std::optional<RecordedRun> recorded_run(const std::filesystem::path& file) {
   run.files = texts_of((*record)["files"].as_array());
   return run;
 }
+
+std::string toml_version() { return fmt::format("{}.{}.{}", TOML_LIB_MAJOR, TOML_LIB_MINOR, TOML_LIB_PATCH); }
 
 }  // namespace mpol::cli

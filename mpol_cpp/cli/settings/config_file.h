@@ -18,9 +18,9 @@ namespace mpol::cli {
 /// The file that `--config` names in the arguments of a verb (the last one wins), empty when none does.
 std::filesystem::path config_in(const std::vector<std::string>& arguments);
 
-/// The settings of a TOML file with their lines: its top level, then the table of the verb. Names are the
-/// verb's long options; relative paths in the file become relative to its folder. Tables of other verbs, and `record`,
-/// which mpol writes for people and for later checks, are passed over.
+/// The settings of a TOML file with their lines: its top level, then the table of the verb; of crossval that of image before its
+/// own. Names are the verb's long options; relative paths in the file become relative to its folder. Tables of other verbs, and
+/// `record`, which mpol writes for people and for later checks, are passed over.
 /// @throws FileError when the file cannot be read or is not TOML; UsageError for a name that is no option of the verb
 std::vector<Setting> config_settings(const std::filesystem::path& file, const CLI::App& verb);
 
@@ -38,5 +38,8 @@ struct RecordedRun {
 
 /// Empty when the file has no such table. @throws FileError when it cannot be read or is not TOML
 std::optional<RecordedRun> recorded_run(const std::filesystem::path& file);
+
+/// The version of toml++, which reads these files.
+std::string toml_version();
 
 }  // namespace mpol::cli

@@ -1,30 +1,32 @@
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <optional>
-#include <utility>
+#include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/cli/options/data_options.h>
-#include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/messages.h>
-#include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
-#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/summary.h>
+#include <mpol_cpp/cli/program/add_verb.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/models/image_cube.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/comparison_figure.h>
-#include <mpol_cpp/serialize/atomic_file.h>
 
 namespace mpol::cli {
 namespace {
+
+constexpr VerbHelp compare_help = {"compare", "Compare two images on the same grid: the difference is B - A",
+                                   "Example:\n  mpol compare disc/image.fits again/image.fits -o comparison"};
 
 struct CompareOptions {
   OutputOptions output;
@@ -97,16 +99,17 @@ std::string words(const SkyImage& a, const SkyImage& b, const Tensor& difference
   return text + fmt::format("files               {}\n", folder.path().string());
 }
 
+void check_both_given(const CompareOptions& options) {
+  if (!options.second.empty()) return;
+  throw UsageError(error_text(options.first.empty() ? "A and B" : "B", "missing", "there must be two images to compare",
+                              "name two FITS files"));
+}
+
 int make_comparison(CompareOptions& options, const OptionSet& settings) {
-  settle(options.output);
-  settings.check_meaning();
-  if (options.second.empty()) {
-    throw UsageError(error_text(options.first.empty() ? "A and B" : "B", "missing", "there must be two images to compare",
-                                "name two FITS files"));
-  }
-  listen_to_library("compare", options.output);
+  begin_verb_with_folder(settings, options.output);
+  check_both_given(options);
   use_threads(options.threads);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "compare");
+  OutputFolder folder(options.output, settings.verb());
   const auto a = read_sky_image(options.first, "A"), b = read_sky_image(options.second, "B");
   check_same_grid(a, b, options.second.string());
   if (!same_beams(a.header.beams(), b.header.beams()))
@@ -121,23 +124,13 @@ int make_comparison(CompareOptions& options, const OptionSet& settings) {
   header.history(history);
   io::write_fits(folder.staged("difference.fits"), difference, a.coords, header);
   plot::write_figure(folder.staged("comparison.png"), plot::comparison_page(a.cube, b.cube, a.coords));
-  const auto summary = summary_json(options, a, b, difference);
-  write_file_atomically(folder.staged("summary.json"), summary);
-  folder.commit();
-  if (options.output.json) fmt::print("{}", summary);
-  else if (!options.output.quiet) fmt::print("{}", words(a, b, difference, folder));
-  return exit_done;
+  return commit_with_summary(folder, summary_json(options, a, b, difference), options.output, words(a, b, difference, folder));
 }
 
 }  // namespace
 
 Verb add_compare(CLI::App& program) {
-  auto* app = program.add_subcommand("compare", "Compare two images on the same grid: the difference is B - A");
-  app->footer("Example:\n  mpol compare disc/image.fits again/image.fits -o comparison");
-  const auto options = std::make_shared<CompareOptions>();
-  const auto settings = std::make_shared<OptionSet>(*app);
-  declare(*settings, *options);
-  return {app, [options, settings] { return make_comparison(*options, *settings); }};
+  return add_verb<CompareOptions>(program, compare_help, make_comparison, {"difference.fits"});
 }
 
 }  // namespace mpol::cli

@@ -25,8 +25,8 @@ int print_text(const std::string& text, bool as_json) {
 }
 
 int print_completion(const TextRequest& request, const std::vector<Verb>& verbs) {
-  for (const auto* shell : {"bash", "zsh", "fish"}) {
-    if (request.name == shell) return print_text(completion_script(shell, list_verbs(verbs)), request.json);
+  for (const auto& shell : shell_choices) {
+    if (request.name == shell.name) return print_text(completion_script(shell.value, list_verbs(verbs)), request.json);
   }
   throw UsageError(
       error_text("SHELL", request.name.empty() ? "missing" : request.name, "must be one of bash, zsh, fish", "name your shell"));

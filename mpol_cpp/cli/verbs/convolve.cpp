@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,19 +9,19 @@
 #include <ATen/ops/tensor.h>
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/cli/options/data_options.h>
-#include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/measuring/cube_files.h>
 #include <mpol_cpp/cli/measuring/polar_plan.h>
-#include <mpol_cpp/cli/output/history.h>
+#include <mpol_cpp/cli/options/figure_options.h>
 #include <mpol_cpp/cli/options/image_file_options.h>
-#include <mpol_cpp/cli/program/messages.h>
-#include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
-#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/output/history.h>
+#include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/summary.h>
+#include <mpol_cpp/cli/program/add_verb.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
@@ -37,6 +36,11 @@
 namespace mpol::cli {
 namespace {
 
+constexpr VerbHelp convolve_help = {
+    "convolve", "Convolve an image with a Gaussian beam, as CLEAN restores its model",
+    "Example:\n  mpol convolve disc/image.fits -o restored --bmaj 0.1 --bmin 0.08 --bpa 30\n"
+    "  mpol convolve disc/image.fits -o restored --beam-of disc/dirty.fits --residual disc/residual.fits"};
+
 struct ConvolveOptions {
   OutputOptions output;
   ImageFileOptions image;
@@ -44,10 +48,10 @@ struct ConvolveOptions {
   double position_angle = 0;           ///< degrees
   std::filesystem::path beam_of;       ///< a FITS file whose beams are taken
   std::filesystem::path residual;      ///< a residual image in Jy/beam to add
-  std::string unit = "Jy/beam";
+  ImageUnit unit = ImageUnit::jy_per_beam;
   double memory_limit = 1;  ///< GiB
 
-  bool per_beam() const { return unit == "Jy/beam"; }
+  bool per_beam() const { return unit == ImageUnit::jy_per_beam; }
 };
 
 void declare(OptionSet& options, ConvolveOptions& convolve) {
@@ -59,13 +63,14 @@ void declare(OptionSet& options, ConvolveOptions& convolve) {
                  Record::result);
   options.path("--beam-of", convolve.beam_of, "Reach the beams of this FITS file instead, as of OUT/dirty.fits", Record::result);
   options.path("--residual", convolve.residual, "Add this image in Jy/beam, as OUT/residual.fits, as CLEAN does", Record::result);
-  options.choice("--unit", convolve.unit, {"Jy/beam", "Jy/arcsec2"}, "Unit of the result", Record::result);
+  options.choice("--unit", convolve.unit, image_unit_choices, "Unit of the result", Record::result);
   declare_memory_limit(options, convolve.memory_limit);
   declare(options, convolve.output);
   options.only({"--bmin", "--bpa"}, "with --bmaj", [&convolve] { return convolve.major.has_value(); });
 }
 
-void check(const ConvolveOptions& options) {
+void settle(ConvolveOptions& options) {
+  settle(options.image);
   const bool given = options.major.has_value(), taken = !options.beam_of.empty();
   if (given == taken) {
     throw UsageError(error_text("--bmaj and --beam-of", given ? "both" : "missing", "one of them says what the beam is",
@@ -244,13 +249,9 @@ io::FitsOptions header_of(const ConvolveOptions& options, const SkyImage& image,
 }
 
 int make_convolved(ConvolveOptions& options, const OptionSet& settings) {
-  settle(options.output);
-  settle(options.image);
-  check(options);
-  settings.check_meaning();
-  listen_to_library("convolve", options.output);
+  begin_verb_with_folder(settings, options.output, options);
   use_threads(options.image.threads);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "convolve");
+  OutputFolder folder(options.output, settings.verb());
   SkyCube cube(options.image.image, "IMAGE", {}, SkyUnit::brightness, SkyFrame::own);
   const auto& image = cube.image();
   const auto beams = beams_for(options, cube);
@@ -267,22 +268,15 @@ int make_convolved(ConvolveOptions& options, const OptionSet& settings) {
                channels.push_back(describe(options, beams_of(beams.results, c, c + 1).front(), block, c - block.begin));
            });
   files.finish();
-  const nlohmann::ordered_json json = {{"image", options.image.image.string()}, {"unit", options.unit}, {"channels", channels}};
-  commit_with_summary(folder, summary_text(json), options.output, fmt::format("files  {}\n", folder.path().string()));
-  return exit_done;
+  const nlohmann::ordered_json json = {
+      {"image", options.image.image.string()}, {"unit", choice_name(options.unit, image_unit_choices)}, {"channels", channels}};
+  return commit_with_summary(folder, summary_text(json), options.output, fmt::format("files  {}\n", folder.path().string()));
 }
 
 }  // namespace
 
 Verb add_convolve(CLI::App& program) {
-  auto* app = program.add_subcommand("convolve", "Convolve an image with a Gaussian beam, as CLEAN restores its model");
-  app->footer(
-      "Example:\n  mpol convolve disc/image.fits -o restored --bmaj 0.1 --bmin 0.08 --bpa 30\n"
-      "  mpol convolve disc/image.fits -o restored --beam-of disc/dirty.fits --residual disc/residual.fits");
-  const auto options = std::make_shared<ConvolveOptions>();
-  const auto settings = std::make_shared<OptionSet>(*app);
-  declare(*settings, *options);
-  return {app, [options, settings] { return make_convolved(*options, *settings); }};
+  return add_verb<ConvolveOptions>(program, convolve_help, make_convolved, {"convolved.fits"});
 }
 
 }  // namespace mpol::cli

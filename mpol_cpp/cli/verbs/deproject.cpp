@@ -1,22 +1,20 @@
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/analysis/deproject.h>
-#include <mpol_cpp/cli/options/data_options.h>
-#include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/measuring/cube_files.h>
 #include <mpol_cpp/cli/measuring/polar_plan.h>
+#include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/options/image_file_options.h>
-#include <mpol_cpp/cli/program/messages.h>
-#include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
-#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/summary.h>
+#include <mpol_cpp/cli/program/add_verb.h>
+#include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/models/image_cube.h>
 #include <mpol_cpp/io/fits.h>
@@ -24,6 +22,10 @@
 
 namespace mpol::cli {
 namespace {
+
+constexpr VerbHelp deproject_help = {
+    "deproject", "Show a disc face on",
+    "Example:\n  mpol deproject disc/image.fits -o face_on --inclination 35 --position-angle 60"};
 
 struct DeprojectOptions {
   OutputOptions output;
@@ -91,12 +93,9 @@ void append(std::vector<double>& all, const Tensor& some) {
 }
 
 int make_deprojected(DeprojectOptions& options, const OptionSet& settings) {
-  settle(options.output);
-  settle(options.image);
-  settings.check_meaning();
-  listen_to_library("deproject", options.output);
+  begin_verb_with_folder(settings, options.output, options.image);
   use_threads(options.image.threads);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "deproject");
+  OutputFolder folder(options.output, settings.verb());
   SkyCube cube(options.image.image, "IMAGE", parse_channels(options.channels), SkyUnit::brightness);
   stop_if_requested();
   CubeFiles files(folder, "deprojected", cube.image().coords, cube.nchan(), header_of(options, cube.image()));
@@ -108,19 +107,14 @@ int make_deprojected(DeprojectOptions& options, const OptionSet& settings) {
     append(fluxes.face_on, block.results[2]);
   });
   files.finish();
-  commit_with_summary(folder, summary_json(options, fluxes), options.output, fmt::format("files  {}\n", folder.path().string()));
-  return exit_done;
+  const auto words = fmt::format("files  {}\n", folder.path().string());
+  return commit_with_summary(folder, summary_json(options, fluxes), options.output, words);
 }
 
 }  // namespace
 
 Verb add_deproject(CLI::App& program) {
-  auto* app = program.add_subcommand("deproject", "Show a disc face on");
-  app->footer("Example:\n  mpol deproject disc/image.fits -o face_on --inclination 35 --position-angle 60");
-  const auto options = std::make_shared<DeprojectOptions>();
-  const auto settings = std::make_shared<OptionSet>(*app);
-  declare(*settings, *options);
-  return {app, [options, settings] { return make_deprojected(*options, *settings); }};
+  return add_verb<DeprojectOptions>(program, deproject_help, make_deprojected, {"deprojected.fits"});
 }
 
 }  // namespace mpol::cli

@@ -1,16 +1,15 @@
 #include <cstdio>
-#include <memory>
 #include <new>
 #include <optional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/memory.h>
-#include <mpol_cpp/cli/program/option_set.h>
+#include <mpol_cpp/cli/options/precision.h>
+#include <mpol_cpp/cli/program/add_verb.h>
+#include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/device/select.h>
@@ -20,11 +19,23 @@
 namespace mpol::cli {
 namespace {
 
+constexpr VerbHelp devices_help = {"devices", "List the devices that --device can name",
+                                   "Example:\n  mpol devices --json\n  mpol devices --benchmark --npix 1024"};
+
 struct DevicesOptions {
   bool benchmark = false, json = false;
   std::int64_t npix = 512, nchan = 1;
-  std::string dtype = "float32";
+  torch::Dtype dtype = torch::kFloat32;
 };
+
+void declare(OptionSet& options, DevicesOptions& devices) {
+  options.flag("--benchmark", devices.benchmark, "Time one step of a fit on each device", Record::none);
+  options.integer("--npix", devices.npix, Range::between(2, 1 << 14), "Pixels along each axis of that fit", Record::none);
+  options.integer("--nchan", devices.nchan, Range::between(1, 1 << 14), "Channels of that fit", Record::none);
+  options.choice("--dtype", devices.dtype, dtype_choices, "Numbers of that fit", Record::none);
+  options.flag("--json", devices.json, "As JSON on stdout", Record::none);
+  options.only({"--npix", "--nchan", "--dtype"}, "with --benchmark", [&devices] { return devices.benchmark; });
+}
 
 /// One step at the size asked for, or why there is none.
 struct Timing {
@@ -34,8 +45,7 @@ struct Timing {
 
 std::optional<Timing> timing_of(const DevicesOptions& options, torch::Device device) {
   if (!options.benchmark) return std::nullopt;
-  const auto settings =
-      StepTimingOptions().nchan(options.nchan).dtype(options.dtype == "float64" ? torch::kFloat64 : torch::kFloat32);
+  const auto settings = StepTimingOptions().nchan(options.nchan).dtype(options.dtype);
   try {
     return Timing{time_step(options.npix, device, settings), {}};
   } catch (const c10::OutOfMemoryError&) {
@@ -48,8 +58,10 @@ std::optional<Timing> timing_of(const DevicesOptions& options, torch::Device dev
 void add_timing(nlohmann::ordered_json& json, const DevicesOptions& options, torch::Device device) {
   const auto timing = timing_of(options, device);
   if (!timing) return;
-  nlohmann::ordered_json step = {
-      {"npix", options.npix}, {"nchan", options.nchan}, {"dtype", options.dtype}, {"seconds", nullptr}};
+  nlohmann::ordered_json step = {{"npix", options.npix},
+                                 {"nchan", options.nchan},
+                                 {"dtype", choice_name(options.dtype, dtype_choices)},
+                                 {"seconds", nullptr}};
   if (timing->time) {
     step["seconds"] = timing->time->seconds;
     step["kind"] = to_string(timing->time->kind);
@@ -66,8 +78,8 @@ std::string timing_words(const DevicesOptions& options, torch::Device device) {
   if (!timing->time) return fmt::format("{:<8} {}\n", "", timing->failure);
   const double seconds = timing->time->seconds;
   return fmt::format("{:<8} {:.3g} ms a step of {} x {} pixels{}, {} ({})\n", "", 1e3 * seconds, options.npix, options.npix,
-                     options.nchan > 1 ? fmt::format(" and {} channels", options.nchan) : "", options.dtype,
-                     to_string(timing->time->kind));
+                     options.nchan > 1 ? fmt::format(" and {} channels", options.nchan) : "",
+                     choice_name(options.dtype, dtype_choices), to_string(timing->time->kind));
 }
 
 nlohmann::ordered_json describe_cpu() {
@@ -137,18 +149,6 @@ int list_devices(const DevicesOptions& options, const OptionSet& settings) {
 
 }  // namespace
 
-Verb add_devices(CLI::App& program) {
-  auto* app = program.add_subcommand("devices", "List the devices that --device can name");
-  app->footer("Example:\n  mpol devices --json\n  mpol devices --benchmark --npix 1024");
-  const auto options = std::make_shared<DevicesOptions>();
-  const auto set = std::make_shared<OptionSet>(*app);
-  set->flag("--benchmark", options->benchmark, "Time one step of a fit on each device", Record::none);
-  set->integer("--npix", options->npix, Range::between(2, 1 << 14), "Pixels along each axis of that fit", Record::none);
-  set->integer("--nchan", options->nchan, Range::between(1, 1 << 14), "Channels of that fit", Record::none);
-  set->choice("--dtype", options->dtype, {"float32", "float64"}, "Numbers of that fit", Record::none);
-  set->flag("--json", options->json, "As JSON on stdout", Record::none);
-  set->only({"--npix", "--nchan", "--dtype"}, "with --benchmark", [options] { return options->benchmark; });
-  return {app, [options, set] { return list_devices(*options, *set); }};
-}
+Verb add_devices(CLI::App& program) { return add_verb<DevicesOptions>(program, devices_help, list_devices); }
 
 }  // namespace mpol::cli

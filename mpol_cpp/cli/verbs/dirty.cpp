@@ -1,22 +1,20 @@
-#include <memory>
+#include <array>
 
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/cli/options/data_options.h>
-#include <mpol_cpp/cli/options/grid_choice.h>
 #include <mpol_cpp/cli/image/dirty_products.h>
-#include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/options/figure_options.h>
-#include <mpol_cpp/cli/output/history.h>
-#include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/memory.h>
 #include <mpol_cpp/cli/image/weight_check.h>
-#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/options/data_options.h>
+#include <mpol_cpp/cli/options/figure_options.h>
+#include <mpol_cpp/cli/options/grid_choice.h>
+#include <mpol_cpp/cli/output/history.h>
 #include <mpol_cpp/cli/output/output_folder.h>
-#include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/output/summary.h>
+#include <mpol_cpp/cli/program/add_verb.h>
+#include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
@@ -25,24 +23,31 @@
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/image_figure.h>
-#include <mpol_cpp/serialize/atomic_file.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
 
 namespace mpol::cli {
 namespace {
 
+constexpr VerbHelp dirty_help = {
+    "dirty", "Make the dirty image and beam of visibilities",
+    "Example:\n  mpol dirty vis.npz -o dirty --cell-size 0.03 --npix 180 --weighting briggs --robust 0.5"};
+
+constexpr auto imaging_choices = std::to_array<NamedChoice<Imaging>>({{"exact", Imaging::exact}, {"cells", Imaging::cells}});
+constexpr auto weighting_choices = std::to_array<NamedChoice<Weighting>>(
+    {{"natural", Weighting::natural}, {"uniform", Weighting::uniform}, {"briggs", Weighting::briggs}});
+
 struct DirtyOptions {
   OutputOptions output;
   DataOptions data;
-  std::string imaging = "exact";
-  std::string weighting = "briggs";
+  Imaging imaging = Imaging::exact;
+  Weighting weighting = Weighting::briggs;
   double robust = 0.5;
   double taper = 0;  ///< FWHM, arcsec; 0: none
-  std::string unit = "Jy/beam";
-  std::string scatter_check = "warn";
+  ImageUnit unit = ImageUnit::jy_per_beam;
+  ScatterCheck scatter_check = ScatterCheck::warn;
   bool split_channels = false;
 
-  bool per_beam() const { return unit == "Jy/beam"; }
+  bool per_beam() const { return unit == ImageUnit::jy_per_beam; }
 };
 
 void declare(OptionSet& options, DirtyOptions& dirty) {
@@ -50,29 +55,26 @@ void declare(OptionSet& options, DirtyOptions& dirty) {
   declare_conjugate(options, dirty.data);
   declare_mode(options, dirty.data);
   declare_center(options, dirty.data);
-  options.choice("--imaging", dirty.imaging, {"exact", "cells"},
+  options.choice("--imaging", dirty.imaging, imaging_choices,
                  "Images of the samples themselves, or of cell averages as in MPoL, which lose flux off centre", Record::result);
-  options.choice("--weighting", dirty.weighting, {"natural", "uniform", "briggs"}, "Density weighting", Record::result);
+  options.choice("--weighting", dirty.weighting, weighting_choices, "Density weighting", Record::result);
   options.number("--robust", dirty.robust, Range::between(-2, 2), "R", "Briggs robustness", Record::result);
   options.number("--taper", dirty.taper, Range::not_negative(), "ARCSEC", "FWHM of a Gaussian taper on the sky; 0: none",
                  Record::result);
-  options.choice("--unit", dirty.unit, {"Jy/beam", "Jy/arcsec2"}, "Unit of the image", Record::result);
-  options.choice("--scatter-check", dirty.scatter_check, {"warn", "error", "off"},
+  options.choice("--unit", dirty.unit, image_unit_choices, "Unit of the image", Record::result);
+  options.choice("--scatter-check", dirty.scatter_check, scatter_check_choices,
                  "Compare the scatter of the data with their weights", Record::manner);
   options.flag("--split-channels", dirty.split_channels, "Write dirty_0000.fits, … instead of cubes", Record::result);
   declare(options, dirty.output);
-  options.only({"--robust"}, "with --weighting briggs", [&dirty] { return dirty.weighting == "briggs"; });
+  options.only({"--robust"}, "with --weighting briggs", [&dirty] { return dirty.weighting == Weighting::briggs; });
   options.only({"--scatter-check"}, "without --taper", [&dirty] { return dirty.taper == 0; });
 }
 
 DirtyImagerOptions imager_options(const DirtyOptions& options) {
-  const auto weighting = options.weighting == "natural"   ? Weighting::natural
-                         : options.weighting == "uniform" ? Weighting::uniform
-                                                          : Weighting::briggs;
-  auto imager = DirtyImagerOptions().weighting(weighting).robust(options.robust);
-  imager.imaging(options.imaging == "cells" ? Imaging::cells : Imaging::exact);
+  auto imager = DirtyImagerOptions().weighting(options.weighting).robust(options.robust);
+  imager.imaging(options.imaging).unit(options.unit);
   if (options.taper > 0) imager.taper(gaussian_taper(options.taper));
-  return imager.unit(options.per_beam() ? ImageUnit::jy_per_beam : ImageUnit::jy_per_arcsec2);
+  return imager;
 }
 
 /// One entry per channel: beam area, fitted beam (null when it is no ellipse), peak sidelobe, noise.
@@ -95,15 +97,17 @@ std::string summary_json(const DirtyImager& imager, const Visibilities& visibili
     }
     channels.push_back(channel);
   }
-  nlohmann::ordered_json json = {{"imaging", options.imaging},
-                                 {"weighting", options.weighting},
-                                 {"robust", options.weighting == "briggs" ? nlohmann::ordered_json(options.robust) : nullptr},
+  const bool is_briggs = options.weighting == Weighting::briggs;
+  nlohmann::ordered_json json = {{"imaging", choice_name(options.imaging, imaging_choices)},
+                                 {"weighting", choice_name(options.weighting, weighting_choices)},
+                                 {"robust", is_briggs ? nlohmann::ordered_json(options.robust) : nullptr},
                                  {"taper_arcsec", options.taper},
-                                 {"unit", options.unit},
+                                 {"unit", choice_name(options.unit, image_unit_choices)},
                                  {"center_arcsec", center_json(visibilities.observation().center)},
                                  {"n_visibilities", visibilities.nvis() * visibilities.nchan()},
                                  {"n_cells", imager.cells().numel()},
                                  {"channels", channels}};
+  if (const auto stokes = visibilities.observation().stokes; stokes != Stokes::i) json["stokes"] = to_string(stokes);
   json["choices"] = choices_json(choices);
   return summary_text(json);
 }
@@ -114,7 +118,7 @@ std::string words(const DirtyImager& imager, const DirtyOptions& options, const 
   std::string text = beam ? fmt::format("beam   {:.4g}\" x {:.4g}\", position angle {:.1f} deg\n", beam->major, beam->minor,
                                         beam->position_angle / units::degree)
                           : "beam   is no ellipse\n";
-  text += fmt::format("noise  {:.3g} {} (from the weights)\n", noise, options.unit);
+  text += fmt::format("noise  {:.3g} {} (from the weights)\n", noise, choice_name(options.unit, image_unit_choices));
   return text + fmt::format("files  {}\n", folder.path().string());
 }
 
@@ -144,18 +148,16 @@ void stage(OutputFolder& folder, const DirtyImager& imager, const Visibilities& 
 }
 
 void check_scatter(const DirtyImager& imager, const Visibilities& visibilities, const DirtyOptions& options) {
-  if (options.scatter_check == "off" || !imager.scatter()) return;
+  if (options.scatter_check == ScatterCheck::off || !imager.scatter()) return;
   const auto warning = weights_warning(*imager.scatter(), imager.coords(), visibilities);
   if (warning.empty()) return;
-  if (options.scatter_check == "error") throw DataError(warning + "; scale them with mpol weights, or use --scatter-check off");
+  if (options.scatter_check == ScatterCheck::error)
+    throw DataError(warning + "; scale them with mpol weights, or use --scatter-check off");
   log_warning(warning);
 }
 
 int make_dirty(DirtyOptions& options, const OptionSet& settings) {
-  settle(options.output);
-  settle(options.data);
-  settings.check_meaning();
-  listen_to_library("dirty", options.output);
+  begin_verb_with_folder(settings, options.output, options.data);
   auto chosen = choose_grid(options.data);
   const auto coords = chosen.coords;
   const auto check = [&coords](std::int64_t nchan) {
@@ -163,7 +165,7 @@ int make_dirty(DirtyOptions& options, const OptionSet& settings) {
   };
   check(1);
   use_threads(options.data.threads);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "dirty");
+  OutputFolder folder(options.output, settings.verb());
   const auto visibilities = chosen.take_visibilities(options.data);
   check_grid_holds(visibilities, options.data, coords);
   check_no_hermitian_pairs(visibilities);
@@ -173,19 +175,13 @@ int make_dirty(DirtyOptions& options, const OptionSet& settings) {
   check_scatter(imager, visibilities, options);
   stage(folder, imager, visibilities, options, settings);
   const auto summary = summary_json(imager, visibilities, options, chosen.choices);
-  commit_with_summary(folder, summary, options.output, choice_words(chosen.choices) + words(imager, options, folder));
-  return exit_done;
+  return commit_with_summary(folder, summary, options.output, choice_words(chosen.choices) + words(imager, options, folder));
 }
 
 }  // namespace
 
 Verb add_dirty(CLI::App& program) {
-  auto* app = program.add_subcommand("dirty", "Make the dirty image and beam of visibilities");
-  app->footer("Example:\n  mpol dirty vis.npz -o dirty --cell-size 0.03 --npix 180 --weighting briggs --robust 0.5");
-  const auto options = std::make_shared<DirtyOptions>();
-  const auto settings = std::make_shared<OptionSet>(*app);
-  declare(*settings, *options);
-  return {app, [options, settings] { return make_dirty(*options, *settings); }};
+  return add_verb<DirtyOptions>(program, dirty_help, make_dirty, {"beam.fits", "beam_0000.fits"});
 }
 
 }  // namespace mpol::cli

@@ -10,10 +10,8 @@ void declare_disc_data(OptionSet& options, DataOptions& data) {
   declare(options, data);
   options.only({"--cell-size"}, "with --npix", [&data] { return data.npix.has_value(); });
   options.only({"--npix"}, "with --cell-size", [&data] { return data.cell_size.has_value(); });
-  options.app()
-      .get_option("--cell-size")
-      ->description("With --npix, a grid that the baselines must suit, lest they are in another unit");
-  options.app().get_option("--npix")->description("Pixels of that grid along each axis, even");
+  options.describe("--cell-size", "With --npix, a grid that the baselines must suit, lest they are in another unit");
+  options.describe("--npix", "Pixels of that grid along each axis, even");
   declare_conjugate(options, data);
   declare_mode(options, data);
 }

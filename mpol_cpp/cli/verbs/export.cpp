@@ -1,22 +1,25 @@
 #include <map>
-#include <memory>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/output/summary.h>
+#include <mpol_cpp/cli/program/add_verb.h>
 #include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 
 namespace mpol::cli {
 namespace {
+
+constexpr VerbHelp export_help = {
+    "export", "Write the visibilities of a measurement set or a UVFITS file as an .npz file",
+    "Example:\n  mpol export obs.ms -o vis.npz --select \"FIELD_ID == 1\"   # uu vv weight data frequency uv_unit block …"};
 
 struct ExportOptions {
   OutputOptions output;
@@ -34,8 +37,8 @@ void declare(OptionSet& options, ExportOptions& exported) {
   declare_mode(options, data.set, [] { return true; });
   declare_conjugate(options, data);
   declare(options, exported.output);
-  options.app().get_option("--out")->description("File for the visibilities: .npz");
-  options.app().get_option("--json")->description("Print JSON on stdout instead of words");
+  options.describe("--out", "File for the visibilities: .npz");
+  options.describe("--json", "Print JSON on stdout instead of words");
 }
 
 void settle(ExportOptions& exported) {
@@ -57,8 +60,7 @@ void settle(ExportOptions& exported) {
 
 int export_set(ExportOptions& exported, const OptionSet& settings) {
   settle(exported);
-  settings.check_meaning();
-  listen_to_library("export", exported.output);
+  begin_verb(settings, exported.output);
   use_threads(exported.data.threads);
   const auto& data = exported.data;
   const auto phases = data.conjugate ? io::SetPhases::as_written : io::SetPhases::conjugated;
@@ -72,21 +74,11 @@ int export_set(ExportOptions& exported, const OptionSet& settings) {
   const nlohmann::ordered_json json = {{"file", exported.output.out.string()},
                                        {"n_channels", read.visibilities.nchan()},
                                        {"n_visibilities", read.visibilities.nvis()}};
-  if (exported.output.json) fmt::print("{}", summary_text(json));
-  else if (!exported.output.quiet) fmt::print("file        {}\n", exported.output.out.string());
-  return exit_done;
+  return end_verb(exported.output, summary_text(json), fmt::format("file        {}\n", exported.output.out.string()));
 }
 
 }  // namespace
 
-Verb add_export(CLI::App& program) {
-  auto* app = program.add_subcommand("export", "Write the visibilities of a measurement set or a UVFITS file as an .npz file");
-  app->footer(
-      "Example:\n  mpol export obs.ms -o vis.npz --select \"FIELD_ID == 1\"   # uu vv weight data frequency uv_unit block …");
-  const auto options = std::make_shared<ExportOptions>();
-  const auto set = std::make_shared<OptionSet>(*app);
-  declare(*set, *options);
-  return {app, [options, set] { return export_set(*options, *set); }};
-}
+Verb add_export(CLI::App& program) { return add_verb<ExportOptions>(program, export_help, export_set); }
 
 }  // namespace mpol::cli

@@ -1,7 +1,6 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,16 +9,16 @@
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/analysis/matched_filter.h>
+#include <mpol_cpp/cli/measuring/filter_templates.h>
 #include <mpol_cpp/cli/options/data_options.h>
+#include <mpol_cpp/cli/options/precision.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/summary.h>
-#include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/program/add_verb.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/cli/run/device_choice.h>
-#include <mpol_cpp/cli/measuring/filter_templates.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/units.h>
@@ -31,6 +30,12 @@
 
 namespace mpol::cli {
 namespace {
+
+constexpr VerbHelp filter_help = {
+    "filter", "Look for a line in visibilities by a matched filter",
+    "Example:\n  mpol filter vis.npz --template cube.fits -o filter\n"
+    "  mpol filter vis.npz --keplerian --mass 1 --distance 140 --inclination 35 --position-angle 60 "
+    "--outer-radius 1.2 -o filter"};
 
 struct FilterOptions {
   OutputOptions output;
@@ -56,7 +61,7 @@ void declare(OptionSet& options, FilterOptions& filter) {
                   "Pixels along each axis, even; default: the template's; of a disc as many as hold it", Record::result);
   declare_arrays(options, data);
   options.text("--device", data.device, "DEVICE", "auto, cpu, cuda, cuda:N or least-loaded", Record::manner);
-  options.choice("--dtype", data.dtype, {"float32", "float64"}, "Precision", Record::result);
+  options.choice("--dtype", data.dtype, dtype_choices, "Precision", Record::result);
   declare_threads(options, data.threads);
   declare_set(options, data);
   declare_conjugate(options, data);
@@ -105,7 +110,7 @@ std::vector<Filtered> filter_all(const FilterOptions& options, const Visibilitie
     check_grid_holds(visibilities, options.data, line.coords);
     stop_if_requested();
     const auto begin = std::chrono::steady_clock::now();
-    auto found = matched_filter(on_device, line.cube, line.coords, MatchedFilterOptions().dtype(options.data.torch_dtype()));
+    auto found = matched_filter(on_device, line.cube, line.coords, MatchedFilterOptions().dtype(options.data.dtype));
     const double seconds = seconds_since(begin);
     const auto peak = filter_peak(found.response[0], line.cube.size(0));
     all.push_back({std::move(line), std::move(found), peak, seconds});
@@ -161,7 +166,7 @@ std::string summary_json(const FilterOptions& options, const ChosenDevice& devic
                                  {"n_visibilities", visibilities.nvis() * visibilities.nchan()},
                                  {"line_frequency_hz", rest ? nlohmann::ordered_json(*rest) : nullptr},
                                  {"device", device.names()},
-                                 {"dtype", options.data.dtype},
+                                 {"dtype", choice_name(options.data.dtype, dtype_choices)},
                                  {"templates", nlohmann::ordered_json::array()}};
   for (const auto& filtered : all) json["templates"].push_back(describe(filtered, rest));
   return summary_text(json);
@@ -198,36 +203,23 @@ std::string words(const std::vector<Filtered>& all, const std::optional<double>&
 }
 
 int filter_visibilities(FilterOptions& options, const OptionSet& settings) {
-  settle(options.output);
-  settle(options.data);
-  settings.check_meaning();
+  begin_verb_with_folder(settings, options.output, options.data);
   settle(options.templates);
-  listen_to_library("filter", options.output);
   use_threads(options.data.threads);
   const auto device = choose_one_device(options.data.device);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "filter");
+  OutputFolder folder(options.output, settings.verb());
   const auto visibilities = read_visibilities(options.data);
   const auto all = filter_all(options, visibilities, device.device);
   auto rest = line_frequency(options.templates, visibilities);
   if (!visibilities.frequencies().defined()) rest.reset();
   write_file_atomically(folder.staged("filter.csv"), csv(all, rest));
   plot::write_figure(folder.staged("filter.png"), page_of(all, rest));
-  commit_with_summary(folder, summary_json(options, device, all, visibilities, rest), options.output, words(all, rest, folder));
-  return exit_done;
+  const auto summary = summary_json(options, device, all, visibilities, rest);
+  return commit_with_summary(folder, summary, options.output, words(all, rest, folder));
 }
 
 }  // namespace
 
-Verb add_filter(CLI::App& program) {
-  auto* app = program.add_subcommand("filter", "Look for a line in visibilities by a matched filter");
-  app->footer(
-      "Example:\n  mpol filter vis.npz --template cube.fits -o filter\n"
-      "  mpol filter vis.npz --keplerian --mass 1 --distance 140 --inclination 35 --position-angle 60 --outer-radius 1.2 -o "
-      "filter");
-  const auto options = std::make_shared<FilterOptions>();
-  const auto settings = std::make_shared<OptionSet>(*app);
-  declare(*settings, *options);
-  return {app, [options, settings] { return filter_visibilities(*options, *settings); }};
-}
+Verb add_filter(CLI::App& program) { return add_verb<FilterOptions>(program, filter_help, filter_visibilities, {"filter.csv"}); }
 
 }  // namespace mpol::cli

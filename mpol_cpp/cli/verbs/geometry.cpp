@@ -1,6 +1,6 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -10,11 +10,10 @@
 #include <mpol_cpp/analysis/disc_fit/geometry_profile.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/summary.h>
-#include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/program/add_verb.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/cli/verbs/disc_data.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
@@ -25,27 +24,29 @@
 namespace mpol::cli {
 namespace {
 
+constexpr VerbHelp geometry_help = {"geometry",
+                                    "Inclination, position angle and centre of a disc from its visibilities, with errors",
+                                    "Example:\n  mpol geometry vis.npz -o geometry"};
+
+constexpr auto model_choices = std::to_array<NamedChoice<GeometryModel>>({{"free", GeometryModel::free},
+                                                                          {"gaussian", GeometryModel::gaussian},
+                                                                          {"ring", GeometryModel::ring},
+                                                                          {"disc", GeometryModel::disc}});
+
 struct GeometryVerbOptions {
   OutputOptions output;
   DataOptions data;
-  std::string model = "free";
+  GeometryModel model = GeometryModel::free;
   std::int64_t bins = 50;
 };
 
 void declare(OptionSet& options, GeometryVerbOptions& geometry) {
   declare_disc_data(options, geometry.data);
-  options.choice("--model", geometry.model, {"free", "gaussian", "ring", "disc"},
+  options.choice("--model", geometry.model, model_choices,
                  "What the centred, deprojected visibilities are compared with: any real profile, or a model", Record::result);
   options.integer("--bins", geometry.bins, Range::between(1, 100000), "Bins of baseline length in geometry.csv and geometry.png",
                   Record::result);
   declare(options, geometry.output);
-}
-
-GeometryModel model_named(const std::string& name) {
-  for (const auto model : {GeometryModel::gaussian, GeometryModel::ring, GeometryModel::disc}) {
-    if (name == name_of(model)) return model;
-  }
-  return GeometryModel::free;
 }
 
 void set_measured(nlohmann::ordered_json& json, const std::string& name, const std::string& unit,
@@ -108,33 +109,23 @@ std::string words(const GeometryVerbOptions& options, const GeometryFit& fit, co
 }
 
 int fit_and_write(GeometryVerbOptions& options, const OptionSet& settings) {
-  settle(options.output);
-  settle(options.data);
-  settings.check_meaning();
-  listen_to_library("geometry", options.output);
+  begin_verb_with_folder(settings, options.output, options.data);
   use_threads(options.data.threads);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "geometry");
+  OutputFolder folder(options.output, settings.verb());
   const auto visibilities = read_disc_data(options.data);
   stop_if_requested();
-  const auto fit = fit_geometry(visibilities, GeometryFitOptions().model(model_named(options.model)));
+  const auto fit = fit_geometry(visibilities, GeometryFitOptions().model(options.model));
   stop_if_requested();
   const auto profile = geometry_profile(visibilities, fit, options.bins);
   write_file_atomically(folder.staged("geometry.csv"), visibility_table(profile.after, profile.model));
   plot::write_figure(folder.staged("geometry.png"), plot::geometry_page(profile));
-  commit_with_summary(folder, summary_text(describe(options, fit)), options.output, words(options, fit, folder));
-  return exit_done;
+  return commit_with_summary(folder, summary_text(describe(options, fit)), options.output, words(options, fit, folder));
 }
 
 }  // namespace
 
 Verb add_geometry(CLI::App& program) {
-  auto* app =
-      program.add_subcommand("geometry", "Inclination, position angle and centre of a disc from its visibilities, with errors");
-  app->footer("Example:\n  mpol geometry vis.npz -o geometry");
-  const auto options = std::make_shared<GeometryVerbOptions>();
-  const auto settings = std::make_shared<OptionSet>(*app);
-  declare(*settings, *options);
-  return {app, [options, settings] { return fit_and_write(*options, *settings); }};
+  return add_verb<GeometryVerbOptions>(program, geometry_help, fit_and_write, {"geometry.csv"});
 }
 
 }  // namespace mpol::cli

@@ -1,10 +1,7 @@
-#include <memory>
-#include <string>
-
-#include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/image/image_options.h>
+#include <mpol_cpp/cli/output/unfinished_run.h>
+#include <mpol_cpp/cli/program/add_verb.h>
 #include <mpol_cpp/cli/run/image_run.h>
-#include <mpol_cpp/cli/program/verb.h>
 
 namespace mpol::cli {
 namespace {
@@ -14,30 +11,35 @@ constexpr const char* lambda_words =
     "tv-slope;\n"
     "cv, by cross-validation; 0.1U:10U:5 or 1e-4:1e-2:5, the best of so many values by cross-validation";
 
-Verb add(CLI::App& program, const std::string& name, const std::string& description, const std::string& examples, bool searches) {
-  auto* app = program.add_subcommand(name, description);
-  app->footer(std::string(lambda_words) + "\n\n" + examples);
-  const auto options = std::make_shared<ImageOptions>();
-  options->searches_by_itself = searches;
-  const auto settings = std::make_shared<OptionSet>(*app);
-  declare(*settings, *options);
-  return {app, [options, settings] { return run_image(*options, *settings); }};
+constexpr VerbHelp image_help = {
+    "image", "Make an image that fits visibilities and priors",
+    "Example:\n  mpol image vis.npz -o disc\n  mpol image vis.npz -o disc --cell-size 0.03 --npix 180\n"
+    "  mpol image --config disc/run.toml -o again     # the same again",
+    lambda_words};
+
+constexpr VerbHelp crossval_help = {"crossval", "Choose LAMBDA by cross-validation, and make the image with it",
+                                    "Example:\n  mpol crossval vis.npz -o scan\n"
+                                    "  mpol crossval vis.npz -o scan --cell-size 0.03 --npix 180 --sparsity 0.1U:10U:5 --tv 0.3U",
+                                    lambda_words};
+
+Verb as_fit(Verb verb) {
+  verb.is_fit = true;
+  return verb;
 }
 
 }  // namespace
 
 Verb add_image(CLI::App& program) {
-  return add(program, "image", "Make an image that fits visibilities and priors",
-             "Example:\n  mpol image vis.npz -o disc\n  mpol image vis.npz -o disc --cell-size 0.03 --npix 180\n"
-             "  mpol image --config disc/run.toml -o again     # the same again",
-             false);
+  return as_fit(add_verb<ImageOptions>(
+      program, image_help, run_image,
+      {"run.toml", "image.fits", "image_0000.fits", checkpoint_name, scan_name, unfinished_name, blocks_name}));
 }
 
+/// Its results are those of an image.
 Verb add_crossval(CLI::App& program) {
-  return add(program, "crossval", "Choose LAMBDA by cross-validation, and make the image with it",
-             "Example:\n  mpol crossval vis.npz -o scan\n"
-             "  mpol crossval vis.npz -o scan --cell-size 0.03 --npix 180 --sparsity 0.1U:10U:5 --tv 0.3U",
-             true);
+  ImageOptions searching;
+  searching.searches_by_itself = true;
+  return as_fit(add_verb<ImageOptions>(program, crossval_help, run_image, {}, searching));
 }
 
 }  // namespace mpol::cli

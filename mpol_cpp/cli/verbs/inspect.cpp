@@ -1,32 +1,33 @@
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/cli/options/data_options.h>
-#include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/messages.h>
-#include <mpol_cpp/cli/output/output_folder.h>
-#include <mpol_cpp/cli/program/stop_request.h>
-#include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/cli/options/grid_choice.h>
 #include <mpol_cpp/cli/options/number_lists.h>
-#include <mpol_cpp/visibilities/grid_suggestion.h>
+#include <mpol_cpp/cli/output/output_folder.h>
+#include <mpol_cpp/cli/output/summary.h>
+#include <mpol_cpp/cli/program/add_verb.h>
+#include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/device/host/host_memory.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/io/npz_archive.h>
 #include <mpol_cpp/train/memory_estimate.h>
+#include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
 #include <mpol_cpp/visibilities/value_range.h>
 
 namespace mpol::cli {
 namespace {
+
+constexpr VerbHelp inspect_help = {"inspect", "Say what is in a file of visibilities, and which grid suits it",
+                                   "Example:\n  mpol inspect vis.npz"};
 
 using Json = nlohmann::ordered_json;
 
@@ -40,7 +41,7 @@ struct WeightSummary {
   double smallest = 0, largest = 0, sum = 0;
 };
 
-WeightSummary summarise_weights(const Visibilities& visibilities) {
+WeightSummary summarize_weights(const Visibilities& visibilities) {
   const auto& weights = visibilities.weights();
   return {weights.min().item<double>(), weights.max().item<double>(), sum_in_float64(weights)};
 }
@@ -83,11 +84,11 @@ std::string reasons_of(const std::vector<Choice>& choices) {
 }
 
 Json describe(const InspectOptions& options, const Visibilities& visibilities) {
-  const auto uv = summarise_uv(visibilities.baselines());
+  const auto uv = summarize_uv(visibilities.baselines());
   const auto suggestion = choose_grid(visibilities, {}, {}, std::nullopt);
   const GridCoords coords(options.data.cell_size.value_or(suggestion.coords.cell_size()),
                           options.data.npix.value_or(suggestion.coords.npix()));
-  const auto weights = summarise_weights(visibilities);
+  const auto weights = summarize_weights(visibilities);
   Json json;
   json["file"] = options.data.data.string();
   json["n_channels"] = visibilities.nchan();
@@ -173,14 +174,14 @@ void declare(OptionSet& set, InspectOptions& options) {
   declare(set, options.data);
   declare_mode(set, options.data);
   declare(set, options.output);
-  set.app().get_option("--out")->description("Folder for a summary.json with what is said; default: none is written");
+  set.describe("--out", "Folder for a summary.json with what is said; default: none is written");
   set.only({"--overwrite"}, "with --out", [&options] { return !options.output.out.empty(); });
 }
 
 /// A file that does not say its unit, and whose numbers are those of kilo-wavelengths or metres.
 void warn_of_unit(const DataOptions& data, double longest) {
   constexpr double shortest_plausible = 1e4;  // wavelengths: 100 m at 3 m
-  if (longest >= shortest_plausible || longest <= 0 || !data.uv_unit.empty() || reads_a_set(data)) return;
+  if (longest >= shortest_plausible || longest <= 0 || data.uv_unit || reads_a_set(data)) return;
   if (io::NpzReader(data.data).contains("uv_unit")) return;
   log_warning(
       fmt::format("the longest baseline, read in lambda, is only {:.4g}, and the suggested cells are large: are u and v in "
@@ -190,12 +191,10 @@ void warn_of_unit(const DataOptions& data, double longest) {
 
 int inspect(InspectOptions& options, const OptionSet& settings) {
   settle(options.data);
-  settings.check_meaning();
-  listen_to_library("inspect", options.output);
+  begin_verb(settings, options.output);
   use_threads(options.data.threads);
   std::optional<OutputFolder> folder;
-  if (!options.output.out.empty())
-    folder.emplace(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "inspect");
+  if (!options.output.out.empty()) folder.emplace(options.output, settings.verb());
   const auto visibilities = read_visibilities(options.data);
   stop_if_requested();
   if (find_hermitian_pairs(visibilities).present()) {
@@ -204,21 +203,12 @@ int inspect(InspectOptions& options, const OptionSet& settings) {
   const auto json = describe(options, visibilities);
   warn_of_unit(options.data, json["uv_lambda"]["longest"].get<double>());
   const auto summary = summary_text(json);
-  if (folder) commit_with_summary(*folder, summary, options.output, words(json));
-  else if (options.output.json) fmt::print("{}", summary);
-  else if (!options.output.quiet) fmt::print("{}", words(json));
-  return exit_done;
+  return folder ? commit_with_summary(*folder, summary, options.output, words(json))
+                : end_verb(options.output, summary, words(json));
 }
 
 }  // namespace
 
-Verb add_inspect(CLI::App& program) {
-  auto* app = program.add_subcommand("inspect", "Say what is in a file of visibilities, and which grid suits it");
-  app->footer("Example:\n  mpol inspect vis.npz");
-  const auto options = std::make_shared<InspectOptions>();
-  const auto set = std::make_shared<OptionSet>(*app);
-  declare(*set, *options);
-  return {app, [options, set] { return inspect(*options, *set); }};
-}
+Verb add_inspect(CLI::App& program) { return add_verb<InspectOptions>(program, inspect_help, inspect); }
 
 }  // namespace mpol::cli

@@ -1,9 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <iterator>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -15,19 +15,20 @@
 
 #include <mpol_cpp/analysis/matching/template_matching.h>
 #include <mpol_cpp/analysis/polar_integrator.h>
+#include <mpol_cpp/cli/measuring/polar_plan.h>
+#include <mpol_cpp/cli/measuring/template_library.h>
 #include <mpol_cpp/cli/options/data_options.h>
+#include <mpol_cpp/cli/options/figure_options.h>
 #include <mpol_cpp/cli/options/image_file_options.h>
 #include <mpol_cpp/cli/options/polar_grid.h>
-#include <mpol_cpp/cli/measuring/polar_plan.h>
+#include <mpol_cpp/cli/options/precision.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
-#include <mpol_cpp/cli/measuring/template_library.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/summary.h>
-#include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/program/add_verb.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/cli/run/device_choice.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -39,8 +40,27 @@
 namespace mpol::cli {
 namespace {
 
+constexpr VerbHelp match_help = {"match", "Find the templates that an image resembles, turned and mirrored, in polar coordinates",
+                                 "Example:\n  mpol match image.fits --templates lib.npz -o match\n"
+                                 "  mpol match disc/image.fits --generate ring:0.2..0.8..7:0.1,spiral:0.4:0.1:10..30..5:2 "
+                                 "--inclination 35 --position-angle 60 -o match"};
+
 /// Part of the memory that is the comparison's; the rest is that of the channels it is done to.
 constexpr double part_of_comparison = 0.5;
+
+/// How much the bins of a map count.
+enum class BinWeights {
+  area,  ///< as much as they are large
+  even   ///< alike
+};
+
+constexpr auto match_score_choices =
+    std::to_array<NamedChoice<MatchScore>>({{"correlation", MatchScore::correlation}, {"cosine", MatchScore::cosine}});
+constexpr auto mirror_choices = std::to_array<NamedChoice<Mirrors>>({{"both", Mirrors::both}, {"none", Mirrors::none}});
+constexpr auto bin_weight_choices =
+    std::to_array<NamedChoice<BinWeights>>({{"area", BinWeights::area}, {"even", BinWeights::even}});
+constexpr auto angle_choices =
+    std::to_array<NamedChoice<AngleSteps>>({{"parabola", AngleSteps::parabola}, {"bins", AngleSteps::bins}});
 
 struct MatchVerbOptions {
   OutputOptions output;
@@ -50,7 +70,11 @@ struct MatchVerbOptions {
   ImageComputing computing;
   std::optional<std::int64_t> keep;
   std::int64_t n_best = 5;
-  std::string score = "correlation", mirrors = "both", weights = "area", angles = "parabola", channels;
+  MatchScore score = MatchScore::correlation;
+  Mirrors mirrors = Mirrors::both;
+  BinWeights weights = BinWeights::area;
+  AngleSteps angles = AngleSteps::parabola;
+  std::string channels;
   double keep_fraction = 1, memory_limit = 1;  ///< GiB
 };
 
@@ -60,12 +84,11 @@ void declare(OptionSet& options, MatchVerbOptions& match) {
   declare(options, match.grid);
   options.integer("--n-best", match.n_best, Range::between(1, 1e6), "Matches of each channel, of different templates",
                   Record::result);
-  options.choice("--score", match.score, {"correlation", "cosine"}, "Whether means are taken out before image and template meet",
+  options.choice("--score", match.score, match_score_choices, "Whether means are taken out before image and template meet",
                  Record::result);
-  options.choice("--mirrors", match.mirrors, {"both", "none"}, "Whether templates are tried mirrored, too", Record::result);
-  options.choice("--weights", match.weights, {"area", "even"}, "Bins count by their area, or alike", Record::result);
-  options.choice("--angles", match.angles, {"parabola", "bins"}, "Angles between bins by a parabola, or whole bins",
-                 Record::result);
+  options.choice("--mirrors", match.mirrors, mirror_choices, "Whether templates are tried mirrored, too", Record::result);
+  options.choice("--weights", match.weights, bin_weight_choices, "Bins count by their area, or alike", Record::result);
+  options.choice("--angles", match.angles, angle_choices, "Angles between bins by a parabola, or whole bins", Record::result);
   options.integer("--keep", match.keep, Range::between(1, 1e9), "Templates that are turned, best by their profiles; default: all",
                   Record::result);
   options.number("--keep-fraction", match.keep_fraction, Range{0, false, 1}, "PART", "The same as a part of all", Record::result);
@@ -74,6 +97,7 @@ void declare(OptionSet& options, MatchVerbOptions& match) {
   options.text("--channels", match.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
   declare(options, match.computing);
   declare(options, match.output);
+  options.only({"--keep-fraction"}, "without --keep", [&match] { return !match.keep; });
 }
 
 /// What was found, and how.
@@ -92,14 +116,14 @@ struct MatchResult {
 MatchOptions match_options(const MatchVerbOptions& options, const PolarIntegrator& integrator) {
   auto match = MatchOptions()
                    .n_best(options.n_best)
-                   .score(options.score == "cosine" ? MatchScore::cosine : MatchScore::correlation)
-                   .mirrors(options.mirrors == "none" ? Mirrors::none : Mirrors::both)
-                   .angles(options.angles == "bins" ? AngleSteps::bins : AngleSteps::parabola)
+                   .score(options.score)
+                   .mirrors(options.mirrors)
+                   .angles(options.angles)
                    .keep(options.keep)
                    .keep_fraction(options.keep_fraction)
                    .memory_budget(std::max<std::int64_t>(
                        1, static_cast<std::int64_t>(part_of_comparison * std::min(options.memory_limit, 1e6) * 0x1p30)));
-  if (options.weights == "area") match.weights(integrator.radius() / integrator.radius().max());
+  if (options.weights == BinWeights::area) match.weights(integrator.radius() / integrator.radius().max());
   return match;
 }
 
@@ -127,7 +151,7 @@ MatchResult match_image(const MatchVerbOptions& options, const ChosenDevice& dev
   const auto integrator = integrator_of(bins, grid, coords);
   result.options = match_options(options, integrator);
   std::mutex of_seconds;  // devices match at the same time
-  auto plan = polar_plan(cube, integrator, options.computing.torch_dtype());
+  auto plan = polar_plan(cube, integrator, options.computing.dtype);
   plan.then("match", 0, [&](const std::vector<Tensor>& maps) {
     stop_if_requested();
     const auto begin = std::chrono::steady_clock::now();
@@ -192,11 +216,11 @@ std::string summary_json(const MatchVerbOptions& options, const ChosenDevice& de
                                  {"generate", options.library.shapes},
                                  {"n_templates", result.library.templates.size()}};
   json.update(grid_summary(options.grid, result.grid));
-  json.update({{"score", options.score},
-               {"weights", options.weights},
+  json.update({{"score", choice_name(options.score, match_score_choices)},
+               {"weights", choice_name(options.weights, bin_weight_choices)},
                {"seconds", result.seconds},
                {"device", device.names()},
-               {"dtype", options.computing.dtype},
+               {"dtype", choice_name(options.computing.dtype, dtype_choices)},
                {"channels", channels}});
   return summary_text(json);
 }
@@ -212,7 +236,7 @@ plot::Page page_of(const MatchVerbOptions& options, const MatchResult& result) {
                   found.name, found.angle, found.mirrored ? ", mirrored" : "", found.score);
   figure.template_name = found.name;
   figure.mirrored = found.mirrored;
-  figure.unit = result.unit == "Jy/arcsec2" ? "Jy/arcsec²" : result.unit;
+  figure.unit = unit_label(result.unit);
   figure.outer = result.grid.radius;
   figure.image = map;
   const Matches of_channel{result.matches.index[channel], result.matches.angle[channel], result.matches.mirrored[channel],
@@ -233,37 +257,21 @@ std::string words(const MatchVerbOptions& options, const MatchResult& result, co
 }
 
 int make_match(MatchVerbOptions& options, const OptionSet& settings) {
-  settle(options.output);
-  settle(options.image);
-  settings.check_meaning();
+  begin_verb_with_folder(settings, options.output, options.image);
   settle(options.library);
-  listen_to_library("match", options.output);
   use_threads(options.image.threads);
   const auto device = choose_device(options.computing.device);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "match");
+  OutputFolder folder(options.output, settings.verb());
   SkyCube cube(options.image.image, "IMAGE", parse_channels(options.channels));
   const auto result = match_image(options, device, cube);
   stop_if_requested();
   write_file_atomically(folder.staged("match.csv"), csv(result, options.grid.geometry.position_angle));
   plot::write_figure(folder.staged("match.png"), page_of(options, result));
-  commit_with_summary(folder, summary_json(options, device, result), options.output, words(options, result, folder));
-  return exit_done;
+  return commit_with_summary(folder, summary_json(options, device, result), options.output, words(options, result, folder));
 }
 
 }  // namespace
 
-Verb add_match(CLI::App& program) {
-  auto* app =
-      program.add_subcommand("match", "Find the templates that an image resembles, turned and mirrored, in polar coordinates");
-  app->footer(
-      "Example:\n  mpol match image.fits --templates lib.npz -o match\n"
-      "  mpol match disc/image.fits --generate ring:0.2..0.8..7:0.1,spiral:0.4:0.1:10..30..5:2 --inclination 35 --position-angle "
-      "60 -o match");
-  const auto options = std::make_shared<MatchVerbOptions>();
-  const auto settings = std::make_shared<OptionSet>(*app);
-  declare(*settings, *options);
-  settings->only({"--keep-fraction"}, "without --keep", [options] { return !options->keep; });
-  return {app, [options, settings] { return make_match(*options, *settings); }};
-}
+Verb add_match(CLI::App& program) { return add_verb<MatchVerbOptions>(program, match_help, make_match, {"match.csv"}); }
 
 }  // namespace mpol::cli

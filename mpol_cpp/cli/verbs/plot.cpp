@@ -1,23 +1,22 @@
-#include <memory>
 #include <tuple>
 #include <utility>
 
 #include <ATen/ops/nan_to_num.h>
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/cli/output/csv_table.h>
-#include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/options/figure_options.h>
-#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/options/sky_grid.h>
+#include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/cli/plots/plot_input.h>
 #include <mpol_cpp/cli/plots/plot_options.h>
 #include <mpol_cpp/cli/plots/plot_tables.h>
 #include <mpol_cpp/cli/plots/plot_visibilities.h>
-#include <mpol_cpp/cli/options/sky_grid.h>
+#include <mpol_cpp/cli/program/add_verb.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/program/stop_request.h>
-#include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/comparison_figure.h>
@@ -26,8 +25,10 @@
 namespace mpol::cli {
 namespace {
 
-/// BUNIT as people write it.
-std::string unit_label(const std::string& unit) { return unit == "Jy/arcsec2" ? "Jy/arcsec²" : unit; }
+constexpr VerbHelp plot_help = {"plot", "Draw images, visibilities, profiles, and how a fit went",
+                                "Example:\n  mpol plot disc/image.fits -o image.png --norm asinh --half-width 2\n"
+                                "  mpol plot vis.npz -o vis.png\n  mpol plot disc -o training.png\n"
+                                "  mpol plot disc/image.fits again/image.fits -o comparison.png"};
 
 /// Whether negative values reach half as far as positive ones, as in residuals and differences.
 bool has_both_signs(const Tensor& image) {
@@ -41,11 +42,12 @@ plot::Page page_of_image(const PlotInput& input, const PlotOptions& options) {
   if (options.no_beam) figure.beam.reset(), figure.beams.clear();
   figure.title = options.title;
   figure.unit = unit_label(image.unit);
-  figure.norm = options.colour_norm();
+  figure.norm = options.color_norm();
   figure.lower = options.lower;
   figure.upper = options.upper;
-  if (options.norm == "symmetric" || (options.norm == "auto" && !options.lower && has_both_signs(image.cube))) {
-    figure.scale = plot::ColourScale::diverging;
+  if (options.norm == ColorChoice::symmetric ||
+      (options.norm == ColorChoice::automatic && !options.lower && has_both_signs(image.cube))) {
+    figure.scale = plot::ColorScale::diverging;
     if (options.upper) figure.lower = -*options.upper;
   }
   figure.half_width = options.half_width;
@@ -69,7 +71,7 @@ plot::Page page_of_comparison(const PlotInput& input, const PlotOptions& options
   std::tie(figure.name_a, figure.name_b) = names_of(input);
   figure.lower = options.lower;
   figure.upper = options.upper;
-  figure.norm = options.colour_norm();
+  figure.norm = options.color_norm();
   figure.half_width = options.half_width;
   const auto channels = parse_channels(options.data.channels);
   if (channels.size() > 1) {
@@ -102,14 +104,14 @@ plot::Page page_of(const PlotInput& input, PlotOptions& options) {
 
 std::string summary_json(const PlotOptions& options) {
   return summary_text({{"figure", options.output.out.string()},
-                       {"kind", plot_kind_names().at(static_cast<std::size_t>(options.found.kind))},
+                       {"kind", name_of(options.found.kind)},
                        {"input", options.found.file.string()},
                        {"script", plot::script_of(options.output.out).string()}});
 }
 
 int make_plot(PlotOptions& options, const OptionSet& settings) {
   settle(options);
-  listen_to_library("plot", options.output);
+  listen_to_library(settings.verb(), options.output);
   options.found = plot_input(options.kind, options.input, options.second);
   options.data.data = options.found.file;
   settings.check_meaning();
@@ -120,27 +122,12 @@ int make_plot(PlotOptions& options, const OptionSet& settings) {
     throw Error(error_text("figure", out.string(), "was not drawn",
                            fmt::format("install gnuplot, or draw {} with it", plot::script_of(out).string())));
   }
-  if (options.output.json) {
-    fmt::print("{}", summary_json(options));
-  } else if (!options.output.quiet) {
-    fmt::print("figure  {}\n", options.output.out.string());
-    fmt::print("script  {}\n", plot::script_of(options.output.out).string());
-  }
-  return exit_done;
+  return end_verb(options.output, summary_json(options),
+                  fmt::format("figure  {}\nscript  {}\n", out.string(), plot::script_of(out).string()));
 }
 
 }  // namespace
 
-Verb add_plot(CLI::App& program) {
-  auto* app = program.add_subcommand("plot", "Draw images, visibilities, profiles, and how a fit went");
-  app->footer(
-      "Example:\n  mpol plot disc/image.fits -o image.png --norm asinh --half-width 2\n"
-      "  mpol plot vis.npz -o vis.png\n  mpol plot disc -o training.png\n"
-      "  mpol plot disc/image.fits again/image.fits -o comparison.png");
-  const auto options = std::make_shared<PlotOptions>();
-  const auto settings = std::make_shared<OptionSet>(*app);
-  declare(*settings, *options);
-  return {app, [options, settings] { return make_plot(*options, *settings); }};
-}
+Verb add_plot(CLI::App& program) { return add_verb<PlotOptions>(program, plot_help, make_plot); }
 
 }  // namespace mpol::cli

@@ -1,8 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,19 +11,21 @@
 #include <ATen/ops/stack.h>
 #include <nlohmann/json.hpp>
 
+#include <mpol_cpp/cli/measuring/polar_plan.h>
 #include <mpol_cpp/cli/options/data_options.h>
+#include <mpol_cpp/cli/options/figure_options.h>
 #include <mpol_cpp/cli/options/image_file_options.h>
 #include <mpol_cpp/cli/options/polar_grid.h>
-#include <mpol_cpp/cli/measuring/polar_plan.h>
+#include <mpol_cpp/cli/options/precision.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
 #include <mpol_cpp/cli/output/history.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/summary.h>
+#include <mpol_cpp/cli/program/add_verb.h>
 #include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/cli/run/device_choice.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -38,12 +40,23 @@
 namespace mpol::cli {
 namespace {
 
+constexpr VerbHelp polar_help = {
+    "polar", "Show a disc in its radius and azimuth, pixels split between bins by exact area",
+    "Example:\n  mpol polar disc/image.fits -o polar --inclination 35 --position-angle 60 --radius 1.2 --nr 60"};
+
+/// What the value of a bin is.
+enum class BinValue {
+  mean,  ///< brightness
+  sum    ///< flux
+};
+constexpr auto bin_value_choices = std::to_array<NamedChoice<BinValue>>({{"mean", BinValue::mean}, {"sum", BinValue::sum}});
+
 struct PolarOptions {
   OutputOptions output;
   ImageFileOptions image;
   PolarGridOptions grid;
   ImageComputing computing;
-  std::string mode = "mean";
+  BinValue mode = BinValue::mean;
   std::string channels;
   double memory_limit = 1;  ///< GiB
 };
@@ -51,7 +64,7 @@ struct PolarOptions {
 void declare(OptionSet& options, PolarOptions& polar) {
   declare(options, polar.image);
   declare(options, polar.grid);
-  options.choice("--mode", polar.mode, {"mean", "sum"}, "Mean brightness of each bin, or its flux in Jy", Record::result);
+  options.choice("--mode", polar.mode, bin_value_choices, "Mean brightness of each bin, or its flux in Jy", Record::result);
   options.text("--channels", polar.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
   declare_memory_limit(options, polar.memory_limit);
   declare(options, polar.computing);
@@ -72,7 +85,7 @@ PolarSetup setup_of(const PolarOptions& options, const SkyCube& cube) {
   PolarSetup setup{grid, integrator_of(options.grid, grid, image.coords), image.unit, {}};
   const auto per_jy = io::unit_area(image.unit, image.header.beams(), image.coords.cell_size());
   if (per_jy && (per_jy->size(0) == 1 || per_jy->size(0) == cube.nchan())) setup.per_jy = per_jy->expand({cube.nchan()});
-  if (options.mode == "mean") return setup;
+  if (options.mode == BinValue::mean) return setup;
   if (!setup.per_jy) {
     throw DataError(error_text("--mode", "sum", fmt::format("the image is in the unit \"{}\"", image.unit),
                                "give Jy/pixel, Jy/arcsec2, or Jy/beam with its beam"));
@@ -96,7 +109,7 @@ PolarBlock in_unit(const PolarOptions& options, const PolarSetup& setup, const C
   if (!setup.per_jy) return made;
   const auto per_jy = setup.per_jy->slice(0, block.begin, block.end);
   made.flux = sum.sum({1, 2}) / per_jy;
-  if (options.mode == "mean") return made;
+  if (options.mode == BinValue::mean) return made;
   const auto area = per_jy.reshape({-1, 1, 1});
   made.value = sum / area;
   made.scatter = made.scatter * setup.integrator.area() / area;
@@ -141,7 +154,7 @@ class PolarFiles {
     fits_.finish();
     csv_.commit();
     plot::PolarFigureOptions figure;
-    figure.unit = setup_.unit == "Jy/arcsec2" ? "Jy/arcsec²" : setup_.unit == "Jy" ? "Jy in each bin" : setup_.unit;
+    figure.unit = setup_.unit == "Jy" ? "Jy in each bin" : unit_label(setup_.unit);
     figure.outer = setup_.grid.radius;
     if (image.header.frequencies().defined()) figure.frequencies = plot::to_vector(image.header.frequencies());
     figure.nchan = static_cast<std::int64_t>(facts_.size());
@@ -211,11 +224,12 @@ std::string summary_json(const PolarOptions& options, const PolarSetup& setup, c
                         {"peak_phi_deg", channel.azimuth}});
     if (channel.flux) channels.back()["flux_jy"] = *channel.flux;
   }
-  nlohmann::ordered_json json = {{"image", options.image.image.string()}, {"mode", options.mode}, {"unit", setup.unit}};
+  nlohmann::ordered_json json = {
+      {"image", options.image.image.string()}, {"mode", choice_name(options.mode, bin_value_choices)}, {"unit", setup.unit}};
   json.update(grid_summary(options.grid, setup.grid));
   json.update({{"area_arcsec2", setup.integrator.area().sum().item<double>()},
                {"device", device.names()},
-               {"dtype", options.computing.dtype},
+               {"dtype", choice_name(options.computing.dtype, dtype_choices)},
                {"channels", channels}});
   return summary_text(json);
 }
@@ -227,37 +241,26 @@ std::string words(const PolarSetup& setup, const ChannelFacts& first, const Outp
 }
 
 int make_polar(PolarOptions& options, const OptionSet& settings) {
-  settle(options.output);
-  settle(options.image);
-  settings.check_meaning();
-  listen_to_library("polar", options.output);
+  begin_verb_with_folder(settings, options.output, options.image);
   use_threads(options.image.threads);
   const auto device = choose_device(options.computing.device);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "polar");
+  OutputFolder folder(options.output, settings.verb());
   SkyCube cube(options.image.image, "IMAGE", parse_channels(options.channels));
   stop_if_requested();
   const auto setup = setup_of(options, cube);
-  auto plan = polar_plan(cube, setup.integrator, options.computing.torch_dtype());
+  auto plan = polar_plan(cube, setup.integrator, options.computing.dtype);
   PolarFiles files(options, setup, cube, settings, folder);
   run_plan(plan, {options.memory_limit, device.all}, [&](const ChannelPlan::Block& block) {
     stop_if_requested();
     files.add(block);
   });
   files.finish(cube.image(), folder);
-  commit_with_summary(folder, summary_json(options, setup, device, files.channels()), options.output,
-                      words(setup, files.channels()[0], folder));
-  return exit_done;
+  return commit_with_summary(folder, summary_json(options, setup, device, files.channels()), options.output,
+                             words(setup, files.channels()[0], folder));
 }
 
 }  // namespace
 
-Verb add_polar(CLI::App& program) {
-  auto* app = program.add_subcommand("polar", "Show a disc in its radius and azimuth, pixels split between bins by exact area");
-  app->footer("Example:\n  mpol polar disc/image.fits -o polar --inclination 35 --position-angle 60 --radius 1.2 --nr 60");
-  const auto options = std::make_shared<PolarOptions>();
-  const auto settings = std::make_shared<OptionSet>(*app);
-  declare(*settings, *options);
-  return {app, [options, settings] { return make_polar(*options, *settings); }};
-}
+Verb add_polar(CLI::App& program) { return add_verb<PolarOptions>(program, polar_help, make_polar, {"polar.fits"}); }
 
 }  // namespace mpol::cli

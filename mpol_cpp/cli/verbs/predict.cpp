@@ -7,14 +7,15 @@
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/cli/options/data_options.h>
-#include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
-#include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/output/blocks_table.h>
 #include <mpol_cpp/cli/output/summary.h>
+#include <mpol_cpp/cli/program/add_verb.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/fourier/displacement.h>
 #include <mpol_cpp/images/regrid.h>
@@ -26,6 +27,11 @@
 
 namespace mpol::cli {
 namespace {
+
+constexpr VerbHelp predict_help = {
+    "predict", "Visibilities of an image at the points of data, and the residual",
+    "Example:\n  mpol predict vis.npz disc/image.fits -o predicted.npz   # uu vv weight data model residual\n"
+    "  mpol predict obs.ms disc/image.fits --column MODEL_DATA"};
 
 struct PredictOptions {
   OutputOptions output;
@@ -51,13 +57,13 @@ void declare(OptionSet& options, PredictOptions& predict) {
                "blocks.csv of mpol image --fit-blocks: take the gains of its blocks out of the data first", Record::result);
   options.only({"--gains"}, "without --column and --residual-column: DATA of a set keep the gains of their blocks",
                [&predict] { return !predict.writes_columns(); });
-  options.app().get_option("--cell-size")->description("Width of a pixel; default: the image's");
-  options.app().get_option("--npix")->description("Pixels along each axis, even; default: the image's");
-  options.app().get_option("--dtype")->description("Precision of model and residual");
+  options.describe("--cell-size", "Width of a pixel; default: the image's");
+  options.describe("--npix", "Pixels along each axis, even; default: the image's");
+  options.describe("--dtype", "Precision of model and residual");
   options.app().add_option("IMAGE", predict.positional_image, "Image or cube in a FITS file")->type_name("FILE");
   options.path("--image", predict.image, "The same as IMAGE", Record::result);
   declare(options, predict.output);
-  options.app().get_option("--out")->description("File for the visibilities: .npz");
+  options.describe("--out", "File for the visibilities: .npz");
 }
 
 void settle(PredictOptions& predict) {
@@ -115,10 +121,19 @@ ChannelMap channels_of(const SkyImage& image, const Visibilities& visibilities, 
 }
 
 /// Visibilities of an image as they are about the phase centre, from those about its own middle.
-Tensor about_phase_centre(const Tensor& values, const SkyImage& image, const Tensor& u, const Tensor& v) {
+Tensor about_phase_center(const Tensor& values, const SkyImage& image, const Tensor& u, const Tensor& v) {
   const auto& center = image.center();
   if (center == SkyOffset()) return values;
   return values * displacement_phase(u, v, at::tensor({center.east, center.north}, torch::kFloat64));
+}
+
+/// Parallel hands of a set are given the model, and cross hands none: that of Stokes I alone.
+void check_suits_columns(const PredictOptions& predict, const SkyImage& image) {
+  const auto stokes = image.header.observation().stokes;
+  if (!predict.writes_columns() || stokes == Stokes::i) return;
+  throw DataError(error_text("IMAGE", predict.image.string(),
+                             fmt::format("is of {}, and columns of a set take a model of Stokes I", stokes_text(stokes)),
+                             "give an image of Stokes I, or -o OUT.npz instead of --column and --residual-column"));
 }
 
 /// Image channel for a frequency: the only one, or that of the data's channels nearest to it.
@@ -144,7 +159,7 @@ void write_columns(const PredictOptions& predict, const SkyImage& image, const V
     const auto sky = image.cube[image_channel(image, visibilities, frequency)];
     const auto own_u = u.index_select(0, points), own_v = v.index_select(0, points);
     values.index_put_({points},
-                      about_phase_centre(losses::predicted_block(image.coords, sky, own_u, own_v), image, own_u, own_v));
+                      about_phase_center(losses::predicted_block(image.coords, sky, own_u, own_v), image, own_u, own_v));
     return values;
   };
   const auto written = io::write_model_columns(data.data, {predict.column, predict.residual_column, std::move(set)}, model);
@@ -158,28 +173,39 @@ void write_columns(const PredictOptions& predict, const SkyImage& image, const V
 
 nlohmann::ordered_json describe_prediction(const PredictOptions& predict, const Visibilities& visibilities, double chi_squared) {
   const auto count = static_cast<double>(visibilities.nchan() * visibilities.nvis());
-  return {{"file", predict.output.out.string()},
-          {"n_channels", visibilities.nchan()},
-          {"n_visibilities", visibilities.nvis()},
-          {"chi_squared", chi_squared},
-          {"chi_squared_per_visibility", chi_squared / (2 * count)}};
+  nlohmann::ordered_json json = {{"file", predict.output.out.string()},
+                                 {"n_channels", visibilities.nchan()},
+                                 {"n_visibilities", visibilities.nvis()},
+                                 {"chi_squared", chi_squared},
+                                 {"chi_squared_per_visibility", chi_squared / (2 * count)}};
+  if (predict.output.out.empty()) json["file"] = nullptr;
+  if (predict.writes_columns()) json["columns"] = {{"model", predict.column}, {"residual", predict.residual_column}};
+  return json;
+}
+
+std::string words_of(const PredictOptions& predict, const nlohmann::ordered_json& prediction) {
+  const auto text =
+      fmt::format("{} channels of {} visibilities; chi^2/(2N) {:.4f}\n", prediction["n_channels"].get<std::int64_t>(),
+                  prediction["n_visibilities"].get<std::int64_t>(), prediction["chi_squared_per_visibility"].get<double>());
+  return predict.output.out.empty() ? text : text + predict.output.out.string() + "\n";
 }
 
 int predict_visibilities(PredictOptions& predict, const OptionSet& settings) {
   settle(predict);
-  settings.check_meaning();
-  listen_to_library("predict", predict.output);
+  begin_verb(settings, predict.output);
   use_threads(predict.data.threads);
   const auto gains = predict.gains.empty() ? NamedGains() : read_blocks_csv(predict.gains);
   if (!gains.names.empty()) predict.data.origins = std::make_shared<DataOrigins>();
   const auto image = read_model(predict);
+  check_suits_columns(predict, image);
   auto visibilities = read_visibilities(predict.data, image.coords);
   check_grid_holds(visibilities, predict.data, image.coords);
-  warn_of_other_centre("IMAGE", predict.image, image, visibilities.observation(), "the data");
+  warn_of_other_center("IMAGE", predict.image, image, visibilities.observation(), "the data");
+  warn_of_other_stokes("IMAGE", predict.image, image, visibilities.observation(), "the data");
   auto arrays = take_gains(predict, gains, visibilities);
   stop_if_requested();
 
-  const auto dtype = c10::toComplexType(predict.data.torch_dtype());
+  const auto dtype = c10::toComplexType(predict.data.dtype);
   const auto count = visibilities.nchan() * visibilities.nvis();
   const auto room = room_beside(visibilities, 2.0 * static_cast<double>(count) * static_cast<double>(c10::elementSize(dtype)));
   auto model = room.empty({visibilities.nchan(), visibilities.nvis()}, dtype).zero_();
@@ -189,7 +215,7 @@ int predict_visibilities(PredictOptions& predict, const OptionSet& settings) {
                               [&](std::int64_t channel, std::int64_t begin, const Tensor& turned) {
                                 stop_if_requested();
                                 const auto [u, v] = visibilities.baselines().block(channel, begin, begin + turned.size(0));
-                                const auto block = about_phase_centre(turned, image, u, v);
+                                const auto block = about_phase_center(turned, image, u, v);
                                 const auto part = [&](const Tensor& all) { return all[channel].narrow(0, begin, block.size(0)); };
                                 const auto difference = part(visibilities.data()).to(torch::kComplexDouble) - block;
                                 chi_squared += (difference.abs().square() * part(visibilities.weights())).sum().item<double>();
@@ -199,30 +225,12 @@ int predict_visibilities(PredictOptions& predict, const OptionSet& settings) {
   if (predict.writes_columns()) write_columns(predict, image, visibilities);
   arrays["model"] = model, arrays["residual"] = residual;
   if (!predict.output.out.empty()) io::write_npz(predict.output.out, visibilities, io::Compression::stored, arrays);
-
-  auto json = describe_prediction(predict, visibilities, chi_squared);
-  if (predict.output.out.empty()) json["file"] = nullptr;
-  if (predict.writes_columns()) json["columns"] = {{"model", predict.column}, {"residual", predict.residual_column}};
-  if (predict.output.json) fmt::print("{}", summary_text(json));
-  else if (!predict.output.quiet) {
-    fmt::print("{} channels of {} visibilities; chi^2/(2N) {:.4f}\n", visibilities.nchan(), visibilities.nvis(),
-               json["chi_squared_per_visibility"].get<double>());
-    if (!predict.output.out.empty()) fmt::print("{}\n", predict.output.out.string());
-  }
-  return exit_done;
+  const auto json = describe_prediction(predict, visibilities, chi_squared);
+  return end_verb(predict.output, summary_text(json), words_of(predict, json));
 }
 
 }  // namespace
 
-Verb add_predict(CLI::App& program) {
-  auto* app = program.add_subcommand("predict", "Visibilities of an image at the points of data, and the residual");
-  app->footer(
-      "Example:\n  mpol predict vis.npz disc/image.fits -o predicted.npz   # uu vv weight data model residual\n"
-      "  mpol predict obs.ms disc/image.fits --column MODEL_DATA");
-  const auto options = std::make_shared<PredictOptions>();
-  const auto set = std::make_shared<OptionSet>(*app);
-  declare(*set, *options);
-  return {app, [options, set] { return predict_visibilities(*options, *set); }};
-}
+Verb add_predict(CLI::App& program) { return add_verb<PredictOptions>(program, predict_help, predict_visibilities); }
 
 }  // namespace mpol::cli

@@ -1,7 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
-#include <memory>
 #include <numbers>
 #include <optional>
 #include <string>
@@ -11,19 +11,20 @@
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/analysis/radial_profile.h>
-#include <mpol_cpp/cli/options/data_options.h>
-#include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/measuring/polar_plan.h>
+#include <mpol_cpp/cli/options/data_options.h>
+#include <mpol_cpp/cli/options/figure_options.h>
 #include <mpol_cpp/cli/options/image_file_options.h>
-#include <mpol_cpp/cli/program/messages.h>
-#include <mpol_cpp/cli/output/output_folder.h>
-#include <mpol_cpp/cli/verbs/profile_visibilities.h>
 #include <mpol_cpp/cli/options/set_options.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
-#include <mpol_cpp/cli/program/stop_request.h>
+#include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/summary.h>
+#include <mpol_cpp/cli/program/add_verb.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
+#include <mpol_cpp/cli/verbs/profile_visibilities.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/images/brightness.h>
@@ -35,12 +36,20 @@
 namespace mpol::cli {
 namespace {
 
+constexpr VerbHelp profile_help = {
+    "profile", "Average an image, or visibilities, of a disc in rings about its centre",
+    "Example:\n  mpol profile disc/image.fits -o profile --inclination 35 --position-angle 60 --ring-width 0.05\n"
+    "  mpol profile vis.npz -o vis_profile --inclination 35 --position-angle 60 --bin-width 20"};
+
+constexpr auto ring_choices =
+    std::to_array<NamedChoice<RingPixels>>({{"centers", RingPixels::by_center}, {"exact", RingPixels::by_area}});
+
 struct ProfileOptions {
   OutputOptions output;
   ImageFileOptions image;
   GeometryOptions geometry;
   std::optional<double> ring_width, radius;  ///< arcsec
-  std::string rings = "centers";
+  RingPixels rings = RingPixels::by_center;
   std::filesystem::path samples;
   double memory_limit = 1;  ///< GiB
   VisibilityProfileOptions visibilities;
@@ -59,7 +68,7 @@ void declare(OptionSet& options, ProfileOptions& profile) {
                  Record::result);
   options.number("--radius", profile.radius, Range::positive(), "ARCSEC", "Largest radius; default: that of the image",
                  Record::result);
-  options.choice("--rings", profile.rings, {"centers", "exact"},
+  options.choice("--rings", profile.rings, ring_choices,
                  "Which pixels are in a ring: those whose centers are, or of every pixel the part that is", Record::result);
   options.path(
       "--samples", profile.samples,
@@ -183,22 +192,18 @@ BrightnessProfile profile_of(const ProfileOptions& options, SkyCube& cube, const
   return all;
 }
 
-void profile_image(const ProfileOptions& options, OutputFolder& folder) {
+int profile_image(const ProfileOptions& options, OutputFolder& folder) {
   SkyCube cube(options.image.image, "IMAGE", parse_channels(options.visibilities.data.channels));
   const auto& image = cube.image();
   stop_if_requested();
   const double beam = correlated_area(image);
-  const auto how = RadialImageOptions()
-                       .edges(ring_edges(options, image.coords))
-                       .beam_area(beam)
-                       .pixels(options.rings == "exact" ? RingPixels::by_area : RingPixels::by_center);
+  const auto how = RadialImageOptions().edges(ring_edges(options, image.coords)).beam_area(beam).pixels(options.rings);
   auto profile = profile_of(options, cube, how);
   take_sampled_error(options, image, how, profile);
   write_file_atomically(folder.staged("profile.csv"), csv(profile));
-  plot::write_figure(folder.staged("profile.png"),
-                     plot::profile_page(profile, image.unit == "Jy/arcsec2" ? "Jy/arcsec²" : image.unit, "", options.radius));
+  plot::write_figure(folder.staged("profile.png"), plot::profile_page(profile, unit_label(image.unit), "", options.radius));
   const auto summary = summary_json(options, profile, image, beam);
-  commit_with_summary(folder, summary, options.output, words(profile, image, folder));
+  return commit_with_summary(folder, summary, options.output, words(profile, image, folder));
 }
 
 /// Visibilities come in zip archives, folders, and FITS files that hold groups.
@@ -213,27 +218,16 @@ int make_profile(ProfileOptions& options, const OptionSet& settings) {
   settle(options.image);
   options.of_visibilities = holds_visibilities(options.image.image);
   if (options.of_visibilities) options.visibilities.data.data = options.image.image;
-  settings.check_meaning();
-  listen_to_library("profile", options.output);
+  begin_verb(settings, options.output);
   use_threads(options.image.threads);
   if (options.of_visibilities) settle(options.visibilities, options.image.image);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "profile");
-  if (options.of_visibilities) profile_visibilities(options.visibilities, options.geometry, options.output, folder);
-  else profile_image(options, folder);
-  return exit_done;
+  OutputFolder folder(options.output, settings.verb());
+  return options.of_visibilities ? profile_visibilities(options.visibilities, options.geometry, options.output, folder)
+                                 : profile_image(options, folder);
 }
 
 }  // namespace
 
-Verb add_profile(CLI::App& program) {
-  auto* app = program.add_subcommand("profile", "Average an image, or visibilities, of a disc in rings about its centre");
-  app->footer(
-      "Example:\n  mpol profile disc/image.fits -o profile --inclination 35 --position-angle 60 --ring-width 0.05\n"
-      "  mpol profile vis.npz -o vis_profile --inclination 35 --position-angle 60 --bin-width 20");
-  const auto options = std::make_shared<ProfileOptions>();
-  const auto settings = std::make_shared<OptionSet>(*app);
-  declare(*settings, *options);
-  return {app, [options, settings] { return make_profile(*options, *settings); }};
-}
+Verb add_profile(CLI::App& program) { return add_verb<ProfileOptions>(program, profile_help, make_profile, {"profile.csv"}); }
 
 }  // namespace mpol::cli

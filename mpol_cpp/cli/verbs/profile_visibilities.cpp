@@ -72,8 +72,8 @@ void declare(OptionSet& options, VisibilityProfileOptions& profile) {
   options.flag("--face-on", profile.face_on, "Visibilities: divide by cos i, the flux of an optically thick disc seen face on",
                Record::result);
   options.text("--channels", profile.data.channels, "LIST", "Channels to use, from 0, as in 0,3-7; default: all", Record::result);
-  options.choice("--uv-unit", profile.data.uv_unit, {"lambda", "klambda", "m"},
-                 "Visibilities: unit of uu and vv; default: as the file says", Record::result);
+  options.choice("--uv-unit", profile.data.uv_unit, uv_unit_choices, "Visibilities: unit of uu and vv; default: as the file says",
+                 Record::result);
   options.text("--frequency", profile.data.frequency, "HZ[,HZ...]", "Visibilities: frequency of the channels", Record::result);
   options.number("--cell-size", profile.data.cell_size, Range::positive(), "ARCSEC",
                  "Visibilities: with --npix, a grid that the baselines must suit, lest they are in another unit", Record::result);
@@ -94,8 +94,8 @@ void settle(VisibilityProfileOptions& profile, const std::filesystem::path& file
   settle(profile.data);
 }
 
-void profile_visibilities(const VisibilityProfileOptions& options, const GeometryOptions& geometry, const OutputOptions& output,
-                          OutputFolder& folder) {
+int profile_visibilities(const VisibilityProfileOptions& options, const GeometryOptions& geometry, const OutputOptions& output,
+                         OutputFolder& folder) {
   const auto visibilities = read_visibilities(options.data);
   if (options.data.cell_size && options.data.npix)
     check_grid_holds(visibilities, options.data, GridCoords(*options.data.cell_size, *options.data.npix));
@@ -121,9 +121,9 @@ void profile_visibilities(const VisibilityProfileOptions& options, const Geometr
                                        {"n_channels", profile.mean.size(0)},
                                        {"n_bins", profile.q.size(0)},
                                        {"n_visibilities", profile.samples.sum().item<std::int64_t>()}};
-  commit_with_summary(folder, summary_text(json), output,
-                      fmt::format("bins   {} of {:.4g} klambda\nfiles  {}\n", profile.q.size(0),
-                                  2e-3 * profile.q[0].item<double>(), folder.path().string()));
+  return commit_with_summary(folder, summary_text(json), output,
+                             fmt::format("bins   {} of {:.4g} klambda\nfiles  {}\n", profile.q.size(0),
+                                         2e-3 * profile.q[0].item<double>(), folder.path().string()));
 }
 
 }  // namespace mpol::cli

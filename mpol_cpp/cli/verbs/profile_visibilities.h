@@ -24,9 +24,9 @@ std::vector<std::string> visibility_option_names();
 /// @param file  with the visibilities  @throws UsageError
 void settle(VisibilityProfileOptions& profile, const std::filesystem::path& file);
 
-/// Real and imaginary part against deprojected baseline length: profile.csv, profile.png, summary.json.
-/// @throws mpol::Error when the visibilities cannot be read or no baseline is in a bin
-void profile_visibilities(const VisibilityProfileOptions& options, const GeometryOptions& geometry, const OutputOptions& output,
-                          OutputFolder& folder);
+/// Real and imaginary part against deprojected baseline length: profile.csv, profile.png, summary.json. Ends the verb.
+/// @return the exit code  @throws mpol::Error when the visibilities cannot be read or no baseline is in a bin
+int profile_visibilities(const VisibilityProfileOptions& options, const GeometryOptions& geometry, const OutputOptions& output,
+                         OutputFolder& folder);
 
 }  // namespace mpol::cli

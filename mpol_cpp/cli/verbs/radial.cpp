@@ -1,5 +1,4 @@
 #include <cmath>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,13 +8,13 @@
 #include <mpol_cpp/analysis/disc_fit/geometry_fit.h>
 #include <mpol_cpp/analysis/disc_fit/geometry_profile.h>
 #include <mpol_cpp/analysis/radial_fit/radial_profile_fit.h>
+#include <mpol_cpp/cli/options/image_file_options.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/summary.h>
-#include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/program/add_verb.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/cli/verbs/disc_data.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
@@ -25,6 +24,10 @@
 
 namespace mpol::cli {
 namespace {
+
+constexpr VerbHelp radial_help = {"radial",
+                                  "Brightness of a disc against its radius from its visibilities, without an image, with errors",
+                                  "Example:\n  mpol radial vis.npz -o radial --inclination 35 --position-angle 85"};
 
 struct RadialOptions {
   OutputOptions output;
@@ -44,22 +47,11 @@ struct RadialOptions {
   }
 };
 
-void declare_geometry(OptionSet& options, RadialOptions& radial) {
-  options.number("--inclination", radial.inclination, Range::between(0, 89), "DEG",
-                 "Inclination of the disc, 0: face on; default: with the other three fitted as mpol geometry does, where one is "
-                 "given 0",
-                 Record::result);
-  options.number("--position-angle", radial.position_angle, Range::any(), "DEG", "Of its major axis, North through East",
-                 Record::result);
-  options.number("--offset-east", radial.offset_east, Range::any(), "ARCSEC", "Of its centre from the phase centre",
-                 Record::result);
-  options.number("--offset-north", radial.offset_north, Range::any(), "ARCSEC", "Of its centre from the phase centre",
-                 Record::result);
-}
-
 void declare(OptionSet& options, RadialOptions& radial) {
   declare_disc_data(options, radial.data);
-  declare_geometry(options, radial);
+  declare_geometry(options, radial.inclination, radial.position_angle, radial.offset_east, radial.offset_north,
+                   "Inclination of the disc, 0: face on; default: with the other three fitted as mpol geometry does, where one "
+                   "is given 0");
   options.number("--radius", radial.radius, Range::positive(), "ARCSEC",
                  "Radius beyond which there is no brightness; default: half the field in which a dirty image has flux",
                  Record::result);
@@ -128,12 +120,9 @@ std::string words(const RadialOptions& options, const RadialProfileFit& fit, con
 }
 
 int fit_and_write_profile(RadialOptions& options, const OptionSet& settings) {
-  settle(options.output);
-  settle(options.data);
-  settings.check_meaning();
-  listen_to_library("radial", options.output);
+  begin_verb_with_folder(settings, options.output, options.data);
   use_threads(options.data.threads);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "radial");
+  OutputFolder folder(options.output, settings.verb());
   const auto visibilities = read_disc_data(options.data);
   stop_if_requested();
   const auto geometry = options.has_geometry() ? options.geometry() : fit_geometry(visibilities).geometry;
@@ -144,20 +133,13 @@ int fit_and_write_profile(RadialOptions& options, const OptionSet& settings) {
   write_file_atomically(folder.staged("radial.csv"), profile_table(fit));
   write_file_atomically(folder.staged("visibilities.csv"), visibility_table(observed, fit.visibilities_at(observed.q)));
   plot::write_figure(folder.staged("radial.png"), plot::radial_page(fit, observed));
-  commit_with_summary(folder, summary_text(describe(options, fit)), options.output, words(options, fit, folder));
-  return exit_done;
+  return commit_with_summary(folder, summary_text(describe(options, fit)), options.output, words(options, fit, folder));
 }
 
 }  // namespace
 
 Verb add_radial(CLI::App& program) {
-  auto* app = program.add_subcommand(
-      "radial", "Brightness of a disc against its radius from its visibilities, without an image, with errors");
-  app->footer("Example:\n  mpol radial vis.npz -o radial --inclination 35 --position-angle 85");
-  const auto options = std::make_shared<RadialOptions>();
-  const auto settings = std::make_shared<OptionSet>(*app);
-  declare(*settings, *options);
-  return {app, [options, settings] { return fit_and_write_profile(*options, *settings); }};
+  return add_verb<RadialOptions>(program, radial_help, fit_and_write_profile, {"radial.csv"});
 }
 
 }  // namespace mpol::cli

@@ -2,9 +2,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -12,9 +12,9 @@
 #include <ATen/ops/nan_to_num.h>
 #include <nlohmann/json.hpp>
 
+#include <mpol_cpp/cli/plots/plot_options.h>
+#include <mpol_cpp/cli/program/add_verb.h>
 #include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/option_set.h>
-#include <mpol_cpp/cli/program/verb.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/any_fits.h>
 #include <mpol_cpp/plot/color_map.h>
@@ -24,12 +24,48 @@
 namespace mpol::cli {
 namespace {
 
+constexpr VerbHelp show_help = {
+    "show", "Show an image in the terminal",
+    "Example:\n  mpol show disc/image.fits\n  mpol show disc/residual.fits --format blocks --width 60"};
+
+/// How an image is drawn in a terminal.
+enum class PictureFormat { blocks, text, sixel, kitty };
+/// Nothing is as the terminal says.
+constexpr auto format_choices = std::to_array<NamedChoice<std::optional<PictureFormat>>>({{"auto", std::nullopt},
+                                                                                          {"blocks", PictureFormat::blocks},
+                                                                                          {"text", PictureFormat::text},
+                                                                                          {"sixel", PictureFormat::sixel},
+                                                                                          {"kitty", PictureFormat::kitty}});
+constexpr auto shown_color_choices = std::to_array<NamedChoice<ColorChoice>>({{"auto", ColorChoice::automatic},
+                                                                              {"linear", ColorChoice::linear},
+                                                                              {"asinh", ColorChoice::asinh},
+                                                                              {"symmetric", ColorChoice::symmetric}});
+
 struct ShowOptions {
   std::filesystem::path image, positional_image;
-  std::string format = "auto", norm = "auto";
+  std::optional<PictureFormat> format;
+  ColorChoice norm = ColorChoice::automatic;
   std::optional<std::int64_t> channel, width;
   bool json = false;
 };
+
+void declare(OptionSet& options, ShowOptions& show) {
+  options.app().add_option("IMAGE", show.positional_image, "FITS image or cube")->type_name("FILE");
+  options.path("--image", show.image, "The same as IMAGE", Record::none);
+  options.choice(
+      "--format", show.format, format_choices,
+      "Half blocks in 24-bit colors, characters without, or the graphics of terminals that have them; auto: as the terminal says",
+      Record::none);
+  options.choice(
+      "--norm", show.norm, shown_color_choices,
+      "How values become colors; auto: symmetric where negative values reach half as far as positive ones, else linear",
+      Record::none);
+  options.integer("--channel", show.channel, Range::between(0, 1e9), "Of a cube, from 0; default: the middle one", Record::none);
+  options.integer("--width", show.width, Range::between(1, 4000),
+                  "Columns, or pixels of sixel and kitty; default: the terminal's", Record::none);
+  options.flag("--json", show.json, "Print size, unit and range as JSON on stdout instead", Record::none);
+  options.only({"--format", "--norm", "--width"}, "without --json", [&show] { return !show.json; });
+}
 
 /// The columns of the terminal on stdout; 80 where there is none.
 std::int64_t terminal_columns() {
@@ -43,17 +79,18 @@ std::string variable(const char* name) {
 }
 
 /// What the terminal says of itself; characters where stdout is none, or NO_COLOR asks for none.
-std::string format_of_terminal() {
-  if (::isatty(STDOUT_FILENO) == 0 || !variable("NO_COLOR").empty()) return "text";
+PictureFormat format_of_terminal() {
+  if (::isatty(STDOUT_FILENO) == 0 || !variable("NO_COLOR").empty()) return PictureFormat::text;
   const auto terminal = variable("TERM"), program = variable("TERM_PROGRAM");
-  if (terminal == "xterm-kitty" || terminal == "xterm-ghostty" || !variable("KITTY_WINDOW_ID").empty()) return "kitty";
+  if (terminal == "xterm-kitty" || terminal == "xterm-ghostty" || !variable("KITTY_WINDOW_ID").empty())
+    return PictureFormat::kitty;
   if (terminal.find("sixel") != std::string::npos || terminal.starts_with("foot") || terminal == "mlterm" || program == "WezTerm")
-    return "sixel";
-  return "blocks";
+    return PictureFormat::sixel;
+  return PictureFormat::blocks;
 }
 
 /// The image with that many columns at most, means over what falls together; North up, East left.
-plot::TerminalPicture picture_of(const Tensor& image, std::int64_t columns, const std::string& norm) {
+plot::TerminalPicture picture_of(const Tensor& image, std::int64_t columns, ColorChoice norm) {
   const bool fits = image.size(1) <= columns;
   const auto rows =
       std::max<std::int64_t>(1, fits ? image.size(0)
@@ -62,24 +99,32 @@ plot::TerminalPicture picture_of(const Tensor& image, std::int64_t columns, cons
   const auto small = fits ? image : at::adaptive_avg_pool2d(image.unsqueeze(0), {rows, columns})[0];
   const auto values = small.flip(0).contiguous();
   const double high = values.max().item<double>(), low = values.min().item<double>();
-  const bool symmetric = norm == "symmetric" || (norm == "auto" && -low > 0.5 * high);
-  const auto scale = symmetric ? plot::ColourScale::diverging : plot::ColourScale::sequential;
+  const bool symmetric = norm == ColorChoice::symmetric || (norm == ColorChoice::automatic && -low > 0.5 * high);
+  const auto scale = symmetric ? plot::ColorScale::diverging : plot::ColorScale::sequential;
   const auto ends = plot::panel_style(values, scale);
-  plot::ColourNorm stretch;
-  if (norm == "asinh") stretch.stretch = plot::Stretch::asinh;
-  const auto table = plot::colour_table(scale);
+  plot::ColorNorm stretch;
+  if (norm == ColorChoice::asinh) stretch.stretch = plot::Stretch::asinh;
+  const auto table = plot::color_table(scale);
   plot::TerminalPicture picture{values.size(1), values.size(0), {}};
   for (std::int64_t i = 0; i < values.numel(); ++i) {
-    const double place = plot::colour_place(values.const_data_ptr<double>()[i], ends.lower, ends.upper, stretch, scale);
+    const double place = plot::color_place(values.const_data_ptr<double>()[i], ends.lower, ends.upper, stretch, scale);
     picture.pixels.push_back(table[static_cast<std::size_t>(std::clamp(place * 255, 0.0, 255.0))]);
   }
   return picture;
 }
 
-std::string drawn(const plot::TerminalPicture& picture, const std::string& format) {
-  if (format == "kitty") return plot::kitty_graphics(picture);
-  if (format == "sixel") return plot::sixels(picture);
-  return format == "blocks" ? plot::half_blocks(picture) : plot::characters(picture);
+std::string drawn(const plot::TerminalPicture& picture, PictureFormat format) {
+  switch (format) {
+    case PictureFormat::kitty:
+      return plot::kitty_graphics(picture);
+    case PictureFormat::sixel:
+      return plot::sixels(picture);
+    case PictureFormat::blocks:
+      return plot::half_blocks(picture);
+    case PictureFormat::text:
+      break;
+  }
+  return plot::characters(picture);
 }
 
 int show(ShowOptions& options, const OptionSet& settings) {
@@ -103,8 +148,8 @@ int show(ShowOptions& options, const OptionSet& settings) {
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return exit_done;
   }
-  const auto format = options.format == "auto" ? format_of_terminal() : options.format;
-  const bool in_pixels = format == "kitty" || format == "sixel";
+  const auto format = options.format ? *options.format : format_of_terminal();
+  const bool in_pixels = format == PictureFormat::kitty || format == PictureFormat::sixel;
   const auto columns = options.width.value_or(in_pixels ? 8 * terminal_columns() : terminal_columns());
   fmt::print("{}", drawn(picture_of(image, std::min<std::int64_t>(columns, in_pixels ? 800 : 400), options.norm), format));
   fmt::print("{}, channel {} of {}: {} to {} {}, {:.4g}\" wide\n", options.image.filename().string(), channel, channels,
@@ -116,26 +161,6 @@ int show(ShowOptions& options, const OptionSet& settings) {
 
 }  // namespace
 
-Verb add_show(CLI::App& program) {
-  auto* app = program.add_subcommand("show", "Show an image in the terminal");
-  app->footer("Example:\n  mpol show disc/image.fits\n  mpol show disc/residual.fits --format blocks --width 60");
-  const auto options = std::make_shared<ShowOptions>();
-  const auto set = std::make_shared<OptionSet>(*app);
-  app->add_option("IMAGE", options->positional_image, "FITS image or cube")->type_name("FILE");
-  set->path("--image", options->image, "The same as IMAGE", Record::none);
-  set->choice(
-      "--format", options->format, {"auto", "blocks", "text", "sixel", "kitty"},
-      "Half blocks in 24-bit colors, characters without, or the graphics of terminals that have them; auto: as the terminal says",
-      Record::none);
-  set->choice("--norm", options->norm, {"auto", "linear", "asinh", "symmetric"},
-              "How values become colors; auto: symmetric where negative values reach half as far as positive ones, else linear",
-              Record::none);
-  set->integer("--channel", options->channel, Range::between(0, 1e9), "Of a cube, from 0; default: the middle one", Record::none);
-  set->integer("--width", options->width, Range::between(1, 4000),
-               "Columns, or pixels of sixel and kitty; default: the terminal's", Record::none);
-  set->flag("--json", options->json, "Print size, unit and range as JSON on stdout instead", Record::none);
-  set->only({"--format", "--norm", "--width"}, "without --json", [options] { return !options->json; });
-  return {app, [options, set] { return show(*options, *set); }};
-}
+Verb add_show(CLI::App& program) { return add_verb<ShowOptions>(program, show_help, show); }
 
 }  // namespace mpol::cli

@@ -1,18 +1,18 @@
 #include <cmath>
-#include <memory>
 #include <optional>
+#include <utility>
 
 #include <ATen/ops/stack.h>
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/options/simulate_options.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
-#include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/output/summary.h>
+#include <mpol_cpp/cli/program/add_verb.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/visibilities_npz.h>
@@ -21,15 +21,29 @@
 namespace mpol::cli {
 namespace {
 
+constexpr VerbHelp simulate_help = {
+    "simulate", "Simulate an observation of a disc, of a scene or of a FITS image",
+    "Example:\n  mpol simulate -o disc.npz --truth disc_truth.fits --frequency-ghz 230,232 --channel-width-mhz 62.5 "
+    "--integration 600 --seed 1"};
+
 /// A sky image with its grid: (nchan, npix, npix), Jy/arcsec^2.
 struct Sky {
   Tensor cube;
   GridCoords coords;
+  Stokes stokes = Stokes::i;
 };
 
 Sky read_sky_model(const std::filesystem::path& path) {
   const auto image = read_sky_image(path, "--sky");
-  return {image.cube, image.coords};
+  return {image.cube, image.coords, image.header.observation().stokes};
+}
+
+/// The observed sky's polarisation in what was observed of it.
+Visibilities of_stokes(Visibilities visibilities, Stokes stokes) {
+  auto observation = visibilities.observation();
+  observation.stokes = stokes;
+  visibilities.set_observation(std::move(observation));
+  return visibilities;
 }
 
 /// The same samples with u, v in wavelengths, one set per channel.
@@ -110,20 +124,19 @@ std::string summary_json(const SimulateSettings& settings, const Visibilities& v
 
 int simulate(const SimulateSettings& settings, const OptionSet& given) {
   check_files(settings);
-  given.check_meaning();
-  listen_to_library("simulate", settings.output);
+  begin_verb(given, settings.output);
   use_threads(settings.threads);
   const auto array = from_options([&] { return array_of(settings); });
   const auto options = from_options([&] { return observation_of(settings); });
   const auto disc = from_options([&] { return disc_of(settings); });
   std::optional<Sky> sky;
   if (!settings.sky.empty()) sky = read_sky_model(settings.sky);
-  else if (settings.scene != "disc")
-    sky = Sky{scene_of(settings, options.frequencies()), GridCoords(settings.cell_size, settings.npix)};
+  else if (settings.scene) sky = Sky{scene_of(settings, options.frequencies()), GridCoords(settings.cell_size, settings.npix)};
   const auto observed = from_options([&] {
-    return sky ? simulate_observation(array, sky->cube, sky->coords, options) : simulate_observation(array, disc, options);
+    return sky ? of_stokes(simulate_observation(array, sky->cube, sky->coords, options), sky->stokes)
+               : simulate_observation(array, disc, options);
   });
-  const auto visibilities = settings.uv_unit == "m" ? observed : in_lambda(observed, options.dtype());
+  const auto visibilities = settings.uv_unit == io::UvUnit::metres ? observed : in_lambda(observed, options.dtype());
   stop_if_requested();
   std::optional<AtomicFile> truth;
   if (!settings.truth.empty()) {
@@ -136,22 +149,11 @@ int simulate(const SimulateSettings& settings, const OptionSet& given) {
   }
   io::write_npz(settings.output.out, visibilities);
   if (truth) truth->commit();  // not without the visibilities
-  if (settings.output.json) fmt::print("{}", summary_json(settings, visibilities, array));
-  else if (!settings.output.quiet) fmt::print("{}", words(settings, visibilities, array));
-  return exit_done;
+  return end_verb(settings.output, summary_json(settings, visibilities, array), words(settings, visibilities, array));
 }
 
 }  // namespace
 
-Verb add_simulate(CLI::App& program) {
-  auto* app = program.add_subcommand("simulate", "Simulate an observation of a disc, of a scene or of a FITS image");
-  app->footer(
-      "Example:\n  mpol simulate -o disc.npz --truth disc_truth.fits --frequency-ghz 230,232 --channel-width-mhz 62.5 "
-      "--integration 600 --seed 1");
-  const auto settings = std::make_shared<SimulateSettings>();
-  const auto options = std::make_shared<OptionSet>(*app);
-  declare(*options, *settings);
-  return {app, [settings, options] { return simulate(*settings, *options); }};
-}
+Verb add_simulate(CLI::App& program) { return add_verb<SimulateSettings>(program, simulate_help, simulate); }
 
 }  // namespace mpol::cli

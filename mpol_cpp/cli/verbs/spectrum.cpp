@@ -1,6 +1,5 @@
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,11 +12,10 @@
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/output/output_folder.h>
 #include <mpol_cpp/cli/output/summary.h>
-#include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/messages.h>
+#include <mpol_cpp/cli/program/add_verb.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/units.h>
@@ -28,6 +26,11 @@
 
 namespace mpol::cli {
 namespace {
+
+constexpr VerbHelp spectrum_help = {
+    "spectrum", "Fluxes of sources in each channel of the visibilities, with errors",
+    "Example:\n  mpol spectrum vis.npz -o spectrum --sources 'point:0.3,-0.1; gaussian:0.8,35,60'\n"
+    "  mpol spectrum vis.npz -o spectrum"};
 
 struct SpectrumOptions {
   OutputOptions output;
@@ -138,13 +141,10 @@ std::string words(const Spectrum& spectrum, const OutputFolder& folder) {
 }
 
 int measure_spectrum(SpectrumOptions& options, const OptionSet& settings) {
-  settle(options.output);
-  settle(options.data);
-  settings.check_meaning();
-  listen_to_library("spectrum", options.output);
+  begin_verb_with_folder(settings, options.output, options.data);
   use_threads(options.data.threads);
   auto sources = parse_sources(options.sources);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "spectrum");
+  OutputFolder folder(options.output, settings.verb());
   const auto visibilities = read_visibilities(options.data);
   if (find_hermitian_pairs(visibilities).present()) {
     log_warning("the data hold Hermitian pairs, which count twice and make the errors too small: leave out the half at (-u, -v)");
@@ -153,21 +153,13 @@ int measure_spectrum(SpectrumOptions& options, const OptionSet& settings) {
   const auto spectrum = measure(std::move(sources), visibilities);
   write_file_atomically(folder.staged("spectrum.csv"), csv(spectrum));
   plot::write_figure(folder.staged("spectrum.png"), page_of(spectrum));
-  commit_with_summary(folder, summary_json(options, spectrum), options.output, words(spectrum, folder));
-  return exit_done;
+  return commit_with_summary(folder, summary_json(options, spectrum), options.output, words(spectrum, folder));
 }
 
 }  // namespace
 
 Verb add_spectrum(CLI::App& program) {
-  auto* app = program.add_subcommand("spectrum", "Fluxes of sources in each channel of the visibilities, with errors");
-  app->footer(
-      "Example:\n  mpol spectrum vis.npz -o spectrum --sources 'point:0.3,-0.1; gaussian:0.8,35,60'\n"
-      "  mpol spectrum vis.npz -o spectrum");
-  const auto options = std::make_shared<SpectrumOptions>();
-  const auto settings = std::make_shared<OptionSet>(*app);
-  declare(*settings, *options);
-  return {app, [options, settings] { return measure_spectrum(*options, *settings); }};
+  return add_verb<SpectrumOptions>(program, spectrum_help, measure_spectrum, {"spectrum.csv"});
 }
 
 }  // namespace mpol::cli

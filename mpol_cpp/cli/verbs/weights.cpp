@@ -1,4 +1,5 @@
-#include <memory>
+#include <array>
+#include <string>
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
@@ -7,13 +8,13 @@
 #include <mpol_cpp/analysis/residuals.h>
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/options/grid_choice.h>
-#include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/messages.h>
 #include <mpol_cpp/cli/output/output_folder.h>
-#include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/output/summary.h>
+#include <mpol_cpp/cli/program/add_verb.h>
+#include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/program/threads.h>
-#include <mpol_cpp/cli/program/verb.h>
+#include <mpol_cpp/cli/program/verb_frame.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/io/visibilities_npz.h>
@@ -26,21 +27,37 @@
 namespace mpol::cli {
 namespace {
 
+constexpr VerbHelp weights_help = {"weights", "Compare the scatter of visibilities with their weights, and correct them",
+                                   "Example:\n  mpol weights vis.npz -o weights --cell-size 0.03 --npix 180 --apply one"};
+
+/// What weights are multiplied by.
+enum class WeightFactors { none, one, channel };
+/// How the source is taken out of the data.
+enum class SourceRemoval {
+  fit,   ///< by an image, and by the mean of each cell
+  cells  ///< by the mean of each cell
+};
+
+constexpr auto factor_choices = std::to_array<NamedChoice<WeightFactors>>(
+    {{"none", WeightFactors::none}, {"one", WeightFactors::one}, {"channel", WeightFactors::channel}});
+constexpr auto removal_choices =
+    std::to_array<NamedChoice<SourceRemoval>>({{"fit", SourceRemoval::fit}, {"cells", SourceRemoval::cells}});
+
 struct WeightOptions {
   OutputOptions output;
   DataOptions data;
-  std::string apply = "none";
-  std::string source = "fit";
+  WeightFactors apply = WeightFactors::none;
+  SourceRemoval source = SourceRemoval::fit;
 };
 
 void declare(OptionSet& options, WeightOptions& weights) {
   declare(options, weights.data);
   declare_conjugate(options, weights.data);
   declare_mode(options, weights.data);
-  options.choice("--apply", weights.apply, {"none", "one", "channel"},
+  options.choice("--apply", weights.apply, factor_choices,
                  "Write visibilities.npz with weights multiplied by one factor, or one for each channel", Record::result);
   options.choice(
-      "--source", weights.source, {"fit", "cells"},
+      "--source", weights.source, removal_choices,
       "How the source is taken out before samples of a uv cell are compared: by an image that fits the data, and by the "
       "mean of each cell, or by that alone, which takes a source that is bright and far from the phase centre for noise",
       Record::result);
@@ -72,13 +89,13 @@ std::string csv(const ResidualHistogram& histogram) {
 /// Factors of the weights, (nchan, 1) float64. @throws DataError when a channel's scatter is not known
 Tensor factors_of(const WeightOptions& options, const ResidualStatistics& all, const std::vector<GroupScatter>& channels) {
   auto factors = at::ones({static_cast<std::int64_t>(channels.size()), 1}, torch::kFloat64);
+  const bool by_channel = options.apply == WeightFactors::channel;
   for (std::size_t c = 0; c < channels.size(); ++c) {
-    const auto& statistics = options.apply == "channel" ? channels[c].statistics : all;
+    const auto& statistics = by_channel ? channels[c].statistics : all;
     if (!(statistics.sigma_factor > 0)) {
-      throw DataError(error_text("--apply", options.apply,
-                                 options.apply == "channel"
-                                     ? fmt::format("channel {} has no two samples in a cell that differ", c)
-                                     : "no cell has two samples that differ",
+      throw DataError(error_text("--apply", choice_name(options.apply, factor_choices),
+                                 by_channel ? fmt::format("channel {} has no two samples in a cell that differ", c)
+                                            : "no cell has two samples that differ",
                                  "use larger cells of the uv plane: a smaller field, cell-size x npix"));
     }
     factors[static_cast<std::int64_t>(c)][0] = statistics.weight_factor();
@@ -88,7 +105,7 @@ Tensor factors_of(const WeightOptions& options, const ResidualStatistics& all, c
 
 /// Residuals of the cells' means, of data without the source.
 Tensor residuals_of(const WeightOptions& options, const GridCoords& coords, const Visibilities& visibilities) {
-  if (options.source == "cells") return cell_residuals(coords, visibilities);
+  if (options.source == SourceRemoval::cells) return cell_residuals(coords, visibilities);
   constexpr double tolerance = 5e-3;
   const auto field = source_field(coords, visibilities);
   stop_if_requested();
@@ -108,22 +125,32 @@ void warn_of_outliers(const ResidualStatistics& all) {
       all.standard_deviation, all.sigma_factor, 100 * all.beyond_four));
 }
 
+/// What the scatter of all data says, and what was done about it.
+std::string words(const WeightOptions& options, const ResidualStatistics& all, const OutputFolder& folder) {
+  const auto files = fmt::format("files    {}\n", folder.path().string());
+  if (!(all.sigma_factor > 0)) return "sigma    unknown: no cell has two samples that differ\n" + files;
+  const auto* advice = options.apply == WeightFactors::none  ? "multiply the weights by"
+                       : options.apply == WeightFactors::one ? "the weights in visibilities.npz are multiplied by"
+                                                             : "those in visibilities.npz are corrected channel by channel, all "
+                                                               "in all by";
+  return fmt::format("sigma    looks {:.4g} times what the weights say: {} {:.4g}\n", all.sigma_factor, advice,
+                     all.weight_factor()) +
+         files;
+}
+
 int check_weights(WeightOptions& options, const OptionSet& settings) {
-  settle(options.output);
-  settle(options.data);
-  settings.check_meaning();
-  listen_to_library("weights", options.output);
+  begin_verb_with_folder(settings, options.output, options.data);
   auto chosen = choose_grid(options.data);
   const auto coords = chosen.coords;
   use_threads(options.data.threads);
-  OutputFolder folder(options.output.out, options.output.overwrite ? Existing::replace : Existing::refuse, "weights");
+  OutputFolder folder(options.output, settings.verb());
   const auto visibilities = chosen.take_visibilities(options.data);
   check_grid_holds(visibilities, options.data, coords);
   check_no_hermitian_pairs(visibilities);
   stop_if_requested();
   const auto residuals = residuals_of(options, coords, visibilities);
   const auto all = residual_statistics(residuals);
-  if (options.source == "fit") warn_of_outliers(all);
+  if (options.source == SourceRemoval::fit) warn_of_outliers(all);
   const auto channels = scatter_by_group(residuals, at::arange(visibilities.nchan(), torch::kInt64).unsqueeze(1));
   const auto histogram = residual_histogram(residuals);
   auto json = describe(all);
@@ -131,42 +158,21 @@ int check_weights(WeightOptions& options, const OptionSet& settings) {
   json["cell_size"] = coords.cell_size();
   json["npix"] = coords.npix();
   json["choices"] = choices_json(chosen.choices);
-  json["applied"] = options.apply;
-  json["source"] = options.source;
+  json["applied"] = choice_name(options.apply, factor_choices);
+  json["source"] = choice_name(options.source, removal_choices);
   json["channels"] = nlohmann::ordered_json::array();
   for (const auto& channel : channels) json["channels"].push_back(describe(channel.statistics));
   const auto summary = summary_text(json);
-  write_file_atomically(folder.staged("summary.json"), summary);
   write_file_atomically(folder.staged("histogram.csv"), csv(histogram));
   plot::write_figure(folder.staged("residuals.png"), plot::residual_page(histogram));
-  if (options.apply != "none") {
+  if (options.apply != WeightFactors::none) {
     io::write_npz(folder.staged("visibilities.npz"), scale_weights(visibilities, factors_of(options, all, channels)));
   }
-  folder.commit();
-  if (options.output.json) fmt::print("{}", summary);
-  else if (!options.output.quiet) fmt::print("{}", choice_words(chosen.choices));
-  if (options.output.json || options.output.quiet) return exit_done;
-  if (all.sigma_factor > 0) {
-    const auto* advice = options.apply == "none"  ? "multiply the weights by"
-                         : options.apply == "one" ? "the weights in visibilities.npz are multiplied by"
-                                                  : "those in visibilities.npz are corrected channel by channel, all in all by";
-    fmt::print("sigma    looks {:.4g} times what the weights say: {} {:.4g}\nfiles    {}\n", all.sigma_factor, advice,
-               all.weight_factor(), folder.path().string());
-  } else {
-    fmt::print("sigma    unknown: no cell has two samples that differ\nfiles    {}\n", folder.path().string());
-  }
-  return exit_done;
+  return commit_with_summary(folder, summary, options.output, choice_words(chosen.choices) + words(options, all, folder));
 }
 
 }  // namespace
 
-Verb add_weights(CLI::App& program) {
-  auto* app = program.add_subcommand("weights", "Compare the scatter of visibilities with their weights, and correct them");
-  app->footer("Example:\n  mpol weights vis.npz -o weights --cell-size 0.03 --npix 180 --apply one");
-  const auto options = std::make_shared<WeightOptions>();
-  const auto settings = std::make_shared<OptionSet>(*app);
-  declare(*settings, *options);
-  return {app, [options, settings] { return check_weights(*options, *settings); }};
-}
+Verb add_weights(CLI::App& program) { return add_verb<WeightOptions>(program, weights_help, check_weights, {"histogram.csv"}); }
 
 }  // namespace mpol::cli

@@ -242,6 +242,12 @@ MPI_Comm copy_of_world() {
 }  // namespace
 }  // namespace mpol
 
+extern "C" void mpol_mpi_version(std::string& version) {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  if (MPI_Get_library_version(text.data(), &length) == MPI_SUCCESS) version.assign(text.data(), static_cast<std::size_t>(length));
+}
+
 extern "C" mpol::Communicator* mpol_open_mpi(std::string& failure) {
   int provided = 0;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {

@@ -1,25 +1,11 @@
 #include <mpol_cpp/gridding/cells/cell_kernels.h>
 
+#include <mpol_cpp/ops/simd/isa_table.h>
+
 namespace mpol::gridding {
 
-namespace portable {
-CellKernels cell_kernels();
-}
-#if defined(__x86_64__)
-namespace avx2 {
-CellKernels cell_kernels();
-}
-namespace avx512 {
-CellKernels cell_kernels();
-}
-#endif
+MPOL_IN_EACH_ISA(CellKernels cell_kernels();)
 
-CellKernels cell_kernels([[maybe_unused]] Isa isa) {
-#if defined(__x86_64__)
-  if (isa == Isa::avx512) return avx512::cell_kernels();
-  if (isa == Isa::avx2) return avx2::cell_kernels();
-#endif
-  return portable::cell_kernels();
-}
+CellKernels cell_kernels(Isa isa) { return MPOL_OF_ISA(isa, cell_kernels()); }
 
 }  // namespace mpol::gridding

@@ -120,4 +120,6 @@ std::unique_ptr<ArchiveMember> ZipArchive::open(const ArchiveEntry& entry, std::
   return std::make_unique<ZipMember>(file, std::move(where), entry.bytes);
 }
 
+std::string libzip_version() { return zip_libzip_version(); }
+
 }  // namespace mpol::io

@@ -55,4 +55,7 @@ class ZipArchive final : public ArrayArchive {
   std::vector<ArchiveEntry> entries_;
 };
 
+/// The version of libzip that is loaded.
+std::string libzip_version();
+
 }  // namespace mpol::io

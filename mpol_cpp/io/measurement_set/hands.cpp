@@ -52,6 +52,10 @@ Polarization polarization_from_name(std::string_view name) {
   return static_cast<Polarization>(found - names.begin());
 }
 
+Stokes stokes_of(Polarization polarization) {
+  return stokes_from_name(polarization_names()[static_cast<std::size_t>(polarization)]);
+}
+
 std::optional<HandPair> hands_for(const std::vector<std::int32_t>& correlations, const PolarizationChoice& choice) {
   const auto place = [&](std::int32_t wanted) -> std::optional<std::int64_t> {
     const auto found = std::find(correlations.begin(), correlations.end(), wanted);

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <mpol_cpp/visibilities/stokes.h>
+
 namespace mpol::io {
 
 /// What is made from the correlations (hands) of a sample.
@@ -37,6 +39,8 @@ struct PolarizationChoice {
 Polarization polarization_from_name(std::string_view name);
 /// The names, as they are written.
 const std::vector<std::string>& polarization_names();
+/// What data of it, and images of these, are of.
+Stokes stokes_of(Polarization polarization);
 
 /// How the wanted polarisation is combined from one or two of a sample's correlations.
 ///

@@ -40,18 +40,18 @@ std::string date_of(double time) {
                      static_cast<unsigned>(date.day()), clock.hours().count(), clock.minutes().count(), clock.seconds().count());
 }
 
-bool same_centre(const SetField& a, const SetField& b) {
+bool same_center(const SetField& a, const SetField& b) {
   constexpr double tolerance = 1e-9;  // radian
   Observation of_a, of_b;
   of_a.right_ascension = a.right_ascension, of_a.declination = a.declination;
   of_b.right_ascension = b.right_ascension, of_b.declination = b.declination;
-  return phase_centre_distance(of_a, of_b).value_or(0) <= tolerance;
+  return phase_center_distance(of_a, of_b).value_or(0) <= tolerance;
 }
 
 /// @throws DataError where rows are of fields with different phase centres
 void check_one_field(const std::filesystem::path& path, const std::vector<SetField>& fields) {
   const auto& first = fields.front();
-  if (std::all_of(fields.begin(), fields.end(), [&](const SetField& field) { return same_centre(first, field); })) return;
+  if (std::all_of(fields.begin(), fields.end(), [&](const SetField& field) { return same_center(first, field); })) return;
   std::vector<std::string> list;
   list.reserve(fields.size());
   for (const auto& field : fields) list.push_back(fmt::format("{} {} ({} rows)", field.id, field.name, field.rows));
@@ -147,6 +147,7 @@ class MeasurementSetReader final : public VisibilityReader {
     observation.object = field.name;
     observation.telescope = table_.telescope();
     observation.date = date_of(table_.earliest());
+    observation.stokes = stokes_of(options_.polarization.polarization);
     observation.rest_frequency = options_.channels.rest_frequency ? options_.channels.rest_frequency : field.rest_frequency;
     if (field.direction_frame != "J2000" && field.direction_frame != "ICRS") {
       shape_.notes.push_back(fmt::format("the phase centre is in the frame {} and taken as J2000", field.direction_frame));

@@ -90,5 +90,7 @@ class SetTable {
 
 /// Whether this build has casacore, without which no SetTable can be made.
 bool has_casacore();
+/// The version of casacore that this build was made with; empty without.
+std::string casacore_version();
 
 }  // namespace mpol::io

@@ -1,5 +1,7 @@
 #include <mpol_cpp/io/measurement_set/set_table.h>
 
+#include <casacore/casa/version.h>
+
 #include <mpol_cpp/io/measurement_set/access_casacore.h>
 #include <mpol_cpp/io/measurement_set/metadata_casacore.h>
 #include <mpol_cpp/io/measurement_set/selection_casacore.h>
@@ -8,6 +10,8 @@
 namespace mpol::io {
 
 bool has_casacore() { return true; }
+std::string casacore_version() { return CASACORE_VERSION; }
+
 struct SetTable::Impl {
   Impl(const std::filesystem::path& folder, const RowChoice& choice) : path(folder), tracks(choice.tracks) {
     with_table_errors(path, [&] {

@@ -8,6 +8,7 @@
 namespace mpol::io {
 
 bool has_casacore() { return false; }
+std::string casacore_version() { return {}; }
 
 struct SetTable::Impl {};
 

@@ -74,8 +74,8 @@ void AveragingReader::group_channels(std::size_t index, std::int64_t most) {
   std::vector<std::int64_t> members;
   window.channels.clear();
   for (std::size_t c = 0; c < given.channels.size(); ++c) {
-    const bool neighbour = c > 0 && std::abs(given.channels[c] - given.channels[c - 1]) == 1;
-    if (!neighbour || members.back() == most) {
+    const bool neighbor = c > 0 && std::abs(given.channels[c] - given.channels[c - 1]) == 1;
+    if (!neighbor || members.back() == most) {
       window.channels.push_back(given.channels[c]);
       frequencies.push_back(0), scales.push_back(0), members.push_back(0);
     }

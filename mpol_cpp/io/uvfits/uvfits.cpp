@@ -313,6 +313,7 @@ class UvfitsReader final : public VisibilityReader {
 
   void describe() {
     shape_.observation = layout_.observation;
+    shape_.observation.stokes = stokes_of(options_.polarization.polarization);
     if (const auto* own = source(survey_.rows_of_source.begin()->first); own != nullptr) {
       shape_.observation.right_ascension = own->right_ascension;
       shape_.observation.declination = own->declination;

@@ -10,8 +10,8 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/likelihoods/known_gradient.h>
-#include <mpol_cpp/likelihoods/loose_samples.h>
-#include <mpol_cpp/likelihoods/sky_checks.h>
+#include <mpol_cpp/likelihoods/forms/loose_samples.h>
+#include <mpol_cpp/likelihoods/forms/sky_checks.h>
 
 namespace mpol {
 namespace {
@@ -45,7 +45,7 @@ RankedLikelihoodImpl::RankedLikelihoodImpl(std::shared_ptr<Communicator> ranks, 
       nchan_(channels.nchan()),
       device_(device),
       meeting_place_(ranks_->takes(device) ? device : torch::Device(torch::kCPU)) {
-  normaliser_ = static_cast<double>(occupied_cells(*ranks_, coords, share, channels, samples_));
+  normalizer_ = static_cast<double>(occupied_cells(*ranks_, coords, share, channels, samples_));
   if (samples_ == 0) throw ValueError("no rank has visibilities; give at least one of them a share");
   if (share) own_ = make(*share);
   agree_on_kind();

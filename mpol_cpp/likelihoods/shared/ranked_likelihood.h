@@ -40,9 +40,8 @@ class RankedLikelihoodImpl : public Module<RankedLikelihoodImpl>, public Likelih
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
   /// Gives the cells of all ranks, the same on each.
-  double normaliser() const override { return normaliser_; }
+  double normalizer() const override { return normalizer_; }
   std::int64_t samples() const override { return samples_; }
-  std::int64_t visibilities_count() const override { return samples_; }
   /// Counts what this rank holds.
   std::int64_t memory_bytes() const override { return own_ ? own_->memory_bytes() : 0; }
   bool is_quadratic() const override { return is_quadratic_; }
@@ -68,7 +67,7 @@ class RankedLikelihoodImpl : public Module<RankedLikelihoodImpl>, public Likelih
   torch::Device meeting_place_;      // device of tensors that are exchanged
   std::shared_ptr<Likelihood> own_;  // empty where this rank has no sample
   std::int64_t samples_ = 0;
-  double normaliser_ = 0;
+  double normalizer_ = 0;
   bool is_quadratic_ = false;
   std::string name_;
 };

@@ -11,8 +11,8 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/device/streams.h>
 #include <mpol_cpp/likelihoods/known_gradient.h>
-#include <mpol_cpp/likelihoods/loose_samples.h>
-#include <mpol_cpp/likelihoods/sky_checks.h>
+#include <mpol_cpp/likelihoods/forms/loose_samples.h>
+#include <mpol_cpp/likelihoods/forms/sky_checks.h>
 
 namespace mpol {
 namespace {
@@ -51,7 +51,7 @@ SharedLikelihoodImpl::SharedLikelihoodImpl(std::shared_ptr<DeviceGroup> devices,
   {
     const auto all = losses::detail::loose_samples(coords, visibilities, channels_);
     samples_ = all.visibilities.data().numel();
-    normaliser_ = static_cast<double>(all.occupied_cells);
+    normalizer_ = static_cast<double>(all.occupied_cells);
   }
   devices_->run([&](const std::shared_ptr<Communicator>& ranks, torch::Device device) {
     const auto rank = static_cast<std::size_t>(ranks->rank());

@@ -40,9 +40,8 @@ class SharedLikelihoodImpl : public Module<SharedLikelihoodImpl>, public Likelih
   Tensor chi_squared(const Tensor& sky) override;
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
-  double normaliser() const override { return normaliser_; }
+  double normalizer() const override { return normalizer_; }
   std::int64_t samples() const override { return samples_; }
-  std::int64_t visibilities_count() const override { return samples_; }
   std::int64_t memory_bytes() const override;
   bool is_quadratic() const override;
   std::string name() const override;
@@ -57,7 +56,7 @@ class SharedLikelihoodImpl : public Module<SharedLikelihoodImpl>, public Likelih
   std::vector<Share> shares_;
   std::vector<std::shared_ptr<Likelihood>> parts_;  // empty where a device has no sample
   std::int64_t samples_ = 0;
-  double normaliser_ = 0;
+  double normalizer_ = 0;
 };
 
 TORCH_MODULE(SharedLikelihood);

@@ -9,7 +9,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/likelihoods/known_gradient.h>
-#include <mpol_cpp/likelihoods/sky_checks.h>
+#include <mpol_cpp/likelihoods/forms/sky_checks.h>
 
 namespace mpol {
 namespace {

@@ -24,10 +24,11 @@ class SlabLikelihoodImpl : public Module<SlabLikelihoodImpl>, public Likelihood 
   /// Differentiable once; float32 or float64.
   Tensor chi_squared(const Tensor& sky) override;
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
-  double normaliser() const override { return static_cast<double>(normal_->occupied_cells()); }
+  double normalizer() const override { return static_cast<double>(normal_->occupied_cells()); }
   std::int64_t samples() const override { return normal_->nvis(); }
   std::string name() const override { return "exact"; }
   bool is_quadratic() const override { return true; }
+  std::string obstacle_to_recording() const override { return "is shared by ranks, which one recording does not hold"; }
 
   /// Lets the other ranks leave serve_slabs(); the likelihood cannot be evaluated afterwards.
   void release() { service_.release(); }

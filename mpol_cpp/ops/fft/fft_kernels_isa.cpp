@@ -241,14 +241,13 @@ void adjoint_rows(const RealFftPlan<T>& plan, const FftPanels<T>& panels, T* lin
 template <typename T>
 void panel_to_columns(const T* panel, const std::int32_t* rows, std::int64_t count, T* columns, std::int64_t distance,
                       std::int64_t kept) {
-  constexpr auto sequence = std::make_integer_sequence<int, lanes<T>>{};
   for (std::int64_t lane = 0; lane < kept; lane += lanes<T>) {
     for (std::int64_t i = 0; i < count; i += lanes<T>) {
       const auto block = load_rows<T>(panel + lane, rows + i, count - i);
       for (int j = 0; j < lanes<T> && lane + j < kept; ++j) {
         T* to = columns + (lane + j) * distance + 2 * i;
-        store_first<T>(to, interleaved<T, 0>(block.re[j], block.im[j], sequence), 2 * (count - i));
-        store_first<T>(to + lanes<T>, interleaved<T, 1>(block.re[j], block.im[j], sequence), 2 * (count - i) - lanes<T>);
+        store_first<T>(to, interleave<T, 0>(block.re[j], block.im[j]), 2 * (count - i));
+        store_first<T>(to + lanes<T>, interleave<T, 1>(block.re[j], block.im[j]), 2 * (count - i) - lanes<T>);
       }
     }
   }
@@ -258,7 +257,6 @@ template <typename T>
 void columns_to_panel(const T* columns, std::int64_t distance, std::int64_t kept, const std::int32_t* rows, std::int64_t count,
                       T* panel) {
   constexpr std::int64_t row = 2 * fft_batch<T>;
-  constexpr auto sequence = std::make_integer_sequence<int, lanes<T>>{};
   for (std::int64_t lane = 0; lane < fft_batch<T>; lane += lanes<T>) {
     for (std::int64_t i = 0; i < count; i += lanes<T>) {
       Block<T> block;
@@ -267,33 +265,13 @@ void columns_to_panel(const T* columns, std::int64_t distance, std::int64_t kept
         const bool there = lane + j < kept;
         const auto lower = load_first<T>(from, there ? 2 * (count - i) : 0);
         const auto upper = load_first<T>(from + lanes<T>, there ? 2 * (count - i) - lanes<T> : 0);
-        block.re[j] = every_other<T, 0>(lower, upper, sequence);
-        block.im[j] = every_other<T, 1>(lower, upper, sequence);
+        block.re[j] = every_other<T, 0>(lower, upper);
+        block.im[j] = every_other<T, 1>(lower, upper);
       }
       transpose<T>(block.re);
       transpose<T>(block.im);
       for (int j = 0; j < lanes<T> && i + j < count; ++j) {
         store_complex<T>(panel + rows[i + j] * row + lane, {block.re[j], block.im[j]});
-      }
-    }
-  }
-}
-
-template <typename T>
-void multiply_panel(T* panel, const std::int32_t* rows, std::int64_t count, const T* columns, std::int64_t distance,
-                    std::int64_t kept) {
-  constexpr std::int64_t row = 2 * fft_batch<T>;
-  for (std::int64_t lane = 0; lane < kept; lane += lanes<T>) {
-    for (std::int64_t i = 0; i < count; i += lanes<T>) {
-      Vector<T> block[lanes<T>];
-      for (int j = 0; j < lanes<T>; ++j) {
-        block[j] = load_first<T>(columns + (lane + j) * distance + i, lane + j < kept ? count - i : 0);
-      }
-      transpose<T>(block);
-      for (int j = 0; j < lanes<T> && i + j < count; ++j) {
-        T* value = panel + rows[i + j] * row + lane;
-        const auto old = load_complex<T>(value);
-        store_complex<T>(value, {old.re * block[j], old.im * block[j]});
       }
     }
   }

@@ -4,20 +4,10 @@
 #include <utility>
 
 #include <mpol_cpp/ops/fft/fft_butterflies.h>
+#include <mpol_cpp/ops/simd/shuffle.h>
 
 namespace mpol::ops::MPOL_ISA {
 namespace {
-
-/// a0 b0 a1 b1 ... of the lower (0) or upper (1) half of the lanes.
-template <typename T, int half, int... lane>
-MPOL_INLINE Vector<T> interleaved(Vector<T> a, Vector<T> b, std::integer_sequence<int, lane...>) {
-  return __builtin_shufflevector(a, b, (lane / 2 + half * lanes<T> / 2 + lane % 2 * lanes<T>)...);
-}
-/// Even (0) or odd (1) elements of two vectors.
-template <typename T, int first, int... lane>
-MPOL_INLINE Vector<T> every_other(Vector<T> a, Vector<T> b, std::integer_sequence<int, lane...>) {
-  return __builtin_shufflevector(a, b, (2 * lane + first)...);
-}
 
 /// Swaps the off-diagonal block-by-block sub-matrices of rows i and i + block.
 template <typename T, int block, int... lane>
@@ -32,7 +22,7 @@ MPOL_INLINE void transpose(Vector<T> (&rows)[lanes<T>]) {
   if constexpr (block < lanes<T>) {
 #pragma GCC unroll 16
     for (int i = 0; i < lanes<T>; ++i) {
-      if ((i & block) == 0) exchange<T, block>(rows[i], rows[i + block], std::make_integer_sequence<int, lanes<T>>{});
+      if ((i & block) == 0) exchange<T, block>(rows[i], rows[i + block], LaneSequence<T>{});
     }
     transpose<T, 2 * block>(rows);
   }

@@ -91,23 +91,23 @@ struct SharedArray {
 template <int quantities, int threads>
 struct BlockSums {
   static constexpr int groups = 16;
-  SharedArray<double, quantities * threads> of_threads;
-  SharedArray<double, quantities * groups> of_groups;
+  SharedArray<double, quantities * threads> thread_sums;
+  SharedArray<double, quantities * groups> group_sums;
 
   MPOL_DEVICE void put(int thread, const double (&sums)[quantities]) {
-    for (int q = 0; q < quantities; ++q) of_threads[q * threads + thread] = sums[q];
+    for (int q = 0; q < quantities; ++q) thread_sums[q * threads + thread] = sums[q];
   }
-  MPOL_DEVICE void put(int thread, int quantity, double sum) { of_threads[quantity * threads + thread] = sum; }
+  MPOL_DEVICE void put(int thread, int quantity, double sum) { thread_sums[quantity * threads + thread] = sum; }
   MPOL_DEVICE void gather(int thread) {
     for (int k = thread; k < quantities * groups; k += threads) {
       double sum = 0;
-      for (int t = k % groups; t < threads; t += groups) sum += of_threads[k / groups * threads + t];
-      of_groups[k] = sum;
+      for (int t = k % groups; t < threads; t += groups) sum += thread_sums[k / groups * threads + t];
+      group_sums[k] = sum;
     }
   }
   MPOL_DEVICE double total(int quantity) {
     double sum = 0;
-    for (int group = 0; group < groups; ++group) sum += of_groups[quantity * groups + group];
+    for (int group = 0; group < groups; ++group) sum += group_sums[quantity * groups + group];
     return sum;
   }
 };

@@ -55,4 +55,10 @@ void emulate_body(const Body& body, EmulatedOrder order) {
   for (std::int64_t i = 0; i < blocks; ++i) emulated.run(body, order == EmulatedOrder::ascending ? i : blocks - 1 - i);
 }
 
+/// A kernel of a family (ops/gpu/run_kernel.h), at once, on the CPU. @throws std::out_of_range likewise
+template <typename Kernel, typename Arrays>
+void emulate(Kernel kernel, const Arrays& arrays, EmulatedOrder order) {
+  with_body(kernel, arrays, [order](const auto& body) { emulate_body(body, order); });
+}
+
 }  // namespace mpol::ops

@@ -5,7 +5,7 @@
 
 #include <mpol_cpp/ops/gpu/block.h>
 
-namespace mpol::ops::device_math {
+namespace mpol::ops::gpu_math {
 
 template <typename T>
 MPOL_DEVICE T magnitude(T x) {
@@ -55,16 +55,16 @@ template <typename T>
 struct ScalarMath {
   using Value = T;
   MPOL_DEVICE static Value constant(T value) { return value; }
-  MPOL_DEVICE static Value magnitude(T x) { return device_math::magnitude(x); }
-  MPOL_DEVICE static Value logarithm(T x) { return device_math::logarithm(x); }
-  MPOL_DEVICE static Value reciprocal_square_root(T x) { return device_math::reciprocal_square_root(x); }
+  MPOL_DEVICE static Value magnitude(T x) { return gpu_math::magnitude(x); }
+  MPOL_DEVICE static Value logarithm(T x) { return gpu_math::logarithm(x); }
+  MPOL_DEVICE static Value reciprocal_square_root(T x) { return gpu_math::reciprocal_square_root(x); }
 };
 
-/// 3 x 3 Hann smoothing around element `centre` of a tile with rows `distance` apart.
+/// 3 x 3 Hann smoothing around element `center` of a tile with rows `distance` apart.
 template <typename T, typename Tile>
-MPOL_DEVICE T hann(Tile& tile, int centre, int distance) {
+MPOL_DEVICE T hann(Tile& tile, int center, int distance) {
   const auto row = [&](int at) { return T(0.5) * tile[at] + T(0.25) * (tile[at - 1] + tile[at + 1]); };
-  return T(0.5) * row(centre) + T(0.25) * (row(centre - distance) + row(centre + distance));
+  return T(0.5) * row(center) + T(0.25) * (row(center - distance) + row(center + distance));
 }
 
-}  // namespace mpol::ops::device_math
+}  // namespace mpol::ops::gpu_math

@@ -65,4 +65,10 @@ void launch_body(const Body& body, void* stream) {
   }
 }
 
+/// A kernel of a family (ops/gpu/run_kernel.h), likewise; a family's .cu file instantiates it.
+template <typename Kernel, typename Arrays>
+void launch_on_gpu(Kernel kernel, const Arrays& arrays, void* stream) {
+  with_body(kernel, arrays, [stream](const auto& body) { launch_body(body, stream); });
+}
+
 }  // namespace mpol::ops

@@ -27,10 +27,10 @@ void convolve_row(const T* __restrict in, T* __restrict out, std::int64_t n) {
 
 /// out = centre/2 + (below + above)/4
 template <typename T>
-void combine_rows(const T* __restrict below, const T* __restrict centre, const T* __restrict above, T* __restrict out,
+void combine_rows(const T* __restrict below, const T* __restrict center, const T* __restrict above, T* __restrict out,
                   std::int64_t n) {
   const T half = T(0.5), quarter = T(0.25);
-  for (std::int64_t i = 0; i < n; ++i) out[i] = half * centre[i] + quarter * (below[i] + above[i]);
+  for (std::int64_t i = 0; i < n; ++i) out[i] = half * center[i] + quarter * (below[i] + above[i]);
 }
 
 /// Rows [first, last) of one image: each input row is convolved once and kept while its neighbours need it.

@@ -25,7 +25,7 @@ CpuLbfgs<T>::CpuLbfgs(std::int64_t elements, Isa isa)
   if (elements < 1) throw ValueError(fmt::format("{} elements for L-BFGS: at least one is needed", elements));
   for (auto* vector : {&origin_, &direction_, &start_gradient_, &kept_[0], &kept_[1]}) *vector = AlignedArray<T>(elements);
   for (auto* table : {&move_change_, &change_change_}) table->resize(static_cast<std::size_t>(slots * slots));
-  of_gradient_.resize(static_cast<std::size_t>(2 * slots));
+  gradient_products_.resize(static_cast<std::size_t>(2 * slots));
 }
 
 /// Runs task(piece, first element, elements).
@@ -142,8 +142,8 @@ void CpuLbfgs<T>::correlate() {
   for (std::int64_t k = 0; k < with_new.count; ++k) {
     const auto slot = with_new.slot(k);
     const double* own = products.data() + 4 * k;
-    of_gradient_[static_cast<std::size_t>(slot)] = own[0];
-    of_gradient_[static_cast<std::size_t>(slots + slot)] = own[1];
+    gradient_products_[static_cast<std::size_t>(slot)] = own[0];
+    gradient_products_[static_cast<std::size_t>(slots + slot)] = own[1];
     of_pairs(move_change_, tried, slot) = own[2];
     of_pairs(change_change_, tried, slot) = of_pairs(change_change_, slot, tried) = own[3];
   }
@@ -169,13 +169,13 @@ void CpuLbfgs<T>::direct() {
   const auto upper = [&](std::size_t row, std::size_t column) { return move_change_[slot[column] * slots + slot[row]]; };
 
   std::vector<double> p(count), rest(count);
-  for (std::size_t k = 0; k < count; ++k) p[k] = of_gradient_[slot[k]];
+  for (std::size_t k = 0; k < count; ++k) p[k] = gradient_products_[slot[k]];
   for (auto column = count; column-- > 0;) {
     p[column] /= upper(column, column);
     for (std::size_t row = 0; row < column; ++row) p[row] -= upper(row, column) * p[column];
   }
   for (std::size_t row = 0; row < count; ++row) {
-    double sum = -of_gradient_[slots + slot[row]];
+    double sum = -gradient_products_[slots + slot[row]];
     for (std::size_t k = 0; k < count; ++k) sum += change_change_[slot[row] * slots + slot[k]] * p[k];
     rest[row] = upper(row, row) * p[row] + scale_ * sum;
   }

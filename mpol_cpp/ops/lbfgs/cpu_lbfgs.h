@@ -74,12 +74,12 @@ class CpuLbfgs {
   std::int64_t pairs_ = 0;                         // kept so far; number p lies in slot p % slots
   double scale_ = 1, step_ = 0, value_ = 0, previous_value_ = 0, gradient_sum_ = 0;
   AlignedArray<T> origin_, direction_, start_gradient_;
-  std::array<AlignedArray<T>, 2> kept_;  // GradientAt::first, second
-  std::vector<Pair> history_;            // by slot
-  std::vector<Pair> retired_;            // given to a memory() and since then replaced; used again when that has gone
-  std::vector<double> move_change_;      // (slots, slots): s of the second index, y of the first
-  std::vector<double> change_change_;    // (slots, slots)
-  std::vector<double> of_gradient_;      // (2, slots): s g, y g
+  std::array<AlignedArray<T>, 2> kept_;    // GradientAt::first, second
+  std::vector<Pair> history_;              // by slot
+  std::vector<Pair> retired_;              // given to a memory() and since then replaced; used again when that has gone
+  std::vector<double> move_change_;        // (slots, slots): s of the second index, y of the first
+  std::vector<double> change_change_;      // (slots, slots)
+  std::vector<double> gradient_products_;  // (2, slots): s g, y g
   std::vector<double> move_factors_, change_factors_;  // of the pairs in the direction, from the oldest on
 };
 

@@ -11,7 +11,8 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/gpu/device_array.h>
-#include <mpol_cpp/ops/gpu/gpu_stream.h>
+#include <mpol_cpp/ops/gpu/run_kernel.h>
+#include <mpol_cpp/ops/lbfgs/lbfgs_launch.h>
 
 namespace mpol::ops {
 namespace {
@@ -42,12 +43,12 @@ GpuLbfgs::GpuLbfgs(const GpuLbfgsSettings& settings) : settings_(settings) {
   kept_ = at::zeros({2, elements}, real);
   moves_ = at::zeros({slots, elements}, real);
   changes_ = at::zeros({slots, elements}, real);
-  of_pieces_ = at::zeros({2, pieces_}, numbers);
-  of_groups_ = at::zeros({pair_products, slots, groups_}, numbers);
+  piece_values_ = at::zeros({2, pieces_}, numbers);
+  group_products_ = at::zeros({pair_products, slots, groups_}, numbers);
   move_change_ = at::zeros({slots, slots}, numbers);
   change_change_ = at::zeros({slots, slots}, numbers);
   inverse_ = at::zeros({slots, slots}, numbers);
-  of_gradient_ = at::zeros({2, slots}, numbers);
+  gradient_products_ = at::zeros({2, slots}, numbers);
   factors_ = at::zeros({2 * slots + 1}, numbers);
   rate_ = at::zeros({1}, numbers);
   phase_ = at::zeros({1}, torch::TensorOptions(torch::kInt64).device(settings.device));
@@ -142,8 +143,8 @@ void GpuLbfgs::restore(const LbfgsMemory& memory) {
 
 std::int64_t GpuLbfgs::memory_bytes() const {
   std::size_t bytes = 0;
-  for (const auto* tensor : {&origin_, &direction_, &start_gradient_, &kept_, &moves_, &changes_, &of_pieces_, &of_groups_,
-                             &move_change_, &change_change_, &inverse_}) {
+  for (const auto* tensor : {&origin_, &direction_, &start_gradient_, &kept_, &moves_, &changes_, &piece_values_,
+                             &group_products_, &move_change_, &change_change_, &inverse_}) {
     bytes += tensor->nbytes();
   }
   return static_cast<std::int64_t>(bytes);
@@ -165,12 +166,12 @@ LbfgsArrays<T> GpuLbfgs::arrays(const Tensor& position, const Tensor& gradient, 
   arrays.kept = device_array<T>(kept_);
   arrays.moves = device_array<T>(moves_);
   arrays.changes = device_array<T>(changes_);
-  arrays.of_pieces = device_array<double>(of_pieces_);
-  arrays.of_groups = device_array<double>(of_groups_);
+  arrays.piece_values = device_array<double>(piece_values_);
+  arrays.group_products = device_array<double>(group_products_);
   arrays.move_change = device_array<double>(move_change_);
   arrays.change_change = device_array<double>(change_change_);
   arrays.inverse = device_array<double>(inverse_);
-  arrays.of_gradient = device_array<double>(of_gradient_);
+  arrays.gradient_products = device_array<double>(gradient_products_);
   arrays.factors = device_array<double>(factors_);
   arrays.state = {static_cast<LbfgsState*>(state_.data_ptr()), 1};
   arrays.phase = device_array<std::int64_t>(phase_);
@@ -182,10 +183,7 @@ void GpuLbfgs::run(const std::vector<LbfgsKernel>& kernels, const Tensor& positi
                    const Tensor& values) const {
   const c10::DeviceGuard guard(settings_.device);
   const auto run_with = [&](const auto& arrays) {
-    for (const auto kernel : kernels) {
-      if (settings_.device.is_cpu()) emulate_lbfgs(kernel, arrays, settings_.order);
-      else launch_lbfgs_on_gpu(kernel, arrays, current_gpu_stream(settings_.device));
-    }
+    for (const auto kernel : kernels) run_kernel(kernel, arrays, settings_.device, settings_.order);
   };
   if (settings_.dtype == torch::kFloat64) run_with(arrays<double>(position, gradient, values));
   else run_with(arrays<float>(position, gradient, values));

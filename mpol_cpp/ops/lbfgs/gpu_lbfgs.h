@@ -7,7 +7,8 @@
 
 #include <torch/types.h>
 
-#include <mpol_cpp/ops/lbfgs/lbfgs_launch.h>
+#include <mpol_cpp/ops/gpu/emulated_block.h>
+#include <mpol_cpp/ops/lbfgs/lbfgs_arrays.h>
 #include <mpol_cpp/ops/lbfgs/lbfgs_memory.h>
 
 namespace mpol::ops {
@@ -67,7 +68,7 @@ class GpuLbfgs {
   GpuLbfgsSettings settings_;
   std::int64_t pieces_, groups_;
   Tensor origin_, direction_, start_gradient_, kept_, moves_, changes_;
-  Tensor of_pieces_, of_groups_, move_change_, change_change_, inverse_, of_gradient_, factors_;
+  Tensor piece_values_, group_products_, move_change_, change_change_, inverse_, gradient_products_, factors_;
   Tensor state_, phase_, rate_;
   double first_trial_ = 0;
   std::map<std::int64_t, Pair> copied_;  // pairs by number

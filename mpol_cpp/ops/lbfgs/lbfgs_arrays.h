@@ -50,23 +50,23 @@ struct LbfgsArrays {
   std::int64_t pieces;  // that vectors are cut into, one a block
   std::int64_t groups;  // likewise where a block looks at one pair alone
 
-  DeviceArray<T> position;            // of the trial
-  DeviceArray<const T> gradient;      // there
-  DeviceArray<const double> values;   // (problems), whose sum is made small
-  DeviceArray<T> origin, direction;   // of the search
-  DeviceArray<T> start_gradient;      // at the origin
-  DeviceArray<T> kept;                // (2, elements): GradientAt::first, second
-  DeviceArray<T> moves, changes;      // (slots, elements): s, and y of the gradient
-  DeviceArray<double> of_pieces;      // (2, pieces)
-  DeviceArray<double> of_groups;      // (pair_products, slots, groups)
-  DeviceArray<double> move_change;    // (slots, slots): s of the second index, y of the first
-  DeviceArray<double> change_change;  // (slots, slots)
-  DeviceArray<double> inverse;      // (slots, slots), of the upper triangle of S'Y: column of the first index, row of the second
-  DeviceArray<double> of_gradient;  // (2, slots): s g, y g
-  DeviceArray<double> factors;      // (2 slots + 1): of s, of y and of the gradient in the direction
-  DeviceArray<LbfgsState> state;    // (1)
-  DeviceArray<std::int64_t> phase;  // (1), a LbfgsPhase: the host begins a step and sees its end
-  DeviceArray<const double> rate;   // (1): first trial of a search
+  DeviceArray<T> position;             // of the trial
+  DeviceArray<const T> gradient;       // there
+  DeviceArray<const double> values;    // (problems), whose sum is made small
+  DeviceArray<T> origin, direction;    // of the search
+  DeviceArray<T> start_gradient;       // at the origin
+  DeviceArray<T> kept;                 // (2, elements): GradientAt::first, second
+  DeviceArray<T> moves, changes;       // (slots, elements): s, and y of the gradient
+  DeviceArray<double> piece_values;    // (2, pieces)
+  DeviceArray<double> group_products;  // (pair_products, slots, groups)
+  DeviceArray<double> move_change;     // (slots, slots): s of the second index, y of the first
+  DeviceArray<double> change_change;   // (slots, slots)
+  DeviceArray<double> inverse;  // (slots, slots), of the upper triangle of S'Y: column of the first index, row of the second
+  DeviceArray<double> gradient_products;  // (2, slots): s g, y g
+  DeviceArray<double> factors;            // (2 slots + 1): of s, of y and of the gradient in the direction
+  DeviceArray<LbfgsState> state;          // (1)
+  DeviceArray<std::int64_t> phase;        // (1), a LbfgsPhase: the host begins a step and sees its end
+  DeviceArray<const double> rate;         // (1): first trial of a search
 
   MPOL_DEVICE LbfgsPhase present_phase() const { return static_cast<LbfgsPhase>(phase[0]); }
   MPOL_DEVICE void set_phase(LbfgsPhase next) const { phase[0] = static_cast<std::int64_t>(next); }

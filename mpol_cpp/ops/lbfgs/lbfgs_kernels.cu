@@ -3,12 +3,7 @@
 
 namespace mpol::ops {
 
-template <typename T>
-void launch_lbfgs_on_gpu(LbfgsKernel kernel, const LbfgsArrays<T>& arrays, void* stream) {
-  with_lbfgs_body(kernel, arrays, [stream](const auto& body) { launch_body(body, stream); });
-}
-
-template void launch_lbfgs_on_gpu(LbfgsKernel, const LbfgsArrays<float>&, void*);
-template void launch_lbfgs_on_gpu(LbfgsKernel, const LbfgsArrays<double>&, void*);
+template void launch_on_gpu(LbfgsKernel, const LbfgsArrays<float>&, void*);
+template void launch_on_gpu(LbfgsKernel, const LbfgsArrays<double>&, void*);
 
 }  // namespace mpol::ops

@@ -24,8 +24,8 @@ struct LbfgsJudgeBody {
       double sums[quantities] = {};
       for (std::int64_t i = place.thread; i < arrays.problems; i += threads) sums[0] += arrays.values[i];
       for (std::int64_t i = place.thread; i < arrays.pieces; i += threads) {
-        sums[1] += arrays.of_pieces[i];
-        sums[2] += arrays.of_pieces[arrays.pieces + i];
+        sums[1] += arrays.piece_values[i];
+        sums[2] += arrays.piece_values[arrays.pieces + i];
       }
       shared.sums.put(place.thread, sums);
     } else if constexpr (phase == 1) {
@@ -109,15 +109,15 @@ struct LbfgsSumUpBody {
       double sums[pair_products] = {};
       for (int q = 0; q < pair_products; ++q) {
         const std::int64_t begin = (q * LbfgsLimits::slots + slot) * arrays.groups;
-        for (std::int64_t i = place.thread; i < arrays.groups; i += threads) sums[q] += arrays.of_groups[begin + i];
+        for (std::int64_t i = place.thread; i < arrays.groups; i += threads) sums[q] += arrays.group_products[begin + i];
       }
       shared.sums.put(place.thread, sums);
     } else if constexpr (phase == 1) {
       shared.sums.gather(place.thread);
     } else if (place.thread == 0) {
       const std::int64_t tried = arrays.new_slot();
-      arrays.of_gradient[slot] = shared.sums.total(0);
-      arrays.of_gradient[LbfgsLimits::slots + slot] = shared.sums.total(1);
+      arrays.gradient_products[slot] = shared.sums.total(0);
+      arrays.gradient_products[LbfgsLimits::slots + slot] = shared.sums.total(1);
       arrays.move_change[tried * LbfgsLimits::slots + slot] = shared.sums.total(2);
       arrays.change_change[tried * LbfgsLimits::slots + slot] = shared.sums.total(3);
       arrays.change_change[slot * LbfgsLimits::slots + tried] = shared.sums.total(3);
@@ -181,22 +181,22 @@ struct LbfgsDirectBody {
   MPOL_DEVICE void append(std::int64_t number, const Next& to, Shared& shared) const {
     const std::int64_t newest = arrays.state[0].pairs, tried = arrays.new_slot() * LbfgsLimits::slots;
     const int own = LbfgsPairs::slot_of(number);
-    double of_change = 0, of_gradient = 0;
+    double change_sum = 0, gradient_sum = 0;
     int slot = own;
     for (std::int64_t column = number; column < newest; ++column, slot = LbfgsPairs::slot_after(slot)) {
       const double inverse = arrays.inverse[slot * LbfgsLimits::slots + own];
-      of_change += inverse * arrays.move_change[tried + slot];
-      of_gradient += inverse * arrays.of_gradient[slot];
+      change_sum += inverse * arrays.move_change[tried + slot];
+      gradient_sum += inverse * arrays.gradient_products[slot];
     }
-    const double element = (number == newest ? 1.0 : -of_change) / arrays.move_change[tried + arrays.new_slot()];
+    const double element = (number == newest ? 1.0 : -change_sum) / arrays.move_change[tried + arrays.new_slot()];
     arrays.inverse[tried + own] = element;
-    shared.changes[own] = to.keeps ? of_gradient + element * arrays.of_gradient[arrays.new_slot()] : of_gradient;
+    shared.changes[own] = to.keeps ? gradient_sum + element * arrays.gradient_products[arrays.new_slot()] : gradient_sum;
   }
 
   /// A row of (D + c Y'Y) p - c Y'g.
   MPOL_DEVICE void multiply(std::int64_t number, const Next& to, Shared& shared) const {
     const int own = LbfgsPairs::slot_of(number);
-    double sum = -arrays.of_gradient[LbfgsLimits::slots + own];
+    double sum = -arrays.gradient_products[LbfgsLimits::slots + own];
     int slot = LbfgsPairs::slot_of(to.pairs.oldest);
     for (std::int64_t k = 0; k < to.pairs.count; ++k, slot = LbfgsPairs::slot_after(slot)) {
       sum += arrays.change_change[slot * LbfgsLimits::slots + own] * shared.changes[slot];
@@ -243,8 +243,8 @@ struct LbfgsAimBody {
     if constexpr (phase == 0) {
       double slope[1] = {}, largest = 0;
       for (std::int64_t i = place.thread; i < arrays.pieces; i += threads) {
-        slope[0] += arrays.of_pieces[i];
-        largest = shared.largest.larger(largest, arrays.of_pieces[arrays.pieces + i]);
+        slope[0] += arrays.piece_values[i];
+        largest = shared.largest.larger(largest, arrays.piece_values[arrays.pieces + i]);
       }
       shared.slope.put(place.thread, slope);
       shared.largest.put(place.thread, largest);

@@ -9,21 +9,21 @@ namespace mpol::ops {
 template <int threads>
 struct BlockMaximum {
   static constexpr int groups = 16;
-  SharedArray<double, threads> of_threads;
-  SharedArray<double, groups> of_groups;
+  SharedArray<double, threads> thread_values;
+  SharedArray<double, groups> group_maxima;
 
   MPOL_DEVICE static double larger(double a, double b) { return a > b ? a : b; }
 
-  MPOL_DEVICE void put(int thread, double value) { of_threads[thread] = value; }
+  MPOL_DEVICE void put(int thread, double value) { thread_values[thread] = value; }
   MPOL_DEVICE void gather(int thread) {
     if (thread >= groups) return;
     double maximum = 0;
-    for (int t = thread; t < threads; t += groups) maximum = larger(maximum, of_threads[t]);
-    of_groups[thread] = maximum;
+    for (int t = thread; t < threads; t += groups) maximum = larger(maximum, thread_values[t]);
+    group_maxima[thread] = maximum;
   }
   MPOL_DEVICE double total() {
     double maximum = 0;
-    for (int group = 0; group < groups; ++group) maximum = larger(maximum, of_groups[group]);
+    for (int group = 0; group < groups; ++group) maximum = larger(maximum, group_maxima[group]);
     return maximum;
   }
 };
@@ -72,13 +72,13 @@ struct LbfgsMeasureBody {
       for (std::int64_t i = arrays.piece_begin(place.block) + place.thread; i < end; i += threads) {
         const double gradient = static_cast<double>(arrays.gradient[i]);
         sums[0] += gradient * static_cast<double>(arrays.direction[i]);
-        sums[1] += device_math::magnitude(gradient);
+        sums[1] += gpu_math::magnitude(gradient);
       }
       shared.sums.put(place.thread, sums);
     } else if constexpr (phase == 1) {
       shared.sums.gather(place.thread);
     } else if (place.thread < 2) {
-      arrays.of_pieces[place.thread * arrays.pieces + place.block] = shared.sums.total(place.thread);
+      arrays.piece_values[place.thread * arrays.pieces + place.block] = shared.sums.total(place.thread);
     }
   }
 };
@@ -166,7 +166,7 @@ struct LbfgsCorrelateBody {
     } else if constexpr (phase == 1) {
       shared.sums.gather(place.thread);
     } else if (place.thread < pair_products) {
-      arrays.of_groups[(place.thread * LbfgsLimits::slots + pairs.slot(k)) * arrays.groups + group] =
+      arrays.group_products[(place.thread * LbfgsLimits::slots + pairs.slot(k)) * arrays.groups + group] =
           shared.sums.total(place.thread);
     }
   }
@@ -196,7 +196,7 @@ struct LbfgsSteerBody {
         const T direction = static_cast<T>(direction_at(i));
         arrays.direction[i] = direction;
         slope[0] += static_cast<double>(direction) * static_cast<double>(arrays.start_gradient[i]);
-        largest = shared.largest.larger(largest, device_math::magnitude(static_cast<double>(direction)));
+        largest = shared.largest.larger(largest, gpu_math::magnitude(static_cast<double>(direction)));
       }
       shared.slope.put(place.thread, slope);
       shared.largest.put(place.thread, largest);
@@ -204,8 +204,8 @@ struct LbfgsSteerBody {
       shared.slope.gather(place.thread);
       shared.largest.gather(place.thread);
     } else if (place.thread == 0) {
-      arrays.of_pieces[place.block] = shared.slope.total(0);
-      arrays.of_pieces[arrays.pieces + place.block] = shared.largest.total();
+      arrays.piece_values[place.block] = shared.slope.total(0);
+      arrays.piece_values[arrays.pieces + place.block] = shared.largest.total();
     }
   }
 

@@ -48,7 +48,7 @@ struct WolfeSearch {
 
  private:
   MPOL_DEVICE bool is_too_high(const Point& found) const { return found.value > start.value + c1 * found.step * start.slope; }
-  MPOL_DEVICE bool is_flat(const Point& found) const { return device_math::magnitude(found.slope) <= -c2 * start.slope; }
+  MPOL_DEVICE bool is_flat(const Point& found) const { return gpu_math::magnitude(found.slope) <= -c2 * start.slope; }
 
   MPOL_DEVICE bool accept(const Point& point) {
     accepted = point;
@@ -94,7 +94,7 @@ struct WolfeSearch {
       if (!satisfied && found.slope * (ends[1 - low].step - ends[low].step) >= 0) ends[1 - low] = ends[low];
       ends[low] = kept(found, ends[1 - low]);
     }
-    if (satisfied || device_math::magnitude(ends[1].step - ends[0].step) * largest < smallest_change) return accept(ends[low]);
+    if (satisfied || gpu_math::magnitude(ends[1].step - ends[0].step) * largest < smallest_change) return accept(ends[low]);
     return try_within();
   }
 
@@ -108,7 +108,7 @@ struct WolfeSearch {
     const bool near = longer - step < margin || step - shorter < margin;
     const bool moves = near && (stalled || step >= longer || step <= shorter);
     if (moves) {
-      const bool to_longer = device_math::magnitude(step - longer) < device_math::magnitude(step - shorter);
+      const bool to_longer = gpu_math::magnitude(step - longer) < gpu_math::magnitude(step - shorter);
       step = to_longer ? longer - margin : shorter + margin;
     }
     stalled = near && !moves;
@@ -120,7 +120,7 @@ struct WolfeSearch {
     const double d1 = a.slope + b.slope - 3 * (a.value - b.value) / (a.step - b.step);
     const double square = d1 * d1 - a.slope * b.slope;
     if (!(square >= 0)) return (least + most) / 2;
-    const double d2 = device_math::square_root(square);
+    const double d2 = gpu_math::square_root(square);
     const Point &left = a.step <= b.step ? a : b, &right = a.step <= b.step ? b : a;
     const double step = right.step - (right.step - left.step) * ((right.slope + d2 - d1) / (right.slope - left.slope + 2 * d2));
     const double raised = step < least ? least : step;

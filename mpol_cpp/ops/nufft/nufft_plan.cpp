@@ -32,7 +32,7 @@ class NufftPlan<T>::Transforms {
         kernels_(nufft_kernels<T>(selected_isa(), width_)),
         tables_(std::make_unique<NufftTables<T>>(NufftWindow(width_).tables<T>())) {
     for (const auto& own : points_.tiles()) {
-      coloured_[index(own.u % 2 * 2 + own.v % 2)].push_back(&own);
+      colored_[index(own.u % 2 * 2 + own.v % 2)].push_back(&own);
       if (own.end_task - own.first_task == 1) continue;
       for (auto i = own.first_task; i < own.end_task; ++i) buffered_.emplace_back(&points_.tasks()[index(i)], &own);
     }
@@ -40,7 +40,7 @@ class NufftPlan<T>::Transforms {
       const auto points = points_.points_of(points_.tasks()[index(tile->first_task)]);
       return points.last - points.first > NufftPoints<T>::task_points / 16;
     };
-    for (auto& colour : coloured_) std::stable_partition(colour.begin(), colour.end(), is_large);
+    for (auto& color : colored_) std::stable_partition(color.begin(), color.end(), is_large);
   }
 
   const NufftPoints<T>& points() const { return points_; }
@@ -287,9 +287,9 @@ class NufftPlan<T>::Transforms {
     share_tasks(static_cast<std::int64_t>(buffered_.size()), 1, [&](std::int64_t i, std::int64_t worker) {
       run_task(*buffered_[index(i)].first, *buffered_[index(i)].second, worker);
     });
-    for (const auto& colour : coloured_) {
-      share_tasks(static_cast<std::int64_t>(colour.size()), 1, [&](std::int64_t t, std::int64_t worker) {
-        const auto& own = *colour[index(t)];
+    for (const auto& color : colored_) {
+      share_tasks(static_cast<std::int64_t>(color.size()), 1, [&](std::int64_t t, std::int64_t worker) {
+        const auto& own = *color[index(t)];
         const auto& first = tasks[index(own.first_task)];
         if (first.buffer < 0) {
           const auto shares = run_task(first, own, worker);
@@ -312,7 +312,7 @@ class NufftPlan<T>::Transforms {
   std::unique_ptr<NufftTables<T>> tables_;
   std::vector<std::pair<const NufftTask*, const NufftTileTasks*>> buffered_;  // tasks of tiles that have several
   std::array<std::vector<const NufftTileTasks*>, 4>
-      coloured_;  // a list for each color, without neighbours, the largest first for balance
+      colored_;  // a list for each color, without neighbours, the largest first for balance
 
   std::mutex mutex_;      // for the grid and all below
   bool goes_on_ = false;  // with sums of other points
@@ -399,13 +399,6 @@ std::shared_ptr<const typename NufftPlan<T>::Data> NufftPlan<T>::sorted(const st
 template <typename T>
 std::vector<double> NufftPlan<T>::fused(std::span<const Comparison> comparisons, double scale, Accumulate accumulate) const {
   return transforms_->fused(comparisons, scale, accumulate);
-}
-
-template <typename T>
-void NufftPlan<T>::dirty_and_beam(const std::complex<double>* visibilities, const double* weights, double scale, T* dirty,
-                                  double beam_scale, T* beam) const {
-  transforms_->spread_data_and_weights(visibilities, weights);
-  transforms_->dirty_and_beam_of_sums(scale, dirty, beam_scale, beam);
 }
 
 template <typename T>

@@ -87,10 +87,6 @@ class NufftPlan {
     return fused({&one, 1}, scale, accumulate).front();
   }
 
-  /// Type-1 transforms of w d, and of the weights w alone, of visibilities and weights in the order of u and v.
-  void dirty_and_beam(const std::complex<double>* visibilities, const double* weights, double scale, T* dirty, double beam_scale,
-                      T* beam) const;
-
   std::int64_t memory_bytes() const;
 
  private:
@@ -99,8 +95,9 @@ class NufftPlan {
   std::unique_ptr<Transforms> transforms_;
 };
 
-/// NufftPlan::dirty_and_beam of any number of points, added block by block: memory is that of the grids and of one block, and
-/// the grids are transformed once. A block whose points are near each other touches few tiles and takes little time.
+/// Type-1 transforms of w d, and of the weights w alone, of any number of points, added block by block: memory is that of the
+/// grids and of one block, and the grids are transformed once. A block whose points are near each other touches few tiles and
+/// takes little time.
 template <typename T>
 class NufftDirtySums {
  public:
@@ -109,6 +106,7 @@ class NufftDirtySums {
   NufftDirtySums(const NufftDirtySums&) = delete;
   NufftDirtySums& operator=(const NufftDirtySums&) = delete;
 
+  /// Visibilities d and weights w of (count) points.
   void add(const double* u, const double* v, std::int64_t count, const std::complex<double>* visibilities, const double* weights);
   /// Ends the sums.
   void images(double scale, T* dirty, double beam_scale, T* beam);

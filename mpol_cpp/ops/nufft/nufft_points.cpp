@@ -78,10 +78,10 @@ typename NufftPoints<T>::Place NufftPoints<T>::place(double u, double v) const {
   const double first_a = std::ceil(a - half_width_), first_b = std::ceil(b - half_width_);
   const auto column = static_cast<std::int64_t>(first_a) - extent_.first_u;
   const auto row = static_cast<std::int64_t>(first_b) - extent_.first_v;
-  const double centre = (width_ - 1) / 2.0;
+  const double center = (width_ - 1) / 2.0;
   return {column / nufft_tile_cells * extent_.tiles_v + row / nufft_tile_cells,
           static_cast<int>(column % nufft_tile_cells * nufft_tile_cells + row % nufft_tile_cells), mirrored,
-          static_cast<T>(a - first_a - centre), static_cast<T>(b - first_b - centre)};
+          static_cast<T>(a - first_a - center), static_cast<T>(b - first_b - center)};
 }
 
 template <typename T>

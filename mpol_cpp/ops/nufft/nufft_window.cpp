@@ -67,8 +67,8 @@ std::vector<double> monomials(const std::vector<double>& chebyshev) {
 
 NufftWindow::NufftWindow(int width)
     : width_(width), bandwidth_(0.985 * 0.75 * units::pi * width), legendre_(prolate_series(bandwidth_)) {
-  const double centre = shape(0);
-  for (double& factor : legendre_) factor /= centre;
+  const double center = shape(0);
+  for (double& factor : legendre_) factor /= center;
 }
 
 double NufftWindow::shape(double x) const {

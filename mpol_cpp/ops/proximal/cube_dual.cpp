@@ -24,11 +24,11 @@ CubeDualSteps::CubeDualSteps(const CubeWeights& weights, std::size_t problem)
   const double of_images = std::sqrt(8.0), of_differences = 2, of_norms = 1, of_bends = 8, of_transforms = std::sqrt(8.0);
   const double sum =
       of_images * variation + of_differences * channels + of_norms * spectra + of_bends * curvature + of_transforms * bases;
-  if (variation > 0) of_variation = 1 / (of_images * sum);
-  if (channels > 0) of_channels = 1 / (of_differences * sum);
-  if (spectra > 0) of_spectra = 1 / (of_norms * sum);
-  if (curvature > 0) of_curvature = 1 / (of_bends * sum);
-  if (bases > 0) of_bases = 1 / (of_transforms * sum);
+  if (variation > 0) variation_climb = 1 / (of_images * sum);
+  if (channels > 0) channels_climb = 1 / (of_differences * sum);
+  if (spectra > 0) spectra_climb = 1 / (of_norms * sum);
+  if (curvature > 0) curvature_climb = 1 / (of_bends * sum);
+  if (bases > 0) bases_climb = 1 / (of_transforms * sum);
 }
 
 template <typename T>
@@ -80,8 +80,8 @@ DualWalk<T> CubeDual<T>::walk(const Piece& piece, std::int64_t channel, const Pa
   const auto& order = duals_.order_of(image);
   const auto& own = dual_steps_[piece.problem];
   OtherSlopes<T> others;
-  others.of_variation = static_cast<T>(own.variation);
-  others.of_curvature = static_cast<T>(own.curvature);
+  others.variation_factor = static_cast<T>(own.variation);
+  others.curvature_factor = static_cast<T>(own.curvature);
   others.plane_of_curvature = plane_of_curvature_;
   const auto add = [&](std::int64_t plane, std::int64_t of_image, double factor) {
     others.add(duals_.row(order[0], plane, of_image, 0), duals_.row(order[1], plane, of_image, 0), static_cast<T>(factor));
@@ -100,20 +100,21 @@ double CubeDual<T>::raise_channel(const Piece& piece, std::int64_t channel, cons
   const auto order = duals_.order_of(image);
   const auto n = frame_.npix;
   const T momentum = static_cast<T>(pass.momentum[piece.problem]);
-  const double step = step_of(piece, channel, pass), climb = own.of_variation / step;
+  const double step = step_of(piece, channel, pass), climb = own.variation_climb / step;
   const bool is_beyond = channel == piece.end_channel;  // only for the difference to the one before
   const auto term = [&](std::int64_t plane, std::int64_t of_image, std::int64_t row) {
     return DualTerm<T>{duals_.row(order[0], plane, of_image, row), duals_.row(order[1], plane, of_image, row), momentum};
   };
-  const double bend = own.of_curvature / step;
+  const double bend = own.curvature_climb / step;
   double of_variation = 0, of_channels = 0, of_curvature = 0, between = 0;
   if (own.channels > 0 && channel > piece.first_channel) {
-    between = own.of_channels / std::max(step, step_of(piece, channel - 1, pass));
+    between = own.channels_climb / std::max(step, step_of(piece, channel - 1, pass));
   }
   const double of_norm =
-      own.spectra > 0 ? own.of_spectra / *std::max_element(&pass.steps[piece.problem * static_cast<std::size_t>(nchan_)],
-                                                           &pass.steps[piece.problem * static_cast<std::size_t>(nchan_)] + nchan_)
-                      : 0;
+      own.spectra > 0
+          ? own.spectra_climb / *std::max_element(&pass.steps[piece.problem * static_cast<std::size_t>(nchan_)],
+                                                  &pass.steps[piece.problem * static_cast<std::size_t>(nchan_)] + nchan_)
+          : 0;
   auto way = walk(piece, channel, pass, worker);
   for (auto row = piece.first_row; row < piece.end_row; ++row) {
     T* here = level(worker, channel, row - piece.first_row) + proximal_margin;
@@ -154,7 +155,7 @@ double CubeDual<T>::cut(const Piece& piece, const Pass& pass, std::size_t worker
   const auto n = frame_.npix;
   const auto* steps = &pass.steps[piece.problem * static_cast<std::size_t>(nchan_)];
   const auto& own = dual_steps_[piece.problem];
-  const double climb = own.of_spectra / *std::max_element(steps, steps + nchan_);
+  const double climb = own.spectra_climb / *std::max_element(steps, steps + nchan_);
   T* factor = level(worker, 0, 0);
   double turned = 0;
   for (auto row = piece.first_row; row < piece.end_row; ++row) {

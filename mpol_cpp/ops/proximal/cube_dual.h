@@ -23,7 +23,7 @@ struct CubeDualSteps {
 
   double variation, channels, spectra, curvature, bases;  ///< k_j
   /// k_j sigma_j of images whose own step is 1; 0 where k_j is.
-  double of_variation = 0, of_channels = 0, of_spectra = 0, of_curvature = 0, of_bases = 0;
+  double variation_climb = 0, channels_climb = 0, spectra_climb = 0, curvature_climb = 0, bases_climb = 0;
   /// Whether there is any weight of CubeDual's.
   bool is_on() const { return variation > 0 || channels > 0 || spectra > 0 || curvature > 0; }
 };

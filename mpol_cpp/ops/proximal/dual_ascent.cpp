@@ -15,7 +15,7 @@ DualAscent::DualAscent(const Tensor& dual, const std::vector<std::int64_t>& pass
 }
 
 DualAscent::DualAscent(const Tensor& dual, const DevicePasses& passes)
-    : passes_(passes.of_problem.defined() ? passes.of_problem.view({-1, 1, 1, 1}) : Tensor()),
+    : passes_(passes.counts.defined() ? passes.counts.view({-1, 1, 1, 1}) : Tensor()),
       most_(passes.most),
       p_(dual),
       v_(dual),

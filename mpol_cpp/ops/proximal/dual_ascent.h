@@ -11,7 +11,7 @@ using torch::Tensor;
 
 /// How many dual steps each problem takes, told by the device: nobody waits for that.
 struct DevicePasses {
-  Tensor of_problem;  ///< (problems) int64, on the device of the images
+  Tensor counts;      ///< (problems) int64, on the device of the images
   std::int64_t most;  ///< in any problem, or more
 };
 

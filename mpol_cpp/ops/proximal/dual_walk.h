@@ -77,8 +77,8 @@ struct OtherSlopes {
   static constexpr int most = 3;
   std::array<DualTerm<T>, most> terms{};  // of row 0
   int count = 0;
-  T of_variation = 1;                   // the factor of D^T v; 0: it is not looked at
-  T of_curvature = 0;                   // likewise of E^T v, the dual of second order
+  T variation_factor = 1;               // the factor of D^T v; 0: it is not looked at
+  T curvature_factor = 0;               // likewise of E^T v, the dual of second order
   std::int64_t plane_of_curvature = 0;  // the first of three
 
   void add(const T* now, const T* before, T factor) { terms[static_cast<std::size_t>(count++)] = {now, before, factor}; }
@@ -102,7 +102,7 @@ class DualWalk {
         momentum_(momentum),
         others_(others),
         reach_(frame.hann ? 1 : 0),
-        behind_(others.of_curvature != 0 ? 1 : 0),
+        behind_(others.curvature_factor != 0 ? 1 : 0),
         bent_(first - 2 * reach_ - 2 - behind_),
         looked_(first - 2 * reach_ - 2 - behind_),
         shrunk_(first - reach_ - 1 - behind_),
@@ -164,12 +164,12 @@ class DualWalk {
     while (looked_ < row) {
       ++looked_;
       if (!inside(looked_)) continue;
-      if (others_.of_variation != 0) {
+      if (others_.variation_factor != 0) {
         const T* below = looked_ > 0 ? scratch_.v(looked_ - 1).rows : scratch_.zeros();
         frame_.kernels.look_ahead(dual(order_[0], looked_), dual(order_[1], looked_), momentum_, below, scratch_.v(looked_),
                                   scratch_.slope(looked_), n_);
       }
-      if (others_.of_curvature != 0) add_curvature(looked_);
+      if (others_.curvature_factor != 0) add_curvature(looked_);
       if (others_.count > 0) gather(looked_);
     }
   }
@@ -185,8 +185,8 @@ class DualWalk {
       if (!inside(r)) return {scratch_.zeros(), scratch_.zeros(), scratch_.zeros()};
       return scratch_.curvature(r);
     };
-    frame_.kernels.add_curvature(v(row - 1), v(row), v(row + 1), others_.of_curvature, others_.of_variation, scratch_.slope(row),
-                                 n_);
+    frame_.kernels.add_curvature(v(row - 1), v(row), v(row + 1), others_.curvature_factor, others_.variation_factor,
+                                 scratch_.slope(row), n_);
   }
 
   void gather(std::int64_t row) {
@@ -197,7 +197,7 @@ class DualWalk {
       term.before += row * frame_.distance;
     }
     // With a curvature the slope is already what it was with the variation's factor.
-    frame_.kernels.gather(terms.data(), others_.count, momentum_, others_.of_curvature != 0 ? T(1) : others_.of_variation,
+    frame_.kernels.gather(terms.data(), others_.count, momentum_, others_.curvature_factor != 0 ? T(1) : others_.variation_factor,
                           scratch_.slope(row), n_);
   }
 

@@ -53,8 +53,8 @@ void extrapolate_by_tensors(const Tensor& y, const Tensor& gradient, const std::
   };
   using Factors = ExtrapolationFactors;
   const auto down = y - gradient * column(&Factors::slope);
-  const auto ahead =
-      down + (down - w) * column(&Factors::of_w) + (down - y) * column(&Factors::of_y) + (z - y) * column(&Factors::of_z);
+  const auto ahead = down + (down - w) * column(&Factors::w_factor) + (down - y) * column(&Factors::y_factor) +
+                     (z - y) * column(&Factors::z_factor);
   w.copy_(down);
   z.copy_(ahead);
 }

@@ -12,7 +12,7 @@ namespace mpol::ops {
 
 using torch::Tensor;
 
-/// w' = y - slope gradient,  z' = w' + of_w (w' - w) + of_y (w' - y) + of_z (z - y), written over w and z.
+/// w' = y - slope gradient,  z' = w' + w_factor (w' - w) + y_factor (w' - y) + z_factor (z - y), written over w and z.
 /// @param factors  of each image
 void extrapolate(const Tensor& y, const Tensor& gradient, const std::vector<ExtrapolationFactors>& factors, Tensor& w, Tensor& z);
 

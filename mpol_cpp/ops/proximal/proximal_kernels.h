@@ -35,7 +35,7 @@ struct PointSums {
 
 /// Coefficients of POGM's extrapolation (solvers/pogm.h).
 struct ExtrapolationFactors {
-  double slope, of_w, of_y, of_z;
+  double slope, w_factor, y_factor, z_factor;
 };
 
 template <typename T>
@@ -44,7 +44,7 @@ struct ProximalKernels {
   void (*look_ahead)(const DualRow<T>& p, const DualRow<T>& before, T momentum, const T* below, const DualRow<T>& v, T* adjoint,
                      std::int64_t n);
   /// out = centre/2 + (below + above)/4
-  void (*blend)(const T* below, const T* centre, const T* above, T* out, std::int64_t n);
+  void (*blend)(const T* below, const T* center, const T* above, T* out, std::int64_t n);
   /// out = centre/2 + (left + right)/4. @param inside  1 up to the last pixel, then 0
   void (*smooth)(const T* row, const T* inside, T* out, std::int64_t n);
   /// x = max(q - weight slope, 0) m, with slope smoothed along the row first if it is to be; m null: 1.

@@ -219,14 +219,14 @@ double sum(const T* row, std::int64_t n) {
 
 template <typename T>
 void extrapolate(const T* y, const T* gradient, const ExtrapolationFactors& factors, T* w, T* z, std::int64_t n) {
-  const T slope = static_cast<T>(factors.slope), of_w = static_cast<T>(factors.of_w), of_y = static_cast<T>(factors.of_y),
-          of_z = static_cast<T>(factors.of_z);
+  const T slope = static_cast<T>(factors.slope), w_factor = static_cast<T>(factors.w_factor),
+          y_factor = static_cast<T>(factors.y_factor), z_factor = static_cast<T>(factors.z_factor);
   each_vector<T>(
       n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
         const auto here = load_first<T>(y + i, count);
         const auto down = here - slope * load_first<T>(gradient + i, count);
-        const auto ahead = down + of_w * (down - load_first<T>(w + i, count)) + of_y * (down - here) +
-                           of_z * (load_first<T>(z + i, count) - here);
+        const auto ahead = down + w_factor * (down - load_first<T>(w + i, count)) + y_factor * (down - here) +
+                           z_factor * (load_first<T>(z + i, count) - here);
         store_first<T>(w + i, down, count);
         store_first<T>(z + i, ahead, count);
       });

@@ -19,8 +19,8 @@ WaveletWalk<T>::WaveletWalk(const DaubechiesFilters& filters, std::int64_t level
       copies_(rows, columns / 2),
       scratch_(4, columns / 2 + static_cast<std::int64_t>(filters.low.size())) {
   for (std::size_t i = 0; i < low_.size(); i += 2) {
-    of_even_.insert(of_even_.end(), {low_[i], high_[i]});
-    of_odd_.insert(of_odd_.end(), {low_[i + 1], high_[i + 1]});
+    even_factors_.insert(even_factors_.end(), {low_[i], high_[i]});
+    odd_factors_.insert(odd_factors_.end(), {low_[i + 1], high_[i + 1]});
   }
 }
 
@@ -50,7 +50,7 @@ void WaveletWalk<T>::join_row(const T* low, const T* high, std::int64_t half, T*
     neighbors_[static_cast<std::size_t>(2 * i + 1)] = own_high - i;
   }
   T *even = scratch_.row(2), *odd = scratch_.row(3);
-  kernels_.combine_rows(neighbors_.data(), of_even_.data(), of_odd_.data(), static_cast<int>(taps()), even, odd, half);
+  kernels_.combine_rows(neighbors_.data(), even_factors_.data(), odd_factors_.data(), static_cast<int>(taps()), even, odd, half);
   for (std::int64_t j = 0; j < half; ++j) row[2 * j] = even[j], row[2 * j + 1] = odd[j];
 }
 
@@ -95,7 +95,8 @@ void WaveletWalk<T>::synthesize(const T* coefficients, T* image) {
           neighbors_[static_cast<std::size_t>(2 * i)] = copies_.row(at);
           neighbors_[static_cast<std::size_t>(2 * i + 1)] = copies_.row(rows / 2 + at);
         }
-        kernels_.combine_rows(neighbors_.data(), of_even_.data(), of_odd_.data(), static_cast<int>(taps()), even, odd, half);
+        kernels_.combine_rows(neighbors_.data(), even_factors_.data(), odd_factors_.data(), static_cast<int>(taps()), even, odd,
+                              half);
         std::copy_n(even, half, side->row(2 * p));
         std::copy_n(odd, half, side->row(2 * p + 1));
       }

@@ -37,9 +37,9 @@ class WaveletWalk {
   void join_row(const T* low, const T* high, std::int64_t half, T* row);
 
   std::int64_t levels_, rows_, columns_;
-  std::vector<T> low_, high_;        // h and g
-  std::vector<T> of_even_, of_odd_;  // h and g in turns: what a pixel of a pair takes of both halves
-  std::vector<const T*> neighbors_;  // of a combination
+  std::vector<T> low_, high_;                  // h and g
+  std::vector<T> even_factors_, odd_factors_;  // h and g in turns: what a pixel of a pair takes of both halves
+  std::vector<const T*> neighbors_;            // of a combination
   WaveletKernels<T> kernels_;
   Rows image_;                 // of low frequencies, as far as levels have gone
   Rows low_half_, high_half_;  // of each row

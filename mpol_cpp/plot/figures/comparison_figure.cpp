@@ -17,7 +17,7 @@ Page comparison_page(const Tensor& a, const Tensor& b, const GridCoords& coords,
   const auto channel = options.channel.value_or(difference.abs().amax({1, 2}).argmax().item<std::int64_t>());
   if (channel < 0 || channel >= nchan) throw ValueError(fmt::format("comparison of channel {}: there are {}", channel, nchan));
 
-  auto style = panel_style(at::stack({first[channel], second[channel]}), ColourScale::sequential);
+  auto style = panel_style(at::stack({first[channel], second[channel]}), ColorScale::sequential);
   if (options.lower) style.lower = *options.lower;
   if (options.upper) style.upper = *options.upper;
   style.norm = options.norm;
@@ -36,7 +36,7 @@ Page comparison_page(const Tensor& a, const Tensor& b, const GridCoords& coords,
   };
   add(style, options.name_a, first[channel]);
   add(style, options.name_b, second[channel]);
-  auto signed_style = panel_style(difference[channel], ColourScale::diverging);
+  auto signed_style = panel_style(difference[channel], ColorScale::diverging);
   signed_style.unit = options.unit;
   signed_style.extent = coords.img_ext();
   add(signed_style, fmt::format("{} − {}", options.name_b, options.name_a), difference[channel]);

@@ -13,7 +13,7 @@ struct ComparisonFigureOptions {
   std::string name_a = "A", name_b = "B";  ///< what the images are called above their panels
   std::string unit = "Jy/arcsec²";         ///< of both images and of their difference
   std::optional<double> lower, upper;      ///< ends of the colour scale of both images; unset: from their values
-  ColourNorm norm;                         ///< of both images
+  ColorNorm norm;                          ///< of both images
   std::optional<double> half_width;        ///< arcsec shown to each side of the phase centre; unset: all
   std::optional<std::int64_t> channel;     ///< unset: the one in which they differ most
 };

@@ -20,7 +20,7 @@ void add_structure(Page& page, const StructureFigure& figure, const GridCoords& 
              least = as_cube(figure.least, coords);
   const auto channel = (image - filled).abs().sum({-2, -1}).argmax().item<std::int64_t>();
   const auto region = as_cube(figure.region.ne(0).to(torch::kFloat64), coords)[channel];
-  const auto panel_of = [&](const Tensor& values, ColourScale scale, const std::string& words) {
+  const auto panel_of = [&](const Tensor& values, ColorScale scale, const std::string& words) {
     auto panel = panel_style(values, scale);
     panel.values = values;
     panel.extent = coords.img_ext();
@@ -30,17 +30,17 @@ void add_structure(Page& page, const StructureFigure& figure, const GridCoords& 
     panel.contours = Contours{region, outline_level};
     return panel;
   };
-  const auto first = panel_of(image[channel], ColourScale::sequential, figure.name);
+  const auto first = panel_of(image[channel], ColorScale::sequential, figure.name);
   page.panels.emplace_back(first);
   const auto like_first = [&](const Tensor& values, const std::string& words) {
-    auto panel = panel_of(values, ColourScale::sequential, words);
+    auto panel = panel_of(values, ColorScale::sequential, words);
     panel.lower = first.lower;
     panel.upper = first.upper;
     page.panels.emplace_back(std::move(panel));
   };
   like_first(filled[channel], "the region filled");
   like_first(least[channel], "the cheapest image without it");
-  auto difference = panel_of(image[channel] - least[channel], ColourScale::diverging, "image minus the cheapest");
+  auto difference = panel_of(image[channel] - least[channel], ColorScale::diverging, "image minus the cheapest");
   difference.contours.reset();  // white lines, of which nothing would be seen
   page.panels.emplace_back(std::move(difference));
 }
@@ -51,7 +51,7 @@ Page error_page(const ErrorFigure& figure) {
   const auto nchan = as_cube(figure.image, figure.coords).size(0), channel = nchan / 2;
   const auto panel_of = [&](const Tensor& map, const std::string& name, const std::string& unit) {
     const auto values = as_cube(map, figure.coords)[channel];
-    auto panel = panel_style(values, ColourScale::sequential);
+    auto panel = panel_style(values, ColorScale::sequential);
     panel.values = values;
     panel.extent = figure.coords.img_ext();
     panel.title = nchan == 1 ? name : fmt::format("{}, channel {} of 0…{}", name, channel, nchan - 1);

@@ -85,7 +85,7 @@ Page image_page(const Tensor& sky_image, const GridCoords& coords, const ImageFi
     shift(panel, options.center);
     // All maps share one scale: the last of each row shows it.
     const auto place = static_cast<std::int64_t>(page.panels.size()) + 1;
-    panel.colour_bar = place == panels || place % page.columns == 0;
+    panel.color_bar = place == panels || place % page.columns == 0;
     page.panels.emplace_back(std::move(panel));
   }
   return page;

@@ -69,13 +69,13 @@ Page profile_page(const BrightnessProfile& profile, const std::string& unit, con
   const auto of_filled = [&filled](const Tensor& values) { return to_vector(values.masked_select(filled)); };
   const auto radius = of_filled(profile.radius);
   panel.curves.push_back({"", CurveStyle::guide, {0, radius.empty() ? 1 : radius.back()}, {0, 0}});
-  std::size_t colour = 0;
+  std::size_t color = 0;
   std::vector<std::vector<double>> means;
   for (const auto c : shown_channels(nchan, most_profiles)) {
     const auto& mean = means.emplace_back(of_filled(profile.mean[c]));
-    panel.curves.push_back({profile_label(c, nchan), CurveStyle::line, radius, mean, {}, colour});
-    panel.curves.push_back({"", CurveStyle::points, radius, mean, of_filled(profile.error[c]), colour});
-    ++colour;
+    panel.curves.push_back({profile_label(c, nchan), CurveStyle::line, radius, mean, {}, color});
+    panel.curves.push_back({"", CurveStyle::points, radius, mean, of_filled(profile.error[c]), color});
+    ++color;
   }
   panel.x_range = {0, radius_shown.value_or(drawn_radius(radius, means))};
   const Page page{.title = page_title(title, nchan), .columns = 1, .panels = {panel}, .panel_width = 900, .panel_height = 640};

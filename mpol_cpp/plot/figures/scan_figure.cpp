@@ -110,7 +110,7 @@ CurvePanel axis_panel(const Scan& scan, std::size_t axis) {
     auto marks = curve;
     marks.label.clear();
     marks.style = CurveStyle::points;
-    curve.colour = marks.colour = panel.curves.size() / 2;
+    curve.color = marks.color = panel.curves.size() / 2;
     panel.curves.push_back(std::move(curve));
     panel.curves.push_back(std::move(marks));
   }
@@ -158,7 +158,7 @@ Page gallery_page(const Scan& scan, const GridCoords& coords) {
   shown.resize(std::min(shown.size(), most_images));
   std::sort(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) { return scan.points[a].c < scan.points[b].c; });
 
-  auto style = panel_style(scan.best().image, ColourScale::sequential);
+  auto style = panel_style(scan.best().image, ColorScale::sequential);
   style.norm.stretch = Stretch::power;  // haze is what many images differ by
   const double half_width = shown_half_width(scan.best().image, coords);
   Page page;
@@ -176,7 +176,7 @@ Page gallery_page(const Scan& scan, const GridCoords& coords) {
     crop(panel, half_width);
     panel.unit = "Jy/arcsec²";
     const auto place = static_cast<std::int64_t>(page.panels.size()) + 1;
-    panel.colour_bar = place == static_cast<std::int64_t>(shown.size()) || place % page.columns == 0;
+    panel.color_bar = place == static_cast<std::int64_t>(shown.size()) || place % page.columns == 0;
     panel.title = fmt::format("{}{}: {:.4f}", i == scan.chosen ? "chosen: " : "",
                               c_words(scan, scan.points[i].c, scan.axes.size()), scan.points[i].score());
     page.panels.emplace_back(std::move(panel));

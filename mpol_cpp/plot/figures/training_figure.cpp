@@ -109,7 +109,7 @@ Page training_page(const TrainingFigure& training) {
   role.title = "image";
   role.unit = "Jy/arcsec²";
   add_image(page, training, training.image, role);
-  role.scale = ColourScale::diverging;
+  role.scale = ColorScale::diverging;
   role.title = "change of the image";
   add_image(page, training, training.change, role);
   role.title = "gradient of the loss";

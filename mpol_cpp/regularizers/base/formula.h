@@ -51,6 +51,22 @@ struct HalfPlaneSlope {
   Value value, real, imag;
 };
 
+/// Formula of lambda sum sqrt(s + epsilon), epsilon its first setting, for a driver that gives squares s and takes twice the
+/// derivative by s.
+template <typename T>
+struct SmoothedLength {
+  T weight, epsilon;
+  MPOL_FORMULA SmoothedLength(double lambda, const double* own)
+      : weight(static_cast<T>(lambda)), epsilon(static_cast<T>(own[0])) {}
+
+  template <typename Math>
+  MPOL_FORMULA Slope<typename Math::Value> at(typename Math::Value squares) const {
+    const auto smoothed = squares + epsilon;
+    const auto inverse = Math::reciprocal_square_root(smoothed);
+    return {smoothed * inverse, weight * inverse};
+  }
+};
+
 /// The most settings that a regularizer has.
 inline constexpr int most_settings = 2;
 

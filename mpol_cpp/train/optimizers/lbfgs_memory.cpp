@@ -5,39 +5,13 @@
 
 #include <ATen/ops/scalar_tensor.h>
 
-#include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/train/optimizers/saved_tensors.h>
 
 namespace mpol::detail {
 namespace {
 
 std::string pair_name(const char* name, std::size_t i) { return fmt::format("{}.{:04}", name, i); }
-
-/// The saved tensors, each of which must be asked for once.
-class SavedLbfgs {
- public:
-  SavedLbfgs(NamedTensors tensors, std::int64_t elements) : tensors_(std::move(tensors)), elements_(elements) {}
-
-  bool has(const std::string& name) const { return tensors_.contains(name); }
-  Tensor take(const std::string& name) {
-    auto node = tensors_.extract(name);
-    if (node.empty()) throw FileError(fmt::format("the optimiser's state has no {}", name));
-    return node.mapped();
-  }
-  Tensor take_vector(const std::string& name) {
-    const auto vector = take(name);
-    if (vector.numel() == elements_) return vector;
-    throw FileError(
-        fmt::format("the optimiser's state {} has {} elements, the parameters have {}", name, vector.numel(), elements_));
-  }
-  void check_empty() const {
-    if (!tensors_.empty()) throw FileError(fmt::format("the optimiser's state has an unknown {}", tensors_.begin()->first));
-  }
-
- private:
-  NamedTensors tensors_;
-  std::int64_t elements_;
-};
 
 }  // namespace
 
@@ -62,7 +36,7 @@ NamedTensors save_lbfgs(const ops::LbfgsMemory& memory, torch::Dtype dtype) {
 }
 
 ops::LbfgsMemory load_lbfgs(NamedTensors tensors, std::int64_t elements) {
-  SavedLbfgs saved(std::move(tensors), elements);
+  SavedTensors saved(std::move(tensors));
   ops::LbfgsMemory memory;
   if (saved.has("n_iter")) {
     memory.evaluations = saved.take("func_evals").item<std::int64_t>();
@@ -71,12 +45,12 @@ ops::LbfgsMemory load_lbfgs(NamedTensors tensors, std::int64_t elements) {
     memory.previous_value = saved.take("prev_loss").item<double>();
   }
   if (memory.iterations > 0) {
-    memory.direction = saved.take_vector("d");
-    memory.gradient = saved.take_vector("prev_flat_grad");
+    memory.direction = saved.take_vector("d", elements);
+    memory.gradient = saved.take_vector("prev_flat_grad", elements);
     memory.scale = saved.take("H_diag").item<double>();
     for (std::size_t i = 0; saved.has(pair_name("old_stps", i)); ++i) {
-      memory.moves.push_back(saved.take_vector(pair_name("old_stps", i)));
-      memory.changes.push_back(saved.take_vector(pair_name("old_dirs", i)));
+      memory.moves.push_back(saved.take_vector(pair_name("old_stps", i), elements));
+      memory.changes.push_back(saved.take_vector(pair_name("old_dirs", i), elements));
       memory.curvatures.push_back(1.0 / saved.take(pair_name("ro", i)).item<double>());
     }
   }

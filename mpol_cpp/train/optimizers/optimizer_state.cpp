@@ -18,6 +18,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/train/optimizers/saved_tensors.h>
 
 namespace mpol::detail {
 namespace {
@@ -33,46 +34,6 @@ State* state_of(Optimizer& optimizer, const Tensor& parameter) {
   return found == optimizer.state().end() ? nullptr : static_cast<State*>(found->second.get());
 }
 
-/// The saved tensors, each of which must be asked for once.
-class Saved {
- public:
-  explicit Saved(NamedTensors tensors) : tensors_(std::move(tensors)) {}
-
-  bool has(const std::string& name) const { return tensors_.contains(name); }
-  Tensor take(const std::string& name) {
-    auto node = tensors_.extract(name);
-    if (node.empty()) throw FileError(fmt::format("the optimiser's state has no {}", name));
-    return node.mapped();
-  }
-  /// A number; a tensor of any other shape is refused.
-  template <typename Number>
-  Number take_number(const std::string& name) {
-    const auto saved = take(name);
-    const bool whole = c10::isIntegralType(saved.scalar_type(), /*includeBool=*/false);
-    if (saved.dim() != 0 || (std::is_integral_v<Number> ? !whole : !saved.is_floating_point())) {
-      throw FileError(fmt::format("the optimiser's state {} is {} of shape {}: it must be one {} number", name,
-                                  c10::toString(saved.scalar_type()), saved.sizes().vec(),
-                                  std::is_integral_v<Number> ? "whole" : "real"));
-    }
-    return saved.item<Number>();
-  }
-  /// A copy with the layout, dtype and device of the parameter.
-  Tensor take_like(const std::string& name, const Tensor& parameter) {
-    const auto saved = take(name);
-    if (saved.sizes() != parameter.sizes()) {
-      throw FileError(fmt::format("the optimiser's state {} has shape {}, its parameter has shape {}", name, saved.sizes().vec(),
-                                  parameter.sizes().vec()));
-    }
-    return at::empty_like(parameter.detach()).copy_(saved);
-  }
-  void check_empty() const {
-    if (!tensors_.empty()) throw FileError(fmt::format("the optimiser's state has an unknown {}", tensors_.begin()->first));
-  }
-
- private:
-  NamedTensors tensors_;
-};
-
 Tensor scalar(std::int64_t value) { return at::scalar_tensor(value, torch::kInt64); }
 Tensor scalar(double value) { return at::scalar_tensor(value, torch::kFloat64); }
 
@@ -84,7 +45,7 @@ void save_adam(Optimizer& optimizer, const NamedParameter& parameter, NamedTenso
   saved[parameter.name + ".exp_avg_sq"] = state->exp_avg_sq().clone();
 }
 
-void load_adam(Optimizer& optimizer, const NamedParameter& parameter, Saved& saved) {
+void load_adam(Optimizer& optimizer, const NamedParameter& parameter, SavedTensors& saved) {
   if (!saved.has(parameter.name + ".step")) return;
   auto state = std::make_unique<AdamParamState>();
   state->step(saved.take_number<std::int64_t>(parameter.name + ".step"));
@@ -99,7 +60,7 @@ void save_sgd(Optimizer& optimizer, const NamedParameter& parameter, NamedTensor
   saved[parameter.name + ".momentum_buffer"] = state->momentum_buffer().clone();
 }
 
-void load_sgd(Optimizer& optimizer, const NamedParameter& parameter, Saved& saved) {
+void load_sgd(Optimizer& optimizer, const NamedParameter& parameter, SavedTensors& saved) {
   if (!saved.has(parameter.name + ".momentum_buffer")) return;
   auto state = std::make_unique<SGDParamState>();
   state->momentum_buffer(saved.take_like(parameter.name + ".momentum_buffer", parameter.tensor));
@@ -146,7 +107,7 @@ void check_history(const LBFGSParamState& state, std::int64_t numel) {
                               pairs, state.old_stps().size(), state.ro().size(), numel));
 }
 
-void load_lbfgs(Optimizer& optimizer, const std::vector<NamedParameter>& parameters, Saved& saved) {
+void load_lbfgs(Optimizer& optimizer, const std::vector<NamedParameter>& parameters, SavedTensors& saved) {
   if (!saved.has("n_iter")) return;
   const auto& first = parameters.front().tensor;
   std::int64_t numel = 0;
@@ -271,7 +232,7 @@ NamedTensors optimizer_state(OptimizerKind kind, Optimizer& optimizer, const std
 void load_optimizer_state(OptimizerKind kind, Optimizer& optimizer, const std::vector<NamedParameter>& parameters,
                           const NamedTensors& state) {
   const torch::NoGradGuard no_grad;
-  Saved saved(state);
+  SavedTensors saved(state);
   optimizer.state().clear();
   if (kind == OptimizerKind::own) load_archive(optimizer, saved.take("archive"));
   if (kind == OptimizerKind::lbfgs) load_lbfgs(optimizer, parameters, saved);

@@ -10,11 +10,10 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/fused/fused_terms.h>
 
 namespace mpol::detail {
 namespace {
-
-constexpr double epsilon = 1e-8;  // of Adam
 
 bool begins_with(torch::IntArrayRef sizes, const std::vector<std::int64_t>& problems) {
   return sizes.size() >= problems.size() && sizes.slice(0, problems.size()) == torch::IntArrayRef(problems);
@@ -84,7 +83,7 @@ Tensor ProblemOptimizer::adam_direction(const Moments& moments, const Tensor& gr
   second.copy_(at::where(goes_on, beta2 * second + (1 - beta2) * gradient.square(), second));
   const auto steps = static_cast<double>(steps_);
   const double scale = 1 - std::pow(beta1, steps), second_scale = std::sqrt(1 - std::pow(beta2, steps));
-  return first / scale / (second.sqrt() / second_scale + epsilon);
+  return first / scale / (second.sqrt() / second_scale + ops::adam_epsilon);
 }
 
 Tensor ProblemOptimizer::descent_direction(const Moments& moments, const Tensor& gradient, const Tensor& goes_on) const {

@@ -15,11 +15,11 @@
 #include <mpol_cpp/objective/trained_parameters.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/fused/fused_terms.h>
 
 namespace mpol {
 namespace {
 
-constexpr double adam_epsilon = 1e-8;
 constexpr int warm_up_steps = 3;
 
 std::vector<Tensor> parameters_of(const std::vector<detail::Moments>& moments) {
@@ -182,7 +182,7 @@ void CapturedStep::update_with_fused_adam(const std::vector<Tensor>& gradients) 
     steps.push_back(steps_[i]);
   }
   at::_fused_adam_(parameters, used, first, second, {}, steps, rate_, betas_.first, betas_.second, /*weight_decay=*/0,
-                   adam_epsilon,
+                   ops::adam_epsilon,
                    /*amsgrad=*/false, /*maximize=*/false);
 }
 
@@ -193,7 +193,7 @@ void CapturedStep::update_by_adam(const detail::Moments& moments, const Tensor& 
   second.mul_(betas_.second).addcmul_(gradient, gradient, 1 - betas_.second);
   const auto rate = rate_ / (1 - at::pow(betas_.first, step));
   const auto scale = (1 - at::pow(betas_.second, step)).sqrt();
-  parameter.tensor.sub_(rate * first / (second.sqrt() / scale + adam_epsilon));
+  parameter.tensor.sub_(rate * first / (second.sqrt() / scale + ops::adam_epsilon));
 }
 
 void CapturedStep::update_by_descent(const detail::Moments& moments, const Tensor& gradient) {

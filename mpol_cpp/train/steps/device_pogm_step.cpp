@@ -8,7 +8,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/train/steps/convex_step.h>
-#include <mpol_cpp/train/steps/fused_objective.h>
+#include <mpol_cpp/train/steps/engines/fused_objective.h>
 #include <mpol_cpp/train/steps/pogm_step.h>
 
 namespace mpol {

@@ -7,8 +7,8 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/train/steps/cpu_pipeline.h>
-#include <mpol_cpp/train/steps/fused_objective.h>
+#include <mpol_cpp/train/steps/engines/cpu_pipeline.h>
+#include <mpol_cpp/train/steps/engines/fused_objective.h>
 
 namespace mpol {
 namespace {
@@ -42,7 +42,7 @@ class FusedLoss::Passes {
   Passes(const ImageModel& model, const Objective& objective)
       : shape_(model.base().sizes().vec()),
         dtype_(model.base().scalar_type()),
-        likelihood_scale_(1.0 / (2.0 * objective.normaliser())) {
+        likelihood_scale_(1.0 / (2.0 * objective.normalizer())) {
     if (dtype_ == torch::kFloat32) single_ = detail::make_cpu_pipeline<float>(model, objective);
     else double_ = detail::make_cpu_pipeline<double>(model, objective);
   }

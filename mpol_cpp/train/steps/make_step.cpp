@@ -8,8 +8,8 @@
 #include <mpol_cpp/train/steps/admm_step.h>
 #include <mpol_cpp/train/steps/captured_step.h>
 #include <mpol_cpp/train/steps/device_pogm_step.h>
-#include <mpol_cpp/train/steps/gpu_fused_step.h>
 #include <mpol_cpp/train/steps/eager_step.h>
+#include <mpol_cpp/train/steps/engines/fused_objective.h>
 #include <mpol_cpp/train/steps/fused_gradient_step.h>
 #include <mpol_cpp/train/steps/fused_step.h>
 #include <mpol_cpp/train/steps/pogm_step.h>
@@ -24,31 +24,22 @@ struct FusedChoice {
   std::string obstacle;
 };
 
-bool is_on_gpu(const ImageModel& model) { return model.base().defined() && model.base().is_cuda(); }
-
-/// On a GPU the step must first agree with autograd there, and be recorded.
-FusedChoice choose_on_gpu(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options,
-                          std::string reason) {
-  if (auto obstacle = GpuFusedStep::obstacle(*model, objective); !obstacle.empty()) return {nullptr, std::move(obstacle)};
-  try {
-    auto step = std::make_unique<GpuFusedStep>(std::move(model), objective, options, std::move(reason));
-    if (auto disagreement = step->disagreement(); !disagreement.empty()) return {nullptr, std::move(disagreement)};
-    step->record();
-    return {std::move(step), {}};
-  } catch (const DeviceError& error) {
-    return {nullptr, error.what()};
-  }
-}
-
 FusedChoice choose_fused(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options,
                          std::string reason) {
   if (!options.is_plain_update()) {
     if (auto obstacle = FusedLoss::obstacle(*model, objective); !obstacle.empty()) return {nullptr, std::move(obstacle)};
     return {std::make_unique<FusedGradientStep>(model, objective, options), {}};
   }
-  if (is_on_gpu(*model)) return choose_on_gpu(model, objective, options, std::move(reason));
   if (auto obstacle = FusedStep::obstacle(*model, objective, options); !obstacle.empty()) return {nullptr, std::move(obstacle)};
-  return {std::make_unique<FusedStep>(model, objective, options, std::move(reason)), {}};
+  // On a GPU the step must first agree with autograd there, and be recorded.
+  try {
+    auto step = std::make_unique<FusedStep>(model, objective, options, std::move(reason));
+    if (auto disagreement = step->disagreement(); !disagreement.empty()) return {nullptr, std::move(disagreement)};
+    step->record();
+    return {std::move(step), {}};
+  } catch (const DeviceError& error) {
+    return {nullptr, error.what()};
+  }
 }
 
 }  // namespace
@@ -59,7 +50,8 @@ std::unique_ptr<Step> make_step(std::shared_ptr<ImageModel> model, const Objecti
       throw ValueError(fmt::format("{} looks at each iteration: no captured step; use auto", to_string(options.optimizer())));
     }
     if (options.optimizer() == OptimizerKind::admm) return std::make_unique<AdmmStep>(model, objective, options);
-    if (is_on_gpu(*model) && !sum_over(options.ranks())) return std::make_unique<DevicePogmStep>(model, objective, options);
+    if (detail::is_on_gpu(*model) && !sum_over(options.ranks()))
+      return std::make_unique<DevicePogmStep>(model, objective, options);
     return std::make_unique<PogmStep>(model, objective, options);
   }
   switch (options.step()) {

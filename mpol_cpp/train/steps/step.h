@@ -10,15 +10,9 @@
 #include <mpol_cpp/serialize/safetensors.h>
 #include <mpol_cpp/objective/objective.h>
 #include <mpol_cpp/train/options/train_options.h>
+#include <mpol_cpp/train/steps/engines/step_report.h>
 
 namespace mpol {
-
-/// What one step reports, on its device; nothing has waited for it.
-struct StepReport {
-  Tensor losses;          ///< (columns, problems) float64, before the update, in the order of Objective::columns()
-  Tensor parameters_sum;  ///< () float64, sum of all parameters after the update: finite only when each of them is, and Adam's
-                          ///< moments
-};
 
 /// One way of evaluating the objective and updating the parameters once. It owns the optimiser's state.
 class Step {

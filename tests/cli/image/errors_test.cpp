@@ -81,6 +81,8 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   sampled_run(data, out, {"--samples", "6", "--keep-samples"});
   const auto samples = io::read_fits(out / "samples.fits"), error = io::read_fits(out / "error.fits");
   REQUIRE(samples.cube.size(0) == 6);
+  CHECK(samples.planes == io::FitsPlanes::samples);
+  CHECK(error.planes == io::FitsPlanes::channels);
   const GridCoords coords(0.1, 32);
   const auto image = map_of(out, "image.fits");
   const auto differences = restore((samples.cube - image).unsqueeze(1) / coords.cell_area(), coords, error.beams);
@@ -103,15 +105,37 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   const auto& peak = summary["channels"][0];
   CHECK(peak["peak"].get<double>() == Approx(of_image.mean[0][ring].item<double>()));
   CHECK(peak["peak_error"].get<double>() == Approx(sampled_error(of_image, of_samples)[0][ring].item<double>()).epsilon(1e-6));
+  // A file of before counted its samples as channels.
+  io::write_fits(scratch / "before.fits", samples.cube / coords.cell_area(), coords);
+  const auto before = profile_of("before", {"--samples", (scratch / "before.fits").string()});
+  REQUIRE(before.exit_code == 0);
+  CHECK(nlohmann::json::parse(before.out)["channels"] == summary["channels"]);
+  // What is made of samples has them as they were.
+  const auto seen = run_mpol_here({"convolve", (out / "samples.fits").string(), "-o", (scratch / "seen").string(), "--beam-of",
+                                   (out / "dirty.fits").string()});
+  INFO(seen.err);
+  REQUIRE(seen.exit_code == 0);
+  const auto convolved = io::read_fits(scratch / "seen" / "convolved.fits");
+  CHECK(convolved.planes == io::FitsPlanes::samples);
+  CHECK(convolved.cube.size(0) == 6);
   const auto scattered = profile_of("scattered", {});
   REQUIRE(scattered.exit_code == 0);
   CHECK(nlohmann::json::parse(scattered.out)["error"] == "scatter");
   CHECK(profile_of("other", {"--samples", (out / "error.fits").string()}).error_names("--samples"));
   CHECK(profile_of("single", {"--samples", (out / "image.fits").string()}).error_names("--samples"));
 
-  const auto line = write_observation(scratch / "line.npz", small_observation(2));
+  auto of_line = small_observation(2);
+  of_line["frequency"] = torch::tensor({230e9, 231e9}, torch::kFloat64);
+  const auto line = write_observation(scratch / "line.npz", of_line);
   sampled_run(line, scratch / "line", {"--samples", "3", "--keep-samples"});
   CHECK(map_of(scratch / "line", "samples_0001.fits").size(0) == 3);
+  const auto bytes = read_text(scratch / "line" / "samples_0001.fits");
+  const auto number = [&bytes](const std::string& key) { return std::stod(bytes.substr(bytes.find(key + "=") + 9, 30)); };
+  CHECK(number("NAXIS   ") == 5);
+  CHECK(number("NAXIS3  ") == 1);
+  CHECK(number("NAXIS5  ") == 3);
+  CHECK(number("CRVAL3  ") == 231e9);
+  for (const auto* card : {"CTYPE3  = 'FREQ    '", "CTYPE5  = 'SAMPLE  '"}) CHECK(bytes.find(card) != std::string::npos);
 }
 
 TEST_CASE("errors are sampled of convex fits alone", "[cli]") {

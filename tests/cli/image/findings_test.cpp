@@ -89,7 +89,7 @@ TEST_CASE("weights that are wrong in parts are told with the factor of each, ins
   const auto part = [](const std::string& name, double sigma) {
     const mpol::ResidualStatistics statistics{
         .samples = 3000, .mean = 0, .standard_deviation = sigma, .sigma_factor = sigma, .beyond_four = 6e-5};
-    return mpol::cli::PartResiduals{.name = name, .samples = 3000, .weight = 1, .statistics = statistics};
+    return mpol::PartResiduals{.name = name, .samples = 3000, .weight = 1, .statistics = statistics};
   };
   const auto parts = [&](std::vector<double> sigmas) {
     auto facts = good_fit();
@@ -147,7 +147,7 @@ TEST_CASE("what one doubt explains is not told as another", "[cli][quick]") {
   cells.residuals.sigma_factor = 0.4;
   CHECK(findings(cells).empty());
   auto student = good_fit();
-  student.noise = "student";
+  student.noise = mpol::NoiseModel::Kind::student;
   student.residuals.beyond_four = 0.05;
   CHECK(findings(student).empty());
   auto few = good_fit();

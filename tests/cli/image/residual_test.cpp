@@ -8,7 +8,7 @@
 #include <ATen/ops/polar.h>
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/cli/image/dirty_products.h>
+#include <mpol_cpp/analysis/dirty_products.h>
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/gridding/data_averager.h>
@@ -32,7 +32,7 @@ namespace {
 const GridCoords residual_grid(0.1, 96);
 
 /// The small observation with its source 3.6" East of the phase centre.
-std::map<std::string, Tensor> off_centre_observation(std::int64_t nchan) {
+std::map<std::string, Tensor> off_center_observation(std::int64_t nchan) {
   auto arrays = small_observation(nchan);
   const auto phase = -2 * units::pi * 3.1 * units::arcsec * arrays.at("uu");
   arrays["data"] = arrays.at("data") * at::polar(torch::ones_like(phase), phase);
@@ -96,7 +96,7 @@ TEST_CASE("the residual of a fit to samples is data minus model at the samples",
   const std::vector<std::string> likelihood =
       GENERATE(std::vector<std::string>{"exact"}, std::vector<std::string>{"loose"},
                std::vector<std::string>{"loose", "--noise", "student"}, std::vector<std::string>{"loose", "--batch-size", "200"});
-  const auto data = write_observation(scratch / "vis.npz", off_centre_observation(2));
+  const auto data = write_observation(scratch / "vis.npz", off_center_observation(2));
   fit(data, scratch / "out", with({"--likelihood"}, likelihood));
   const auto expected = dirty_image(scratch, predicted_residual(scratch, data, scratch / "out", {}));
   CHECK(relative_error(residual_of(scratch / "out"), expected) < 1e-5);
@@ -117,7 +117,7 @@ TEST_CASE("the residual of a fit to samples is data minus model at the samples",
 TEST_CASE("the residual is right for baselines in metres, a continuum of channels and several files", "[cli]") {
   const Scratch scratch;
   const auto frequencies = torch::tensor({2.2e11, 2.5e11}, torch::kFloat64);
-  const auto data = write_observation(scratch / "vis.npz", in_metres(off_centre_observation(2), frequencies));
+  const auto data = write_observation(scratch / "vis.npz", in_metres(off_center_observation(2), frequencies));
   const std::vector<std::string> unit = {"--uv-unit", "m"}, exact = {"--likelihood", "exact"};
   const auto continuum_of = [](const Visibilities& residual) {
     return DirtyImager(residual_grid, residual, DirtyImagerOptions().channel_map(ChannelMap::continuum(2))).image();
@@ -144,7 +144,7 @@ TEST_CASE("the residual is right for baselines in metres, a continuum of channel
 
 TEST_CASE("the gridded likelihood keeps MPoL's residual, and says so", "[cli]") {
   const Scratch scratch;
-  const auto data = write_observation(scratch / "vis.npz", off_centre_observation(1));
+  const auto data = write_observation(scratch / "vis.npz", off_center_observation(1));
   fit(data, scratch / "out", {"--likelihood", "gridded"});
   const auto dataset =
       DataAverager(residual_grid, io::read_npz(data), DataAveragerOptions().scatter_check(ScatterCheck::off)).to_dataset();
@@ -158,7 +158,7 @@ TEST_CASE("the gridded likelihood keeps MPoL's residual, and says so", "[cli]") 
 
 TEST_CASE("a fit to samples shows and starts from their exact dirty image", "[cli]") {
   const Scratch scratch;
-  const auto data = write_observation(scratch / "vis.npz", off_centre_observation(1));
+  const auto data = write_observation(scratch / "vis.npz", off_center_observation(1));
   fit(data, scratch / "out", {"--likelihood", "exact", "--epochs", "1", "--learning-rate", "1e-9", "--start", "dirty"});
   const DirtyImager imager(residual_grid, io::read_npz(data), DirtyImagerOptions().unit(ImageUnit::jy_per_arcsec2));
   const auto shown = io::read_fits(scratch / "out" / "dirty.fits").cube;
@@ -168,17 +168,17 @@ TEST_CASE("a fit to samples shows and starts from their exact dirty image", "[cl
 }
 
 TEST_CASE("amplitudes are those of the samples, not of cell averages", "[cli]") {
-  const auto arrays = off_centre_observation(2);
+  const auto arrays = off_center_observation(2);
   const Visibilities samples(Baselines::in_lambda(arrays.at("uu"), arrays.at("vv")), arrays.at("data"), arrays.at("weight"));
   const auto channels = ChannelMap::continuum(2);
   const auto options = DataAveragerOptions().scatter_check(ScatterCheck::off).channel_map(channels);
   const auto dataset = DataAverager(residual_grid, samples, options).to_dataset();
   const auto sky = random_image(residual_grid, 1, torch::kFloat64, 8);
-  const auto products = cli::dirty_products({samples, channels, dataset, Imaging::exact}, sky);
+  const auto products = dirty_products({samples, channels, dataset, Imaging::exact}, sky);
   const auto q = at::hypot(arrays.at("uu"), arrays.at("vv")).expand({2, 600});
-  const auto data = plot::binned_amplitudes(q, samples.data(), samples.weights(), plot::NoiseBias::subtract);
+  const auto data = binned_amplitudes(q, samples.data(), samples.weights(), NoiseBias::subtract);
   const auto at_samples = direct_visibilities(sky.expand({2, 96, 96}).contiguous(), residual_grid, samples.baselines(), 2);
-  const auto model = plot::binned_amplitudes(q, at_samples, samples.weights(), plot::NoiseBias::keep);
+  const auto model = binned_amplitudes(q, at_samples, samples.weights(), NoiseBias::keep);
   REQUIRE(products.data.amplitude.size() == data.amplitude.size());
   REQUIRE(products.model.amplitude.size() == model.amplitude.size());
   for (std::size_t i = 0; i < data.q.size(); ++i) {
@@ -190,7 +190,7 @@ TEST_CASE("amplitudes are those of the samples, not of cell averages", "[cli]") 
 
 TEST_CASE("a fit restored with its residual has the flux of the source and the dirty beam", "[cli]") {
   const Scratch scratch;
-  const auto data = write_observation(scratch / "vis.npz", off_centre_observation(1));
+  const auto data = write_observation(scratch / "vis.npz", off_center_observation(1));
   const auto out = scratch / "out";
   fit(data, out, {"--likelihood", "exact", "--epochs", "200"});
   run_verb({"convolve", (out / "image.fits").string(), "-o", (scratch / "restored").string(), "--beam-of",
@@ -210,7 +210,7 @@ TEST_CASE("a fit restored with its residual has the flux of the source and the d
 
 TEST_CASE("only images that have a beam are drawn with one", "[cli]") {
   const Scratch scratch;
-  const auto data = write_observation(scratch / "vis.npz", off_centre_observation(1));
+  const auto data = write_observation(scratch / "vis.npz", off_center_observation(1));
   fit(data, scratch / "out", {"--likelihood", "exact", "--epochs", "2"});
   const auto beams_in = [](const std::filesystem::path& script) {
     const auto text = read_text(script);

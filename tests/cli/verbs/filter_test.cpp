@@ -26,9 +26,9 @@ namespace {
 
 const GridCoords line_grid(0.1, 32);
 constexpr double rest = 230.538e9, spacing = 250e3;
-constexpr std::int64_t nchan = 40, nvis = 500, width = 5, first = 12;
+constexpr std::int64_t line_nchan = 40, line_nvis = 500, line_width = 5, line_first = 12;
 
-Tensor line_frequencies() { return rest + spacing * (at::arange(nchan, torch::kFloat64) - 15); }
+Tensor line_frequencies() { return rest + spacing * (at::arange(line_nchan, torch::kFloat64) - 15); }
 
 const KeplerianDisc seen_disc{.mass = 0.8,
                               .distance = 140,
@@ -42,15 +42,16 @@ const std::vector<std::string> disc_options = {
     "30",          "--outer-radius", "1.2", "--inner-radius", "0.3", "--line-width",  "0.4", "--cell-size",
     "0.1",         "--npix",         "32"};
 
-Tensor line_cube() { return random_image(line_grid, width, torch::kFloat64, 8); }
+Tensor line_cube() { return random_image(line_grid, line_width, torch::kFloat64, 8); }
 
 /// Noise alone in channels of known frequency, and a line on top of it.
 std::map<std::string, Tensor> observation_of(const Tensor& cube, double strength) {
-  auto arrays = small_observation(nchan, nvis);
-  const auto weight = torch::full({nchan, nvis}, 25.0, torch::kFloat64);
-  auto data = at::complex(normal({nchan, nvis}, torch::kFloat64, 4), normal({nchan, nvis}, torch::kFloat64, 5)) / 5;
+  auto arrays = small_observation(line_nchan, line_nvis);
+  const auto weight = torch::full({line_nchan, line_nvis}, 25.0, torch::kFloat64);
+  auto data =
+      at::complex(normal({line_nchan, line_nvis}, torch::kFloat64, 4), normal({line_nchan, line_nvis}, torch::kFloat64, 5)) / 5;
   const auto model = direct_visibilities(cube, line_grid, Baselines::in_lambda(arrays["uu"], arrays["vv"]), cube.size(0));
-  data.narrow(0, first, cube.size(0)).add_(strength * model);
+  data.narrow(0, line_first, cube.size(0)).add_(strength * model);
   arrays["data"] = data;
   arrays["weight"] = weight;
   arrays["frequency"] = line_frequencies();
@@ -64,7 +65,7 @@ std::string write_template(const Scratch& scratch, const std::string& name, cons
   return (scratch / name).string();
 }
 
-Tensor template_frequencies() { return line_frequencies().narrow(0, 3, width); }
+Tensor template_frequencies() { return line_frequencies().narrow(0, 3, line_width); }
 
 json run_filter(std::vector<std::string> arguments, const std::filesystem::path& out) {
   arguments.insert(arguments.begin(), "filter");
@@ -94,8 +95,8 @@ TEST_CASE("filter finds a line of a FITS cube, whichever way its frequencies run
   CHECK(summary["templates"][0]["name"] == "up.fits");
   CHECK(summary["templates"][0]["peak"] == summary["templates"][1]["peak"]);
   const auto& peak = summary["templates"][0]["peak"];
-  CHECK(peak["middle_channel"] == first + 2);
-  constexpr double offset = static_cast<double>(first + 2 - 15) * spacing;
+  CHECK(peak["middle_channel"] == line_first + 2);
+  constexpr double offset = static_cast<double>(line_first + 2 - 15) * spacing;
   CHECK(peak["response"].get<double>() > 10);
   CHECK_THAT(peak["frequency_hz"].get<double>(), WithinRel(rest + offset, 1e-12));
   CHECK_THAT(peak["velocity_km_s"].get<double>(), WithinAbs(-offset / rest * 299792.458, 1e-6));
@@ -113,11 +114,11 @@ TEST_CASE("filter finds a line of a FITS cube, whichever way its frequencies run
     int of_template = 0;
     double channel = 0, frequency = 0, velocity = 0, response = 0;
     REQUIRE(std::sscanf(line.c_str(), "%d,%lf,%lf,%lf,%lf", &of_template, &channel, &frequency, &velocity, &response) == 5);
-    CHECK(of_template == rows / (nchan - width + 1));
-    CHECK(channel == static_cast<double>(rows % (nchan - width + 1) + 2));
+    CHECK(of_template == rows / (line_nchan - line_width + 1));
+    CHECK(channel == static_cast<double>(rows % (line_nchan - line_width + 1) + 2));
     highest = std::max(highest, response);
   }
-  CHECK(rows == 2 * (nchan - width + 1));
+  CHECK(rows == 2 * (line_nchan - line_width + 1));
   CHECK(highest == peak["response"].get<double>());
 }
 
@@ -133,7 +134,7 @@ TEST_CASE("filter finds a Keplerian disc at its systemic velocity, and by no oth
   CHECK(found["name"] == "keplerian");
   CHECK(found["n_channels"] == cube.size(0));
   const auto& peak = found["peak"];
-  const double middle = first + 0.5 * static_cast<double>(cube.size(0) - 1);
+  const double middle = line_first + 0.5 * static_cast<double>(cube.size(0) - 1);
   CHECK(peak["middle_channel"].get<double>() == middle);
   CHECK_THAT(peak["velocity_km_s"].get<double>(), WithinAbs((15 - middle) * spacing / rest * 299792.458, 1e-6));
   CHECK_THAT(peak["amplitude"].get<double>(), WithinAbs(1.0, 4 * peak["amplitude_error"].get<double>()));
@@ -198,7 +199,8 @@ TEST_CASE("filter refuses what it cannot use, in one line, and leaves nothing", 
   refuse({data, "--template", cube, "--channels", "0-2"}, 1, "channels");
   refuse({data, "--template", (scratch / "missing.fits").string()}, 1, "missing.fits");
   refuse({(scratch / "missing.npz").string(), "--template", cube}, 1, "missing.npz");
-  const auto broad = write_template(scratch, "broad.fits", line_cube(), rest + 2 * spacing * at::arange(width, torch::kFloat64));
+  const auto broad =
+      write_template(scratch, "broad.fits", line_cube(), rest + 2 * spacing * at::arange(line_width, torch::kFloat64));
   refuse({data, "--template", broad}, 1, "broad.fits");
   const auto dark = write_template(scratch, "dark.fits", 0 * line_cube(), template_frequencies());
   refuse({data, "--template", dark}, 1, "0 everywhere");

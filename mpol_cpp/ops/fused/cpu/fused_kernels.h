@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
+#include <mpol_cpp/ops/fused/fused_terms.h>
 #include <mpol_cpp/ops/simd/curvature_row.h>
 #include <mpol_cpp/ops/simd/isa.h>
 #include <mpol_cpp/ops/simd/lane_sum.h>
-#include <mpol_cpp/regularizers/list.h>
 
 /// What the fused step does to one row or panel of columns of an image, in one table for each instruction set. Rows that are ours
 /// have `row_margin` elements of room before and after them and are worked off in whole vectors: elements beyond the
@@ -22,24 +22,6 @@ struct RowSums {
   LaneSum parameters;
 };
 
-/// Weights (lambda) of the regularizers, 0 for those that are not there, and their settings.
-struct FusedTerms {
-  double weights[regularizer_count] = {};
-  RegularizerSettings values = RegularizerSettings::usual();
-
-  MPOL_FORMULA double weight(TermKind kind) const { return weights[static_cast<int>(kind)]; }
-  MPOL_FORMULA double& weight(TermKind kind) { return weights[static_cast<int>(kind)]; }
-  MPOL_FORMULA const double* settings(TermKind kind) const { return values.of[static_cast<int>(kind)]; }
-  MPOL_FORMULA double* settings(TermKind kind) { return values.of[static_cast<int>(kind)]; }
-};
-
-/// What becomes of the gradient.
-enum class FusedUpdate {
-  none,  ///< it is written to `gradient`
-  sgd,   ///< first = momentum * first + gradient, base -= rate * first
-  adam,  ///< first and second moments, base -= rate * first / (sqrt(second) * second_scale + epsilon)
-};
-
 template <typename T>
 struct UpdateRow {
   T *base, *first, *second;  // first and second are null where the update has none
@@ -48,7 +30,7 @@ struct UpdateRow {
 
 struct UpdateSettings {
   double rate = 0, momentum = 0;
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, second_scale = 1;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = adam_epsilon, second_scale = 1;
 };
 
 /// Occupied cells of one panel (PanelCells).
@@ -72,7 +54,7 @@ struct FusedKernels {
   /// smoothed = row Hann of softplus(base); `mapped` is scratch whose margins are 0.
   void (*map_row)(const T* base, T* mapped, T* smoothed, std::int64_t n);
   /// out = centre/2 + (below + above)/4
-  void (*blend_rows)(const T* below, const T* centre, const T* above, T* out, std::int64_t n);
+  void (*blend_rows)(const T* below, const T* center, const T* above, T* out, std::int64_t n);
 
   /// Replaces the panel V of n rows by factor * w (scale V - d) at the cells and 0 elsewhere; returns
   /// sum w |scale V - d|^2. `scratch` holds 2 (cells.count + row_margin) values.
@@ -105,7 +87,7 @@ struct FusedKernels {
                             RowSums& sums);
 
   /// Hann adjoint of three gradient rows, derivative of softplus, update.
-  void (*update)(FusedUpdate kind, const T* below, const T* centre, const T* above, T* blended, const UpdateRow<T>& row,
+  void (*update)(FusedUpdate kind, const T* below, const T* center, const T* above, T* blended, const UpdateRow<T>& row,
                  std::int64_t n, const UpdateSettings& settings, LaneSum& parameters);
 
   /// The elementary functions, for n values each: e^-|x|, ln(1 + x) for x in [0, 1], ln x, 1/sqrt(x), softplus and its

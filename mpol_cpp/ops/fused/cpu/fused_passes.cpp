@@ -215,9 +215,9 @@ void FusedPasses<T>::add_edges(std::int64_t image, std::int64_t row, T* gradient
     const Formulas<T, Kinds<kind>> formulas(terms);
     const Formulas<double, Kinds<kind>> precise(terms);
     const auto at = [&](std::int64_t column) {
-      gradient[column] += formulas.own.template at<device_math::ScalarMath<T>>(pixels[column]).slope;
+      gradient[column] += formulas.own.template at<gpu_math::ScalarMath<T>>(pixels[column]).slope;
       sums.terms[static_cast<int>(kind)].lane[0] +=
-          precise.own.template at<device_math::ScalarMath<double>>(static_cast<double>(pixels[column])).value;
+          precise.own.template at<gpu_math::ScalarMath<double>>(static_cast<double>(pixels[column])).value;
     };
     if (row == 0 || row == npix - 1) {
       for (std::int64_t column = 0; column < npix; ++column) at(column);
@@ -254,8 +254,8 @@ void FusedPasses<T>::finish_rows(FusedUpdate kind, const UpdateRow<T>& pixels, c
                                  std::int64_t block, const RowScratch<T>& scratch, RowSums& sums) {
   const std::int64_t npix = geometry_.npix, first = geometry_.first_row(block), end = geometry_.end_row(block);
   const std::int64_t from = std::max<std::int64_t>(first - 1, 0), to = std::min(end + 1, npix);  // one more row each way
-  RowSums of_neighbours;
-  const auto sums_of = [&](std::int64_t row) -> RowSums& { return row >= first && row < end ? sums : of_neighbours; };
+  RowSums of_neighbors;
+  const auto sums_of = [&](std::int64_t row) -> RowSums& { return row >= first && row < end ? sums : of_neighbors; };
   const auto gradient = [&](std::int64_t row) { return row < 0 || row >= npix ? scratch.zeros() : scratch.gradient(row); };
   const auto finish = [&](std::int64_t row) {
     if (row < first || row >= end) return;
@@ -264,7 +264,7 @@ void FusedPasses<T>::finish_rows(FusedUpdate kind, const UpdateRow<T>& pixels, c
     kernels_.update(kind, gradient(row - 1), gradient(row), gradient(row + 1), scratch.blended(),
                     {at(pixels.base), at(pixels.first), at(pixels.second), at(pixels.gradient)}, npix, update, sums.parameters);
   };
-  difference_row(image, from - 1, scratch, of_neighbours);
+  difference_row(image, from - 1, scratch, of_neighbors);
   for (const auto row : {from - 1, from}) bend_row(image, row, scratch, sums_of(row));
   for (std::int64_t row = from; row < to; row += LineTransforms<T>::batch) {
     const auto count = std::min(LineTransforms<T>::batch, to - row);

@@ -13,21 +13,6 @@
 #include <mpol_cpp/regularizers/regularizers.h>
 
 namespace mpol::ops {
-namespace {
-
-void check_counts(const FusedSettings& settings) {
-  if (settings.nchan < 1 || settings.problems < 1) {
-    throw ValueError(
-        fmt::format("{} problems of {} channels: at least one of each is needed", settings.problems, settings.nchan));
-  }
-  if (!settings.own.empty() && static_cast<std::int64_t>(settings.own.size()) != settings.problems) {
-    throw ValueError(
-        fmt::format("{} problems, but {} have weights of their own: give one for each", settings.problems, settings.own.size()));
-  }
-}
-
-}  // namespace
-
 template <typename T>
 class FusedPipeline<T>::Runs {
  public:
@@ -38,7 +23,7 @@ class FusedPipeline<T>::Runs {
         passes_(settings, std::move(cells), likelihood_ ? detail::GradientOf::images : detail::GradientOf::cells),
         panel_sums_(static_cast<std::size_t>(passes_.panels())),
         row_sums_(static_cast<std::size_t>(passes_.images() * passes_.geometry().blocks)),
-        going_(static_cast<std::size_t>(problems_), Going::on),
+        states_(static_cast<std::size_t>(problems_), State::running),
         values_(static_cast<std::size_t>(problems_)) {}
 
   /// @param updates  one, or one for each problem
@@ -69,19 +54,19 @@ class FusedPipeline<T>::Runs {
     share(blocks_, finish);
     for (std::int64_t problem = 0; problem < problems_; ++problem) {
       const auto i = static_cast<std::size_t>(problem);
-      if (going_[i] != Going::stopped) values_[i] = sum_up(problem);
-      if (going_[i] == Going::stopping) go(problem, Going::stopped);
+      if (states_[i] != State::stopped) values_[i] = sum_up(problem);
+      if (states_[i] == State::stopping) set_state(problem, State::stopped);
     }
     return values_;
   }
 
   void stop(std::int64_t problem) {
     check_problem(problem);
-    if (going_[static_cast<std::size_t>(problem)] == Going::on) go(problem, Going::stopping);
+    if (states_[static_cast<std::size_t>(problem)] == State::running) set_state(problem, State::stopping);
   }
-  void go_on(std::int64_t problem) {
+  void resume(std::int64_t problem) {
     check_problem(problem);
-    go(problem, Going::on);
+    set_state(problem, State::running);
   }
 
   std::size_t problems() const { return values_.size(); }
@@ -94,14 +79,14 @@ class FusedPipeline<T>::Runs {
   }
 
  private:
-  enum class Going { on, stopping, stopped };
+  enum class State { running, stopping, stopped };
 
   void check_problem(std::int64_t problem) const {
     if (problem >= 0 && problem < problems_) return;
     throw ValueError(fmt::format("problem {} is to stop or to go on; there are 0 to {}", problem, problems_ - 1));
   }
-  void go(std::int64_t problem, Going going) {
-    going_[static_cast<std::size_t>(problem)] = going;
+  void set_state(std::int64_t problem, State state) {
+    states_[static_cast<std::size_t>(problem)] = state;
     listed_for_ = 0;
   }
 
@@ -129,7 +114,7 @@ class FusedPipeline<T>::Runs {
       const auto images = whole_spectra || detail::in_use<Driver::channels>(terms) ? images_per_problem_ : 1,
                  end = image + images;
       const auto problem = image / images_per_problem_;
-      if (going_[static_cast<std::size_t>(problem)] != Going::stopped) {
+      if (states_[static_cast<std::size_t>(problem)] != State::stopped) {
         parts.push_back({image * blocks, end * blocks, passes_.first_panel(image), passes_.first_panel(end), problem * blocks,
                          (problem + (whole_spectra ? 1 : 0)) * blocks});
       }
@@ -157,7 +142,7 @@ class FusedPipeline<T>::Runs {
     const auto blocks = passes_.geometry().blocks;
     auto& sums = row_sums_[static_cast<std::size_t>(block)];
     sums = {};
-    if (kind == FusedUpdate::none || going_[static_cast<std::size_t>(block / blocks / images_per_problem_)] == Going::on) {
+    if (kind == FusedUpdate::none || states_[static_cast<std::size_t>(block / blocks / images_per_problem_)] == State::running) {
       return passes_.finish_rows(kind, pixels, update, block / blocks, block % blocks, scratch, sums);
     }
     // A problem that stands still gets its values by a step of length 0.
@@ -245,7 +230,7 @@ class FusedPipeline<T>::Runs {
   std::vector<detail::RowScratch<T>> scratch_;
   std::vector<detail::PanelSums> panel_sums_;
   std::vector<RowSums> row_sums_;
-  std::vector<Going> going_;
+  std::vector<State> states_;
   std::vector<Part> whole_;
   std::vector<std::int64_t> blocks_, squares_, panels_;
   std::vector<FusedValues> values_;
@@ -253,7 +238,7 @@ class FusedPipeline<T>::Runs {
 
 template <typename T>
 FusedPipeline<T>::FusedPipeline(const FusedSettings& settings, std::vector<ColumnCells<T>> cells) {
-  check_counts(settings);
+  settings.check_counts();
   const auto count = static_cast<std::int64_t>(cells.size());
   if (count != settings.nchan && count != settings.nchan * settings.problems) {
     throw ValueError(
@@ -266,7 +251,7 @@ FusedPipeline<T>::FusedPipeline(const FusedSettings& settings, std::vector<Colum
 
 template <typename T>
 FusedPipeline<T>::FusedPipeline(const FusedSettings& settings, ImageLikelihood likelihood) {
-  check_counts(settings);
+  settings.check_counts();
   if (!likelihood) throw ValueError("the likelihood of the images is empty");
   ColumnCells<T> no_cells;
   no_cells.begin = {0};
@@ -298,8 +283,8 @@ void FusedPipeline<T>::stop(std::int64_t problem) {
 }
 
 template <typename T>
-void FusedPipeline<T>::go_on(std::int64_t problem) {
-  runs_->go_on(problem);
+void FusedPipeline<T>::resume(std::int64_t problem) {
+  runs_->resume(problem);
 }
 
 template <typename T>

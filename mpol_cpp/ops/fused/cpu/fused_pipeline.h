@@ -1,13 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include <mpol_cpp/ops/fused/cpu/fused_cells.h>
 #include <mpol_cpp/ops/fused/cpu/fused_kernels.h>
-#include <mpol_cpp/ops/simd/isa.h>
+#include <mpol_cpp/ops/fused/fused_settings.h>
 
 namespace mpol::ops {
 
@@ -17,26 +16,6 @@ struct FusedValues {
 
   double of(TermKind kind) const { return terms[static_cast<int>(kind)]; }
 };
-
-/// The objective of one problem.
-struct FusedProblem {
-  double likelihood_scale = 1;  // what chi^2 is multiplied by: 1 / (2 N_norm)
-  FusedTerms terms;
-};
-
-struct FusedSettings {
-  std::int64_t npix = 0, nchan = 1, problems = 1;
-  double cell_area = 1;                // arcsec^2
-  double likelihood_scale = 1;         // of every problem that `own` does not list
-  FusedTerms terms;                    // likewise
-  std::vector<FusedProblem> own = {};  // one for each problem, or none
-  Tensor inverse_power = {};           // (npix, npix/2 + 1) of the half plane, Jy^-2, of the regularizer of visibilities, psd
-  Isa isa = selected_isa();
-};
-
-/// A likelihood that is given images: chi^2 of each problem, (problems) float64, and its gradient, which it overwrites. Both
-/// tensors are (problems, nchan, npix, npix), contiguous.
-using ImageLikelihood = std::function<Tensor(const Tensor& images, Tensor& gradient)>;
 
 /// Value, gradient and update of
 ///   chi^2 / (2 N_norm) + sum_i lambda_i R_i,   image = Hann(softplus(base))
@@ -70,7 +49,7 @@ class FusedPipeline {
   /// (but that of a likelihood of images, which is given all of them).
   void stop(std::int64_t problem);
   /// Takes it up again.
-  void go_on(std::int64_t problem);
+  void resume(std::int64_t problem);
 
   /// The image of the last run, before its update, (problems, nchan, npix, npix).
   Tensor image() const;

@@ -16,8 +16,8 @@ MPOL_INLINE Vector<T> hann_at(const T* x) {
 }
 
 template <typename T>
-MPOL_INLINE Vector<T> blend(Vector<T> below, Vector<T> centre, Vector<T> above) {
-  return T(0.5) * centre + T(0.25) * (below + above);
+MPOL_INLINE Vector<T> blend(Vector<T> below, Vector<T> center, Vector<T> above) {
+  return T(0.5) * center + T(0.25) * (below + above);
 }
 
 template <typename T>
@@ -37,13 +37,13 @@ void map_row(const T* __restrict base, T* __restrict mapped, T* __restrict smoot
 }
 
 template <typename T>
-void blend_rows(const T* __restrict below, const T* __restrict centre, const T* __restrict above, T* __restrict out,
+void blend_rows(const T* __restrict below, const T* __restrict center, const T* __restrict above, T* __restrict out,
                 std::int64_t n) {
   std::int64_t j = 0;
   for (; j + lanes<T> <= n; j += lanes<T>) {
-    store<T>(out + j, blend<T>(load<T>(below + j), load<T>(centre + j), load<T>(above + j)));
+    store<T>(out + j, blend<T>(load<T>(below + j), load<T>(center + j), load<T>(above + j)));
   }
-  if (j < n) store<T>(out + j, keep_first<T>(blend<T>(load<T>(below + j), load<T>(centre + j), load<T>(above + j)), n - j));
+  if (j < n) store<T>(out + j, keep_first<T>(blend<T>(load<T>(below + j), load<T>(center + j), load<T>(above + j)), n - j));
 }
 
 // ---- regularizers
@@ -122,9 +122,9 @@ MPOL_INLINE void with_kinds(const FusedTerms& terms, const Run& run) {
 
 template <typename T, typename Row>
 MPOL_INLINE void differences_at(const T* row, const T* next, T* along, T* across, Row& formulas, IntegerVector<T> valid) {
-  const Vector<T> centre = load<T>(row);
-  const Vector<T> dl = valid ? load<T>(row + 1) - centre : Vector<T>{};
-  const Vector<T> dm = valid ? load<T>(next) - centre : Vector<T>{};
+  const Vector<T> center = load<T>(row);
+  const Vector<T> dl = valid ? load<T>(row + 1) - center : Vector<T>{};
+  const Vector<T> dm = valid ? load<T>(next) - center : Vector<T>{};
   const Vector<T> squares = dl * dl + dm * dm;
   const Vector<T> slope = formulas.slope(valid, squares);
   store<T>(along, dl * slope);

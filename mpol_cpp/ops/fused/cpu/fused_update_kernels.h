@@ -42,14 +42,14 @@ MPOL_INLINE void update_pixels(Pixels<T>& pixels, Vector<T> gradient, const Rate
 }
 
 template <typename T, FusedUpdate kind, bool momentum>
-MPOL_INLINE void update_of(const T* __restrict below, const T* __restrict centre, const T* __restrict above,
+MPOL_INLINE void update_of(const T* __restrict below, const T* __restrict center, const T* __restrict above,
                            T* __restrict blended, const UpdateRow<T>& row, std::int64_t n, const UpdateSettings& settings,
                            LaneSum& parameters) {
   constexpr bool has_first = kind == FusedUpdate::adam || momentum, has_second = kind == FusedUpdate::adam;
   const Rates<T> rates(settings);
   T* __restrict base = row.base, * __restrict first = row.first, * __restrict second = row.second;
   for (std::int64_t j = 0; j < n; j += lanes<T>) {
-    store<T>(blended + j, blend<T>(load<T>(below + j), load<T>(centre + j), load<T>(above + j)));
+    store<T>(blended + j, blend<T>(load<T>(below + j), load<T>(center + j), load<T>(above + j)));
   }
   Vector<T> sum{};
   const auto gradient_at = [&](std::int64_t j, Vector<T> pixel) __attribute__((always_inline)) {
@@ -87,16 +87,16 @@ MPOL_INLINE void update_of(const T* __restrict below, const T* __restrict centre
 }
 
 template <typename T>
-void update(FusedUpdate kind, const T* below, const T* centre, const T* above, T* blended, const UpdateRow<T>& row,
+void update(FusedUpdate kind, const T* below, const T* center, const T* above, T* blended, const UpdateRow<T>& row,
             std::int64_t n, const UpdateSettings& settings, LaneSum& parameters) {
   switch (kind) {
     case FusedUpdate::none:
-      return update_of<T, FusedUpdate::none, false>(below, centre, above, blended, row, n, settings, parameters);
+      return update_of<T, FusedUpdate::none, false>(below, center, above, blended, row, n, settings, parameters);
     case FusedUpdate::adam:
-      return update_of<T, FusedUpdate::adam, false>(below, centre, above, blended, row, n, settings, parameters);
+      return update_of<T, FusedUpdate::adam, false>(below, center, above, blended, row, n, settings, parameters);
     case FusedUpdate::sgd:
-      if (row.first != nullptr) update_of<T, FusedUpdate::sgd, true>(below, centre, above, blended, row, n, settings, parameters);
-      else update_of<T, FusedUpdate::sgd, false>(below, centre, above, blended, row, n, settings, parameters);
+      if (row.first != nullptr) update_of<T, FusedUpdate::sgd, true>(below, center, above, blended, row, n, settings, parameters);
+      else update_of<T, FusedUpdate::sgd, false>(below, center, above, blended, row, n, settings, parameters);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 // What the kernels of a fused step on a GPU are given. C++17, no LibTorch: the CUDA compiler reads it.
+#include <mpol_cpp/ops/fused/fused_terms.h>
 #include <mpol_cpp/ops/gpu/block.h>
 #include <mpol_cpp/ops/gpu/complex_value.h>
 #include <mpol_cpp/regularizers/formulas.h>
@@ -42,10 +43,8 @@ constexpr int image_sum_of(TermKind kind) {
   return first + count_before(kind, group);
 }
 
-enum class DeviceUpdate { none, sgd, adam };
-
 /// What lies within one image is counted in 32 bits, the elements of all images in 64.
-struct DeviceShape {
+struct GpuShape {
   std::int32_t npix, nchan, problems;
 
   static constexpr std::int64_t largest_npix = 65534;  // whose pixels an unsigned number counts
@@ -57,13 +56,13 @@ struct DeviceShape {
 };
 
 /// What is the same in all steps.
-struct DeviceConstants {
+struct GpuConstants {
   double cell_area;              // arcsec^2
   RegularizerSettings settings;  // prepared
   double momentum, beta1, beta2, epsilon;
   double stop_relative;      // of the criterion by which each problem stops itself
   std::int64_t stop_window;  // epochs; 0: there is none
-  DeviceUpdate update;
+  FusedUpdate update;
   bool present[regularizer_count];            // which terms any problem has
   int columns;                                // of the losses: total, nll, terms
   int term_of_column[regularizer_count + 2];  // a TermKind, for column >= 2
@@ -74,11 +73,11 @@ struct DeviceConstants {
 
 /// Images are (problems, nchan, npix, npix), half planes (problems, nchan, npix, npix/2 + 1), both contiguous.
 template <typename T>
-struct DeviceArrays {
-  DeviceShape shape;
-  DeviceConstants constants;
+struct GpuArrays {
+  GpuShape shape;
+  GpuConstants constants;
 
-  DeviceArray<T> base, first, second, gradient;  // first, second: moments; gradient: DeviceUpdate::none alone
+  DeviceArray<T> base, first, second, gradient;  // first, second: moments; gradient: FusedUpdate::none alone
   DeviceArray<T> image, likelihood;              // Hann(softplus(base)); gradient of chi^2 / (2 N_norm) and of the half plane
   DeviceArray<T> squares;                        // (problems, npix, npix): summed over channels, for regularizers of spectra
   DeviceArray<ComplexValue<T>> spectrum;         // of the image, then of the gradient
@@ -95,8 +94,8 @@ struct DeviceArrays {
   DeviceArray<std::int64_t> recorded;         // (problems): how many totals went into it
   DeviceArray<std::int64_t> steps;            // (problems): taken
   DeviceArray<double> bias;                   // (2, problems): Adam's factors of rate and of sqrt(second), next step
-  DeviceArray<double> of_half_planes;         // (half_plane_sums, images, pieces)
-  DeviceArray<double> of_images;              // (image_sums, images, tiles)
+  DeviceArray<double> piece_sums;             // (half_plane_sums, images, pieces)
+  DeviceArray<double> tile_sums;              // (image_sums, images, tiles)
   DeviceArray<double> total;                  // (problems): of the last step
   DeviceArray<std::int64_t> history, entry;   // (1): address of (entries, columns + 1, problems) float64; (problems)
   std::int64_t entries;                       // of the history
@@ -134,7 +133,7 @@ struct DeviceArrays {
 /// Weights and settings of one problem, as formulas take them.
 template <typename T>
 struct DeviceTerms {
-  const DeviceArrays<T>& arrays;
+  const GpuArrays<T>& arrays;
   std::int64_t problem;
 
   MPOL_DEVICE double weight(TermKind kind) const { return arrays.weight_of(kind, problem); }
@@ -156,6 +155,6 @@ using HighTile = DeviceTile<32, 32, 256, 4>;  // reads fewer pixels twice
 using OddTile = DeviceTile<5, 3, 7, 4>;       // divides nothing: for tests of the emulation
 
 enum class TileKind { low, high, odd };
-enum class DeviceKernel { map, square, weigh, curve, finish, collect };
+enum class GpuKernel { map, square, weigh, curve, finish, collect };
 
 }  // namespace mpol::ops

@@ -58,7 +58,7 @@ class CellTables {
       cells_.constant.add_(channel.constant);
     }
   }
-  DeviceCells take() { return std::move(cells_); }
+  GpuCells take() { return std::move(cells_); }
 
  private:
   void add(const ColumnCells<T>& channel, std::int32_t* cell_of) {
@@ -87,13 +87,13 @@ class CellTables {
 
   std::int64_t half_;
   std::int32_t count_ = 0;
-  DeviceCells cells_;
+  GpuCells cells_;
 };
 
 }  // namespace
 
-DeviceCells device_cells(const Tensor& cells, const Tensor& data, const Tensor& weights, std::int64_t nchan, std::int64_t npix,
-                         torch::Dtype dtype) {
+GpuCells gpu_cells(const Tensor& cells, const Tensor& data, const Tensor& weights, std::int64_t nchan, std::int64_t npix,
+                   torch::Dtype dtype) {
   const auto paired = split_pairs(cells, data, weights, npix);
   const auto tables = [&]<typename T>(T) {
     return CellTables<T>(column_cells<T>(paired.cells, paired.data, paired.weights, nchan, npix), npix).take();
@@ -101,7 +101,7 @@ DeviceCells device_cells(const Tensor& cells, const Tensor& data, const Tensor& 
   return dtype == torch::kFloat64 ? tables(double{}) : tables(float{});
 }
 
-DeviceCells joined_cells(const std::vector<DeviceCells>& problems) {
+GpuCells joined_cells(const std::vector<GpuCells>& problems) {
   if (problems.size() == 1) return problems.front();
   std::vector<Tensor> cell_of, weight, real, imag, constant;
   std::int64_t count = 0;

@@ -11,7 +11,7 @@ using torch::Tensor;
 
 /// Occupied cells as WeighBody reads them: each place of the half plane knows its cell. In columns 0 and npix/2, which
 /// hold both of each Hermitian pair, a cell stands half at its own place and half, conjugated, at its partner's.
-struct DeviceCells {
+struct GpuCells {
   Tensor cell_of;             // (nchan, npix, npix/2 + 1) int32, -1 where there are no data; several of them joined
   Tensor weight, real, imag;  // (n), Jy^-2, Jy, Jy; in the order of their places
   Tensor constant;            // (1) float64, of chi^2; (problems) joined
@@ -22,11 +22,11 @@ struct DeviceCells {
 /// @param weights  (ncells) real, Jy^-2
 /// @param dtype    float32 or float64, of the result, which is on the CPU
 /// @throws ValueError for an index outside the half plane, or for more cells than an int32 counts
-DeviceCells device_cells(const Tensor& cells, const Tensor& data, const Tensor& weights, std::int64_t nchan, std::int64_t npix,
-                         torch::Dtype dtype);
+GpuCells gpu_cells(const Tensor& cells, const Tensor& data, const Tensor& weights, std::int64_t nchan, std::int64_t npix,
+                   torch::Dtype dtype);
 
 /// The cells of several problems, one after another. @throws ValueError for more of them than an int32 counts
-DeviceCells joined_cells(const std::vector<DeviceCells>& problems);
+GpuCells joined_cells(const std::vector<GpuCells>& problems);
 
 /// inverse_power (npix, npix/2 + 1) as the gradient's Hermitian half plane needs it: columns 0 and npix/2 are even.
 Tensor even_inverse_power(const Tensor& inverse_power);

@@ -18,7 +18,7 @@ struct WeighBody {
   };
   struct Local {};
 
-  DeviceArrays<T> arrays;
+  GpuArrays<T> arrays;
 
   std::int64_t blocks() const { return arrays.shape.images() * arrays.template pieces<Tile>(); }
 
@@ -32,7 +32,7 @@ struct WeighBody {
       shared.sums.gather(place.thread);
     } else {
       for (int q = place.thread; q < half_plane_sums; q += threads) {
-        arrays.of_half_planes[q * arrays.shape.images() * arrays.template pieces<Tile>() + place.block] = shared.sums.total(q);
+        arrays.piece_sums[q * arrays.shape.images() * arrays.template pieces<Tile>() + place.block] = shared.sums.total(q);
       }
     }
   }
@@ -72,7 +72,7 @@ struct WeighBody {
     const DeviceFormulas<T, regularizers::Driver::half_plane> formulas(DeviceTerms<T>{arrays, problem});
     static_assert(regularizers::KindsOf<regularizers::Driver::half_plane>::count == 1,
                   "one table of weights is for one regularizer");
-    const auto found = formulas.own.template at<device_math::ScalarMath<T>>(weight, value.real, value.imag);
+    const auto found = formulas.own.template at<gpu_math::ScalarMath<T>>(weight, value.real, value.imag);
     slope.real += found.real;
     slope.imag += found.imag;
     power += count * static_cast<double>(found.value);

@@ -11,7 +11,7 @@ struct TilePlace {
   std::int32_t image, row, column;  // of the first pixel
 
   template <typename Tile, typename T>
-  MPOL_DEVICE static TilePlace of(const DeviceArrays<T>& arrays, std::int64_t block) {
+  MPOL_DEVICE static TilePlace of(const GpuArrays<T>& arrays, std::int64_t block) {
     const std::uint32_t tiles = arrays.template tiles<Tile>(), along = arrays.template tiles_along<Tile>();
     const std::uint32_t image = static_cast<std::uint32_t>(block) / tiles,
                         tile = static_cast<std::uint32_t>(block) - image * tiles;
@@ -40,7 +40,7 @@ struct MapBody {
   };
   struct Local {};
 
-  DeviceArrays<T> arrays;
+  GpuArrays<T> arrays;
 
   std::int64_t blocks() const { return arrays.shape.images() * arrays.template tiles<Tile>(); }
 
@@ -53,7 +53,7 @@ struct MapBody {
       for (int k = place.thread; k < distance * (Tile::height + 2); k += threads) {
         const std::int32_t row = tile.row + k / distance - 1, column = tile.column + k % distance - 1;
         const bool inside = is_pixel(row, column, npix);
-        shared.mapped[k] = inside ? device_math::softplus(base[pixel_index(row, column, npix)]) : T(0);
+        shared.mapped[k] = inside ? gpu_math::softplus(base[pixel_index(row, column, npix)]) : T(0);
       }
     } else {
       const auto image = arrays.of_image(arrays.image, tile.image);
@@ -61,7 +61,7 @@ struct MapBody {
         const int y = k / Tile::width, x = k % Tile::width;
         const std::int32_t row = tile.row + y, column = tile.column + x;
         if (!is_pixel(row, column, npix)) continue;
-        image[pixel_index(row, column, npix)] = device_math::hann<T>(shared.mapped, (y + 1) * distance + x + 1, distance);
+        image[pixel_index(row, column, npix)] = gpu_math::hann<T>(shared.mapped, (y + 1) * distance + x + 1, distance);
       }
     }
   }
@@ -74,7 +74,7 @@ struct SquareBody {
   struct Shared {};
   struct Local {};
 
-  DeviceArrays<T> arrays;
+  GpuArrays<T> arrays;
 
   MPOL_DEVICE std::int64_t pieces() const { return (arrays.shape.pixels() + Tile::places - 1) / Tile::places; }
   std::int64_t blocks() const { return arrays.shape.problems * pieces(); }
@@ -111,7 +111,7 @@ struct CurveBody {
     double sums[sum_count];
   };
 
-  DeviceArrays<T> arrays;
+  GpuArrays<T> arrays;
 
   MPOL_DEVICE std::int64_t piece_count() const { return arrays.shape.images() * arrays.template tiles<Tile>(); }
   std::int64_t blocks() const { return piece_count(); }
@@ -128,12 +128,12 @@ struct CurveBody {
     if constexpr (phase == 3) shared.sums.gather(place.thread);
     if constexpr (phase == 4) {
       for (int q = place.thread; q < sum_count; q += threads)
-        arrays.of_images[(finish_sums + q) * piece_count() + place.block] = shared.sums.total(q);
+        arrays.tile_sums[(finish_sums + q) * piece_count() + place.block] = shared.sums.total(q);
     }
   }
 
  private:
-  using Math = device_math::ScalarMath<T>;
+  using Math = gpu_math::ScalarMath<T>;
 
   MPOL_DEVICE void load_image(Place place, TilePlace tile, Shared& shared) const {
     const std::int32_t npix = arrays.shape.npix;
@@ -154,9 +154,9 @@ struct CurveBody {
       const std::int32_t row = tile.row + y - 1, column = tile.column + x - 1;
       shared.rows[k] = shared.columns[k] = shared.mixed[k] = T(0);
       if (row < 1 || column < 1 || row + 1 >= npix || column + 1 >= npix) continue;
-      const T centre = shared.image[at], right = shared.image[at + 1], up = shared.image[at + image_distance];
-      const T a = up - T(2) * centre + shared.image[at - image_distance], b = right - T(2) * centre + shared.image[at - 1];
-      const T c = shared.image[at + image_distance + 1] - up - right + centre;
+      const T center = shared.image[at], right = shared.image[at + 1], up = shared.image[at + image_distance];
+      const T a = up - T(2) * center + shared.image[at - image_distance], b = right - T(2) * center + shared.image[at - 1];
+      const T c = shared.image[at + image_distance + 1] - up - right + center;
       const bool counts = y > 0 && y <= Tile::height && x > 0 && x <= Tile::width;
       const auto add = [&](auto kind, T value) {
         if (counts) local.sums[image_sum_of(decltype(kind)::value) - finish_sums] += static_cast<double>(value);
@@ -208,7 +208,7 @@ struct FinishBody {
     double sums[sum_count];
   };
 
-  DeviceArrays<T> arrays;
+  GpuArrays<T> arrays;
 
   std::int64_t blocks() const { return arrays.shape.images() * arrays.template tiles<Tile>(); }
 
@@ -224,13 +224,13 @@ struct FinishBody {
     if constexpr (phase == 4) shared.sums.gather(place.thread);
     if constexpr (phase == 5) {
       for (int q = place.thread; q < sum_count; q += threads)
-        arrays.of_images[q * piece_count() + place.block] = shared.sums.total(q);
+        arrays.tile_sums[q * piece_count() + place.block] = shared.sums.total(q);
     }
   }
 
  private:
   using Driver = regularizers::Driver;
-  using Math = device_math::ScalarMath<T>;
+  using Math = gpu_math::ScalarMath<T>;
   using Channels = regularizers::KindsOf<Driver::channels, Joining>;
   using Spectra = regularizers::KindsOf<Driver::spectra, Joining>;
 
@@ -246,7 +246,7 @@ struct FinishBody {
   };
   /// A pixel in all channels.
   struct Spectrum {
-    const DeviceArrays<T>& arrays;
+    const GpuArrays<T>& arrays;
     std::int64_t position;
     std::int32_t channel;
     T own;
@@ -353,7 +353,7 @@ struct FinishBody {
       const std::int32_t row = tile.row + y - 2, column = tile.column + x - 2;
       shared.slopes.along[k] = shared.slopes.across[k] = T(0);
       if (row < 0 || column < 0 || row + 1 >= npix || column + 1 >= npix) continue;
-      const T centre = shared.image[at], dl = shared.image[at + 1] - centre, dm = shared.image[at + image_distance] - centre;
+      const T center = shared.image[at], dl = shared.image[at + 1] - center, dm = shared.image[at + image_distance] - center;
       const bool counts = y > 1 && y < Tile::height + 2 && x > 1 && x < Tile::width + 2;
       const auto add = [&](auto kind, T value) {
         if (counts) local.sums[image_sum_of(decltype(kind)::value)] += static_cast<double>(value);
@@ -378,7 +378,7 @@ struct FinishBody {
       const int y = k / Tile::width, x = k % Tile::width;
       const std::int32_t row = tile.row + y, column = tile.column + x;
       if (!is_pixel(row, column, npix)) continue;
-      const T slope = device_math::hann<T>(shared.gradient, (y + 1) * gradient_distance + x + 1, gradient_distance);
+      const T slope = gpu_math::hann<T>(shared.gradient, (y + 1) * gradient_distance + x + 1, gradient_distance);
       local.sums[parameters_sum] += static_cast<double>(update(begin + pixel_index(row, column, npix), slope, problem));
     }
   }
@@ -386,14 +386,14 @@ struct FinishBody {
   /// @return the base pixel afterwards
   MPOL_DEVICE T update(std::int64_t at, T slope, std::int64_t problem) const {
     const auto& constants = arrays.constants;
-    const T base = arrays.base[at], gradient = slope * device_math::softplus_derivative(base);
-    if (constants.update == DeviceUpdate::none) {
+    const T base = arrays.base[at], gradient = slope * gpu_math::softplus_derivative(base);
+    if (constants.update == FusedUpdate::none) {
       arrays.gradient[at] = gradient;
       return base;
     }
     if (arrays.stopped[problem] != 0) return base;
     const T updated =
-        constants.update == DeviceUpdate::adam ? base - adam_step(at, gradient, problem) : base - sgd_step(at, gradient, problem);
+        constants.update == FusedUpdate::adam ? base - adam_step(at, gradient, problem) : base - sgd_step(at, gradient, problem);
     arrays.base[at] = updated;
     return updated;
   }
@@ -416,7 +416,7 @@ struct FinishBody {
     const T rate = static_cast<T>(arrays.rate[problem] * arrays.bias[problem]);
     const T scale = static_cast<T>(arrays.bias[arrays.shape.problems + problem]);
     // A moment that has overflowed would hold the pixel where it is for ever: no number says so instead.
-    return rate * first / (device_math::square_root(second) * scale + static_cast<T>(constants.epsilon)) + (second - second);
+    return rate * first / (gpu_math::square_root(second) * scale + static_cast<T>(constants.epsilon)) + (second - second);
   }
 };
 

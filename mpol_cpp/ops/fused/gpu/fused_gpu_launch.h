@@ -1,7 +1,6 @@
 #pragma once
 
 // The kernels of a fused step, on a GPU and in the emulation; C++17, no LibTorch.
-#include <mpol_cpp/ops/gpu/emulated_block.h>
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_half_plane.h>
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_image.h>
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_losses.h>
@@ -10,7 +9,7 @@ namespace mpol::ops {
 
 /// Calls run with the Kinds that join channels and are there: none, one alone, or all of them for several.
 template <typename T, typename Run>
-void with_joining(const DeviceArrays<T>& arrays, const Run& run) {
+void with_joining(const GpuArrays<T>& arrays, const Run& run) {
   using regularizers::JoiningKinds, regularizers::Kinds;
   int count = 0;
   regularizers::for_each(JoiningKinds{}, [&](TermKind kind) { count += arrays.has(kind) ? 1 : 0; });
@@ -21,32 +20,39 @@ void with_joining(const DeviceArrays<T>& arrays, const Run& run) {
   });
 }
 
-/// Calls run(body) with the body of a kernel.
+/// Calls run(body) with the body of a kernel for tiles of one kind.
 template <typename Tile, typename T, typename Run>
-void with_body(DeviceKernel kernel, const DeviceArrays<T>& arrays, const Run& run) {
+void with_tiled_body(GpuKernel kernel, const GpuArrays<T>& arrays, const Run& run) {
   switch (kernel) {
-    case DeviceKernel::map:
+    case GpuKernel::map:
       return run(MapBody<T, Tile>{arrays});
-    case DeviceKernel::square:
+    case GpuKernel::square:
       return run(SquareBody<T, Tile>{arrays});
-    case DeviceKernel::weigh:
+    case GpuKernel::weigh:
       return run(WeighBody<T, Tile>{arrays});
-    case DeviceKernel::curve:
+    case GpuKernel::curve:
       return run(CurveBody<T, Tile>{arrays});
-    case DeviceKernel::finish:
+    case GpuKernel::finish:
       return with_joining(arrays, [&](auto kinds) { run(FinishBody<T, Tile, decltype(kinds)>{arrays}); });
-    case DeviceKernel::collect:
+    case GpuKernel::collect:
       return run(CollectBody<T, Tile>{arrays});
   }
 }
 
-/// Puts a kernel into a stream, a cudaStream_t of the present device. Not for TileKind::odd.
-/// @throws DeviceError when CUDA refuses it, or when this build has no CUDA
-template <typename T>
-void launch_on_gpu(DeviceKernel kernel, TileKind tile, const DeviceArrays<T>& arrays, void* stream);
+/// A kernel, and how it cuts its work.
+struct TiledKernel {
+  GpuKernel kernel;
+  TileKind tile;
+};
 
-/// Runs a kernel at once, on the CPU. Shared memory begins as NaN. @throws std::out_of_range for an element outside an array
-template <typename T>
-void emulate(DeviceKernel kernel, TileKind tile, const DeviceArrays<T>& arrays, EmulatedOrder order);
+/// Calls run(body) with the body of a kernel. TileKind::odd is for the emulation alone.
+template <typename T, typename Run>
+void with_body(TiledKernel tiled, const GpuArrays<T>& arrays, const Run& run) {
+#ifndef __CUDACC__
+  if (tiled.tile == TileKind::odd) return with_tiled_body<OddTile>(tiled.kernel, arrays, run);
+#endif
+  if (tiled.tile == TileKind::high) with_tiled_body<HighTile>(tiled.kernel, arrays, run);
+  else with_tiled_body<LowTile>(tiled.kernel, arrays, run);
+}
 
 }  // namespace mpol::ops

@@ -11,7 +11,7 @@ namespace mpol::ops {
 struct AdamBias {
   double rate, second;
 
-  MPOL_DEVICE static AdamBias of(std::int64_t step, const DeviceConstants& constants) {
+  MPOL_DEVICE static AdamBias of(std::int64_t step, const GpuConstants& constants) {
     using std::pow;
     using std::sqrt;
     const double count = static_cast<double>(step);
@@ -28,7 +28,7 @@ struct CollectBody {
   };
   struct Local {};
 
-  DeviceArrays<T> arrays;
+  GpuArrays<T> arrays;
 
   std::int64_t blocks() const { return arrays.shape.problems; }
 
@@ -36,9 +36,9 @@ struct CollectBody {
   MPOL_DEVICE void run(Place place, Shared& shared, Local&) const {
     if constexpr (phase == 0) {
       for (int q = 0; q < half_plane_sums; ++q)
-        shared.sums.put(place.thread, q, partial(arrays.of_half_planes, arrays.template pieces<Tile>(), q, place));
+        shared.sums.put(place.thread, q, partial(arrays.piece_sums, arrays.template pieces<Tile>(), q, place));
       for (int q = 0; q < image_sums; ++q) {
-        const double sum = arrays.constants.summed[q] ? partial(arrays.of_images, arrays.template tiles<Tile>(), q, place) : 0.0;
+        const double sum = arrays.constants.summed[q] ? partial(arrays.tile_sums, arrays.template tiles<Tile>(), q, place) : 0.0;
         shared.sums.put(place.thread, half_plane_sums + q, sum);
       }
     } else if constexpr (phase == 1) {
@@ -79,7 +79,7 @@ struct CollectBody {
 
   MPOL_DEVICE void count_step(std::int64_t problem) const {
     ++arrays.entry[problem];
-    if (arrays.stopped[problem] != 0 || arrays.constants.update == DeviceUpdate::none) return;
+    if (arrays.stopped[problem] != 0 || arrays.constants.update == FusedUpdate::none) return;
     const std::int64_t next = ++arrays.steps[problem] + 1;
     const auto bias = AdamBias::of(next, arrays.constants);
     arrays.bias[problem] = bias.rate;

@@ -14,13 +14,15 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/gpu/device_array.h>
+#include <mpol_cpp/ops/gpu/run_kernel.h>
+#include <mpol_cpp/ops/fused/gpu/fused_gpu_launch.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 
 namespace mpol::ops {
 namespace {
 
 /// Higher tiles read less twice; lower ones keep more processors busy.
-TileKind suitable_tile(const DeviceShape& shape) {
+TileKind suitable_tile(const GpuShape& shape) {
   constexpr std::int64_t busy_processors = 512;  // blocks of the higher tile
   return shape.images() * std::int64_t{shape.pixels()} >= busy_processors * HighTile::width * HighTile::height ? TileKind::high
                                                                                                                : TileKind::low;
@@ -32,13 +34,13 @@ Tensor unwritten(torch::IntArrayRef shape, torch::TensorOptions options) {
 }
 
 template <typename Tile>
-std::pair<std::int64_t, std::int64_t> pieces_and_tiles(const DeviceShape& shape) {
-  DeviceArrays<float> arrays{};
+std::pair<std::int64_t, std::int64_t> pieces_and_tiles(const GpuShape& shape) {
+  GpuArrays<float> arrays{};
   arrays.shape = shape;
   return {arrays.template pieces<Tile>(), arrays.template tiles<Tile>()};
 }
 
-std::pair<std::int64_t, std::int64_t> pieces_and_tiles(TileKind tile, const DeviceShape& shape) {
+std::pair<std::int64_t, std::int64_t> pieces_and_tiles(TileKind tile, const GpuShape& shape) {
   switch (tile) {
     case TileKind::low:
       return pieces_and_tiles<LowTile>(shape);
@@ -50,21 +52,37 @@ std::pair<std::int64_t, std::int64_t> pieces_and_tiles(TileKind tile, const Devi
   throw ValueError("unknown kind of tile");
 }
 
+/// Whether a regularizer is part of the objective of any problem.
+bool has_weight(const FusedSettings& settings, TermKind kind) {
+  if (settings.own.empty()) return settings.terms.weight(kind) > 0;
+  return std::any_of(settings.own.begin(), settings.own.end(),
+                     [kind](const FusedProblem& own) { return own.terms.weight(kind) > 0; });
+}
+
+/// (problems) float64 on the CPU.
+template <typename ValueOf>
+Tensor values_of_problems(const FusedSettings& settings, const ValueOf& value_of) {
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(settings.problems));
+  for (std::int64_t problem = 0; problem < settings.problems; ++problem) values.push_back(value_of(settings.problem(problem)));
+  return at::tensor(values, torch::kFloat64);
+}
+
 }  // namespace
 
-FusedGpuPipeline::FusedGpuPipeline(const FusedGpuPipelineSettings& settings, const Tensor& cells, const Tensor& data,
+FusedGpuPipeline::FusedGpuPipeline(const FusedGpuSettings& settings, const Tensor& cells, const Tensor& data,
                                    const Tensor& weights)
     : FusedGpuPipeline(settings, {{cells, data, weights}}, nullptr) {}
 
-FusedGpuPipeline::FusedGpuPipeline(const FusedGpuPipelineSettings& settings, const std::vector<ProblemCells>& cells)
+FusedGpuPipeline::FusedGpuPipeline(const FusedGpuSettings& settings, const std::vector<ProblemCells>& cells)
     : FusedGpuPipeline(settings, cells, nullptr) {}
 
-FusedGpuPipeline::FusedGpuPipeline(const FusedGpuPipelineSettings& settings, ImageLikelihood likelihood)
+FusedGpuPipeline::FusedGpuPipeline(const FusedGpuSettings& settings, ImageLikelihood likelihood)
     : FusedGpuPipeline(settings,
                        {{at::empty({0}, torch::kInt64), at::empty({0}, torch::kComplexDouble), at::empty({0}, torch::kFloat64)}},
                        std::move(likelihood)) {}
 
-FusedGpuPipeline::FusedGpuPipeline(const FusedGpuPipelineSettings& settings, const std::vector<ProblemCells>& cells,
+FusedGpuPipeline::FusedGpuPipeline(const FusedGpuSettings& settings, const std::vector<ProblemCells>& cells,
                                    ImageLikelihood likelihood)
     : device_(settings.device),
       dtype_(settings.dtype),
@@ -83,15 +101,15 @@ FusedGpuPipeline::FusedGpuPipeline(const FusedGpuPipelineSettings& settings, con
       device_.is_cpu() ? aten_image_transforms() : cufft_image_transforms(shape_.images(), shape_.npix, dtype_, device_);
 }
 
-void FusedGpuPipeline::place_cells(const FusedGpuPipelineSettings& settings, const std::vector<ProblemCells>& cells) {
+void FusedGpuPipeline::place_cells(const FusedGpuSettings& settings, const std::vector<ProblemCells>& cells) {
   if (cells.size() != 1 && static_cast<std::int64_t>(cells.size()) != settings.problems) {
     throw ValueError(
         fmt::format("{} problems, but cells of {}: give them for each, or for all at once", settings.problems, cells.size()));
   }
-  std::vector<DeviceCells> problems;
+  std::vector<GpuCells> problems;
   problems.reserve(cells.size());
   for (const auto& [places, data, weights] : cells) {
-    problems.push_back(device_cells(places, data, weights, settings.nchan, settings.npix, dtype_));
+    problems.push_back(gpu_cells(places, data, weights, settings.nchan, settings.npix, dtype_));
   }
   cells_ = joined_cells(problems);
   cells_.constant = cells_.constant.expand({settings.problems}).contiguous();
@@ -100,27 +118,22 @@ void FusedGpuPipeline::place_cells(const FusedGpuPipelineSettings& settings, con
 
 FusedGpuPipeline::~FusedGpuPipeline() = default;
 
-void FusedGpuPipeline::check(const FusedGpuPipelineSettings& settings) const {
-  if (settings.npix < 2 || settings.npix % 2 != 0 || settings.nchan < 1 || settings.problems < 1) {
-    throw ValueError(
-        fmt::format("{} problems of {} channels of {} x {} pixels: npix must be even, and at least one of each is "
-                    "needed",
-                    settings.problems, settings.nchan, settings.npix, settings.npix));
+void FusedGpuPipeline::check(const FusedGpuSettings& settings) const {
+  settings.check_counts();
+  if (settings.npix < 2 || settings.npix % 2 != 0) {
+    throw ValueError(fmt::format("{} problems of {} channels of {} x {} pixels: npix must be even, and at least 2",
+                                 settings.problems, settings.nchan, settings.npix, settings.npix));
   }
   constexpr std::int64_t most_images = 0x7fffffff;
-  if (settings.npix > DeviceShape::largest_npix || settings.nchan > most_images / settings.problems) {
+  if (settings.npix > GpuShape::largest_npix || settings.nchan > most_images / settings.problems) {
     throw ValueError(
         fmt::format("{} problems of {} channels of {} x {} pixels: the fused step counts up to {} x {} pixels and {} "
                     "images on a GPU; take the eager step",
-                    settings.problems, settings.nchan, settings.npix, settings.npix, DeviceShape::largest_npix,
-                    DeviceShape::largest_npix, most_images));
+                    settings.problems, settings.nchan, settings.npix, settings.npix, GpuShape::largest_npix,
+                    GpuShape::largest_npix, most_images));
   }
   if (dtype_ != torch::kFloat32 && dtype_ != torch::kFloat64) {
     throw ValueError(fmt::format("the fused step computes in float32 or float64, not in {}", c10::toString(dtype_)));
-  }
-  if (!settings.own_scales.empty() && static_cast<std::int64_t>(settings.own_scales.size()) != settings.problems) {
-    throw ValueError(
-        fmt::format("{} problems, but own_scales of {}: give one for each", settings.problems, settings.own_scales.size()));
   }
   if (settings.stop_window < 0 || settings.stop_relative < 0) {
     throw ValueError(fmt::format("stop_window is {} and stop_relative {}: neither may be below 0", settings.stop_window,
@@ -131,7 +144,7 @@ void FusedGpuPipeline::check(const FusedGpuPipelineSettings& settings) const {
     throw ValueError(fmt::format("{} terms: there are {}", settings.columns.size(), regularizer_count));
   }
   const bool has_power = regularizers::has_any(regularizers::KindsOf<regularizers::Driver::half_plane>{},
-                                               [&](TermKind kind) { return settings.terms.weight(kind) > 0; });
+                                               [&](TermKind kind) { return has_weight(settings, kind); });
   if (has_power && (!settings.inverse_power.defined() ||
                     settings.inverse_power.sizes() != torch::IntArrayRef({settings.npix, settings.npix / 2 + 1}))) {
     throw ValueError(fmt::format("the regularizer of the half plane needs inverse_power of shape ({}, {})", settings.npix,
@@ -140,18 +153,18 @@ void FusedGpuPipeline::check(const FusedGpuPipelineSettings& settings) const {
   if (tile_ == TileKind::odd && !device_.is_cpu()) throw ValueError("odd tiles are for the emulation on the CPU");
 }
 
-void FusedGpuPipeline::fill_constants(const FusedGpuPipelineSettings& settings) {
+void FusedGpuPipeline::fill_constants(const FusedGpuSettings& settings) {
   const auto& terms = settings.terms;
   constants_.cell_area = settings.cell_area;
   constants_.settings = terms.values.prepared();
   constants_.momentum = settings.momentum;
   constants_.beta1 = settings.beta1;
   constants_.beta2 = settings.beta2;
-  constants_.epsilon = UpdateSettings().epsilon;
+  constants_.epsilon = adam_epsilon;
   constants_.update = settings.update;
   constants_.stop_relative = settings.stop_relative;
   constants_.stop_window = settings.stop_window;
-  for (const auto kind : all_regularizers()) constants_.present[static_cast<int>(kind)] = terms.weight(kind) > 0;
+  for (const auto kind : all_regularizers()) constants_.present[static_cast<int>(kind)] = has_weight(settings, kind);
   constants_.summed[parameters_sum] = true;
   for (const auto kind : all_regularizers()) {
     if (is_of_images(driver_of(kind))) constants_.summed[image_sum_of(kind)] = constants_.present[static_cast<int>(kind)];
@@ -165,7 +178,7 @@ void FusedGpuPipeline::fill_constants(const FusedGpuPipelineSettings& settings) 
   }
 }
 
-void FusedGpuPipeline::allocate(const FusedGpuPipelineSettings& settings) {
+void FusedGpuPipeline::allocate(const FusedGpuSettings& settings) {
   const auto real = torch::TensorOptions(dtype_).device(device_), sums = torch::TensorOptions(torch::kFloat64).device(device_);
   const auto counts = torch::TensorOptions(torch::kInt64).device(device_);
   const auto problems = shape_.problems;
@@ -175,18 +188,20 @@ void FusedGpuPipeline::allocate(const FusedGpuPipelineSettings& settings) {
   if (uses<regularizers::Driver::spectra>()) squares_ = unwritten({problems, shape_.npix, shape_.npix}, real);
   if (image_likelihood_ && has_power()) slope_ = unwritten(cube, real);
   spectrum_ = unwritten({shape_.images(), shape_.npix, shape_.half()}, real.dtype(c10::toComplexType(dtype_)));
-  if (settings.update == DeviceUpdate::adam) second_ = at::zeros(cube, real);
-  if (settings.update == DeviceUpdate::adam || (settings.update == DeviceUpdate::sgd && settings.momentum != 0)) {
+  if (settings.update == FusedUpdate::adam) second_ = at::zeros(cube, real);
+  if (settings.update == FusedUpdate::adam || (settings.update == FusedUpdate::sgd && settings.momentum != 0)) {
     first_ = at::zeros(cube, real);
   }
   if (has_power()) {
     inverse_power_ = (even_inverse_power(settings.inverse_power) * std::pow(settings.cell_area, 2)).contiguous().to(real);
   }
-  scale_ = settings.own_scales.empty() ? at::full({problems}, settings.likelihood_scale, sums)
-                                       : at::tensor(settings.own_scales, torch::kFloat64).to(device_);
+  scale_ = values_of_problems(settings, [](const FusedProblem& own) { return own.likelihood_scale; }).to(device_);
   scale_of_images_ = scale_.view({problems, 1, 1, 1}).to(dtype_);
   lambda_ = at::empty({regularizer_count, problems}, sums);
-  for (const auto kind : all_regularizers()) lambda_.select(0, static_cast<int>(kind)).fill_(settings.terms.weight(kind));
+  for (const auto kind : all_regularizers()) {
+    const auto lambdas = values_of_problems(settings, [kind](const FusedProblem& own) { return own.terms.weight(kind); });
+    lambda_.select(0, static_cast<int>(kind)).copy_(lambdas);
+  }
   rate_ = at::zeros({problems}, sums);
   stopped_ = at::zeros({problems}, torch::TensorOptions(torch::kUInt8).device(device_));
   recent_ = at::zeros({settings.stop_window + 1, problems}, sums);
@@ -196,9 +211,9 @@ void FusedGpuPipeline::allocate(const FusedGpuPipelineSettings& settings) {
   total_ = unwritten({problems}, sums);
   set_steps(0);
   const auto [pieces, tiles] = pieces_and_tiles(tile_, shape_);
-  of_half_planes_ = unwritten({half_plane_sums, shape_.images(), pieces}, sums);
-  if (image_likelihood_) of_half_planes_.zero_();
-  of_images_ = unwritten({image_sums, shape_.images(), tiles}, sums);
+  piece_sums_ = unwritten({half_plane_sums, shape_.images(), pieces}, sums);
+  if (image_likelihood_) piece_sums_.zero_();
+  tile_sums_ = unwritten({image_sums, shape_.images(), tiles}, sums);
   address_ = at::empty({1}, counts);
   entry_ = at::empty({problems}, counts);
   new_history();
@@ -266,10 +281,10 @@ void FusedGpuPipeline::enqueue(const Tensor& base) {
 void FusedGpuPipeline::enqueue_gradient(const Tensor& base, const Tensor& gradient) {
   check_pixels(base, "base");
   check_pixels(gradient, "gradient");
-  run(base, gradient, DeviceUpdate::none);
+  run(base, gradient, FusedUpdate::none);
 }
 
-void FusedGpuPipeline::run(const Tensor& base, const Tensor& gradient, DeviceUpdate update) {
+void FusedGpuPipeline::run(const Tensor& base, const Tensor& gradient, FusedUpdate update) {
   const torch::NoGradGuard no_grad;
   const c10::DeviceGuard guard(device_);
   if (dtype_ == torch::kFloat64) launch(arrays<double>(base, gradient, update));
@@ -277,8 +292,8 @@ void FusedGpuPipeline::run(const Tensor& base, const Tensor& gradient, DeviceUpd
 }
 
 template <typename T>
-DeviceArrays<T> FusedGpuPipeline::arrays(const Tensor& base, const Tensor& gradient, DeviceUpdate update) const {
-  DeviceArrays<T> arrays{};
+GpuArrays<T> FusedGpuPipeline::arrays(const Tensor& base, const Tensor& gradient, FusedUpdate update) const {
+  GpuArrays<T> arrays{};
   arrays.shape = shape_;
   arrays.constants = constants_;
   arrays.constants.update = update;
@@ -305,8 +320,8 @@ DeviceArrays<T> FusedGpuPipeline::arrays(const Tensor& base, const Tensor& gradi
   arrays.recorded = device_array<std::int64_t>(recorded_);
   arrays.steps = device_array<std::int64_t>(steps_);
   arrays.bias = device_array<double>(bias_);
-  arrays.of_half_planes = device_array<double>(of_half_planes_);
-  arrays.of_images = device_array<double>(of_images_);
+  arrays.piece_sums = device_array<double>(piece_sums_);
+  arrays.tile_sums = device_array<double>(tile_sums_);
   arrays.total = device_array<double>(total_);
   arrays.history = device_array<std::int64_t>(address_);
   arrays.entry = device_array<std::int64_t>(entry_);
@@ -317,37 +332,33 @@ DeviceArrays<T> FusedGpuPipeline::arrays(const Tensor& base, const Tensor& gradi
 void FusedGpuPipeline::evaluate_likelihood() {
   auto& gradient = has_power() ? slope_ : likelihood_;
   const auto values = image_likelihood_(image_, gradient);
-  of_half_planes_[0].view({shape_.problems, -1}).select(1, 0).copy_(values);
+  piece_sums_[0].view({shape_.problems, -1}).select(1, 0).copy_(values);
   if (has_power()) likelihood_.addcmul_(slope_, scale_of_images_);
   else likelihood_.mul_(scale_of_images_);
 }
 
 template <typename T>
-void FusedGpuPipeline::launch(const DeviceArrays<T>& arrays) {
-  const auto kernel = [&](DeviceKernel which) {
-    if (device_.is_cpu()) emulate(which, tile_, arrays, order_);
-    else launch_on_gpu(which, tile_, arrays, current_gpu_stream(device_));
-  };
+void FusedGpuPipeline::launch(const GpuArrays<T>& arrays) {
+  const auto kernel = [&](GpuKernel which) { run_kernel(TiledKernel{which, tile_}, arrays, device_, order_); };
   const auto images = image_.view({shape_.images(), shape_.npix, shape_.npix});
   const auto likelihoods = likelihood_.view_as(images);
-  kernel(DeviceKernel::map);
-  if (squares_.defined()) kernel(DeviceKernel::square);
+  kernel(GpuKernel::map);
+  if (squares_.defined()) kernel(GpuKernel::square);
   if (!image_likelihood_ || has_power()) {
     transforms_->forward(images, spectrum_);
-    kernel(DeviceKernel::weigh);
+    kernel(GpuKernel::weigh);
     transforms_->inverse(spectrum_, likelihoods);
   }
   if (image_likelihood_) evaluate_likelihood();
-  if (uses<regularizers::Driver::curvatures>()) kernel(DeviceKernel::curve);
-  kernel(DeviceKernel::finish);
-  kernel(DeviceKernel::collect);
+  if (uses<regularizers::Driver::curvatures>()) kernel(GpuKernel::curve);
+  kernel(GpuKernel::finish);
+  kernel(GpuKernel::collect);
 }
 
 std::int64_t FusedGpuPipeline::memory_bytes() const {
   std::size_t bytes = 0;
-  for (const auto* tensor :
-       {&first_, &second_, &image_, &likelihood_, &squares_, &slope_, &spectrum_, &inverse_power_, &cells_.cell_of,
-        &cells_.weight, &cells_.real, &cells_.imag, &of_half_planes_, &of_images_, &history_}) {
+  for (const auto* tensor : {&first_, &second_, &image_, &likelihood_, &squares_, &slope_, &spectrum_, &inverse_power_,
+                             &cells_.cell_of, &cells_.weight, &cells_.real, &cells_.imag, &piece_sums_, &tile_sums_, &history_}) {
     if (tensor->defined()) bytes += tensor->nbytes();
   }
   return static_cast<std::int64_t>(bytes) + transforms_->memory_bytes();

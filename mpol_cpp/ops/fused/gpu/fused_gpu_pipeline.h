@@ -6,36 +6,31 @@
 #include <vector>
 
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_cells.h>
+#include <mpol_cpp/ops/gpu/emulated_block.h>
 #include <mpol_cpp/ops/gpu/image_transforms.h>
-#include <mpol_cpp/ops/fused/gpu/fused_gpu_launch.h>
-#include <mpol_cpp/ops/fused/cpu/fused_kernels.h>
-#include <mpol_cpp/ops/fused/cpu/fused_pipeline.h>
+#include <mpol_cpp/ops/fused/gpu/fused_gpu_arrays.h>
+#include <mpol_cpp/ops/fused/fused_settings.h>
 
 namespace mpol::ops {
 
-/// The data of one problem, as in device_cells.
+/// The data of one problem, as in gpu_cells.
 struct ProblemCells {
   Tensor cells, data, weights;
 };
 
-struct FusedGpuPipelineSettings {
-  std::int64_t npix = 0, nchan = 1, problems = 1;
-  double cell_area = 1;                 // arcsec^2
-  double likelihood_scale = 1;          // what chi^2 is multiplied by in the objective, 1 / (2 N_norm), of every problem ...
-  std::vector<double> own_scales = {};  // ... unless each has its own: a fold counts its own cells
-  FusedTerms terms;                     // weights of all problems to begin with; what has weight 0 here is left out for good
-  std::vector<TermKind> columns;        // the terms of the losses, in their order
-  Tensor inverse_power = {};            // (npix, npix/2 + 1) of the half plane, Jy^-2; of the regularizer of the half plane, psd
-  DeviceUpdate update = DeviceUpdate::adam;
+/// What a step of a GPU works out, and how it updates the base pixels.
+struct FusedGpuSettings : FusedSettings {
+  std::vector<TermKind> columns = {};  // the terms of the losses, in their order
+  FusedUpdate update = FusedUpdate::adam;
   double momentum = 0;                // of gradient descent
   double beta1 = 0.9, beta2 = 0.999;  // of Adam
-  double stop_relative =
-      0;  // each problem stops once the totals of the last stop_window steps are within this of the present one
+  // Each problem stops once the totals of the last stop_window steps are within stop_relative of the present one.
+  double stop_relative = 0;
   std::int64_t stop_window = 0;  // 0: none stops by itself
   torch::Dtype dtype = torch::kFloat32;
   torch::Device device = torch::kCPU;  // a GPU; on the CPU the kernels are emulated, which is slow
   std::int64_t history_entries = 64;   // steps between two small allocations
-  std::optional<TileKind> tile;        // chosen by the number of pixels unless given
+  std::optional<TileKind> tile = {};   // chosen by the number of pixels unless given
   EmulatedOrder order = EmulatedOrder::ascending;
 };
 
@@ -55,13 +50,13 @@ struct FusedGpuPipelineSettings {
 /// taken in a fixed order.
 class FusedGpuPipeline {
  public:
-  /// Cells as in device_cells, shared by all problems. @throws ValueError where settings or cells do not fit
-  FusedGpuPipeline(const FusedGpuPipelineSettings& settings, const Tensor& cells, const Tensor& data, const Tensor& weights);
+  /// Cells as in gpu_cells, shared by all problems. @throws ValueError where settings or cells do not fit
+  FusedGpuPipeline(const FusedGpuSettings& settings, const Tensor& cells, const Tensor& data, const Tensor& weights);
   /// Each problem with cells of its own, as folds have them. @throws ValueError likewise, and unless there is one for each, or
   /// for all
-  FusedGpuPipeline(const FusedGpuPipelineSettings& settings, const std::vector<ProblemCells>& cells);
+  FusedGpuPipeline(const FusedGpuSettings& settings, const std::vector<ProblemCells>& cells);
   /// @param likelihood  puts its work into the current stream and waits for nothing
-  FusedGpuPipeline(const FusedGpuPipelineSettings& settings, ImageLikelihood likelihood);
+  FusedGpuPipeline(const FusedGpuSettings& settings, ImageLikelihood likelihood);
   ~FusedGpuPipeline();
   FusedGpuPipeline(const FusedGpuPipeline&) = delete;
   FusedGpuPipeline& operator=(const FusedGpuPipeline&) = delete;
@@ -103,16 +98,16 @@ class FusedGpuPipeline {
   std::int64_t memory_bytes() const;
 
  private:
-  FusedGpuPipeline(const FusedGpuPipelineSettings& settings, const std::vector<ProblemCells>& cells, ImageLikelihood likelihood);
-  void place_cells(const FusedGpuPipelineSettings& settings, const std::vector<ProblemCells>& cells);
-  void check(const FusedGpuPipelineSettings& settings) const;
-  void allocate(const FusedGpuPipelineSettings& settings);
-  void fill_constants(const FusedGpuPipelineSettings& settings);
+  FusedGpuPipeline(const FusedGpuSettings& settings, const std::vector<ProblemCells>& cells, ImageLikelihood likelihood);
+  void place_cells(const FusedGpuSettings& settings, const std::vector<ProblemCells>& cells);
+  void check(const FusedGpuSettings& settings) const;
+  void allocate(const FusedGpuSettings& settings);
+  void fill_constants(const FusedGpuSettings& settings);
   void check_pixels(const Tensor& pixels, const char* name) const;
   void new_history();
 
   template <typename T>
-  DeviceArrays<T> arrays(const Tensor& base, const Tensor& gradient, DeviceUpdate update) const;
+  GpuArrays<T> arrays(const Tensor& base, const Tensor& gradient, FusedUpdate update) const;
   template <regularizers::Driver driver>
   bool uses() const {
     return regularizers::has_any(regularizers::KindsOf<driver>{},
@@ -121,24 +116,24 @@ class FusedGpuPipeline {
   bool has_power() const { return uses<regularizers::Driver::half_plane>(); }
   void evaluate_likelihood();
   template <typename T>
-  void launch(const DeviceArrays<T>& arrays);
-  void run(const Tensor& base, const Tensor& gradient, DeviceUpdate update);
+  void launch(const GpuArrays<T>& arrays);
+  void run(const Tensor& base, const Tensor& gradient, FusedUpdate update);
 
   torch::Device device_;
   torch::Dtype dtype_;
-  DeviceShape shape_;
-  DeviceConstants constants_{};
+  GpuShape shape_;
+  GpuConstants constants_{};
   TileKind tile_;
   EmulatedOrder order_;
   std::unique_ptr<ImageTransforms> transforms_;
-  DeviceCells cells_;
+  GpuCells cells_;
   ImageLikelihood image_likelihood_;  // null where cells are the data
   Tensor slope_;                      // its gradient, where likelihood_ holds that of the power spectrum
   Tensor inverse_power_;
   Tensor first_, second_, image_, likelihood_, squares_, spectrum_;
   Tensor scale_, scale_of_images_;  // (problems) float64; (problems, 1, 1, 1)
   Tensor recent_, recorded_;
-  Tensor lambda_, rate_, stopped_, steps_, bias_, total_, of_half_planes_, of_images_;
+  Tensor lambda_, rate_, stopped_, steps_, bias_, total_, piece_sums_, tile_sums_;
   Tensor address_, entry_;  // of the history, as the kernels see it
   Tensor history_;          // (entries, columns + 1, problems)
   std::int64_t entries_, enqueued_ = 0, read_ = 0;

@@ -24,18 +24,19 @@ struct Values {
   std::int64_t first;  ///< the point of their first element
   WideSum chi_squared;
 
-  /// Values of the model become what is to be gridded, in place.
+  /// Values of the model become what is to be gridded, in place. @param count  of the points, at least one
   template <Task task>
   MPOL_INLINE void exchange(std::int64_t point, std::int64_t count, Vector<T>& re, Vector<T>& im) {
+    if (count < 1) __builtin_unreachable();
     const std::int64_t i = point - first;
     if constexpr (task == Task::degrid) {
-      store_points<T>(image.model_real + i, re, count);
-      store_points<T>(image.model_imag + i, im, count);
+      store_first<T>(image.model_real + i, re, count);
+      store_first<T>(image.model_imag + i, im, count);
     } else if constexpr (task == Task::grid) {
-      re = load_points<T>(image.real + i, count);
-      im = load_points<T>(image.imag + i, count);
+      re = load_first<T>(image.real + i, count);
+      im = load_first<T>(image.imag + i, count);
     } else {
-      const Vector<T> w = load_points<T>(image.weight + i, count);
+      const Vector<T> w = load_first<T>(image.weight + i, count);
       const Vector<T> a = re - load<T>(image.real + i), b = im - load<T>(image.imag + i);
       re = w * a;
       im = w * b;
@@ -103,7 +104,7 @@ MPOL_INLINE void window_along_v(const NufftTables<T>& tables, T y, Vector<T>* ro
     }
     unroll<0, F::row_vectors>([&](auto vector) MPOL_INLINE_LAMBDA {
       constexpr int i = decltype(vector)::value;
-      row[i] = interleave<T, i % 2>(sum[i / 2], sum[i / 2], LaneSequence<T>{});
+      row[i] = interleave<T, i % 2>(sum[i / 2], sum[i / 2]);
     });
   }
 }
@@ -169,8 +170,8 @@ MPOL_INLINE void degrid_points(const std::uint16_t* cell, std::int64_t count, co
     sums[p] = total;
   }
   fold_all<T, F::L, F::L / 2, 2>(sums);
-  re = even_lanes<T>(sums[0], sums[1], LaneSequence<T>{});
-  im = odd_lanes<T>(sums[0], sums[1], LaneSequence<T>{});
+  re = every_other<T, 0>(sums[0], sums[1]);
+  im = every_other<T, 1>(sums[0], sums[1]);
 }
 
 /// Adds the columns [first, last) of the footprints of the points [begin, end), which start in the same vector of cells.
@@ -215,8 +216,8 @@ MPOL_INLINE void grid_points(const std::uint16_t* cell, std::int64_t count, cons
                              const KeptRows<T, width>& rows, Vector<T> re, Vector<T> im, T* tile) {
   using F = Footprint<T, width>;
   alignas(64) T values[2 * F::L];
-  store<T>(values, interleave<T, 0>(re, im, LaneSequence<T>{}));
-  store<T>(values + F::L, interleave<T, 1>(re, im, LaneSequence<T>{}));
+  store<T>(values, interleave<T, 0>(re, im));
+  store<T>(values + F::L, interleave<T, 1>(re, im));
   for (int begin = 0, end = 0; begin < count; begin = end) {
     const int vector = cell[begin] / F::L;
     while (++end < count && cell[end] / F::L == vector) {

@@ -2,9 +2,9 @@
 
 // Part of nufft_kernels_isa.cpp, which is compiled once per instruction set: everything here is in an unnamed namespace.
 #include <cstring>
-#include <utility>
 
-#include <mpol_cpp/ops/simd/vector.h>
+#include <mpol_cpp/ops/simd/shuffle.h>
+#include <mpol_cpp/ops/simd/wide.h>
 
 #define MPOL_INLINE_LAMBDA __attribute__((always_inline))
 
@@ -23,9 +23,6 @@ MPOL_INLINE void unroll(const Body& body) {
   }
 }
 
-template <typename T>
-using LaneSequence = std::make_integer_sequence<int, lanes<T>>;
-
 /// Adds the odd blocks of `block` lanes of a and b to the even ones.
 template <typename T, int block, int... lane>
 MPOL_INLINE Vector<T> fold(Vector<T> a, Vector<T> b, std::integer_sequence<int, lane...>) {
@@ -42,20 +39,6 @@ MPOL_INLINE void fold_all(Vector<T>* vectors) {
     }
     fold_all<T, count / 2, block / 2, last>(vectors);
   }
-}
-
-template <typename T, int... lane>
-MPOL_INLINE Vector<T> even_lanes(Vector<T> a, Vector<T> b, std::integer_sequence<int, lane...>) {
-  return __builtin_shufflevector(a, b, (2 * lane)...);
-}
-template <typename T, int... lane>
-MPOL_INLINE Vector<T> odd_lanes(Vector<T> a, Vector<T> b, std::integer_sequence<int, lane...>) {
-  return __builtin_shufflevector(a, b, (2 * lane + 1)...);
-}
-/// a0 b0 a1 b1 ... of the lower (0) or upper (1) half of the lanes.
-template <typename T, int half, int... lane>
-MPOL_INLINE Vector<T> interleave(Vector<T> a, Vector<T> b, std::integer_sequence<int, lane...>) {
-  return __builtin_shufflevector(a, b, (lane / 2 + half * lanes<T> / 2 + lane % 2 * lanes<T>)...);
 }
 
 /// One complex number in all lanes.
@@ -82,11 +65,7 @@ struct WideSum {
 
   MPOL_INLINE void add(Vector<double> values) { sum += values; }
   MPOL_INLINE void add(Vector<float> values) {
-    typedef float Half __attribute__((vector_size(vector_bytes / 2)));
-    Half halves[2];
-    std::memcpy(halves, &values, sizeof values);
-    sum += __builtin_convertvector(halves[0], Vector<double>);
-    sum += __builtin_convertvector(halves[1], Vector<double>);
+    for (const auto part : widened<float>(values).part) sum += part;
   }
   MPOL_INLINE double total() const {
     double result = 0;
@@ -94,16 +73,6 @@ struct WideSum {
     return result;
   }
 };
-
-template <typename T>
-MPOL_INLINE Vector<T> load_points(const T* from, std::int64_t count) {
-  return count >= lanes<T> ? load<T>(from) : load_part<T>(from, count);
-}
-template <typename T>
-MPOL_INLINE void store_points(T* to, Vector<T> values, std::int64_t count) {
-  if (count >= lanes<T>) store<T>(to, values);
-  else store_part<T>(to, values, count);
-}
 
 }  // namespace
 }  // namespace mpol::ops::MPOL_ISA

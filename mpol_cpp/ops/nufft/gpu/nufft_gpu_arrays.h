@@ -8,13 +8,13 @@
 namespace mpol::ops {
 
 /// Points of one tile that one block works off.
-struct NufftDeviceTask {
+struct NufftGpuTask {
   std::int64_t begin, end;
   std::int32_t tile_u, tile_v;
 };
 
 /// Numbers of cells and blocks fit 32 bits, in which a GPU divides quickly; numbers of elements need not.
-struct NufftDeviceShape {
+struct NufftGpuShape {
   int npix, images;
   int channels, first_channel;  // of the data: image i is compared with channel (first_channel + i) % channels
   int first_u, first_v;         // of the first tile, cells of the fine grid
@@ -36,8 +36,8 @@ MPOL_DEVICE int nufft_wrapped(int n, int period) {
 
 /// All arrays are contiguous; u is the fastest axis of planes, half planes and tiles.
 template <typename T>
-struct NufftDeviceArrays {
-  NufftDeviceShape shape;
+struct NufftGpuArrays {
+  NufftGpuShape shape;
   T scale;  // of visibilities or images that come out
 
   DeviceArray<T> image;               // (images, npix, npix), sky orientation
@@ -48,13 +48,13 @@ struct NufftDeviceArrays {
   DeviceArray<const T> x, y;                   // (points): offsets in the footprint, in the order of the plan
   DeviceArray<const std::uint8_t> cell;        // (points): first cell of the footprint in the tile, u + 16 v
   DeviceArray<const std::int32_t> order;       // (points): where they were given; below 0 where mirrored, see source()
-  DeviceArray<const NufftDeviceTask> task;     // (tasks), those of a tile together
+  DeviceArray<const NufftGpuTask> task;        // (tasks), those of a tile together
   DeviceArray<const std::int64_t> tile_begin;  // (tiles_u tiles_v + 1): the first task of each tile, v fastest
   DeviceArray<ComplexValue<T>> tile;           // (images, tasks, side, side): what each task gridded
 
   DeviceArray<ComplexValue<T>> visibilities;  // (images, points), in the order given
   DeviceArray<const T> real, imag, weight;    // (channels, points), in the order of the plan
-  DeviceArray<double> of_tasks;               // (images, tasks): chi^2
+  DeviceArray<double> task_values;            // (images, tasks): chi^2
   DeviceArray<double> values;                 // (images): chi^2
 
   T power[NufftTables<T>::powers * nufft_max_width];  // factors of x^k for cell r of the footprint, at [k width + r]
@@ -63,6 +63,6 @@ struct NufftDeviceArrays {
   MPOL_DEVICE bool mirrored(std::int64_t point) const { return order[point] < 0; }
 };
 
-enum class NufftDeviceKernel { pad, crop, degrid, grid, fused, gather, sum };
+enum class NufftGpuKernel { pad, crop, degrid, grid, fused, gather, sum };
 
 }  // namespace mpol::ops

@@ -44,7 +44,7 @@ double nufft_device_error(torch::Device device, double tolerance) {
   const auto v = quasi_random<double>({count}, 0.5698402909980532) * (0.5 / pixel);
   const auto* columns = u.template const_data_ptr<double>();
   const auto* rows = v.template const_data_ptr<double>();
-  NufftDeviceSettings settings;
+  NufftGpuSettings settings;
   settings.transform = {npix, pixel, tolerance};
   settings.device = device;
   NufftGpuPlan<T> plan(settings, columns, rows, count, 0.5 / pixel, 0.5 / pixel);

@@ -15,7 +15,8 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/gpu/device_array.h>
-#include <mpol_cpp/ops/gpu/gpu_stream.h>
+#include <mpol_cpp/ops/gpu/run_kernel.h>
+#include <mpol_cpp/ops/nufft/gpu/nufft_gpu_launch.h>
 #include <mpol_cpp/ops/nufft/nufft_window.h>
 
 namespace mpol::ops {
@@ -38,7 +39,7 @@ template <typename T>
 struct NufftGpuPlan<T>::Workspace {
   std::int64_t images;
   Tensor plane, half;
-  NufftDeviceArrays<T> arrays;
+  NufftGpuArrays<T> arrays;
 
   Workspace(const NufftGpuPlan& plan, std::int64_t count) : images(count), arrays(plan.arrays(count)) {
     constexpr auto dtype = c10::CppTypeToScalarType<T>::value;
@@ -56,7 +57,7 @@ struct NufftGpuPlan<T>::Workspace {
     tiles_ = nufft_workspace({images, tasks, side, side}, c10::toComplexType(dtype), plan.settings_.device);
     sums_ = nufft_workspace({images, tasks}, torch::kFloat64, plan.settings_.device);
     arrays.tile = device_array<ComplexValue<T>>(tiles_);
-    arrays.of_tasks = device_array<double>(sums_);
+    arrays.task_values = device_array<double>(sums_);
   }
 
  private:
@@ -64,7 +65,7 @@ struct NufftGpuPlan<T>::Workspace {
 };
 
 template <typename T>
-NufftGpuPlan<T>::NufftGpuPlan(const NufftDeviceSettings& settings, const double* u, const double* v, std::int64_t count,
+NufftGpuPlan<T>::NufftGpuPlan(const NufftGpuSettings& settings, const double* u, const double* v, std::int64_t count,
                               double max_abs_u, double max_abs_v)
     : settings_(settings) {
   const auto npix = settings.transform.npix;
@@ -108,7 +109,7 @@ void NufftGpuPlan<T>::upload(const NufftPoints<T>& points) {
   const auto tile = NufftTile::of(shape_.width, sizeof(T));
   Tensor x = at::empty({count}, c10::CppTypeToScalarType<T>::value), y = at::empty_like(x);
   Tensor cell = at::empty({count}, torch::kUInt8), order = at::empty({count}, torch::kInt32);
-  Tensor task = at::empty({static_cast<std::int64_t>(tasks.size() * sizeof(NufftDeviceTask))}, torch::kUInt8);
+  Tensor task = at::empty({static_cast<std::int64_t>(tasks.size() * sizeof(NufftGpuTask))}, torch::kUInt8);
   Tensor begin = at::empty({static_cast<std::int64_t>(tile_begin.size())}, torch::kInt64);
   if (count > 0) {
     const auto sorted = points.points_of(points.tasks().front());
@@ -133,12 +134,12 @@ void NufftGpuPlan<T>::upload(const NufftPoints<T>& points) {
 }
 
 template <typename T>
-std::vector<NufftDeviceTask> NufftGpuPlan<T>::tasks_of(const NufftPoints<T>& points, std::vector<std::int64_t>& tile_begin) {
+std::vector<NufftGpuTask> NufftGpuPlan<T>::tasks_of(const NufftPoints<T>& points, std::vector<std::int64_t>& tile_begin) {
   const auto& tiles = points.tiles();
   const auto first_point = [&](std::size_t t) {
     return t < tiles.size() ? points.tasks()[static_cast<std::size_t>(tiles[t].first_task)].begin : points.count();
   };
-  std::vector<NufftDeviceTask> tasks;
+  std::vector<NufftGpuTask> tasks;
   tile_begin.assign(static_cast<std::size_t>(shape_.tiles_u * shape_.tiles_v) + 1, 0);
   for (std::size_t t = 0; t < tiles.size(); ++t) {
     const auto end = first_point(t + 1), before = static_cast<std::int64_t>(tasks.size());
@@ -165,8 +166,8 @@ ImageTransforms& NufftGpuPlan<T>::transforms(std::int64_t images) {
 }
 
 template <typename T>
-NufftDeviceArrays<T> NufftGpuPlan<T>::arrays(std::int64_t images) const {
-  NufftDeviceArrays<T> arrays{};
+NufftGpuArrays<T> NufftGpuPlan<T>::arrays(std::int64_t images) const {
+  NufftGpuArrays<T> arrays{};
   arrays.shape = shape_;
   arrays.shape.images = static_cast<int>(images);
   arrays.correction = device_array<const T>(correction_);
@@ -174,16 +175,15 @@ NufftDeviceArrays<T> NufftGpuPlan<T>::arrays(std::int64_t images) const {
   arrays.y = device_array<const T>(y_);
   arrays.cell = device_array<const std::uint8_t>(cell_);
   arrays.order = device_array<const std::int32_t>(order_);
-  arrays.task = {static_cast<const NufftDeviceTask*>(task_.const_data_ptr()), shape_.tasks};
+  arrays.task = {static_cast<const NufftGpuTask*>(task_.const_data_ptr()), shape_.tasks};
   arrays.tile_begin = device_array<const std::int64_t>(tile_begin_);
   std::copy(power_.begin(), power_.end(), arrays.power);
   return arrays;
 }
 
 template <typename T>
-void NufftGpuPlan<T>::launch(NufftDeviceKernel kernel, const NufftDeviceArrays<T>& arrays) const {
-  if (settings_.device.is_cpu()) emulate_nufft(kernel, arrays, settings_.order);
-  else launch_nufft_on_gpu(kernel, arrays, current_gpu_stream(settings_.device));
+void NufftGpuPlan<T>::launch(NufftGpuKernel kernel, const NufftGpuArrays<T>& arrays) const {
+  run_kernel(kernel, arrays, settings_.device, settings_.order);
 }
 
 template <typename T>
@@ -228,9 +228,9 @@ void NufftGpuPlan<T>::each_stack_of(const Tensor& images, double scale, const Te
 template <typename T>
 void NufftGpuPlan<T>::type2(const Tensor& images, double scale, const Tensor& visibilities) {
   each_stack_of(images, scale, visibilities, [&](Workspace& workspace) {
-    launch(NufftDeviceKernel::pad, workspace.arrays);
+    launch(NufftGpuKernel::pad, workspace.arrays);
     transforms(workspace.images).forward(workspace.plane, workspace.half);
-    launch(NufftDeviceKernel::degrid, workspace.arrays);
+    launch(NufftGpuKernel::degrid, workspace.arrays);
   });
 }
 
@@ -238,15 +238,15 @@ template <typename T>
 void NufftGpuPlan<T>::type1(const Tensor& visibilities, double scale, const Tensor& images) {
   each_stack_of(images, scale, visibilities, [&](Workspace& workspace) {
     workspace.add_tiles(*this);
-    launch(NufftDeviceKernel::grid, workspace.arrays);
-    launch(NufftDeviceKernel::gather, workspace.arrays);
+    launch(NufftGpuKernel::grid, workspace.arrays);
+    launch(NufftGpuKernel::gather, workspace.arrays);
     transforms(workspace.images).inverse(workspace.half, workspace.plane);
-    launch(NufftDeviceKernel::crop, workspace.arrays);
+    launch(NufftGpuKernel::crop, workspace.arrays);
   });
 }
 
 template <typename T>
-NufftDeviceData NufftGpuPlan<T>::sorted(const Tensor& visibilities, const Tensor& weights) const {
+NufftGpuData NufftGpuPlan<T>::sorted(const Tensor& visibilities, const Tensor& weights) const {
   const torch::NoGradGuard no_grad;
   constexpr auto dtype = c10::CppTypeToScalarType<T>::value;
   const auto order = order_.to(torch::kInt64), source = order.bitwise_and(0x7fffffff);
@@ -258,7 +258,7 @@ NufftDeviceData NufftGpuPlan<T>::sorted(const Tensor& visibilities, const Tensor
 }
 
 template <typename T>
-void NufftGpuPlan<T>::fused(const Tensor& images, double scale, const NufftDeviceData& data, const Tensor& gradient,
+void NufftGpuPlan<T>::fused(const Tensor& images, double scale, const NufftGpuData& data, const Tensor& gradient,
                             const Tensor& values) {
   constexpr auto dtype = c10::CppTypeToScalarType<T>::value;
   const auto count = images.size(0), npix = std::int64_t{shape_.npix}, channels = data.weight.size(0);
@@ -276,16 +276,16 @@ void NufftGpuPlan<T>::fused(const Tensor& images, double scale, const NufftDevic
     arrays.weight = device_array<const T>(data.weight);
     arrays.scale = static_cast<T>(scale);
     arrays.image = device_array<T>(images.narrow(0, first, workspace.images));
-    launch(NufftDeviceKernel::pad, arrays);
+    launch(NufftGpuKernel::pad, arrays);
     transforms(workspace.images).forward(workspace.plane, workspace.half);
-    launch(NufftDeviceKernel::fused, arrays);
+    launch(NufftGpuKernel::fused, arrays);
     arrays.values = device_array<double>(values.narrow(0, first, workspace.images));
-    launch(NufftDeviceKernel::sum, arrays);
-    launch(NufftDeviceKernel::gather, arrays);
+    launch(NufftGpuKernel::sum, arrays);
+    launch(NufftGpuKernel::gather, arrays);
     transforms(workspace.images).inverse(workspace.half, workspace.plane);
     arrays.scale = static_cast<T>(2 * scale);
     arrays.image = device_array<T>(gradient.narrow(0, first, workspace.images));
-    launch(NufftDeviceKernel::crop, arrays);
+    launch(NufftGpuKernel::crop, arrays);
   });
 }
 

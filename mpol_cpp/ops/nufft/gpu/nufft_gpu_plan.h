@@ -9,14 +9,15 @@
 #include <c10/core/Stream.h>
 #include <torch/types.h>
 
+#include <mpol_cpp/ops/gpu/emulated_block.h>
 #include <mpol_cpp/ops/gpu/image_transforms.h>
-#include <mpol_cpp/ops/nufft/gpu/nufft_gpu_launch.h>
+#include <mpol_cpp/ops/nufft/gpu/nufft_gpu_arrays.h>
 #include <mpol_cpp/ops/nufft/nufft_plan.h>
 #include <mpol_cpp/ops/nufft/nufft_points.h>
 
 namespace mpol::ops {
 
-struct NufftDeviceSettings {
+struct NufftGpuSettings {
   NufftSettings transform;
   torch::Device device = torch::kCPU;  // a GPU; on the CPU the kernels are emulated, which is slow
   std::int64_t task_points = 0;        // most points of a block; chosen by their number unless given
@@ -25,7 +26,7 @@ struct NufftDeviceSettings {
 };
 
 /// Data for NufftGpuPlan::fused, (channels, points) real on its device, in its own order.
-struct NufftDeviceData {
+struct NufftGpuData {
   Tensor real, imag, weight;
 };
 
@@ -41,7 +42,7 @@ class NufftGpuPlan {
  public:
   /// @param u, v        (count) wavelengths, finite, on the CPU
   /// @param max_abs_u   their largest magnitudes, <= 1/(2 pixel)
-  NufftGpuPlan(const NufftDeviceSettings& settings, const double* u, const double* v, std::int64_t count, double max_abs_u,
+  NufftGpuPlan(const NufftGpuSettings& settings, const double* u, const double* v, std::int64_t count, double max_abs_u,
                double max_abs_v);
 
   std::int64_t points() const { return shape_.points; }
@@ -54,11 +55,11 @@ class NufftGpuPlan {
 
   /// @param visibilities  (channels, points) complex
   /// @param weights       (channels, points) real
-  NufftDeviceData sorted(const Tensor& visibilities, const Tensor& weights) const;
+  NufftGpuData sorted(const Tensor& visibilities, const Tensor& weights) const;
 
   /// sum w |V(x) - d|^2 of each image into values (n) float64, and its gradient; image i sees channel i % channels. Both are
   /// overwritten; each visibility is read once.
-  void fused(const Tensor& images, double scale, const NufftDeviceData& data, const Tensor& gradient, const Tensor& values);
+  void fused(const Tensor& images, double scale, const NufftGpuData& data, const Tensor& gradient, const Tensor& values);
 
   /// Where it was made in another stream: keeps what it holds until this one has used it too.
   void keep_for(c10::Stream stream) const;
@@ -72,20 +73,20 @@ class NufftGpuPlan {
   struct Workspace;
 
   void upload(const NufftPoints<T>& points);
-  std::vector<NufftDeviceTask> tasks_of(const NufftPoints<T>& points, std::vector<std::int64_t>& tile_begin);
+  std::vector<NufftGpuTask> tasks_of(const NufftPoints<T>& points, std::vector<std::int64_t>& tile_begin);
   void check(const Tensor& tensor, torch::Dtype dtype, at::IntArrayRef shape, const char* what) const;
   ImageTransforms& transforms(std::int64_t images);
-  NufftDeviceArrays<T> arrays(std::int64_t images) const;
-  void launch(NufftDeviceKernel kernel, const NufftDeviceArrays<T>& arrays) const;
+  NufftGpuArrays<T> arrays(std::int64_t images) const;
+  void launch(NufftGpuKernel kernel, const NufftGpuArrays<T>& arrays) const;
   /// Calls body(first image, workspace for the next ones) until all are done.
   template <typename Body>
   void each_stack(std::int64_t images, const Body& body);
   template <typename Body>
   void each_stack_of(const Tensor& images, double scale, const Tensor& visibilities, const Body& body);
 
-  NufftDeviceSettings settings_;
-  NufftDeviceShape shape_{};
-  std::vector<T> power_;  // of the window, as in NufftDeviceArrays
+  NufftGpuSettings settings_;
+  NufftGpuShape shape_{};
+  std::vector<T> power_;  // of the window, as in NufftGpuArrays
   Tensor x_, y_, cell_, order_, task_, tile_begin_, correction_;
   mutable std::mutex mutex_;  // for the transforms
   std::map<std::int64_t, std::unique_ptr<ImageTransforms>> transforms_;

@@ -14,7 +14,7 @@ struct NufftRowBody {
   struct Shared {};
   struct Local {};
 
-  NufftDeviceArrays<T> arrays;
+  NufftGpuArrays<T> arrays;
 
  protected:
   struct Element {
@@ -145,7 +145,7 @@ struct NufftSumBody {
   };
   struct Local {};
 
-  NufftDeviceArrays<T> arrays;
+  NufftGpuArrays<T> arrays;
 
   std::int64_t blocks() const { return arrays.shape.images; }
 
@@ -154,7 +154,7 @@ struct NufftSumBody {
     if constexpr (phase == 0) {
       double sums[1] = {};
       for (std::int64_t i = place.thread; i < arrays.shape.tasks; i += threads) {
-        sums[0] += arrays.of_tasks[place.block * arrays.shape.tasks + i];
+        sums[0] += arrays.task_values[place.block * arrays.shape.tasks + i];
       }
       shared.sums.put(place.thread, sums);
     } else if constexpr (phase == 1) {

@@ -73,7 +73,7 @@ struct NufftTaskBody {
 
   static_assert(sizeof(Shared) <= 49152, "a block has 48 KiB of shared memory");
 
-  NufftDeviceArrays<T> arrays;
+  NufftGpuArrays<T> arrays;
 
   std::int64_t blocks() const { return arrays.shape.tasks * stacks(); }
   MPOL_DEVICE std::int64_t rounds(std::int64_t block) const {
@@ -100,7 +100,7 @@ struct NufftTaskBody {
       if constexpr (work == NufftWork::fused) shared.scratch.chi_squared.gather(place.thread);
     } else if constexpr (work == NufftWork::fused) {
       if (place.thread < image_count(place.block)) {
-        arrays.of_tasks[tile_index(place.block, place.thread)] = shared.scratch.chi_squared.total(place.thread);
+        arrays.task_values[tile_index(place.block, place.thread)] = shared.scratch.chi_squared.total(place.thread);
       }
     }
   }
@@ -115,7 +115,7 @@ struct NufftTaskBody {
     return left < images ? left : images;
   }
   MPOL_DEVICE std::int64_t task_index(std::int64_t block) const { return static_cast<std::uint32_t>(block) / stacks(); }
-  MPOL_DEVICE NufftDeviceTask task_of(std::int64_t block) const { return arrays.task[task_index(block)]; }
+  MPOL_DEVICE NufftGpuTask task_of(std::int64_t block) const { return arrays.task[task_index(block)]; }
   /// The index of a tile of a block's n-th image.
   MPOL_DEVICE std::int64_t tile_index(std::int64_t block, int n) const {
     return (first_image(block) + n) * arrays.shape.tasks + task_index(block);

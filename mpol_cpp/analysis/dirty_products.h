@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <mpol_cpp/analysis/amplitude_bins.h>
+#include <mpol_cpp/analysis/residual_sums.h>
+#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/datasets/gridded_dataset.h>
+#include <mpol_cpp/gridding/dirty_imager.h>
+#include <mpol_cpp/images/beam.h>
+#include <mpol_cpp/visibilities/sample_range.h>
+#include <mpol_cpp/visibilities/visibilities.h>
+
+namespace mpol {
+
+/// The data of a fit, of which its dirty images are made as its likelihood sees them: of cell averages for the gridded one,
+/// of the samples themselves for all others. What is referred to must outlive it.
+struct FitData {
+  const Visibilities& visibilities;     ///< the samples
+  const ChannelMap& channels;           ///< which data channels feed which image channel
+  const GriddedDataset& dataset;        ///< their cell averages: float64, on the CPU
+  Imaging imaging;                      ///< of which of these images are made
+  std::vector<SampleRange> parts = {};  ///< of the data, in their order, that are looked at apart; none: they are one
+
+  const GridCoords& coords() const { return dataset->coords(); }  ///< the grid of the image
+};
+
+/// What data minus model say of a part of the data.
+struct PartResiduals {
+  std::string name;               ///< "spw 3"
+  std::int64_t samples = 0;       ///< in all channels
+  double weight = 0;              ///< their mean, Jy^-2
+  ResidualStatistics statistics;  ///< its number of samples is that of those that were looked at
+};
+
+/// What data minus model say besides their image, over all channels.
+struct FitRemainder {
+  ResidualStatistics statistics;     ///< of all data
+  std::vector<PartResiduals> parts;  ///< the same of FitData::parts; none of cell averages
+  ResidualHistogram histogram;       ///< of all data
+  WideMap wide;                      ///< twice as wide as the field or as far as flux may reach (widest_field), whichever is more
+};
+
+/// What shows how a model fits: dirty images, Briggs weighting with robust 0.5, and amplitudes against baseline length.
+struct DirtyProducts {
+  Tensor dirty;               ///< (nchan, npix, npix) float64, Jy/beam, sky orientation
+  Tensor residual;            ///< the same of data minus model
+  std::vector<Beam> beams;    ///< one per channel; none when a channel's beam is no ellipse
+  std::vector<double> noise;  ///< that the weights promise in both, Jy/beam, one per channel
+  AmplitudeBins data, model;  ///< amplitudes of all channels
+  FitRemainder remainder;     ///< of data minus model, without their image
+};
+
+/// The fitted beams of all channels as FITS headers hold them; none when a channel's beam is no ellipse.
+std::vector<Beam> fits_beams(const DirtyImager& imager);
+
+/// @param sky  model image (nchan, npix, npix) float64, Jy/arcsec^2, on the CPU
+DirtyProducts dirty_products(const FitData& data, const Tensor& sky);
+
+/// The dirty image in Jy/arcsec^2 that a fit may start from (start_at_image), (nchan, npix, npix) float64.
+Tensor dirty_start(const FitData& data);
+
+}  // namespace mpol

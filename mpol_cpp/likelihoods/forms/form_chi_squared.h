@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+
+#include <ATen/ops/empty_like.h>
+#include <torch/autograd.h>
+
+#include <mpol_cpp/device/kept_in_graph.h>
+
+namespace mpol::losses::detail {
+
+/// chi^2 of a sky as a differentiable function, of a form that works out value and gradient at once. A form has
+///
+///   Tensor evaluate(image, gradient)         one value per problem, (…), float64; writes the gradient
+///   Tensor differentiable(sky, gradient)     the gradient at the sky, differentiable with respect to it, given its value there
+template <typename Form>
+struct FormChiSquared : torch::autograd::Function<FormChiSquared<Form>> {
+  using Context = torch::autograd::AutogradContext;
+  using Tensors = torch::autograd::variable_list;
+
+  static at::Tensor forward(Context* context, const at::Tensor& sky, const std::shared_ptr<Form>& form) {
+    const auto image = sky.contiguous();
+    auto gradient = at::empty_like(image);
+    const auto value = form->evaluate(image, gradient);
+    context->save_for_backward({sky, gradient});
+    context->saved_data["form"] = mpol::detail::keep_in_graph(form);
+    return value.to(sky.scalar_type());
+  }
+
+  static Tensors backward(Context* context, const Tensors& gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto form = mpol::detail::kept_in_graph<Form>(context->saved_data["form"]);
+    const auto slope = torch::GradMode::is_enabled() ? form->differentiable(saved[0], saved[1]) : saved[1];
+    return {gradients[0].unsqueeze(-1).unsqueeze(-1).unsqueeze(-1) * slope, at::Tensor()};
+  }
+};
+
+}  // namespace mpol::losses::detail

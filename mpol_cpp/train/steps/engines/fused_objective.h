@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+
+#include <mpol_cpp/models/image_model.h>
+#include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/ops/fused/fused_settings.h>
+#include <mpol_cpp/train/options/train_options.h>
+
+/// What the fused steps, on the CPU and on a GPU, have to know of a model and an objective.
+namespace mpol::detail {
+
+/// The name under which the base pixels are saved.
+inline constexpr const char* base_cube_name = "model.bcube.base_cube";
+
+/// Whether its base pixels are on a CUDA device.
+inline bool is_on_gpu(const ImageModel& model) { return model.base().defined() && model.base().is_cuda(); }
+
+/// Why no fused step applies on any device; empty where one does.
+std::string obstacle_to_fusing(ImageModel& model, const Objective& objective);
+
+/// What a fused step works out for an objective at base pixels like those of a model, for which obstacle_to_fusing() is empty.
+/// @throws ValueError for a term that is no regularizer, or weights of the half plane that overflow in the dtype of the fit
+ops::FusedSettings fused_settings(const ImageModel& model, const Objective& objective);
+
+/// What becomes of the gradient within the last pass: nothing where an optimizer takes it from there.
+ops::FusedUpdate fused_update(OptimizerKind kind);
+
+}  // namespace mpol::detail
