@@ -205,6 +205,8 @@ class Fits(unittest.TestCase):
         self.assertEqual((result.epochs, result.stop_reason), (5, "callback"))
 
     def test_ctrl_c_ends_a_fit_with_its_exception(self):
+        # Whoever starts this in the background may have Ctrl-C ignored.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         own = mpol.Term("own", 1e-3, lambda out: out.sky.square().sum((-3, -2, -1)))
         for term in (mpol.terms.sparsity(1e-3), own):
             with self.subTest(term.name):
