@@ -11,6 +11,7 @@
 
 #include "observation.h"
 #include "program.h"
+#include "verb_runs.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -31,13 +32,7 @@ std::map<std::string, Tensor> disc_observation(const DiscModel& disc) {
 const DiscModel gaussian_disc{.shape = DiscShape::gaussian, .flux = 0.5, .size = 0.7, .width = 0, .geometry = flat_disc};
 
 json geometry_of(const std::vector<std::string>& arguments, const std::filesystem::path& out) {
-  auto words = arguments;
-  words.insert(words.begin(), "geometry");
-  words.insert(words.end(), {"-o", out.string(), "--json"});
-  const auto run = run_mpol_here(words);
-  INFO(run.err);
-  REQUIRE(run.exit_code == 0);
-  return json::parse(run.out);
+  return summary_of("geometry", arguments, out);
 }
 
 }  // namespace
@@ -128,12 +123,7 @@ TEST_CASE("geometry refuses what it cannot use, in one line, and leaves nothing"
   auto few = small_observation(1, 12);
   const auto few_data = write_observation(scratch / "few.npz", few);
   const auto check = [&](const std::vector<std::string>& arguments, int exit_code, const std::string& words) {
-    const auto run = run_mpol_here(arguments);
-    INFO(run.err);
-    CHECK(run.exit_code == exit_code);
-    CHECK(run.error_lines().size() == 1);
-    CHECK(run.error_names(words));
-    CHECK_FALSE(std::filesystem::exists(out));
+    check_refusal(arguments, exit_code, words, out);
   };
   check({"geometry", "-o", out}, 2, "DATA");
   check({"geometry", data}, 2, "--out");

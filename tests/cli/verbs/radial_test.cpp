@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <sstream>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 #include "observation.h"
 #include "program.h"
 #include "random.h"
+#include "verb_runs.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -41,14 +43,9 @@ double radial_truth(double radius) {
          std::exp(-0.5 * radius * radius / (sigma * sigma));
 }
 
-json radial_summary(std::vector<std::string> words, const std::vector<std::string>& more, const std::filesystem::path& out) {
-  words.insert(words.begin(), "radial");
-  words.insert(words.end(), more.begin(), more.end());
-  words.insert(words.end(), {"-o", out.string(), "--json"});
-  const auto run = run_mpol_here(words);
-  INFO(run.err);
-  REQUIRE(run.exit_code == 0);
-  return json::parse(run.out);
+json radial_summary(std::vector<std::string> arguments, const std::vector<std::string>& more, const std::filesystem::path& out) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return summary_of("radial", std::move(arguments), out);
 }
 
 }  // namespace
@@ -114,12 +111,7 @@ TEST_CASE("radial refuses what it cannot use, in one line, and leaves nothing", 
   const auto out = (scratch / "out").string();
   const auto data = write_observation(scratch / "vis.npz", radial_observation());
   const auto check = [&](const std::vector<std::string>& arguments, int exit_code, const std::string& words) {
-    const auto run = run_mpol_here(arguments);
-    INFO(run.err);
-    CHECK(run.exit_code == exit_code);
-    CHECK(run.error_lines().size() == 1);
-    CHECK(run.error_names(words));
-    CHECK_FALSE(std::filesystem::exists(out));
+    check_refusal(arguments, exit_code, words, out);
   };
   check({"radial", "-o", out}, 2, "DATA");
   check({"radial", data}, 2, "--out");
