@@ -43,6 +43,7 @@ std::string sha256_of_file(const std::filesystem::path& path) {
   if (io::is_measurement_set(path) || io::is_array_folder(path)) return sha256_of_folder(path);
   check_readable(path);
   std::ifstream file(path, std::ios::binary);
+  if (!file) throw FileError(error_text("file", path.string(), "went away while it was being read", "put it back"));
   std::vector<char> block(1 << 20);
   Sha256 digest;
   while (file) {
