@@ -99,6 +99,7 @@
 #include <mpol_cpp/images/regrid.h>
 #include <mpol_cpp/images/reproject.h>
 #include <mpol_cpp/images/restore.h>
+#include <mpol_cpp/likelihoods/batched_likelihood.h>
 #include <mpol_cpp/likelihoods/block_likelihood.h>
 #include <mpol_cpp/likelihoods/chunked_likelihood.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>

@@ -15,6 +15,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
+#include <mpol_cpp/device/load.h>
 #include <mpol_cpp/fourier/fourier_cube.h>
 #include <mpol_cpp/serialize/safetensors.h>
 
@@ -107,6 +108,7 @@ CrossValidator::CrossValidator(std::vector<FoldData> folds, const FoldModel& mod
     fits_.emplace_back(model(fold), fold.train, options_.normalize(), options_.train());
     warm_.push_back(fits_.back().parameters());
   }
+  group_folds();
 }
 
 void CrossValidator::check_data() const {
@@ -246,9 +248,13 @@ std::optional<ScanPoint> CrossValidator::fit_point(const std::vector<double>& c)
   const auto terms = terms_at(c);
   std::vector<FoldResult> results(folds_.size());
   bool interrupted = false;
-  for (std::size_t f = 0; f < folds_.size() && !interrupted; ++f) {
-    if (is_mine(f)) results[f] = fit_fold(f, terms);
-    interrupted = results[f].interrupted;
+  for (const auto& group : groups_) {
+    if (interrupted) break;
+    const auto ends = fit_group(group, terms);
+    for (std::size_t i = 0; i < ends.size() && !interrupted; ++i) {
+      results[group.folds[i]] = result_of(group.folds[i], ends[i]);
+      interrupted = results[group.folds[i]].interrupted;
+    }
   }
   if (options_.ranks()) interrupted = options_.ranks()->any(interrupted);
   if (interrupted) return std::nullopt;
@@ -287,10 +293,51 @@ void CrossValidator::divide_folds() {
 
 bool CrossValidator::is_mine(std::size_t fold) const { return !options_.ranks() || owners_[fold] == options_.ranks()->rank(); }
 
-CrossValidator::FoldResult CrossValidator::fit_fold(std::size_t fold, const std::vector<Term>& terms) {
-  auto& fit = fits_[fold];
-  fit.set_parameters(warm_[fold]);
-  const auto end = fit.fit(terms);
+std::int64_t CrossValidator::folds_at_once(const std::vector<detail::FoldFit*>& own) const {
+  if (options_.folds_at_once() > 0) return options_.folds_at_once();
+  const auto base = own.front()->model().base();
+  if (!base.is_cuda() || !detail::FoldBatch::obstacle(own, options_.train()).empty()) return 1;
+  constexpr double images_of_fit = 16, bytes_of_exact_pixel = 140;  // of POGM with its dual images; for a while
+  const auto pixels = static_cast<double>(base.numel());
+  const double of_fold = pixels * (images_of_fit * static_cast<double>(base.element_size()) + bytes_of_exact_pixel);
+  return std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(static_cast<double>(memory_info(base.device()).free_bytes) / 2 / of_fold));
+}
+
+void CrossValidator::group_folds() {
+  if (options_.folds_at_once() < 0)
+    throw ValueError(
+        fmt::format("folds_at_once is {}; it must be at least 1, or 0 for the usual number", options_.folds_at_once()));
+  std::vector<detail::FoldFit*> own;
+  std::vector<std::size_t> numbers;
+  for (std::size_t f = 0; f < folds_.size(); ++f) {
+    if (!is_mine(f)) continue;
+    own.push_back(&fits_[f]);
+    numbers.push_back(f);
+  }
+  if (own.empty()) return;
+  const auto most = std::min<std::ptrdiff_t>(folds_at_once(own), std::ssize(own));
+  scan_.folds_at_once = most;
+  for (auto begin = own.begin(); begin != own.end();) {
+    const auto count = std::min<std::ptrdiff_t>(most, own.end() - begin);
+    const auto first = numbers.begin() + (begin - own.begin());
+    FoldGroup group{{first, first + count}, nullptr};
+    if (count > 1)
+      group.batch =
+          std::make_unique<detail::FoldBatch>(std::vector(begin, begin + count), options_.normalize(), options_.train());
+    groups_.push_back(std::move(group));
+    begin += count;
+  }
+}
+
+std::vector<detail::FoldFit::End> CrossValidator::fit_group(const FoldGroup& group, const std::vector<Term>& terms) {
+  for (const auto fold : group.folds) fits_[fold].set_parameters(warm_[fold]);
+  if (group.batch) return group.batch->fit(terms);
+  return {fits_[group.folds.front()].fit(terms)};
+}
+
+CrossValidator::FoldResult CrossValidator::result_of(std::size_t fold, const detail::FoldFit::End& end) {
+  const auto& fit = fits_[fold];
   FoldResult result;
   result.interrupted = end.reason == StopReason::interrupted;
   if (result.interrupted) return result;

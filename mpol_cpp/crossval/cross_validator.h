@@ -10,6 +10,7 @@
 
 #include <torch/arg.h>
 
+#include <mpol_cpp/crossval/fold_batch.h>
 #include <mpol_cpp/crossval/fold_data.h>
 #include <mpol_cpp/crossval/fold_fit.h>
 #include <mpol_cpp/crossval/scan.h>
@@ -61,6 +62,10 @@ struct CrossValidatorOptions {
   TORCH_ARG(Score, score) = Score::folds;
   /// What chi^2 is divided by in each fold's objective.
   TORCH_ARG(Normalize, normalize) = Normalize::cells;
+  /// How many folds are fitted as the problems of one batch, >= 0; 0: as many as the memory allows on a GPU, where they are
+  /// GriddedNets and the optimizer tells problems apart (pogm, fista, and adam and sgd without a tolerance), and one elsewhere.
+  /// Each fold's fit is the same in a batch as alone. @throws ValueError from the CrossValidator where they cannot be a batch
+  TORCH_ARG(std::int64_t, folds_at_once) = 0;
   /// Options of each fold's fit; callbacks, checkpoints and `resume` are not for it. `interrupted` ends the scan. With pogm the
   /// tolerance is that of the objective alone, from 24 iterations on.
   TORCH_ARG(TrainOptions, train) = TrainOptions().optimizer(OptimizerKind::pogm);
@@ -122,7 +127,16 @@ class CrossValidator {
     double share = 0;  // of white noise: the perturbation's part in the image
     bool interrupted = false;
   };
-  FoldResult fit_fold(std::size_t fold, const std::vector<Term>& terms);
+  /// Folds that are fitted at once.
+  struct FoldGroup {
+    std::vector<std::size_t> folds;
+    std::unique_ptr<detail::FoldBatch> batch;  // null for a fold alone
+  };
+  void group_folds();
+  std::int64_t folds_at_once(const std::vector<detail::FoldFit*>& own) const;
+  /// Fits the folds of a group. @return the end of each
+  std::vector<detail::FoldFit::End> fit_group(const FoldGroup& group, const std::vector<Term>& terms);
+  FoldResult result_of(std::size_t fold, const detail::FoldFit::End& end);
   /// What the rank that has a fold found, on all.
   void share_result(std::size_t fold, FoldResult& result);
   bool is_mine(std::size_t fold) const;  // on this rank
@@ -137,6 +151,7 @@ class CrossValidator {
   using Parameters = std::vector<Tensor>;  // of a model
   std::vector<FoldData> folds_;
   std::vector<detail::FoldFit> fits_;
+  std::vector<FoldGroup> groups_;  // of the folds of this rank
   std::vector<Term> terms_;
   std::vector<std::size_t> searched_;  // the term of each axis
   CrossValidatorOptions options_;

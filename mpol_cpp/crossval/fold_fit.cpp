@@ -4,8 +4,11 @@
 #include <cmath>
 #include <utility>
 
+#include <c10/util/accumulate.h>
+
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/models/model_image.h>
 #include <mpol_cpp/solvers/convex_objective.h>
 #include <mpol_cpp/solvers/pogm.h>
 #include <mpol_cpp/train/fit.h>
@@ -40,15 +43,21 @@ void FoldFit::set_parameters(const std::vector<Tensor>& values) {
   for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i].copy_(values[i]);
 }
 
-FoldFit::End FoldFit::fit(const std::vector<Term>& terms) {
+std::vector<FoldFit::End> FoldFit::fit_problems(const std::vector<Term>& terms) {
   likelihood_->load_working_state(first_state_);
   const Objective objective(likelihood_, terms, normalize_);
   if (is_proximal(options_.optimizer())) return fit_convex(objective);
   const auto result = Fit(model_, objective, options_).run();
-  return {result.epochs, result.stop_reason};
+  if (result.problem_epochs.empty()) {
+    const auto problems = static_cast<std::size_t>(c10::multiply_integers(problem_shape(*model_)));
+    return std::vector(problems, End{result.epochs, result.stop_reason});
+  }
+  std::vector<End> ends;
+  for (const auto epochs : result.problem_epochs) ends.push_back({epochs, result.stop_reason});
+  return ends;
 }
 
-FoldFit::End FoldFit::fit_convex(const Objective& objective) {
+std::vector<FoldFit::End> FoldFit::fit_convex(const Objective& objective) {
   const torch::NoGradGuard no_grad;
   if (const auto why = ConvexObjective::obstacle(*model_, objective); !why.empty())
     throw ValueError(fmt::format("{} needs a convex objective, but {}: use adam", to_string(options_.optimizer()), why));
@@ -58,12 +67,18 @@ FoldFit::End FoldFit::fit_convex(const Objective& objective) {
   const auto problems = static_cast<std::size_t>(function.images().size(0));
   const auto scales = [&] { return ConvexObjective::scales(function.losses(), problems); };
   const auto stop = [&] { return !all_are_finite(function.losses()) || (options_.interrupted() && options_.interrupted()()); };
-  const auto end = settle(pogm, options_.epochs(), options_.wanted_tolerance().value(), scales, stop);
-  if (end == Settled::told_to_stop) {
-    return {pogm.iterations(), all_are_finite(function.losses()) ? StopReason::interrupted : StopReason::diverged};
+  const auto settled = settle(pogm, options_.epochs(), options_.wanted_tolerance().value(), scales, stop);
+  if (settled.end == Settled::told_to_stop) {
+    const auto reason = all_are_finite(function.losses()) ? StopReason::interrupted : StopReason::diverged;
+    return std::vector(problems, End{pogm.iterations(), reason});
   }
   curvatures_ = pogm.curvatures();
-  return {pogm.iterations(), end == Settled::yes ? StopReason::converged : StopReason::epochs};
+  std::vector<End> ends;
+  for (const auto iterations : settled.iterations) {
+    if (iterations >= 0) ends.push_back({iterations, StopReason::converged});
+    else ends.push_back({pogm.iterations(), StopReason::epochs});
+  }
+  return ends;
 }
 
 }  // namespace mpol::detail

@@ -25,17 +25,21 @@ class FoldFit {
 
   FoldFit(std::shared_ptr<ImageModel> model, std::shared_ptr<Likelihood> likelihood, Normalize normalize, TrainOptions options);
 
-  End fit(const std::vector<Term>& terms);
+  End fit(const std::vector<Term>& terms) { return fit_problems(terms).front(); }
+  /// The same of a model of several problems. @return the end of each
+  std::vector<End> fit_problems(const std::vector<Term>& terms);
 
   ImageModel& model() const { return *model_; }
-  std::vector<Tensor> parameters() const;  ///< copies
+  const std::shared_ptr<ImageModel>& shared_model() const { return model_; }            ///< the same, to be kept
+  const std::shared_ptr<Likelihood>& shared_likelihood() const { return likelihood_; }  ///< what it is fitted to
+  std::vector<Tensor> parameters() const;                                               ///< copies
   void set_parameters(const std::vector<Tensor>& values);
   /// What fits by POGM found out for the next ones; empty before the first.
   const std::vector<double>& curvatures() const { return curvatures_; }
   void set_curvatures(std::vector<double> curvatures) { curvatures_ = std::move(curvatures); }
 
  private:
-  End fit_convex(const Objective& objective);
+  std::vector<End> fit_convex(const Objective& objective);
 
   std::shared_ptr<ImageModel> model_;
   std::shared_ptr<Likelihood> likelihood_;

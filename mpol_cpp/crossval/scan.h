@@ -63,14 +63,15 @@ struct ScanPoint {
 
 /// What a cross-validation found.
 struct Scan {
-  std::vector<SearchAxis> axes;   ///< the weights that were searched
-  std::vector<ScanPoint> points;  ///< in the order in which they were tried
-  std::size_t chosen = 0;         ///< the point of least score
-  std::string folds_kind;         ///< Folds::kind(); "white noise" without folds
-  std::int64_t fits = 0;          ///< taken in this run, without those of an interrupted one before
-  double seconds = 0;             ///< the same
-  bool exhausted = false;         ///< a compass ended because its points were used up
-  bool interrupted = false;       ///< nothing is chosen
+  std::vector<SearchAxis> axes;    ///< the weights that were searched
+  std::vector<ScanPoint> points;   ///< in the order in which they were tried
+  std::size_t chosen = 0;          ///< the point of least score
+  std::string folds_kind;          ///< Folds::kind(); "white noise" without folds
+  std::int64_t fits = 0;           ///< taken in this run, without those of an interrupted one before
+  double seconds = 0;              ///< the same
+  std::int64_t folds_at_once = 1;  ///< fitted as one batch
+  bool exhausted = false;          ///< a compass ended because its points were used up
+  bool interrupted = false;        ///< nothing is chosen
 
   const ScanPoint& best() const { return points.at(chosen); }  ///< the chosen point
   /// lambda of an axis at a point.

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
@@ -53,6 +54,9 @@ class Likelihood : public LabeledState {
   virtual std::int64_t samples() const;
   /// The loose visibilities behind it, summed over channels; the default is samples().
   virtual std::int64_t visibilities_count() const;
+  /// The likelihood of each problem of a batch, in their order, where each has data of its own; else the one that all share, this
+  /// one, which is the default.
+  virtual std::vector<const Likelihood*> of_problems() const { return {this}; }
   /// The default is what its parameters and buffers take.
   virtual std::int64_t memory_bytes() const;
 

@@ -1,6 +1,8 @@
 #include <mpol_cpp/objective/objective.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <set>
 #include <utility>
 
@@ -26,6 +28,20 @@ std::string to_string(Normalize normalize) {
 }
 
 namespace {
+
+constexpr std::int64_t dimensions_of_problem = 3;  // of an image: channels, y, x
+
+double normalizer_of(const Likelihood& likelihood, Normalize normalize) {
+  switch (normalize) {
+    case Normalize::cells:
+      return likelihood.normalizer();
+    case Normalize::visibilities:
+      return static_cast<double>(likelihood.visibilities_count());
+    case Normalize::none:
+      return 0.5;
+  }
+  throw ValueError(fmt::format("{} is not a normalisation", static_cast<int>(normalize)));
+}
 
 /// @param value  one per problem, (…)
 Tensor weighted(const Term& term, const Tensor& value) {
@@ -54,9 +70,10 @@ Objective::Objective(std::shared_ptr<Likelihood> likelihood, std::vector<Term> t
       throw ValueError(fmt::format("two terms are named {}: give one of them another name", term.name()));
     }
   }
-  if (!(normalizer() > 0)) {
+  for (const double normalizer : normalizers()) {
+    if (normalizer > 0) continue;
     throw ValueError(fmt::format("the {} likelihood has {} {} to normalise by; choose another normalisation", likelihood_->name(),
-                                 normalizer(), to_string(normalize_)));
+                                 normalizer, to_string(normalize_)));
   }
 }
 
@@ -68,34 +85,58 @@ Objective Objective::divided_by(double normalizer) const {
   return other;
 }
 
+std::vector<double> Objective::normalizers() const {
+  if (given_normalizer_) return {*given_normalizer_};
+  std::vector<double> normalizers;
+  for (const auto* likelihood : likelihood_->of_problems()) normalizers.push_back(normalizer_of(*likelihood, normalize_));
+  return normalizers;
+}
+
 double Objective::normalizer() const {
-  if (given_normalizer_) return *given_normalizer_;
-  switch (normalize_) {
-    case Normalize::cells:
-      return likelihood_->normalizer();
-    case Normalize::visibilities:
-      return static_cast<double>(likelihood_->visibilities_count());
-    case Normalize::none:
-      return 0.5;
+  const auto each = normalizers();
+  if (each.size() == 1) return each.front();
+  throw ValueError(
+      fmt::format("the {} problems of this objective have normalizers of their own: ask for normalizers()", each.size()));
+}
+
+Tensor Objective::nll(const Tensor& chi_squared) const {
+  const auto each = normalizers();
+  const auto precise = chi_squared.to(torch::kFloat64);
+  if (each.size() == 1) return precise / (2.0 * each.front());
+  if (static_cast<std::int64_t>(each.size()) != precise.numel()) {
+    throw ShapeError(fmt::format("chi^2 of {} problems, whose likelihood has data of {}: give one value for each",
+                                 precise.numel(), each.size()));
   }
-  throw ValueError(fmt::format("{} is not a normalisation", static_cast<int>(normalize_)));
+  return precise / (2.0 * at::tensor(each, torch::kFloat64)).to(precise.device()).view(precise.sizes());
+}
+
+void Objective::normalize_gradient(Tensor& gradient) const {
+  auto each = normalizers();
+  if (each.size() == 1) {
+    gradient.mul_(1 / (2 * each.front()));
+    return;
+  }
+  for (auto& value : each) value = 1 / (2 * value);
+  std::vector<std::int64_t> shape = gradient.sizes().vec();
+  std::fill(shape.end() - dimensions_of_problem, shape.end(), 1);
+  gradient.mul_(at::tensor(each, torch::kFloat64).to(gradient.device(), gradient.scalar_type()).view(shape));
 }
 
 ObjectiveValue Objective::evaluate(const ModelOutput& output) const {
   check_grid(output.coords());
-  constexpr std::int64_t of_problem = 3;
-  if (output.sky.dim() < of_problem) {
+  if (output.sky.dim() < dimensions_of_problem) {
     throw ShapeError(fmt::format("the model's image has shape {}; it must be (…, nchan, npix, npix)", output.sky.sizes().vec()));
   }
   ObjectiveValue value;
-  value.nll = likelihood_->chi_squared(output.sky).to(torch::kFloat64) / (2.0 * normalizer());
-  const auto problems = output.sky.sizes().slice(0, static_cast<std::size_t>(output.sky.dim() - of_problem));
-  if (value.nll.sizes() != problems) {
+  const auto chi_squared = likelihood_->chi_squared(output.sky);
+  const auto problems = output.sky.sizes().slice(0, static_cast<std::size_t>(output.sky.dim() - dimensions_of_problem));
+  if (chi_squared.sizes() != problems) {
     throw ShapeError(
         fmt::format("chi_squared of the {} likelihood has shape {} for an image of shape {}; one value per problem "
                     "has shape {}: sum over the last three dimensions of the image only",
-                    likelihood_->name(), value.nll.sizes().vec(), output.sky.sizes().vec(), problems.vec()));
+                    likelihood_->name(), chi_squared.sizes().vec(), output.sky.sizes().vec(), problems.vec()));
   }
+  value.nll = nll(chi_squared);
   value.total = value.nll;
   for (const auto& term : terms_) {
     if (term.is_off()) {

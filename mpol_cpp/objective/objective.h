@@ -70,7 +70,15 @@ class Objective {
   const std::shared_ptr<Likelihood>& shared_likelihood() const { return likelihood_; }  ///< the same, to be kept
   const std::vector<Term>& terms() const { return terms_; }  ///< as given, those of weight 0 among them
   Normalize normalize() const { return normalize_; }         ///< what chi^2 is divided by
-  double normalizer() const;                                 ///< N_norm, or what divided_by() was given
+  /// N_norm, or what divided_by() was given: one for all problems, or one for each where they have data of their own.
+  std::vector<double> normalizers() const;
+  /// The one of all problems. @throws ValueError where they have their own
+  double normalizer() const;
+
+  /// chi^2 / (2 N_norm) as float64. @param chi_squared  one value per problem, (…)
+  Tensor nll(const Tensor& chi_squared) const;
+  /// Makes a gradient of chi^2 that of chi^2 / (2 N_norm), in place. @param gradient  (…, nchan, npix, npix)
+  void normalize_gradient(Tensor& gradient) const;
 
   /// "total", "nll", then the names of the terms: the columns of every report.
   std::vector<std::string> columns() const;

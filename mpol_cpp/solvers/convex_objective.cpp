@@ -158,7 +158,7 @@ std::vector<double> ConvexObjective::weights_of(TermKind kind) const {
 
 Tensor ConvexObjective::slopes_at(const Tensor& sky, Tensor& gradient) const {
   auto chi_squared = objective_.likelihood().value_and_gradient(sky, gradient, Accumulate::overwrite);
-  gradient.mul_(1 / (2 * objective_.normalizer()));
+  objective_.normalize_gradient(gradient);
   add_slopes(sky, Quadratic::of_images, gradient);
   add_slopes(sky, Quadratic::joining, gradient);
   return chi_squared;
@@ -179,7 +179,7 @@ void ConvexObjective::add_slopes(const Tensor& sky, Quadratic which, Tensor& gra
 void ConvexObjective::prepare_bend() {
   const at::AutoGradMode with_graph(true);
   origin_ = at::zeros_like(model_->base().detach()).requires_grad_();
-  auto total = objective_.likelihood().chi_squared(origin_).sum() / (2 * objective_.normalizer());
+  auto total = objective_.nll(objective_.likelihood().chi_squared(origin_)).sum();
   for (const auto& term : objective_.terms()) {
     if (term.is_off() || !is_quadratic(term.kind())) continue;
     const auto value = term.evaluate(ModelOutput(model_->coords(), {}, origin_));
@@ -231,7 +231,7 @@ std::vector<double> ConvexObjective::curvatures_of_images() const {
   const auto gradient_of = [&](const Tensor& images) {
     const auto sky = model_->smoothed(images);
     objective_.likelihood().value_and_gradient(sky, slopes, Accumulate::overwrite);
-    slopes.mul_(1 / (2 * objective_.normalizer()));
+    objective_.normalize_gradient(slopes);
     add_slopes(sky, Quadratic::of_images, slopes);
     return held(model_->smoothed(slopes));
   };
@@ -267,8 +267,7 @@ Tensor ConvexObjective::gradient_into(const Tensor& images, Tensor& gradient) {
 
 std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& gradient) {
   const auto problems = static_cast<std::size_t>(images.size(0));
-  auto nll = values_of(gradient_into(images, gradient));
-  for (auto& value : nll) value /= 2 * objective_.normalizer();
+  const auto nll = values_of(objective_.nll(gradient_into(images, gradient)));
   auto total = nll;
   std::vector<double> terms, simple(problems, 0.0);
   for (const auto& term : objective_.terms()) {
@@ -296,7 +295,7 @@ std::vector<double> ConvexObjective::gaps() {
   const auto sum = [](const Tensor& images) { return images.sum({-3, -2, -1}, false, torch::kFloat64); };
   const auto smooth_part = [&](const Tensor& sky, Tensor& slopes) {  // f
     auto own = shaped_like_model(slopes);
-    auto value = slopes_at(shaped_like_model(sky), own).to(torch::kFloat64).view({problems}) / (2 * objective_.normalizer());
+    auto value = objective_.nll(slopes_at(shaped_like_model(sky), own)).view({problems});
     for (const auto& term : objective_.terms()) {
       if (!term.is_off() && is_quadratic(term.kind())) value = value + of_problem(weighted(term, sky));
     }

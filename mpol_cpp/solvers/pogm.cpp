@@ -92,6 +92,7 @@ std::vector<bool> Pogm::iterate() {
   std::vector<bool> moved(count, false);
   const bool mixes_images = function_.mixes_images();
   for (std::size_t i = 0; i < count; ++i) {
+    if (problems_[i].held) continue;
     double rise = regularizers[i] - regularizers_[i];
     if (mixes_images && raise_curvatures_together(i, sums)) steps_too_long[i] = 1;
     for (auto image = i * nchan; image < (i + 1) * nchan; ++image) {
@@ -115,6 +116,7 @@ std::vector<bool> Pogm::iterate() {
   for (std::size_t i = 0; i < count; ++i) {
     auto& problem = problems_[i];
     const double rise = rises[i];
+    if (problem.held) continue;
     const bool too_long = steps_too_long[i] > 0;
     if (too_long || (rise > 0 && !problem.begun_anew)) {
       begin_anew(problem);
@@ -152,25 +154,41 @@ bool Pogm::has_converged(double tolerance, const std::vector<double>& scales) co
 }
 
 bool Pogm::has_settled(double tolerance, const std::vector<double>& scales) const {
-  const auto half = decreases_.size() / 2;
   for (std::size_t i = 0; i < problems_.size(); ++i) {
-    double fallen = 0;
-    for (auto k = half; k < decreases_.size(); ++k) fallen += decreases_[k][i];
-    if (!(fallen <= tolerance * scales[i])) return false;
+    if (!has_settled(i, tolerance, scales[i])) return false;
   }
   return true;
 }
 
-Settled settle(Pogm& pogm, std::int64_t most_iterations, double tolerance, const std::function<std::vector<double>()>& scales,
-               const std::function<bool()>& stop) {
-  constexpr std::int64_t fewest = 24, between_looks = 4;
+bool Pogm::has_settled(std::size_t problem, double tolerance, double scale) const {
+  double fallen = 0;
+  for (auto k = decreases_.size() / 2; k < decreases_.size(); ++k) fallen += decreases_[k][problem];
+  return fallen <= tolerance * scale;
+}
+
+SettledProblems settle(Pogm& pogm, std::int64_t most_iterations, double tolerance,
+                       const std::function<std::vector<double>()>& scales, const std::function<bool()>& stop) {
+  constexpr std::int64_t fewest = 24, between_looks = 4, not_settled = -1;
+  SettledProblems settled{Settled::not_yet, std::vector(static_cast<std::size_t>(pogm.images().size(0)), not_settled)};
+  const auto goes_on = [](std::int64_t iterations) { return iterations == not_settled; };
   while (pogm.iterations() < most_iterations) {
     pogm.iterate();
-    if (stop && stop()) return Settled::told_to_stop;
+    if (stop && stop()) {
+      settled.end = Settled::told_to_stop;
+      return settled;
+    }
     if (pogm.iterations() < fewest || pogm.iterations() % between_looks != 0) continue;
-    if (pogm.has_settled(tolerance, scales())) return Settled::yes;
+    const auto of_problems = scales();
+    for (std::size_t i = 0; i < settled.iterations.size(); ++i) {
+      if (!goes_on(settled.iterations[i]) || !pogm.has_settled(i, tolerance, of_problems[i])) continue;
+      settled.iterations[i] = pogm.iterations();
+      pogm.hold(i);
+    }
+    if (std::any_of(settled.iterations.begin(), settled.iterations.end(), goes_on)) continue;
+    settled.end = Settled::yes;
+    return settled;
   }
-  return Settled::not_yet;
+  return settled;
 }
 
 NamedTensors Pogm::state() const {

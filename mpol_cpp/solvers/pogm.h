@@ -79,6 +79,8 @@ class Pogm {
   void prepare();
   /// One iteration. @return which problems moved, one for each
   std::vector<bool> iterate();
+  /// A problem stands still from now on: its image stays, whatever others do. A saved state does not tell.
+  void hold(std::size_t problem) { problems_[problem].held = true; }
 
   /// The images, in the storage of `start`.
   const Tensor& images() const { return y_; }
@@ -89,6 +91,8 @@ class Pogm {
   bool has_converged(double tolerance, const std::vector<double>& scales) const;
   /// The same after any number of iterations, for whoever asks for less.
   bool has_settled(double tolerance, const std::vector<double>& scales) const;
+  /// The same of one problem. @param scale  its own
+  bool has_settled(std::size_t problem, double tolerance, double scale) const;
   /// The curvature of f in each image, as far as it is known by now.
   const std::vector<double>& curvatures() const { return curvatures_; }
 
@@ -102,6 +106,7 @@ class Pogm {
     double t = 1, c = 1;  // c of FISTA: the t before
     std::int64_t passes = 0;
     bool begun_anew = true;  // in the last iteration, or there was none
+    bool held = false;
   };
 
   void begin_anew(Problem& problem) const;
@@ -127,12 +132,18 @@ enum class Settled {
   told_to_stop  ///< by `stop`
 };
 
+/// What settle() came to.
+struct SettledProblems {
+  Settled end;
+  std::vector<std::int64_t> iterations;  ///< after which each problem settled; -1 for those that did not
+};
+
 /// Iterates until every problem has settled, of 24 iterations or more, or so many were taken: for the many fits of which none
-/// needs pixels that stand still.
+/// needs pixels that stand still. A problem that has settled is held, so that each ends as it would alone.
 /// @param scales  asked for when it is looked at, each fourth iteration: see Pogm::has_settled
 /// @param stop    asked after each iteration; none: never
-Settled settle(Pogm& pogm, std::int64_t most_iterations, double tolerance, const std::function<std::vector<double>()>& scales,
-               const std::function<bool()>& stop = {});
+SettledProblems settle(Pogm& pogm, std::int64_t most_iterations, double tolerance,
+                       const std::function<std::vector<double>()>& scales, const std::function<bool()>& stop = {});
 /// What the proximal maps of such fits are worth: PogmOptions::most_passes.
 inline constexpr std::int64_t passes_to_settle = 16;
 

@@ -395,7 +395,7 @@ void Fit::look_at_final(const ModelOutput& output, const Tensor& nll) {
   final_image_ = {.flux = flux_of(output.sky), .problems = nll.numel()};
   Tensor empty;
   try {
-    empty = objective_.likelihood().chi_squared(at::zeros_like(output.sky)).to(torch::kFloat64) / (2 * objective_.normalizer());
+    empty = objective_.nll(objective_.likelihood().chi_squared(at::zeros_like(output.sky)));
   } catch (const std::exception&) {
     return;  // a likelihood of the user's own that takes no empty image
   }

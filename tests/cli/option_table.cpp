@@ -226,6 +226,7 @@ VerbRows image_rows(const std::string& verb) {
       {"--check-split", "", compass, "out/summary.json#crossval"},
       {"--search", "random", compass, "out/scan.csv"},
       {"--search-points", "2", compass, "out/scan.csv"},
+      {"--folds-at-once", "2", compass, "out/summary.json#crossval"},
   };
   const auto without_out = added({verb, "{vis}", "--epochs", "3"}, added(search, small_grid));
   if (searches)  // only image has them
@@ -617,6 +618,7 @@ std::vector<RefusedRow> refused_options() {
       {{"profile", "{vis}", "-o", "{out}", "--samples", "{image}"}, "--samples"},
       {added(image, {"--tv", "0.3U", "--search", "grid"}), "--search"},
       {added(image, {"--tv", "0.1U:1U:3", "--search-points", "5"}), "--search-points"},
+      {added(image, {"--tv", "0.1U:1U:3", "--optimizer", "lbfgs", "--folds-at-once", "5"}), "--folds-at-once"},
       {added(image, {"--tv", "1U:0.1U:3"}), "--tv"},
       {added(image, {"--tv", "0.1U:1:3"}), "--tv"},
       {added(image, {"--tv", "0.1:1"}), "--tv"},

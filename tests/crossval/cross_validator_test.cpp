@@ -11,6 +11,7 @@
 #include <mpol_cpp/crossval/cross_validator.h>
 #include <mpol_cpp/gridding/auto_start.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
+#include <mpol_cpp/likelihoods/gridded_likelihood.h>
 #include <mpol_cpp/train/trainer.h>
 
 #include "compare.h"
@@ -273,4 +274,61 @@ TEST_CASE("what cannot be searched is refused", "[crossval][quick]") {
   CHECK_THROWS_AS(CrossValidator({data[0]}, model_for(), both_terms(), both_axes()), ValueError);
   CHECK_THROWS_AS(Search::compass(0), ValueError);
   CHECK_THROWS_AS(Search::random(0), ValueError);
+}
+
+TEMPLATE_TEST_CASE("folds that are fitted at once end as each does alone", "[crossval]", float, double) {
+  const auto visibilities = observation();
+  const auto folds = Folds::random_cells(small_grid, visibilities, FoldOptions().folds(5));
+  const auto scan_of = [&](std::int64_t at_once) {
+    const auto data = folds_of(visibilities, folds);  // anew: in float32 they keep what they were asked before
+    const auto how = CrossValidatorOptions().search(Search::compass(0.5, 5)).folds_at_once(at_once);
+    return CrossValidator(data, model_for(dtype_of<TestType>()), both_terms(), both_axes(), how).run();
+  };
+  const auto alone = scan_of(1), pairs = scan_of(2), all = scan_of(5);
+  REQUIRE(alone.points.size() == 5);
+  check_same(alone, scan_of(0));  // on a CPU
+  for (const auto* scan : {&pairs, &all}) {
+    REQUIRE(scan->points.size() == alone.points.size());
+    CHECK(scan->chosen == alone.chosen);
+    for (std::size_t i = 0; i < alone.points.size(); ++i) {
+      const auto &one = alone.points[i], &other = scan->points[i];
+      CHECK(other.score() == Approx(one.score()).epsilon(tolerance<TestType>(1e-9, 1e-4)));
+      CHECK(relative_error(other.image, one.image) < tolerance<TestType>(1e-6, 2e-3));  // kept as float32
+      for (std::size_t f = 0; f < 5; ++f) {
+        CHECK(other.folds[f].chi_squared == Approx(one.folds[f].chi_squared).epsilon(tolerance<TestType>(1e-9, 1e-3)));
+        if (std::is_same_v<TestType, double>) CHECK(other.folds[f].epochs == one.folds[f].epochs);
+      }
+    }
+  }
+  std::set<std::int64_t> epochs;
+  for (const auto& fold : all.points[0].folds) epochs.insert(fold.epochs);
+  CHECK(epochs.size() > 1);  // those that had come to their end stood still
+}
+
+TEMPLATE_TEST_CASE("folds of gridded data are fitted at once by Adam, each to its own end", "[crossval]", float, double) {
+  const auto visibilities = observation();
+  const auto data = fold_data(small_grid, visibilities, Folds::random_cells(small_grid, visibilities, FoldOptions().folds(3)),
+                              [](const Visibilities&, const GriddedDataset& cells) { return GriddedLikelihood(cells).ptr(); });
+  const FoldModel model = [](const FoldData& fold) -> std::shared_ptr<ImageModel> {
+    return GriddedNet(GriddedNetOptions(fold.train_cells->coords()).dtype(dtype_of<TestType>())).ptr();
+  };
+  const auto train = TrainOptions().optimizer(OptimizerKind::adam).learning_rate(0.1).epochs(400).stop_relative(1e-3);
+  const auto scan_of = [&](std::int64_t at_once) {
+    const auto how = CrossValidatorOptions().search(Search::compass(0.5, 3)).folds_at_once(at_once).train(train);
+    return CrossValidator(data, model, both_terms(), both_axes(), how).run();
+  };
+  check_same(scan_of(1), scan_of(3));
+}
+
+TEST_CASE("folds that cannot be fitted at once are refused", "[crossval][quick]") {
+  const auto visibilities = observation();
+  const auto data = folds_of(visibilities, Folds::random_cells(small_grid, visibilities, FoldOptions().folds(2)));
+  const auto made_with = [&](const TrainOptions& train, std::int64_t at_once) {
+    return CrossValidator(data, model_for(), both_terms(), both_axes(),
+                          CrossValidatorOptions().train(train).folds_at_once(at_once));
+  };
+  CHECK_THROWS_AS(made_with(TrainOptions().optimizer(OptimizerKind::lbfgs), 2), ValueError);
+  CHECK_THROWS_AS(made_with(TrainOptions().tolerance(1e-3), 2), ValueError);
+  CHECK_THROWS_AS(made_with(TrainOptions(), -1), ValueError);
+  CHECK_NOTHROW(made_with(TrainOptions().optimizer(OptimizerKind::lbfgs), 1));
 }

@@ -224,9 +224,20 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
       .integer("--search-points", crossval.points, Range::between(1, 1e6),
                "The most points that a compass tries; those of --search random", Record::result)
       ->group(group);
-  options.only({"--score", "--folds", "--split", "--check-split", "--search", "--search-points"},
+  options
+      .integer(
+          "--folds-at-once", crossval.folds_at_once, Range::between(1, 1000),
+          "Folds that are fitted as one batch, each to the same end as alone; default: what the memory of a GPU takes, and 1 on "
+          "a CPU",
+          Record::manner)
+      ->group(group);
+  options.only({"--score", "--folds", "--split", "--check-split", "--search", "--search-points", "--folds-at-once"},
                "with a LAMBDA of cv or LO:HI:N", [&] { return !image.regularizers.searched.empty(); });
   options.only({"--folds", "--split", "--check-split"}, "with --score folds", [&] { return crossval.score == Score::folds; });
+  options.only({"--folds-at-once"}, "with pogm, fista or admm, or with --optimizer adam or sgd and no --weight-decay", [&] {
+    const auto chosen = choose_optimizer(image);
+    return chosen.is_convex() || (chosen.kind != OptimizerKind::lbfgs && !chosen.tolerance && !image.update.weight_decay);
+  });
   options.only({"--search-points"}, "with --search compass or random", [&] { return search_of(image) != Search::Kind::grid; });
 }
 

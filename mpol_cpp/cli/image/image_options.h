@@ -71,6 +71,7 @@ struct CrossvalOptions {
   bool check_split = false;            ///< try the choice by folds of the other kind
   std::optional<Search::Kind> search;  ///< nothing: see search_of()
   std::int64_t points = 16;
+  std::optional<std::int64_t> folds_at_once;  ///< fitted as one batch; nothing: see CrossValidatorOptions
 };
 
 /// Settings of `mpol image`.

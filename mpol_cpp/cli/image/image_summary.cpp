@@ -57,6 +57,7 @@ void add_scan(Json& json, const Scan& scan) {
   json["fits"] = scan.fits;
   json["crossval"] = {{"split", scan.folds_kind},
                       {"folds", scan.best().folds.size()},
+                      {"folds_at_once", scan.folds_at_once},
                       {"points", scan.points.size()},
                       {"score", scan.best().score()},
                       {"tells_apart", !scan.is_flat()},

@@ -201,6 +201,7 @@ Scan scan_of(const LambdaSearch& search, const ImageOptions& options, const std:
                  .search(how_to_search)
                  .score(options.crossval.score)
                  .normalize(options.normalize)
+                 .folds_at_once(options.crossval.folds_at_once.value_or(0))
                  .train(training_of_folds(search))
                  .state(state)
                  .ranks(search.ranks)

@@ -14,7 +14,7 @@ const Tensor& ConvexObjective::device_weights(const Term& term) const {
 ConvexObjective::DeviceValues ConvexObjective::evaluate_on_device(const Tensor& images, Tensor& gradient) {
   const auto problems = images.size(0);
   const auto of_problems = [problems](const Tensor& values) { return values.to(torch::kFloat64).reshape({problems}); };
-  const auto nll = of_problems(gradient_into(images, gradient)) / (2 * objective_.normalizer());
+  const auto nll = of_problems(objective_.nll(gradient_into(images, gradient)));
   auto total = nll, simple = at::zeros_like(nll);
   std::vector<Tensor> terms;
   for (const auto& term : objective_.terms()) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <mpol_cpp/device/recorded_work.h>
-#include <mpol_cpp/train/optimizers/moments.h>
+#include <mpol_cpp/train/optimizers/moment_optimizer.h>
 #include <mpol_cpp/train/steps/recording/recorded_places.h>
 #include <mpol_cpp/train/steps/step.h>
 
@@ -35,27 +35,16 @@ class CapturedStep : public Step {
   void load_state(const NamedTensors& state) override;
 
  private:
-  torch::Device device() const { return moments_.front().parameter.tensor.device(); }
-  void allocate();
+  torch::Device device() const { return parameters_.front().tensor.device(); }
   void record();
   void run();  ///< what is recorded
   void run_first();
-  void update(const std::vector<Tensor>& gradients);
-  void update_with_fused_adam(const std::vector<Tensor>& gradients);
-  void update_by_adam(const detail::Moments& moments, const Tensor& gradient);
-  void update_by_descent(const detail::Moments& moments, const Tensor& gradient);
 
   std::shared_ptr<ImageModel> model_;
   Objective objective_;
-  OptimizerKind kind_;
-  double momentum_;
-  Betas betas_;
   std::string reason_;
-  std::vector<detail::Moments> moments_;
-  bool has_fused_adam_ = false;
-  Tensor rate_;                // () on the device
-  std::vector<Tensor> steps_;  // () on the device, as many as parameters
-  std::int64_t taken_ = 0;
+  std::vector<NamedParameter> parameters_;
+  detail::MomentOptimizer optimizer_;
   Tensor report_;  // (columns problems + 1) float64: the last step's losses and sum of parameters
   detail::RecordedPlaces places_;
   std::unique_ptr<RecordedWork> work_;

@@ -1,6 +1,7 @@
 #include <mpol_cpp/train/steps/eager_step.h>
 
 #include <utility>
+#include <vector>
 
 #include <torch/optim/optimizer.h>
 
@@ -10,7 +11,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/train/optimizers/optimizer_state.h>
-#include <mpol_cpp/train/optimizers/problem_optimizer.h>
+#include <mpol_cpp/train/optimizers/moment_optimizer.h>
 #include <mpol_cpp/train/steps/parameter_sums.h>
 
 namespace mpol {
@@ -23,7 +24,7 @@ EagerStep::EagerStep(std::shared_ptr<ImageModel> model, Objective objective, con
       reason_(std::move(reason)) {
   if (parameters_.empty()) throw ValueError("the model has no parameter that requires a gradient: there is nothing to train");
   if (options.has_own_updates()) {
-    own_ = std::make_unique<detail::ProblemOptimizer>(options, parameters_, problem_shape(*model_));
+    own_ = std::make_unique<detail::MomentOptimizer>(options, parameters_, problem_shape(*model_));
     return;
   }
   optimizer_ = detail::make_optimizer(options, parameters_);
@@ -49,11 +50,15 @@ StepReport EagerStep::take(double learning_rate) {
 }
 
 StepReport EagerStep::take_own(double learning_rate) {
-  own_->zero_gradients();
+  for (const auto& parameter : parameters_) parameter.tensor.mutable_grad().reset();
   const auto value = objective_.evaluate(*model_);
   warn_of_idle_terms(value);
   value.total.sum().backward();
-  own_->update(learning_rate);
+  std::vector<Tensor> gradients;
+  for (const auto& parameter : parameters_) gradients.push_back(parameter.tensor.grad());
+  own_->set_learning_rate(learning_rate);
+  own_->update(gradients);
+  own_->count(1);
   return {value.table(), detail::sum_of_parameters(kind_, parameters_)};
 }
 

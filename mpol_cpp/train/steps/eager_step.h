@@ -12,7 +12,7 @@ class Optimizer;
 }
 
 namespace mpol::detail {
-class ProblemOptimizer;
+class MomentOptimizer;
 }
 
 namespace mpol {
@@ -40,7 +40,7 @@ class EagerStep : public Step {
   std::vector<NamedParameter> parameters_;
   OptimizerKind kind_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;  // one of the two
-  std::unique_ptr<detail::ProblemOptimizer> own_;       // where problems have learning rates or ends of their own
+  std::unique_ptr<detail::MomentOptimizer> own_;        // where problems have learning rates or ends of their own
   std::string reason_;
   bool looked_at_terms_ = false;
 };

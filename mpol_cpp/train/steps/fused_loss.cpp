@@ -40,9 +40,7 @@ struct LossFunction : torch::autograd::Function<LossFunction> {
 class FusedLoss::Passes {
  public:
   Passes(const ImageModel& model, const Objective& objective)
-      : shape_(model.base().sizes().vec()),
-        dtype_(model.base().scalar_type()),
-        likelihood_scale_(1.0 / (2.0 * objective.normalizer())) {
+      : shape_(model.base().sizes().vec()), dtype_(model.base().scalar_type()) {
     if (dtype_ == torch::kFloat32) single_ = detail::make_cpu_pipeline<float>(model, objective);
     else double_ = detail::make_cpu_pipeline<double>(model, objective);
   }
@@ -57,9 +55,9 @@ class FusedLoss::Passes {
                                  c10::toString(tensor.scalar_type()), shape_, c10::toString(dtype_)));
   }
 
-  Tensor run(const Tensor& base, Tensor& gradient, const std::vector<Term>& terms) {
+  Tensor run(const Tensor& base, Tensor& gradient, const Objective& objective) {
     const auto& values = single_ ? run(*single_, base, gradient) : run(*double_, base, gradient);
-    return detail::loss_table(values, terms, likelihood_scale_);
+    return detail::loss_table(values, objective);
   }
 
   torch::IntArrayRef problems() const { return torch::IntArrayRef(shape_).slice(0, shape_.size() - 3); }
@@ -74,7 +72,6 @@ class FusedLoss::Passes {
 
   std::vector<std::int64_t> shape_;
   torch::Dtype dtype_;
-  double likelihood_scale_;
   std::unique_ptr<ops::FusedPipeline<float>> single_;  // one of the two
   std::unique_ptr<ops::FusedPipeline<double>> double_;
 };
@@ -102,7 +99,7 @@ Tensor FusedLoss::value_and_gradient(const Tensor& base, Tensor& gradient) {
   passes_->check(base, "base pixels are");
   passes_->check(gradient, "gradient is");
   if (!gradient.is_contiguous()) throw ShapeError("the gradient is not contiguous: give a contiguous tensor");
-  losses_ = passes_->run(base.contiguous(), gradient, objective_.terms());
+  losses_ = passes_->run(base.contiguous(), gradient, objective_);
   return losses_.select(0, 0).view(passes_->problems()).clone();
 }
 

@@ -11,7 +11,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/ops/fused/cpu/fused_pipeline.h>
 #include <mpol_cpp/ops/lbfgs/cpu_lbfgs.h>
-#include <mpol_cpp/train/optimizers/problem_optimizer.h>
+#include <mpol_cpp/train/optimizers/moment_optimizer.h>
 #include <mpol_cpp/train/steps/engines/cpu_pipeline.h>
 #include <mpol_cpp/train/steps/engines/fused_objective.h>
 
@@ -24,8 +24,7 @@ class CpuEngine : public FusedEngine {
  public:
   CpuEngine(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options)
       : model_(std::move(model)),
-        terms_(objective.terms()),
-        likelihood_scale_(1.0 / (2.0 * objective.normalizer())),
+        objective_(objective),
         kind_(options.optimizer()),
         momentum_(options.momentum()),
         betas_(options.betas()),
@@ -117,12 +116,11 @@ class CpuEngine : public FusedEngine {
   StepReport report(const std::vector<ops::FusedValues>& values) const {
     double parameters = 0;
     for (const auto& own : values) parameters += own.parameters;
-    return {loss_table(values, terms_, likelihood_scale_), at::scalar_tensor(parameters, torch::kFloat64)};
+    return {loss_table(values, objective_), at::scalar_tensor(parameters, torch::kFloat64)};
   }
 
   std::shared_ptr<ImageModel> model_;
-  std::vector<Term> terms_;
-  double likelihood_scale_;
+  Objective objective_;
   OptimizerKind kind_;
   double momentum_;
   Betas betas_;

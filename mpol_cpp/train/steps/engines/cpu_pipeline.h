@@ -15,7 +15,7 @@ template <typename T>
 std::unique_ptr<ops::FusedPipeline<T>> make_cpu_pipeline(const ImageModel& model, const Objective& objective);
 
 /// The losses in the order of Objective::columns(): (columns, problems) float64.
-/// @param likelihood_scale  1 / (2 N_norm)
-Tensor loss_table(const std::vector<ops::FusedValues>& values, const std::vector<Term>& terms, double likelihood_scale);
+/// @param values  of each problem
+Tensor loss_table(const std::vector<ops::FusedValues>& values, const Objective& objective);
 
 }  // namespace mpol::detail

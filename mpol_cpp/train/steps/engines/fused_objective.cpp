@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/tensor.h>
@@ -15,6 +16,8 @@
 
 namespace mpol::detail {
 namespace {
+
+std::int64_t problems_of(const Tensor& base) { return base.numel() / (base.size(-1) * base.size(-2) * base.size(-3)); }
 
 /// Kernels take the reciprocal root of epsilon. The eager step refuses what is too small.
 bool is_below_normal_numbers(const Term& term, torch::Dtype dtype) {
@@ -53,11 +56,13 @@ std::string obstacle_of_likelihood(Likelihood& likelihood) {
 }
 
 std::string obstacle_of_data(const ImageModel& model, const Likelihood& likelihood) {
-  const auto cells = likelihood.cells();
-  if (!cells) return {};
   const auto base = model.base();
-  if (!(likelihood.coords() == model.coords()) || base.size(-3) != cells->nchan) {
-    return "the model's grid or channels are not those of the likelihood";
+  const auto of_problems = static_cast<std::int64_t>(likelihood.of_problems().size());
+  if (const auto problems = problems_of(base); of_problems != 1 && of_problems != problems)
+    return fmt::format("the likelihood has data of {} problems, the model {}", of_problems, problems);
+  for (const auto& cells : cells_of(likelihood)) {
+    if (!(likelihood.coords() == model.coords()) || base.size(-3) != cells.nchan)
+      return "the model's grid or channels are not those of the likelihood";
   }
   return {};
 }
@@ -112,8 +117,17 @@ std::string obstacle_to_fusing(ImageModel& model, const Objective& objective) {
   if (auto reason = obstacle_of_likelihood(objective.likelihood()); !reason.empty()) return reason;
   if (auto reason = obstacle_of_model(model); !reason.empty()) return reason;
   if (auto reason = obstacle_of_data(model, objective.likelihood()); !reason.empty()) return reason;
-  const auto base = model.base();
-  return obstacle_of_terms(objective.terms(), base.numel() / (base.size(-1) * base.size(-2) * base.size(-3)), base.scalar_type());
+  return obstacle_of_terms(objective.terms(), problems_of(model.base()), model.base().scalar_type());
+}
+
+std::vector<CellData> cells_of(const Likelihood& likelihood) {
+  std::vector<CellData> cells;
+  for (const auto* of_problem : likelihood.of_problems()) {
+    auto own = of_problem->cells();
+    if (!own) return {};
+    cells.push_back(std::move(*own));
+  }
+  return cells;
 }
 
 ops::FusedSettings fused_settings(const ImageModel& model, const Objective& objective) {
@@ -121,12 +135,15 @@ ops::FusedSettings fused_settings(const ImageModel& model, const Objective& obje
   ops::FusedSettings settings;
   settings.npix = base.size(-1);
   settings.nchan = base.size(-3);
-  settings.problems = base.numel() / (settings.npix * settings.npix * settings.nchan);
+  settings.problems = problems_of(base);
   settings.cell_area = model.coords().cell_area();
-  settings.likelihood_scale = 1.0 / (2.0 * objective.normalizer());
+  const auto normalizers = objective.normalizers();
+  settings.likelihood_scale = 1.0 / (2.0 * normalizers.front());
   settings.terms = weights_of_terms(objective.terms(), 0);
   for (std::int64_t problem = 0; problem < settings.problems; ++problem) {
-    settings.own.push_back({settings.likelihood_scale, weights_of_terms(objective.terms(), static_cast<std::size_t>(problem))});
+    const auto number = static_cast<std::size_t>(problem);
+    settings.own.push_back(
+        {1.0 / (2.0 * normalizers[normalizers.size() == 1 ? 0 : number]), weights_of_terms(objective.terms(), number)});
   }
   settings.inverse_power = inverse_power_of_terms(objective.terms(), model.coords(), base.scalar_type());
   return settings;

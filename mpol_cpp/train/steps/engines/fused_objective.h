@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <mpol_cpp/models/image_model.h>
 #include <mpol_cpp/objective/objective.h>
@@ -20,8 +21,13 @@ inline bool is_on_gpu(const ImageModel& model) { return model.base().defined() &
 std::string obstacle_to_fusing(ImageModel& model, const Objective& objective);
 
 /// What a fused step works out for an objective at base pixels like those of a model, for which obstacle_to_fusing() is empty.
+/// Each problem has its scale of chi^2, 1 / (2 N_norm), and its weights.
 /// @throws ValueError for a term that is no regularizer, or weights of the half plane that overflow in the dtype of the fit
 ops::FusedSettings fused_settings(const ImageModel& model, const Objective& objective);
+
+/// The data that a fused step looks at by itself: those that all problems share, or those of each problem. Empty where the
+/// likelihood, or one of a problem, has none, and is given images instead.
+std::vector<CellData> cells_of(const Likelihood& likelihood);
 
 /// What becomes of the gradient within the last pass: nothing where an optimizer takes it from there.
 ops::FusedUpdate fused_update(OptimizerKind kind);

@@ -21,7 +21,7 @@
 #include <mpol_cpp/ops/lbfgs/gpu_lbfgs.h>
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_pipeline.h>
 #include <mpol_cpp/train/steps/engines/fused_objective.h>
-#include <mpol_cpp/train/optimizers/problem_optimizer.h>
+#include <mpol_cpp/train/optimizers/moment_optimizer.h>
 #include <mpol_cpp/train/steps/recording/recorded_places.h>
 
 namespace mpol::detail {
@@ -173,11 +173,10 @@ class GpuEngine : public FusedEngine {
   Tensor like_base(const Tensor& moment) const { return moment.defined() ? moment.view(base().sizes()) : moment; }
 
   std::unique_ptr<ops::FusedGpuPipeline> make_pipeline(const TrainOptions& options) const {
-    if (const auto cells = objective_.likelihood().cells()) {
-      return std::make_unique<ops::FusedGpuPipeline>(gpu_settings(*model_, objective_, options), cells->cells,
-                                                     cells->data.to(c10::toComplexType(base().scalar_type())),
-                                                     cells->weights.to(base().scalar_type()));
-    }
+    std::vector<ops::ProblemCells> cells;
+    for (const auto& own : cells_of(objective_.likelihood()))
+      cells.push_back({own.cells, own.data.to(c10::toComplexType(dtype_)), own.weights.to(dtype_)});
+    if (!cells.empty()) return std::make_unique<ops::FusedGpuPipeline>(gpu_settings(*model_, objective_, options), cells);
     return std::make_unique<ops::FusedGpuPipeline>(
         gpu_settings(*model_, objective_, options),
         [held = objective_.shared_likelihood()](const Tensor& images, Tensor& gradient) {
