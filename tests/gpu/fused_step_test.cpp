@@ -8,10 +8,12 @@
 
 #include <mpol_cpp/train/steps/make_step.h>
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/likelihoods/batched_likelihood.h>
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_pipeline.h>
 #include <mpol_cpp/train/steps/captured_step.h>
 #include <mpol_cpp/train/steps/fused_step.h>
 #include <mpol_cpp/train/steps/eager_step.h>
+#include <mpol_cpp/train/trainer.h>
 
 #include "compare.h"
 #include "required_gpu.h"
@@ -133,6 +135,26 @@ TEMPLATE_TEST_CASE("fused and captured steps on a GPU follow eager ones", "[gpu]
     CHECK(relative_error(own.losses, expected.losses) < tolerance<TestType>(1e-10, 1e-4));
     CHECK(relative_error(own.sums, expected.sums) < tolerance<TestType>(1e-8, 1e-2));
     CHECK(relative_error(own.base, expected.base) < tolerance<TestType>(1e-7, 1e-2));
+  }
+}
+
+TEMPLATE_TEST_CASE("problems with data of their own are fitted on a GPU as on the CPU", "[gpu][fused]", float, double) {
+  const auto device = required_gpu();
+  const auto fit_on = [&](torch::Device where, StepKind step) {
+    const auto problem = of_size(34, dtype_of<TestType>());
+    auto model = problem.model({2});
+    const auto data = [&](std::uint64_t seed) {
+      return std::shared_ptr<Likelihood>(GriddedLikelihood(random_dataset(problem.coords, problem.nchan, seed)).ptr());
+    };
+    const Objective objective(BatchedLikelihood(std::vector{data(7), data(17)}), {terms::sparsity(1e-3), terms::tv_image(2e-3)});
+    const auto result = Trainer(model, objective, TrainOptions().device(where).learning_rate(0.1).epochs(40).step(step)).fit();
+    return std::pair(result.loss.total(), model->base().detach().cpu());
+  };
+  const auto [expected, base] = fit_on(torch::kCPU, StepKind::fused);
+  for (const auto step : {StepKind::fused, StepKind::eager}) {
+    const auto [loss, own] = fit_on(device, step);
+    CHECK(loss == Approx(expected).epsilon(tolerance<TestType>(1e-10, 1e-4)));
+    CHECK(relative_error(own, base) < tolerance<TestType>(1e-7, 1e-2));
   }
 }
 
