@@ -1,5 +1,6 @@
 #include <mpol_cpp/likelihoods/gridded_likelihood.h>
 
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/polar.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/where.h>
@@ -9,6 +10,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/likelihoods/cell_form.h>
 #include <mpol_cpp/likelihoods/forms/sky_checks.h>
 #include <mpol_cpp/losses/sums.h>
 #include <mpol_cpp/ops/fft/real_fft.h>
@@ -57,6 +59,7 @@ void GriddedLikelihoodImpl::reset() {
   weights_ = register_buffer("weights", weights_.variable_data());
   cells_ = register_buffer("cells", cells_.variable_data());
   nvis_.follow(register_buffer("nvis", nvis_.to_register()));
+  form_ = std::make_shared<losses::detail::CellForm>();
 }
 
 void GriddedLikelihoodImpl::check(const Tensor& sky) const {
@@ -84,6 +87,15 @@ Tensor GriddedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& grad
   check(sky);
   losses::detail::check_gradient(sky, gradient);
   const torch::NoGradGuard no_grad;
+  if (sky.device().is_cpu()) {
+    auto slope = accumulate == Accumulate::overwrite && gradient.is_contiguous()
+                     ? gradient
+                     : at::empty_like(sky, at::MemoryFormat::Contiguous);
+    auto value = form_->value_and_gradient({cells_, data_, weights_, nchan_}, coords().cell_area(), sky, slope);
+    if (accumulate == Accumulate::add) gradient.add_(slope);
+    else if (!slope.is_same(gradient)) gradient.copy_(slope);
+    return value;
+  }
   const auto half_plane = ops::half_plane_fft(sky);
   const auto difference = residual(half_plane);
   const auto weighted = difference * weights_.to(sky.scalar_type());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <typeinfo>
 
@@ -7,6 +8,10 @@
 #include <mpol_cpp/device/module.h>
 #include <mpol_cpp/device/saved_count.h>
 #include <mpol_cpp/likelihoods/likelihood.h>
+
+namespace mpol::losses::detail {
+class CellForm;
+}
 
 namespace mpol {
 
@@ -47,6 +52,7 @@ class GriddedLikelihoodImpl : public Module<GriddedLikelihoodImpl>, public Likel
   std::int64_t nchan_;
   detail::SavedCount nvis_;
   Tensor cells_, data_, weights_;
+  std::shared_ptr<losses::detail::CellForm> form_;  // of the CPU
 };
 
 TORCH_MODULE(GriddedLikelihood);

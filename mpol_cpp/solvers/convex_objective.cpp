@@ -270,8 +270,11 @@ std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& grad
   const auto nll = values_of(objective_.nll(gradient_into(images, gradient)));
   auto total = nll;
   std::vector<double> terms, simple(problems, 0.0);
+  const double epsilon = epsilon_of(TermKind::tv_image);
+  const bool sums_pixels = is_used(TermKind::sparsity) || is_used(TermKind::tv_image);
+  const KnownSums known{epsilon, sums_pixels ? ops::pixel_sums(sky_, epsilon) : std::vector<ops::PixelSums>()};
   for (const auto& term : objective_.terms()) {
-    const auto values = term.is_off() ? std::vector<double>(problems, 0.0) : weighted(term, sky_);
+    const auto values = term.is_off() ? std::vector<double>(problems, 0.0) : weighted(term, sky_, &known);
     for (std::size_t i = 0; i < problems; ++i) total[i] += values[i];
     add_lengths(term, values, sky_, simple);
     terms.insert(terms.end(), values.begin(), values.end());
@@ -340,6 +343,11 @@ std::vector<double> ConvexObjective::gaps() {
   return values_of(total - bound + rounding * total.abs());
 }
 
+bool ConvexObjective::is_used(TermKind kind) const {
+  const auto& terms = objective_.terms();
+  return std::any_of(terms.begin(), terms.end(), [&](const Term& term) { return !term.is_off() && term.kind() == kind; });
+}
+
 double ConvexObjective::epsilon_of(TermKind kind) const {
   for (const auto& term : objective_.terms()) {
     if (!term.is_off() && term.kind() == kind) return term.settings().at(0);
@@ -347,11 +355,12 @@ double ConvexObjective::epsilon_of(TermKind kind) const {
   return 0;
 }
 
-std::vector<double> ConvexObjective::weighted(const Term& term, const Tensor& sky) const {
+std::vector<double> ConvexObjective::weighted(const Term& term, const Tensor& sky, const KnownSums* known) const {
   std::vector<double> values(static_cast<std::size_t>(sky.size(0)), 0.0);
   if (term.kind() == TermKind::sparsity || term.kind() == TermKind::tv_image) {
     const bool varies = term.kind() == TermKind::tv_image;
-    const auto sums = ops::pixel_sums(sky, varies ? term.settings().at(0) : 0);
+    const bool are_known = known != nullptr && (!varies || term.settings().at(0) == known->epsilon);
+    const auto sums = are_known ? known->of_images : ops::pixel_sums(sky, varies ? term.settings().at(0) : 0);
     const auto nchan = static_cast<std::size_t>(sky.size(1));
     for (std::size_t i = 0; i < sums.size(); ++i) values[i / nchan] += varies ? sums[i].variation : sums[i].pixels;
   } else {

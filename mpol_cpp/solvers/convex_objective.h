@@ -6,6 +6,7 @@
 
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/ops/proximal/image_vectors.h>
 #include <mpol_cpp/solvers/composite_function.h>
 #include <mpol_cpp/solvers/cube_proximal.h>
 
@@ -86,10 +87,17 @@ class ConvexObjective : public CompositeFunction {
   Tensor gradient_into(const Tensor& images, Tensor& gradient);
   /// The weights of a term on the device, float64: one, or (problems).
   const Tensor& device_weights(const Term& term) const;
+  bool is_used(TermKind kind) const;       ///< whether a term of this kind has a weight
   double epsilon_of(TermKind kind) const;  ///< the first one's, should there be several; 0 where there is none
   std::unique_ptr<CubeProximal> new_map() const;
-  /// A term's value at an image, weighted, of each problem.
-  std::vector<double> weighted(const Term& term, const Tensor& sky) const;
+  /// Sums over the pixels of each image, with the epsilon of its total variation.
+  struct KnownSums {
+    double epsilon;
+    std::vector<ops::PixelSums> of_images;
+  };
+  /// A term's value at an image, weighted, of each problem. @param known  sums over the pixels of that image, if somebody has
+  /// them
+  std::vector<double> weighted(const Term& term, const Tensor& sky, const KnownSums* known = nullptr) const;
   void smooth_into(const Tensor& images, Tensor& out) const;  // S
   Tensor shaped_like_model(const Tensor& images) const { return images.view(model_->base().sizes()); }
   /// Writes the slopes of chi^2/(2 N_norm) and the quadratic terms into `gradient`. @return chi^2, of each problem

@@ -1,5 +1,8 @@
 #include "catch.h"
 
+#include <memory>
+
+#include <ATen/ops/stack.h>
 #include <torch/autograd.h>
 
 #include <mpol_cpp/core/error.h>
@@ -10,6 +13,7 @@
 #include "compare.h"
 #include "golden.h"
 #include "random.h"
+#include "threads.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -50,6 +54,54 @@ TEMPLATE_TEST_CASE("the gridded likelihood is chi squared of the packed model at
   CHECK(relative_error(gradient, expected_gradient) < bound);
   likelihood->value_and_gradient(typed, gradient, Accumulate::add);
   CHECK(relative_error(gradient, 2 * expected_gradient) < bound);
+}
+
+TEMPLATE_TEST_CASE("value and gradient at cells are the same bits for any number of threads, alone and among others",
+                   "[losses][quick]", float, double) {
+  const GridCoords coords(0.05, 30);
+  auto likelihood = GriddedLikelihood(random_dataset(coords, 2, 0.2, 1));
+  const auto sky = at::stack({random_image(coords, 2, torch::kFloat64, 5), random_image(coords, 2, torch::kFloat64, 6)})
+                       .to(dtype_of<TestType>());
+  auto gradient = torch::empty_like(sky), single = torch::empty_like(sky), own = torch::empty_like(sky[1]);
+  const auto value = likelihood->value_and_gradient(sky, gradient, Accumulate::overwrite);
+  const Threads one(1);
+  CHECK(same(likelihood->value_and_gradient(sky, single, Accumulate::overwrite), value));
+  CHECK(same(single, gradient));
+  CHECK(same(likelihood->value_and_gradient(sky[1], own, Accumulate::overwrite), value[1]));
+  CHECK(same(own, gradient[1]));
+
+  // A gradient that is a view with gaps is written all the same.
+  auto wide = torch::full({2, 2, 30, 40}, 7.0, sky.options());
+  auto view = wide.narrow(-1, 5, 30);
+  likelihood->value_and_gradient(sky, view, Accumulate::overwrite);
+  CHECK(same(view.contiguous(), gradient));
+  CHECK(same(wide.narrow(-1, 0, 5).contiguous(), torch::full({2, 2, 30, 5}, 7.0, sky.options())));
+}
+
+TEST_CASE("value and gradient at cells follow data that change", "[losses][quick]") {
+  const GridCoords coords(0.05, 30);
+  auto likelihood = GriddedLikelihood(random_dataset(coords, 1, 0.2, 1));
+  const auto sky = random_image(coords, 1, torch::kFloat64, 5);
+  auto gradient = torch::empty_like(sky);
+  const auto now = [&] { return likelihood->value_and_gradient(sky, gradient, Accumulate::overwrite).item<double>(); };
+  const auto expected = [&] { return likelihood->chi_squared(sky).item<double>(); };
+  const double first = now();
+  {
+    const torch::NoGradGuard no_grad;
+    likelihood->named_buffers()["data"].mul_(2);  // in place, as a loaded state is
+  }
+  CHECK(now() != first);
+  CHECK(now() == Approx(expected()).epsilon(1e-12));
+  likelihood->to(torch::kFloat32);  // data that are rounded
+  CHECK(now() == Approx(expected()).epsilon(1e-12));
+  const auto copy = std::dynamic_pointer_cast<GriddedLikelihoodImpl>(likelihood->clone());
+  const double before = now();
+  {
+    const torch::NoGradGuard no_grad;
+    likelihood->named_buffers()["weights"].mul_(3);
+  }
+  CHECK(now() == Approx(3 * before).epsilon(1e-6));
+  CHECK(copy->value_and_gradient(sky, gradient, Accumulate::overwrite).item<double>() == before);
 }
 
 TEST_CASE("the gridded likelihood of MPoL's data equals MPoL's", "[losses][quick]") {

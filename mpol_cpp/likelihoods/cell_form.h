@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <mpol_cpp/likelihoods/likelihood.h>
+#include <mpol_cpp/ops/fused/cpu/cell_chi_squared.h>
+
+namespace mpol::losses::detail {
+
+/// chi^2 at cells and its gradient on the CPU by kernels of ours, for images of float32 and float64. Its tables are made from the
+/// data when they are first needed, and again when the data have changed.
+class CellForm {
+ public:
+  /// @param data      of as many channels as the images have, on the CPU
+  /// @param sky       (…, nchan, npix, npix) on the CPU
+  /// @param gradient  like it, contiguous; overwritten
+  /// @return          one value per problem, (…), float64
+  Tensor value_and_gradient(const CellData& data, double cell_area, const Tensor& sky, const Tensor& gradient);
+
+ private:
+  /// What a tensor is: where it lies, and how often it was written.
+  struct Mark {
+    const void* place;
+    std::uint32_t version;
+    bool operator==(const Mark&) const = default;
+  };
+  struct Marks {
+    Mark cells, data, weights;
+    bool operator==(const Marks&) const = default;
+  };
+  template <typename T>
+  using Passes = std::shared_ptr<ops::CellChiSquared<T>>;
+
+  static Mark mark_of(const Tensor& tensor);
+  template <typename T>
+  Tensor run(Passes<T>& passes, const CellData& data, double cell_area, const Tensor& sky, const Tensor& gradient);
+
+  std::optional<Marks> made_of_;
+  Passes<float> single_;
+  Passes<double> double_;
+};
+
+}  // namespace mpol::losses::detail
