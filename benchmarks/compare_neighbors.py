@@ -18,7 +18,7 @@ import sys
 import time
 
 
-class Neighbours:
+class Neighbors:
     """Busy loops on the first cores, while it lives."""
 
     def __init__(self, cores):
@@ -76,7 +76,7 @@ def main():
                     times = {1: [], threads: []}
                     for _ in range(arguments.rounds):
                         for count, found in times.items():
-                            with Neighbours(cores[:busy]):
+                            with Neighbors(cores[:busy]):
                                 found.append(mean_step(arguments.program, options, count))
                     means = [statistics.median(mean for mean, _ in times[count]) for count in (1, threads)]
                     medians = [statistics.median(median for _, median in times[count]) for count in (1, threads)]

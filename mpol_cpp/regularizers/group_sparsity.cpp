@@ -15,7 +15,7 @@ const Regularizer& regularizers::GroupSparsity::descriptor() {
   static const Regularizer own{
       .name = "group_sparsity",
       .help = "Sum over pixels of the norm of their spectra (L2,1): few bright pixels, the same in all channels",
-      .settings = {{.name = "epsilon", .value = settings[0]}},
+      .settings = {{.name = "epsilon", .value = settings[0], .is_divided_by = true}},
       .noise_scale = NoiseScale::slope_of_spectrum,
       .convexity = Convexity::proximal,
       .dual_images = 1,

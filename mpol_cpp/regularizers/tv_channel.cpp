@@ -16,7 +16,7 @@ const Regularizer& regularizers::TvChannel::descriptor() {
   static const Regularizer own{
       .name = "tv_channel",
       .help = "Total variation from channel to channel",
-      .settings = {{.name = "epsilon", .value = settings[0]}},
+      .settings = {{.name = "epsilon", .value = settings[0], .is_divided_by = true}},
       .noise_scale = NoiseScale::slope,
       .convexity = Convexity::proximal,
       .dual_images = 1,

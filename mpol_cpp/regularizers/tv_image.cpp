@@ -16,7 +16,7 @@ const Regularizer& regularizers::TvImage::descriptor() {
   static const Regularizer own{
       .name = "tv",
       .help = "Total variation: sharp edges, flat inside; 0 where another LAMBDA is a number",
-      .settings = {{.name = "epsilon", .value = settings[0]}},
+      .settings = {{.name = "epsilon", .value = settings[0], .is_divided_by = true}},
       .noise_scale = NoiseScale::slope,
       .convexity = Convexity::proximal,
       .automatic = 0.3,

@@ -23,7 +23,7 @@ const Regularizer& regularizers::TvSlope::descriptor() {
   static const Regularizer own{
       .name = "tv_slope",
       .help = "Total variation of slopes: smooth structure without steps; 0 where another LAMBDA is a number",
-      .settings = {{.name = "epsilon", .value = settings[0]}},
+      .settings = {{.name = "epsilon", .value = settings[0], .is_divided_by = true}},
       .noise_scale = NoiseScale::slope,
       .convexity = Convexity::proximal,
       .dual_images = 3,

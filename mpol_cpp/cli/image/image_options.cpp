@@ -463,7 +463,7 @@ void settle_units(ImageOptions& image) {
 
 void settle(ImageOptions& image) {
   if (!image.dry_run) settle(image.output);
-  image.data.set.mode = image.mode ? choice_name(*image.mode, image_mode_choices) : "";
+  image.data.set.mode = image.mode;
   settle(image.data);
   settle_units(image);
   const auto chosen = choose_optimizer(image);

@@ -1,8 +1,10 @@
 #include <mpol_cpp/cli/options/set_options.h>
 
+#include <array>
 #include <cmath>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -20,6 +22,18 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kilometre = 1e3;
+constexpr std::array<NamedChoice<io::HandsNeeded>, 2> hands_choices = {
+    {{"both", io::HandsNeeded::both}, {"one", io::HandsNeeded::one}}};
+
+Choices<io::Polarization> polarization_choices() {
+  static const auto choices = [] {
+    std::vector<NamedChoice<io::Polarization>> all;
+    for (const auto& name : io::polarization_names()) all.push_back({name.c_str(), io::polarization_from_name(name)});
+    return all;
+  }();
+  return choices;
+}
+std::string polarization_word(const SetOptions& set) { return choice_name(set.polarization, polarization_choices()); }
 
 /// "LOW:HIGH" as two numbers.
 std::optional<std::pair<double, double>> parse_range(const std::string& option, const std::string& text) {
@@ -73,7 +87,7 @@ void report(const std::filesystem::path& path, const SetOptions& set, const io::
   const auto kept = read.visibilities.nchan() * read.visibilities.nvis();
   const auto& observation = read.visibilities.observation();
   tell(fmt::format("read        {} of {}, Stokes or hand {}: {}{} of {} samples", shape.column, path.filename().string(),
-                   set.stokes, kept, set.averages() ? " averages" : "", samples));
+                   polarization_word(set), kept, set.averages() ? " averages" : "", samples));
   tell(fmt::format("left out    {}", dropped_words(read.dropped)));
   for (const auto& window : shape.windows) tell("            " + window_words(window));
   log_info(fmt::format("{} by {}, {}; {}", observation.object, observation.telescope, observation.date,
@@ -83,7 +97,7 @@ void report(const std::filesystem::path& path, const SetOptions& set, const io::
   if (set.averages()) averaging = Json::parse(report_averaging(set, *set.cost));
   note_reading(Json{{"file", path.string()},
                     {"column", shape.column},
-                    {"stokes", set.stokes},
+                    {"stokes", polarization_word(set)},
                     {"samples", samples},
                     {"kept", kept},
                     {"dropped", describe_dropped(read.dropped)},
@@ -138,8 +152,9 @@ void declare(OptionSet& options, SetOptions& set, const std::function<bool()>& a
   options.text("--select", set.select, "TAQL", "Measurement set: rows to use, as in \"FIELD_ID == 1\"; default: all", result);
   options.text(column_option, set.column, "NAME",
                "Measurement set: column of the data; default: CORRECTED_DATA where it is filled, else DATA", result);
-  options.choice("--stokes", set.stokes, io::polarization_names(), "Set, UVFITS: Stokes parameter, or one hand alone", result);
-  options.choice("--hands", set.hands, {"both", "one"},
+  options.choice("--stokes", set.polarization, polarization_choices(), "Set, UVFITS: Stokes parameter, or one hand alone",
+                 result);
+  options.choice("--hands", set.hands, hands_choices,
                  "Set, UVFITS: what Stokes I needs; one: where the other hand is flagged, one stands for I (unpolarised sources)",
                  result);
   options.text("--spw", set.spw, "LIST", "Set, UVFITS: numbers of spectral windows, as in 0,2-3; default: all", result);
@@ -157,11 +172,11 @@ void declare(OptionSet& options, SetOptions& set, const std::function<bool()>& a
   options.integer("--average-channels", set.average_channels, Range::between(1, 1e9), "Average so many neighbouring channels",
                   result);
   options.only({"--average-time"}, "with a measurement set or UVFITS: arrays have no times", applies);
-  options.only({"--hands"}, "with --stokes I", [&set] { return set.stokes == "I"; });
+  options.only({"--hands"}, "with --stokes I", [&set] { return set.polarization == io::Polarization::stokes_i; });
 }
 
 void declare_mode(OptionSet& options, SetOptions& set, const std::function<bool()>& applies) {
-  options.choice("--mode", set.mode, {"continuum", "cube"},
+  options.choice("--mode", set.mode, image_mode_choices,
                  "Set, UVFITS: all samples as one channel, or one for each of theirs; default: continuum", Record::result);
   options.only({"--mode"}, "with a measurement set or UVFITS", applies);
 }
@@ -176,8 +191,7 @@ io::MeasurementSetOptions library_options(const SetOptions& set, const std::stri
   io::MeasurementSetOptions options;
   options.select = set.select;
   options.column = set.column;
-  options.polarization = {io::polarization_from_name(set.stokes),
-                          set.hands == "one" ? io::HandsNeeded::one : io::HandsNeeded::both};
+  options.polarization = {set.polarization, set.hands};
   options.windows = parse_number_list("--spw", set.spw);
   options.channels.numbers = parse_number_list("--channels", channels);
   options.channels.frequency_range = parse_range("frequency-range", set.frequency_range);
@@ -201,7 +215,7 @@ io::CollectedVisibilities read_set(const std::filesystem::path& path, const SetO
     averaging = averaged.get();
     reader = std::move(averaged);
   }
-  const bool cube = set.mode == "cube";
+  const bool cube = set.mode == ImageMode::cube;
   const auto& shape = reader->shape();
   const auto room = room_for_samples(cube ? io::bytes_of_cube(shape) : io::bytes_of_samples(shape),
                                      cube ? shape.windows.front().nchan() : 1, memory);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include <mpol_cpp/cli/options/fit_choices.h>
 #include <mpol_cpp/cli/options/sample_room.h>
 #include <mpol_cpp/cli/program/option_set.h>
 #include <mpol_cpp/io/measurement_set/measurement_set.h>
@@ -19,13 +20,13 @@ namespace mpol::cli {
 struct SetOptions {
   std::string select;  ///< TaQL
   std::string column;  ///< the data; empty: chosen
-  std::string stokes = "I";
-  std::string hands = "both";            ///< or "one"
+  io::Polarization polarization = io::Polarization::stokes_i;
+  io::HandsNeeded hands = io::HandsNeeded::both;
   std::string spw;                       ///< "0,2-3"
   std::string frequency_range;           ///< "LOW:HIGH", Hz
   std::string velocity_range;            ///< "LOW:HIGH", km/s
   std::optional<double> rest_frequency;  ///< Hz
-  std::string mode;                      ///< "cube"; else all samples are one channel
+  std::optional<ImageMode> mode;         ///< cube; else all samples are one channel
   std::optional<double> average_time;    ///< s
   std::int64_t average_channels = 1;     ///< also of arrays
   /// What averaging costs, once data were read.

@@ -66,7 +66,7 @@ void declare(OptionSet& options, FilterOptions& filter) {
   declare_set(options, data);
   declare_conjugate(options, data);
   declare(options, filter.output);
-  data.set.mode = "cube";
+  data.set.mode = ImageMode::cube;
 }
 
 /// Radio convention, km/s.

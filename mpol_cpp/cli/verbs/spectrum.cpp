@@ -59,7 +59,7 @@ void declare(OptionSet& options, SpectrumOptions& spectrum) {
   declare_set(options, data);
   declare_conjugate(options, data);
   declare(options, spectrum.output);
-  data.set.mode = "cube";
+  data.set.mode = ImageMode::cube;
 }
 
 Spectrum measure(std::vector<NamedSource> sources, const Visibilities& visibilities) {

@@ -24,6 +24,7 @@ struct RegularizerSetting {
   std::string name;                  ///< in C++
   std::optional<double> value = {};  ///< where none is given; nothing: one must be given
   bool may_be_zero = false;          ///< else it must be above 0
+  bool is_divided_by = false;        ///< fused steps take its reciprocal root: a normal number in the dtype of the fit
   std::string option = {};           ///< of the command line, without dashes; empty: it has none
   std::string unit = {};             ///< of the option's value
   std::string help = {};             ///< of the option

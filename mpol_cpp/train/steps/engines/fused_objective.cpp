@@ -19,11 +19,16 @@ namespace {
 
 std::int64_t problems_of(const Tensor& base) { return base.numel() / (base.size(-1) * base.size(-2) * base.size(-3)); }
 
-/// Kernels take the reciprocal root of epsilon. The eager step refuses what is too small.
-bool is_below_normal_numbers(const Term& term, torch::Dtype dtype) {
+/// Says which setting of a term is too small for the kernels, which take its reciprocal root; empty where none is.
+std::string obstacle_of_settings(const Term& term, torch::Dtype dtype) {
+  if (dtype != torch::kFloat32) return {};
   const auto& settings = regularizer_of(term.kind()).settings;
-  const bool has_epsilon = !settings.empty() && settings.front().name == "epsilon";
-  return has_epsilon && dtype == torch::kFloat32 && term.settings().at(0) < std::numeric_limits<float>::min();
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    if (!settings[i].is_divided_by || term.settings().at(i) >= std::numeric_limits<float>::min()) continue;
+    return fmt::format("term {} has {} {:.3g}, below the normal numbers of float32", term.name(), settings[i].name,
+                       term.settings().at(i));
+  }
+  return {};
 }
 
 std::string obstacle_of_terms(const std::vector<Term>& terms, std::int64_t problems, torch::Dtype dtype) {
@@ -33,9 +38,7 @@ std::string obstacle_of_terms(const std::vector<Term>& terms, std::int64_t probl
     if (term.weights().size() > 1 && static_cast<std::int64_t>(term.weights().size()) != problems) {
       return fmt::format("term {} has weights for {} problems, the model {}", term.name(), term.weights().size(), problems);
     }
-    if (is_below_normal_numbers(term, dtype)) {
-      return fmt::format("term {} has epsilon {:.3g}, below the normal numbers of float32", term.name(), term.settings().at(0));
-    }
+    if (auto reason = obstacle_of_settings(term, dtype); !reason.empty()) return reason;
     if (!kinds.insert(term.kind()).second) return fmt::format("term {} is a second one of its kind", term.name());
   }
   return {};
