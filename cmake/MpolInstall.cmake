@@ -84,6 +84,11 @@ if(MPOL_BUNDLE_LIBTORCH)
   else()
     install(DIRECTORY "${LibTorch_ROOT}/lib" DESTINATION "${bundle}/torch" USE_SOURCE_PERMISSIONS COMPONENT runtime
             FILES_MATCHING PATTERN "libc10.so" PATTERN "libtorch_cpu.so" PATTERN "libgomp*.so*" PATTERN "libshm*" EXCLUDE)
+    # The wheel's libraries carry the names of all their functions, a fifth of their size; CMake strips targets alone.
+    install(CODE "if(CMAKE_INSTALL_DO_STRIP)
+      file(GLOB libraries \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${bundle}/torch/lib/lib*.so*\")
+      execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-unneeded \${libraries} COMMAND_ERROR_IS_FATAL ANY)
+    endif()" COMPONENT runtime)
   endif()
   if(IS_DIRECTORY "${LibTorch_ROOT}/../nvidia")
     if(MPOL_WITH_CUDA)

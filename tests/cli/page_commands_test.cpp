@@ -29,6 +29,7 @@ const std::map<std::string, std::string> not_run_here = {
     {"./run_tests", "it builds all and runs this test; .ci/run starts it"},
     {"scripts/", "they install, build, package and check; .ci/run and scripts/nightly start them"},
     {"cmake", "it builds; scripts/check_consumer runs the lines of docs/guide/linking.md, .ci/run the others"},
+    {"cpack", "scripts/package packs"},
     {"ctest", "it runs this test"},
     {"build/release/bin/test_", "tests"},
     {"build/release/bin/simple_net", "tests/examples runs it"},
@@ -59,9 +60,10 @@ std::string first_word(const std::string& command) {
 }
 
 bool is_command(const std::string& line) {
-  static const std::set<std::string> programs = {
-      "mpol",   "mpirun",  "mpiexec", "srun",    "sbatch", "torchrun", "cmake", "ctest", "python",    "python3", "pip",   "git",
-      "docker", "apt-get", "tar",     "gnuplot", "man",    "bash",     "sh",    "conda", "apptainer", "mkdocs",  "ninja", "make"};
+  static const std::set<std::string> programs = {"mpol",      "mpirun", "mpiexec", "srun",    "sbatch", "torchrun", "cmake",
+                                                 "cpack",     "ctest",  "python",  "python3", "pip",    "git",      "docker",
+                                                 "apt-get",   "tar",    "gnuplot", "man",     "bash",   "sh",       "conda",
+                                                 "apptainer", "mkdocs", "ninja",   "make"};
   const auto word = first_word(line);
   return programs.contains(word) || word.starts_with("./") || word.starts_with("#!") ||
          std::regex_match(word, std::regex("[a-z0-9_.-]+(/[A-Za-z0-9_.-]+)+"));
