@@ -33,7 +33,8 @@ void run(int iterations) {
   const auto first = mpol::fit_radial_profile(visibilities, thought, mpol::RadialProfileOptions().radius(1.5).points(60));
 
   auto profile = mpol::RadialProfileModel(first);
-  auto optimizer = torch::optim::LBFGS(profile->parameters(), torch::optim::LBFGSOptions(0.5).max_iter(iterations));
+  auto optimizer = torch::optim::LBFGS(profile->parameters(),
+                                       torch::optim::LBFGSOptions(1).max_iter(iterations).line_search_fn("strong_wolfe"));
   const auto objective = [&] {  // -ln of the posterior
     optimizer.zero_grad();
     const auto residual = profile->loose(visibilities.baselines()) - visibilities.data();

@@ -21,6 +21,7 @@
 #include <mpol_cpp/images/gauss_conv_image.h>
 #include <mpol_cpp/models/hann_conv_cube.h>
 #include <mpol_cpp/models/image_cube.h>
+#include <mpol_cpp/likelihoods/batched_likelihood.h>
 #include <mpol_cpp/likelihoods/block_likelihood.h>
 #include <mpol_cpp/likelihoods/chunked_likelihood.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
@@ -173,6 +174,11 @@ std::vector<LibraryModule> library_modules() {
       {"LooseLikelihood", LooseLikelihood(grid, data, channels).ptr(), {"data", "weights"}},
       {"NoiseLikelihood", student.ptr(), {"data", "weights", "imaginary_weights"}},
       {"BlockLikelihood", BlockLikelihood(grid, blocks).ptr(), {"data_0", "weights_0", "u_0", "v_0"}},
+      {"BatchedLikelihood",
+       BatchedLikelihood(std::vector<std::shared_ptr<Likelihood>>{ExactLikelihood(grid, data, channels).ptr(),
+                                                                  LooseLikelihood(grid, data, channels).ptr()})
+           .ptr(),
+       {"problem_0.kernel", "problem_0.dirty", "problem_0.constant", "problem_1.data", "problem_1.weights"}},
       {"ChunkedLikelihood", ChunkedLikelihood(grid, data, channels).ptr()},
       {"MiniBatchLikelihood", MiniBatchLikelihood(grid, data, channels, VisibilitySamplerOptions()).ptr()},
   };
