@@ -52,6 +52,7 @@ set_up() {
 configure() {
   local preset=$1 log=build/$1.configure.log
   shift
+  mkdir -p build # which is not there yet where LibTorch was found elsewhere
   cmake --preset "$preset" "${torch[@]}" "$@" >"$log" 2>&1 || {
     cat "$log" >&2
     fail "CMake could not configure build/$preset (its message is above). If the folder is from an older state, remove it and start again."

@@ -79,6 +79,11 @@ std::string ConvexObjective::obstacle(ImageModel& model, const Objective& object
   return {};
 }
 
+struct ConvexObjective::KnownSums {
+  double epsilon;
+  std::vector<ops::PixelSums> of_images;
+};
+
 ConvexObjective::ConvexObjective(const std::shared_ptr<ImageModel>& model, Objective objective, CubeProximal::By by)
     : model_(std::dynamic_pointer_cast<GriddedNetImpl>(model)), objective_(std::move(objective)), by_(by) {
   if (auto why = obstacle(*model, objective_); !why.empty()) throw ValueError(why);

@@ -6,7 +6,6 @@
 
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/objective/objective.h>
-#include <mpol_cpp/ops/proximal/image_vectors.h>
 #include <mpol_cpp/solvers/composite_function.h>
 #include <mpol_cpp/solvers/cube_proximal.h>
 
@@ -91,10 +90,7 @@ class ConvexObjective : public CompositeFunction {
   double epsilon_of(TermKind kind) const;  ///< the first one's, should there be several; 0 where there is none
   std::unique_ptr<CubeProximal> new_map() const;
   /// Sums over the pixels of each image, with the epsilon of its total variation.
-  struct KnownSums {
-    double epsilon;
-    std::vector<ops::PixelSums> of_images;
-  };
+  struct KnownSums;
   /// A term's value at an image, weighted, of each problem. @param known  sums over the pixels of that image, if somebody has
   /// them
   std::vector<double> weighted(const Term& term, const Tensor& sky, const KnownSums* known = nullptr) const;

@@ -134,7 +134,7 @@ enum class Settled {
 
 /// What settle() came to.
 struct SettledProblems {
-  Settled end;
+  Settled end;                           ///< of all problems together
   std::vector<std::int64_t> iterations;  ///< after which each problem settled; -1 for those that did not
 };
 
