@@ -41,7 +41,7 @@ this_suite() { (. /etc/os-release && echo "$VERSION_CODENAME"); }
 
 # bare_system SUITE: made in $bare by debootstrap, with apt's sources as here where it is of this machine's suite.
 bare_system() {
-  local suite=$1 origin components script sources_of_this_machine=no
+  local suite=$1 file origin components script sources_of_this_machine=no
   if [[ -z $mirror ]]; then
     mirror=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $suite" | head -1)
     if [[ -n $mirror ]]; then sources_of_this_machine=yes; fi
@@ -68,7 +68,9 @@ bare_system() {
     rm "$bare/etc/apt/sources.list"
     cp -r /etc/apt/. "$bare/etc/apt/"
   else
-    cp -r /etc/apt/apt.conf* /etc/apt/auth.conf* "$bare/etc/apt/" 2>/dev/null || true # proxies and passwords
+    for file in /etc/apt/apt.conf* /etc/apt/auth.conf*; do # proxies and passwords, where there are some
+      if [[ -e $file ]]; then cp -r "$file" "$bare/etc/apt/"; fi
+    done
     cp "$keyring" "$bare/etc/apt/trusted.gpg.d/"
   fi
   mount -t proc proc "$bare/proc"

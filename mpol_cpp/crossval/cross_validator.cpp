@@ -297,9 +297,10 @@ std::int64_t CrossValidator::folds_at_once(const std::vector<detail::FoldFit*>& 
   if (options_.folds_at_once() > 0) return options_.folds_at_once();
   const auto base = own.front()->model().base();
   if (!base.is_cuda() || !detail::FoldBatch::obstacle(own, options_.train()).empty()) return 1;
-  constexpr double images_of_fit = 16, bytes_of_exact_pixel = 140;  // of POGM with its dual images; for a while
+  constexpr double bytes_of_exact_pixel = 140;  // for a while
   const auto pixels = static_cast<double>(base.numel());
-  const double of_fold = pixels * (images_of_fit * static_cast<double>(base.element_size()) + bytes_of_exact_pixel);
+  const double of_fold =
+      pixels * (detail::FoldBatch::images_of_fold * static_cast<double>(base.element_size()) + bytes_of_exact_pixel);
   return std::max<std::int64_t>(
       1, static_cast<std::int64_t>(static_cast<double>(memory_info(base.device()).free_bytes) / 2 / of_fold));
 }

@@ -13,6 +13,9 @@ namespace mpol::detail {
 /// fold whose fit has come to its end stands still while others go on, so that each ends as it would alone.
 class FoldBatch {
  public:
+  /// Images that a fold's fit takes, POGM's with its dual ones.
+  static constexpr double images_of_fold = 16;
+
   /// Says why folds cannot be a batch; empty where they can.
   static std::string obstacle(const std::vector<FoldFit*>& folds, const TrainOptions& options);
 

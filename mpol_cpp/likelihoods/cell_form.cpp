@@ -8,7 +8,7 @@ namespace mpol::losses::detail {
 
 CellForm::Mark CellForm::mark_of(const Tensor& tensor) {
   const auto& version = tensor.unsafeGetTensorImpl()->version_counter();
-  return {tensor.const_data_ptr(), version.enabled() ? version.current_version() : 0};
+  return {tensor.storage().getWeakStorageImpl(), version.enabled() ? version.current_version() : 0};
 }
 
 Tensor CellForm::value_and_gradient(const CellData& data, double cell_area, const Tensor& sky, const Tensor& gradient) {

@@ -4,6 +4,8 @@
 #include <memory>
 #include <optional>
 
+#include <c10/core/StorageImpl.h>
+
 #include <mpol_cpp/likelihoods/likelihood.h>
 #include <mpol_cpp/ops/fused/cpu/cell_chi_squared.h>
 
@@ -20,11 +22,12 @@ class CellForm {
   Tensor value_and_gradient(const CellData& data, double cell_area, const Tensor& sky, const Tensor& gradient);
 
  private:
-  /// What a tensor is: where it lies, and how often it was written.
+  /// Tells a tensor from others: by its memory, whose name no other memory gets while this is held, and by how often it was
+  /// written.
   struct Mark {
-    const void* place;
+    c10::weak_intrusive_ptr<c10::StorageImpl> memory;
     std::uint32_t version;
-    bool operator==(const Mark&) const = default;
+    bool operator==(const Mark& other) const { return memory == other.memory && version == other.version; }
   };
   struct Marks {
     Mark cells, data, weights;

@@ -94,6 +94,14 @@ TEST_CASE("value and gradient at cells follow data that change", "[losses][quick
   CHECK(now() == Approx(expected()).epsilon(1e-12));
   likelihood->to(torch::kFloat32);  // data that are rounded
   CHECK(now() == Approx(expected()).epsilon(1e-12));
+  const double rounded = now();
+  likelihood->to(torch::kFloat64);
+  now();
+  likelihood->named_buffers()["data"].set_data(likelihood->named_buffers()["data"].variable_data() * 1.5);
+  likelihood->to(torch::kFloat32);  // twice without a look in between: memory may be taken again
+  likelihood->to(torch::kFloat64);
+  CHECK(now() != rounded);
+  CHECK(now() == Approx(expected()).epsilon(1e-12));
   const auto copy = std::dynamic_pointer_cast<GriddedLikelihoodImpl>(likelihood->clone());
   const double before = now();
   {

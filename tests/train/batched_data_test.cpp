@@ -2,6 +2,7 @@
 #include "catch.h"
 
 #include <memory>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -59,6 +60,11 @@ struct Ends {
   std::vector<TrainResult> results;
 };
 
+double total_of(const std::vector<TrainResult>& results) {
+  return std::accumulate(results.begin(), results.end(), 0.0,
+                         [](double sum, const auto& each) { return sum + each.loss.total(); });
+}
+
 Ends fit_both(const OwnData& own, const TrainOptions& of_batch, const TrainOptions& of_one) {
   auto model = own.model(own.start());
   auto result = Trainer(model, own.together(), of_batch).fit();
@@ -88,9 +94,7 @@ TEMPLATE_TEST_CASE("each problem of a batch with data of its own is fitted as it
   CHECK(ends.result.step == step);
   if (step == StepKind::fused) CHECK(same(ends.batch, ends.alone));
   else CHECK(relative_error(ends.batch, ends.alone) < tolerance<TestType>(1e-11, 2e-4));
-  double total = 0;
-  for (const auto& result : ends.results) total += result.loss.total();
-  CHECK(ends.result.loss.total() == Approx(total).epsilon(tolerance<TestType>(1e-11, 1e-4)));
+  CHECK(ends.result.loss.total() == Approx(total_of(ends.results)).epsilon(tolerance<TestType>(1e-11, 1e-4)));
 }
 
 TEMPLATE_TEST_CASE("problems with data of their own end by themselves", "[train][quick]", float, double) {
@@ -112,9 +116,7 @@ TEMPLATE_TEST_CASE("POGM moves problems with data of their own as it would each 
   const auto options = TrainOptions().optimizer(optimizer).tolerance(1e-14).epochs(50);
   const auto ends = fit_both(own, options, options);
   CHECK(relative_error(ends.batch, ends.alone) < tolerance<TestType>(1e-11, 1e-4));
-  double total = 0;
-  for (const auto& result : ends.results) total += result.loss.total();
-  CHECK(ends.result.loss.total() == Approx(total).epsilon(tolerance<TestType>(1e-11, 1e-5)));
+  CHECK(ends.result.loss.total() == Approx(total_of(ends.results)).epsilon(tolerance<TestType>(1e-11, 1e-5)));
 }
 
 TEMPLATE_TEST_CASE("a GPU's fused step takes data of each problem, emulated", "[train][quick]", float, double) {

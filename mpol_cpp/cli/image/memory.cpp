@@ -8,6 +8,7 @@
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/crossval/fold_batch.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 
@@ -25,15 +26,16 @@ LikelihoodKind memory_likelihood(const ImageOptions& options) {
 /// that it trains on.
 MemoryPart memory_of_folds(const ImageOptions& options, double pixels, double samples) {
   constexpr double model = 48, kernels = 80, sample = 48, sorted = 44;  // bytes of a pixel, of a sample
-  constexpr double images_of_batch = 16;                                // of POGM with its dual images
   const auto folds = options.crossval.score == Score::folds ? static_cast<double>(options.crossval.folds) : 2;
   const auto kind = memory_likelihood(options);
   double bytes = folds * pixels * model + 2 * samples * sample;
   if (kind == LikelihoodKind::exact || kind == LikelihoodKind::loose) bytes += (folds + 1) * pixels * kernels;
   if (kind == LikelihoodKind::noise) bytes += folds * samples * sorted;
-  if (const auto at_once = options.crossval.folds_at_once.value_or(1);
-      at_once > 1)  // steps of folds alone are in the fit's estimate
-    bytes += static_cast<double>(at_once) * pixels * images_of_batch * static_cast<double>(c10::elementSize(options.data.dtype));
+  // The steps of folds alone are in the estimate of the fit.
+  if (const auto at_once = options.crossval.folds_at_once.value_or(1); at_once > 1) {
+    const auto of_pixel = detail::FoldBatch::images_of_fold * static_cast<double>(c10::elementSize(options.data.dtype));
+    bytes += static_cast<double>(at_once) * pixels * of_pixel;
+  }
   return {"folds of the cross-validation", bytes};
 }
 

@@ -6,6 +6,7 @@
 
 #include <mpol_cpp/ops/fft/line_transforms.h>
 #include <mpol_cpp/ops/fused/cpu/fused_kernels.h>
+#include <mpol_cpp/ops/fused/cpu/fused_passes.h>
 #include <mpol_cpp/ops/memory/aligned_array.h>
 #include <mpol_cpp/ops/memory/share_tasks.h>
 
@@ -16,11 +17,12 @@ class CellChiSquared<T>::Passes {
  public:
   Passes(const std::vector<ColumnCells<T>>& cells, std::int64_t npix, double cell_area)
       : npix_(npix),
-        line_distance_(AlignedArray<T>::padded(npix) + AlignedArray<T>::line),
+        geometry_(detail::FusedGeometry::of<T>(npix)),
         cell_area_(cell_area),
         fft_(npix),
         kernels_(fused_kernels<T>(selected_isa())) {
     std::int64_t most_cells = 0;
+    first_panel_.push_back(0);
     for (const auto& own : cells) {
       cells_.push_back(panel_cells(own, fft_.slots()));
       const auto& begin = cells_.back().begin;
@@ -38,10 +40,10 @@ class CellChiSquared<T>::Passes {
     const auto nchan = static_cast<std::int64_t>(cells_.size()), panels = static_cast<std::int64_t>(places_.size());
     const auto blocks = (npix_ + batch - 1) / batch, count = problems * panels;
     while (static_cast<std::int64_t>(scratch_.size()) < at::get_num_threads()) {
-      scratch_.push_back(
-          {AlignedArray<T>(batch * line_distance_), AlignedArray<T>(fft_.scratch_size()), AlignedArray<T>(scratch_of_cells_)});
+      scratch_.push_back({AlignedArray<T>(batch * geometry_.row_distance), AlignedArray<T>(fft_.scratch_size()),
+                          AlignedArray<T>(scratch_of_cells_)});
     }
-    if (spectra_.size() < count * panel_distance()) spectra_ = AlignedArray<T>(count * panel_distance());
+    if (spectra_.size() < count * geometry_.panel_distance) spectra_ = AlignedArray<T>(count * geometry_.panel_distance);
     sums_.resize(static_cast<std::size_t>(count));
     const auto share = [&](std::int64_t tasks, const auto& task) {
       share_tasks(
@@ -51,11 +53,11 @@ class CellChiSquared<T>::Passes {
     share(problems * nchan * blocks, [&](std::int64_t i, const Scratch& scratch) {
       const auto image = i / blocks, row = i % blocks * batch, rows = std::min(batch, npix_ - row);
       for (std::int64_t r = 0; r < rows; ++r) {
-        std::copy_n(sky + (image * npix_ + row + r) * npix_, npix_, scratch.lines.data() + r * line_distance_);
+        std::copy_n(sky + (image * npix_ + row + r) * npix_, npix_, scratch.lines.data() + r * geometry_.row_distance);
       }
       const auto own = panels_of(image, row);
       if (own.count > 0)
-        fft_.forward_rows(scratch.lines.data(), line_distance_, rows, fft_.everything(), own, scratch.transform.data());
+        fft_.forward_rows(scratch.lines.data(), geometry_.row_distance, rows, fft_.everything(), own, scratch.transform.data());
     });
     share(count, [&](std::int64_t i, const Scratch& scratch) { sums_[static_cast<std::size_t>(i)] = weigh(i, scratch); });
     share(problems * nchan * blocks, [&](std::int64_t i, const Scratch& scratch) {
@@ -66,8 +68,9 @@ class CellChiSquared<T>::Passes {
         std::fill_n(pixels, rows * npix_, T(0));
         return;
       }
-      fft_.adjoint_rows(own, scratch.lines.data(), line_distance_, rows, fft_.everything(), scratch.transform.data());
-      for (std::int64_t r = 0; r < rows; ++r) std::copy_n(scratch.lines.data() + r * line_distance_, npix_, pixels + r * npix_);
+      fft_.adjoint_rows(own, scratch.lines.data(), geometry_.row_distance, rows, fft_.everything(), scratch.transform.data());
+      for (std::int64_t r = 0; r < rows; ++r)
+        std::copy_n(scratch.lines.data() + r * geometry_.row_distance, npix_, pixels + r * npix_);
     });
     std::vector<double> values(static_cast<std::size_t>(problems), 0.0);
     for (std::int64_t problem = 0; problem < problems; ++problem) {
@@ -87,24 +90,22 @@ class CellChiSquared<T>::Passes {
     std::size_t channel, index;
   };
 
-  /// Elements from one panel to the next.
-  std::int64_t panel_distance() const { return (npix_ + 8) * row_size; }
   /// The panels of an image from a row on.
   FftPanels<T> panels_of(std::int64_t image, std::int64_t row) {
     const auto nchan = static_cast<std::int64_t>(cells_.size()), channel = image % nchan;
-    const auto first = channel == 0 ? 0 : first_panel_[static_cast<std::size_t>(channel - 1)];
+    const auto first = first_panel_[static_cast<std::size_t>(channel)];
     const auto& columns = cells_[static_cast<std::size_t>(channel)].columns;
-    return {
-        columns.data(), static_cast<std::int64_t>(columns.size()),
-        spectra_.data() + (image / nchan * static_cast<std::int64_t>(places_.size()) + first) * panel_distance() + row * row_size,
-        panel_distance()};
+    return {columns.data(), static_cast<std::int64_t>(columns.size()),
+            spectra_.data() + (image / nchan * static_cast<std::int64_t>(places_.size()) + first) * geometry_.panel_distance +
+                row * row_size,
+            geometry_.panel_distance};
   }
 
   double weigh(std::int64_t panel, const Scratch& scratch) {
     const auto [channel, index] = places_[static_cast<std::size_t>(panel) % places_.size()];
     const auto& cells = cells_[channel];
     const auto begin = cells.begin[index];
-    T* values = spectra_.data() + panel * panel_distance();
+    T* values = spectra_.data() + panel * geometry_.panel_distance;
     fft_.forward_panel(values, scratch.transform.data());
     const double chi_squared =
         kernels_.weigh_residual(values, npix_,
@@ -115,13 +116,14 @@ class CellChiSquared<T>::Passes {
     return chi_squared;
   }
 
-  std::int64_t npix_, line_distance_;
+  std::int64_t npix_;
+  detail::FusedGeometry geometry_;
   double cell_area_;
   LineTransforms<T> fft_;
   FusedKernels<T> kernels_;
   std::vector<PanelCells<T>> cells_;       // of each channel
   std::vector<Place> places_;              // of the panels of a problem
-  std::vector<std::int64_t> first_panel_;  // behind those of each channel
+  std::vector<std::int64_t> first_panel_;  // of each channel, and behind the last
   std::int64_t scratch_of_cells_ = 0;
   std::mutex mutex_;  // for all below
   std::vector<Scratch> scratch_;
