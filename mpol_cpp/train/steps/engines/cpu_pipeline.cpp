@@ -36,8 +36,7 @@ Tensor loss_table(const std::vector<ops::FusedValues>& values, const Objective& 
   auto table = losses.accessor<double, 2>();
   for (std::int64_t problem = 0; problem < problems; ++problem) {
     const auto& own = values[static_cast<std::size_t>(problem)];
-    const double normalizer = normalizers[normalizers.size() == 1 ? 0 : static_cast<std::size_t>(problem)];
-    const double nll = own.chi_squared * (1.0 / (2.0 * normalizer));
+    const double nll = own.chi_squared * chi_squared_scale(normalizers, static_cast<std::size_t>(problem));
     double total = nll;
     for (std::int64_t i = 2; i < columns; ++i) {
       const auto& term = terms[static_cast<std::size_t>(i - 2)];

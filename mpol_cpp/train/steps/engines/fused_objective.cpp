@@ -141,12 +141,11 @@ ops::FusedSettings fused_settings(const ImageModel& model, const Objective& obje
   settings.problems = problems_of(base);
   settings.cell_area = model.coords().cell_area();
   const auto normalizers = objective.normalizers();
-  settings.likelihood_scale = 1.0 / (2.0 * normalizers.front());
+  settings.likelihood_scale = chi_squared_scale(normalizers, 0);
   settings.terms = weights_of_terms(objective.terms(), 0);
   for (std::int64_t problem = 0; problem < settings.problems; ++problem) {
     const auto number = static_cast<std::size_t>(problem);
-    settings.own.push_back(
-        {1.0 / (2.0 * normalizers[normalizers.size() == 1 ? 0 : number]), weights_of_terms(objective.terms(), number)});
+    settings.own.push_back({chi_squared_scale(normalizers, number), weights_of_terms(objective.terms(), number)});
   }
   settings.inverse_power = inverse_power_of_terms(objective.terms(), model.coords(), base.scalar_type());
   return settings;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,11 @@ std::string obstacle_to_fusing(ImageModel& model, const Objective& objective);
 /// Each problem has its scale of chi^2, 1 / (2 N_norm), and its weights.
 /// @throws ValueError for a term that is no regularizer, or weights of the half plane that overflow in the dtype of the fit
 ops::FusedSettings fused_settings(const ImageModel& model, const Objective& objective);
+
+/// The scale of a problem's chi^2, 1 / (2 N_norm). @param normalizers  of Objective::normalizers(): one, or one for each problem
+inline double chi_squared_scale(const std::vector<double>& normalizers, std::size_t problem) {
+  return 1.0 / (2.0 * (normalizers.size() == 1 ? normalizers.front() : normalizers[problem]));
+}
 
 /// The data that a fused step looks at by itself: those that all problems share, or those of each problem. Empty where the
 /// likelihood, or one of a problem, has none, and is given images instead.
