@@ -22,14 +22,12 @@ mpol::Visibilities read(const std::string& input) {
   return collected.visibilities;
 }
 
-/// Cells of a fifth of the finest fringe, and a field that holds the flux.
+/// Cells of a fifth of the finest fringe, and a field that holds the flux, about the phase centre.
 mpol::GridCoords grid_of(const mpol::Visibilities& visibilities) {
-  const auto uv = mpol::summarize_uv(visibilities.baselines());
-  const double cell_size = mpol::suggested_cell_size(uv);
-  const auto field = mpol::choose_field(visibilities, uv);
-  const auto npix = mpol::pixels_for(field.width, cell_size);
-  fmt::print("grid: {} pixels of {}\"; {}\n", npix, cell_size, field.reason);
-  return {cell_size, npix};
+  const auto grid = mpol::choose_grid(visibilities, {}, {}, mpol::SkyOffset());
+  fmt::print("cells of {}\": {}\n{} pixels: {}\n", grid.coords.cell_size(), grid.cell_size_reason, grid.coords.npix(),
+             grid.npix_reason);
+  return grid.coords;
 }
 
 /// Scatter in uv cells, once the source is taken out, says whether the weights are right.

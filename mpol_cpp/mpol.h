@@ -8,7 +8,9 @@
 #include <mpol_cpp/analysis/disc_geometry.h>
 #include <mpol_cpp/analysis/disc_fit/disc_models.h>
 #include <mpol_cpp/simulation/fake_data.h>
-#include <mpol_cpp/analysis/field_choice.h>
+#include <mpol_cpp/analysis/field/field_choice.h>
+#include <mpol_cpp/analysis/field/grid_choice.h>
+#include <mpol_cpp/analysis/field/wide_image.h>
 #include <mpol_cpp/analysis/polar_integrator.h>
 #include <mpol_cpp/analysis/matched_filter.h>
 #include <mpol_cpp/analysis/matching/polar_shapes.h>
@@ -29,7 +31,6 @@
 #include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/analysis/residual_sums.h>
 #include <mpol_cpp/analysis/residuals.h>
-#include <mpol_cpp/analysis/wide_image.h>
 #include <mpol_cpp/simulation/direct_visibilities.h>
 #include <mpol_cpp/simulation/keplerian_disc.h>
 #include <mpol_cpp/simulation/scene.h>

@@ -7,7 +7,7 @@
 #include <ATen/ops/fft_fft2.h>
 #include <ATen/ops/hypot.h>
 
-#include <mpol_cpp/analysis/field_choice.h>
+#include <mpol_cpp/analysis/field/field_choice.h>
 #include <mpol_cpp/coordinates/orientation.h>
 #include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>

@@ -6,7 +6,7 @@
 #include <torch/types.h>
 
 #include <mpol_cpp/analysis/residuals.h>
-#include <mpol_cpp/analysis/wide_image.h>
+#include <mpol_cpp/analysis/field/wide_image.h>
 
 namespace mpol {
 

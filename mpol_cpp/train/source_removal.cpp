@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include <mpol_cpp/analysis/field_choice.h>
-#include <mpol_cpp/analysis/wide_image.h>
+#include <mpol_cpp/analysis/field/field_choice.h>
+#include <mpol_cpp/analysis/field/wide_image.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>

@@ -3,7 +3,7 @@
 #include <ATen/ops/complex.h>
 #include <ATen/ops/ones.h>
 
-#include <mpol_cpp/analysis/wide_image.h>
+#include <mpol_cpp/analysis/field/wide_image.h>
 #include <mpol_cpp/core/units.h>
 
 #include "random.h"

@@ -9,9 +9,9 @@
 
 #include <ATen/ops/arange.h>
 
-#include <mpol_cpp/analysis/field_choice.h>
+#include <mpol_cpp/analysis/field/field_choice.h>
 #include <mpol_cpp/analysis/disc_fit/geometry_equations.h>
-#include <mpol_cpp/analysis/wide_image.h>
+#include <mpol_cpp/analysis/field/wide_image.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>

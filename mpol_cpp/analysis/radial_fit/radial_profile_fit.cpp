@@ -10,7 +10,7 @@
 #include <ATen/ops/randn.h>
 
 #include <mpol_cpp/analysis/disc_fit/geometry_profile.h>
-#include <mpol_cpp/analysis/field_choice.h>
+#include <mpol_cpp/analysis/field/field_choice.h>
 #include <mpol_cpp/analysis/radial_fit/few_threads.h>
 #include <mpol_cpp/analysis/radial_fit/profile_posterior.h>
 #include <mpol_cpp/core/error.h>

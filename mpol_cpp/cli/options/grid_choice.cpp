@@ -6,33 +6,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include <mpol_cpp/analysis/field_choice.h>
 #include <mpol_cpp/cli/options/number_lists.h>
 #include <mpol_cpp/cli/options/sample_room.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/core/number_text.h>
-#include <mpol_cpp/core/units.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/visibilities/phase_center.h>
 
 namespace mpol::cli {
 namespace {
-
-Choice choose_cell(const UvSummary& uv) {
-  if (!(uv.longest > 0)) return {"cell-size", "1", "all baselines have length zero"};
-  return {"cell-size", fmt::format("{}", suggested_cell_size(uv)),
-          fmt::format("five pixels across the finest fringe of {:.3g}\"", 1 / (uv.longest * units::arcsec))};
-}
-
-Choice choose_pixels(const FieldChoice& field, double cell_size) {
-  const auto npix = pixels_for(field.width, cell_size);
-  const double width = static_cast<double>(npix) * cell_size;
-  if (!(field.width > 0)) return {"npix", fmt::format("{}", npix), "all baselines have length zero"};
-  auto reason = fmt::format("a field of {:.3g}\" for {:.3g}\": {}", width, field.width, field.reason);
-  if (width < field.width) reason += "; more pixels than these are taken by --npix alone";
-  return {"npix", fmt::format("{}", npix), reason};
-}
 
 /// The data about another place of the sky; as they are about their own.
 Visibilities turned(Visibilities visibilities, const SkyOffset& center) {
@@ -75,26 +57,15 @@ Visibilities ChosenGrid::take_visibilities(const DataOptions& options) {
   return read;
 }
 
-SkyOffset in_whole_cells(const SkyOffset& offset, double cell_size) {
-  return {std::round(offset.east / cell_size) * cell_size, std::round(offset.north / cell_size) * cell_size};
-}
-
-GridChoice choose_grid(const Visibilities& visibilities, std::optional<double> cell_size, std::optional<std::int64_t> npix,
-                       std::optional<SkyOffset> center) {
-  const auto uv = summarize_uv(visibilities.baselines());
+std::vector<Choice> choices_of(const GridChoice& chosen) {
   std::vector<Choice> choices;
-  if (!cell_size) {
-    choices.push_back(choose_cell(uv));
-    cell_size = number_of<double>(choices.back().value);
-  }
-  if (!npix) {
-    const auto field = choose_field(visibilities, uv, center ? FieldPlace::phase_center : FieldPlace::around_flux);
-    if (!center) center = in_whole_cells(field.center, *cell_size);
-    if (!field.center_reason.empty()) choices.push_back({"center", offset_value(*center), field.center_reason});
-    choices.push_back(choose_pixels(field, *cell_size));
-    npix = number_of<std::int64_t>(choices.back().value);
-  }
-  return {GridCoords(*cell_size, *npix), center.value_or(SkyOffset()), std::move(choices)};
+  const auto add = [&](const char* name, std::string value, const std::string& reason) {
+    if (!reason.empty()) choices.push_back({name, std::move(value), reason});
+  };
+  add("cell-size", fmt::format("{}", chosen.coords.cell_size()), chosen.cell_size_reason);
+  add("center", offset_value(chosen.center), chosen.center_reason);
+  add("npix", fmt::format("{}", chosen.coords.npix()), chosen.npix_reason);
+  return choices;
 }
 
 ChosenGrid choose_grid(DataOptions& options) {
@@ -108,17 +79,16 @@ ChosenGrid choose_grid(DataOptions& options) {
                                "give --cell-size and --npix"));
   }
   if (!options.center) {
-    auto chosen = choose_grid(visibilities, options.cell_size, options.npix, std::nullopt);
+    const auto chosen = choose_grid(visibilities, options.cell_size, options.npix);
     put(options, chosen);
-    return {chosen.coords, std::move(chosen.choices), turned(std::move(visibilities), chosen.center), chosen.center};
+    return {chosen.coords, choices_of(chosen), turned(std::move(visibilities), chosen.center), chosen.center};
   }
-  const auto cell_size =
-      options.cell_size ? options.cell_size : number_of<double>(choose_cell(summarize_uv(visibilities.baselines())).value);
-  const auto center = in_whole_cells(*options.center, *cell_size);
+  const double cell_size = options.cell_size ? *options.cell_size : suggested_cell_size(summarize_uv(visibilities.baselines()));
+  const auto center = in_whole_cells(*options.center, cell_size);
   visibilities = turned(std::move(visibilities), center);
-  auto chosen = choose_grid(visibilities, options.cell_size, options.npix, center);
+  const auto chosen = choose_grid(visibilities, options.cell_size, options.npix, center);
   put(options, chosen);
-  return {chosen.coords, std::move(chosen.choices), std::move(visibilities), center};
+  return {chosen.coords, choices_of(chosen), std::move(visibilities), center};
 }
 
 }  // namespace mpol::cli

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <mpol_cpp/analysis/field/grid_choice.h>
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/visibilities/visibilities.h>
@@ -27,21 +28,8 @@ nlohmann::ordered_json choices_json(const std::vector<Choice>& choices);
 /// [east, north], as summary.json holds an image's place.
 nlohmann::ordered_json center_json(const SkyOffset& center);
 
-/// A grid and what was chosen of it.
-struct GridChoice {
-  GridCoords coords;
-  SkyOffset center;             ///< of the image, in whole cells
-  std::vector<Choice> choices;  ///< none where nothing was left to choose
-};
-
-/// What is not given of a grid for visibilities: cells of a fifth of the finest fringe (suggested_cell_size), and pixels for the
-/// field of choose_field(). Where all baselines have length zero, cells of an arcsecond.
-/// @param center  that the visibilities have already; nothing: to be chosen together with npix
-GridChoice choose_grid(const Visibilities& visibilities, std::optional<double> cell_size, std::optional<std::int64_t> npix,
-                       std::optional<SkyOffset> center = SkyOffset());
-
-/// The whole number of cells nearest to an offset, arcsec: pixels lie where those of an image about the phase centre would.
-SkyOffset in_whole_cells(const SkyOffset& offset, double cell_size);
+/// What was chosen of a grid, in the order of choosing: none where nothing was left to choose.
+std::vector<Choice> choices_of(const GridChoice& chosen);
 
 /// The grid of a run, and what was read on the way to it.
 struct ChosenGrid {

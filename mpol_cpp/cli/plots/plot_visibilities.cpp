@@ -19,7 +19,7 @@ GridCoords plot_grid(const PlotOptions& options, const Visibilities& visibilitie
   if (options.data.cell_size && options.data.npix) {
     coords = GridCoords(*options.data.cell_size, *options.data.npix);
   } else {
-    coords = choose_grid(visibilities, options.data.cell_size, options.data.npix).coords;
+    coords = choose_grid(visibilities, options.data.cell_size, options.data.npix, SkyOffset()).coords;
   }
   check_grid_holds(visibilities, options.data, coords);
   return coords;

@@ -7,7 +7,7 @@
 #include <torch/types.h>
 
 #include <mpol_cpp/analysis/residuals.h>
-#include <mpol_cpp/analysis/wide_image.h>
+#include <mpol_cpp/analysis/field/wide_image.h>
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/likelihoods/noise_model.h>

@@ -85,7 +85,7 @@ std::string reasons_of(const std::vector<Choice>& choices) {
 
 Json describe(const InspectOptions& options, const Visibilities& visibilities) {
   const auto uv = summarize_uv(visibilities.baselines());
-  const auto suggestion = choose_grid(visibilities, {}, {}, std::nullopt);
+  const auto suggestion = choose_grid(visibilities);
   const GridCoords coords(options.data.cell_size.value_or(suggestion.coords.cell_size()),
                           options.data.npix.value_or(suggestion.coords.npix()));
   const auto weights = summarize_weights(visibilities);
@@ -107,7 +107,7 @@ Json describe(const InspectOptions& options, const Visibilities& visibilities) {
   json["suggestion"] = {{"cell_size", suggestion.coords.cell_size()},
                         {"npix", suggestion.coords.npix()},
                         {"center_arcsec", center_json(suggestion.center)},
-                        {"reason", reasons_of(suggestion.choices)}};
+                        {"reason", reasons_of(choices_of(suggestion))}};
   const auto memory = fit_estimate(visibilities, coords, torch::kFloat32);
   json["grid"] = {{"cell_size", coords.cell_size()},
                   {"npix", coords.npix()},

@@ -1,11 +1,11 @@
-#include <mpol_cpp/analysis/field_choice.h>
+#include <mpol_cpp/analysis/field/field_choice.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <utility>
 
-#include <mpol_cpp/analysis/wide_image.h>
+#include <mpol_cpp/analysis/field/wide_image.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/visibilities/phase_center.h>

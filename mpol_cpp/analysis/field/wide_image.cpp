@@ -1,4 +1,4 @@
-#include <mpol_cpp/analysis/wide_image.h>
+#include <mpol_cpp/analysis/field/wide_image.h>
 
 #include <algorithm>
 #include <cmath>
