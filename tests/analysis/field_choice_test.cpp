@@ -1,6 +1,7 @@
 #include "catch.h"
 
 #include <cmath>
+#include <optional>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/full.h>
@@ -9,6 +10,7 @@
 
 #include <mpol_cpp/analysis/field/field_choice.h>
 #include <mpol_cpp/analysis/field/grid_choice.h>
+#include <mpol_cpp/core/error.h>
 #include <mpol_cpp/fourier/displacement.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/visibilities/phase_center.h>
