@@ -96,7 +96,7 @@ TEST_CASE("a grid is chosen with reasons, and keeps what is given", "[analysis]"
   const auto here = choose_grid(data, std::nullopt, std::nullopt, SkyOffset{0.25, 0});
   CHECK(here.center == SkyOffset{0.25, 0});
   CHECK(here.center_reason.empty());
-  CHECK_THROWS_AS(choose_grid(data, -1.0), ValueError);
+  for (const double refused : {-1.0, 0.0, std::nan("")}) CHECK_THROWS_AS(choose_grid(data, refused), ValueError);
 
   const auto zeros = at::zeros({3}, torch::kFloat64);
   const Visibilities no_lengths(Baselines::in_lambda(zeros, zeros), torch::ones({3}, torch::kComplexDouble),

@@ -16,7 +16,7 @@ constexpr const char* no_lengths = "all baselines have length zero";
 std::string reason_of_pixels(const FieldChoice& field, double width) {
   if (!(field.width > 0)) return no_lengths;
   auto reason = fmt::format("a field of {:.3g}\" for {:.3g}\": {}", width, field.width, field.reason);
-  if (width < field.width) reason += "; more pixels than these are taken by --npix alone";
+  if (width < field.width) reason += "; more pixels than these are taken where they are asked for alone";
   return reason;
 }
 
@@ -25,6 +25,7 @@ std::string reason_of_pixels(const FieldChoice& field, double width) {
 GridChoice choose_grid(const Visibilities& visibilities, std::optional<double> cell_size, std::optional<std::int64_t> npix,
                        std::optional<SkyOffset> center) {
   const auto uv = summarize_uv(visibilities.baselines());
+  if (cell_size) static_cast<void>(GridCoords(*cell_size, 2));  // refuses it before anything is divided by it
   std::string cell_size_reason, npix_reason, center_reason;
   if (!cell_size) {
     const bool any_length = uv.longest > 0;

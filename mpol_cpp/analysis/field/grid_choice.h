@@ -12,7 +12,7 @@ namespace mpol {
 /// A grid for visibilities, with a reason in words for each part of it that was chosen: empty for what was given.
 struct GridChoice {
   GridCoords coords;             ///< cell size and pixels
-  SkyOffset center = {};         ///< of the image from the visibilities' phase centre, in whole cells
+  SkyOffset center = {};         ///< of the image from the visibilities' phase centre, arcsec; in whole cells where it was chosen
   std::string cell_size_reason;  ///< why its cells are so wide
   std::string npix_reason;       ///< why it has so many pixels
   std::string center_reason;     ///< why its middle is not the phase centre; empty also where it is
@@ -23,7 +23,7 @@ struct GridChoice {
 /// @param cell_size  arcsec
 /// @param npix       pixels along each axis
 /// @param center     that the visibilities have already; nothing: to be chosen together with npix
-/// @throws ValueError for a cell size or number of pixels that GridCoords refuses
+/// @throws ValueError naming a cell size or number of pixels that GridCoords refuses
 GridChoice choose_grid(const Visibilities& visibilities, std::optional<double> cell_size = {},
                        std::optional<std::int64_t> npix = {}, std::optional<SkyOffset> center = {});
 
