@@ -2,11 +2,12 @@
 // a step and, where a step was recorded as a CUDA graph, the launches in it; or seconds a transform.
 //
 // usage: device_benchmark [--device cuda:0] [--npix N,N…] [--nchan C,C…] [--problems P,P…] [--dtype float32,float64]
-//                         [--likelihood gridded,exact,loose] [--step fused,fused8,trainer,captured,eager] [--steps K]
+//                         [--likelihood gridded,exact,loose] [--step fused,fused8,trainer,captured,eager,pogm] [--steps K]
 //        device_benchmark --transform type2,type1,fused [--points K,K…] [--tolerance E] [--npix …] [--nchan …] [--dtype …]
 //        device_benchmark --copy MIB [--device cuda:0]
 //
-// fused8 takes eight fused steps in a graph; trainer is a fit by the Trainer, whose progress is watched. --copy times a copy
+// fused8 takes eight fused steps in a graph; trainer is a fit by the Trainer, whose progress is watched; pogm is an iteration of
+// the proximal gradient that mpol image takes by itself. --copy times a copy
 // from the device's memory to itself: the bytes that it reads and writes in a second are the ceiling of all that only moves
 // memory. A case that fails has a row with its error; the others are timed all the same, and the program ends with 1.
 #include <algorithm>
@@ -25,6 +26,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/mpol.h>
 #include <mpol_cpp/train/steps/captured_step.h>
+#include <mpol_cpp/train/steps/device_pogm_step.h>
 #include <mpol_cpp/train/steps/fused_step.h>
 #include <mpol_cpp/train/steps/make_step.h>
 #include <mpol_cpp/train/steps/step.h>
@@ -101,6 +103,7 @@ json timed(mpol::Step& step, const Settings& settings) {
   json row{{"seconds", seconds_per_step(take, settings)}};
   if (const auto* fused = dynamic_cast<mpol::FusedStep*>(&step)) row["launches"] = fused->launches();
   if (const auto* captured = dynamic_cast<mpol::CapturedStep*>(&step)) row["launches"] = captured->launches();
+  if (const auto* pogm = dynamic_cast<mpol::DevicePogmStep*>(&step)) row["launches"] = pogm->launches();
   return row;
 }
 
@@ -183,8 +186,11 @@ json step_case(const Settings& settings, const Case& which, Likelihoods& likelih
                const std::string& kind) {
   const mpol::GridCoords coords(0.005, which.npix);
   const auto& likelihood = likelihoods.of(coords, which, likelihood_name);
-  const auto base = torch::full({which.problems, which.nchan, which.npix, which.npix}, -3.0, torch::kFloat64);
-  auto model = mpol::GriddedNet(mpol::GriddedNetOptions(coords).base_cube(base).dtype(dtype_of(which)));
+  const bool is_pogm = kind == "pogm";
+  const auto base = torch::full({which.problems, which.nchan, which.npix, which.npix}, is_pogm ? 0.05 : -3.0, torch::kFloat64);
+  auto model_options = mpol::GriddedNetOptions(coords).base_cube(base).dtype(dtype_of(which));
+  if (is_pogm) model_options.pixel_mapping(mpol::nonnegative_mapping());
+  auto model = mpol::GriddedNet(model_options);
   model->to(settings.device);
   const mpol::Objective objective(likelihood, {mpol::terms::sparsity(1e-3), mpol::terms::tv_image(1e-3)});
   json row{{"samples", likelihood->samples()}};
@@ -195,7 +201,9 @@ json step_case(const Settings& settings, const Case& which, Likelihoods& likelih
   const auto wanted = kind == "eager"      ? mpol::StepKind::eager
                       : kind == "captured" ? mpol::StepKind::captured
                                            : mpol::StepKind::fused;
-  const auto step = mpol::make_step(model.ptr(), objective, mpol::TrainOptions().learning_rate(0.3).step(wanted));
+  auto options = mpol::TrainOptions().learning_rate(0.3).step(wanted);
+  if (is_pogm) options.optimizer(mpol::OptimizerKind::pogm).tolerance(1e-3).step(mpol::StepKind::automatic);
+  const auto step = mpol::make_step(model.ptr(), objective, options);
   row.update(kind == "fused8" ? timed_in_eights(*step, settings) : timed(*step, settings));
   return row;
 }

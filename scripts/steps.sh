@@ -68,8 +68,9 @@ build() {
     fail "the build in build/$folder failed; the compiler's message is above. If a compiler was killed, memory ran out: free some and start again, it goes on where it stopped."
 }
 
-# cuda_build TARGET…: the library for CUDA and what else is named, compiled and linked where nvcc is, and what they link is there. No GPU is
-# needed for this.
+# cuda_build TARGET…: the library for CUDA and what else is named, with the options of CMake in cuda_options, compiled and linked where
+# nvcc is, and what they link is there. No GPU is needed for this.
+cuda_options=(-DMPOL_BUILD_IO=OFF)
 cuda_build() {
   if ! command -v nvcc >/dev/null; then
     echo "There is no nvcc here: not checked."
@@ -77,7 +78,7 @@ cuda_build() {
   fi
   scripts/get_libtorch --cuda build/libtorch-cuda
   local torch=(-DTorch_DIR="$root/build/libtorch-cuda/torch")
-  configure cuda -DMPOL_BUILD_IO=OFF -DMPOL_BUILD_TESTS=ON -DMPOL_BUILD_EXAMPLES=OFF -DMPOL_BUILD_BENCHMARKS=ON
+  configure cuda "${cuda_options[@]}" -DMPOL_BUILD_TESTS=ON -DMPOL_BUILD_EXAMPLES=OFF -DMPOL_BUILD_BENCHMARKS=ON
   build cuda --target mpol "$@"
   scripts/kernel_table
   if ldd build/cuda/lib/libmpol.so | grep -F "not found"; then fail "the CUDA build links libraries that are not there"; fi

@@ -61,7 +61,7 @@ CubeProximal::CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights w
   if (weights_.has_bases()) problem_weights_.bases = ops::spread(weights_.bases, like);
   if (!weights_.has_channels() && !weights_.has_spectra() && !weights_.has_curvature() && !weights_.has_bases()) {
     variation_.emplace(like, hann, mask_, by);
-  } else if (by == By::tensors || !like.is_cpu() || weights_.has_bases()) {
+  } else if (by != By::kernels || !like.is_cpu() || weights_.has_bases()) {
     const std::int64_t planes = plane_of_bases() + (weights_.has_bases() ? ops::SaraBases::count : 0);
     dual_ = at::zeros({planes, problems, nchan_, n, n}, like.options());
   } else if (like.scalar_type() == torch::kFloat32) {
@@ -163,7 +163,7 @@ void CubeProximal::apply(const Tensor& q, const std::vector<double>& steps, cons
 
 void CubeProximal::apply(const Tensor& q, const Tensor& steps, const ops::DevicePasses& passes, Tensor& x) {
   if (!variation_) {
-    if (!dual_.defined()) throw ValueError("kernels compute this map: give it numbers of the host");
+    if (!dual_.defined()) throw ValueError("kernels of the CPU compute this map: give it numbers of the host");
     return ascend(q, steps, ops::DualAscent(dual_, passes), x);
   }
   const auto& weights = weights_.variation;

@@ -47,7 +47,8 @@ class CubeProximal {
   /// @param passes  dual steps of each problem
   /// @param x       like q, another tensor; overwritten
   void apply(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes, Tensor& x);
-  /// The same with numbers that lie on the device of the images, so that nothing waits for them. Not where kernels compute.
+  /// The same with numbers that lie on the device of the images, so that nothing waits for them. Not where the CPU's kernels
+  /// compute.
   /// @param steps  (problems, nchan) float64
   void apply(const Tensor& q, const Tensor& steps, const ops::DevicePasses& passes, Tensor& x);
 

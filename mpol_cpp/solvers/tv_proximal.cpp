@@ -12,6 +12,7 @@
 #include <mpol_cpp/ops/hann/hann.h>
 #include <mpol_cpp/ops/proximal/tv_dual.h>
 #include <mpol_cpp/ops/proximal/dual_ascent.h>
+#include <mpol_cpp/ops/proximal/gpu/gpu_tv_dual.h>
 #include <mpol_cpp/ops/proximal/image_differences.h>
 
 namespace mpol {
@@ -27,12 +28,17 @@ TvProximal::TvProximal(const Tensor& like, bool hann, Tensor mask, By by) : hann
     }
     return;
   }
+  if (by == By::gpu_kernels || (by == By::kernels && like.is_cuda())) {
+    on_gpu_ = std::make_shared<ops::GpuTvDual>(like, hann);
+    return;
+  }
   dual_ = at::zeros({2, like.size(0), like.size(1), n, n}, like.options());
   inside_ = ops::counted_block(like);
 }
 
 Tensor TvProximal::dual() const {
   if (single_) return single_->dual();
+  if (on_gpu_) return on_gpu_->dual().clone();
   return double_ ? double_->dual() : dual_.clone();
 }
 
@@ -46,7 +52,7 @@ void TvProximal::set_dual(const Tensor& dual) {
   }
   if (single_) single_->set_dual(dual.to(torch::kCPU));
   else if (double_) double_->set_dual(dual.to(torch::kCPU));
-  else dual_.copy_(dual);
+  else (on_gpu_ ? on_gpu_->dual() : dual_).copy_(dual);
 }
 
 Tensor TvProximal::smoothed(const Tensor& images) const { return hann_ ? ops::hann(images) : images; }
@@ -74,11 +80,16 @@ void TvProximal::apply(const Tensor& q, const std::vector<double>& weights, cons
     return;
   }
   const auto on_device = at::tensor(weights, torch::kFloat64).to(q.device()).view({q.size(0), -1, 1, 1});
+  if (on_gpu_) {
+    const auto counts = at::tensor(passes, torch::kInt64).to(q.device());
+    return apply(q, on_device, ops::DevicePasses{counts, *std::max_element(passes.begin(), passes.end())}, x);
+  }
   ascend(q, on_device, ops::DualAscent(dual_, passes), x);
 }
 
 void TvProximal::apply(const Tensor& q, const Tensor& weights, const ops::DevicePasses& passes, Tensor& x) {
-  if (!dual_.defined()) throw ValueError("kernels compute this map: give it numbers of the host");
+  if (on_gpu_) return on_gpu_->apply(q.contiguous(), mask_, weights.contiguous(), passes, x);
+  if (!dual_.defined()) throw ValueError("kernels of the CPU compute this map: give it numbers of the host");
   ascend(q, weights, ops::DualAscent(dual_, passes), x);
 }
 

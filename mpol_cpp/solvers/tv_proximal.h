@@ -11,6 +11,7 @@ namespace mpol {
 namespace ops {
 template <typename T>
 class TvDual;
+class GpuTvDual;
 class DualAscent;
 struct DevicePasses;
 }  // namespace ops
@@ -27,14 +28,15 @@ using torch::Tensor;
 ///   v' = p' + (t-1)/t' (p' - p),   begun anew with t = 1, v = p' where (v - p').(p' - p) > 0
 ///
 /// M is 1 where a pixel may shine. Every call begins with the dual image that the last one left (a warm start): near the end of
-/// a fit a few passes do. On the CPU by ops::TvDual, elsewhere by LibTorch's operations.
+/// a fit a few passes do. On the CPU by ops::TvDual, on a GPU by ops::GpuTvDual, elsewhere by LibTorch's operations.
 /// Source: Beck & Teboulle 2009.
 class TvProximal {
  public:
   /// Who computes it.
   enum class By {
-    kernels,  ///< ops::TvDual, on the CPU
-    tensors   ///< LibTorch's operations, on any device
+    kernels,      ///< ops::TvDual on the CPU, ops::GpuTvDual on a GPU
+    gpu_kernels,  ///< ops::GpuTvDual, emulated on the CPU: slow, for tests
+    tensors       ///< LibTorch's operations, on any device
   };
   /// @param like  (problems, nchan, npix, npix): shape, dtype and device of the images
   /// @param mask  1 or 0, like the images; undefined: all may shine
@@ -45,7 +47,8 @@ class TvProximal {
   /// @param passes   dual steps of each problem
   /// @param x        like q, another tensor; overwritten
   void apply(const Tensor& q, const std::vector<double>& weights, const std::vector<std::int64_t>& passes, Tensor& x);
-  /// The same with numbers that lie on the device of the images, so that nothing waits for them. Not where kernels compute.
+  /// The same with numbers that lie on the device of the images, so that nothing waits for them. Not where the CPU's kernels
+  /// compute.
   /// @param weights  (problems, nchan, 1, 1) float64
   void apply(const Tensor& q, const Tensor& weights, const ops::DevicePasses& passes, Tensor& x);
 
@@ -65,6 +68,7 @@ class TvProximal {
   Tensor mask_, dual_;                          // dual_ undefined where kernels keep it
   std::shared_ptr<ops::TvDual<float>> single_;  // at most one of them
   std::shared_ptr<ops::TvDual<double>> double_;
+  std::shared_ptr<ops::GpuTvDual> on_gpu_;
   Tensor inside_;  // (npix, npix): 1 where both differences are counted
 };
 

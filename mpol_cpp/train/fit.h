@@ -32,7 +32,7 @@ class Fit {
  public:
   /// How long steps are put to work before somebody looks at what they report.
   struct FetchLimits {
-    std::int64_t epochs = 48;  // six graphs of eight steps
+    std::int64_t epochs = 192;  // graphs of eight steps; what a look costs is small beside so many
     double seconds = 0.05;
   };
   using StepMaker = std::function<std::unique_ptr<Step>(std::shared_ptr<ImageModel>, const Objective&, const TrainOptions&)>;

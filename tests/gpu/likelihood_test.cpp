@@ -18,6 +18,7 @@
 
 #include "compare.h"
 #include "required_gpu.h"
+#include "placed.h"
 #include "fourier/edge_baselines.h"
 #include "random.h"
 #include "train/problems.h"
@@ -139,24 +140,26 @@ TEMPLATE_TEST_CASE("fused steps of loose visibilities on a GPU follow eager ones
   const std::string likelihood = GENERATE("exact", "loose");
   CAPTURE(likelihood);
   const SmallProblem problem{.coords = GridCoords(0.05, 64), .nchan = 3, .dtype = dtype_of<TestType>(), .likelihood = likelihood};
-  const auto walk = [&](const auto& make_own_step) {
+  const auto walk = [&](const auto& make_own_step, const Path* leader) {
     auto model = problem.model();
     const auto objective = problem.objective({terms::tsv(1e-3), terms::edge_clamp(1e-3), terms::psd(1e-16, 0.05)});
     model->to(device);
     objective.likelihood().as_module().to(device);
     const auto step = make_own_step(model, objective);
-    std::vector<Tensor> losses(50);
-    for (auto& loss : losses) loss = step->take(0.1).losses;
-    return std::pair(at::stack(losses).cpu(), model->base().detach().cpu());
+    return path_of(*model, *step, 0.1, 50, leader);
   };
-  const auto [losses, base] = walk([&](GriddedNet& model, const Objective& objective) -> std::unique_ptr<Step> {
-    auto step = std::make_unique<FusedStep>(model.ptr(), objective, TrainOptions(), "tested");
-    CHECK(step->disagreement().empty());
-    return step;
-  });
-  const auto [expected_losses, expected_base] = walk([&](GriddedNet& model, const Objective& objective) -> std::unique_ptr<Step> {
-    return std::make_unique<EagerStep>(model.ptr(), objective, TrainOptions(), "tested");
-  });
-  CHECK(relative_error(losses, expected_losses) < tolerance<TestType>(1e-10, 1e-4));
-  CHECK(relative_error(base, expected_base) < tolerance<TestType>(1e-7, 1e-2));
+  const auto expected = walk(
+      [&](GriddedNet& model, const Objective& objective) -> std::unique_ptr<Step> {
+        return std::make_unique<EagerStep>(model.ptr(), objective, TrainOptions(), "tested");
+      },
+      nullptr);
+  const auto own = walk(
+      [&](GriddedNet& model, const Objective& objective) -> std::unique_ptr<Step> {
+        auto step = std::make_unique<FusedStep>(model.ptr(), objective, TrainOptions(), "tested");
+        CHECK(step->disagreement().empty());
+        return step;
+      },
+      &expected);
+  CHECK(relative_error(own.losses, expected.losses) < tolerance<TestType>(1e-10, 1e-4));
+  CHECK(relative_error(own.bases, expected.bases) < tolerance<TestType>(1e-7, 1e-2));
 }

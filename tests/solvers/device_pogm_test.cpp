@@ -41,7 +41,7 @@ struct DeviceRun {
   ConvexObjective function;
   DevicePogm pogm;
   DeviceRun(const Tensor& base, const Objective& objective, Momentum momentum)
-      : model(positive_model(base)), function(model.ptr(), objective, CubeProximal::By::tensors), pogm(function, momentum) {
+      : model(positive_model(base)), function(model.ptr(), objective, CubeProximal::By::gpu_kernels), pogm(function, momentum) {
     pogm.prepare();
   }
   Tensor iterate() {
@@ -58,8 +58,8 @@ TEMPLATE_TEST_CASE("values that stay on a device are those that the host is told
   CAPTURE(likelihood, terms);
   const auto base = base_image(dtype, 5, {3});
   const auto model = positive_model(base);
-  ConvexObjective function(model.ptr(), Objective(likelihood_of(likelihood, dtype), terms_named(terms)),
-                           CubeProximal::By::tensors);
+  const auto by = GENERATE(CubeProximal::By::tensors, CubeProximal::By::gpu_kernels);
+  ConvexObjective function(model.ptr(), Objective(likelihood_of(likelihood, dtype), terms_named(terms)), by);
   auto gradient = at::empty_like(function.images()), expected_gradient = at::empty_like(gradient);
   const auto values = function.evaluate_on_device(function.images(), gradient);
   const auto simple = function.evaluate(function.images(), expected_gradient);

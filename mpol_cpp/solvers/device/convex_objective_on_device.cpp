@@ -5,6 +5,8 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <mpol_cpp/ops/proximal/gpu/gpu_pixel_sums.h>
+
 namespace mpol {
 
 const Tensor& ConvexObjective::device_weights(const Term& term) const {
@@ -16,6 +18,16 @@ ConvexObjective::DeviceValues ConvexObjective::evaluate_on_device(const Tensor& 
   const auto of_problems = [problems](const Tensor& values) { return values.to(torch::kFloat64).reshape({problems}); };
   const auto nll = of_problems(objective_.nll(gradient_into(images, gradient)));
   auto total = nll, simple = at::zeros_like(nll);
+  const double epsilon = epsilon_of(TermKind::tv_image);
+  Tensor known;  // the sum of the pixels of each problem and its total variation, where kernels tell them
+  const bool has_kernels = !images.is_cpu() || by_ == CubeProximal::By::gpu_kernels;
+  if (has_kernels && (is_used(TermKind::sparsity) || is_used(TermKind::tv_image)))
+    known = ops::gpu_pixel_sums(sky_, epsilon).sum(-1);
+  const auto value_of = [&](const Term& term) {
+    if (known.defined() && term.kind() == TermKind::sparsity) return known[0];  // no pixel is negative
+    if (known.defined() && term.kind() == TermKind::tv_image && term.settings().at(0) == epsilon) return known[1];
+    return of_problems(term.evaluate(ModelOutput(model_->coords(), {}, shaped_like_model(sky_))));
+  };
   std::vector<Tensor> terms;
   for (const auto& term : objective_.terms()) {
     if (term.is_off()) {
@@ -23,7 +35,7 @@ ConvexObjective::DeviceValues ConvexObjective::evaluate_on_device(const Tensor& 
       continue;
     }
     const auto& weights = device_weights(term);
-    terms.push_back(of_problems(term.evaluate(ModelOutput(model_->coords(), {}, shaped_like_model(sky_)))) * weights);
+    terms.push_back(value_of(term) * weights);
     total = total + terms.back();
     if (!is_length(term.kind())) continue;
     simple = simple + terms.back();

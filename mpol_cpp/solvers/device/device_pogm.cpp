@@ -6,16 +6,18 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/minimum.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/DeviceGuard.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/gpu/device_array.h>
+#include <mpol_cpp/ops/gpu/run_kernel.h>
 #include <mpol_cpp/ops/proximal/dual_ascent.h>
+#include <mpol_cpp/ops/proximal/gpu/pogm_launch.h>
 
 namespace mpol {
 namespace {
@@ -23,12 +25,9 @@ namespace {
 constexpr std::int64_t first_room = 256;
 constexpr const char* in_force_name = "passes_in_force";
 
-/// One number for each image or problem, to multiply images with.
-Tensor on_images(const Tensor& numbers, const Tensor& images) {
-  return numbers.to(images.scalar_type()).view({images.size(0), -1, 1, 1});
+ops::ImagePieces cut_of(const Tensor& images) {
+  return {images.size(-2) * images.size(-1), static_cast<std::int32_t>(images.size(1)), static_cast<std::int32_t>(images.size(0))};
 }
-
-Tensor sums_of_images(const Tensor& images) { return images.sum({-2, -1}, /*keepdim=*/false, torch::kFloat64); }
 
 }  // namespace
 
@@ -48,6 +47,12 @@ DevicePogm::DevicePogm(ConvexObjective& function, Momentum momentum)
   w_ = y_.clone();
   z_ = y_.clone();
   for (auto* room : {&gradient_, &next_, &next_gradient_}) *room = at::empty_like(y_);
+  next_t_ = at::empty_like(t_);
+  next_c_ = at::empty_like(c_);
+  pixel_sums_ = at::empty_like(t_);
+  steps_ = at::empty_like(curvatures_);
+  piece_sums_ = at::empty({ops::pogm_sums, cut_of(y_).blocks()}, numbers);
+  sums_ = at::empty({ops::pogm_sums, problems, y_.size(1)}, numbers);
 }
 
 void DevicePogm::prepare() {
@@ -75,70 +80,59 @@ std::int64_t DevicePogm::passes() {
   return most_in_force_;
 }
 
-DevicePogm::Trial DevicePogm::try_next(std::int64_t passes) {
-  const bool fista = momentum_ == Momentum::fista;
-  Trial trial;
-  trial.t = (1 + (1 + 4 * t_.square()).sqrt()) / 2;
-  trial.c = fista ? t_ : (2 * t_ + trial.t - 1) / trial.t;
-  const auto step = 1 / curvatures_;
-  const auto down = y_ - gradient_ * on_images(step, y_);
-  if (fista) {
-    z_.copy_(down + (down - w_) * on_images((c_ - 1) / t_, y_));
-  } else {
-    z_.copy_(down + (down - w_) * on_images((t_ - 1) / trial.t, y_) + (down - y_) * on_images(t_ / trial.t, y_) +
-             (z_ - y_) * on_images((t_ - 1) / (c_ * trial.t), y_));
-  }
-  w_.copy_(down);
-  const auto steps = fista ? step : trial.c.unsqueeze(1) * step;
-  function_.map().apply(z_, steps, ops::DevicePasses{in_force_, passes}, next_);
-  const auto values = function_.evaluate_on_device(next_, next_gradient_);
-  trial.simple = values.simple;
-  trial.losses = values.losses;
-  const auto change = next_ - y_;
-  trial.along = sums_of_images(change * (next_gradient_ + gradient_));
-  trial.bends = sums_of_images(change * (next_gradient_ - gradient_));
-  trial.lengths = sums_of_images(change * change);
-  return trial;
+template <typename T>
+ops::PogmArrays<T> DevicePogm::arrays(const ConvexObjective::DeviceValues& values) const {
+  ops::PogmArrays<T> arrays{};
+  arrays.cut = cut_of(y_);
+  arrays.columns = losses_.numel() / y_.size(0);
+  arrays.fista = momentum_ == Momentum::fista;
+  arrays.mixes_images = mixes_images_;
+  arrays.margin_of_curvature = PogmNumbers::margin_of_curvature;
+  arrays.rounding_of_curvature = PogmNumbers::rounding_of_curvature;
+  arrays.most_passes = PogmNumbers::most_passes;
+  arrays.y = ops::device_array<T>(y_);
+  arrays.w = ops::device_array<T>(w_);
+  arrays.z = ops::device_array<T>(z_);
+  arrays.gradient = ops::device_array<T>(gradient_);
+  arrays.next = ops::device_array<const T>(next_);
+  arrays.next_gradient = ops::device_array<const T>(next_gradient_);
+  arrays.t = ops::device_array<double>(t_);
+  arrays.c = ops::device_array<double>(c_);
+  arrays.regularizers = ops::device_array<double>(regularizers_);
+  arrays.curvatures = ops::device_array<double>(curvatures_);
+  arrays.passes = ops::device_array<std::int64_t>(passes_);
+  arrays.in_force = ops::device_array<const std::int64_t>(in_force_);
+  arrays.begun_anew = ops::device_array<bool>(begun_anew_);
+  arrays.next_t = ops::device_array<double>(next_t_);
+  arrays.next_c = ops::device_array<double>(next_c_);
+  arrays.steps = ops::device_array<double>(steps_);
+  arrays.piece_sums = ops::device_array<double>(piece_sums_);
+  arrays.sums = ops::device_array<double>(sums_);
+  arrays.next_regularizers = ops::device_array<const double>(values.simple);
+  arrays.next_losses = ops::device_array<const double>(values.losses);
+  arrays.losses = ops::device_array<double>(losses_);
+  arrays.report = ops::device_array<double>(report_);
+  arrays.pixel_sums = ops::device_array<double>(pixel_sums_);
+  return arrays;
 }
 
-Tensor DevicePogm::raise_curvatures(const Trial& trial) {
-  const auto allowed = curvatures_ * trial.lengths;
-  if (!mixes_images_) {
-    const auto more = trial.bends > allowed * PogmNumbers::rounding_of_curvature;
-    curvatures_.copy_(at::where(more, PogmNumbers::margin_of_curvature * trial.bends / trial.lengths, curvatures_));
-    return more.any(1);
-  }
-  const auto bends = trial.bends.sum(1, /*keepdim=*/true), allowed_together = allowed.sum(1, /*keepdim=*/true);
-  const auto more = bends > allowed_together * PogmNumbers::rounding_of_curvature;
-  curvatures_.copy_(at::where(more, curvatures_ * (PogmNumbers::margin_of_curvature * bends / allowed_together), curvatures_));
-  return more.squeeze(1);
-}
-
-void DevicePogm::choose(const Trial& trial, const Tensor& too_long) {
-  const auto rise = trial.simple - regularizers_ + trial.along.sum(1) / 2;
-  const auto again = too_long.logical_or((rise > 0).logical_and(begun_anew_.logical_not()));
-  const auto wants_more = again.logical_and(too_long.logical_not()).logical_and(passes_ == in_force_);
-  passes_.copy_(at::where(wants_more, (2 * passes_).clamp_max(PogmNumbers::most_passes), passes_));
-  const auto columns = losses_.numel(), problems = y_.size(0);
-  report_.narrow(0, 0, columns).copy_(losses_.flatten());
-  report_.narrow(0, columns + 1, problems).copy_(at::where(again, 0.0, -rise));
-  regularizers_.copy_(at::where(again, regularizers_, trial.simple));
-  losses_.copy_(at::where(again, losses_, trial.losses));
-  c_.copy_(at::where(again, 1.0, trial.c));  // before t, which FISTA's c is
-  t_.copy_(at::where(again, 1.0, trial.t));
-  begun_anew_.copy_(again);
-  const auto stays = again.view({problems, 1, 1, 1});
-  w_.copy_(at::where(stays, y_, w_));
-  z_.copy_(at::where(stays, y_, z_));
-  y_.copy_(at::where(stays, y_, next_));
-  gradient_.copy_(at::where(stays, gradient_, next_gradient_));
-  report_.narrow(0, columns, 1).copy_(y_.sum(torch::kFloat64).view({1}));
+void DevicePogm::run(std::initializer_list<ops::PogmKernel> kernels, const ConvexObjective::DeviceValues& values) const {
+  const c10::DeviceGuard guard(y_.device());
+  const auto run_all = [&](const auto& arrays) {
+    for (const auto kernel : kernels) ops::run_kernel(kernel, arrays, y_.device(), ops::EmulatedOrder::ascending);
+  };
+  if (y_.scalar_type() == torch::kFloat64) run_all(arrays<double>(values));
+  else run_all(arrays<float>(values));
 }
 
 void DevicePogm::iterate(std::int64_t passes) {
   const torch::NoGradGuard no_grad;
-  const auto trial = try_next(passes);
-  choose(trial, raise_curvatures(trial));
+  using Kernel = ops::PogmKernel;
+  run({Kernel::advance}, {});
+  function_.map().apply(z_, steps_, ops::DevicePasses{in_force_, passes}, next_);
+  auto values = function_.evaluate_on_device(next_, next_gradient_);
+  values = {values.simple.contiguous(), values.losses.contiguous()};
+  run({Kernel::compare, Kernel::sum_up, Kernel::judge, Kernel::choose}, values);
 }
 
 Tensor DevicePogm::keep_report() {

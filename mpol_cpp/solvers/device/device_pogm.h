@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
+#include <mpol_cpp/ops/proximal/gpu/pogm_arrays.h>
 #include <mpol_cpp/serialize/safetensors.h>
 #include <mpol_cpp/solvers/convex_objective.h>
 #include <mpol_cpp/solvers/pogm.h>
@@ -11,7 +13,8 @@ namespace mpol {
 
 /// The iterations of Pogm where nobody waits for the device: which problems move, how far F falls, how much f curves and how many
 /// passes the proximal map takes are told by numbers that lie there. What an iteration changes keeps its place in memory, so that
-/// a CUDA graph can hold it.
+/// a CUDA graph can hold it. Images and numbers are worked on by the kernels of ops/proximal/gpu/pogm_launch.h, which are emulated
+/// on the CPU.
 ///
 /// It differs from Pogm in one thing: a problem that is to have twice the passes has them from the next multiple of
 /// `between_looks` iterations on, for only then the host asks. All that follows from the state alone.
@@ -46,15 +49,10 @@ class DevicePogm {
   void load_state(const NamedTensors& state, const Tensor& losses);
 
  private:
-  struct Trial {
-    Tensor t, c;                   // (problems)
-    Tensor simple, losses;         // ConvexObjective::DeviceValues
-    Tensor along, bends, lengths;  // (problems, nchan)
-  };
-  Trial try_next(std::int64_t passes);
-  /// Raises curvatures where f shows more. @return in which problems it did
-  Tensor raise_curvatures(const Trial& trial);
-  void choose(const Trial& trial, const Tensor& too_long);
+  /// Everything as the kernels see it. @param values  of the function at next_; undefined where no kernel looks at them
+  template <typename T>
+  ops::PogmArrays<T> arrays(const ConvexObjective::DeviceValues& values) const;
+  void run(std::initializer_list<ops::PogmKernel> kernels, const ConvexObjective::DeviceValues& values) const;
   void set_losses(const Tensor& losses);
 
   ConvexObjective& function_;
@@ -65,6 +63,8 @@ class DevicePogm {
   Tensor passes_, in_force_;                            // (problems) int64: wanted, and had
   Tensor begun_anew_;                                   // (problems) bool
   Tensor losses_, report_;                              // report_: keep_report(), then the decreases of F (problems)
+  Tensor next_t_, next_c_, steps_;                      // float64, of the step under way: (problems), and of each image
+  Tensor piece_sums_, sums_, pixel_sums_;               // float64 (PogmArrays)
   Tensor decreases_;                                    // (room, problems), of each iteration
   std::int64_t iterations_ = 0, most_in_force_ = 0;     // most_in_force_ 0: not asked for yet
   bool is_prepared_ = false;

@@ -23,11 +23,16 @@ bool none_waits(const Objective& objective) {
          });
 }
 
+/// On the CPU, where such a step is for tests, the map must take numbers of a device, too.
+CubeProximal::By kernels_of(const ImageModel& model) {
+  return model.base().is_cpu() ? CubeProximal::By::tensors : CubeProximal::By::kernels;
+}
+
 }  // namespace
 
 DevicePogmStep::DevicePogmStep(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options)
     : name_(to_string(options.optimizer())),
-      function_(convex_function(model, objective, name_, CubeProximal::By::tensors)),
+      function_(convex_function(model, objective, name_, kernels_of(*model))),
       pogm_(function_, momentum_of(options.optimizer())),
       tolerance_(options.wanted_tolerance().value()),
       is_recordable_(none_waits(objective)) {

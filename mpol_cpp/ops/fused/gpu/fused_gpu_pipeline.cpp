@@ -10,9 +10,12 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/streams.h>
 #include <mpol_cpp/ops/gpu/device_array.h>
 #include <mpol_cpp/ops/gpu/run_kernel.h>
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_launch.h>
@@ -99,6 +102,7 @@ FusedGpuPipeline::FusedGpuPipeline(const FusedGpuSettings& settings, const std::
   allocate(settings);
   transforms_ =
       device_.is_cpu() ? aten_image_transforms() : cufft_image_transforms(shape_.images(), shape_.npix, dtype_, device_);
+  if (!device_.is_cpu()) beside_ = mpol::detail::side_stream(device_);
 }
 
 void FusedGpuPipeline::place_cells(const FusedGpuSettings& settings, const std::vector<ProblemCells>& cells) {
@@ -273,22 +277,22 @@ void FusedGpuPipeline::check_pixels(const Tensor& pixels, const char* name) cons
   }
 }
 
-void FusedGpuPipeline::enqueue(const Tensor& base) {
+void FusedGpuPipeline::enqueue(const Tensor& base, std::int64_t steps) {
   check_pixels(base, "base");
-  run(base, {}, constants_.update);
+  run(base, {}, constants_.update, steps);
 }
 
 void FusedGpuPipeline::enqueue_gradient(const Tensor& base, const Tensor& gradient) {
   check_pixels(base, "base");
   check_pixels(gradient, "gradient");
-  run(base, gradient, FusedUpdate::none);
+  run(base, gradient, FusedUpdate::none, 1);
 }
 
-void FusedGpuPipeline::run(const Tensor& base, const Tensor& gradient, FusedUpdate update) {
+void FusedGpuPipeline::run(const Tensor& base, const Tensor& gradient, FusedUpdate update, std::int64_t steps) {
   const torch::NoGradGuard no_grad;
   const c10::DeviceGuard guard(device_);
-  if (dtype_ == torch::kFloat64) launch(arrays<double>(base, gradient, update));
-  else launch(arrays<float>(base, gradient, update));
+  if (dtype_ == torch::kFloat64) launch(arrays<double>(base, gradient, update), steps);
+  else launch(arrays<float>(base, gradient, update), steps);
 }
 
 template <typename T>
@@ -338,21 +342,37 @@ void FusedGpuPipeline::evaluate_likelihood() {
 }
 
 template <typename T>
-void FusedGpuPipeline::launch(const GpuArrays<T>& arrays) {
+void FusedGpuPipeline::launch(const GpuArrays<T>& arrays, std::int64_t steps) {
   const auto kernel = [&](GpuKernel which) { run_kernel(TiledKernel{which, tile_}, arrays, device_, order_); };
   const auto images = image_.view({shape_.images(), shape_.npix, shape_.npix});
   const auto likelihoods = likelihood_.view_as(images);
-  kernel(GpuKernel::map);
-  if (squares_.defined()) kernel(GpuKernel::square);
-  if (!image_likelihood_ || has_power()) {
-    transforms_->forward(images, spectrum_);
-    kernel(GpuKernel::weigh);
-    transforms_->inverse(spectrum_, likelihoods);
+  std::optional<c10::Event> collected;  // of the step before, beside this one
+  const auto wait_for_collected = [&] {
+    if (collected) collected->block(mpol::detail::current_stream(device_));
+    collected.reset();
+  };
+  for (std::int64_t step = 0; step < steps; ++step) {
+    kernel(GpuKernel::map);
+    if (squares_.defined()) kernel(GpuKernel::square);
+    const bool transforms = !image_likelihood_ || has_power();
+    if (transforms) transforms_->forward(images, spectrum_);
+    wait_for_collected();  // before anything is summed up again
+    if (transforms) {
+      kernel(GpuKernel::weigh);
+      transforms_->inverse(spectrum_, likelihoods);
+    }
+    if (image_likelihood_) evaluate_likelihood();
+    if (uses<regularizers::Driver::curvatures>()) kernel(GpuKernel::curve);
+    kernel(GpuKernel::finish);
+    if (!beside_ || step + 1 == steps) {
+      kernel(GpuKernel::collect);
+      continue;
+    }
+    mpol::detail::record_event(device_, mpol::detail::EventTiming::off).block(*beside_);
+    const c10::StreamGuard beside(*beside_);
+    kernel(GpuKernel::collect);
+    collected.emplace(mpol::detail::record_event(device_, mpol::detail::EventTiming::off));
   }
-  if (image_likelihood_) evaluate_likelihood();
-  if (uses<regularizers::Driver::curvatures>()) kernel(GpuKernel::curve);
-  kernel(GpuKernel::finish);
-  kernel(GpuKernel::collect);
 }
 
 std::int64_t FusedGpuPipeline::memory_bytes() const {

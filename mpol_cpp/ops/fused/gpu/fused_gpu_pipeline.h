@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include <c10/core/Stream.h>
+
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_cells.h>
 #include <mpol_cpp/ops/gpu/emulated_block.h>
 #include <mpol_cpp/ops/gpu/image_transforms.h>
@@ -43,7 +45,7 @@ struct FusedGpuSettings : FusedSettings {
 ///   weigh    weighted residual at the cells, power spectrum
 ///   ...      inverse real transform
 ///   finish   regularisers, Hann, derivative of softplus, update
-///   collect  losses into the history
+///   collect  losses into the history; beside map and transform of the next step where it is known
 /// A likelihood of the images takes the place of the cells: transforms and weigh are then for the power spectrum alone.
 /// What changes between steps (learning rate, lambda, counters, stop flags) lies on the device: a step is the same
 /// launches each time, reads nothing back and allocates nothing, so that it can be recorded as a CUDA graph. Sums are
@@ -70,8 +72,9 @@ class FusedGpuPipeline {
   /// Makes room for the losses of so many steps: to be called before they are enqueued or replayed, never within a graph.
   /// @throws ValueError for more steps than the history has entries
   void make_room(std::int64_t steps);
-  /// Puts one step into the current stream. @param base (problems, nchan, npix, npix), updated in place
-  void enqueue(const Tensor& base);
+  /// Puts steps into the current stream. Of several, the losses of one are added up beside the first kernels of the next.
+  /// @param base (problems, nchan, npix, npix), updated in place
+  void enqueue(const Tensor& base, std::int64_t steps = 1);
   /// The same without update: the gradient with respect to the base pixels is written to `gradient`.
   void enqueue_gradient(const Tensor& base, const Tensor& gradient);
   /// The losses of the oldest step not yet asked for.
@@ -116,8 +119,8 @@ class FusedGpuPipeline {
   bool has_power() const { return uses<regularizers::Driver::half_plane>(); }
   void evaluate_likelihood();
   template <typename T>
-  void launch(const GpuArrays<T>& arrays);
-  void run(const Tensor& base, const Tensor& gradient, FusedUpdate update);
+  void launch(const GpuArrays<T>& arrays, std::int64_t steps);
+  void run(const Tensor& base, const Tensor& gradient, FusedUpdate update, std::int64_t steps);
 
   torch::Device device_;
   torch::Dtype dtype_;
@@ -136,6 +139,7 @@ class FusedGpuPipeline {
   Tensor lambda_, rate_, stopped_, steps_, bias_, total_, piece_sums_, tile_sums_;
   Tensor address_, entry_;  // of the history, as the kernels see it
   Tensor history_;          // (entries, columns + 1, problems)
+  std::optional<c10::Stream> beside_;  // where the last kernel of a step goes; none on the CPU
   std::int64_t entries_, enqueued_ = 0, read_ = 0;
   double learning_rate_ = 0;
 };

@@ -203,9 +203,7 @@ class GpuEngine : public FusedEngine {
   std::unique_ptr<RecordedWork> record(std::int64_t steps) {
     auto gradient = at::empty_like(base());
     evaluate(gradient);  // loads kernels and plans, which a recording could not
-    const auto work = [this, steps, pixels = base().detach()] {
-      for (std::int64_t i = 0; i < steps; ++i) pipeline_->enqueue(pixels);
-    };
+    const auto work = [this, steps, pixels = base().detach()] { pipeline_->enqueue(pixels, steps); };
     return std::make_unique<RecordedWork>(base().device(), work, /*warm_ups=*/0);
   }
 

@@ -1,0 +1,296 @@
+#pragma once
+
+// The kernels of the dual steps of total variation (solvers/tv_proximal.h has the equations); C++17.
+#include <cmath>
+
+#include <mpol_cpp/ops/gpu/gpu_math.h>
+#include <mpol_cpp/ops/proximal/gpu/tv_dual_arrays.h>
+
+namespace mpol::ops {
+
+/// The pixels that a block works on, and what it looks at around them, in shared memory. Arrays begin `reach` rows and columns
+/// before the tile.
+template <typename T, typename Tile>
+struct TvDualPatch {
+  std::int32_t image, row, column;  // of the first pixel of the tile
+
+  MPOL_DEVICE static TvDualPatch of(const TvDualArrays<T>& arrays, std::int64_t block) {
+    const std::uint32_t tiles = arrays.template tiles<Tile>(), along = arrays.template tiles_along<Tile>();
+    const std::uint32_t image = static_cast<std::uint32_t>(block) / tiles,
+                        tile = static_cast<std::uint32_t>(block) - image * tiles, row = tile / along;
+    return {static_cast<std::int32_t>(image), static_cast<std::int32_t>(row * Tile::height),
+            static_cast<std::int32_t>((tile - row * along) * Tile::width)};
+  }
+
+  /// Calls run(index, row, column, is_inside) for the pixels of an array of width x height, shared by the threads of a block.
+  template <int reach, int width, int height, typename Run>
+  MPOL_DEVICE void each(const TvDualArrays<T>& arrays, int thread, const Run& run) const {
+    for (int k = thread; k < width * height; k += Tile::threads) {
+      const std::int32_t r = row + k / width - reach, c = column + k % width - reach;
+      const bool inside = static_cast<std::uint32_t>(r) < static_cast<std::uint32_t>(arrays.npix) &&
+                          static_cast<std::uint32_t>(c) < static_cast<std::uint32_t>(arrays.npix);
+      run(k, r, c, inside);
+    }
+  }
+
+  MPOL_DEVICE std::int64_t place(const TvDualArrays<T>& arrays, std::int32_t r, std::int32_t c) const {
+    return image * std::int64_t{arrays.pixels()} +
+           (static_cast<std::uint32_t>(r) * static_cast<std::uint32_t>(arrays.npix) + static_cast<std::uint32_t>(c));
+  }
+
+  /// D^T of a dual image in shared memory, each of whose rows has `width` pixels.
+  template <int width, typename Dual>
+  MPOL_DEVICE static T adjoint(Dual& rows, Dual& columns, int at) {
+    return (rows[at - width] - rows[at]) + (columns[at - 1] - columns[at]);
+  }
+
+  /// max(q - k slope, 0) M
+  MPOL_DEVICE static T primal(const TvDualArrays<T>& arrays, std::int64_t at, T weight, T slope) {
+    const T value = arrays.q[at] - weight * slope;
+    const T shining = value > T(0) ? value : value < T(0) ? T(0) : value;  // what is no number stays so
+    return arrays.mask.size > 0 ? shining * arrays.mask[at] : shining;
+  }
+};
+
+/// S of an array in shared memory at one of its pixels.
+template <typename T, typename Values>
+MPOL_DEVICE T seen(bool hann, Values& values, int at, int width) {
+  return hann ? gpu_math::hann<T>(values, at, width) : values[at];
+}
+
+/// One pass: p' of a tile, of v = p + momentum (p - before), whose momentum every block works out from what the blocks of the
+/// pass before said of turning.
+template <typename T, typename Tile>
+struct TvRaiseBody {
+  static constexpr int threads = Tile::threads, phases = 9;
+  static constexpr int dual_width = Tile::width + 6, dual_height = Tile::height + 6;      // from 3 pixels before the tile
+  static constexpr int slope_width = Tile::width + 5, slope_height = Tile::height + 5;    // from 2
+  static constexpr int image_width = Tile::width + 3, image_height = Tile::height + 3;    // from 1
+  static constexpr int smooth_width = Tile::width + 1, smooth_height = Tile::height + 1;  // from 0
+  struct Shared {
+    SharedArray<T, dual_width * dual_height> rows, columns;  // v
+    SharedArray<T, slope_width * slope_height> slope;        // D^T v, then S x
+    SharedArray<T, image_width * image_height> image;        // x
+    BlockSums<1, threads> sums;
+  };
+  struct Local {
+    double turned;
+  };
+
+  TvDualArrays<T> arrays;
+
+  std::int64_t blocks() const { return arrays.images() * arrays.template tiles<Tile>(); }
+
+  template <int phase>
+  MPOL_DEVICE void run(Place place, Shared& shared, Local& local) const {
+    const auto patch = TvDualPatch<T, Tile>::of(arrays, place.block);
+    const std::int64_t problem = patch.image / arrays.nchan;
+    if (!arrays.is_on(problem)) return;
+    const double weight = arrays.weights[patch.image];
+    if constexpr (phase == 0) add_turns(place.thread, problem, shared);
+    if constexpr (phase == 1) shared.sums.gather(place.thread);
+    if constexpr (phase == 2) look_ahead(patch, place, problem, shared);
+    if constexpr (phase == 3) find_slope(patch, place, shared);
+    if constexpr (phase == 4) find_image(patch, place, static_cast<T>(weight), shared);
+    if constexpr (phase == 5) find_smooth(patch, place, shared);
+    if constexpr (phase == 6) {
+      local.turned = 0;
+      if (weight > 0) raise(patch, place, static_cast<T>(1.0 / (8.0 * weight)), shared, local);
+      shared.sums.put(place.thread, 0, local.turned);
+    }
+    if constexpr (phase == 7) shared.sums.gather(place.thread);
+    if constexpr (phase == 8) {
+      if (place.thread == 0) arrays.block_turns[place.block] = shared.sums.total(0);
+    }
+  }
+
+ private:
+  using Patch = TvDualPatch<T, Tile>;
+
+  MPOL_DEVICE void add_turns(int thread, std::int64_t problem, Shared& shared) const {
+    double sum = 0;
+    if (arrays.pass > 0) {
+      const std::int64_t count = arrays.turn_count();
+      for (std::int64_t i = thread; i < count; i += threads) sum += arrays.turns[problem * count + i];
+    }
+    shared.sums.put(thread, 0, sum);
+  }
+
+  /// As DualAscent has it. The first block of a problem writes its t down for the next pass.
+  MPOL_DEVICE T momentum(const Patch& patch, Place place, std::int64_t problem, Shared& shared) const {
+    const bool writes = place.thread == 0 && patch.row == 0 && patch.column == 0 && patch.image % arrays.nchan == 0;
+    if (arrays.pass == 0) {
+      if (writes) arrays.t[problem] = 1;
+      return T(0);
+    }
+    const bool turned = shared.sums.total(0) > 0;
+    const double t = arrays.t[(arrays.pass - 1) * arrays.problems + problem];
+    const double next = turned ? 1.0 : (1.0 + gpu_math::square_root(1.0 + 4.0 * t * t)) / 2.0;
+    if (writes) arrays.t[arrays.pass * arrays.problems + problem] = next;
+    return turned ? T(0) : static_cast<T>((t - 1.0) / next);
+  }
+
+  MPOL_DEVICE void look_ahead(const Patch& patch, Place place, std::int64_t problem, Shared& shared) const {
+    const T factor = momentum(patch, place, problem, shared);
+    const std::int64_t plane = arrays.images() * std::int64_t{arrays.pixels()};
+    patch.template each<3, dual_width, dual_height>(arrays, place.thread, [&](int k, std::int32_t r, std::int32_t c, bool inside) {
+      T rows = T(0), columns = T(0);
+      if (inside) {
+        const std::int64_t at = patch.place(arrays, r, c);
+        rows = arrays.now[at], columns = arrays.now[plane + at];
+        if (factor != T(0)) {
+          rows += factor * (rows - arrays.before[at]);
+          columns += factor * (columns - arrays.before[plane + at]);
+        }
+      }
+      shared.rows[k] = rows, shared.columns[k] = columns;
+    });
+  }
+
+  MPOL_DEVICE void find_slope(const Patch& patch, Place place, Shared& shared) const {
+    patch.template each<2, slope_width, slope_height>(
+        arrays, place.thread, [&](int k, std::int32_t, std::int32_t, bool inside) {
+          const int at = (k / slope_width + 1) * dual_width + k % slope_width + 1;
+          shared.slope[k] = inside ? Patch::template adjoint<dual_width>(shared.rows, shared.columns, at) : T(0);
+        });
+  }
+
+  MPOL_DEVICE void find_image(const Patch& patch, Place place, T weight, Shared& shared) const {
+    patch.template each<1, image_width, image_height>(
+        arrays, place.thread, [&](int k, std::int32_t r, std::int32_t c, bool inside) {
+          const int at = (k / image_width + 1) * slope_width + k % image_width + 1;
+          shared.image[k] =
+              inside ? Patch::primal(arrays, patch.place(arrays, r, c), weight, seen<T>(arrays.hann, shared.slope, at, slope_width))
+                     : T(0);
+        });
+  }
+
+  MPOL_DEVICE void find_smooth(const Patch& patch, Place place, Shared& shared) const {
+    patch.template each<0, smooth_width, smooth_height>(
+        arrays, place.thread, [&](int k, std::int32_t, std::int32_t, bool inside) {
+          const int at = (k / smooth_width + 1) * image_width + k % smooth_width + 1;
+          shared.slope[k] = inside ? seen<T>(arrays.hann, shared.image, at, image_width) : T(0);
+        });
+  }
+
+  MPOL_DEVICE void raise(const Patch& patch, Place place, T step, Shared& shared, Local& local) const {
+    const std::int64_t plane = arrays.images() * std::int64_t{arrays.pixels()};
+    patch.template each<0, Tile::width, Tile::height>(
+        arrays, place.thread, [&](int k, std::int32_t r, std::int32_t c, bool inside) {
+          if (!inside) return;
+          const std::int64_t at = patch.place(arrays, r, c);
+          T rows = T(0), columns = T(0);  // where no differences are counted
+          const int own = (k / Tile::width + 3) * dual_width + k % Tile::width + 3;
+          if (r + 1 < arrays.npix && c + 1 < arrays.npix) {
+            const int smooth = k / Tile::width * smooth_width + k % Tile::width;
+            const T center = shared.slope[smooth];
+            rows = shared.rows[own] + step * (shared.slope[smooth + smooth_width] - center);
+            columns = shared.columns[own] + step * (shared.slope[smooth + 1] - center);
+            const T length = rows * rows + columns * columns;
+            if (length > T(1)) {
+              const T factor = gpu_math::reciprocal_square_root(length);
+              rows *= factor, columns *= factor;
+            }
+          }
+          local.turned += static_cast<double>((shared.rows[own] - rows) * (rows - arrays.now[at]) +
+                                              (shared.columns[own] - columns) * (columns - arrays.now[plane + at]));
+          arrays.next[at] = rows, arrays.next[plane + at] = columns;
+        });
+  }
+};
+
+/// Adds up what blocks say of turning, where there are many: each thread a group of one problem.
+template <typename T, typename Tile>
+struct TvGatherBody {
+  static constexpr int threads = static_cast<int>(turn_groups), phases = 1;
+  struct Shared {};
+  struct Local {};
+
+  TvDualArrays<T> arrays;
+
+  std::int64_t blocks() const { return arrays.problems; }
+
+  template <int phase>
+  MPOL_DEVICE void run(Place place, Shared&, Local&) const {
+    if (!arrays.is_on(place.block)) return;
+    const std::int64_t count = arrays.nchan * std::int64_t{arrays.template tiles<Tile>()};
+    double sum = 0;
+    for (std::int64_t i = place.thread; i < count; i += threads) sum += arrays.block_turns[place.block * count + i];
+    arrays.group_turns[place.block * threads + place.thread] = sum;
+  }
+};
+
+/// x of the last p', which becomes the dual image.
+template <typename T, typename Tile>
+struct TvFinishBody {
+  static constexpr int threads = Tile::threads, phases = 3;
+  static constexpr int dual_width = Tile::width + 3, dual_height = Tile::height + 3;    // from 2 pixels before the tile
+  static constexpr int slope_width = Tile::width + 2, slope_height = Tile::height + 2;  // from 1
+  struct Shared {
+    SharedArray<T, dual_width * dual_height> rows, columns;
+    SharedArray<T, slope_width * slope_height> slope;
+  };
+  struct Local {};
+
+  TvDualArrays<T> arrays;
+
+  std::int64_t blocks() const { return arrays.images() * arrays.template tiles<Tile>(); }
+
+  template <int phase>
+  MPOL_DEVICE void run(Place place, Shared& shared, Local&) const {
+    const auto patch = TvDualPatch<T, Tile>::of(arrays, place.block);
+    const double weight = arrays.weights[patch.image];
+    const std::int64_t count = weight > 0 ? arrays.passes[patch.image / arrays.nchan] : 0;
+    if constexpr (phase == 0) load(patch, place, count, shared);
+    if constexpr (phase == 1) find_slope(patch, place, shared);
+    if constexpr (phase == 2) write(patch, place, static_cast<T>(weight), count, shared);
+  }
+
+ private:
+  using Patch = TvDualPatch<T, Tile>;
+
+  MPOL_DEVICE T value(std::int64_t count, std::int64_t at) const {
+    if (count == 0) return arrays.dual[at];
+    switch ((count - 1) % 3) {
+      case 0:
+        return arrays.first[at];
+      case 1:
+        return arrays.second[at];
+      default:
+        return arrays.third[at];
+    }
+  }
+
+  MPOL_DEVICE void load(const Patch& patch, Place place, std::int64_t count, Shared& shared) const {
+    const std::int64_t plane = arrays.images() * std::int64_t{arrays.pixels()};
+    patch.template each<2, dual_width, dual_height>(arrays, place.thread, [&](int k, std::int32_t r, std::int32_t c, bool inside) {
+      const std::int64_t at = inside ? patch.place(arrays, r, c) : 0;
+      shared.rows[k] = inside ? value(count, at) : T(0);
+      shared.columns[k] = inside ? value(count, plane + at) : T(0);
+    });
+  }
+
+  MPOL_DEVICE void find_slope(const Patch& patch, Place place, Shared& shared) const {
+    patch.template each<1, slope_width, slope_height>(
+        arrays, place.thread, [&](int k, std::int32_t, std::int32_t, bool inside) {
+          const int at = (k / slope_width + 1) * dual_width + k % slope_width + 1;
+          shared.slope[k] = inside ? Patch::template adjoint<dual_width>(shared.rows, shared.columns, at) : T(0);
+        });
+  }
+
+  MPOL_DEVICE void write(const Patch& patch, Place place, T weight, std::int64_t count, Shared& shared) const {
+    const std::int64_t plane = arrays.images() * std::int64_t{arrays.pixels()};
+    patch.template each<0, Tile::width, Tile::height>(
+        arrays, place.thread, [&](int k, std::int32_t r, std::int32_t c, bool inside) {
+          if (!inside) return;
+          const std::int64_t at = patch.place(arrays, r, c);
+          const int slope = (k / Tile::width + 1) * slope_width + k % Tile::width + 1;
+          arrays.x[at] = Patch::primal(arrays, at, weight, seen<T>(arrays.hann, shared.slope, slope, slope_width));
+          if (count == 0) return;
+          const int own = (k / Tile::width + 2) * dual_width + k % Tile::width + 2;
+          arrays.dual[at] = shared.rows[own], arrays.dual[plane + at] = shared.columns[own];
+        });
+  }
+};
+
+}  // namespace mpol::ops
