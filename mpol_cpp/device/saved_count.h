@@ -14,7 +14,8 @@ namespace mpol::detail {
 /// written to or loaded: asking for it does not wait for a device.
 class SavedCount {
  public:
-  explicit SavedCount(std::int64_t value = 0) : buffer_(at::scalar_tensor(value, torch::kInt64)), value_(value) {}
+  explicit SavedCount(std::int64_t value = 0, torch::Device device = torch::kCPU)
+      : buffer_(at::scalar_tensor(value, torch::TensorOptions(torch::kInt64).device(device))), value_(value) {}
 
   /// For reset(): a tensor of its own of the same value, and the buffer that it became.
   torch::Tensor to_register() const { return buffer_.variable_data(); }

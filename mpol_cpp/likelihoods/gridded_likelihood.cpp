@@ -43,7 +43,7 @@ FoldedCells fold(const Tensor& cells, std::int64_t npix) {
 }  // namespace
 
 GriddedLikelihoodImpl::GriddedLikelihoodImpl(const GriddedDataset& dataset)
-    : Likelihood(dataset->coords()), nchan_(dataset->nchan()), nvis_(dataset->nvis()) {
+    : Likelihood(dataset->coords()), nchan_(dataset->nchan()), nvis_(dataset->nvis(), dataset->cells().device()) {
   const auto folded = fold(dataset->cells(), coords().npix());
   const auto& visibilities = dataset->visibilities();
   const auto positive_u = at::where(folded.mirrored, visibilities.conj(), visibilities);

@@ -20,6 +20,7 @@
 #include <mpol_cpp/ops/hann/hann.h>
 #include <mpol_cpp/ops/proximal/cube_dual.h>
 #include <mpol_cpp/ops/proximal/dual_ascent.h>
+#include <mpol_cpp/ops/proximal/gpu/gpu_cube_dual.h>
 #include <mpol_cpp/ops/proximal/image_differences.h>
 #include <mpol_cpp/ops/wavelet/sara_bases.h>
 
@@ -61,6 +62,8 @@ CubeProximal::CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights w
   if (weights_.has_bases()) problem_weights_.bases = ops::spread(weights_.bases, like);
   if (!weights_.has_channels() && !weights_.has_spectra() && !weights_.has_curvature() && !weights_.has_bases()) {
     variation_.emplace(like, hann, mask_, by);
+  } else if (!weights_.has_bases() && (by == By::gpu_kernels || (by == By::kernels && like.is_cuda()))) {
+    on_gpu_ = std::make_shared<ops::GpuCubeDual>(like, hann, weights_);
   } else if (by != By::kernels || !like.is_cpu() || weights_.has_bases()) {
     const std::int64_t planes = plane_of_bases() + (weights_.has_bases() ? ops::SaraBases::count : 0);
     dual_ = at::zeros({planes, problems, nchan_, n, n}, like.options());
@@ -74,6 +77,7 @@ CubeProximal::CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights w
 Tensor CubeProximal::dual() const {
   if (variation_) return variation_->dual();
   if (single_) return single_->dual();
+  if (on_gpu_) return on_gpu_->dual().clone();
   return double_ ? double_->dual() : dual_.clone();
 }
 
@@ -86,7 +90,7 @@ void CubeProximal::set_dual(const Tensor& dual) {
   }
   if (single_) single_->set_dual(dual.to(torch::kCPU));
   else if (double_) double_->set_dual(dual.to(torch::kCPU));
-  else dual_.copy_(dual);
+  else (on_gpu_ ? on_gpu_->dual() : dual_).copy_(dual);
 }
 
 Tensor CubeProximal::seen(const Tensor& images) const { return hann_ ? ops::hann(images) : images; }
@@ -150,6 +154,10 @@ void CubeProximal::apply(const Tensor& q, const std::vector<double>& steps, cons
   }
   if (!single_ && !double_) {
     const auto on_device = at::tensor(steps, torch::kFloat64).to(q.device());
+    if (on_gpu_) {
+      const auto counts = at::tensor(passes, torch::kInt64).to(q.device());
+      return apply(q, on_device.view({-1, nchan_}), {counts, *std::max_element(passes.begin(), passes.end())}, x);
+    }
     return ascend(q, on_device, ops::DualAscent(dual_, passes), x);
   }
   const auto run = [&](auto& kernels, auto type) {
@@ -162,6 +170,7 @@ void CubeProximal::apply(const Tensor& q, const std::vector<double>& steps, cons
 }
 
 void CubeProximal::apply(const Tensor& q, const Tensor& steps, const ops::DevicePasses& passes, Tensor& x) {
+  if (on_gpu_) return on_gpu_->apply(q.contiguous(), mask_, steps.contiguous(), passes, x);
   if (!variation_) {
     if (!dual_.defined()) throw ValueError("kernels of the CPU compute this map: give it numbers of the host");
     return ascend(q, steps, ops::DualAscent(dual_, passes), x);

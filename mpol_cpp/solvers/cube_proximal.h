@@ -15,6 +15,7 @@ namespace mpol {
 namespace ops {
 template <typename T>
 class CubeDual;
+class GpuCubeDual;
 }  // namespace ops
 
 /// The proximal map of total variation of images and slopes, of what joins channels, of wavelets and of positivity, in one:
@@ -32,8 +33,8 @@ class CubeDual;
 ///   v'   = u' + (t-1)/t' (u' - u),  begun anew with t = 1, v' = u' where sum_j <v_j - u_j', u_j' - u_j>/sigma_j > 0
 ///
 /// with the sigma_j of ops::CubeDualSteps. Where no problem has k_2 to k_5 this is TvProximal, bit for bit. Every call begins
-/// with the dual images that the last one left. On the CPU without k_5 by ops::CubeDual, else by LibTorch's operations, with the
-/// kernels of ops::wavelet_analysis. Source: Beck & Teboulle 2009; Condat 2013 (several duals).
+/// with the dual images that the last one left. Without k_5 by ops::CubeDual on the CPU and by ops::GpuCubeDual on a GPU, else by
+/// LibTorch's operations, with the kernels of ops::wavelet_analysis. Source: Beck & Teboulle 2009; Condat 2013 (several duals).
 class CubeProximal {
  public:
   using By = TvProximal::By;    ///< who computes it
@@ -81,6 +82,7 @@ class CubeProximal {
   std::optional<TvProximal> variation_;  // where nothing else has a weight; else one of those below, or dual_
   std::shared_ptr<ops::CubeDual<float>> single_;
   std::shared_ptr<ops::CubeDual<double>> double_;
+  std::shared_ptr<ops::GpuCubeDual> on_gpu_;
   struct WeightTensors {
     Tensor variation, channels, spectra, curvature, bases;  // (problems, 1, 1, 1), like the images
     Tensor double_variation;                                // the same in float64

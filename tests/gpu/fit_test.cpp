@@ -97,3 +97,18 @@ TEST_CASE("a fit that moves from GPU to CPU and back midway is the same", "[gpu]
   CHECK(relative_error(moved.losses, whole.losses) < 1e-10);
   CHECK(relative_error(moved.image, whole.image) < 1e-9);
 }
+
+TEST_CASE("the likelihood of a dataset that is on a GPU is there whole", "[gpu]") {
+  const auto device = required_gpu();
+  const auto own = problem(torch::kFloat64);
+  auto dataset = random_dataset(own.coords, own.nchan, 7);
+  dataset->to(device);
+  auto likelihood = GriddedLikelihood(dataset);
+  for (const auto& buffer : likelihood->named_buffers()) {
+    CAPTURE(buffer.key());
+    CHECK(buffer.value().device() == device);
+  }
+  auto model = own.model();
+  model->to(device);
+  CHECK_NOTHROW(Trainer(model, Objective(likelihood.ptr(), {terms::tsv(1e-3)}), TrainOptions().epochs(2)).fit());
+}

@@ -8,6 +8,7 @@
 #include <mpol_cpp/regularizers/tv_channel.h>
 #include <mpol_cpp/regularizers/tv_image.h>
 #include <mpol_cpp/regularizers/tv_slope.h>
+#include <mpol_cpp/ops/proximal/gpu/gpu_cube_dual.h>
 #include <mpol_cpp/solvers/cube_proximal.h>
 
 #include "compare.h"
@@ -120,6 +121,34 @@ TEMPLATE_TEST_CASE("the kernels of the map of cubes equal its tensor operations,
         CHECK((kernels.dual() - tensors.dual()).abs().max().template item<double>() < tolerance<TestType>(1e-11, 1e-3));
         CHECK(relative_error(kernels.slope(), tensors.slope()) < tolerance<TestType>(1e-11, 1e-3));
       }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("a GPU's kernels of the map of cubes equal its tensor operations, however images are cut", "[solvers][quick]",
+                   float, double) {
+  const auto dtype = dtype_of<TestType>();
+  const auto hann = GENERATE(false, true);
+  const auto weights = GENERATE(Weights{{0.3, 0}, {0.4, 0.2}, {0, 0}}, Weights{{0.3, 0.1}, {0, 0}, {0.5, 0.2}},
+                                Weights{{0.3, 0.1}, {0.2, 0}, {0.5, 0.7}}, Weights{{0, 0}, {0, 0}, {0, 0}, {0.2, 0.3}},
+                                Weights{{0.3, 0}, {0.2, 0.1}, {0, 0.4}, {0.2, 0.3}});
+  using ops::CubeDualCut, ops::EmulatedOrder;
+  for (const std::int64_t n : {2, 3, 9, 38}) {
+    CAPTURE(n, hann);
+    const auto q = noisy_cubes({2, 3, n, n}, dtype, 5);
+    const auto mask = n == 9 ? (uniform({2, 3, n, n}, torch::kFloat64, 2) < 0.8).to(dtype) : Tensor();
+    CubeProximal kernels(q, hann, mask, weights, CubeProximal::By::gpu_kernels);
+    CubeProximal tensors(q, hann, mask, weights, CubeProximal::By::tensors);
+    ops::GpuCubeDual odd(q, hann, weights, CubeDualCut::odd, EmulatedOrder::descending);
+    const Numbers steps = {0.7, 1, 0.5, 1, 1.5, 1};
+    const auto own_steps = at::tensor(steps, torch::kFloat64).view({2, 3});
+    for (const auto& passes : {Passes{1, 4}, Passes{7, 0}, Passes{2, 3}}) {  // each begins where the one before ended
+      const auto x = applied(kernels, q, steps, passes), reference = applied(tensors, q, steps, passes);
+      auto by_odd = torch::full_like(q, std::nan(""));
+      odd.apply(q, mask, own_steps, {at::tensor(passes, torch::kInt64), 8}, by_odd);
+      for (const auto& own : {x, by_odd}) CHECK(relative_error(own, reference) < tolerance<TestType>(1e-12, 2e-5));
+      for (const auto& dual : {kernels.dual(), odd.dual()})
+        CHECK((dual - tensors.dual()).abs().max().template item<double>() < tolerance<TestType>(1e-11, 1e-3));
     }
   }
 }

@@ -11,6 +11,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/gpu/device_array.h>
 #include <mpol_cpp/ops/gpu/run_kernel.h>
+#include <mpol_cpp/ops/proximal/gpu/piece_sums.h>
 #include <mpol_cpp/ops/proximal/gpu/tv_dual_launch.h>
 
 namespace mpol::ops {
@@ -18,7 +19,6 @@ namespace {
 
 /// Blocks below which high tiles would leave processors of a GPU idle.
 constexpr std::int64_t enough_blocks = 512;
-constexpr std::int64_t largest_npix = 65534, most_blocks = 0x7fffffff;
 
 template <typename Tile>
 std::int64_t tiles_of(std::int64_t npix) {
@@ -43,9 +43,9 @@ GpuTvDual::GpuTvDual(const Tensor& like, bool hann, std::optional<TvDualCut> cut
     throw ValueError(fmt::format("dual steps are computed in float32 or float64, not in {}", c10::toString(like.scalar_type())));
   }
   const auto tiles = tiles_of(cut_, npix);
-  if (npix > largest_npix || tiles > most_blocks / (problems * nchan)) {
+  if (npix > KernelLimits::npix || tiles > KernelLimits::blocks / (problems * nchan)) {
     throw ValueError(fmt::format("{} images of {} x {} pixels: a GPU's dual steps count up to {} pixels a side and {} blocks",
-                                 problems * nchan, npix, npix, largest_npix, most_blocks));
+                                 problems * nchan, npix, npix, KernelLimits::npix, KernelLimits::blocks));
   }
   dual_ = at::zeros({2, problems, nchan, npix, npix}, like.options());
   for (auto& each : ring_) each = at::empty_like(dual_);

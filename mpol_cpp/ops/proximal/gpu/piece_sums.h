@@ -5,6 +5,11 @@
 
 namespace mpol::ops {
 
+/// What these kernels count up to.
+struct KernelLimits {
+  static constexpr std::int64_t npix = 65534, blocks = 0x7fffffff;
+};
+
 /// How elementwise kernels cut images: each block works on a piece of one image.
 struct ImagePieces {
   std::int64_t pixels;  // of an image

@@ -1,0 +1,125 @@
+#include <mpol_cpp/ops/proximal/gpu/gpu_cube_dual.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/DeviceGuard.h>
+
+#include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/gpu/device_array.h>
+#include <mpol_cpp/ops/gpu/run_kernel.h>
+#include <mpol_cpp/ops/proximal/cube_dual.h>
+#include <mpol_cpp/ops/proximal/gpu/cube_dual_launch.h>
+
+namespace mpol::ops {
+namespace {
+
+ImagePieces pieces_of(const Tensor& images) {
+  return {images.size(-2) * images.size(-1), static_cast<std::int32_t>(images.size(1)), static_cast<std::int32_t>(images.size(0))};
+}
+
+}  // namespace
+
+GpuCubeDual::GpuCubeDual(const Tensor& like, bool hann, CubeWeights weights, CubeDualCut cut, EmulatedOrder order)
+    : cut_(cut), order_(order), hann_(hann) {
+  const auto problems = like.size(0), nchan = like.size(1), npix = like.size(-1);
+  if (like.scalar_type() != torch::kFloat32 && like.scalar_type() != torch::kFloat64) {
+    throw ValueError(fmt::format("dual steps are computed in float32 or float64, not in {}", c10::toString(like.scalar_type())));
+  }
+  const auto least_pixels = UsualCubeTile::width * UsualCubeTile::height;  // of a block
+  if (npix > KernelLimits::npix || (npix + 64) * (npix + 64) / least_pixels > KernelLimits::blocks / (problems * nchan)) {
+    throw ValueError(fmt::format("{} images of {} x {} pixels: a GPU's dual steps count up to {} pixels a side and {} blocks",
+                                 problems * nchan, npix, npix, KernelLimits::npix, KernelLimits::blocks));
+  }
+  weights.curvature.resize(weights.variation.size(), 0.0);
+  std::int32_t planes = 2;
+  const auto take = [&](bool has, std::int32_t count) {
+    const auto first = planes;
+    if (has) planes += count;
+    return has ? first : -1;
+  };
+  plane_[variation_part] = 0;
+  plane_[channels_part] = take(weights.has_channels(), 1);
+  plane_[spectra_part] = take(weights.has_spectra(), 1);
+  plane_[curvature_part] = take(weights.has_curvature(), 3);
+  dual_ = at::zeros({planes, problems, nchan, npix, npix}, like.options());
+  other_ = at::empty_like(dual_);
+  slope_ = at::empty({problems, nchan, npix, npix}, like.options());
+  seen_ = at::empty_like(slope_);
+  if (weights.has_spectra()) cuts_ = at::empty({problems, npix, npix}, like.options());
+  std::vector<double> of_parts[cube_parts], climbs[cube_parts];
+  for (std::int64_t i = 0; i < problems; ++i) {
+    const CubeDualSteps own(weights, static_cast<std::size_t>(i));
+    const double numbers[cube_parts] = {own.variation, own.channels, own.spectra, own.curvature};
+    const double rises[cube_parts] = {own.variation_climb, own.channels_climb, own.spectra_climb, own.curvature_climb};
+    for (int part = 0; part < cube_parts; ++part) of_parts[part].push_back(numbers[part]), climbs[part].push_back(rises[part]);
+  }
+  const auto table = [&](const auto& rows) {
+    std::vector<Tensor> tensors;
+    for (const auto& row : rows) tensors.push_back(at::tensor(row, torch::kFloat64));
+    return at::stack(tensors).to(like.device());
+  };
+  weights_ = table(of_parts);
+  climbs_ = table(climbs);
+  const auto numbers = torch::TensorOptions(torch::kFloat64).device(like.device());
+  turns_ = at::zeros({pieces_of(like).blocks()}, numbers);
+  t_ = at::zeros({problems}, numbers);
+  momentum_ = at::zeros({problems}, numbers);
+}
+
+void GpuCubeDual::apply(const Tensor& q, const Tensor& mask, const Tensor& steps, const DevicePasses& passes, const Tensor& x) {
+  const torch::NoGradGuard no_grad;
+  const c10::DeviceGuard guard(dual_.device());
+  if (dual_.scalar_type() == torch::kFloat64) run<double>(q, mask, steps, passes, x);
+  else run<float>(q, mask, steps, passes, x);
+}
+
+template <typename T>
+void GpuCubeDual::run(const Tensor& q, const Tensor& mask, const Tensor& steps, const DevicePasses& passes, const Tensor& x) {
+  const auto nchan = dual_.size(2);
+  const auto following = at::cat({steps.narrow(1, 1, nchan - 1), steps.narrow(1, nchan - 1, 1)}, 1);
+  const auto of_parts =
+      at::stack({steps, at::maximum(steps, following), steps.amax({1}, /*keepdim=*/true).expand_as(steps), steps}).contiguous();
+  CubeDualArrays<T> arrays{};
+  arrays.cut = pieces_of(dual_[0]);
+  arrays.npix = static_cast<std::int32_t>(dual_.size(-1));
+  arrays.hann = hann_;
+  std::copy(std::begin(plane_), std::end(plane_), std::begin(arrays.plane));
+  arrays.q = device_array<const T>(q);
+  arrays.mask = device_array<const T>(mask);
+  arrays.passes = device_array<const std::int64_t>(passes.counts);
+  arrays.weights = device_array<const double>(weights_);
+  arrays.climbs = device_array<const double>(climbs_);
+  arrays.steps = device_array<const double>(of_parts);
+  arrays.even = device_array<const T>(dual_);
+  arrays.odd = device_array<const T>(other_);
+  arrays.slope = device_array<T>(slope_);
+  arrays.seen = device_array<T>(seen_);
+  arrays.cuts = device_array<T>(cuts_);
+  arrays.block_turns = device_array<double>(turns_);
+  arrays.t = device_array<double>(t_);
+  arrays.momentum = device_array<double>(momentum_);
+  arrays.x = device_array<T>(x);
+  arrays.dual = device_array<T>(dual_);
+  using Kernel = CubeDualKernel;
+  const auto launch = [&](Kernel kernel) { run_kernel(CutCubeDualKernel{kernel, cut_}, arrays, dual_.device(), order_); };
+  for (std::int64_t pass = 0; pass < passes.most; ++pass) {
+    arrays.pass = pass;
+    arrays.next = device_array<T>(pass % 2 == 0 ? other_ : dual_);
+    for (const auto kernel : {Kernel::turn, Kernel::gather, Kernel::look}) launch(kernel);
+    if (cuts_.defined()) launch(Kernel::norms);
+    launch(Kernel::raise);
+  }
+  launch(Kernel::last_gather);
+  launch(Kernel::finish);
+}
+
+}  // namespace mpol::ops
