@@ -11,6 +11,7 @@
 #include <mpol_cpp/ops/wavelet/daubechies.h>
 #include <mpol_cpp/ops/wavelet/sara_bases.h>
 #include <mpol_cpp/ops/wavelet/wavelet_transform.h>
+#include <mpol_cpp/ops/wavelet/wavelets_on_gpu.h>
 
 #include "compare.h"
 #include "forced_isa.h"
@@ -67,6 +68,23 @@ struct Extent {
 const std::vector<Extent> extents = {{2, 2, 1}, {4, 12, 2}, {14, 14, 1}, {48, 16, 4}, {72, 72, 3}};
 
 }  // namespace
+
+TEMPLATE_TEST_CASE("wavelet transforms by a GPU's kernels, emulated, are those of LibTorch's operations", "[ops][wavelets][quick]",
+                   float, double) {
+  const double bound = tolerance<TestType>(1e-13, 2e-6);
+  for (const auto& extent : extents) {
+    CAPTURE(extent.rows, extent.columns, extent.levels);
+    const auto x = normal({2, 3, extent.rows, extent.columns}, dtype_of<TestType>(), 3);
+    const auto y = ops::wavelet_analysis_on_gpu(x, all_moments, extent.levels);
+    CHECK(relative_error(y, ops::wavelet_analysis_by_tensors(x, all_moments, extent.levels)) < bound);
+    const auto other = normal(y.sizes(), dtype_of<TestType>(), 4);
+    const auto back = ops::wavelet_synthesis_on_gpu(other, all_moments, extent.levels);
+    CHECK(relative_error(back, ops::wavelet_synthesis_by_tensors(other, all_moments, extent.levels)) < bound);
+    CHECK(inner_product(y, other) == Approx(inner_product(x, back)).epsilon(tolerance<TestType>(1e-12, 1e-4)));
+  }
+  const auto x = normal({8, 8}, dtype_of<TestType>(), 3);
+  CHECK_THROWS_AS(ops::wavelet_analysis_on_gpu(x, std::vector<std::int64_t>(9, 1), 1), ValueError);
+}
 
 TEMPLATE_TEST_CASE("wavelet transforms by kernels are their sums, on every instruction set", "[ops][wavelets][quick]", float,
                    double) {

@@ -17,7 +17,9 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/memory/share_tasks.h>
 #include <mpol_cpp/ops/simd/flush_tiny.h>
+#include <mpol_cpp/ops/wavelet/wavelet_gpu_launch.h>
 #include <mpol_cpp/ops/wavelet/wavelet_walk.h>
+#include <mpol_cpp/ops/wavelet/wavelets_on_gpu.h>
 
 namespace mpol::ops {
 namespace {
@@ -105,6 +107,12 @@ Tensor synthesized_on_cpu(const Tensor& coefficients, const Moments& moments, st
   return sum;
 }
 
+/// Whether a GPU's kernels take these.
+bool has_kernels(const Tensor& images, const Moments& moments, std::int64_t levels) {
+  return (images.scalar_type() == torch::kFloat32 || images.scalar_type() == torch::kFloat64) && levels > 0 &&
+         moments.size() <= static_cast<std::size_t>(most_transforms);
+}
+
 /// Each of the two is the other's adjoint.
 struct Analysis : torch::autograd::Function<Analysis> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& images, const Moments& moments,
@@ -112,6 +120,7 @@ struct Analysis : torch::autograd::Function<Analysis> {
     const at::AutoDispatchBelowADInplaceOrView guard;
     context->saved_data["moments"] = moments;
     context->saved_data["levels"] = levels;
+    if (images.is_cuda() && has_kernels(images, moments, levels)) return wavelet_analysis_on_gpu(images, moments, levels);
     return images.is_cpu() ? analyzed_on_cpu(images, moments, levels) : wavelet_analysis_by_tensors(images, moments, levels);
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -127,6 +136,8 @@ struct Synthesis : torch::autograd::Function<Synthesis> {
     const at::AutoDispatchBelowADInplaceOrView guard;
     context->saved_data["moments"] = moments;
     context->saved_data["levels"] = levels;
+    if (coefficients.is_cuda() && has_kernels(coefficients, moments, levels))
+      return wavelet_synthesis_on_gpu(coefficients, moments, levels);
     return coefficients.is_cpu() ? synthesized_on_cpu(coefficients, moments, levels)
                                  : wavelet_synthesis_by_tensors(coefficients, moments, levels);
   }
