@@ -2,12 +2,13 @@
 // a step and, where a step was recorded as a CUDA graph, the launches in it; or seconds a transform.
 //
 // usage: device_benchmark [--device cuda:0] [--npix N,N…] [--nchan C,C…] [--problems P,P…] [--dtype float32,float64]
-//                         [--likelihood gridded,exact,loose] [--step fused,fused8,trainer,captured,eager,pogm] [--steps K]
+//                         [--likelihood gridded,exact,loose] [--step fused,fused8,trainer,captured,eager,pogm,lbfgs,lbfgs-eager]
+//                         [--steps K]
 //        device_benchmark --transform type2,type1,fused [--points K,K…] [--tolerance E] [--npix …] [--nchan …] [--dtype …]
 //        device_benchmark --copy MIB [--device cuda:0]
 //
 // fused8 takes eight fused steps in a graph; trainer is a fit by the Trainer, whose progress is watched; pogm is an iteration of
-// the proximal gradient that mpol image takes by itself. --copy times a copy
+// the proximal gradient that mpol image takes by itself; lbfgs is an epoch of 20 iterations, by our kernels or by LibTorch. --copy times a copy
 // from the device's memory to itself: the bytes that it reads and writes in a second are the ceiling of all that only moves
 // memory. A case that fails has a row with its error; the others are timed all the same, and the program ends with 1.
 #include <algorithm>
@@ -198,11 +199,13 @@ json step_case(const Settings& settings, const Case& which, Likelihoods& likelih
     row.update(timed_in_trainer(model.ptr(), objective, settings));
     return row;
   }
-  const auto wanted = kind == "eager"      ? mpol::StepKind::eager
+  const bool is_lbfgs = kind.starts_with("lbfgs");
+  const auto wanted = kind.ends_with("eager") ? mpol::StepKind::eager
                       : kind == "captured" ? mpol::StepKind::captured
                                            : mpol::StepKind::fused;
   auto options = mpol::TrainOptions().learning_rate(0.3).step(wanted);
   if (is_pogm) options.optimizer(mpol::OptimizerKind::pogm).tolerance(1e-3).step(mpol::StepKind::automatic);
+  if (is_lbfgs) options.optimizer(mpol::OptimizerKind::lbfgs).learning_rate(1);
   const auto step = mpol::make_step(model.ptr(), objective, options);
   row.update(kind == "fused8" ? timed_in_eights(*step, settings) : timed(*step, settings));
   return row;

@@ -68,7 +68,7 @@ TEMPLATE_TEST_CASE("fused kernels on a GPU give what their emulation gives", "[g
   CHECK(torch::equal(again.gradient, there.gradient));
 }
 
-TEMPLATE_TEST_CASE("fused kernels on a GPU are right without any data", "[gpu][fused]", float, double) {
+TEMPLATE_TEST_CASE("fused kernels on a GPU are right without any data", "[gpu][fused][small]", float, double) {
   const auto device = required_gpu();
   Samples samples(40, 2, 0.3, 8);
   samples.only([](const Tensor& flat) { return flat < 0; });
@@ -80,7 +80,7 @@ TEMPLATE_TEST_CASE("fused kernels on a GPU are right without any data", "[gpu][f
   CHECK(relative_error(there.gradient, here.gradient) < tolerance<TestType>(1e-12, 1e-5));
 }
 
-TEMPLATE_TEST_CASE("problems with cells of their own on a GPU are what their emulation gives", "[gpu][fused]", float, double) {
+TEMPLATE_TEST_CASE("problems with cells of their own on a GPU are what their emulation gives", "[gpu][fused][small]", float, double) {
   const auto device = required_gpu();
   const auto base = (normal({2, 1, 34, 34}, torch::kFloat64, 17) * 3 - 1).to(dtype_of<TestType>());
   const Samples one(34, 1, 0.3, 5), other(34, 1, 0.1, 6);

@@ -32,6 +32,17 @@ struct Place {
   std::int64_t round;
 };
 
+/// Calls run(i) for i < count, unrolled where it is to be: values in arrays of a thread are then in registers.
+template <int count, bool unrolled, typename Run>
+MPOL_DEVICE void repeat(const Run& run) {
+  if constexpr (unrolled) {
+    MPOL_UNROLL
+    for (int i = 0; i < count; ++i) run(i);
+  } else {
+    for (int i = 0; i < count; ++i) run(i);
+  }
+}
+
 /// The phases of a body that are gone through several times: none unless it says so.
 template <typename Body, typename = void>
 struct BodyRounds {
@@ -100,16 +111,27 @@ struct BlockSums {
   MPOL_DEVICE void put(int thread, int quantity, double sum) { thread_sums[quantity * threads + thread] = sum; }
   MPOL_DEVICE void gather(int thread) {
     for (int k = thread; k < quantities * groups; k += threads) {
-      double sum = 0;
-      for (int t = k % groups; t < threads; t += groups) sum += thread_sums[k / groups * threads + t];
-      group_sums[k] = sum;
+      double sums[chains] = {};
+      int t = k % groups;
+      const int begin = k / groups * threads;
+      for (; t + (chains - 1) * groups < threads; t += chains * groups) {
+        MPOL_UNROLL
+        for (int chain = 0; chain < chains; ++chain) sums[chain] += thread_sums[begin + t + chain * groups];
+      }
+      for (; t < threads; t += groups) sums[0] += thread_sums[begin + t];
+      group_sums[k] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     }
   }
   MPOL_DEVICE double total(int quantity) {
-    double sum = 0;
-    for (int group = 0; group < groups; ++group) sum += group_sums[quantity * groups + group];
-    return sum;
+    double sums[chains] = {};
+    MPOL_UNROLL
+    for (int group = 0; group < groups; ++group) sums[group % chains] += group_sums[quantity * groups + group];
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
   }
+
+ private:
+  static constexpr int chains = 4;  // of additions, each of which waits for the one before
+  static_assert(groups % chains == 0);
 };
 
 }  // namespace mpol::ops

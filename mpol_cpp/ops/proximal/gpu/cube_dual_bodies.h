@@ -238,6 +238,7 @@ struct CubeClimb {
 template <typename T>
 struct CubeNormsBody {
   static constexpr int threads = ImagePieces::threads, phases = 1;
+  static constexpr int least_blocks = 2;  // of a processor: for more the compiler would spill registers
   struct Shared {};
   struct Local {};
 

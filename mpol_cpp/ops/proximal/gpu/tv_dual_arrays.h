@@ -5,14 +5,14 @@
 
 namespace mpol::ops {
 
-/// How kernels cut an image: the pixels of a block.
-template <int tile_width, int tile_height, int tile_threads>
+/// How kernels cut an image: the pixels of a block, and how many of a column a thread smooths.
+template <int tile_width, int tile_height, int tile_threads, int tile_run>
 struct TvDualTile {
-  static constexpr int width = tile_width, height = tile_height, threads = tile_threads;
+  static constexpr int width = tile_width, height = tile_height, threads = tile_threads, run = tile_run;
 };
-using LowTvTile = TvDualTile<32, 8, 256>;    // for images so small that high ones leave processors idle
-using HighTvTile = TvDualTile<32, 32, 256>;  // looks at fewer pixels twice
-using OddTvTile = TvDualTile<5, 3, 7>;       // divides nothing: for tests of the emulation
+using LowTvTile = TvDualTile<32, 8, 256, 2>;    // for images so small that high ones leave processors idle
+using HighTvTile = TvDualTile<32, 32, 256, 5>;  // looks at fewer pixels twice
+using OddTvTile = TvDualTile<5, 3, 7, 2>;       // divides nothing: for tests of the emulation
 
 /// What turning is told by: the sum of each block, or of each group of blocks where there are too many for every block to add up.
 inline constexpr std::int64_t most_turns = 1024, turn_groups = 256;
