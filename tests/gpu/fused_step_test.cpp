@@ -80,7 +80,8 @@ TEMPLATE_TEST_CASE("fused kernels on a GPU are right without any data", "[gpu][f
   CHECK(relative_error(there.gradient, here.gradient) < tolerance<TestType>(1e-12, 1e-5));
 }
 
-TEMPLATE_TEST_CASE("problems with cells of their own on a GPU are what their emulation gives", "[gpu][fused][small]", float, double) {
+TEMPLATE_TEST_CASE("problems with cells of their own on a GPU are what their emulation gives", "[gpu][fused][small]", float,
+                   double) {
   const auto device = required_gpu();
   const auto base = (normal({2, 1, 34, 34}, torch::kFloat64, 17) * 3 - 1).to(dtype_of<TestType>());
   const Samples one(34, 1, 0.3, 5), other(34, 1, 0.1, 6);
@@ -117,8 +118,8 @@ TEMPLATE_TEST_CASE("fused and captured steps on a GPU follow eager ones", "[gpu]
   CapturedStep captured_step(captured.model.ptr(), captured.objective, options, "tested");
   CHECK(fused_step.disagreement().empty());
   const auto expected = path_of(*eager.model, eager_step, rate, 100);
-  for (const auto& own : {path_of(*fused.model, fused_step, rate, 100, &expected),
-                          path_of(*captured.model, captured_step, rate, 100, &expected)}) {
+  for (const auto& own :
+       {path_of(*fused.model, fused_step, rate, 100, &expected), path_of(*captured.model, captured_step, rate, 100, &expected)}) {
     CHECK(relative_error(own.losses, expected.losses) < tolerance<TestType>(1e-10, 1e-4));
     CHECK(relative_error(own.sums, expected.sums) < tolerance<TestType>(1e-8, 1e-2));
     CHECK(relative_error(own.bases, expected.bases) < tolerance<TestType>(1e-7, 1e-2));

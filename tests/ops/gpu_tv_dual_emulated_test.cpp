@@ -25,7 +25,8 @@ Tensor noisy(std::int64_t n, torch::Dtype dtype, std::uint64_t seed) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("dual steps of a GPU are those of LibTorch's operations, however images are cut", "[ops][quick]", float, double) {
+TEMPLATE_TEST_CASE("dual steps of a GPU are those of LibTorch's operations, however images are cut", "[ops][quick]", float,
+                   double) {
   const auto dtype = dtype_of<TestType>();
   const auto hann = GENERATE(false, true);
   const auto cut = GENERATE(TvDualCut::low, TvDualCut::high, TvDualCut::odd);

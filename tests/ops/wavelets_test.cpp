@@ -69,8 +69,8 @@ const std::vector<Extent> extents = {{2, 2, 1}, {4, 12, 2}, {14, 14, 1}, {48, 16
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("wavelet transforms by a GPU's kernels, emulated, are those of LibTorch's operations", "[ops][wavelets][quick]",
-                   float, double) {
+TEMPLATE_TEST_CASE("wavelet transforms by a GPU's kernels, emulated, are those of LibTorch's operations",
+                   "[ops][wavelets][quick]", float, double) {
   const double bound = tolerance<TestType>(1e-13, 2e-6);
   for (const auto& extent : extents) {
     CAPTURE(extent.rows, extent.columns, extent.levels);

@@ -32,17 +32,6 @@ struct Place {
   std::int64_t round;
 };
 
-/// Calls run(i) for i < count, unrolled where it is to be: values in arrays of a thread are then in registers.
-template <int count, bool unrolled, typename Run>
-MPOL_DEVICE void repeat(const Run& run) {
-  if constexpr (unrolled) {
-    MPOL_UNROLL
-    for (int i = 0; i < count; ++i) run(i);
-  } else {
-    for (int i = 0; i < count; ++i) run(i);
-  }
-}
-
 /// The phases of a body that are gone through several times: none unless it says so.
 template <typename Body, typename = void>
 struct BodyRounds {

@@ -5,8 +5,8 @@
 
 namespace mpol::ops {
 
-/// One level along one direction, of all transforms and images at once. split_*: halves of low and high frequencies; join_*: their
-/// adjoint; join_and_sum: join_rows, summed over the transforms.
+/// One level along one direction, of all transforms and images at once. split_*: halves of low and high frequencies; join_*:
+/// their adjoint; join_and_sum: join_rows, summed over the transforms.
 enum class WaveletKernel { split_rows, split_columns, join_columns, join_rows, join_and_sum };
 
 inline constexpr int most_transforms = 8, most_taps = 16;
@@ -75,9 +75,7 @@ struct WaveletBody {
   /// The values along the direction, and how far they are apart.
   MPOL_DEVICE std::uint32_t length() const { return along_rows ? arrays.width : arrays.height; }
   MPOL_DEVICE std::uint32_t distance() const { return along_rows ? 1 : arrays.columns; }
-  MPOL_DEVICE std::uint32_t place_of(std::uint32_t at) const {
-    return at / arrays.width * arrays.columns + at % arrays.width;
-  }
+  MPOL_DEVICE std::uint32_t place_of(std::uint32_t at) const { return at / arrays.width * arrays.columns + at % arrays.width; }
 
   MPOL_DEVICE void split(DeviceArray<const T> source, DeviceArray<T> target, int transform, std::uint32_t at) const {
     const std::uint32_t half = length() / 2, across = along_rows ? half : arrays.width;

@@ -14,8 +14,8 @@ std::int64_t wavelet_levels(std::int64_t npix, std::int64_t most);
 
 /// The orthogonal Daubechies transforms W_n of images, periodic at their edges: rows and columns are each split in halves of low
 /// and high frequencies, and the quarter of low frequencies again, `levels` times. Differentiable to any order. On the CPU by
-/// kernels, images and transforms in parallel, the same bits for any number of threads; by kernels on a GPU, too, and elsewhere by
-/// LibTorch's operations.
+/// kernels, images and transforms in parallel, the same bits for any number of threads; by kernels on a GPU, too, and elsewhere
+/// by LibTorch's operations.
 /// @param images   (…, rows, columns), float32 or float64
 /// @param moments  n of each transform
 /// @return         (transforms, …, rows, columns)

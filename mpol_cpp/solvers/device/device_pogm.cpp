@@ -26,7 +26,8 @@ constexpr std::int64_t first_room = 256;
 constexpr const char* in_force_name = "passes_in_force";
 
 ops::ImagePieces cut_of(const Tensor& images) {
-  return {images.size(-2) * images.size(-1), static_cast<std::int32_t>(images.size(1)), static_cast<std::int32_t>(images.size(0))};
+  return {images.size(-2) * images.size(-1), static_cast<std::int32_t>(images.size(1)),
+          static_cast<std::int32_t>(images.size(0))};
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace mpol {
 
 /// The iterations of Pogm where nobody waits for the device: which problems move, how far F falls, how much f curves and how many
 /// passes the proximal map takes are told by numbers that lie there. What an iteration changes keeps its place in memory, so that
-/// a CUDA graph can hold it. Images and numbers are worked on by the kernels of ops/proximal/gpu/pogm_launch.h, which are emulated
-/// on the CPU.
+/// a CUDA graph can hold it. Images and numbers are worked on by the kernels of ops/proximal/gpu/pogm_launch.h, which are
+/// emulated on the CPU.
 ///
 /// It differs from Pogm in one thing: a problem that is to have twice the passes has them from the next multiple of
 /// `between_looks` iterations on, for only then the host asks. All that follows from the state alone.

@@ -189,7 +189,7 @@ struct CurveBody {
 template <typename T, typename Tile, typename Joining>
 struct FinishBody {
   /// Blocks that a processor holds at least: for more the compiler would spill registers.
-  static constexpr int least_blocks = Joining::count > 1 || sizeof(T) > sizeof(float) ? 3 : 4;
+  static constexpr int least_blocks = Joining::count > 1 ? 3 : 4;
   static constexpr int threads = Tile::threads, phases = 6, sum_count = Joining::count == 0 ? parameters_sum + 1 : finish_sums;
   static constexpr int image_distance = Tile::width + 4, gradient_distance = Tile::width + 2, slope_distance = Tile::width + 3;
   /// Derivatives of the regularizers of differences by these; one pixel more at the left and below.
@@ -204,16 +204,8 @@ struct FinishBody {
       BlockSums<sum_count, threads> sums;
     };
   };
-  static constexpr int gradients_of_thread = (gradient_distance * (Tile::height + 2) + threads - 1) / threads;
-  static constexpr int pixels_of_thread = (Tile::width * Tile::height + threads - 1) / threads;
-  /// Whether a thread asks for all of its pixels' values before it waits for any: of a few, so that small images do not wait four
-  /// times; for more there are no registers.
-  static constexpr bool asks_ahead = pixels_of_thread == 1;
-  static constexpr int kept_gradients = asks_ahead ? gradients_of_thread : 1;
   struct Local {
     double sums[sum_count];
-    T likelihood[kept_gradients];
-    T base, first, second;
   };
 
   GpuArrays<T> arrays;
@@ -222,10 +214,7 @@ struct FinishBody {
 
   template <int phase>
   MPOL_DEVICE void run(Place place, Shared& shared, Local& local) const {
-    if constexpr (phase == 0) {
-      if constexpr (asks_ahead) ask(place, local);
-      load_image(place, shared);
-    }
+    if constexpr (phase == 0) load_image(place, shared);
     if constexpr (phase == 1) find_slopes(place, shared, local);
     if constexpr (phase == 2) find_gradient(place, shared, local);
     if constexpr (phase == 3) {
@@ -288,54 +277,23 @@ struct FinishBody {
     }
   }
 
-  /// The pixel of the gradient that is a thread's i-th; its index in the tile is beyond the last where there is none.
-  MPOL_DEVICE Pixel gradient_pixel(TilePlace tile, int k) const {
-    const int y = k / gradient_distance, x = k % gradient_distance;
-    return {tile.image,
-            tile.row + y - 1,
-            tile.column + x - 1,
-            (y + 1) * image_distance + x + 1,
-            (y + 1) * slope_distance + x + 1,
-            y > 0 && y <= Tile::height && x > 0 && x <= Tile::width};
-  }
-
-  MPOL_DEVICE void ask(Place place, Local& local) const {
-    const auto tile = TilePlace::of<Tile>(arrays, place.block);
-    const std::int32_t npix = arrays.shape.npix;
-    repeat<gradients_of_thread, true>([&](int i) {
-      const auto pixel = gradient_pixel(tile, place.thread + i * threads);
-      const bool is_there = place.thread + i * threads < gradient_distance * (Tile::height + 2);
-      local.likelihood[i] = is_there && is_pixel(pixel.row, pixel.column, npix) ? arrays.likelihood[position(pixel)] : T(0);
-    });
-    local.base = local.first = local.second = T(0);
-    const std::int32_t row = tile.row + place.thread / Tile::width, column = tile.column + place.thread % Tile::width;
-    if (place.thread >= Tile::width * Tile::height || !is_pixel(row, column, npix)) return;
-    const std::int64_t at = tile.image * std::int64_t{arrays.shape.pixels()} + pixel_index(row, column, npix);
-    local.base = arrays.base[at];
-    if (arrays.first.size > 0) local.first = arrays.first[at];
-    if (arrays.second.size > 0) local.second = arrays.second[at];
-  }
-
   MPOL_DEVICE void find_gradient(Place place, Shared& shared, Local& local) const {
     const auto tile = TilePlace::of<Tile>(arrays, place.block);
     const std::int32_t npix = arrays.shape.npix;
     const PixelFormulas formulas(DeviceTerms<T>{arrays, problem_of(tile.image)});
-    repeat<gradients_of_thread, asks_ahead>([&](int i) {
-      const int k = place.thread + i * threads;
-      if (k >= gradient_distance * (Tile::height + 2)) return;
-      const auto pixel = gradient_pixel(tile, k);
-      T gradient = T(0);
-      if (is_pixel(pixel.row, pixel.column, npix)) {
-        T likelihood;
-        if constexpr (asks_ahead) likelihood = local.likelihood[i];
-        else likelihood = arrays.likelihood[position(pixel)];
-        gradient = gradient_at(pixel, likelihood, formulas, shared, local);
-      }
-      shared.gradient[k] = gradient;
-    });
+    for (int k = place.thread; k < gradient_distance * (Tile::height + 2); k += threads) {
+      const int y = k / gradient_distance, x = k % gradient_distance;
+      const Pixel pixel{tile.image,
+                        tile.row + y - 1,
+                        tile.column + x - 1,
+                        (y + 1) * image_distance + x + 1,
+                        (y + 1) * slope_distance + x + 1,
+                        y > 0 && y <= Tile::height && x > 0 && x <= Tile::width};
+      shared.gradient[k] = is_pixel(pixel.row, pixel.column, npix) ? gradient_at(pixel, formulas, shared, local) : T(0);
+    }
   }
 
-  MPOL_DEVICE T gradient_at(const Pixel& pixel, T likelihood, const PixelFormulas& formulas, Shared& shared, Local& local) const {
+  MPOL_DEVICE T gradient_at(const Pixel& pixel, const PixelFormulas& formulas, Shared& shared, Local& local) const {
     const auto has = [this](TermKind kind) { return arrays.has(kind); };
     const auto add = [&](auto kind, T value) {
       if (pixel.counts) local.sums[image_sum_of(decltype(kind)::value)] += static_cast<double>(value);
@@ -343,7 +301,7 @@ struct FinishBody {
     // A kernel of one joining regularizer is taken where it is there.
     const auto has_joining = [this](TermKind kind) { return Joining::count == 1 || arrays.has(kind); };
     const T x = shared.image[pixel.at];
-    T slope = likelihood + formulas.pixels.template slope_where<Math>(has, add, x);
+    T slope = arrays.likelihood[position(pixel)] + formulas.pixels.template slope_where<Math>(has, add, x);
     if (arrays.template uses<Driver::differences>()) slope += difference_slope(pixel, shared);
     if constexpr (Channels::count > 0) {
       const Spectrum spectrum{arrays, position(pixel), pixel.image % arrays.shape.nchan, x};
@@ -412,76 +370,53 @@ struct FinishBody {
     return (along[own - 1] - along[own]) + (across[below] - across[own]);
   }
 
-  /// The numbers of a problem's update.
-  struct Update {
-    T rate, beta1, other_beta1, beta2, other_beta2, scale, epsilon;
-    bool is_on;
-
-    MPOL_DEVICE static Update of(const GpuArrays<T>& arrays, std::int64_t problem) {
-      const auto& constants = arrays.constants;
-      Update update{};
-      update.is_on = constants.update != FusedUpdate::none && arrays.stopped[problem] == 0;
-      if (!update.is_on) return update;
-      if (constants.update == FusedUpdate::sgd) {
-        update.rate = static_cast<T>(arrays.rate[problem]);
-        update.beta1 = static_cast<T>(constants.momentum);
-        return update;
-      }
-      update.rate = static_cast<T>(arrays.rate[problem] * arrays.bias[problem]);
-      update.scale = static_cast<T>(arrays.bias[arrays.shape.problems + problem]);
-      update.beta1 = static_cast<T>(constants.beta1), update.other_beta1 = static_cast<T>(1.0 - constants.beta1);
-      update.beta2 = static_cast<T>(constants.beta2), update.other_beta2 = static_cast<T>(1.0 - constants.beta2);
-      update.epsilon = static_cast<T>(constants.epsilon);
-      return update;
-    }
-  };
-
   MPOL_DEVICE void update_pixels(Place place, Shared& shared, Local& local) const {
     const auto tile = TilePlace::of<Tile>(arrays, place.block);
-    const std::int32_t npix = arrays.shape.npix;
+    const std::int32_t npix = arrays.shape.npix, problem = tile.image / arrays.shape.nchan;
     const std::int64_t begin = tile.image * std::int64_t{arrays.shape.pixels()};
-    const auto numbers = Update::of(arrays, problem_of(tile.image));
     for (int k = place.thread; k < Tile::width * Tile::height; k += threads) {
       const int y = k / Tile::width, x = k % Tile::width;
       const std::int32_t row = tile.row + y, column = tile.column + x;
       if (!is_pixel(row, column, npix)) continue;
       const T slope = gpu_math::hann<T>(shared.gradient, (y + 1) * gradient_distance + x + 1, gradient_distance);
-      const std::int64_t at = begin + pixel_index(row, column, npix);
-      if constexpr (!asks_ahead) {
-        local.base = arrays.base[at];
-        if (numbers.is_on && arrays.first.size > 0) local.first = arrays.first[at];
-        if (numbers.is_on && arrays.second.size > 0) local.second = arrays.second[at];
-      }
-      local.sums[parameters_sum] += static_cast<double>(update(at, slope, numbers, local));
+      local.sums[parameters_sum] += static_cast<double>(update(begin + pixel_index(row, column, npix), slope, problem));
     }
   }
 
   /// @return the base pixel afterwards
-  MPOL_DEVICE T update(std::int64_t at, T slope, const Update& numbers, const Local& local) const {
-    const auto kind = arrays.constants.update;
-    const T gradient = slope * gpu_math::softplus_derivative(local.base);
-    if (kind == FusedUpdate::none) arrays.gradient[at] = gradient;
-    if (!numbers.is_on) return local.base;
-    const T updated = local.base - (kind == FusedUpdate::adam ? adam_step(at, gradient, numbers, local)
-                                                              : sgd_step(at, gradient, numbers, local));
+  MPOL_DEVICE T update(std::int64_t at, T slope, std::int64_t problem) const {
+    const auto& constants = arrays.constants;
+    const T base = arrays.base[at], gradient = slope * gpu_math::softplus_derivative(base);
+    if (constants.update == FusedUpdate::none) {
+      arrays.gradient[at] = gradient;
+      return base;
+    }
+    if (arrays.stopped[problem] != 0) return base;
+    const T updated =
+        constants.update == FusedUpdate::adam ? base - adam_step(at, gradient, problem) : base - sgd_step(at, gradient, problem);
     arrays.base[at] = updated;
     return updated;
   }
 
-  MPOL_DEVICE T sgd_step(std::int64_t at, T gradient, const Update& numbers, const Local& local) const {
-    if (arrays.constants.momentum == 0) return numbers.rate * gradient;
-    const T first = numbers.beta1 * local.first + gradient;
+  MPOL_DEVICE T sgd_step(std::int64_t at, T gradient, std::int64_t problem) const {
+    const T rate = static_cast<T>(arrays.rate[problem]);
+    if (arrays.constants.momentum == 0) return rate * gradient;
+    const T first = static_cast<T>(arrays.constants.momentum) * arrays.first[at] + gradient;
     arrays.first[at] = first;
-    return numbers.rate * first;
+    return rate * first;
   }
 
-  MPOL_DEVICE T adam_step(std::int64_t at, T gradient, const Update& numbers, const Local& local) const {
-    const T first = numbers.beta1 * local.first + numbers.other_beta1 * gradient;
-    const T second = numbers.beta2 * local.second + numbers.other_beta2 * (gradient * gradient);
+  MPOL_DEVICE T adam_step(std::int64_t at, T gradient, std::int64_t problem) const {
+    const auto& constants = arrays.constants;
+    const T first = static_cast<T>(constants.beta1) * arrays.first[at] + static_cast<T>(1.0 - constants.beta1) * gradient;
+    const T second =
+        static_cast<T>(constants.beta2) * arrays.second[at] + static_cast<T>(1.0 - constants.beta2) * (gradient * gradient);
     arrays.first[at] = first;
     arrays.second[at] = second;
+    const T rate = static_cast<T>(arrays.rate[problem] * arrays.bias[problem]);
+    const T scale = static_cast<T>(arrays.bias[arrays.shape.problems + problem]);
     // A moment that has overflowed would hold the pixel where it is for ever: no number says so instead.
-    return numbers.rate * first / (gpu_math::square_root(second) * numbers.scale + numbers.epsilon) + (second - second);
+    return rate * first / (gpu_math::square_root(second) * scale + static_cast<T>(constants.epsilon)) + (second - second);
   }
 };
 

@@ -137,8 +137,8 @@ class FusedGpuPipeline {
   Tensor scale_, scale_of_images_;  // (problems) float64; (problems, 1, 1, 1)
   Tensor recent_, recorded_;
   Tensor lambda_, rate_, stopped_, steps_, bias_, total_, piece_sums_, tile_sums_;
-  Tensor address_, entry_;  // of the history, as the kernels see it
-  Tensor history_;          // (entries, columns + 1, problems)
+  Tensor address_, entry_;             // of the history, as the kernels see it
+  Tensor history_;                     // (entries, columns + 1, problems)
   std::optional<c10::Stream> beside_;  // where the last kernel of a step goes; none on the CPU
   std::int64_t entries_, enqueued_ = 0, read_ = 0;
   double learning_rate_ = 0;

@@ -17,8 +17,8 @@ struct CubeDualArrays {
   std::int64_t pass;               // of this launch, from 0; of the last kernels all are done
   std::int32_t plane[cube_parts];  // the first of each part; -1: there is none
 
-  DeviceArray<const T> q, mask;            // mask empty: all may shine
-  DeviceArray<const std::int64_t> passes;  // (problems)
+  DeviceArray<const T> q, mask;               // mask empty: all may shine
+  DeviceArray<const std::int64_t> passes;     // (problems)
   DeviceArray<const double> weights, climbs;  // (cube_parts, problems): k_j, and k_j sigma_j where steps are 1
   DeviceArray<const double> steps;            // (cube_parts, problems, nchan): s of the images that a part joins
   DeviceArray<const T> even, odd;             // the dual images after an even number of passes, and after an odd one
@@ -47,7 +47,8 @@ struct CubeDualTile {
 using UsualCubeTile = CubeDualTile<32, 16, 256>;
 using OddCubeTile = CubeDualTile<5, 3, 7>;  // divides nothing: for tests of the emulation
 
-/// turn: momentum; gather: slope; look: S x; norms: of spectra; raise: the next duals; last_gather and finish: x and the dual images.
+/// turn: momentum; gather: slope; look: S x; norms: of spectra; raise: the next duals; last_gather and finish: x and the dual
+/// images.
 enum class CubeDualKernel { turn, gather, look, norms, raise, last_gather, finish };
 enum class CubeDualCut { usual, odd };
 

@@ -122,7 +122,8 @@ struct CubeGatherBody {
   MPOL_DEVICE T second_differences(const CubeDuals<T>& v, const CubePixel& own) const {
     const int rows = arrays.plane[curvature_part], columns = rows + 1, mixed = rows + 2;
     const std::int64_t at = own.at, row = arrays.npix;
-    const bool below = own.row > 0, above = own.row + 1 < arrays.npix, left = own.column > 0, right = own.column + 1 < arrays.npix;
+    const bool below = own.row > 0, above = own.row + 1 < arrays.npix, left = own.column > 0,
+               right = own.column + 1 < arrays.npix;
     T value = T(-2) * (v(rows, at) + v(columns, at)), of_mixed = v(mixed, at);
     if (below) value += v(rows, at - row), of_mixed -= v(mixed, at - row);
     if (above) value += v(rows, at + row);
@@ -147,7 +148,9 @@ struct CubeLookBody {
 
   CubeDualArrays<T> arrays;
 
-  MPOL_DEVICE std::uint32_t tiles_along() const { return (static_cast<std::uint32_t>(arrays.npix) + Tile::width - 1) / Tile::width; }
+  MPOL_DEVICE std::uint32_t tiles_along() const {
+    return (static_cast<std::uint32_t>(arrays.npix) + Tile::width - 1) / Tile::width;
+  }
   MPOL_DEVICE std::uint32_t tiles() const {
     return tiles_along() * ((static_cast<std::uint32_t>(arrays.npix) + Tile::height - 1) / Tile::height);
   }
@@ -161,9 +164,8 @@ struct CubeLookBody {
     const Corner corner{image, static_cast<std::int32_t>(row * Tile::height),
                         static_cast<std::int32_t>((tile - row * tiles_along()) * Tile::width)};
     if constexpr (phase == 0) {
-      each<2, slope_width, slope_height>(corner, place.thread, [&](int k, std::int64_t at, bool inside) {
-        shared.slope[k] = inside ? arrays.slope[at] : T(0);
-      });
+      each<2, slope_width, slope_height>(
+          corner, place.thread, [&](int k, std::int64_t at, bool inside) { shared.slope[k] = inside ? arrays.slope[at] : T(0); });
     }
     if constexpr (phase == 1) {
       const T step = static_cast<T>(arrays.step(variation_part, image));

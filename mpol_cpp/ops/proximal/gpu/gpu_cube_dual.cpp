@@ -23,7 +23,8 @@ namespace mpol::ops {
 namespace {
 
 ImagePieces pieces_of(const Tensor& images) {
-  return {images.size(-2) * images.size(-1), static_cast<std::int32_t>(images.size(1)), static_cast<std::int32_t>(images.size(0))};
+  return {images.size(-2) * images.size(-1), static_cast<std::int32_t>(images.size(1)),
+          static_cast<std::int32_t>(images.size(0))};
 }
 
 }  // namespace

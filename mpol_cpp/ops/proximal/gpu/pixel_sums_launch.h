@@ -42,11 +42,11 @@ struct PixelSumsBody {
         const std::int64_t at = begin + pixel;
         const T own = arrays.images[at];
         sums[0] += static_cast<double>(own);
-        const std::uint32_t row = static_cast<std::uint32_t>(pixel) / npix, column = static_cast<std::uint32_t>(pixel) - row * npix;
+        const std::uint32_t row = static_cast<std::uint32_t>(pixel) / npix,
+                            column = static_cast<std::uint32_t>(pixel) - row * npix;
         if (row + 1 >= npix || column + 1 >= npix) return;
         const T along = arrays.images[at + 1] - own, across = arrays.images[at + npix] - own;
-        sums[1] += static_cast<double>(
-            gpu_math::square_root(along * along + across * across + static_cast<T>(arrays.epsilon)));
+        sums[1] += static_cast<double>(gpu_math::square_root(along * along + across * across + static_cast<T>(arrays.epsilon)));
       });
       shared.sums.put(place.thread, sums);
     } else if constexpr (phase == 1) {

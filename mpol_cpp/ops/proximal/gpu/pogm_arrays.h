@@ -19,16 +19,16 @@ struct PogmArrays {
 
   DeviceArray<T> y, w, z, gradient;
   DeviceArray<const T> next, next_gradient;
-  DeviceArray<double> t, c, regularizers;     // (problems)
-  DeviceArray<double> curvatures;             // (problems, nchan)
-  DeviceArray<std::int64_t> passes;           // (problems): wanted
-  DeviceArray<const std::int64_t> in_force;   // (problems): had
-  DeviceArray<bool> begun_anew;               // (problems)
-  DeviceArray<double> next_t, next_c, steps;  // (problems), (problems), (problems, nchan): of the proximal map
-  DeviceArray<double> piece_sums, sums;       // (pogm_sums, images, pieces), (pogm_sums, images)
+  DeviceArray<double> t, c, regularizers;                    // (problems)
+  DeviceArray<double> curvatures;                            // (problems, nchan)
+  DeviceArray<std::int64_t> passes;                          // (problems): wanted
+  DeviceArray<const std::int64_t> in_force;                  // (problems): had
+  DeviceArray<bool> begun_anew;                              // (problems)
+  DeviceArray<double> next_t, next_c, steps;                 // (problems), (problems), (problems, nchan): of the proximal map
+  DeviceArray<double> piece_sums, sums;                      // (pogm_sums, images, pieces), (pogm_sums, images)
   DeviceArray<const double> next_regularizers, next_losses;  // (problems), (columns, problems): at next
   DeviceArray<double> losses;                                // (columns, problems)
-  DeviceArray<double> report;  // the losses before the iteration, the sum of all pixels after it, decreases of F (problems)
+  DeviceArray<double> report;      // the losses before the iteration, the sum of all pixels after it, decreases of F (problems)
   DeviceArray<double> pixel_sums;  // (problems): after the iteration
 };
 

@@ -139,8 +139,8 @@ struct PogmJudgeBody {
 
   MPOL_DEVICE void decide(std::int64_t problem, Shared& shared) const {
     const double all_bends = shared.sums.total(bends), all_allowed = shared.sums.total(allowed);
-    const bool too_long = arrays.mixes_images ? all_bends > all_allowed * arrays.rounding_of_curvature
-                                              : shared.sums.total(raised) > 0;
+    const bool too_long =
+        arrays.mixes_images ? all_bends > all_allowed * arrays.rounding_of_curvature : shared.sums.total(raised) > 0;
     shared.factor = arrays.mixes_images && too_long ? arrays.margin_of_curvature * all_bends / all_allowed : 0.0;
     const double rise = arrays.next_regularizers[problem] - arrays.regularizers[problem] + shared.sums.total(along) / 2.0;
     const bool again = too_long || (rise > 0 && !arrays.begun_anew[problem]);

@@ -24,15 +24,15 @@ struct TvDualArrays {
   bool hann;
   std::int64_t pass;  // of this launch, from 0
 
-  DeviceArray<const T> q, mask;             // mask empty: all may shine
-  DeviceArray<const double> weights;        // (problems, nchan): k
-  DeviceArray<const std::int64_t> passes;   // (problems)
-  DeviceArray<const T> now, before;         // p and the one before
-  DeviceArray<T> next;                      // p'
-  DeviceArray<const double> turns;          // (problems, turn_count): of the pass before
-  DeviceArray<double> block_turns;          // (problems, nchan tiles): of this pass
-  DeviceArray<double> group_turns;          // (problems, turn_groups): of this pass
-  DeviceArray<double> t;                    // (passes, problems)
+  DeviceArray<const T> q, mask;               // mask empty: all may shine
+  DeviceArray<const double> weights;          // (problems, nchan): k
+  DeviceArray<const std::int64_t> passes;     // (problems)
+  DeviceArray<const T> now, before;           // p and the one before
+  DeviceArray<T> next;                        // p'
+  DeviceArray<const double> turns;            // (problems, turn_count): of the pass before
+  DeviceArray<double> block_turns;            // (problems, nchan tiles): of this pass
+  DeviceArray<double> group_turns;            // (problems, turn_groups): of this pass
+  DeviceArray<double> t;                      // (passes, problems)
   DeviceArray<const T> first, second, third;  // p' of the passes 0, 1, 2 and every third one after each
   DeviceArray<T> x, dual;
 

@@ -61,8 +61,8 @@ MPOL_DEVICE T seen(bool hann, Values& values, int at, int width) {
   return hann ? gpu_math::hann<T>(values, at, width) : values[at];
 }
 
-/// An array in shared memory whose pixels are smoothed column by column: each thread takes runs of pixels below each other, so that
-/// it adds up the row of three around each of them once.
+/// An array in shared memory whose pixels are smoothed column by column: each thread takes runs of pixels below each other, so
+/// that it adds up the row of three around each of them once.
 template <typename Tile, int width, int height>
 struct TvRuns {
   static constexpr int run = Tile::run, groups = (height + run - 1) / run;
@@ -223,20 +223,18 @@ struct TvRaiseBody {
   }
 
   MPOL_DEVICE void find_slope(const Patch& patch, Place place, Shared& shared) const {
-    patch.template each<2, slope_width, slope_height>(
-        arrays, place.thread, [&](int k, std::int32_t, std::int32_t, bool inside) {
-          const int at = (k / slope_width + 1) * dual_width + k % slope_width + 1;
-          shared.slope[k] = inside ? Patch::template adjoint<dual_width>(shared.rows, shared.columns, at) : T(0);
-        });
+    patch.template each<2, slope_width, slope_height>(arrays, place.thread, [&](int k, std::int32_t, std::int32_t, bool inside) {
+      const int at = (k / slope_width + 1) * dual_width + k % slope_width + 1;
+      shared.slope[k] = inside ? Patch::template adjoint<dual_width>(shared.rows, shared.columns, at) : T(0);
+    });
   }
 
   MPOL_DEVICE void find_image(const Patch& patch, Place place, T weight, Shared& shared, const Local& local) const {
-    ImageRuns::template smooth<slope_width, T>(
-        arrays.hann, shared.slope, place.thread, [&](int i, int row, int column, T slope) {
-          const std::int32_t r = patch.row + row - 1, c = patch.column + column - 1;
-          shared.image[row * image_width + column] =
-              patch.has(arrays, r, c) ? Patch::primal(arrays, patch.place(arrays, r, c), local.q[i], weight, slope) : T(0);
-        });
+    ImageRuns::template smooth<slope_width, T>(arrays.hann, shared.slope, place.thread, [&](int i, int row, int column, T slope) {
+      const std::int32_t r = patch.row + row - 1, c = patch.column + column - 1;
+      shared.image[row * image_width + column] =
+          patch.has(arrays, r, c) ? Patch::primal(arrays, patch.place(arrays, r, c), local.q[i], weight, slope) : T(0);
+    });
   }
 
   MPOL_DEVICE void find_smooth(const Patch& patch, Place place, Shared& shared) const {
@@ -334,19 +332,19 @@ struct TvFinishBody {
 
   MPOL_DEVICE void load(const Patch& patch, Place place, std::int64_t count, Shared& shared) const {
     const std::int64_t plane = arrays.images() * std::int64_t{arrays.pixels()};
-    patch.template each<2, dual_width, dual_height>(arrays, place.thread, [&](int k, std::int32_t r, std::int32_t c, bool inside) {
-      const std::int64_t at = inside ? patch.place(arrays, r, c) : 0;
-      shared.rows[k] = inside ? value(count, at) : T(0);
-      shared.columns[k] = inside ? value(count, plane + at) : T(0);
-    });
+    patch.template each<2, dual_width, dual_height>(arrays, place.thread,
+                                                    [&](int k, std::int32_t r, std::int32_t c, bool inside) {
+                                                      const std::int64_t at = inside ? patch.place(arrays, r, c) : 0;
+                                                      shared.rows[k] = inside ? value(count, at) : T(0);
+                                                      shared.columns[k] = inside ? value(count, plane + at) : T(0);
+                                                    });
   }
 
   MPOL_DEVICE void find_slope(const Patch& patch, Place place, Shared& shared) const {
-    patch.template each<1, slope_width, slope_height>(
-        arrays, place.thread, [&](int k, std::int32_t, std::int32_t, bool inside) {
-          const int at = (k / slope_width + 1) * dual_width + k % slope_width + 1;
-          shared.slope[k] = inside ? Patch::template adjoint<dual_width>(shared.rows, shared.columns, at) : T(0);
-        });
+    patch.template each<1, slope_width, slope_height>(arrays, place.thread, [&](int k, std::int32_t, std::int32_t, bool inside) {
+      const int at = (k / slope_width + 1) * dual_width + k % slope_width + 1;
+      shared.slope[k] = inside ? Patch::template adjoint<dual_width>(shared.rows, shared.columns, at) : T(0);
+    });
   }
 
   MPOL_DEVICE void write(const Patch& patch, Place place, T weight, std::int64_t count, Shared& shared) const {
