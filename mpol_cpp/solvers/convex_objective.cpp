@@ -275,9 +275,8 @@ std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& grad
   const auto nll = values_of(objective_.nll(gradient_into(images, gradient)));
   auto total = nll;
   std::vector<double> terms, simple(problems, 0.0);
-  const double epsilon = epsilon_of(TermKind::tv_image);
-  const bool sums_pixels = is_used(TermKind::sparsity) || is_used(TermKind::tv_image);
-  const KnownSums known{epsilon, sums_pixels ? ops::pixel_sums(sky_, epsilon) : std::vector<ops::PixelSums>()};
+  const double epsilon = sums_epsilon();
+  const KnownSums known{epsilon, sums_pixels() ? ops::pixel_sums(sky_, epsilon) : std::vector<ops::PixelSums>()};
   for (const auto& term : objective_.terms()) {
     const auto values = term.is_off() ? std::vector<double>(problems, 0.0) : weighted(term, sky_, &known);
     for (std::size_t i = 0; i < problems; ++i) total[i] += values[i];
@@ -358,6 +357,16 @@ double ConvexObjective::epsilon_of(TermKind kind) const {
     if (!term.is_off() && term.kind() == kind) return term.settings().at(0);
   }
   return 0;
+}
+
+bool ConvexObjective::sums_pixels() const { return is_used(TermKind::sparsity) || is_used(TermKind::tv_image); }
+
+double ConvexObjective::sums_epsilon() const { return epsilon_of(TermKind::tv_image); }
+
+std::optional<ConvexObjective::PixelSum> ConvexObjective::pixel_sum_of(const Term& term) const {
+  if (term.kind() == TermKind::sparsity) return PixelSum::pixels;  // no pixel is negative
+  if (term.kind() == TermKind::tv_image && term.settings().at(0) == sums_epsilon()) return PixelSum::variation;
+  return std::nullopt;
 }
 
 std::vector<double> ConvexObjective::weighted(const Term& term, const Tensor& sky, const KnownSums* known) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,12 @@ class ConvexObjective : public CompositeFunction {
   const Tensor& device_weights(const Term& term) const;
   bool is_used(TermKind kind) const;       ///< whether a term of this kind has a weight
   double epsilon_of(TermKind kind) const;  ///< the first one's, should there be several; 0 where there is none
+  /// Terms whose values are sums over pixels that kernels tell together.
+  enum class PixelSum { pixels, variation };
+  bool sums_pixels() const;     ///< whether any term is one of them
+  double sums_epsilon() const;  ///< of the variation that is told
+  /// Nothing for other terms, and for a variation with another epsilon.
+  std::optional<PixelSum> pixel_sum_of(const Term& term) const;
   std::unique_ptr<CubeProximal> new_map() const;
   /// Sums over the pixels of each image, with the epsilon of its total variation.
   struct KnownSums;

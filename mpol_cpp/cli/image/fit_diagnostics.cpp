@@ -1,10 +1,7 @@
 #include <mpol_cpp/cli/image/fit_diagnostics.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
-
-#include <torch/csrc/autograd/autograd.h>
 
 #include <mpol_cpp/cli/output/csv_table.h>
 #include <mpol_cpp/cli/output/diagnostics_files.h>
@@ -22,15 +19,6 @@
 
 namespace mpol::cli {
 namespace {
-
-std::vector<double> flux_of(const Tensor& image, const GridCoords& coords) {
-  const auto flux = (image.to(torch::kFloat64).sum({-2, -1}) * coords.cell_area()).contiguous();
-  return {flux.const_data_ptr<double>(), flux.const_data_ptr<double>() + flux.numel()};
-}
-
-double norm_of(const Tensor& values) { return values.to(torch::kFloat64).square().sum().sqrt().item<double>(); }
-
-Tensor on_host(const Tensor& image) { return image.detach().to(torch::kCPU).clone(); }
 
 /// An image (nchan, npix, npix), or nothing when the file has none of that name. @throws FileError for another shape
 Tensor image_in(const SafetensorsFile& file, const std::filesystem::path& path, const std::string& name) {
@@ -92,12 +80,10 @@ FitDiagnostics::FitDiagnostics(std::filesystem::path out, std::int64_t interval,
     : out_(std::move(out)),
       checkpoint_(std::move(checkpoint)),
       interval_(interval),
-      objective_(objective),
+      loss_names_(objective.columns()),
+      probe_(objective, model),
       coords_(model.coords()),
-      center_(center) {
-  const torch::NoGradGuard no_gradient;
-  previous_ = on_host(model.make_sky());
-}
+      center_(center) {}
 
 Callback FitDiagnostics::callback() {
   return [this](const Progress& progress) {
@@ -120,7 +106,7 @@ void FitDiagnostics::begin(std::int64_t epochs_done_before) {
   if (epochs_done_before == 0) {
     remove_diagnostics(out_);
   } else {
-    previous_.reset();
+    probe_.set_last({});
     if (const auto checkpoint = read_checkpoint(checkpoint_)) history_ = checkpoint->history;
     history_.resize(std::min(history_.size(), static_cast<std::size_t>(epochs_done_before)));
     if (const auto saved = earlier_diagnostics(out_)) {
@@ -130,34 +116,26 @@ void FitDiagnostics::begin(std::int64_t epochs_done_before) {
         rows_.push_back({epoch, saved->gradient_norm[i], saved->largest_change[i], {}});
         for (const auto& flux : saved->flux) rows_.back().flux.push_back(flux[i]);
       }
-      if (!rows_.empty() && saved->image_epoch == rows_.back().epoch) previous_ = saved->image;
+      if (!rows_.empty() && saved->image_epoch == rows_.back().epoch) probe_.set_last(saved->image);
     }
   }
 }
 
 void FitDiagnostics::show(ImageModel& model) {
-  Tensor sky;
-  {
-    const torch::NoGradGuard no_gradient;
-    sky = model.make_sky().detach().clone();
-  }
-  const auto gradient = on_host(gradient_at(model, sky)), image = on_host(sky);
-  const auto change = previous_.defined() ? image - previous_ : Tensor();
-  const double largest = change.defined() ? change.abs().max().item<double>() : std::numeric_limits<double>::quiet_NaN();
-  rows_.push_back({done_, norm_of(gradient), largest, flux_of(image, coords_)});
-  write(image, gradient, change);
-  previous_ = image;
+  const auto view = probe_.look(model);
+  rows_.push_back({done_, view.gradient_norm, view.largest_change, view.flux});
+  write(view);
 }
 
-void FitDiagnostics::write(const Tensor& image, const Tensor& gradient, const Tensor& change) {
+void FitDiagnostics::write(const FitView& view) {
   const auto fail = [this](const std::string& reason) {
     if (!failed_) log_warning(fmt::format("no diagnostics after {} epochs: {}; the fit goes on and tries again", done_, reason));
     failed_ = true;
   };
   try {
     std::filesystem::create_directories(diagnostics_folder(out_));
-    write_figure(image, gradient, change);
-    write_last(image, gradient, change);
+    write_figure(view);
+    write_last(view);
     write_table();
     failed_ = false;
   } catch (const FileError& error) {
@@ -165,20 +143,6 @@ void FitDiagnostics::write(const Tensor& image, const Tensor& gradient, const Te
   } catch (const std::filesystem::filesystem_error& error) {
     fail(cannot_write(error.path1(), error.code().value()));
   }
-}
-
-/// The gradient of the objective with respect to the image. Evaluating may move a likelihood's working state, on which its next
-/// values depend to the last bit.
-Tensor FitDiagnostics::gradient_at(ImageModel& model, const Tensor& sky) const {
-  auto& likelihood = objective_.likelihood();
-  const auto state = likelihood.working_state();
-  const torch::AutoGradMode with_gradient(true);
-  const auto image = sky.clone().set_requires_grad(true);
-  const auto base = model.base().defined() ? model.base().detach() : Tensor();
-  const auto total = objective_.evaluate(ModelOutput(coords_, base, image)).total.sum();
-  const auto gradient = torch::autograd::grad({total}, {image}, {}, std::nullopt, false, /*allow_unused=*/true)[0];
-  if (!state.empty()) likelihood.load_working_state(state);
-  return gradient.defined() ? gradient : at::zeros_like(sky);
 }
 
 void FitDiagnostics::write_table() const {
@@ -193,20 +157,20 @@ void FitDiagnostics::write_table() const {
   write_file_atomically(diagnostics_folder(out_) / diagnostics_table, text);
 }
 
-void FitDiagnostics::write_last(const Tensor& image, const Tensor& gradient, const Tensor& change) const {
-  NamedTensors tensors{{"image", image}, {"gradient", gradient}};
-  if (change.defined()) tensors["change"] = change;
+void FitDiagnostics::write_last(const FitView& view) const {
+  NamedTensors tensors{{"image", view.image}, {"gradient", view.gradient}};
+  if (view.change.defined()) tensors["change"] = view.change;
   write_safetensors(diagnostics_folder(out_) / diagnostics_tensors, tensors,
                     {{"epoch", std::to_string(done_)}, {"cell_size", fmt::format("{:.17g}", coords_.cell_size())}});
 }
 
-void FitDiagnostics::write_figure(const Tensor& image, const Tensor& gradient, const Tensor& change) {
+void FitDiagnostics::write_figure(const FitView& view) {
   plot::TrainingFigure figure(coords_);
   figure.title = fmt::format("after {} epochs", done_);
-  figure.image = image;
-  figure.gradient = gradient;
-  figure.change = change;
-  figure.loss_names = objective_.columns();
+  figure.image = view.image;
+  figure.gradient = view.gradient;
+  figure.change = view.change;
+  figure.loss_names = loss_names_;
   auto curves = loss_curves(history_);
   figure.loss_epochs = std::move(curves.epochs);
   figure.loss_history = std::move(curves.values);

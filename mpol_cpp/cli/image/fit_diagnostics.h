@@ -8,6 +8,7 @@
 
 #include <mpol_cpp/objective/objective.h>
 #include <mpol_cpp/plot/figure_writer.h>
+#include <mpol_cpp/train/fit_probe.h>
 #include <mpol_cpp/train/options/train_options.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
@@ -32,9 +33,8 @@ std::optional<SavedDiagnostics> read_diagnostics(const std::filesystem::path& ou
 ///   diagnostics.csv    epoch,gradient_norm,largest_change,flux_0,… one row a figure
 ///   last.safetensors   image, gradient and change of the newest figure, for `mpol plot OUT`
 ///
-/// each file replaced by a rename. It looks at the model between two steps and puts back what that touches, so that the fit
-/// goes on bit for bit as without it; a resumed fit goes on with the files of the interrupted one. A file that cannot be written
-/// is a warning, and the next figure tries again.
+/// each file replaced by a rename. It looks at the model by a FitProbe; a resumed fit goes on with the files of the interrupted
+/// one. A file that cannot be written is a warning, and the next figure tries again.
 class FitDiagnostics {
  public:
   /// @param interval    epochs between figures, > 0
@@ -50,11 +50,10 @@ class FitDiagnostics {
  private:
   void begin(std::int64_t epochs_done_before);
   void show(ImageModel& model);
-  void write(const Tensor& image, const Tensor& gradient, const Tensor& change);
-  Tensor gradient_at(ImageModel& model, const Tensor& sky) const;
+  void write(const FitView& view);
   void write_table() const;
-  void write_last(const Tensor& image, const Tensor& gradient, const Tensor& change) const;
-  void write_figure(const Tensor& image, const Tensor& gradient, const Tensor& change);
+  void write_last(const FitView& view) const;
+  void write_figure(const FitView& view);
 
   struct Row {
     std::int64_t epoch;
@@ -64,7 +63,8 @@ class FitDiagnostics {
 
   std::filesystem::path out_, checkpoint_;
   std::int64_t interval_;
-  Objective objective_;
+  std::vector<std::string> loss_names_;
+  FitProbe probe_;
   GridCoords coords_;
   SkyOffset center_;
   bool begun_ = false;
@@ -73,7 +73,6 @@ class FitDiagnostics {
   LossHistory history_;
   std::vector<Row> rows_;
   plot::FigureWriter figures_{plot::Scripts::discard};
-  Tensor previous_;  // image of the newest row, or the start; undefined where it is not known
 };
 
 }  // namespace mpol::cli

@@ -18,14 +18,12 @@ ConvexObjective::DeviceValues ConvexObjective::evaluate_on_device(const Tensor& 
   const auto of_problems = [problems](const Tensor& values) { return values.to(torch::kFloat64).reshape({problems}); };
   const auto nll = of_problems(objective_.nll(gradient_into(images, gradient)));
   auto total = nll, simple = at::zeros_like(nll);
-  const double epsilon = epsilon_of(TermKind::tv_image);
   Tensor known;  // the sum of the pixels of each problem and its total variation, where kernels tell them
   const bool has_kernels = !images.is_cpu() || by_ == CubeProximal::By::gpu_kernels;
-  if (has_kernels && (is_used(TermKind::sparsity) || is_used(TermKind::tv_image)))
-    known = ops::gpu_pixel_sums(sky_, epsilon).sum(-1);
+  if (has_kernels && sums_pixels()) known = ops::gpu_pixel_sums(sky_, sums_epsilon()).sum(-1);
   const auto value_of = [&](const Term& term) {
-    if (known.defined() && term.kind() == TermKind::sparsity) return known[0];  // no pixel is negative
-    if (known.defined() && term.kind() == TermKind::tv_image && term.settings().at(0) == epsilon) return known[1];
+    const auto sum = pixel_sum_of(term);
+    if (known.defined() && sum) return known[*sum == PixelSum::pixels ? 0 : 1];
     return of_problems(term.evaluate(ModelOutput(model_->coords(), {}, shaped_like_model(sky_))));
   };
   std::vector<Tensor> terms;

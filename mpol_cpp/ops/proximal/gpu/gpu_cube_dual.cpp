@@ -12,12 +12,11 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
 
-#include <mpol_cpp/core/error.h>
-#include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/gpu/device_array.h>
 #include <mpol_cpp/ops/gpu/run_kernel.h>
 #include <mpol_cpp/ops/proximal/cube_dual.h>
 #include <mpol_cpp/ops/proximal/gpu/cube_dual_launch.h>
+#include <mpol_cpp/ops/proximal/gpu/kernel_limits.h>
 
 namespace mpol::ops {
 namespace {
@@ -32,14 +31,9 @@ ImagePieces pieces_of(const Tensor& images) {
 GpuCubeDual::GpuCubeDual(const Tensor& like, bool hann, CubeWeights weights, CubeDualCut cut, EmulatedOrder order)
     : cut_(cut), order_(order), hann_(hann) {
   const auto problems = like.size(0), nchan = like.size(1), npix = like.size(-1);
-  if (like.scalar_type() != torch::kFloat32 && like.scalar_type() != torch::kFloat64) {
-    throw ValueError(fmt::format("dual steps are computed in float32 or float64, not in {}", c10::toString(like.scalar_type())));
-  }
-  const auto least_pixels = UsualCubeTile::width * UsualCubeTile::height;  // of a block
-  if (npix > KernelLimits::npix || (npix + 64) * (npix + 64) / least_pixels > KernelLimits::blocks / (problems * nchan)) {
-    throw ValueError(fmt::format("{} images of {} x {} pixels: a GPU's dual steps count up to {} pixels a side and {} blocks",
-                                 problems * nchan, npix, npix, KernelLimits::npix, KernelLimits::blocks));
-  }
+  constexpr std::int64_t pixels_of_block = UsualCubeTile::width * UsualCubeTile::height;  // the smallest that a kernel has
+  check_images_of_kernels(like,
+                          (npix + UsualCubeTile::width) * (npix + UsualCubeTile::height) / pixels_of_block * problems * nchan);
   weights.curvature.resize(weights.variation.size(), 0.0);
   std::int32_t planes = 2;
   const auto take = [&](bool has, std::int32_t count) {

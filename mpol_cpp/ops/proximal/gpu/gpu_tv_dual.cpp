@@ -7,11 +7,9 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
 
-#include <mpol_cpp/core/error.h>
-#include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/gpu/device_array.h>
 #include <mpol_cpp/ops/gpu/run_kernel.h>
-#include <mpol_cpp/ops/proximal/gpu/piece_sums.h>
+#include <mpol_cpp/ops/proximal/gpu/kernel_limits.h>
 #include <mpol_cpp/ops/proximal/gpu/tv_dual_launch.h>
 
 namespace mpol::ops {
@@ -39,14 +37,8 @@ TvDualCut suitable_cut(std::int64_t images, std::int64_t npix) {
 GpuTvDual::GpuTvDual(const Tensor& like, bool hann, std::optional<TvDualCut> cut, EmulatedOrder order)
     : cut_(cut.value_or(suitable_cut(like.size(0) * like.size(1), like.size(-1)))), order_(order), hann_(hann) {
   const auto problems = like.size(0), nchan = like.size(1), npix = like.size(-1);
-  if (like.scalar_type() != torch::kFloat32 && like.scalar_type() != torch::kFloat64) {
-    throw ValueError(fmt::format("dual steps are computed in float32 or float64, not in {}", c10::toString(like.scalar_type())));
-  }
   const auto tiles = tiles_of(cut_, npix);
-  if (npix > KernelLimits::npix || tiles > KernelLimits::blocks / (problems * nchan)) {
-    throw ValueError(fmt::format("{} images of {} x {} pixels: a GPU's dual steps count up to {} pixels a side and {} blocks",
-                                 problems * nchan, npix, npix, KernelLimits::npix, KernelLimits::blocks));
-  }
+  check_images_of_kernels(like, tiles * problems * nchan);
   dual_ = at::zeros({2, problems, nchan, npix, npix}, like.options());
   for (auto& each : ring_) each = at::empty_like(dual_);
   const auto numbers = torch::TensorOptions(torch::kFloat64).device(like.device());

@@ -5,11 +5,6 @@
 
 namespace mpol::ops {
 
-/// What these kernels count up to.
-struct KernelLimits {
-  static constexpr std::int64_t npix = 65534, blocks = 0x7fffffff;
-};
-
 /// How elementwise kernels cut images: each block works on a piece of one image.
 struct ImagePieces {
   std::int64_t pixels;  // of an image
@@ -28,7 +23,7 @@ struct ImagePieces {
     const std::int64_t begin = place.block % pieces() * length + place.thread;
     MPOL_UNROLL
     for (int i = 0; i < of_thread; ++i) {
-      const std::int64_t at = begin + i * threads;
+      const std::int64_t at = begin + std::int64_t{i} * threads;
       if (at < pixels) run(at);
     }
   }
