@@ -40,6 +40,7 @@ Climb climb_of(double weight, double of_unit, const Tensor& steps) {
 
 Tensor on_each(const std::vector<Climb>& climbs, Tensor Climb::*part) {
   std::vector<Tensor> all;
+  all.reserve(climbs.size());
   for (const auto& climb : climbs) all.push_back((climb.*part).unsqueeze(0));
   return at::cat(all);
 }

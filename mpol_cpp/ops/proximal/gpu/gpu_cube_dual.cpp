@@ -31,7 +31,7 @@ ImagePieces pieces_of(const Tensor& images) {
 GpuCubeDual::GpuCubeDual(const Tensor& like, bool hann, CubeWeights weights, CubeDualCut cut, EmulatedOrder order)
     : cut_(cut), order_(order), hann_(hann) {
   const auto problems = like.size(0), nchan = like.size(1), npix = like.size(-1);
-  constexpr std::int64_t pixels_of_block = UsualCubeTile::width * UsualCubeTile::height;  // the smallest that a kernel has
+  constexpr auto pixels_of_block = std::int64_t{UsualCubeTile::width} * UsualCubeTile::height;  // the least that a kernel has
   check_images_of_kernels(like,
                           (npix + UsualCubeTile::width) * (npix + UsualCubeTile::height) / pixels_of_block * problems * nchan);
   weights.curvature.resize(weights.variation.size(), 0.0);
