@@ -154,7 +154,7 @@
 #include <mpol_cpp/train/progress_report.h>
 #include <mpol_cpp/objective/slab_objective.h>
 #include <mpol_cpp/objective/term.h>
-#include <mpol_cpp/train/fit_probe.h>
+#include <mpol_cpp/objective/fit_probe.h>
 #include <mpol_cpp/train/train_to_dirty.h>
 #include <mpol_cpp/train/optimizers/saved_optimizer.h>
 #include <mpol_cpp/train/steps/step_timing.h>

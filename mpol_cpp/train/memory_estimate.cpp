@@ -97,9 +97,10 @@ LikelihoodMemory loose_memory(const MemorySettings& settings) {
 }
 
 /// What a recording on a GPU keeps for its replays while others compute beside it (the gap, the image in the end), and the copies
-/// that put back what its first run changed, bytes. An iteration of POGM by LibTorch's operations was measured on the CPU, with
-/// 2 channels of 24 x 24 pixels and 4 problems, at 19 arrays of the cube, and at 71 with five further planes of duals; an eager
-/// step is within its fit.
+/// that put back what its first run changed, bytes. An iteration of POGM by LibTorch's operations, as it is where wavelets have a
+/// weight, was measured on the CPU, with 2 channels of 24 x 24 pixels and 4 problems, at 19 arrays of the cube, and at 71 with
+/// five further planes of duals; our kernels hold fewer: eight planes of duals and two of a further one. An eager step is within
+/// its fit.
 double recording_bytes(const MemorySettings& settings, const LikelihoodMemory& likelihood, double cube) {
   if (!settings.on_gpu() || settings.optimizer() == OptimizerKind::admm) return 0;  // ADMM's steps are not recorded
   const double proximal = 22 + 11 * static_cast<double>(settings.more_duals()), copies = 4;

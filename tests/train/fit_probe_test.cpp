@@ -6,7 +6,7 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
-#include <mpol_cpp/train/fit_probe.h>
+#include <mpol_cpp/objective/fit_probe.h>
 #include <mpol_cpp/train/trainer.h>
 
 #include "compare.h"

@@ -1,4 +1,4 @@
-#include <mpol_cpp/train/fit_probe.h>
+#include <mpol_cpp/objective/fit_probe.h>
 
 #include <limits>
 
