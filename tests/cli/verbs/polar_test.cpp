@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <malloc.h>
+
 #include "catch.h"
 
 #include <ATen/ops/cat.h>
@@ -210,6 +212,7 @@ TEST_CASE("polar and match by blocks of channels equal the whole, and hold a blo
   const auto growth = [&](std::vector<std::string> arguments, const std::string& limit) {
     arguments.insert(arguments.end(), bins.begin(), bins.end());
     arguments.push_back(limit);
+    malloc_trim(0);  // what the run before left is not of this one
     reset_peak_memory(torch::kCPU);
     const auto before = memory_use(torch::kCPU).in_use;
     const auto run = run_mpol_here(arguments);
