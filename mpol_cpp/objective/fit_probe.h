@@ -1,5 +1,6 @@
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include <mpol_cpp/models/image_model.h>
@@ -14,7 +15,7 @@ struct FitView {
   Tensor change;               ///< since the last view; undefined where that is not known
   double gradient_norm = 0;    ///< Euclidean
   double largest_change = 0;   ///< of a pixel, Jy/arcsec^2; NaN where the change is not known
-  std::vector<double> flux{};  ///< Jy, of each channel
+  std::vector<double> flux{};  ///< Jy, of each channel, of one problem after the other
 };
 
 /// Looks at a fit between two steps, as a callback of the Trainer may, and puts back what that touches: the fit goes on bit for

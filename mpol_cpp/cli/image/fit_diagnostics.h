@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <mpol_cpp/objective/objective.h>
-#include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/objective/fit_probe.h>
+#include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/train/options/train_options.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 

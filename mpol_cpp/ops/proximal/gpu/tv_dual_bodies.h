@@ -150,20 +150,30 @@ struct TvRaiseBody {
     const std::int64_t problem = patch.image / arrays.nchan;
     if (!arrays.is_on(problem)) return;
     const double weight = arrays.weights[patch.image];
+    const bool rises = weight > 0;  // else there is nothing in the duals of passes
     if constexpr (phase == 0) {
-      load(patch, place, local);
+      if (rises) load(patch, place, local);
       local.t = arrays.pass > 0 ? arrays.t[(arrays.pass - 1) * arrays.problems + problem] : 1.0;
       add_turns(place.thread, problem, shared);
       local.next_t = (1.0 + gpu_math::square_root(1.0 + 4.0 * local.t * local.t)) / 2.0;
     }
     if constexpr (phase == 1) shared.sums.gather(place.thread);
-    if constexpr (phase == 2) look_ahead(patch, place, problem, shared, local);
-    if constexpr (phase == 3) find_slope(patch, place, shared);
-    if constexpr (phase == 4) find_image(patch, place, static_cast<T>(weight), shared, local);
-    if constexpr (phase == 5) find_smooth(patch, place, shared);
+    if constexpr (phase == 2) {
+      const T factor = momentum(patch, place, problem, shared, local);
+      if (rises) look_ahead(place, factor, shared, local);
+    }
+    if constexpr (phase == 3) {
+      if (rises) find_slope(patch, place, shared);
+    }
+    if constexpr (phase == 4) {
+      if (rises) find_image(patch, place, static_cast<T>(weight), shared, local);
+    }
+    if constexpr (phase == 5) {
+      if (rises) find_smooth(patch, place, shared);
+    }
     if constexpr (phase == 6) {
       local.turned = T(0);
-      if (weight > 0) raise(patch, place, static_cast<T>(1.0 / (8.0 * weight)), shared, local);
+      if (rises) raise(patch, place, static_cast<T>(1.0 / (8.0 * weight)), shared, local);
       shared.sums.put(place.thread, 0, static_cast<double>(local.turned));
     }
     if constexpr (phase == 7) shared.sums.gather(place.thread);
@@ -211,8 +221,7 @@ struct TvRaiseBody {
     return anew ? T(0) : static_cast<T>((local.t - 1.0) / local.next_t);
   }
 
-  MPOL_DEVICE void look_ahead(const Patch& patch, Place place, std::int64_t problem, Shared& shared, const Local& local) const {
-    const T factor = momentum(patch, place, problem, shared, local);
+  MPOL_DEVICE void look_ahead(Place place, T factor, Shared& shared, const Local& local) const {
     MPOL_UNROLL
     for (int i = 0; i < duals_of_thread; ++i) {
       const int k = place.thread + i * threads;
