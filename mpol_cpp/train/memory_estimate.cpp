@@ -27,6 +27,11 @@ double prediction_bytes(const MemorySettings& settings) {
   return 110 * pixels + 96 * std::min(static_cast<double>(settings.visibilities()), block);
 }
 
+/// Channels of the images that the results are of.
+std::int64_t channels_of_results(const MemorySettings& settings) {
+  return std::max(settings.nchan(), settings.channels_of_cube());
+}
+
 double dirty_images(double npix, double nchan) {
   // Per channel the images and beam in float64; while one channel is made, a complex plane and its transform.
   return 8 * npix * npix * (3 * nchan + 6);
@@ -50,7 +55,7 @@ struct LikelihoodMemory {
 
 /// Dirty images and residual of samples: fine grids of the images' transform and of the model's, and a block of samples in both.
 double residual_of_samples(const MemorySettings& settings) {
-  const auto npix = static_cast<double>(settings.npix()), nchan = static_cast<double>(settings.nchan());
+  const auto npix = static_cast<double>(settings.npix()), nchan = static_cast<double>(channels_of_results(settings));
   return npix * npix * (96 + 24 * nchan) + std::min(static_cast<double>(settings.visibilities()), 0x1p20) * 100;
 }
 
@@ -145,6 +150,9 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   if (settings.more_duals() < 0) {
     throw ValueError(fmt::format("more_duals is {}; it must be at least 0", settings.more_duals()));
   }
+  if (settings.channels_of_cube() < 0) {
+    throw ValueError(fmt::format("channels_of_cube is {}; it must be at least 0", settings.channels_of_cube()));
+  }
   if (settings.visibilities() < 0) {
     throw ValueError(fmt::format("visibilities is {}; it must be at least 0", settings.visibilities()));
   }
@@ -167,7 +175,8 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   // L-BFGS has no moments, but five vectors and two in each kept state, and the pairs.
   const double history = settings.optimizer() == OptimizerKind::lbfgs ? (2 * lbfgs_pairs(settings) + 7) * cube : 0;
   const auto likelihood = likelihood_memory(settings);
-  const double results = std::max(dirty_images(npix, nchan), likelihood.ending) + 2 * cube;
+  const auto of_results = static_cast<double>(channels_of_results(settings));
+  const double results = std::max(dirty_images(npix, of_results), likelihood.ending) + 2 * cube;
 
   MemoryEstimate estimate;
   const auto add = [&](const char* name, double bytes) {
@@ -178,6 +187,7 @@ MemoryEstimate estimate_memory(const MemorySettings& settings) {
   add("history of L-BFGS", history);
   add("likelihood", likelihood.held);
   add("recording", recording_bytes(settings, likelihood, cube));
+  add("images of other channels", 8 * npix * npix * (of_results - nchan));
   add("losses of the epochs",
       LossHistory::bytes_per_epoch(static_cast<std::size_t>(settings.columns())) * static_cast<double>(settings.epochs()));
   add("dirty images", std::max(0.0, results - fit - history));  // made when the fit is done and its memory free again

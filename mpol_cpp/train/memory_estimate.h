@@ -27,10 +27,11 @@ struct MemorySettings {
   TORCH_ARG(std::int64_t, npix);
   /// Channels of the image.
   TORCH_ARG(std::int64_t, nchan);
-  TORCH_ARG(std::int64_t, problems) = 1;                            ///< leading dimensions: folds, lambdas
-  TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;                 ///< of the model
-  TORCH_ARG(OptimizerKind, optimizer) = OptimizerKind::adam;        ///< of the fit, whose state is counted
-  TORCH_ARG(std::int64_t, more_duals) = 0;                          ///< of proximal maps, beside those of total variation
+  TORCH_ARG(std::int64_t, channels_of_cube) = 0;              ///< where the fit has some of its channels at a time; 0: nchan
+  TORCH_ARG(std::int64_t, problems) = 1;                      ///< leading dimensions: folds, lambdas
+  TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;           ///< of the model
+  TORCH_ARG(OptimizerKind, optimizer) = OptimizerKind::adam;  ///< of the fit, whose state is counted
+  TORCH_ARG(std::int64_t, more_duals) = 0;                    ///< of proximal maps, beside those of total variation
   TORCH_ARG(LikelihoodKind, likelihood) = LikelihoodKind::gridded;  ///< that the model is fitted by
   TORCH_ARG(bool, kernels_in_memory) = true;                        ///< of the exact likelihood; else in files
   TORCH_ARG(bool, on_gpu) = false;                                  ///< where likelihoods work with other memory

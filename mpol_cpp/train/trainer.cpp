@@ -34,6 +34,10 @@ Trainer::Trainer(std::shared_ptr<ImageModel> model, Objective objective, TrainOp
 
 TrainResult Trainer::fit() {
   auto result = detail::Fit(model_, objective_, options_).run();
+  if (const auto& label = options_.label(); !label.empty()) {
+    if (!result.diagnosis.empty()) result.diagnosis = label + ": " + result.diagnosis;
+    for (auto& warning : result.warnings) warning.insert(0, label + ": ");
+  }
   for (const auto& warning : result.warnings) log_warning(warning);
   if (result.stop_reason != StopReason::diverged) return result;
   if (options_.on_divergence() == OnDivergence::error) throw DivergedError(result.diagnosis);

@@ -189,6 +189,7 @@ VerbRows image_rows(const std::string& verb) {
       {"--diagnostics-interval", "1", base, "out/diagnostics/diagnostics.csv"},
       {"--tensorboard", "", base, "out/run.toml"},  // its files have the time in their names
       {"--memory-limit", "1e-6", base, "exit"},
+      {"--channels-at-once", "1", base, "out/summary.json#channels_at_once"},
       {"--kernel-folder", "{run}/missing", base, "exit"},
       {"--shard", "none", base, "out/run.toml"},  // one rank shares nothing: tests/ranks
       {"--rank-timeout", "5", base, "out/run.toml"},
@@ -230,7 +231,9 @@ VerbRows image_rows(const std::string& verb) {
   };
   const auto without_out = added({verb, "{vis}", "--epochs", "3"}, added(search, small_grid));
   if (searches)  // only image has them
-    std::erase_if(own, [](const OptionRow& row) { return row.option == "--keep-diverged" || row.option == "--chi2-bound"; });
+    std::erase_if(own, [](const OptionRow& row) {
+      return row.option == "--keep-diverged" || row.option == "--chi2-bound" || row.option == "--channels-at-once";
+    });
   return verb_rows(verb, {data_rows(verb, rest, image, image), own, regularizers, crossval,
                           shared_rows(base, without_out, "out/summary.json#threads")});
 }

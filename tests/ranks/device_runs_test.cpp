@@ -85,6 +85,18 @@ TEST_CASE("devices that share channels make the image of one", "[cli][devices]")
   }
 }
 
+TEST_CASE("devices share the channels of one group after another", "[cli][devices]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(5));
+  const Words groups = {"--dtype", "float64", "--optimizer", "adam", "--epochs", "40", "--channels-at-once", "3"};
+  REQUIRE(run_mpol(small_run("image", data, scratch / "one", with(groups, {"--device", "cpu"}))).exit_code == 0);
+  const auto run = run_mpol(small_run("image", data, scratch / "many", with(groups, two_devices)));
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK_THAT(run.out, ContainsSubstring("2 groups of at most 3 channels"));
+  check_same(scratch / "many", scratch / "one", rounding_of_doubles);
+}
+
 TEST_CASE("devices that share folds find the scan of one", "[cli][devices]") {
   const Scratch scratch;
   const auto* likelihood = GENERATE("exact", "gridded", "loose");

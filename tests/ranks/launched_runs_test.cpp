@@ -130,6 +130,23 @@ TEST_CASE("ranks that share channels make the image of one rank", "[cli][ranks]"
   for (const auto& run : runs) check_ranks(scratch, data, run, "channels");
 }
 
+TEST_CASE("ranks share the channels of one group after another", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "cube.npz", small_observation(5));
+  // Groups of 2, 2 and 1 channels: of three ranks one has nothing to do in each, of the last two.
+  const Words groups = {"--dtype", "float64", "--channels-at-once", "2"};
+  const std::vector<SharedRun> runs = {{"converging", 2, groups},
+                                       {"idle ranks", 3, with(groups, {"--optimizer", "adam", "--epochs", "40"})}};
+  for (const auto& run : runs) {
+    const auto said = check_ranks(scratch, data, run, "channels");
+    CHECK_THAT(said, ContainsSubstring("3 groups of at most 2 channels"));
+    CHECK(summary_of(scratch / fmt::format("many {}", run.name))["channels_at_once"] == 2);
+  }
+  const auto refused = run_on(2, small_run("image", data, scratch / "out", with(groups, {"--shard", "visibilities"})));
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.error_names("--shard visibilities is for all channels together"));
+}
+
 TEST_CASE("ranks that share visibilities make the image of one rank", "[cli][ranks]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "data.npz", small_observation(1, 601));

@@ -181,6 +181,21 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
   options.choice("--step", image.step, step_choices, "How a step is computed", result);
 }
 
+void declare_channels_at_once(OptionSet& options, ImageOptions& image) {
+  const auto set = [&image](const std::string& text) {
+    image.channels_at_once.reset();
+    if (text != "auto") image.channels_at_once = parse_integer("--channels-at-once", text, Range::between(1, 1e9));
+  };
+  const auto get = [&image]() -> std::optional<std::string> {
+    return image.channels_at_once ? std::optional(fmt::format("{}", *image.channels_at_once)) : std::nullopt;
+  };
+  options.parsed(
+      "--channels-at-once", set, get, "N|auto",
+      "Channels of a cube that are fitted together; the others follow, each group to its own end. Default: auto, all, or "
+      "where memory does not hold their fit as many as it does",
+      Record::manner);
+}
+
 /// Blocks of data: their gains, and folds of whole ones.
 void declare_blocks(OptionSet& options, ImageOptions& image) {
   options.text(
@@ -314,6 +329,7 @@ void declare(OptionSet& options, ImageOptions& image) {
                Record::manner);
   options.number("--memory-limit", image.memory_limit, Range::positive(), "GIB",
                  "Refuse a fit that is estimated to need more memory than this; default: what is free", Record::manner);
+  if (!image.searches_by_itself) declare_channels_at_once(options, image);
   options.path(
       "--kernel-folder", image.kernel_folder,
       "Keep the kernels of the exact likelihood (24 bytes a pixel and channel) in files of this folder instead of memory",

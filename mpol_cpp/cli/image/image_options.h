@@ -114,6 +114,7 @@ struct ImageOptions {
   std::optional<std::int64_t> diagnostics_interval;  ///< epochs
   bool tensorboard = false;                          ///< files of events
   std::optional<double> memory_limit;                ///< GiB
+  std::optional<std::int64_t> channels_at_once;      ///< of a cube; nothing: see choose_channel_groups()
   std::filesystem::path kernel_folder;               ///< for the kernels of the exact likelihood; empty: memory
   std::optional<Shard> shard;                        ///< what several ranks share; nothing: see choose_sharding()
   std::optional<double> rank_timeout;                ///< seconds

@@ -269,6 +269,7 @@ std::string summary_json(const ImageSummary& summary) {
   json["device_reason"] = summary.device_reason;
   if (summary.devices > 1) json["devices"] = {{"count", summary.devices}, {"shard", name_of(summary.shard)}};
   if (summary.ranks > 1) json["ranks"] = {{"count", summary.ranks}, {"shard", name_of(summary.shard)}};
+  if (summary.channels_at_once) json["channels_at_once"] = *summary.channels_at_once;
   json["dtype"] = choice_name(summary.dtype, dtype_choices);
   json["step"] = to_string(summary.fit.step);
   json["step_reason"] = summary.fit.step_reason;

@@ -100,10 +100,11 @@ struct ImageSummary {
   std::vector<StructureSummary> structures;
   std::string device;  ///< several with commas between them
   torch::Dtype dtype = torch::kFloat32;
-  std::string device_reason;  ///< "asked for", or how an automatic choice came to it
-  std::int64_t ranks = 1;     ///< processes that the run was shared by
-  std::int64_t devices = 1;   ///< of this process, the same
-  Shard shard = Shard::none;  ///< what they shared
+  std::string device_reason;                     ///< "asked for", or how an automatic choice came to it
+  std::int64_t ranks = 1;                        ///< processes that the run was shared by
+  std::int64_t devices = 1;                      ///< of this process, the same
+  Shard shard = Shard::none;                     ///< what they shared
+  std::optional<std::int64_t> channels_at_once;  ///< where there were several groups of them
   std::int64_t seed = 0;
   Timings seconds;
   double estimated_memory = 0;  ///< bytes

@@ -67,11 +67,13 @@ std::string size_words(std::int64_t npix, std::int64_t nchan) {
 
 }  // namespace
 
-MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::int64_t nchan, const Visibilities* visibilities,
+MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, FitChannels channels, const Visibilities* visibilities,
                           torch::Device device) {
+  const auto nchan = channels.at_once;
   const auto terms = regularizer_terms(with_units_as_numbers(options.regularizers)).size() +
                      regularizer_terms(guessed_regularizers(options)).size();
   auto settings = MemorySettings(npix, nchan)
+                      .channels_of_cube(channels.all)
                       .dtype(options.data.dtype)
                       .optimizer(choose_optimizer(options).kind)
                       .more_duals(more_duals(options))
@@ -105,8 +107,9 @@ SampleMemory memory_for_samples(const ImageOptions& options) {
     auto budget = available_memory().value_or(std::numeric_limits<double>::infinity());
     if (options.memory_limit) budget = std::min(budget, *options.memory_limit * 0x1p30);
     if (!options.data.npix) return budget / 2;
-    const auto planes = options.mode == ImageMode::cube ? nchan : 1;
-    return budget - fit_memory(options, *options.data.npix, planes, nullptr, torch::kCPU).total() - of_blocks;
+    const auto planes = options.mode == ImageMode::continuum ? 1 : nchan;
+    const FitChannels channels{std::min(options.channels_at_once.value_or(planes), planes), planes};
+    return budget - fit_memory(options, *options.data.npix, channels, nullptr, torch::kCPU).total() - of_blocks;
   };
 }
 
@@ -116,7 +119,7 @@ double memory_for_chunks(const ImageOptions& options, const GriddedDataset& data
   auto available = device.is_cpu() ? available_memory() : std::optional(static_cast<double>(memory_info(device).free_bytes));
   auto budget = available.value_or(std::numeric_limits<double>::infinity()) / 2;
   if (options.memory_limit) {
-    const auto rest = fit_memory(options, dataset->coords().npix(), dataset->nchan(), &visibilities, device).total();
+    const auto rest = fit_memory(options, dataset->coords().npix(), {dataset->nchan()}, &visibilities, device).total();
     budget = std::min(budget, *options.memory_limit * 0x1p30 - rest);
   }
   return std::isfinite(budget) ? std::max(least, budget) : 0x1p30;

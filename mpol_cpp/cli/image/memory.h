@@ -13,8 +13,16 @@
 
 namespace mpol::cli {
 
+/// Channels that a fit has in memory.
+struct FitChannels {
+  std::int64_t at_once;  ///< in one memory
+  std::int64_t all = 0;  ///< of the cube whose results they are a part of; 0: these
+
+  bool are_parts() const { return all > at_once; }
+};
+
 /// Peak memory of a fit from its options and sizes alone; without visibilities where they are not known yet.
-MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, std::int64_t nchan, const Visibilities* visibilities,
+MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, FitChannels channels, const Visibilities* visibilities,
                           torch::Device device);
 
 /// What a fit with these options, which must stay where they are, leaves of the memory that is available, or allowed, to samples.

@@ -15,6 +15,7 @@ namespace {
 constexpr const char* settings_key = "settings";
 constexpr const char* device_key = "device";
 constexpr const char* instruction_set_key = "instruction_set";
+constexpr const char* channels_at_once_key = "channels_at_once";
 
 std::string value_of(const Metadata& entries, const std::string& key) {
   const auto found = entries.find(key);
@@ -42,6 +43,8 @@ Notes notes_of_run(const ImageOptions& options, const RunRecord& record) {
   return notes;
 }
 
+void note_channels_at_once(Notes& notes, std::int64_t channels) { notes[channels_at_once_key] = fmt::format("{}", channels); }
+
 bool ResumedRun::had_events() const { return settings.empty() || settings.find("\ntensorboard = true") != std::string::npos; }
 
 bool ResumedRun::had_diagnostics() const {
@@ -54,7 +57,8 @@ std::optional<ResumedRun> run_to_resume(const std::filesystem::path& out) {
   return ResumedRun{.threads = number_of(value_of(header->settings, "threads")),
                     .settings = value_of(header->notes, settings_key),
                     .device = value_of(header->notes, device_key),
-                    .instruction_set = value_of(header->notes, instruction_set_key)};
+                    .instruction_set = value_of(header->notes, instruction_set_key),
+                    .channels_at_once = number_of(value_of(header->notes, channels_at_once_key))};
 }
 
 std::vector<std::string> changes_since(const ResumedRun& before, const ImageOptions& options) {

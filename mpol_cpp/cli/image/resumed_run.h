@@ -21,12 +21,15 @@ namespace mpol::cli {
 
 /// Settings as in run.toml, device and instruction set.
 Notes notes_of_run(const ImageOptions& options, const RunRecord& record);
+/// Adds to them how many channels are fitted at a time.
+void note_channels_at_once(Notes& notes, std::int64_t channels);
 
 /// What the newest checkpoint in OUT says of its run; nothing without one.
 struct ResumedRun {
   std::optional<std::int64_t> threads;
   std::string settings;  ///< TOML; empty when the checkpoint does not have them
   std::string device, instruction_set;
+  std::optional<std::int64_t> channels_at_once;  ///< where it is not all of them
 
   bool had_diagnostics() const;  ///< or may have had: the checkpoint does not tell
   bool had_events() const;       ///< for TensorBoard; or may have had

@@ -63,9 +63,13 @@ bool is_written_at_once(const std::string& name) {
 }
 
 void remove_temporaries(const fs::path& out) {
-  for (const auto& folder : {out, out / unfinished_name}) {
-    remove_checkpoint_leftovers(folder / checkpoint_name);
-    remove_stale_temporaries(folder, is_written_at_once);
+  for (const auto& state : {out, out / unfinished_name}) {
+    auto folders = group_states(state);
+    folders.push_back(state);
+    for (const auto& folder : folders) {
+      remove_checkpoint_leftovers(folder / checkpoint_name);
+      remove_stale_temporaries(folder, is_written_at_once);
+    }
   }
   remove_stale_temporaries(diagnostics_folder(out), is_diagnostics_file);
 }
@@ -104,6 +108,14 @@ std::vector<std::string> share_history_blocks(const fs::path& from, const fs::pa
     check_written(error, to / name);
   }
   return names;
+}
+
+/// Removes checkpoint, the one before and their history from a folder, and the folder when nothing else is in it.
+void remove_checkpoint(const fs::path& folder) {
+  std::error_code ignored;
+  const auto checkpoint = folder / checkpoint_name;
+  detail::remove_other_history_blocks(checkpoint, {});
+  for (const auto& path : {checkpoint, previous_checkpoint(checkpoint), folder}) fs::remove(path, ignored);
 }
 
 void move_file(const fs::path& from, const fs::path& to) {
@@ -306,8 +318,21 @@ void OutputFolder::move_state() const {
   if (!keeps_earlier_results()) return;
   const auto checkpoint = state_ / checkpoint_name;
   detail::remove_other_history_blocks(path_ / checkpoint_name, share_history_blocks(state_, path_));
+  move_group_states();
   for (const auto& from : {previous_checkpoint(checkpoint), checkpoint, state_ / scan_name, state_ / blocks_name}) {
     if (fs::exists(from)) move_file(from, path_ / from.filename());
+  }
+}
+
+/// Those of an earlier run, of other groups or of none, go.
+void OutputFolder::move_group_states() const {
+  std::error_code error;
+  for (const auto& folder : group_states(path_)) remove_checkpoint(folder);
+  fs::remove(path_ / group_states_name, error);  // when it is empty
+  for (const auto& folder : group_states(state_)) {
+    const auto target = path_ / group_states_name / folder.filename();
+    fs::create_directories(target, error);
+    for (const auto& entry : fs::directory_iterator(folder, error)) move_file(entry.path(), target / entry.path().filename());
   }
 }
 

@@ -66,6 +66,7 @@ class OutputFolder {
   void withdraw_records(const std::vector<std::string>& names) const;
   void remove_replaced(const std::vector<std::string>& names) const;
   void move_state() const;
+  void move_group_states() const;
   void release() noexcept;
 
   std::filesystem::path path_, state_;

@@ -15,6 +15,15 @@ bool holds_checkpoint(const fs::path& folder) {
          fs::exists(folder / scan_name, ignored) || fs::exists(folder / blocks_name, ignored);
 }
 
+std::vector<fs::path> group_states(const fs::path& state) {
+  std::vector<fs::path> folders;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(state / group_states_name, ignored)) {
+    if (entry.is_directory(ignored)) folders.push_back(entry.path());
+  }
+  return folders;
+}
+
 fs::path state_folder(const fs::path& out) { return holds_checkpoint(out / unfinished_name) ? out / unfinished_name : out; }
 
 fs::path replaced_record(const fs::path& out) { return out / unfinished_name / "replaced.toml"; }

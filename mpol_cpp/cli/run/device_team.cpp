@@ -31,8 +31,8 @@ DeviceTeam::DeviceTeam(const ImageOptions& options, const std::vector<torch::Dev
                        std::int64_t nchan)
     : options_(options), nchan_(nchan), group_(std::make_shared<DeviceGroup>(devices, speeds_of(options, devices, npix))) {}
 
-std::int64_t DeviceTeam::most_channels() const {
-  const auto shares = shares_by_speed(nchan_, group_->speeds());
+std::int64_t DeviceTeam::most_channels(std::int64_t nchan) const {
+  const auto shares = shares_by_speed(nchan, group_->speeds());
   std::int64_t on_cpu = 0, most = 0;
   for (std::size_t rank = 0; rank < shares.size(); ++rank) {
     if (group_->devices()[rank].is_cpu()) on_cpu += shares[rank].size();
@@ -74,8 +74,8 @@ std::shared_ptr<Likelihood> DeviceTeam::share_visibilities(const FitData& data) 
 }
 
 FitSize DeviceTeam::hold_channels(const Visibilities& visibilities, const GridCoords& coords) {
-  parts_.resize(static_cast<std::size_t>(group_->size()));
-  likelihoods_.resize(parts_.size());
+  parts_.assign(static_cast<std::size_t>(group_->size()), {});
+  likelihoods_.assign(parts_.size(), {});
   group_->run([&](const std::shared_ptr<Communicator>& ranks, torch::Device device) {
     const auto rank = static_cast<std::size_t>(ranks->rank());
     auto& part = parts_[rank] = ChannelPart(visibilities, coords, ranks, group_->speeds());

@@ -8,9 +8,9 @@
 #include <torch/types.h>
 
 #include <mpol_cpp/cli/image/image_options.h>
-#include <mpol_cpp/cli/run/channel_part.h>
+#include <mpol_cpp/cli/sharing/channel_part.h>
 #include <mpol_cpp/cli/run/part_fit.h>
-#include <mpol_cpp/cli/run/sharding.h>
+#include <mpol_cpp/cli/sharing/sharding.h>
 #include <mpol_cpp/distributed/device_group.h>
 
 namespace mpol::cli {
@@ -28,8 +28,8 @@ class DeviceTeam {
   DeviceGroup& group() { return *group_; }
   /// What one device alone does is done by the fastest.
   torch::Device first() const { return group_->devices().front(); }
-  /// The most channels whose kernels are in one memory.
-  std::int64_t most_channels() const;
+  /// The most channels whose kernels are in one memory. @param nchan  that the devices share
+  std::int64_t most_channels(std::int64_t nchan) const;
   /// One line for people: who holds what.
   /// @param samples  visibilities of a channel
   std::string words(const Sharding& sharding, std::int64_t samples) const;

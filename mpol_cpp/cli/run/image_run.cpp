@@ -56,7 +56,7 @@ class ImageRun {
         before_(options.resume ? run_to_resume(options.output.out) : std::nullopt),
         threads_(use_threads(threads_of_run())) {
     set_deterministic(options.deterministic);
-    data_.check_memory_for(1);  // before anything is read or allocated; again with the channels of the data
+    data_.check_memory_for({1});  // before anything is read or allocated; again with the channels of the data
     options_.data.device = data_.chosen_device().names();
     options_.data.threads = threads_;
     record_.emplace(settings.recorded(), options_);
@@ -93,10 +93,10 @@ class ImageRun {
     }
     summary_.seconds.start = seconds_since_start();
     data_.read();
-    data_.share(sharing);
+    data_.share(sharing, channels_of_resumed_run());
     calibrate_data(folder);
     if (summary_.blocks && summary_.blocks->found.interrupted) return interrupted_before_fit();
-    data_.average_and_make_likelihood();
+    data_.average_and_make_likelihood(channels_of_resumed_run());
     outcome_.structures = marked_regions(options_, data_.fit_data());
     stop_if_requested();
     fit(prepared_state(folder));
@@ -118,7 +118,7 @@ class ImageRun {
     const auto shard = static_cast<Shard>(way);
     data_.share_as(shard);
     if (shard == Shard::none && !data_.shares_folds()) return exit_done;
-    data_.average_and_make_likelihood();
+    data_.average_and_make_likelihood(channels_of_resumed_run());
     if (data_.is_served_by_ranks()) data_.serve();
     else if (shard == Shard::channels || data_.shares_folds()) fit(text_of_first(std::string()));
     return exit_done;
@@ -126,11 +126,15 @@ class ImageRun {
 
   /// The folder of the run's state, made, and known to all ranks that take part in the fit.
   std::filesystem::path prepared_state(const OutputFolder& folder) const {
-    std::error_code error;
-    std::filesystem::create_directories(folder.state(), error);
-    if (error) throw FileError(cannot_write(folder.state(), error.value()));
+    make_folder(folder.state());
     if (data_.sharding().shard == Shard::channels || data_.shares_folds()) text_of_first(folder.state().string());
     return folder.state();
+  }
+
+  static void make_folder(const std::filesystem::path& path) {
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    if (error) throw FileError(cannot_write(path, error.value()));
   }
 
   /// All that nobody asked for and that decides the result, but for the weights of the regularisers (weigh_terms).
@@ -172,6 +176,12 @@ class ImageRun {
     return options_.data.threads || !before_ ? options_.data.threads : before_->threads;
   }
 
+  /// How many channels the run that this one resumes has at a time.
+  std::optional<std::int64_t> channels_of_resumed_run() const {
+    if (!before_) return std::nullopt;
+    return before_->channels_at_once.value_or(data_.nchan_of_image());
+  }
+
   int already_finished() const {
     OutputFolder::remove_leftovers(options_.output.out);
     if (options_.output.json) {
@@ -210,12 +220,12 @@ class ImageRun {
     auto terms = weigh_terms({options_, data_.fit_data(), size.normalizer, size.visibilities, data_.likelihood(), data_.device(),
                               state, data_.shares_folds() ? ranks() : nullptr, devices, *record_, summary_});
     if (summary_.scan && summary_.scan->interrupted) return;
-    const auto& part = data_.channel_part();
-    if (part.holds_channels() ? !part.has_work() : !ranks()->is_first()) return;  // nothing to fit
+    FitPlan plan{options_, *record_, state, std::move(terms), size.normalizer, data_.chosen_grid().center};
+    if (data_.groups().are_several()) return fit_groups(std::move(plan));
+    if (!has_work()) return;
     Stopwatch watch(summary_.seconds.training);
-    const FitPlan plan{options_, *record_, state, std::move(terms), size.normalizer, data_.chosen_grid().center};
     for (auto& line : regridding_words(options_, data_.fit_data())) record_->note(std::move(line));
-    auto fitted = team != nullptr && team->holds_channels() ? team->fit(plan) : fit_part(plan, data_.own_part());
+    auto fitted = fit_held_channels(plan);
     summary_.fit = std::move(fitted.result);
     outcome_.sky = std::move(fitted.sky);
     if (!ranks()->is_first()) return;
@@ -223,6 +233,46 @@ class ImageRun {
     describe_fit();
     watch.stop();
     if (fitted.ended()) doubt(fitted.model, *fitted.objective);
+  }
+
+  /// Whether this rank fits any channel of those that are held.
+  bool has_work() const {
+    const auto& part = data_.channel_part();
+    return part.holds_channels() ? part.has_work() : ranks()->is_first();
+  }
+
+  FittedPart fit_held_channels(const FitPlan& plan) {
+    auto* team = data_.team();
+    return team != nullptr && team->holds_channels() ? team->fit(plan) : fit_part(plan, data_.own_part());
+  }
+
+  /// Fits groups of channels one after another, up to the first that does not reach its end.
+  void fit_groups(FitPlan plan) {
+    const auto& groups = data_.groups();
+    const auto state = plan.state;
+    const bool gathers = ranks()->is_first();
+    if (gathers) outcome_.sky = at::zeros({groups.nchan(), data_.coords().npix(), data_.coords().npix()}, torch::kFloat64);
+    GroupedResult result;
+    plan.channels_at_once = groups.at_once();
+    for (const auto& group : groups.all()) {
+      data_.hold_group(group);
+      const Stopwatch watch(summary_.seconds.training);
+      plan.label = groups.words_of(group);
+      plan.state = groups.state_of(group, state);
+      if (gathers) make_folder(plan.state);
+      if (gathers && options_.output.speaks()) fmt::print("{}:\n", plan.label);
+      bool goes_on = true;
+      if (has_work()) {
+        auto fitted = fit_held_channels(plan);
+        goes_on = fitted.ended() || (fitted.result.stop_reason == StopReason::diverged && options_.keep_diverged);
+        if (gathers) outcome_.sky.slice(0, group.begin, group.end).copy_(fitted.sky);
+        result.add(std::move(fitted.result));
+      }
+      if (ranks()->any(!goes_on)) break;
+    }
+    if (!gathers) return;
+    summary_.fit = result.whole();
+    describe_fit();
   }
 
   /// Samples errors and judges structures, where that was asked for.

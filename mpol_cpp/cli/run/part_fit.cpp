@@ -7,6 +7,7 @@
 #include <mpol_cpp/cli/image/fit_diagnostics.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
+#include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/run/fit_events.h>
 #include <mpol_cpp/train/progress_report.h>
@@ -77,6 +78,8 @@ FittedPart fit_part(const FitPlan& plan, const PartToFit& part) {
   fitted.model = make_model(options, part.data);
   fitted.model->to(part.device, options.data.dtype);
   auto train = train_options(options, plan.record, plan.state);
+  train.label(plan.label);
+  if (plan.channels_at_once) note_channels_at_once(train.notes(), *plan.channels_at_once);
   train.interrupted([] { return stop_requested() != 0; });
   if (part.ranks) train.ranks(part.ranks);
   ProgressReport report(report_options(options, part));

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <torch/types.h>
@@ -34,8 +35,10 @@ struct FitPlan {
   const RunRecord& record;
   std::filesystem::path state;  ///< the folder in which the run keeps what it goes on from
   std::vector<Term> terms;
-  double normalizer;  ///< of all channels
-  SkyOffset center;   ///< of the image from the phase centre
+  double normalizer;                                  ///< of all channels
+  SkyOffset center;                                   ///< of the image from the phase centre
+  std::string label = {};                             ///< what its warnings begin with
+  std::optional<std::int64_t> channels_at_once = {};  ///< where there are several groups of them
 };
 
 /// The part of a fit that one rank makes.

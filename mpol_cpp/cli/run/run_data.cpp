@@ -1,12 +1,14 @@
 #include <mpol_cpp/cli/run/run_data.h>
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
+#include <string>
 #include <vector>
 
 #include <ATen/ops/arange.h>
 
 #include <mpol_cpp/cli/image/fit_setup.h>
-#include <mpol_cpp/cli/image/memory.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/image/weight_check.h>
 #include <mpol_cpp/cli/output/stopwatch.h>
@@ -40,8 +42,23 @@ RunData::RunData(ImageOptions& options, ImageSummary& summary)
       coords_(grid_.coords),
       chosen_(choose_device(options.data.device)) {}
 
-void RunData::check_memory_for(std::int64_t nchan) {
-  estimate_ = fit_memory(options_, coords_.npix(), nchan, visibilities_ ? &*visibilities_ : nullptr, device_);
+MemoryEstimate RunData::estimate_for(FitChannels channels) const {
+  return fit_memory(options_, coords_.npix(), channels, visibilities_ ? &*visibilities_ : nullptr, device_);
+}
+
+double RunData::room() const {
+  const auto samples = visibilities_ ? memory_of_samples(*visibilities_) : 0;  // they are there
+  auto least = available_memory().value_or(std::numeric_limits<double>::infinity()) + samples;
+  if (options_.memory_limit) least = std::min(least, *options_.memory_limit * 0x1p30);
+  for (const auto device : chosen_.all) {
+    if (device.is_cuda()) least = std::min(least, static_cast<double>(memory_info(device).free_bytes) + samples);
+  }
+  return least;
+}
+
+void RunData::check_memory_for(FitChannels channels) {
+  const auto nchan = channels.at_once;
+  estimate_ = estimate_for(channels);
   nchan_ = nchan;
   const auto all = estimate_.total();
   if (options_.memory_limit) check_memory_limit(all, *options_.memory_limit * 0x1p30, coords_.npix(), nchan);
@@ -65,18 +82,20 @@ void RunData::read() {
   stop_if_requested();
 }
 
-void RunData::share(Agreement& sharing) {
+void RunData::share(Agreement& sharing, std::optional<std::int64_t> before) {
   const auto all = ranks()->size(), nchan = nchan_of_image();
   if (chosen_.are_several()) {
     sharding_ = choose_sharding_of_devices(options_, nchan);
     team_.emplace(options_, chosen_.all, coords_.npix(), nchan);
     device_ = team_->first();
+    chosen_groups(before);  // before anything is said or made
     if (options_.output.speaks()) fmt::print("{}\n", team_->words(sharding_, visibilities_->nvis()));
     return;
   }
   const ImageSize size{coords_.npix(), nchan, visibilities_->nvis()};
   sharding_ = choose_sharding(options_, size, all);
   if (all == 1) return;
+  chosen_groups(before);  // while others leave without a word where it refuses
   sharing.announce(static_cast<std::int64_t>(sharding_.shard));
   if (options_.output.speaks()) fmt::print("{}\n", plan_words(sharding_, options_, size, all));
   if (shares_samples()) take_own_samples();
@@ -109,14 +128,56 @@ bool RunData::shares_folds() const {
   return searches && !ranks()->is_alone() && options_.shard != Shard::none;
 }
 
-void RunData::average_and_make_likelihood() {
+void RunData::average_and_make_likelihood(std::optional<std::int64_t> before) {
   const Stopwatch watch(summary_.seconds.gridding);
   const auto nchan = visibilities_->nchan();
   channels_ = options_.mode == ImageMode::continuum ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
-  check_memory_for(most_channels());
+  choose_groups(before);
+  check_memory_for(held_channels(groups_.most_channels()));
   if (ranks()->is_first() || sharding_.shard == Shard::channels || shares_samples() || shares_folds()) average();
   stop_if_requested();
-  make_likelihood_of_fit();
+  if (groups_.are_several()) {
+    size_ = size_of_data();
+    tell_groups();
+  } else {
+    make_likelihood_of_fit();
+  }
+}
+
+ChannelGroups RunData::chosen_groups(std::optional<std::int64_t> before) const {
+  const bool several = team_ || (!ranks()->is_alone() && !options_.dry_run);
+  const auto fits = [this](std::int64_t at_once) { return estimate_for(held_channels(at_once)).total() <= room(); };
+  return choose_channel_groups(options_, {nchan_of_image(), several ? sharding_.shard : Shard::channels, before, fits});
+}
+
+/// All ranks take what the first finds.
+void RunData::choose_groups(std::optional<std::int64_t> before) {
+  if (ranks()->is_first()) groups_ = chosen_groups(before);
+  if (ranks()->is_alone() || options_.dry_run || sharding_.shard != Shard::channels) return;
+  const auto at_once = text_of_first(fmt::format("{}", groups_.at_once()));
+  if (!ranks()->is_first()) groups_ = ChannelGroups(channels_.nchan(), std::stoll(at_once), "as the first rank");
+}
+
+void RunData::tell_groups() const {
+  summary_.channels_at_once = groups_.most_channels();
+  if (!options_.channels_at_once)
+    summary_.choices.push_back({"channels-at-once", fmt::format("{}", groups_.most_channels()), groups_.reason()});
+  if (options_.output.speaks() && !options_.dry_run) fmt::print("{}\n", groups_.words());
+}
+
+void RunData::hold_group(const Share& group) {
+  const Stopwatch watch(summary_.seconds.gridding);
+  likelihood_.reset();
+  part_ = {};
+  std::vector<std::int64_t> own(static_cast<std::size_t>(group.size()));
+  std::iota(own.begin(), own.end(), group.begin);
+  const auto samples = visibilities_->select_channels(own);
+  if (team_) {
+    team_->hold_channels(samples, coords_);
+    return;
+  }
+  part_ = ChannelPart(samples, coords_, ranks());
+  if (part_.has_work()) likelihood_ = make_likelihood(options_, part_.visibilities(), part_.map(), part_.dataset(), device_);
 }
 
 void RunData::serve() const {
@@ -133,10 +194,11 @@ FitData RunData::fit_data() const {
   return {*visibilities_, channels_, dataset_, imaging_of(options_), options_.data.parts->ranges(visibilities_->nvis())};
 }
 
-std::int64_t RunData::most_channels() const {
-  const auto nchan = channels_.nchan();
-  if (sharding_.shard != Shard::channels) return nchan;
-  return team_ ? team_->most_channels() : share_of(nchan, 0, std::min(ranks()->size(), nchan)).size();
+FitChannels RunData::held_channels(std::int64_t at_once) const {
+  const auto all = ranks()->is_first() ? nchan_of_image() : 0;
+  if (sharding_.shard != Shard::channels) return {at_once, all};
+  if (team_) return {team_->most_channels(at_once), all};
+  return {share_of(at_once, 0, std::min(ranks()->size(), at_once)).size(), all};
 }
 
 void RunData::average() {
@@ -183,6 +245,15 @@ FitSize RunData::size_of_fit() const {
   ranks()->sum(numbers);
   if (options_.normalize == Normalize::none) numbers[0] = 0.5;
   return {numbers[0], static_cast<std::int64_t>(numbers[1]), static_cast<std::int64_t>(numbers[2])};
+}
+
+/// The same of all channels by their data, before there is any likelihood of them.
+FitSize RunData::size_of_data() const {
+  const auto cells = dataset_->ncells(), visibilities = visibilities_->nvis() * visibilities_->nchan();
+  const auto normalizer = options_.normalize == Normalize::none           ? 0.5
+                          : options_.normalize == Normalize::visibilities ? static_cast<double>(visibilities)
+                                                                          : static_cast<double>(cells);
+  return {normalizer, options_.likelihood == FitLikelihood::gridded ? cells : visibilities, visibilities};
 }
 
 /// Doubts about the weights before the fit. One that stands still at its end is asked instead: see findings(). Only cell

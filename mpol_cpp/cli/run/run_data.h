@@ -7,13 +7,15 @@
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/cli/image/image_summary.h>
+#include <mpol_cpp/cli/image/memory.h>
 #include <mpol_cpp/cli/options/grid_choice.h>
-#include <mpol_cpp/cli/run/channel_part.h>
 #include <mpol_cpp/cli/run/device_choice.h>
 #include <mpol_cpp/cli/run/device_team.h>
 #include <mpol_cpp/cli/run/part_fit.h>
 #include <mpol_cpp/cli/run/ranks.h>
-#include <mpol_cpp/cli/run/sharding.h>
+#include <mpol_cpp/cli/sharing/channel_groups.h>
+#include <mpol_cpp/cli/sharing/channel_part.h>
+#include <mpol_cpp/cli/sharing/sharding.h>
 #include <mpol_cpp/likelihoods/shared/ranked_likelihood.h>
 #include <mpol_cpp/likelihoods/shared/slab_likelihood.h>
 #include <mpol_cpp/train/memory_estimate.h>
@@ -28,19 +30,25 @@ class RunData {
   RunData(ImageOptions& options, ImageSummary& summary);
 
   /// @throws mpol::Error where a fit of so many channels needs more than there is, or --memory-limit allows
-  void check_memory_for(std::int64_t nchan);
+  void check_memory_for(FitChannels channels);
   /// For a fit that ran out of memory though the estimate said that it would not.
   Error out_of_memory() const;
 
   void read();
   /// Decides what the ranks or devices share, and tells them and people.
-  void share(Agreement& sharing);
+  /// @param before  how many channels the run to resume has at a time; nothing without one
+  void share(Agreement& sharing, std::optional<std::int64_t> before);
   /// What another rank has decided. @param shard  that the first rank announced
   void share_as(Shard shard);
   /// Whether ranks share the folds of a cross-validation.
   bool shares_folds() const;
-  /// Averages the samples in cells, where this rank needs them, and makes the likelihood of what it fits.
-  void average_and_make_likelihood();
+  /// Averages the samples in cells, where this rank needs them, and makes the likelihood of what it fits, unless there are
+  /// several groups of channels. @param before  as of share()
+  void average_and_make_likelihood(std::optional<std::int64_t> before = std::nullopt);
+  /// Groups of channels that are fitted one after another, with hold_group(): one of all, whose likelihood is there, or several.
+  const ChannelGroups& groups() const { return groups_; }
+  /// Makes the likelihoods of a group of several, in the place of those of the group before.
+  void hold_group(const Share& group);
   /// Whether each step of the first rank asks the others for their rows or samples.
   bool is_served_by_ranks() const { return sharding_.shard == Shard::rows || shares_samples(); }
   void serve() const;    ///< what the first rank asks for, until it releases this one
@@ -53,6 +61,7 @@ class RunData {
   /// chi^2 of the loose visibilities and a sky (nchan, npix, npix), Jy/arcsec^2, whatever the likelihood of the fit is.
   double chi_squared_of_visibilities(const Tensor& sky) const;
 
+  std::int64_t nchan_of_image() const { return options_.mode == ImageMode::continuum ? 1 : visibilities_->nchan(); }
   const ChosenGrid& chosen_grid() const { return grid_; }
   const GridCoords& coords() const { return coords_; }
   const ChosenDevice& chosen_device() const { return chosen_; }
@@ -69,14 +78,19 @@ class RunData {
   bool weights_are_doubted() const { return weights_are_doubted_; }  ///< in words, before the fit
 
  private:
-  std::int64_t nchan_of_image() const { return options_.mode == ImageMode::continuum ? 1 : visibilities_->nchan(); }
-  std::int64_t most_channels() const;  // that are held in one memory
-  bool shares_samples() const;         // whether ranks go through samples of their own in each step
+  FitChannels held_channels(std::int64_t at_once) const;  // in one memory, of a group
+  MemoryEstimate estimate_for(FitChannels channels) const;
+  double room() const;  // for the fit and its samples, bytes
+  ChannelGroups chosen_groups(std::optional<std::int64_t> before) const;
+  void choose_groups(std::optional<std::int64_t> before);
+  void tell_groups() const;
+  bool shares_samples() const;  // whether ranks go through samples of their own in each step
   void take_own_samples();
   std::shared_ptr<RankedLikelihoodImpl> likelihood_of_ranks() const;
   void average();
   void make_likelihood_of_fit();
   FitSize size_of_fit() const;
+  FitSize size_of_data() const;
   void check_scatter();
 
   ImageOptions& options_;
@@ -88,6 +102,7 @@ class RunData {
   MemoryEstimate estimate_;
   std::optional<double> free_;  // when the estimate was made, bytes
   std::int64_t nchan_ = 1;      // that it is for
+  ChannelGroups groups_;
 
   std::optional<Visibilities> visibilities_;
   std::optional<Visibilities> own_samples_;  // of this rank, where they share them in each step

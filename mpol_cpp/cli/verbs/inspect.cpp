@@ -4,6 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <mpol_cpp/cli/image/image_options.h>
+#include <mpol_cpp/cli/image/memory.h>
+#include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/options/grid_choice.h>
 #include <mpol_cpp/cli/options/number_lists.h>
@@ -64,11 +67,10 @@ Json describe_scatter(const Visibilities& visibilities, const GridCoords& coords
 
 /// The memory of a fit with the settings that `mpol image` has by default.
 MemoryEstimate fit_estimate(const Visibilities& visibilities, const GridCoords& coords, torch::Dtype dtype) {
-  return estimate_memory(MemorySettings(coords.npix(), visibilities.nchan())
-                             .dtype(dtype)
-                             .likelihood(LikelihoodKind::exact)
-                             .visibilities(visibilities.nchan() * visibilities.nvis())
-                             .data_bytes(memory_of_samples(visibilities)));
+  ImageOptions usual;
+  usual.data.dtype = dtype;
+  usual.epochs = choose_optimizer(usual).usual_epochs();
+  return fit_memory(usual, coords.npix(), {visibilities.nchan()}, &visibilities, torch::kCPU);
 }
 
 Json describe_memory(const MemoryEstimate& estimate) {

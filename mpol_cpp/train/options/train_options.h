@@ -159,6 +159,9 @@ struct TrainOptions {
   /// file. Empty: this rank alone.
   TORCH_ARG(std::shared_ptr<Communicator>, ranks) = {};
 
+  /// What its warnings and diagnosis begin with, where there are several fits: "channels 0 to 3"; empty: nothing.
+  TORCH_ARG(std::string, label) = {};
+
   /// What is done where the fit left the realm of finite numbers, or exploded within it.
   TORCH_ARG(OnDivergence, on_divergence) = OnDivergence::warn;
 

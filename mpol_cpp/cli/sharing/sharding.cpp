@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/run/sharding.h>
+#include <mpol_cpp/cli/sharing/sharding.h>
 
 #include <variant>
 
@@ -13,25 +13,6 @@
 
 namespace mpol::cli {
 namespace {
-
-/// Why ranks cannot fit channels by themselves; empty where they can.
-std::string obstacle_to_channels(const ImageOptions& options, std::int64_t nchan) {
-  if (nchan < 2) return "the image has one channel";
-  for (const auto kind : all_regularizers()) {
-    if (regularizer_of(kind).joins_channels && in_fit(options, kind)) return fmt::format("{} joins channels", option_of(kind));
-  }
-  const auto optimizer = choose_optimizer(options).kind;
-  if (optimizer == OptimizerKind::lbfgs || optimizer == OptimizerKind::admm)
-    return fmt::format("{} takes all channels together", to_string(optimizer));
-  if (options.batch_size) return "--batch-size draws samples of all channels together";
-  if (options.chi2_bound) return "--chi2-bound is for all channels together";
-  if (options.samples) return "--samples needs the whole fit on one rank";
-  if (!options.structures.empty()) return "--test-structure needs the whole fit on one rank";
-  if (options.diagnostics_interval) return "--diagnostics-interval shows the whole cube";
-  if (options.tensorboard) return "--tensorboard tells the flux of the whole cube";
-  if (!options.mask.empty() || std::holds_alternative<StartFile>(options.start)) return "a file of the whole cube is read";
-  return {};
-}
 
 /// Why ranks cannot share the samples, once or in each step; empty where they can.
 std::string obstacle_to_visibilities(const ImageOptions& options) {
@@ -86,6 +67,24 @@ UsageError refusal(const ImageOptions& options, const std::string& why, const ch
 }
 
 }  // namespace
+
+std::string obstacle_to_channels(const ImageOptions& options, std::int64_t nchan) {
+  if (nchan < 2) return "the image has one channel";
+  for (const auto kind : all_regularizers()) {
+    if (regularizer_of(kind).joins_channels && in_fit(options, kind)) return fmt::format("{} joins channels", option_of(kind));
+  }
+  const auto optimizer = choose_optimizer(options).kind;
+  if (optimizer == OptimizerKind::lbfgs || optimizer == OptimizerKind::admm)
+    return fmt::format("{} takes all channels together", to_string(optimizer));
+  if (options.batch_size) return "--batch-size draws samples of all channels together";
+  if (options.chi2_bound) return "--chi2-bound is for all channels together";
+  if (options.samples) return "--samples needs the whole fit in one place";
+  if (!options.structures.empty()) return "--test-structure needs the whole fit in one place";
+  if (options.diagnostics_interval) return "--diagnostics-interval shows the whole cube";
+  if (options.tensorboard) return "--tensorboard tells the flux of the whole cube";
+  if (!options.mask.empty() || std::holds_alternative<StartFile>(options.start)) return "a file of the whole cube is read";
+  return {};
+}
 
 Sharding choose_sharding(const ImageOptions& options, const ImageSize& size, std::int64_t ranks) {
   if (ranks == 1 || options.shard == Shard::none) return {Shard::none, "asked for"};

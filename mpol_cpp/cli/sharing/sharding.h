@@ -20,6 +20,10 @@ struct ImageSize {
   std::int64_t samples;  ///< visibilities of a channel
 };
 
+/// Why channels of a cube cannot be fitted apart, by ranks or one group after another; empty where they can.
+/// @param nchan  of the image
+std::string obstacle_to_channels(const ImageOptions& options, std::int64_t nchan);
+
 /// What --shard asks for, or the first of channels and visibilities that nothing speaks against. Rows are taken where they are
 /// asked for: where one rank has room they only cost messages. Samples of the loose likelihood are taken by themselves where
 /// there are at least as many as pixels.

@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/run/channel_part.h>
+#include <mpol_cpp/cli/sharing/channel_part.h>
 
 #include <algorithm>
 #include <numeric>
