@@ -105,6 +105,7 @@
 #include <mpol_cpp/likelihoods/chunked_likelihood.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/likelihoods/gridded_likelihood.h>
+#include <mpol_cpp/likelihoods/likelihood_kind.h>
 #include <mpol_cpp/likelihoods/loose_likelihood.h>
 #include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
 #include <mpol_cpp/likelihoods/noise_likelihood.h>

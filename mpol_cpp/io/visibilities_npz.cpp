@@ -1,5 +1,6 @@
 #include <mpol_cpp/io/visibilities_npz.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <ATen/ops/scalar_tensor.h>
@@ -8,6 +9,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/io/channel_values.h>
 #include <mpol_cpp/io/visibility_arrays.h>
 #include <mpol_cpp/visibilities/phase_center.h>
 
@@ -37,8 +39,25 @@ class WholeArrays {
   /// Reads the selected channels of a (nchan, nvis) array, or a whole (nvis) one, into a view.
   void read_samples(const std::string& key, const Tensor& destination) const {
     const bool by_channel = arrays_.by_channel(key);
+    if (arrays_.options().samples) return read_part(key, destination);
     if (by_channel && !arrays_.options().channels.empty()) return reader_.read_rows_into(key, arrays_.channels(), destination);
     reader_.read_into(key, !by_channel && destination.dim() == 2 ? destination.select(0, 0) : destination);
+  }
+
+  /// The same of the samples that are wanted.
+  void read_part(const std::string& key, const Tensor& destination) const {
+    constexpr std::int64_t most = std::int64_t{1} << 20;
+    ChannelValues values(reader_, key, arrays_.nvis_of_file());
+    const auto rows = destination.dim() == 2 ? destination : destination.unsqueeze(0);
+    const auto read_row = [&](std::int64_t channel, const Tensor& row) {
+      for (std::int64_t done = 0; done < row.size(0); done += most) {
+        const auto count = std::min(most, row.size(0) - done);
+        row.narrow(0, done, count).copy_(values.next(channel, arrays_.first_sample() + done, count));
+      }
+    };
+    if (!arrays_.by_channel(key)) return read_row(0, rows.select(0, 0));
+    for (std::int64_t row = 0; row < rows.size(0); ++row)
+      read_row(arrays_.channels()[static_cast<std::size_t>(row)], rows.select(0, row));
   }
 
   Tensor allocate(const Shape& shape, torch::Dtype dtype) const {

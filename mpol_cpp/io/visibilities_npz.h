@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <mpol_cpp/io/npz_archive.h>
@@ -20,6 +21,8 @@ struct ReadOptions {
   std::vector<double> frequencies;     ///< Hz, instead of the file's: one, or one per channel of the file or per selected one
   std::vector<std::int64_t> channels;  ///< 0-based, in this order; empty: all
   bool conjugate = false;              ///< take conj(data): of arrays written with the other sign, as a measurement set has
+  /// The samples [first, second) of each channel; nothing: all. Checksums, which are of whole arrays, are then not verified.
+  std::optional<std::pair<std::int64_t, std::int64_t>> samples = {};
 };
 
 /// Reads visibilities from a .npz file, or from a folder of .npy files with the names of its arrays (uu.npy, vv.npy, …).

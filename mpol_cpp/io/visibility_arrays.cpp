@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include <ATen/ops/tensor.h>
@@ -37,6 +38,7 @@ VisibilityArrays::VisibilityArrays(const std::filesystem::path& path, ReadOption
   }
   for (const char* key : {"uu", "vv", "weight"}) check_goes_with_data(key, shape);
   select_channels();
+  select_samples();
 }
 
 UvUnit VisibilityArrays::uv_unit() const {
@@ -102,6 +104,13 @@ void VisibilityArrays::select_channels() {
   }
 }
 
+void VisibilityArrays::select_samples() {
+  std::tie(begin_, end_) = options_.samples.value_or(std::pair<std::int64_t, std::int64_t>(0, nvis_));
+  if (begin_ >= 0 && begin_ < end_ && end_ <= nvis_) return;
+  throw ValueError(fmt::format("{}: samples [{}, {}) of a channel were asked for; there are [0, {})", reader_.path().string(),
+                               begin_, end_, nvis_));
+}
+
 Tensor VisibilityArrays::frequencies() const {
   auto frequencies = selected_frequencies();
   warn_of_low(frequencies);
@@ -126,7 +135,7 @@ torch::Dtype VisibilityArrays::data_dtype() const {
 bool VisibilityArrays::by_channel(const std::string& key) const { return reader_.header(key).shape.size() == 2; }
 
 double VisibilityArrays::bytes() const {
-  const auto nvis = static_cast<double>(nvis_), nchan = static_cast<double>(channels_.size());
+  const auto nvis = static_cast<double>(this->nvis()), nchan = static_cast<double>(channels_.size());
   double bytes = nvis * nchan * static_cast<double>(c10::elementSize(data_dtype()) + c10::elementSize(real_dtype("weight")));
   for (const char* key : {"uu", "vv"}) {
     bytes += nvis * (by_channel(key) ? nchan : 1) * static_cast<double>(c10::elementSize(real_dtype(key)));

@@ -25,7 +25,9 @@ class VisibilityArrays {
 
   const NpzReader& reader() const { return reader_; }
   const ReadOptions& options() const { return options_; }
-  std::int64_t nvis() const { return nvis_; }
+  std::int64_t nvis() const { return end_ - begin_; }                      ///< samples of a channel that are wanted
+  std::int64_t first_sample() const { return begin_; }                     ///< of these, among those of the file
+  std::int64_t nvis_of_file() const { return nvis_; }                      ///< all of a channel
   std::int64_t nchan() const { return nchan_; }                            ///< of the file
   const std::vector<std::int64_t>& channels() const { return channels_; }  ///< the selected ones
   bool has_complex_data() const { return interleaved_; }                   ///< `data`, else `data_re` and `data_im`
@@ -50,6 +52,7 @@ class VisibilityArrays {
   void check_same_shape(const std::string& key, const Shape& data) const;
   void check_goes_with_data(const std::string& key, const Shape& data) const;
   void select_channels();
+  void select_samples();
   Tensor selected_frequencies() const;
   void check_frequencies(std::int64_t count) const;
   const char* frequency_key() const;
@@ -60,7 +63,7 @@ class VisibilityArrays {
   NpzReader reader_;
   ReadOptions options_;
   bool interleaved_ = true;
-  std::int64_t nchan_ = 0, nvis_ = 0;
+  std::int64_t nchan_ = 0, nvis_ = 0, begin_ = 0, end_ = 0;
   std::vector<std::int64_t> channels_;
 };
 

@@ -1,16 +1,52 @@
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <ATen/ops/empty_like.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/fourier/sample_strips.h>
 #include <mpol_cpp/likelihoods/forms/form_chi_squared.h>
 #include <mpol_cpp/likelihoods/forms/normal_form.h>
 #include <mpol_cpp/likelihoods/forms/sky_checks.h>
+#include <mpol_cpp/likelihoods/likelihood_kind.h>
 
 namespace mpol {
+namespace {
+
+LikelihoodMemory exact_memory(const LikelihoodSizes& sizes) {
+  const auto npix = static_cast<double>(sizes.npix), nchan = static_cast<double>(sizes.nchan);
+  const auto problems = static_cast<double>(sizes.problems);
+  const bool single = sizes.dtype == torch::kFloat32;
+  // Per channel kernel, dirty vector and its double, and in float32 the kernel again and the anchors with their copies for
+  // checkpoints; one plane of twice the image's size to transform in, for each precision.
+  const double kernels = sizes.kernels_in_memory ? 16 + (single ? 8 : 0) : 0;
+  const double of_channel = 16 + kernels + (single ? 16 * problems : 0), planes = 32 + (single ? 16 : 0);
+  // On a GPU a quadratic form in float64, of as many images together as 512 MiB hold, or of one.
+  const double images = nchan * problems, together = std::clamp(0x1p29 / (96 * npix * npix), 1.0, images);
+  const double evaluation = sizes.on_gpu ? npix * npix * (40 * images + 96 * together) : 0;
+  // One transform in float64 on four times the image's size, with its results and the points of one block; per channel
+  // the kernel and what the operator and the likelihood made from it have both. Of one block of samples coordinates, data and
+  // weights, and the sorted points; of a chunk the order of its samples.
+  const auto samples = static_cast<double>(sizes.visibilities);
+  const SampleStripOptions strips;
+  const auto most = static_cast<double>(strips.most_samples);
+  const double block =
+      std::min(samples, most) * 100 + (samples > most ? std::min(samples, static_cast<double>(strips.chunk)) * 6 : 0);
+  return {npix * npix * (of_channel * nchan + planes) + evaluation,
+          npix * npix * (384 + (20 + (sizes.kernels_in_memory ? 16 : 0)) * nchan) + block, detail::residual_bytes(sizes),
+          evaluation};
+}
+
+std::shared_ptr<Likelihood> make_exact(const LikelihoodSource& source) {
+  ExactLikelihood exact(source.coords(), source.visibilities, source.channels, source.kernels);
+  exact->to(source.device);
+  return exact.ptr();
+}
+
+}  // namespace
 
 ExactLikelihoodImpl::ExactLikelihoodImpl(NormalOperator&& normal)
     : Likelihood(normal.coords()),
@@ -81,6 +117,11 @@ std::int64_t ExactLikelihoodImpl::anchors() const { return form_->anchors(); }
 
 std::int64_t ExactLikelihoodImpl::memory_bytes() const {
   return form_->memory_bytes() + static_cast<std::int64_t>(dirty_.nbytes());
+}
+
+LikelihoodKind ExactLikelihoodImpl::kind() {
+  return {
+      .name = "exact", .help = "of the visibilities themselves", .has_kernels = true, .memory = exact_memory, .make = make_exact};
 }
 
 }  // namespace mpol

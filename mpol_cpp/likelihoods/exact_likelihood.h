@@ -11,6 +11,8 @@
 
 namespace mpol {
 
+struct LikelihoodKind;
+
 /// What ExactLikelihood computes with, shared by its autograd graph.
 class NormalForm;
 
@@ -52,6 +54,8 @@ class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihoo
   /// `anchors`, the anchor images of float32, once there are some: (images, npix, npix).
   NamedTensors working_state() const override;
   void load_working_state(const NamedTensors& state) override;
+  /// As what it is chosen.
+  static LikelihoodKind kind();
   std::string name() const override { return "exact"; }
   bool is_quadratic() const override { return true; }
   bool can_be_recorded() const override { return typeid(*this) == typeid(ExactLikelihoodImpl); }

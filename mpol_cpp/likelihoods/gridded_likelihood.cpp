@@ -12,11 +12,20 @@
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/likelihoods/cell_form.h>
 #include <mpol_cpp/likelihoods/forms/sky_checks.h>
+#include <mpol_cpp/likelihoods/likelihood_kind.h>
 #include <mpol_cpp/losses/sums.h>
 #include <mpol_cpp/ops/fft/real_fft.h>
 
 namespace mpol {
 namespace {
+
+LikelihoodMemory gridded_memory(const LikelihoodSizes& sizes) { return {0, 0, detail::prediction_bytes(sizes)}; }
+
+std::shared_ptr<Likelihood> make_gridded(const LikelihoodSource& source) {
+  GriddedDataset own(std::dynamic_pointer_cast<GriddedDatasetImpl>(source.dataset->clone()));
+  own->to(source.device, source.dtype);
+  return GriddedLikelihood(own).ptr();
+}
 
 /// Where the half plane R of the unshifted sky image holds the packed cells V, and with which phase:
 ///   V[kv, ku] = phase * conj(R[-kv, ku]),  phase = (-1)^(kv + ku) e^{2 pi i ku / npix}   for ku <= npix/2,
@@ -116,6 +125,14 @@ std::optional<CellData> GriddedLikelihoodImpl::cells() const {
 
 std::int64_t GriddedLikelihoodImpl::memory_bytes() const {
   return static_cast<std::int64_t>(cells_.nbytes() + data_.nbytes() + weights_.nbytes());
+}
+
+LikelihoodKind GriddedLikelihoodImpl::kind() {
+  return {.name = "gridded",
+          .help = "of their cell averages (as MPoL)",
+          .of_cells = true,
+          .memory = gridded_memory,
+          .make = make_gridded};
 }
 
 }  // namespace mpol

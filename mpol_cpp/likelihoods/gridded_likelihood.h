@@ -15,6 +15,8 @@ class CellForm;
 
 namespace mpol {
 
+struct LikelihoodKind;
+
 /// chi^2 of cell-averaged visibilities, chi^2 = sum_cells W |V - M|^2, by one real FFT pair per image.
 ///
 /// The sampled cells are folded onto the half plane once: the shift between sky and packed order, the flip of the
@@ -37,6 +39,8 @@ class GriddedLikelihoodImpl : public Module<GriddedLikelihoodImpl>, public Likel
   std::int64_t samples() const override { return data_.size(0); }
   std::int64_t visibilities_count() const override { return nvis_.value(); }
   std::int64_t memory_bytes() const override;
+  /// As what it is chosen.
+  static LikelihoodKind kind();
   std::string name() const override { return "gridded"; }
   bool is_quadratic() const override { return true; }
   std::optional<CellData> cells() const override;

@@ -15,6 +15,8 @@
 
 namespace mpol {
 
+struct LikelihoodKind;
+
 /// What LooseLikelihood computes with, shared by its autograd graph.
 class LooseForm;
 
@@ -43,6 +45,8 @@ class LooseLikelihoodImpl : public Module<LooseLikelihoodImpl>, public Likelihoo
   std::int64_t memory_bytes() const override;
   /// Beside the grid's, "baselines": their digest.
   std::map<std::string, std::string> state_labels() const override;
+  /// As what it is chosen.
+  static LikelihoodKind kind();
   std::string name() const override { return "loose"; }
   bool is_quadratic() const override { return true; }
   bool can_be_recorded() const override { return typeid(*this) == typeid(LooseLikelihoodImpl); }

@@ -7,17 +7,11 @@
 #include <torch/arg.h>
 #include <torch/types.h>
 
+#include <mpol_cpp/likelihoods/gridded_likelihood.h>
+#include <mpol_cpp/likelihoods/likelihood_kind.h>
 #include <mpol_cpp/train/options/train_options.h>
 
 namespace mpol {
-
-/// The likelihoods of this library, as far as their memory goes.
-enum class LikelihoodKind {
-  gridded,  ///< GriddedLikelihood
-  exact,    ///< ExactLikelihood
-  loose,    ///< LooseLikelihood
-  noise,    ///< other noise than Gaussian on loose visibilities
-};
 
 /// The sizes that decide what memory a fit takes.
 struct MemorySettings {
@@ -32,9 +26,10 @@ struct MemorySettings {
   TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;           ///< of the model
   TORCH_ARG(OptimizerKind, optimizer) = OptimizerKind::adam;  ///< of the fit, whose state is counted
   TORCH_ARG(std::int64_t, more_duals) = 0;                    ///< of proximal maps, beside those of total variation
-  TORCH_ARG(LikelihoodKind, likelihood) = LikelihoodKind::gridded;  ///< that the model is fitted by
-  TORCH_ARG(bool, kernels_in_memory) = true;                        ///< of the exact likelihood; else in files
-  TORCH_ARG(bool, on_gpu) = false;                                  ///< where likelihoods work with other memory
+  TORCH_ARG(LikelihoodKind, likelihood) = GriddedLikelihoodImpl::kind();  ///< that the model is fitted by
+  TORCH_ARG(bool, gaussian) = true;                                       ///< the noise of that likelihood
+  TORCH_ARG(bool, kernels_in_memory) = true;                              ///< of the exact likelihood; else in files
+  TORCH_ARG(bool, on_gpu) = false;                                        ///< where likelihoods work with other memory
   TORCH_ARG(std::int64_t, visibilities) = 0;              ///< behind the likelihood, over all channels, where they are known
   TORCH_ARG(std::int64_t, samples_at_once) = 0;           ///< that a loose or noise likelihood works on, in chunks; 0: all
   TORCH_ARG(double, data_bytes) = 0;                      ///< of the visibilities as they are held, where they are known

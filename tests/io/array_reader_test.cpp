@@ -6,13 +6,16 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/imag.h>
 #include <ATen/ops/real.h>
 #include <ATen/ops/tensor.h>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/npz_archive.h>
 #include <mpol_cpp/io/readers/array_reader.h>
 #include <mpol_cpp/io/readers/collect_visibilities.h>
@@ -49,7 +52,61 @@ void check_blocks(const std::filesystem::path& path, const io::ReadOptions& opti
   CHECK_FALSE(reader->next().has_value());
 }
 
+/// Some of the samples of each channel, and the same of the file read whole.
+void check_parts(const std::filesystem::path& path, io::ReadOptions options = {}) {
+  const auto whole = io::read_npz(path, options);
+  const auto nvis = whole.nvis();
+  for (const auto& [begin, end] : {std::pair<std::int64_t, std::int64_t>(0, nvis / 3), {nvis / 3, nvis - 1}, {nvis - 1, nvis}}) {
+    INFO(path << " " << begin << " to " << end);
+    options.samples = {begin, end};
+    const auto part = io::read_npz(path, options), wanted = whole.select(at::arange(begin, end, torch::kInt64));
+    CHECK(same(part.data(), wanted.data()));
+    CHECK(same(part.weights(), wanted.weights()));
+    CHECK(same(part.baselines().u(), wanted.baselines().u()));
+    CHECK(same(part.baselines().v(), wanted.baselines().v()));
+    check_blocks(path, options);
+  }
+  options.samples = {0, nvis + 1};
+  CHECK_THROWS_WITH(io::read_npz(path, options), ContainsSubstring(fmt::format("there are [0, {})", nvis)));
+  options.samples = {3, 3};
+  CHECK_THROWS_AS(io::read_npz(path, options), ValueError);
+}
+
 }  // namespace
+
+TEST_CASE("a part of the samples is read as of the whole file", "[io][readers]") {
+  const TemporaryFolder folder;
+  constexpr std::int64_t nvis = 3001;
+  auto arrays = float_arrays(3, nvis);
+  io::write_npz_arrays(folder / "stored.npz", arrays, io::Compression::stored);
+  io::write_npz_arrays(folder / "deflated.npz", arrays, io::Compression::deflated);
+  write_npy_folder(folder / "vis", arrays);
+  io::ReadOptions some;
+  some.channels = {2, 0};
+  some.conjugate = true;
+  for (const auto* name : {"stored.npz", "deflated.npz", "vis"}) {
+    check_parts(folder / name);
+    check_parts(folder / name, some);
+  }
+  arrays.emplace("data_re", at::real(arrays.at("data")).contiguous());
+  arrays.emplace("data_im", at::imag(arrays.at("data")).contiguous());
+  arrays.erase("data");
+  arrays.at("weight") = arrays.at("weight")[0];  // for all channels
+  arrays.at("uu") = arrays.at("uu").expand({3, nvis}).contiguous();
+  arrays.at("vv") = arrays.at("vv").expand({3, nvis}).contiguous();
+  io::write_npz_arrays(folder / "parts.npz", arrays);
+  check_parts(folder / "parts.npz", some);
+  run_python(R"(
+import sys, numpy as np
+rng = np.random.default_rng(5)
+shape = 3, 3001
+np.savez(sys.argv[1], uu=rng.normal(size=shape[1]), vv=rng.normal(size=shape[1]).astype('>f8'),
+         weight=np.asfortranarray(rng.random(shape) + 1, dtype='>f4'),
+         data=np.asfortranarray(rng.normal(size=shape) + 1j * rng.normal(size=shape), dtype='c8'))
+)",
+             {(folder / "fortran.npz").string()});
+  check_parts(folder / "fortran.npz", some);
+}
 
 TEST_CASE("blocks of a file hold the samples of the file read whole", "[io][readers]") {
   const TemporaryFolder folder;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/units.h>
 #include <mpol_cpp/train/checkpoint.h>
 
 #include "cli/observation.h"
@@ -145,6 +146,34 @@ TEST_CASE("ranks share the channels of one group after another", "[cli][ranks]")
   const auto refused = run_on(2, small_run("image", data, scratch / "out", with(groups, {"--shard", "visibilities"})));
   CHECK(refused.exit_code == 2);
   CHECK(refused.error_names("--shard visibilities is for all channels together"));
+}
+
+TEST_CASE("ranks that read their own channels and samples alone make the image of one rank", "[cli][ranks]") {
+  const Scratch scratch;
+  auto arrays = small_observation(5);
+  arrays.emplace("frequency", torch::linspace(2.30e11, 2.31e11, 5, torch::kFloat64));
+  for (const auto* key : {"uu", "vv"}) arrays.at(key) = arrays.at(key) * (mpol::units::speed_of_light / 2.305e11);
+  const auto data = write_observation(scratch / "cube.npz", arrays);
+  const Words base = {"--uv-unit", "m", "--dtype", "float64", "--optimizer", "adam", "--epochs", "30"};
+  const std::vector<std::pair<SharedRun, std::string>> runs = {
+      {{"some channels", 3, with(base, {"--channels", "4,0,2,1"})}, "channels"},
+      {{"given frequencies", 2, with(base, {"--channels", "4,1,2", "--frequency", "2.3e11,2.4e11,2.5e11"})}, "channels"},
+      {{"averaged", 2, with(base, {"--average-channels", "2"})}, "channels"},
+      {{"averaged, in groups", 2, with(base, {"--average-channels", "2", "--channels-at-once", "2"})}, "channels"},
+      {{"samples of averages", 3, with(base, {"--average-channels", "2", "--tv-channel", "1e-4"})}, "visibilities"},
+      {{"guessed", 2, with(base, {"--guess-lambda", "tsv", "--sparsity", "1e-4"})}, "channels"},
+  };
+  for (const auto& [run, shard] : runs) check_ranks(scratch, data, run, shard);
+  // A grid that the first finds in all the data, and its place.
+  const auto grid = [&](const std::filesystem::path& out) {
+    return Words{"image",    data, "-o",       out.string(), "--uv-unit", "m", "--dtype", "float64", "--optimizer", "adam",
+                 "--epochs", "5",  "--device", "cpu",        "--threads", "1", "--npix",  "64",      "--center",    "0.1,-0.2"};
+  };
+  REQUIRE(run_mpol(grid(scratch / "one")).exit_code == 0);
+  const auto run = run_on(2, grid(scratch / "many"));
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  check_same(scratch / "many", scratch / "one", rounding_of_doubles);
 }
 
 TEST_CASE("ranks that share visibilities make the image of one rank", "[cli][ranks]") {

@@ -1,6 +1,9 @@
 #include "catch.h"
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/likelihoods/exact_likelihood.h>
+#include <mpol_cpp/likelihoods/gridded_likelihood.h>
+#include <mpol_cpp/likelihoods/loose_likelihood.h>
 #include <mpol_cpp/train/memory_estimate.h>
 
 using namespace mpol;
@@ -24,23 +27,23 @@ TEST_CASE("the estimate grows with everything that takes memory", "[train][quick
   CHECK(bytes(MemorySettings(base).more_duals(2)) == bytes(base));
   CHECK(bytes(MemorySettings(base).problems(3)) - bytes(base) == 2 * 26 * 4 * pixels);
   CHECK(bytes(MemorySettings(base).data_bytes(1e9)) - bytes(base) == 1e9);
-  for (const auto kind : {LikelihoodKind::exact, LikelihoodKind::loose}) {
+  for (const auto& kind : {ExactLikelihoodImpl::kind(), LooseLikelihoodImpl::kind()}) {
     const auto with = MemorySettings(base).likelihood(kind);
     CHECK(bytes(with) >= bytes(base) + 48 * pixels);
     CHECK(bytes(MemorySettings(with).dtype(torch::kFloat64)) > bytes(MemorySettings(base).dtype(torch::kFloat64)));
   }
   // Samples are held by the loose likelihoods; the others take them in blocks.
-  const auto of_samples = [&](LikelihoodKind kind) {
-    const auto with = MemorySettings(base).likelihood(kind);
+  const auto of_samples = [&](const LikelihoodKind& kind, bool gaussian = true) {
+    const auto with = MemorySettings(base).likelihood(kind).gaussian(gaussian);
     return bytes(MemorySettings(with).visibilities(100'000'000)) - bytes(with);
   };
-  CHECK(of_samples(LikelihoodKind::loose) > 1e9);
-  CHECK(of_samples(LikelihoodKind::noise) > 1e9);
-  CHECK(of_samples(LikelihoodKind::gridded) < 150e6);
-  CHECK(of_samples(LikelihoodKind::exact) < 150e6);
+  CHECK(of_samples(LooseLikelihoodImpl::kind()) > 1e9);
+  CHECK(of_samples(LooseLikelihoodImpl::kind(), /*gaussian=*/false) > 1e9);
+  CHECK(of_samples(GriddedLikelihoodImpl::kind()) < 150e6);
+  CHECK(of_samples(ExactLikelihoodImpl::kind()) < 150e6);
   // Losses of the epochs: the learning rate and the columns.
   CHECK(bytes(MemorySettings(base).epochs(1'000'500).columns(4)) - bytes(MemorySettings(base).columns(4)) == 40e6);
-  const auto exact = MemorySettings(512, 64).likelihood(LikelihoodKind::exact);
+  const auto exact = MemorySettings(512, 64).likelihood(ExactLikelihoodImpl::kind());
   CHECK(bytes(exact) - bytes(MemorySettings(exact).kernels_in_memory(false)) == 24 * 32 * pixels);
   // On a GPU an evaluation, again in the recording that keeps its own, and copies of what recording changes.
   CHECK(bytes(MemorySettings(exact).on_gpu(true)) - bytes(exact) == 2 * (40 * 32 * pixels + 0x1p29) + 4 * 4 * 32 * pixels);

@@ -2,9 +2,7 @@
 
 namespace mpol::cli {
 
-Imaging imaging_of(const ImageOptions& options) {
-  return options.likelihood == FitLikelihood::gridded ? Imaging::cells : Imaging::exact;
-}
+Imaging imaging_of(const ImageOptions& options) { return options.likelihood_kind().of_cells ? Imaging::cells : Imaging::exact; }
 
 std::string residual_words(Imaging imaging) {
   return imaging == Imaging::cells ? "residual: cell averages of the data minus the model at the centres of the cells, as in MPoL"

@@ -13,61 +13,13 @@
 #include <mpol_cpp/cli/output/unfinished_run.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/likelihoods/chunked_likelihood.h>
-#include <mpol_cpp/likelihoods/exact_likelihood.h>
-#include <mpol_cpp/likelihoods/gridded_likelihood.h>
-#include <mpol_cpp/likelihoods/loose_likelihood.h>
-#include <mpol_cpp/likelihoods/mini_batch_likelihood.h>
-#include <mpol_cpp/likelihoods/noise_likelihood.h>
+#include <mpol_cpp/likelihoods/likelihood_kind.h>
 #include <mpol_cpp/serialize/array_room.h>
 
 namespace mpol::cli {
 namespace {
 
 constexpr double default_degrees_of_freedom = 4;
-
-template <typename Holder>
-std::shared_ptr<Likelihood> on_device(Holder likelihood, torch::Device device) {
-  likelihood->to(device);
-  return likelihood.ptr();
-}
-
-std::shared_ptr<Likelihood> make_exact(const LikelihoodData& from) {
-  return on_device(
-      ExactLikelihood(from.dataset->coords(), from.visibilities, from.channels, KernelStorage{from.options.kernel_folder}),
-      from.device);
-}
-
-std::shared_ptr<Likelihood> make_gridded(const LikelihoodData& from) {
-  GriddedDataset own(std::dynamic_pointer_cast<GriddedDatasetImpl>(from.dataset->clone()));
-  own->to(from.device, from.options.data.dtype);
-  return GriddedLikelihood(own).ptr();
-}
-
-/// The likelihood of all samples, of batches or of chunks of them, for either noise.
-std::shared_ptr<Likelihood> make_loose(const LikelihoodData& from) {
-  const auto& options = from.options;
-  const auto& coords = from.dataset->coords();
-  const bool student = options.noise == NoiseModel::Kind::student;
-  const auto noise =
-      student ? NoiseModel::student(options.degrees_of_freedom.value_or(default_degrees_of_freedom)) : NoiseModel::gaussian();
-  if (options.batch_size) {
-    const auto batches = VisibilitySamplerOptions()
-                             .batch_size(*options.batch_size)
-                             .sampling(options.sampling.value_or(Sampling::random))
-                             .seed(static_cast<std::uint64_t>(options.seed));
-    return on_device(MiniBatchLikelihood(coords, from.visibilities, from.channels, batches, noise), from.device);
-  }
-  if (options.in_chunks) {
-    auto chunks = ChunkedLikelihoodOptions().noise(noise).memory_budget(
-        memory_for_chunks(options, from.dataset, from.visibilities, from.device));
-    // What the reader has put on disk stays there.
-    if (is_on_disk(from.visibilities.data())) chunks.residency(DataResidency::disk);
-    return on_device(ChunkedLikelihood(coords, from.visibilities, from.channels, chunks), from.device);
-  }
-  if (student) return on_device(NoiseLikelihood(coords, from.visibilities, from.channels, noise), from.device);
-  return on_device(LooseLikelihood(coords, from.visibilities, from.channels), from.device);
-}
 
 }  // namespace
 
@@ -94,38 +46,22 @@ std::vector<std::string> regridding_words(const ImageOptions& options, const Fit
   return all;
 }
 
-const std::vector<LikelihoodChoice>& likelihood_choices() {
-  static const std::vector<LikelihoodChoice> all = {
-      {"exact", FitLikelihood::exact, "of the visibilities themselves", LikelihoodKind::exact, make_exact},
-      {"gridded", FitLikelihood::gridded, "of their cell averages (as MPoL)", LikelihoodKind::gridded, make_gridded},
-      {"loose", FitLikelihood::loose, "of the visibilities by nonuniform transforms, whose cost grows with their number",
-       LikelihoodKind::loose, make_loose},
-  };
-  return all;
-}
-
-const std::vector<NamedChoice<FitLikelihood>>& likelihood_names() {
-  static const auto names = [] {
-    std::vector<NamedChoice<FitLikelihood>> all;
-    all.reserve(likelihood_choices().size());
-    for (const auto& choice : likelihood_choices()) all.push_back({choice.name, choice.value});
-    return all;
-  }();
-  return names;
-}
-
-const LikelihoodChoice& likelihood_choice(FitLikelihood likelihood) {
-  const auto& all = likelihood_choices();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& choice) { return choice.value == likelihood; });
-  if (found == all.end()) throw ValueError("a likelihood is none of likelihood_choices()");
-  return *found;
-}
-
-std::string name_of(FitLikelihood likelihood) { return likelihood_choice(likelihood).name; }
-
 std::shared_ptr<Likelihood> make_likelihood(const ImageOptions& options, const Visibilities& visibilities,
                                             const ChannelMap& channels, const GriddedDataset& dataset, torch::Device device) {
-  return likelihood_choice(options.likelihood).make({options, visibilities, channels, dataset, device});
+  LikelihoodSource source{visibilities, channels, dataset, options.data.dtype, device, KernelStorage{options.kernel_folder}};
+  if (options.noise == NoiseModel::Kind::student)
+    source.noise = NoiseModel::student(options.degrees_of_freedom.value_or(default_degrees_of_freedom));
+  if (options.batch_size) {
+    source.batches = VisibilitySamplerOptions()
+                         .batch_size(*options.batch_size)
+                         .sampling(options.sampling.value_or(Sampling::random))
+                         .seed(static_cast<std::uint64_t>(options.seed));
+  } else if (options.in_chunks) {
+    source.chunks = ChunkedLikelihoodOptions().memory_budget(memory_for_chunks(options, dataset, visibilities, device));
+    // What the reader has put on disk stays there.
+    if (is_on_disk(visibilities.data())) source.chunks->residency(DataResidency::disk);
+  }
+  return options.likelihood_kind().make(source);
 }
 
 std::vector<Term> regularizer_terms(const RegularizerOptions& options) {

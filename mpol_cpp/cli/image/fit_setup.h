@@ -25,33 +25,6 @@ GriddedNet make_model(const ImageOptions& options, const FitData& data);
 /// What HISTORY says of files that such a model was made from and whose pixels are not the run's.
 std::vector<std::string> regridding_words(const ImageOptions& options, const FitData& data);
 
-/// What a likelihood of the program is made of.
-struct LikelihoodData {
-  const ImageOptions& options;
-  const Visibilities& visibilities;
-  const ChannelMap& channels;
-  const GriddedDataset& dataset;
-  torch::Device device;
-};
-
-/// A word of --likelihood: all that the program knows of a kind of likelihood.
-struct LikelihoodChoice {
-  const char* name;
-  FitLikelihood value;
-  const char* help;       ///< what follows "chi^2"
-  LikelihoodKind memory;  ///< as which it takes memory, with Gaussian noise
-  std::shared_ptr<Likelihood> (*make)(const LikelihoodData& from);
-};
-
-/// All of them, in the order of the help.
-const std::vector<LikelihoodChoice>& likelihood_choices();
-/// Their words.
-const std::vector<NamedChoice<FitLikelihood>>& likelihood_names();
-/// The one of this kind. @throws ValueError where there is none
-const LikelihoodChoice& likelihood_choice(FitLikelihood likelihood);
-/// Its word.
-std::string name_of(FitLikelihood likelihood);
-
 /// The likelihood that --likelihood names, in the run's dtype and on its device.
 /// @param channels  which data channels feed which image channel
 /// @param dataset   float64, on the CPU: the cell averages, and the grid

@@ -116,10 +116,13 @@ void declare_bound(OptionSet& options, ImageOptions& image) {
 
 void declare_likelihood(OptionSet& options, ImageOptions& image) {
   const auto result = Record::result;
-  std::vector<std::string> words;
-  for (const auto& choice : likelihood_choices()) words.emplace_back(choice.help);
+  std::vector<std::string> names, words;
+  for (const auto& kind : all_likelihoods()) {
+    names.push_back(kind.name);
+    words.push_back(kind.help);
+  }
   words.back().insert(0, "or ");
-  options.choice("--likelihood", image.likelihood, likelihood_names(),
+  options.choice("--likelihood", image.likelihood, names,
                  fmt::format("How the image is compared with the data: chi^2 {}", fmt::join(words, ", ")), result);
   options.choice("--noise", image.noise, noise_choices,
                  "Noise of the visibilities; student: outliers hardly count, needs --likelihood loose", result);
@@ -257,14 +260,14 @@ void declare_crossval(OptionSet& options, ImageOptions& image) {
 }
 
 void state_meanings_of_bound(OptionSet& options, const ImageOptions& image) {
-  options.only({"--chi2-bound"}, "with --likelihood exact", [&] { return image.likelihood == FitLikelihood::exact; });
+  options.only({"--chi2-bound"}, "with --likelihood exact", [&] { return image.likelihood_kind().has_kernels; });
   options.only({"--chi2-bound"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
   options.only({"--chi2-bound"}, "with a number for each LAMBDA", [&] { return image.regularizers.searched.empty(); });
 }
 
 void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--degrees-of-freedom"}, "with --noise student", [&] { return image.noise == NoiseModel::Kind::student; });
-  options.only({"--batch-size"}, "with --likelihood loose", [&] { return image.likelihood == FitLikelihood::loose; });
+  options.only({"--batch-size"}, "with --likelihood loose", [&] { return image.likelihood_kind().goes_through_samples; });
   options.only({"--tolerance"}, "with --optimizer auto, pogm, fista or admm, without --stop-relative",
                [&] { return choose_optimizer(image).tolerance.has_value(); });
   options.only({"--learning-rate", "--schedule", "--stop-relative", "--step"}, "without --optimizer pogm, fista or admm",
@@ -278,7 +281,7 @@ void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--test-structure"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
   options.only({"--samples"}, "where auto takes pogm", [&] { return choose_optimizer(image).is_convex(); });
   options.only({"--sampling"}, "with --batch-size N", [&] { return image.batch_size.has_value(); });
-  options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood == FitLikelihood::exact; });
+  options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood_kind().has_kernels; });
   if (!image.searches_by_itself) state_meanings_of_bound(options, image);
   options.only({"--overwrite"}, "without --resume", [&] { return !image.resume; });
   options.only({"--out", "--overwrite", "--resume"}, "without --dry-run", [&] { return !image.dry_run; });
@@ -498,9 +501,9 @@ void settle(ImageOptions& image) {
                                 "Stein's risk and generalized cross-validation are for Gaussian noise",
                                 "leave it out, or take --noise gaussian"));
   }
-  if (!image.is_gaussian() && image.likelihood != FitLikelihood::loose) {
+  if (!image.is_gaussian() && !image.likelihood_kind().goes_through_samples) {
     throw UsageError(error_text("--noise", choice_name(image.noise, noise_choices),
-                                fmt::format("the {} likelihood is for Gaussian noise alone", name_of(image.likelihood)),
+                                fmt::format("the {} likelihood is for Gaussian noise alone", image.likelihood),
                                 "add --likelihood loose"));
   }
   if (asks_for_convex(image)) {

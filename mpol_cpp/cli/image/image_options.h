@@ -15,6 +15,7 @@
 #include <mpol_cpp/cli/options/update_options.h>
 #include <mpol_cpp/cli/program/option_set.h>
 #include <mpol_cpp/gridding/data_averager.h>
+#include <mpol_cpp/likelihoods/likelihood_kind.h>
 #include <mpol_cpp/regularizers/list.h>
 
 namespace mpol::cli {
@@ -84,7 +85,7 @@ struct ImageOptions {
   std::string fit_blocks;           ///< comma-separated of shift, amplitude, weight; empty: nothing
   std::string guess_lambda;         ///< comma-separated names of regularisers
 
-  FitLikelihood likelihood = FitLikelihood::exact;
+  std::string likelihood = all_likelihoods().front().name;
   NoiseModel::Kind noise = NoiseModel::Kind::gaussian;
   std::optional<double> degrees_of_freedom;  ///< of Student's noise
   std::optional<std::int64_t> batch_size;    ///< visibilities of a channel that each step of the loose likelihood sees
@@ -124,6 +125,8 @@ struct ImageOptions {
   bool deterministic = false;
   bool split_channels = false;
 
+  /// What is known of the likelihood.
+  const LikelihoodKind& likelihood_kind() const { return mpol::likelihood_kind(likelihood); }
   bool is_gaussian() const { return noise == NoiseModel::Kind::gaussian; }  ///< of the noise
 };
 

@@ -222,7 +222,7 @@ std::string dry_summary(const ImageSummary& summary) {
 std::string summary_json(const ImageSummary& summary) {
   Json json;
   json["loss"] = loss_of(summary.fit);
-  json["likelihood"] = name_of(summary.likelihood);
+  json["likelihood"] = summary.likelihood;
   json["chi_squared"] = summary.chi_squared;
   json["reduced_chi_squared"] = summary.reduced_chi_squared();
   json["chi_squared_per_visibility"] = nullptr;
@@ -290,9 +290,8 @@ void write_history_csv(const std::filesystem::path& path, const TrainResult& fit
 std::string closing_words(const ImageSummary& summary, const std::string& folder, std::size_t warnings) {
   const double flux = std::accumulate(summary.flux.begin(), summary.flux.end(), 0.0);
   const auto channels = summary.flux.size();
-  std::string text =
-      fmt::format("{}  {:.4f} over {} {}\n", summary.gaussian ? "chi^2/(2N)" : "-lnL/N    ", summary.reduced_chi_squared(),
-                  summary.samples, summary.likelihood == FitLikelihood::gridded ? "cells" : "visibilities");
+  std::string text = fmt::format("{}  {:.4f} over {} {}\n", summary.gaussian ? "chi^2/(2N)" : "-lnL/N    ",
+                                 summary.reduced_chi_squared(), summary.samples, summary.of_cells ? "cells" : "visibilities");
   text += nll_words(summary);
   text += channels == 1 ? fmt::format("flux        {:.4g} Jy{}\n", flux, flux_error_words(summary))
                         : fmt::format("flux        {:.4g} Jy{} in {} channels\n", flux, flux_error_words(summary), channels);

@@ -85,7 +85,8 @@ struct ImageSummary {
   std::optional<Scan> scan;                ///< where lambdas were cross-validated
   std::optional<SplitCheck> split_check;   ///< where another kind of folds was tried
   std::optional<BoundSummary> bound;       ///< where chi^2 was bounded
-  FitLikelihood likelihood = FitLikelihood::exact;
+  std::string likelihood;                  ///< its name
+  bool of_cells = false;                   ///< its terms are cell averages, not visibilities
   bool gaussian = true;      ///< the noise of that likelihood; without it chi_squared is -2 ln L relative to a perfect fit
   double chi_squared = 0;    ///< of that likelihood, on the saved image
   std::int64_t samples = 0;  ///< terms of its sum

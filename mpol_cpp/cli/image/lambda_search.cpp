@@ -79,7 +79,7 @@ std::vector<FoldData> data_of_folds(const LambdaSearch& search, const Visibiliti
   const auto& coords = search.data.coords();
   const auto& options = search.options;
   const auto white = WhiteNoiseOptions().seed(static_cast<std::uint64_t>(options.seed));
-  if (options.is_gaussian() && options.likelihood != FitLikelihood::gridded) {  // loose ones have the same chi^2
+  if (options.is_gaussian() && !options.likelihood_kind().of_cells) {  // loose ones have the same chi^2
     return moved(search, folds ? exact_fold_data(coords, samples, *folds) : exact_white_noise_data(coords, samples, white));
   }
   auto whole = options;

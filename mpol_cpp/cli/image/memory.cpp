@@ -18,19 +18,14 @@ namespace {
 /// The fewest samples that --batch-size auto takes at a time; it takes more where there is memory for them.
 constexpr std::int64_t least_chunk_of_estimate = 1 << 16;
 
-LikelihoodKind memory_likelihood(const ImageOptions& options) {
-  return options.is_gaussian() ? likelihood_choice(options.likelihood).memory : LikelihoodKind::noise;
-}
-
 /// What cross-validation takes beside the fit: of each fold two likelihoods, a model and its start, and for a while the samples
 /// that it trains on.
 MemoryPart memory_of_folds(const ImageOptions& options, double pixels, double samples) {
   constexpr double model = 48, kernels = 80, sample = 48, sorted = 44;  // bytes of a pixel, of a sample
   const auto folds = options.crossval.score == Score::folds ? static_cast<double>(options.crossval.folds) : 2;
-  const auto kind = memory_likelihood(options);
   double bytes = folds * pixels * model + 2 * samples * sample;
-  if (kind == LikelihoodKind::exact || kind == LikelihoodKind::loose) bytes += (folds + 1) * pixels * kernels;
-  if (kind == LikelihoodKind::noise) bytes += folds * samples * sorted;
+  if (!options.likelihood_kind().of_cells && options.is_gaussian()) bytes += (folds + 1) * pixels * kernels;
+  if (!options.is_gaussian()) bytes += folds * samples * sorted;
   // The steps of folds alone are in the estimate of the fit.
   if (const auto at_once = options.crossval.folds_at_once.value_or(1); at_once > 1) {
     const auto of_pixel = detail::FoldBatch::images_of_fold * static_cast<double>(c10::elementSize(options.data.dtype));
@@ -67,8 +62,13 @@ std::string size_words(std::int64_t npix, std::int64_t nchan) {
 
 }  // namespace
 
-MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, FitChannels channels, const Visibilities* visibilities,
-                          torch::Device device) {
+SampleSizes SampleSizes::of(const Visibilities& visibilities) {
+  return {visibilities.nchan() * visibilities.nvis(), memory_of_samples(visibilities),
+          c10::toRealValueType(visibilities.data().scalar_type())};
+}
+
+MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, FitChannels channels,
+                          const std::optional<SampleSizes>& samples, torch::Device device) {
   const auto nchan = channels.at_once;
   const auto terms = regularizer_terms(with_units_as_numbers(options.regularizers)).size() +
                      regularizer_terms(guessed_regularizers(options)).size();
@@ -77,25 +77,25 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, FitCha
                       .dtype(options.data.dtype)
                       .optimizer(choose_optimizer(options).kind)
                       .more_duals(more_duals(options))
-                      .likelihood(memory_likelihood(options))
+                      .likelihood(options.likelihood_kind())
+                      .gaussian(options.is_gaussian())
                       .kernels_in_memory(options.kernel_folder.empty())
                       .on_gpu(device.is_cuda())
                       .epochs(*options.epochs)
                       .columns(static_cast<std::int64_t>(2 + terms));
-  if (visibilities != nullptr) {
-    settings.visibilities(visibilities->nchan() * visibilities->nvis())
+  if (samples) {
+    settings.visibilities(samples->count)
         .samples_at_once(options.in_chunks ? least_chunk_of_estimate : 0)
-        .data_bytes(memory_of_samples(*visibilities))
-        .data_dtype(c10::toRealValueType(visibilities->data().scalar_type()));
+        .data_bytes(samples->bytes)
+        .data_dtype(samples->dtype);
   }
+  const auto count = samples ? static_cast<double>(samples->count) : 0;
   auto estimate = estimate_memory(settings);
-  if (!options.regularizers.searched.empty()) {
-    const auto samples = visibilities == nullptr ? 0 : static_cast<double>(visibilities->nchan() * visibilities->nvis());
-    estimate.parts.push_back(memory_of_folds(options, static_cast<double>(npix * npix * nchan), samples));
-  }
-  if (!options.fit_blocks.empty() && visibilities != nullptr) {
+  if (!options.regularizers.searched.empty())
+    estimate.parts.push_back(memory_of_folds(options, static_cast<double>(npix * npix * nchan), count));
+  if (!options.fit_blocks.empty() && samples) {
     constexpr double of_sample = 96;  // calibrated ones, and what gains are fitted to
-    estimate.parts.push_back({"gains of blocks", of_sample * static_cast<double>(visibilities->nchan() * visibilities->nvis())});
+    estimate.parts.push_back({"gains of blocks", of_sample * count});
   }
   if (options.samples) estimate.parts.push_back(memory_of_samples(*options.samples, npix, nchan));
   return estimate;
@@ -109,7 +109,7 @@ SampleMemory memory_for_samples(const ImageOptions& options) {
     if (!options.data.npix) return budget / 2;
     const auto planes = options.mode == ImageMode::continuum ? 1 : nchan;
     const FitChannels channels{std::min(options.channels_at_once.value_or(planes), planes), planes};
-    return budget - fit_memory(options, *options.data.npix, channels, nullptr, torch::kCPU).total() - of_blocks;
+    return budget - fit_memory(options, *options.data.npix, channels, std::nullopt, torch::kCPU).total() - of_blocks;
   };
 }
 
@@ -119,7 +119,8 @@ double memory_for_chunks(const ImageOptions& options, const GriddedDataset& data
   auto available = device.is_cpu() ? available_memory() : std::optional(static_cast<double>(memory_info(device).free_bytes));
   auto budget = available.value_or(std::numeric_limits<double>::infinity()) / 2;
   if (options.memory_limit) {
-    const auto rest = fit_memory(options, dataset->coords().npix(), {dataset->nchan()}, &visibilities, device).total();
+    const auto rest =
+        fit_memory(options, dataset->coords().npix(), {dataset->nchan()}, SampleSizes::of(visibilities), device).total();
     budget = std::min(budget, *options.memory_limit * 0x1p30 - rest);
   }
   return std::isfinite(budget) ? std::max(least, budget) : 0x1p30;
@@ -138,7 +139,7 @@ void check_memory(double needed, std::optional<double> available, std::int64_t n
 Error out_of_memory(const MemoryEstimate& estimate, std::optional<double> free, const ImageOptions& options, std::int64_t npix,
                     std::int64_t nchan) {
   auto remedy = fewer_words(nchan);
-  if (options.likelihood != FitLikelihood::gridded) remedy += ", or --likelihood gridded";
+  if (!options.likelihood_kind().of_cells) remedy += ", or --likelihood gridded";
   if (choose_optimizer(options).kind == OptimizerKind::lbfgs) remedy += ", or --optimizer adam";
   if (options.data.dtype == torch::kFloat64) remedy += ", or --dtype float32";
   const auto free_words = free ? memory_words(*free) : std::string("an unknown part of it");

@@ -21,9 +21,18 @@ struct FitChannels {
   bool are_parts() const { return all > at_once; }
 };
 
-/// Peak memory of a fit from its options and sizes alone; without visibilities where they are not known yet.
-MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, FitChannels channels, const Visibilities* visibilities,
-                          torch::Device device);
+/// What of samples decides the memory of a fit.
+struct SampleSizes {
+  std::int64_t count;                    ///< of all channels
+  double bytes;                          ///< that they take in memory
+  torch::Dtype dtype = torch::kFloat32;  ///< of their real and imaginary parts
+
+  static SampleSizes of(const Visibilities& visibilities);
+};
+
+/// Peak memory of a fit from its options and sizes alone; without those of samples where they are not known yet.
+MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, FitChannels channels,
+                          const std::optional<SampleSizes>& samples, torch::Device device);
 
 /// What a fit with these options, which must stay where they are, leaves of the memory that is available, or allowed, to samples.
 SampleMemory memory_for_samples(const ImageOptions& options);

@@ -26,7 +26,7 @@ std::string toml_list(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-RunRecord::RunRecord(const std::vector<RecordedSetting>& settings, const ImageOptions& image) {
+RunRecord::RunRecord(const std::vector<RecordedSetting>& settings, const ImageOptions& image, bool digests_data) {
   for (const auto& setting : settings) {
     if (setting.record == Record::none) continue;
     if (!is_utf8(setting.toml_value)) {
@@ -38,13 +38,21 @@ RunRecord::RunRecord(const std::vector<RecordedSetting>& settings, const ImageOp
   const auto more_data = more_files(image.data);
   check_readable(image.data.data);
   for (const auto& file : more_data) check_readable(file);
-  data_digest_ = std::async(std::launch::async, [data = image.data.data, more_data] {
-    auto digest = sha256_of_file(data);
-    for (const auto& file : more_data) digest += "+" + sha256_of_file(file);
-    return digest;
-  });
+  if (digests_data) {
+    data_digest_ = std::async(std::launch::async, [data = image.data.data, more_data] {
+      auto digest = sha256_of_file(data);
+      for (const auto& file : more_data) digest += "+" + sha256_of_file(file);
+      return digest;
+    });
+  }
   if (!image.mask.empty()) mask_digest_ = sha256_of_file(image.mask);
   if (const auto* file = std::get_if<StartFile>(&image.start)) start_digest_ = sha256_of_file(file->path);
+}
+
+void RunRecord::set_data_digest(std::string digest) {
+  std::promise<std::string> known;
+  known.set_value(std::move(digest));
+  data_digest_ = known.get_future();
 }
 
 std::vector<std::string> RunRecord::fingerprint() const {

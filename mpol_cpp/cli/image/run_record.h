@@ -19,8 +19,9 @@ class RunRecord {
  public:
   /// @param settings  with what the program chose (device, threads, step) in place of "auto"
   /// Reads the files once for their SHA-256, the data on a thread of its own, beside whoever reads them to make the image.
+  /// @param digests_data  false: somebody else does that, see set_data_digest()
   /// @throws FileError; UsageError for a name that run.toml cannot hold
-  RunRecord(const std::vector<RecordedSetting>& settings, const ImageOptions& image);
+  RunRecord(const std::vector<RecordedSetting>& settings, const ImageOptions& image, bool digests_data = true);
 
   /// run.toml: table `image` repeats the run, table `record` says what was run.
   /// @param files  what the run wrote, within OUT
@@ -47,6 +48,8 @@ class RunRecord {
 
   /// Waits for the thread. @throws FileError when it could not read the data
   const std::string& data_digest() const { return data_digest_.get(); }
+  /// What another rank has found.
+  void set_data_digest(std::string digest);
 
  private:
   std::vector<RecordedSetting> settings_;

@@ -240,6 +240,35 @@ Visibilities read_visibilities(const DataOptions& options, const std::optional<G
   return join_samples(blocks, room_for_samples(bytes, 1, options.memory_for_samples));
 }
 
+std::optional<ArraysSize> arrays_size(const DataOptions& options) {
+  if (!more_files(options).empty() || is_set_or_uvfits(options.data)) return std::nullopt;
+  const io::VisibilityArrays arrays(options.data, read_options(options));
+  const auto of_each = options.set.average_channels;
+  return ArraysSize{(std::ssize(arrays.channels()) + of_each - 1) / of_each, arrays.nvis(), arrays.bytes()};
+}
+
+Visibilities read_share(const DataOptions& options, const DataShare& share) {
+  auto read = read_options(options);
+  if (!share.channels.empty()) {
+    const io::VisibilityArrays all(options.data, read);
+    const auto count = std::ssize(all.channels()), of_each = options.set.average_channels;
+    // Frequencies that are given for the selected channels are selected, too.
+    const bool selects_frequencies = std::ssize(read.frequencies) == count && count != all.nchan();
+    const auto frequencies = std::exchange(read.frequencies, selects_frequencies ? std::vector<double>() : read.frequencies);
+    read.channels.clear();
+    for (const auto channel : share.channels) {
+      for (auto i = channel * of_each; i < std::min((channel + 1) * of_each, count); ++i) {
+        read.channels.push_back(all.channels()[static_cast<std::size_t>(i)]);
+        if (selects_frequencies) read.frequencies.push_back(frequencies[static_cast<std::size_t>(i)]);
+      }
+    }
+  }
+  if (share.samples) read.samples = {share.samples->begin, share.samples->end};
+  const io::VisibilityArrays arrays(options.data, read);
+  const auto room = room_for_samples(arrays.bytes(), std::ssize(arrays.channels()), options.memory_for_samples);
+  return averaged(io::read_arrays(arrays, room), options.set);
+}
+
 void report_smearing(const DataOptions& options, const GridCoords& coords, const SkyOffset& center) {
   constexpr double much = 0.05;
   const auto& cost = *options.set.cost;

@@ -16,6 +16,7 @@
 #include <mpol_cpp/cli/program/option_set.h>
 #include <mpol_cpp/cli/program/output_options.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/distributed/shares.h>
 #include <mpol_cpp/io/uv_unit.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
@@ -89,6 +90,23 @@ std::vector<double> parse_frequencies(const std::string& list);
 /// @param grid  where given, each of several files is refused by itself whose u, v cannot be in their unit
 /// @throws mpol::Error
 Visibilities read_visibilities(const DataOptions& options, const std::optional<GridCoords>& grid = std::nullopt);
+
+/// The size of a file of arrays, before any sample is read.
+struct ArraysSize {
+  std::int64_t nchan;    ///< that are selected, averaged
+  std::int64_t samples;  ///< of each
+  double bytes;          ///< that all of them take
+};
+/// Nothing where the data are other than one file of arrays, whose samples are known only when they have been read.
+std::optional<ArraysSize> arrays_size(const DataOptions& options);
+
+/// A part of the samples of a file of arrays.
+struct DataShare {
+  std::optional<Share> samples = {};        ///< of each channel
+  std::vector<std::int64_t> channels = {};  ///< of those that the options select and average; none: all
+};
+/// Reads no more than that, of data that have an arrays_size(). @throws as read_visibilities
+Visibilities read_share(const DataOptions& options, const DataShare& share);
 
 /// Says what averaging on reading costs at the edge of an image, where there was any.
 void report_smearing(const DataOptions& options, const GridCoords& coords, const SkyOffset& center);

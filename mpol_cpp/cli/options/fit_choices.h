@@ -17,9 +17,6 @@ namespace mpol::cli {
 
 // What `mpol image` lets its user choose by words.
 
-/// How the image is compared with the data; likelihood_choices() tells all of each.
-enum class FitLikelihood { exact, gridded, loose };
-
 /// The number of channels of an image.
 enum class ImageMode {
   continuum,  ///< one, of all channels of the data

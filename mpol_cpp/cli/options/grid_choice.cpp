@@ -24,10 +24,10 @@ Visibilities turned(Visibilities visibilities, const SkyOffset& center) {
 }
 
 /// As if all of it had been given.
-void put(DataOptions& options, const GridChoice& chosen) {
-  options.cell_size = chosen.coords.cell_size();
-  options.npix = chosen.coords.npix();
-  options.center = chosen.center;
+void put(DataOptions& options, const GridCoords& coords, const SkyOffset& center) {
+  options.cell_size = coords.cell_size();
+  options.npix = coords.npix();
+  options.center = center;
 }
 
 }  // namespace
@@ -57,6 +57,15 @@ Visibilities ChosenGrid::take_visibilities(const DataOptions& options) {
   return read;
 }
 
+Visibilities ChosenGrid::read_share(const DataOptions& options, const DataShare& share) const {
+  return turned(cli::read_share(options, share), center);
+}
+
+ChosenGrid chosen_elsewhere(DataOptions& options, const GridCoords& coords, const SkyOffset& center) {
+  put(options, coords, center);
+  return {coords, {}, std::nullopt, center};
+}
+
 std::vector<Choice> choices_of(const GridChoice& chosen) {
   std::vector<Choice> choices;
   const auto add = [&](const char* name, std::string value, const std::string& reason) {
@@ -80,14 +89,14 @@ ChosenGrid choose_grid(DataOptions& options) {
   }
   if (!options.center) {
     const auto chosen = choose_grid(visibilities, options.cell_size, options.npix);
-    put(options, chosen);
+    put(options, chosen.coords, chosen.center);
     return {chosen.coords, choices_of(chosen), turned(std::move(visibilities), chosen.center), chosen.center};
   }
   const double cell_size = options.cell_size ? *options.cell_size : suggested_cell_size(summarize_uv(visibilities.baselines()));
   const auto center = in_whole_cells(*options.center, cell_size);
   visibilities = turned(std::move(visibilities), center);
   const auto chosen = choose_grid(visibilities, options.cell_size, options.npix, center);
-  put(options, chosen);
+  put(options, chosen.coords, chosen.center);
   return {chosen.coords, choices_of(chosen), std::move(visibilities), center};
 }
 

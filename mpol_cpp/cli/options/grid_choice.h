@@ -40,7 +40,12 @@ struct ChosenGrid {
 
   /// Those read on the way, or reads them now and turns their phases.
   Visibilities take_visibilities(const DataOptions& options);
+  /// Reads a share of them and turns their phases.
+  Visibilities read_share(const DataOptions& options, const DataShare& share) const;
 };
+
+/// A grid that was chosen elsewhere, put into the options as if it had been given.
+ChosenGrid chosen_elsewhere(DataOptions& options, const GridCoords& coords, const SkyOffset& center);
 
 /// The grid that --cell-size, --npix and --center ask for. What of them is not given is chosen from the data, which are read for
 /// it, and put into the options, as if it had been given. @throws DataError where all baselines have length zero

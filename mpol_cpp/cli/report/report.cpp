@@ -56,7 +56,7 @@ std::string lead(const ReportContent& content) {
       fmt::format("{:.4g}", total_flux(summary)),
       summary.errors ? fmt::format(" ± {:.2g} Jy", total_flux_error(*summary.errors)) : "",
       channels == 1 ? "" : fmt::format(" in {} channels", channels), summary.reduced_chi_squared(), summary.samples,
-      summary.likelihood == FitLikelihood::gridded ? "cells" : "visibilities",
+      summary.of_cells ? "cells" : "visibilities",
       summary.fit.stop_reason == StopReason::converged ? "converged"
                                                        : "ended (" + std::string(to_string(summary.fit.stop_reason)) + ")",
       summary.fit.epochs, content.facts.residual_peak);
@@ -281,7 +281,7 @@ std::string fit_section(const ReportContent& content) {
     rows.emplace_back("beam of the dirty image", fmt::format("{:.3g}″ × {:.3g}″, position angle {:.1f}°", beam.major, beam.minor,
                                                              beam.position_angle / units::degree));
   }
-  rows.emplace_back("likelihood", name_of(summary.likelihood) + ", " + choice_name(facts.noise, noise_choices) + " noise");
+  rows.emplace_back("likelihood", summary.likelihood + ", " + choice_name(facts.noise, noise_choices) + " noise");
   rows.emplace_back("χ²", fmt::format("{:.6g}; χ²/2N {:.4f}", summary.chi_squared, summary.reduced_chi_squared()));
   rows.emplace_back(
       "residuals",

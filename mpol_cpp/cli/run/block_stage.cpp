@@ -100,7 +100,7 @@ std::string round_words(const CalibrationRound& round, const SampleBlocks& block
 void check_fit_blocks(const ImageOptions& options) {
   if (options.fit_blocks.empty()) return;
   parse_gain_kinds(options.fit_blocks);
-  if (options.likelihood == FitLikelihood::gridded)
+  if (options.likelihood_kind().of_cells)
     refuse(options, "cell averages mix the samples of blocks", "leave out --likelihood gridded: the exact one is as fast");
   if (!options.is_gaussian())
     refuse(options, "gains are fitted for Gaussian noise", "leave out --noise, or weigh the blocks with mpol weights first");

@@ -73,12 +73,13 @@ std::shared_ptr<Likelihood> DeviceTeam::share_visibilities(const FitData& data) 
   return SharedLikelihood(group_, data.coords(), data.visibilities, data.channels, make).ptr();
 }
 
-FitSize DeviceTeam::hold_channels(const Visibilities& visibilities, const GridCoords& coords) {
+FitSize DeviceTeam::hold_channels(std::int64_t nchan, const std::function<Visibilities(const Share&)>& select,
+                                  const GridCoords& coords) {
   parts_.assign(static_cast<std::size_t>(group_->size()), {});
   likelihoods_.assign(parts_.size(), {});
   group_->run([&](const std::shared_ptr<Communicator>& ranks, torch::Device device) {
     const auto rank = static_cast<std::size_t>(ranks->rank());
-    auto& part = parts_[rank] = ChannelPart(visibilities, coords, ranks, group_->speeds());
+    auto& part = parts_[rank] = ChannelPart(nchan, select, coords, ranks, group_->speeds());
     if (part.has_work()) likelihoods_[rank] = make_likelihood(options_, part.visibilities(), part.map(), part.dataset(), device);
   });
   FitSize all;

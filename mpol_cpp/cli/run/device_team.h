@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,7 +36,8 @@ class DeviceTeam {
   std::string words(const Sharding& sharding, std::int64_t samples) const;
 
   /// Gives each device the data and the likelihood of its channels. @return what the fit of all is made of
-  FitSize hold_channels(const Visibilities& visibilities, const GridCoords& coords);
+  /// @param select  gives the data of some of them
+  FitSize hold_channels(std::int64_t nchan, const std::function<Visibilities(const Share&)>& select, const GridCoords& coords);
   bool holds_channels() const { return !parts_.empty(); }
   /// The likelihood of visibilities of which each device holds a share.
   std::shared_ptr<Likelihood> share_visibilities(const FitData& data);

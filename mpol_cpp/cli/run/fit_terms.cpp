@@ -1,14 +1,18 @@
 #include <mpol_cpp/cli/run/fit_terms.h>
 
 #include <optional>
+#include <sstream>
 #include <string>
+#include <utility>
 
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/cli/run/bounded_weights.h>
+#include <mpol_cpp/cli/run/ranks.h>
 #include <mpol_cpp/cli/output/stopwatch.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
+#include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/objective/guess_weights.h>
 #include <mpol_cpp/objective/noise_unit.h>
 
@@ -99,6 +103,21 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
     note_lambda(terms[i], lambda_unit(terms[i], noise, coords),
                 i < own || with.summary.bound ? source_of(terms[i], with) : WeightSource{"guessed"}, with);
   for (const auto& term : terms) log_info(conversion_words(term, with));
+  return terms;
+}
+
+std::vector<Term> terms_of_first(const ImageOptions& options, std::vector<Term> weighed) {
+  std::string text;
+  for (const auto& term : weighed) text += fmt::format("{:.17g} ", term.weights().front());
+  std::istringstream weights(text_of_first(text));
+  if (ranks()->is_first()) return weighed;
+  auto terms = regularizer_terms(with_units_as_numbers(options.regularizers));
+  for (const auto& term : regularizer_terms(guessed_regularizers(options))) terms.push_back(term);
+  for (auto& term : terms) {
+    std::string weight;
+    weights >> weight;
+    term = term.with_weights({number_of<double>(weight).value()});
+  }
   return terms;
 }
 

@@ -37,6 +37,9 @@ struct TermWeighing {
 /// that cross-validation weighs: not the last ones when that was interrupted, which summary.scan tells. Says what each came to.
 std::vector<Term> weigh_terms(const TermWeighing& with);
 
+/// The terms that the first rank has weighed, on all. @param weighed  looked at on the first alone
+std::vector<Term> terms_of_first(const ImageOptions& options, std::vector<Term> weighed);
+
 /// What a dry run says of weights in units of noise, and of those that are yet to be searched.
 std::vector<Choice> lambda_choices(const ImageOptions& options, const FitData& data, double normalizer);
 

@@ -59,7 +59,7 @@ class ImageRun {
     data_.check_memory_for({1});  // before anything is read or allocated; again with the channels of the data
     options_.data.device = data_.chosen_device().names();
     options_.data.threads = threads_;
-    record_.emplace(settings.recorded(), options_);
+    record_.emplace(settings.recorded(), options_, ranks()->is_first() || data_.shares_folds());
   }
 
   int run() {
@@ -92,11 +92,10 @@ class ImageRun {
                  options_.output.out.string());
     }
     summary_.seconds.start = seconds_since_start();
-    data_.read();
-    data_.share(sharing, channels_of_resumed_run());
+    data_.read_and_share(sharing, before_ ? std::optional(before_->channels_at_once.value_or(0)) : std::nullopt);
     calibrate_data(folder);
     if (summary_.blocks && summary_.blocks->found.interrupted) return interrupted_before_fit();
-    data_.average_and_make_likelihood(channels_of_resumed_run());
+    data_.average_and_make_likelihood();
     outcome_.structures = marked_regions(options_, data_.fit_data());
     stop_if_requested();
     fit(prepared_state(folder));
@@ -112,15 +111,10 @@ class ImageRun {
 
   /// The part of every rank but the first: what is shared.
   int assist() {
-    data_.read();
-    const auto way = Agreement::wait();
-    if (way == 0) return exit_done;  // the first has nothing to do, or says why not
-    const auto shard = static_cast<Shard>(way);
-    data_.share_as(shard);
-    if (shard == Shard::none && !data_.shares_folds()) return exit_done;
-    data_.average_and_make_likelihood(channels_of_resumed_run());
+    if (!data_.read_share()) return exit_done;
+    data_.average_and_make_likelihood();
     if (data_.is_served_by_ranks()) data_.serve();
-    else if (shard == Shard::channels || data_.shares_folds()) fit(text_of_first(std::string()));
+    else if (data_.sharding().shard == Shard::channels || data_.shares_folds()) fit(text_of_first(std::string()));
     return exit_done;
   }
 
@@ -176,12 +170,6 @@ class ImageRun {
     return options_.data.threads || !before_ ? options_.data.threads : before_->threads;
   }
 
-  /// How many channels the run that this one resumes has at a time.
-  std::optional<std::int64_t> channels_of_resumed_run() const {
-    if (!before_) return std::nullopt;
-    return before_->channels_at_once.value_or(data_.nchan_of_image());
-  }
-
   int already_finished() const {
     OutputFolder::remove_leftovers(options_.output.out);
     if (options_.output.json) {
@@ -217,14 +205,24 @@ class ImageRun {
     auto* team = data_.team();
     auto* devices = team != nullptr && devices_share_folds(options_) ? &team->group() : nullptr;
     const auto& size = data_.size();
-    auto terms = weigh_terms({options_, data_.fit_data(), size.normalizer, size.visibilities, data_.likelihood(), data_.device(),
-                              state, data_.shares_folds() ? ranks() : nullptr, devices, *record_, summary_});
+    std::vector<Term> terms;
+    if (ranks()->is_first() || data_.shares_folds()) {
+      terms = weigh_terms({options_, data_.fit_data(), size.normalizer, size.visibilities, data_.likelihood(), data_.device(),
+                           state, data_.shares_folds() ? ranks() : nullptr, devices, *record_, summary_});
+    }
     if (summary_.scan && summary_.scan->interrupted) return;
+    if (data_.sharding().shard == Shard::channels && !data_.shares_folds()) {
+      terms = terms_of_first(options_, std::move(terms));
+      auto digest = text_of_first(ranks()->is_first() ? record_->data_digest() : std::string());
+      if (!ranks()->is_first()) record_->set_data_digest(std::move(digest));
+    }
     FitPlan plan{options_, *record_, state, std::move(terms), size.normalizer, data_.chosen_grid().center};
     if (data_.groups().are_several()) return fit_groups(std::move(plan));
     if (!has_work()) return;
     Stopwatch watch(summary_.seconds.training);
-    for (auto& line : regridding_words(options_, data_.fit_data())) record_->note(std::move(line));
+    if (ranks()->is_first()) {
+      for (auto& line : regridding_words(options_, data_.fit_data())) record_->note(std::move(line));
+    }
     auto fitted = fit_held_channels(plan);
     summary_.fit = std::move(fitted.result);
     outcome_.sky = std::move(fitted.sky);
@@ -287,6 +285,7 @@ class ImageRun {
 
   void describe_fit() {
     summary_.likelihood = options_.likelihood;
+    summary_.of_cells = options_.likelihood_kind().of_cells;
     summary_.gaussian = options_.is_gaussian();
     summary_.normalizer = data_.size().normalizer;
     summary_.chi_squared = summary_.fit.loss.nll() * 2 * summary_.normalizer;

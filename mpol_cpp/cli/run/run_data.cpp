@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <locale>
 #include <numeric>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
+#include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/device/load.h>
 #include <mpol_cpp/fourier/operator_of_ranks.h>
 #include <mpol_cpp/gridding/data_averager.h>
@@ -33,17 +36,48 @@ DataOptions& with_sample_memory(ImageOptions& options) {
   return options.data;
 }
 
+/// The size of a file of arrays whose parts ranks read by themselves; nothing where all need all of it, or there is one rank.
+std::optional<ArraysSize> arrays_of_ranks(const ImageOptions& options) {
+  const bool shares_folds = !options.regularizers.searched.empty() && options.shard != Shard::none;
+  if (ranks()->is_alone() || options.dry_run || shares_folds || options.data.origins) return std::nullopt;
+  return arrays_size(options.data);
+}
+
+/// The grid of the first rank, on all where they do not read all of the data.
+ChosenGrid grid_of_run(ImageOptions& options, bool is_told) {
+  auto& data = with_sample_memory(options);
+  if (!is_told) return choose_grid(data);
+  if (ranks()->is_first()) {
+    auto grid = choose_grid(data);
+    text_of_first(fmt::format("{:.17g} {} {:.17g} {:.17g}", grid.coords.cell_size(), grid.coords.npix(), grid.center.east,
+                              grid.center.north));
+    return grid;
+  }
+  std::istringstream words(text_of_first(std::string()));
+  words.imbue(std::locale::classic());
+  double cell_size = 0;
+  std::int64_t npix = 0;
+  SkyOffset center;
+  words >> cell_size >> npix >> center.east >> center.north;
+  return chosen_elsewhere(data, GridCoords(cell_size, npix), center);
+}
+
 }  // namespace
 
 RunData::RunData(ImageOptions& options, ImageSummary& summary)
     : options_(options),
       summary_(summary),
-      grid_(choose_grid(with_sample_memory(options))),
+      arrays_(arrays_of_ranks(options)),
+      grid_(grid_of_run(options, arrays_.has_value())),
       coords_(grid_.coords),
       chosen_(choose_device(options.data.device)) {}
 
+/// Samples that are not read yet count as if they went to disk, as they do where they do not fit beside the fit.
 MemoryEstimate RunData::estimate_for(FitChannels channels) const {
-  return fit_memory(options_, coords_.npix(), channels, visibilities_ ? &*visibilities_ : nullptr, device_);
+  std::optional<SampleSizes> samples;
+  if (visibilities_) samples = SampleSizes::of(*visibilities_);
+  else if (arrays_) samples = {arrays_->nchan * arrays_->samples, std::min(arrays_->bytes, resident_bytes_of_disk)};
+  return fit_memory(options_, coords_.npix(), channels, samples, device_);
 }
 
 double RunData::room() const {
@@ -82,40 +116,87 @@ void RunData::read() {
   stop_if_requested();
 }
 
-void RunData::share(Agreement& sharing, std::optional<std::int64_t> before) {
+void RunData::read_and_share(Agreement& sharing, std::optional<std::int64_t> before) {
+  if (!arrays_) read();
+  decide_shares(sharing, before);
+  if (arrays_) read();
+  const bool of_samples = sharding_.shard == Shard::visibilities || sharding_.shard == Shard::rows;
+  if (!team_ && of_samples) take_own_samples();
+}
+
+void RunData::decide_shares(Agreement& sharing, std::optional<std::int64_t> before) {
   const auto all = ranks()->size(), nchan = nchan_of_image();
   if (chosen_.are_several()) {
     sharding_ = choose_sharding_of_devices(options_, nchan);
     team_.emplace(options_, chosen_.all, coords_.npix(), nchan);
     device_ = team_->first();
-    chosen_groups(before);  // before anything is said or made
-    if (options_.output.speaks()) fmt::print("{}\n", team_->words(sharding_, visibilities_->nvis()));
+    choose_groups(before);  // before anything is said or made
+    if (options_.output.speaks()) fmt::print("{}\n", team_->words(sharding_, nvis_of_data()));
     return;
   }
-  const ImageSize size{coords_.npix(), nchan, visibilities_->nvis()};
+  const ImageSize size{coords_.npix(), nchan, nvis_of_data()};
   sharding_ = choose_sharding(options_, size, all);
+  choose_groups(before);  // while others leave without a word where it refuses
   if (all == 1) return;
-  chosen_groups(before);  // while others leave without a word where it refuses
   sharing.announce(static_cast<std::int64_t>(sharding_.shard));
+  text_of_first(fmt::format("{}", groups_.at_once()));
   if (options_.output.speaks()) fmt::print("{}\n", plan_words(sharding_, options_, size, all));
-  if (shares_samples()) take_own_samples();
 }
 
-void RunData::share_as(Shard shard) {
-  sharding_.shard = shard;
-  if (shares_samples()) take_own_samples();
+bool RunData::read_share() {
+  if (!arrays_) read();
+  const auto way = Agreement::wait();
+  if (way == 0) return false;  // the first has nothing to do, or says why not
+  sharding_.shard = static_cast<Shard>(way);
+  groups_ = ChannelGroups(nchan_of_image(), number_of<std::int64_t>(text_of_first(std::string())).value(), "as the first rank");
+  if (sharding_.shard == Shard::none) return shares_folds();
+  const Stopwatch watch(summary_.seconds.reading);
+  if (sharding_.shard == Shard::channels) {
+    if (arrays_) read_own_channels();
+  } else {
+    arrays_ ? read_own_samples() : take_own_samples();
+  }
+  return true;
 }
 
 bool RunData::shares_samples() const {
-  return !team_ && sharding_.shard == Shard::visibilities && options_.likelihood == FitLikelihood::loose;
+  return !team_ && sharding_.shard == Shard::visibilities && options_.likelihood_kind().goes_through_samples;
 }
 
-/// Copies this rank's samples, if it has any. The first keeps all besides, for its products.
+/// Copies this rank's samples, if it has any. The first keeps all besides, for its products; others where they share folds.
 void RunData::take_own_samples() {
   const auto share = share_of(visibilities_->nvis(), ranks()->rank(), ranks()->size());
+  if (!share.is_empty()) own_samples_ = visibilities_->select(at::arange(share.begin, share.end, torch::kInt64));
+  if (ranks()->is_first() || shares_folds() || share.is_empty()) return;
+  visibilities_ = own_samples_;
+}
+
+void RunData::read_own_samples() {
+  const auto share = share_of(arrays_->samples, ranks()->rank(), ranks()->size());
   if (share.is_empty()) return;
-  own_samples_ = visibilities_->select(at::arange(share.begin, share.end, torch::kInt64));
-  if (!ranks()->is_first()) visibilities_ = own_samples_;
+  visibilities_ = own_samples_ = grid_.read_share(options_.data, {.samples = share});
+  check_representable(visibilities_->data(), visibilities_->weights(), options_.data.dtype);
+}
+
+/// Reads this rank's channels of all groups.
+void RunData::read_own_channels() {
+  for (const auto& group : groups_.all()) {
+    const auto share = share_of(group.size(), ranks()->rank(), ranks()->size());
+    for (auto channel = share.begin; channel < share.end; ++channel) held_channels_.push_back(group.begin + channel);
+  }
+  if (held_channels_.empty()) return;
+  visibilities_ = grid_.read_share(options_.data, {.channels = held_channels_});
+  check_representable(visibilities_->data(), visibilities_->weights(), options_.data.dtype);
+}
+
+/// The data of some channels, which this rank holds.
+Visibilities RunData::channels(const Share& wanted) const {
+  auto first = wanted.begin;
+  if (!held_channels_.empty())
+    first = std::find(held_channels_.begin(), held_channels_.end(), wanted.begin) - held_channels_.begin();
+  std::vector<std::int64_t> own(static_cast<std::size_t>(wanted.size()));
+  std::iota(own.begin(), own.end(), first);
+  return visibilities_->select_channels(own);
 }
 
 std::shared_ptr<RankedLikelihoodImpl> RunData::likelihood_of_ranks() const {
@@ -128,34 +209,26 @@ bool RunData::shares_folds() const {
   return searches && !ranks()->is_alone() && options_.shard != Shard::none;
 }
 
-void RunData::average_and_make_likelihood(std::optional<std::int64_t> before) {
+void RunData::average_and_make_likelihood() {
   const Stopwatch watch(summary_.seconds.gridding);
-  const auto nchan = visibilities_->nchan();
+  const auto nchan = nchan_of_data();
   channels_ = options_.mode == ImageMode::continuum ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
-  choose_groups(before);
+  if (options_.dry_run) choose_groups(std::nullopt);
   check_memory_for(held_channels(groups_.most_channels()));
-  if (ranks()->is_first() || sharding_.shard == Shard::channels || shares_samples() || shares_folds()) average();
+  const bool holds_part = !ranks()->is_first() && sharding_.shard == Shard::channels && arrays_;
+  if (visibilities_ && !holds_part && (ranks()->is_first() || shares_samples() || shares_folds())) average();
   stop_if_requested();
-  if (groups_.are_several()) {
-    size_ = size_of_data();
-    tell_groups();
-  } else {
-    make_likelihood_of_fit();
-  }
+  if (!groups_.are_several()) return make_likelihood_of_fit();
+  size_ = summed(ranks()->is_first() ? size_of_data() : FitSize());
+  if (ranks()->is_first()) tell_groups();
 }
 
-ChannelGroups RunData::chosen_groups(std::optional<std::int64_t> before) const {
+void RunData::choose_groups(std::optional<std::int64_t> before) {
+  const auto nchan = nchan_of_image();
   const bool several = team_ || (!ranks()->is_alone() && !options_.dry_run);
   const auto fits = [this](std::int64_t at_once) { return estimate_for(held_channels(at_once)).total() <= room(); };
-  return choose_channel_groups(options_, {nchan_of_image(), several ? sharding_.shard : Shard::channels, before, fits});
-}
-
-/// All ranks take what the first finds.
-void RunData::choose_groups(std::optional<std::int64_t> before) {
-  if (ranks()->is_first()) groups_ = chosen_groups(before);
-  if (ranks()->is_alone() || options_.dry_run || sharding_.shard != Shard::channels) return;
-  const auto at_once = text_of_first(fmt::format("{}", groups_.at_once()));
-  if (!ranks()->is_first()) groups_ = ChannelGroups(channels_.nchan(), std::stoll(at_once), "as the first rank");
+  if (before == 0) before = nchan;
+  groups_ = choose_channel_groups(options_, {nchan, several ? sharding_.shard : Shard::channels, before, fits});
 }
 
 void RunData::tell_groups() const {
@@ -169,14 +242,12 @@ void RunData::hold_group(const Share& group) {
   const Stopwatch watch(summary_.seconds.gridding);
   likelihood_.reset();
   part_ = {};
-  std::vector<std::int64_t> own(static_cast<std::size_t>(group.size()));
-  std::iota(own.begin(), own.end(), group.begin);
-  const auto samples = visibilities_->select_channels(own);
+  const auto select = [&](const Share& share) { return channels({group.begin + share.begin, group.begin + share.end}); };
   if (team_) {
-    team_->hold_channels(samples, coords_);
+    team_->hold_channels(group.size(), select, coords_);
     return;
   }
-  part_ = ChannelPart(samples, coords_, ranks());
+  part_ = ChannelPart(group.size(), select, coords_, ranks());
   if (part_.has_work()) likelihood_ = make_likelihood(options_, part_.visibilities(), part_.map(), part_.dataset(), device_);
 }
 
@@ -211,22 +282,28 @@ void RunData::average() {
 
 void RunData::make_likelihood_of_fit() {
   if (team_ && sharding_.shard == Shard::channels) {
-    size_ = team_->hold_channels(*visibilities_, coords_);
+    size_ = team_->hold_channels(
+        nchan_of_data(), [this](const Share& share) { return channels(share); }, coords_);
     return;
   }
   if (sharding_.shard == Shard::rows) {
-    slabs_ = std::make_shared<SlabOperator>(operator_of_ranks(coords_, *visibilities_, channels_, *ranks()), ranks());
+    slabs_ = std::make_shared<SlabOperator>(
+        operator_of_shares(coords_, own_samples_ ? &*own_samples_ : nullptr, channels_, *ranks()), ranks());
+    own_samples_.reset();
     if (ranks()->is_first()) likelihood_ = slab_likelihood_ = SlabLikelihood(slabs_).ptr();
   } else if (team_ && sharding_.shard == Shard::visibilities) {
     likelihood_ = team_->share_visibilities(fit_data());
   } else if (shares_samples()) {
     likelihood_ = ranked_likelihood_ = likelihood_of_ranks();
   } else if (sharding_.shard == Shard::visibilities) {
-    ExactLikelihood exact(operator_of_ranks(coords_, *visibilities_, channels_, *ranks(), KernelStorage{options_.kernel_folder}));
+    ExactLikelihood exact(operator_of_shares(coords_, own_samples_ ? &*own_samples_ : nullptr, channels_, *ranks(),
+                                             KernelStorage{options_.kernel_folder}));
+    own_samples_.reset();
     exact->to(device_);
     likelihood_ = exact.ptr();
   } else if (sharding_.shard == Shard::channels) {
-    part_ = ChannelPart(*visibilities_, coords_, ranks());
+    part_ = ChannelPart(
+        nchan_of_data(), [this](const Share& share) { return channels(share); }, coords_, ranks());
     if (part_.has_work()) likelihood_ = make_likelihood(options_, part_.visibilities(), part_.map(), part_.dataset(), device_);
   } else if (ranks()->is_first()) {
     likelihood_ = make_likelihood(options_, *visibilities_, channels_, dataset_, device_);
@@ -240,8 +317,12 @@ FitSize RunData::size_of_fit() const {
   const bool known_to_first = !part_.holds_channels() && shares_folds();  // folds are weighed by numbers of the whole
   if (!part_.holds_channels() && !known_to_first) return size;
   const bool counts = part_.holds_channels() || ranks()->is_first();
-  std::vector<double> numbers = {size.normalizer, static_cast<double>(size.samples), static_cast<double>(size.visibilities)};
-  if (!counts) numbers.assign(numbers.size(), 0.0);
+  return summed(counts ? size : FitSize());
+}
+
+/// Over ranks.
+FitSize RunData::summed(const FitSize& own) const {
+  std::vector<double> numbers = {own.normalizer, static_cast<double>(own.samples), static_cast<double>(own.visibilities)};
   ranks()->sum(numbers);
   if (options_.normalize == Normalize::none) numbers[0] = 0.5;
   return {numbers[0], static_cast<std::int64_t>(numbers[1]), static_cast<std::int64_t>(numbers[2])};
@@ -249,17 +330,17 @@ FitSize RunData::size_of_fit() const {
 
 /// The same of all channels by their data, before there is any likelihood of them.
 FitSize RunData::size_of_data() const {
-  const auto cells = dataset_->ncells(), visibilities = visibilities_->nvis() * visibilities_->nchan();
+  const auto cells = dataset_->ncells(), visibilities = nvis_of_data() * nchan_of_data();
   const auto normalizer = options_.normalize == Normalize::none           ? 0.5
                           : options_.normalize == Normalize::visibilities ? static_cast<double>(visibilities)
                                                                           : static_cast<double>(cells);
-  return {normalizer, options_.likelihood == FitLikelihood::gridded ? cells : visibilities, visibilities};
+  return {normalizer, options_.likelihood_kind().of_cells ? cells : visibilities, visibilities};
 }
 
 /// Doubts about the weights before the fit. One that stands still at its end is asked instead: see findings(). Only cell
 /// averages need right weights, and only they are refused for wrong ones.
 void RunData::check_scatter() {
-  const bool gridded = options_.likelihood == FitLikelihood::gridded;
+  const bool gridded = options_.likelihood_kind().of_cells;
   if (options_.scatter_check == ScatterCheck::off || (!gridded && choose_optimizer(options_).tolerance)) return;
   const auto warning = weights_warning(summary_.scatter, coords_, *visibilities_);
   if (warning.empty()) return;

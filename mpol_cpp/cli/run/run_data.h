@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/image/image_options.h>
@@ -23,7 +24,7 @@
 namespace mpol::cli {
 
 /// What a run of `mpol image` fits: its grid and device, the samples, their cells and the likelihood made of them, and which
-/// ranks or devices hold which share. In this order: read, share, average_and_make_likelihood.
+/// ranks or devices hold which share. In this order: read_and_share, average_and_make_likelihood.
 class RunData {
  public:
   /// Chooses grid and device. @param summary  gets the seconds of reading and gridding, and the scatter
@@ -34,17 +35,19 @@ class RunData {
   /// For a fit that ran out of memory though the estimate said that it would not.
   Error out_of_memory() const;
 
+  /// Reads all samples.
   void read();
-  /// Decides what the ranks or devices share, and tells them and people.
-  /// @param before  how many channels the run to resume has at a time; nothing without one
-  void share(Agreement& sharing, std::optional<std::int64_t> before);
-  /// What another rank has decided. @param shard  that the first rank announced
-  void share_as(Shard shard);
+  /// The same, by the first of several ranks, which decides what they or the devices share, and tells them and people.
+  /// @param before  how many channels the run to resume has at a time, 0: all; nothing without one
+  void read_and_share(Agreement& sharing, std::optional<std::int64_t> before);
+  /// Waits for what the first rank decides, and reads this one's share: of one file of arrays no more than that. @return whether
+  /// there is anything to do for it
+  bool read_share();
   /// Whether ranks share the folds of a cross-validation.
   bool shares_folds() const;
   /// Averages the samples in cells, where this rank needs them, and makes the likelihood of what it fits, unless there are
-  /// several groups of channels. @param before  as of share()
-  void average_and_make_likelihood(std::optional<std::int64_t> before = std::nullopt);
+  /// several groups of channels.
+  void average_and_make_likelihood();
   /// Groups of channels that are fitted one after another, with hold_group(): one of all, whose likelihood is there, or several.
   const ChannelGroups& groups() const { return groups_; }
   /// Makes the likelihoods of a group of several, in the place of those of the group before.
@@ -61,7 +64,6 @@ class RunData {
   /// chi^2 of the loose visibilities and a sky (nchan, npix, npix), Jy/arcsec^2, whatever the likelihood of the fit is.
   double chi_squared_of_visibilities(const Tensor& sky) const;
 
-  std::int64_t nchan_of_image() const { return options_.mode == ImageMode::continuum ? 1 : visibilities_->nchan(); }
   const ChosenGrid& chosen_grid() const { return grid_; }
   const GridCoords& coords() const { return coords_; }
   const ChosenDevice& chosen_device() const { return chosen_; }
@@ -81,20 +83,28 @@ class RunData {
   FitChannels held_channels(std::int64_t at_once) const;  // in one memory, of a group
   MemoryEstimate estimate_for(FitChannels channels) const;
   double room() const;  // for the fit and its samples, bytes
-  ChannelGroups chosen_groups(std::optional<std::int64_t> before) const;
   void choose_groups(std::optional<std::int64_t> before);
   void tell_groups() const;
   bool shares_samples() const;  // whether ranks go through samples of their own in each step
+  std::int64_t nchan_of_image() const { return options_.mode == ImageMode::continuum ? 1 : nchan_of_data(); }
+  std::int64_t nchan_of_data() const { return arrays_ ? arrays_->nchan : visibilities_->nchan(); }
+  std::int64_t nvis_of_data() const { return arrays_ ? arrays_->samples : visibilities_->nvis(); }
+  void decide_shares(Agreement& sharing, std::optional<std::int64_t> before);
   void take_own_samples();
+  void read_own_samples();
+  void read_own_channels();
+  Visibilities channels(const Share& wanted) const;
   std::shared_ptr<RankedLikelihoodImpl> likelihood_of_ranks() const;
   void average();
   void make_likelihood_of_fit();
   FitSize size_of_fit() const;
   FitSize size_of_data() const;
+  FitSize summed(const FitSize& own) const;
   void check_scatter();
 
   ImageOptions& options_;
   ImageSummary& summary_;
+  std::optional<ArraysSize> arrays_;  // where ranks read their shares of them alone
   ChosenGrid grid_;
   GridCoords coords_;
   ChosenDevice chosen_;
@@ -105,7 +115,8 @@ class RunData {
   ChannelGroups groups_;
 
   std::optional<Visibilities> visibilities_;
-  std::optional<Visibilities> own_samples_;  // of this rank, where they share them in each step
+  std::optional<Visibilities> own_samples_;  // of this rank, where they share them
+  std::vector<std::int64_t> held_channels_;  // of the data, in visibilities_; empty: all
   ChannelMap channels_;
   GriddedDataset dataset_{nullptr};
   Sharding sharding_;                                        // of the ranks

@@ -28,7 +28,7 @@ constexpr std::int64_t fewest_epochs_to_judge = 50;
 
 double chi_squared_of_visibilities(const ImageOptions& options, const RunData& data, const Tensor& sky,
                                    const ImageSummary& summary) {
-  if (options.likelihood != FitLikelihood::gridded && options.is_gaussian()) return summary.chi_squared;
+  if (!options.likelihood_kind().of_cells && options.is_gaussian()) return summary.chi_squared;
   return data.chi_squared_of_visibilities(sky);
 }
 

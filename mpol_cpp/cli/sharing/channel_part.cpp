@@ -1,24 +1,21 @@
 #include <mpol_cpp/cli/sharing/channel_part.h>
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include <mpol_cpp/gridding/data_averager.h>
 
 namespace mpol::cli {
 
-ChannelPart::ChannelPart(const Visibilities& all, const GridCoords& coords, const std::shared_ptr<Communicator>& ranks,
-                         std::vector<double> speeds)
+ChannelPart::ChannelPart(std::int64_t nchan, const std::function<Visibilities(const Share&)>& select, const GridCoords& coords,
+                         const std::shared_ptr<Communicator>& ranks, std::vector<double> speeds)
     : shared_(true) {
   if (speeds.empty()) speeds.assign(static_cast<std::size_t>(ranks->size()), 1.0);
-  const auto shares = shares_by_speed(all.nchan(), speeds);
+  const auto shares = shares_by_speed(nchan, speeds);
   ranks_ = ranks->first(std::count_if(shares.begin(), shares.end(), [](const Share& share) { return !share.is_empty(); }));
   if (!ranks_) return;
   const auto share = shares[static_cast<std::size_t>(ranks_->rank())];
-  std::vector<std::int64_t> own(static_cast<std::size_t>(share.size()));
-  std::iota(own.begin(), own.end(), share.begin);
-  visibilities_ = all.select_channels(own);
+  visibilities_ = select(share);
   map_ = ChannelMap::cube(share.size());
   dataset_ =
       DataAverager(coords, *visibilities_, DataAveragerOptions().channel_map(map_).scatter_check(ScatterCheck::off)).to_dataset();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -7,6 +9,7 @@
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
 #include <mpol_cpp/distributed/communicator.h>
+#include <mpol_cpp/distributed/shares.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::cli {
@@ -16,9 +19,11 @@ class ChannelPart {
  public:
   /// None: channels are not shared.
   ChannelPart() = default;
-  /// This rank's share of the channels. @param speeds  of the ranks, the fastest first; empty: all alike
-  ChannelPart(const Visibilities& all, const GridCoords& coords, const std::shared_ptr<Communicator>& ranks,
-              std::vector<double> speeds = {});
+  /// This rank's share of the channels.
+  /// @param select  gives the data of some of them
+  /// @param speeds  of the ranks, the fastest first; empty: all alike
+  ChannelPart(std::int64_t nchan, const std::function<Visibilities(const Share&)>& select, const GridCoords& coords,
+              const std::shared_ptr<Communicator>& ranks, std::vector<double> speeds = {});
 
   bool holds_channels() const { return shared_; }      ///< whether channels are shared
   bool has_work() const { return ranks_ != nullptr; }  ///< whether this rank has any

@@ -16,9 +16,9 @@ namespace {
 
 /// Why ranks cannot share the samples, once or in each step; empty where they can.
 std::string obstacle_to_visibilities(const ImageOptions& options) {
-  if (options.likelihood == FitLikelihood::exact) return {};
-  if (options.likelihood != FitLikelihood::loose)
-    return fmt::format("the {} likelihood is one of cells, not of samples", name_of(options.likelihood));
+  if (options.likelihood_kind().has_kernels) return {};
+  if (!options.likelihood_kind().goes_through_samples)
+    return fmt::format("the {} likelihood is one of cells, not of samples", options.likelihood);
   const auto optimizer = choose_optimizer(options).kind;
   if (optimizer == OptimizerKind::lbfgs || optimizer == OptimizerKind::admm)
     return fmt::format("{} needs the whole likelihood on one rank", to_string(optimizer));
@@ -32,15 +32,15 @@ std::string obstacle_to_visibilities(const ImageOptions& options) {
 
 /// Why it does not pay to share the samples in each step, unless that is asked for; empty where it does.
 std::string loss_by_visibilities(const ImageOptions& options, const ImageSize& size) {
-  if (options.likelihood != FitLikelihood::loose || size.samples >= size.npix * size.npix) return {};
+  if (!options.likelihood_kind().goes_through_samples || size.samples >= size.npix * size.npix) return {};
   return fmt::format("to exchange {} pixels in each step takes longer than to go through {} samples of a channel",
                      size.npix * size.npix, size.samples);
 }
 
 /// Why ranks cannot hold rows of the exact likelihood; empty where they can.
 std::string obstacle_to_rows(const ImageOptions& options) {
-  if (options.likelihood != FitLikelihood::exact)
-    return fmt::format("the {} likelihood has no transforms of the image that rows are shared of", name_of(options.likelihood));
+  if (!options.likelihood_kind().has_kernels)
+    return fmt::format("the {} likelihood has no transforms of the image that rows are shared of", options.likelihood);
   if (!options.regularizers.searched.empty()) return "a search of weights makes likelihoods of its own, of whole images";
   const auto optimizer = choose_optimizer(options).kind;
   if (optimizer == OptimizerKind::lbfgs || optimizer == OptimizerKind::admm)
@@ -55,8 +55,8 @@ std::string obstacle_to_rows(const ImageOptions& options) {
 
 /// Why devices of one process cannot share the samples in each step; empty where they can.
 std::string obstacle_to_samples_of_devices(const ImageOptions& options) {
-  if (options.likelihood != FitLikelihood::loose)
-    return fmt::format("a step of the {} likelihood does not go through the samples", name_of(options.likelihood));
+  if (!options.likelihood_kind().goes_through_samples)
+    return fmt::format("a step of the {} likelihood does not go through the samples", options.likelihood);
   if (options.batch_size || options.in_chunks) return "--batch-size takes a part of the samples at a time";
   if (options.samples) return "--samples needs the whole fit on one device";
   return {};
@@ -140,7 +140,7 @@ std::string plan_words(const Sharding& sharding, const ImageOptions& options, co
     case Shard::none:
       return fmt::format("{} ranks: the first does all ({})", ranks, sharding.reason);
     case Shard::visibilities: {
-      if (options.likelihood == FitLikelihood::loose) {
+      if (options.likelihood_kind().goes_through_samples) {
         return fmt::format(
             "{} ranks share visibilities ({}): {} of {} samples a channel each, an image of {} sent to all and a gradient summed "
             "in a step; the first holds the image and makes the fit",

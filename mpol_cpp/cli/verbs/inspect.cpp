@@ -70,7 +70,7 @@ MemoryEstimate fit_estimate(const Visibilities& visibilities, const GridCoords& 
   ImageOptions usual;
   usual.data.dtype = dtype;
   usual.epochs = choose_optimizer(usual).usual_epochs();
-  return fit_memory(usual, coords.npix(), {visibilities.nchan()}, &visibilities, torch::kCPU);
+  return fit_memory(usual, coords.npix(), {visibilities.nchan()}, SampleSizes::of(visibilities), torch::kCPU);
 }
 
 Json describe_memory(const MemoryEstimate& estimate) {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -14,61 +13,13 @@
 #include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/core/units.h>
-#include <mpol_cpp/io/npz_archive.h>
+#include <mpol_cpp/io/channel_values.h>
 #include <mpol_cpp/io/visibility_arrays.h>
 
 namespace mpol::io {
 namespace {
 
 constexpr std::int64_t block_samples = std::int64_t{1} << 18;
-
-/// The values of one array, one channel after the other. The file is read once where channels follow one another in it.
-class ChannelValues {
- public:
-  ChannelValues(const NpzReader& reader, std::string key, std::int64_t nvis)
-      : reader_(&reader), key_(std::move(key)), header_(reader.header(key_)), nvis_(nvis) {}
-
-  /// The next samples of a channel; `begin` goes from 0 on, and back to 0 for the next channel.
-  Tensor next(std::int64_t channel, std::int64_t begin, std::int64_t count) {
-    const bool by_channel = header_.shape.size() == 2;
-    if (by_channel && header_.fortran_order) return next_interleaved(channel, begin, count);
-    const auto at = (by_channel ? channel * nvis_ : 0) + begin;
-    open_at(at);
-    at_ += count;
-    return stream_->next(count);
-  }
-
-  /// Verifies the checksum of what was read last.
-  void finish() {
-    if (stream_) stream_->finish();
-    stream_.reset();
-  }
-
- private:
-  /// The next samples of an array in which the channels of a sample lie together.
-  Tensor next_interleaved(std::int64_t channel, std::int64_t begin, std::int64_t count) {
-    const auto nchan = header_.shape[0];
-    open_at(begin * nchan);
-    at_ += count * nchan;
-    return stream_->next(count * nchan).view({count, nchan}).select(1, channel).contiguous();
-  }
-
-  void open_at(std::int64_t at) {
-    if (!stream_ || at < at_) {
-      finish();
-      stream_.emplace(reader_->stream(key_));
-      at_ = 0;
-    }
-    if (at > at_) stream_->skip(at - at_);
-    at_ = at;
-  }
-
-  const NpzReader* reader_;
-  std::string key_;
-  NpyHeader header_;
-  std::int64_t nvis_, at_ = 0;
-  std::optional<ArrayStream> stream_;
-};
 
 class ArrayReader final : public VisibilityReader {
  public:
@@ -93,13 +44,13 @@ class ArrayReader final : public VisibilityReader {
     begin_ += count;
     if (begin_ == arrays_.nvis()) {
       begin_ = 0;
-      if (++window_ == shape_.windows.size()) finish();
+      if (++window_ == shape_.windows.size() && !arrays_.options().samples) finish();
     }
     return block;
   }
 
  private:
-  ChannelValues of(const char* key) const { return {arrays_.reader(), key, arrays_.nvis()}; }
+  ChannelValues of(const char* key) const { return {arrays_.reader(), key, arrays_.nvis_of_file()}; }
 
   void add_windows() {
     const auto frequencies = arrays_.frequencies();
@@ -120,7 +71,7 @@ class ArrayReader final : public VisibilityReader {
   }
 
   RowBlock read(std::int64_t channel, std::int64_t count) {
-    const auto values = [&](ChannelValues& of_array) { return of_array.next(channel, begin_, count); };
+    const auto values = [&](ChannelValues& of_array) { return of_array.next(channel, arrays_.first_sample() + begin_, count); };
     const auto real = [&](ChannelValues& of_array) {
       auto read = values(of_array);
       return read.scalar_type() == torch::kFloat32 ? read : read.to(torch::kFloat64);
