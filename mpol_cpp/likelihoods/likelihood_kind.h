@@ -33,10 +33,12 @@ struct LikelihoodSizes {
   torch::Dtype data_dtype = torch::kFloat32;  ///< of the data's real and imaginary parts
 };
 
-/// What a likelihood takes, bytes: during the fit, at most while it is made, for chi^2 of the visibilities or the residual at the
-/// samples in the end, and, as a part of the first, for an evaluation.
+/// What a likelihood takes, bytes.
 struct LikelihoodMemory {
-  double held = 0, making = 0, ending = 0, evaluating = 0;
+  double held = 0;        ///< during the fit
+  double making = 0;      ///< at most while it is made
+  double ending = 0;      ///< for chi^2 of the visibilities, or the residual at the samples, in the end
+  double evaluating = 0;  ///< for an evaluation, a part of `held`
 };
 
 /// The data and settings that a likelihood is made of. What is referred to must outlive it.
