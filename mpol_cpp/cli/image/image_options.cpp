@@ -131,7 +131,7 @@ void declare_likelihood(OptionSet& options, ImageOptions& image) {
   const auto set_batch_size = [&image](const std::string& text) {
     image.in_chunks = text == "auto";
     image.batch_size.reset();
-    if (!image.in_chunks) image.batch_size = parse_integer("--batch-size", text, Range::between(1, 1e15));
+    if (!image.in_chunks) image.batch_size = parse_integer("batch-size", text, Range::between(1, 1e15));
   };
   const auto get_batch_size = [&image]() -> std::optional<std::string> {
     if (image.in_chunks) return toml_string("auto");
@@ -187,7 +187,7 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
 void declare_channels_at_once(OptionSet& options, ImageOptions& image) {
   const auto set = [&image](const std::string& text) {
     image.channels_at_once.reset();
-    if (text != "auto") image.channels_at_once = parse_integer("--channels-at-once", text, Range::between(1, 1e9));
+    if (text != "auto") image.channels_at_once = parse_integer("channels-at-once", text, Range::between(1, 1e9));
   };
   const auto get = [&image]() -> std::optional<std::string> {
     return image.channels_at_once ? std::optional(fmt::format("{}", *image.channels_at_once)) : std::nullopt;
@@ -283,6 +283,10 @@ void state_meanings(OptionSet& options, const ImageOptions& image) {
   options.only({"--sampling"}, "with --batch-size N", [&] { return image.batch_size.has_value(); });
   options.only({"--kernel-folder"}, "with --likelihood exact", [&] { return image.likelihood_kind().has_kernels; });
   if (!image.searches_by_itself) state_meanings_of_bound(options, image);
+  if (!image.searches_by_itself) {
+    options.only({"--channels-at-once"}, "without --mode continuum",
+                 [&] { return image.mode != ImageMode::continuum || !image.channels_at_once; });
+  }
   options.only({"--overwrite"}, "without --resume", [&] { return !image.resume; });
   options.only({"--out", "--overwrite", "--resume"}, "without --dry-run", [&] { return !image.dry_run; });
   state_meanings_of_regularizers(options, image);
