@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -33,6 +34,14 @@ class AmplitudeSums {
   /// @param weights       (n) > 0
   /// @throws ShapeError when the shapes differ
   void add(const Tensor& q, const Tensor& visibilities, const Tensor& weights);
+
+  /// Calls visit(numbers, count) with all sums, to which those of other samples in the same rings may be added.
+  template <typename Visit>
+  void visit_sums(const Visit& visit) {
+    for (auto& ring : rings_) {
+      for (double* sum : {&ring.weight, &ring.power, &ring.q, &ring.count}) visit(sum, std::size_t{1});
+    }
+  }
 
   /// Averages of what was added so far, without empty rings.
   AmplitudeBins bins(NoiseBias noise_bias) const;

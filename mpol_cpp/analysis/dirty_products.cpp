@@ -1,11 +1,15 @@
 #include <mpol_cpp/analysis/dirty_products.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include <ATen/ops/fft_fft2.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/hypot.h>
+#include <ATen/ops/tensor.h>
 
 #include <mpol_cpp/analysis/field/field_choice.h>
 #include <mpol_cpp/coordinates/orientation.h>
@@ -81,20 +85,53 @@ class PartSums {
   std::vector<Part> parts_;
 };
 
+/// What products are made of beside their images: sums over the samples of all channels.
+struct ProductSums {
+  explicit ProductSums(const ProductFrame& frame) : data(frame.longest), model(frame.longest), residuals(frame.wide) {}
+
+  AmplitudeSums data, model;
+  ResidualSums residuals;
+
+  void sum_over(Communicator& ranks) {
+    const auto visit_all = [this](const auto& visit) {
+      data.visit_sums(visit);
+      model.visit_sums(visit);
+      residuals.visit_sums(visit);
+    };
+    std::vector<double> numbers;
+    visit_all([&](const double* sums, std::size_t count) { numbers.insert(numbers.end(), sums, sums + count); });
+    ranks.sum(numbers);
+    auto from = numbers.begin();
+    visit_all([&](double* sums, std::size_t count) {
+      std::copy_n(from, count, sums);
+      from += static_cast<std::ptrdiff_t>(count);
+    });
+  }
+
+  void put_into(DirtyProducts& products) const {
+    products.data = data.bins(NoiseBias::subtract);
+    products.model = model.bins(NoiseBias::keep);
+    products.remainder = remainder_of(residuals);
+  }
+};
+
+/// What a packed plane has at the cells of data, (ncells).
+Tensor at_cells_of(const GriddedDataset& dataset, const Tensor& plane) {
+  return plane.flatten().index_select(0, dataset->cells().remainder(plane.numel()));
+}
+
 /// The residual as MPoL has it: with the model at the centres of the cells.
-void add_residual_of_cells(DirtyProducts& products, const DirtyImager& imager, const FitData& data, const Tensor& sky) {
+Tensor residual_of_cells(ProductSums& sums, const DirtyImager& imager, const Tensor& dirty, const FitData& data,
+                         const Tensor& sky) {
   const auto& dataset = data.dataset;
   const auto& coords = dataset->coords();
   const auto model = dataset->at_cells(at::fft_fft2(sky_to_packed(sky)) * coords.cell_area());
-  products.residual = products.dirty - imager.image_of(model);
-  const auto cells = dataset->cells().remainder(coords.npix() * coords.npix());
-  const auto q = coords.packed_q().flatten().index_select(0, cells);
-  products.data = binned_amplitudes(q, dataset->visibilities(), dataset->weights(), NoiseBias::subtract);
-  products.model = binned_amplitudes(q, model, dataset->weights(), NoiseBias::keep);
-  ResidualSums sums(look_around(coords, data.visibilities, summarize_uv(data.visibilities.baselines())));
-  sums.add(coords.packed_u().flatten().index_select(0, cells), coords.packed_v().flatten().index_select(0, cells),
-           dataset->visibilities() - model, dataset->weights());
-  products.remainder = remainder_of(sums);
+  const auto q = at_cells_of(dataset, coords.packed_q());
+  sums.data.add(q, dataset->visibilities(), dataset->weights());
+  sums.model.add(q, model, dataset->weights());
+  sums.residuals.add(at_cells_of(dataset, coords.packed_u()), at_cells_of(dataset, coords.packed_v()),
+                     dataset->visibilities() - model, dataset->weights());
+  return dirty - imager.image_of(model);
 }
 
 /// The image channel of each data channel.
@@ -108,14 +145,11 @@ std::vector<std::int64_t> image_channels(const FitData& data) {
 }
 
 /// The image of data minus model at the samples, block by block.
-void add_residual_of_samples(DirtyProducts& products, const DirtyImager& imager, const FitData& data, const Tensor& sky) {
-  const auto uv = summarize_uv(data.visibilities.baselines());
-  AmplitudeSums of_data(uv.longest), of_model(uv.longest);
-  ResidualSums sums(look_around(data.coords(), data.visibilities, uv));
-  PartSums of_parts(data.parts);
+Tensor residual_of_samples(ProductSums& sums, PartSums& of_parts, const DirtyImager& imager, const FitData& data,
+                           const Tensor& sky) {
   const auto channels = image_channels(data);
   const auto block = losses::prediction_block_for(data.coords().npix());
-  products.residual = imager.image_of([&](std::int64_t channel, std::int64_t begin, std::int64_t end) {
+  return imager.image_of([&](std::int64_t channel, std::int64_t begin, std::int64_t end) {
     const auto residual = at::empty({end - begin}, torch::kComplexDouble);
     const auto image = sky[channels[static_cast<std::size_t>(channel)]];
     for (auto first = begin; first < end; first += block) {
@@ -123,24 +157,56 @@ void add_residual_of_samples(DirtyProducts& products, const DirtyImager& imager,
       const auto samples = data.visibilities.block(channel, first, last);
       const auto model = losses::predicted_block(data.coords(), image, samples.u, samples.v);
       const auto q = at::hypot(samples.u, samples.v);
-      of_data.add(q, samples.data, samples.weights);
-      of_model.add(q, model, samples.weights);
+      sums.data.add(q, samples.data, samples.weights);
+      sums.model.add(q, model, samples.weights);
       const auto rest = samples.data - model;
       if (data.parts.empty()) {
-        sums.add(samples.u, samples.v, rest, samples.weights);
+        sums.residuals.add(samples.u, samples.v, rest, samples.weights);
       } else {  // which all samples are of
-        sums.add_to_image(samples.u, samples.v, rest, samples.weights);
+        sums.residuals.add_to_image(samples.u, samples.v, rest, samples.weights);
         of_parts.add(first, rest, samples.weights);
       }
       residual.narrow(0, first - begin, last - first).copy_(rest);
     }
     return residual;
   });
-  products.data = of_data.bins(NoiseBias::subtract);
-  products.model = of_model.bins(NoiseBias::keep);
-  of_parts.add_to(sums);
-  products.remainder = remainder_of(sums);
-  products.remainder.parts = of_parts.residuals(data.visibilities.nchan());
+}
+
+std::vector<double> numbers_of(const Tensor& values) {
+  const auto all = values.contiguous();
+  return {all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel()};
+}
+
+/// Dirty images, their noise and beams, and the residual. @param beams  (nchan, 3), NaN where one is no ellipse
+struct ProductImages {
+  Tensor dirty, residual, noise, beams;
+};
+ProductImages product_images(ProductSums& sums, PartSums& of_parts, const FitData& data, const Tensor& sky) {
+  const auto imager = imager_of(data, ImageUnit::jy_per_beam);
+  ProductImages images{imager.image(), {}, imager.noise(), at::full({imager.nchan(), 3}, NAN, torch::kFloat64)};
+  std::int64_t channel = 0;
+  for (const auto& beam : imager.fitted_beam()) {
+    if (beam) images.beams[channel].copy_(at::tensor({beam->major, beam->minor, beam->position_angle}, torch::kFloat64));
+    ++channel;
+  }
+  images.residual = data.imaging == Imaging::cells ? residual_of_cells(sums, imager, images.dirty, data, sky)
+                                                   : residual_of_samples(sums, of_parts, imager, data, sky);
+  return images;
+}
+
+DirtyProducts products_of(const ProductImages& images, const ProductSums& sums) {
+  DirtyProducts products;
+  products.dirty = images.dirty;
+  products.residual = images.residual;
+  products.noise = numbers_of(images.noise);
+  if (!images.beams.isnan().any().item<bool>()) {  // a header cannot say that one channel has no beam
+    for (std::int64_t channel = 0; channel < images.beams.size(0); ++channel) {
+      const auto beam = numbers_of(images.beams[channel]);
+      products.beams.push_back({beam[0], beam[1], beam[2]});
+    }
+  }
+  sums.put_into(products);
+  return products;
 }
 
 }  // namespace
@@ -154,16 +220,33 @@ std::vector<Beam> fits_beams(const DirtyImager& imager) {
   return beams;
 }
 
+ProductFrame product_frame(const FitData& data) {
+  const auto uv = summarize_uv(data.visibilities.baselines());
+  ProductFrame frame{uv.longest, look_around(data.coords(), data.visibilities, uv)};
+  if (data.imaging == Imaging::cells) frame.longest = at_cells_of(data.dataset, data.coords().packed_q()).max().item<double>();
+  return frame;
+}
+
 DirtyProducts dirty_products(const FitData& data, const Tensor& sky) {
-  const auto imager = imager_of(data, ImageUnit::jy_per_beam);
-  DirtyProducts products;
-  products.dirty = imager.image();
-  products.beams = fits_beams(imager);
-  const auto noise = imager.noise().contiguous();
-  products.noise.assign(noise.const_data_ptr<double>(), noise.const_data_ptr<double>() + noise.numel());
-  if (data.imaging == Imaging::cells) add_residual_of_cells(products, imager, data, sky);
-  else add_residual_of_samples(products, imager, data, sky);
+  ProductSums sums(product_frame(data));
+  PartSums of_parts(data.parts);
+  const auto images = product_images(sums, of_parts, data, sky);
+  of_parts.add_to(sums.residuals);
+  auto products = products_of(images, sums);
+  if (data.imaging != Imaging::cells) products.remainder.parts = of_parts.residuals(data.visibilities.nchan());
   return products;
+}
+
+std::optional<DirtyProducts> dirty_products(const FitData& own, const Tensor& sky, const ProductFrame& frame,
+                                            Communicator& ranks) {
+  ProductSums sums(frame);
+  const std::vector<SampleRange> no_parts;
+  PartSums of_parts(no_parts);
+  auto images = product_images(sums, of_parts, own, sky);
+  sums.sum_over(ranks);
+  for (auto* rows : {&images.dirty, &images.residual, &images.noise, &images.beams}) *rows = ranks.gather(rows->contiguous());
+  if (!ranks.is_first()) return std::nullopt;
+  return products_of(images, sums);
 }
 
 Tensor dirty_start(const FitData& data) { return imager_of(data, ImageUnit::jy_per_arcsec2).image(); }

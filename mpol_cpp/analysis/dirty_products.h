@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include <mpol_cpp/analysis/residual_sums.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
+#include <mpol_cpp/distributed/communicator.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
 #include <mpol_cpp/images/beam.h>
 #include <mpol_cpp/visibilities/sample_range.h>
@@ -58,6 +60,22 @@ std::vector<Beam> fits_beams(const DirtyImager& imager);
 
 /// @param sky  model image (nchan, npix, npix) float64, Jy/arcsec^2, on the CPU
 DirtyProducts dirty_products(const FitData& data, const Tensor& sky);
+
+/// What sums over samples of all channels go by: equal wherever some of the channels are.
+struct ProductFrame {
+  double longest = 0;                  ///< the longest baseline, wavelengths
+  GridCoords wide = GridCoords(1, 2);  ///< grid of FitRemainder::wide
+};
+/// That of all data.
+ProductFrame product_frame(const FitData& data);
+
+/// The same products of a cube of which each rank has the data and the model of some channels, one after the other in their
+/// order. The parts of the data are not looked at apart.
+/// @param own    the data of this rank's channels  @param sky  their model image
+/// @param frame  of all data, the same on all ranks
+/// @return       the products of all channels on the first rank, nothing on the others
+std::optional<DirtyProducts> dirty_products(const FitData& own, const Tensor& sky, const ProductFrame& frame,
+                                            Communicator& ranks);
 
 /// The dirty image in Jy/arcsec^2 that a fit may start from (start_at_image), (nchan, npix, npix) float64.
 Tensor dirty_start(const FitData& data);

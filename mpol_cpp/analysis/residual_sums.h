@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include <torch/types.h>
@@ -19,6 +20,14 @@ class ResidualCounts {
   void add(const Tensor& residual, const Tensor& weights);
   /// Adds those that another one counted.
   void add(const ResidualCounts& more);
+
+  /// Calls visit(numbers, count) with all sums, to which those of other samples may be added.
+  template <typename Visit>
+  void visit_sums(const Visit& visit) {
+    visit(magnitudes_.data(), magnitudes_.size());
+    visit(values_.data(), values_.size());
+    for (double* sum : {&count_, &sum_, &squares_}) visit(sum, std::size_t{1});
+  }
 
   /// What residual_statistics() gives, with the median and what lies beyond four sigma to half a percent.
   ResidualStatistics statistics() const;
@@ -58,6 +67,13 @@ class ResidualSums {
   }
   /// Adds residuals that were counted elsewhere.
   void add_counted(const ResidualCounts& counts) { counts_.add(counts); }
+
+  /// Calls visit(numbers, count) with all sums, to which those of other samples on the same grid may be added.
+  template <typename Visit>
+  void visit_sums(const Visit& visit) {
+    counts_.visit_sums(visit);
+    image_.visit_sums(visit);
+  }
 
   ResidualStatistics statistics() const { return counts_.statistics(); }  ///< as those of ResidualCounts
   ResidualHistogram histogram() const { return counts_.histogram(); }     ///< the same

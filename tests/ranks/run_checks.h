@@ -51,6 +51,14 @@ inline void check_same(const std::filesystem::path& out, const std::filesystem::
   CHECK(own["chi_squared"].get<double>() == Approx(wanted["chi_squared"]).epsilon(tolerance));
   for (std::size_t channel = 0; channel < wanted["flux_jy"].size(); ++channel)
     CHECK(own["flux_jy"][channel].get<double>() == Approx(wanted["flux_jy"][channel]).epsilon(tolerance));
+  // The products, which ranks make of their own channels.
+  for (const auto* key : {"noise_jy_per_beam", "rms_jy_per_beam", "peak_jy_per_beam"}) {
+    INFO(key);
+    REQUIRE(own["residual"][key].size() == wanted["residual"][key].size());
+    for (std::size_t channel = 0; channel < wanted["residual"][key].size(); ++channel)
+      CHECK(own["residual"][key][channel].get<double>() ==
+            Approx(wanted["residual"][key][channel].get<double>()).epsilon(1e3 * tolerance));
+  }
   const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
   CHECK(lines(read_text(out / "history.csv")) == lines(read_text(reference / "history.csv")));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -28,6 +29,14 @@ class WideImage {
   /// @param data     (n) complex128, Jy
   /// @param weights  (n) float64, Jy^-2
   void add(const Tensor& u, const Tensor& v, const Tensor& data, const Tensor& weights);
+
+  /// Calls visit(numbers, count) with all sums, to which those of other samples on the same grid may be added.
+  template <typename Visit>
+  void visit_sums(const Visit& visit) {
+    visit(weights_.data(), weights_.size());
+    visit(reinterpret_cast<double*>(sums_.data()), 2 * sums_.size());
+    visit(&total_, std::size_t{1});
+  }
 
   WideMap map() const;  ///< the image of the samples so far
 

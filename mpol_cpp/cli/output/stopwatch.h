@@ -4,7 +4,7 @@
 
 namespace mpol::cli {
 
-/// Puts the time since its beginning into one of the run's timings when it is stopped, or its scope ends.
+/// Adds the time since its beginning to one of the run's timings when it is stopped, or its scope ends.
 class Stopwatch {
  public:
   explicit Stopwatch(double& seconds) : seconds_(&seconds) {}
@@ -13,7 +13,7 @@ class Stopwatch {
   Stopwatch& operator=(const Stopwatch&) = delete;
   void stop() {
     if (seconds_ == nullptr) return;
-    *seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    *seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     seconds_ = nullptr;
   }
 

@@ -224,13 +224,23 @@ class ImageRun {
       for (auto& line : regridding_words(options_, data_.fit_data())) record_->note(std::move(line));
     }
     auto fitted = fit_held_channels(plan);
+    const bool is_written = has_results(fitted);
     summary_.fit = std::move(fitted.result);
     outcome_.sky = std::move(fitted.sky);
-    if (!ranks()->is_first()) return;
-    const torch::NoGradGuard no_gradient;
-    describe_fit();
     watch.stop();
+    const torch::NoGradGuard no_gradient;
+    if (const auto& part = data_.channel_part(); is_written && part.holds_channels() && !part.ranks()->is_alone()) {
+      const Stopwatch products(summary_.seconds.writing);
+      outcome_.dirty = data_.products_of_ranks(fitted.model->make_sky());
+    }
+    if (!ranks()->is_first()) return;
+    describe_fit();
     if (fitted.ended()) doubt(fitted.model, *fitted.objective);
+  }
+
+  /// Whether a fit becomes files.
+  bool has_results(const FittedPart& fitted) const {
+    return fitted.ended() || (fitted.result.stop_reason == StopReason::diverged && options_.keep_diverged);
   }
 
   /// Whether this rank fits any channel of those that are held.
@@ -262,7 +272,7 @@ class ImageRun {
       bool goes_on = true;
       if (has_work()) {
         auto fitted = fit_held_channels(plan);
-        goes_on = fitted.ended() || (fitted.result.stop_reason == StopReason::diverged && options_.keep_diverged);
+        goes_on = has_results(fitted);
         if (gathers) outcome_.sky.slice(0, group.begin, group.end).copy_(fitted.sky);
         result.add(std::move(fitted.result));
       }

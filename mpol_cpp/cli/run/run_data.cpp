@@ -9,6 +9,8 @@
 #include <vector>
 
 #include <ATen/ops/arange.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
@@ -353,6 +355,20 @@ void RunData::check_scatter() {
 PartToFit RunData::own_part() const {
   if (!part_.holds_channels()) return {fit_data(), likelihood_, device_};
   return {{part_.visibilities(), part_.map(), part_.dataset(), imaging_of(options_)}, likelihood_, device_, part_.ranks()};
+}
+
+std::optional<DirtyProducts> RunData::products_of_ranks(const Tensor& sky) const {
+  auto& ranks = *part_.ranks();
+  auto numbers = at::zeros({4}, torch::kFloat64);
+  if (ranks.is_first() && fit_data().parts.empty()) {
+    const auto frame = product_frame(fit_data());
+    numbers = at::tensor({1.0, frame.longest, frame.wide.cell_size(), static_cast<double>(frame.wide.npix())}, torch::kFloat64);
+  }
+  ranks.broadcast(numbers);
+  const auto* told = numbers.const_data_ptr<double>();
+  if (told[0] == 0) return std::nullopt;
+  const ProductFrame frame{told[1], GridCoords(told[2], static_cast<std::int64_t>(told[3]))};
+  return dirty_products(own_part().data, sky.to(torch::kCPU, torch::kFloat64), frame, ranks);
 }
 
 double RunData::chi_squared_of_visibilities(const Tensor& sky) const {

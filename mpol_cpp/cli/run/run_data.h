@@ -61,6 +61,9 @@ class RunData {
   PartToFit own_part() const;
   /// All data.
   FitData fit_data() const;
+  /// Dirty images and all that goes with them, of ranks that fit channels and are all here with the model of their own: on the
+  /// first, and where it looks at no parts of the data apart. @param sky  of own_part(), (nchan, npix, npix)
+  std::optional<DirtyProducts> products_of_ranks(const Tensor& sky) const;
   /// chi^2 of the loose visibilities and a sky (nchan, npix, npix), Jy/arcsec^2, whatever the likelihood of the fit is.
   double chi_squared_of_visibilities(const Tensor& sky) const;
 

@@ -38,7 +38,7 @@ void RunFiles::write(OutputFolder& folder, const FitOutcome& outcome) {
     summary_.chi_squared_of_visibilities = chi_squared_of_visibilities(options_, data_, outcome.sky, summary_);
   ImageResults results{.coords = data_.coords(),
                        .sky = outcome.sky,
-                       .dirty = dirty_products(data_.fit_data(), outcome.sky),
+                       .dirty = outcome.dirty ? *outcome.dirty : dirty_products(data_.fit_data(), outcome.sky),
                        .frequencies = image_frequencies(data_.visibilities(), data_.dataset()->nchan()),
                        .visibilities = data_.visibilities(),
                        .scan = summary_.scan,
@@ -49,7 +49,7 @@ void RunFiles::write(OutputFolder& folder, const FitOutcome& outcome) {
   const auto facts = judge(results.dirty, outcome.sky);
   stage_images(folder, results, summary_.fit, options_, record_);
   if (summary_.blocks) write_file_atomically(folder.staged("blocks.csv"), blocks_csv(*summary_.blocks));
-  summary_.seconds.writing = seconds_since_start() - begin;
+  summary_.seconds.writing += seconds_since_start() - begin;
   summary_.seconds.total = seconds_since_start();
   summary_.estimated_memory = data_.estimate().total();
   summary_.samples_on_disk = disk_of_samples(data_.visibilities());

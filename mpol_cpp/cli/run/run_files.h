@@ -20,6 +20,7 @@ struct FitOutcome {
   Tensor sky;  ///< (nchan, npix, npix) float64, on the CPU, Jy/arcsec^2
   std::optional<SampledErrors> errors = {};
   std::vector<JudgedRegion> structures = {};
+  std::optional<DirtyProducts> dirty = {};  ///< where ranks have made them together
 };
 
 /// chi^2 of the loose visibilities: that of the fit, where its likelihood is of them, else computed.
