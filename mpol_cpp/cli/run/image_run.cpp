@@ -74,8 +74,6 @@ class ImageRun {
 
  private:
   int go() {
-    if (options_.rank_timeout)
-      ranks()->set_timeout(Communicator::Milliseconds(static_cast<std::int64_t>(std::ceil(*options_.rank_timeout * 1e3))));
     if (!options_.dry_run) exchange_on(data_.device());  // a dry run is that of the first rank alone
     if (!ranks()->is_first()) return assist();
     Agreement sharing;
@@ -215,6 +213,7 @@ class ImageRun {
       terms = terms_of_first(options_, std::move(terms));
       auto digest = text_of_first(ranks()->is_first() ? record_->data_digest() : std::string());
       if (!ranks()->is_first()) record_->set_data_digest(std::move(digest));
+      data_.end_patience();
     }
     FitPlan plan{options_, *record_, state, std::move(terms), size.normalizer, data_.chosen_grid().center};
     if (data_.groups().are_several()) return fit_groups(std::move(plan));
@@ -362,6 +361,8 @@ int run_image(ImageOptions& options, const OptionSet& settings) {
     options.output.json = false;
   }
   listen_to_library(verb_of(options), options.output);
+  if (options.rank_timeout)
+    ranks()->set_timeout(Communicator::Milliseconds(static_cast<std::int64_t>(std::ceil(*options.rank_timeout * 1e3))));
   return ImageRun(options, settings).run();
 }
 

@@ -45,10 +45,15 @@ std::optional<ArraysSize> arrays_of_ranks(const ImageOptions& options) {
   return arrays_size(options.data);
 }
 
+/// A slow disk reads so many bytes a second.
+constexpr double slowest_reading = 1e7;
+
 /// The grid of the first rank, on all where they do not read all of the data.
-ChosenGrid grid_of_run(ImageOptions& options, bool is_told) {
+ChosenGrid grid_of_run(ImageOptions& options, const std::optional<ArraysSize>& arrays) {
   auto& data = with_sample_memory(options);
-  if (!is_told) return choose_grid(data);
+  if (!arrays) return choose_grid(data);
+  const auto milliseconds = static_cast<std::int64_t>(1e3 * arrays->bytes / slowest_reading);
+  ranks()->set_timeout(ranks()->timeout() + Communicator::Milliseconds(milliseconds));  // see end_patience()
   if (ranks()->is_first()) {
     auto grid = choose_grid(data);
     text_of_first(fmt::format("{:.17g} {} {:.17g} {:.17g}", grid.coords.cell_size(), grid.coords.npix(), grid.center.east,
@@ -70,7 +75,8 @@ RunData::RunData(ImageOptions& options, ImageSummary& summary)
     : options_(options),
       summary_(summary),
       arrays_(arrays_of_ranks(options)),
-      grid_(grid_of_run(options, arrays_.has_value())),
+      usual_timeout_(ranks()->timeout()),
+      grid_(grid_of_run(options, arrays_)),
       coords_(grid_.coords),
       chosen_(choose_device(options.data.device)) {}
 
@@ -161,6 +167,12 @@ bool RunData::read_share() {
   return true;
 }
 
+void RunData::end_patience() {
+  if (!arrays_) return;
+  ranks()->set_timeout(usual_timeout_);
+  if (part_.has_work()) part_.ranks()->set_timeout(usual_timeout_);
+}
+
 bool RunData::shares_samples() const {
   return !team_ && sharding_.shard == Shard::visibilities && options_.likelihood_kind().goes_through_samples;
 }
@@ -220,7 +232,11 @@ void RunData::average_and_make_likelihood() {
   const bool holds_part = !ranks()->is_first() && sharding_.shard == Shard::channels && arrays_;
   if (visibilities_ && !holds_part && (ranks()->is_first() || shares_samples() || shares_folds())) average();
   stop_if_requested();
-  if (!groups_.are_several()) return make_likelihood_of_fit();
+  if (!groups_.are_several()) {
+    make_likelihood_of_fit();
+    if (sharding_.shard != Shard::channels) end_patience();  // of channels when the first has said what they are weighed by
+    return;
+  }
   size_ = summed(ranks()->is_first() ? size_of_data() : FitSize());
   if (ranks()->is_first()) tell_groups();
 }

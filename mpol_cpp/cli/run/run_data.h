@@ -45,6 +45,9 @@ class RunData {
   bool read_share();
   /// Whether ranks share the folds of a cross-validation.
   bool shares_folds() const;
+  /// From here on ranks wait for each other no longer than usual: until the first has read all of the data, of which others read
+  /// a share, they wait as much longer as that may take.
+  void end_patience();
   /// Averages the samples in cells, where this rank needs them, and makes the likelihood of what it fits, unless there are
   /// several groups of channels.
   void average_and_make_likelihood();
@@ -108,6 +111,7 @@ class RunData {
   ImageOptions& options_;
   ImageSummary& summary_;
   std::optional<ArraysSize> arrays_;  // where ranks read their shares of them alone
+  Communicator::Milliseconds usual_timeout_;
   ChosenGrid grid_;
   GridCoords coords_;
   ChosenDevice chosen_;
