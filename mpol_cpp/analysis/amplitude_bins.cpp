@@ -46,11 +46,4 @@ AmplitudeBins AmplitudeSums::bins(NoiseBias noise_bias) const {
   return result;
 }
 
-AmplitudeBins binned_amplitudes(const Tensor& q, const Tensor& visibilities, const Tensor& weights, NoiseBias noise_bias,
-                                std::int64_t bins) {
-  AmplitudeSums sums(q.numel() == 0 ? 0 : q.max().item<double>(), bins);
-  sums.add(q, visibilities, weights);
-  return sums.bins(noise_bias);
-}
-
 }  // namespace mpol

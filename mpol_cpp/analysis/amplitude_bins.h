@@ -54,13 +54,4 @@ class AmplitudeSums {
   std::vector<Ring> rings_;
 };
 
-/// Those of all samples at once, in rings up to the largest q.
-/// @param q             (n) baseline lengths, wavelengths
-/// @param visibilities  (n) complex, Jy
-/// @param weights       (n) > 0
-/// @param bins          number of rings from 0 to the largest q; empty rings are left out
-/// @throws ShapeError when the shapes differ
-AmplitudeBins binned_amplitudes(const Tensor& q, const Tensor& visibilities, const Tensor& weights, NoiseBias noise_bias,
-                                std::int64_t bins = 60);
-
 }  // namespace mpol

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <ATen/ops/fft_fft2.h>
@@ -194,31 +195,34 @@ ProductImages product_images(ProductSums& sums, PartSums& of_parts, const FitDat
   return images;
 }
 
+/// Those of a header, which cannot say that one channel has none.
+std::vector<Beam> all_or_none(const std::vector<std::optional<Beam>>& fitted) {
+  std::vector<Beam> beams;
+  for (const auto& beam : fitted) {
+    if (!beam) return {};
+    beams.push_back(*beam);
+  }
+  return beams;
+}
+
 DirtyProducts products_of(const ProductImages& images, const ProductSums& sums) {
+  std::vector<std::optional<Beam>> fitted;
+  for (std::int64_t channel = 0; channel < images.beams.size(0); ++channel) {
+    const auto beam = numbers_of(images.beams[channel]);
+    fitted.push_back(std::isnan(beam[0]) ? std::nullopt : std::optional(Beam{beam[0], beam[1], beam[2]}));
+  }
   DirtyProducts products;
   products.dirty = images.dirty;
   products.residual = images.residual;
+  products.beams = all_or_none(fitted);
   products.noise = numbers_of(images.noise);
-  if (!images.beams.isnan().any().item<bool>()) {  // a header cannot say that one channel has no beam
-    for (std::int64_t channel = 0; channel < images.beams.size(0); ++channel) {
-      const auto beam = numbers_of(images.beams[channel]);
-      products.beams.push_back({beam[0], beam[1], beam[2]});
-    }
-  }
   sums.put_into(products);
   return products;
 }
 
 }  // namespace
 
-std::vector<Beam> fits_beams(const DirtyImager& imager) {
-  std::vector<Beam> beams;
-  for (const auto& beam : imager.fitted_beam()) {
-    if (!beam) return {};  // a header cannot say that one channel has no beam
-    beams.push_back(*beam);
-  }
-  return beams;
-}
+std::vector<Beam> fits_beams(const DirtyImager& imager) { return all_or_none(imager.fitted_beam()); }
 
 ProductFrame product_frame(const FitData& data) {
   const auto uv = summarize_uv(data.visibilities.baselines());

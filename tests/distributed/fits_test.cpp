@@ -11,12 +11,14 @@
 
 #include <torch/optim/optimizer.h>
 
+#include <mpol_cpp/analysis/dirty_products.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/crossval/cross_validator.h>
 #include <mpol_cpp/distributed/store_communicator.h>
 #include <mpol_cpp/fourier/operator_of_ranks.h>
 #include <mpol_cpp/gridding/auto_start.h>
+#include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/optimizers/channel_state.h>
 
@@ -91,6 +93,55 @@ TEST_CASE("the operator of ranks is that of all samples", "[distributed][quick]"
   });
   const auto alone = single_rank();
   CHECK(operator_of_ranks(grid, samples, ChannelMap::cube(2), *alone).kernel().equal(whole.kernel()));
+}
+
+TEST_CASE("dirty images and sums that ranks make of their channels are those of one rank", "[distributed]") {
+  const auto imaging = GENERATE(Imaging::exact, Imaging::cells);
+  constexpr std::int64_t nchan = 5;
+  const auto visibilities = random_visibilities(grid, nchan, 7);  // of which each channel has u, v of its own
+  const auto sky = uniform({nchan, grid.npix(), grid.npix()}, torch::kFloat64, 4);
+  const auto products_of = [&](const Share& share, const auto& make) {
+    const auto own = visibilities.select_channels(indices_of(share));
+    const auto channels = ChannelMap::cube(share.size());
+    const auto cells =
+        DataAverager(grid, own, DataAveragerOptions().channel_map(channels).scatter_check(ScatterCheck::off)).to_dataset();
+    return make(FitData{own, channels, cells, imaging}, sky.narrow(0, share.begin, share.size()));
+  };
+  ProductFrame frame;
+  const auto whole = products_of({0, nchan}, [&](const FitData& data, const Tensor& model) {
+    frame = product_frame(data);
+    return dirty_products(data, model);
+  });
+  REQUIRE(whole.residual.size(0) == nchan);
+  REQUIRE(whole.data.q.size() > 3);  // something to compare
+  run_as_threads(3, [&](Communicator& ranks) {
+    const auto all = products_of(share_of(nchan, ranks.rank(), ranks.size()), [&](const FitData& data, const Tensor& model) {
+      return dirty_products(data, model, frame, ranks);
+    });
+    if (all.has_value() != ranks.is_first()) throw DataError("products on another rank than the first");
+    if (!all) return;
+    const auto& [statistics, parts, histogram, wide] = all->remainder;
+    const auto& wanted = whole.remainder;
+    const bool same = all->dirty.equal(whole.dirty) && all->residual.equal(whole.residual) && all->beams == whole.beams &&
+                      all->noise == whole.noise && all->data.q.size() == whole.data.q.size() && parts.empty() &&
+                      statistics.samples == wanted.statistics.samples &&
+                      statistics.sigma_factor == wanted.statistics.sigma_factor &&
+                      histogram.density.equal(wanted.histogram.density) && wide.coords == wanted.wide.coords &&
+                      difference(wide.image, wanted.wide.image) < 1e-12 && std::abs(wide.noise / wanted.wide.noise - 1) < 1e-12 &&
+                      std::abs(statistics.standard_deviation / wanted.statistics.standard_deviation - 1) < 1e-12;
+    if (!same) throw DataError("other products");
+    // Of data the power of noise is subtracted, which leaves little: powers are compared.
+    const auto check = [](const char* what, double value, double expected, double scale) {
+      if (!(std::abs(value - expected) <= 1e-12 * scale))
+        throw DataError(fmt::format("{}: {} instead of {}", what, value, expected));
+    };
+    for (std::size_t ring = 0; ring < whole.data.q.size(); ++ring) {
+      const double of_data = whole.data.amplitude[ring], of_model = whole.model.amplitude[ring];
+      check("q", all->data.q[ring], whole.data.q[ring], whole.data.q[ring]);
+      check("power of the data", std::pow(all->data.amplitude[ring], 2), of_data * of_data, of_data * of_data + 1);
+      check("power of the model", std::pow(all->model.amplitude[ring], 2), of_model * of_model, of_model * of_model);
+    }
+  });
 }
 
 TEMPLATE_TEST_CASE("ranks that fit channels go where one rank goes", "[distributed]", float, double) {

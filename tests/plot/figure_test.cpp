@@ -13,6 +13,7 @@
 #include <mpol_cpp/plot/figure_writer.h>
 #include <mpol_cpp/plot/figures/summary_figure.h>
 
+#include "binned_amplitudes.h"
 #include "compare.h"
 #include "figure_folder.h"
 #include "picture.h"

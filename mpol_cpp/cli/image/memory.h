@@ -17,8 +17,6 @@ namespace mpol::cli {
 struct FitChannels {
   std::int64_t at_once;  ///< in one memory
   std::int64_t all = 0;  ///< of the cube whose results they are a part of; 0: these
-
-  bool are_parts() const { return all > at_once; }
 };
 
 /// What of samples decides the memory of a fit.

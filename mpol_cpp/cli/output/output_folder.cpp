@@ -332,7 +332,10 @@ void OutputFolder::move_group_states() const {
   for (const auto& folder : group_states(state_)) {
     const auto target = path_ / group_states_name / folder.filename();
     fs::create_directories(target, error);
-    for (const auto& entry : fs::directory_iterator(folder, error)) move_file(entry.path(), target / entry.path().filename());
+    check_written(error, target);
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+    for (const auto& file : files) move_file(file, target / file.filename());
   }
 }
 

@@ -279,6 +279,7 @@ class ImageRun {
     }
     if (!gathers) return;
     summary_.fit = result.whole();
+    interrupted_after_ = fmt::format("{} epochs of {}", result.newest_epochs(), plan.label);
     describe_fit();
   }
 
@@ -321,13 +322,13 @@ class ImageRun {
   int interrupted(OutputFolder& folder) {
     files().keep_history(folder);
     const auto& fit = summary_.fit;
+    const auto after = interrupted_after_.empty() ? fmt::format("{} epochs", fit.epochs) : interrupted_after_;
     if (!fit.checkpoint_failure.empty()) {
-      throw FileError(fmt::format("interrupted after {} epochs, but the newest checkpoint is of {}: {}", fit.epochs,
-                                  fit.checkpoint_epochs, fit.checkpoint_failure));
+      throw FileError(fmt::format("interrupted after {}, but the newest checkpoint is of {}: {}", after, fit.checkpoint_epochs,
+                                  fit.checkpoint_failure));
     }
-    if (!options_.output.quiet) {
-      fmt::print(stderr, "mpol {}: interrupted after {} epochs; --resume continues\n", verb_of(options_), fit.epochs);
-    }
+    if (!options_.output.quiet)
+      fmt::print(stderr, "mpol {}: interrupted after {}; --resume continues\n", verb_of(options_), after);
     return 128 + (stop_requested() != 0 ? stop_requested() : SIGTERM);  // or another rank was told to
   }
 
@@ -348,6 +349,7 @@ class ImageRun {
   std::int64_t threads_;
   std::optional<RunRecord> record_;
   FitOutcome outcome_;
+  std::string interrupted_after_;  // of a fit in groups: how far the newest is
 };
 
 }  // namespace

@@ -62,6 +62,7 @@ class GroupedResult {
  public:
   void add(TrainResult next) { groups_.push_back(std::move(next)); }
   TrainResult whole() const;
+  std::int64_t newest_epochs() const { return groups_.back().epochs; }  ///< of the group that was added last
 
  private:
   std::vector<TrainResult> groups_;

@@ -151,6 +151,7 @@ TEST_CASE("a run that is interrupted in its second group goes on to what an unin
   const auto ended = program.wait();
   INFO(ended.err);
   REQUIRE(ended.exit_code == 143);
+  CHECK(ended.error_names("epochs of channels 2 to 3 of 4; --resume continues"));
   REQUIRE(fs::exists(second));
   REQUIRE(mpol::read_checkpoint(second)->epochs < 4000);
   const auto other = run_mpol(cube_run(data, scratch / "out", extended_by(options, {"--resume", "--channels-at-once", "3"})));

@@ -19,6 +19,7 @@
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/simulation/direct_visibilities.h>
 
+#include "binned_amplitudes.h"
 #include "compare.h"
 #include "observation.h"
 #include "program.h"
