@@ -16,6 +16,7 @@ namespace mpol {
 namespace {
 
 constexpr std::array known_dtypes = {torch::kFloat32, torch::kFloat64, torch::kInt32, torch::kInt64, torch::kUInt8};
+constexpr std::int64_t most_dimensions = 6, header_length = 3 + most_dimensions;  // of a tensor that is sent
 
 /// The same storage, with complex numbers as pairs. @throws ShapeError
 Tensor as_real(const Communicator& ranks, const Tensor& tensor, const char* what) {
@@ -40,6 +41,28 @@ void check_rows(const Tensor& tensor, const char* what) {
   if (tensor.dim() < 1) throw ShapeError(fmt::format("{}: a tensor without dimensions has no rows: take .view({{1}})", what));
 }
 
+/// What a tensor that is sent is like: dtype, whether it is of complex numbers, dimensions, and their lengths.
+Tensor header_of(const Tensor& real, bool is_complex) {
+  if (real.dim() > most_dimensions) {
+    throw ShapeError(fmt::format("send: a tensor of {} dimensions; at most {} can be sent, pairs of complex numbers one of them",
+                                 real.dim(), most_dimensions));
+  }
+  std::vector<std::int64_t> header(header_length);
+  header[0] = static_cast<std::int64_t>(real.scalar_type());
+  header[1] = is_complex ? 1 : 0;
+  header[2] = real.dim();
+  std::copy(real.sizes().begin(), real.sizes().end(), header.begin() + 3);
+  return at::tensor(header, torch::kInt64);
+}
+
+bool is_complex_header(const Tensor& header) { return header.const_data_ptr<std::int64_t>()[1] != 0; }
+
+/// Where a tensor with such a header goes.
+Tensor room_for(const Tensor& header) {
+  const auto* numbers = header.const_data_ptr<std::int64_t>();
+  return at::empty({numbers + 3, static_cast<std::size_t>(numbers[2])}, static_cast<torch::Dtype>(numbers[0]));
+}
+
 /// What single_rank() gives.
 class SingleRank : public Communicator {
  public:
@@ -60,6 +83,8 @@ class SingleRank : public Communicator {
   void gather_tensor(const Tensor& rows, Tensor& all, const std::vector<std::int64_t>&, std::int64_t) override {
     all.copy_(rows);
   }
+  void send_tensor(const Tensor&, std::int64_t) override {}
+  void receive_tensor(Tensor&, std::int64_t) override {}
   void reduce_scatter_tensor(const Tensor& tensor, Tensor& own, const std::vector<std::int64_t>&) override { own.copy_(tensor); }
 };
 
@@ -109,6 +134,29 @@ Tensor Communicator::gather(const Tensor& rows, std::int64_t root) {
   const bool is_empty = std::any_of(shape.begin(), shape.end(), [](std::int64_t length) { return length == 0; });
   if (!is_empty) gather_tensor(real, all, rows_of, root);
   return all.defined() && rows.is_complex() ? at::view_as_complex(all) : all;
+}
+
+void Communicator::send(const Tensor& tensor, std::int64_t to) {
+  check_other(to);
+  if (tensor.defined() && !tensor.device().is_cpu())
+    throw ShapeError(fmt::format("send: the tensor is on {}; what is sent is on the CPU: take .cpu()", tensor.device().str()));
+  const auto real = as_real(*this, tensor, "send");
+  send_tensor(header_of(real, tensor.is_complex()), to);
+  if (real.numel() > 0) send_tensor(real, to);
+}
+
+Tensor Communicator::receive(std::int64_t from) {
+  check_other(from);
+  auto header = at::empty({header_length}, torch::kInt64);
+  receive_tensor(header, from);
+  auto real = room_for(header);
+  if (real.numel() > 0) receive_tensor(real, from);
+  return is_complex_header(header) ? at::view_as_complex(real) : real;
+}
+
+void Communicator::check_other(std::int64_t other) const {
+  check_root(other, size());
+  if (other == rank()) throw ValueError(fmt::format("rank {} sends to itself: it has that already", other));
 }
 
 void Communicator::barrier() {

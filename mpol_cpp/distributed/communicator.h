@@ -25,8 +25,8 @@ class RankError : public Error {
 ///
 /// Tensors are contiguous, on the CPU or another device that takes() says, of float32, float64, int32, int64 or uint8, or
 /// complex, which go as pairs; of the same shape on every rank where nothing else is said. Whatever waits for other ranks waits
-/// for timeout() at most. All functions but rank(), size(), timeout() and abort() must be called by every rank. @throws RankError
-/// when another rank has failed or does not come in time; ShapeError for another tensor
+/// for timeout() at most. All functions but rank(), size(), timeout(), send(), receive() and abort() must be called by every
+/// rank. @throws RankError when another rank has failed or does not come in time; ShapeError for another tensor
 class Communicator {
  public:
   using Milliseconds = std::chrono::milliseconds;  ///< of time-outs
@@ -57,6 +57,10 @@ class Communicator {
   Tensor gather(const Tensor& rows, std::int64_t root = 0);
   /// Waits until all are here.
   void barrier();
+  /// Hands a tensor of the CPU to one other rank, which receives it; nobody else takes part.
+  void send(const Tensor& tensor, std::int64_t to);
+  /// The next tensor that another rank sends to this one, of whatever shape and dtype it is.
+  Tensor receive(std::int64_t from);
   /// Numbers, summed over ranks.
   void sum(std::vector<double>& numbers);
   /// Whether it is so on any rank.
@@ -82,8 +86,13 @@ class Communicator {
   virtual void sum_tensor(Tensor& tensor) = 0;
   /// @param all  where they go on `root`, undefined elsewhere  @param rows_of  how many rows each rank has
   virtual void gather_tensor(const Tensor& rows, Tensor& all, const std::vector<std::int64_t>& rows_of, std::int64_t root) = 0;
+  // Tensors of the CPU go to and come from another rank than this one.
+  virtual void send_tensor(const Tensor& tensor, std::int64_t to) = 0;
+  virtual void receive_tensor(Tensor& tensor, std::int64_t from) = 0;
   /// @param own  where this rank's rows of the sum go  @param rows_of  how many rows each rank gets
   virtual void reduce_scatter_tensor(const Tensor& tensor, Tensor& own, const std::vector<std::int64_t>& rows_of) = 0;
+
+  void check_other(std::int64_t other) const;
 
   std::int64_t rank_, size_;
   Milliseconds timeout_ = std::chrono::minutes(10);

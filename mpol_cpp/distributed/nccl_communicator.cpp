@@ -244,6 +244,9 @@ class NcclCommunicator : public Communicator {
     });
   }
 
+  void send_tensor(const Tensor& tensor, std::int64_t to) override { base().send(tensor, to); }
+  void receive_tensor(Tensor& tensor, std::int64_t from) override { tensor = base().receive(from); }
+
   /// By one reduction to each rank, as their numbers of rows differ.
   void reduce_scatter_tensor(const Tensor& tensor, Tensor& own, const std::vector<std::int64_t>& rows_of) override {
     if (!is_on_device(tensor)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -103,7 +104,7 @@ class StoreCommunicator : public Communicator {
 
   static std::string piece(const std::string& message, std::size_t begin) { return fmt::format("{}/{}", message, begin); }
 
-  void send(const std::string& message, const Tensor& tensor) {
+  void put(const std::string& message, const Tensor& tensor) {
     const auto* bytes = static_cast<const std::uint8_t*>(tensor.const_data_ptr());
     for (std::size_t begin = 0; begin < tensor.nbytes(); begin += largest_message) {
       const auto end = std::min(tensor.nbytes(), begin + largest_message);
@@ -112,7 +113,7 @@ class StoreCommunicator : public Communicator {
   }
 
   /// @param readers  the last of so many takes the message away
-  void receive(const std::string& message, Tensor& tensor, std::int64_t from, std::int64_t readers) {
+  void take(const std::string& message, Tensor& tensor, std::int64_t from, std::int64_t readers) {
     auto* bytes = static_cast<std::uint8_t*>(tensor.mutable_data_ptr());
     for (std::size_t begin = 0; begin < tensor.nbytes(); begin += largest_message) {
       const auto key = piece(message, begin);
@@ -132,11 +133,14 @@ class StoreCommunicator : public Communicator {
   }
 
   std::string next_message() { return fmt::format("m{}", ++messages_); }
+  std::string next_of_two(std::int64_t from, std::int64_t to) {
+    return fmt::format("{}-{}/{}", from, to, ++messages_of_two_[{from, to}]);
+  }
 
   void broadcast_tensor(Tensor& tensor, std::int64_t root) override {
     const auto message = next_message();
-    if (rank() == root) send(message, tensor);
-    else receive(message, tensor, root, size() - 1);
+    if (rank() == root) put(message, tensor);
+    else take(message, tensor, root, size() - 1);
   }
 
   void sum_tensor(Tensor& tensor) override {
@@ -144,26 +148,29 @@ class StoreCommunicator : public Communicator {
     if (is_first()) {
       auto part = at::empty_like(tensor);
       for (std::int64_t other = 1; other < size(); ++other) {
-        receive(fmt::format("{}/{}", message, other), part, other, 1);
+        take(fmt::format("{}/{}", message, other), part, other, 1);
         tensor.add_(part);
       }
     } else {
-      send(fmt::format("{}/{}", message, rank()), tensor);
+      put(fmt::format("{}/{}", message, rank()), tensor);
     }
     broadcast_tensor(tensor, 0);
   }
 
   void gather_tensor(const Tensor& rows, Tensor& all, const std::vector<std::int64_t>& rows_of, std::int64_t root) override {
     const auto message = next_message();
-    if (rank() != root) return send(fmt::format("{}/{}", message, rank()), rows);
+    if (rank() != root) return put(fmt::format("{}/{}", message, rank()), rows);
     std::int64_t begin = 0;
     for (std::int64_t other = 0; other < size(); ++other) {
       auto place = all.narrow(0, begin, rows_of[static_cast<std::size_t>(other)]);
       begin += place.size(0);
       if (other == root) place.copy_(rows);
-      else receive(fmt::format("{}/{}", message, other), place, other, 1);
+      else take(fmt::format("{}/{}", message, other), place, other, 1);
     }
   }
+
+  void send_tensor(const Tensor& tensor, std::int64_t to) override { put(next_of_two(rank(), to), tensor); }
+  void receive_tensor(Tensor& tensor, std::int64_t from) override { take(next_of_two(from, rank()), tensor, from, 1); }
 
   void reduce_scatter_tensor(const Tensor& tensor, Tensor& own, const std::vector<std::int64_t>& rows_of) override {
     auto sum_of_all = tensor.clone();
@@ -175,6 +182,7 @@ class StoreCommunicator : public Communicator {
 
   Store store_, all_;
   std::int64_t messages_ = 0, parts_ = 0;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> messages_of_two_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -53,6 +54,7 @@ class Checks {
     const auto part = ranks_.reduce_scatter(numbers_of(ranks_.rank(), shape, dtype));
     expect(part.equal(sum.narrow(0, share.begin, share.size())), "reduce-scatter of " + name);
     for (std::int64_t root = 0; root < ranks_.size(); ++root) of_gather(dtype, root);
+    of_sending(dtype);
   }
 
   void of_large_tensors() {
@@ -64,6 +66,8 @@ class Checks {
     expect(all.defined() == (ranks_.rank() == ranks_.size() - 1), "who has the rows of a gather");
     if (all.defined())
       expect(all.numel() == ranks_.size() * large && (all == all[0][0]).all().item<bool>(), "gather of a large tensor");
+    if (ranks_.rank() == 0 && ranks_.size() > 1) ranks_.send(own, 1);
+    if (ranks_.rank() == 1) expect(ranks_.receive(0).equal(own), "a large tensor received");
   }
 
   void of_the_rest() {
@@ -103,6 +107,21 @@ class Checks {
     refuses(at::zeros({4, 4}).t().narrow(0, 0, 2), "a strided tensor");
     refuses(at::zeros({4}, torch::kBool), "a tensor of bools");
     refuses(Tensor(), "an undefined tensor");
+    const auto fails = [&](const std::function<void()>& call, const char* what) {
+      bool failed = false;
+      try {
+        call();
+      } catch (const mpol::Error&) {
+        failed = true;
+      }
+      expect(failed, fmt::format("{} is not refused", what));
+    };
+    const auto other = (ranks_.rank() + 1) % ranks_.size();
+    fails([&] { ranks_.send(at::zeros({2}), ranks_.rank()); }, "sending to oneself");
+    fails([&] { ranks_.receive(ranks_.rank()); }, "receiving from oneself");
+    fails([&] { ranks_.send(at::zeros({2}), ranks_.size()); }, "sending to a rank that is not there");
+    fails([&] { ranks_.send(at::zeros({2}, torch::kMeta), other); }, "sending what is not on the CPU");
+    fails([&] { ranks_.send(at::zeros({1, 1, 1, 1, 1, 1, 1}), other); }, "sending seven dimensions");
   }
 
   std::vector<std::string> failures() const { return failures_; }
@@ -115,6 +134,24 @@ class Checks {
     const auto all = ranks_.gather(numbers_of(ranks_.rank(), {ranks_.rank(), 2}, dtype), root);
     const bool right = ranks_.rank() == root ? all.equal(at::cat(parts)) : !all.defined();
     expect(right, fmt::format("gather of {} to {}", c10::toString(dtype), root));
+  }
+
+  /// Each rank sends something else to each other, in the order of the ranks, each of which receives from all before it first.
+  void of_sending(torch::Dtype dtype) {
+    const auto own = ranks_.rank();
+    const auto shape_of = [](std::int64_t to) { return std::vector<std::int64_t>{to, 3}; };  // to the first nothing
+    const auto expect_of = [&](std::int64_t other) {
+      expect(ranks_.receive(other).equal(numbers_of(other, shape_of(own), dtype)),
+             fmt::format("{} received from {}", c10::toString(dtype), other));
+    };
+    for (std::int64_t other = 0; other < own; ++other) {
+      expect_of(other);
+      ranks_.send(numbers_of(own, shape_of(other), dtype), other);
+    }
+    for (auto other = own + 1; other < ranks_.size(); ++other) {
+      ranks_.send(numbers_of(own, shape_of(other), dtype), other);
+      expect_of(other);
+    }
   }
 
   Communicator& ranks_;

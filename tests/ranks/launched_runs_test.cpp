@@ -20,6 +20,7 @@
 #include "cli/program.h"
 #include "free_port.h"
 #include "ranks/run_checks.h"
+#include "set_of_visibilities.h"
 
 using namespace mpol::testing;
 using nlohmann::json;
@@ -175,6 +176,44 @@ TEST_CASE("ranks that read their own channels and samples alone make the image o
   REQUIRE(run.exit_code == 0);
   check_same(scratch / "many", scratch / "one", rounding_of_doubles);
 }
+
+TEST_CASE("ranks that get their share of several files from the first make the image of one rank", "[cli][ranks]") {
+  const Scratch scratch;
+  const auto data = write_observation(scratch / "a.npz", small_observation(2, 200));
+  const auto more = write_observation(scratch / "b.npz", small_observation(1, 201));
+  const Words base = {"--more-data", more, "--dtype", "float64", "--optimizer", "adam", "--epochs", "30"};
+  const std::vector<SharedRun> runs = {{"exact", 3, base}, {"loose", 2, with(base, {"--likelihood", "loose"})}};
+  for (const auto& run : runs) check_ranks(scratch, data, run, "visibilities", {"--shard", "visibilities"});
+}
+
+#ifdef MPOL_TEST_SETS
+TEST_CASE("ranks that get their share of a measurement set from the first make the image of one rank", "[cli][ranks]") {
+  const Scratch scratch;
+  auto arrays = small_observation(4);
+  const auto frequencies = torch::linspace(2.30e11, 2.31e11, 4, torch::kFloat64);
+  const double metres = mpol::units::speed_of_light / 2.305e11;
+  mpol::Visibilities visibilities(mpol::Baselines::in_metres(arrays.at("uu") * metres, arrays.at("vv") * metres, frequencies),
+                                  arrays.at("data"), arrays.at("weight"));
+  visibilities.set_frequencies(frequencies);
+  TestSet set;
+  add_window(set, visibilities);
+  set.rows[7].flags.assign(8, false);
+  set.rows[7].flags[2] = true;  // a row that a cube cannot take, which the rank of the other channels does not see
+  write_set(scratch / "disc.ms", set);
+  const auto data = (scratch / "disc.ms").string();
+  const Words base = {"--dtype", "float64", "--optimizer", "adam", "--epochs", "30"};
+  const std::vector<std::pair<SharedRun, std::string>> runs = {
+      {{"cube", 3, with(base, {"--mode", "cube"})}, "channels"},
+      {{"selected, idle ranks", 4, with(base, {"--mode", "cube", "--channels", "0,2-3"})}, "channels"},
+      {{"groups", 2, with(base, {"--mode", "cube", "--channels-at-once", "2"})}, "channels"},
+      {{"samples of a cube", 2, with(base, {"--mode", "cube", "--tv-channel", "1e-4"})}, "visibilities"},
+      {{"continuum", 3, with(base, {"--mode", "continuum"})}, "visibilities"},
+      {{"turned", 2, with(base, {"--mode", "cube", "--center", "0.1,-0.2"})}, "channels"},
+  };
+  for (const auto& [run, shard] : runs)
+    check_ranks(scratch, data, run, shard, shard == "visibilities" ? Words{"--shard", "visibilities"} : Words{});
+}
+#endif
 
 TEST_CASE("ranks that share visibilities make the image of one rank", "[cli][ranks]") {
   const Scratch scratch;

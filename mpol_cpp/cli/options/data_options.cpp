@@ -240,11 +240,11 @@ Visibilities read_visibilities(const DataOptions& options, const std::optional<G
   return join_samples(blocks, room_for_samples(bytes, 1, options.memory_for_samples));
 }
 
-std::optional<ArraysSize> arrays_size(const DataOptions& options) {
+std::optional<DataSize> arrays_size(const DataOptions& options) {
   if (!more_files(options).empty() || is_set_or_uvfits(options.data)) return std::nullopt;
   const io::VisibilityArrays arrays(options.data, read_options(options));
   const auto of_each = options.set.average_channels;
-  return ArraysSize{(std::ssize(arrays.channels()) + of_each - 1) / of_each, arrays.nvis(), arrays.bytes()};
+  return DataSize{(std::ssize(arrays.channels()) + of_each - 1) / of_each, arrays.nvis(), arrays.bytes()};
 }
 
 Visibilities read_share(const DataOptions& options, const DataShare& share) {

@@ -91,14 +91,15 @@ std::vector<double> parse_frequencies(const std::string& list);
 /// @throws mpol::Error
 Visibilities read_visibilities(const DataOptions& options, const std::optional<GridCoords>& grid = std::nullopt);
 
-/// The size of a file of arrays, before any sample is read.
-struct ArraysSize {
+/// The size of data.
+struct DataSize {
   std::int64_t nchan;    ///< that are selected, averaged
   std::int64_t samples;  ///< of each
   double bytes;          ///< that all of them take
 };
-/// Nothing where the data are other than one file of arrays, whose samples are known only when they have been read.
-std::optional<ArraysSize> arrays_size(const DataOptions& options);
+/// That of one file of arrays, before any sample is read; nothing where the data are anything else, whose samples are known only
+/// when they have been read.
+std::optional<DataSize> arrays_size(const DataOptions& options);
 
 /// A part of the samples of a file of arrays.
 struct DataShare {

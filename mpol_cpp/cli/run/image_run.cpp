@@ -109,7 +109,7 @@ class ImageRun {
 
   /// The part of every rank but the first: what is shared.
   int assist() {
-    if (!data_.read_share()) return exit_done;
+    if (!data_.get_share()) return exit_done;
     data_.average_and_make_likelihood();
     if (data_.is_served_by_ranks()) data_.serve();
     else if (data_.sharding().shard == Shard::channels || data_.shares_folds()) fit(text_of_first(std::string()));

@@ -30,53 +30,12 @@
 #include <mpol_cpp/visibilities/value_range.h>
 
 namespace mpol::cli {
-namespace {
-
-/// The data, which know then what of memory they may take beside the fit.
-DataOptions& with_sample_memory(ImageOptions& options) {
-  options.data.memory_for_samples = memory_for_samples(options);
-  return options.data;
-}
-
-/// The size of a file of arrays whose parts ranks read by themselves; nothing where all need all of it, or there is one rank.
-std::optional<ArraysSize> arrays_of_ranks(const ImageOptions& options) {
-  const bool shares_folds = !options.regularizers.searched.empty() && options.shard != Shard::none;
-  if (ranks()->is_alone() || options.dry_run || shares_folds || options.data.origins) return std::nullopt;
-  return arrays_size(options.data);
-}
-
-/// A slow disk reads so many bytes a second.
-constexpr double slowest_reading = 1e7;
-
-/// The grid of the first rank, on all where they do not read all of the data.
-ChosenGrid grid_of_run(ImageOptions& options, const std::optional<ArraysSize>& arrays) {
-  auto& data = with_sample_memory(options);
-  if (!arrays) return choose_grid(data);
-  const auto milliseconds = static_cast<std::int64_t>(1e3 * arrays->bytes / slowest_reading);
-  ranks()->set_timeout(ranks()->timeout() + Communicator::Milliseconds(milliseconds));  // see end_patience()
-  if (ranks()->is_first()) {
-    auto grid = choose_grid(data);
-    text_of_first(fmt::format("{:.17g} {} {:.17g} {:.17g}", grid.coords.cell_size(), grid.coords.npix(), grid.center.east,
-                              grid.center.north));
-    return grid;
-  }
-  std::istringstream words(text_of_first(std::string()));
-  words.imbue(std::locale::classic());
-  double cell_size = 0;
-  std::int64_t npix = 0;
-  SkyOffset center;
-  words >> cell_size >> npix >> center.east >> center.north;
-  return chosen_elsewhere(data, GridCoords(cell_size, npix), center);
-}
-
-}  // namespace
 
 RunData::RunData(ImageOptions& options, ImageSummary& summary)
     : options_(options),
       summary_(summary),
-      arrays_(arrays_of_ranks(options)),
-      usual_timeout_(ranks()->timeout()),
-      grid_(grid_of_run(options, arrays_)),
+      reading_(options),
+      grid_(reading_.grid(options)),
       coords_(grid_.coords),
       chosen_(choose_device(options.data.device)) {}
 
@@ -84,7 +43,8 @@ RunData::RunData(ImageOptions& options, ImageSummary& summary)
 MemoryEstimate RunData::estimate_for(FitChannels channels) const {
   std::optional<SampleSizes> samples;
   if (visibilities_) samples = SampleSizes::of(*visibilities_);
-  else if (arrays_) samples = {arrays_->nchan * arrays_->samples, std::min(arrays_->bytes, resident_bytes_of_disk)};
+  else if (const auto& all = reading_.size(); all && ranks()->is_first())
+    samples = {all->nchan * all->samples, std::min(all->bytes, resident_bytes_of_disk)};
   return fit_memory(options_, coords_.npix(), channels, samples, device_);
 }
 
@@ -125,11 +85,12 @@ void RunData::read() {
 }
 
 void RunData::read_and_share(Agreement& sharing, std::optional<std::int64_t> before) {
-  if (!arrays_) read();
+  if (!reading_.is_from_file()) read();
   decide_shares(sharing, before);
-  if (arrays_) read();
-  const bool of_samples = sharding_.shard == Shard::visibilities || sharding_.shard == Shard::rows;
-  if (!team_ && of_samples) take_own_samples();
+  if (reading_.is_from_file()) read();
+  if (team_ || ranks()->is_alone() || sharding_.shard == Shard::none) return;
+  send_shares();
+  if (sharding_.shard == Shard::visibilities || sharding_.shard == Shard::rows) take_own_samples();
 }
 
 void RunData::decide_shares(Agreement& sharing, std::optional<std::int64_t> before) {
@@ -148,29 +109,26 @@ void RunData::decide_shares(Agreement& sharing, std::optional<std::int64_t> befo
   if (all == 1) return;
   sharing.announce(static_cast<std::int64_t>(sharding_.shard));
   text_of_first(fmt::format("{}", groups_.at_once()));
+  reading_.tell_size(visibilities_);
   if (options_.output.speaks()) fmt::print("{}\n", plan_words(sharding_, options_, size, all));
 }
 
-bool RunData::read_share() {
-  if (!arrays_) read();
+bool RunData::get_share() {
+  if (!reading_.is_of_shares()) read();
   const auto way = Agreement::wait();
   if (way == 0) return false;  // the first has nothing to do, or says why not
   sharding_.shard = static_cast<Shard>(way);
-  groups_ = ChannelGroups(nchan_of_image(), number_of<std::int64_t>(text_of_first(std::string())).value(), "as the first rank");
+  const auto at_once = number_of<std::int64_t>(text_of_first(std::string())).value();
+  reading_.tell_size(std::nullopt);
+  groups_ = ChannelGroups(nchan_of_image(), at_once, "as the first rank");
   if (sharding_.shard == Shard::none) return shares_folds();
   const Stopwatch watch(summary_.seconds.reading);
   if (sharding_.shard == Shard::channels) {
-    if (arrays_) read_own_channels();
+    if (reading_.is_of_shares()) get_own_channels();
   } else {
-    arrays_ ? read_own_samples() : take_own_samples();
+    reading_.is_of_shares() ? get_own_samples() : take_own_samples();
   }
   return true;
-}
-
-void RunData::end_patience() {
-  if (!arrays_) return;
-  ranks()->set_timeout(usual_timeout_);
-  if (part_.has_work()) part_.ranks()->set_timeout(usual_timeout_);
 }
 
 bool RunData::shares_samples() const {
@@ -185,22 +143,34 @@ void RunData::take_own_samples() {
   visibilities_ = own_samples_;
 }
 
-void RunData::read_own_samples() {
-  const auto share = share_of(arrays_->samples, ranks()->rank(), ranks()->size());
-  if (share.is_empty()) return;
-  visibilities_ = own_samples_ = grid_.read_share(options_.data, {.samples = share});
-  check_representable(visibilities_->data(), visibilities_->weights(), options_.data.dtype);
+void RunData::send_shares() const {
+  const bool of_channels = sharding_.shard == Shard::channels;
+  reading_.send(*visibilities_, [&](std::int64_t rank) -> std::optional<VisibilityShare> {
+    VisibilityShare share{{0, nvis_of_data()}};
+    if (of_channels) share.channels = channels_of_rank(rank);
+    else share.samples = share_of(nvis_of_data(), rank, ranks()->size());
+    const bool is_empty = of_channels ? share.channels.empty() : share.samples.is_empty();
+    return is_empty ? std::nullopt : std::optional(std::move(share));
+  });
 }
 
-/// Reads this rank's channels of all groups.
-void RunData::read_own_channels() {
+void RunData::get_own_samples() {
+  const auto share = share_of(nvis_of_data(), ranks()->rank(), ranks()->size());
+  if (!share.is_empty()) visibilities_ = own_samples_ = reading_.get(options_, grid_, {.samples = share});
+}
+
+void RunData::get_own_channels() {
+  held_channels_ = channels_of_rank(ranks()->rank());
+  if (!held_channels_.empty()) visibilities_ = reading_.get(options_, grid_, {.channels = held_channels_});
+}
+
+std::vector<std::int64_t> RunData::channels_of_rank(std::int64_t rank) const {
+  std::vector<std::int64_t> own;
   for (const auto& group : groups_.all()) {
-    const auto share = share_of(group.size(), ranks()->rank(), ranks()->size());
-    for (auto channel = share.begin; channel < share.end; ++channel) held_channels_.push_back(group.begin + channel);
+    const auto share = share_of(group.size(), rank, ranks()->size());
+    for (auto channel = share.begin; channel < share.end; ++channel) own.push_back(group.begin + channel);
   }
-  if (held_channels_.empty()) return;
-  visibilities_ = grid_.read_share(options_.data, {.channels = held_channels_});
-  check_representable(visibilities_->data(), visibilities_->weights(), options_.data.dtype);
+  return own;
 }
 
 /// The data of some channels, which this rank holds.
@@ -229,7 +199,7 @@ void RunData::average_and_make_likelihood() {
   channels_ = options_.mode == ImageMode::continuum ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
   if (options_.dry_run) choose_groups(std::nullopt);
   check_memory_for(held_channels(groups_.most_channels()));
-  const bool holds_part = !ranks()->is_first() && sharding_.shard == Shard::channels && arrays_;
+  const bool holds_part = !ranks()->is_first() && sharding_.shard == Shard::channels && reading_.is_of_shares();
   if (visibilities_ && !holds_part && (ranks()->is_first() || shares_samples() || shares_folds())) average();
   stop_if_requested();
   if (!groups_.are_several()) {

@@ -14,6 +14,7 @@
 #include <mpol_cpp/cli/run/device_team.h>
 #include <mpol_cpp/cli/run/part_fit.h>
 #include <mpol_cpp/cli/run/ranks.h>
+#include <mpol_cpp/cli/run/shared_reading.h>
 #include <mpol_cpp/cli/sharing/channel_groups.h>
 #include <mpol_cpp/cli/sharing/channel_part.h>
 #include <mpol_cpp/cli/sharing/sharding.h>
@@ -40,14 +41,12 @@ class RunData {
   /// The same, by the first of several ranks, which decides what they or the devices share, and tells them and people.
   /// @param before  how many channels the run to resume has at a time, 0: all; nothing without one
   void read_and_share(Agreement& sharing, std::optional<std::int64_t> before);
-  /// Waits for what the first rank decides, and reads this one's share: of one file of arrays no more than that. @return whether
-  /// there is anything to do for it
-  bool read_share();
+  /// Waits for what the first rank decides, and gets this one's share. @return whether there is anything to do for it
+  bool get_share();
   /// Whether ranks share the folds of a cross-validation.
   bool shares_folds() const;
-  /// From here on ranks wait for each other no longer than usual: until the first has read all of the data, of which others read
-  /// a share, they wait as much longer as that may take.
-  void end_patience();
+  /// From here on ranks wait for each other no longer than usual: see SharedReading.
+  void end_patience() const { reading_.end_patience(part_.has_work() ? part_.ranks().get() : nullptr); }
   /// Averages the samples in cells, where this rank needs them, and makes the likelihood of what it fits, unless there are
   /// several groups of channels.
   void average_and_make_likelihood();
@@ -93,12 +92,14 @@ class RunData {
   void tell_groups() const;
   bool shares_samples() const;  // whether ranks go through samples of their own in each step
   std::int64_t nchan_of_image() const { return options_.mode == ImageMode::continuum ? 1 : nchan_of_data(); }
-  std::int64_t nchan_of_data() const { return arrays_ ? arrays_->nchan : visibilities_->nchan(); }
-  std::int64_t nvis_of_data() const { return arrays_ ? arrays_->samples : visibilities_->nvis(); }
+  std::int64_t nchan_of_data() const { return reading_.size() ? reading_.size()->nchan : visibilities_->nchan(); }
+  std::int64_t nvis_of_data() const { return reading_.size() ? reading_.size()->samples : visibilities_->nvis(); }
   void decide_shares(Agreement& sharing, std::optional<std::int64_t> before);
   void take_own_samples();
-  void read_own_samples();
-  void read_own_channels();
+  void send_shares() const;
+  void get_own_samples();
+  void get_own_channels();
+  std::vector<std::int64_t> channels_of_rank(std::int64_t rank) const;  // of all groups
   Visibilities channels(const Share& wanted) const;
   std::shared_ptr<RankedLikelihoodImpl> likelihood_of_ranks() const;
   void average();
@@ -110,8 +111,7 @@ class RunData {
 
   ImageOptions& options_;
   ImageSummary& summary_;
-  std::optional<ArraysSize> arrays_;  // where ranks read their shares of them alone
-  Communicator::Milliseconds usual_timeout_;
+  SharedReading reading_;
   ChosenGrid grid_;
   GridCoords coords_;
   ChosenDevice chosen_;

@@ -167,33 +167,38 @@ class MpiCommunicator : public Communicator {
     broadcast_tensor(tensor, 0);
   }
 
+  void send_tensor(const Tensor& tensor, std::int64_t to) override { send_to(to, tensor, "send"); }
+  void receive_tensor(Tensor& tensor, std::int64_t from) override { receive_from(from, tensor, "receive"); }
+
+  void send_to(std::int64_t other, Tensor tensor, const char* what) {
+    in_messages(tensor.numel(), [&](std::int64_t begin, std::int64_t count) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      check(MPI_Isend(place_in(tensor, begin), static_cast<int>(count), type_of(tensor), static_cast<int>(other), 0, ranks_,
+                      &request),
+            what);
+      finish(request, what);
+    });
+  }
+
+  void receive_from(std::int64_t other, Tensor& tensor, const char* what) {
+    in_messages(tensor.numel(), [&](std::int64_t begin, std::int64_t count) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      check(MPI_Irecv(place_in(tensor, begin), static_cast<int>(count), type_of(tensor), static_cast<int>(other), 0, ranks_,
+                      &request),
+            what);
+      finish(request, what);
+    });
+  }
+
   void gather_tensor(const Tensor& rows, Tensor& all, const std::vector<std::int64_t>& rows_of, std::int64_t root) override {
     // Rank by rank: a count of all together may be more than MPI can count.
-    auto own = rows;
-    if (rank() != root) {
-      in_messages(own.numel(), [&](std::int64_t begin, std::int64_t count) {
-        MPI_Request request = MPI_REQUEST_NULL;
-        check(MPI_Isend(place_in(own, begin), static_cast<int>(count), type_of(own), static_cast<int>(root), 0, ranks_, &request),
-              "gather");
-        finish(request, "gather");
-      });
-      return;
-    }
+    if (rank() != root) return send_to(root, rows, "gather");
     std::int64_t row = 0;
     for (std::int64_t other = 0; other < size(); ++other) {
       auto place = all.narrow(0, row, rows_of[static_cast<std::size_t>(other)]);
       row += place.size(0);
-      if (other == root) {
-        place.copy_(own);
-        continue;
-      }
-      in_messages(place.numel(), [&](std::int64_t begin, std::int64_t count) {
-        MPI_Request request = MPI_REQUEST_NULL;
-        check(MPI_Irecv(place_in(place, begin), static_cast<int>(count), type_of(place), static_cast<int>(other), 0, ranks_,
-                        &request),
-              "gather");
-        finish(request, "gather");
-      });
+      if (other == root) place.copy_(rows);
+      else receive_from(other, place, "gather");
     }
   }
 
