@@ -6,6 +6,7 @@
 #include <ATen/ops/polar.h>
 #include <ATen/ops/sqrt.h>
 
+#include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/io/npz_archive.h>
 
@@ -44,6 +45,17 @@ std::vector<std::string> short_run(const std::string& data, const std::filesyste
                                         "--device",     "cpu",     "--optimizer", "adam"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
+}
+
+std::vector<std::string> mask_and_start(const std::filesystem::path& folder, std::int64_t nchan) {
+  const GridCoords coords(0.1, 32);
+  const auto radius = torch::hypot(coords.sky_x(), coords.sky_y()), channel = torch::arange(nchan).view({-1, 1, 1});
+  const auto write = [&](const char* name, const Tensor& cube) {
+    io::write_fits(folder / name, cube, coords, io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2));
+    return (folder / name).string();
+  };
+  return {"--mask", write("mask.fits", (radius < 0.6 + 0.1 * channel).to(torch::kFloat64)), "--start",
+          write("start.fits", torch::exp(-radius.square()) * (1 + channel))};
 }
 
 }  // namespace mpol::testing

@@ -27,6 +27,10 @@ std::string write_observation(const std::filesystem::path& path, const std::map<
 std::vector<std::string> short_run(const std::string& data, const std::filesystem::path& out,
                                    const std::vector<std::string>& more = {});
 
+/// Writes a mask and a start image for a cube of so many channels of the small observation, each other than the one before.
+/// @return  the options that name them
+std::vector<std::string> mask_and_start(const std::filesystem::path& folder, std::int64_t nchan);
+
 /// How a disc lies in small images, and how the command line says so.
 inline const GridCoords tilted_coords(0.05, 64);
 inline const DiscGeometry tilted_disc{

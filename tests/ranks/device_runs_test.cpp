@@ -64,6 +64,8 @@ TEST_CASE("devices that share channels make the image of one", "[cli][devices]")
        rounding_of_doubles},
       {"deterministic", {"--dtype", "float64", "--deterministic", "--epochs", "30"}, rounding_of_doubles},
       {"float32", {"--dtype", "float32", "--optimizer", "adam", "--epochs", "40"}, rounding_of_floats},
+      {"mask and start of the cube", with({"--dtype", "float64", "--epochs", "60"}, mask_and_start(scratch.path(), 3)),
+       rounding_of_doubles},
   };
   for (const auto& [name, options, tolerance] : cases) {
     INFO(name);

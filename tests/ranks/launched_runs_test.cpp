@@ -128,6 +128,10 @@ TEST_CASE("ranks that share channels make the image of one rank", "[cli][ranks]"
       {"converging adam", 2, {"--dtype", "float64", "--entropy", "1e-5", "--epochs", "300"}},
       {"stopping", 2, {"--dtype", "float64", "--stop-relative", "1e-2", "--normalize", "visibilities"}},
       {"float32", 2, {"--dtype", "float32", "--optimizer", "adam", "--epochs", "40"}, rounding_of_floats},
+      {"mask and start of the cube", 2, with({"--dtype", "float64", "--epochs", "100"}, mask_and_start(scratch.path(), 3))},
+      {"mask and start of the cube, softplus", 3,
+       with({"--dtype", "float64", "--optimizer", "adam", "--epochs", "30"}, mask_and_start(scratch.path(), 3))},
+      {"a mask for all channels", 2, with({"--dtype", "float64", "--epochs", "100"}, mask_and_start(scratch.path(), 1))},
   };
   for (const auto& run : runs) check_ranks(scratch, data, run, "channels");
 }
@@ -138,7 +142,8 @@ TEST_CASE("ranks share the channels of one group after another", "[cli][ranks]")
   // Groups of 2, 2 and 1 channels: of three ranks one has nothing to do in each, of the last two.
   const Words groups = {"--dtype", "float64", "--channels-at-once", "2"};
   const std::vector<SharedRun> runs = {{"converging", 2, groups},
-                                       {"idle ranks", 3, with(groups, {"--optimizer", "adam", "--epochs", "40"})}};
+                                       {"idle ranks", 3, with(groups, {"--optimizer", "adam", "--epochs", "40"})},
+                                       {"files", 2, with(with(groups, {"--epochs", "60"}), mask_and_start(scratch.path(), 5))}};
   for (const auto& run : runs) {
     const auto said = check_ranks(scratch, data, run, "channels");
     CHECK_THAT(said, ContainsSubstring("3 groups of at most 2 channels"));

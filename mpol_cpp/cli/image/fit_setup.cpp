@@ -23,8 +23,8 @@ constexpr double default_degrees_of_freedom = 4;
 
 }  // namespace
 
-GriddedNet make_model(const ImageOptions& options, const FitData& data) {
-  const SkyTarget target{data.coords(), data.dataset->nchan(), data.visibilities.observation()};
+GriddedNet make_model(const ImageOptions& options, const FitData& data, const PlaceInCube& place) {
+  const SkyTarget target{data.coords(), data.dataset->nchan(), data.visibilities.observation(), place};
   const bool convex = choose_optimizer(options).is_convex();
   auto model =
       start_options(options.start, target, options.data.dtype, data, convex ? nonnegative_mapping() : softplus_mapping());

@@ -8,6 +8,7 @@
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/cli/image/run_record.h>
+#include <mpol_cpp/cli/options/sky_file.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/train/memory_estimate.h>
@@ -19,8 +20,9 @@ namespace mpol::cli {
 // The settings of the command line as the objects of the library.
 
 /// The model on the CPU: grid, channels, start, mask, smoothing.
-/// @param data  what `--start auto` and `--start dirty` are made from, and whose phase centre images of files are compared with
-GriddedNet make_model(const ImageOptions& options, const FitData& data);
+/// @param data   what `--start auto` and `--start dirty` are made from, and whose phase centre images of files are compared with
+/// @param place  of its channels in the cubes that files hold
+GriddedNet make_model(const ImageOptions& options, const FitData& data, const PlaceInCube& place = {});
 
 /// What HISTORY says of files that such a model was made from and whose pixels are not the run's.
 std::vector<std::string> regridding_words(const ImageOptions& options, const FitData& data);

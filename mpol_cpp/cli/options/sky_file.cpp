@@ -44,29 +44,36 @@ Placement placement_of(const SkyImage& image, const SkyTarget& target) {
           same_cells && is_whole(offset.east) && is_whole(offset.north)};
 }
 
-/// The pixels of a file on the grid of the run, in every channel of the model.
+/// The pixels of a file on the grid of the run, in one channel or as many as the run's cube has.
 Tensor on_grid(const std::filesystem::path& path, const std::string& option, const SkyTarget& target, SkyUnit unit) {
   const auto image = read_sky_image(path, option, unit, SkyFrame::own, cells_of(target));
   const auto& coords = target.coords;
   const auto channels = image.cube.size(0);
-  if (channels != 1 && channels != target.nchan) {
-    refuse(option, path, fmt::format("has {} channels, the run {}", channels, target.nchan), "give one channel or as many");
+  const auto wanted = target.place.nchan > 0 ? target.place.nchan : target.nchan;
+  if (channels != 1 && channels != wanted) {
+    refuse(option, path, fmt::format("has {} channels, the run {}", channels, wanted), "give one channel or as many");
   }
   warn_of_other_center(option, path, image, target.observation, "the data");
   const auto place = placement_of(image, target);
-  return regrid(image.cube, place.from, coords, place.offset).expand({target.nchan, coords.npix(), coords.npix()}).contiguous();
+  return regrid(image.cube, place.from, coords, place.offset);
+}
+
+/// Of such pixels those of the model's channels.
+Tensor in_channels(const Tensor& pixels, const SkyTarget& target) {
+  const auto own = pixels.size(0) == 1 ? pixels : pixels.narrow(0, target.place.first, target.nchan);
+  return own.expand({target.nchan, pixels.size(1), pixels.size(2)}).clone(at::MemoryFormat::Contiguous);
 }
 
 }  // namespace
 
 Tensor read_sky(const std::filesystem::path& path, const std::string& option, const SkyTarget& target) {
-  return on_grid(path, option, target, SkyUnit::brightness);
+  return in_channels(on_grid(path, option, target, SkyUnit::brightness), target);
 }
 
 Tensor read_mask(const std::filesystem::path& path, const SkyTarget& target, const std::string& option) {
   const auto mask = (on_grid(path, option, target, SkyUnit::mask) >= 0.5).to(torch::kFloat64);
   if (mask.sum().item<double>() == 0) refuse(option, path, "is 0 everywhere in the image", "mark pixels of it");
-  return mask;
+  return in_channels(mask, target);
 }
 
 std::string regrid_words(const std::filesystem::path& path, const std::string& option, const SkyTarget& target, SkyUnit unit) {

@@ -11,11 +11,18 @@
 
 namespace mpol::cli {
 
+/// Where the channels of a part of a cube stand in it.
+struct PlaceInCube {
+  std::int64_t first = 0;  ///< of the part
+  std::int64_t nchan = 0;  ///< of the cube; 0: the part is all of it
+};
+
 /// What images that a fit reads are brought to.
 struct SkyTarget {
   GridCoords coords;
   std::int64_t nchan = 1;
   Observation observation;  ///< of the data: images of another phase centre are taken with a warning
+  PlaceInCube place = {};   ///< of the nchan channels in that of the run, of whose images no others are taken
 };
 
 /// An image or cube from a FITS file in Jy/arcsec^2, (nchan, npix, npix) float64, sky orientation: brought to the coordinates of
@@ -29,7 +36,7 @@ Tensor read_sky(const std::filesystem::path& path, const std::string& option, co
 /// is neither 0 nor blank (NaN), 0 elsewhere and beyond it; a pixel that only part of the mask's pixels cover goes with the
 /// larger part.
 /// @param option  that named the file, for messages
-/// @throws mpol::Error as above, and when no pixel of the run is marked
+/// @throws mpol::Error as above, and when no pixel of the run is marked, in any channel
 Tensor read_mask(const std::filesystem::path& path, const SkyTarget& target, const std::string& option = "--mask");
 
 /// What HISTORY says of how such an image was brought to the run's pixels; empty where they are its own.

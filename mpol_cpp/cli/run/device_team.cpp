@@ -73,13 +73,14 @@ std::shared_ptr<Likelihood> DeviceTeam::share_visibilities(const FitData& data) 
   return SharedLikelihood(group_, data.coords(), data.visibilities, data.channels, make).ptr();
 }
 
-FitSize DeviceTeam::hold_channels(std::int64_t nchan, const std::function<Visibilities(const Share&)>& select,
+FitSize DeviceTeam::hold_channels(const Share& channels, const std::function<Visibilities(const Share&)>& select,
                                   const GridCoords& coords) {
+  first_ = channels.begin;
   parts_.assign(static_cast<std::size_t>(group_->size()), {});
   likelihoods_.assign(parts_.size(), {});
   group_->run([&](const std::shared_ptr<Communicator>& ranks, torch::Device device) {
     const auto rank = static_cast<std::size_t>(ranks->rank());
-    auto& part = parts_[rank] = ChannelPart(nchan, select, coords, ranks, group_->speeds());
+    auto& part = parts_[rank] = ChannelPart(channels.size(), select, coords, ranks, group_->speeds());
     if (part.has_work()) likelihoods_[rank] = make_likelihood(options_, part.visibilities(), part.map(), part.dataset(), device);
   });
   FitSize all;
@@ -100,7 +101,7 @@ FittedPart DeviceTeam::fit(const FitPlan& plan) {
     const auto& part = parts_[rank];
     if (!part.has_work()) return;
     const FitData data{part.visibilities(), part.map(), part.dataset(), imaging_of(options_)};
-    auto fitted = fit_part(plan, {data, likelihoods_[rank], device, part.ranks()});
+    auto fitted = fit_part(plan, {data, likelihoods_[rank], device, part.ranks(), {first_ + part.first(), nchan_}});
     if (ranks->is_first()) whole = std::move(fitted);
   });
   return whole;

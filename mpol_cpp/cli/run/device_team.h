@@ -36,8 +36,8 @@ class DeviceTeam {
   std::string words(const Sharding& sharding, std::int64_t samples) const;
 
   /// Gives each device the data and the likelihood of its channels. @return what the fit of all is made of
-  /// @param select  gives the data of some of them
-  FitSize hold_channels(std::int64_t nchan, const std::function<Visibilities(const Share&)>& select, const GridCoords& coords);
+  /// @param channels  of the cube  @param select  gives the data of some of them, from the first on
+  FitSize hold_channels(const Share& channels, const std::function<Visibilities(const Share&)>& select, const GridCoords& coords);
   bool holds_channels() const { return !parts_.empty(); }
   /// The likelihood of visibilities of which each device holds a share.
   std::shared_ptr<Likelihood> share_visibilities(const FitData& data);
@@ -46,7 +46,8 @@ class DeviceTeam {
 
  private:
   const ImageOptions& options_;
-  std::int64_t nchan_;
+  std::int64_t nchan_;      // of the image
+  std::int64_t first_ = 0;  // channel that is held
   std::shared_ptr<DeviceGroup> group_;
   std::vector<ChannelPart> parts_;                        // of each rank
   std::vector<std::shared_ptr<Likelihood>> likelihoods_;  // empty where a rank has no channel

@@ -216,12 +216,12 @@ class ImageRun {
       data_.end_patience();
     }
     FitPlan plan{options_, *record_, state, std::move(terms), size.normalizer, data_.chosen_grid().center};
-    if (data_.groups().are_several()) return fit_groups(std::move(plan));
-    if (!has_work()) return;
-    Stopwatch watch(summary_.seconds.training);
     if (ranks()->is_first()) {
       for (auto& line : regridding_words(options_, data_.fit_data())) record_->note(std::move(line));
     }
+    if (data_.groups().are_several()) return fit_groups(std::move(plan));
+    if (!has_work()) return;
+    Stopwatch watch(summary_.seconds.training);
     auto fitted = fit_held_channels(plan);
     const bool is_written = has_results(fitted);
     summary_.fit = std::move(fitted.result);

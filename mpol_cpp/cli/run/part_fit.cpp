@@ -75,7 +75,7 @@ FittedPart fit_part(const FitPlan& plan, const PartToFit& part) {
   FittedPart fitted;
   Objective objective(part.likelihood, plan.terms, options.normalize);
   fitted.objective = part.ranks ? objective.divided_by(plan.normalizer) : objective;
-  fitted.model = make_model(options, part.data);
+  fitted.model = make_model(options, part.data, part.place);
   fitted.model->to(part.device, options.data.dtype);
   auto train = train_options(options, plan.record, plan.state);
   train.label(plan.label);

@@ -12,6 +12,7 @@
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/cli/image/run_record.h>
+#include <mpol_cpp/cli/options/sky_file.h>
 #include <mpol_cpp/distributed/communicator.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/objective/objective.h>
@@ -47,6 +48,7 @@ struct PartToFit {
   std::shared_ptr<Likelihood> likelihood;  ///< of these data, on the device
   torch::Device device;
   std::shared_ptr<Communicator> ranks = {};  ///< that fit other channels of the cube; empty: this is all of it
+  PlaceInCube place = {};                    ///< of the channels in the cube
 };
 
 /// What a fit gave.

@@ -230,9 +230,10 @@ void RunData::hold_group(const Share& group) {
   const Stopwatch watch(summary_.seconds.gridding);
   likelihood_.reset();
   part_ = {};
+  first_held_ = group.begin;
   const auto select = [&](const Share& share) { return channels({group.begin + share.begin, group.begin + share.end}); };
   if (team_) {
-    team_->hold_channels(group.size(), select, coords_);
+    team_->hold_channels(group, select, coords_);
     return;
   }
   part_ = ChannelPart(group.size(), select, coords_, ranks());
@@ -271,7 +272,7 @@ void RunData::average() {
 void RunData::make_likelihood_of_fit() {
   if (team_ && sharding_.shard == Shard::channels) {
     size_ = team_->hold_channels(
-        nchan_of_data(), [this](const Share& share) { return channels(share); }, coords_);
+        {0, nchan_of_data()}, [this](const Share& share) { return channels(share); }, coords_);
     return;
   }
   if (sharding_.shard == Shard::rows) {
@@ -340,7 +341,8 @@ void RunData::check_scatter() {
 
 PartToFit RunData::own_part() const {
   if (!part_.holds_channels()) return {fit_data(), likelihood_, device_};
-  return {{part_.visibilities(), part_.map(), part_.dataset(), imaging_of(options_)}, likelihood_, device_, part_.ranks()};
+  const FitData own{part_.visibilities(), part_.map(), part_.dataset(), imaging_of(options_)};
+  return {own, likelihood_, device_, part_.ranks(), {first_held_ + part_.first(), nchan_of_image()}};
 }
 
 std::optional<DirtyProducts> RunData::products_of_ranks(const Tensor& sky) const {

@@ -128,6 +128,7 @@ class RunData {
   GriddedDataset dataset_{nullptr};
   Sharding sharding_;                                        // of the ranks
   ChannelPart part_;                                         // this rank's channels, where they share them
+  std::int64_t first_held_ = 0;                              // of the group of channels that is held
   std::optional<DeviceTeam> team_;                           // of several devices of this process
   std::shared_ptr<SlabOperator> slabs_;                      // this rank's rows, where they share them
   std::shared_ptr<SlabLikelihoodImpl> slab_likelihood_;      // of the first rank with all of them

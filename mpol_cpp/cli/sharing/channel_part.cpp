@@ -15,6 +15,7 @@ ChannelPart::ChannelPart(std::int64_t nchan, const std::function<Visibilities(co
   ranks_ = ranks->first(std::count_if(shares.begin(), shares.end(), [](const Share& share) { return !share.is_empty(); }));
   if (!ranks_) return;
   const auto share = shares[static_cast<std::size_t>(ranks_->rank())];
+  first_ = share.begin;
   visibilities_ = select(share);
   map_ = ChannelMap::cube(share.size());
   dataset_ =

@@ -29,12 +29,14 @@ class ChannelPart {
   bool has_work() const { return ranks_ != nullptr; }  ///< whether this rank has any
   /// Those that have channels.
   const std::shared_ptr<Communicator>& ranks() const { return ranks_; }
+  std::int64_t first() const { return first_; }  ///< of this rank's channels among all
   const Visibilities& visibilities() const { return *visibilities_; }
   const ChannelMap& map() const { return map_; }
   const GriddedDataset& dataset() const { return dataset_; }  ///< float64, on the CPU
 
  private:
   bool shared_ = false;
+  std::int64_t first_ = 0;
   std::shared_ptr<Communicator> ranks_;
   std::optional<Visibilities> visibilities_;
   ChannelMap map_;

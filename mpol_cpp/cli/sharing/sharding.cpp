@@ -1,10 +1,7 @@
 #include <mpol_cpp/cli/sharing/sharding.h>
 
-#include <variant>
-
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
-#include <mpol_cpp/cli/image/start_image.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/host/host_memory.h>
@@ -82,7 +79,6 @@ std::string obstacle_to_channels(const ImageOptions& options, std::int64_t nchan
   if (!options.structures.empty()) return "--test-structure needs the whole fit in one place";
   if (options.diagnostics_interval) return "--diagnostics-interval shows the whole cube";
   if (options.tensorboard) return "--tensorboard tells the flux of the whole cube";
-  if (!options.mask.empty() || std::holds_alternative<StartFile>(options.start)) return "a file of the whole cube is read";
   return {};
 }
 
