@@ -39,7 +39,7 @@ struct CellData {
 class Likelihood : public LabeledState {
  public:
   /// @param sky  (…, nchan, npix, npix), Jy/arcsec^2, sky orientation
-  /// @return     one value per problem, (…), in the sky's dtype, differentiable with respect to the sky
+  /// @return     one value per problem, (…), in the dtype of the sky or float64, differentiable with respect to the sky
   virtual Tensor chi_squared(const Tensor& sky) = 0;
 
   /// The value and the gradient with respect to the sky without an autograd graph around it. The default takes the gradient of
