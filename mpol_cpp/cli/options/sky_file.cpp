@@ -58,7 +58,7 @@ Tensor on_grid(const std::filesystem::path& path, const std::string& option, con
   return regrid(image.cube, place.from, coords, place.offset);
 }
 
-/// Of such pixels those of the model's channels.
+/// Takes those of such pixels that are of the model's channels.
 Tensor in_channels(const Tensor& pixels, const SkyTarget& target) {
   const auto own = pixels.size(0) == 1 ? pixels : pixels.narrow(0, target.place.first, target.nchan);
   return own.expand({target.nchan, pixels.size(1), pixels.size(2)}).clone(at::MemoryFormat::Contiguous);

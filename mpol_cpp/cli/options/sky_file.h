@@ -22,7 +22,7 @@ struct SkyTarget {
   GridCoords coords;
   std::int64_t nchan = 1;
   Observation observation;  ///< of the data: images of another phase centre are taken with a warning
-  PlaceInCube place = {};   ///< of the nchan channels in that of the run, of whose images no others are taken
+  PlaceInCube place = {};   ///< of these channels: of a file of the cube no others are taken
 };
 
 /// An image or cube from a FITS file in Jy/arcsec^2, (nchan, npix, npix) float64, sky orientation: brought to the coordinates of
