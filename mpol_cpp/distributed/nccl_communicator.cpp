@@ -244,6 +244,7 @@ class NcclCommunicator : public Communicator {
     });
   }
 
+  // What one rank sends to another is on the CPU.
   void send_tensor(const Tensor& tensor, std::int64_t to) override { base().send(tensor, to); }
   void receive_tensor(Tensor& tensor, std::int64_t from) override { tensor = base().receive(from); }
 

@@ -115,7 +115,7 @@ Tensor receive_optional(std::int64_t from, Communicator& ranks) {
 
 void send_visibilities(const Visibilities& visibilities, const VisibilityShare& share, std::int64_t to, Communicator& ranks) {
   const auto& baselines = visibilities.baselines();
-  ArrayParts parts{share.samples, share.channels};
+  ArrayParts parts{share.samples.value_or(Share{0, visibilities.nvis()}), share.channels};
   if (parts.channels.empty()) {
     parts.channels.resize(static_cast<std::size_t>(visibilities.nchan()));
     std::iota(parts.channels.begin(), parts.channels.end(), 0);

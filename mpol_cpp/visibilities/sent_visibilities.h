@@ -2,20 +2,13 @@
 
 #include <cstdint>
 #include <functional>
-#include <vector>
 
 #include <mpol_cpp/distributed/communicator.h>
-#include <mpol_cpp/distributed/shares.h>
 #include <mpol_cpp/serialize/array_room.h>
 #include <mpol_cpp/visibilities/visibilities.h>
+#include <mpol_cpp/visibilities/visibility_share.h>
 
 namespace mpol {
-
-/// A part of visibilities: some samples of some channels.
-struct VisibilityShare {
-  Share samples;                            ///< of each channel
-  std::vector<std::int64_t> channels = {};  ///< 0-based, in their order there; none: all
-};
 
 /// Hands a part of visibilities of the CPU, on disk or not, to another rank, which receives them: to the last bit, with
 /// frequencies and observation. @throws RankError when it does not take them in time

@@ -6,8 +6,9 @@
 #include <ATen/ops/polar.h>
 #include <ATen/ops/sqrt.h>
 
-#include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/io/fits.h>
 #include <mpol_cpp/io/npz_archive.h>
 
 #include "random.h"
@@ -51,11 +52,12 @@ std::vector<std::string> mask_and_start(const std::filesystem::path& folder, std
   const GridCoords coords(0.1, 32);
   const auto radius = torch::hypot(coords.sky_x(), coords.sky_y()), channel = torch::arange(nchan).view({-1, 1, 1});
   const auto write = [&](const char* name, const Tensor& cube) {
-    io::write_fits(folder / name, cube, coords, io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2));
-    return (folder / name).string();
+    const auto file = folder / fmt::format("{}{}.fits", name, nchan);
+    io::write_fits(file, cube, coords, io::FitsOptions().unit(io::FitsUnit::jy_per_arcsec2));
+    return file.string();
   };
-  return {"--mask", write("mask.fits", (radius < 0.6 + 0.1 * channel).to(torch::kFloat64)), "--start",
-          write("start.fits", torch::exp(-radius.square()) * (1 + channel))};
+  return {"--mask", write("mask", (radius < 0.6 + 0.1 * channel).to(torch::kFloat64)), "--start",
+          write("start", torch::exp(-radius.square()) * (1 + channel))};
 }
 
 }  // namespace mpol::testing

@@ -53,18 +53,17 @@ TEMPLATE_TEST_CASE("a rank receives what another selects, to the last bit", "[vi
   for (std::size_t i = 0; i < all_baselines.size(); ++i) {
     Visibilities visibilities(all_baselines[i], data, weights);
     if (i != 1) visibilities.set_frequencies(frequencies);
-    check_equal(sent(visibilities, {{0, nvis}}), visibilities);
-    check_equal(sent(visibilities, {{0, nvis}, {3, 1}}), visibilities.select_channels({3, 1}));
-    const auto part = sent(visibilities, {{70, 201}});
-    check_equal(part, visibilities.select(torch::arange(70, 201)));
-    check_equal(sent(visibilities, {{299, 300}, {2}}), visibilities.select_channels({2}).select(torch::arange(299, 300)));
+    check_equal(sent(visibilities, {}), visibilities);
+    check_equal(sent(visibilities, {.channels = {3, 1}}), visibilities.select_channels({3, 1}));
+    check_equal(sent(visibilities, {.samples = Share{70, 201}}), visibilities.select(torch::arange(70, 201)));
+    check_equal(sent(visibilities, {Share{299, 300}, {2}}), visibilities.select_channels({2}).select(torch::arange(299, 300)));
   }
 }
 
 TEST_CASE("the observation goes with its visibilities", "[visibilities][distributed][quick]") {
   Visibilities visibilities(Baselines::in_lambda(torch::ones({2}), torch::ones({2})), torch::ones({2}, torch::kComplexFloat),
                             torch::ones({2}));
-  const auto unknown = sent(visibilities, {{0, 2}}).observation();
+  const auto unknown = sent(visibilities, {}).observation();
   CHECK_FALSE(unknown.right_ascension);
   CHECK_FALSE(unknown.rest_frequency);
   CHECK(unknown.object.empty());
@@ -78,7 +77,7 @@ TEST_CASE("the observation goes with its visibilities", "[visibilities][distribu
   observation.center = {0.25, -3};
   observation.stokes = Stokes::xy;
   visibilities.set_observation(observation);
-  const auto known = sent(visibilities, {{0, 2}}).observation();
+  const auto known = sent(visibilities, {}).observation();
   CHECK(known.right_ascension == 1.25);
   CHECK(known.declination == -0.5);
   CHECK(known.object == observation.object);
@@ -97,7 +96,7 @@ TEST_CASE("visibilities larger than a message are received block by block, on di
   const auto u = torch::arange(nvis, torch::kFloat32);
   const Visibilities visibilities(Baselines::in_lambda(u, -u), torch::complex(u, u + 1), u + 1);
   double bytes = 0;
-  const auto received = sent(visibilities, {{0, nvis}}, [&](double told) {
+  const auto received = sent(visibilities, {}, [&](double told) {
     bytes = told;
     return ArrayRoom::on_disk(folder.path());
   });

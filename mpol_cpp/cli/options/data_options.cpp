@@ -247,7 +247,7 @@ std::optional<DataSize> arrays_size(const DataOptions& options) {
   return DataSize{(std::ssize(arrays.channels()) + of_each - 1) / of_each, arrays.nvis(), arrays.bytes()};
 }
 
-Visibilities read_share(const DataOptions& options, const DataShare& share) {
+Visibilities read_share(const DataOptions& options, const VisibilityShare& share) {
   auto read = read_options(options);
   if (!share.channels.empty()) {
     const io::VisibilityArrays all(options.data, read);

@@ -16,9 +16,9 @@
 #include <mpol_cpp/cli/program/option_set.h>
 #include <mpol_cpp/cli/program/output_options.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
-#include <mpol_cpp/distributed/shares.h>
 #include <mpol_cpp/io/uv_unit.h>
 #include <mpol_cpp/visibilities/visibilities.h>
+#include <mpol_cpp/visibilities/visibility_share.h>
 
 namespace mpol::cli {
 
@@ -101,13 +101,9 @@ struct DataSize {
 /// when they have been read.
 std::optional<DataSize> arrays_size(const DataOptions& options);
 
-/// A part of the samples of a file of arrays.
-struct DataShare {
-  std::optional<Share> samples = {};        ///< of each channel
-  std::vector<std::int64_t> channels = {};  ///< of those that the options select and average; none: all
-};
-/// Reads no more than that, of data that have an arrays_size(). @throws as read_visibilities
-Visibilities read_share(const DataOptions& options, const DataShare& share);
+/// Reads no more than a share, of data that have an arrays_size().
+/// @param share  channels of those that the options select and average  @throws as read_visibilities
+Visibilities read_share(const DataOptions& options, const VisibilityShare& share);
 
 /// Says what averaging on reading costs at the edge of an image, where there was any.
 void report_smearing(const DataOptions& options, const GridCoords& coords, const SkyOffset& center);

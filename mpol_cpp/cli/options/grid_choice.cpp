@@ -57,7 +57,7 @@ Visibilities ChosenGrid::take_visibilities(const DataOptions& options) {
   return read;
 }
 
-Visibilities ChosenGrid::read_share(const DataOptions& options, const DataShare& share) const {
+Visibilities ChosenGrid::read_share(const DataOptions& options, const VisibilityShare& share) const {
   return turned(cli::read_share(options, share), center);
 }
 

@@ -41,7 +41,7 @@ struct ChosenGrid {
   /// Those read on the way, or reads them now and turns their phases.
   Visibilities take_visibilities(const DataOptions& options);
   /// Reads a share of them and turns their phases.
-  Visibilities read_share(const DataOptions& options, const DataShare& share) const;
+  Visibilities read_share(const DataOptions& options, const VisibilityShare& share) const;
 };
 
 /// A grid that was chosen elsewhere, put into the options as if it had been given.

@@ -334,7 +334,9 @@ void OutputFolder::move_group_states() const {
     fs::create_directories(target, error);
     check_written(error, target);
     std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+      files.push_back(entry->path());
+    check_written(error, folder);
     for (const auto& file : files) move_file(file, target / file.filename());
   }
 }

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <locale>
 #include <numeric>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -89,7 +87,7 @@ void RunData::read_and_share(Agreement& sharing, std::optional<std::int64_t> bef
   decide_shares(sharing, before);
   if (reading_.is_from_file()) read();
   if (team_ || ranks()->is_alone() || sharding_.shard == Shard::none) return;
-  send_shares();
+  reading_.send(*visibilities_, [this](std::int64_t rank) { return share_of_rank(rank); });
   if (sharding_.shard == Shard::visibilities || sharding_.shard == Shard::rows) take_own_samples();
 }
 
@@ -123,10 +121,13 @@ bool RunData::get_share() {
   groups_ = ChannelGroups(nchan_of_image(), at_once, "as the first rank");
   if (sharding_.shard == Shard::none) return shares_folds();
   const Stopwatch watch(summary_.seconds.reading);
-  if (sharding_.shard == Shard::channels) {
-    if (reading_.is_of_shares()) get_own_channels();
-  } else {
-    reading_.is_of_shares() ? get_own_samples() : take_own_samples();
+  const bool of_channels = sharding_.shard == Shard::channels;
+  if (!reading_.is_of_shares()) {
+    if (!of_channels) take_own_samples();
+  } else if (const auto share = share_of_rank(ranks()->rank())) {
+    visibilities_ = reading_.get(options_, grid_, *share);
+    held_channels_ = share->channels;
+    if (!of_channels) own_samples_ = visibilities_;
   }
   return true;
 }
@@ -143,34 +144,19 @@ void RunData::take_own_samples() {
   visibilities_ = own_samples_;
 }
 
-void RunData::send_shares() const {
-  const bool of_channels = sharding_.shard == Shard::channels;
-  reading_.send(*visibilities_, [&](std::int64_t rank) -> std::optional<VisibilityShare> {
-    VisibilityShare share{{0, nvis_of_data()}};
-    if (of_channels) share.channels = channels_of_rank(rank);
-    else share.samples = share_of(nvis_of_data(), rank, ranks()->size());
-    const bool is_empty = of_channels ? share.channels.empty() : share.samples.is_empty();
-    return is_empty ? std::nullopt : std::optional(std::move(share));
-  });
-}
-
-void RunData::get_own_samples() {
-  const auto share = share_of(nvis_of_data(), ranks()->rank(), ranks()->size());
-  if (!share.is_empty()) visibilities_ = own_samples_ = reading_.get(options_, grid_, {.samples = share});
-}
-
-void RunData::get_own_channels() {
-  held_channels_ = channels_of_rank(ranks()->rank());
-  if (!held_channels_.empty()) visibilities_ = reading_.get(options_, grid_, {.channels = held_channels_});
-}
-
-std::vector<std::int64_t> RunData::channels_of_rank(std::int64_t rank) const {
-  std::vector<std::int64_t> own;
-  for (const auto& group : groups_.all()) {
-    const auto share = share_of(group.size(), rank, ranks()->size());
-    for (auto channel = share.begin; channel < share.end; ++channel) own.push_back(group.begin + channel);
+/// What a rank holds: its channels of all groups, or its samples. Nothing where it has none.
+std::optional<VisibilityShare> RunData::share_of_rank(std::int64_t rank) const {
+  const auto all = ranks()->size();
+  if (sharding_.shard != Shard::channels) {
+    const auto samples = share_of(nvis_of_data(), rank, all);
+    return samples.is_empty() ? std::nullopt : std::optional(VisibilityShare{.samples = samples});
   }
-  return own;
+  VisibilityShare share;
+  for (const auto& group : groups_.all()) {
+    const auto own = share_of(group.size(), rank, all);
+    for (auto channel = own.begin; channel < own.end; ++channel) share.channels.push_back(group.begin + channel);
+  }
+  return share.channels.empty() ? std::nullopt : std::optional(std::move(share));
 }
 
 /// The data of some channels, which this rank holds.

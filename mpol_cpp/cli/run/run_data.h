@@ -96,10 +96,7 @@ class RunData {
   std::int64_t nvis_of_data() const { return reading_.size() ? reading_.size()->samples : visibilities_->nvis(); }
   void decide_shares(Agreement& sharing, std::optional<std::int64_t> before);
   void take_own_samples();
-  void send_shares() const;
-  void get_own_samples();
-  void get_own_channels();
-  std::vector<std::int64_t> channels_of_rank(std::int64_t rank) const;  // of all groups
+  std::optional<VisibilityShare> share_of_rank(std::int64_t rank) const;
   Visibilities channels(const Share& wanted) const;
   std::shared_ptr<RankedLikelihoodImpl> likelihood_of_ranks() const;
   void average();

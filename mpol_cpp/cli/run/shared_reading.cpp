@@ -97,7 +97,7 @@ void SharedReading::send(const Visibilities& visibilities,
   }
 }
 
-Visibilities SharedReading::get(const ImageOptions& options, const ChosenGrid& grid, const DataShare& share) const {
+Visibilities SharedReading::get(const ImageOptions& options, const ChosenGrid& grid, const VisibilityShare& share) const {
   if (way_ == Way::sent) {  // checked by the first
     return receive_visibilities(0, *ranks(), [&](double bytes) {
       const auto channels = share.channels.empty() ? size_->nchan : std::ssize(share.channels);

@@ -37,7 +37,7 @@ class SharedReading {
   void send(const Visibilities& visibilities,
             const std::function<std::optional<VisibilityShare>(std::int64_t rank)>& share_of_rank) const;
   /// A rank's share, read by itself or received.
-  Visibilities get(const ImageOptions& options, const ChosenGrid& grid, const DataShare& share) const;
+  Visibilities get(const ImageOptions& options, const ChosenGrid& grid, const VisibilityShare& share) const;
 
   /// Waits no longer than usual from here on. @param part  the ranks that take part, where they are not all
   void end_patience(Communicator* part) const;

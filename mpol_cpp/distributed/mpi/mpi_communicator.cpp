@@ -50,13 +50,9 @@ std::int64_t number_from(int (*ask)(MPI_Comm, int*), MPI_Comm communicator) {
   return number;
 }
 
-/// Calls `act` with [begin, end) of messages that MPI can count.
-template <typename Act>
-void in_messages(std::int64_t elements, const Act& act) {
-  for (std::int64_t begin = 0; begin < elements; begin += largest_message)
-    act(begin, std::min(largest_message, elements - begin));
+const char* place_in(const Tensor& tensor, std::int64_t element) {
+  return static_cast<const char*>(tensor.const_data_ptr()) + element * static_cast<std::int64_t>(tensor.element_size());
 }
-
 char* place_in(Tensor& tensor, std::int64_t element) {
   return static_cast<char*>(tensor.mutable_data_ptr()) + element * static_cast<std::int64_t>(tensor.element_size());
 }
@@ -142,27 +138,30 @@ class MpiCommunicator : public Communicator {
     }
   }
 
-  void broadcast_tensor(Tensor& tensor, std::int64_t root) override {
-    in_messages(tensor.numel(), [&](std::int64_t begin, std::int64_t count) {
+  /// Exchanges so many elements by messages that MPI can count, each waited for.
+  /// @param start  starts one, of `count` elements from `begin` on, and says whether it could
+  template <typename Start>
+  void exchange(std::int64_t elements, const char* what, const Start& start) {
+    for (std::int64_t begin = 0; begin < elements; begin += largest_message) {
       MPI_Request request = MPI_REQUEST_NULL;
-      check(
-          MPI_Ibcast(place_in(tensor, begin), static_cast<int>(count), type_of(tensor), static_cast<int>(root), ranks_, &request),
-          "broadcast");
-      finish(request, "broadcast");
+      check(start(begin, static_cast<int>(std::min(largest_message, elements - begin)), &request), what);
+      finish(request, what);
+    }
+  }
+
+  void broadcast_tensor(Tensor& tensor, std::int64_t root) override {
+    exchange(tensor.numel(), "broadcast", [&](std::int64_t begin, int count, MPI_Request* request) {
+      return MPI_Ibcast(place_in(tensor, begin), count, type_of(tensor), static_cast<int>(root), ranks_, request);
     });
   }
 
   /// By rank 0, which hands its sum to all: MPI promises no more than rounding for ranks of an all-reduce, and where ranks decide
   /// by a number it must be the same on each.
   void sum_tensor(Tensor& tensor) override {
-    in_messages(tensor.numel(), [&](std::int64_t begin, std::int64_t count) {
-      MPI_Request request = MPI_REQUEST_NULL;
+    exchange(tensor.numel(), "all-reduce", [&](std::int64_t begin, int count, MPI_Request* request) {
       void* here = place_in(tensor, begin);
-      const int n = static_cast<int>(count);
-      check(is_first() ? MPI_Ireduce(MPI_IN_PLACE, here, n, type_of(tensor), MPI_SUM, 0, ranks_, &request)
-                       : MPI_Ireduce(here, nullptr, n, type_of(tensor), MPI_SUM, 0, ranks_, &request),
-            "all-reduce");
-      finish(request, "all-reduce");
+      return is_first() ? MPI_Ireduce(MPI_IN_PLACE, here, count, type_of(tensor), MPI_SUM, 0, ranks_, request)
+                        : MPI_Ireduce(here, nullptr, count, type_of(tensor), MPI_SUM, 0, ranks_, request);
     });
     broadcast_tensor(tensor, 0);
   }
@@ -170,23 +169,15 @@ class MpiCommunicator : public Communicator {
   void send_tensor(const Tensor& tensor, std::int64_t to) override { send_to(to, tensor, "send"); }
   void receive_tensor(Tensor& tensor, std::int64_t from) override { receive_from(from, tensor, "receive"); }
 
-  void send_to(std::int64_t other, Tensor tensor, const char* what) {
-    in_messages(tensor.numel(), [&](std::int64_t begin, std::int64_t count) {
-      MPI_Request request = MPI_REQUEST_NULL;
-      check(MPI_Isend(place_in(tensor, begin), static_cast<int>(count), type_of(tensor), static_cast<int>(other), 0, ranks_,
-                      &request),
-            what);
-      finish(request, what);
+  void send_to(std::int64_t other, const Tensor& tensor, const char* what) {
+    exchange(tensor.numel(), what, [&](std::int64_t begin, int count, MPI_Request* request) {
+      return MPI_Isend(place_in(tensor, begin), count, type_of(tensor), static_cast<int>(other), 0, ranks_, request);
     });
   }
 
   void receive_from(std::int64_t other, Tensor& tensor, const char* what) {
-    in_messages(tensor.numel(), [&](std::int64_t begin, std::int64_t count) {
-      MPI_Request request = MPI_REQUEST_NULL;
-      check(MPI_Irecv(place_in(tensor, begin), static_cast<int>(count), type_of(tensor), static_cast<int>(other), 0, ranks_,
-                      &request),
-            what);
-      finish(request, what);
+    exchange(tensor.numel(), what, [&](std::int64_t begin, int count, MPI_Request* request) {
+      return MPI_Irecv(place_in(tensor, begin), count, type_of(tensor), static_cast<int>(other), 0, ranks_, request);
     });
   }
 
@@ -221,12 +212,9 @@ class MpiCommunicator : public Communicator {
     for (std::int64_t root = 0; root < size(); ++root) {
       auto part = tensor.narrow(0, row, rows_of[static_cast<std::size_t>(root)]);
       row += part.size(0);
-      in_messages(part.numel(), [&](std::int64_t begin, std::int64_t count) {
-        MPI_Request request = MPI_REQUEST_NULL;
-        check(MPI_Ireduce(place_in(part, begin), rank() == root ? place_in(own, begin) : nullptr, static_cast<int>(count),
-                          type_of(part), MPI_SUM, static_cast<int>(root), ranks_, &request),
-              "reduce-scatter");
-        finish(request, "reduce-scatter");
+      exchange(part.numel(), "reduce-scatter", [&](std::int64_t begin, int count, MPI_Request* request) {
+        return MPI_Ireduce(place_in(part, begin), rank() == root ? place_in(own, begin) : nullptr, count, type_of(part), MPI_SUM,
+                           static_cast<int>(root), ranks_, request);
       });
     }
   }
