@@ -57,7 +57,8 @@ class Communicator {
   Tensor gather(const Tensor& rows, std::int64_t root = 0);
   /// Waits until all are here.
   void barrier();
-  /// Hands a tensor of the CPU to one other rank, which receives it; nobody else takes part.
+  /// Hands a tensor of the CPU to one other rank, which receives it; nobody else takes part. It may wait until that has happened:
+  /// of two ranks that send to each other one receives first.
   void send(const Tensor& tensor, std::int64_t to);
   /// The next tensor that another rank sends to this one, of whatever shape and dtype it is.
   Tensor receive(std::int64_t from);

@@ -83,11 +83,11 @@ class StoreCommunicator : public Communicator {
     if (all_->check({abort_key})) throw RankError("another rank has failed");
   }
 
-  /// @throws RankError
-  void wait_for(const std::string& key, std::int64_t from) {
+  /// Waits until another rank has put a message there, or has taken it away. @throws RankError
+  void wait_for(const std::string& key, std::int64_t other, bool there = true) {
     detail::Patience patience;
     auto next_look = std::chrono::steady_clock::now() + between_looks_at_abort;
-    while (!store_->check({key})) {
+    while (store_->check({key}) != there) {
       if (std::chrono::steady_clock::now() > next_look) {
         check_abort();
         next_look = std::chrono::steady_clock::now() + between_looks_at_abort;
@@ -96,7 +96,7 @@ class StoreCommunicator : public Communicator {
         throw RankError(
             fmt::format("rank {} has waited {} s for rank {}, which does not answer: it has died, or is slower than the "
                         "time-out allows",
-                        rank(), static_cast<double>(timeout().count()) / 1000.0, from));
+                        rank(), static_cast<double>(timeout().count()) / 1000.0, other));
       }
       patience.wait();
     }
@@ -169,7 +169,13 @@ class StoreCommunicator : public Communicator {
     }
   }
 
-  void send_tensor(const Tensor& tensor, std::int64_t to) override { put(next_of_two(rank(), to), tensor); }
+  /// Waits until a large tensor is taken, as MPI does: what waits in the store is memory of the rank that serves it.
+  void send_tensor(const Tensor& tensor, std::int64_t to) override {
+    const auto message = next_of_two(rank(), to);
+    put(message, tensor);
+    if (tensor.nbytes() > largest_message)
+      wait_for(piece(message, (tensor.nbytes() - 1) / largest_message * largest_message), to, /*there=*/false);
+  }
   void receive_tensor(Tensor& tensor, std::int64_t from) override { take(next_of_two(from, rank()), tensor, from, 1); }
 
   void reduce_scatter_tensor(const Tensor& tensor, Tensor& own, const std::vector<std::int64_t>& rows_of) override {

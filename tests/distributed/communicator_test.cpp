@@ -1,8 +1,10 @@
 #include "catch.h"
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <ATen/ops/arange.h>
@@ -26,6 +28,29 @@ TEST_CASE("threads of one process are ranks", "[distributed][quick]") {
     failures.insert(failures.end(), own.begin(), own.end());
   });
   CHECK(failures == std::vector<std::string>());
+}
+
+TEST_CASE("a large tensor does not wait in the store for who receives it later", "[distributed][quick]") {
+  std::atomic<bool> asked = false;
+  run_as_threads(2, [&](Communicator& ranks) {
+    ranks.set_timeout(std::chrono::seconds(30));
+    if (ranks.is_first()) {
+      ranks.send(at::ones({std::int64_t{5} << 20}, torch::kUInt8), 1);
+      if (!asked) throw DataError("sent before anybody asked for it");
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      asked = true;
+      if (ranks.receive(0).sum().item<std::int64_t>() != std::int64_t{5} << 20) throw DataError("something else was received");
+    }
+  });
+  CHECK(asked);
+  // One that nobody takes is waited for as long as any other.
+  CHECK_THROWS_AS(run_as_threads(2,
+                                 [](Communicator& ranks) {
+                                   ranks.set_timeout(std::chrono::milliseconds(100));
+                                   if (ranks.is_first()) ranks.send(at::ones({std::int64_t{5} << 20}, torch::kUInt8), 1);
+                                 }),
+                  RankError);
 }
 
 TEST_CASE("one rank alone is the identity", "[distributed][quick]") {
