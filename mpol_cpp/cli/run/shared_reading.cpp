@@ -7,7 +7,7 @@
 #include <string>
 #include <system_error>
 
-#include <mpol_cpp/cli/image/fit_setup.h>
+#include <mpol_cpp/cli/image/memory.h>
 #include <mpol_cpp/cli/options/sample_room.h>
 #include <mpol_cpp/cli/run/ranks.h>
 #include <mpol_cpp/core/format.h>
