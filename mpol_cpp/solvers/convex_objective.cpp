@@ -161,12 +161,31 @@ std::vector<double> ConvexObjective::weights_of(TermKind kind) const {
   return weights;
 }
 
-Tensor ConvexObjective::slopes_at(const Tensor& sky, Tensor& gradient) const {
+Tensor ConvexObjective::slopes_at(const Tensor& sky, Tensor& gradient, Linear linear) const {
   auto chi_squared = objective_.likelihood().value_and_gradient(sky, gradient, Accumulate::overwrite);
-  objective_.normalize_gradient(gradient);
+  auto own = gradient.view(sky_.sizes());
+  normalize(own, linear);
   add_slopes(sky, Quadratic::of_images, gradient);
   add_slopes(sky, Quadratic::joining, gradient);
   return chi_squared;
+}
+
+void ConvexObjective::normalize(Tensor& gradient, Linear linear) const {
+  const bool is_shifted = linear == Linear::added && linear_.defined();
+  if (!gradient.is_cpu()) {
+    objective_.normalize_gradient(gradient);
+    if (is_shifted) gradient.add_(linear_);
+    return;
+  }
+  const auto normalizers = objective_.normalizers();
+  const auto weights = linear_weights();
+  std::vector<double> factors, shifts;
+  for (std::size_t problem = 0; problem < weights.size(); ++problem) {
+    const auto nchan = static_cast<std::size_t>(gradient.size(1));
+    factors.insert(factors.end(), nchan, 1 / (2 * normalizers[normalizers.size() == 1 ? 0 : problem]));
+    shifts.insert(shifts.end(), nchan, is_shifted ? weights[problem] : 0);
+  }
+  ops::scale_and_shift(gradient, factors, shifts);
 }
 
 void ConvexObjective::add_slopes(const Tensor& sky, Quadratic which, Tensor& gradient) const {
@@ -264,8 +283,7 @@ std::vector<double> ConvexObjective::curvatures_of_images() const {
 Tensor ConvexObjective::gradient_into(const Tensor& images, Tensor& gradient) {
   smooth_into(images, sky_);
   auto slopes = shaped_like_model(slopes_);
-  auto chi_squared = slopes_at(shaped_like_model(sky_), slopes);
-  if (linear_.defined()) slopes_.add_(linear_);
+  auto chi_squared = slopes_at(shaped_like_model(sky_), slopes, Linear::added);
   smooth_into(slopes_, gradient);
   return chi_squared;
 }
@@ -302,7 +320,7 @@ std::vector<double> ConvexObjective::gaps() {
   const auto sum = [](const Tensor& images) { return images.sum({-3, -2, -1}, false, torch::kFloat64); };
   const auto smooth_part = [&](const Tensor& sky, Tensor& slopes) {  // f
     auto own = shaped_like_model(slopes);
-    auto value = objective_.nll(slopes_at(shaped_like_model(sky), own)).view({problems});
+    auto value = objective_.nll(slopes_at(shaped_like_model(sky), own, Linear::left_out)).view({problems});
     for (const auto& term : objective_.terms()) {
       if (!term.is_off() && is_quadratic(term.kind())) value = value + of_problem(weighted(term, sky));
     }

@@ -103,8 +103,12 @@ class ConvexObjective : public CompositeFunction {
   std::vector<double> weighted(const Term& term, const Tensor& sky, const KnownSums* known = nullptr) const;
   void smooth_into(const Tensor& images, Tensor& out) const;  // S
   Tensor shaped_like_model(const Tensor& images) const { return images.view(model_->base().sizes()); }
+  /// Whether the slope of linear terms is added, which is a constant of each problem.
+  enum class Linear { added, left_out };
   /// Writes the slopes of chi^2/(2 N_norm) and the quadratic terms into `gradient`. @return chi^2, of each problem
-  Tensor slopes_at(const Tensor& sky, Tensor& gradient) const;
+  Tensor slopes_at(const Tensor& sky, Tensor& gradient, Linear linear) const;
+  /// Makes a gradient of chi^2, (problems, nchan, npix, npix), that of chi^2/(2 N_norm).
+  void normalize(Tensor& gradient, Linear linear) const;
   /// The slope of quadratic terms that are of images by themselves, or join channels, is added to `gradient`.
   enum class Quadratic { of_images, joining };
   void add_slopes(const Tensor& sky, Quadratic which, Tensor& gradient) const;

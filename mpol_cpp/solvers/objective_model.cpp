@@ -9,6 +9,7 @@
 #include <ATen/ops/fft_rfft2.h>
 #include <ATen/ops/real.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <mpol_cpp/core/error.h>
@@ -71,7 +72,12 @@ Tensor ObjectiveModel::conjugate_gradients(Tensor residual, const Tensor& rho) {
     direction = k == 0 ? slope.clone() : slope + direction * as_factor(along / before.clamp_min(tiny), slope);
     before = std::move(along);
     const auto product = function_.bend(direction).add_(direction * rho);
-    const auto step = as_factor(before / problem_sums(direction * product).clamp_min(tiny), product);
+    // A problem that has come to its end stands still while others go on: what is left of its residual is rounding, along which
+    // the curvature may be 0 or less.
+    const auto curvature = problem_sums(direction * product);
+    const auto length = at::where((before > end).logical_and(curvature > 0), before / curvature, 0.0);
+    if (!(length > 0).any().item<bool>()) break;
+    const auto step = as_factor(length, product);
     solution.add_(direction * step);
     residual.sub_(product * step);
   }

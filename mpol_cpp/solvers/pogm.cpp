@@ -132,7 +132,7 @@ std::vector<bool> Pogm::iterate() {
   }
   decreases_.push_back(std::move(decreases));
   if (std::all_of(moved.begin(), moved.end(), [](bool is) { return is; })) {
-    y_.copy_(next_);
+    ops::copy_images(next_, y_);
     std::swap(gradient_, next_gradient_);
     return moved;
   }

@@ -29,7 +29,7 @@ struct Batch {
 
   Batch(OptimizerKind optimizer, StepKind step, torch::Dtype dtype = torch::kFloat64) {
     problem.dtype = dtype;
-    options.optimizer(optimizer).learning_rate(optimizer == OptimizerKind::adam ? 0.1 : 4.0).epochs(400).step(step);
+    options.optimizer(optimizer).learning_rate(optimizer == OptimizerKind::adam ? 0.1 : 2.0).epochs(400).step(step);
     options.schedule(LearningRateSchedule::exponential(0.995)).stop_relative(3e-2).stop_window(5);
     if (optimizer == OptimizerKind::sgd) options.momentum(0.8).stop_relative(1e-2);
   }

@@ -232,6 +232,18 @@ MPI_Comm copy_of_world() {
   return copy;
 }
 
+/// Whether a task of SLURM's, if this is one, has what MPI_Init needs: without it Open MPI ends the process with a page on how it
+/// might have been built, and MPICH makes each task a run of its own, which open_communicator() notices.
+bool tasks_can_meet() {
+#ifdef OPEN_MPI
+  const auto is_set = [](const char* name) { return std::getenv(name) != nullptr; };
+  if (!is_set("SLURM_STEP_NUM_TASKS")) return true;
+  return is_set("PMIX_NAMESPACE") || is_set("PMI_RANK") || is_set("PMI_FD") || is_set("OMPI_COMM_WORLD_SIZE");
+#else
+  return true;
+#endif
+}
+
 }  // namespace
 }  // namespace mpol
 
@@ -242,6 +254,12 @@ extern "C" void mpol_mpi_version(std::string& version) {
 }
 
 extern "C" mpol::Communicator* mpol_open_mpi(std::string& failure) {
+  if (!mpol::tasks_can_meet()) {
+    failure =
+        "srun gave its tasks no PMIx, by which those of Open MPI find each other; say srun --mpi=pmix (srun --mpi=list tells "
+        "what there is), or set MpiDefault=pmix in slurm.conf";
+    return nullptr;
+  }
   int provided = 0;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) {
     failure = "MPI_Init_thread";

@@ -1,5 +1,6 @@
 #include <mpol_cpp/ops/hann/hann.h>
 
+#include <algorithm>
 #include <vector>
 
 #include <ATen/Dispatch.h>
@@ -7,53 +8,11 @@
 #include <torch/library.h>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/ops/hann/hann_rows.h>
 #include <mpol_cpp/ops/memory/share_tasks.h>
 
 namespace mpol::ops {
 namespace {
-
-/// [1/4, 1/2, 1/4] along one row of n values, zero padded.
-template <typename T>
-void convolve_row(const T* __restrict in, T* __restrict out, std::int64_t n) {
-  const T half = T(0.5), quarter = T(0.25);
-  if (n == 1) {
-    out[0] = half * in[0];
-    return;
-  }
-  out[0] = half * in[0] + quarter * in[1];
-  for (std::int64_t i = 1; i < n - 1; ++i) out[i] = half * in[i] + quarter * (in[i - 1] + in[i + 1]);
-  out[n - 1] = half * in[n - 1] + quarter * in[n - 2];
-}
-
-/// out = centre/2 + (below + above)/4
-template <typename T>
-void combine_rows(const T* __restrict below, const T* __restrict center, const T* __restrict above, T* __restrict out,
-                  std::int64_t n) {
-  const T half = T(0.5), quarter = T(0.25);
-  for (std::int64_t i = 0; i < n; ++i) out[i] = half * center[i] + quarter * (below[i] + above[i]);
-}
-
-/// Rows [first, last) of one image: each input row is convolved once and kept while its neighbours need it.
-template <typename T>
-void hann_rows(const T* image, T* result, std::int64_t rows, std::int64_t columns, std::int64_t first, std::int64_t last) {
-  const auto n = static_cast<std::size_t>(columns);
-  std::vector<T> storage(4 * n, T(0));
-  const T* const zeros = storage.data() + 3 * n;
-  const auto convolved = [&](std::int64_t row) -> const T* {
-    if (row < 0 || row >= rows) return zeros;
-    return storage.data() + static_cast<std::size_t>(row % 3) * n;
-  };
-  const auto convolve = [&](std::int64_t row) {
-    if (row < 0 || row >= rows) return;
-    convolve_row(image + row * columns, storage.data() + static_cast<std::size_t>(row % 3) * n, columns);
-  };
-  convolve(first - 1);
-  convolve(first);
-  for (std::int64_t row = first; row < last; ++row) {
-    convolve(row + 1);
-    combine_rows(convolved(row - 1), convolved(row), convolved(row + 1), result + row * columns, columns);
-  }
-}
 
 void convolve_on_cpu(const Tensor& input, Tensor& output) {
   constexpr std::int64_t rows_per_task = 32;
@@ -62,12 +21,17 @@ void convolve_on_cpu(const Tensor& input, Tensor& output) {
   const std::int64_t images = input.numel() / (rows * columns);
   const std::int64_t tasks_per_image = (rows + rows_per_task - 1) / rows_per_task;
   AT_DISPATCH_FLOATING_TYPES(input.scalar_type(), "mpol::hann", [&] {
+    const auto kernels = hann_rows<scalar_t>(selected_isa());
+    const std::vector<scalar_t> zeros(static_cast<std::size_t>(columns), 0);
     const auto* in = input.const_data_ptr<scalar_t>();
     auto* out = output.mutable_data_ptr<scalar_t>();
     const auto convolve = [&](std::int64_t task, std::int64_t) {
-      const auto offset = task / tasks_per_image * rows * columns;
+      const auto* image = in + task / tasks_per_image * rows * columns;
+      const auto pixels = [&](std::int64_t row) { return row < 0 || row >= rows ? zeros.data() : image + row * columns; };
       const auto first = task % tasks_per_image * rows_per_task;
-      hann_rows(in + offset, out + offset, rows, columns, first, std::min(first + rows_per_task, rows));
+      for (auto row = first; row < std::min(first + rows_per_task, rows); ++row) {
+        kernels.convolve(pixels(row - 1), pixels(row), pixels(row + 1), out + (image - in) + row * columns, columns);
+      }
     };
     share_tasks(images * tasks_per_image, 1, convolve, WorkerPool::Order::near);
   });

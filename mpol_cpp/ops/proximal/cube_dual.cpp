@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include <mpol_cpp/ops/memory/share_tasks.h>
@@ -11,6 +12,7 @@ namespace mpol::ops {
 namespace {
 
 constexpr std::int64_t channels_per_chunk = 16;  // whose next channel is made once more
+constexpr std::int64_t rows_of_level = 64;       // of two channels that stay in the second cache
 
 }  // namespace
 
@@ -42,21 +44,22 @@ CubeDual<T>::CubeDual(std::int64_t problems, std::int64_t nchan, std::int64_t np
       plane_of_curvature_(2 + (weights_.has_channels() ? 1 : 0) + (weights_.has_spectra() ? 1 : 0)),
       frame_(npix, hann),
       duals_(plane_of_curvature_ + (weights_.has_curvature() ? 3 : 0), problems, nchan, npix),
-      squares_(weights_.has_spectra() ? problems * chunks_ * npix * frame_.distance : 0) {
+      squares_(weights_.has_spectra() ? problems * chunks_ * npix * frame_.distance : 0),
+      turned_(static_cast<std::size_t>(problems * nchan * npix)) {
   for (std::size_t problem = 0; problem < static_cast<std::size_t>(problems); ++problem)
     dual_steps_.emplace_back(weights_, problem);
 }
 
 template <typename T>
-typename CubeDual<T>::Piece CubeDual<T>::piece_of(std::int64_t task) const {
-  const auto problem = task / pieces_of_problem(), chunk = task % pieces_of_problem() / frame_.blocks,
+typename CubeDual<T>::Piece CubeDual<T>::piece_of(std::int64_t task, const RowBlocks& blocks) const {
+  const auto of_problem = chunks_ * blocks.count, problem = task / of_problem, chunk = task % of_problem / blocks.count,
              first = chunk * channels_per_chunk;
   return {static_cast<std::size_t>(problem),
           chunk,
           first,
           std::min(nchan_, first + channels_per_chunk),
-          frame_.first_row(task % frame_.blocks),
-          frame_.end_row(task % frame_.blocks)};
+          blocks.first_row(task % blocks.count),
+          blocks.end_row(task % blocks.count)};
 }
 
 template <typename T>
@@ -71,7 +74,7 @@ T* CubeDual<T>::squares(std::size_t problem, std::int64_t chunk, std::int64_t ro
 
 template <typename T>
 T* CubeDual<T>::level(std::size_t worker, std::int64_t channel, std::int64_t row_of_block) const {
-  return levels_[worker].data() + ((channel & 1) * frame_.rows_per_block + row_of_block) * frame_.distance;
+  return levels_[worker].data() + ((channel & 1) * rows_of_level + row_of_block) * frame_.distance;
 }
 
 template <typename T>
@@ -94,7 +97,12 @@ DualWalk<T> CubeDual<T>::walk(const Piece& piece, std::int64_t channel, const Pa
 }
 
 template <typename T>
-double CubeDual<T>::raise_channel(const Piece& piece, std::int64_t channel, const Pass& pass, std::size_t worker) {
+double& CubeDual<T>::turned(std::int64_t image, std::int64_t row) {
+  return turned_[static_cast<std::size_t>(image * frame_.npix + row)];
+}
+
+template <typename T>
+void CubeDual<T>::raise_channel(const Piece& piece, std::int64_t channel, const Pass& pass, std::size_t worker) {
   const auto& own = dual_steps_[piece.problem];
   const auto image = static_cast<std::int64_t>(piece.problem) * nchan_ + channel;
   const auto order = duals_.order_of(image);
@@ -106,7 +114,7 @@ double CubeDual<T>::raise_channel(const Piece& piece, std::int64_t channel, cons
     return DualTerm<T>{duals_.row(order[0], plane, of_image, row), duals_.row(order[1], plane, of_image, row), momentum};
   };
   const double bend = own.curvature_climb / step;
-  double of_variation = 0, of_channels = 0, of_curvature = 0, between = 0;
+  double between = 0;
   if (own.channels > 0 && channel > piece.first_channel) {
     between = own.channels_climb / std::max(step, step_of(piece, channel - 1, pass));
   }
@@ -117,47 +125,46 @@ double CubeDual<T>::raise_channel(const Piece& piece, std::int64_t channel, cons
           : 0;
   auto way = walk(piece, channel, pass, worker);
   for (auto row = piece.first_row; row < piece.end_row; ++row) {
-    T* here = level(worker, channel, row - piece.first_row) + proximal_margin;
-    std::copy_n(way.smoothed(row), n, here);
-    if (own.variation > 0 && !is_beyond) of_variation += way.raise(row, static_cast<T>(climb));
-    if (own.curvature > 0 && !is_beyond) of_curvature += way.raise_curvature(row, static_cast<T>(bend));
-    if (between > 0) {
-      const T* before = level(worker, channel - 1, row - piece.first_row) + proximal_margin;
-      of_channels +=
-          frame_.kernels.ascend_channels(before, here, static_cast<T>(between), term(plane_of_channels_, image - 1, row),
-                                         duals_.row(order[2], plane_of_channels_, image - 1, row), n);
+    const T* here = way.smoothed(row);
+    if (!is_beyond) {
+      double& of_row = turned(image, row);
+      of_row = own.variation > 0 ? own.variation / climb * way.raise(row, static_cast<T>(climb)) : 0;
+      if (own.curvature > 0) of_row += own.curvature / bend * way.raise_curvature(row, static_cast<T>(bend));
+      if (own.spectra > 0) {
+        frame_.kernels.ascend_spectra(here, static_cast<T>(of_norm), term(plane_of_spectra_, image, row),
+                                      duals_.row(order[2], plane_of_spectra_, image, row),
+                                      squares(piece.problem, piece.chunk, row), n);
+      }
     }
-    if (own.spectra > 0 && !is_beyond) {
-      frame_.kernels.ascend_spectra(here, static_cast<T>(of_norm), term(plane_of_spectra_, image, row),
-                                    duals_.row(order[2], plane_of_spectra_, image, row), squares(piece.problem, piece.chunk, row),
-                                    n);
-    }
+    if (own.channels <= 0) continue;
+    T* kept = level(worker, channel, row - piece.first_row) + proximal_margin;
+    std::copy_n(here, n, kept);
+    if (between <= 0) continue;
+    const T* before = level(worker, channel - 1, row - piece.first_row) + proximal_margin;
+    turned(image - 1, row) +=
+        own.channels / between *
+        frame_.kernels.ascend_channels(before, kept, static_cast<T>(between), term(plane_of_channels_, image - 1, row),
+                                       duals_.row(order[2], plane_of_channels_, image - 1, row), n);
   }
-  double turned = own.variation > 0 ? own.variation / climb * of_variation : 0;
-  if (own.curvature > 0) turned += own.curvature / bend * of_curvature;
-  return between > 0 ? turned + own.channels / between * of_channels : turned;
 }
 
 template <typename T>
-double CubeDual<T>::raise(const Piece& piece, const Pass& pass, std::size_t worker) {
+void CubeDual<T>::raise(const Piece& piece, const Pass& pass, std::size_t worker) {
   const auto& own = dual_steps_[piece.problem];
   if (own.spectra > 0) {
     std::fill(squares(piece.problem, piece.chunk, piece.first_row), squares(piece.problem, piece.chunk, piece.end_row), T(0));
   }
   const auto end = own.channels > 0 ? std::min(nchan_, piece.end_channel + 1) : piece.end_channel;
-  double turned = 0;
-  for (auto channel = piece.first_channel; channel < end; ++channel) turned += raise_channel(piece, channel, pass, worker);
-  return turned;
+  for (auto channel = piece.first_channel; channel < end; ++channel) raise_channel(piece, channel, pass, worker);
 }
 
 template <typename T>
-double CubeDual<T>::cut(const Piece& piece, const Pass& pass, std::size_t worker) {
+void CubeDual<T>::cut(const Piece& piece, const Pass& pass, std::size_t worker) {
   const auto n = frame_.npix;
   const auto* steps = &pass.steps[piece.problem * static_cast<std::size_t>(nchan_)];
   const auto& own = dual_steps_[piece.problem];
   const double climb = own.spectra_climb / *std::max_element(steps, steps + nchan_);
   T* factor = level(worker, 0, 0);
-  double turned = 0;
   for (auto row = piece.first_row; row < piece.end_row; ++row) {
     std::copy_n(squares(piece.problem, 0, row), n, factor);
     for (std::int64_t chunk = 1; chunk < chunks_; ++chunk) {
@@ -170,15 +177,15 @@ double CubeDual<T>::cut(const Piece& piece, const Pass& pass, std::size_t worker
       const auto order = duals_.order_of(image);
       const DualTerm<T> term{duals_.row(order[0], plane_of_spectra_, image, row),
                              duals_.row(order[1], plane_of_spectra_, image, row), static_cast<T>(pass.momentum[piece.problem])};
-      turned += frame_.kernels.cut_spectra(factor, term, duals_.row(order[2], plane_of_spectra_, image, row), n);
+      turned(image, row) += own.spectra / climb *
+                            frame_.kernels.cut_spectra(factor, term, duals_.row(order[2], plane_of_spectra_, image, row), n);
     }
   }
-  return own.spectra / climb * turned;
 }
 
 template <typename T>
 void CubeDual<T>::finish(std::int64_t task, const Pass& pass, std::size_t worker, T* x) const {
-  const auto piece = piece_of(task);
+  const auto piece = piece_of(task, pass.blocks);
   const auto n = frame_.npix;
   for (auto channel = piece.first_channel; channel < piece.end_channel; ++channel) {
     auto way = walk(piece, channel, pass, worker);
@@ -192,12 +199,13 @@ void CubeDual<T>::apply(const T* q, const T* mask, const std::vector<double>& st
                         T* x) {
   while (static_cast<std::int64_t>(scratch_.size()) < at::get_num_threads()) {
     scratch_.emplace_back(frame_.distance, weights_.has_curvature() ? 3 : 0);
-    levels_.emplace_back(2 * frame_.rows_per_block * frame_.distance);
+    levels_.emplace_back(weights_.has_channels() ? 2 * rows_of_level * frame_.distance : frame_.distance);
   }
   const auto count = static_cast<std::size_t>(problems_);
-  const auto per_problem = pieces_of_problem();
-  Pass pass{q, mask, steps, std::vector<double>(count, 0.0)};
-  std::vector<double> t(count, 1.0), turned(static_cast<std::size_t>(problems_ * per_problem));
+  const RowBlocks blocks(frame_.npix, problems_ * chunks_, weights_.has_channels() ? rows_of_level : frame_.npix);
+  const auto per_problem = chunks_ * blocks.count;
+  Pass pass{q, mask, steps, std::vector<double>(count, 0.0), blocks};
+  std::vector<double> t(count, 1.0);
   std::vector<std::int64_t> going;  // pieces
   const auto each = [](std::int64_t tasks, const auto& body) {
     share_tasks(
@@ -217,20 +225,18 @@ void CubeDual<T>::apply(const T* q, const T* mask, const std::vector<double>& st
     }
     const auto tasks = static_cast<std::int64_t>(going.size());
     const auto task_of = [&](std::int64_t i) { return going[static_cast<std::size_t>(i)]; };
-    each(tasks, [&](std::int64_t i, std::size_t worker) {
-      turned[static_cast<std::size_t>(task_of(i))] = raise(piece_of(task_of(i)), pass, worker);
-    });
+    each(tasks, [&](std::int64_t i, std::size_t worker) { raise(piece_of(task_of(i), blocks), pass, worker); });
     if (plane_of_spectra_ >= 0) {
       each(tasks, [&](std::int64_t i, std::size_t worker) {
-        const auto piece = piece_of(task_of(i));
-        if (dual_steps_[piece.problem].spectra > 0) turned[static_cast<std::size_t>(task_of(i))] += cut(piece, pass, worker);
+        const auto piece = piece_of(task_of(i), blocks);
+        if (dual_steps_[piece.problem].spectra > 0) cut(piece, pass, worker);
       });
     }
     for (std::size_t problem = 0; problem < count; ++problem) {
       if (!goes_on(problem)) continue;
-      double sum = 0;
-      const auto begin = turned.begin() + static_cast<std::int64_t>(problem) * per_problem;
-      for (auto part = begin; part != begin + per_problem; ++part) sum += *part;
+      const auto rows = nchan_ * frame_.npix;
+      const auto begin = turned_.begin() + static_cast<std::int64_t>(problem) * rows;
+      const double sum = std::accumulate(begin, begin + rows, 0.0);
       const double next = sum > 0 ? 1 : (1 + std::sqrt(1 + 4 * t[problem] * t[problem])) / 2;
       pass.momentum[problem] = sum > 0 ? 0 : (t[problem] - 1) / next;
       t[problem] = next;

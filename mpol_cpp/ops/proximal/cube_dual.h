@@ -62,19 +62,21 @@ class CubeDual {
     const T *q, *mask;
     const std::vector<double>& steps;  // of each image
     std::vector<double> momentum;      // of each problem
+    RowBlocks blocks;
   };
 
-  Piece piece_of(std::int64_t task) const;
-  std::int64_t pieces_of_problem() const { return chunks_ * frame_.blocks; }
+  Piece piece_of(std::int64_t task, const RowBlocks& blocks) const;
   double step_of(const Piece& piece, std::int64_t channel, const Pass& pass) const;
   DualWalk<T> walk(const Piece& piece, std::int64_t channel, const Pass& pass, std::size_t worker) const;
-  /// Raises the duals of a piece. @return what it says of turning, in units of each part's own steps
-  double raise(const Piece& piece, const Pass& pass, std::size_t worker);
-  double raise_channel(const Piece& piece, std::int64_t channel, const Pass& pass, std::size_t worker);
-  /// Cuts the raised duals of spectra. @return as raise()
-  double cut(const Piece& piece, const Pass& pass, std::size_t worker);
+  /// Raises the duals of a piece.
+  void raise(const Piece& piece, const Pass& pass, std::size_t worker);
+  void raise_channel(const Piece& piece, std::int64_t channel, const Pass& pass, std::size_t worker);
+  /// Cuts the raised duals of spectra.
+  void cut(const Piece& piece, const Pass& pass, std::size_t worker);
   /// Squares of the raised duals of spectra, summed over the channels of a chunk.
   T* squares(std::size_t problem, std::int64_t chunk, std::int64_t row) const;
+  /// What a row of an image says of turning, in units of each part's own steps.
+  double& turned(std::int64_t image, std::int64_t row);
   /// S x of a row of a block in a worker's hands, of a channel or of the one before.
   T* level(std::size_t worker, std::int64_t channel, std::int64_t row_of_block) const;
   void finish(std::int64_t task, const Pass& pass, std::size_t worker, T* x) const;
@@ -86,6 +88,7 @@ class CubeDual {
   WalkFrame<T> frame_;
   DualImages<T> duals_;
   AlignedArray<T> squares_;
+  std::vector<double> turned_;
   std::vector<WalkScratch<T>> scratch_;  // of each worker
   std::vector<AlignedArray<T>> levels_;  // of each worker
 };

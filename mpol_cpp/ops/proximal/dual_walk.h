@@ -3,14 +3,34 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <numeric>
 
 #include <mpol_cpp/ops/memory/aligned_array.h>
+#include <mpol_cpp/ops/memory/share_tasks.h>
 #include <mpol_cpp/ops/proximal/dual_images.h>
 #include <mpol_cpp/ops/proximal/proximal_kernels.h>
 
 /// How dual steps of total variation go through an image (ops/proximal/tv_dual.h, ops/proximal/cube_dual.h): row by row, each of
 /// which stays in the first cache from the dual image read to the dual image written.
 namespace mpol::ops {
+
+/// Blocks of rows that workers take one after another, as few as give each as much: a walk begins and ends with a few rows of its
+/// neighbors.
+struct RowBlocks {
+  /// @param images     of which each is cut in the same way
+  /// @param most_rows  of a block
+  RowBlocks(std::int64_t pixels, std::int64_t images, std::int64_t most_rows) : npix(pixels) {
+    constexpr std::int64_t fewest_rows = 32;
+    const auto threads = sharing_threads(), of_image = threads / std::gcd(images, threads);
+    rows = std::min(most_rows, std::max(fewest_rows, (npix + of_image - 1) / of_image));
+    count = (npix + rows - 1) / rows;
+  }
+
+  std::int64_t first_row(std::int64_t block) const { return block % count * rows; }
+  std::int64_t end_row(std::int64_t block) const { return std::min(npix, first_row(block) + rows); }
+
+  std::int64_t npix, rows, count;  // count: of an image
+};
 
 /// What all walks of a map have in common.
 template <typename T>
@@ -19,8 +39,6 @@ struct WalkFrame {
       : npix(pixels),
         hann(convolves),
         distance(AlignedArray<T>::padded(pixels) + AlignedArray<T>::padded(2 * proximal_margin)),
-        rows_per_block(pixels < 512 ? 32 : 64),
-        blocks((pixels + rows_per_block - 1) / rows_per_block),
         kernels(proximal_kernels<T>(selected_isa())),
         inside(distance),
         counted(distance),
@@ -30,12 +48,9 @@ struct WalkFrame {
     if (npix > 2) std::fill_n(curved.data() + 1, npix - 2, T(1));
   }
 
-  std::int64_t first_row(std::int64_t block) const { return block % blocks * rows_per_block; }
-  std::int64_t end_row(std::int64_t block) const { return std::min(npix, first_row(block) + rows_per_block); }
-
   std::int64_t npix;
   bool hann;  // whether the images are convolved with the Hann kernel before they are looked at: S
-  std::int64_t distance, rows_per_block, blocks;  // of an image
+  std::int64_t distance;  // from row to row
   ProximalKernels<T> kernels;
   AlignedArray<T> inside, counted;  // a row of 1 up to the last pixel, or up to the one before it, then of 0
   AlignedArray<T> curved;           // a row of 1 but for the first and the last pixel
@@ -48,7 +63,7 @@ struct WalkScratch {
 
   /// @param planes  of duals besides those of differences to the next row and column: 3 with curvature
   explicit WalkScratch(std::int64_t row_distance, std::int64_t planes = 0)
-      : distance(row_distance), memory((2 * rows_of_v + 3 * rows_of_others + 2 + planes * rows_of_v) * row_distance) {}
+      : distance(row_distance), memory((2 * rows_of_v + 3 * rows_of_others + 1 + planes * rows_of_v) * row_distance) {}
 
   T* row(std::int64_t i) const { return memory.data() + i * distance + proximal_margin; }
   DualRow<T> v(std::int64_t r) const {
@@ -59,10 +74,9 @@ struct WalkScratch {
   T* slope(std::int64_t r) const { return other(0, r); }     // D^T v, with what other duals add
   T* primal(std::int64_t r) const { return other(1, r); }    // x
   T* smoothed(std::int64_t r) const { return other(2, r); }  // S x
-  T* blended() const { return row(2 * rows_of_v + 3 * rows_of_others); }
-  const T* zeros() const { return row(2 * rows_of_v + 3 * rows_of_others + 1); }
+  const T* zeros() const { return row(2 * rows_of_v + 3 * rows_of_others); }
   CurvatureRow<T> curvature(std::int64_t r) const {  // v of it
-    const auto i = 2 * rows_of_v + 3 * rows_of_others + 2 + 3 * (r & (rows_of_v - 1));
+    const auto i = 2 * rows_of_v + 3 * rows_of_others + 1 + 3 * (r & (rows_of_v - 1));
     return {row(i), row(i + 1), row(i + 2)};
   }
 
@@ -98,6 +112,7 @@ class DualWalk {
         mask_(mask == nullptr ? nullptr : mask + image * n_ * n_),
         image_(image),
         order_(duals.order_of(image)),
+        first_rows_{first_row(0), first_row(1), first_row(2)},
         weight_(weight),
         momentum_(momentum),
         others_(others),
@@ -125,8 +140,7 @@ class DualWalk {
       ++smoothed_;
       const T* above = primal(smoothed_ + 1);
       const T* below = smoothed_ > 0 ? scratch_.primal(smoothed_ - 1) : scratch_.zeros();
-      frame_.kernels.blend(below, scratch_.primal(smoothed_), above, scratch_.blended(), n_);
-      frame_.kernels.smooth(scratch_.blended(), frame_.inside.data(), scratch_.smoothed(smoothed_), n_);
+      frame_.kernels.smooth({below, scratch_.primal(smoothed_), above}, frame_.inside.data(), scratch_.smoothed(smoothed_), n_);
     }
     return scratch_.smoothed(row);
   }
@@ -136,8 +150,8 @@ class DualWalk {
     if (row + 1 >= n_) return 0;  // no differences are counted there
     const T* next = smoothed(row + 1);
     const T* center = frame_.hann ? scratch_.smoothed(row) : scratch_.primal(row);
-    return frame_.kernels.ascend(center, next, step, scratch_.v(row), dual(order_[0], row), frame_.counted.data(),
-                                 dual(order_[2], row), n_);
+    return frame_.kernels.ascend(center, next, step, scratch_.v(row), dual(0, row), frame_.counted.data(),
+                                 dual(2, row), n_);
   }
 
   /// The dual image of second order raised at a row. @return as raise()
@@ -156,8 +170,14 @@ class DualWalk {
     return {duals_.row(which, plane, image_, row), duals_.row(which, plane + 1, image_, row),
             duals_.row(which, plane + 2, image_, row)};
   }
-  DualRow<T> dual(int which, std::int64_t row) const {
-    return {duals_.row(which, 0, image_, row), duals_.row(which, 1, image_, row)};
+  DualRow<T> first_row(int which) const {
+    return {duals_.row(order_[static_cast<std::size_t>(which)], 0, image_, 0),
+            duals_.row(order_[static_cast<std::size_t>(which)], 1, image_, 0)};
+  }
+  /// Of now, before and next.
+  DualRow<T> dual(std::size_t which, std::int64_t row) const {
+    const auto offset = row * frame_.distance;
+    return {first_rows_[which].rows + offset, first_rows_[which].columns + offset};
   }
 
   void look_to(std::int64_t row) {
@@ -166,7 +186,7 @@ class DualWalk {
       if (!inside(looked_)) continue;
       if (others_.variation_factor != 0) {
         const T* below = looked_ > 0 ? scratch_.v(looked_ - 1).rows : scratch_.zeros();
-        frame_.kernels.look_ahead(dual(order_[0], looked_), dual(order_[1], looked_), momentum_, below, scratch_.v(looked_),
+        frame_.kernels.look_ahead(dual(0, looked_), dual(1, looked_), momentum_, below, scratch_.v(looked_),
                                   scratch_.slope(looked_), n_);
       }
       if (others_.curvature_factor != 0) add_curvature(looked_);
@@ -204,13 +224,8 @@ class DualWalk {
   const T* slope(std::int64_t row) const { return inside(row) ? scratch_.slope(row) : scratch_.zeros(); }
 
   void shrink(std::int64_t row) {
-    const T* slopes = slope(row);
-    if (frame_.hann) {
-      frame_.kernels.blend(slope(row - 1), slopes, slope(row + 1), scratch_.blended(), n_);
-      slopes = scratch_.blended();
-    }
-    frame_.kernels.shrink(q_ + row * n_, slopes, weight_, frame_.hann, mask_ == nullptr ? nullptr : mask_ + row * n_,
-                          frame_.inside.data(), scratch_.primal(row), n_);
+    frame_.kernels.shrink(q_ + row * n_, {slope(row - 1), slope(row), slope(row + 1)}, weight_, frame_.hann,
+                          mask_ == nullptr ? nullptr : mask_ + row * n_, frame_.inside.data(), scratch_.primal(row), n_);
   }
 
   const WalkFrame<T>& frame_;
@@ -220,6 +235,7 @@ class DualWalk {
   const T *q_, *mask_;
   std::int64_t image_;
   std::array<int, 3> order_;
+  std::array<DualRow<T>, 3> first_rows_;  // of now, before and next
   T weight_, momentum_;
   OtherSlopes<T> others_;
   std::int64_t reach_;                              // rows that S needs on either side

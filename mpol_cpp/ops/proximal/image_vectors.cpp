@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <type_traits>
 
 #include <ATen/Dispatch.h>
@@ -98,6 +99,34 @@ void extrapolate(const Tensor& y, const Tensor& gradient, const std::vector<Extr
   });
 }
 
+void scale_and_shift(Tensor& images, const std::vector<double>& factors, const std::vector<double>& shifts) {
+  const Pieces pieces(images);
+  AT_DISPATCH_FLOATING_TYPES(images.scalar_type(), "scale_and_shift", [&] {
+    const auto kernels = proximal_kernels<scalar_t>(selected_isa());
+    auto* values = images.mutable_data_ptr<scalar_t>();
+    each_piece(pieces, [&](std::int64_t piece) {
+      const auto image = static_cast<std::size_t>(pieces.image(piece));
+      kernels.scale(values + pieces.begin(piece), factors[image], shifts[image], pieces.pixels(piece));
+    });
+  });
+}
+
+void copy_images(const Tensor& from, Tensor& to) {
+  if (!from.is_cpu() || !from.is_contiguous() || !to.is_contiguous() || from.scalar_type() != to.scalar_type()) {
+    to.copy_(from);
+    return;
+  }
+  const Pieces pieces(from);
+  AT_DISPATCH_FLOATING_TYPES(from.scalar_type(), "copy_images", [&] {
+    const auto* values = from.const_data_ptr<scalar_t>();
+    auto* copies = to.mutable_data_ptr<scalar_t>();
+    each_piece(pieces, [&](std::int64_t piece) {
+      const auto at = pieces.begin(piece);
+      std::copy_n(values + at, pieces.pixels(piece), copies + at);
+    });
+  });
+}
+
 std::vector<PointSums> compare_points(const Tensor& y, const Tensor& gradient, const Tensor& next, const Tensor& next_gradient) {
   if (!y.is_cpu()) return compare_by_tensors(y, gradient, next, next_gradient);
   const Pieces pieces(y);
@@ -120,6 +149,19 @@ std::vector<PointSums> compare_points(const Tensor& y, const Tensor& gradient, c
     sum.lengths += part.lengths;
   }
   return sums;
+}
+
+double sum_of_pixels(const Tensor& images) {
+  const Pieces pieces(images);
+  std::vector<double> parts(static_cast<std::size_t>(pieces.count()));
+  AT_DISPATCH_FLOATING_TYPES(images.scalar_type(), "sum_of_pixels", [&] {
+    const auto kernels = proximal_kernels<scalar_t>(selected_isa());
+    const auto* values = images.const_data_ptr<scalar_t>();
+    each_piece(pieces, [&](std::int64_t piece) {
+      parts[static_cast<std::size_t>(piece)] = kernels.sum(values + pieces.begin(piece), pieces.pixels(piece));
+    });
+  });
+  return std::accumulate(parts.begin(), parts.end(), 0.0);
 }
 
 std::vector<PixelSums> pixel_sums(const Tensor& images, double epsilon) {

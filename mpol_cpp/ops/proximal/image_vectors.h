@@ -16,8 +16,18 @@ using torch::Tensor;
 /// @param factors  of each image
 void extrapolate(const Tensor& y, const Tensor& gradient, const std::vector<ExtrapolationFactors>& factors, Tensor& w, Tensor& z);
 
+/// Each image times its factor, and its shift added to each pixel. @param images  of the CPU
+void scale_and_shift(Tensor& images, const std::vector<double>& factors, const std::vector<double>& shifts);
+
+/// As Tensor::copy_, of images of one shape: on the CPU by our threads, since those of LibTorch look out for work for some time
+/// after each of theirs, on the cores that ours need.
+void copy_images(const Tensor& from, Tensor& to);
+
 /// The sums of each image.
 std::vector<PointSums> compare_points(const Tensor& y, const Tensor& gradient, const Tensor& next, const Tensor& next_gradient);
+
+/// The sum of all pixels in float64. @param images  of the CPU
+double sum_of_pixels(const Tensor& images);
 
 /// The sum of an image's pixels, and its total variation as losses::tv_image has it.
 struct PixelSums {

@@ -19,6 +19,12 @@ struct DualRow {
   T *rows, *columns;
 };
 
+/// A row of our own and those beside it.
+template <typename T>
+struct RowAndNeighbors {
+  const T *below, *own, *above;
+};
+
 /// Another dual image at one row: what is taken of it, or the momentum of its look ahead.
 template <typename T>
 struct DualTerm {
@@ -43,12 +49,11 @@ struct ProximalKernels {
   /// v = p + momentum (p - before), and adjoint = D^T v there. @param below  v of the row before: only its `rows`
   void (*look_ahead)(const DualRow<T>& p, const DualRow<T>& before, T momentum, const T* below, const DualRow<T>& v, T* adjoint,
                      std::int64_t n);
-  /// out = centre/2 + (below + above)/4
-  void (*blend)(const T* below, const T* center, const T* above, T* out, std::int64_t n);
-  /// out = centre/2 + (left + right)/4. @param inside  1 up to the last pixel, then 0
-  void (*smooth)(const T* row, const T* inside, T* out, std::int64_t n);
-  /// x = max(q - weight slope, 0) m, with slope smoothed along the row first if it is to be; m null: 1.
-  void (*shrink)(const T* q, const T* slope, T weight, bool smooth, const T* mask, const T* inside, T* x, std::int64_t n);
+  /// out: the Hann kernel on the rows. @param inside  1 up to the last pixel, then 0
+  void (*smooth)(const RowAndNeighbors<T>& rows, const T* inside, T* out, std::int64_t n);
+  /// x = max(q - weight slope, 0) m, with the Hann kernel on the slopes first if they are to be smooth; m null: 1.
+  void (*shrink)(const T* q, const RowAndNeighbors<T>& slopes, T weight, bool smooth, const T* mask, const T* inside, T* x,
+                 std::int64_t n);
   /// raised = v + step D y, each vector longer than 1 cut to length 1.
   /// @param p        of this row
   /// @param counted  1 where differences count, 0 from the last column on
@@ -82,6 +87,9 @@ struct ProximalKernels {
   double (*variation)(const T* row, const T* next, double epsilon, std::int64_t n);
 
   double (*sum)(const T* row, std::int64_t n);
+
+  /// values = factor values + shift, n of them
+  void (*scale)(T* values, double factor, double shift, std::int64_t n);
 
   /// w' and z' of POGM, over w and z, for n values.
   void (*extrapolate)(const T* y, const T* gradient, const ExtrapolationFactors& factors, T* w, T* z, std::int64_t n);

@@ -1,6 +1,8 @@
 // Compiled once per instruction set: everything lies in a namespace of its name or in an unnamed one.
 #include <mpol_cpp/ops/proximal/proximal_kernels.h>
+#include <mpol_cpp/ops/simd/hann_row.h>
 #include <mpol_cpp/ops/simd/second_differences.h>
+#include <mpol_cpp/ops/simd/shuffle.h>
 #include <mpol_cpp/ops/simd/wide.h>
 
 namespace mpol::ops::MPOL_ISA {
@@ -8,7 +10,7 @@ namespace {
 
 template <typename T>
 MPOL_INLINE Vector<T> at_least_zero(Vector<T> x) {
-  return x > T(0) ? x : Vector<T>{};
+  return at_least<T>(x, Vector<T>{});  // and 0 for what is no number
 }
 
 /// `values` in the lanes before the n-th element of a row, 0 from there on.
@@ -27,66 +29,78 @@ template <typename T>
 void look_ahead(const DualRow<T>& p, const DualRow<T>& before, T momentum, const T* below, const DualRow<T>& v, T* adjoint,
                 std::int64_t n) {
   const auto factor = broadcast<T>(momentum);
-  const auto ahead = [&](const T* now, const T* then, std::int64_t i) __attribute__((always_inline)) {
+  const auto ahead = [factor](const T* now, const T* then, std::int64_t i) __attribute__((always_inline)) {
     const auto value = load<T>(now + i);
     return value + factor * (value - load<T>(then + i));
   };
+  const auto now = p, then = before, to = v;  // known not to be written in the loop
+  Vector<T> columns_before{};
   for (std::int64_t i = 0; i < n; i += lanes<T>) {
-    const auto rows = ahead(p.rows, before.rows, i), columns = ahead(p.columns, before.columns, i);
-    store<T>(v.rows + i, rows);
-    store<T>(v.columns + i, columns);
-    store<T>(adjoint + i, load<T>(below + i) - rows + ahead(p.columns, before.columns, i - 1) - columns);
+    const auto rows = ahead(now.rows, then.rows, i), columns = ahead(now.columns, then.columns, i);
+    store<T>(to.rows + i, rows);
+    store<T>(to.columns + i, columns);
+    store<T>(adjoint + i, load<T>(below + i) - rows + one_before<T>(columns_before, columns) - columns);
+    columns_before = columns;
   }
 }
 
+/// Rows of our own, blended, from the place of a vector.
 template <typename T>
-void blend(const T* below, const T* center, const T* above, T* out, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; i += lanes<T>) {
-    store<T>(out + i, T(0.5) * load<T>(center + i) + T(0.25) * (load<T>(below + i) + load<T>(above + i)));
-  }
+MPOL_INLINE auto blended_rows(const RowAndNeighbors<T>& rows) {
+  return [rows](std::int64_t i) __attribute__((always_inline)) {
+    return hann_blend<T>(load<T>(rows.below + i), load<T>(rows.own + i), load<T>(rows.above + i));
+  };
 }
 
 template <typename T>
-MPOL_INLINE Vector<T> smoothed(const T* row) {
-  return T(0.5) * load<T>(row) + T(0.25) * (load<T>(row - 1) + load<T>(row + 1));
+void smooth(const RowAndNeighbors<T>& rows, const T* inside, T* out, std::int64_t n) {
+  HannRow<T, decltype(blended_rows<T>(rows))> hann(blended_rows<T>(rows));
+  for (std::int64_t i = 0; i < n; i += lanes<T>) store<T>(out + i, hann.at(i) * load<T>(inside + i));
 }
 
-template <typename T>
-void smooth(const T* row, const T* inside, T* out, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; i += lanes<T>) store<T>(out + i, smoothed<T>(row + i) * load<T>(inside + i));
-}
-
-template <typename T>
-void shrink(const T* q, const T* slope, T weight, bool smooth_slope, const T* mask, const T* inside, T* x, std::int64_t n) {
+template <typename T, typename SlopeAt>
+MPOL_INLINE void shrink_by(const T* q, T weight, const T* mask, const T* inside, T* x, std::int64_t n, const SlopeAt& slope_at) {
   each_vector<T>(
       n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
-        const auto own = smooth_slope ? smoothed<T>(slope + i) : load<T>(slope + i);
-        auto value = at_least_zero<T>(load_first<T>(q + i, count) - weight * own);
+        auto value = at_least_zero<T>(load_first<T>(q + i, count) - weight * slope_at(i));
         if (mask != nullptr) value *= load_first<T>(mask + i, count);
         store<T>(x + i, value * load<T>(inside + i));
       });
 }
 
 template <typename T>
+void shrink(const T* q, const RowAndNeighbors<T>& slopes, T weight, bool smooth_slope, const T* mask, const T* inside, T* x,
+            std::int64_t n) {
+  if (smooth_slope) {
+    HannRow<T, decltype(blended_rows<T>(slopes))> hann(blended_rows<T>(slopes));
+    shrink_by<T>(q, weight, mask, inside, x, n, [&](std::int64_t i) __attribute__((always_inline)) { return hann.at(i); });
+  } else {
+    shrink_by<T>(
+        q, weight, mask, inside, x, n, [&](std::int64_t i) __attribute__((always_inline)) { return load<T>(slopes.own + i); });
+  }
+}
+
+template <typename T>
 double ascend(const T* y, const T* next, T step, const DualRow<T>& v, const DualRow<T>& p, const T* counted,
               const DualRow<T>& raised, std::int64_t n) {
-  Wide<T> turned{};
+  const auto ahead = v, now = p, to = raised;  // known not to be written in the loop
+  Vector<T> turned{};                          // of a row: few enough terms for T
+  auto center = load<T>(y);
   for (std::int64_t i = 0; i < n; i += lanes<T>) {
-    const auto center = load<T>(y + i);
-    const auto old_rows = load<T>(v.rows + i), old_columns = load<T>(v.columns + i);
+    const auto beyond = load<T>(y + i + lanes<T>);
+    const auto old_rows = load<T>(ahead.rows + i), old_columns = load<T>(ahead.columns + i);
     auto rows = old_rows + step * (load<T>(next + i) - center);
-    auto columns = old_columns + step * (load<T>(y + i + 1) - center);
-    const auto square = rows * rows + columns * columns, one = broadcast<T>(1);
-    const auto factor = reciprocal_square_root<T>(square > one ? square : one) * load<T>(counted + i);
+    auto columns = old_columns + step * (one_after<T>(center, beyond) - center);
+    center = beyond;
+    const auto square = rows * rows + columns * columns;
+    const auto factor = reciprocal_square_root<T>(at_least<T>(broadcast<T>(1), square)) * load<T>(counted + i);
     rows *= factor;
     columns *= factor;
-    const auto part = widened<T>((old_rows - rows) * (rows - load<T>(p.rows + i)) +
-                                 (old_columns - columns) * (columns - load<T>(p.columns + i)));
-    for (int half = 0; half < Wide<T>::parts; ++half) turned.part[half] += part.part[half];
-    store<T>(raised.rows + i, rows);
-    store<T>(raised.columns + i, columns);
+    turned += (old_rows - rows) * (rows - load<T>(now.rows + i)) + (old_columns - columns) * (columns - load<T>(now.columns + i));
+    store<T>(to.rows + i, rows);
+    store<T>(to.columns + i, columns);
   }
-  return sum_of<T>(turned);
+  return sum_of<T>(widened<T>(turned));
 }
 
 /// p + momentum (p - before), the term's factor being the momentum.
@@ -218,6 +232,15 @@ double sum(const T* row, std::int64_t n) {
 }
 
 template <typename T>
+void scale(T* values, double factor, double shift, std::int64_t n) {
+  const auto by = broadcast<T>(static_cast<T>(factor)), to = broadcast<T>(static_cast<T>(shift));
+  each_vector<T>(
+      n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        store_first<T>(values + i, by * load_first<T>(values + i, count) + to, count);
+      });
+}
+
+template <typename T>
 void extrapolate(const T* y, const T* gradient, const ExtrapolationFactors& factors, T* w, T* z, std::int64_t n) {
   const T slope = static_cast<T>(factors.slope), w_factor = static_cast<T>(factors.w_factor),
           y_factor = static_cast<T>(factors.y_factor), z_factor = static_cast<T>(factors.z_factor);
@@ -250,14 +273,22 @@ PointSums compare(const T* y, const T* gradient, const T* next, const T* next_gr
 
 template <typename T>
 ProximalKernels<T> proximal_kernels() {
-  return {look_ahead<T>,     blend<T>,
-          smooth<T>,         shrink<T>,
-          ascend<T>,         look_ahead_curvature<T>,
-          add_curvature<T>,  ascend_curvature<T>,
-          gather<T>,         ascend_channels<T>,
-          ascend_spectra<T>, cut_spectra<T>,
-          variation<T>,      sum<T>,
-          extrapolate<T>,    compare<T>};
+  return {look_ahead<T>,
+          smooth<T>,
+          shrink<T>,
+          ascend<T>,
+          look_ahead_curvature<T>,
+          add_curvature<T>,
+          ascend_curvature<T>,
+          gather<T>,
+          ascend_channels<T>,
+          ascend_spectra<T>,
+          cut_spectra<T>,
+          variation<T>,
+          sum<T>,
+          scale<T>,
+          extrapolate<T>,
+          compare<T>};
 }
 
 template ProximalKernels<float> proximal_kernels();

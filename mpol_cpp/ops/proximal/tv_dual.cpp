@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <mpol_cpp/ops/memory/share_tasks.h>
 #include <mpol_cpp/ops/simd/flush_tiny.h>
@@ -17,10 +18,12 @@ void TvDual<T>::apply(const T* q, const T* mask, const std::vector<double>& weig
                       T* x) {
   while (static_cast<std::int64_t>(scratch_.size()) < at::get_num_threads()) scratch_.emplace_back(frame_.distance);
   const auto count = static_cast<std::size_t>(problems_);
-  const auto blocks = frame_.blocks, npix = frame_.npix;
+  const auto npix = frame_.npix;
+  const RowBlocks rows(npix, images(), npix);
+  const auto blocks = rows.count;
   std::vector<double> t(count, 1.0), momentum(count, 0.0);
   std::vector<std::int64_t> going;  // blocks of images
-  std::vector<double> turned(static_cast<std::size_t>(images() * blocks));
+  std::vector<double> turned(static_cast<std::size_t>(images() * npix));  // of each row
   const auto most = *std::max_element(passes.begin(), passes.end());
   for (std::int64_t pass = 0; pass < most; ++pass) {
     going.clear();
@@ -34,19 +37,17 @@ void TvDual<T>::apply(const T* q, const T* mask, const std::vector<double>& weig
       const auto block = going[static_cast<std::size_t>(i)], image = block / blocks;
       const double weight = weights[static_cast<std::size_t>(image)];
       DualWalk<T> walk(frame_, duals_, scratch_[static_cast<std::size_t>(worker)], q, mask, image, static_cast<T>(weight),
-                       static_cast<T>(momentum[static_cast<std::size_t>(image / nchan_)]), frame_.first_row(block));
-      double sum = 0;
-      for (auto row = frame_.first_row(block); row < frame_.end_row(block); ++row) {
-        sum += walk.raise(row, static_cast<T>(1 / (8 * weight)));
+                       static_cast<T>(momentum[static_cast<std::size_t>(image / nchan_)]), rows.first_row(block));
+      for (auto row = rows.first_row(block); row < rows.end_row(block); ++row) {
+        turned[static_cast<std::size_t>(image * npix + row)] = walk.raise(row, static_cast<T>(1 / (8 * weight)));
       }
-      turned[static_cast<std::size_t>(block)] = sum;
     };
     share_tasks(static_cast<std::int64_t>(going.size()), 1, raise, WorkerPool::Order::near);
     for (std::size_t problem = 0; problem < count; ++problem) {
       if (passes[problem] <= pass) continue;
-      double sum = 0;
-      const auto per_problem = static_cast<std::size_t>(nchan_ * blocks);
-      for (auto block = problem * per_problem; block < (problem + 1) * per_problem; ++block) sum += turned[block];
+      const auto per_problem = nchan_ * npix;
+      const auto begin = turned.begin() + static_cast<std::int64_t>(problem) * per_problem;
+      const double sum = std::accumulate(begin, begin + per_problem, 0.0);
       const double next = sum > 0 ? 1 : (1 + std::sqrt(1 + 4 * t[problem] * t[problem])) / 2;
       momentum[problem] = sum > 0 ? 0 : (t[problem] - 1) / next;
       t[problem] = next;
@@ -57,8 +58,8 @@ void TvDual<T>::apply(const T* q, const T* mask, const std::vector<double>& weig
     const FlushTiny flush;
     const auto image = block / blocks;
     DualWalk<T> walk(frame_, duals_, scratch_[static_cast<std::size_t>(worker)], q, mask, image,
-                     static_cast<T>(weights[static_cast<std::size_t>(image)]), 0, frame_.first_row(block));
-    for (auto row = frame_.first_row(block); row < frame_.end_row(block); ++row) {
+                     static_cast<T>(weights[static_cast<std::size_t>(image)]), 0, rows.first_row(block));
+    for (auto row = rows.first_row(block); row < rows.end_row(block); ++row) {
       std::copy_n(walk.primal(row), npix, x + (image * npix + row) * npix);
     }
   };

@@ -13,8 +13,8 @@ namespace mpol::ops {
 using torch::Tensor;
 
 /// The proximal map of total variation and positivity on the CPU (solvers/tv_proximal.h has the equations): dual steps of one
-/// pass over the image each, whose rows stay in the first cache from the dual image read to the dual image written. Pieces have
-/// fixed boundaries and sums a fixed order: the same bits for any number of threads.
+/// pass over the image each, whose rows stay in the first cache from the dual image read to the dual image written. Sums are
+/// those of rows in a fixed order: the same bits for any number of threads.
 template <typename T>
 class TvDual {
  public:

@@ -51,7 +51,7 @@ MPOL_INLINE Vector<T> polynomial(const T (&coefficients)[count], Vector<T> x) {
 template <typename T>
 MPOL_INLINE Vector<T> exp_of_negative(Vector<T> x) {
   using C = MathConstants<T>;
-  const Vector<T> bounded = x < C::smallest_log ? broadcast<T>(C::smallest_log) : x;
+  const Vector<T> bounded = at_least<T>(broadcast<T>(C::smallest_log), x);
   const Vector<T> shifted = bounded * C::log2_e + C::round;
   const Vector<T> n = shifted - C::round;
   const Vector<T> r = (bounded - n * C::ln2_high) - n * C::ln2_low;
@@ -86,21 +86,24 @@ MPOL_INLINE Vector<T> logarithm(Vector<T> x) {
   return x == x ? value : x;
 }
 
-/// at::softplus with beta 1 and threshold 20.
+/// at::softplus with beta 1 and threshold 20. Beyond that e^-x is below half a unit in the last place of x in float32, so that x
+/// comes out by itself.
 template <typename T>
 MPOL_INLINE Vector<T> softplus(Vector<T> x) {
-  const Vector<T> positive = x > T(0) ? x : Vector<T>{};
-  const Vector<T> value = positive + log1p_of_fraction<T>(exp_of_negative<T>(-magnitude<T>(x)));
-  return x > T(20) ? x : value;
+  const Vector<T> positive = at_least<T>(Vector<T>{}, x);
+  const Vector<T> value = positive + log1p_of_fraction<T>(exp_of_negative<T>(negative_magnitude<T>(x)));
+  if constexpr (sizeof(T) == 4) return value;
+  else return x > T(20) ? x : value;
 }
 
-/// Its derivative, 1 / (1 + e^-x), 1 beyond the threshold.
+/// Its derivative, 1 / (1 + e^-x), 1 beyond the threshold: likewise by itself in float32.
 template <typename T>
 MPOL_INLINE Vector<T> softplus_derivative(Vector<T> x) {
-  const Vector<T> exponential = exp_of_negative<T>(-magnitude<T>(x));
-  const Vector<T> logistic = reciprocal<T>(T(1) + exponential);
-  const Vector<T> value = x < T(0) ? exponential * logistic : logistic;
-  return x > T(20) ? broadcast<T>(T(1)) : value;
+  const Vector<T> exponential = exp_of_negative<T>(negative_magnitude<T>(x));
+  const Vector<T> above_zero = x >= T(0) ? broadcast<T>(T(1)) : Vector<T>{};  // which e^-|x| does not exceed
+  const Vector<T> value = at_least<T>(above_zero, exponential) * reciprocal<T>(T(1) + exponential);
+  if constexpr (sizeof(T) == 4) return value;
+  else return x > T(20) ? broadcast<T>(T(1)) : value;
 }
 
 /// What formulas of regularizers are worked out with, on vectors (regularizers/base/formula.h).

@@ -30,4 +30,19 @@ MPOL_INLINE Vector<T> every_other(Vector<T> a, Vector<T> b) {
   return every_other<T, first>(a, b, LaneSequence<T>{});
 }
 
+template <typename T, int first, int... lane>
+MPOL_INLINE Vector<T> consecutive(Vector<T> a, Vector<T> b, std::integer_sequence<int, lane...>) {
+  return __builtin_shufflevector(a, b, (lane + first)...);
+}
+/// The last element of a, then all but the last of b: what lies one before b in memory.
+template <typename T>
+MPOL_INLINE Vector<T> one_before(Vector<T> a, Vector<T> b) {
+  return consecutive<T, lanes<T> - 1>(a, b, LaneSequence<T>{});
+}
+/// All but the first element of a, then the first of b: what lies one after a in memory.
+template <typename T>
+MPOL_INLINE Vector<T> one_after(Vector<T> a, Vector<T> b) {
+  return consecutive<T, 1>(a, b, LaneSequence<T>{});
+}
+
 }  // namespace mpol::ops::MPOL_ISA

@@ -126,6 +126,31 @@ MPOL_INLINE Vector<T> magnitude(Vector<T> x) {
   return reinterpret_cast<Vector<T>>(reinterpret_cast<Integer>(x) & all_but_sign);
 }
 
+/// -|x|
+template <typename T>
+MPOL_INLINE Vector<T> negative_magnitude(Vector<T> x) {
+  using Integer = IntegerVector<T>;
+  const auto sign = reinterpret_cast<Integer>(broadcast<T>(T(-0.0)));
+  return reinterpret_cast<Vector<T>>(reinterpret_cast<Integer>(x) | sign);
+}
+
+/// The larger of x and a bound; x where that is no number. One instruction, which GCC does not make of a comparison.
+template <typename T>
+MPOL_INLINE Vector<T> at_least(Vector<T> bound, Vector<T> x) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return _mm512_maskz_max_ps(every_lane<T>, bound, x);
+  else return _mm512_maskz_max_pd(every_lane<T>, bound, x);
+#elif defined(__AVX2__)
+  if constexpr (sizeof(T) == 4) return _mm256_max_ps(bound, x);
+  else return _mm256_max_pd(bound, x);
+#elif defined(__x86_64__)
+  if constexpr (sizeof(T) == 4) return _mm_max_ps(bound, x);
+  else return _mm_max_pd(bound, x);
+#else
+  return x < bound ? bound : x;
+#endif
+}
+
 template <typename T>
 MPOL_INLINE Vector<T> square_root(Vector<T> x) {
 #if defined(__AVX512F__)
@@ -168,7 +193,7 @@ MPOL_INLINE Vector<T> reciprocal_square_root(Vector<T> x) {
   if constexpr (sizeof(T) == 4) y = _mm512_maskz_rsqrt14_ps(every_lane<T>, x);
   else y = _mm512_maskz_rsqrt14_pd(every_lane<T>, x);
   const Vector<T> h = T(1) - (x * y) * y;
-  if constexpr (sizeof(T) == 4) return y + y * h * (T(0.5) + T(0.375) * h);
+  if constexpr (sizeof(T) == 4) return y + (T(0.5) * y) * h;  // what is left out is below a tenth of the last digit
   else return y + y * h * (T(0.5) + h * (T(0.375) + h * (T(0.3125) + h * T(0.2734375))));
 #else
   return T(1) / square_root<T>(x);

@@ -36,14 +36,17 @@ MPOL_INLINE Wide<T> widened(Vector<T> values) {
   }
 }
 
-/// The sum of all lanes, in their order.
+/// The sum of all lanes: halves onto each other, so that few additions wait for one another.
 template <typename T>
 MPOL_INLINE double sum_of(const Wide<T>& values) {
-  double sum = 0;
-  for (std::int64_t part = 0; part < Wide<T>::parts; ++part) {
-    for (int lane = 0; lane < lanes<double>; ++lane) sum += values.part[part][lane];
+  auto sum = values.part[0];
+  for (int part = 1; part < Wide<T>::parts; ++part) sum += values.part[part];
+  double lane[lanes<double>];
+  store<double>(lane, sum);
+  for (int width = lanes<double> / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) lane[i] += lane[i + width];
   }
-  return sum;
+  return lane[0];
 }
 
 /// Adds a vector to a sum in float64.

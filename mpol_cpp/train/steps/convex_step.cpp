@@ -3,10 +3,12 @@
 #include <numeric>
 #include <utility>
 
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/ops/proximal/image_vectors.h>
 
 namespace mpol {
 
@@ -37,7 +39,9 @@ StepReport ConvexStep::take(double) {
   for (std::size_t i = 0; i < losses_.size(); ++i) {
     if (moved[i % moved.size()]) losses_[i] = next[i];
   }
-  return {std::move(before), images.sum(torch::kFloat64).to(torch::kCPU)};
+  auto sum = images.is_cpu() ? at::scalar_tensor(ops::sum_of_pixels(images), torch::kFloat64)
+                             : images.sum(torch::kFloat64).to(torch::kCPU);
+  return {std::move(before), std::move(sum)};
 }
 
 void ConvexStep::set_stopped(const std::vector<bool>&) {
