@@ -9,18 +9,24 @@
 #include <mpol_cpp/ops/hann/hann.h>
 
 #include "compare.h"
+#include "forced_isa.h"
+#include "instruction_sets.h"
 #include "random.h"
 
 using namespace mpol;
 using namespace mpol::testing;
 
-TEMPLATE_TEST_CASE("hann equals a zero-padded convolution", "[ops][hann][quick]", float, double) {
+TEMPLATE_TEST_CASE("hann equals a zero-padded convolution on every instruction set", "[ops][hann][quick]", float, double) {
   const auto npix = GENERATE(1, 2, 3, 31, 64, 70);
   const auto image = normal({2, 3, npix, npix}, dtype_of<TestType>(), 3);
   const auto line = torch::tensor({0.25, 0.5, 0.25}, dtype_of<TestType>());
   const auto kernel = torch::outer(line, line).expand({1, 1, 3, 3});
   const auto expected = at::conv2d(image.reshape({6, 1, npix, npix}), kernel, {}, 1, 1).reshape(image.sizes());
-  CHECK(relative_error(ops::hann(image), expected) < tolerance<TestType>(1e-15, 1e-6));
+  for (const auto isa : instruction_sets()) {
+    const ForcedIsa forced(to_string(isa));
+    CAPTURE(npix, to_string(isa));
+    CHECK(relative_error(ops::hann(image), expected) < tolerance<TestType>(1e-15, 1e-6));
+  }
 }
 
 TEMPLATE_TEST_CASE("hann is its own adjoint", "[ops][hann][quick]", float, double) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
@@ -91,6 +92,27 @@ TEMPLATE_TEST_CASE("the x-step of ADMM is the minimum of f and the quadratic of 
     const double distance = step.distance_to_diagonal();
     if (name == "gridded") CHECK(distance < (smoothing == Smoothing::none ? tolerance<TestType>(1e-12, 1e-5) : 0.3));
     else CHECK(distance > 1e-3);
+  }
+}
+
+TEMPLATE_TEST_CASE("a problem that is solved stands still in the x-step of ADMM while another goes on", "[solvers][quick]", float,
+                   double) {
+  const auto dtype = dtype_of<TestType>();
+  for (const auto& name : likelihoods) {
+    CAPTURE(name);
+    auto model = positive_model(base_image(dtype, 4, {2}), Smoothing::hann);
+    ConvexObjective function(model.ptr(), Objective(likelihood_of(name, dtype), {terms::sparsity(0.02)}));
+    const auto images = function.images().clone();
+    auto gradient = at::empty_like(images);
+    function.evaluate(images, gradient);
+    ObjectiveModel step(function, images, gradient, {.tolerance = tolerance<TestType>(1e-12, 1e-6), .most_iterations = 300});
+    const auto rho = at::full({2, 1, 1, 1}, 1e-2 * step.curvature(), images.options());
+    auto v = noise_like(images, 5);
+    v[0].copy_(images[0] + gradient[0] / rho[0]);  // whose minimum is where the images are
+    const auto x = step.minimize(v, rho, images);
+    const auto pull = (v[0] - images[0]).norm().template item<double>();
+    CHECK((x[0] - images[0]).norm().template item<double>() < tolerance<TestType>(1e-12, 1e-5) * pull);
+    CHECK(torch::isfinite(x).all().template item<bool>());
   }
 }
 

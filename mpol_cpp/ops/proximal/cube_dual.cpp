@@ -177,8 +177,8 @@ void CubeDual<T>::cut(const Piece& piece, const Pass& pass, std::size_t worker) 
       const auto order = duals_.order_of(image);
       const DualTerm<T> term{duals_.row(order[0], plane_of_spectra_, image, row),
                              duals_.row(order[1], plane_of_spectra_, image, row), static_cast<T>(pass.momentum[piece.problem])};
-      turned(image, row) += own.spectra / climb *
-                            frame_.kernels.cut_spectra(factor, term, duals_.row(order[2], plane_of_spectra_, image, row), n);
+      turned(image, row) +=
+          own.spectra / climb * frame_.kernels.cut_spectra(factor, term, duals_.row(order[2], plane_of_spectra_, image, row), n);
     }
   }
 }

@@ -49,7 +49,7 @@ struct WalkFrame {
   }
 
   std::int64_t npix;
-  bool hann;  // whether the images are convolved with the Hann kernel before they are looked at: S
+  bool hann;              // whether the images are convolved with the Hann kernel before they are looked at: S
   std::int64_t distance;  // from row to row
   ProximalKernels<T> kernels;
   AlignedArray<T> inside, counted;  // a row of 1 up to the last pixel, or up to the one before it, then of 0
@@ -150,8 +150,7 @@ class DualWalk {
     if (row + 1 >= n_) return 0;  // no differences are counted there
     const T* next = smoothed(row + 1);
     const T* center = frame_.hann ? scratch_.smoothed(row) : scratch_.primal(row);
-    return frame_.kernels.ascend(center, next, step, scratch_.v(row), dual(0, row), frame_.counted.data(),
-                                 dual(2, row), n_);
+    return frame_.kernels.ascend(center, next, step, scratch_.v(row), dual(0, row), frame_.counted.data(), dual(2, row), n_);
   }
 
   /// The dual image of second order raised at a row. @return as raise()
@@ -174,7 +173,7 @@ class DualWalk {
     return {duals_.row(order_[static_cast<std::size_t>(which)], 0, image_, 0),
             duals_.row(order_[static_cast<std::size_t>(which)], 1, image_, 0)};
   }
-  /// Of now, before and next.
+  /// The row of now (0), before (1) or next (2).
   DualRow<T> dual(std::size_t which, std::int64_t row) const {
     const auto offset = row * frame_.distance;
     return {first_rows_[which].rows + offset, first_rows_[which].columns + offset};

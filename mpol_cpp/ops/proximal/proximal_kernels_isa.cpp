@@ -73,7 +73,8 @@ void shrink(const T* q, const RowAndNeighbors<T>& slopes, T weight, bool smooth_
             std::int64_t n) {
   if (smooth_slope) {
     HannRow<T, decltype(blended_rows<T>(slopes))> hann(blended_rows<T>(slopes));
-    shrink_by<T>(q, weight, mask, inside, x, n, [&](std::int64_t i) __attribute__((always_inline)) { return hann.at(i); });
+    shrink_by<T>(
+        q, weight, mask, inside, x, n, [&](std::int64_t i) __attribute__((always_inline)) { return hann.at(i); });
   } else {
     shrink_by<T>(
         q, weight, mask, inside, x, n, [&](std::int64_t i) __attribute__((always_inline)) { return load<T>(slopes.own + i); });
@@ -235,9 +236,8 @@ template <typename T>
 void scale(T* values, double factor, double shift, std::int64_t n) {
   const auto by = broadcast<T>(static_cast<T>(factor)), to = broadcast<T>(static_cast<T>(shift));
   each_vector<T>(
-      n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
-        store_first<T>(values + i, by * load_first<T>(values + i, count) + to, count);
-      });
+      n, [&](std::int64_t i, std::int64_t count)
+             __attribute__((always_inline)) { store_first<T>(values + i, by * load_first<T>(values + i, count) + to, count); });
 }
 
 template <typename T>
@@ -273,21 +273,9 @@ PointSums compare(const T* y, const T* gradient, const T* next, const T* next_gr
 
 template <typename T>
 ProximalKernels<T> proximal_kernels() {
-  return {look_ahead<T>,
-          smooth<T>,
-          shrink<T>,
-          ascend<T>,
-          look_ahead_curvature<T>,
-          add_curvature<T>,
-          ascend_curvature<T>,
-          gather<T>,
-          ascend_channels<T>,
-          ascend_spectra<T>,
-          cut_spectra<T>,
-          variation<T>,
-          sum<T>,
-          scale<T>,
-          extrapolate<T>,
+  return {look_ahead<T>,    smooth<T>,           shrink<T>, ascend<T>,          look_ahead_curvature<T>,
+          add_curvature<T>, ascend_curvature<T>, gather<T>, ascend_channels<T>, ascend_spectra<T>,
+          cut_spectra<T>,   variation<T>,        sum<T>,    scale<T>,           extrapolate<T>,
           compare<T>};
 }
 

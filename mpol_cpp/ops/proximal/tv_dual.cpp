@@ -22,7 +22,7 @@ void TvDual<T>::apply(const T* q, const T* mask, const std::vector<double>& weig
   const RowBlocks rows(npix, images(), npix);
   const auto blocks = rows.count;
   std::vector<double> t(count, 1.0), momentum(count, 0.0);
-  std::vector<std::int64_t> going;  // blocks of images
+  std::vector<std::int64_t> going;                                        // blocks of images
   std::vector<double> turned(static_cast<std::size_t>(images() * npix));  // of each row
   const auto most = *std::max_element(passes.begin(), passes.end());
   for (std::int64_t pass = 0; pass < most; ++pass) {

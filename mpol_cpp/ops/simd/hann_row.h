@@ -1,7 +1,7 @@
 #pragma once
 
-// The Hann kernel [1/4, 1/2, 1/4] x [1/4, 1/2, 1/4] along an image row, one vector after another; for files that are compiled once
-// per instruction set.
+// The Hann kernel [1/4, 1/2, 1/4] x [1/4, 1/2, 1/4] along an image row, one vector after another; for files that are compiled
+// once per instruction set.
 #include <mpol_cpp/ops/simd/shuffle.h>
 #include <mpol_cpp/ops/simd/vector.h>
 
