@@ -21,7 +21,8 @@ struct RowBlocks {
   /// @param most_rows  of a block
   RowBlocks(std::int64_t pixels, std::int64_t images, std::int64_t most_rows) : npix(pixels) {
     constexpr std::int64_t fewest_rows = 32;
-    const auto threads = sharing_threads(), of_image = threads / std::gcd(images, threads);
+    const auto threads = sharing_threads(), shared = std::lcm(images, threads);  // the fewest blocks that all share alike
+    const auto of_image = std::max<std::int64_t>(shared / images, 1);
     rows = std::min(most_rows, std::max(fewest_rows, (npix + of_image - 1) / of_image));
     count = (npix + rows - 1) / rows;
   }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How true the error maps of `mpol image --samples` are, on the simulated skies of lambda_quality.py, of which the truth is known.
+"""How true the error maps of `mpol image --samples` are, on the simulated skies of lambdas.py, of which the truth is known.
 
-usage: error_quality.py [--program build/release/bin/mpol] [--folder error_quality] [--samples 64] [--cases N] [--profiles]
+usage: errors.py [--program build/release/bin/mpol] [--folder error_quality] [--samples 64] [--cases N] [--profiles]
 
 Needs numpy and astropy (build/test-python/bin/python3 has them). At the resolution of the restoring beam, over the pixels where the sky
 is brighter than 2 % of its peak, and over all: the part of them whose error |image - sky| is below error.fits, and below twice that
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from astropy.io import fits
 
-from lambda_quality import Case, cases, cell, npix, read_image, write_skies
+from lambdas import Case, cases, cell, npix, read_image, write_skies
 
 
 def restored(image, header):

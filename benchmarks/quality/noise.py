@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Which noise the data support: how well images fitted with Gaussian and with Student's noise predict visibilities that they have not seen.
 
-usage: noise_quality.py [--program build/release/bin/mpol] [--folder noise_quality] [--folds 5] [--seed 1] VIS.npz...
+usage: noise.py [--program build/release/bin/mpol] [--folder noise_quality] [--folds 5] [--seed 1] VIS.npz...
 
 Needs numpy (build/test-python/bin/python3 has it). Samples of one channel are dealt to the folds at random; each is predicted by the
 image of the others (exact or loose likelihood, the grid and lambda that `mpol image` takes by itself). "clipped" is Gaussian

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Seconds of jobs on many GPUs by the cost model of docs/clusters.md: a calculation, not a measurement.
 
-    scripts/scaling_model [--ranks 1,4,16,64] [--network GB_PER_S] [--latency MICROSECONDS] [--disk GB_PER_S]
+    python benchmarks/scaling_model.py [--ranks 1,4,16,64] [--network GB_PER_S] [--latency MICROSECONDS] [--disk GB_PER_S]
 
 Rates of one GPU are those of the H100 in docs/performance.md; what they are multiplied by (sizes, counts, bytes) is what the program does.
 Network, latency and disk are assumptions, one connection a rank. Prints a table for each job: seconds of its stages and the efficiency

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What lambda by `auto` and by `mpol crossval` costs beside the best of a grid, on simulated skies of which the truth is known.
 
-usage: lambda_quality.py [--program build/release/bin/mpol] [--folder lambda_quality] [--cases N] [--scores]
+usage: lambdas.py [--program build/release/bin/mpol] [--folder lambda_quality] [--cases N] [--scores]
 
 Needs numpy and astropy (build/test-python/bin/python3 has them). Skies of 128 x 0.04" and 0.15 Jy, 25 antennas, 3300 visibilities at
 230 GHz: the disc of `mpol simulate`, two Gaussians with a ring, and a nebula that fills the field. Noise of three system temperatures, and at

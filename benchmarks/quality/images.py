@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How near images come to skies of which the truth is known: converged fits, 500 steps of Adam, and CLEAN.
 
-usage: image_quality.py [--program build/release/bin/mpol] [--folder image_quality] [--only WORD] [--methods NAME,…] [--npix 128]
+usage: images.py [--program build/release/bin/mpol] [--folder image_quality] [--only WORD] [--methods NAME,…] [--npix 128]
 
 Skies of 5.12" and 0.15 Jy that `mpol simulate` makes: its disc, blobs, a turbulent nebula, a galaxy; 25 antennas at 230 GHz, one hour and
 eight hours; system temperatures of 30, 300 and 2500 K. For each method and case:
