@@ -78,14 +78,17 @@ Corner legend_corner(const CurvePanel& panel) {
     for (std::size_t i = 0; i < count; ++i) {
       if (!can_be_shown(curve.x[i], panel.x_scale)) continue;
       const double x = share(curve.x[i], ranges.x, panel.x_scale);
-      if (x < 0 || x > 1 || (x > 0.4 && x < 0.6)) continue;
+      if (x < 0 || x > 1) continue;
+      const bool in_left = x<0.6, in_right = x> 0.4;  // a legend may be that wide
       for (const double end : bar_of(curve, i)) {
         if (!can_be_shown(end, panel.y_scale)) continue;
         const double y = share(end, ranges.y, panel.y_scale);
         if (y < 0 || y > 1) continue;
-        // Each curve counts alike, however many points it has.
-        if (y > 0.7) crowd[x < 0.5 ? 1 : 0] += 1 / static_cast<double>(count);
-        if (y < 0.3) crowd[x < 0.5 ? 3 : 2] += 1 / static_cast<double>(count);
+        const double part = 1 / static_cast<double>(count);  // each curve counts alike, however many points it has
+        if (in_right && y > 0.7) crowd[0] += part;
+        if (in_left && y > 0.7) crowd[1] += part;
+        if (in_right && y < 0.3) crowd[2] += part;
+        if (in_left && y < 0.3) crowd[3] += part;
       }
     }
   }

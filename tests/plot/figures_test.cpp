@@ -233,6 +233,9 @@ TEST_CASE("the legend goes where there is room", "[plot][quick]") {
   panel.curves[0].y = {4, 3, 2, 1, 0};
   corner = legend_corner(panel);
   CHECK(corner.right == corner.top);
+  panel.curves[0] = {"a", CurveStyle::points, {2}, {4}};
+  panel.y_range = {{0, 5}};
+  CHECK(!legend_corner(panel).top);  // which would hide the only point
 }
 
 TEST_CASE("error bars are inside the axes, and a logarithmic axis is not stretched by them", "[plot][quick]") {
