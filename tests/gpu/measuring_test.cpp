@@ -51,7 +51,7 @@ TEMPLATE_TEST_CASE("the response of a matched filter on a GPU is the CPU's", "[g
   constexpr std::int64_t nchan = 12, width = 4;
   const GridCoords coords(0.03, 64);
   const auto points = edge_baselines(coords, 3000, 5);
-  const auto u = points.u(), v = points.v();
+  const auto &u = points.u(), &v = points.v();
   const Visibilities data(Baselines::in_lambda(u, v), normal({nchan, points.nvis()}, complex_dtype_of<TestType>(), 6),
                           uniform({nchan, points.nvis()}, dtype_of<TestType>(), 7) + 0.5);
   const auto templates = uniform({width, 64, 64}, dtype_of<TestType>(), 8);
