@@ -193,7 +193,7 @@ double ascend_curvature(const T* below, const T* y, const T* above, T step, cons
     auto rows = old_rows + step * bends.rows, columns = old_columns + step * bends.columns,
          mixed = old_mixed + step * bends.mixed;
     const auto square = rows * rows + columns * columns + mixed * mixed;
-    const auto factor = reciprocal_square_root<T>(square > one ? square : one) * load<T>(counted + i);
+    const auto factor = reciprocal_square_root<T>(at_least<T>(one, square)) * load<T>(counted + i);
     rows *= factor;
     columns *= factor;
     mixed *= factor;

@@ -7,6 +7,7 @@
 
 namespace mpol::ops::MPOL_ISA {
 
+/// [1/4, 1/2, 1/4], of rows or of pixels.
 template <typename T>
 MPOL_INLINE Vector<T> hann_blend(Vector<T> before, Vector<T> own, Vector<T> after) {
   return T(0.5) * own + T(0.25) * (before + after);

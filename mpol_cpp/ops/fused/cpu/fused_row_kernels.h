@@ -2,6 +2,7 @@
 
 // Kernels of FusedKernels on image rows; for files that mpol_add_isa_sources compiles.
 #include <mpol_cpp/ops/fused/cpu/fused_kernels.h>
+#include <mpol_cpp/ops/simd/hann_row.h>
 #include <mpol_cpp/ops/simd/math.h>
 #include <mpol_cpp/ops/simd/second_differences.h>
 #include <mpol_cpp/ops/simd/wide.h>
@@ -12,12 +13,7 @@ namespace mpol::ops::MPOL_ISA {
 /// [1/4, 1/2, 1/4] along a row at x.
 template <typename T>
 MPOL_INLINE Vector<T> hann_at(const T* x) {
-  return T(0.5) * load<T>(x) + T(0.25) * (load<T>(x - 1) + load<T>(x + 1));
-}
-
-template <typename T>
-MPOL_INLINE Vector<T> blend(Vector<T> below, Vector<T> center, Vector<T> above) {
-  return T(0.5) * center + T(0.25) * (below + above);
+  return hann_blend<T>(load<T>(x - 1), load<T>(x), load<T>(x + 1));
 }
 
 template <typename T>
@@ -41,9 +37,9 @@ void blend_rows(const T* __restrict below, const T* __restrict center, const T* 
                 std::int64_t n) {
   std::int64_t j = 0;
   for (; j + lanes<T> <= n; j += lanes<T>) {
-    store<T>(out + j, blend<T>(load<T>(below + j), load<T>(center + j), load<T>(above + j)));
+    store<T>(out + j, hann_blend<T>(load<T>(below + j), load<T>(center + j), load<T>(above + j)));
   }
-  if (j < n) store<T>(out + j, keep_first<T>(blend<T>(load<T>(below + j), load<T>(center + j), load<T>(above + j)), n - j));
+  if (j < n) store<T>(out + j, keep_first<T>(hann_blend<T>(load<T>(below + j), load<T>(center + j), load<T>(above + j)), n - j));
 }
 
 // ---- regularizers

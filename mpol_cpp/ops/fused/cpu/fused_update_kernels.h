@@ -49,7 +49,7 @@ MPOL_INLINE void update_of(const T* __restrict below, const T* __restrict center
   const Rates<T> rates(settings);
   T* __restrict base = row.base, * __restrict first = row.first, * __restrict second = row.second;
   for (std::int64_t j = 0; j < n; j += lanes<T>) {
-    store<T>(blended + j, blend<T>(load<T>(below + j), load<T>(center + j), load<T>(above + j)));
+    store<T>(blended + j, hann_blend<T>(load<T>(below + j), load<T>(center + j), load<T>(above + j)));
   }
   Vector<T> sum{};
   const auto gradient_at = [&](std::int64_t j, Vector<T> pixel) __attribute__((always_inline)) {
