@@ -12,6 +12,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/hypot.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros.h>
@@ -225,15 +226,43 @@ Tensor checked_templates(const Tensor& templates, const GridCoords& coords, std:
                     "the template, or more data",
                     cubes.size(1), nchan));
   }
-  if (!cubes.isfinite().all().item<bool>()) throw DataError("a template has pixels that are not finite; replace them by 0");
   return cubes.detach();
 }
 
-/// Sum of magnitudes of each template in Jy, (templates) float64: what bounds its visibilities.
-Tensor largest_fluxes(const Tensor& cubes, const GridCoords& coords) {
-  const auto flux = (coords.cell_area() * cubes.to(torch::kFloat64).abs().sum({2, 3})).amax(1);
-  if (!(flux > 0).all().item<bool>()) throw DataError("a template is 0 everywhere: there is nothing to look for");
-  return flux;
+/// Magnitudes of cubes, summed over their rows and columns, (templates, K, npix) float64.
+struct MagnitudeSums {
+  Tensor rows, columns;
+
+  explicit MagnitudeSums(const Tensor& cubes)
+      : rows(at::linalg_vector_norm(cubes, 1, at::IntArrayRef{-1}).to(torch::kFloat64)),
+        columns(at::linalg_vector_norm(cubes, 1, at::IntArrayRef{-2}).to(torch::kFloat64)) {
+    if (!rows.isfinite().all().item<bool>() && !cubes.isfinite().all().item<bool>())
+      throw DataError("a template has pixels that are not finite; replace them by 0");
+  }
+
+  /// Sum of magnitudes of each template's strongest channel in Jy, (templates): what bounds its visibilities.
+  Tensor largest_fluxes(const GridCoords& coords) const {
+    auto flux = (coords.cell_area() * rows.sum(2)).amax(1);
+    if (!(flux > 0).all().item<bool>()) throw DataError("a template is 0 everywhere: there is nothing to look for");
+    return flux;
+  }
+
+  /// Half the side of the smallest square about the phase centre beyond which each channel has at most this part of its sum.
+  std::int64_t half_width(double left_out) const {
+    const auto half = rows.size(2) / 2;
+    const auto by_distance = [half](const Tensor& sums) { return sums.narrow(2, half, half) + sums.narrow(2, 0, half).flip(2); };
+    const auto beyond = (by_distance(rows) + by_distance(columns)).flip(2).cumsum(2).flip(2);
+    return (beyond > left_out * rows.sum({2}, true)).any(0).any(0).sum().item<std::int64_t>();
+  }
+};
+
+/// Cubes and their grid without the rim, where templates are dark: visibilities differ by less than the transform's error.
+std::pair<Tensor, GridCoords> without_rim(const Tensor& cubes, const MagnitudeSums& sums, const GridCoords& coords,
+                                          double tolerance) {
+  constexpr std::int64_t step = 16;  // pixels of the half: sizes that are transformed fast
+  const auto half = coords.npix() / 2, kept = std::min(half, (sums.half_width(0.1 * tolerance) + step - 1) / step * step);
+  const auto inner = [&](const Tensor& all, int dim) { return all.narrow(dim, half - kept, 2 * kept); };
+  return {inner(inner(cubes, 2), 3), GridCoords(coords.cell_size(), 2 * kept)};
 }
 
 Tensor frequencies_of_positions(const Visibilities& visibilities, std::int64_t width, std::int64_t positions) {
@@ -245,12 +274,14 @@ Tensor frequencies_of_positions(const Visibilities& visibilities, std::int64_t w
 
 }  // namespace
 
-FilterResponse matched_filter(const Visibilities& visibilities, const Tensor& templates, const GridCoords& coords,
+FilterResponse matched_filter(const Visibilities& visibilities, const Tensor& templates, const GridCoords& whole_grid,
                               const MatchedFilterOptions& options) {
   const torch::NoGradGuard no_grad;
   check_options(options);
-  const auto cubes = checked_templates(templates, coords, visibilities.nchan());
-  const auto scale = largest_fluxes(cubes, coords);
+  const auto all = checked_templates(templates, whole_grid, visibilities.nchan());
+  const MagnitudeSums sums_of_all(all);
+  const auto scale = sums_of_all.largest_fluxes(whole_grid);
+  const auto [cubes, coords] = without_rim(all, sums_of_all, whole_grid, options.tolerance());
   const double most_shift = options.phase_error() / (2 * units::pi * std::max(source_radius(cubes, coords), 1e-12));
   const auto groups = channel_groups(visibilities.baselines(), visibilities.nchan(), most_shift);
 

@@ -16,9 +16,18 @@
 
 namespace mpol {
 
-namespace losses::detail {
-class ImageChannels;
-}  // namespace losses::detail
+/// Options of a BlockLikelihood.
+struct BlockLikelihoodOptions {
+  BlockLikelihoodOptions() = default;
+  TORCH_ARG(NufftOptions, transform) = {};  ///< of the nonuniform transforms
+  /// Samples of a channel that are worked on at once; 0: as many as the budget has room for, at the first evaluation.
+  TORCH_ARG(std::int64_t, chunk) = 0;
+  /// Bytes for what an evaluation needs beside the samples, where images are; 0: half of the memory that is free there at the
+  /// first evaluation.
+  TORCH_ARG(double, memory_budget) = 0;
+  /// The samples stay where they are, in memory or in files: they are no buffers, and a device has those of one chunk at a time.
+  TORCH_ARG(bool, on_host) = false;
+};
 
 /// A block of loose visibilities (an execution, an array) and what of it is fitted together with the image.
 struct DataBlock {
@@ -48,19 +57,20 @@ struct DataBlock {
 ///
 /// Buffers, beside them in the state dict: `data_B` (n, nvis) complex, Jy, and `weights_B` (n, nvis) real, Jy^-2, in the dtypes
 /// of the visibilities, where n counts the data channels of all image channels; of blocks that fit a shift also `u_B` and `v_B`,
-/// (n, nvis) float64, wavelengths, or (1, nvis) where channels share them.
+/// (n, nvis) float64, wavelengths, or (1, nvis) where channels share them. None of these with on_host.
+///
+/// Where the budget does not hold all samples, chunks are worked on one after the other, and once more for the gradient; points
+/// are then sorted each time. When memory does not suffice after all (c10::OutOfMemoryError), the chunk is halved for good, and
+/// one warning says so. Sums of other chunks round otherwise: a checkpoint knows the chunk (working_state).
 class BlockLikelihoodImpl : public Module<BlockLikelihoodImpl>, public Likelihood {
  public:
-  /// @param samples_at_once  of a channel: chunks of so many are worked on one after the other, and once more for the gradient,
-  ///                         with the memory of one chunk beside the data and their sorted points; 0: each block in one piece.
-  ///                         In chunks there is no second derivative
-  /// @throws ValueError without blocks, for a channel that is not there or samples_at_once < 0; ShapeError when blocks have
+  /// @throws ValueError without blocks, for a channel that is not there, a chunk or budget < 0; ShapeError when blocks have
   ///         different numbers of image channels; DataError when baselines do not fit the grid
-  BlockLikelihoodImpl(const GridCoords& coords, const std::vector<DataBlock>& blocks, NufftOptions options = {},
-                      std::int64_t samples_at_once = 0);
+  BlockLikelihoodImpl(const GridCoords& coords, const std::vector<DataBlock>& blocks, BlockLikelihoodOptions options = {});
   void reset() override;
 
-  /// Differentiable with respect to the image and the parameters; float32 or float64.
+  /// Differentiable with respect to the image and the parameters, to any order; float32 or float64.
+  /// @throws DeviceError when not even a few samples fit into memory
   Tensor chi_squared(const Tensor& sky) override;
 
   double normalizer() const override { return normalizer_; }
@@ -68,36 +78,31 @@ class BlockLikelihoodImpl : public Module<BlockLikelihoodImpl>, public Likelihoo
   std::int64_t memory_bytes() const override;
   /// Beside the grid's, "baselines_B": their digests.
   std::map<std::string, std::string> state_labels() const override;
+  /// `chunk`: samples of a chunk, () int64, once it is chosen.
+  NamedTensors working_state() const override;
+  void load_working_state(const NamedTensors& state) override;
   std::string name() const override { return "loose blocks"; }
 
   /// B of the parameters' names is below this.
   std::int64_t blocks() const { return static_cast<std::int64_t>(blocks_.size()); }
+  /// Samples of a channel in a chunk; 0 before the first evaluation has chosen it.
+  std::int64_t chunk() const;
   /// (dl, dm), arcsec; a; s: as they are now, those that are not fitted 0, 1, 1.
   Tensor shift(std::int64_t block) const;
   double amplitude(std::int64_t block) const;     ///< a of a block; 1 where it is not fitted
   double weight_scale(std::int64_t block) const;  ///< s of a block; 1 where it is not fitted
 
  private:
-  struct Chunk {
-    std::int64_t begin;
-    Nufft nufft;  // of its samples
-  };
-  struct Block {
-    Baselines baselines;
-    std::vector<Chunk> chunks;
-    std::shared_ptr<const losses::detail::ImageChannels> channels;
-    Tensor u, v, data, weights;  // u, v where a shift is fitted
-    bool fits_shift, fits_amplitude, fits_weight_scale;
-    Tensor shift, log_amplitude, log_weight_scale;
-  };
-  Tensor value_of(const Block& block, const Tensor& sky) const;
-  /// chi^2 of a chunk with a shift and an amplitude, where the block fits them.
-  Tensor chi_squared_of(const Block& block, const Chunk& chunk, const Tensor& sky, const Tensor& shift,
-                        const Tensor& log_amplitude) const;
+  struct Block;
+  struct Chunks;
+  void choose_chunk(const Tensor& sky);
+  Tensor value_of(const std::shared_ptr<Block>& block, const Tensor& sky) const;
 
+  BlockLikelihoodOptions options_;
   std::int64_t nchan_ = 0, samples_ = 0;
   double normalizer_ = 0;
-  std::vector<Block> blocks_;
+  std::vector<std::shared_ptr<Block>> blocks_;
+  std::shared_ptr<Chunks> chunks_;  // of all blocks
 };
 
 TORCH_MODULE(BlockLikelihood);

@@ -1,21 +1,17 @@
 #include <mpol_cpp/likelihoods/chunked_likelihood.h>
 
 #include <algorithm>
-#include <new>
 #include <optional>
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/read_ahead.h>
-#include <mpol_cpp/device/host/host_memory.h>
-#include <mpol_cpp/device/load.h>
 #include <mpol_cpp/likelihoods/known_gradient.h>
+#include <mpol_cpp/likelihoods/forms/chunk_size.h>
 #include <mpol_cpp/likelihoods/forms/loose_samples.h>
 #include <mpol_cpp/likelihoods/forms/sky_checks.h>
 #include <mpol_cpp/likelihoods/staged_likelihood.h>
@@ -23,8 +19,6 @@
 
 namespace mpol {
 namespace {
-
-constexpr std::int64_t least_chunk = 256;  // samples; that so few do not fit has another reason
 
 /// The same visibilities with each array put where `put` puts it.
 template <typename Put>
@@ -56,12 +50,6 @@ Visibilities in_memory(const Visibilities& all) {
   });
 }
 
-double free_bytes(torch::Device device) {
-  constexpr double unknown = 0x1p30;
-  if (device.is_cpu()) return available_memory().value_or(unknown);
-  return static_cast<double>(memory_info(device).free_bytes);
-}
-
 }  // namespace
 
 ChunkedLikelihoodImpl::ChunkedLikelihoodImpl(const GridCoords& coords, Visibilities visibilities, ChannelMap channels,
@@ -71,11 +59,7 @@ ChunkedLikelihoodImpl::ChunkedLikelihoodImpl(const GridCoords& coords, Visibilit
       channels_(std::move(channels)),
       options_(std::move(options)),
       residency_(options_.residency()),
-      chunk_(std::min(options_.chunk(), visibilities_.nvis())) {
-  if (options_.chunk() < 0) throw ValueError(fmt::format("chunk is {}; it must be >= 0 samples", options_.chunk()));
-  if (!(options_.memory_budget() >= 0)) {
-    throw ValueError(fmt::format("memory_budget is {}; it must be >= 0 bytes", options_.memory_budget()));
-  }
+      chunk_(std::make_shared<losses::detail::ChunkSize>(visibilities_.nvis(), options_.chunk(), options_.memory_budget())) {
   {
     const auto all = losses::detail::loose_samples(coords, visibilities_, channels_);
     samples_ = all.visibilities.data().numel();
@@ -83,6 +67,10 @@ ChunkedLikelihoodImpl::ChunkedLikelihoodImpl(const GridCoords& coords, Visibilit
   }
   set_residency(residency_);
 }
+
+void ChunkedLikelihoodImpl::reset() { chunk_ = std::make_shared<losses::detail::ChunkSize>(*chunk_); }
+
+std::int64_t ChunkedLikelihoodImpl::chunk() const { return chunk_->samples(); }
 
 double ChunkedLikelihoodImpl::bytes_per_sample(const Tensor& sky) const {
   const auto size = static_cast<double>(sky.element_size()),
@@ -94,23 +82,15 @@ double ChunkedLikelihoodImpl::bytes_per_sample(const Tensor& sky) const {
 }
 
 void ChunkedLikelihoodImpl::choose_chunk(const Tensor& sky) {
-  if (chunk_ > 0) return;
-  const auto nvis = visibilities_.nvis();
-  const double budget = options_.memory_budget() > 0 ? options_.memory_budget() : free_bytes(sky.device()) / 2;
-  const double each = bytes_per_sample(sky), all = each * static_cast<double>(nvis);
-  if (all <= budget) {
-    chunk_ = nvis;
-    return;
-  }
-  // Two are there at a time, and what the second one is made from.
-  chunk_ = std::clamp(static_cast<std::int64_t>(budget / 3 / each), std::min(nvis, least_chunk), nvis);
-  if (residency_ == DataResidency::device) residency_ = DataResidency::host;
-  log_warning(fmt::format("the visibilities need {} on {} and {} may be taken: steps see all of them, {} at a time",
-                          memory_words(all), sky.device().str(), memory_words(budget), chunk_));
+  const double each = bytes_per_sample(sky);
+  // Two chunks are there at a time, and what the second one is made from.
+  const bool streams =
+      chunk_->choose(sky.device(), {.whole = each * static_cast<double>(visibilities_.nvis()), .per_sample = 3 * each});
+  if (streams && residency_ == DataResidency::device) residency_ = DataResidency::host;
 }
 
 ChunkedLikelihoodImpl::Range ChunkedLikelihoodImpl::range_from(std::int64_t begin) const {
-  return {begin, std::min(begin + chunk_, visibilities_.nvis())};
+  return {begin, std::min(begin + chunk(), visibilities_.nvis())};
 }
 
 ChunkedLikelihoodImpl::Staged ChunkedLikelihoodImpl::stage(Range range, const SkyKind& kind) const {
@@ -153,35 +133,15 @@ void ChunkedLikelihoodImpl::use_streamed_parts(const SkyKind& kind, std::int64_t
 }
 
 void ChunkedLikelihoodImpl::for_each_part(const SkyKind& kind, const Use& use) {
-  std::int64_t begin = 0;
-  while (begin < visibilities_.nvis()) {
-    try {
-      if (residency_ == DataResidency::device) use_kept_parts(kind, begin, use);
-      else use_streamed_parts(kind, begin, use);
-    } catch (const c10::OutOfMemoryError&) {
-      halve(kind.device);
-    } catch (const std::bad_alloc&) {
-      halve(kind.device);
-    }
-  }
-}
-
-void ChunkedLikelihoodImpl::halve(torch::Device device) {
-  kept_.parts.clear();
-  if (residency_ == DataResidency::device) residency_ = DataResidency::host;
-  if (chunk_ < 2 * least_chunk) {
-    throw DeviceError(fmt::format(
-        "device {} is out of memory: not even {} visibilities at a time fit beside the rest of the fit, with {} free; "
-        "use a smaller image or fewer channels, or another device",
-        device.str(), chunk_, memory_words(free_bytes(device))));
-  }
-  const auto before = chunk_;
-  chunk_ = (chunk_ + 1) / 2;
-  if (!has_halved_) {
-    log_warning(fmt::format("device {} is out of memory with {} visibilities at a time: from now on there are at most {}",
-                            device.str(), before, chunk_));
-  }
-  has_halved_ = true;
+  std::int64_t begin = 0;  // of what is not yet done; after running out of memory it goes on there
+  const auto work = [&] {
+    if (residency_ == DataResidency::device) use_kept_parts(kind, begin, use);
+    else use_streamed_parts(kind, begin, use);
+  };
+  chunk_->try_out(kind.device, work, [this] {
+    kept_.parts.clear();
+    if (residency_ == DataResidency::device) residency_ = DataResidency::host;
+  });
 }
 
 Tensor ChunkedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
@@ -218,21 +178,12 @@ void ChunkedLikelihoodImpl::set_residency(DataResidency residency) {
   else if (is_on_disk(visibilities_.data()) || !visibilities_.data().is_cpu()) visibilities_ = in_memory(visibilities_);
 }
 
-NamedTensors ChunkedLikelihoodImpl::working_state() const {
-  if (chunk_ == 0) return {};
-  return {{"chunk", at::scalar_tensor(chunk_, torch::kInt64)}};
-}
+NamedTensors ChunkedLikelihoodImpl::working_state() const { return chunk_->state(); }
 
 void ChunkedLikelihoodImpl::load_working_state(const NamedTensors& state) {
-  if (state.empty()) return;  // of before the first evaluation
-  const auto saved = state.find("chunk");
-  if (saved == state.end() || state.size() != 1 || saved->second.numel() != 1) {
-    throw FileError("the state of a likelihood in chunks is the size of a chunk, alone");
-  }
-  const auto chunk = saved->second.item<std::int64_t>();
-  if (chunk < 1) throw FileError(fmt::format("the state of a likelihood in chunks has a chunk of {}; it must be >= 1", chunk));
-  if (chunk != chunk_) kept_.parts.clear();
-  chunk_ = chunk;
+  const auto before = chunk();
+  chunk_->load(state);
+  if (chunk() != before) kept_.parts.clear();
 }
 
 std::string ChunkedLikelihoodImpl::name() const {

@@ -20,6 +20,7 @@
 namespace mpol {
 
 namespace losses::detail {
+class ChunkSize;
 struct SkyKind;
 struct StagedLikelihood;
 }  // namespace losses::detail
@@ -59,7 +60,7 @@ class ChunkedLikelihoodImpl : public Module<ChunkedLikelihoodImpl>, public Likel
   ///         FileError where there is no room on disk
   ChunkedLikelihoodImpl(const GridCoords& coords, Visibilities visibilities, ChannelMap channels,
                         ChunkedLikelihoodOptions options = {});
-  void reset() override {}
+  void reset() override;
 
   /// Differentiable once; float32 or float64.
   Tensor chi_squared(const Tensor& sky) override;
@@ -80,7 +81,7 @@ class ChunkedLikelihoodImpl : public Module<ChunkedLikelihoodImpl>, public Likel
   }
 
   /// Samples of a channel in a chunk; 0 before the first evaluation has chosen it.
-  std::int64_t chunk() const { return chunk_; }
+  std::int64_t chunk() const;
   /// Where the visibilities are now.
   DataResidency residency() const { return residency_; }
   /// Brings them elsewhere, between two evaluations: gives back the device's memory, or the host's too. Values and gradients stay
@@ -112,15 +113,14 @@ class ChunkedLikelihoodImpl : public Module<ChunkedLikelihoodImpl>, public Likel
   void for_each_part(const SkyKind& kind, const Use& use);
   void use_kept_parts(const SkyKind& kind, std::int64_t& begin, const Use& use);
   void use_streamed_parts(const SkyKind& kind, std::int64_t& begin, const Use& use) const;
-  void halve(torch::Device device);
 
   Visibilities visibilities_;
   ChannelMap channels_;
   ChunkedLikelihoodOptions options_;
   DataResidency residency_;
-  std::int64_t chunk_ = 0, samples_ = 0;
+  std::shared_ptr<losses::detail::ChunkSize> chunk_;
+  std::int64_t samples_ = 0;
   double normalizer_ = 0;
-  bool has_halved_ = false;
   Kept kept_;
 };
 

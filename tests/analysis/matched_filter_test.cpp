@@ -53,14 +53,15 @@ MatchedFilterOptions precise() {
 }
 
 /// The formula as it stands: S and N of one template at each position.
-std::pair<std::vector<double>, std::vector<double>> plain_sums(const Visibilities& visibilities, const Tensor& cube) {
+std::pair<std::vector<double>, std::vector<double>> plain_sums(const Visibilities& visibilities, const Tensor& cube,
+                                                               const GridCoords& coords = filter_grid) {
   const auto width = cube.size(0);
   std::vector<double> products, norms;
   for (std::int64_t p = 0; p + width <= visibilities.nchan(); ++p) {
     double product = 0, norm = 0;
     for (std::int64_t k = 0; k < width; ++k) {
       const auto block = visibilities.block(p + k, 0, visibilities.nvis());
-      const auto model = direct_visibilities(cube.narrow(0, k, 1), filter_grid, Baselines::in_lambda(block.u, block.v), 1)[0];
+      const auto model = direct_visibilities(cube.narrow(0, k, 1), coords, Baselines::in_lambda(block.u, block.v), 1)[0];
       const auto* t = model.const_data_ptr<c10::complex<double>>();
       const auto* v = block.data.const_data_ptr<c10::complex<double>>();
       const auto* w = block.weights.const_data_ptr<double>();
@@ -142,6 +143,30 @@ TEMPLATE_TEST_CASE("a line is found where it is, as strong as its noise says", "
   const auto error = found.amplitude_error[0][at_channel].template item<double>();
   CHECK_THAT(found.amplitude[0][at_channel].template item<double>(), WithinAbs(strength, 4 * error));
   CHECK_THAT(peak.response, WithinAbs(strength / error, 4));
+}
+
+TEMPLATE_TEST_CASE("a dark field around a template alters nothing, and what shines there is not left out",
+                   "[analysis][filter][quick]", float, double) {
+  const std::int64_t nchan = 12, nvis = 400, width = 3, wide_npix = 128;
+  const GridCoords wide_grid(filter_grid.cell_size(), wide_npix);
+  const auto baselines = shared_baselines(nvis);
+  const auto cube = random_image(filter_grid, width, torch::kFloat64, 3);
+  auto wide = torch::zeros({2, width, wide_npix, wide_npix}, torch::kFloat64);
+  const auto inner = [&](const Tensor& image) {
+    const auto first = (wide_npix - filter_grid.npix()) / 2;
+    return image.narrow(-1, first, filter_grid.npix()).narrow(-2, first, filter_grid.npix());
+  };
+  inner(wide).copy_(cube);
+  wide[1][2][0][5] = 0.5 * cube.max();  // one channel of one template, in the corner
+  const auto model = direct_visibilities(wide[1], wide_grid, baselines, width).repeat({nchan / width, 1});
+  const auto data = noisy<TestType>(baselines, nchan, model, 21);
+  const auto own = matched_filter(data, cube, filter_grid, precise<TestType>());
+  const auto found = matched_filter(data, wide, wide_grid, precise<TestType>());
+  CHECK(relative_error(found.response[0], own.response[0]) < tolerance<TestType>(1e-10, 1e-5));
+  CHECK(relative_error(found.amplitude_error[0], own.amplitude_error[0]) < tolerance<TestType>(1e-10, 1e-5));
+  const auto [products, norms] = plain_sums(data, wide[1], wide_grid);
+  const auto product = torch::tensor(products, torch::kFloat64), norm = torch::tensor(norms, torch::kFloat64);
+  CHECK(relative_error(found.response[1], product / norm.sqrt()) < tolerance<TestType>(1e-10, 2e-5));
 }
 
 TEMPLATE_TEST_CASE("templates together are as one by one, blocks of samples as the whole, any number of threads as one",

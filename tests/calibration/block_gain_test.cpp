@@ -43,7 +43,7 @@ TEST_CASE("chi^2 of calibrated data is that of the data with the gains in the mo
                        .fit_amplitude()
                        .fit_weight_scale());
   }
-  auto joint = BlockLikelihood(gain_grid, data, NufftOptions{1e-12});
+  auto joint = BlockLikelihood(gain_grid, data, BlockLikelihoodOptions().transform(NufftOptions{1e-12}));
   double logarithms = 0;
   {
     const torch::NoGradGuard no_gradient;

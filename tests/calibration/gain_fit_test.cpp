@@ -106,7 +106,7 @@ TEST_CASE("gains make the joint likelihood smallest, but for the means", "[calib
                          .fit_amplitude()
                          .fit_weight_scale());
   }
-  auto joint = BlockLikelihood(gain_grid, blocks, NufftOptions{1e-12});
+  auto joint = BlockLikelihood(gain_grid, blocks, BlockLikelihoodOptions().transform(NufftOptions{1e-12}));
   const auto value_of = [&](double of_shift, double of_amplitude, double of_scale) {
     const torch::NoGradGuard no_gradient;
     auto parameters = joint->named_parameters();

@@ -389,7 +389,7 @@ VerbRows match_rows() {
                               {"--keep-fraction", "0.01", base, found},
                               {"--memory-limit", "1e-9", base, "exit"},
                               {"--device", "cuda:77", base, "exit"},
-                              {"--dtype", "float32", base, found},
+                              {"--dtype", "float64", base, found},
                               {"--channels", "1", base, found}},
                              geometry_rows(base, found),
                              shared_rows(base, {"match", "{image}", "--generate", "disc:0.3"}, "out/summary.json#threads")});

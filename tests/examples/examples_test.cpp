@@ -225,3 +225,19 @@ TEST_CASE("the example of a star before a disc tells them apart", "[examples]") 
   CHECK(number_after("image: ", text) == Approx(100).margin(8));  // softplus pixels go to 0 slowly
   CHECK(std::filesystem::exists(folder / "image.fits"));
 }
+
+TEST_CASE("the example of joint blocks finds what is off of an execution, in one piece and in chunks", "[examples]") {
+  const TemporaryFolder folder;
+  const auto image = (folder / "image.fits").string();
+  for (const std::string mebibytes : {"1", "100"}) {
+    const auto text = run_example("joint_blocks", {image, mebibytes});
+    CHECK(number_after("second execution: ", text) == Approx(0.03).margin(2e-3));
+    CHECK(number_after("East, ", text) == Approx(-0.02).margin(2e-3));
+    CHECK(number_after("North, ", text) == Approx(1.1).margin(0.01));
+    CHECK(number_after("too small by ", text) == Approx(2).margin(0.1));
+    CHECK(number_after("image: ", text) == Approx(100).margin(8));  // softplus pixels go to 0 slowly
+    const auto chunk = number_after("chunks of ", text);
+    CHECK((mebibytes == "1" ? chunk < 4370 : chunk == 4370));
+  }
+  CHECK(std::filesystem::exists(image));
+}

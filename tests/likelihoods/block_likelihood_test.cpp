@@ -14,6 +14,8 @@
 
 #include "compare.h"
 #include "random.h"
+#include "tight_allocator.h"
+#include "warnings.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -53,7 +55,7 @@ TEST_CASE("blocks without parameters are the loose likelihood of all their data"
   const auto first = faulty_block({}, 60, 1), second = faulty_block({}, 40, 11);
   auto blocks =
       BlockLikelihood(block_grid, std::vector{DataBlock(first, ChannelMap::cube(1)), DataBlock(second, ChannelMap::cube(1))},
-                      NufftOptions{1e-12});
+                      BlockLikelihoodOptions().transform(NufftOptions{1e-12}));
   const auto sky = random_image(block_grid, 1, torch::kFloat64, 5);
   auto expected_gradient = torch::zeros_like(sky), gradient = torch::full_like(sky, 7.0);
   auto expected = torch::zeros({}, torch::kFloat64);
@@ -75,7 +77,8 @@ TEST_CASE("blocks in chunks have the values and gradients of blocks in one piece
                                        DataBlock(faulty_block({}, 40, 11), ChannelMap::cube(1))};
   const auto sky = uniform({2, 1, 16, 16}, torch::kFloat64, 5).set_requires_grad(true);  // two problems
   const auto evaluate = [&](std::int64_t samples_at_once) {
-    auto blocks = BlockLikelihood(block_grid, data, NufftOptions{1e-13}, samples_at_once);
+    auto blocks =
+        BlockLikelihood(block_grid, data, BlockLikelihoodOptions().transform(NufftOptions{1e-13}).chunk(samples_at_once));
     {
       const torch::NoGradGuard no_grad;
       for (auto& parameter : blocks->parameters()) parameter.add_(0.1);
@@ -95,14 +98,115 @@ TEST_CASE("blocks in chunks have the values and gradients of blocks in one piece
     REQUIRE(own.size() == expected.size());
     for (std::size_t i = 0; i < own.size(); ++i) CHECK(relative_error(own[i], expected[i]) < 1e-10);
   }
-  auto chunks = BlockLikelihood(block_grid, data, NufftOptions{1e-13}, 7);
-  CHECK_THROWS_WITH(torch::autograd::grad({chunks->chi_squared(sky).sum()}, {sky}, {}, true, /*create_graph=*/true),
-                    ContainsSubstring("second derivative"));
-  CHECK_THROWS_AS(BlockLikelihood(block_grid, data, NufftOptions{}, -1), ValueError);
+  CHECK_THROWS_AS(BlockLikelihood(block_grid, data, BlockLikelihoodOptions().chunk(-1)), ValueError);
+  CHECK_THROWS_AS(BlockLikelihood(block_grid, data, BlockLikelihoodOptions().memory_budget(-1)), ValueError);
+}
+
+TEST_CASE("second derivatives of blocks are those of finite differences, in one piece and in chunks", "[losses][blocks][quick]") {
+  const auto chunk = GENERATE(0, 7);
+  auto blocks = BlockLikelihood(block_grid, std::vector{free_block({0.02, -0.03, 1.1, 2}, 50, 1)},
+                                BlockLikelihoodOptions().transform(NufftOptions{1e-13}).chunk(chunk));
+  const auto sky = random_image(block_grid, 1, torch::kFloat64, 5), direction = normal(sky.sizes(), torch::kFloat64, 7);
+  const auto inputs_at = [&](double step) {
+    std::vector<Tensor> inputs = blocks->parameters();
+    inputs.push_back((sky + step * direction).set_requires_grad(true));
+    return inputs;
+  };
+  const auto slopes_at = [&](double step, bool create_graph) {
+    const auto inputs = inputs_at(step);
+    return std::pair(inputs, torch::autograd::grad({blocks->chi_squared(inputs.back())}, inputs, {}, true, create_graph));
+  };
+  const auto [inputs, slopes] = slopes_at(0, true);
+  const auto [ignored_after, after] = slopes_at(1e-5, false);
+  const auto [ignored_before, before] = slopes_at(-1e-5, false);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto weights = normal(slopes[i].sizes(), torch::kFloat64, 8 + i);
+    const auto second = torch::autograd::grad({(slopes[i] * weights).sum()}, {inputs.back()}, {}, true)[0];
+    const auto expected = ((after[i] - before[i]) * weights).sum() / 2e-5;
+    CHECK(relative_error((second * direction).sum(), expected) < 1e-6);
+  }
+}
+
+TEST_CASE("chunks of blocks are as large as a budget, and data may stay on the host", "[losses][blocks][quick]") {
+  const std::vector<DataBlock> data = {free_block({0.02, -0.03, 1.1, 2}, 3000, 1),
+                                       DataBlock(faulty_block({}, 1000, 11), ChannelMap::cube(1))};
+  const auto sky = random_image(block_grid, 1, torch::kFloat64, 5);
+  const auto options = BlockLikelihoodOptions().transform(NufftOptions{1e-12});
+  const auto gradient = [&](BlockLikelihood& blocks) {
+    return gradient_of([&](const Tensor& x) { return blocks->chi_squared(x); }, sky);
+  };
+  const Warnings warnings;
+  auto whole = BlockLikelihood(block_grid, data, options);
+  CHECK(whole->chunk() == 0);
+  const auto expected = gradient(whole);
+  CHECK(whole->chunk() == 3000);
+  CHECK(warnings.said().empty());
+  const bool on_host = GENERATE(false, true);
+  auto small = BlockLikelihood(block_grid, data, BlockLikelihoodOptions(options).memory_budget(3e5).on_host(on_host));
+  const auto before = small->memory_bytes();
+  for (int i = 0; i < 2; ++i) CHECK(relative_error(gradient(small), expected) < 1e-10);
+  CHECK(small->chunk() >= 256);
+  CHECK(small->chunk() < 1000);
+  CHECK(small->memory_bytes() == before);  // sorted points are not kept
+  REQUIRE(warnings.said().size() == 1);
+  CHECK_THAT(warnings.said().front(), ContainsSubstring("steps see all of them"));
+  CHECK(small->named_buffers().size() == (on_host ? 0 : 6));
+  CHECK(small->named_parameters().size() == 3);
+
+  auto resumed = BlockLikelihood(block_grid, data, options);
+  resumed->load_working_state(small->working_state());
+  CHECK(same(gradient(resumed), gradient(small)));
+  CHECK_THROWS_AS(resumed->load_working_state({{"chunk", torch::tensor(std::int64_t{0})}}), FileError);
+}
+
+TEST_CASE("blocks that run out of memory go on in chunks, for the value and for the gradient", "[losses][blocks][quick]") {
+  const std::vector<DataBlock> data = {free_block({0.02, -0.03, 1.1, 2}, 6000, 1),
+                                       DataBlock(faulty_block({}, 20000, 11), ChannelMap::cube(1))};
+  const auto options = BlockLikelihoodOptions().transform(NufftOptions{1e-12}).chunk(20000);
+  const auto sky = random_image(block_grid, 1, torch::kFloat64, 5).set_requires_grad(true);
+  auto whole = BlockLikelihood(block_grid, data, options);
+  const auto value = whole->chi_squared(sky);
+  std::vector<Tensor> inputs = whole->parameters();
+  inputs.push_back(sky);
+  const auto expected = torch::autograd::grad({value}, inputs);
+  const bool from_the_value_on = GENERATE(true, false);
+  auto tight = BlockLikelihood(block_grid, data, options);
+  const Warnings warnings;
+  std::vector<Tensor> own = tight->parameters(), slopes;
+  own.push_back(sky);
+  const auto evaluate = [&] {
+    const auto found = tight->chi_squared(sky);
+    CHECK(relative_error(found, value) < 1e-11);
+    return found;
+  };
+  Tensor before;
+  if (!from_the_value_on) before = evaluate();
+  {
+    const TightAllocator allocator(16 * 6000);  // models of 6000 samples
+    if (from_the_value_on) before = evaluate();
+    slopes = torch::autograd::grad({before}, own);
+  }
+  for (std::size_t i = 0; i < own.size(); ++i) CHECK(relative_error(slopes[i], expected[i]) < 1e-10);
+  CHECK(tight->chunk() == 5000);
+  REQUIRE(warnings.said().size() == 1);
+  CHECK_THAT(warnings.said().front(), ContainsSubstring("20000 visibilities at a time") && ContainsSubstring("10000"));
+  const TightAllocator nothing(3000);  // an image, but not 256 samples
+  CHECK_THROWS_WITH(tight->chi_squared(sky), ContainsSubstring("out of memory") && ContainsSubstring("smaller image"));
+}
+
+TEST_CASE("the gradient of blocks does not need the likelihood any more", "[losses][blocks][quick]") {
+  const std::vector<DataBlock> data = {free_block({0.02, -0.03, 1.1, 2}, 50, 1)};
+  const auto sky = random_image(block_grid, 1, torch::kFloat64, 5).set_requires_grad(true);
+  auto blocks = BlockLikelihood(block_grid, data, BlockLikelihoodOptions().chunk(7));
+  const auto expected = torch::autograd::grad({blocks->chi_squared(sky)}, {sky})[0];
+  const auto value = blocks->chi_squared(sky);
+  blocks = nullptr;
+  CHECK(same(torch::autograd::grad({value}, {sky})[0], expected));
 }
 
 TEST_CASE("derivatives by the parameters of a block are finite differences", "[losses][blocks][quick]") {
-  auto blocks = BlockLikelihood(block_grid, std::vector{free_block({0.02, -0.03, 1.1, 2}, 50, 1)}, NufftOptions{1e-13});
+  auto blocks = BlockLikelihood(block_grid, std::vector{free_block({0.02, -0.03, 1.1, 2}, 50, 1)},
+                                BlockLikelihoodOptions().transform(NufftOptions{1e-13}));
   const auto sky = random_image(block_grid, 1, torch::kFloat64, 5);
   for (auto& parameter : blocks->named_parameters()) {
     CAPTURE(parameter.key());

@@ -4,8 +4,6 @@
 #include <memory>
 #include <vector>
 
-#include <c10/core/CPUAllocator.h>
-#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <mpol_cpp/core/error.h>
@@ -17,6 +15,7 @@
 #include "compare.h"
 #include "random.h"
 #include "temporary_folder.h"
+#include "tight_allocator.h"
 #include "train/problems.h"
 #include "warnings.h"
 
@@ -48,26 +47,6 @@ std::pair<Tensor, Tensor> evaluate_chunks(Likelihood& likelihood, const Tensor& 
   const auto value = likelihood.value_and_gradient(sky, gradient, Accumulate::overwrite);
   return {value, gradient};
 }
-
-/// LibTorch's allocator for the CPU while it lives, but for arrays of more bytes than it has.
-class TightAllocator : public c10::Allocator {
- public:
-  explicit TightAllocator(std::size_t most) : own_(*c10::GetCPUAllocator()), most_(most) { c10::SetCPUAllocator(this); }
-  ~TightAllocator() override { c10::SetCPUAllocator(&own_); }
-  TightAllocator(const TightAllocator&) = delete;
-  TightAllocator& operator=(const TightAllocator&) = delete;
-
-  c10::DataPtr allocate(std::size_t bytes) override {
-    if (bytes > most_) throw c10::OutOfMemoryError("no memory in this test", nullptr);
-    return own_.allocate(bytes);
-  }
-  c10::DeleterFnPtr raw_deleter() const override { return own_.raw_deleter(); }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override { own_.copy_data(to, from, bytes); }
-
- private:
-  c10::Allocator& own_;
-  std::size_t most_;
-};
 
 }  // namespace
 

@@ -122,7 +122,7 @@ TEST_CASE("blocks of data by emulated GPU kernels are those of the CPU, with the
         std::vector<DataBlock>{
             DataBlock(gpu_visibilities(Sets::shared, 3, 50), gpu_maps[2]),
             DataBlock(gpu_visibilities(Sets::of_channels, 2, 40), ChannelMap::cube(2)).fit_shift().fit_amplitude()},
-        NufftOptions{1e-12});
+        BlockLikelihoodOptions().transform(NufftOptions{1e-12}));
   };
   auto cpu = make(), gpu = by_gpu_kernels(make);
   const auto sky = gpu_skies<double>(2);
