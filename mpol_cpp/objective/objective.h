@@ -52,6 +52,13 @@ class Objective {
   /// The same with another N_norm: of a likelihood that holds a part of the data. @throws ValueError unless it is > 0
   Objective divided_by(double normalizer) const;
 
+  /// The same for ranks that hold the channels of one cube, of which this likelihood and the model have this rank's: terms that
+  /// join channels look at those of the neighbors, and all ranks evaluate together. As it is where no term with a weight joins
+  /// channels.
+  Objective over(const std::shared_ptr<Communicator>& ranks) const;
+  /// Who has the other channels; null where no term looks at them.
+  const std::shared_ptr<ChannelNeighbors>& neighbors() const { return neighbors_; }
+
   /// Terms of weight 0 are not computed.
   /// @throws ShapeError when the likelihood or a term does not give one value per problem; ValueError for another grid
   ObjectiveValue evaluate(const ModelOutput& output) const;
@@ -88,6 +95,7 @@ class Objective {
   std::vector<Term> terms_;
   Normalize normalize_;
   std::optional<double> given_normalizer_;
+  std::shared_ptr<ChannelNeighbors> neighbors_;
 };
 
 }  // namespace mpol

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include <ATen/ops/cat.h>
+
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/fourier/fourier_cube.h>
@@ -26,6 +28,30 @@ void check_weights(const std::string& name, const std::vector<double>& weights) 
   }
 }
 
+/// A value with the slopes of another one.
+Tensor with_slopes_of(const Tensor& sloped, const Tensor& value) { return sloped - sloped.detach() + value.detach(); }
+
+/// Of a term that looks `reach` channels far: whatever begins in a channel of this rank is this rank's.
+Tensor value_beside(const Term::Function& function, const ModelOutput& output, const ChannelNeighbors& neighbors,
+                    std::int64_t reach) {
+  const auto around = neighbors.with_neighbors(output.sky, reach);
+  const auto own = around.cube.narrow(-3, around.before, around.cube.size(-3) - around.before);
+  const auto value = function({output.coords(), {}, own});
+  if (around.before == 0 || !value.requires_grad()) return value;
+  return with_slopes_of(function({output.coords(), {}, around.cube}), value);
+}
+
+/// Of a term of the norms of spectra: other ranks' channels are one more channel, which has their norm.
+Tensor value_of_norms(const Term::Function& function, const ModelOutput& output, const ChannelNeighbors& neighbors) {
+  const auto own = output.sky.detach().square().sum({-3}, /*keepdim=*/true);
+  auto all = own.contiguous().clone();
+  neighbors.sum(all);
+  const auto others = (all - own).clamp_min(0).sqrt();
+  const auto value = function({output.coords(), {}, at::cat({output.sky, others}, -3)});
+  const auto part = value / static_cast<double>(neighbors.ranks());  // all ranks have the same sum
+  return value.requires_grad() ? with_slopes_of(value, part) : part;
+}
+
 }  // namespace
 
 const Tensor& ModelOutput::visibilities() const {
@@ -46,6 +72,21 @@ Term Term::with_weights(std::vector<double> weights) const {
   check_weights(name_, weights);
   Term term(*this);
   term.weights_ = std::move(weights);
+  return term;
+}
+
+Term Term::over(const std::shared_ptr<ChannelNeighbors>& neighbors) const {
+  if (!joins_channels()) return *this;
+  Term term(*this);
+  if (const auto reach = regularizer_of(kind_).reach; reach > 0) {
+    term.function_ = [function = function_, neighbors, reach](const ModelOutput& output) {
+      return value_beside(function, output, *neighbors, reach);
+    };
+  } else {
+    term.function_ = [function = function_, neighbors](const ModelOutput& output) {
+      return value_of_norms(function, output, *neighbors);
+    };
+  }
   return term;
 }
 

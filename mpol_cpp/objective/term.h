@@ -3,10 +3,12 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/distributed/channel_neighbors.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 
 namespace mpol {
@@ -59,6 +61,12 @@ class Term {
   const std::vector<double>& settings() const { return settings_; }
   /// The unweighted value, (…).
   Tensor evaluate(const ModelOutput& output) const { return function_(output); }
+
+  /// Whether it looks at several channels at once; of a function of the user's own that is not known.
+  bool joins_channels() const { return kind_ != TermKind::custom && regularizer_of(kind_).joins_channels; }
+  /// The same term of cubes whose other channels are on other ranks: its values are this rank's parts of the sum, and its slopes
+  /// are right for this rank's channels; all ranks evaluate it together. One that joins no channels as it is.
+  Term over(const std::shared_ptr<ChannelNeighbors>& neighbors) const;
 
   /// One of the library's own (namespace terms), with its first settings and the usual ones for the rest.
   static Term known(TermKind kind, double weight, std::vector<double> settings = {});

@@ -21,6 +21,7 @@ const Regularizer& regularizers::SpectralSmoothness::descriptor() {
       .noise_scale = NoiseScale::curvature,
       .convexity = Convexity::quadratic,
       .joins_channels = true,
+      .reach = 2,
       .function = of_sky([](const at::Tensor& sky, const auto&) { return losses::spectral_smoothness(sky); }),
   };
   return own;

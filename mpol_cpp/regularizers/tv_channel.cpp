@@ -21,6 +21,7 @@ const Regularizer& regularizers::TvChannel::descriptor() {
       .convexity = Convexity::proximal,
       .dual_images = 1,
       .joins_channels = true,
+      .reach = 1,
       .recorded_when_off = true,
       .function = of_sky([](const at::Tensor& sky, const auto& with) { return losses::tv_channel(sky, with[0]); }),
   };

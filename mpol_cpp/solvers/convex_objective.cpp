@@ -29,7 +29,6 @@ constexpr double margin_of_power = 1.02;  // power steps find less than the larg
 
 /// Those whose value is a quadratic form of the image; sparsity is linear where no pixel is negative.
 bool is_quadratic(TermKind kind) { return kind != TermKind::custom && regularizer_of(kind).convexity == Convexity::quadratic; }
-bool joins(TermKind kind) { return kind != TermKind::custom && regularizer_of(kind).joins_channels; }
 bool is_known(TermKind kind) { return kind != TermKind::custom && regularizer_of(kind).convexity != Convexity::unknown; }
 
 /// Dual points are sought by proximal maps of steps of 1, 10 and 100 times the inverse curvature.
@@ -112,7 +111,7 @@ std::unique_ptr<CubeProximal> ConvexObjective::new_map() const {
       images(), has_hann(*model_), mask_,
       CubeProximal::Weights{weights_of(TermKind::tv_image), weights_of(TermKind::tv_channel),
                             weights_of(TermKind::group_sparsity), weights_of(TermKind::tv_slope), weights_in_bases()},
-      by_);
+      by_, objective_.neighbors());
 }
 
 std::vector<double> ConvexObjective::weights_in_bases() const {
@@ -144,7 +143,7 @@ void ConvexObjective::add_lengths(const Term& term, const std::vector<double>& v
 bool ConvexObjective::mixes_images() const {
   const auto& terms = objective_.terms();
   return std::any_of(terms.begin(), terms.end(),
-                     [](const Term& term) { return !term.is_off() && is_quadratic(term.kind()) && joins(term.kind()); });
+                     [](const Term& term) { return !term.is_off() && is_quadratic(term.kind()) && term.joins_channels(); });
 }
 
 void ConvexObjective::smooth_into(const Tensor& images, Tensor& out) const {
@@ -190,7 +189,7 @@ void ConvexObjective::normalize(Tensor& gradient, Linear linear) const {
 
 void ConvexObjective::add_slopes(const Tensor& sky, Quadratic which, Tensor& gradient) const {
   for (const auto& term : objective_.terms()) {
-    if (term.is_off() || !is_quadratic(term.kind()) || joins(term.kind()) != (which == Quadratic::joining)) continue;
+    if (term.is_off() || !is_quadratic(term.kind()) || term.joins_channels() != (which == Quadratic::joining)) continue;
     const at::AutoGradMode with_graph(true);
     auto leaf = sky.detach().requires_grad_();
     auto value = term.evaluate(ModelOutput(model_->coords(), {}, leaf));
@@ -230,17 +229,24 @@ std::vector<double> ConvexObjective::curvatures() {
 }
 
 std::vector<double> ConvexObjective::curvatures_between_images() const {
+  const auto& neighbors = objective_.neighbors();
   auto direction = at::ones_like(images());
-  for (std::int64_t c = 1; c < direction.size(1); c += 2) direction.select(1, c).neg_();  // near the largest of differences
+  const auto first = neighbors ? neighbors->channels_before(direction.size(1)) : 0;
+  for (auto c = 1 - first % 2; c < direction.size(1); c += 2) direction.select(1, c).neg_();  // near the largest of differences
+  const auto lengths_of = [&](const Tensor& cubes) {
+    auto squares = cubes.square().sum({-3, -2, -1}, /*keepdim=*/true, torch::kFloat64);
+    if (neighbors) neighbors->sum(squares);
+    return squares.sqrt();
+  };
   std::vector<double> found;
   for (int step = 0; step < power_steps; ++step) {
-    const auto lengths = direction.square().sum({-3, -2, -1}, /*keepdim=*/true, torch::kFloat64).sqrt().clamp_min(1e-30);
+    const auto lengths = lengths_of(direction).clamp_min(1e-30);
     direction = model_->smoothed(shaped_like_model(direction / lengths.to(direction.scalar_type())));
     auto slopes = at::zeros_like(direction);
     add_slopes(direction, Quadratic::joining, slopes);
     direction = model_->smoothed(slopes).view_as(images());
     if (mask_.defined()) direction = direction * mask_;
-    found = values_of(direction.square().sum({-3, -2, -1}, /*keepdim=*/false, torch::kFloat64).sqrt());
+    found = values_of(lengths_of(direction).flatten());
   }
   for (auto& value : found) value *= margin_of_power;
   return found;
@@ -341,6 +347,14 @@ std::vector<double> ConvexObjective::gaps() {
   const std::vector<std::int64_t> passes(static_cast<std::size_t>(problems), passes_of_dual_points);
   const std::vector<double> epsilons = {epsilon_of(TermKind::tv_image), epsilon_of(TermKind::tv_channel),
                                         epsilon_of(TermKind::group_sparsity), epsilon_of(TermKind::tv_slope)};
+  const auto& neighbors = objective_.neighbors();
+  const auto least_of = [&](std::vector<double> values) {  // in all ranks: they share one dual point
+    if (!neighbors) return values;
+    for (auto& each : values) each = -each;
+    values = neighbors->largest(values);
+    for (auto& each : values) each = -each;
+    return values;
+  };
   const auto map = new_map();
   map->set_dual(map_->dual());
   Tensor bound;
@@ -350,9 +364,11 @@ std::vector<double> ConvexObjective::gaps() {
     const auto excess = -slope - map->slope();
     auto feasible = at::where(excess > allowance, allowance / excess, 1);
     if (mask_.defined()) feasible = at::where(mask_ > 0, feasible, 1);
-    const auto t = feasible.amin({-3, -2, -1}).to(torch::kFloat64);
-    const auto own = constant - ((1 - t).square() * 2 * constant + 2 * t * (1 - t) * data + t.square() * bends) / 2 +
-                     map->smoothing(epsilons, t);
+    const auto t = of_problem(least_of(values_of(feasible.amin({-3, -2, -1}))));
+    auto own = (constant - ((1 - t).square() * 2 * constant + 2 * t * (1 - t) * data + t.square() * bends) / 2 +
+                map->smoothing(epsilons, t))
+                   .contiguous();
+    if (neighbors) neighbors->sum(own);
     bound = bound.defined() ? at::maximum(bound, own) : own;
     for (auto& each : steps) each *= 10;
   }
@@ -360,9 +376,10 @@ std::vector<double> ConvexObjective::gaps() {
   for (const auto& term : objective_.terms()) {
     if (!term.is_off() && is_length(term.kind())) add_lengths(term, weighted(term, sky), sky, simple);
   }
-  const auto total = value + of_problem(linear) * sum(sky) + of_problem(simple);
+  auto total = (value + of_problem(linear) * sum(sky) + of_problem(simple)).contiguous();
+  if (neighbors) neighbors->sum(total);
   const double rounding = base.scalar_type() == torch::kFloat64 ? rounding_of_doubles : rounding_of_floats;
-  return values_of(total - bound + rounding * total.abs());
+  return values_of((total - bound + rounding * total.abs()) / static_cast<double>(neighbors ? neighbors->ranks() : 1));
 }
 
 bool ConvexObjective::is_used(TermKind kind) const {

@@ -20,8 +20,9 @@ namespace mpol {
 ///          + k_1 TV(x) + k_2 TV_channel(x) + k_3 L21(x) + k_4 TV_slope(x) + k_5 |W x|_1,
 ///            `-------------------------------- g --------------------------------'
 ///
-/// z >= 0. Terms that join channels may be among the quadratic ones. Of losses::wavelets the part in the basis of Dirac is linear
-/// where no pixel is negative, and in lambda; W are the other bases.
+/// z >= 0. Of an objective over ranks that hold channels of one cube (Objective::over) it is this rank's part, and all ranks call
+/// the same functions. Terms that join channels may be among the quadratic ones. Of losses::wavelets the part in the basis of
+/// Dirac is linear where no pixel is negative, and in lambda; W are the other bases.
 class ConvexObjective : public CompositeFunction {
  public:
   /// Why a model and an objective do not make such a function; empty when they do.
@@ -60,9 +61,9 @@ class ConvexObjective : public CompositeFunction {
   static std::vector<double> scales(const std::vector<double>& losses, std::size_t problems);
 
   /// How far F of each problem can at most be above its minimum, by a dual point near the images; empty where the objective has
-  /// neither sparsity nor wavelets, without which no dual point is feasible. A few hundred dual steps of total variation; what
-  /// rounding may take is added. With f(x) = x.Ax/2 - b.x + c, dual images |u_j| <= 1 (CubeProximal) and any t in [0, 1] for
-  /// which t (S(b - Ax) - S sum_j k_j D_j^T u_j) <= lambda S 1,
+  /// neither sparsity nor wavelets, without which no dual point is feasible; of an objective over ranks this rank's part of it. A
+  /// few hundred dual steps of total variation; what rounding may take is added. With f(x) = x.Ax/2 - b.x + c, dual images |u_j|
+  /// <= 1 (CubeProximal) and any t in [0, 1] for which t (S(b - Ax) - S sum_j k_j D_j^T u_j) <= lambda S 1,
   ///
   ///   F >= c - ((1-t)^2 2c + 2t(1-t) b.x + t^2 x.Ax)/2 + sum_j k_j sqrt(epsilon_j) sum sqrt(1 - t^2 |u_j|^2)
   ///

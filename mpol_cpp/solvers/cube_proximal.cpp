@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/maximum.h>
@@ -47,10 +48,11 @@ Tensor on_each(const std::vector<Climb>& climbs, Tensor Climb::*part) {
 
 }  // namespace
 
-CubeProximal::CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights weights, By by)
-    : weights_(std::move(weights)), hann_(hann), mask_(std::move(mask)), nchan_(like.size(1)) {
+CubeProximal::CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights weights, By by,
+                           std::shared_ptr<ChannelNeighbors> neighbors)
+    : weights_(std::move(weights)), hann_(hann), mask_(std::move(mask)), nchan_(like.size(1)), neighbors_(std::move(neighbors)) {
   if (mask_.defined()) mask_ = mask_.to(like.options()).expand(like.sizes()).contiguous();
-  if (nchan_ == 1) std::fill(weights_.channels.begin(), weights_.channels.end(), 0.0);  // there are no differences
+  if (nchan_ == 1 && !neighbors_) std::fill(weights_.channels.begin(), weights_.channels.end(), 0.0);  // there are no differences
   weights_.curvature.resize(weights_.variation.size(), 0.0);
   counted_ = ops::counted_block(like);
   if (weights_.has_curvature()) curved_ = ops::curved_block(like);
@@ -63,15 +65,15 @@ CubeProximal::CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights w
   if (weights_.has_bases()) problem_weights_.bases = ops::spread(weights_.bases, like);
   if (!weights_.has_channels() && !weights_.has_spectra() && !weights_.has_curvature() && !weights_.has_bases()) {
     variation_.emplace(like, hann, mask_, by);
-  } else if (!weights_.has_bases() && (by == By::gpu_kernels || (by == By::kernels && like.is_cuda()))) {
+  } else if (!neighbors_ && !weights_.has_bases() && (by == By::gpu_kernels || (by == By::kernels && like.is_cuda()))) {
     on_gpu_ = std::make_shared<ops::GpuCubeDual>(like, hann, weights_);
   } else if (by != By::kernels || !like.is_cpu() || weights_.has_bases()) {
     const std::int64_t planes = plane_of_bases() + (weights_.has_bases() ? ops::SaraBases::count : 0);
     dual_ = at::zeros({planes, problems, nchan_, n, n}, like.options());
   } else if (like.scalar_type() == torch::kFloat32) {
-    single_ = std::make_shared<ops::CubeDual<float>>(problems, nchan_, n, hann, weights_);
+    single_ = std::make_shared<ops::CubeDual<float>>(problems, nchan_, n, hann, weights_, neighbors_);
   } else {
-    double_ = std::make_shared<ops::CubeDual<double>>(problems, nchan_, n, hann, weights_);
+    double_ = std::make_shared<ops::CubeDual<double>>(problems, nchan_, n, hann, weights_, neighbors_);
   }
 }
 
@@ -96,10 +98,33 @@ void CubeProximal::set_dual(const Tensor& dual) {
 
 Tensor CubeProximal::seen(const Tensor& images) const { return hann_ ? ops::hann(images) : images; }
 
+Tensor CubeProximal::adjoint_between(const Tensor& dual) const {
+  auto slope = ops::adjoint_channel_differences(dual);
+  if (!neighbors_) return slope;
+  const auto last = dual.select(-3, nchan_ - 1);
+  const auto before = neighbors_->exchange(at::empty({0}, dual.options()), last).before;
+  if (before.defined()) slope.select(-3, 0).add_(before);
+  return slope;
+}
+
+Tensor CubeProximal::between(const Tensor& images) const {
+  auto differences = ops::channel_differences(images);
+  if (!neighbors_) return differences;
+  const auto after = neighbors_->exchange(images.select(-3, 0), at::empty({0}, images.options())).after;
+  if (after.defined()) differences.select(-3, nchan_ - 1).copy_(after - images.select(-3, nchan_ - 1));
+  return differences;
+}
+
+Tensor CubeProximal::squares_of_spectra(const Tensor& images) const {
+  auto sums = images.square().sum({-3}, /*keepdim=*/true);
+  if (neighbors_) neighbors_->sum(sums);
+  return sums;
+}
+
 Tensor CubeProximal::unsmoothed_slope(const Tensor& dual) const {
   auto slope = ops::adjoint_differences(dual) * problem_weights_.variation;
   if (weights_.has_channels()) {
-    slope = slope + ops::adjoint_channel_differences(dual[2]) * problem_weights_.channels;
+    slope = slope + adjoint_between(dual[2]) * problem_weights_.channels;
   }
   if (weights_.has_spectra()) slope = slope + dual[plane_of_spectra()] * problem_weights_.spectra;
   if (weights_.has_curvature()) {
@@ -129,10 +154,12 @@ Tensor CubeProximal::smoothing(const std::vector<double>& epsilons, const Tensor
   const auto block = own.narrow(0, 0, 2).square().sum(0).narrow(-2, 0, n - 1).narrow(-1, 0, n - 1);
   auto total = sum(block, weights_.variation, epsilons[0]);
   if (weights_.has_channels()) {
-    total = total + sum(own[2].narrow(-3, 0, nchan_ - 1).square(), weights_.channels, epsilons[1]);
+    const auto pairs = neighbors_ && neighbors_->has_after() ? nchan_ : nchan_ - 1;
+    total = total + sum(own[2].narrow(-3, 0, pairs).square(), weights_.channels, epsilons[1]);
   }
   if (weights_.has_spectra()) {
-    total = total + sum(own[plane_of_spectra()].square().sum({-3}, /*keepdim=*/true), weights_.spectra, epsilons[2]);
+    const auto of_all = sum(squares_of_spectra(own[plane_of_spectra()]), weights_.spectra, epsilons[2]);
+    total = total + of_all / static_cast<double>(neighbors_ ? neighbors_->ranks() : 1);
   }
   if (weights_.has_curvature() && n > 2) {
     const auto bent = own.narrow(0, plane_of_curvature(), 3).square().sum(0).narrow(-2, 1, n - 2).narrow(-1, 1, n - 2);
@@ -188,13 +215,22 @@ void CubeProximal::ascend(const Tensor& q, const Tensor& steps, ops::DualAscent 
   const auto problems = q.size(0);
   const auto own_steps = steps.view({problems, nchan_, 1, 1});
   const auto step = own_steps.to(q.scalar_type());
-  const auto next_steps = at::cat({own_steps.narrow(1, 1, nchan_ - 1), own_steps.narrow(1, nchan_ - 1, 1)}, 1);
+  auto last_steps = own_steps.narrow(1, nchan_ - 1, 1);
+  auto largest_steps = own_steps.amax({1}, /*keepdim=*/true);
+  if (neighbors_) {
+    const auto after = neighbors_->exchange(own_steps.select(1, 0), last_steps).after;
+    if (after.defined()) last_steps = after.view(last_steps.sizes());
+    const auto own = largest_steps.to(torch::kCPU).contiguous();
+    const auto largest = neighbors_->largest({own.const_data_ptr<double>(), own.const_data_ptr<double>() + own.numel()});
+    largest_steps = at::tensor(largest, torch::kFloat64).to(steps.device()).view(largest_steps.sizes());
+  }
+  const auto next_steps = at::cat({own_steps.narrow(1, 1, nchan_ - 1), last_steps}, 1);
   std::vector<Climb> of_variation, of_channels, of_spectra, of_curvature, of_bases;
   for (std::int64_t i = 0; i < problems; ++i) {
     const ops::CubeDualSteps own(weights_, static_cast<std::size_t>(i));
     of_variation.push_back(climb_of(own.variation, own.variation_climb, own_steps[i]));
     of_channels.push_back(climb_of(own.channels, own.channels_climb, at::maximum(own_steps[i], next_steps[i])));
-    of_spectra.push_back(climb_of(own.spectra, own.spectra_climb, own_steps[i].max().expand_as(own_steps[i])));
+    of_spectra.push_back(climb_of(own.spectra, own.spectra_climb, largest_steps[i].expand_as(own_steps[i])));
     of_curvature.push_back(climb_of(own.curvature, own.curvature_climb, own_steps[i]));
     of_bases.push_back(climb_of(own.bases, own.bases_climb, own_steps[i]));
   }
@@ -212,7 +248,7 @@ void CubeProximal::ascend(const Tensor& q, const Tensor& steps, ops::DualAscent 
     const auto u = seen(primal(q, step, v));
     std::vector<Tensor> rises;
     rises.push_back(ops::differences(u, counted_));
-    if (weights_.has_channels()) rises.push_back(ops::channel_differences(u).unsqueeze(0));
+    if (weights_.has_channels()) rises.push_back(between(u).unsqueeze(0));
     if (weights_.has_spectra()) rises.push_back(u.unsqueeze(0));
     if (weights_.has_curvature()) rises.push_back(ops::second_differences(u, curved_));
     if (weights_.has_bases()) rises.push_back(ops::SaraBases(u.size(-1)).analyze(u));
@@ -222,7 +258,7 @@ void CubeProximal::ascend(const Tensor& q, const Tensor& steps, ops::DualAscent 
     if (weights_.has_channels()) next[2].clamp_(-1, 1);
     if (weights_.has_spectra()) {
       auto spectra = next[plane_of_spectra()];
-      spectra.div_(spectra.square().sum({-3}, /*keepdim=*/true).sqrt().clamp_min(1));
+      spectra.div_(squares_of_spectra(spectra).sqrt().clamp_min(1));
     }
     if (weights_.has_curvature()) {
       auto bent = next.narrow(0, plane_of_curvature(), 3);
@@ -230,8 +266,11 @@ void CubeProximal::ascend(const Tensor& q, const Tensor& steps, ops::DualAscent 
     }
     if (weights_.has_bases()) next.narrow(0, plane_of_bases(), ops::SaraBases::count).clamp_(-1, 1);
     const auto change = next - ascent.dual();
-    ascent.move_to(next, (((v - next) * change).sum({-2, -1}, /*keepdim=*/true, torch::kFloat64) * weight)
-                                 .sum(at::IntArrayRef({0, 2}), /*keepdim=*/true)[0] > 0);
+    auto turned = (((v - next) * change).sum({-2, -1}, /*keepdim=*/true, torch::kFloat64) * weight)
+                      .sum(at::IntArrayRef({0, 2}), /*keepdim=*/true)[0]
+                      .contiguous();
+    if (neighbors_) neighbors_->sum(turned);
+    ascent.move_to(next, turned > 0);
   }
   x.copy_(primal(q, step, ascent.dual()));
   dual_.copy_(ascent.dual());

@@ -7,6 +7,7 @@
 
 #include <torch/types.h>
 
+#include <mpol_cpp/distributed/channel_neighbors.h>
 #include <mpol_cpp/regularizers/base/cube_weights.h>
 #include <mpol_cpp/solvers/tv_proximal.h>
 
@@ -40,8 +41,12 @@ class CubeProximal {
   using By = TvProximal::By;    ///< who computes it
   using Weights = CubeWeights;  ///< k_1 to k_5 of each problem
   /// @param like     (problems, nchan, npix, npix): shape, dtype and device of the images
-  /// @param mask     1 or 0, like the images; undefined: all may shine
-  CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights weights, By by = By::kernels);
+  /// @param mask       1 or 0, like the images; undefined: all may shine
+  /// @param neighbors  who has the other channels of the same problems: all of them call the same functions with the same numbers
+  /// of
+  ///                   passes. On the CPU by the kernels, elsewhere by LibTorch's operations; null: nobody
+  CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights weights, By by = By::kernels,
+               std::shared_ptr<ChannelNeighbors> neighbors = {});
 
   /// @param q       (problems, nchan, npix, npix)
   /// @param steps   s of each image, > 0
@@ -58,11 +63,11 @@ class CubeProximal {
   Tensor dual() const;
   /// @throws FileError unless it has the shape and dtype of dual()
   void set_dual(const Tensor& dual);
-  /// What the dual images take from every base pixel: S (k_1 D^T u_1 + k_2 E^T u_2 + k_3 u_3 + k_4 B^T u_4 + k_5 W^T u_5),
-  /// (problems, nchan, npix, npix).
+  /// What the dual images take from every base pixel of these channels: S (k_1 D^T u_1 + k_2 E^T u_2 + k_3 u_3 + k_4 B^T u_4 +
+  /// k_5 W^T u_5), (problems, nchan, npix, npix).
   Tensor slope() const;
   /// Where the conjugates of smoothed lengths sqrt(l^2 + epsilon) are smallest: the sum of k_j sqrt(epsilon_j) sqrt(1 - t^2
-  /// |u_j|^2) over everything that has a length, float64 of each problem.
+  /// |u_j|^2) over everything that has a length, float64 of each problem; of several ranks this one's part.
   /// @param epsilons  of u_1, u_2, u_3, u_4
   /// @param t         float64, of each problem, in [0, 1]
   Tensor smoothing(const std::vector<double>& epsilons, const Tensor& t) const;
@@ -72,6 +77,11 @@ class CubeProximal {
   std::int64_t plane_of_curvature() const { return plane_of_spectra() + (weights_.has_spectra() ? 1 : 0); }
   std::int64_t plane_of_bases() const { return plane_of_curvature() + (weights_.has_curvature() ? 3 : 0); }
   Tensor seen(const Tensor& images) const;
+  /// E^T of duals between channels, and E of images, with the neighbors' nearest ones.
+  Tensor adjoint_between(const Tensor& dual) const;
+  Tensor between(const Tensor& images) const;
+  /// Sums of squares over the channels of all ranks, (problems, 1, npix, npix).
+  Tensor squares_of_spectra(const Tensor& images) const;
   Tensor unsmoothed_slope(const Tensor& dual) const;
   Tensor primal(const Tensor& q, const Tensor& steps, const Tensor& dual) const;
   void ascend(const Tensor& q, const Tensor& steps, ops::DualAscent ascent, Tensor& x);
@@ -89,6 +99,7 @@ class CubeProximal {
   } problem_weights_;
   Tensor counted_, curved_;  // curved_ undefined without second differences
   std::int64_t nchan_;
+  std::shared_ptr<ChannelNeighbors> neighbors_;
 };
 
 }  // namespace mpol

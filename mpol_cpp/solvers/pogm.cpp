@@ -49,18 +49,22 @@ void Pogm::prepare() {
   regularizers_ = function_.evaluate(y_, gradient_);
 }
 
-bool Pogm::raise_curvatures_together(std::size_t problem, const std::vector<ops::PointSums>& sums) {
-  const auto nchan = static_cast<std::size_t>(y_.size(1));
-  double bends = 0, allowed = 0;
-  for (auto image = problem * nchan; image < (problem + 1) * nchan; ++image) {
-    bends += sums[image].bends;
-    allowed += curvatures_[image] * sums[image].lengths;
+std::vector<bool> Pogm::raise_curvatures_together(const std::vector<ops::PointSums>& sums) {
+  const auto count = problems_.size(), nchan = static_cast<std::size_t>(y_.size(1));
+  std::vector<double> both(2 * count, 0.0);  // bends of each problem, then what its curvatures allow
+  for (std::size_t image = 0; image < sums.size(); ++image) {
+    both[image / nchan] += sums[image].bends;
+    both[count + image / nchan] += curvatures_[image] * sums[image].lengths;
   }
-  if (!(bends > allowed * rounding_of_curvature)) return false;
-  for (auto image = problem * nchan; image < (problem + 1) * nchan; ++image) {
-    curvatures_[image] *= margin_of_curvature * bends / allowed;
+  if (sum_over_ranks_) sum_over_ranks_(both);
+  std::vector<bool> raised(count, false);
+  for (std::size_t i = 0; i < count; ++i) {
+    const double bends = both[i], allowed = both[count + i];
+    if (problems_[i].held || !(bends > allowed * rounding_of_curvature)) continue;
+    for (auto image = i * nchan; image < (i + 1) * nchan; ++image) curvatures_[image] *= margin_of_curvature * bends / allowed;
+    raised[i] = true;
   }
-  return true;
+  return raised;
 }
 
 std::vector<bool> Pogm::iterate() {
@@ -91,10 +95,11 @@ std::vector<bool> Pogm::iterate() {
   std::vector<double> decreases(count, 0.0), rises(count), steps_too_long(count, 0.0);
   std::vector<bool> moved(count, false);
   const bool mixes_images = function_.mixes_images();
+  const auto raised = mixes_images ? raise_curvatures_together(sums) : std::vector<bool>(count, false);
   for (std::size_t i = 0; i < count; ++i) {
     if (problems_[i].held) continue;
     double rise = regularizers[i] - regularizers_[i];
-    if (mixes_images && raise_curvatures_together(i, sums)) steps_too_long[i] = 1;
+    if (raised[i]) steps_too_long[i] = 1;
     for (auto image = i * nchan; image < (i + 1) * nchan; ++image) {
       rise += sums[image].along / 2;
       if (mixes_images) continue;

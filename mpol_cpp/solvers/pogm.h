@@ -110,8 +110,8 @@ class Pogm {
   };
 
   void begin_anew(Problem& problem) const;
-  /// Where f of a problem curves more than allowed, of images that mix. @return whether it did
-  bool raise_curvatures_together(std::size_t problem, const std::vector<ops::PointSums>& sums);
+  /// Where f curves more than allowed, of images that mix. @return in which problems
+  std::vector<bool> raise_curvatures_together(const std::vector<ops::PointSums>& sums);
 
   CompositeFunction& function_;
   std::vector<Problem> problems_;

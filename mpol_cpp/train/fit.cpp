@@ -77,7 +77,8 @@ Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const Tr
 Fit::Fit(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options, const StepMaker& make,
          std::optional<FetchLimits> limits)
     : model_(std::move(model)),
-      objective_(objective),
+      local_objective_(objective),
+      objective_(objective.over(options.ranks())),
       options_(options),
       ranks_(options.ranks() && !options.ranks()->is_alone() ? options.ranks() : nullptr) {
   const auto device = place();
@@ -431,7 +432,7 @@ void Fit::rewind() {
   // The loss before the broken update was finite; a broken loss belongs to parameters one update later.
   const auto target = breakdown_->where == Breakdown::Where::loss ? breakdown_->epoch - 1 : breakdown_->epoch;
   repeat_up_to(std::max(target, good_.epochs));
-  result_.diagnosis = diagnose(*breakdown_, *model_, objective_);
+  result_.diagnosis = diagnose(*breakdown_, *model_, local_objective_);  // each rank by itself
   evaluate_final();
 }
 

@@ -109,7 +109,8 @@ class Fit {
   double seconds();
 
   std::shared_ptr<ImageModel> model_;
-  const Objective& objective_;
+  const Objective& local_objective_;  ///< as given
+  const Objective objective_;         ///< over ranks, where terms join channels of several
   const TrainOptions& options_;
   std::shared_ptr<Communicator> ranks_;   ///< that fit other channels; empty where this one is alone
   Signs told_;                            ///< by any of them, in this epoch

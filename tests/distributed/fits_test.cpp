@@ -9,12 +9,14 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/optim/optimizer.h>
 
 #include <mpol_cpp/analysis/dirty_products.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/crossval/cross_validator.h>
+#include <mpol_cpp/distributed/channel_neighbors.h>
 #include <mpol_cpp/distributed/store_communicator.h>
 #include <mpol_cpp/fourier/operator_of_ranks.h>
 #include <mpol_cpp/gridding/auto_start.h>
@@ -55,6 +57,7 @@ struct CubeFit {
   torch::Dtype dtype = torch::kFloat64;
   OptimizerKind optimizer = OptimizerKind::adam;
   std::int64_t nchan = 5, epochs = 60;
+  std::vector<Term> terms = {terms::sparsity(1e-5), terms::tv_image(1e-5)};
   Visibilities visibilities = source_in_noise(nchan);
   Tensor base = normal({nchan, grid.npix(), grid.npix()}, torch::kFloat64, 3).abs();
 
@@ -66,8 +69,7 @@ struct CubeFit {
   Fitted run(const Share& share, double normalizer, TrainOptions options) const {
     const auto own = visibilities.select_channels(indices_of(share));
     const ExactLikelihood likelihood(grid, own, ChannelMap::cube(share.size()));
-    const auto objective = Objective(likelihood, {terms::sparsity(1e-5), terms::tv_image(1e-5)})
-                               .divided_by(normalizer > 0 ? normalizer : likelihood->normalizer());
+    const auto objective = Objective(likelihood, terms).divided_by(normalizer > 0 ? normalizer : likelihood->normalizer());
     const auto start = base.narrow(0, share.begin, share.size()).clone();
     const GriddedNet model(GriddedNetOptions(grid).base_cube(start).dtype(dtype).pixel_mapping(
         is_proximal(optimizer) ? nonnegative_mapping() : softplus_mapping()));
@@ -164,6 +166,92 @@ TEMPLATE_TEST_CASE("ranks that fit channels go where one rank goes", "[distribut
       const double mine = own.result.loss.values[column], wanted = one.result.loss.values[column];
       if (!(std::abs(mine - wanted) <= tolerance * std::abs(wanted))) throw DataError("another loss");
     }
+  });
+}
+
+TEST_CASE("a rank sees the channels of its neighbors, over ranks of one channel", "[distributed][quick]") {
+  const std::int64_t nchan = 5;
+  const auto cube = normal({2, nchan, 4, 4}, torch::kFloat32, 1);
+  const auto count = GENERATE(2, 3, 5);
+  run_as_threads(count, [&](Communicator& ranks) {
+    const ChannelNeighbors neighbors(std::shared_ptr<Communicator>(&ranks, [](Communicator*) {}));
+    const auto share = share_of(nchan, ranks.rank(), ranks.size());
+    for (const std::int64_t reach : {1, 2, 4}) {
+      const auto found = neighbors.with_neighbors(cube.narrow(1, share.begin, share.size()), reach);
+      const auto begin = std::max<std::int64_t>(share.begin - reach, 0), end = std::min(share.end + reach, nchan);
+      const bool right = found.before == share.begin - begin && found.after == end - share.end &&
+                         found.cube.equal(cube.narrow(1, begin, end - begin));
+      if (!right) throw DataError(fmt::format("rank {} sees other channels at reach {}", ranks.rank(), reach));
+    }
+    const auto rank = static_cast<double>(ranks.rank()), last = static_cast<double>(ranks.size() - 1);
+    auto sums = torch::full({3}, rank, torch::kFloat32);
+    neighbors.sum(sums);
+    const bool right = neighbors.channels_before(share.size()) == share.begin &&
+                       neighbors.largest({rank, -rank}) == std::vector<double>{last, 0} &&
+                       sums.equal(torch::full({3}, last * (last + 1) / 2, torch::kFloat32));
+    if (!right) throw DataError("other sums");
+  });
+}
+
+TEST_CASE("terms that join channels of several ranks add up to those of the cube, with their slopes", "[distributed][quick]") {
+  const std::int64_t nchan = 5;
+  const auto cube = normal({2, nchan, 6, 6}, torch::kFloat64, 1);
+  const auto count = GENERATE(2, 3, 5);
+  for (const auto& term : {terms::tv_channel(1, 1e-4), terms::group_sparsity(1), terms::spectral_smoothness(1), terms::tsv(1)}) {
+    INFO(term.name());
+    auto leaf = cube.clone().set_requires_grad(true);
+    const auto value = term.evaluate(ModelOutput(grid, {}, leaf));
+    const auto slopes = torch::autograd::grad({value.sum()}, {leaf})[0];
+    run_as_threads(count, [&](Communicator& ranks) {
+      const auto neighbors = std::make_shared<ChannelNeighbors>(std::shared_ptr<Communicator>(&ranks, [](Communicator*) {}));
+      const auto share = share_of(nchan, ranks.rank(), ranks.size());
+      const auto part = [&](const Tensor& all) { return all.narrow(1, share.begin, share.size()).contiguous(); };
+      const auto own = term.over(neighbors);
+      auto pixels = part(cube).set_requires_grad(true);
+      auto found = own.evaluate(ModelOutput(grid, {}, pixels));
+      const auto found_slopes = torch::autograd::grad({found.sum()}, {pixels})[0];
+      auto sum = found.detach().clone(), again = own.evaluate(ModelOutput(grid, {}, part(cube)));
+      neighbors->sum(sum);
+      neighbors->sum(again);
+      const bool right = difference(sum, value.detach()) < 1e-13 && difference(again, value.detach()) < 1e-13 &&
+                         (found_slopes - part(slopes)).abs().max().item<double>() < 1e-13 * slopes.abs().max().item<double>();
+      if (!right) throw DataError(fmt::format("{} of rank {} differs", term.name(), ranks.rank()));
+    });
+  }
+}
+
+TEMPLATE_TEST_CASE("ranks whose channels are joined go where one rank goes", "[distributed]", float, double) {
+  CubeFit fit;
+  fit.dtype = c10::CppTypeToScalarType<TestType>::value;
+  fit.optimizer = GENERATE(OptimizerKind::pogm, OptimizerKind::fista, OptimizerKind::adam);
+  const auto joining = GENERATE(0, 1, 2, 3, 4);
+  const std::vector<Term> joining_terms = {terms::tv_channel(2e-5), terms::group_sparsity(2e-5),
+                                           terms::spectral_smoothness(1e-4)};
+  if (joining < 3) fit.terms.push_back(joining_terms[static_cast<std::size_t>(joining)]);
+  else fit.terms.insert(fit.terms.end(), joining_terms.begin(), joining_terms.end());
+  // The map with wavelets is one of LibTorch's operations; adam follows the signs of their coefficients, which are rounding.
+  if (joining == 4 && is_proximal(fit.optimizer)) fit.terms.push_back(terms::wavelets(1e-5));
+  if (is_proximal(fit.optimizer)) fit.epochs = 20;  // closer to the optimum rounding decides whether F rises, and who begins anew
+  CAPTURE(to_string(fit.optimizer), joining);
+  const double tolerance = fit.dtype == torch::kFloat64 ? 1e-11 : 1e-4;
+  const auto one = fit.run({0, fit.nchan}, 0, TrainOptions().step(StepKind::eager));
+  const auto normalizer = fit.normalizer();
+  const auto count = GENERATE(2, 5);
+  run_as_threads(count, [&](Communicator& ranks) {
+    const std::shared_ptr<Communicator> shared(&ranks, [](Communicator*) {});
+    const auto own = fit.run(share_of(fit.nchan, ranks.rank(), ranks.size()), normalizer, TrainOptions().ranks(shared));
+    const auto pixels = ranks.gather(own.pixels.contiguous());
+    if (pixels.defined() && !(difference(pixels, one.pixels) < tolerance))
+      throw DataError(fmt::format("pixels of {} differ by {:g}", to_string(fit.optimizer), difference(pixels, one.pixels)));
+    if (own.result.epochs != one.result.epochs) throw DataError("another number of epochs");
+    for (std::size_t column = 0; column < one.result.columns.size(); ++column) {
+      const double mine = own.result.loss.values[column], wanted = one.result.loss.values[column];
+      if (!(std::abs(mine - wanted) <= tolerance * std::abs(wanted)))
+        throw DataError(fmt::format("{} is {} instead of {}", one.result.columns[column], mine, wanted));
+    }
+    if (own.result.gap.has_value() != one.result.gap.has_value()) throw DataError("a gap is there or not");
+    if (one.result.gap && !(std::abs(*own.result.gap / *one.result.gap - 1) < (fit.dtype == torch::kFloat64 ? 1e-8 : 0.1)))
+      throw DataError(fmt::format("the gap is {} instead of {}", *own.result.gap, *one.result.gap));
   });
 }
 

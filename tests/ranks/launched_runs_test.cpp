@@ -131,6 +131,14 @@ TEST_CASE("ranks that share channels make the image of one rank", "[cli][ranks]"
       {"mask and start of the cube", 2, with({"--dtype", "float64", "--epochs", "100"}, mask_and_start(scratch.path(), 3))},
       {"mask and start of the cube, softplus", 3,
        with({"--dtype", "float64", "--optimizer", "adam", "--epochs", "30"}, mask_and_start(scratch.path(), 3))},
+      {"joined by differences", 3, {"--dtype", "float64", "--tv-channel", "0.3U", "--epochs", "60"}},
+      {"joined by spectra, one rank with nothing",
+       4,
+       {"--dtype", "float64", "--group-sparsity", "0.3U", "--spectral-smoothness", "1U", "--epochs", "60"}},
+      {"joined with wavelets", 2, {"--dtype", "float64", "--tv-channel", "0.3U", "--wavelets", "0.1U", "--epochs", "40"}},
+      {"joined, by adam",
+       2,
+       {"--dtype", "float64", "--tv-channel", "1e-4", "--optimizer", "adam", "--epochs", "20", "--shard", "channels"}},
       {"a mask for all channels", 2, with({"--dtype", "float64", "--epochs", "100"}, mask_and_start(scratch.path(), 1))},
   };
   for (const auto& run : runs) check_ranks(scratch, data, run, "channels");
@@ -312,9 +320,10 @@ TEST_CASE("ranks that share folds find the scan of one rank", "[cli][ranks]") {
 TEST_CASE("any number of ranks goes on where others ended", "[cli][ranks]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "cube.npz", small_observation(3));
-  const auto optimizer = GENERATE(std::string("adam"), std::string("pogm"));
+  const Words options = GENERATE(Words{"--optimizer", "adam"}, Words{"--optimizer", "pogm"},
+                                 Words{"--tv-channel", "0.3U", "--group-sparsity", "0.1U"});
   const auto run = [&](const char* out, const char* epochs) {
-    return small_run("image", data, scratch / out, {"--dtype", "float64", "--optimizer", optimizer, "--epochs", epochs});
+    return small_run("image", data, scratch / out, with(options, {"--dtype", "float64", "--epochs", epochs}));
   };
   REQUIRE(run_mpol(run("straight", "30")).exit_code == 0);
   REQUIRE(run_on(3, run("parts", "10")).exit_code == 0);
@@ -348,9 +357,10 @@ TEST_CASE("ranks end together, with one line", "[cli][ranks]") {
   const auto usage = run_on(2, small_run("image", data, scratch / "out", {"--npix", "3"}));
   CHECK(usage.exit_code == 2);
   CHECK(usage.error_lines().size() == 1);
-  const auto refused = run_on(2, small_run("image", data, scratch / "out", {"--shard", "channels", "--tv-channel", "1"}));
+  const auto refused =
+      run_on(2, small_run("image", data, scratch / "out", {"--shard", "channels", "--optimizer", "lbfgs", "--epochs", "5"}));
   CHECK(refused.exit_code == 2);
-  CHECK(refused.error_names("tv-channel joins channels"));
+  CHECK(refused.error_names("lbfgs takes all channels together"));
   CHECK(run_on(2, small_run("image", data, scratch / "out", {"--shard", "visibilities", "--likelihood", "gridded"})).exit_code ==
         2);
   CHECK(names_in(scratch / "out").empty());

@@ -59,17 +59,34 @@ std::string obstacle_to_samples_of_devices(const ImageOptions& options) {
   return {};
 }
 
+/// Why it does not pay to share channels, unless that is asked for; empty where it does.
+std::string loss_by_channels(const ImageOptions& options) {
+  const auto term = joining_term(options);
+  if (term.empty() || is_proximal(choose_optimizer(options).kind)) return {};
+  return fmt::format("{} joins channels, and {} would exchange them in steps by LibTorch's autograd", term,
+                     to_string(choose_optimizer(options).kind));
+}
+
+std::string reason_for_channels(const ImageOptions& options) {
+  const auto term = joining_term(options);
+  return term.empty() ? "no term joins channels" : fmt::format("{} looks at those of the neighbors", term);
+}
+
 UsageError refusal(const ImageOptions& options, const std::string& why, const char* remedy) {
   return UsageError(error_text("--shard", choice_name(options.shard, shard_choices), why, remedy));
 }
 
 }  // namespace
 
+std::string joining_term(const ImageOptions& options) {
+  for (const auto kind : all_regularizers()) {
+    if (regularizer_of(kind).joins_channels && in_fit(options, kind)) return option_of(kind);
+  }
+  return {};
+}
+
 std::string obstacle_to_channels(const ImageOptions& options, std::int64_t nchan) {
   if (nchan < 2) return "the image has one channel";
-  for (const auto kind : all_regularizers()) {
-    if (regularizer_of(kind).joins_channels && in_fit(options, kind)) return fmt::format("{} joins channels", option_of(kind));
-  }
   const auto optimizer = choose_optimizer(options).kind;
   if (optimizer == OptimizerKind::lbfgs || optimizer == OptimizerKind::admm)
     return fmt::format("{} takes all channels together", to_string(optimizer));
@@ -84,7 +101,7 @@ std::string obstacle_to_channels(const ImageOptions& options, std::int64_t nchan
 
 Sharding choose_sharding(const ImageOptions& options, const ImageSize& size, std::int64_t ranks) {
   if (ranks == 1 || options.shard == Shard::none) return {Shard::none, "asked for"};
-  const auto channels = obstacle_to_channels(options, size.nchan);
+  auto channels = obstacle_to_channels(options, size.nchan);
   auto visibilities = obstacle_to_visibilities(options);
   if (options.shard == Shard::channels) {
     if (!channels.empty()) throw refusal(options, channels, "take --shard visibilities or none");
@@ -100,7 +117,8 @@ Sharding choose_sharding(const ImageOptions& options, const ImageSize& size, std
       throw refusal(options, rows, "leave that out, or take another --shard");
     return {Shard::rows, "asked for"};
   }
-  if (channels.empty()) return {Shard::channels, "no term joins channels"};
+  if (channels.empty()) channels = loss_by_channels(options);
+  if (channels.empty()) return {Shard::channels, reason_for_channels(options)};
   if (visibilities.empty()) visibilities = loss_by_visibilities(options, size);
   if (visibilities.empty()) return {Shard::visibilities, channels};
   return {Shard::none, fmt::format("{}, and {}", channels, visibilities)};
@@ -110,7 +128,8 @@ Sharding choose_sharding_of_devices(const ImageOptions& options, std::int64_t nc
   if (options.shard == Shard::none) return {Shard::none, "asked for"};
   if (options.shard == Shard::rows)
     throw refusal(options, "processes share rows, started by mpirun, srun or torchrun, not devices of one", "leave it out");
-  const auto channels = obstacle_to_channels(options, nchan), samples = obstacle_to_samples_of_devices(options);
+  auto channels = obstacle_to_channels(options, nchan);
+  const auto samples = obstacle_to_samples_of_devices(options);
   if (options.shard == Shard::channels) {
     if (!channels.empty()) throw refusal(options, channels, "leave it out");
     return {Shard::channels, "asked for"};
@@ -119,7 +138,8 @@ Sharding choose_sharding_of_devices(const ImageOptions& options, std::int64_t nc
     if (!samples.empty()) throw refusal(options, samples, "leave it out");
     return {Shard::visibilities, "asked for"};
   }
-  if (channels.empty()) return {Shard::channels, "no term joins channels"};
+  if (channels.empty()) channels = loss_by_channels(options);
+  if (channels.empty()) return {Shard::channels, reason_for_channels(options)};
   if (samples.empty()) return {Shard::visibilities, channels};
   return {Shard::none, fmt::format("{}, and {}", channels, samples)};
 }
@@ -156,10 +176,13 @@ std::string plan_words(const Sharding& sharding, const ImageOptions& options, co
           "the image and makes the fit",
           ranks, sharding.reason, range(npix), npix, memory_words(slab), memory_words(of_step));
     }
-    case Shard::channels:
-      return fmt::format(
-          "{} ranks share channels ({}): {} of {} each, some dozens of numbers an epoch; {} of image gathered once", ranks,
-          sharding.reason, range(nchan), nchan, memory_words(image));
+    case Shard::channels: {
+      const bool joins = !joining_term(options).empty();
+      return fmt::format("{} ranks share channels ({}): {} of {} each, {} an epoch; {} of image gathered once", ranks,
+                         sharding.reason, range(nchan), nchan,
+                         joins ? "their first and last ones exchanged several times" : "some dozens of numbers",
+                         memory_words(image));
+    }
   }
   return {};
 }

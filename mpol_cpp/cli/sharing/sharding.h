@@ -20,7 +20,10 @@ struct ImageSize {
   std::int64_t samples;  ///< visibilities of a channel
 };
 
-/// Why channels of a cube cannot be fitted apart, by ranks or one group after another; empty where they can.
+/// The option of a regularizer in the fit that looks at several channels at once; empty where there is none.
+std::string joining_term(const ImageOptions& options);
+
+/// Why ranks cannot share the channels of a cube, which are not fitted one after another either; empty where they can.
 /// @param nchan  of the image
 std::string obstacle_to_channels(const ImageOptions& options, std::int64_t nchan);
 

@@ -5,6 +5,10 @@
 #include <numeric>
 #include <utility>
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/tensor.h>
+
 #include <mpol_cpp/ops/memory/share_tasks.h>
 #include <mpol_cpp/ops/simd/flush_tiny.h>
 
@@ -34,7 +38,8 @@ CubeDualSteps::CubeDualSteps(const CubeWeights& weights, std::size_t problem)
 }
 
 template <typename T>
-CubeDual<T>::CubeDual(std::int64_t problems, std::int64_t nchan, std::int64_t npix, bool hann, CubeWeights weights)
+CubeDual<T>::CubeDual(std::int64_t problems, std::int64_t nchan, std::int64_t npix, bool hann, CubeWeights weights,
+                      std::shared_ptr<ChannelNeighbors> neighbors)
     : problems_(problems),
       nchan_(nchan),
       chunks_((nchan + channels_per_chunk - 1) / channels_per_chunk),
@@ -45,7 +50,12 @@ CubeDual<T>::CubeDual(std::int64_t problems, std::int64_t nchan, std::int64_t np
       frame_(npix, hann),
       duals_(plane_of_curvature_ + (weights_.has_curvature() ? 3 : 0), problems, nchan, npix),
       squares_(weights_.has_spectra() ? problems * chunks_ * npix * frame_.distance : 0),
-      turned_(static_cast<std::size_t>(problems * nchan * npix)) {
+      turned_(static_cast<std::size_t>(problems * nchan * npix)),
+      neighbors_(std::move(neighbors)) {
+  if (neighbors_ && weights_.has_channels()) {
+    duals_before_.emplace(1, problems, 1, npix);
+    beyond_ = AlignedArray<T>(2 * problems * npix * frame_.distance);
+  }
   for (std::size_t problem = 0; problem < static_cast<std::size_t>(problems); ++problem)
     dual_steps_.emplace_back(weights_, problem);
 }
@@ -90,7 +100,13 @@ DualWalk<T> CubeDual<T>::walk(const Piece& piece, std::int64_t channel, const Pa
     others.add(duals_.row(order[0], plane, of_image, 0), duals_.row(order[1], plane, of_image, 0), static_cast<T>(factor));
   };
   if (own.channels > 0 && channel > 0) add(plane_of_channels_, image - 1, own.channels);
-  if (own.channels > 0 && channel + 1 < nchan_) add(plane_of_channels_, image, -own.channels);
+  if (own.channels > 0 && channel == 0 && neighbors_ && neighbors_->has_before()) {
+    const auto problem = static_cast<std::int64_t>(piece.problem);
+    others.add(duals_before_->row(order[0], 0, problem, 0), duals_before_->row(order[1], 0, problem, 0),
+               static_cast<T>(own.channels));
+  }
+  const bool has_next = channel + 1 < nchan_ || (neighbors_ && neighbors_->has_after());
+  if (own.channels > 0 && has_next) add(plane_of_channels_, image, -own.channels);
   if (own.spectra > 0) add(plane_of_spectra_, image, own.spectra);
   return DualWalk<T>(frame_, duals_, scratch_[worker], pass.q, pass.mask, image, static_cast<T>(step_of(piece, channel, pass)),
                      static_cast<T>(pass.momentum[piece.problem]), piece.first_row, others);
@@ -118,11 +134,7 @@ void CubeDual<T>::raise_channel(const Piece& piece, std::int64_t channel, const 
   if (own.channels > 0 && channel > piece.first_channel) {
     between = own.channels_climb / std::max(step, step_of(piece, channel - 1, pass));
   }
-  const double of_norm =
-      own.spectra > 0
-          ? own.spectra_climb / *std::max_element(&pass.steps[piece.problem * static_cast<std::size_t>(nchan_)],
-                                                  &pass.steps[piece.problem * static_cast<std::size_t>(nchan_)] + nchan_)
-          : 0;
+  const double of_norm = own.spectra > 0 ? own.spectra_climb / pass.largest_step[piece.problem] : 0;
   auto way = walk(piece, channel, pass, worker);
   for (auto row = piece.first_row; row < piece.end_row; ++row) {
     const T* here = way.smoothed(row);
@@ -139,6 +151,8 @@ void CubeDual<T>::raise_channel(const Piece& piece, std::int64_t channel, const 
     if (own.channels <= 0) continue;
     T* kept = level(worker, channel, row - piece.first_row) + proximal_margin;
     std::copy_n(here, n, kept);
+    if (neighbors_ && channel == 0) raise_to_before(piece, row, pass, kept);
+    if (neighbors_ && channel + 1 == nchan_ && !is_beyond) raise_to_after(piece, row, pass, kept);
     if (between <= 0) continue;
     const T* before = level(worker, channel - 1, row - piece.first_row) + proximal_margin;
     turned(image - 1, row) +=
@@ -161,13 +175,12 @@ void CubeDual<T>::raise(const Piece& piece, const Pass& pass, std::size_t worker
 template <typename T>
 void CubeDual<T>::cut(const Piece& piece, const Pass& pass, std::size_t worker) {
   const auto n = frame_.npix;
-  const auto* steps = &pass.steps[piece.problem * static_cast<std::size_t>(nchan_)];
   const auto& own = dual_steps_[piece.problem];
-  const double climb = own.spectra_climb / *std::max_element(steps, steps + nchan_);
+  const double climb = own.spectra_climb / pass.largest_step[piece.problem];
   T* factor = level(worker, 0, 0);
   for (auto row = piece.first_row; row < piece.end_row; ++row) {
     std::copy_n(squares(piece.problem, 0, row), n, factor);
-    for (std::int64_t chunk = 1; chunk < chunks_; ++chunk) {
+    for (std::int64_t chunk = 1; chunk < (neighbors_ ? 1 : chunks_); ++chunk) {  // with neighbors all are in the first one
       const T* others = squares(piece.problem, chunk, row);
       for (std::int64_t i = 0; i < n; ++i) factor[i] += others[i];
     }
@@ -181,6 +194,107 @@ void CubeDual<T>::cut(const Piece& piece, const Pass& pass, std::size_t worker) 
           own.spectra / climb * frame_.kernels.cut_spectra(factor, term, duals_.row(order[2], plane_of_spectra_, image, row), n);
     }
   }
+}
+
+template <typename T>
+void CubeDual<T>::set_dual(const Tensor& dual) {
+  duals_.set_now(dual);
+  if (!duals_before_) return;
+  const auto last = dual[plane_of_channels_].select(1, nchan_ - 1);
+  const auto handed = neighbors_->exchange(at::empty({0}, dual.options()), last);
+  if (!handed.before.defined()) return;
+  duals_before_->set_now(handed.before.view({1, problems_, 1, frame_.npix, frame_.npix}));
+}
+
+template <typename T>
+T* CubeDual<T>::beyond(bool after, std::size_t problem, std::int64_t row) const {
+  const auto of_problem = static_cast<std::int64_t>(problem) + (after ? problems_ : 0);
+  return beyond_.data() + (of_problem * frame_.npix + row) * frame_.distance + proximal_margin;
+}
+
+template <typename T>
+void CubeDual<T>::ask_for_steps(Pass& pass) const {
+  if (!neighbors_) return;
+  pass.largest_step = neighbors_->largest(pass.largest_step);
+  const auto all = at::tensor(pass.steps, torch::kFloat64).view({problems_, nchan_});
+  const auto handed = neighbors_->exchange(all.select(1, 0), all.select(1, nchan_ - 1));
+  const auto take = [](const Tensor& steps, std::vector<double>& own) {
+    if (steps.defined()) own.assign(steps.const_data_ptr<double>(), steps.const_data_ptr<double>() + steps.numel());
+  };
+  take(handed.before, pass.before);
+  take(handed.after, pass.after);
+}
+
+template <typename T>
+void CubeDual<T>::exchange_ends(const Pass& pass) {
+  const auto n = frame_.npix;
+  auto first = at::empty({problems_, n, n}, c10::CppTypeToScalarType<T>::value), last = at::empty_like(first);
+  const auto blocks = pass.blocks.count;
+  share_tasks(2 * problems_ * blocks, 1, [&](std::int64_t task, std::int64_t worker) {
+    const FlushTiny flush;
+    const bool is_last = task / (problems_ * blocks) == 1;
+    const auto problem = task / blocks % problems_, channel = is_last ? nchan_ - 1 : 0;
+    if (dual_steps_[static_cast<std::size_t>(problem)].channels <= 0) return;
+    const Piece piece{static_cast<std::size_t>(problem), 0, channel, channel + 1, pass.blocks.first_row(task % blocks),
+                      pass.blocks.end_row(task % blocks)};
+    auto way = walk(piece, channel, pass, static_cast<std::size_t>(worker));
+    T* plane = (is_last ? last : first).template mutable_data_ptr<T>() + problem * n * n;
+    for (auto row = piece.first_row; row < piece.end_row; ++row) std::copy_n(way.smoothed(row), n, plane + row * n);
+  });
+  const auto handed = neighbors_->exchange(first, last);
+  for (const bool after : {false, true}) {
+    const auto& planes = after ? handed.after : handed.before;
+    if (!planes.defined()) continue;
+    const auto* values = planes.template const_data_ptr<T>();
+    for (std::int64_t row = 0; row < problems_ * n; ++row)
+      std::copy_n(values + row * n, n, beyond(after, static_cast<std::size_t>(row / n), row % n));
+  }
+}
+
+template <typename T>
+void CubeDual<T>::join_squares() {
+  const auto n = frame_.npix;
+  auto sums = at::empty({problems_, n, n}, c10::CppTypeToScalarType<T>::value);
+  T* values = sums.template mutable_data_ptr<T>();
+  const auto of_row = [&](std::int64_t row) { return squares(static_cast<std::size_t>(row / n), 0, row % n); };
+  for (std::int64_t row = 0; row < problems_ * n; ++row) {
+    T* to = values + row * n;
+    std::copy_n(of_row(row), n, to);
+    for (std::int64_t chunk = 1; chunk < chunks_; ++chunk) {
+      const T* others = squares(static_cast<std::size_t>(row / n), chunk, row % n);
+      for (std::int64_t i = 0; i < n; ++i) to[i] += others[i];
+    }
+  }
+  neighbors_->sum(sums);
+  for (std::int64_t row = 0; row < problems_ * n; ++row) std::copy_n(values + row * n, n, of_row(row));
+}
+
+template <typename T>
+void CubeDual<T>::raise_to_before(const Piece& piece, std::int64_t row, const Pass& pass, const T* own) {
+  if (!neighbors_->has_before()) return;
+  const auto problem = static_cast<std::int64_t>(piece.problem);
+  const double step = std::max(step_of(piece, 0, pass), pass.before[piece.problem]);
+  const auto& order = duals_.order_of(problem * nchan_);
+  const DualTerm<T> term{duals_before_->row(order[0], 0, problem, row), duals_before_->row(order[1], 0, problem, row),
+                         static_cast<T>(pass.momentum[piece.problem])};
+  // The neighbor's is counted where it is, too.
+  frame_.kernels.ascend_channels(beyond(false, piece.problem, row), own,
+                                 static_cast<T>(dual_steps_[piece.problem].channels_climb / step), term,
+                                 duals_before_->row(order[2], 0, problem, row), frame_.npix);
+}
+
+template <typename T>
+void CubeDual<T>::raise_to_after(const Piece& piece, std::int64_t row, const Pass& pass, const T* own) {
+  if (!neighbors_->has_after()) return;
+  const auto image = static_cast<std::int64_t>(piece.problem) * nchan_ + nchan_ - 1;
+  const auto& weights = dual_steps_[piece.problem];
+  const double between = weights.channels_climb / std::max(step_of(piece, nchan_ - 1, pass), pass.after[piece.problem]);
+  const auto& order = duals_.order_of(image);
+  const DualTerm<T> term{duals_.row(order[0], plane_of_channels_, image, row),
+                         duals_.row(order[1], plane_of_channels_, image, row), static_cast<T>(pass.momentum[piece.problem])};
+  turned(image, row) += weights.channels / between *
+                        frame_.kernels.ascend_channels(own, beyond(true, piece.problem, row), static_cast<T>(between), term,
+                                                       duals_.row(order[2], plane_of_channels_, image, row), frame_.npix);
 }
 
 template <typename T>
@@ -204,7 +318,12 @@ void CubeDual<T>::apply(const T* q, const T* mask, const std::vector<double>& st
   const auto count = static_cast<std::size_t>(problems_);
   const RowBlocks blocks(frame_.npix, problems_ * chunks_, weights_.has_channels() ? rows_of_level : frame_.npix);
   const auto per_problem = chunks_ * blocks.count;
-  Pass pass{q, mask, steps, std::vector<double>(count, 0.0), blocks};
+  std::vector<double> largest;
+  for (auto first = steps.begin(); first != steps.end(); first += nchan_)
+    largest.push_back(*std::max_element(first, first + nchan_));
+  const std::vector<double> zeros(count, 0.0);
+  Pass pass{q, mask, steps, std::move(largest), zeros, zeros, zeros, blocks};
+  ask_for_steps(pass);
   std::vector<double> t(count, 1.0);
   std::vector<std::int64_t> going;  // pieces
   const auto each = [](std::int64_t tasks, const auto& body) {
@@ -225,22 +344,27 @@ void CubeDual<T>::apply(const T* q, const T* mask, const std::vector<double>& st
     }
     const auto tasks = static_cast<std::int64_t>(going.size());
     const auto task_of = [&](std::int64_t i) { return going[static_cast<std::size_t>(i)]; };
+    if (duals_before_) exchange_ends(pass);
     each(tasks, [&](std::int64_t i, std::size_t worker) { raise(piece_of(task_of(i), blocks), pass, worker); });
     if (plane_of_spectra_ >= 0) {
+      if (neighbors_) join_squares();
       each(tasks, [&](std::int64_t i, std::size_t worker) {
         const auto piece = piece_of(task_of(i), blocks);
         if (dual_steps_[piece.problem].spectra > 0) cut(piece, pass, worker);
       });
     }
+    std::vector<double> sums;
+    for (auto begin = turned_.begin(); begin != turned_.end(); begin += nchan_ * frame_.npix)
+      sums.push_back(std::accumulate(begin, begin + nchan_ * frame_.npix, 0.0));
+    if (neighbors_) neighbors_->sum(sums);
     for (std::size_t problem = 0; problem < count; ++problem) {
       if (!goes_on(problem)) continue;
-      const auto rows = nchan_ * frame_.npix;
-      const auto begin = turned_.begin() + static_cast<std::int64_t>(problem) * rows;
-      const double sum = std::accumulate(begin, begin + rows, 0.0);
+      const double sum = sums[problem];
       const double next = sum > 0 ? 1 : (1 + std::sqrt(1 + 4 * t[problem] * t[problem])) / 2;
       pass.momentum[problem] = sum > 0 ? 0 : (t[problem] - 1) / next;
       t[problem] = next;
       duals_.turn(problem);
+      if (duals_before_) duals_before_->turn(problem);
     }
   }
   std::fill(pass.momentum.begin(), pass.momentum.end(), 0.0);

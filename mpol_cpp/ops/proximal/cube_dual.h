@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include <torch/types.h>
 
+#include <mpol_cpp/distributed/channel_neighbors.h>
 #include <mpol_cpp/ops/memory/aligned_array.h>
 #include <mpol_cpp/ops/proximal/dual_images.h>
 #include <mpol_cpp/ops/proximal/dual_walk.h>
@@ -34,8 +37,10 @@ struct CubeDualSteps {
 template <typename T>
 class CubeDual {
  public:
-  /// @param hann  whether it looks at the images convolved with the Hann kernel
-  CubeDual(std::int64_t problems, std::int64_t nchan, std::int64_t npix, bool hann, CubeWeights weights);
+  /// @param hann       whether it looks at the images convolved with the Hann kernel
+  /// @param neighbors  who has the other channels of the same problems and calls the same functions; null: nobody
+  CubeDual(std::int64_t problems, std::int64_t nchan, std::int64_t npix, bool hann, CubeWeights weights,
+           std::shared_ptr<ChannelNeighbors> neighbors = {});
   CubeDual(const CubeDual&) = delete;
   CubeDual& operator=(const CubeDual&) = delete;
 
@@ -49,7 +54,7 @@ class CubeDual {
   /// The dual images, (2 to 7, problems, nchan, npix, npix): rows, columns, to the next channel, of the spectrum, and three of
   /// second order; all but the first two where they have a weight.
   Tensor dual() const { return duals_.now(); }
-  void set_dual(const Tensor& dual) { duals_.set_now(dual); }
+  void set_dual(const Tensor& dual);
 
  private:
   /// Some channels of a block of rows of a problem.
@@ -60,14 +65,27 @@ class CubeDual {
   /// What all pieces of a pass are told.
   struct Pass {
     const T *q, *mask;
-    const std::vector<double>& steps;  // of each image
-    std::vector<double> momentum;      // of each problem
+    const std::vector<double>& steps;   // of each image
+    std::vector<double> largest_step;   // of each problem
+    std::vector<double> before, after;  // the steps of the neighbors' nearest channels in each problem; 0: there is none
+    std::vector<double> momentum;       // of each problem
     RowBlocks blocks;
   };
 
   Piece piece_of(std::int64_t task, const RowBlocks& blocks) const;
   double step_of(const Piece& piece, std::int64_t channel, const Pass& pass) const;
   DualWalk<T> walk(const Piece& piece, std::int64_t channel, const Pass& pass, std::size_t worker) const;
+  /// Of other ranks: steps of their nearest channels, and the largest of all.
+  void ask_for_steps(Pass& pass) const;
+  /// S x of the first and the last channel to the neighbors, and theirs into beyond_.
+  void exchange_ends(const Pass& pass);
+  /// Squares of duals of spectra, summed over the channels of all ranks, into those of the first chunk.
+  void join_squares();
+  /// A row of a neighbor's nearest channel.
+  T* beyond(bool after, std::size_t problem, std::int64_t row) const;
+  /// Raises the duals between this rank's channels and the neighbors'.
+  void raise_to_before(const Piece& piece, std::int64_t row, const Pass& pass, const T* own);
+  void raise_to_after(const Piece& piece, std::int64_t row, const Pass& pass, const T* own);
   /// Raises the duals of a piece.
   void raise(const Piece& piece, const Pass& pass, std::size_t worker);
   void raise_channel(const Piece& piece, std::int64_t channel, const Pass& pass, std::size_t worker);
@@ -91,6 +109,9 @@ class CubeDual {
   std::vector<double> turned_;
   std::vector<WalkScratch<T>> scratch_;  // of each worker
   std::vector<AlignedArray<T>> levels_;  // of each worker
+  std::shared_ptr<ChannelNeighbors> neighbors_;
+  std::optional<DualImages<T>> duals_before_;  // from the neighbor's last channel to the first one here, which both raise alike
+  AlignedArray<T> beyond_;                     // S x of the neighbors' nearest channels
 };
 
 }  // namespace mpol::ops

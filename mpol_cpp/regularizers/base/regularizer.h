@@ -56,8 +56,10 @@ struct Regularizer {
   Convexity convexity = Convexity::unknown;       ///< for POGM and its like
   std::int64_t dual_images = 0;                   ///< of its proximal map, of each image, beside the two of total variation
   bool joins_channels = false;                    ///< looks at several channels at once
-  bool waits_for_device = false;                  ///< looks at values on the host, or makes tensors there: no graph records it
-  std::optional<double> least_pixel = {};         ///< Jy/arcsec^2: where it has no value below
+  /// Where it joins channels, how far it looks from one to the next; 0: at the norm of all of them.
+  std::int64_t reach = 0;
+  bool waits_for_device = false;            ///< looks at values on the host, or makes tensors there: no graph records it
+  std::optional<double> least_pixel = {};   ///< Jy/arcsec^2: where it has no value below
   std::optional<double> automatic = {};     ///< units of noise, of a fit that names no regularizer; nothing: it is not in it
   bool searched_by_itself = false;          ///< by a search that names none; others of such a fit keep `automatic`
   std::optional<double> asked_for = {};     ///< units of noise of `auto` where that is asked for and it is not in such a fit

@@ -29,6 +29,7 @@ std::string unrecordable(const Objective& objective, const TrainOptions& options
   if (options.optimizer() == OptimizerKind::own) return "the optimizer is one of the user's own";
   if (options.weight_decay() != 0) return "the update has weight decay, which is LibTorch's optimizers' alone";
   if (const auto reason = objective.likelihood().obstacle_to_recording(); !reason.empty()) return "the likelihood " + reason;
+  if (objective.neighbors()) return "terms join channels of several ranks";
   if (options.has_own_updates()) return "problems of a batch have learning rates or ends of their own";
   return {};
 }

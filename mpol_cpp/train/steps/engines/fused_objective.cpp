@@ -117,6 +117,7 @@ Tensor inverse_power_of_terms(const std::vector<Term>& terms, const GridCoords& 
 }  // namespace
 
 std::string obstacle_to_fusing(ImageModel& model, const Objective& objective) {
+  if (objective.neighbors()) return "terms join channels of several ranks";
   if (auto reason = obstacle_of_likelihood(objective.likelihood()); !reason.empty()) return reason;
   if (auto reason = obstacle_of_model(model); !reason.empty()) return reason;
   if (auto reason = obstacle_of_data(model, objective.likelihood()); !reason.empty()) return reason;
