@@ -35,7 +35,7 @@ ChannelNeighbors::Handed ChannelNeighbors::exchange(const Tensor& to_before, con
     handed.before = receive(rank - 1, to_before);
     if (!sends_first) send(to_before, rank - 1);
   };
-  // Of two neighbors the even one sends first; all pairs of one kind talk at the same time.
+  // The even one of two neighbors sends first; all pairs of one kind talk at the same time.
   if (rank % 2 == 0) with_after(true), with_before(true);
   else with_before(false), with_after(false);
   return handed;

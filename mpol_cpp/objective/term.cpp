@@ -31,7 +31,7 @@ void check_weights(const std::string& name, const std::vector<double>& weights) 
 /// A value with the slopes of another one.
 Tensor with_slopes_of(const Tensor& sloped, const Tensor& value) { return sloped - sloped.detach() + value.detach(); }
 
-/// Of a term that looks `reach` channels far: whatever begins in a channel of this rank is this rank's.
+/// Evaluates a term that looks `reach` channels far: whatever begins in a channel of this rank is this rank's.
 Tensor value_beside(const Term::Function& function, const ModelOutput& output, const ChannelNeighbors& neighbors,
                     std::int64_t reach) {
   const auto around = neighbors.with_neighbors(output.sky, reach);
@@ -41,7 +41,7 @@ Tensor value_beside(const Term::Function& function, const ModelOutput& output, c
   return with_slopes_of(function({output.coords(), {}, around.cube}), value);
 }
 
-/// Of a term of the norms of spectra: other ranks' channels are one more channel, which has their norm.
+/// Evaluates a term of the norms of spectra: other ranks' channels are one more channel, which has their norm.
 Tensor value_of_norms(const Term::Function& function, const ModelOutput& output, const ChannelNeighbors& neighbors) {
   const auto own = output.sky.detach().square().sum({-3}, /*keepdim=*/true);
   auto all = own.contiguous().clone();

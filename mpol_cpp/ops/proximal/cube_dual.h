@@ -75,7 +75,7 @@ class CubeDual {
   Piece piece_of(std::int64_t task, const RowBlocks& blocks) const;
   double step_of(const Piece& piece, std::int64_t channel, const Pass& pass) const;
   DualWalk<T> walk(const Piece& piece, std::int64_t channel, const Pass& pass, std::size_t worker) const;
-  /// Of other ranks: steps of their nearest channels, and the largest of all.
+  /// Asks other ranks for the steps of their nearest channels, and the largest of all.
   void ask_for_steps(Pass& pass) const;
   /// S x of the first and the last channel to the neighbors, and theirs into beyond_.
   void exchange_ends(const Pass& pass);
