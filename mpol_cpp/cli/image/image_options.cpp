@@ -12,6 +12,7 @@
 #include <mpol_cpp/cli/options/structure_regions.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/device/backends/backend.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 
@@ -27,6 +28,15 @@ constexpr const char* regularizer_group = "Regularisers";
 bool folds_are_blocks(const ImageOptions& image) {
   return !image.regularizers.searched.empty() && image.crossval.score == Score::folds &&
          image.crossval.split == FoldSplit::blocks;
+}
+
+/// A weight, where it is one; the error names what else may be given.
+double parse_weight(const Regularizer& regularizer, const std::string& name, const std::string& text, const std::string& number) {
+  if (number_of<double>(number)) return parse_number(name, number, Range::not_negative());
+  const bool has_usual = regularizer.automatic || regularizer.asked_for;
+  throw UsageError(error_text(
+      "--" + name, text.empty() ? "(nothing)" : text, "is no weight",
+      fmt::format("give a number, a multiple of the unit of noise as in 0.3U, {}cv, or LO:HI:N", has_usual ? "auto, " : "")));
 }
 
 /// What noise has a unit for: a number, "0.3U", something to search, or, of those that have a usual one, "auto".
@@ -46,9 +56,9 @@ void set_in_units(RegularizerOptions& r, TermKind kind, const std::string& text)
     r.in_units[name] = *automatic;
     r.automatic.insert(name);
   } else if (text.ends_with('U')) {
-    r.in_units[name] = parse_number(name, text.substr(0, text.size() - 1), Range::not_negative());
+    r.in_units[name] = parse_weight(regularizer, name, text, text.substr(0, text.size() - 1));
   } else {
-    r.strength(kind) = parse_number(name, text, Range::not_negative());
+    r.strength(kind) = parse_weight(regularizer, name, text, text);
   }
 }
 

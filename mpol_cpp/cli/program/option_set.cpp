@@ -26,6 +26,14 @@ std::string remedy_for(const std::string& option, const std::string& condition) 
       error_text("--" + option, text.empty() ? "(nothing)" : text, limit, fmt::format("give --{} such a value", option)));
 }
 
+/// Refuses a text of which not all was read as a number, or one that is too large. @param words  "number", "whole number"
+void check_read(const std::string& option, const std::string& text, std::errc error, bool is_all, const char* words) {
+  if (error == std::errc::result_out_of_range) refuse(option, text, fmt::format("is not a {} that can be represented", words));
+  if (error == std::errc() && is_all) return;
+  throw UsageError(error_text("--" + option, text.empty() ? "(nothing)" : text, fmt::format("is no {}", words),
+                              fmt::format("give --{} one", option)));
+}
+
 }  // namespace
 
 bool Range::contains(double value) const {
@@ -46,7 +54,7 @@ double parse_number(const std::string& option, const std::string& text, const Ra
   if (begin != end && *begin == '+') ++begin;
   double value = 0;
   const auto [stop, error] = std::from_chars(begin, end, value);
-  if (error != std::errc() || stop != end) refuse(option, text, "is not a number that can be represented");
+  check_read(option, text, error, stop == end, "number");
   if (!range.contains(value)) refuse(option, text, range.words());
   return value;
 }
@@ -57,7 +65,7 @@ std::int64_t parse_integer(const std::string& option, const std::string& text, c
   if (begin != end && *begin == '+') ++begin;
   std::int64_t value = 0;
   const auto [stop, error] = std::from_chars(begin, end, value);
-  if (error != std::errc() || stop != end) refuse(option, text, "is not a whole number that can be represented");
+  check_read(option, text, error, stop == end, "whole number");
   if (!range.contains(static_cast<double>(value))) refuse(option, text, range.words());
   return value;
 }
