@@ -15,6 +15,7 @@ namespace mpol {
 /// number; tensors may be on any device. @throws RankError when another rank has failed or does not come
 class ChannelNeighbors {
  public:
+  /// @param ranks  all of which hold channels
   explicit ChannelNeighbors(std::shared_ptr<Communicator> ranks) : ranks_(std::move(ranks)) {}
 
   bool has_before() const { return ranks_->rank() > 0; }                  ///< whether there are channels before these
@@ -25,7 +26,8 @@ class ChannelNeighbors {
 
   /// What two neighbors hand over; undefined where there is none.
   struct Handed {
-    Tensor before, after;
+    Tensor before;  ///< by the rank before
+    Tensor after;   ///< by the rank after
   };
   /// Hands one tensor to the rank before and another one to the rank after, which may be of other shapes, and gets what they
   /// hand over. Tensors are not looked at where there is no such rank.
@@ -33,8 +35,9 @@ class ChannelNeighbors {
 
   /// A cube with channels of other ranks around it.
   struct Surrounded {
-    Tensor cube;                ///< (…, before + nchan + after, npix, npix), without a graph for theirs
-    std::int64_t before, after; /**< how many there are, at most as many as asked for */
+    Tensor cube;          ///< (…, before + nchan + after, npix, npix), without a graph for theirs
+    std::int64_t before;  ///< how many of them lie before its own, at most as many as asked for
+    std::int64_t after;   ///< the same behind
   };
   /// @param cube  (…, nchan, npix, npix)  @param reach  how far others are looked at, > 0
   Surrounded with_neighbors(const Tensor& cube, std::int64_t reach) const;
