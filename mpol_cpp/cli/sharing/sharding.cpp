@@ -62,7 +62,11 @@ std::string obstacle_to_samples_of_devices(const ImageOptions& options) {
 /// Why it does not pay to share channels, unless that is asked for; empty where it does.
 std::string loss_by_channels(const ImageOptions& options) {
   const auto term = joining_term(options);
-  if (term.empty() || is_proximal(choose_optimizer(options).kind)) return {};
+  if (term.empty()) return {};
+  const auto& devices = options.data.device;  // "cpu", "cpu,cpu", "cuda:0,cuda:1"
+  if (devices.find_first_not_of("cpu,") != std::string::npos)
+    return fmt::format("{} joins channels, for which {} has kernels only where all are", term, devices);
+  if (is_proximal(choose_optimizer(options).kind)) return {};
   return fmt::format("{} joins channels, and {} would exchange them in steps by LibTorch's autograd", term,
                      to_string(choose_optimizer(options).kind));
 }
