@@ -104,20 +104,16 @@ endfunction()
 
 # mpol_add_isa_sources(file.cpp ...)
 #
-# Compiles each file into mpol once per instruction set, with the macro MPOL_ISA set to portable, avx2 or avx512, which
+# Compiles each file into mpol once per instruction set of MPOL_ISAS, with the macro MPOL_ISA set to portable, avx2 or avx512, which
 # the file uses to name its functions. Only functions in an unnamed namespace or with MPOL_ISA in their name may be
 # defined in such a file: of an inline function of the same name the linker keeps one copy, perhaps the AVX-512 one.
 function(mpol_add_isa_sources)
   set(flags_portable "")
   set(flags_avx2 -mavx2 -mfma -mbmi2)
   set(flags_avx512 -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mbmi2 -mprefer-vector-width=512)
-  set(isas portable)
-  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
-    list(APPEND isas avx2 avx512)
-  endif()
   foreach(source IN LISTS ARGN)
     cmake_path(GET source STEM stem)
-    foreach(isa IN LISTS isas)
+    foreach(isa IN LISTS MPOL_BUILT_ISAS)
       set(object mpol_${stem}_${isa})
       add_library(${object} OBJECT "${source}")
       target_link_libraries(${object} PRIVATE LibTorch::LibTorch mpol_fmt)

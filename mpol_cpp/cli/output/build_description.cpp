@@ -44,14 +44,7 @@ std::string c_library_words() {
 #endif
 }
 
-std::string kernel_words() {
-#ifdef __x86_64__
-  constexpr auto built_in = "portable, avx2 and avx512 are built in";
-#else
-  constexpr auto built_in = "no others are built in";
-#endif
-  return fmt::format("{} ({})", to_string(selected_isa()), built_in);
-}
+std::string kernel_words() { return fmt::format("{} (built in: {})", to_string(selected_isa()), built_isas()); }
 
 std::string cuda_words() {
   if (!detail::compiled_with_cuda) return "not built in: build with -DMPOL_CUDA=ON";
