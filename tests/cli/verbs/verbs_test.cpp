@@ -38,7 +38,7 @@ TEST_CASE("the program explains itself", "[cli]") {
                                                        {"libtorch", number + ".*"},
                                                        {"compiler", "(GCC |.*[Cc]lang ).*" + number + ".*"},
                                                        {"C library", "(glibc " + number + "|not glibc)"},
-                                                       {"kernels", R"((portable|avx2|avx512) \(.* built in\))"},
+                                                       {"kernels", R"((portable|avx2|avx512) \(built in: .*\))"},
                                                        {"cuda", "(built in, runtime " + number + "|" + absent + ")"},
                                                        {"nccl", "(" + number + ", loaded where .*|not found: .*)"},
                                                        {"mpi", "(.*" + number + ".*, loaded where .*|" + absent + ")"},
