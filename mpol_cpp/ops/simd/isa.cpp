@@ -1,5 +1,6 @@
 #include <mpol_cpp/ops/simd/isa.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string>
@@ -12,18 +13,21 @@
 namespace mpol {
 namespace {
 
-constexpr std::array best_first{Isa::avx512, Isa::avx2, Isa::portable};
+constexpr std::array all_isas{Isa::portable, Isa::avx2, Isa::avx512};
+constexpr std::array best_of_build_first {
+#if MPOL_HAS_AVX512
+  Isa::avx512,
+#endif
+#if MPOL_HAS_AVX2
+      Isa::avx2,
+#endif
+#if MPOL_HAS_PORTABLE
+      Isa::portable,
+#endif
+};
 
 bool is_built(Isa isa) {
-  switch (isa) {
-    case Isa::avx512:
-      return MPOL_HAS_AVX512 != 0;
-    case Isa::avx2:
-      return MPOL_HAS_AVX2 != 0;
-    case Isa::portable:
-      break;
-  }
-  return MPOL_HAS_PORTABLE != 0;
+  return std::find(best_of_build_first.begin(), best_of_build_first.end(), isa) != best_of_build_first.end();
 }
 
 bool processor_has(Isa isa) {
@@ -40,8 +44,8 @@ bool processor_has(Isa isa) {
 }
 
 Isa best_isa() {
-  for (const auto isa : best_first) {
-    if (isa_supported(isa)) return isa;
+  for (const auto isa : best_of_build_first) {
+    if (processor_has(isa)) return isa;
   }
   throw ValueError(fmt::format(
       "this build has kernels for {} alone, which this processor does not have: build it here, or with -DMPOL_ISAS=all",
@@ -49,7 +53,7 @@ Isa best_isa() {
 }
 
 Isa isa_named(std::string_view name) {
-  for (const auto isa : best_first) {
+  for (const auto isa : all_isas) {
     if (to_string(isa) == name) return isa;
   }
   throw ValueError(fmt::format("MPOL_ISA is '{}'; it must be portable, avx2 or avx512: correct it or unset it", name));
@@ -73,7 +77,7 @@ bool isa_supported(Isa isa) { return is_built(isa) && processor_has(isa); }
 
 std::string built_isas() {
   std::string names;
-  for (const auto isa : {Isa::portable, Isa::avx2, Isa::avx512}) {
+  for (const auto isa : all_isas) {
     if (is_built(isa)) names += (names.empty() ? "" : ", ") + std::string(to_string(isa));
   }
   return names;
