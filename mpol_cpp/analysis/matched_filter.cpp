@@ -247,12 +247,13 @@ struct MagnitudeSums {
     return flux;
   }
 
-  /// Half the side of the smallest square about the phase centre beyond which each channel has at most this part of its sum.
+  /// Half the side of the smallest square about the phase centre beyond which each channel has at most this part of its sum,
+  /// >= 1.
   std::int64_t half_width(double left_out) const {
     const auto half = rows.size(2) / 2;
     const auto by_distance = [half](const Tensor& sums) { return sums.narrow(2, half, half) + sums.narrow(2, 0, half).flip(2); };
     const auto beyond = (by_distance(rows) + by_distance(columns)).flip(2).cumsum(2).flip(2);
-    return (beyond > left_out * rows.sum({2}, true)).any(0).any(0).sum().item<std::int64_t>();
+    return std::max<std::int64_t>(1, (beyond > left_out * rows.sum({2}, true)).any(0).any(0).sum().item<std::int64_t>());
   }
 };
 

@@ -88,7 +88,7 @@ Objective Objective::divided_by(double normalizer) const {
 Objective Objective::over(const std::shared_ptr<Communicator>& ranks) const {
   auto other = *this;
   const auto joins = [](const Term& term) { return !term.is_off() && term.joins_channels(); };
-  if (!ranks || ranks->is_alone() || std::none_of(terms_.begin(), terms_.end(), joins)) return other;
+  if (neighbors_ || !ranks || ranks->is_alone() || std::none_of(terms_.begin(), terms_.end(), joins)) return other;
   other.neighbors_ = std::make_shared<ChannelNeighbors>(ranks);
   for (auto& term : other.terms_) term = term.over(other.neighbors_);
   return other;

@@ -54,7 +54,7 @@ class Objective {
 
   /// The same for ranks that hold the channels of one cube, of which this likelihood and the model have this rank's: terms that
   /// join channels look at those of the neighbors, and all ranks evaluate together. As it is where no term with a weight joins
-  /// channels.
+  /// channels, and where it is over ranks already.
   Objective over(const std::shared_ptr<Communicator>& ranks) const;
   /// Who has the other channels; null where no term looks at them.
   const std::shared_ptr<ChannelNeighbors>& neighbors() const { return neighbors_; }

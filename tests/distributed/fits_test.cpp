@@ -79,6 +79,24 @@ struct CubeFit {
   double normalizer() const { return ExactLikelihood(grid, visibilities, ChannelMap::cube(nchan))->normalizer(); }
 };
 
+/// Fits this rank's share of the channels, and compares with the fit of all. @throws DataError where they differ
+TrainResult check_share(const CubeFit& fit, double normalizer, const CubeFit::Fitted& one, double tolerance,
+                        Communicator& ranks) {
+  // Ranks are handed on as shared; these live as long as the threads.
+  const std::shared_ptr<Communicator> shared(&ranks, [](Communicator*) {});
+  auto own = fit.run(share_of(fit.nchan, ranks.rank(), ranks.size()), normalizer, TrainOptions().ranks(shared));
+  const auto pixels = ranks.gather(own.pixels.contiguous());
+  if (pixels.defined() && !(difference(pixels, one.pixels) < tolerance))
+    throw DataError(fmt::format("pixels of {} differ by {:g}", to_string(fit.optimizer), difference(pixels, one.pixels)));
+  if (own.result.epochs != one.result.epochs) throw DataError("another number of epochs");
+  for (std::size_t column = 0; column < one.result.columns.size(); ++column) {
+    const double mine = own.result.loss.values[column], wanted = one.result.loss.values[column];
+    if (!(std::abs(mine - wanted) <= tolerance * std::abs(wanted)))
+      throw DataError(fmt::format("{} is {} instead of {}", one.result.columns[column], mine, wanted));
+  }
+  return std::move(own.result);
+}
+
 }  // namespace
 
 TEST_CASE("the operator of ranks is that of all samples", "[distributed][quick]") {
@@ -154,19 +172,7 @@ TEMPLATE_TEST_CASE("ranks that fit channels go where one rank goes", "[distribut
   const double tolerance = fit.dtype == torch::kFloat64 ? 1e-11 : 2e-5;
   const auto one = fit.run({0, fit.nchan}, 0, {});
   const auto normalizer = fit.normalizer();
-  run_as_threads(3, [&](Communicator& ranks) {
-    // Ranks are handed on as shared; these live as long as the threads.
-    const std::shared_ptr<Communicator> shared(&ranks, [](Communicator*) {});
-    const auto own = fit.run(share_of(fit.nchan, ranks.rank(), ranks.size()), normalizer, TrainOptions().ranks(shared));
-    const auto pixels = ranks.gather(own.pixels.contiguous());
-    if (pixels.defined() && !(difference(pixels, one.pixels) < tolerance))
-      throw DataError(fmt::format("pixels of {} differ by {:g}", to_string(fit.optimizer), difference(pixels, one.pixels)));
-    if (own.result.epochs != one.result.epochs) throw DataError("another number of epochs");
-    for (std::size_t column = 0; column < one.result.columns.size(); ++column) {
-      const double mine = own.result.loss.values[column], wanted = one.result.loss.values[column];
-      if (!(std::abs(mine - wanted) <= tolerance * std::abs(wanted))) throw DataError("another loss");
-    }
-  });
+  run_as_threads(3, [&](Communicator& ranks) { check_share(fit, normalizer, one, tolerance, ranks); });
 }
 
 TEST_CASE("a rank sees the channels of its neighbors, over ranks of one channel", "[distributed][quick]") {
@@ -216,6 +222,11 @@ TEST_CASE("terms that join channels of several ranks add up to those of the cube
       const bool right = difference(sum, value.detach()) < 1e-13 && difference(again, value.detach()) < 1e-13 &&
                          (found_slopes - part(slopes)).abs().max().item<double>() < 1e-13 * slopes.abs().max().item<double>();
       if (!right) throw DataError(fmt::format("{} of rank {} differs", term.name(), ranks.rank()));
+      const std::shared_ptr<Communicator> shared(&ranks, [](Communicator*) {});
+      const auto objective = Objective(ExactLikelihood(grid, source_in_noise(1), ChannelMap::cube(1)), {term}).over(shared);
+      if ((objective.neighbors() != nullptr) != term.joins_channels() ||
+          objective.over(shared).neighbors() != objective.neighbors())
+        throw DataError(fmt::format("an objective of {} is not over ranks, or twice", term.name()));
     });
   }
 }
@@ -238,20 +249,10 @@ TEMPLATE_TEST_CASE("ranks whose channels are joined go where one rank goes", "[d
   const auto normalizer = fit.normalizer();
   const auto count = GENERATE(2, 5);
   run_as_threads(count, [&](Communicator& ranks) {
-    const std::shared_ptr<Communicator> shared(&ranks, [](Communicator*) {});
-    const auto own = fit.run(share_of(fit.nchan, ranks.rank(), ranks.size()), normalizer, TrainOptions().ranks(shared));
-    const auto pixels = ranks.gather(own.pixels.contiguous());
-    if (pixels.defined() && !(difference(pixels, one.pixels) < tolerance))
-      throw DataError(fmt::format("pixels of {} differ by {:g}", to_string(fit.optimizer), difference(pixels, one.pixels)));
-    if (own.result.epochs != one.result.epochs) throw DataError("another number of epochs");
-    for (std::size_t column = 0; column < one.result.columns.size(); ++column) {
-      const double mine = own.result.loss.values[column], wanted = one.result.loss.values[column];
-      if (!(std::abs(mine - wanted) <= tolerance * std::abs(wanted)))
-        throw DataError(fmt::format("{} is {} instead of {}", one.result.columns[column], mine, wanted));
-    }
-    if (own.result.gap.has_value() != one.result.gap.has_value()) throw DataError("a gap is there or not");
-    if (one.result.gap && !(std::abs(*own.result.gap / *one.result.gap - 1) < (fit.dtype == torch::kFloat64 ? 1e-8 : 0.1)))
-      throw DataError(fmt::format("the gap is {} instead of {}", *own.result.gap, *one.result.gap));
+    const auto own = check_share(fit, normalizer, one, tolerance, ranks);
+    if (own.gap.has_value() != one.result.gap.has_value()) throw DataError("a gap is there or not");
+    if (one.result.gap && !(std::abs(*own.gap / *one.result.gap - 1) < (fit.dtype == torch::kFloat64 ? 1e-8 : 0.1)))
+      throw DataError(fmt::format("the gap is {} instead of {}", *own.gap, *one.result.gap));
   });
 }
 

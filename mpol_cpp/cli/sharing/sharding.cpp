@@ -1,9 +1,12 @@
 #include <mpol_cpp/cli/sharing/sharding.h>
 
+#include <algorithm>
+
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/device/device_list.h>
 #include <mpol_cpp/device/host/host_memory.h>
 #include <mpol_cpp/distributed/shares.h>
 #include <mpol_cpp/regularizers/regularizers.h>
@@ -63,9 +66,9 @@ std::string obstacle_to_samples_of_devices(const ImageOptions& options) {
 std::string loss_by_channels(const ImageOptions& options) {
   const auto term = joining_term(options);
   if (term.empty()) return {};
-  const auto& devices = options.data.device;  // "cpu", "cpu,cpu", "cuda:0,cuda:1"
-  if (devices.find_first_not_of("cpu,") != std::string::npos)
-    return fmt::format("{} joins channels, for which {} has kernels only where all are", term, devices);
+  const auto devices = select_devices(options.data.device);
+  if (!std::all_of(devices.begin(), devices.end(), [](torch::Device device) { return device.is_cpu(); }))
+    return fmt::format("{} joins channels, for which {} has kernels only where all are", term, options.data.device);
   if (is_proximal(choose_optimizer(options).kind)) return {};
   return fmt::format("{} joins channels, and {} would exchange them in steps by LibTorch's autograd", term,
                      to_string(choose_optimizer(options).kind));

@@ -38,8 +38,7 @@ bool ChunkSize::choose(torch::Device device, const Needs& needs) {
     samples_ = nvis_;
     return false;
   }
-  samples_ = std::clamp(static_cast<std::int64_t>(std::max(0.0, budget - needs.beside) / needs.per_sample),
-                        std::min(nvis_, least_chunk), nvis_);
+  samples_ = std::clamp(static_cast<std::int64_t>(budget / needs.per_sample), std::min(nvis_, least_chunk), nvis_);
   log_warning(fmt::format("the visibilities need {} on {} and {} may be taken: steps see all of them, {} at a time",
                           memory_words(needs.whole), device.str(), memory_words(budget), samples_));
   return true;

@@ -23,7 +23,6 @@ class ChunkSize {
   struct Needs {
     double whole = 0;       ///< of all samples in one piece
     double per_sample = 0;  ///< of each sample of a chunk
-    double beside = 0;      ///< of what is there besides chunks
   };
 
   std::int64_t samples() const { return samples_; }  ///< of a chunk; 0 before it is chosen
