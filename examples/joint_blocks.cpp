@@ -2,7 +2,7 @@
 // the image, by L-BFGS, in chunks of a memory budget.
 //
 // usage: joint_blocks [image.fits] [MiB]
-#include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
