@@ -8,12 +8,14 @@
 
 #include <c10/core/CPUAllocator.h>
 
+#include <mpol_cpp/device/host/host_allocator.h>
+
 namespace mpol::testing {
 
 /// LibTorch's allocator for the CPU while it lives, with a count of what tensors made meanwhile take. They may outlive it.
 class CountingAllocator : public c10::Allocator {
  public:
-  CountingAllocator() : own_(*c10::GetCPUAllocator()) { c10::SetCPUAllocator(this); }
+  CountingAllocator() : own_(allocator_of_the_program()) { c10::SetCPUAllocator(this); }
   ~CountingAllocator() override { c10::SetCPUAllocator(&own_); }
   CountingAllocator(const CountingAllocator&) = delete;
   CountingAllocator& operator=(const CountingAllocator&) = delete;
@@ -33,6 +35,11 @@ class CountingAllocator : public c10::Allocator {
   void reset_peak() { count_->peak = count_->now.load(); }
 
  private:
+  /// The one that the program sets with its first call, which would otherwise replace this one.
+  static c10::Allocator& allocator_of_the_program() {
+    throw_typed_out_of_memory();
+    return *c10::GetCPUAllocator();
+  }
   struct Count {
     std::atomic<std::size_t> now = 0, peak = 0;
   };
