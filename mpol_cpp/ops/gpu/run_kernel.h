@@ -3,6 +3,7 @@
 // A family of kernels is an enum of them, arrays that they are given, bodies, and
 //   with_body(kernel, arrays, run)     which calls run(body) with the body of a kernel
 // Its .cu file instantiates launch_on_gpu, which ops/gpu/launch_body.h defines.
+#include <gpu_emulation.h>  // which CMake writes
 #include <torch/types.h>
 
 #include <mpol_cpp/core/error.h>
@@ -16,11 +17,14 @@ template <typename Kernel, typename Arrays>
 void launch_on_gpu(Kernel kernel, const Arrays& arrays, void* stream);
 
 /// Puts a kernel into the stream of a GPU that work goes to now; on the CPU it is emulated at once.
-/// @throws DeviceError when CUDA refuses it, or when this build has no CUDA
+/// @throws DeviceError when CUDA refuses it, or when this build has no CUDA, or no emulation
 /// @throws std::out_of_range, in the emulation, for an element outside an array
 template <typename Kernel, typename Arrays>
 void run_kernel(Kernel kernel, const Arrays& arrays, torch::Device device, EmulatedOrder order) {
-  if (device.is_cpu()) return emulate(kernel, arrays, order);
+  if (device.is_cpu()) {
+    if constexpr (MPOL_EMULATE_GPU) return emulate(kernel, arrays, order);
+    else throw DeviceError("this build of mpol_cpp cannot run kernels of GPUs on the CPU: configure one with -DMPOL_EMULATE_GPU=ON");
+  }
 #ifdef MPOL_WITH_CUDA
   launch_on_gpu(kernel, arrays, current_gpu_stream(device));
 #else
