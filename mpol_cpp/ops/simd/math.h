@@ -86,24 +86,32 @@ MPOL_INLINE Vector<T> logarithm(Vector<T> x) {
   return x == x ? value : x;
 }
 
-/// at::softplus with beta 1 and threshold 20. Beyond that e^-x is below half a unit in the last place of x in float32, so that x
-/// comes out by itself.
+/// at::softplus with beta 1 and threshold 20, of x and e^-|x|. Beyond that e^-x is below half a unit in the last place of x in
+/// float32, so that x comes out by itself.
 template <typename T>
-MPOL_INLINE Vector<T> softplus(Vector<T> x) {
-  const Vector<T> positive = at_least<T>(Vector<T>{}, x);
-  const Vector<T> value = positive + log1p_of_fraction<T>(exp_of_negative<T>(negative_magnitude<T>(x)));
+MPOL_INLINE Vector<T> softplus_of(Vector<T> x, Vector<T> exponential) {
+  const Vector<T> value = at_least<T>(Vector<T>{}, x) + log1p_of_fraction<T>(exponential);
   if constexpr (sizeof(T) == 4) return value;
   else return x > T(20) ? x : value;
 }
 
+template <typename T>
+MPOL_INLINE Vector<T> softplus(Vector<T> x) {
+  return softplus_of<T>(x, exp_of_negative<T>(negative_magnitude<T>(x)));
+}
+
 /// Its derivative, 1 / (1 + e^-x), 1 beyond the threshold: likewise by itself in float32.
 template <typename T>
-MPOL_INLINE Vector<T> softplus_derivative(Vector<T> x) {
-  const Vector<T> exponential = exp_of_negative<T>(negative_magnitude<T>(x));
+MPOL_INLINE Vector<T> softplus_derivative_of(Vector<T> x, Vector<T> exponential) {
   const Vector<T> above_zero = x >= T(0) ? broadcast<T>(T(1)) : Vector<T>{};  // which e^-|x| does not exceed
   const Vector<T> value = at_least<T>(above_zero, exponential) * reciprocal<T>(T(1) + exponential);
   if constexpr (sizeof(T) == 4) return value;
   else return x > T(20) ? broadcast<T>(T(1)) : value;
+}
+
+template <typename T>
+MPOL_INLINE Vector<T> softplus_derivative(Vector<T> x) {
+  return softplus_derivative_of<T>(x, exp_of_negative<T>(negative_magnitude<T>(x)));
 }
 
 /// What formulas of regularizers are worked out with, on vectors (regularizers/base/formula.h).

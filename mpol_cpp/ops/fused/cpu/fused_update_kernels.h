@@ -51,37 +51,42 @@ MPOL_INLINE void update_of(const T* __restrict below, const T* __restrict center
   for (std::int64_t j = 0; j < n; j += lanes<T>) {
     store<T>(blended + j, hann_blend<T>(load<T>(below + j), load<T>(center + j), load<T>(above + j)));
   }
+  // Two short loops instead of a long one: the processor then has more vectors under way at once. What goes between them
+  // stays in the first cache.
+  constexpr std::int64_t stretch = 512;
+  alignas(vector_bytes) T gradients[stretch];
   Vector<T> sum{};
-  const auto gradient_at = [&](std::int64_t j, Vector<T> pixel) __attribute__((always_inline)) {
-    return hann_at<T>(blended + j) * softplus_derivative<T>(pixel);
-  };
-  std::int64_t j = 0;
-  for (; j + lanes<T> <= n; j += lanes<T>) {
-    Pixels<T> pixels{load<T>(base + j), {}, {}};
-    __builtin_prefetch(base + n + j, 1);
-    if constexpr (has_first) __builtin_prefetch(first + n + j, 1);
-    if constexpr (has_second) __builtin_prefetch(second + n + j, 1);
-    const Vector<T> gradient = gradient_at(j, pixels.base);
-    if constexpr (has_first) pixels.first = load<T>(first + j);
-    if constexpr (has_second) pixels.second = load<T>(second + j);
-    update_pixels<T, kind, momentum>(pixels, gradient, rates);
-    if constexpr (has_first) store<T>(first + j, pixels.first);
-    if constexpr (has_second) store<T>(second + j, pixels.second);
-    if constexpr (kind == FusedUpdate::none) store<T>(row.gradient + j, gradient);
-    else store<T>(base + j, pixels.base);
-    sum += pixels.base;
-  }
-  if (const auto rest = n - j; rest > 0) {
-    Pixels<T> pixels{load_part<T>(base + j, rest), {}, {}};
-    const Vector<T> gradient = gradient_at(j, pixels.base);
-    if constexpr (has_first) pixels.first = load_part<T>(first + j, rest);
-    if constexpr (has_second) pixels.second = load_part<T>(second + j, rest);
-    update_pixels<T, kind, momentum>(pixels, gradient, rates);
-    if constexpr (has_first) store_part<T>(first + j, pixels.first, rest);
-    if constexpr (has_second) store_part<T>(second + j, pixels.second, rest);
-    if constexpr (kind == FusedUpdate::none) store_part<T>(row.gradient + j, gradient, rest);
-    else store_part<T>(base + j, pixels.base, rest);
-    sum += keep_first<T>(pixels.base, rest);
+  for (std::int64_t begin = 0; begin < n; begin += stretch) {
+    const auto count = n - begin < stretch ? n - begin : stretch;
+    each_vector<T>(count, [&](std::int64_t i, std::int64_t valid) __attribute__((always_inline)) {
+      const auto j = begin + i;
+      __builtin_prefetch(base + n + j, 1);
+      store<T>(gradients + i, exp_of_negative<T>(negative_magnitude<T>(load_first<T>(base + j, valid))));
+    });
+    each_vector<T>(count, [&](std::int64_t i, std::int64_t valid) __attribute__((always_inline)) {
+      const auto j = begin + i;
+      const Vector<T> slope = softplus_derivative_of<T>(load_first<T>(base + j, valid), load<T>(gradients + i));
+      store<T>(gradients + i, hann_at<T>(blended + j) * slope);
+    });
+    each_vector<T>(count, [&](std::int64_t i, std::int64_t valid) __attribute__((always_inline)) {
+      const auto j = begin + i;
+      const Vector<T> gradient = load<T>(gradients + i);
+      Pixels<T> pixels{load_first<T>(base + j, valid), {}, {}};
+      if constexpr (has_first) {
+        __builtin_prefetch(first + n + j, 1);
+        pixels.first = load_first<T>(first + j, valid);
+      }
+      if constexpr (has_second) {
+        __builtin_prefetch(second + n + j, 1);
+        pixels.second = load_first<T>(second + j, valid);
+      }
+      update_pixels<T, kind, momentum>(pixels, gradient, rates);
+      if constexpr (has_first) store_first<T>(first + j, pixels.first, valid);
+      if constexpr (has_second) store_first<T>(second + j, pixels.second, valid);
+      if constexpr (kind == FusedUpdate::none) store_first<T>(row.gradient + j, gradient, valid);
+      else store_first<T>(base + j, pixels.base, valid);
+      sum += valid < lanes<T> ? keep_first<T>(pixels.base, valid) : pixels.base;
+    });
   }
   add_to<T>(parameters, sum);
 }
