@@ -23,7 +23,8 @@ template <typename Kernel, typename Arrays>
 void run_kernel(Kernel kernel, const Arrays& arrays, torch::Device device, EmulatedOrder order) {
   if (device.is_cpu()) {
     if constexpr (MPOL_EMULATE_GPU) return emulate(kernel, arrays, order);
-    else throw DeviceError("this build of mpol_cpp cannot run kernels of GPUs on the CPU: configure one with -DMPOL_EMULATE_GPU=ON");
+    else
+      throw DeviceError("this build of mpol_cpp cannot run kernels of GPUs on the CPU: configure one with -DMPOL_EMULATE_GPU=ON");
   }
 #ifdef MPOL_WITH_CUDA
   launch_on_gpu(kernel, arrays, current_gpu_stream(device));

@@ -24,15 +24,17 @@ MPOL_INLINE Vector<T> keep_first(Vector<T> values, std::int64_t count) {
 template <typename T>
 void map_row(const T* __restrict base, T* __restrict mapped, T* __restrict smoothed, std::int64_t n) {
   // Two short loops instead of a long one: the processor then has more vectors under way at once.
-  each_vector<T>(n, [&](std::int64_t j, std::int64_t valid) __attribute__((always_inline)) {
-    __builtin_prefetch(base + n + j);
-    const Vector<T> x = load_first<T>(base + j, valid);
-    store<T>(smoothed + j, exp_of_negative<T>(negative_magnitude<T>(x)));
-  });
-  each_vector<T>(n, [&](std::int64_t j, std::int64_t valid) __attribute__((always_inline)) {
-    const Vector<T> value = softplus_of<T>(load_first<T>(base + j, valid), load<T>(smoothed + j));
-    store<T>(mapped + j, valid < lanes<T> ? keep_first<T>(value, valid) : value);
-  });
+  each_vector<T>(
+      n, [&](std::int64_t j, std::int64_t valid) __attribute__((always_inline)) {
+        __builtin_prefetch(base + n + j);
+        const Vector<T> x = load_first<T>(base + j, valid);
+        store<T>(smoothed + j, exp_of_negative<T>(negative_magnitude<T>(x)));
+      });
+  each_vector<T>(
+      n, [&](std::int64_t j, std::int64_t valid) __attribute__((always_inline)) {
+        const Vector<T> value = softplus_of<T>(load_first<T>(base + j, valid), load<T>(smoothed + j));
+        store<T>(mapped + j, valid < lanes<T> ? keep_first<T>(value, valid) : value);
+      });
   for (std::int64_t j = 0; j < n; j += lanes<T>) store<T>(smoothed + j, hann_at<T>(mapped + j));
 }
 

@@ -58,35 +58,38 @@ MPOL_INLINE void update_of(const T* __restrict below, const T* __restrict center
   Vector<T> sum{};
   for (std::int64_t begin = 0; begin < n; begin += stretch) {
     const auto count = n - begin < stretch ? n - begin : stretch;
-    each_vector<T>(count, [&](std::int64_t i, std::int64_t valid) __attribute__((always_inline)) {
-      const auto j = begin + i;
-      __builtin_prefetch(base + n + j, 1);
-      store<T>(gradients + i, exp_of_negative<T>(negative_magnitude<T>(load_first<T>(base + j, valid))));
-    });
-    each_vector<T>(count, [&](std::int64_t i, std::int64_t valid) __attribute__((always_inline)) {
-      const auto j = begin + i;
-      const Vector<T> slope = softplus_derivative_of<T>(load_first<T>(base + j, valid), load<T>(gradients + i));
-      store<T>(gradients + i, hann_at<T>(blended + j) * slope);
-    });
-    each_vector<T>(count, [&](std::int64_t i, std::int64_t valid) __attribute__((always_inline)) {
-      const auto j = begin + i;
-      const Vector<T> gradient = load<T>(gradients + i);
-      Pixels<T> pixels{load_first<T>(base + j, valid), {}, {}};
-      if constexpr (has_first) {
-        __builtin_prefetch(first + n + j, 1);
-        pixels.first = load_first<T>(first + j, valid);
-      }
-      if constexpr (has_second) {
-        __builtin_prefetch(second + n + j, 1);
-        pixels.second = load_first<T>(second + j, valid);
-      }
-      update_pixels<T, kind, momentum>(pixels, gradient, rates);
-      if constexpr (has_first) store_first<T>(first + j, pixels.first, valid);
-      if constexpr (has_second) store_first<T>(second + j, pixels.second, valid);
-      if constexpr (kind == FusedUpdate::none) store_first<T>(row.gradient + j, gradient, valid);
-      else store_first<T>(base + j, pixels.base, valid);
-      sum += valid < lanes<T> ? keep_first<T>(pixels.base, valid) : pixels.base;
-    });
+    each_vector<T>(
+        count, [&](std::int64_t i, std::int64_t valid) __attribute__((always_inline)) {
+          const auto j = begin + i;
+          __builtin_prefetch(base + n + j, 1);
+          store<T>(gradients + i, exp_of_negative<T>(negative_magnitude<T>(load_first<T>(base + j, valid))));
+        });
+    each_vector<T>(
+        count, [&](std::int64_t i, std::int64_t valid) __attribute__((always_inline)) {
+          const auto j = begin + i;
+          const Vector<T> slope = softplus_derivative_of<T>(load_first<T>(base + j, valid), load<T>(gradients + i));
+          store<T>(gradients + i, hann_at<T>(blended + j) * slope);
+        });
+    each_vector<T>(
+        count, [&](std::int64_t i, std::int64_t valid) __attribute__((always_inline)) {
+          const auto j = begin + i;
+          const Vector<T> gradient = load<T>(gradients + i);
+          Pixels<T> pixels{load_first<T>(base + j, valid), {}, {}};
+          if constexpr (has_first) {
+            __builtin_prefetch(first + n + j, 1);
+            pixels.first = load_first<T>(first + j, valid);
+          }
+          if constexpr (has_second) {
+            __builtin_prefetch(second + n + j, 1);
+            pixels.second = load_first<T>(second + j, valid);
+          }
+          update_pixels<T, kind, momentum>(pixels, gradient, rates);
+          if constexpr (has_first) store_first<T>(first + j, pixels.first, valid);
+          if constexpr (has_second) store_first<T>(second + j, pixels.second, valid);
+          if constexpr (kind == FusedUpdate::none) store_first<T>(row.gradient + j, gradient, valid);
+          else store_first<T>(base + j, pixels.base, valid);
+          sum += valid < lanes<T> ? keep_first<T>(pixels.base, valid) : pixels.base;
+        });
   }
   add_to<T>(parameters, sum);
 }
