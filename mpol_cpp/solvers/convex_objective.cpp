@@ -79,7 +79,6 @@ std::string ConvexObjective::obstacle(ImageModel& model, const Objective& object
 }
 
 struct ConvexObjective::KnownSums {
-  double epsilon;
   std::vector<ops::PixelSums> of_images;
 };
 
@@ -135,7 +134,7 @@ void ConvexObjective::add_lengths(const Term& term, const std::vector<double>& v
   for (std::size_t i = 0; i < simple.size(); ++i) simple[i] += values[i];
   const auto share = share_of_sum(term.kind());
   if (share == 0) return;
-  const auto sums = ops::pixel_sums(sky, 0);
+  const auto sums = ops::pixel_sums(sky, {});
   const auto nchan = static_cast<std::size_t>(sky.size(1));
   for (std::size_t i = 0; i < sums.size(); ++i) simple[i / nchan] -= share * term.weight(i / nchan) * sums[i].pixels;
 }
@@ -299,8 +298,9 @@ std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& grad
   const auto nll = values_of(objective_.nll(gradient_into(images, gradient)));
   auto total = nll;
   std::vector<double> terms, simple(problems, 0.0);
-  const double epsilon = sums_epsilon();
-  const KnownSums known{epsilon, sums_pixels() ? ops::pixel_sums(sky_, epsilon) : std::vector<ops::PixelSums>()};
+  const KnownSums known{sums_pixels()
+                            ? ops::pixel_sums(sky_, {used_epsilon(TermKind::tv_image), used_epsilon(TermKind::tv_slope)})
+                            : std::vector<ops::PixelSums>()};
   for (const auto& term : objective_.terms()) {
     const auto values = term.is_off() ? std::vector<double>(problems, 0.0) : weighted(term, sky_, &known);
     for (std::size_t i = 0; i < problems; ++i) total[i] += values[i];
@@ -394,24 +394,39 @@ double ConvexObjective::epsilon_of(TermKind kind) const {
   return 0;
 }
 
-bool ConvexObjective::sums_pixels() const { return is_used(TermKind::sparsity) || is_used(TermKind::tv_image); }
+std::optional<double> ConvexObjective::used_epsilon(TermKind kind) const {
+  return is_used(kind) ? std::optional(epsilon_of(kind)) : std::nullopt;
+}
 
-double ConvexObjective::sums_epsilon() const { return epsilon_of(TermKind::tv_image); }
+bool ConvexObjective::sums_pixels() const {
+  return is_used(TermKind::sparsity) || is_used(TermKind::tv_image) || is_used(TermKind::tv_slope);
+}
 
-std::optional<ConvexObjective::PixelSum> ConvexObjective::pixel_sum_of(const Term& term) const {
-  if (term.kind() == TermKind::sparsity) return PixelSum::pixels;  // no pixel is negative
-  if (term.kind() == TermKind::tv_image && term.settings().at(0) == sums_epsilon()) return PixelSum::variation;
+std::optional<ConvexObjective::PixelSum> ConvexObjective::pixel_sum_of(TermKind kind) {
+  if (kind == TermKind::sparsity) return PixelSum::pixels;  // no pixel is negative
+  if (kind == TermKind::tv_image) return PixelSum::variation;
+  if (kind == TermKind::tv_slope) return PixelSum::curvature;
   return std::nullopt;
+}
+
+bool ConvexObjective::has_first_epsilon(const Term& term) const {
+  return term.kind() == TermKind::sparsity || term.settings().at(0) == epsilon_of(term.kind());
 }
 
 std::vector<double> ConvexObjective::weighted(const Term& term, const Tensor& sky, const KnownSums* known) const {
   std::vector<double> values(static_cast<std::size_t>(sky.size(0)), 0.0);
-  if (term.kind() == TermKind::sparsity || term.kind() == TermKind::tv_image) {
-    const bool varies = term.kind() == TermKind::tv_image;
-    const bool are_known = known != nullptr && (!varies || term.settings().at(0) == known->epsilon);
-    const auto sums = are_known ? known->of_images : ops::pixel_sums(sky, varies ? term.settings().at(0) : 0);
+  if (const auto sum = pixel_sum_of(term.kind())) {
+    ops::LengthEpsilons own;
+    if (*sum == PixelSum::variation) own.variation = term.settings().at(0);
+    if (*sum == PixelSum::curvature) own.curvature = term.settings().at(0);
+    const auto sums = known != nullptr && has_first_epsilon(term) ? known->of_images : ops::pixel_sums(sky, own);
     const auto nchan = static_cast<std::size_t>(sky.size(1));
-    for (std::size_t i = 0; i < sums.size(); ++i) values[i / nchan] += varies ? sums[i].variation : sums[i].pixels;
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const auto& of_image = sums[i];
+      values[i / nchan] += *sum == PixelSum::pixels      ? of_image.pixels
+                           : *sum == PixelSum::variation ? of_image.variation
+                                                         : of_image.curvature;
+    }
   } else {
     values = values_of(term.evaluate(ModelOutput(model_->coords(), {}, shaped_like_model(sky))));
   }

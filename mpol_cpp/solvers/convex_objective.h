@@ -88,14 +88,15 @@ class ConvexObjective : public CompositeFunction {
   Tensor gradient_into(const Tensor& images, Tensor& gradient);
   /// The weights of a term on the device, float64: one, or (problems).
   const Tensor& device_weights(const Term& term) const;
-  bool is_used(TermKind kind) const;       ///< whether a term of this kind has a weight
-  double epsilon_of(TermKind kind) const;  ///< the first one's, should there be several; 0 where there is none
+  bool is_used(TermKind kind) const;                        ///< whether a term of this kind has a weight
+  double epsilon_of(TermKind kind) const;                   ///< the first one's, should there be several; 0 where there is none
+  std::optional<double> used_epsilon(TermKind kind) const;  // nothing where there is none
   /// Terms whose values are sums over pixels that kernels tell together.
-  enum class PixelSum { pixels, variation };
-  bool sums_pixels() const;     ///< whether any term is one of them
-  double sums_epsilon() const;  ///< of the variation that is told
-  /// Nothing for other terms, and for a variation with another epsilon.
-  std::optional<PixelSum> pixel_sum_of(const Term& term) const;
+  enum class PixelSum { pixels, variation, curvature };
+  static std::optional<PixelSum> pixel_sum_of(TermKind kind);  // none for other terms
+  bool sums_pixels() const;                                    ///< whether any term is one of them
+  /// Whether a term's epsilon is that of the first one of its kind, with which sums are told.
+  bool has_first_epsilon(const Term& term) const;
   std::unique_ptr<CubeProximal> new_map() const;
   /// Sums over the pixels of each image, with the epsilon of its total variation.
   struct KnownSums;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include <mpol_cpp/ops/memory/huge_pages.h>
 #include <mpol_cpp/ops/memory/work_memory.h>
 
 namespace mpol::ops {
@@ -17,6 +18,7 @@ class AlignedArray {
   AlignedArray() = default;
   explicit AlignedArray(std::int64_t size) : size_(size), memory_(bytes()) {
     if (!memory_.mapped()) std::memset(memory_.data(), 0, bytes());
+    else if (bytes() <= most_at_once) fill_pages(memory_.data(), bytes());
   }
 
   T* data() const { return static_cast<T*>(memory_.data()); }
@@ -27,6 +29,10 @@ class AlignedArray {
   static constexpr std::int64_t padded(std::int64_t elements) { return (elements + line - 1) / line * line; }
 
  private:
+  /// Zeros that are read before they are written cost two faults a page, the second of which stops all threads; of more than this
+  /// threads fill their parts beside each other, in larger pages.
+  static constexpr std::size_t most_at_once = std::size_t{1} << 24;
+
   std::int64_t size_ = 0;
   WorkMemory memory_;
 };

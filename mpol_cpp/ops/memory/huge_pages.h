@@ -16,4 +16,13 @@ inline void prefer_huge_pages(void* data, std::size_t bytes) {
   if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
 }
 
+/// Gives mapped memory its pages at once, where the system can (Linux 5.14): in one call what would be a fault for each of them.
+inline void fill_pages(void* data, std::size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  madvise(data, bytes, MADV_POPULATE_WRITE);
+#else
+  (void)data, (void)bytes;
+#endif
+}
+
 }  // namespace mpol::ops

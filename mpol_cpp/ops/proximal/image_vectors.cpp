@@ -70,14 +70,25 @@ std::vector<PointSums> compare_by_tensors(const Tensor& y, const Tensor& gradien
   return sums;
 }
 
-std::vector<PixelSums> pixel_sums_by_tensors(const Tensor& images, double epsilon) {
-  const auto inner = images.size(-1) - 1;
-  const auto corner = images.narrow(-2, 0, inner).narrow(-1, 0, inner);
-  const auto across = images.narrow(-2, 1, inner).narrow(-1, 0, inner) - corner,
-             along = images.narrow(-2, 0, inner).narrow(-1, 1, inner) - corner;
-  const auto pixels = sums_of_images(images), variation = sums_of_images((across.square() + along.square() + epsilon).sqrt());
+std::vector<PixelSums> pixel_sums_by_tensors(const Tensor& images, const LengthEpsilons& epsilons) {
+  const auto pixels = sums_of_images(images);
   std::vector<PixelSums> sums(pixels.size());
-  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = {pixels[i], variation[i]};
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i].pixels = pixels[i];
+  const auto add_lengths = [&](const Tensor& squares, double epsilon, double PixelSums::*sum) {
+    const auto lengths = sums_of_images((squares + epsilon).sqrt());
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i].*sum = lengths[i];
+  };
+  const auto npix = images.size(-1);
+  if (epsilons.variation && npix > 1) {
+    const auto at = [&](std::int64_t row, std::int64_t column) {
+      return images.narrow(-2, row, npix - 1).narrow(-1, column, npix - 1);
+    };
+    add_lengths((at(1, 0) - at(0, 0)).square() + (at(0, 1) - at(0, 0)).square(), *epsilons.variation, &PixelSums::variation);
+  }
+  if (epsilons.curvature && npix > 2) {
+    const auto bends = second_differences(images, curved_block(images)).square().sum(0);
+    add_lengths(bends.narrow(-2, 1, npix - 2).narrow(-1, 1, npix - 2), *epsilons.curvature, &PixelSums::curvature);
+  }
   return sums;
 }
 
@@ -164,26 +175,31 @@ double sum_of_pixels(const Tensor& images) {
   return std::accumulate(parts.begin(), parts.end(), 0.0);
 }
 
-std::vector<PixelSums> pixel_sums(const Tensor& images, double epsilon) {
-  if (!images.is_cpu()) return pixel_sums_by_tensors(images, epsilon);
+std::vector<PixelSums> pixel_sums(const Tensor& images, const LengthEpsilons& epsilons) {
+  if (!images.is_cpu()) return pixel_sums_by_tensors(images, epsilons);
   const Pieces pieces(images);
   std::vector<PixelSums> parts(static_cast<std::size_t>(pieces.count())), sums(static_cast<std::size_t>(pieces.images_count));
   AT_DISPATCH_FLOATING_TYPES(images.scalar_type(), "pixel_sums", [&] {
     const auto kernels = proximal_kernels<scalar_t>(selected_isa());
     const auto* from = images.const_data_ptr<scalar_t>();
+    const auto n = pieces.npix;
     each_piece(pieces, [&](std::int64_t piece) {
       auto& sum = parts[static_cast<std::size_t>(piece)];
       for (auto row = pieces.first_row(piece); row < pieces.end_row(piece); ++row) {
-        const auto* here = from + (pieces.image(piece) * pieces.npix + row) * pieces.npix;
-        sum.pixels += kernels.sum(here, pieces.npix);
-        if (row + 1 < pieces.npix) sum.variation += kernels.variation(here, here + pieces.npix, epsilon, pieces.npix);
+        const auto* here = from + (pieces.image(piece) * n + row) * n;
+        sum.pixels += kernels.sum(here, n);
+        if (row + 1 == n) continue;
+        if (epsilons.variation) sum.variation += kernels.variation(here, here + n, *epsilons.variation, n);
+        if (epsilons.curvature && row > 0) sum.curvature += kernels.curvature(here - n, here, here + n, *epsilons.curvature, n);
       }
     });
   });
   for (std::int64_t piece = 0; piece < pieces.count(); ++piece) {
     auto& sum = sums[static_cast<std::size_t>(pieces.image(piece))];
-    sum.pixels += parts[static_cast<std::size_t>(piece)].pixels;
-    sum.variation += parts[static_cast<std::size_t>(piece)].variation;
+    const auto& part = parts[static_cast<std::size_t>(piece)];
+    sum.pixels += part.pixels;
+    sum.variation += part.variation;
+    sum.curvature += part.curvature;
   }
   return sums;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include <torch/types.h>
@@ -29,10 +30,14 @@ std::vector<PointSums> compare_points(const Tensor& y, const Tensor& gradient, c
 /// The sum of all pixels in float64. @param images  of the CPU
 double sum_of_pixels(const Tensor& images);
 
-/// The sum of an image's pixels, and its total variation as losses::tv_image has it.
-struct PixelSums {
-  double pixels = 0, variation = 0;
+/// The epsilons of the lengths that are summed, those of losses::tv_image and of losses::tv_slope; none: not summed.
+struct LengthEpsilons {
+  std::optional<double> variation, curvature;
 };
-std::vector<PixelSums> pixel_sums(const Tensor& images, double epsilon);
+/// The sum of an image's pixels, its total variation, and that of its slopes.
+struct PixelSums {
+  double pixels = 0, variation = 0, curvature = 0;
+};
+std::vector<PixelSums> pixel_sums(const Tensor& images, const LengthEpsilons& epsilons);
 
 }  // namespace mpol::ops

@@ -85,6 +85,8 @@ struct ProximalKernels {
 
   /// sum sqrt(|D y|^2 + epsilon) over all columns but the last. `row` and `next` are the caller's.
   double (*variation)(const T* row, const T* next, double epsilon, std::int64_t n);
+  /// sum sqrt(|E y|^2 + epsilon) over all columns but the first and the last. Rows of the caller.
+  double (*curvature)(const T* below, const T* row, const T* above, double epsilon, std::int64_t n);
 
   double (*sum)(const T* row, std::int64_t n);
 

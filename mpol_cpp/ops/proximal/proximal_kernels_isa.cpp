@@ -185,7 +185,7 @@ void add_curvature(const CurvatureRow<const T>& below, const CurvatureRow<const 
 template <typename T>
 double ascend_curvature(const T* below, const T* y, const T* above, T step, const CurvatureRow<T>& v, const CurvatureRow<T>& p,
                         const T* counted, const CurvatureRow<T>& raised, std::int64_t n) {
-  Wide<T> turned{};
+  Vector<T> turned{};  // of a row: few enough terms for T
   const auto one = broadcast<T>(1);
   for (std::int64_t i = 0; i < n; i += lanes<T>) {
     const auto old_rows = load<T>(v.rows + i), old_columns = load<T>(v.columns + i), old_mixed = load<T>(v.mixed + i);
@@ -197,14 +197,13 @@ double ascend_curvature(const T* below, const T* y, const T* above, T step, cons
     rows *= factor;
     columns *= factor;
     mixed *= factor;
-    add_turn<T>(turned, old_rows, rows, load<T>(p.rows + i));
-    add_turn<T>(turned, old_columns, columns, load<T>(p.columns + i));
-    add_turn<T>(turned, old_mixed, mixed, load<T>(p.mixed + i));
+    turned += (old_rows - rows) * (rows - load<T>(p.rows + i)) + (old_columns - columns) * (columns - load<T>(p.columns + i)) +
+              (old_mixed - mixed) * (mixed - load<T>(p.mixed + i));
     store<T>(raised.rows + i, rows);
     store<T>(raised.columns + i, columns);
     store<T>(raised.mixed + i, mixed);
   }
-  return sum_of<T>(turned);
+  return sum_of<T>(widened<T>(turned));
 }
 
 template <typename T>
@@ -216,6 +215,19 @@ double variation(const T* row, const T* next, double epsilon, std::int64_t n) {
         const auto along = load_first<T>(row + i + 1, count) - center, across = load_first<T>(next + i, count) - center;
         const auto length = fast_square_root<T>(along * along + across * across + static_cast<T>(epsilon));
         const auto counted = widened<T>(before_end<T>(length, i, n - 1));
+        for (int part = 0; part < Wide<T>::parts; ++part) sum.part[part] += counted.part[part];
+      });
+  return sum_of<T>(sum);
+}
+
+template <typename T>
+double curvature(const T* below, const T* row, const T* above, double epsilon, std::int64_t n) {
+  Wide<T> sum{};
+  each_vector<T>(
+      n - 2, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+        const auto bends = second_differences<T>(below + 1 + i, row + 1 + i, above + 1 + i, count);
+        const auto square = bends.rows * bends.rows + bends.columns * bends.columns + bends.mixed * bends.mixed;
+        const auto counted = widened<T>(before_end<T>(fast_square_root<T>(square + static_cast<T>(epsilon)), i, n - 2));
         for (int part = 0; part < Wide<T>::parts; ++part) sum.part[part] += counted.part[part];
       });
   return sum_of<T>(sum);
@@ -273,9 +285,22 @@ PointSums compare(const T* y, const T* gradient, const T* next, const T* next_gr
 
 template <typename T>
 ProximalKernels<T> proximal_kernels() {
-  return {look_ahead<T>,    smooth<T>,           shrink<T>, ascend<T>,          look_ahead_curvature<T>,
-          add_curvature<T>, ascend_curvature<T>, gather<T>, ascend_channels<T>, ascend_spectra<T>,
-          cut_spectra<T>,   variation<T>,        sum<T>,    scale<T>,           extrapolate<T>,
+  return {look_ahead<T>,
+          smooth<T>,
+          shrink<T>,
+          ascend<T>,
+          look_ahead_curvature<T>,
+          add_curvature<T>,
+          ascend_curvature<T>,
+          gather<T>,
+          ascend_channels<T>,
+          ascend_spectra<T>,
+          cut_spectra<T>,
+          variation<T>,
+          curvature<T>,
+          sum<T>,
+          scale<T>,
+          extrapolate<T>,
           compare<T>};
 }
 

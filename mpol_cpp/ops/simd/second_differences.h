@@ -12,13 +12,14 @@ struct SecondDifferences {
   Vector<T> rows, columns, mixed;
 };
 
-/// Those of some pixels of a row, from the rows before and after it.
+/// Those of some pixels of a row, from the rows before and after it. @param count  of them; nothing beyond the next is touched
 template <typename T>
-MPOL_INLINE SecondDifferences<T> second_differences(const T* below, const T* row, const T* above) {
-  const auto center = load<T>(row), right = load<T>(row + 1), up = load<T>(above);
+MPOL_INLINE SecondDifferences<T> second_differences(const T* below, const T* row, const T* above, std::int64_t count = lanes<T>) {
+  const auto at = [count](const T* first) __attribute__((always_inline)) { return load_first<T>(first, count); };
+  const auto center = at(row), right = at(row + 1), up = at(above);
   const auto root_of_two = static_cast<T>(1.41421356237309504880);
-  return {up - T(2) * center + load<T>(below), right - T(2) * center + load<T>(row - 1),
-          root_of_two * (load<T>(above + 1) - up - right + center)};
+  return {up - T(2) * center + at(below), right - T(2) * center + at(row - 1),
+          root_of_two * (at(above + 1) - up - right + center)};
 }
 
 /// The adjoint at some pixels of a row, from the column i on.

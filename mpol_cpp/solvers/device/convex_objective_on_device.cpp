@@ -20,10 +20,11 @@ ConvexObjective::DeviceValues ConvexObjective::evaluate_on_device(const Tensor& 
   auto total = nll, simple = at::zeros_like(nll);
   Tensor known;  // the sum of the pixels of each problem and its total variation, where kernels tell them
   const bool has_kernels = !images.is_cpu() || by_ == CubeProximal::By::gpu_kernels;
-  if (has_kernels && sums_pixels()) known = ops::gpu_pixel_sums(sky_, sums_epsilon()).sum(-1);
+  if (has_kernels && sums_pixels()) known = ops::gpu_pixel_sums(sky_, epsilon_of(TermKind::tv_image)).sum(-1);
   const auto value_of = [&](const Term& term) {
-    const auto sum = pixel_sum_of(term);
-    if (known.defined() && sum) return known[*sum == PixelSum::pixels ? 0 : 1];
+    const auto sum = pixel_sum_of(term.kind());
+    if (known.defined() && sum && *sum != PixelSum::curvature && has_first_epsilon(term))
+      return known[*sum == PixelSum::pixels ? 0 : 1];
     return of_problems(term.evaluate(ModelOutput(model_->coords(), {}, shaped_like_model(sky_))));
   };
   std::vector<Tensor> terms;
