@@ -31,8 +31,9 @@ constexpr double margin_of_power = 1.02;  // power steps find less than the larg
 bool is_quadratic(TermKind kind) { return kind != TermKind::custom && regularizer_of(kind).convexity == Convexity::quadratic; }
 bool is_known(TermKind kind) { return kind != TermKind::custom && regularizer_of(kind).convexity != Convexity::unknown; }
 
-/// Dual points are sought by proximal maps of steps of 1, 10 and 100 times the inverse curvature.
-constexpr int decades_of_dual_points = 3;
+/// Dual points are sought by proximal maps of steps of 1, 10, ... 1e5 times the inverse curvature: the longer one is, the less
+/// the images' own pixels weigh beside the slopes that the point has to balance.
+constexpr int decades_of_dual_points = 6;
 constexpr std::int64_t passes_of_dual_points = 200;
 
 /// How far rounding moves chi^2, beside itself.
@@ -408,6 +409,8 @@ std::optional<ConvexObjective::PixelSum> ConvexObjective::pixel_sum_of(TermKind 
   if (kind == TermKind::tv_slope) return PixelSum::curvature;
   return std::nullopt;
 }
+
+double ConvexObjective::variation_epsilon() const { return epsilon_of(TermKind::tv_image); }
 
 bool ConvexObjective::has_first_epsilon(const Term& term) const {
   return term.kind() == TermKind::sparsity || term.settings().at(0) == epsilon_of(term.kind());

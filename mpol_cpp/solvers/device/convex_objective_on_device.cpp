@@ -20,7 +20,7 @@ ConvexObjective::DeviceValues ConvexObjective::evaluate_on_device(const Tensor& 
   auto total = nll, simple = at::zeros_like(nll);
   Tensor known;  // the sum of the pixels of each problem and its total variation, where kernels tell them
   const bool has_kernels = !images.is_cpu() || by_ == CubeProximal::By::gpu_kernels;
-  if (has_kernels && sums_pixels()) known = ops::gpu_pixel_sums(sky_, epsilon_of(TermKind::tv_image)).sum(-1);
+  if (has_kernels && sums_pixels()) known = ops::gpu_pixel_sums(sky_, variation_epsilon()).sum(-1);
   const auto value_of = [&](const Term& term) {
     const auto sum = pixel_sum_of(term.kind());
     if (known.defined() && sum && *sum != PixelSum::curvature && has_first_epsilon(term))
