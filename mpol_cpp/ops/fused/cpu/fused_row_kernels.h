@@ -23,7 +23,7 @@ MPOL_INLINE Vector<T> keep_first(Vector<T> values, std::int64_t count) {
 
 template <typename T>
 void map_row(const T* __restrict base, T* __restrict mapped, T* __restrict smoothed, std::int64_t n) {
-  // Two short loops instead of a long one: the processor then has more vectors under way at once.
+  // Short loops instead of a long one: the processor then has more vectors under way at once.
   each_vector<T>(
       n, [&](std::int64_t j, std::int64_t valid) __attribute__((always_inline)) {
         __builtin_prefetch(base + n + j);

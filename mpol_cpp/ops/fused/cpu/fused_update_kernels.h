@@ -51,7 +51,7 @@ MPOL_INLINE void update_of(const T* __restrict below, const T* __restrict center
   for (std::int64_t j = 0; j < n; j += lanes<T>) {
     store<T>(blended + j, hann_blend<T>(load<T>(below + j), load<T>(center + j), load<T>(above + j)));
   }
-  // Two short loops instead of a long one: the processor then has more vectors under way at once. What goes between them
+  // Short loops instead of a long one: the processor then has more vectors under way at once. What goes between them
   // stays in the first cache.
   constexpr std::int64_t stretch = 512;
   alignas(vector_bytes) T gradients[stretch];
