@@ -129,6 +129,24 @@ std::string frequency_words(const Json& frequencies) {
                             : fmt::format("{:.6g} to {:.6g} GHz", *low / 1e9, *high / 1e9);
 }
 
+/// Medians of the scatter below this mean that the weights are too small, or that the data have no noise: where weights are right
+/// they are 0.67 in cells of two samples, and more in others.
+constexpr double least_scatter = 0.6;
+
+/// What the larger median of the scatter in cells says of the weights.
+std::string weight_words(double median) {
+  if (median > Scatter::limit) {
+    return fmt::format(
+        "the weights look too large by a factor of {:.2f}, unless the source changes within cells: mpol weights "
+        "takes it out",
+        median * median);
+  }
+  if (median >= least_scatter) return "as the weights say";
+  if (median < 0.01) return "hardly any, so that the weights say nothing: simulated data without noise, or copies of each other";
+  return fmt::format("the weights look too small by a factor of {:.2f} or somewhat less: mpol weights measures it",
+                     1 / (median * median));
+}
+
 std::string scatter_words(const Json& scatter, const Json& grid) {
   if (scatter.is_null())
     return fmt::format("unknown: the baselines do not fit on cells of {}\"", grid["cell_size"].get<double>());
@@ -137,14 +155,9 @@ std::string scatter_words(const Json& scatter, const Json& grid) {
                        grid["npix"].get<std::int64_t>());
   }
   const double real = scatter["real"], imag = scatter["imag"];
-  const bool fits = real <= Scatter::limit && imag <= Scatter::limit;
-  return fmt::format(
-      "{:.3f} real, {:.3f} imaginary, in {} cells of {}\" x {}: {}", real, imag, scatter["cells"].get<std::int64_t>(),
-      grid["cell_size"].get<double>(), grid["npix"].get<std::int64_t>(),
-      fits ? "as the weights say"
-           : fmt::format("the weights look too large by a factor of {:.2f}, unless the source changes within cells: mpol weights "
-                         "takes it out",
-                         std::pow(std::max(real, imag), 2)));
+  return fmt::format("{:.3f} real, {:.3f} imaginary, in {} cells of {}\" x {}: {}", real, imag,
+                     scatter["cells"].get<std::int64_t>(), grid["cell_size"].get<double>(), grid["npix"].get<std::int64_t>(),
+                     weight_words(std::max(real, imag)));
 }
 
 std::string words(const Json& json) {

@@ -131,6 +131,23 @@ TEST_CASE("dirty makes images of the samples, or of cells on request", "[cli]") 
   CHECK(relative_error(cells, exact) > 1e-3);
 }
 
+TEST_CASE("inspect says what the scatter in cells tells of the weights, whichever way they are wrong", "[cli]") {
+  const Scratch scratch;
+  const auto right = small_observation(1, 20000);
+  const std::vector<std::pair<double, std::string>> cases = {{1, "as the weights say"},
+                                                             {4, "too large by a factor of"},
+                                                             {0.25, "too small by a factor of"},
+                                                             {1e-6, "the weights say nothing"}};
+  for (const auto& [factor, words] : cases) {
+    auto arrays = right;
+    arrays["weight"] = arrays["weight"] * factor;
+    const auto run = run_mpol_here({"inspect", write_observation(scratch / "vis.npz", arrays)});
+    INFO(run.out << run.err);
+    CHECK(run.exit_code == 0);
+    for (const auto& other : cases) CHECK((run.out.find(other.second) != std::string::npos) == (other.second == words));
+  }
+}
+
 TEST_CASE("inspect says what is there and which grid suits it", "[cli]") {
   const Scratch scratch;
   auto arrays = small_observation(2);
