@@ -142,7 +142,7 @@ std::string weight_words(double median) {
         median * median);
   }
   if (median >= least_scatter) return "as the weights say";
-  if (median < 0.01) return "hardly any, so that the weights say nothing: simulated data without noise, or copies of each other";
+  if (median < 0.01) return "hardly any: the weights are too small by 10000 or more, or the data have no noise of their own";
   return fmt::format("the weights look too small by a factor of {:.2f} or somewhat less: mpol weights measures it",
                      1 / (median * median));
 }

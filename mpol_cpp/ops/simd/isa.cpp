@@ -13,21 +13,18 @@
 namespace mpol {
 namespace {
 
-constexpr std::array all_isas{Isa::portable, Isa::avx2, Isa::avx512};
-constexpr std::array best_of_build_first {
-#if MPOL_HAS_AVX512
-  Isa::avx512,
-#endif
-#if MPOL_HAS_AVX2
-      Isa::avx2,
-#endif
-#if MPOL_HAS_PORTABLE
-      Isa::portable,
-#endif
-};
+constexpr std::array all_isas{Isa::portable, Isa::avx2, Isa::avx512};  // the best one last
 
 bool is_built(Isa isa) {
-  return std::find(best_of_build_first.begin(), best_of_build_first.end(), isa) != best_of_build_first.end();
+  switch (isa) {
+    case Isa::avx512:
+      return MPOL_HAS_AVX512;
+    case Isa::avx2:
+      return MPOL_HAS_AVX2;
+    case Isa::portable:
+      return MPOL_HAS_PORTABLE;
+  }
+  return false;
 }
 
 bool processor_has(Isa isa) {
@@ -44,9 +41,8 @@ bool processor_has(Isa isa) {
 }
 
 Isa best_isa() {
-  for (const auto isa : best_of_build_first) {
-    if (processor_has(isa)) return isa;
-  }
+  const auto best = std::find_if(all_isas.rbegin(), all_isas.rend(), isa_supported);
+  if (best != all_isas.rend()) return *best;
   throw ValueError(fmt::format(
       "this build has kernels for {} alone, which this processor does not have: build it here, or with -DMPOL_ISAS=all",
       built_isas()));
@@ -92,7 +88,7 @@ Isa selected_isa() {
         "MPOL_ISA is {}, for which this build has no kernels, only for {}: unset MPOL_ISA, or build with -DMPOL_ISAS=all", forced,
         built_isas()));
   }
-  if (!processor_has(isa)) {
+  if (!isa_supported(isa)) {
     throw ValueError(fmt::format("MPOL_ISA is {}, which this processor does not have; the best it has is {}: unset MPOL_ISA",
                                  forced, to_string(best_isa())));
   }

@@ -137,7 +137,7 @@ TEST_CASE("inspect says what the scatter in cells tells of the weights, whicheve
   const std::vector<std::pair<double, std::string>> cases = {{1, "as the weights say"},
                                                              {4, "too large by a factor of"},
                                                              {0.25, "too small by a factor of"},
-                                                             {1e-6, "the weights say nothing"}};
+                                                             {1e-6, "the data have no noise of their own"}};
   for (const auto& [factor, words] : cases) {
     auto arrays = right;
     arrays["weight"] = arrays["weight"] * factor;
