@@ -79,10 +79,6 @@ std::string ConvexObjective::obstacle(ImageModel& model, const Objective& object
   return {};
 }
 
-struct ConvexObjective::KnownSums {
-  std::vector<ops::PixelSums> of_images;
-};
-
 ConvexObjective::ConvexObjective(const std::shared_ptr<ImageModel>& model, Objective objective, CubeProximal::By by)
     : model_(std::dynamic_pointer_cast<GriddedNetImpl>(model)), objective_(std::move(objective)), by_(by) {
   if (auto why = obstacle(*model, objective_); !why.empty()) throw ValueError(why);
@@ -299,9 +295,8 @@ std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& grad
   const auto nll = values_of(objective_.nll(gradient_into(images, gradient)));
   auto total = nll;
   std::vector<double> terms, simple(problems, 0.0);
-  const KnownSums known{sums_pixels()
-                            ? ops::pixel_sums(sky_, {used_epsilon(TermKind::tv_image), used_epsilon(TermKind::tv_slope)})
-                            : std::vector<ops::PixelSums>()};
+  std::vector<ops::PixelSums> known;
+  if (sums_pixels()) known = ops::pixel_sums(sky_, {used_epsilon(TermKind::tv_image), used_epsilon(TermKind::tv_slope)});
   for (const auto& term : objective_.terms()) {
     const auto values = term.is_off() ? std::vector<double>(problems, 0.0) : weighted(term, sky_, &known);
     for (std::size_t i = 0; i < problems; ++i) total[i] += values[i];
@@ -416,19 +411,19 @@ bool ConvexObjective::has_first_epsilon(const Term& term) const {
   return term.kind() == TermKind::sparsity || term.settings().at(0) == epsilon_of(term.kind());
 }
 
-std::vector<double> ConvexObjective::weighted(const Term& term, const Tensor& sky, const KnownSums* known) const {
+std::vector<double> ConvexObjective::weighted(const Term& term, const Tensor& sky,
+                                              const std::vector<ops::PixelSums>* known) const {
   std::vector<double> values(static_cast<std::size_t>(sky.size(0)), 0.0);
   if (const auto sum = pixel_sum_of(term.kind())) {
     ops::LengthEpsilons own;
     if (*sum == PixelSum::variation) own.variation = term.settings().at(0);
     if (*sum == PixelSum::curvature) own.curvature = term.settings().at(0);
-    const auto sums = known != nullptr && has_first_epsilon(term) ? known->of_images : ops::pixel_sums(sky, own);
+    const auto sums = known != nullptr && has_first_epsilon(term) ? *known : ops::pixel_sums(sky, own);
     const auto nchan = static_cast<std::size_t>(sky.size(1));
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      const auto& of_image = sums[i];
-      values[i / nchan] += *sum == PixelSum::pixels      ? of_image.pixels
-                           : *sum == PixelSum::variation ? of_image.variation
-                                                         : of_image.curvature;
+      values[i / nchan] += *sum == PixelSum::pixels      ? sums[i].pixels
+                           : *sum == PixelSum::variation ? sums[i].variation
+                                                         : sums[i].curvature;
     }
   } else {
     values = values_of(term.evaluate(ModelOutput(model_->coords(), {}, shaped_like_model(sky))));

@@ -12,6 +12,10 @@
 
 namespace mpol {
 
+namespace ops {
+struct PixelSums;
+}
+
 /// An objective as a convex function of the base pixels z >= 0 of a GriddedNet whose pixel mapping is nonnegative_mapping(), so
 /// that its image is x = S z, the Hann convolution of z or (Smoothing::none) z itself:
 ///
@@ -99,11 +103,9 @@ class ConvexObjective : public CompositeFunction {
   /// Whether a term's epsilon is that of the first one of its kind, with which sums are told.
   bool has_first_epsilon(const Term& term) const;
   std::unique_ptr<CubeProximal> new_map() const;
-  /// Sums over the pixels of each image, with the epsilon of its total variation.
-  struct KnownSums;
   /// A term's value at an image, weighted, of each problem. @param known  sums over the pixels of that image, if somebody has
   /// them
-  std::vector<double> weighted(const Term& term, const Tensor& sky, const KnownSums* known = nullptr) const;
+  std::vector<double> weighted(const Term& term, const Tensor& sky, const std::vector<ops::PixelSums>* known = nullptr) const;
   void smooth_into(const Tensor& images, Tensor& out) const;  // S
   Tensor shaped_like_model(const Tensor& images) const { return images.view(model_->base().sizes()); }
   /// Whether the slope of linear terms is added, which is a constant of each problem.
