@@ -2,13 +2,15 @@
 // a step and, where a step was recorded as a CUDA graph, the launches in it; or seconds a transform.
 //
 // usage: device_benchmark [--device cuda:0] [--npix N,N…] [--nchan C,C…] [--problems P,P…] [--dtype float32,float64]
-//                         [--likelihood gridded,exact,loose] [--step fused,fused8,trainer,captured,eager,pogm,lbfgs,lbfgs-eager]
+//                         [--likelihood gridded,exact,loose] [--step
+//                         fused,fused8,trainer,captured,eager,pogm,lbfgs,lbfgs-eager,tiles,rows2,rows4,rows8]
 //                         [--steps K]
 //        device_benchmark --transform type2,type1,fused [--points K,K…] [--tolerance E] [--npix …] [--nchan …] [--dtype …]
 //        device_benchmark --copy MIB [--device cuda:0]
 //
 // fused8 takes eight fused steps in a graph; trainer is a fit by the Trainer, whose progress is watched; pogm is an iteration of
-// the proximal gradient that mpol image takes by itself; lbfgs is an epoch of 20 iterations, by our kernels or by LibTorch.
+// the proximal gradient that mpol image takes by itself; lbfgs is an epoch of 20 iterations, by our kernels or by LibTorch. tiles
+// is fused8 with the transforms of a library, rows2 to rows8 with kernels that transform so many rows by themselves.
 // --copy times a copy from the device's memory to itself: the bytes that it reads and writes in a second are the ceiling of all
 // that only moves memory. A case that fails has a row with its error; the others are timed all the same, and the program ends
 // with 1.
@@ -17,6 +19,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <tuple>
@@ -27,6 +30,9 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/mpol.h>
+#include <mpol_cpp/device/recorded_work.h>
+#include <mpol_cpp/ops/fused/gpu/fused_gpu_pipeline.h>
+#include <mpol_cpp/train/steps/engines/fused_objective.h>
 #include <mpol_cpp/train/steps/captured_step.h>
 #include <mpol_cpp/train/steps/device_pogm_step.h>
 #include <mpol_cpp/train/steps/fused_step.h>
@@ -191,6 +197,49 @@ class Likelihoods {
   std::shared_ptr<mpol::Likelihood> latest_;
 };
 
+std::optional<mpol::ops::TileKind> tile_of(const std::string& kind) {
+  using mpol::ops::TileKind;
+  if (kind == "tiles") return TileKind::low;
+  if (kind == "rows2") return TileKind::two_rows;
+  if (kind == "rows4") return TileKind::four_rows;
+  if (kind == "rows8") return TileKind::eight_rows;
+  return std::nullopt;
+}
+
+/// Eight steps in a graph, cut as `tile` says, without a model or a Trainer around them.
+json cut_case(const Settings& settings, const Case& which, const mpol::Likelihood& likelihood, mpol::ops::TileKind tile) {
+  const auto cells = mpol::detail::cells_of(likelihood);
+  if (cells.size() != 1) throw mpol::ValueError("tiles and rows are for gridded likelihoods");
+  constexpr int at_once = 8;
+  const auto pixels = which.npix * which.npix * which.nchan * which.problems;
+  constexpr std::int64_t pixels_of_high_tiles = 512 * 32 * 32;
+  mpol::ops::FusedGpuSettings own;
+  own.npix = which.npix, own.nchan = which.nchan, own.problems = which.problems;
+  own.cell_area = 0.005 * 0.005, own.likelihood_scale = 1e-6;
+  own.terms.weight(mpol::TermKind::sparsity) = own.terms.weight(mpol::TermKind::tv_image) = 1e-3;
+  own.columns = {mpol::TermKind::sparsity, mpol::TermKind::tv_image};
+  own.dtype = dtype_of(which), own.device = settings.device, own.tile = tile;
+  if (tile == mpol::ops::TileKind::low && pixels >= pixels_of_high_tiles) own.tile = mpol::ops::TileKind::high;
+  mpol::ops::FusedGpuPipeline pipeline(own, cells[0].cells, cells[0].data, cells[0].weights);
+  const auto base = at::full({which.problems, which.nchan, which.npix, which.npix}, -3.0,
+                             torch::TensorOptions(own.dtype).device(settings.device));
+  pipeline.set_learning_rate(0.3);
+  pipeline.make_room(1);
+  pipeline.enqueue(base);  // loads kernels, which a recording could not
+  mpol::RecordedWork work(
+      settings.device, [&] { pipeline.enqueue(base, at_once); }, /*warm_ups=*/0);
+  auto whole = settings;
+  whole.steps = settings.steps / at_once * at_once;
+  return {{"seconds", seconds_per_step(
+                          [&](int steps) {
+                            for (int i = 0; i < steps; i += at_once) {
+                              pipeline.make_room(at_once);
+                              work.replay();
+                            }
+                          },
+                          whole)}};
+}
+
 /// GriddedNet with sparsity, total variation and Adam.
 json step_case(const Settings& settings, const Case& which, Likelihoods& likelihoods, const std::string& likelihood_name,
                const std::string& kind) {
@@ -206,6 +255,10 @@ json step_case(const Settings& settings, const Case& which, Likelihoods& likelih
   json row{{"samples", likelihood->samples()}};
   if (kind == "trainer") {
     row.update(timed_in_trainer(model.ptr(), objective, settings));
+    return row;
+  }
+  if (const auto tile = tile_of(kind)) {
+    row.update(cut_case(settings, which, *likelihood, *tile));
     return row;
   }
   const bool is_lbfgs = kind.starts_with("lbfgs");

@@ -68,6 +68,38 @@ TEMPLATE_TEST_CASE("fused kernels on a GPU give what their emulation gives", "[g
   CHECK(torch::equal(again.gradient, there.gradient));
 }
 
+TEMPLATE_TEST_CASE("fused kernels that transform rows by themselves give on a GPU what their emulation gives",
+                   "[gpu][fused][small]", float, double) {
+  const auto device = required_gpu();
+  const std::int64_t npix = GENERATE(2, 6, 30, 64, 100), nchan = GENERATE(1, 3);
+  const auto tile = GENERATE(ops::TileKind::two_rows, ops::TileKind::four_rows, ops::TileKind::eight_rows);
+  CAPTURE(npix, nchan);
+  auto settings = settings_for(npix, nchan, all_terms());
+  settings.problems = npix < 64 ? 2 : 1;
+  const Samples samples(npix, nchan, 0.3, 5);
+  const auto base = (normal({settings.problems, nchan, npix, npix}, torch::kFloat64, 17) * 3 - 1).to(dtype_of<TestType>());
+  const auto there = gradient_on(device, settings, samples, base, tile);
+  const auto here = gradient_on(torch::kCPU, settings, samples, base, tile);
+  CHECK(relative_error(there.losses, here.losses) < tolerance<TestType>(1e-12, 1e-5));
+  CHECK(relative_error(there.gradient, here.gradient) < tolerance<TestType>(1e-12, 1e-5));
+  CHECK(relative_error(there.image, here.image) < tolerance<TestType>(1e-14, 1e-6));
+  const auto again = gradient_on(device, settings, samples, base, tile);
+  CHECK(torch::equal(again.losses, there.losses));
+  CHECK(torch::equal(again.gradient, there.gradient));
+}
+
+TEMPLATE_TEST_CASE("rows and tiles give the same on a GPU at every size", "[gpu][fused]", float, double) {
+  const auto device = required_gpu();
+  const std::int64_t npix = GENERATE(180, 256, 512, 1024, 2048);
+  const auto settings = settings_for(npix, 1, all_terms());
+  const Samples samples(npix, 1, 0.3, 5);
+  const auto base = (normal({1, 1, npix, npix}, torch::kFloat64, 17) * 3 - 1).to(dtype_of<TestType>());
+  const auto rows = gradient_on(device, settings, samples, base, {}),
+             tiles = gradient_on(device, settings, samples, base, ops::TileKind::high);
+  CHECK(relative_error(rows.losses, tiles.losses) < tolerance<TestType>(1e-12, 1e-5));
+  CHECK(relative_error(rows.gradient, tiles.gradient) < tolerance<TestType>(1e-12, 1e-5));
+}
+
 TEMPLATE_TEST_CASE("fused kernels on a GPU are right without any data", "[gpu][fused][small]", float, double) {
   const auto device = required_gpu();
   Samples samples(40, 2, 0.3, 8);

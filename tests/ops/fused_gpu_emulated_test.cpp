@@ -127,6 +127,16 @@ TEMPLATE_TEST_CASE("emulated GPU kernels give autograd's gradient for every size
   check_emulation<TestType>(Samples(npix, nchan, npix == 30 ? 1.0 : 0.3, 5), settings, tile);
 }
 
+TEMPLATE_TEST_CASE("emulated GPU kernels that transform rows by themselves give autograd's gradient", "[ops][fused][cuda][quick]",
+                   float, double) {
+  const std::int64_t npix = GENERATE(2, 4, 6, 10, 16, 18, 30, 50, 54, 64, 96, 128), nchan = GENERATE(1, 3);
+  const auto tile = GENERATE(TileKind::two_rows, TileKind::four_rows, TileKind::eight_rows, TileKind::odd_rows);
+  CAPTURE(npix, nchan);
+  auto settings = settings_for(npix, nchan, all_terms());
+  settings.problems = npix < 34 ? 2 : 1;
+  check_emulation<TestType>(Samples(npix, nchan, npix == 30 ? 1.0 : 0.3, 5), settings, tile);
+}
+
 TEMPLATE_TEST_CASE("emulated GPU kernels are right for each regulariser alone", "[ops][fused][cuda][quick]", float, double) {
   const auto every = all_terms();
   const auto kind = GENERATE(from_range(fused_regularizers()));

@@ -8,12 +8,15 @@
 // and, where some phases are gone through several times,
 //   static constexpr int round_begin, round_end;           those phases
 //   std::int64_t rounds(std::int64_t block) const          how often; Place::round counts
+// and, where a block needs memory whose size is known only when the kernel is started,
+//   std::int64_t scratch_bytes() const                     shared memory, which Place::scratch gives
 // Within a phase no thread reads what another one writes. The CUDA compiler reads this in C++17: neither LibTorch nor
 // C++20 belongs in here.
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #ifdef __CUDACC__
 #define MPOL_DEVICE __host__ __device__ __forceinline__
@@ -25,11 +28,53 @@
 
 namespace mpol::ops {
 
+[[noreturn]] inline void report_outside(std::int64_t index, std::int64_t size) {
+  throw std::out_of_range("a kernel reaches for element " + std::to_string(index) + " of " + std::to_string(size));
+}
+
+/// Shared memory of a block, of a size that its body says when it is started.
+template <typename T>
+struct ScratchArray {
+  T* data;
+  int size;
+
+  MPOL_DEVICE T& operator[](int i) const {
+#ifndef __CUDA_ARCH__
+    if (i < 0 || i >= size) report_outside(i, size);
+#endif
+    return data[i];
+  }
+};
+
 /// A thread of a block.
 struct Place {
   std::int64_t block;
   int thread;
   std::int64_t round;
+  unsigned char* memory = nullptr;  // body.scratch_bytes() of them
+  std::int64_t bytes = 0;           // in the emulation
+
+  /// `size` elements of the block's scratch memory, behind `begin` bytes, which T's alignment divides.
+  template <typename T>
+  MPOL_DEVICE ScratchArray<T> scratch(int begin, int size) const {
+#ifndef __CUDA_ARCH__
+    if (begin < 0 || begin + std::int64_t{size} * static_cast<std::int64_t>(sizeof(T)) > bytes)
+      report_outside(begin + size, bytes);
+#endif
+    return {reinterpret_cast<T*>(memory + begin), size};
+  }
+};
+
+/// How much scratch memory a block of a body needs: none unless it says so.
+template <typename Body, typename = void>
+struct BodyScratch {
+  static constexpr bool has = false;
+  static std::int64_t bytes(const Body&) { return 0; }
+};
+template <typename Body>
+struct BodyScratch<Body, std::void_t<decltype(std::declval<const Body&>().scratch_bytes())>> {
+  static constexpr bool has = true;
+  static std::int64_t bytes(const Body& body) { return body.scratch_bytes(); }
 };
 
 /// The phases of a body that are gone through several times: none unless it says so.
@@ -44,10 +89,6 @@ struct BodyRounds<Body, std::void_t<decltype(Body::round_begin)>> {
   static_assert(begin < end && end < Body::phases, "something must come after the last round");
   MPOL_DEVICE static std::int64_t count(const Body& body, std::int64_t block) { return body.rounds(block); }
 };
-
-[[noreturn]] inline void report_outside(std::int64_t index, std::int64_t size) {
-  throw std::out_of_range("a kernel reaches for element " + std::to_string(index) + " of " + std::to_string(size));
-}
 
 /// Device memory of a known size. @throws std::out_of_range, in the emulation only, for an element that is not there
 template <typename T>

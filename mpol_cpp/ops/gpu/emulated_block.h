@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace mpol::ops {
 /// on it unless a barrier is missing.
 enum class EmulatedOrder { ascending, descending };
 
-/// A block of threads on the CPU. Shared memory begins as NaN.
+/// A block of threads on the CPU. Shared and scratch memory begin as NaN.
 template <typename Body>
 class EmulatedBlock {
  public:
@@ -21,6 +22,8 @@ class EmulatedBlock {
 
   void run(const Body& body, std::int64_t block) {
     std::memset(static_cast<void*>(shared_.get()), 0xff, sizeof(Shared));
+    scratch_.assign(static_cast<std::size_t>(BodyScratch<Body>::bytes(body) + sizeof(ScratchUnit) - 1) / sizeof(ScratchUnit),
+                    nan_);
     run_phases<0, Rounds::begin>(body, block, 0);
     const auto rounds = Rounds::count(body, block);
     for (std::int64_t round = 0; round < rounds; ++round) run_phases<Rounds::begin, Rounds::end>(body, block, round);
@@ -29,6 +32,9 @@ class EmulatedBlock {
 
  private:
   using Shared = typename Body::Shared;
+  struct alignas(16) ScratchUnit {
+    double values[2];
+  };
   using Rounds = BodyRounds<Body>;
 
   template <int phase, int end>
@@ -36,7 +42,9 @@ class EmulatedBlock {
     if constexpr (phase < end) {
       for (int i = 0; i < Body::threads; ++i) {
         const int thread = order_ == EmulatedOrder::ascending ? i : Body::threads - 1 - i;
-        body.template run<phase>({block, thread, round}, *shared_, locals_[static_cast<std::size_t>(thread)]);
+        const Place place{block, thread, round, reinterpret_cast<unsigned char*>(scratch_.data()),
+                          BodyScratch<Body>::bytes(body)};
+        body.template run<phase>(place, *shared_, locals_[static_cast<std::size_t>(thread)]);
       }
       run_phases<phase + 1, end>(body, block, round);
     }
@@ -45,6 +53,8 @@ class EmulatedBlock {
   EmulatedOrder order_;
   std::unique_ptr<Shared> shared_;
   std::vector<typename Body::Local> locals_;
+  std::vector<ScratchUnit> scratch_;
+  ScratchUnit nan_{{std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()}};
 };
 
 /// All blocks of a kernel. @throws std::out_of_range for an element outside an array

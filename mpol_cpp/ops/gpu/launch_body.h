@@ -37,6 +37,10 @@ __global__ void __launch_bounds__(Body::threads, BodyBlocks<Body>::least) run_bo
   __shared__ typename Body::Shared shared;
   typename Body::Local local;
   Place place{static_cast<std::int64_t>(blockIdx.x), static_cast<int>(threadIdx.x), 0};
+  if constexpr (BodyScratch<Body>::has) {
+    extern __shared__ __align__(16) unsigned char scratch[];
+    place.memory = scratch;
+  }
   run_phases<0, Rounds::begin>(body, place, shared, local);
   if constexpr (Rounds::begin < Rounds::end) {
     const std::int64_t rounds = Rounds::count(body, place.block);
@@ -58,7 +62,12 @@ void launch_body(const Body& body, void* stream) {
   constexpr std::int64_t most = 0x7fffffff;
   if (blocks > most) throw DeviceError("a kernel of " + std::to_string(blocks) + " blocks is more than CUDA takes: use the CPU");
   static_cast<void>(cudaGetLastError());  // what another call left is not of this kernel
-  run_body<Body><<<static_cast<unsigned>(blocks), Body::threads, 0, static_cast<cudaStream_t>(stream)>>>(body);
+  const auto scratch = static_cast<int>(BodyScratch<Body>::bytes(body));
+  if constexpr (BodyScratch<Body>::has) {
+    // A refusal shows in the launch.
+    static_cast<void>(cudaFuncSetAttribute(run_body<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, scratch));
+  }
+  run_body<Body><<<static_cast<unsigned>(blocks), Body::threads, scratch, static_cast<cudaStream_t>(stream)>>>(body);
   const cudaError_t status = cudaGetLastError();
   if (status != cudaSuccess) {
     throw DeviceError(std::string("CUDA refuses a kernel: ") + cudaGetErrorString(status) + "; use the eager step, or the CPU");

@@ -8,7 +8,7 @@
 
 namespace mpol {
 
-/// A step in three passes over the images, or four or five kernels of a GPU, without autograd: for GriddedNet with the softplus
+/// A step in three passes over the images, or a few kernels of a GPU, without autograd: for GriddedNet with the softplus
 /// mapping and the regularizers that have formulas for it (regularizers/list.h). The gridded likelihood is part of the
 /// passes; any other one that trains nothing of its own is asked for its value and gradient between them, on a GPU if it can be
 /// recorded. Adam and gradient descent update the base pixels within the last pass; L-BFGS takes the gradient of the passes, in

@@ -4,6 +4,7 @@
 #include <mpol_cpp/ops/fused/fused_terms.h>
 #include <mpol_cpp/ops/gpu/block.h>
 #include <mpol_cpp/ops/gpu/complex_value.h>
+#include <mpol_cpp/ops/gpu/line_transform.h>
 #include <mpol_cpp/regularizers/formulas.h>
 
 namespace mpol::ops {
@@ -35,7 +36,8 @@ constexpr int count_before(TermKind kind, SumGroup group) {
 }
 inline constexpr int parameters_sum = count_before(TermKind::custom, SumGroup::images);
 inline constexpr int finish_sums = parameters_sum + 1 + count_before(TermKind::custom, SumGroup::joining);
-inline constexpr int image_sums = finish_sums + count_before(TermKind::custom, SumGroup::curvatures);
+inline constexpr int curvature_sums = count_before(TermKind::custom, SumGroup::curvatures);
+inline constexpr int image_sums = finish_sums + curvature_sums;
 /// Place of a regularizer among what image passes sum up.
 constexpr int image_sum_of(TermKind kind) {
   const auto group = group_of(driver_of(kind));
@@ -71,6 +73,19 @@ struct GpuConstants {
   double divisor_of_column[regularizer_count + 2];
 };
 
+/// What a step needs to transform rows and columns by itself: those columns of half planes that hold data, or all of them for a
+/// regularizer of the half plane.
+template <typename T>
+struct KeptColumns {
+  LinePlan plan;                             // of lines of npix points
+  DeviceArray<const ComplexValue<T>> roots;  // (npix): exp(-2 pi i k / npix)
+  std::int32_t count, of_block;              // columns of an image, and those that a block works on
+  DeviceArray<const std::int32_t> column;    // (count): their places in the half plane, ascending
+  DeviceArray<const std::int32_t> number;    // (npix/2 + 1): which of them a column is, -1 for none
+
+  MPOL_DEVICE LineTransform<T> transform() const { return {plan, roots}; }
+};
+
 /// Images are (problems, nchan, npix, npix), half planes (problems, nchan, npix, npix/2 + 1), both contiguous.
 template <typename T>
 struct GpuArrays {
@@ -79,26 +94,33 @@ struct GpuArrays {
 
   DeviceArray<T> base, first, second, gradient;  // first, second: moments; gradient: FusedUpdate::none alone
   DeviceArray<T> image, likelihood;              // Hann(softplus(base)); gradient of chi^2 / (2 N_norm) and of the half plane
+  bool curves_alone;                             // in `likelihood`: where images are cut into rows
   DeviceArray<T> squares;                        // (problems, npix, npix): summed over channels, for regularizers of spectra
-  DeviceArray<ComplexValue<T>> spectrum;         // of the image, then of the gradient
+  /// The transform of the image, then of the gradient: half planes, or kept columns (images, columns, npix) where rows are cut.
+  DeviceArray<ComplexValue<T>> spectrum;
 
-  std::int32_t cell_images;                 // nchan, or problems nchan where each has cells of its own
-  DeviceArray<const std::int32_t> cell_of;  // (cell_images, npix, npix/2 + 1), of the cells below; -1 where there are no data
+  std::int32_t cell_images;  // nchan, or problems nchan where each has cells of its own
+  DeviceArray<const std::int32_t>
+      cell_of;  // like the spectrum's, (cell_images, …), of the cells below; -1 where there are no data
   DeviceArray<const T> weight, real, imag;  // (ncells)
   DeviceArray<const T> inverse_power;       // (npix, npix/2 + 1), times the cell area squared
 
-  DeviceArray<const double> scale, constant;  // (problems): 1 / (2 N_norm); what no model can change of chi^2
-  DeviceArray<const double> lambda, rate;     // (regularizer_count, problems), (problems)
-  DeviceArray<std::uint8_t> stopped;          // (problems): parameters stay as they are
-  DeviceArray<double> recent;                 // (stop_window + 1, problems): the last totals, in a ring
-  DeviceArray<std::int64_t> recorded;         // (problems): how many totals went into it
-  DeviceArray<std::int64_t> steps;            // (problems): taken
-  DeviceArray<double> bias;                   // (2, problems): Adam's factors of rate and of sqrt(second), next step
-  DeviceArray<double> piece_sums;             // (half_plane_sums, images, pieces)
-  DeviceArray<double> tile_sums;              // (image_sums, images, tiles)
-  DeviceArray<double> total;                  // (problems): of the last step
-  DeviceArray<std::int64_t> history, entry;   // (1): address of (entries, columns + 1, problems) float64; (problems)
-  std::int64_t entries;                       // of the history
+  DeviceArray<const double> scale, constant;              // (problems): 1 / (2 N_norm); what no model can change of chi^2
+  DeviceArray<const double> lambda, rate;                 // (regularizer_count, problems), (problems)
+  DeviceArray<std::uint8_t> stopped;                      // (problems): parameters stay as they are
+  DeviceArray<double> recent;                             // (stop_window + 1, problems): the last totals, in a ring
+  DeviceArray<std::int64_t> recorded;                     // (problems): how many totals went into it
+  DeviceArray<std::int64_t> steps;                        // (problems): taken
+  DeviceArray<double> bias;                               // (2, problems): Adam's factors of rate and of sqrt(second), next step
+  std::int32_t plane_pieces, image_pieces, curve_pieces;  // that a half plane, an image, an image for CurveBody is cut into
+  DeviceArray<double> plane_sums;                         // (half_plane_sums, images, plane_pieces)
+  DeviceArray<double> pixel_sums;                         // (finish_sums, images, image_pieces)
+  DeviceArray<double> curve_sums;                         // (curvature_sums, images, curve_pieces)
+  DeviceArray<double> total;                              // (problems): of the last step
+  DeviceArray<std::int64_t> history, entry;               // (1): address of (entries, columns + 1, problems) float64; (problems)
+  std::int64_t entries;                                   // of the history
+
+  KeptColumns<T> kept;  // where images are cut into rows
 
   /// The pieces that a kernel with tiles of this kind cuts an image or half plane into.
   template <typename Tile>
@@ -154,7 +176,22 @@ using LowTile = DeviceTile<32, 8, 256, 1>;    // for images so small that high o
 using HighTile = DeviceTile<32, 32, 256, 4>;  // reads fewer pixels twice
 using OddTile = DeviceTile<5, 3, 7, 4>;       // divides nothing: for tests of the emulation
 
-enum class TileKind { low, high, odd };
+/// The rows of an image that a block works on, all of each, and its threads.
+template <int rows_of_block, int threads_of_block>
+struct DeviceRows {
+  static constexpr int rows = rows_of_block, threads = threads_of_block;
+  static constexpr int lines = rows / 2;  // two real rows are transformed as one complex line
+  static_assert(rows % 2 == 0);
+};
+using TwoRows = DeviceRows<2, 256>;
+using FourRows = DeviceRows<4, 256>;
+using EightRows = DeviceRows<8, 512>;  // transforms the fewest rows twice
+using OddRows = DeviceRows<6, 7>;      // for tests of the emulation
+
+/// How images are cut: into tiles, between the transforms of a library; or into rows, which a block transforms by itself.
+enum class TileKind { low, high, odd, two_rows, four_rows, eight_rows, odd_rows };
+constexpr bool is_of_rows(TileKind kind) { return kind >= TileKind::two_rows; }
+
 enum class GpuKernel { map, square, weigh, curve, finish, collect };
 
 }  // namespace mpol::ops

@@ -5,9 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
@@ -112,6 +115,25 @@ GpuCells joined_cells(const std::vector<GpuCells>& problems) {
     check_cell_count(count += cells.weight.numel());
   }
   return {at::cat(cell_of), at::cat(weight), at::cat(real), at::cat(imag), at::cat(constant)};
+}
+
+GpuColumns columns_of(const GpuCells& cells, bool all) {
+  const auto by_column = cells.cell_of.transpose(1, 2);  // (nchan, npix/2 + 1, npix)
+  const auto holds = all ? at::ones({by_column.size(1)}, torch::kBool) : by_column.ge(0).any(2).any(0);
+  const auto kept = holds.nonzero().squeeze(1);
+  const auto places = by_column.index_select(1, kept).contiguous();
+  const auto occupied = places.ge(0);
+  const auto order = places.index({occupied}).to(torch::kInt64);
+  GpuColumns columns;
+  columns.column = kept.to(torch::kInt32);
+  columns.number = at::where(holds, holds.cumsum(0) - 1, -1).to(torch::kInt32);
+  columns.cells.cell_of = at::full_like(places, -1);
+  columns.cells.cell_of.index_put_({occupied}, at::arange(order.size(0), torch::kInt32));
+  columns.cells.weight = cells.weight.index_select(0, order);
+  columns.cells.real = cells.real.index_select(0, order);
+  columns.cells.imag = cells.imag.index_select(0, order);
+  columns.cells.constant = cells.constant;
+  return columns;
 }
 
 Tensor even_inverse_power(const Tensor& inverse_power) {

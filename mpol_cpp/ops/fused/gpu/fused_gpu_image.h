@@ -1,8 +1,7 @@
 #pragma once
 
-// The kernels of a fused step over images; C++17.
-#include <mpol_cpp/ops/fused/gpu/fused_gpu_arrays.h>
-#include <mpol_cpp/ops/gpu/gpu_math.h>
+// The kernels of a fused step over tiles of images; C++17.
+#include <mpol_cpp/ops/fused/gpu/fused_gpu_pixels.h>
 
 namespace mpol::ops {
 
@@ -20,16 +19,6 @@ struct TilePlace {
             static_cast<std::int32_t>((tile - row * along) * Tile::width)};
   }
 };
-
-MPOL_DEVICE bool is_pixel(std::int32_t row, std::int32_t column, std::int32_t npix) {
-  return static_cast<std::uint32_t>(row) < static_cast<std::uint32_t>(npix) &&
-         static_cast<std::uint32_t>(column) < static_cast<std::uint32_t>(npix);
-}
-
-/// The index of a pixel in its image.
-MPOL_DEVICE std::uint32_t pixel_index(std::int32_t row, std::int32_t column, std::int32_t npix) {
-  return static_cast<std::uint32_t>(row) * static_cast<std::uint32_t>(npix) + static_cast<std::uint32_t>(column);
-}
 
 /// image = Hann(softplus(base))
 template <typename T, typename Tile>
@@ -97,10 +86,10 @@ struct SquareBody {
   }
 };
 
-/// The gradient of the regularizers of curvatures, added to that of the likelihood.
+/// The gradient of the regularizers of curvatures, added to that of the likelihood where images are cut into tiles.
 template <typename T, typename Tile>
 struct CurveBody {
-  static constexpr int threads = Tile::threads, phases = 5, sum_count = image_sums - finish_sums;
+  static constexpr int threads = Tile::threads, phases = 5, sum_count = curvature_sums;
   static constexpr int image_distance = Tile::width + 4, slope_distance = Tile::width + 2;
   struct Shared {
     SharedArray<T, image_distance*(Tile::height + 4)> image;                 // two more pixels each way
@@ -128,7 +117,7 @@ struct CurveBody {
     if constexpr (phase == 3) shared.sums.gather(place.thread);
     if constexpr (phase == 4) {
       for (int q = place.thread; q < sum_count; q += threads)
-        arrays.tile_sums[(finish_sums + q) * piece_count() + place.block] = shared.sums.total(q);
+        arrays.curve_sums[q * piece_count() + place.block] = shared.sums.total(q);
     }
   }
 
@@ -178,14 +167,14 @@ struct CurveBody {
       const T rows = shared.rows[below] - T(2) * shared.rows[own] + shared.rows[own + slope_distance];
       const T columns = shared.columns[own - 1] - T(2) * shared.columns[own] + shared.columns[own + 1];
       const T mixed = shared.mixed[below - 1] - shared.mixed[below] - shared.mixed[own - 1] + shared.mixed[own];
-      gradient[pixel_index(row, column, npix)] += rows + columns + mixed;
+      T& slope = gradient[pixel_index(row, column, npix)];
+      slope = (arrays.curves_alone ? T(0) : slope) + (rows + columns + mixed);
     }
   }
 };
 
 /// Gradient of every term with respect to the image, Hann adjoint, derivative of softplus and update.
-/// @tparam Joining  Kinds of the regularizers that join channels, of those that are there: without them a kernel needs fewer
-/// registers
+/// @tparam Joining  as PixelTerms has them
 template <typename T, typename Tile, typename Joining>
 struct FinishBody {
   /// Blocks that a processor holds at least: for more the compiler would spill registers.
@@ -210,65 +199,29 @@ struct FinishBody {
 
   GpuArrays<T> arrays;
 
-  std::int64_t blocks() const { return arrays.shape.images() * arrays.template tiles<Tile>(); }
+  std::int64_t blocks() const { return piece_count(); }
 
   template <int phase>
   MPOL_DEVICE void run(Place place, Shared& shared, Local& local) const {
-    if constexpr (phase == 0) load_image(place, shared);
-    if constexpr (phase == 1) find_slopes(place, shared, local);
-    if constexpr (phase == 2) find_gradient(place, shared, local);
+    const auto tile = TilePlace::of<Tile>(arrays, place.block);
+    if constexpr (phase == 0) load_image(place, tile, shared);
+    if constexpr (phase == 1) find_slopes(place, tile, shared, local);
+    if constexpr (phase == 2) find_gradient(place, tile, shared, local);
     if constexpr (phase == 3) {
-      update_pixels(place, shared, local);
+      update_pixels(place, tile, shared, local);
       shared.sums.put(place.thread, local.sums);
     }
     if constexpr (phase == 4) shared.sums.gather(place.thread);
     if constexpr (phase == 5) {
       for (int q = place.thread; q < sum_count; q += threads)
-        arrays.tile_sums[q * piece_count() + place.block] = shared.sums.total(q);
+        arrays.pixel_sums[q * piece_count() + place.block] = shared.sums.total(q);
     }
   }
 
  private:
-  using Driver = regularizers::Driver;
-  using Math = gpu_math::ScalarMath<T>;
-  using Channels = regularizers::KindsOf<Driver::channels, Joining>;
-  using Spectra = regularizers::KindsOf<Driver::spectra, Joining>;
-
-  /// What is worked out at a pixel, with the weights of one problem.
-  struct PixelFormulas {
-    DeviceFormulas<T, Driver::pixels> pixels;
-    regularizers::Formulas<T, Channels> channels;
-    regularizers::Formulas<T, Spectra> spectra;
-    DeviceFormulas<T, Driver::edges> edges;
-
-    MPOL_DEVICE explicit PixelFormulas(const DeviceTerms<T>& terms)
-        : pixels(terms), channels(terms), spectra(terms), edges(terms) {}
-  };
-  /// A pixel in all channels.
-  struct Spectrum {
-    const GpuArrays<T>& arrays;
-    std::int64_t position;
-    std::int32_t channel;
-    T own;
-
-    MPOL_DEVICE bool has(int offset) const { return channel + offset >= 0 && channel + offset < arrays.shape.nchan; }
-    MPOL_DEVICE T at(int offset) const {
-      return offset == 0 ? own : arrays.image[position + offset * std::int64_t{arrays.shape.pixels()}];
-    }
-  };
-  /// A pixel whose gradient is wanted.
-  struct Pixel {
-    std::int32_t image, row, column;
-    int at, slope;  // in the tile
-    bool counts;
-  };
-
   MPOL_DEVICE std::int64_t piece_count() const { return arrays.shape.images() * arrays.template tiles<Tile>(); }
 
-  MPOL_DEVICE std::int64_t problem_of(std::int64_t image) const { return image / arrays.shape.nchan; }
-
-  MPOL_DEVICE void load_image(Place place, Shared& shared) const {
-    const auto tile = TilePlace::of<Tile>(arrays, place.block);
+  MPOL_DEVICE void load_image(Place place, TilePlace tile, Shared& shared) const {
     const std::int32_t npix = arrays.shape.npix;
     const auto image = arrays.of_image(arrays.image, tile.image);
     for (int k = place.thread; k < image_distance * (Tile::height + 4); k += threads) {
@@ -277,77 +230,12 @@ struct FinishBody {
     }
   }
 
-  MPOL_DEVICE void find_gradient(Place place, Shared& shared, Local& local) const {
-    const auto tile = TilePlace::of<Tile>(arrays, place.block);
-    const std::int32_t npix = arrays.shape.npix;
-    const PixelFormulas formulas(DeviceTerms<T>{arrays, problem_of(tile.image)});
-    for (int k = place.thread; k < gradient_distance * (Tile::height + 2); k += threads) {
-      const int y = k / gradient_distance, x = k % gradient_distance;
-      const Pixel pixel{tile.image,
-                        tile.row + y - 1,
-                        tile.column + x - 1,
-                        (y + 1) * image_distance + x + 1,
-                        (y + 1) * slope_distance + x + 1,
-                        y > 0 && y <= Tile::height && x > 0 && x <= Tile::width};
-      shared.gradient[k] = is_pixel(pixel.row, pixel.column, npix) ? gradient_at(pixel, formulas, shared, local) : T(0);
-    }
-  }
-
-  MPOL_DEVICE T gradient_at(const Pixel& pixel, const PixelFormulas& formulas, Shared& shared, Local& local) const {
-    const auto has = [this](TermKind kind) { return arrays.has(kind); };
-    const auto add = [&](auto kind, T value) {
-      if (pixel.counts) local.sums[image_sum_of(decltype(kind)::value)] += static_cast<double>(value);
-    };
-    // A kernel of one joining regularizer is taken where it is there.
-    const auto has_joining = [this](TermKind kind) { return Joining::count == 1 || arrays.has(kind); };
-    const T x = shared.image[pixel.at];
-    T slope = arrays.likelihood[position(pixel)] + formulas.pixels.template slope_where<Math>(has, add, x);
-    if (arrays.template uses<Driver::differences>()) slope += difference_slope(pixel, shared);
-    if constexpr (Channels::count > 0) {
-      const Spectrum spectrum{arrays, position(pixel), pixel.image % arrays.shape.nchan, x};
-      slope += formulas.channels.template slope_where<Math>(has_joining, add, spectrum);
-    }
-    if constexpr (Spectra::count > 0) {
-      if (regularizers::has_any(Spectra{}, has_joining)) slope += spectrum_slope(pixel, formulas, x, has_joining, add);
-    }
-    if (const int edges = edges_at(pixel); edges > 0) {
-      const T count = static_cast<T>(edges);  // corners belong to two
-      const auto add_each = [&](auto kind, T value) { add(kind, count * value); };
-      slope += count * formulas.edges.template slope_where<Math>(has, add_each, x);
-    }
-    return slope;
-  }
-
-  /// The slope of the regularizers of spectra, whose values the first channel adds.
-  template <typename Has, typename Add>
-  MPOL_DEVICE T spectrum_slope(const Pixel& pixel, const PixelFormulas& formulas, T x, const Has& has, const Add& add) const {
-    const std::int32_t channel = pixel.image % arrays.shape.nchan;
-    const auto add_once = [&](auto kind, T value) {
-      if (channel == 0) add(kind, value);
-    };
-    const auto squares = arrays.of_image(arrays.squares, problem_of(pixel.image));
-    return formulas.spectra.template slope_where<Math>(has, add_once, x,
-                                                       squares[pixel_index(pixel.row, pixel.column, arrays.shape.npix)]);
-  }
-
-  MPOL_DEVICE int edges_at(const Pixel& pixel) const {
-    const std::int32_t last = arrays.shape.npix - 1;
-    if (!arrays.template uses<Driver::edges>()) return 0;
-    return (pixel.row == 0 || pixel.row == last ? 1 : 0) + (pixel.column == 0 || pixel.column == last ? 1 : 0);
-  }
-
-  MPOL_DEVICE std::int64_t position(const Pixel& pixel) const {
-    return pixel.image * std::int64_t{arrays.shape.pixels()} + pixel_index(pixel.row, pixel.column, arrays.shape.npix);
-  }
-
   /// Finds the slopes of each pixel once; they are 0 where a forward difference is missing.
-  MPOL_DEVICE void find_slopes(Place place, Shared& shared, Local& local) const {
+  MPOL_DEVICE void find_slopes(Place place, TilePlace tile, Shared& shared, Local& local) const {
     for (double& sum : local.sums) sum = 0;
-    if (!arrays.template uses<Driver::differences>()) return;
-    const auto tile = TilePlace::of<Tile>(arrays, place.block);
+    const PixelTerms<T, Joining> terms(arrays, tile.image);
+    if (!terms.has_differences()) return;
     const std::int32_t npix = arrays.shape.npix;
-    const DeviceFormulas<T, Driver::differences> formulas(DeviceTerms<T>{arrays, problem_of(tile.image)});
-    const auto has = [this](TermKind kind) { return arrays.has(kind); };
     for (int k = place.thread; k < slope_distance * (Tile::height + 3); k += threads) {
       const int y = k / slope_distance, x = k % slope_distance, at = y * image_distance + x;
       const std::int32_t row = tile.row + y - 2, column = tile.column + x - 2;
@@ -358,65 +246,45 @@ struct FinishBody {
       const auto add = [&](auto kind, T value) {
         if (counts) local.sums[image_sum_of(decltype(kind)::value)] += static_cast<double>(value);
       };
-      const T slope = formulas.template slope_where<Math>(has, add, dl * dl + dm * dm);
+      const T slope = terms.difference_slope(dl * dl + dm * dm, add);
       shared.slopes.along[k] = dl * slope;
       shared.slopes.across[k] = dm * slope;
     }
   }
 
-  MPOL_DEVICE static T difference_slope(const Pixel& pixel, Shared& shared) {
+  MPOL_DEVICE void find_gradient(Place place, TilePlace tile, Shared& shared, Local& local) const {
+    const std::int32_t npix = arrays.shape.npix;
+    const PixelTerms<T, Joining> terms(arrays, tile.image);
+    const auto likelihood = arrays.of_image(arrays.likelihood, tile.image);
     auto& [along, across] = shared.slopes;
-    const int own = pixel.slope, below = pixel.slope - slope_distance;
-    return (along[own - 1] - along[own]) + (across[below] - across[own]);
+    for (int k = place.thread; k < gradient_distance * (Tile::height + 2); k += threads) {
+      const int y = k / gradient_distance, x = k % gradient_distance;
+      const std::int32_t row = tile.row + y - 1, column = tile.column + x - 1;
+      shared.gradient[k] = T(0);
+      if (!is_pixel(row, column, npix)) continue;
+      const bool counts = y > 0 && y <= Tile::height && x > 0 && x <= Tile::width;
+      const auto add = [&](auto kind, T value) {
+        if (counts) local.sums[image_sum_of(decltype(kind)::value)] += static_cast<double>(value);
+      };
+      T slope = likelihood[pixel_index(row, column, npix)] +
+                terms.slope(row, column, shared.image[(y + 1) * image_distance + x + 1], add);
+      const int own = (y + 1) * slope_distance + x + 1, below = own - slope_distance;
+      if (terms.has_differences()) slope += (along[own - 1] - along[own]) + (across[below] - across[own]);
+      shared.gradient[k] = slope;
+    }
   }
 
-  MPOL_DEVICE void update_pixels(Place place, Shared& shared, Local& local) const {
-    const auto tile = TilePlace::of<Tile>(arrays, place.block);
-    const std::int32_t npix = arrays.shape.npix, problem = tile.image / arrays.shape.nchan;
+  MPOL_DEVICE void update_pixels(Place place, TilePlace tile, Shared& shared, Local& local) const {
+    const std::int32_t npix = arrays.shape.npix;
+    const PixelUpdate<T> update(arrays, tile.image / arrays.shape.nchan);
     const std::int64_t begin = tile.image * std::int64_t{arrays.shape.pixels()};
     for (int k = place.thread; k < Tile::width * Tile::height; k += threads) {
       const int y = k / Tile::width, x = k % Tile::width;
       const std::int32_t row = tile.row + y, column = tile.column + x;
       if (!is_pixel(row, column, npix)) continue;
       const T slope = gpu_math::hann<T>(shared.gradient, (y + 1) * gradient_distance + x + 1, gradient_distance);
-      local.sums[parameters_sum] += static_cast<double>(update(begin + pixel_index(row, column, npix), slope, problem));
+      local.sums[parameters_sum] += static_cast<double>(update(begin + pixel_index(row, column, npix), slope));
     }
-  }
-
-  /// @return the base pixel afterwards
-  MPOL_DEVICE T update(std::int64_t at, T slope, std::int64_t problem) const {
-    const auto& constants = arrays.constants;
-    const T base = arrays.base[at], gradient = slope * gpu_math::softplus_derivative(base);
-    if (constants.update == FusedUpdate::none) {
-      arrays.gradient[at] = gradient;
-      return base;
-    }
-    if (arrays.stopped[problem] != 0) return base;
-    const T updated =
-        constants.update == FusedUpdate::adam ? base - adam_step(at, gradient, problem) : base - sgd_step(at, gradient, problem);
-    arrays.base[at] = updated;
-    return updated;
-  }
-
-  MPOL_DEVICE T sgd_step(std::int64_t at, T gradient, std::int64_t problem) const {
-    const T rate = static_cast<T>(arrays.rate[problem]);
-    if (arrays.constants.momentum == 0) return rate * gradient;
-    const T first = static_cast<T>(arrays.constants.momentum) * arrays.first[at] + gradient;
-    arrays.first[at] = first;
-    return rate * first;
-  }
-
-  MPOL_DEVICE T adam_step(std::int64_t at, T gradient, std::int64_t problem) const {
-    const auto& constants = arrays.constants;
-    const T first = static_cast<T>(constants.beta1) * arrays.first[at] + static_cast<T>(1.0 - constants.beta1) * gradient;
-    const T second =
-        static_cast<T>(constants.beta2) * arrays.second[at] + static_cast<T>(1.0 - constants.beta2) * (gradient * gradient);
-    arrays.first[at] = first;
-    arrays.second[at] = second;
-    const T rate = static_cast<T>(arrays.rate[problem] * arrays.bias[problem]);
-    const T scale = static_cast<T>(arrays.bias[arrays.shape.problems + problem]);
-    // A moment that has overflowed would hold the pixel where it is for ever: no number says so instead.
-    return rate * first / (gpu_math::square_root(second) * scale + static_cast<T>(constants.epsilon)) + (second - second);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_half_plane.h>
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_image.h>
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_losses.h>
+#include <mpol_cpp/ops/fused/gpu/fused_gpu_rows.h>
 
 namespace mpol::ops {
 
@@ -35,8 +36,19 @@ void with_tiled_body(GpuKernel kernel, const GpuArrays<T>& arrays, const Run& ru
     case GpuKernel::finish:
       return with_joining(arrays, [&](auto kinds) { run(FinishBody<T, Tile, decltype(kinds)>{arrays}); });
     case GpuKernel::collect:
-      return run(CollectBody<T, Tile>{arrays});
+      return run(CollectBody<T>{arrays});
   }
+}
+
+/// The same for images that are cut into rows: map, weigh and finish. Whatever joins channels is one kernel's.
+template <typename Rows, typename T, typename Run>
+void with_body_of_rows(GpuKernel kernel, const GpuArrays<T>& arrays, const Run& run) {
+  using regularizers::JoiningKinds, regularizers::Kinds;
+  if (kernel == GpuKernel::map) return run(MapRowsBody<T, Rows>{arrays});
+  if (kernel == GpuKernel::weigh) return run(WeighColumnsBody<T, Rows>{arrays});
+  if (regularizers::has_any(JoiningKinds{}, [&](TermKind kind) { return arrays.has(kind); }))
+    return run(FinishRowsBody<T, Rows, JoiningKinds>{arrays});
+  run(FinishRowsBody<T, Rows, Kinds<>>{arrays});
 }
 
 /// A kernel, and how it cuts its work.
@@ -45,14 +57,26 @@ struct TiledKernel {
   TileKind tile;
 };
 
-/// Calls run(body) with the body of a kernel. TileKind::odd is for the emulation alone.
+/// Calls run(body) with the body of a kernel. The odd kinds are for the emulation alone.
 template <typename T, typename Run>
 void with_body(TiledKernel tiled, const GpuArrays<T>& arrays, const Run& run) {
+  const auto [kernel, tile] = tiled;
 #ifndef __CUDACC__
-  if (tiled.tile == TileKind::odd) return with_tiled_body<OddTile>(tiled.kernel, arrays, run);
+  if (tile == TileKind::odd) return with_tiled_body<OddTile>(kernel, arrays, run);
+  if (tile == TileKind::odd_rows) return with_body_of_rows<OddRows>(kernel, arrays, run);
 #endif
-  if (tiled.tile == TileKind::high) with_tiled_body<HighTile>(tiled.kernel, arrays, run);
-  else with_tiled_body<LowTile>(tiled.kernel, arrays, run);
+  switch (tile) {
+    case TileKind::two_rows:
+      return with_body_of_rows<TwoRows>(kernel, arrays, run);
+    case TileKind::four_rows:
+      return with_body_of_rows<FourRows>(kernel, arrays, run);
+    case TileKind::eight_rows:
+      return with_body_of_rows<EightRows>(kernel, arrays, run);
+    case TileKind::high:
+      return with_tiled_body<HighTile>(kernel, arrays, run);
+    default:
+      return with_tiled_body<LowTile>(kernel, arrays, run);
+  }
 }
 
 }  // namespace mpol::ops

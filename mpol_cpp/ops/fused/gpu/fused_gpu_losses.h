@@ -20,9 +20,9 @@ struct AdamBias {
 };
 
 /// One block a problem: its losses into the history, its counters one step on, and whether it stands still from now on.
-template <typename T, typename Tile>
+template <typename T>
 struct CollectBody {
-  static constexpr int threads = Tile::threads, phases = 3, quantities = half_plane_sums + image_sums;
+  static constexpr int threads = 256, phases = 3, quantities = half_plane_sums + image_sums;
   struct Shared {
     BlockSums<quantities, threads> sums;
   };
@@ -36,11 +36,8 @@ struct CollectBody {
   MPOL_DEVICE void run(Place place, Shared& shared, Local&) const {
     if constexpr (phase == 0) {
       for (int q = 0; q < half_plane_sums; ++q)
-        shared.sums.put(place.thread, q, partial(arrays.piece_sums, arrays.template pieces<Tile>(), q, place));
-      for (int q = 0; q < image_sums; ++q) {
-        const double sum = arrays.constants.summed[q] ? partial(arrays.tile_sums, arrays.template tiles<Tile>(), q, place) : 0.0;
-        shared.sums.put(place.thread, half_plane_sums + q, sum);
-      }
+        shared.sums.put(place.thread, q, partial(arrays.plane_sums, arrays.plane_pieces, q, place));
+      for (int q = 0; q < image_sums; ++q) shared.sums.put(place.thread, half_plane_sums + q, partial_of_images(q, place));
     } else if constexpr (phase == 1) {
       shared.sums.gather(place.thread);
     } else if (place.thread == 0) {
@@ -50,6 +47,12 @@ struct CollectBody {
   }
 
  private:
+  MPOL_DEVICE double partial_of_images(int quantity, Place place) const {
+    if (!arrays.constants.summed[quantity]) return 0;
+    if (quantity < finish_sums) return partial(arrays.pixel_sums, arrays.image_pieces, quantity, place);
+    return partial(arrays.curve_sums, arrays.curve_pieces, quantity - finish_sums, place);
+  }
+
   /// What one thread adds up of the pieces of a problem.
   MPOL_DEVICE double partial(const DeviceArray<double>& values, std::int64_t pieces, int quantity, Place place) const {
     const std::int64_t own = arrays.shape.nchan * pieces, begin = (quantity * arrays.shape.problems + place.block) * own;

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <utility>
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/polar.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
@@ -24,11 +28,62 @@
 namespace mpol::ops {
 namespace {
 
+/// So many blocks keep the processors of a GPU busy.
+constexpr std::int64_t busy_blocks = 128;
+
 /// Higher tiles read less twice; lower ones keep more processors busy.
 TileKind suitable_tile(const GpuShape& shape) {
-  constexpr std::int64_t busy_processors = 512;  // blocks of the higher tile
-  return shape.images() * std::int64_t{shape.pixels()} >= busy_processors * HighTile::width * HighTile::height ? TileKind::high
-                                                                                                               : TileKind::low;
+  const auto pixels = shape.images() * std::int64_t{shape.pixels()};
+  return pixels >= 4 * busy_blocks * HighTile::width * HighTile::height ? TileKind::high : TileKind::low;
+}
+
+std::int64_t pieces_of(std::int64_t whole, std::int64_t piece) { return (whole + piece - 1) / piece; }
+
+/// Calls run with a DeviceRows.
+template <typename Run>
+auto with_rows(TileKind kind, const Run& run) {
+  switch (kind) {
+    case TileKind::two_rows:
+      return run(TwoRows{});
+    case TileKind::four_rows:
+      return run(FourRows{});
+    case TileKind::eight_rows:
+      return run(EightRows{});
+    default:
+      return run(OddRows{});
+  }
+}
+std::int64_t rows_of(TileKind kind) {
+  return with_rows(kind, [](auto rows) -> std::int64_t { return decltype(rows)::rows; });
+}
+
+std::int64_t bytes_of_lines(const LinePlan& plan, std::int64_t lines, torch::Dtype dtype) {
+  const auto count = static_cast<int>(lines);
+  return dtype == torch::kFloat64 ? LineTransform<double>::bytes(plan, count) : LineTransform<float>::bytes(plan, count);
+}
+
+/// More rows are fewer that are transformed twice; fewer keep more processors busy. None where a processor could not hold two
+/// blocks of even two rows.
+std::optional<TileKind> suitable_rows(const GpuShape& shape, const LinePlan& plan, torch::Dtype dtype, std::int64_t memory) {
+  std::optional<TileKind> suitable;
+  for (const auto kind : {TileKind::two_rows, TileKind::four_rows, TileKind::eight_rows}) {
+    const auto rows = rows_of(kind);
+    if (bytes_of_lines(plan, rows / 2 + 1, dtype) > memory / 2) break;
+    if (suitable && shape.images() * pieces_of(shape.npix, rows) < busy_blocks) break;
+    suitable = kind;
+  }
+  return suitable;
+}
+
+/// As many columns of a block, while others still keep the processors busy and a processor holds three blocks.
+std::int64_t suitable_columns(std::int64_t images, std::int64_t columns, const LinePlan& plan, torch::Dtype dtype,
+                              std::int64_t memory) {
+  std::int64_t suitable = 1;
+  for (const std::int64_t count : {2, 4, 8}) {
+    if (images * pieces_of(columns, count) < busy_blocks || bytes_of_lines(plan, count, dtype) > memory / 3) break;
+    suitable = count;
+  }
+  return suitable;
 }
 
 /// Kernels and transforms must have written what others read.
@@ -43,16 +98,10 @@ std::pair<std::int64_t, std::int64_t> pieces_and_tiles(const GpuShape& shape) {
   return {arrays.template pieces<Tile>(), arrays.template tiles<Tile>()};
 }
 
+/// Those of a half plane and of an image.
 std::pair<std::int64_t, std::int64_t> pieces_and_tiles(TileKind tile, const GpuShape& shape) {
-  switch (tile) {
-    case TileKind::low:
-      return pieces_and_tiles<LowTile>(shape);
-    case TileKind::high:
-      return pieces_and_tiles<HighTile>(shape);
-    case TileKind::odd:
-      return pieces_and_tiles<OddTile>(shape);
-  }
-  throw ValueError("unknown kind of tile");
+  if (tile == TileKind::high) return pieces_and_tiles<HighTile>(shape);
+  return tile == TileKind::odd ? pieces_and_tiles<OddTile>(shape) : pieces_and_tiles<LowTile>(shape);
 }
 
 /// Whether a regularizer is part of the objective of any problem.
@@ -91,18 +140,40 @@ FusedGpuPipeline::FusedGpuPipeline(const FusedGpuSettings& settings, const std::
       dtype_(settings.dtype),
       shape_{static_cast<std::int32_t>(settings.npix), static_cast<std::int32_t>(settings.nchan),
              static_cast<std::int32_t>(settings.problems)},
-      tile_(settings.tile.value_or(suitable_tile(shape_))),
       order_(settings.order),
       image_likelihood_(std::move(likelihood)),
       entries_(settings.history_entries) {
   check(settings);
   const torch::NoGradGuard no_grad;
-  place_cells(settings, cells);
   fill_constants(settings);
+  choose_tile(settings);
+  place_cells(settings, cells);
   allocate(settings);
-  transforms_ =
-      device_.is_cpu() ? aten_image_transforms() : cufft_image_transforms(shape_.images(), shape_.npix, dtype_, device_);
+  if (!is_of_rows(tile_)) {
+    transforms_ =
+        device_.is_cpu() ? aten_image_transforms() : cufft_image_transforms(shape_.images(), shape_.npix, dtype_, device_);
+  }
   if (!device_.is_cpu()) beside_ = mpol::detail::side_stream(device_);
+}
+
+void FusedGpuPipeline::choose_tile(const FusedGpuSettings& settings) {
+  const auto wanted = settings.tile;
+  const bool wants_tiles = wanted && !is_of_rows(*wanted);
+  image_tile_ = wants_tiles ? *wanted : wanted == TileKind::odd_rows ? TileKind::odd : suitable_tile(shape_);
+  tile_ = image_tile_;
+  if (wants_tiles) return;
+  const auto memory = shared_memory_of_block(device_);
+  const bool plans = !image_likelihood_ && LinePlan::exists(shape_.npix);
+  if (plans) plan_ = LinePlan::of(shape_.npix);
+  if (!wanted) {
+    if (plans) tile_ = suitable_rows(shape_, plan_, dtype_, memory).value_or(image_tile_);
+    return;
+  }
+  if (!plans || bytes_of_lines(plan_, rows_of(*wanted) / 2 + 1, dtype_) > memory) {
+    throw ValueError(fmt::format(
+        "rows of {} pixels, or the images of this likelihood, are not transformed within a block: take tiles", shape_.npix));
+  }
+  tile_ = *wanted;
 }
 
 void FusedGpuPipeline::place_cells(const FusedGpuSettings& settings, const std::vector<ProblemCells>& cells) {
@@ -117,7 +188,18 @@ void FusedGpuPipeline::place_cells(const FusedGpuSettings& settings, const std::
   }
   cells_ = joined_cells(problems);
   cells_.constant = cells_.constant.expand({settings.problems}).contiguous();
+  if (is_of_rows(tile_)) keep_columns();
   for (auto* table : {&cells_.cell_of, &cells_.weight, &cells_.real, &cells_.imag, &cells_.constant}) *table = table->to(device_);
+}
+
+void FusedGpuPipeline::keep_columns() {
+  auto columns = columns_of(cells_, has_power());
+  cells_ = std::move(columns.cells);
+  column_ = columns.column.to(device_);
+  number_ = columns.number.to(device_);
+  columns_of_block_ = suitable_columns(shape_.images(), column_.numel(), plan_, dtype_, shared_memory_of_block(device_));
+  const auto angle = at::arange(shape_.npix, torch::kFloat64) * (-2.0 * std::numbers::pi / shape_.npix);
+  roots_ = at::polar(at::ones_like(angle), angle).to(device_, c10::toComplexType(dtype_));
 }
 
 FusedGpuPipeline::~FusedGpuPipeline() = default;
@@ -154,7 +236,8 @@ void FusedGpuPipeline::check(const FusedGpuSettings& settings) const {
     throw ValueError(fmt::format("the regularizer of the half plane needs inverse_power of shape ({}, {})", settings.npix,
                                  settings.npix / 2 + 1));
   }
-  if (tile_ == TileKind::odd && !device_.is_cpu()) throw ValueError("odd tiles are for the emulation on the CPU");
+  if ((settings.tile == TileKind::odd || settings.tile == TileKind::odd_rows) && !device_.is_cpu())
+    throw ValueError("odd tiles and rows are for the emulation on the CPU");
 }
 
 void FusedGpuPipeline::fill_constants(const FusedGpuSettings& settings) {
@@ -188,10 +271,12 @@ void FusedGpuPipeline::allocate(const FusedGpuSettings& settings) {
   const auto problems = shape_.problems;
   const std::vector<std::int64_t> cube = {problems, shape_.nchan, shape_.npix, shape_.npix};
   image_ = unwritten(cube, real);
-  likelihood_ = unwritten(cube, real);
+  if (!is_of_rows(tile_) || uses<regularizers::Driver::curvatures>()) likelihood_ = unwritten(cube, real);
   if (uses<regularizers::Driver::spectra>()) squares_ = unwritten({problems, shape_.npix, shape_.npix}, real);
   if (image_likelihood_ && has_power()) slope_ = unwritten(cube, real);
-  spectrum_ = unwritten({shape_.images(), shape_.npix, shape_.half()}, real.dtype(c10::toComplexType(dtype_)));
+  const auto columns = is_of_rows(tile_) ? column_.numel() : std::int64_t{shape_.half()};
+  spectrum_ = unwritten({shape_.images(), columns, shape_.npix}, real.dtype(c10::toComplexType(dtype_)));
+  if (!is_of_rows(tile_)) spectrum_ = spectrum_.view({shape_.images(), shape_.npix, columns});
   if (settings.update == FusedUpdate::adam) second_ = at::zeros(cube, real);
   if (settings.update == FusedUpdate::adam || (settings.update == FusedUpdate::sgd && settings.momentum != 0)) {
     first_ = at::zeros(cube, real);
@@ -214,10 +299,13 @@ void FusedGpuPipeline::allocate(const FusedGpuSettings& settings) {
   bias_ = at::empty({2, problems}, sums);
   total_ = unwritten({problems}, sums);
   set_steps(0);
-  const auto [pieces, tiles] = pieces_and_tiles(tile_, shape_);
-  piece_sums_ = unwritten({half_plane_sums, shape_.images(), pieces}, sums);
-  if (image_likelihood_) piece_sums_.zero_();
-  tile_sums_ = unwritten({image_sums, shape_.images(), tiles}, sums);
+  const auto [pieces, tiles] = pieces_and_tiles(image_tile_, shape_);
+  const bool of_rows = is_of_rows(tile_);
+  plane_sums_ =
+      unwritten({half_plane_sums, shape_.images(), of_rows ? pieces_of(column_.numel(), columns_of_block_) : pieces}, sums);
+  if (image_likelihood_) plane_sums_.zero_();
+  pixel_sums_ = unwritten({finish_sums, shape_.images(), of_rows ? pieces_of(shape_.npix, rows_of(tile_)) : tiles}, sums);
+  curve_sums_ = unwritten({curvature_sums, shape_.images(), tiles}, sums);
   address_ = at::empty({1}, counts);
   entry_ = at::empty({problems}, counts);
   new_history();
@@ -324,28 +412,43 @@ GpuArrays<T> FusedGpuPipeline::arrays(const Tensor& base, const Tensor& gradient
   arrays.recorded = device_array<std::int64_t>(recorded_);
   arrays.steps = device_array<std::int64_t>(steps_);
   arrays.bias = device_array<double>(bias_);
-  arrays.piece_sums = device_array<double>(piece_sums_);
-  arrays.tile_sums = device_array<double>(tile_sums_);
+  arrays.plane_pieces = static_cast<std::int32_t>(plane_sums_.size(2));
+  arrays.image_pieces = static_cast<std::int32_t>(pixel_sums_.size(2));
+  arrays.curve_pieces = static_cast<std::int32_t>(curve_sums_.size(2));
+  arrays.plane_sums = device_array<double>(plane_sums_);
+  arrays.pixel_sums = device_array<double>(pixel_sums_);
+  arrays.curve_sums = device_array<double>(curve_sums_);
   arrays.total = device_array<double>(total_);
   arrays.history = device_array<std::int64_t>(address_);
   arrays.entry = device_array<std::int64_t>(entry_);
   arrays.entries = entries_;
+  if (!is_of_rows(tile_)) return arrays;
+  arrays.curves_alone = true;
+  arrays.kept.plan = plan_;
+  arrays.kept.roots = device_array<const ComplexValue<T>>(roots_);
+  arrays.kept.count = static_cast<std::int32_t>(column_.numel());
+  arrays.kept.of_block = static_cast<std::int32_t>(columns_of_block_);
+  arrays.kept.column = device_array<const std::int32_t>(column_);
+  arrays.kept.number = device_array<const std::int32_t>(number_);
   return arrays;
 }
 
 void FusedGpuPipeline::evaluate_likelihood() {
   auto& gradient = has_power() ? slope_ : likelihood_;
   const auto values = image_likelihood_(image_, gradient);
-  piece_sums_[0].view({shape_.problems, -1}).select(1, 0).copy_(values);
+  plane_sums_[0].view({shape_.problems, -1}).select(1, 0).copy_(values);
   if (has_power()) likelihood_.addcmul_(slope_, scale_of_images_);
   else likelihood_.mul_(scale_of_images_);
 }
 
 template <typename T>
 void FusedGpuPipeline::launch(const GpuArrays<T>& arrays, std::int64_t steps) {
-  const auto kernel = [&](GpuKernel which) { run_kernel(TiledKernel{which, tile_}, arrays, device_, order_); };
+  const auto kernel = [&](GpuKernel which) {
+    const bool of_tiles = which == GpuKernel::square || which == GpuKernel::curve || which == GpuKernel::collect;
+    run_kernel(TiledKernel{which, of_tiles ? image_tile_ : tile_}, arrays, device_, order_);
+  };
+  const bool library = transforms_ && (!image_likelihood_ || has_power());  // whose transforms go between kernels
   const auto images = image_.view({shape_.images(), shape_.npix, shape_.npix});
-  const auto likelihoods = likelihood_.view_as(images);
   std::optional<c10::Event> collected;  // of the step before, beside this one
   const auto wait_for_collected = [&] {
     if (collected) collected->block(mpol::detail::current_stream(device_));
@@ -354,13 +457,10 @@ void FusedGpuPipeline::launch(const GpuArrays<T>& arrays, std::int64_t steps) {
   for (std::int64_t step = 0; step < steps; ++step) {
     kernel(GpuKernel::map);
     if (squares_.defined()) kernel(GpuKernel::square);
-    const bool transforms = !image_likelihood_ || has_power();
-    if (transforms) transforms_->forward(images, spectrum_);
+    if (library) transforms_->forward(images, spectrum_);
     wait_for_collected();  // before anything is summed up again
-    if (transforms) {
-      kernel(GpuKernel::weigh);
-      transforms_->inverse(spectrum_, likelihoods);
-    }
+    if (library || is_of_rows(tile_)) kernel(GpuKernel::weigh);
+    if (library) transforms_->inverse(spectrum_, likelihood_.view_as(images));
     if (image_likelihood_) evaluate_likelihood();
     if (uses<regularizers::Driver::curvatures>()) kernel(GpuKernel::curve);
     kernel(GpuKernel::finish);
@@ -378,10 +478,11 @@ void FusedGpuPipeline::launch(const GpuArrays<T>& arrays, std::int64_t steps) {
 std::int64_t FusedGpuPipeline::memory_bytes() const {
   std::size_t bytes = 0;
   for (const auto* tensor : {&first_, &second_, &image_, &likelihood_, &squares_, &slope_, &spectrum_, &inverse_power_,
-                             &cells_.cell_of, &cells_.weight, &cells_.real, &cells_.imag, &piece_sums_, &tile_sums_, &history_}) {
+                             &cells_.cell_of, &cells_.weight, &cells_.real, &cells_.imag, &column_, &number_, &roots_,
+                             &plane_sums_, &pixel_sums_, &curve_sums_, &history_}) {
     if (tensor->defined()) bytes += tensor->nbytes();
   }
-  return static_cast<std::int64_t>(bytes) + transforms_->memory_bytes();
+  return static_cast<std::int64_t>(bytes) + (transforms_ ? transforms_->memory_bytes() : 0);
 }
 
 }  // namespace mpol::ops

@@ -32,20 +32,23 @@ struct FusedGpuSettings : FusedSettings {
   torch::Dtype dtype = torch::kFloat32;
   torch::Device device = torch::kCPU;  // a GPU; on the CPU the kernels are emulated, which is slow
   std::int64_t history_entries = 64;   // steps between two small allocations
-  std::optional<TileKind> tile = {};   // chosen by the number of pixels unless given
+  std::optional<TileKind> tile = {};   // chosen by what there is to do unless given
   EmulatedOrder order = EmulatedOrder::ascending;
 };
 
 /// Value, gradient and update of
 ///   chi^2 / (2 N_norm) + sum_i lambda_i R_i,   image = Hann(softplus(base))
-/// in four or five kernels and two transforms, of all problems and channels at once, on a GPU:
+/// of all problems and channels at once, on a GPU, in a few kernels:
 ///   map      softplus, Hann
 ///   square   sums over channels, where there are regularizers of spectra
 ///   ...      real transform
 ///   weigh    weighted residual at the cells, power spectrum
 ///   ...      inverse real transform
-///   finish   regularisers, Hann, derivative of softplus, update
-///   collect  losses into the history; beside map and transform of the next step where it is known
+///   curve    regularizers of curvatures, where there are any
+///   finish   regularizers, Hann, derivative of softplus, update
+///   collect  losses into the history; beside the first kernels of the next step where it is known
+/// Where lines of npix points have a LinePlan and fit into the memory of a block, map, weigh and finish work on rows, columns and
+/// rows, and transform them by themselves. Else they work on tiles, with the transforms of a library between them.
 /// A likelihood of the images takes the place of the cells: transforms and weigh are then for the power spectrum alone.
 /// What changes between steps (learning rate, lambda, counters, stop flags) lies on the device: a step is the same
 /// launches each time, reads nothing back and allocates nothing, so that it can be recorded as a CUDA graph. Sums are
@@ -102,7 +105,9 @@ class FusedGpuPipeline {
 
  private:
   FusedGpuPipeline(const FusedGpuSettings& settings, const std::vector<ProblemCells>& cells, ImageLikelihood likelihood);
+  void choose_tile(const FusedGpuSettings& settings);
   void place_cells(const FusedGpuSettings& settings, const std::vector<ProblemCells>& cells);
+  void keep_columns();
   void check(const FusedGpuSettings& settings) const;
   void allocate(const FusedGpuSettings& settings);
   void fill_constants(const FusedGpuSettings& settings);
@@ -126,17 +131,20 @@ class FusedGpuPipeline {
   torch::Dtype dtype_;
   GpuShape shape_;
   GpuConstants constants_{};
-  TileKind tile_;
+  TileKind tile_, image_tile_{};  // the latter for kernels that cut into tiles whatever the others do
   EmulatedOrder order_;
   std::unique_ptr<ImageTransforms> transforms_;
   GpuCells cells_;
+  LinePlan plan_{};  // where rows are cut, and what follows
+  std::int64_t columns_of_block_ = 0;
+  Tensor column_, number_, roots_;
   ImageLikelihood image_likelihood_;  // null where cells are the data
   Tensor slope_;                      // its gradient, where likelihood_ holds that of the power spectrum
   Tensor inverse_power_;
   Tensor first_, second_, image_, likelihood_, squares_, spectrum_;
   Tensor scale_, scale_of_images_;  // (problems) float64; (problems, 1, 1, 1)
   Tensor recent_, recorded_;
-  Tensor lambda_, rate_, stopped_, steps_, bias_, total_, piece_sums_, tile_sums_;
+  Tensor lambda_, rate_, stopped_, steps_, bias_, total_, plane_sums_, pixel_sums_, curve_sums_;
   Tensor address_, entry_;             // of the history, as the kernels see it
   Tensor history_;                     // (entries, columns + 1, problems)
   std::optional<c10::Stream> beside_;  // where the last kernel of a step goes; none on the CPU
