@@ -212,7 +212,7 @@ json cut_case(const Settings& settings, const Case& which, const mpol::Likelihoo
   if (cells.size() != 1) throw mpol::ValueError("tiles and rows are for gridded likelihoods");
   constexpr int at_once = 8;
   const auto pixels = which.npix * which.npix * which.nchan * which.problems;
-  constexpr std::int64_t pixels_of_high_tiles = 512 * 32 * 32;
+  constexpr std::int64_t pixels_of_high_tiles = 524'288;
   mpol::ops::FusedGpuSettings own;
   own.npix = which.npix, own.nchan = which.nchan, own.problems = which.problems;
   own.cell_area = 0.005 * 0.005, own.likelihood_scale = 1e-6;

@@ -231,7 +231,7 @@ Tensor NormalOperator::apply(const Tensor& x) const {
   if (x.scalar_type() != torch::kFloat32 && x.scalar_type() != torch::kFloat64) {
     throw ShapeError(fmt::format("the image is {}; cast it to float32 or float64", c10::toString(x.scalar_type())));
   }
-  if (!x.device().is_cpu()) return ops::toeplitz_product(x.to(torch::kFloat64), kernel_).to(x.scalar_type());
+  if (!x.device().is_cpu()) return ops::toeplitz_product(x, kernel_);
   return x.scalar_type() == torch::kFloat32 ? apply_normal<float>(*this, x) : apply_normal<double>(*this, x);
 }
 

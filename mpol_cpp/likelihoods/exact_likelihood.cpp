@@ -12,6 +12,7 @@
 #include <mpol_cpp/likelihoods/forms/normal_form.h>
 #include <mpol_cpp/likelihoods/forms/sky_checks.h>
 #include <mpol_cpp/likelihoods/likelihood_kind.h>
+#include <mpol_cpp/ops/toeplitz/toeplitz_product.h>
 
 namespace mpol {
 namespace {
@@ -24,9 +25,7 @@ LikelihoodMemory exact_memory(const LikelihoodSizes& sizes) {
   // checkpoints; one plane of twice the image's size to transform in, for each precision.
   const double kernels = sizes.kernels_in_memory ? 16 + (single ? 8 : 0) : 0;
   const double of_channel = 16 + kernels + (single ? 16 * problems : 0), planes = 32 + (single ? 16 : 0);
-  // On a GPU a quadratic form in float64, of as many images together as 512 MiB hold, or of one.
-  const double images = nchan * problems, together = std::clamp(0x1p29 / (96 * npix * npix), 1.0, images);
-  const double evaluation = sizes.on_gpu ? npix * npix * (40 * images + 96 * together) : 0;
+  const double evaluation = sizes.on_gpu ? ops::toeplitz_bytes(sizes.npix, sizes.nchan * sizes.problems) : 0;
   // One transform in float64 on four times the image's size, with its results and the points of one block; per channel
   // the kernel and what the operator and the likelihood made from it have both. Of one block of samples coordinates, data and
   // weights, and the sorted points; of a chunk the order of its samples.

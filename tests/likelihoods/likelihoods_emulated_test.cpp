@@ -13,6 +13,7 @@
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/likelihoods/loose_likelihood.h>
 #include <mpol_cpp/likelihoods/noise_likelihood.h>
+#include <mpol_cpp/ops/toeplitz/toeplitz_on_gpu.h>
 #include <mpol_cpp/ops/toeplitz/toeplitz_product.h>
 #include <mpol_cpp/simulation/direct_visibilities.h>
 
@@ -156,6 +157,29 @@ TEST_CASE("LibTorch's operations multiply images as the normal operator does", "
     const auto moved = normal_operator.to(torch::kCPU);
     CHECK(same(moved.apply(x), normal_operator.apply(x)));
   }
+}
+
+TEMPLATE_TEST_CASE("emulated kernels of a GPU multiply images as LibTorch does", "[losses][exact][cuda][quick]", float, double) {
+  const std::int64_t npix = GENERATE(2, 6, 10, 16, 30, 54);
+  const auto order = GENERATE(ops::EmulatedOrder::ascending, ops::EmulatedOrder::descending);
+  const auto kernel = uniform({2, npix + 1, 2 * npix}, torch::kFloat64, 8), linear = normal({2, npix, npix}, torch::kFloat64, 9);
+  const auto constant = normal({2}, torch::kFloat64, 10);
+  const auto x = normal({3, 2, npix, npix}, dtype_of<TestType>(), 11);
+  REQUIRE(ops::ToeplitzOnGpu::has(npix, torch::kCPU));
+  const auto bound = tolerance<TestType>(1e-14, 1e-7);
+  CHECK(relative_error(ops::ToeplitzOnGpu::product(x, kernel, order), ops::toeplitz_product(x, kernel)) < bound);
+  for (const auto accumulate : {Accumulate::overwrite, Accumulate::add}) {
+    auto own = torch::full_like(x, accumulate == Accumulate::add ? 0.5 : std::nan("")), expected = own.clone();
+    const auto value = ops::ToeplitzOnGpu::quadratic(x, kernel, linear, constant, own, accumulate, order);
+    CHECK(relative_error(value, ops::toeplitz_quadratic(x, kernel, linear, constant, expected, accumulate)) < 1e-14);
+    CHECK(relative_error(own, expected) < bound);
+  }
+}
+
+TEST_CASE("sizes that no kernel of a GPU multiplies are known", "[losses][exact][cuda][quick]") {
+  for (const std::int64_t npix : {0, 1, 7, 14, 22, 4096}) CHECK_FALSE(ops::ToeplitzOnGpu::has(npix, torch::kCPU));
+  CHECK(ops::ToeplitzOnGpu::has(3000, torch::kCPU));
+  CHECK(ops::toeplitz_bytes(1024, 1) < ops::toeplitz_bytes(1022, 1));
 }
 
 TEST_CASE("images too large to be transformed together are multiplied one after the other", "[losses][exact][cuda]") {

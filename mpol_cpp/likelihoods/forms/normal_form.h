@@ -74,7 +74,7 @@ class NormalForm : public std::enable_shared_from_this<NormalForm> {
   Tensor twice_product(const Tensor& x) {
     const std::lock_guard lock(mutex_);
     follow();
-    if (!device().is_cpu()) return ops::toeplitz_product(x.to(torch::kFloat64), kernel_).mul(2).to(x.scalar_type());
+    if (!device().is_cpu()) return ops::toeplitz_product(x, kernel_).mul(2);
     const auto image = x.contiguous();
     auto product = at::empty_like(image);
     const auto images = image.numel() / pixels();

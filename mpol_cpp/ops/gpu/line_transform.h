@@ -89,6 +89,29 @@ struct Lines {
   }
 };
 
+/// The transforms of two real rows a and b at one frequency. A line a + i b is transformed for both.
+template <typename T>
+struct RowPair {
+  ComplexValue<T> a, b;
+
+  /// @param frequency  0 to half of `length`
+  MPOL_DEVICE static RowPair of_line(const Lines<T>& transformed, int line, int frequency, int length) {
+    const auto value = transformed.at(line, frequency), partner = transformed.at(line, frequency == 0 ? 0 : length - frequency);
+    return {{T(0.5) * (value.real + partner.real), T(0.5) * (value.imag - partner.imag)},
+            {T(0.5) * (value.imag + partner.imag), T(0.5) * (partner.real - value.real)}};
+  }
+  /// Puts them where the inverse transform begins. That is the transform of swapped values, which comes out swapped: a is the
+  /// imaginary part. Of frequencies 0 and length/2 the imaginary parts are left out, as real rows have none.
+  MPOL_DEVICE void put(const Lines<T>& to, int line, int frequency, int length) const {
+    if (frequency == 0 || 2 * frequency == length) {
+      to.at(line, frequency) = {b.real, a.real};
+      return;
+    }
+    to.at(line, frequency) = {a.imag + b.real, a.real - b.imag};
+    to.at(line, length - frequency) = {b.real - a.imag, a.real + b.imag};
+  }
+};
+
 /// Transforms of as many points as it has values, in place.
 template <typename T>
 MPOL_DEVICE void small_transform(ComplexValue<T> (&x)[2]) {
@@ -160,6 +183,10 @@ struct LineTransform {
     const int size = lines * plan.distance();
     return {place.scratch<ComplexValue<T>>(pass % 2 * size * static_cast<int>(sizeof(ComplexValue<T>)), size), plan.distance()};
   }
+
+  /// Where lines begin, and where they end after all passes. Transforms there and back end where they began.
+  MPOL_DEVICE Lines<T> first(const Place& place, int lines) const { return before(0, place, lines); }
+  MPOL_DEVICE Lines<T> last(const Place& place, int lines) const { return before(plan.passes, place, lines); }
 
   /// What one of `threads` threads does of a pass of the plan, the `turn`th that these arrays see.
   MPOL_DEVICE void run_pass(int pass, int turn, const Place& place, int lines, int of_block, int threads) const {

@@ -1,10 +1,14 @@
 #include <mpol_cpp/ops/toeplitz/toeplitz_product.h>
 
+#include <algorithm>
+
 #include <ATen/ops/_fft_c2c.h>
 #include <ATen/ops/_fft_c2r.h>
 #include <ATen/ops/_fft_r2c.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty_like.h>
+
+#include <mpol_cpp/ops/toeplitz/toeplitz_on_gpu.h>
 
 namespace mpol::ops {
 
@@ -28,23 +32,33 @@ Tensor product_of_stack(const Tensor& images, const Tensor& kernel) {
 
 }  // namespace
 
+double toeplitz_bytes(std::int64_t npix, std::int64_t images) {
+  const double pixels = static_cast<double>(npix * npix), count = static_cast<double>(images);
+  constexpr std::int64_t shared_memory_of_any_gpu = 99 * std::int64_t{1024};
+  if (ToeplitzOnGpu::fits(npix, shared_memory_of_any_gpu)) return 16 * pixels * std::clamp(0x1p29 / (16 * pixels), 1.0, count);
+  return pixels * (40 * count + 96 * std::clamp(0x1p29 / (96 * pixels), 1.0, count));
+}
+
 Tensor toeplitz_product(const Tensor& images, const Tensor& kernel) {
   const torch::NoGradGuard no_grad;
   const auto npix = images.size(-1);
-  const auto flat = images.reshape({-1, npix, npix});
+  if (images.is_cuda() && ToeplitzOnGpu::has(npix, images.device())) return ToeplitzOnGpu::product(images, kernel);
+  const auto flat = images.to(torch::kFloat64).reshape({-1, npix, npix});
   if (images.numel() * toeplitz_pixel_bytes <= toeplitz_stack_bytes) {
-    return product_of_stack(flat, kernel).reshape(images.sizes());
+    return product_of_stack(flat, kernel).reshape(images.sizes()).to(images.scalar_type());
   }
   const auto product = at::empty_like(flat, at::MemoryFormat::Contiguous);
   for (std::int64_t i = 0; i < flat.size(0); ++i) {
     product.narrow(0, i, 1).copy_(product_of_stack(flat.narrow(0, i, 1), kernel.narrow(0, i % kernel.size(0), 1)));
   }
-  return product.view(images.sizes());
+  return product.view(images.sizes()).to(images.scalar_type());
 }
 
 Tensor toeplitz_quadratic(const Tensor& images, const Tensor& kernel, const Tensor& linear, const Tensor& constant,
                           Tensor& gradient, Accumulate accumulate) {
   const torch::NoGradGuard no_grad;
+  if (images.is_cuda() && gradient.is_contiguous() && ToeplitzOnGpu::has(images.size(-1), images.device()))
+    return ToeplitzOnGpu::quadratic(images, kernel, linear, constant, gradient, accumulate);
   const auto x = images.to(torch::kFloat64);
   const auto product = toeplitz_product(x, kernel);
   const auto half_slope = linear + product;

@@ -47,9 +47,9 @@ struct MapRowsBody {
     const auto rows = RowsPlace::of<Rows>(arrays, place.block);
     const int pass = static_cast<int>(place.round);
     if constexpr (phase == 0) smooth_columns(place, rows, transform.before(1, place, lines));
-    if constexpr (phase == 1) smooth_rows(place, rows, transform.before(1, place, lines), transform.before(0, place, lines));
+    if constexpr (phase == 1) smooth_rows(place, rows, transform.before(1, place, lines), transform.first(place, lines));
     if constexpr (phase == 2) transform.run_pass(pass, pass, place, lines, lines, threads);
-    if constexpr (phase == 3) store(place, rows, transform.before(transform.plan.passes, place, lines));
+    if constexpr (phase == 3) store(place, rows, transform.last(place, lines));
   }
 
  private:
@@ -96,10 +96,9 @@ struct MapRowsBody {
       const int number = i / lines, line = i % lines, column = kept.column[number];
       const std::int32_t row = rows.row + 2 * line;
       if (row >= npix) continue;
-      const auto value = transformed.at(line, column), partner = transformed.at(line, column == 0 ? 0 : npix - column);
-      const std::int32_t at = number * npix + row;
-      spectrum[at] = {T(0.5) * (value.real + partner.real), T(0.5) * (value.imag - partner.imag)};
-      spectrum[at + 1] = {T(0.5) * (value.imag + partner.imag), T(0.5) * (partner.real - value.real)};
+      const auto pair = RowPair<T>::of_line(transformed, line, column, npix);
+      spectrum[number * npix + row] = pair.a;
+      spectrum[number * npix + row + 1] = pair.b;
     }
   }
 };
@@ -133,15 +132,15 @@ struct WeighColumnsBody {
     Sums& sums = *place.scratch<Sums>(kept.of_block * kept.plan.distance() * static_cast<int>(sizeof(ComplexValue<T>)), 1).data;
     if constexpr (phase == 0) {
       for (double& sum : local.sums) sum = 0;
-      load(place, columns, transform.before(0, place, kept.of_block));
+      load(place, columns, transform.first(place, kept.of_block));
     }
     if constexpr (phase == 1) {
       const int round = static_cast<int>(place.round), passes = kept.plan.passes, turn = round < passes ? round : round - 1;
-      if (round == passes) weigh(place, columns, transform.before(passes, place, kept.of_block), local.sums);
+      if (round == passes) weigh(place, columns, transform.last(place, kept.of_block), local.sums);
       else transform.run_pass(turn < passes ? turn : turn - passes, turn, place, columns.count, kept.of_block, threads);
     }
     if constexpr (phase == 2) {
-      store(place, columns, transform.before(0, place, kept.of_block));
+      store(place, columns, transform.first(place, kept.of_block));
       sums.put(place.thread, local.sums);
     }
     if constexpr (phase == 3) sums.gather(place.thread);
@@ -234,9 +233,9 @@ struct FinishRowsBody {
     const auto transform = arrays.kept.transform();
     const auto rows = RowsPlace::of<Rows>(arrays, place.block);
     const int pass = static_cast<int>(place.round);
-    const auto gradient = transform.before(transform.plan.passes, place, lines);
+    const auto gradient = transform.last(place, lines);
     Sums& sums = *place.scratch<Sums>(0, 1).data;  // when the lines are done with
-    if constexpr (phase == 0) load(place, rows, transform.before(0, place, lines));
+    if constexpr (phase == 0) load(place, rows, transform.first(place, lines));
     if constexpr (phase == 1) transform.run_pass(pass, pass, place, lines, lines, threads);
     if constexpr (phase == 2) find_gradient(place, rows, gradient, local);
     if constexpr (phase == 3) update_pixels(place, rows, gradient, local);
@@ -270,13 +269,7 @@ struct FinishRowsBody {
     for (int i = place.thread; i < half * lines; i += threads) {
       const int column = i / lines, line = i % lines, number = kept.number[column];
       const std::int32_t row = rows.row - 1 + 2 * line;
-      const auto a = at_row(number, row), b = at_row(number, row + 1);
-      if (column == 0 || 2 * column == npix) {
-        to.at(line, column) = {b.real, a.real};
-      } else {
-        to.at(line, column) = {a.imag + b.real, a.real - b.imag};
-        to.at(line, npix - column) = {b.real - a.imag, a.real + b.imag};
-      }
+      RowPair<T>{at_row(number, row), at_row(number, row + 1)}.put(to, line, column, npix);
     }
   }
 
