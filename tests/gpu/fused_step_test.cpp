@@ -43,6 +43,23 @@ Gradient gradient_on(torch::Device device, const ops::FusedSettings& settings, c
   return {pipeline.next_losses().losses.cpu(), gradient.cpu(), pipeline.image().cpu()};
 }
 
+/// Losses, gradient and image of a GPU are those of the emulation, and the same each time.
+template <typename T>
+void check_against_emulation(torch::Device device, std::int64_t npix, std::int64_t nchan, ops::TileKind tile) {
+  auto settings = settings_for(npix, nchan, all_terms());
+  settings.problems = npix < 64 ? 2 : 1;
+  const Samples samples(npix, nchan, 0.3, 5);
+  const auto base = (normal({settings.problems, nchan, npix, npix}, torch::kFloat64, 17) * 3 - 1).to(dtype_of<T>());
+  const auto there = gradient_on(device, settings, samples, base, tile);
+  const auto here = gradient_on(torch::kCPU, settings, samples, base, tile);
+  CHECK(relative_error(there.losses, here.losses) < tolerance<T>(1e-12, 1e-5));
+  CHECK(relative_error(there.gradient, here.gradient) < tolerance<T>(1e-12, 1e-5));
+  CHECK(relative_error(there.image, here.image) < tolerance<T>(1e-14, 1e-6));
+  const auto again = gradient_on(device, settings, samples, base, tile);
+  CHECK(torch::equal(again.losses, there.losses));
+  CHECK(torch::equal(again.gradient, there.gradient));
+}
+
 SmallProblem of_size(std::int64_t npix, torch::Dtype dtype) {
   return {.coords = GridCoords(0.05, npix), .nchan = 3, .dtype = dtype};
 }
@@ -54,18 +71,7 @@ TEMPLATE_TEST_CASE("fused kernels on a GPU give what their emulation gives", "[g
   const std::int64_t npix = GENERATE(2, 4, 6, 30, 34, 42, 64, 106, 210), nchan = GENERATE(1, 3);
   const auto tile = GENERATE(ops::TileKind::low, ops::TileKind::high);
   CAPTURE(npix, nchan);
-  auto settings = settings_for(npix, nchan, all_terms());
-  settings.problems = npix < 64 ? 2 : 1;
-  const Samples samples(npix, nchan, 0.3, 5);
-  const auto base = (normal({settings.problems, nchan, npix, npix}, torch::kFloat64, 17) * 3 - 1).to(dtype_of<TestType>());
-  const auto there = gradient_on(device, settings, samples, base, tile);
-  const auto here = gradient_on(torch::kCPU, settings, samples, base, tile);
-  CHECK(relative_error(there.losses, here.losses) < tolerance<TestType>(1e-12, 1e-5));
-  CHECK(relative_error(there.gradient, here.gradient) < tolerance<TestType>(1e-12, 1e-5));
-  CHECK(relative_error(there.image, here.image) < tolerance<TestType>(1e-14, 1e-6));
-  const auto again = gradient_on(device, settings, samples, base, tile);
-  CHECK(torch::equal(again.losses, there.losses));
-  CHECK(torch::equal(again.gradient, there.gradient));
+  check_against_emulation<TestType>(device, npix, nchan, tile);
 }
 
 TEMPLATE_TEST_CASE("fused kernels that transform rows by themselves give on a GPU what their emulation gives",
@@ -74,18 +80,7 @@ TEMPLATE_TEST_CASE("fused kernels that transform rows by themselves give on a GP
   const std::int64_t npix = GENERATE(2, 6, 30, 64, 100), nchan = GENERATE(1, 3);
   const auto tile = GENERATE(ops::TileKind::two_rows, ops::TileKind::four_rows, ops::TileKind::eight_rows);
   CAPTURE(npix, nchan);
-  auto settings = settings_for(npix, nchan, all_terms());
-  settings.problems = npix < 64 ? 2 : 1;
-  const Samples samples(npix, nchan, 0.3, 5);
-  const auto base = (normal({settings.problems, nchan, npix, npix}, torch::kFloat64, 17) * 3 - 1).to(dtype_of<TestType>());
-  const auto there = gradient_on(device, settings, samples, base, tile);
-  const auto here = gradient_on(torch::kCPU, settings, samples, base, tile);
-  CHECK(relative_error(there.losses, here.losses) < tolerance<TestType>(1e-12, 1e-5));
-  CHECK(relative_error(there.gradient, here.gradient) < tolerance<TestType>(1e-12, 1e-5));
-  CHECK(relative_error(there.image, here.image) < tolerance<TestType>(1e-14, 1e-6));
-  const auto again = gradient_on(device, settings, samples, base, tile);
-  CHECK(torch::equal(again.losses, there.losses));
-  CHECK(torch::equal(again.gradient, there.gradient));
+  check_against_emulation<TestType>(device, npix, nchan, tile);
 }
 
 TEMPLATE_TEST_CASE("rows and tiles give the same on a GPU at every size", "[gpu][fused]", float, double) {

@@ -37,6 +37,18 @@ struct ToeplitzArrays {
   }
 };
 
+/// The two rows of an image that a block works on.
+struct ToeplitzPair {
+  std::int64_t image;
+  std::int32_t row;  // the first
+
+  template <typename T>
+  MPOL_DEVICE static ToeplitzPair of(const ToeplitzArrays<T>& arrays, std::int64_t block) {
+    const std::int64_t image = block / arrays.pairs();
+    return {image, 2 * static_cast<std::int32_t>(block - image * arrays.pairs())};
+  }
+};
+
 enum class ToeplitzKernel { rows, columns, back };
 
 /// Transforms rows, two at once.
@@ -56,8 +68,7 @@ struct ToeplitzRowsBody {
   MPOL_DEVICE void run(Place place, Shared&, Local&) const {
     const auto transform = arrays.transform();
     const int pass = static_cast<int>(place.round), npix = arrays.npix;
-    const std::int64_t image = place.block / arrays.pairs();
-    const int row = 2 * static_cast<int>(place.block - image * arrays.pairs());
+    const auto [image, row] = ToeplitzPair::of(arrays, place.block);
     if constexpr (phase == 0) {
       const auto pixels = arrays.x.part(image * arrays.pixels() + std::int64_t{row} * npix, 2 * npix);
       const auto to = transform.first(place, lines);
@@ -145,8 +156,7 @@ struct ToeplitzBackBody {
   MPOL_DEVICE void run(Place place, Shared& shared, Local&) const {
     const auto transform = arrays.transform();
     const int pass = static_cast<int>(place.round), npix = arrays.npix;
-    const std::int64_t image = place.block / arrays.pairs();
-    const int row = 2 * static_cast<int>(place.block - image * arrays.pairs());
+    const auto [image, row] = ToeplitzPair::of(arrays, place.block);
     if constexpr (phase == 0) {
       const auto from = arrays.spectrum_of(image);
       const auto to = transform.first(place, lines);
