@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -8,15 +9,19 @@
 
 #include <mpol_cpp/likelihoods/likelihood.h>
 #include <mpol_cpp/ops/fused/cpu/cell_chi_squared.h>
+#include <mpol_cpp/ops/fused/gpu/gpu_cell_chi_squared.h>
 
 namespace mpol::losses::detail {
 
-/// chi^2 at cells and its gradient on the CPU by kernels of ours, for images of float32 and float64. Its tables are made from the
-/// data when they are first needed, and again when the data have changed.
+/// chi^2 at cells and its gradient by kernels of ours on the CPU or a GPU, for images of float32 and float64. Its tables are made
+/// from the data when they are first needed, and again when the data have changed.
 class CellForm {
  public:
-  /// @param data      of as many channels as the images have, on the CPU
-  /// @param sky       (…, nchan, npix, npix) on the CPU
+  /// Whether there are kernels for such images.
+  static bool has(const Tensor& sky);
+
+  /// @param data      of as many channels as the images have
+  /// @param sky       (…, nchan, npix, npix) on their device
   /// @param gradient  like it, contiguous; overwritten
   /// @return          one value per problem, (…), float64
   Tensor value_and_gradient(const CellData& data, double cell_area, const Tensor& sky, const Tensor& gradient);
@@ -37,12 +42,14 @@ class CellForm {
   using Passes = std::shared_ptr<ops::CellChiSquared<T>>;
 
   static Mark mark_of(const Tensor& tensor);
+  Tensor run_on_gpu(const CellData& data, double cell_area, const Tensor& sky, const Tensor& gradient);
   template <typename T>
   Tensor run(Passes<T>& passes, const CellData& data, double cell_area, const Tensor& sky, const Tensor& gradient);
 
   std::optional<Marks> made_of_;
   Passes<float> single_;
   Passes<double> double_;
+  std::map<torch::Dtype, std::unique_ptr<ops::GpuCellChiSquared>> on_gpu_;
 };
 
 }  // namespace mpol::losses::detail

@@ -96,7 +96,7 @@ Tensor GriddedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& grad
   check(sky);
   losses::detail::check_gradient(sky, gradient);
   const torch::NoGradGuard no_grad;
-  if (sky.device().is_cpu()) {
+  if (losses::detail::CellForm::has(sky)) {
     auto slope = accumulate == Accumulate::overwrite && gradient.is_contiguous()
                      ? gradient
                      : at::empty_like(sky, at::MemoryFormat::Contiguous);

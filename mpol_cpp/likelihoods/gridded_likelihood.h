@@ -56,7 +56,7 @@ class GriddedLikelihoodImpl : public Module<GriddedLikelihoodImpl>, public Likel
   std::int64_t nchan_;
   detail::SavedCount nvis_;
   Tensor cells_, data_, weights_;
-  std::shared_ptr<losses::detail::CellForm> form_;  // of the CPU
+  std::shared_ptr<losses::detail::CellForm> form_;
 };
 
 TORCH_MODULE(GriddedLikelihood);

@@ -104,9 +104,10 @@ TEMPLATE_TEST_CASE("a million points on a GPU are those on the CPU", "[gpu][nuff
 
 TEMPLATE_TEST_CASE("likelihoods of loose visibilities on a GPU are those on the CPU", "[gpu][likelihood]", float, double) {
   const auto device = required_gpu();
-  const GridCoords coords(0.05, 64);
+  const std::int64_t npix = GENERATE(64, 90, 42);  // the last has a prime factor for which there are no line transforms
+  const GridCoords coords(0.05, npix);
   const auto data = random_visibilities(coords, 3, 7);
-  const auto sky = (uniform({2, 2, 64, 64}, torch::kFloat64, 9) + 0.1).to(dtype_of<TestType>());
+  const auto sky = (uniform({2, 2, npix, npix}, torch::kFloat64, 9) + 0.1).to(dtype_of<TestType>());
   const ChannelMap channels{{{2}, {0, 1}}};
   const NufftOptions options{tolerance<TestType>(1e-12, 1e-6)};
   const double bound = tolerance<TestType>(1e-10, 2e-5);
@@ -114,6 +115,17 @@ TEMPLATE_TEST_CASE("likelihoods of loose visibilities on a GPU are those on the 
   check_on<TestType>(device, *LooseLikelihood(coords, data, channels, options), sky, bound);
   for (const auto& noise : {NoiseModel::student(), NoiseModel::huber(), NoiseModel::amplitude()}) {
     check_on<TestType>(device, *NoiseLikelihood(coords, data, channels, noise, options), sky, bound);
+  }
+}
+
+TEMPLATE_TEST_CASE("the likelihood of cells on a GPU is that on the CPU", "[gpu][likelihood][small]", float, double) {
+  const auto device = required_gpu();
+  const std::int64_t npix = GENERATE(16, 90, 42, 360);
+  const GridCoords coords(0.05, npix);
+  auto likelihood = random_likelihood("gridded", coords, 2, dtype_of<TestType>());
+  for (const std::int64_t problems : {1, 3}) {
+    const auto sky = (uniform({problems, 2, npix, npix}, torch::kFloat64, 9) + 0.1).to(dtype_of<TestType>());
+    check_on<TestType>(device, *likelihood, sky, tolerance<TestType>(1e-12, 2e-5));
   }
 }
 

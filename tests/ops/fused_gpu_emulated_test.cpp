@@ -8,6 +8,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_pipeline.h>
+#include <mpol_cpp/ops/fused/gpu/gpu_cell_chi_squared.h>
 
 #include "compare.h"
 #include "fused_problem.h"
@@ -135,6 +136,26 @@ TEMPLATE_TEST_CASE("emulated GPU kernels that transform rows by themselves give 
   auto settings = settings_for(npix, nchan, all_terms());
   settings.problems = npix < 34 ? 2 : 1;
   check_emulation<TestType>(Samples(npix, nchan, npix == 30 ? 1.0 : 0.3, 5), settings, tile);
+}
+
+TEMPLATE_TEST_CASE("emulated kernels of cells alone give chi^2 and autograd's gradient", "[ops][fused][cuda][quick]", float,
+                   double) {
+  const std::int64_t npix = GENERATE(2, 6, 30, 64), nchan = GENERATE(1, 3);
+  const auto order = GENERATE(EmulatedOrder::ascending, EmulatedOrder::descending);
+  const Samples samples(npix, nchan, 0.3, 5);
+  REQUIRE(ops::GpuCellChiSquared::has(npix, dtype_of<TestType>(), torch::kCPU));
+  ops::GpuCellChiSquared form(samples.cells, samples.data, samples.weights, nchan, npix, cell_area, dtype_of<TestType>(),
+                              torch::kCPU, order);
+  for (const std::int64_t problems : {2, 1}) {
+    const auto images = normal({problems, nchan, npix, npix}, torch::kFloat64, 17).to(dtype_of<TestType>());
+    auto gradient = torch::full_like(images, std::nan(""));
+    const auto values = form.run(images, gradient);
+    const auto of_image = [&](const Tensor& x) { return chi_squared_of(x, samples); };
+    const auto precise = images.to(torch::kFloat64);
+    CHECK(relative_error(values, of_image(precise)) < tolerance<TestType>(1e-13, 1e-5));
+    CHECK(relative_error(gradient, gradient_of(of_image, precise)) < tolerance<TestType>(1e-13, 1e-5));
+  }
+  CHECK_FALSE(ops::GpuCellChiSquared::has(14, dtype_of<TestType>(), torch::kCPU));
 }
 
 TEMPLATE_TEST_CASE("emulated GPU kernels are right for each regulariser alone", "[ops][fused][cuda][quick]", float, double) {

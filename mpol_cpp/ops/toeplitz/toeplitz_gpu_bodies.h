@@ -122,10 +122,10 @@ struct ToeplitzColumnsBody {
     if constexpr (phase == 1) {
       const int turn = round < passes ? round : round - 1;
       if (round == passes) {
-        const auto kernel = arrays.kernel.part((arrays.channel_of(image) * (npix + 1) + column) * arrays.length(), arrays.length());
+        const auto kernel =
+            arrays.kernel.part((arrays.channel_of(image) * (npix + 1) + column) * arrays.length(), arrays.length());
         const auto values = transform.last(place, lines);
-        for (int i = place.thread; i < arrays.length(); i += threads)
-          values.at(0, i) = kernel[i] * values.at(0, i).swapped();
+        for (int i = place.thread; i < arrays.length(); i += threads) values.at(0, i) = kernel[i] * values.at(0, i).swapped();
       } else {
         transform.run_pass(turn < passes ? turn : turn - passes, turn, place, lines, lines, threads);
       }

@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::int64_t most_bytes = std::int64_t{1} << 29;  // of half planes at once
 
-/// exp(-2 pi i k / length), made once for each device: a recording can make none. Never destroyed: at the end of the process CUDA may
-/// be gone before.
+/// exp(-2 pi i k / length), made once for each device: a recording can make none. Never destroyed: at the end of the process CUDA
+/// may be gone before.
 Tensor roots_of(std::int64_t length, torch::Device device) {
   struct Tables {
     std::mutex mutex;
@@ -48,8 +48,8 @@ void run(const Tensor& images, const Tensor& kernel, const Tensor& linear, const
   const auto device = images.device();
   const auto at_once = std::clamp<std::int64_t>(most_bytes / (16 * plane), 1, std::max<std::int64_t>(count, 1));
   const auto roots = roots_of(2 * npix, device);
-  const auto spectrum = at::empty({std::min(at_once, count), npix + 1, npix},
-                                  torch::TensorOptions(torch::kComplexDouble).device(device));
+  const auto spectrum =
+      at::empty({std::min(at_once, count), npix + 1, npix}, torch::TensorOptions(torch::kComplexDouble).device(device));
   ToeplitzArrays<T> arrays{};
   arrays.npix = static_cast<std::int32_t>(npix);
   arrays.nchan = static_cast<std::int32_t>(kernel.size(0));
@@ -92,7 +92,6 @@ bool ToeplitzOnGpu::fits(std::int64_t npix, std::int64_t shared_memory) {
   constexpr std::int64_t of_sums = 4096;  // beside the lines
   return LineTransform<double>::bytes(LinePlan::of(2 * npix), 1) + of_sums <= shared_memory;
 }
-
 
 Tensor ToeplitzOnGpu::product(const Tensor& images, const Tensor& kernel, EmulatedOrder order) {
   auto product = at::empty_like(images, at::MemoryFormat::Contiguous);

@@ -10,9 +10,9 @@ namespace mpol::ops {
 using torch::Tensor;
 
 /// Products of real images with symmetric Toeplitz matrices on a GPU by kernels of our own, or in their emulation on the CPU: as
-/// toeplitz_product and toeplitz_quadratic, in float64 whatever the images are. They take 16 bytes a pixel for a while, of as many
-/// images as 512 MiB hold. Nothing waits for the device, but the first call for a size, which copies a table there and is not to be recorded; without
-/// autograd.
+/// toeplitz_product and toeplitz_quadratic, in float64 whatever the images are. They take 16 bytes a pixel for a while, of as
+/// many images as 512 MiB hold. Nothing waits for the device, but the first call for a size, which copies a table there and is
+/// not to be recorded; without autograd.
 struct ToeplitzOnGpu {
   /// Whether a device has kernels for this size: npix is even, 2 npix has no prime factor but 2, 3 and 5, and a line of so many
   /// points fits into a block.

@@ -12,8 +12,8 @@ using torch::Tensor;
 ///
 ///   y[n] = sum_m t[n - m] x[m]
 ///
-/// by one real transform pair of twice the size, whose empty half is never transformed: on a GPU by ToeplitzOnGpu where it has the
-/// size, else by LibTorch's transforms. Those take 96 bytes a pixel for a while: for all images at once where that is at most
+/// by one real transform pair of twice the size, whose empty half is never transformed: on a GPU by ToeplitzOnGpu where it has
+/// the size, else by LibTorch's transforms. Those take 96 bytes a pixel for a while: for all images at once where that is at most
 /// 512 MiB, else for one after the other. Nothing waits for the device; without autograd. On the CPU ToeplitzConvolution does the
 /// same faster.
 /// @param images  (…, nchan, npix, npix) float32 or float64, which the product is, too; computed in float64

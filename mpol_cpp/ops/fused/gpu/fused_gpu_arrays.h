@@ -192,6 +192,6 @@ using OddRows = DeviceRows<6, 7>;      // for tests of the emulation
 enum class TileKind { low, high, odd, two_rows, four_rows, eight_rows, odd_rows };
 constexpr bool is_of_rows(TileKind kind) { return kind >= TileKind::two_rows; }
 
-enum class GpuKernel { map, square, weigh, curve, finish, collect };
+enum class GpuKernel { map, square, weigh, curve, finish, collect, transform, gradient };  // the last two: rows alone
 
 }  // namespace mpol::ops

@@ -1,6 +1,8 @@
 #pragma once
 
 // The kernels of a fused step, on a GPU and in the emulation; C++17, no LibTorch.
+#include <stdexcept>
+
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_half_plane.h>
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_image.h>
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_losses.h>
@@ -37,15 +39,20 @@ void with_tiled_body(GpuKernel kernel, const GpuArrays<T>& arrays, const Run& ru
       return with_joining(arrays, [&](auto kinds) { run(FinishBody<T, Tile, decltype(kinds)>{arrays}); });
     case GpuKernel::collect:
       return run(CollectBody<T>{arrays});
+    case GpuKernel::transform:
+    case GpuKernel::gradient:
+      throw std::logic_error("a kernel of rows was asked for tiles");
   }
 }
 
-/// The same for images that are cut into rows: map, weigh and finish. Whatever joins channels is one kernel's.
+/// The same for images that are cut into rows, of the kernels that there are. Whatever joins channels is one kernel's.
 template <typename Rows, typename T, typename Run>
 void with_body_of_rows(GpuKernel kernel, const GpuArrays<T>& arrays, const Run& run) {
   using regularizers::JoiningKinds, regularizers::Kinds;
-  if (kernel == GpuKernel::map) return run(MapRowsBody<T, Rows>{arrays});
+  if (kernel == GpuKernel::map) return run(MapRowsBody<T, Rows, RowsOf::base>{arrays});
+  if (kernel == GpuKernel::transform) return run(MapRowsBody<T, Rows, RowsOf::image>{arrays});
   if (kernel == GpuKernel::weigh) return run(WeighColumnsBody<T, Rows>{arrays});
+  if (kernel == GpuKernel::gradient) return run(GradientRowsBody<T, Rows>{arrays});
   if (regularizers::has_any(JoiningKinds{}, [&](TermKind kind) { return arrays.has(kind); }))
     return run(FinishRowsBody<T, Rows, JoiningKinds>{arrays});
   run(FinishRowsBody<T, Rows, Kinds<>>{arrays});

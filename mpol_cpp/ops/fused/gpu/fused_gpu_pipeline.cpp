@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numbers>
 #include <utility>
 
-#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/ones_like.h>
-#include <ATen/ops/polar.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/DeviceGuard.h>
@@ -28,80 +24,9 @@
 namespace mpol::ops {
 namespace {
 
-/// So many blocks keep the processors of a GPU busy.
-constexpr std::int64_t busy_blocks = 128;
-
-/// Higher tiles read less twice; lower ones keep more processors busy.
-TileKind suitable_tile(const GpuShape& shape) {
-  const auto pixels = shape.images() * std::int64_t{shape.pixels()};
-  return pixels >= 4 * busy_blocks * HighTile::width * HighTile::height ? TileKind::high : TileKind::low;
-}
-
-std::int64_t pieces_of(std::int64_t whole, std::int64_t piece) { return (whole + piece - 1) / piece; }
-
-/// Calls run with a DeviceRows.
-template <typename Run>
-auto with_rows(TileKind kind, const Run& run) {
-  switch (kind) {
-    case TileKind::two_rows:
-      return run(TwoRows{});
-    case TileKind::four_rows:
-      return run(FourRows{});
-    case TileKind::eight_rows:
-      return run(EightRows{});
-    default:
-      return run(OddRows{});
-  }
-}
-std::int64_t rows_of(TileKind kind) {
-  return with_rows(kind, [](auto rows) -> std::int64_t { return decltype(rows)::rows; });
-}
-
-std::int64_t bytes_of_lines(const LinePlan& plan, std::int64_t lines, torch::Dtype dtype) {
-  const auto count = static_cast<int>(lines);
-  return dtype == torch::kFloat64 ? LineTransform<double>::bytes(plan, count) : LineTransform<float>::bytes(plan, count);
-}
-
-/// More rows are fewer that are transformed twice; fewer keep more processors busy. None where a processor could not hold two
-/// blocks of even two rows.
-std::optional<TileKind> suitable_rows(const GpuShape& shape, const LinePlan& plan, torch::Dtype dtype, std::int64_t memory) {
-  std::optional<TileKind> suitable;
-  for (const auto kind : {TileKind::two_rows, TileKind::four_rows, TileKind::eight_rows}) {
-    const auto rows = rows_of(kind);
-    if (bytes_of_lines(plan, rows / 2 + 1, dtype) > memory / 2) break;
-    if (suitable && shape.images() * pieces_of(shape.npix, rows) < busy_blocks) break;
-    suitable = kind;
-  }
-  return suitable;
-}
-
-/// As many columns of a block, while others still keep the processors busy and a processor holds three blocks.
-std::int64_t suitable_columns(std::int64_t images, std::int64_t columns, const LinePlan& plan, torch::Dtype dtype,
-                              std::int64_t memory) {
-  std::int64_t suitable = 1;
-  for (const std::int64_t count : {2, 4, 8}) {
-    if (images * pieces_of(columns, count) < busy_blocks || bytes_of_lines(plan, count, dtype) > memory / 3) break;
-    suitable = count;
-  }
-  return suitable;
-}
-
 /// Kernels and transforms must have written what others read.
 Tensor unwritten(torch::IntArrayRef shape, torch::TensorOptions options) {
   return at::full(shape, std::numeric_limits<double>::quiet_NaN(), options);
-}
-
-template <typename Tile>
-std::pair<std::int64_t, std::int64_t> pieces_and_tiles(const GpuShape& shape) {
-  GpuArrays<float> arrays{};
-  arrays.shape = shape;
-  return {arrays.template pieces<Tile>(), arrays.template tiles<Tile>()};
-}
-
-/// Those of a half plane and of an image.
-std::pair<std::int64_t, std::int64_t> pieces_and_tiles(TileKind tile, const GpuShape& shape) {
-  if (tile == TileKind::high) return pieces_and_tiles<HighTile>(shape);
-  return tile == TileKind::odd ? pieces_and_tiles<OddTile>(shape) : pieces_and_tiles<LowTile>(shape);
 }
 
 /// Whether a regularizer is part of the objective of any problem.
@@ -149,7 +74,7 @@ FusedGpuPipeline::FusedGpuPipeline(const FusedGpuSettings& settings, const std::
   choose_tile(settings);
   place_cells(settings, cells);
   allocate(settings);
-  if (!is_of_rows(tile_)) {
+  if (!cut_) {
     transforms_ =
         device_.is_cpu() ? aten_image_transforms() : cufft_image_transforms(shape_.images(), shape_.npix, dtype_, device_);
   }
@@ -162,18 +87,13 @@ void FusedGpuPipeline::choose_tile(const FusedGpuSettings& settings) {
   image_tile_ = wants_tiles ? *wanted : wanted == TileKind::odd_rows ? TileKind::odd : suitable_tile(shape_);
   tile_ = image_tile_;
   if (wants_tiles) return;
-  const auto memory = shared_memory_of_block(device_);
-  const bool plans = !image_likelihood_ && LinePlan::exists(shape_.npix);
-  if (plans) plan_ = LinePlan::of(shape_.npix);
-  if (!wanted) {
-    if (plans) tile_ = suitable_rows(shape_, plan_, dtype_, memory).value_or(image_tile_);
-    return;
-  }
-  if (!plans || bytes_of_lines(plan_, rows_of(*wanted) / 2 + 1, dtype_) > memory) {
+  std::optional<TileKind> rows;
+  if (!image_likelihood_) rows = GpuRowCut::kind_for(shape_, dtype_, device_, wanted);
+  if (wanted && !rows) {
     throw ValueError(fmt::format(
         "rows of {} pixels, or the images of this likelihood, are not transformed within a block: take tiles", shape_.npix));
   }
-  tile_ = *wanted;
+  tile_ = rows.value_or(image_tile_);
 }
 
 void FusedGpuPipeline::place_cells(const FusedGpuSettings& settings, const std::vector<ProblemCells>& cells) {
@@ -188,18 +108,12 @@ void FusedGpuPipeline::place_cells(const FusedGpuSettings& settings, const std::
   }
   cells_ = joined_cells(problems);
   cells_.constant = cells_.constant.expand({settings.problems}).contiguous();
-  if (is_of_rows(tile_)) keep_columns();
+  if (is_of_rows(tile_)) {
+    cut_.emplace(tile_, shape_, dtype_, device_, cells_, has_power());
+    cells_ = cut_->cells();
+    return;
+  }
   for (auto* table : {&cells_.cell_of, &cells_.weight, &cells_.real, &cells_.imag, &cells_.constant}) *table = table->to(device_);
-}
-
-void FusedGpuPipeline::keep_columns() {
-  auto columns = columns_of(cells_, has_power());
-  cells_ = std::move(columns.cells);
-  column_ = columns.column.to(device_);
-  number_ = columns.number.to(device_);
-  columns_of_block_ = suitable_columns(shape_.images(), column_.numel(), plan_, dtype_, shared_memory_of_block(device_));
-  const auto angle = at::arange(shape_.npix, torch::kFloat64) * (-2.0 * std::numbers::pi / shape_.npix);
-  roots_ = at::polar(at::ones_like(angle), angle).to(device_, c10::toComplexType(dtype_));
 }
 
 FusedGpuPipeline::~FusedGpuPipeline() = default;
@@ -271,12 +185,12 @@ void FusedGpuPipeline::allocate(const FusedGpuSettings& settings) {
   const auto problems = shape_.problems;
   const std::vector<std::int64_t> cube = {problems, shape_.nchan, shape_.npix, shape_.npix};
   image_ = unwritten(cube, real);
-  if (!is_of_rows(tile_) || uses<regularizers::Driver::curvatures>()) likelihood_ = unwritten(cube, real);
+  if (!cut_ || uses<regularizers::Driver::curvatures>()) likelihood_ = unwritten(cube, real);
   if (uses<regularizers::Driver::spectra>()) squares_ = unwritten({problems, shape_.npix, shape_.npix}, real);
   if (image_likelihood_ && has_power()) slope_ = unwritten(cube, real);
-  const auto columns = is_of_rows(tile_) ? column_.numel() : std::int64_t{shape_.half()};
+  const auto columns = cut_ ? cut_->columns() : std::int64_t{shape_.half()};
   spectrum_ = unwritten({shape_.images(), columns, shape_.npix}, real.dtype(c10::toComplexType(dtype_)));
-  if (!is_of_rows(tile_)) spectrum_ = spectrum_.view({shape_.images(), shape_.npix, columns});
+  if (!cut_) spectrum_ = spectrum_.view({shape_.images(), shape_.npix, columns});
   if (settings.update == FusedUpdate::adam) second_ = at::zeros(cube, real);
   if (settings.update == FusedUpdate::adam || (settings.update == FusedUpdate::sgd && settings.momentum != 0)) {
     first_ = at::zeros(cube, real);
@@ -299,13 +213,11 @@ void FusedGpuPipeline::allocate(const FusedGpuSettings& settings) {
   bias_ = at::empty({2, problems}, sums);
   total_ = unwritten({problems}, sums);
   set_steps(0);
-  const auto [pieces, tiles] = pieces_and_tiles(image_tile_, shape_);
-  const bool of_rows = is_of_rows(tile_);
-  plane_sums_ =
-      unwritten({half_plane_sums, shape_.images(), of_rows ? pieces_of(column_.numel(), columns_of_block_) : pieces}, sums);
+  const auto tiles = pieces_of_tiles(image_tile_, shape_), pieces = cut_ ? cut_->pieces() : tiles;
+  plane_sums_ = unwritten({half_plane_sums, shape_.images(), pieces.of_plane}, sums);
   if (image_likelihood_) plane_sums_.zero_();
-  pixel_sums_ = unwritten({finish_sums, shape_.images(), of_rows ? pieces_of(shape_.npix, rows_of(tile_)) : tiles}, sums);
-  curve_sums_ = unwritten({curvature_sums, shape_.images(), tiles}, sums);
+  pixel_sums_ = unwritten({finish_sums, shape_.images(), pieces.of_image}, sums);
+  curve_sums_ = unwritten({curvature_sums, shape_.images(), tiles.of_image}, sums);
   address_ = at::empty({1}, counts);
   entry_ = at::empty({problems}, counts);
   new_history();
@@ -422,14 +334,9 @@ GpuArrays<T> FusedGpuPipeline::arrays(const Tensor& base, const Tensor& gradient
   arrays.history = device_array<std::int64_t>(address_);
   arrays.entry = device_array<std::int64_t>(entry_);
   arrays.entries = entries_;
-  if (!is_of_rows(tile_)) return arrays;
+  if (!cut_) return arrays;
   arrays.curves_alone = true;
-  arrays.kept.plan = plan_;
-  arrays.kept.roots = device_array<const ComplexValue<T>>(roots_);
-  arrays.kept.count = static_cast<std::int32_t>(column_.numel());
-  arrays.kept.of_block = static_cast<std::int32_t>(columns_of_block_);
-  arrays.kept.column = device_array<const std::int32_t>(column_);
-  arrays.kept.number = device_array<const std::int32_t>(number_);
+  arrays.kept = cut_->kept<T>();
   return arrays;
 }
 
@@ -459,7 +366,7 @@ void FusedGpuPipeline::launch(const GpuArrays<T>& arrays, std::int64_t steps) {
     if (squares_.defined()) kernel(GpuKernel::square);
     if (library) transforms_->forward(images, spectrum_);
     wait_for_collected();  // before anything is summed up again
-    if (library || is_of_rows(tile_)) kernel(GpuKernel::weigh);
+    if (library || cut_) kernel(GpuKernel::weigh);
     if (library) transforms_->inverse(spectrum_, likelihood_.view_as(images));
     if (image_likelihood_) evaluate_likelihood();
     if (uses<regularizers::Driver::curvatures>()) kernel(GpuKernel::curve);
@@ -477,12 +384,12 @@ void FusedGpuPipeline::launch(const GpuArrays<T>& arrays, std::int64_t steps) {
 
 std::int64_t FusedGpuPipeline::memory_bytes() const {
   std::size_t bytes = 0;
-  for (const auto* tensor : {&first_, &second_, &image_, &likelihood_, &squares_, &slope_, &spectrum_, &inverse_power_,
-                             &cells_.cell_of, &cells_.weight, &cells_.real, &cells_.imag, &column_, &number_, &roots_,
-                             &plane_sums_, &pixel_sums_, &curve_sums_, &history_}) {
+  for (const auto* tensor :
+       {&first_, &second_, &image_, &likelihood_, &squares_, &slope_, &spectrum_, &inverse_power_, &cells_.cell_of,
+        &cells_.weight, &cells_.real, &cells_.imag, &plane_sums_, &pixel_sums_, &curve_sums_, &history_}) {
     if (tensor->defined()) bytes += tensor->nbytes();
   }
-  return static_cast<std::int64_t>(bytes) + (transforms_ ? transforms_->memory_bytes() : 0);
+  return static_cast<std::int64_t>(bytes) + (transforms_ ? transforms_->memory_bytes() : 0) + (cut_ ? cut_->memory_bytes() : 0);
 }
 
 }  // namespace mpol::ops

@@ -8,6 +8,7 @@
 #include <c10/core/Stream.h>
 
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_cells.h>
+#include <mpol_cpp/ops/fused/gpu/fused_gpu_cut.h>
 #include <mpol_cpp/ops/gpu/emulated_block.h>
 #include <mpol_cpp/ops/gpu/image_transforms.h>
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_arrays.h>
@@ -107,7 +108,6 @@ class FusedGpuPipeline {
   FusedGpuPipeline(const FusedGpuSettings& settings, const std::vector<ProblemCells>& cells, ImageLikelihood likelihood);
   void choose_tile(const FusedGpuSettings& settings);
   void place_cells(const FusedGpuSettings& settings, const std::vector<ProblemCells>& cells);
-  void keep_columns();
   void check(const FusedGpuSettings& settings) const;
   void allocate(const FusedGpuSettings& settings);
   void fill_constants(const FusedGpuSettings& settings);
@@ -135,9 +135,7 @@ class FusedGpuPipeline {
   EmulatedOrder order_;
   std::unique_ptr<ImageTransforms> transforms_;
   GpuCells cells_;
-  LinePlan plan_{};  // where rows are cut, and what follows
-  std::int64_t columns_of_block_ = 0;
-  Tensor column_, number_, roots_;
+  std::optional<GpuRowCut> cut_;      // where rows are cut
   ImageLikelihood image_likelihood_;  // null where cells are the data
   Tensor slope_;                      // its gradient, where likelihood_ holds that of the power spectrum
   Tensor inverse_power_;

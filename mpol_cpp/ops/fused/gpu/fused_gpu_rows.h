@@ -27,8 +27,11 @@ constexpr int blocks_of_rows(bool joins) {
   return registers / (Rows::threads * (joins || sizeof(T) == sizeof(double) ? 128 : 64));
 }
 
-/// image = Hann(softplus(base)), and the kept columns of its rows' transforms.
-template <typename T, typename Rows>
+/// What lines are made of: rows of Hann(softplus(base)), which are written as the image, or of the image as it is.
+enum class RowsOf { base, image };
+
+/// The kept columns of the rows' transforms.
+template <typename T, typename Rows, RowsOf what>
 struct MapRowsBody {
   static constexpr int least_blocks = blocks_of_rows<T, Rows>(false);
   static constexpr int threads = Rows::threads, phases = 4, round_begin = 2, round_end = 3, lines = Rows::lines;
@@ -46,13 +49,31 @@ struct MapRowsBody {
     const auto transform = arrays.kept.transform();
     const auto rows = RowsPlace::of<Rows>(arrays, place.block);
     const int pass = static_cast<int>(place.round);
-    if constexpr (phase == 0) smooth_columns(place, rows, transform.before(1, place, lines));
-    if constexpr (phase == 1) smooth_rows(place, rows, transform.before(1, place, lines), transform.first(place, lines));
+    if constexpr (what == RowsOf::image) {
+      if constexpr (phase == 1) load(place, rows, transform.first(place, lines));
+    } else {
+      if constexpr (phase == 0) smooth_columns(place, rows, transform.before(1, place, lines));
+      if constexpr (phase == 1) smooth_rows(place, rows, transform.before(1, place, lines), transform.first(place, lines));
+    }
     if constexpr (phase == 2) transform.run_pass(pass, pass, place, lines, lines, threads);
     if constexpr (phase == 3) store(place, rows, transform.last(place, lines));
   }
 
  private:
+  MPOL_DEVICE void load(const Place& place, const RowsPlace& rows, const Lines<T>& to) const {
+    const std::int32_t npix = arrays.shape.npix;
+    const auto image = arrays.of_image(arrays.image, rows.image);
+    for (int x = place.thread; x < npix; x += threads) {
+      MPOL_UNROLL
+      for (int line = 0; line < lines; ++line) {
+        const std::int32_t row = rows.row + 2 * line;
+        ComplexValue<T> value{T(0), T(0)};
+        if (row < npix) value = {image[pixel_index(row, x, npix)], image[pixel_index(row + 1, x, npix)]};
+        to.at(line, x) = value;
+      }
+    }
+  }
+
   MPOL_DEVICE void smooth_columns(const Place& place, const RowsPlace& rows, const Lines<T>& smoothed) const {
     const std::int32_t npix = arrays.shape.npix;
     const auto base = arrays.of_image(arrays.base, rows.image);
@@ -206,6 +227,65 @@ struct WeighColumnsBody {
   }
 };
 
+/// Lines of which rows of the gradient are made, from `first_row` on: columns that are not kept and rows beyond the image are 0.
+template <int lines, int threads, typename T>
+MPOL_DEVICE void load_kept(const GpuArrays<T>& arrays, std::int32_t image, std::int32_t first_row, const Place& place,
+                           const Lines<T>& to) {
+  const auto& kept = arrays.kept;
+  const std::int32_t npix = arrays.shape.npix, half = static_cast<std::int32_t>(arrays.shape.half());
+  const auto spectrum = arrays.spectrum.part(image * std::int64_t{kept.count} * npix, std::int64_t{kept.count} * npix);
+  const auto at_row = [&](int number, std::int32_t row) -> ComplexValue<T> {
+    if (number < 0 || row < 0 || row >= npix) return {T(0), T(0)};
+    return spectrum[number * npix + row];
+  };
+  for (int i = place.thread; i < half * lines; i += threads) {
+    const int column = i / lines, line = i % lines, number = kept.number[column];
+    const std::int32_t row = first_row + 2 * line;
+    RowPair<T>{at_row(number, row), at_row(number, row + 1)}.put(to, line, column, npix);
+  }
+}
+
+/// The gradient of the likelihood, and of the regularizer of the half plane, from the kept columns.
+template <typename T, typename Rows>
+struct GradientRowsBody {
+  static constexpr int least_blocks = blocks_of_rows<T, Rows>(false);
+  static constexpr int threads = Rows::threads, phases = 3, round_begin = 1, round_end = 2, lines = Rows::lines;
+  struct Shared {};
+  struct Local {};
+
+  GpuArrays<T> arrays;
+
+  std::int64_t blocks() const { return arrays.shape.images() * arrays.image_pieces; }
+  MPOL_DEVICE std::int64_t rounds(std::int64_t) const { return arrays.kept.plan.passes; }
+  std::int64_t scratch_bytes() const { return LineTransform<T>::bytes(arrays.kept.plan, lines); }
+
+  template <int phase>
+  MPOL_DEVICE void run(Place place, Shared&, Local&) const {
+    const auto transform = arrays.kept.transform();
+    const auto rows = RowsPlace::of<Rows>(arrays, place.block);
+    const int pass = static_cast<int>(place.round);
+    if constexpr (phase == 0) load_kept<lines, threads>(arrays, rows.image, rows.row, place, transform.first(place, lines));
+    if constexpr (phase == 1) transform.run_pass(pass, pass, place, lines, lines, threads);
+    if constexpr (phase == 2) store(place, rows, transform.last(place, lines));
+  }
+
+ private:
+  MPOL_DEVICE void store(const Place& place, const RowsPlace& rows, const Lines<T>& from) const {
+    const std::int32_t npix = arrays.shape.npix;
+    const auto gradient = arrays.of_image(arrays.likelihood, rows.image);
+    for (int x = place.thread; x < npix; x += threads) {
+      MPOL_UNROLL
+      for (int line = 0; line < lines; ++line) {
+        const std::int32_t row = rows.row + 2 * line;
+        if (row >= npix) continue;
+        const auto value = from.at(line, x);  // swapped
+        gradient[pixel_index(row, x, npix)] = value.imag;
+        gradient[pixel_index(row + 1, x, npix)] = value.real;
+      }
+    }
+  }
+};
+
 /// Gradient of every term with respect to the image, whose part of the likelihood comes from the kept columns, Hann adjoint,
 /// derivative of softplus and update. A block has a row more above and below, for the Hann adjoint.
 /// @tparam Joining  as PixelTerms has them
@@ -235,7 +315,7 @@ struct FinishRowsBody {
     const int pass = static_cast<int>(place.round);
     const auto gradient = transform.last(place, lines);
     Sums& sums = *place.scratch<Sums>(0, 1).data;  // when the lines are done with
-    if constexpr (phase == 0) load(place, rows, transform.first(place, lines));
+    if constexpr (phase == 0) load_kept<lines, threads>(arrays, rows.image, rows.row - 1, place, transform.first(place, lines));
     if constexpr (phase == 1) transform.run_pass(pass, pass, place, lines, lines, threads);
     if constexpr (phase == 2) find_gradient(place, rows, gradient, local);
     if constexpr (phase == 3) update_pixels(place, rows, gradient, local);
@@ -255,23 +335,6 @@ struct FinishRowsBody {
   MPOL_DEVICE std::int64_t blocks_here() const { return arrays.shape.images() * arrays.image_pieces; }
   /// One of two rows, whose inverse transform came out swapped.
   MPOL_DEVICE static T& of_row(ComplexValue<T>& value, int y) { return y % 2 == 0 ? value.imag : value.real; }
-
-  /// Lines of the half planes of two rows a and b at once: a + i b, swapped. Without their imaginary parts columns 0 and npix/2
-  /// are those of real rows.
-  MPOL_DEVICE void load(const Place& place, const RowsPlace& rows, const Lines<T>& to) const {
-    const auto& kept = arrays.kept;
-    const std::int32_t npix = arrays.shape.npix, half = static_cast<std::int32_t>(arrays.shape.half());
-    const auto spectrum = arrays.spectrum.part(rows.image * std::int64_t{kept.count} * npix, std::int64_t{kept.count} * npix);
-    const auto at_row = [&](int number, std::int32_t row) -> ComplexValue<T> {
-      if (number < 0 || row < 0 || row >= npix) return {T(0), T(0)};
-      return spectrum[number * npix + row];
-    };
-    for (int i = place.thread; i < half * lines; i += threads) {
-      const int column = i / lines, line = i % lines, number = kept.number[column];
-      const std::int32_t row = rows.row - 1 + 2 * line;
-      RowPair<T>{at_row(number, row), at_row(number, row + 1)}.put(to, line, column, npix);
-    }
-  }
 
   MPOL_DEVICE Three pixels(const DeviceArray<T>& image, std::int32_t row, int x) const {
     const std::int32_t npix = arrays.shape.npix;
