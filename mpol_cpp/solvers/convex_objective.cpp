@@ -405,8 +405,6 @@ std::optional<ConvexObjective::PixelSum> ConvexObjective::pixel_sum_of(TermKind 
   return std::nullopt;
 }
 
-double ConvexObjective::variation_epsilon() const { return epsilon_of(TermKind::tv_image); }
-
 bool ConvexObjective::has_first_epsilon(const Term& term) const {
   return term.kind() == TermKind::sparsity || term.settings().at(0) == epsilon_of(term.kind());
 }

@@ -99,7 +99,6 @@ class ConvexObjective : public CompositeFunction {
   enum class PixelSum { pixels, variation, curvature };
   static std::optional<PixelSum> pixel_sum_of(TermKind kind);  // none for other terms
   bool sums_pixels() const;                                    ///< whether any term is one of them
-  double variation_epsilon() const;                            ///< that of total variation, 0 where there is none
   /// Whether a term's epsilon is that of the first one of its kind, with which sums are told.
   bool has_first_epsilon(const Term& term) const;
   std::unique_ptr<CubeProximal> new_map() const;

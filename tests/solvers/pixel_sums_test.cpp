@@ -4,6 +4,7 @@
 
 #include <ATen/ops/full.h>
 
+#include <mpol_cpp/ops/proximal/gpu/gpu_pixel_sums.h>
 #include <mpol_cpp/ops/proximal/image_vectors.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 
@@ -46,6 +47,25 @@ TEMPLATE_TEST_CASE("sums over pixels are those of the losses, at any size and wi
         CHECK(own.pixels == Approx(image.sum().item<double>()).epsilon(bound).margin(bound));
         CHECK(own.variation == Approx(losses::tv_image(image, of_variation).item<double>()).epsilon(bound).margin(0));
         CHECK(own.curvature == Approx(losses::tv_slope(image, of_curvature).item<double>()).epsilon(bound).margin(0));
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("sums over pixels by emulated kernels of a GPU are those of the CPU", "[solvers][cuda][quick]", float,
+                   double) {
+  const double bound = tolerance<TestType>(1e-12, 3e-6);
+  for (const std::int64_t npix : {2, 3, 4, 33, 70}) {
+    const Tensor images = fenced_images(npix, c10::CppTypeToScalarType<TestType>::value);
+    for (const auto& epsilons :
+         {ops::LengthEpsilons{1e-3, 2e-3}, ops::LengthEpsilons{{}, 2e-3}, ops::LengthEpsilons{1e-3, {}}, ops::LengthEpsilons{}}) {
+      const auto sums = ops::pixel_sums(images, epsilons);
+      const Tensor own = ops::gpu_pixel_sums(images, epsilons).view({3, -1});
+      for (std::int64_t i = 0; i < 6; ++i) {
+        const auto& expected = sums[static_cast<std::size_t>(i)];
+        CHECK(own[0][i].item<double>() == Approx(expected.pixels).epsilon(bound).margin(bound));
+        CHECK(own[1][i].item<double>() == Approx(expected.variation).epsilon(bound).margin(0));
+        CHECK(own[2][i].item<double>() == Approx(expected.curvature).epsilon(bound).margin(0));
       }
     }
   }

@@ -18,13 +18,13 @@ ConvexObjective::DeviceValues ConvexObjective::evaluate_on_device(const Tensor& 
   const auto of_problems = [problems](const Tensor& values) { return values.to(torch::kFloat64).reshape({problems}); };
   const auto nll = of_problems(objective_.nll(gradient_into(images, gradient)));
   auto total = nll, simple = at::zeros_like(nll);
-  Tensor known;  // the sum of the pixels of each problem and its total variation, where kernels tell them
+  Tensor known;  // of each problem, in the order of PixelSum, where kernels tell them
   const bool has_kernels = !images.is_cpu() || by_ == CubeProximal::By::gpu_kernels;
-  if (has_kernels && sums_pixels()) known = ops::gpu_pixel_sums(sky_, variation_epsilon()).sum(-1);
+  if (has_kernels && sums_pixels())
+    known = ops::gpu_pixel_sums(sky_, {used_epsilon(TermKind::tv_image), used_epsilon(TermKind::tv_slope)}).sum(-1);
   const auto value_of = [&](const Term& term) {
     const auto sum = pixel_sum_of(term.kind());
-    if (known.defined() && sum && *sum != PixelSum::curvature && has_first_epsilon(term))
-      return known[*sum == PixelSum::pixels ? 0 : 1];
+    if (known.defined() && sum && has_first_epsilon(term)) return known[static_cast<std::int64_t>(*sum)];
     return of_problems(term.evaluate(ModelOutput(model_->coords(), {}, shaped_like_model(sky_))));
   };
   std::vector<Tensor> terms;
@@ -40,7 +40,8 @@ ConvexObjective::DeviceValues ConvexObjective::evaluate_on_device(const Tensor& 
     simple = simple + terms.back();
     const auto share = share_of_sum(term.kind());
     if (share == 0) continue;
-    simple = simple - share * weights * sky_.sum({-3, -2, -1}, /*keepdim=*/false, torch::kFloat64);
+    const auto pixels = known.defined() ? known[0] : sky_.sum({-3, -2, -1}, /*keepdim=*/false, torch::kFloat64);
+    simple = simple - share * weights * pixels;
   }
   const auto columns = terms.empty() ? at::stack({total, nll}) : at::cat({at::stack({total, nll}), at::stack(terms)});
   return {simple, columns};

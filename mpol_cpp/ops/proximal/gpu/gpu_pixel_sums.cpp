@@ -11,12 +11,15 @@ namespace mpol::ops {
 namespace {
 
 template <typename T>
-Tensor sums_of(const Tensor& images, double epsilon) {
+Tensor sums_of(const Tensor& images, const LengthEpsilons& epsilons) {
   const auto problems = images.size(0), nchan = images.size(1), npix = images.size(-1);
   PixelSumsArrays<T> arrays{};
   arrays.cut = {npix * npix, static_cast<std::int32_t>(nchan), static_cast<std::int32_t>(problems)};
   arrays.npix = static_cast<std::int32_t>(npix);
-  arrays.epsilon = epsilon;
+  arrays.varies = epsilons.variation.has_value();
+  arrays.curves = epsilons.curvature.has_value();
+  arrays.variation_epsilon = epsilons.variation.value_or(0);
+  arrays.curvature_epsilon = epsilons.curvature.value_or(0);
   arrays.images = device_array<const T>(images);
   const auto numbers = torch::TensorOptions(torch::kFloat64).device(images.device());
   const auto pieces = at::empty({pixel_quantities, arrays.cut.blocks()}, numbers);
@@ -30,10 +33,10 @@ Tensor sums_of(const Tensor& images, double epsilon) {
 
 }  // namespace
 
-Tensor gpu_pixel_sums(const Tensor& images, double epsilon) {
+Tensor gpu_pixel_sums(const Tensor& images, const LengthEpsilons& epsilons) {
   const torch::NoGradGuard no_grad;
   const c10::DeviceGuard guard(images.device());
-  return images.scalar_type() == torch::kFloat64 ? sums_of<double>(images, epsilon) : sums_of<float>(images, epsilon);
+  return images.scalar_type() == torch::kFloat64 ? sums_of<double>(images, epsilons) : sums_of<float>(images, epsilons);
 }
 
 }  // namespace mpol::ops
