@@ -5,9 +5,12 @@
 #include <cmath>
 #include <utility>
 
+#include <ATen/ops/add.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
@@ -87,8 +90,13 @@ ConvexObjective::ConvexObjective(const std::shared_ptr<ImageModel>& model, Objec
   const auto shining = model_->bcube->options().pixel_mapping().forward(at::ones_like(shaped_like_model(own))).view_as(own);
   if (shining.min().item<double>() < 1) mask_ = shining;
   own.clamp_min_(0).mul_(shining);
-  for (const auto& term : objective_.terms())
+  std::vector<Tensor> weights, lengths;
+  for (const auto& term : objective_.terms()) {
     device_weights_.push_back(at::tensor(term.weights(), torch::kFloat64).to(own.device()));
+    weights.push_back(device_weights_.back().expand({own.size(0)}));
+    lengths.push_back(at::full({1}, is_length(term.kind()) ? 1.0 : 0.0, device_weights_.back().options()));
+  }
+  if (!weights.empty()) term_weights_ = at::stack(weights), lengths_ = at::stack(lengths);
   const auto linear = linear_weights();
   if (std::any_of(linear.begin(), linear.end(), [](double weight) { return weight != 0; }))
     linear_ = at::tensor(linear, torch::kFloat64).to(own.device(), own.scalar_type()).view({-1, 1, 1, 1});
@@ -168,6 +176,11 @@ Tensor ConvexObjective::slopes_at(const Tensor& sky, Tensor& gradient, Linear li
 void ConvexObjective::normalize(Tensor& gradient, Linear linear) const {
   const bool is_shifted = linear == Linear::added && linear_.defined();
   if (!gradient.is_cpu()) {
+    const auto factors = objective_.normalizers();
+    if (is_shifted && factors.size() == 1) {
+      at::add_out(gradient, linear_, gradient, 1 / (2 * factors.front()));
+      return;
+    }
     objective_.normalize_gradient(gradient);
     if (is_shifted) gradient.add_(linear_);
     return;

@@ -123,6 +123,7 @@ class ConvexObjective : public CompositeFunction {
   Objective objective_;
   CubeProximal::By by_;
   std::vector<Tensor> device_weights_;  // of each term
+  Tensor term_weights_, lengths_;       // (terms, problems) and (terms, 1): 1 for a length, else 0; undefined without terms
   Tensor linear_;                       // (problems, 1, 1, 1); undefined where no pixel has a linear weight
   Tensor mask_;                         // undefined: every pixel may shine
   std::unique_ptr<CubeProximal> map_;

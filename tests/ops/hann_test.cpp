@@ -1,5 +1,9 @@
 #include "catch.h"
 
+#include <cmath>
+#include <utility>
+#include <vector>
+
 #include <ATen/Parallel.h>
 #include <ATen/ops/conv2d.h>
 
@@ -7,6 +11,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/ops/hann/hann.h>
+#include <mpol_cpp/ops/hann/hann_on_gpu.h>
 
 #include "compare.h"
 #include "forced_isa.h"
@@ -32,6 +37,18 @@ TEMPLATE_TEST_CASE("hann equals a zero-padded convolution on every instruction s
 TEMPLATE_TEST_CASE("hann is its own adjoint", "[ops][hann][quick]", float, double) {
   const auto x = normal({2, 40, 40}, dtype_of<TestType>(), 4), y = normal({2, 40, 40}, dtype_of<TestType>(), 5);
   CHECK(adjoint_error(ops::hann(x), y, x, ops::hann(y)) < tolerance<TestType>(1e-15, 1e-7));
+}
+
+TEMPLATE_TEST_CASE("hann by the emulated kernel of a GPU is that of the CPU", "[ops][hann][cuda][quick]", float, double) {
+  const auto order = GENERATE(ops::EmulatedOrder::ascending, ops::EmulatedOrder::descending);
+  for (const auto& [rows, columns] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {1, 1}, {2, 2}, {3, 3}, {5, 1}, {1, 7}, {31, 40}, {64, 64}, {70, 301}}) {
+    CAPTURE(rows, columns);
+    const auto image = normal({2, 3, rows, columns}, dtype_of<TestType>(), 3);
+    auto own = torch::full_like(image, std::nan(""));
+    ops::hann_on_gpu(image, own, order);
+    CHECK(relative_error(own, ops::hann(image)) < tolerance<TestType>(1e-15, 1e-6));
+  }
 }
 
 TEST_CASE("hann is bitwise the same for any thread count", "[ops][hann][quick]") {

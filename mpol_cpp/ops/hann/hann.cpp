@@ -8,6 +8,7 @@
 #include <torch/library.h>
 
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/ops/hann/hann_on_gpu.h>
 #include <mpol_cpp/ops/hann/hann_rows.h>
 #include <mpol_cpp/ops/memory/share_tasks.h>
 
@@ -44,7 +45,7 @@ Tensor hann_cpu(const Tensor& sky) {
   return output;
 }
 
-/// Along one dimension with slices and adds, for every other device.
+/// Along one dimension with slices and adds, for every device without a kernel.
 Tensor hann_along(const Tensor& image, std::int64_t dim) {
   auto result = image * 0.5;
   const auto n = image.size(dim);
@@ -55,7 +56,20 @@ Tensor hann_along(const Tensor& image, std::int64_t dim) {
   return result;
 }
 
-Tensor hann_by_slices(const Tensor& sky) { return hann_along(hann_along(sky, -1), -2); }
+#ifdef MPOL_WITH_CUDA
+bool has_kernel(const Tensor& sky) {
+  return sky.is_cuda() && (sky.scalar_type() == torch::kFloat32 || sky.scalar_type() == torch::kFloat64);
+}
+#else
+bool has_kernel(const Tensor&) { return false; }
+#endif
+
+Tensor hann_elsewhere(const Tensor& sky) {
+  if (!has_kernel(sky)) return hann_along(hann_along(sky, -1), -2);
+  auto output = at::empty_like(sky, at::MemoryFormat::Contiguous);
+  hann_on_gpu(sky, output);
+  return output;
+}
 
 struct HannFunction : torch::autograd::Function<HannFunction> {
   static Tensor forward(torch::autograd::AutogradContext*, const Tensor& sky) {
@@ -72,13 +86,14 @@ Tensor hann_autograd(const Tensor& sky) { return HannFunction::apply(sky); }
 
 TORCH_LIBRARY_FRAGMENT(mpol, library) { library.def("hann(Tensor sky) -> Tensor"); }
 TORCH_LIBRARY_IMPL(mpol, CPU, library) { library.impl("hann", hann_cpu); }
-TORCH_LIBRARY_IMPL(mpol, CompositeExplicitAutograd, library) { library.impl("hann", hann_by_slices); }
+TORCH_LIBRARY_IMPL(mpol, CompositeExplicitAutograd, library) { library.impl("hann", hann_elsewhere); }
 TORCH_LIBRARY_IMPL(mpol, Autograd, library) { library.impl("hann", hann_autograd); }
 
 }  // namespace
 
 void hann_out(const Tensor& sky, Tensor& out) {
   if (sky.is_cpu()) convolve_on_cpu(sky.contiguous(), out);
+  else if (has_kernel(sky) && out.is_contiguous()) hann_on_gpu(sky, out);
   else out.copy_(hann(sky));
 }
 

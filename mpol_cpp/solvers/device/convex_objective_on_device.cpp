@@ -17,34 +17,34 @@ ConvexObjective::DeviceValues ConvexObjective::evaluate_on_device(const Tensor& 
   const auto problems = images.size(0);
   const auto of_problems = [problems](const Tensor& values) { return values.to(torch::kFloat64).reshape({problems}); };
   const auto nll = of_problems(objective_.nll(gradient_into(images, gradient)));
-  auto total = nll, simple = at::zeros_like(nll);
+  const auto& all = objective_.terms();
+  if (all.empty()) return {at::zeros_like(nll), at::stack({nll, nll})};
   Tensor known;  // of each problem, in the order of PixelSum, where kernels tell them
   const bool has_kernels = !images.is_cpu() || by_ == CubeProximal::By::gpu_kernels;
-  if (has_kernels && sums_pixels())
-    known = ops::gpu_pixel_sums(sky_, {used_epsilon(TermKind::tv_image), used_epsilon(TermKind::tv_slope)}).sum(-1);
-  const auto value_of = [&](const Term& term) {
-    const auto sum = pixel_sum_of(term.kind());
-    if (known.defined() && sum && has_first_epsilon(term)) return known[static_cast<std::int64_t>(*sum)];
-    return of_problems(term.evaluate(ModelOutput(model_->coords(), {}, shaped_like_model(sky_))));
-  };
-  std::vector<Tensor> terms;
-  for (const auto& term : objective_.terms()) {
-    if (term.is_off()) {
-      terms.push_back(at::zeros_like(nll));
-      continue;
-    }
-    const auto& weights = device_weights(term);
-    terms.push_back(value_of(term) * weights);
-    total = total + terms.back();
-    if (!is_length(term.kind())) continue;
-    simple = simple + terms.back();
-    const auto share = share_of_sum(term.kind());
-    if (share == 0) continue;
-    const auto pixels = known.defined() ? known[0] : sky_.sum({-3, -2, -1}, /*keepdim=*/false, torch::kFloat64);
-    simple = simple - share * weights * pixels;
+  if (has_kernels && sums_pixels()) {
+    const auto sums = ops::gpu_pixel_sums(sky_, {used_epsilon(TermKind::tv_image), used_epsilon(TermKind::tv_slope)});
+    known = sums.size(2) == 1 ? sums.squeeze(2) : sums.sum(2);
   }
-  const auto columns = terms.empty() ? at::stack({total, nll}) : at::cat({at::stack({total, nll}), at::stack(terms)});
-  return {simple, columns};
+  std::vector<Tensor> values;
+  bool all_are_lengths = true;  // of those that are there
+  for (const auto& term : all) {
+    const auto sum = pixel_sum_of(term.kind());
+    all_are_lengths = all_are_lengths && (term.is_off() || is_length(term.kind()));
+    if (term.is_off()) values.push_back(at::zeros_like(nll));
+    else if (known.defined() && sum && has_first_epsilon(term)) values.push_back(known[static_cast<std::int64_t>(*sum)]);
+    else values.push_back(of_problems(term.evaluate(ModelOutput(model_->coords(), {}, shaped_like_model(sky_)))));
+  }
+  const auto weighted = at::stack(values) * term_weights_;
+  const auto of_terms = weighted.sum(0);
+  auto simple = all_are_lengths ? of_terms : (weighted * lengths_).sum(0);
+  for (const auto& term : all) {
+    const auto share = share_of_sum(term.kind());
+    if (term.is_off() || share == 0) continue;
+    const auto pixels = known.defined() ? known[0] : sky_.sum({-3, -2, -1}, /*keepdim=*/false, torch::kFloat64);
+    simple = simple - share * device_weights(term) * pixels;
+  }
+  const auto total_and_nll = at::stack({nll + of_terms, nll});
+  return {simple, at::cat({total_and_nll, weighted})};
 }
 
 }  // namespace mpol

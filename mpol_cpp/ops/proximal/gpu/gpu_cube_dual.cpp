@@ -26,6 +26,15 @@ ImagePieces pieces_of(const Tensor& images) {
           static_cast<std::int32_t>(images.size(0))};
 }
 
+/// The steps of each part (CubePart) and image, of those of the images.
+Tensor steps_of_parts(const Tensor& steps) {
+  const auto nchan = steps.size(1);
+  if (nchan == 1) return steps.expand({cube_parts, -1, -1}).contiguous();
+  const auto following = at::cat({steps.narrow(1, 1, nchan - 1), steps.narrow(1, nchan - 1, 1)}, 1);
+  return at::stack({steps, at::maximum(steps, following), steps.amax({1}, /*keepdim=*/true).expand_as(steps), steps})
+      .contiguous();
+}
+
 }  // namespace
 
 GpuCubeDual::GpuCubeDual(const Tensor& like, bool hann, CubeWeights weights, CubeDualCut cut, EmulatedOrder order)
@@ -79,10 +88,7 @@ void GpuCubeDual::apply(const Tensor& q, const Tensor& mask, const Tensor& steps
 
 template <typename T>
 void GpuCubeDual::run(const Tensor& q, const Tensor& mask, const Tensor& steps, const DevicePasses& passes, const Tensor& x) {
-  const auto nchan = dual_.size(2);
-  const auto following = at::cat({steps.narrow(1, 1, nchan - 1), steps.narrow(1, nchan - 1, 1)}, 1);
-  const auto of_parts =
-      at::stack({steps, at::maximum(steps, following), steps.amax({1}, /*keepdim=*/true).expand_as(steps), steps}).contiguous();
+  const auto of_parts = steps_of_parts(steps);
   CubeDualArrays<T> arrays{};
   arrays.cut = pieces_of(dual_[0]);
   arrays.npix = static_cast<std::int32_t>(dual_.size(-1));
