@@ -1,6 +1,7 @@
 #pragma once
 
 // How the CUDA compiler makes kernels of bodies; for .cu files alone.
+#include <cstddef>
 #include <string>
 #include <type_traits>
 
@@ -53,6 +54,19 @@ __global__ void __launch_bounds__(Body::threads, BodyBlocks<Body>::least) run_bo
   }
 }
 
+/// Lets a kernel have all the scratch memory that the present device gives: never less again, since recordings may hold launches
+/// that asked for more. A refusal shows in the launch.
+template <typename Kernel>
+void allow_scratch(Kernel kernel) {
+  int device = 0, most = 0;
+  cudaFuncAttributes own{};
+  if (cudaGetDevice(&device) != cudaSuccess) return;
+  if (cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess) return;
+  if (cudaFuncGetAttributes(&own, kernel) != cudaSuccess) return;
+  static_cast<void>(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most - static_cast<int>(own.sharedSizeBytes)));
+}
+
 /// Puts a kernel into a stream, a cudaStream_t of the present device; nothing for no blocks.
 /// @throws DeviceError when CUDA refuses it
 template <typename Body>
@@ -62,11 +76,8 @@ void launch_body(const Body& body, void* stream) {
   constexpr std::int64_t most = 0x7fffffff;
   if (blocks > most) throw DeviceError("a kernel of " + std::to_string(blocks) + " blocks is more than CUDA takes: use the CPU");
   static_cast<void>(cudaGetLastError());  // what another call left is not of this kernel
-  const auto scratch = static_cast<int>(BodyScratch<Body>::bytes(body));
-  if constexpr (BodyScratch<Body>::has) {
-    // A refusal shows in the launch.
-    static_cast<void>(cudaFuncSetAttribute(run_body<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, scratch));
-  }
+  const auto scratch = static_cast<std::size_t>(BodyScratch<Body>::bytes(body));
+  if constexpr (BodyScratch<Body>::has) allow_scratch(run_body<Body>);
   run_body<Body><<<static_cast<unsigned>(blocks), Body::threads, scratch, static_cast<cudaStream_t>(stream)>>>(body);
   const cudaError_t status = cudaGetLastError();
   if (status != cudaSuccess) {
