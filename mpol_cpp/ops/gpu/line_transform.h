@@ -18,7 +18,7 @@ struct Divisor {
   static Divisor of(std::int64_t value) {
     constexpr std::uint64_t one = std::uint64_t{1} << 32;
     const auto divisor = static_cast<std::uint32_t>(value);
-    return {divisor, divisor == 1 ? 0 : static_cast<std::uint32_t>(one / divisor + 1)};
+    return {divisor, divisor > 1 ? static_cast<std::uint32_t>(one / divisor + 1) : 0};
   }
   MPOL_DEVICE int quotient(int number) const {
     if (inverse == 0) return number;
