@@ -309,7 +309,7 @@ std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& grad
   auto total = nll;
   std::vector<double> terms, simple(problems, 0.0);
   std::vector<ops::PixelSums> known;
-  if (sums_pixels()) known = ops::pixel_sums(sky_, {used_epsilon(TermKind::tv_image), used_epsilon(TermKind::tv_slope)});
+  if (sums_pixels()) known = ops::pixel_sums(sky_, used_epsilons());
   for (const auto& term : objective_.terms()) {
     const auto values = term.is_off() ? std::vector<double>(problems, 0.0) : weighted(term, sky_, &known);
     for (std::size_t i = 0; i < problems; ++i) total[i] += values[i];
@@ -405,6 +405,10 @@ double ConvexObjective::epsilon_of(TermKind kind) const {
 
 std::optional<double> ConvexObjective::used_epsilon(TermKind kind) const {
   return is_used(kind) ? std::optional(epsilon_of(kind)) : std::nullopt;
+}
+
+ops::LengthEpsilons ConvexObjective::used_epsilons() const {
+  return {used_epsilon(TermKind::tv_image), used_epsilon(TermKind::tv_slope)};
 }
 
 bool ConvexObjective::sums_pixels() const {

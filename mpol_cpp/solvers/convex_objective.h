@@ -13,8 +13,9 @@
 namespace mpol {
 
 namespace ops {
+struct LengthEpsilons;
 struct PixelSums;
-}
+}  // namespace ops
 
 /// An objective as a convex function of the base pixels z >= 0 of a GriddedNet whose pixel mapping is nonnegative_mapping(), so
 /// that its image is x = S z, the Hann convolution of z or (Smoothing::none) z itself:
@@ -95,6 +96,7 @@ class ConvexObjective : public CompositeFunction {
   bool is_used(TermKind kind) const;                        ///< whether a term of this kind has a weight
   double epsilon_of(TermKind kind) const;                   ///< the first one's, should there be several; 0 where there is none
   std::optional<double> used_epsilon(TermKind kind) const;  // nothing where there is none
+  ops::LengthEpsilons used_epsilons() const;                ///< of the lengths that kernels sum
   /// Terms whose values are sums over pixels that kernels tell together.
   enum class PixelSum { pixels, variation, curvature };
   static std::optional<PixelSum> pixel_sum_of(TermKind kind);  // none for other terms

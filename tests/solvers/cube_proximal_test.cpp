@@ -139,15 +139,17 @@ TEMPLATE_TEST_CASE("a GPU's kernels of the map of cubes equal its tensor operati
     const auto mask = n == 9 ? (uniform({2, 3, n, n}, torch::kFloat64, 2) < 0.8).to(dtype) : Tensor();
     CubeProximal kernels(q, hann, mask, weights, CubeProximal::By::gpu_kernels);
     CubeProximal tensors(q, hann, mask, weights, CubeProximal::By::tensors);
-    ops::GpuCubeDual odd(q, hann, weights, CubeDualCut::odd, EmulatedOrder::descending);
+    ops::GpuCubeDual odd(q, hann, weights, CubeDualCut::odd, EmulatedOrder::descending),
+        large(q, hann, weights, CubeDualCut::large);
     const Numbers steps = {0.7, 1, 0.5, 1, 1.5, 1};
     const auto own_steps = at::tensor(steps, torch::kFloat64).view({2, 3});
     for (const auto& passes : {Passes{1, 4}, Passes{7, 0}, Passes{2, 3}}) {  // each begins where the one before ended
       const auto x = applied(kernels, q, steps, passes), reference = applied(tensors, q, steps, passes);
-      auto by_odd = torch::full_like(q, std::nan(""));
+      auto by_odd = torch::full_like(q, std::nan("")), by_large = by_odd.clone();
       odd.apply(q, mask, own_steps, {at::tensor(passes, torch::kInt64), 8}, by_odd);
-      for (const auto& own : {x, by_odd}) CHECK(relative_error(own, reference) < tolerance<TestType>(1e-12, 2e-5));
-      for (const auto& dual : {kernels.dual(), odd.dual()})
+      large.apply(q, mask, own_steps, {at::tensor(passes, torch::kInt64), 8}, by_large);
+      for (const auto& own : {x, by_odd, by_large}) CHECK(relative_error(own, reference) < tolerance<TestType>(1e-12, 2e-5));
+      for (const auto& dual : {kernels.dual(), odd.dual(), large.dual()})
         CHECK((dual - tensors.dual()).abs().max().template item<double>() < tolerance<TestType>(1e-11, 1e-3));
     }
   }

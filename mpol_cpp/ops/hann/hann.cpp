@@ -56,20 +56,22 @@ Tensor hann_along(const Tensor& image, std::int64_t dim) {
   return result;
 }
 
+Tensor hann_by_slices(const Tensor& sky) { return hann_along(hann_along(sky, -1), -2); }
+
 #ifdef MPOL_WITH_CUDA
 bool has_kernel(const Tensor& sky) {
   return sky.is_cuda() && (sky.scalar_type() == torch::kFloat32 || sky.scalar_type() == torch::kFloat64);
 }
-#else
-bool has_kernel(const Tensor&) { return false; }
-#endif
 
-Tensor hann_elsewhere(const Tensor& sky) {
-  if (!has_kernel(sky)) return hann_along(hann_along(sky, -1), -2);
+Tensor hann_cuda(const Tensor& sky) {
+  if (!has_kernel(sky)) return hann_by_slices(sky);
   auto output = at::empty_like(sky, at::MemoryFormat::Contiguous);
   hann_on_gpu(sky, output);
   return output;
 }
+#else
+bool has_kernel(const Tensor&) { return false; }
+#endif
 
 struct HannFunction : torch::autograd::Function<HannFunction> {
   static Tensor forward(torch::autograd::AutogradContext*, const Tensor& sky) {
@@ -86,7 +88,10 @@ Tensor hann_autograd(const Tensor& sky) { return HannFunction::apply(sky); }
 
 TORCH_LIBRARY_FRAGMENT(mpol, library) { library.def("hann(Tensor sky) -> Tensor"); }
 TORCH_LIBRARY_IMPL(mpol, CPU, library) { library.impl("hann", hann_cpu); }
-TORCH_LIBRARY_IMPL(mpol, CompositeExplicitAutograd, library) { library.impl("hann", hann_elsewhere); }
+TORCH_LIBRARY_IMPL(mpol, CompositeExplicitAutograd, library) { library.impl("hann", hann_by_slices); }
+#ifdef MPOL_WITH_CUDA
+TORCH_LIBRARY_IMPL(mpol, CUDA, library) { library.impl("hann", hann_cuda); }
+#endif
 TORCH_LIBRARY_IMPL(mpol, Autograd, library) { library.impl("hann", hann_autograd); }
 
 }  // namespace

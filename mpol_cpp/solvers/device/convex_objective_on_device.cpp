@@ -22,7 +22,7 @@ ConvexObjective::DeviceValues ConvexObjective::evaluate_on_device(const Tensor& 
   Tensor known;  // of each problem, in the order of PixelSum, where kernels tell them
   const bool has_kernels = !images.is_cpu() || by_ == CubeProximal::By::gpu_kernels;
   if (has_kernels && sums_pixels()) {
-    const auto sums = ops::gpu_pixel_sums(sky_, {used_epsilon(TermKind::tv_image), used_epsilon(TermKind::tv_slope)});
+    const auto sums = ops::gpu_pixel_sums(sky_, used_epsilons());
     known = sums.size(2) == 1 ? sums.squeeze(2) : sums.sum(2);
   }
   std::vector<Tensor> values;

@@ -322,7 +322,7 @@ struct FinishRowsBody {
     if constexpr (phase == 4) sums.put(place.thread, local.sums);
     if constexpr (phase == 5) sums.gather(place.thread);
     if constexpr (phase == 6) {
-      for (int q = place.thread; q < sum_count; q += threads) arrays.pixel_sums[q * blocks_here() + place.block] = sums.total(q);
+      for (int q = place.thread; q < sum_count; q += threads) arrays.pixel_sums[q * piece_count() + place.block] = sums.total(q);
     }
   }
 
@@ -332,7 +332,7 @@ struct FinishRowsBody {
     T left, own, right;
   };
 
-  MPOL_DEVICE std::int64_t blocks_here() const { return arrays.shape.images() * arrays.image_pieces; }
+  MPOL_DEVICE std::int64_t piece_count() const { return arrays.shape.images() * arrays.image_pieces; }
   /// One of two rows, whose inverse transform came out swapped.
   MPOL_DEVICE static T& of_row(ComplexValue<T>& value, int y) { return y % 2 == 0 ? value.imag : value.real; }
 

@@ -23,10 +23,13 @@ struct CubeDualArrays {
   DeviceArray<const double> steps;            // (cube_parts, problems, nchan): s of the images that a part joins
   DeviceArray<const T> even, odd;             // the dual images after an even number of passes, and after an odd one
   DeviceArray<T> next;                        // where those of this pass go: over those before the last
-  DeviceArray<T> slope, seen;                 // like the images: what duals add up to; S x
+  DeviceArray<T> slope;                       // like the images: what duals add up to; empty where who looks gathers by itself
+  DeviceArray<T> seen;                        // like the images: S x
   DeviceArray<T> cuts;                        // (problems, npix, npix): what spectra are multiplied with
   DeviceArray<double> block_turns;            // (problems, nchan pieces)
-  DeviceArray<double> t, momentum;            // (problems)
+  bool turns_apart;                           // momentum by a kernel of its own, where many blocks said something of turning
+  DeviceArray<double> t;                      // (passes, problems)
+  DeviceArray<double> momentum;               // (problems)
   DeviceArray<T> x, dual;
 
   MPOL_DEVICE bool has(CubePart part) const { return plane[part] >= 0; }
@@ -48,8 +51,9 @@ using UsualCubeTile = CubeDualTile<32, 16, 256>;
 using OddCubeTile = CubeDualTile<5, 3, 7>;  // divides nothing: for tests of the emulation
 
 /// turn: momentum; gather: slope; look: S x; norms: of spectra; raise: the next duals; last_gather and finish: x and the dual
-/// images.
+/// images. Small images go without turn and the gathers: there a kernel's start takes longer than what a block of the others does
+/// in their stead.
 enum class CubeDualKernel { turn, gather, look, norms, raise, last_gather, finish };
-enum class CubeDualCut { usual, odd };
+enum class CubeDualCut { small, large, odd };
 
 }  // namespace mpol::ops

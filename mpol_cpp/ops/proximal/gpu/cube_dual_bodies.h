@@ -8,7 +8,33 @@ namespace mpol::ops {
 
 inline constexpr double root_of_two = 1.4142135623730951;
 
-/// One block a problem: what blocks of the pass before said of turning becomes the momentum of this one, as DualAscent has it.
+/// What blocks of the pass before said of turning becomes the momentum of this one, as DualAscent has it.
+template <typename T>
+struct CubeTurn {
+  const CubeDualArrays<T>& arrays;
+  std::int64_t problem;
+
+  /// What one of `threads` threads adds up.
+  MPOL_DEVICE double partial(int thread, int threads) const {
+    if (arrays.pass == 0) return 0;
+    const std::int64_t count = arrays.cut.nchan * arrays.cut.pieces();
+    double sum = 0;
+    for (std::int64_t i = thread; i < count; i += threads) sum += arrays.block_turns[problem * count + i];
+    return sum;
+  }
+  /// @param writes  it down for the kernels that follow
+  MPOL_DEVICE double momentum(double turns, bool writes) const {
+    const std::int64_t problems = arrays.cut.problems;
+    const bool anew = arrays.pass == 0 || turns > 0;
+    const double t = anew ? 1.0 : arrays.t[(arrays.pass - 1) * problems + problem];
+    const double next = anew ? 1.0 : (1.0 + gpu_math::square_root(1.0 + 4.0 * t * t)) / 2.0;
+    const double momentum = anew ? 0.0 : (t - 1.0) / next;
+    if (writes) arrays.t[arrays.pass * problems + problem] = next, arrays.momentum[problem] = momentum;
+    return momentum;
+  }
+};
+
+/// One block a problem.
 template <typename T>
 struct CubeTurnBody {
   static constexpr int threads = ImagePieces::threads, phases = 3;
@@ -24,21 +50,11 @@ struct CubeTurnBody {
   template <int phase>
   MPOL_DEVICE void run(Place place, Shared& shared, Local&) const {
     if (!arrays.is_on(place.block)) return;
-    if constexpr (phase == 0) {
-      double sum = 0;
-      const std::int64_t count = arrays.cut.nchan * arrays.cut.pieces();
-      if (arrays.pass > 0) {
-        for (std::int64_t i = place.thread; i < count; i += threads) sum += arrays.block_turns[place.block * count + i];
-      }
-      shared.sums.put(place.thread, 0, sum);
-    } else if constexpr (phase == 1) {
-      shared.sums.gather(place.thread);
-    } else if (place.thread == 0) {
-      const bool turned = shared.sums.total(0) > 0, first = arrays.pass == 0;
-      const double t = first ? 1.0 : arrays.t[place.block];
-      const double next = first || turned ? 1.0 : (1.0 + gpu_math::square_root(1.0 + 4.0 * t * t)) / 2.0;
-      arrays.momentum[place.block] = first || turned ? 0.0 : (t - 1.0) / next;
-      arrays.t[place.block] = next;
+    const CubeTurn<T> turn{arrays, place.block};
+    if constexpr (phase == 0) shared.sums.put(place.thread, 0, turn.partial(place.thread, threads));
+    if constexpr (phase == 1) shared.sums.gather(place.thread);
+    if constexpr (phase == 2) {
+      if (place.thread == 0) turn.momentum(shared.sums.total(0), /*writes=*/true);
     }
   }
 };
@@ -75,7 +91,58 @@ struct CubePixel {
   }
 };
 
-/// slope = k_1 D^T v_1 + k_2 E^T v_2 + k_3 v_3 + k_4 B^T v_4
+/// k_1 D^T v_1 + k_2 E^T v_2 + k_3 v_3 + k_4 B^T v_4
+template <typename T>
+class CubeSlope {
+ public:
+  MPOL_DEVICE CubeSlope(const CubeDualArrays<T>& arrays, std::int64_t image, std::int64_t passes, double momentum)
+      : arrays_(arrays), v_(CubeDuals<T>::of(arrays, passes, momentum)), image_(image), problem_(arrays.problem_of(image)) {}
+
+  MPOL_DEVICE T operator()(const CubePixel& own) const {
+    const T of_variation = arrays_.weight(variation_part, problem_);
+    T slope = of_variation == T(0) ? T(0) : of_variation * differences(own);
+    if (arrays_.has(channels_part)) slope += arrays_.weight(channels_part, problem_) * channels(own);
+    if (arrays_.has(spectra_part)) slope += arrays_.weight(spectra_part, problem_) * v_(arrays_.plane[spectra_part], own.at);
+    if (arrays_.has(curvature_part)) slope += arrays_.weight(curvature_part, problem_) * second_differences(own);
+    return slope;
+  }
+
+ private:
+  /// D^T
+  MPOL_DEVICE T differences(const CubePixel& own) const {
+    T value = -v_(0, own.at) - v_(1, own.at);
+    if (own.row > 0) value += v_(0, own.at - arrays_.npix);
+    if (own.column > 0) value += v_(1, own.at - 1);
+    return value;
+  }
+  /// E^T
+  MPOL_DEVICE T channels(const CubePixel& own) const {
+    const int plane = arrays_.plane[channels_part];
+    T value = -v_(plane, own.at);
+    if (image_ % arrays_.cut.nchan > 0) value += v_(plane, own.at - arrays_.cut.pixels);
+    return value;
+  }
+  /// B^T
+  MPOL_DEVICE T second_differences(const CubePixel& own) const {
+    const int rows = arrays_.plane[curvature_part], columns = rows + 1, mixed = rows + 2;
+    const std::int64_t at = own.at, row = arrays_.npix;
+    const bool below = own.row > 0, above = own.row + 1 < arrays_.npix, left = own.column > 0,
+               right = own.column + 1 < arrays_.npix;
+    T value = T(-2) * (v_(rows, at) + v_(columns, at)), of_mixed = v_(mixed, at);
+    if (below) value += v_(rows, at - row), of_mixed -= v_(mixed, at - row);
+    if (above) value += v_(rows, at + row);
+    if (left) value += v_(columns, at - 1), of_mixed -= v_(mixed, at - 1);
+    if (right) value += v_(columns, at + 1);
+    if (below && left) of_mixed += v_(mixed, at - row - 1);
+    return value + static_cast<T>(root_of_two) * of_mixed;
+  }
+
+  const CubeDualArrays<T>& arrays_;
+  CubeDuals<T> v_;
+  std::int64_t image_, problem_;
+};
+
+/// The slope of all pixels.
 /// @tparam last  of the dual images as they are after all passes
 template <typename T, bool last>
 struct CubeGatherBody {
@@ -91,58 +158,24 @@ struct CubeGatherBody {
   MPOL_DEVICE void run(Place place, Shared&, Local&) const {
     const std::int64_t image = arrays.cut.image_of(place.block), problem = arrays.problem_of(image);
     if (!last && !arrays.is_on(problem)) return;
-    const auto v = CubeDuals<T>::of(arrays, last ? arrays.passes[problem] : arrays.pass, last ? 0.0 : arrays.momentum[problem]);
-    const T of_variation = arrays.weight(variation_part, problem);
+    const CubeSlope<T> slope(arrays, image, last ? arrays.passes[problem] : arrays.pass, last ? 0.0 : arrays.momentum[problem]);
     arrays.cut.each(place, [&](std::int64_t pixel) {
       const auto own = CubePixel::of(arrays, image, pixel);
-      T slope = of_variation == T(0) ? T(0) : of_variation * differences(v, own);
-      if (arrays.has(channels_part)) slope += arrays.weight(channels_part, problem) * channels(v, own, image);
-      if (arrays.has(spectra_part)) slope += arrays.weight(spectra_part, problem) * v(arrays.plane[spectra_part], own.at);
-      if (arrays.has(curvature_part)) slope += arrays.weight(curvature_part, problem) * second_differences(v, own);
-      arrays.slope[own.at] = slope;
+      arrays.slope[own.at] = slope(own);
     });
-  }
-
- private:
-  /// D^T
-  MPOL_DEVICE T differences(const CubeDuals<T>& v, const CubePixel& own) const {
-    T value = -v(0, own.at) - v(1, own.at);
-    if (own.row > 0) value += v(0, own.at - arrays.npix);
-    if (own.column > 0) value += v(1, own.at - 1);
-    return value;
-  }
-  /// E^T
-  MPOL_DEVICE T channels(const CubeDuals<T>& v, const CubePixel& own, std::int64_t image) const {
-    const int plane = arrays.plane[channels_part];
-    T value = -v(plane, own.at);
-    if (image % arrays.cut.nchan > 0) value += v(plane, own.at - arrays.cut.pixels);
-    return value;
-  }
-  /// B^T
-  MPOL_DEVICE T second_differences(const CubeDuals<T>& v, const CubePixel& own) const {
-    const int rows = arrays.plane[curvature_part], columns = rows + 1, mixed = rows + 2;
-    const std::int64_t at = own.at, row = arrays.npix;
-    const bool below = own.row > 0, above = own.row + 1 < arrays.npix, left = own.column > 0,
-               right = own.column + 1 < arrays.npix;
-    T value = T(-2) * (v(rows, at) + v(columns, at)), of_mixed = v(mixed, at);
-    if (below) value += v(rows, at - row), of_mixed -= v(mixed, at - row);
-    if (above) value += v(rows, at + row);
-    if (left) value += v(columns, at - 1), of_mixed -= v(mixed, at - 1);
-    if (right) value += v(columns, at + 1);
-    if (below && left) of_mixed += v(mixed, at - row - 1);
-    return value + static_cast<T>(root_of_two) * of_mixed;
   }
 };
 
 /// x = max(q - s S slope, 0) M, of which S x is written, or, at last, x and the dual images.
 template <typename T, typename Tile, bool last>
 struct CubeLookBody {
-  static constexpr int threads = Tile::threads, phases = 3;
+  static constexpr int threads = Tile::threads, phases = 5;
   static constexpr int slope_width = Tile::width + 4, slope_height = Tile::height + 4;  // from 2 pixels before the tile
   static constexpr int image_width = Tile::width + 2, image_height = Tile::height + 2;  // from 1
   struct Shared {
     SharedArray<T, slope_width * slope_height> slope;
     SharedArray<T, image_width * image_height> image;
+    BlockSums<1, threads> sums;
   };
   struct Local {};
 
@@ -163,21 +196,33 @@ struct CubeLookBody {
     const std::uint32_t tile = static_cast<std::uint32_t>(place.block - image * tiles()), row = tile / tiles_along();
     const Corner corner{image, static_cast<std::int32_t>(row * Tile::height),
                         static_cast<std::int32_t>((tile - row * tiles_along()) * Tile::width)};
+    const bool turns = !last && !arrays.turns_apart;  // by itself
     if constexpr (phase == 0) {
-      each<2, slope_width, slope_height>(
-          corner, place.thread, [&](int k, std::int64_t at, bool inside) { shared.slope[k] = inside ? arrays.slope[at] : T(0); });
+      if (turns) shared.sums.put(place.thread, 0, CubeTurn<T>{arrays, problem}.partial(place.thread, threads));
     }
     if constexpr (phase == 1) {
-      const T step = static_cast<T>(arrays.step(variation_part, image));
-      each<1, image_width, image_height>(corner, place.thread, [&](int k, std::int64_t at, bool inside) {
-        const int slope = (k / image_width + 1) * slope_width + k % image_width + 1;
-        shared.image[k] = inside ? primal(at, step, smoothed(shared.slope, slope, slope_width)) : T(0);
-      });
+      if (turns) shared.sums.gather(place.thread);
     }
     if constexpr (phase == 2) {
+      double momentum = 0;
+      if (!last) {
+        const bool writes = place.thread == 0 && tile == 0 && image % arrays.cut.nchan == 0;
+        momentum = turns ? CubeTurn<T>{arrays, problem}.momentum(shared.sums.total(0), writes) : arrays.momentum[problem];
+      }
+      find_slope(corner, place.thread, last ? arrays.passes[problem] : arrays.pass, momentum, shared);
+    }
+    if constexpr (phase == 3) {
+      const T step = static_cast<T>(arrays.step(variation_part, image));
+      each<1, image_width, image_height>(corner, place.thread, [&](int k, const CubePixel& own, bool inside) {
+        const int slope = (k / image_width + 1) * slope_width + k % image_width + 1;
+        shared.image[k] = inside ? primal(own.at, step, smoothed(shared.slope, slope, slope_width)) : T(0);
+      });
+    }
+    if constexpr (phase == 4) {
       const bool copies = last && arrays.passes[problem] % 2 == 1;
-      each<0, Tile::width, Tile::height>(corner, place.thread, [&](int k, std::int64_t at, bool inside) {
+      each<0, Tile::width, Tile::height>(corner, place.thread, [&](int k, const CubePixel& pixel, bool inside) {
         if (!inside) return;
+        const std::int64_t at = pixel.at;
         const int own = (k / Tile::width + 1) * image_width + k % Tile::width + 1;
         if (!last) {
           arrays.seen[at] = smoothed(shared.image, own, image_width);
@@ -207,8 +252,17 @@ struct CubeLookBody {
       const auto r = static_cast<std::uint32_t>(corner.row + k / width - reach),
                  c = static_cast<std::uint32_t>(corner.column + k % width - reach);
       const bool inside = r < npix && c < npix;
-      run(k, inside ? corner.image * arrays.cut.pixels + (r * npix + c) : 0, inside);
+      const std::int64_t at = inside ? corner.image * arrays.cut.pixels + (r * npix + c) : 0;
+      run(k, CubePixel{at, static_cast<std::int32_t>(r), static_cast<std::int32_t>(c)}, inside);
     }
+  }
+
+  MPOL_DEVICE void find_slope(const Corner& corner, int thread, std::int64_t passes, double momentum, Shared& shared) const {
+    const CubeSlope<T> slope(arrays, corner.image, passes, momentum);
+    const bool gathered = arrays.slope.size > 0;
+    each<2, slope_width, slope_height>(corner, thread, [&](int k, const CubePixel& own, bool inside) {
+      shared.slope[k] = !inside ? T(0) : gathered ? arrays.slope[own.at] : slope(own);
+    });
   }
 
   template <typename Values>

@@ -26,6 +26,14 @@ ImagePieces pieces_of(const Tensor& images) {
           static_cast<std::int32_t>(images.size(0))};
 }
 
+/// Where a kernel's start takes longer than what blocks do in its stead: few pixels in all, and few blocks that say something of
+/// turning.
+CubeDualCut suitable_cut(const Tensor& images) {
+  constexpr std::int64_t few_pixels = std::int64_t{1} << 20, few_blocks = 4096;
+  const auto pieces = pieces_of(images);
+  return images.numel() <= few_pixels && pieces.nchan * pieces.pieces() <= few_blocks ? CubeDualCut::small : CubeDualCut::large;
+}
+
 /// The steps of each part (CubePart) and image, of those of the images.
 Tensor steps_of_parts(const Tensor& steps) {
   const auto nchan = steps.size(1);
@@ -37,8 +45,8 @@ Tensor steps_of_parts(const Tensor& steps) {
 
 }  // namespace
 
-GpuCubeDual::GpuCubeDual(const Tensor& like, bool hann, CubeWeights weights, CubeDualCut cut, EmulatedOrder order)
-    : cut_(cut), order_(order), hann_(hann) {
+GpuCubeDual::GpuCubeDual(const Tensor& like, bool hann, CubeWeights weights, std::optional<CubeDualCut> cut, EmulatedOrder order)
+    : cut_(cut.value_or(suitable_cut(like))), order_(order), hann_(hann) {
   const auto problems = like.size(0), nchan = like.size(1), npix = like.size(-1);
   constexpr auto pixels_of_block = std::int64_t{UsualCubeTile::width} * UsualCubeTile::height;  // the least that a kernel has
   check_images_of_kernels(like,
@@ -56,8 +64,8 @@ GpuCubeDual::GpuCubeDual(const Tensor& like, bool hann, CubeWeights weights, Cub
   plane_[curvature_part] = take(weights.has_curvature(), 3);
   dual_ = at::zeros({planes, problems, nchan, npix, npix}, like.options());
   other_ = at::empty_like(dual_);
-  slope_ = at::empty({problems, nchan, npix, npix}, like.options());
-  seen_ = at::empty_like(slope_);
+  seen_ = at::empty({problems, nchan, npix, npix}, like.options());
+  if (cut_ == CubeDualCut::large) slope_ = at::empty_like(seen_);
   if (weights.has_spectra()) cuts_ = at::empty({problems, npix, npix}, like.options());
   std::vector<double> of_parts[cube_parts], climbs[cube_parts];
   for (std::int64_t i = 0; i < problems; ++i) {
@@ -75,7 +83,6 @@ GpuCubeDual::GpuCubeDual(const Tensor& like, bool hann, CubeWeights weights, Cub
   climbs_ = table(climbs);
   const auto numbers = torch::TensorOptions(torch::kFloat64).device(like.device());
   turns_ = at::zeros({pieces_of(like).blocks()}, numbers);
-  t_ = at::zeros({problems}, numbers);
   momentum_ = at::zeros({problems}, numbers);
 }
 
@@ -89,6 +96,8 @@ void GpuCubeDual::apply(const Tensor& q, const Tensor& mask, const Tensor& steps
 template <typename T>
 void GpuCubeDual::run(const Tensor& q, const Tensor& mask, const Tensor& steps, const DevicePasses& passes, const Tensor& x) {
   const auto of_parts = steps_of_parts(steps);
+  const auto problems = dual_.size(1);
+  if (!t_.defined() || t_.size(0) < passes.most) t_ = at::empty({passes.most, problems}, momentum_.options());
   CubeDualArrays<T> arrays{};
   arrays.cut = pieces_of(dual_[0]);
   arrays.npix = static_cast<std::int32_t>(dual_.size(-1));
@@ -106,6 +115,7 @@ void GpuCubeDual::run(const Tensor& q, const Tensor& mask, const Tensor& steps, 
   arrays.seen = device_array<T>(seen_);
   arrays.cuts = device_array<T>(cuts_);
   arrays.block_turns = device_array<double>(turns_);
+  arrays.turns_apart = cut_ == CubeDualCut::large;
   arrays.t = device_array<double>(t_);
   arrays.momentum = device_array<double>(momentum_);
   arrays.x = device_array<T>(x);
@@ -115,11 +125,12 @@ void GpuCubeDual::run(const Tensor& q, const Tensor& mask, const Tensor& steps, 
   for (std::int64_t pass = 0; pass < passes.most; ++pass) {
     arrays.pass = pass;
     arrays.next = device_array<T>(pass % 2 == 0 ? other_ : dual_);
-    for (const auto kernel : {Kernel::turn, Kernel::gather, Kernel::look}) launch(kernel);
+    if (cut_ == CubeDualCut::large) launch(Kernel::turn), launch(Kernel::gather);
+    launch(Kernel::look);
     if (cuts_.defined()) launch(Kernel::norms);
     launch(Kernel::raise);
   }
-  launch(Kernel::last_gather);
+  if (cut_ == CubeDualCut::large) launch(Kernel::last_gather);
   launch(Kernel::finish);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <torch/types.h>
 
@@ -14,15 +15,16 @@ namespace mpol::ops {
 using torch::Tensor;
 
 /// The proximal map of total variation, differences from channel to channel, norms of spectra, curvature and positivity on a GPU
-/// (solvers/cube_proximal.h has the equations), where CubeDual is the CPU's: a pass is four kernels, five where there are norms
-/// of spectra. Nothing waits for the device, and a pass allocates nothing: a CUDA graph can hold it. Sums have a fixed order.
+/// (solvers/cube_proximal.h has the equations), where CubeDual is the CPU's: a pass is two kernels, four for large images, and
+/// one more where there are norms of spectra. Nothing waits for the device, and a pass allocates nothing: a CUDA graph can hold
+/// it. Sums have a fixed order.
 class GpuCubeDual {
  public:
   /// @param like     (problems, nchan, npix, npix), float32 or float64, on a GPU; on the CPU the kernels are emulated, which is
   /// slow
   /// @param weights  without those of bases
   /// @throws ValueError for another dtype, or more pixels or images than kernels count
-  GpuCubeDual(const Tensor& like, bool hann, CubeWeights weights, CubeDualCut cut = CubeDualCut::usual,
+  GpuCubeDual(const Tensor& like, bool hann, CubeWeights weights, std::optional<CubeDualCut> cut = {},
               EmulatedOrder order = EmulatedOrder::ascending);
 
   /// Puts all passes into the current stream.
@@ -46,7 +48,7 @@ class GpuCubeDual {
   std::int32_t plane_[cube_parts];
   Tensor dual_, other_;          // after even and odd numbers of passes
   Tensor weights_, climbs_;      // (cube_parts, problems) float64
-  Tensor slope_, seen_, cuts_;   // cuts_ undefined without norms of spectra
+  Tensor slope_, seen_, cuts_;   // slope_ undefined for small images, cuts_ without norms of spectra
   Tensor turns_, t_, momentum_;  // float64
 };
 
