@@ -27,7 +27,6 @@ struct CubeDualArrays {
   DeviceArray<T> seen;                        // like the images: S x
   DeviceArray<T> cuts;                        // (problems, npix, npix): what spectra are multiplied with
   DeviceArray<double> block_turns;            // (problems, nchan pieces)
-  bool turns_apart;                           // momentum by a kernel of its own, where many blocks said something of turning
   DeviceArray<double> t;                      // (passes, problems)
   DeviceArray<double> momentum;               // (problems)
   DeviceArray<T> x, dual;

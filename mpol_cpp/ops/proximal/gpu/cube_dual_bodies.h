@@ -167,7 +167,8 @@ struct CubeGatherBody {
 };
 
 /// x = max(q - s S slope, 0) M, of which S x is written, or, at last, x and the dual images.
-template <typename T, typename Tile, bool last>
+/// @tparam alone  whether blocks add up what turned and gather slopes by themselves, without kernels for either
+template <typename T, typename Tile, bool last, bool alone>
 struct CubeLookBody {
   static constexpr int threads = Tile::threads, phases = 5;
   static constexpr int slope_width = Tile::width + 4, slope_height = Tile::height + 4;  // from 2 pixels before the tile
@@ -175,7 +176,7 @@ struct CubeLookBody {
   struct Shared {
     SharedArray<T, slope_width * slope_height> slope;
     SharedArray<T, image_width * image_height> image;
-    BlockSums<1, threads> sums;
+    BlockSums<1, threads> sums;  // where it is alone
   };
   struct Local {};
 
@@ -196,18 +197,18 @@ struct CubeLookBody {
     const std::uint32_t tile = static_cast<std::uint32_t>(place.block - image * tiles()), row = tile / tiles_along();
     const Corner corner{image, static_cast<std::int32_t>(row * Tile::height),
                         static_cast<std::int32_t>((tile - row * tiles_along()) * Tile::width)};
-    const bool turns = !last && !arrays.turns_apart;  // by itself
+    constexpr bool turns = !last && alone;
     if constexpr (phase == 0) {
-      if (turns) shared.sums.put(place.thread, 0, CubeTurn<T>{arrays, problem}.partial(place.thread, threads));
+      if constexpr (turns) shared.sums.put(place.thread, 0, CubeTurn<T>{arrays, problem}.partial(place.thread, threads));
     }
     if constexpr (phase == 1) {
-      if (turns) shared.sums.gather(place.thread);
+      if constexpr (turns) shared.sums.gather(place.thread);
     }
     if constexpr (phase == 2) {
       double momentum = 0;
-      if (!last) {
+      if constexpr (turns) {
         const bool writes = place.thread == 0 && tile == 0 && image % arrays.cut.nchan == 0;
-        momentum = turns ? CubeTurn<T>{arrays, problem}.momentum(shared.sums.total(0), writes) : arrays.momentum[problem];
+        momentum = CubeTurn<T>{arrays, problem}.momentum(shared.sums.total(0), writes);
       }
       find_slope(corner, place.thread, last ? arrays.passes[problem] : arrays.pass, momentum, shared);
     }
@@ -258,11 +259,12 @@ struct CubeLookBody {
   }
 
   MPOL_DEVICE void find_slope(const Corner& corner, int thread, std::int64_t passes, double momentum, Shared& shared) const {
-    const CubeSlope<T> slope(arrays, corner.image, passes, momentum);
-    const bool gathered = arrays.slope.size > 0;
-    each<2, slope_width, slope_height>(corner, thread, [&](int k, const CubePixel& own, bool inside) {
-      shared.slope[k] = !inside ? T(0) : gathered ? arrays.slope[own.at] : slope(own);
-    });
+    const auto put = [&](const auto& slope_at) {
+      each<2, slope_width, slope_height>(
+          corner, thread, [&](int k, const CubePixel& own, bool inside) { shared.slope[k] = inside ? slope_at(own) : T(0); });
+    };
+    if constexpr (alone) put(CubeSlope<T>(arrays, corner.image, passes, momentum));
+    else put([&](const CubePixel& own) { return arrays.slope[own.at]; });
   }
 
   template <typename Values>

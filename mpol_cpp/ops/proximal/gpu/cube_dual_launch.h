@@ -13,7 +13,8 @@ void with_cut_body(CubeDualKernel kernel, const CubeDualArrays<T>& arrays, const
     case CubeDualKernel::gather:
       return run(CubeGatherBody<T, false>{arrays});
     case CubeDualKernel::look:
-      return run(CubeLookBody<T, Tile, false>{arrays});
+      if (arrays.slope.size == 0) return run(CubeLookBody<T, Tile, false, true>{arrays});
+      return run(CubeLookBody<T, Tile, false, false>{arrays});
     case CubeDualKernel::norms:
       return run(CubeNormsBody<T>{arrays});
     case CubeDualKernel::raise:
@@ -21,7 +22,8 @@ void with_cut_body(CubeDualKernel kernel, const CubeDualArrays<T>& arrays, const
     case CubeDualKernel::last_gather:
       return run(CubeGatherBody<T, true>{arrays});
     case CubeDualKernel::finish:
-      return run(CubeLookBody<T, Tile, true>{arrays});
+      if (arrays.slope.size == 0) return run(CubeLookBody<T, Tile, true, true>{arrays});
+      return run(CubeLookBody<T, Tile, true, false>{arrays});
   }
 }
 

@@ -115,7 +115,6 @@ void GpuCubeDual::run(const Tensor& q, const Tensor& mask, const Tensor& steps, 
   arrays.seen = device_array<T>(seen_);
   arrays.cuts = device_array<T>(cuts_);
   arrays.block_turns = device_array<double>(turns_);
-  arrays.turns_apart = cut_ == CubeDualCut::large;
   arrays.t = device_array<double>(t_);
   arrays.momentum = device_array<double>(momentum_);
   arrays.x = device_array<T>(x);
