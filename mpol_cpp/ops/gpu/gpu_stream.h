@@ -7,8 +7,8 @@ namespace mpol::ops {
 /// What the emulation of a GPU allows a block: as much shared memory as a GPU of compute capability 9.0.
 inline constexpr std::int64_t emulated_shared_memory = 232'448;
 
-/// Bytes of shared memory that a block may ask for.
-/// @throws DeviceError in builds without CUDA
+/// Bytes of shared memory that a block may ask for; of the CPU, those of the emulation.
+/// @throws DeviceError for a GPU in builds without CUDA
 std::int64_t shared_memory_of_block(torch::Device device);
 
 /// The cudaStream_t that work on the device goes to now.

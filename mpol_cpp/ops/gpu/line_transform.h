@@ -3,7 +3,6 @@
 // Complex transforms of lines within the scratch memory of a block; C++17, no LibTorch: the CUDA compiler reads it.
 // A line of N = r_1 r_2 ... points goes through passes of small transforms of r_p points (Stockham's order, which sorts as it
 // goes), each from one array into another, so that a pass is one phase of a body.
-#include <cmath>
 #include <cstdint>
 
 #include <mpol_cpp/ops/gpu/block.h>

@@ -16,22 +16,17 @@ constexpr std::int64_t busy_blocks = 128;
 
 std::int64_t pieces_of(std::int64_t whole, std::int64_t piece) { return (whole + piece - 1) / piece; }
 
-/// Calls run with a DeviceRows.
-template <typename Run>
-auto with_rows(TileKind kind, const Run& run) {
+std::int64_t rows_of(TileKind kind) {
   switch (kind) {
     case TileKind::two_rows:
-      return run(TwoRows{});
+      return TwoRows::rows;
     case TileKind::four_rows:
-      return run(FourRows{});
+      return FourRows::rows;
     case TileKind::eight_rows:
-      return run(EightRows{});
+      return EightRows::rows;
     default:
-      return run(OddRows{});
+      return OddRows::rows;
   }
-}
-std::int64_t rows_of(TileKind kind) {
-  return with_rows(kind, [](auto rows) -> std::int64_t { return decltype(rows)::rows; });
 }
 
 std::int64_t bytes_of_lines(const LinePlan& plan, std::int64_t lines, torch::Dtype dtype) {

@@ -23,8 +23,8 @@ GpuPieces pieces_of_tiles(TileKind tile, const GpuShape& shape);
 /// Images that are cut into rows, and half planes into kept columns, whose kernels transform them by themselves.
 class GpuRowCut {
  public:
-  /// How the rows of these images are cut on a device, in float32 or float64: as `wanted`, or as suits it. None where npix has no
-  /// plan (LinePlan) or a processor could not hold two blocks of even two rows.
+  /// How the rows of these images are cut on a device, in float32 or float64: as `wanted` if a block's memory holds them, or as
+  /// suits it. None where they are not, where npix has no plan (LinePlan), or a processor could not hold two blocks of two rows.
   static std::optional<TileKind> kind_for(const GpuShape& shape, torch::Dtype dtype, torch::Device device,
                                           std::optional<TileKind> wanted = {});
 

@@ -2,6 +2,8 @@
 
 // A fused step in three kernels, which transform rows and columns by themselves: rows of the image, columns with the data, rows
 // of the gradient and their update; C++17. Two rows a and b of reals are transformed as one line a + i b.
+#include <algorithm>
+
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_half_plane.h>
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_pixels.h>
 
