@@ -13,6 +13,8 @@
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/likelihoods/loose_likelihood.h>
 #include <mpol_cpp/likelihoods/noise_likelihood.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/ops/gpu/first_use.h>
 #include <mpol_cpp/ops/toeplitz/toeplitz_on_gpu.h>
 #include <mpol_cpp/ops/toeplitz/toeplitz_product.h>
 #include <mpol_cpp/simulation/direct_visibilities.h>
@@ -174,6 +176,21 @@ TEMPLATE_TEST_CASE("emulated kernels of a GPU multiply images as LibTorch does",
     CHECK(relative_error(value, ops::toeplitz_quadratic(x, kernel, linear, constant, expected, accumulate)) < 1e-14);
     CHECK(relative_error(own, expected) < bound);
   }
+}
+
+TEST_CASE("kernels that differ on a device are not used there, and a warning says so once", "[losses][cuda][quick]") {
+  CHECK(ops::toeplitz_kernels_agree(torch::kCPU));
+  std::vector<std::string> warnings;
+  const auto before = set_log_sink([&](LogLevel, std::string_view message) { warnings.emplace_back(message); });
+  int asked = 0;
+  for (int i = 0; i < 2; ++i) {
+    CHECK_FALSE(ops::trusted_on(torch::kCPU, "a test", [&](torch::Device) { return ++asked == 0; }));
+    CHECK(ops::trusted_on(torch::kCPU, "another test", [&](torch::Device) { return true; }));
+  }
+  set_log_sink(before);
+  CHECK(asked == 1);
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], ContainsSubstring("a test") && ContainsSubstring("LibTorch"));
 }
 
 TEST_CASE("sizes that no kernel of a GPU multiplies are known", "[losses][exact][cuda][quick]") {

@@ -156,6 +156,7 @@ TEMPLATE_TEST_CASE("emulated kernels of cells alone give chi^2 and autograd's gr
     CHECK(relative_error(gradient, gradient_of(of_image, precise)) < tolerance<TestType>(1e-13, 1e-5));
   }
   CHECK_FALSE(ops::GpuCellChiSquared::has(14, dtype_of<TestType>(), torch::kCPU));
+  CHECK(ops::GpuCellChiSquared::agrees(dtype_of<TestType>(), torch::kCPU));
 }
 
 TEMPLATE_TEST_CASE("emulated GPU kernels are right for each regulariser alone", "[ops][fused][cuda][quick]", float, double) {

@@ -29,6 +29,10 @@ Tensor toeplitz_product(const Tensor& images, const Tensor& kernel);
 Tensor toeplitz_quadratic(const Tensor& images, const Tensor& kernel, const Tensor& linear, const Tensor& constant,
                           Tensor& gradient, Accumulate accumulate);
 
+/// Whether ToeplitzOnGpu gives on a device what LibTorch's transforms give there, of small images; on the CPU the kernels are
+/// emulated. It is asked at the first use on each GPU, and where they differ LibTorch's are used, with a warning.
+bool toeplitz_kernels_agree(torch::Device device);
+
 /// Bytes that toeplitz_quadratic takes on a GPU while it computes, of so many images; at least as many as on any.
 double toeplitz_bytes(std::int64_t npix, std::int64_t images);
 

@@ -1,13 +1,19 @@
 #include <mpol_cpp/ops/fused/gpu/gpu_cell_chi_squared.h>
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/complex.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_launch.h>
+#include <mpol_cpp/ops/fft/real_fft.h>
+#include <mpol_cpp/ops/gpu/first_use.h>
 #include <mpol_cpp/ops/gpu/run_kernel.h>
 
 namespace mpol::ops {
@@ -26,9 +32,36 @@ GpuRowCut cut_of(const GpuCells& cells, const GpuShape& shape, torch::Dtype dtyp
 
 }  // namespace
 
+bool GpuCellChiSquared::agrees(torch::Dtype dtype, torch::Device device) {
+  const torch::NoGradGuard no_grad;
+  constexpr double area = 0.3;
+  const double bound = dtype == torch::kFloat64 ? 1e-10 : 1e-4;
+  const auto differ = [&](const Tensor& own, const Tensor& reference) {
+    return !((own - reference).abs().max() <= bound * reference.abs().max()).item<bool>();  // nor where either is no number
+  };
+  for (const std::int64_t npix : {60, 64}) {  // whose lines go through radices 8, 5, 4 and 3
+    const auto cells = at::arange(0, 2 * npix * (npix / 2 + 1), 3);
+    const auto number = cells.to(torch::kFloat64);
+    const auto data = at::complex((number * 0.61).sin(), (number * 0.41).sin()), weights = (number * 0.75).cos() + 1.5;
+    const auto images = at::arange(4 * npix * npix, torch::kFloat64).mul(0.23).sin().view({2, 2, npix, npix}).to(device, dtype);
+    auto gradient = at::empty_like(images);
+    const auto value = GpuCellChiSquared(cells, data, weights, 2, npix, area, dtype, device).run(images, gradient);
+    const auto half_plane = half_plane_fft(images.to(torch::kFloat64));
+    const auto places = cells.to(device), weight = weights.to(device);
+    const auto difference = half_plane.flatten(-3).index_select(-1, places) * area - data.to(device);
+    auto spectrum = at::zeros_like(half_plane);
+    spectrum.flatten(-3).index_add_(-1, places, difference * weight * (2 * area));
+    if (differ(value, (difference.abs().square() * weight).sum(-1)) || differ(gradient, half_plane_adjoint(spectrum)))
+      return false;
+  }
+  return true;
+}
+
 bool GpuCellChiSquared::has(std::int64_t npix, torch::Dtype dtype, torch::Device device) {
   return npix >= 2 && npix % 2 == 0 && npix <= GpuShape::largest_npix &&
-         GpuRowCut::kind_for(shape_of(npix, 1), dtype, device).has_value();
+         GpuRowCut::kind_for(shape_of(npix, 1), dtype, device).has_value() &&
+         (device.is_cpu() || trusted_on(device, fmt::format("chi^2 of cells in {}", c10::toString(dtype)),
+                                        [dtype](torch::Device where) { return agrees(dtype, where); }));
 }
 
 GpuCellChiSquared::GpuCellChiSquared(const Tensor& cells, const Tensor& data, const Tensor& weights, std::int64_t nchan,

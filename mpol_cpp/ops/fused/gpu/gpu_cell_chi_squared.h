@@ -11,8 +11,11 @@ namespace mpol::ops {
 /// CPU.
 class GpuCellChiSquared {
  public:
-  /// Whether a device has kernels for images of this size.
+  /// Whether a device has kernels for images of this size, and a GPU's agree with LibTorch's operations, which is asked at the
+  /// first use on each.
   static bool has(std::int64_t npix, torch::Dtype dtype, torch::Device device);
+  /// Whether they give on a device what LibTorch's operations give there, of small images; on the CPU they are emulated.
+  static bool agrees(torch::Dtype dtype, torch::Device device);
 
   /// @param cells, data, weights  as in gpu_cells
   /// @param dtype                 float32 or float64, of the images, the gradient and the arithmetic
