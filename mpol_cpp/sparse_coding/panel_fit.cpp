@@ -63,12 +63,7 @@ class PanelFit::Passes {
         T* w = work_.data() + (m * panels_ + p) * distance_;
         const T* d = spectra_.data() + (m * panels_ + p) * distance_;
         lines_.forward_panel(w, transform_scratch(worker));
-        for (std::int64_t k = 0; k < npix_ * Lines::row_size; k += Lines::row_size) {
-          for (std::int64_t b = k; b < k + batch; ++b) {
-            sum[b] += d[b] * w[b] - d[b + batch] * w[b + batch];
-            sum[b + batch] += d[b] * w[b + batch] + d[b + batch] * w[b];
-          }
-        }
+        add_products(T(1), d, w, sum);
       }
       scale(sum, p);
       lines_.inverse_panel(sum, transform_scratch(worker));
@@ -142,6 +137,16 @@ class PanelFit::Passes {
         WorkerPool::Order::near);
   }
 
+  /// Adds sign d w to the sum, complex panels all three.
+  void add_products(T sign, const T* d, const T* w, T* sum) const {
+    for (std::int64_t k = 0; k < npix_ * Lines::row_size; k += Lines::row_size) {
+      for (std::int64_t b = k; b < k + batch; ++b) {
+        sum[b] += sign * (d[b] * w[b] - d[b + batch] * w[b + batch]);
+        sum[b + batch] += sign * (d[b] * w[b + batch] + d[b + batch] * w[b]);
+      }
+    }
+  }
+
   /// Columns of the half plane but the first and the last stand for two of the plane; transforms are unnormalized.
   std::array<T, static_cast<std::size_t>(batch)> column_scales(std::int64_t p) const {
     std::array<T, static_cast<std::size_t>(batch)> scales{};
@@ -168,12 +173,7 @@ class PanelFit::Passes {
       T* w = work_.data() + (m * panels_ + p) * distance_;
       const T* d = spectra_.data() + (m * panels_ + p) * distance_;
       lines_.forward_panel(w, transform_scratch(worker));
-      for (std::int64_t k = 0; k < npix_ * Lines::row_size; k += Lines::row_size) {
-        for (std::int64_t b = k; b < k + batch; ++b) {
-          left[b] -= d[b] * w[b] - d[b + batch] * w[b + batch];
-          left[b + batch] -= d[b] * w[b + batch] + d[b + batch] * w[b];
-        }
-      }
+      add_products(T(-1), d, w, left);
     }
     for (std::int64_t k = 0; k < npix_; ++k) {
       const T* power = power_.data() + (p * npix_ + k) * batch;

@@ -2,15 +2,12 @@
 #include "catch.h"
 
 #include <cmath>
-#include <numbers>
 
-#include <ATen/ops/arange.h>
 #include <ATen/ops/fft_fft.h>
-#include <ATen/ops/ones_like.h>
-#include <ATen/ops/polar.h>
 
 #include <mpol_cpp/ops/gpu/device_array.h>
 #include <mpol_cpp/ops/gpu/emulated_block.h>
+#include <mpol_cpp/ops/gpu/line_roots.h>
 #include <mpol_cpp/ops/gpu/line_transform.h>
 
 #include "compare.h"
@@ -61,8 +58,7 @@ template <typename T>
 double error_of(std::int64_t length, int lines, ops::EmulatedOrder order) {
   auto values = normal({2, lines, length}, complex_dtype_of<T>(), 3);
   const auto expected = at::fft_fft(values.to(torch::kComplexDouble));
-  const auto angle = at::arange(length, torch::kFloat64) * (-2.0 * std::numbers::pi / static_cast<double>(length));
-  const auto roots = at::polar(at::ones_like(angle), angle).to(complex_dtype_of<T>());
+  const auto roots = ops::line_roots(length).to(complex_dtype_of<T>());
   const LinesBody<T> body{LinePlan::of(length), ops::device_array<const ops::ComplexValue<T>>(roots),
                           ops::device_array<ops::ComplexValue<T>>(values), lines};
   ops::emulate_body(body, order);

@@ -39,15 +39,21 @@ void add_squares(LaneSums& sums, std::size_t lane, T left, T moved, T a, T z, T 
   sums.multiplier[lane] += static_cast<double>(u * u);
 }
 
-/// Adds up what body(first, last) gives for each piece.
-template <typename Body>
-AdmmSums in_pieces(std::int64_t size, const Body& body) {
+/// Adds up what value(i, lane, sums) adds to the sums of its lane, for each i.
+template <typename Value>
+AdmmSums sum_up(std::int64_t size, const Value& value) {
   std::vector<AdmmSums> parts(static_cast<std::size_t>((size + values_per_piece - 1) / values_per_piece));
   share_tasks(
       static_cast<std::int64_t>(parts.size()), 1,
       [&](std::int64_t piece, std::int64_t) {
-        const auto first = piece * values_per_piece;
-        parts[static_cast<std::size_t>(piece)] = body(first, std::min(size, first + values_per_piece)).total();
+        auto i = piece * values_per_piece;
+        const auto last = std::min(size, i + values_per_piece);
+        LaneSums sums;
+        for (; i + lanes <= last; i += lanes) {
+          for (std::int64_t lane = 0; lane < lanes; ++lane) value(i + lane, static_cast<std::size_t>(lane), sums);
+        }
+        for (; i < last; ++i) value(i, 0, sums);
+        parts[static_cast<std::size_t>(piece)] = sums.total();
       },
       WorkerPool::Order::near);
   AdmmSums sums;
@@ -69,21 +75,12 @@ AdmmSums shrink_update(const Tensor& a, double alpha, double threshold, Tensor& 
     const auto* from = a.const_data_ptr<scalar_t>();
     auto *own_z = z.mutable_data_ptr<scalar_t>(), *own_u = u.mutable_data_ptr<scalar_t>();
     const auto of_a = static_cast<scalar_t>(alpha), of_z = static_cast<scalar_t>(1 - alpha), t = static_cast<scalar_t>(threshold);
-    sums = in_pieces(a.numel(), [&](std::int64_t first, std::int64_t last) {
-      LaneSums lane_sums;
-      const auto value = [&](std::int64_t i, std::size_t lane) {
-        const auto x = from[i], old = own_z[i], v = of_a * x + of_z * old + own_u[i];
-        const auto next_u = std::min(std::max(v, -t), t), next = v - next_u;
-        own_z[i] = next;
-        own_u[i] = next_u;
-        add_squares<scalar_t>(lane_sums, lane, x - next, next - old, x, next, next_u);
-      };
-      auto i = first;
-      for (; i + lanes <= last; i += lanes) {
-        for (std::int64_t lane = 0; lane < lanes; ++lane) value(i + lane, static_cast<std::size_t>(lane));
-      }
-      for (; i < last; ++i) value(i, 0);
-      return lane_sums;
+    sums = sum_up(a.numel(), [&](std::int64_t i, std::size_t lane, LaneSums& lane_sums) {
+      const auto x = from[i], old = own_z[i], v = of_a * x + of_z * old + own_u[i];
+      const auto next_u = std::min(std::max(v, -t), t), next = v - next_u;
+      own_z[i] = next;
+      own_u[i] = next_u;
+      add_squares<scalar_t>(lane_sums, lane, x - next, next - old, x, next, next_u);
     });
   });
   return sums;
@@ -96,20 +93,11 @@ AdmmSums multiplier_update(const Tensor& a, const Tensor& last_z, const Tensor& 
                *from_z = z.const_data_ptr<scalar_t>();
     const auto* from_c = constant.defined() ? constant.const_data_ptr<scalar_t>() : nullptr;
     auto* own = v.mutable_data_ptr<scalar_t>();
-    sums = in_pieces(a.numel(), [&](std::int64_t first, std::int64_t last) {
-      LaneSums lane_sums;
-      const auto value = [&](std::int64_t i, std::size_t lane) {
-        const auto x = from[i], next = from_z[i], next_u = own[i] - next;
-        own[i] = next_u;
-        add_squares<scalar_t>(lane_sums, lane, from_c == nullptr ? x - next : x - next - from_c[i], next - from_last[i], x, next,
-                              next_u);
-      };
-      auto i = first;
-      for (; i + lanes <= last; i += lanes) {
-        for (std::int64_t lane = 0; lane < lanes; ++lane) value(i + lane, static_cast<std::size_t>(lane));
-      }
-      for (; i < last; ++i) value(i, 0);
-      return lane_sums;
+    sums = sum_up(a.numel(), [&](std::int64_t i, std::size_t lane, LaneSums& lane_sums) {
+      const auto x = from[i], next = from_z[i], next_u = own[i] - next;
+      own[i] = next_u;
+      add_squares<scalar_t>(lane_sums, lane, from_c == nullptr ? x - next : x - next - from_c[i], next - from_last[i], x, next,
+                            next_u);
     });
   });
   return sums;

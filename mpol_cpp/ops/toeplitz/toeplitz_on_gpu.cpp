@@ -3,18 +3,15 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <numbers>
 #include <string>
 #include <utility>
 
-#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/ones_like.h>
-#include <ATen/ops/polar.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <mpol_cpp/ops/gpu/device_array.h>
+#include <mpol_cpp/ops/gpu/line_roots.h>
 #include <mpol_cpp/ops/gpu/run_kernel.h>
 #include <mpol_cpp/ops/toeplitz/toeplitz_gpu_bodies.h>
 
@@ -23,7 +20,7 @@ namespace {
 
 constexpr std::int64_t most_bytes = std::int64_t{1} << 29;  // of half planes at once
 
-/// exp(-2 pi i k / length), made once for each device: a recording can make none. Never destroyed: at the end of the process CUDA
+/// line_roots(), made once for each device: a recording can make none. Never destroyed: at the end of the process CUDA
 /// may be gone before.
 Tensor roots_of(std::int64_t length, torch::Device device) {
   struct Tables {
@@ -33,10 +30,7 @@ Tensor roots_of(std::int64_t length, torch::Device device) {
   static auto& tables = *new Tables;
   const std::lock_guard lock(tables.mutex);
   auto& table = tables.made[{length, device.str()}];
-  if (!table.defined()) {
-    const auto angle = at::arange(length, torch::kFloat64) * (-2.0 * std::numbers::pi / static_cast<double>(length));
-    table = at::polar(at::ones_like(angle), angle).to(device);
-  }
+  if (!table.defined()) table = line_roots(length).to(device);
   return table;
 }
 

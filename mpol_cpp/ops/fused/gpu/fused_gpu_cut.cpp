@@ -1,12 +1,7 @@
 #include <mpol_cpp/ops/fused/gpu/fused_gpu_cut.h>
 
-#include <numbers>
-
-#include <ATen/ops/arange.h>
-#include <ATen/ops/ones_like.h>
-#include <ATen/ops/polar.h>
-
 #include <mpol_cpp/ops/gpu/gpu_stream.h>
+#include <mpol_cpp/ops/gpu/line_roots.h>
 
 namespace mpol::ops {
 namespace {
@@ -100,8 +95,7 @@ GpuRowCut::GpuRowCut(TileKind kind, const GpuShape& shape, torch::Dtype dtype, t
                       &columns_.cells.imag, &columns_.cells.constant}) {
     *table = table->to(device);
   }
-  const auto angle = at::arange(npix_, torch::kFloat64) * (-2.0 * std::numbers::pi / static_cast<double>(npix_));
-  roots_ = at::polar(at::ones_like(angle), angle).to(device, c10::toComplexType(dtype));
+  roots_ = line_roots(npix_).to(device, c10::toComplexType(dtype));
 }
 
 GpuRowCut GpuRowCut::for_images(const GpuShape& shape) const {

@@ -20,6 +20,17 @@ struct GpuPieces {
 };
 GpuPieces pieces_of_tiles(TileKind tile, const GpuShape& shape);
 
+/// Puts the cells of the data, on the device, into the arrays of kernels.
+template <typename T>
+void set_cells(GpuArrays<T>& arrays, const GpuCells& cells) {
+  arrays.cell_images = static_cast<std::int32_t>(cells.cell_of.size(0));
+  arrays.cell_of = device_array<const std::int32_t>(cells.cell_of);
+  arrays.weight = device_array<const T>(cells.weight);
+  arrays.real = device_array<const T>(cells.real);
+  arrays.imag = device_array<const T>(cells.imag);
+  arrays.constant = device_array<const double>(cells.constant);
+}
+
 /// Images that are cut into rows, and half planes into kept columns, whose kernels transform them by themselves.
 class GpuRowCut {
  public:

@@ -86,6 +86,18 @@ struct SquareBody {
   }
 };
 
+/// The image on a tile and two pixels more each way, 0 beyond its edges.
+template <typename Tile, typename T, typename Shared>
+MPOL_DEVICE void load_around(const GpuArrays<T>& arrays, const Place& place, const TilePlace& tile, Shared& to) {
+  constexpr int distance = Tile::width + 4;
+  const std::int32_t npix = arrays.shape.npix;
+  const auto image = arrays.of_image(arrays.image, tile.image);
+  for (int k = place.thread; k < distance * (Tile::height + 4); k += Tile::threads) {
+    const std::int32_t row = tile.row + k / distance - 2, column = tile.column + k % distance - 2;
+    to[k] = is_pixel(row, column, npix) ? image[pixel_index(row, column, npix)] : T(0);
+  }
+}
+
 /// The gradient of the regularizers of curvatures, added to that of the likelihood where images are cut into tiles.
 template <typename T, typename Tile>
 struct CurveBody {
@@ -108,7 +120,7 @@ struct CurveBody {
   template <int phase>
   MPOL_DEVICE void run(Place place, Shared& shared, Local& local) const {
     const auto tile = TilePlace::of<Tile>(arrays, place.block);
-    if constexpr (phase == 0) load_image(place, tile, shared);
+    if constexpr (phase == 0) load_around<Tile>(arrays, place, tile, shared.image);
     if constexpr (phase == 1) {
       find_slopes(place, tile, shared, local);
       shared.sums.put(place.thread, local.sums);
@@ -123,15 +135,6 @@ struct CurveBody {
 
  private:
   using Math = gpu_math::ScalarMath<T>;
-
-  MPOL_DEVICE void load_image(Place place, TilePlace tile, Shared& shared) const {
-    const std::int32_t npix = arrays.shape.npix;
-    const auto image = arrays.of_image(arrays.image, tile.image);
-    for (int k = place.thread; k < image_distance * (Tile::height + 4); k += threads) {
-      const std::int32_t row = tile.row + k / image_distance - 2, column = tile.column + k % image_distance - 2;
-      shared.image[k] = is_pixel(row, column, npix) ? image[pixel_index(row, column, npix)] : T(0);
-    }
-  }
 
   MPOL_DEVICE void find_slopes(Place place, TilePlace tile, Shared& shared, Local& local) const {
     for (double& sum : local.sums) sum = 0;
@@ -204,7 +207,7 @@ struct FinishBody {
   template <int phase>
   MPOL_DEVICE void run(Place place, Shared& shared, Local& local) const {
     const auto tile = TilePlace::of<Tile>(arrays, place.block);
-    if constexpr (phase == 0) load_image(place, tile, shared);
+    if constexpr (phase == 0) load_around<Tile>(arrays, place, tile, shared.image);
     if constexpr (phase == 1) find_slopes(place, tile, shared, local);
     if constexpr (phase == 2) find_gradient(place, tile, shared, local);
     if constexpr (phase == 3) {
@@ -220,15 +223,6 @@ struct FinishBody {
 
  private:
   MPOL_DEVICE std::int64_t piece_count() const { return arrays.shape.images() * arrays.template tiles<Tile>(); }
-
-  MPOL_DEVICE void load_image(Place place, TilePlace tile, Shared& shared) const {
-    const std::int32_t npix = arrays.shape.npix;
-    const auto image = arrays.of_image(arrays.image, tile.image);
-    for (int k = place.thread; k < image_distance * (Tile::height + 4); k += threads) {
-      const std::int32_t row = tile.row + k / image_distance - 2, column = tile.column + k % image_distance - 2;
-      shared.image[k] = is_pixel(row, column, npix) ? image[pixel_index(row, column, npix)] : T(0);
-    }
-  }
 
   /// Finds the slopes of each pixel once; they are 0 where a forward difference is missing.
   MPOL_DEVICE void find_slopes(Place place, TilePlace tile, Shared& shared, Local& local) const {

@@ -309,14 +309,9 @@ GpuArrays<T> FusedGpuPipeline::arrays(const Tensor& base, const Tensor& gradient
   arrays.likelihood = device_array<T>(likelihood_);
   arrays.squares = device_array<T>(squares_);
   arrays.spectrum = device_array<ComplexValue<T>>(spectrum_);
-  arrays.cell_images = static_cast<std::int32_t>(cells_.cell_of.size(0));
-  arrays.cell_of = device_array<const std::int32_t>(cells_.cell_of);
-  arrays.weight = device_array<const T>(cells_.weight);
-  arrays.real = device_array<const T>(cells_.real);
-  arrays.imag = device_array<const T>(cells_.imag);
+  set_cells(arrays, cells_);
   arrays.inverse_power = device_array<const T>(inverse_power_);
   arrays.scale = device_array<const double>(scale_);
-  arrays.constant = device_array<const double>(cells_.constant);
   arrays.lambda = device_array<const double>(lambda_);
   arrays.rate = device_array<const double>(rate_);
   arrays.stopped = device_array<std::uint8_t>(stopped_);

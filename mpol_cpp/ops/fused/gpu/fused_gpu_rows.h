@@ -345,6 +345,16 @@ struct FinishRowsBody {
     return {x > 0 ? image[at - 1] : T(0), image[at], x + 1 < npix ? image[at + 1] : T(0)};
   }
 
+  /// Derivatives of the regularizers of differences by the two forward differences of a pixel.
+  struct Slopes {
+    T along, across;
+  };
+  template <typename Add>
+  MPOL_DEVICE static Slopes slopes(const PixelTerms<T, Joining>& terms, T dl, T dm, const Add& add) {
+    const T factor = terms.difference_slope(dl * dl + dm * dm, add);
+    return {dl * factor, dm * factor};
+  }
+
   /// Goes down each column of pixels. A thread looks at its pixel and the one to the left, whose forward difference leads here.
   MPOL_DEVICE void find_gradient(const Place& place, const RowsPlace& rows, const Lines<T>& gradient, Local& local) const {
     for (double& sum : local.sums) sum = 0;
@@ -352,15 +362,14 @@ struct FinishRowsBody {
     const PixelTerms<T, Joining> terms(arrays, rows.image);
     const auto image = arrays.of_image(arrays.image, rows.image);
     const bool curves = arrays.template uses<regularizers::Driver::curvatures>();
+    const auto add_nothing = [](auto, T) {};
     for (int x = place.thread; x < npix; x += threads) {
       T sums[sum_count] = {};
       Three own = pixels(image, rows.row - 1, x);
       T across_above = T(0);
       if (terms.has_differences() && rows.row >= 2 && x + 1 < npix) {
         const Three above = pixels(image, rows.row - 2, x);
-        const T dl = above.right - above.own, dm = own.own - above.own;
-        const auto add = [](auto, T) {};
-        across_above = dm * terms.difference_slope(dl * dl + dm * dm, add);
+        across_above = slopes(terms, above.right - above.own, own.own - above.own, add_nothing).across;
       }
       MPOL_UNROLL
       for (int y = 0; y < Rows::rows + 2; ++y) {
@@ -375,19 +384,11 @@ struct FinishRowsBody {
           slope += terms.slope(row, x, own.own, add);
           if (curves) slope += arrays.likelihood[rows.image * std::int64_t{arrays.shape.pixels()} + pixel_index(row, x, npix)];
           if (terms.has_differences()) {
-            T along = T(0), across = T(0), along_left = T(0);
-            if (row + 1 < npix && x + 1 < npix) {
-              const T dl = own.right - own.own, dm = below.own - own.own, factor = terms.difference_slope(dl * dl + dm * dm, add);
-              along = dl * factor;
-              across = dm * factor;
-            }
-            if (row + 1 < npix && x > 0) {
-              const T dl = own.own - own.left, dm = below.left - own.left;
-              const auto add_nothing = [](auto, T) {};
-              along_left = dl * terms.difference_slope(dl * dl + dm * dm, add_nothing);
-            }
-            slope += (along_left - along) + (across_above - across);
-            across_above = across;
+            Slopes here{T(0), T(0)}, left{T(0), T(0)};
+            if (row + 1 < npix && x + 1 < npix) here = slopes(terms, own.right - own.own, below.own - own.own, add);
+            if (row + 1 < npix && x > 0) left = slopes(terms, own.own - own.left, below.left - own.left, add_nothing);
+            slope += (left.along - here.along) + (across_above - here.across);
+            across_above = here.across;
           }
         } else {
           slope = T(0);

@@ -99,11 +99,7 @@ void GpuCellChiSquared::launch(const Tensor& images, const Tensor& gradient, con
   arrays.image = device_array<T>(images);
   arrays.likelihood = device_array<T>(gradient);
   arrays.spectrum = device_array<ComplexValue<T>>(spectrum);
-  arrays.cell_images = static_cast<std::int32_t>(cells.cell_of.size(0));
-  arrays.cell_of = device_array<const std::int32_t>(cells.cell_of);
-  arrays.weight = device_array<const T>(cells.weight);
-  arrays.real = device_array<const T>(cells.real);
-  arrays.imag = device_array<const T>(cells.imag);
+  set_cells(arrays, cells);
   arrays.scale = device_array<const double>(scale_);
   arrays.lambda = device_array<const double>(lambda_);
   arrays.plane_pieces = static_cast<std::int32_t>(pieces.of_plane);
