@@ -6,7 +6,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/core/number_text.h>
+#include <mpol_cpp/core/two_digits.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
 
 namespace mpol {
@@ -18,9 +18,6 @@ double value_at(const Term& term, const GridCoords& coords, const Tensor& image)
   const auto sky = least ? image.clamp_min(*least) : image;
   return term.evaluate(ModelOutput(coords, sky, sky)).sum().item<double>();
 }
-
-/// What is no more than an order of magnitude need not depend on the last bits of a sum.
-double two_digits(double value) { return number_of<double>(fmt::format("{:.1e}", value)).value(); }
 
 }  // namespace
 

@@ -19,7 +19,7 @@ const Regularizer& regularizers::TvImage::descriptor() {
       .settings = {{.name = "epsilon", .value = settings[0], .is_divided_by = true}},
       .noise_scale = NoiseScale::slope,
       .convexity = Convexity::proximal,
-      .automatic = 0.3,
+      .automatic = UsualWeight{.bright = 0.3, .faint = 1},
       .searched_by_itself = true,
       .recorded_when_off = true,
       .function = of_sky([](const at::Tensor& sky, const auto& with) { return losses::tv_image(sky, with[0]); }),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <torch/arg.h>
 #include <torch/types.h>
@@ -14,12 +15,12 @@ using torch::Tensor;
 
 /// Options of usual_image().
 struct UsualImageOptions {
-  /// Weights of the regularizers in units of the noise (lambda_unit).
-  TORCH_ARG(double, sparsity) = 1;
+  /// Weights of the regularizers in units of the noise (lambda_unit); nothing: what suits the data (usual_units).
+  TORCH_ARG(std::optional<double>, sparsity) = std::nullopt;
   /// The same for total variation.
-  TORCH_ARG(double, tv) = 0.3;
+  TORCH_ARG(std::optional<double>, tv) = std::nullopt;
   /// The same for total variation of slopes.
-  TORCH_ARG(double, tv_slope) = 0.5;
+  TORCH_ARG(std::optional<double>, tv_slope) = std::nullopt;
   /// The tolerance of the fit, as TrainOptions::tolerance.
   TORCH_ARG(double, tolerance) = 1e-3;
   /// Epochs after which the fit ends though it has not settled.

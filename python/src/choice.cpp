@@ -62,14 +62,14 @@ std::map<std::string, double> weights_at(const Scan& scan, std::size_t point) {
 void bind_choice(py::module_& module) {
   module.def(
       "image",
-      [](const GridCoords& coords, const Visibilities& visibilities, double sparsity, double tv, double tv_slope,
-         double tolerance, const std::string& mode, const std::optional<at::ScalarType>& dtype) {
+      [](const GridCoords& coords, const Visibilities& visibilities, std::optional<double> sparsity, std::optional<double> tv,
+         std::optional<double> tv_slope, double tolerance, const std::string& mode, const std::optional<at::ScalarType>& dtype) {
         return usual_image(coords, visibilities, channel_map(visibilities, mode),
                            UsualImageOptions().sparsity(sparsity).tv(tv).tv_slope(tv_slope).tolerance(tolerance).dtype(
                                dtype.value_or(torch::kFloat32)));
       },
-      py::arg("coords"), py::arg("visibilities"), py::arg("sparsity") = UsualImageOptions().sparsity(),
-      py::arg("tv") = UsualImageOptions().tv(), py::arg("tv_slope") = UsualImageOptions().tv_slope(), py::arg("tolerance") = 1e-3,
+      py::arg("coords"), py::arg("visibilities"), py::arg("sparsity") = py::none(),
+      py::arg("tv") = py::none(), py::arg("tv_slope") = py::none(), py::arg("tolerance") = 1e-3,
       py::arg("mode") = "cube", py::arg("dtype") = py::none(), Unlocked(),
       "The image of `mpol image` where nothing is said: exact likelihood, sparsity and total variation of image and slopes in "
       "units of the "

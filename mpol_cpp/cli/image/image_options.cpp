@@ -14,6 +14,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/device/backends/backend.h>
+#include <mpol_cpp/objective/usual_units.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 
 namespace mpol::cli {
@@ -43,7 +44,7 @@ double parse_weight(const Regularizer& regularizer, const std::string& name, con
 void set_in_units(RegularizerOptions& r, TermKind kind, const std::string& text) {
   const auto name = option_of(kind);
   const auto& regularizer = regularizer_of(kind);
-  const auto automatic = regularizer.automatic ? regularizer.automatic : regularizer.asked_for;
+  const auto automatic = regularizer.automatic ? std::optional(regularizer.automatic->bright) : regularizer.asked_for;
   r.given.insert(name);
   r.in_units.erase(name);
   r.automatic.erase(name);
@@ -66,6 +67,7 @@ void set_in_units(RegularizerOptions& r, TermKind kind, const std::string& text)
 std::optional<std::string> recorded_strength(const RegularizerOptions& r, TermKind kind) {
   const auto name = option_of(kind);
   if (const auto search = r.searched.find(name); search != r.searched.end()) return toml_string(search->second.text);
+  if (r.automatic.contains(name)) return toml_string("auto");
   if (const auto found = r.in_units.find(name); found != r.in_units.end()) return toml_string(fmt::format("{}U", found->second));
   if (r.strength(kind) == 0 && !regularizer_of(kind).recorded_when_off) return std::nullopt;
   return fmt::format("{}", r.strength(kind));
@@ -372,8 +374,22 @@ void declare(OptionSet& options, ImageOptions& image) {
 RegularizerOptions::RegularizerOptions() {
   for (const auto kind : all_regularizers()) {
     const auto& regularizer = regularizer_of(kind);
-    if (regularizer.automatic) in_units[option_of(kind)] = *regularizer.automatic;
+    if (regularizer.automatic) {
+      in_units[option_of(kind)] = regularizer.automatic->bright;
+      automatic.insert(option_of(kind));
+    }
     for (std::size_t i = 0; i < regularizer.settings.size(); ++i) settings_of(kind)[i] = regularizer.settings[i].value;
+  }
+}
+
+void take_usual_units(RegularizerOptions& r, double signal_to_noise) {
+  for (const auto kind : all_regularizers()) {
+    const auto name = option_of(kind);
+    const auto& regularizer = regularizer_of(kind);
+    const auto search = r.searched.find(name);
+    const bool begins_there = search != r.searched.end() && !search->second.range;
+    if (regularizer.automatic && (r.automatic.contains(name) || begins_there))
+      r.in_units[name] = usual_units(regularizer, signal_to_noise);
   }
 }
 
@@ -484,9 +500,10 @@ void settle_units(ImageOptions& image) {
     const auto name = option_of(kind);
     const auto& regularizer = regularizer_of(kind);
     if (!regularizer.automatic || r.given.contains(name)) continue;
+    const bool is_searched = !asked && searches && regularizer.searched_by_itself;
     if (asked) r.in_units.erase(name);
-    else if (searches && regularizer.searched_by_itself) r.searched[name] = {};
-    else r.automatic.insert(name);
+    if (is_searched) r.searched[name] = {};
+    if (asked || is_searched) r.automatic.erase(name);
   }
   if (image.searches_by_itself && r.searched.empty()) {
     throw UsageError(error_text("mpol crossval", "every LAMBDA is given", "there is nothing to choose",

@@ -240,6 +240,7 @@ std::string summary_json(const ImageSummary& summary) {
   if (!summary.parts.empty()) json["parts"] = parts_of(summary);
   if (summary.errors) json["errors"] = errors_of(*summary.errors);
   if (!summary.structures.empty()) json["structures"] = structures_of(summary.structures);
+  json["peak_signal_to_noise"] = summary.signal_to_noise;
   json["lambda"] = Json::object();
   for (const auto& lambda : summary.lambdas) {
     Json unit = nullptr;

@@ -71,16 +71,20 @@ std::vector<std::string> RunRecord::settings() const {
   for (const auto& setting : settings_) {
     const auto lambda = lambdas_.find(setting.name);
     const auto remark =
-        lambda == lambdas_.end() ? std::string() : fmt::format("  # {}: {:.3g}", lambda->second.how, lambda->second.value);
+        lambda == lambdas_.end() ? std::string() : fmt::format("  # {}: {}", lambda->second.how, lambda->second.words());
     lines.push_back(fmt::format("{} = {}{}", setting.name, setting.toml_value, remark));
   }
   return lines;
 }
 
-void RunRecord::note_lambda(const std::string& term, double lambda, const std::string& how) {
+std::string RunRecord::Lambda::words() const {
+  return units ? fmt::format("{:.3g}, {:.3g} U", value, *units) : fmt::format("{:.3g}", value);
+}
+
+void RunRecord::note_lambda(const std::string& term, double lambda, std::optional<double> units, const std::string& how) {
   auto name = term;
   std::replace(name.begin(), name.end(), '_', '-');
-  lambdas_[name] = {lambda, how};
+  lambdas_[name] = {lambda, units, how};
 }
 
 std::vector<std::string> RunRecord::image_history() const {

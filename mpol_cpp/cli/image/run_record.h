@@ -41,7 +41,7 @@ class RunRecord {
 
   /// A lambda that no option gave as a number, which run.toml and the images' HISTORY then say beside the setting.
   /// @param term  its name in history.csv
-  void note_lambda(const std::string& term, double lambda, const std::string& how);
+  void note_lambda(const std::string& term, double lambda, std::optional<double> units, const std::string& how);
 
   /// A line that the images' HISTORY says besides.
   void note(std::string line) { notes_.push_back(std::move(line)); }
@@ -55,7 +55,10 @@ class RunRecord {
   std::vector<RecordedSetting> settings_;
   struct Lambda {
     double value;
+    std::optional<double> units;  // of noise
     std::string how;
+
+    std::string words() const;
   };
   std::map<std::string, Lambda> lambdas_;  // by the name of the setting
   std::vector<std::string> notes_;

@@ -13,6 +13,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/number_text.h>
+#include <mpol_cpp/gridding/peak_signal.h>
 #include <mpol_cpp/objective/guess_weights.h>
 #include <mpol_cpp/objective/noise_unit.h>
 
@@ -66,7 +67,7 @@ void note_lambda(const Term& term, std::optional<double> unit, const WeightSourc
   const auto in_units = unit && *unit > 0 ? std::optional(value / *unit) : std::nullopt;
   with.summary.lambdas.push_back({term.name(), value, in_units, source.how, source.is_given});
   if (source.is_given) return;
-  with.record.note_lambda(term.name(), value, source.how);
+  with.record.note_lambda(term.name(), value, in_units, source.how);
   if (!with.options.output.speaks()) return;
   const auto words = in_units ? fmt::format("{}, {:.3g} U", source.how, *in_units) : source.how;
   fmt::print("lambda of {}: {:.3g} ({})\n", term.name(), value, words);
@@ -77,7 +78,10 @@ void note_lambda(const Term& term, std::optional<double> unit, const WeightSourc
 std::vector<Term> weigh_terms(const TermWeighing& with) {
   const auto& coords = with.data.coords();
   const auto noise = noise_unit(coords, with.data.visibilities, with.data.channels.nchan(), with.normalizer);
-  const auto& given = with.options.regularizers;
+  auto options = with.options;
+  auto& given = options.regularizers;
+  with.summary.signal_to_noise = peak_signal_to_noise(with.data.dataset);
+  take_usual_units(given, with.summary.signal_to_noise);
   auto terms = regularizer_terms(with_units_as_numbers(given));
   for (auto& term : terms) {
     if (!given.in_units.contains(option_of(term.name()))) continue;
@@ -88,7 +92,7 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
     terms.push_back(term);
   if (!given.searched.empty()) {
     const Stopwatch watch(with.summary.seconds.crossval);
-    const LambdaSearch search{with.options, with.record, with.data,  terms,       noise,
+    const LambdaSearch search{options,      with.record, with.data,  terms,       noise,
                               with.device,  with.state,  with.ranks, with.devices};
     with.summary.scan = cross_validate(search);
     if (with.options.crossval.check_split && !with.summary.scan->interrupted) {
@@ -122,7 +126,9 @@ std::vector<Term> terms_of_first(const ImageOptions& options, std::vector<Term> 
 }
 
 std::vector<Choice> lambda_choices(const ImageOptions& options, const FitData& data, double normalizer) {
-  const auto& given = options.regularizers;
+  auto given = options.regularizers;
+  const double signal = peak_signal_to_noise(data.dataset);
+  take_usual_units(given, signal);
   const auto noise = noise_unit(data.coords(), data.visibilities, data.channels.nchan(), normalizer);
   std::vector<Choice> choices;
   for (const auto& term : regularizer_terms(with_units_as_numbers(given))) {
@@ -133,7 +139,8 @@ std::vector<Choice> lambda_choices(const ImageOptions& options, const FitData& d
       continue;
     }
     const double units = given.in_units.at(option), unit = lambda_unit(term, noise, data.coords()).value();
-    choices.push_back({option, fmt::format("{:.4g}", units * unit), fmt::format("{} U, in units of the noise", units)});
+    const auto why = given.automatic.contains(option) ? fmt::format("for a peak of {:.3g} times the noise", signal) : "as given";
+    choices.push_back({option, fmt::format("{:.4g}", units * unit), fmt::format("{:.4g} U, in units of the noise, {}", units, why)});
   }
   return choices;
 }

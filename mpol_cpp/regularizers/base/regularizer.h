@@ -39,6 +39,11 @@ enum class NoiseScale {
   curvature,          ///< degree two: the weight with which the term curves as much as chi^2/(2 N) by a pixel
 };
 
+/// A weight in units of noise that suits bright data, and one for faint data (objective/usual_units.h).
+struct UsualWeight {
+  double bright, faint;
+};
+
 /// What solvers by proximal maps make of a regularizer.
 enum class Convexity {
   unknown,    ///< nothing: no proximal map is known, or it is not convex
@@ -60,7 +65,7 @@ struct Regularizer {
   std::int64_t reach = 0;
   bool waits_for_device = false;            ///< looks at values on the host, or makes tensors there: no graph records it
   std::optional<double> least_pixel = {};   ///< Jy/arcsec^2: where it has no value below
-  std::optional<double> automatic = {};     ///< units of noise, of a fit that names no regularizer; nothing: it is not in it
+  std::optional<UsualWeight> automatic = {};  ///< of a fit that names no regularizer; nothing: it is not in it
   bool searched_by_itself = false;          ///< by a search that names none; others of such a fit keep `automatic`
   std::optional<double> asked_for = {};     ///< units of noise of `auto` where that is asked for and it is not in such a fit
   std::optional<double> search_limit = {};  ///< units of noise beyond which no search looks; nothing: 100 times its start

@@ -792,7 +792,7 @@ def cross_validate(coords: GridCoords, visibilities: Visibilities, terms: collec
     """
     Chooses the weights of terms by the visibilities of held-out uv cells, as mpol crossval. on_point: called with the Scan after each.
     """
-def image(coords: GridCoords, visibilities: Visibilities, sparsity: typing.SupportsFloat = 1.0, tv: typing.SupportsFloat = 0.3, tv_slope: typing.SupportsFloat = 0.5, tolerance: typing.SupportsFloat = 0.001, mode: str = 'cube', dtype: torch.dtype | None = None) -> torch.Tensor:
+def image(coords: GridCoords, visibilities: Visibilities, sparsity: typing.SupportsFloat | None = None, tv: typing.SupportsFloat | None = None, tv_slope: typing.SupportsFloat | None = None, tolerance: typing.SupportsFloat = 0.001, mode: str = 'cube', dtype: torch.dtype | None = None) -> torch.Tensor:
     """
     The image of `mpol image` where nothing is said: exact likelihood, sparsity and total variation of image and slopes in units of the noise, converged. (nchan, npix, npix) float64, Jy/arcsec^2, sky orientation.
     """

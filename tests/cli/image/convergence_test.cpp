@@ -7,6 +7,8 @@
 
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/objective/usual_units.h>
+#include <mpol_cpp/regularizers/regularizers.h>
 
 #include "../compare.h"
 #include "observation.h"
@@ -200,24 +202,29 @@ TEST_CASE("weights of regularisers in units of noise, or none at all, become num
   const auto& lambda = plain["lambda"];
   const auto cells = plain["n_cells"].get<std::int64_t>();
   CHECK(lambda.size() == 3);
-  CHECK(lambda["sparsity"]["how"] == "auto");
-  CHECK(lambda["sparsity"]["unit_value"].get<double>() == Approx(1));
-  for (const auto& [name, strength] : {std::pair("tv", 0.3), std::pair("tv_slope", 0.5)}) {
-    CHECK(lambda[name]["how"] == "auto");
-    CHECK(lambda[name]["unit_value"].get<double>() == Approx(strength));
-  }
+  const auto check_units = [&](const json& summary) {
+    const double signal = summary["peak_signal_to_noise"].get<double>();
+    for (const auto kind : {TermKind::sparsity, TermKind::tv_image, TermKind::tv_slope}) {
+      const auto& own = summary["lambda"][regularizer_of(kind).name];
+      CHECK(own["how"] == "auto");
+      CHECK(own["unit_value"].get<double>() == Approx(usual_units(regularizer_of(kind), signal)));
+    }
+    return signal;
+  };
+  CHECK(check_units(plain) > bright_signal);
   // U = cell^2 sqrt(sum w / channels) / N
   const double weights = small_observation(2).at("weight").sum().item<double>();
   const double unit = 0.01 * std::sqrt(weights / 2) / plain["normalizer"].get<double>();
-  CHECK(lambda["sparsity"]["value"].get<double>() == Approx(unit).epsilon(1e-6));
+  const double sparsity = regularizer_of(TermKind::sparsity).automatic->bright;
+  CHECK(lambda["sparsity"]["value"].get<double>() == Approx(sparsity * unit).epsilon(1e-6));
   const auto toml = read_text(scratch / "plain" / "run.toml");
-  CHECK(toml.find("sparsity = \"1U\"  # auto: ") != std::string::npos);
-  CHECK(toml.find("tv = \"0.3U\"  # auto: ") != std::string::npos);
+  CHECK(toml.find("sparsity = \"auto\"  # auto: ") != std::string::npos);
+  CHECK(toml.find(fmt::format("tv = \"auto\"  # auto: {:.3g}, ", lambda["tv"]["value"].get<double>())) != std::string::npos);
 
   const auto same_lambda = [&](const json& other, const char* name) {
     return other["lambda"][name]["value"].get<double>() == Approx(lambda[name]["value"].get<double>()).epsilon(1e-12);
   };
-  const auto units = run_with("units", {"--sparsity", "1U", "--tv", "auto"});
+  const auto units = run_with("units", {"--sparsity", fmt::format("{}U", sparsity), "--tv", "auto"});
   CHECK(units["lambda"]["sparsity"]["how"] == "noise units");
   CHECK(units["lambda"]["tv"]["how"] == "auto");
   CHECK(same_lambda(units, "sparsity"));
@@ -230,6 +237,17 @@ TEST_CASE("weights of regularisers in units of noise, or none at all, become num
   CHECK(same_lambda(again, "sparsity"));
   CHECK(read_text(scratch / "again" / "image.fits").size() == read_text(scratch / "plain" / "image.fits").size());
   CHECK(same(io::read_fits(scratch / "again" / "image.fits").cube, io::read_fits(scratch / "plain" / "image.fits").cube));
+
+  // Of fainter data they are others.
+  auto dim = small_observation(2);
+  const double wanted = std::sqrt(faint_signal * bright_signal) / plain["peak_signal_to_noise"].get<double>();
+  dim["weight"] = dim["weight"] * wanted * wanted;
+  write_observation(scratch / "dim.npz", dim);
+  const auto faint = json::parse(run_mpol_here({"image", (scratch / "dim.npz").string(), "-o", (scratch / "dim").string(), "--cell-size",
+                                                "0.1", "--npix", "32", "--json", "--epochs", "30", "--scatter-check", "off"})
+                                     .out);
+  CHECK(check_units(faint) == Approx(std::sqrt(faint_signal * bright_signal)).epsilon(1e-3));
+  CHECK(faint["lambda"]["tv"]["unit_value"].get<double>() > lambda["tv"]["unit_value"].get<double>());
 
   // What equals a default is said all the same.
   const auto two = run_with("two", {"--sparsity", "1U", "--tv", "0.1U"});

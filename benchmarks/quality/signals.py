@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""What the usual weights cost beside the best of a grid, by how far the source stands out of the noise.
+
+usage: signals.py [--program build/release/bin/mpol] [--folder signal_quality] [--only WORD]
+
+68 observations of skies that `mpol simulate` makes (its disc, blobs, a nebula, a galaxy) with arrays, tracks, noise, pixels and fields of several
+kinds. The error of an image is the geometric mean of two normalised root mean squares, per pixel and after a Gaussian as wide
+as 1.2 fringes of the longest baseline; what is printed is that error over the least one of a grid (c of sparsity 0.1 ... 1.8, of tv
+0.03 ... 3, of tv-slope 0.16 ... 5), and the flux over the sky's. `usual`: what `mpol image` takes by itself; `fixed`: c = (1, 0.3, 0.5) for all
+data, as it did before. Signal: the peak of the dirty image over its noise. One draw of noise each, one thread a fit.
+Needs numpy and astropy (build/test-python/bin/python3 has them). Takes half an hour on two cores.
+"""
+import argparse
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from astropy.io import fits
+
+skies = ("disc", "blobs", "nebula", "galaxy")
+grid = list(itertools.product((0.1, 0.32, 0.6, 1, 1.8), (0.03, 0.1, 0.3, 1, 3), (0.16, 0.5, 1.6, 5)))
+fixed = (1, 0.3, 0.5)
+hour = ["--hour-angle-start=-7.5", "--hour-angle-end=7.5"]
+night = ["--hour-angle-start=-60", "--hour-angle-end=60", "--integration", "1200"]
+# name: cell size, npix, longest baseline (m), system temperatures (K), seed of the sky, what else is simulated
+observations = {
+    "1 h": (0.04, 128, 1600, (30, 300, 2500), 1, ["--antennas", "25", *hour, "--seed", "3"]),
+    "8 h": (0.04, 128, 1600, (30, 300, 2500), 1, ["--antennas", "25", *night, "--seed", "3"]),
+    "1 h, other skies": (0.04, 128, 1600, (600, 1200, 5000), 9, ["--antennas", "25", *hour, "--seed", "21"]),
+    "compact array": (0.06, 96, 800, (100, 1000, 8000), 7, ["--antennas", "43", "--seed", "11"]),
+    "narrow field": (0.05, 64, 1600, (200, 2000), 4, ["--antennas", "30", "--seed", "12", "--hour-angle-start=-30", "--hour-angle-end=30"]),
+    "wide field": (0.04, 192, 1600, (200, 2000, 12000), 5, ["--antennas", "30", "--seed", "13", "--hour-angle-start=-20", "--hour-angle-end=40"]),
+}
+
+
+class Case:
+    def __init__(self, options, sky, observation, temperature):
+        self.options, self.name = options, f"{sky}, {observation}, {temperature} K"
+        cell, npix, longest, _, seed, more = observations[observation]
+        self.grid = ["--cell-size", str(cell), "--npix", str(npix)]
+        self.sigma = 1.2 * 0.2999792458 / 230 / longest * 206264.806 / np.sqrt(8 * np.log(2)) / cell  # pixels
+        stem = options.folder / self.name.replace(", ", "_").replace(" ", "")
+        self.data, self.out, truth = f"{stem}.npz", f"{stem}.out", f"{stem}.fits"
+        self.mpol("simulate", "-o", self.data, "--overwrite", "--truth", truth, "--scene", sky, "--longest-baseline", str(longest),
+                  "--system-temperature", str(temperature), "--quiet", *self.grid, *more,
+                  *([] if sky == "disc" else ["--scene-seed", str(seed)]))
+        self.sky = fits.getdata(truth).squeeze().astype("f8")
+
+    def mpol(self, *words):
+        # Without a PATH there is no gnuplot, and no time for figures.
+        done = subprocess.run([self.options.program, *words], capture_output=True, text=True, env={**os.environ, "PATH": ""})
+        if done.returncode:
+            sys.exit(f"{self.name}: {' '.join(words)}: {done.stderr}")
+        return done.stdout
+
+    def blurred(self, image):
+        q2 = np.add.outer(np.fft.fftfreq(len(image)) ** 2, np.fft.fftfreq(len(image)) ** 2)
+        return np.fft.ifft2(np.fft.fft2(image) * np.exp(-2 * np.pi**2 * self.sigma**2 * q2)).real
+
+    def fit(self, c=None):
+        """(error, flux over the sky's, signal) of an image with these weights, or the usual ones."""
+        weights = [] if c is None else [word for name, value in zip(("sparsity", "tv", "tv-slope"), c) for word in (f"--{name}", f"{value}U")]
+        shutil.rmtree(self.out, ignore_errors=True)
+        summary = json.loads(self.mpol("image", self.data, "-o", self.out, "--scatter-check", "off", "--json", "--threads", "1",
+                                       "--epochs", "3000", *self.grid, *weights))
+        image = fits.getdata(f"{self.out}/image.fits").squeeze().astype("f8")
+
+        def distance(a, b):
+            return np.sqrt(((a - b) ** 2).sum() / (b**2).sum())
+
+        error = np.sqrt(distance(image, self.sky) * distance(self.blurred(image), self.blurred(self.sky)))
+        return error, image.sum() / self.sky.sum(), summary["peak_signal_to_noise"]
+
+    def row(self):
+        errors = {c: self.fit(c)[0] for c in grid}
+        best = min(errors, key=errors.get)
+        usual, flux, signal = self.fit()
+        before, flux_before, _ = self.fit(fixed)
+        return signal, self.name, best, errors[best], usual / errors[best], flux, before / errors[best], flux_before
+
+
+def print_summary(rows):
+    print("\n| signal | cases | usual: median, worst | flux, median error | fixed: median, worst | flux, median error |\n|" + "---|" * 6)
+    for low, high, words in ((0, 12, "below 12"), (12, 60, "12 to 60"), (60, np.inf, "above 60"), (0, np.inf, "all")):
+        own = [row for row in rows if low <= row[0] < high]
+        if not own:
+            continue
+        usual, flux, before, flux_before = (np.array([row[i] for row in own]) for i in (4, 5, 6, 7))
+        print(f"| {words} | {len(own)} | {np.median(usual):.2f}, {usual.max():.2f} | {np.median(abs(flux - 1)):.3f} | "
+              f"{np.median(before):.2f}, {before.max():.2f} | {np.median(abs(flux_before - 1)):.3f} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default="build/release/bin/mpol", type=lambda text: str(Path(text).resolve()))
+    parser.add_argument("--folder", type=Path, default=Path("signal_quality"))
+    parser.add_argument("--only", default="", help="cases whose name has this word")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    cases = [Case(options, sky, name, temperature) for name in observations for sky in skies for temperature in observations[name][3]]
+    cases = [case for case in cases if options.only in case.name]
+    print("| signal | case | best c | its error | usual | flux | fixed | flux |\n|" + "---|" * 8, flush=True)
+    rows = []
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for row in pool.map(Case.row, cases):
+            rows.append(row)
+            print("| {:.1f} | {} | {} | {:.3f} | {:.2f} | {:.3f} | {:.2f} | {:.3f} |".format(*row), flush=True)
+    print_summary(rows)
+
+
+if __name__ == "__main__":
+    main()
