@@ -27,7 +27,7 @@ const Regularizer& regularizers::TvSlope::descriptor() {
       .noise_scale = NoiseScale::slope,
       .convexity = Convexity::proximal,
       .dual_images = 3,
-      .automatic = UsualWeight{.bright = 0.3, .faint = 1.6},
+      .automatic = UsualWeight{.bright = 0.5, .faint = 1.6},
       .function = of_sky([](const at::Tensor& sky, const auto& with) { return losses::tv_slope(sky, with[0]); }),
   };
   return own;

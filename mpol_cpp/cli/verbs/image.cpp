@@ -7,8 +7,8 @@ namespace mpol::cli {
 namespace {
 
 constexpr const char* lambda_words =
-    "LAMBDA of a regulariser: a number; 0.3U, in units of the noise; auto, the usual 1U of sparsity, 0.3U of tv, 0.5U of "
-    "tv-slope;\n"
+    "LAMBDA of a regulariser: a number; 0.3U, in units of the noise; auto, what suits how far the source stands out of "
+    "it;\n"
     "cv, by cross-validation; 0.1U:10U:5 or 1e-4:1e-2:5, the best of so many values by cross-validation";
 
 constexpr VerbHelp image_help = {
