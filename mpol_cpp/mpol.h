@@ -90,6 +90,7 @@
 #include <mpol_cpp/gridding/auto_start.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
+#include <mpol_cpp/gridding/peak_signal.h>
 #include <mpol_cpp/models/base_cube.h>
 #include <mpol_cpp/images/brightness.h>
 #include <mpol_cpp/images/combined_beam.h>
@@ -155,6 +156,7 @@
 #include <mpol_cpp/train/progress_report.h>
 #include <mpol_cpp/objective/slab_objective.h>
 #include <mpol_cpp/objective/term.h>
+#include <mpol_cpp/objective/usual_units.h>
 #include <mpol_cpp/objective/fit_probe.h>
 #include <mpol_cpp/train/train_to_dirty.h>
 #include <mpol_cpp/train/optimizers/saved_optimizer.h>

@@ -145,8 +145,8 @@ def text_of(c):
 
 
 def measured(case, least):
-    row = [case.error_at(c) / least for c in fixed]
-    picks = [""] * len(fixed)
+    row = [case.run("image")[1] / least] + [case.error_at(c) / least for c in fixed]
+    picks = [""] * len(row)
     for split in ("random", "dartboard"):
         summary, error = case.run("crossval", "--split", split)
         row.append(error / least)
@@ -162,7 +162,7 @@ def main():
     parser.add_argument("--scores", action="store_true")
     options = parser.parse_args()
     write_skies(options.folder)
-    names = [f"c = {c}" for c in fixed] + ["cv, random cells", "cv, dartboard"]
+    names = ["default"] + [f"c = {c}" for c in fixed] + ["cv, random cells", "cv, dartboard"]
     if options.scores:
         names = ["SURE", "GCV", "discrepancy", "L-curve"]
     print("| sky, K, noise | best c | its error | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 3))
