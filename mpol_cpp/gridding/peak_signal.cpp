@@ -12,7 +12,7 @@ namespace {
 
 /// The cells of a channel.
 struct ChannelCells {
-  Tensor places;  ///< of a packed plane
+  Tensor places;         ///< of a packed plane
   Tensor sums, weights;  ///< of w V and w
 };
 
@@ -25,7 +25,8 @@ ChannelCells brightest(const GriddedDataset& dataset) {
   const auto channel = of_channel.argmax().item<std::int64_t>();
   const auto own = (channel_of == channel).nonzero().squeeze(1);
   const auto weights = dataset->weights().index_select(0, own);
-  return {dataset->cells().index_select(0, own) - channel * pixels, dataset->visibilities().index_select(0, own) * weights, weights};
+  return {dataset->cells().index_select(0, own) - channel * pixels, dataset->visibilities().index_select(0, own) * weights,
+          weights};
 }
 
 /// The largest 2 Re sum w V exp(...) over the pixels; the image's orientation plays no part.
@@ -37,8 +38,8 @@ double peak_of(const ChannelCells& cells, std::int64_t npix) {
   auto plane = at::zeros({npix, half + 1}, cells.sums.options());
   plane.index_put_({at::where(is_right, opposite_row, row), at::where(is_right, npix - column, column)},
                    at::where(is_right, cells.sums.conj(), cells.sums), true);
-  plane.index_put_({opposite_row.masked_select(is_twice), column.masked_select(is_twice)}, cells.sums.masked_select(is_twice).conj(),
-                   true);
+  plane.index_put_({opposite_row.masked_select(is_twice), column.masked_select(is_twice)},
+                   cells.sums.masked_select(is_twice).conj(), true);
   return at::fft_irfft2(plane, at::IntArrayRef{npix, npix}, {-2, -1}, "forward").max().item<double>();
 }
 

@@ -11,6 +11,7 @@ inline constexpr double faint_signal = 10, bright_signal = 100;
 /// `automatic.bright` of bright ones, between them along the logarithms; two digits. Of regularizers that a fit has by itself.
 /// Source: docs/lambda.md, where such weights were compared with the best.
 /// @param signal_to_noise  peak_signal_to_noise() of the data
+/// @throws ValueError for a regularizer that no fit has by itself
 double usual_units(const Regularizer& regularizer, double signal_to_noise);
 
 }  // namespace mpol

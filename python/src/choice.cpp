@@ -68,9 +68,9 @@ void bind_choice(py::module_& module) {
                            UsualImageOptions().sparsity(sparsity).tv(tv).tv_slope(tv_slope).tolerance(tolerance).dtype(
                                dtype.value_or(torch::kFloat32)));
       },
-      py::arg("coords"), py::arg("visibilities"), py::arg("sparsity") = py::none(),
-      py::arg("tv") = py::none(), py::arg("tv_slope") = py::none(), py::arg("tolerance") = 1e-3,
-      py::arg("mode") = "cube", py::arg("dtype") = py::none(), Unlocked(),
+      py::arg("coords"), py::arg("visibilities"), py::arg("sparsity") = py::none(), py::arg("tv") = py::none(),
+      py::arg("tv_slope") = py::none(), py::arg("tolerance") = 1e-3, py::arg("mode") = "cube", py::arg("dtype") = py::none(),
+      Unlocked(),
       "The image of `mpol image` where nothing is said: exact likelihood, sparsity and total variation of image and slopes in "
       "units of the "
       "noise, "

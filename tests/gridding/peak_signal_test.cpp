@@ -36,7 +36,8 @@ TEST_CASE("noise alone has a peak of a few times itself", "[gridding][quick]") {
   const auto observed = DataAverager(coords, random_observation(coords, 1, 4000, torch::kFloat64, 11), unchecked()).to_dataset();
   const auto& weights = observed->weights();
   torch::manual_seed(3);
-  const auto noise = at::complex(at::normal(at::zeros_like(weights), 1.0), at::normal(at::zeros_like(weights), 1.0)) / weights.sqrt();
+  const auto noise =
+      at::complex(at::normal(at::zeros_like(weights), 1.0), at::normal(at::zeros_like(weights), 1.0)) / weights.sqrt();
   const double peak = peak_signal_to_noise(GriddedDataset(coords, 1, observed->cells(), noise, weights));
   CHECK(peak > 2);
   CHECK(peak < 5.5);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <mpol_cpp/core/error.h>
 #include <mpol_cpp/objective/usual_units.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 
@@ -10,8 +11,11 @@ using namespace mpol;
 TEST_CASE("usual weights are those of bright and of faint data, and between them along the logarithms", "[objective][quick]") {
   for (const auto kind : all_regularizers()) {
     const auto& regularizer = regularizer_of(kind);
-    if (!regularizer.automatic) continue;
     CAPTURE(regularizer.name);
+    if (!regularizer.automatic) {
+      CHECK_THROWS_AS(usual_units(regularizer, 20), ValueError);
+      continue;
+    }
     const auto [bright, faint] = *regularizer.automatic;
     const auto at = [&](double signal) { return usual_units(regularizer, signal); };
     for (const double signal : {0.0, 4.0, faint_signal}) CHECK(at(signal) == Approx(faint));

@@ -77,7 +77,7 @@ struct ImageSummary {
   OptimizerKind optimizer = OptimizerKind::pogm;
   std::string optimizer_reason;
   bool optimizer_is_asked_for = false;  ///< which is the reason
-  double signal_to_noise = 0;  ///< of the dirty image's peak
+  double signal_to_noise = 0;           ///< of the dirty image's peak
   std::vector<LambdaSummary> lambdas;
   SkyOffset center;                        ///< of the image from the phase centre
   Stokes stokes = Stokes::i;               ///< that data and image are of

@@ -92,8 +92,7 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
     terms.push_back(term);
   if (!given.searched.empty()) {
     const Stopwatch watch(with.summary.seconds.crossval);
-    const LambdaSearch search{options,      with.record, with.data,  terms,       noise,
-                              with.device,  with.state,  with.ranks, with.devices};
+    const LambdaSearch search{options, with.record, with.data, terms, noise, with.device, with.state, with.ranks, with.devices};
     with.summary.scan = cross_validate(search);
     if (with.options.crossval.check_split && !with.summary.scan->interrupted) {
       with.summary.split_check = check_split(search, *with.summary.scan);
@@ -140,7 +139,8 @@ std::vector<Choice> lambda_choices(const ImageOptions& options, const FitData& d
     }
     const double units = given.in_units.at(option), unit = lambda_unit(term, noise, data.coords()).value();
     const auto why = given.automatic.contains(option) ? fmt::format("for a peak of {:.3g} times the noise", signal) : "as given";
-    choices.push_back({option, fmt::format("{:.4g}", units * unit), fmt::format("{:.4g} U, in units of the noise, {}", units, why)});
+    choices.push_back(
+        {option, fmt::format("{:.4g}", units * unit), fmt::format("{:.4g} U, in units of the noise, {}", units, why)});
   }
   return choices;
 }

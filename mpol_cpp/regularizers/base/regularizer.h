@@ -63,13 +63,13 @@ struct Regularizer {
   bool joins_channels = false;                    ///< looks at several channels at once
   /// Where it joins channels, how far it looks from one to the next; 0: at the norm of all of them.
   std::int64_t reach = 0;
-  bool waits_for_device = false;            ///< looks at values on the host, or makes tensors there: no graph records it
-  std::optional<double> least_pixel = {};   ///< Jy/arcsec^2: where it has no value below
+  bool waits_for_device = false;              ///< looks at values on the host, or makes tensors there: no graph records it
+  std::optional<double> least_pixel = {};     ///< Jy/arcsec^2: where it has no value below
   std::optional<UsualWeight> automatic = {};  ///< of a fit that names no regularizer; nothing: it is not in it
-  bool searched_by_itself = false;          ///< by a search that names none; others of such a fit keep `automatic`
-  std::optional<double> asked_for = {};     ///< units of noise of `auto` where that is asked for and it is not in such a fit
-  std::optional<double> search_limit = {};  ///< units of noise beyond which no search looks; nothing: 100 times its start
-  bool recorded_when_off = false;           ///< run.toml names it also where it has no weight
+  bool searched_by_itself = false;            ///< by a search that names none; others of such a fit keep `automatic`
+  std::optional<double> asked_for = {};       ///< units of noise of `auto` where that is asked for and it is not in such a fit
+  std::optional<double> search_limit = {};    ///< units of noise beyond which no search looks; nothing: 100 times its start
+  bool recorded_when_off = false;             ///< run.toml names it also where it has no weight
   /// Makes the function of its settings: unweighted, one float64 value per problem, (…), differentiable.
   std::function<std::function<torch::Tensor(const RegularizerInput&)>(const std::vector<double>& settings)> function;
 };

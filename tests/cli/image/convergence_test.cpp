@@ -243,9 +243,10 @@ TEST_CASE("weights of regularisers in units of noise, or none at all, become num
   const double wanted = std::sqrt(faint_signal * bright_signal) / plain["peak_signal_to_noise"].get<double>();
   dim["weight"] = dim["weight"] * wanted * wanted;
   write_observation(scratch / "dim.npz", dim);
-  const auto faint = json::parse(run_mpol_here({"image", (scratch / "dim.npz").string(), "-o", (scratch / "dim").string(), "--cell-size",
-                                                "0.1", "--npix", "32", "--json", "--epochs", "30", "--scatter-check", "off"})
-                                     .out);
+  const auto faint =
+      json::parse(run_mpol_here({"image", (scratch / "dim.npz").string(), "-o", (scratch / "dim").string(), "--cell-size", "0.1",
+                                 "--npix", "32", "--json", "--epochs", "30", "--scatter-check", "off"})
+                      .out);
   CHECK(check_units(faint) == Approx(std::sqrt(faint_signal * bright_signal)).epsilon(1e-3));
   CHECK(faint["lambda"]["tv"]["unit_value"].get<double>() > lambda["tv"]["unit_value"].get<double>());
 

@@ -76,6 +76,7 @@ TEST_CASE("summary.json has exactly the keys of the contract, and they agree wit
                                                   "normalizer",
                                                   "optimizer",
                                                   "optimizer_reason",
+                                                  "peak_signal_to_noise",
                                                   "reduced_chi_squared",
                                                   "residual",
                                                   "scatter",
