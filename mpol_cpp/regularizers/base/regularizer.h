@@ -41,7 +41,8 @@ enum class NoiseScale {
 
 /// A weight in units of noise that suits bright data, and one for faint data (objective/usual_units.h).
 struct UsualWeight {
-  double bright, faint;
+  double bright;  ///< where the source stands far out of the noise
+  double faint;   ///< where it hardly does
 };
 
 /// What solvers by proximal maps make of a regularizer.
