@@ -112,7 +112,7 @@ TEST_CASE("gains of windows are found with the image, told and taken out of the 
   CHECK(summary["seconds"]["calibration"].get<double>() > 0);
   check_gains(blocks["gains"]);
   CHECK(summary["reduced_chi_squared"].get<double>() == Approx(1).margin(0.1));
-  const auto plain = image_of(data, scratch / "plain", {});
+  const auto plain = image_of(data, scratch / "plain", {"--sparsity", "1U", "--tv", "0.3U", "--tv-slope", "0.5U"});
   CHECK_FALSE(plain.contains("blocks"));
   CHECK(plain["reduced_chi_squared"].get<double>() > 1.15);
   CHECK(read_text(scratch / "out" / "report.html").find("<h2>Blocks of data</h2>") != std::string::npos);
