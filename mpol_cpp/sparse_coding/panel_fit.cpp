@@ -63,7 +63,7 @@ class PanelFit::Passes {
         T* w = work_.data() + (m * panels_ + p) * distance_;
         const T* d = spectra_.data() + (m * panels_ + p) * distance_;
         lines_.forward_panel(w, transform_scratch(worker));
-        add_products(T(1), d, w, sum);
+        add_products<1>(d, w, sum);
       }
       scale(sum, p);
       lines_.inverse_panel(sum, transform_scratch(worker));
@@ -138,11 +138,12 @@ class PanelFit::Passes {
   }
 
   /// Adds sign d w to the sum, complex panels all three.
-  void add_products(T sign, const T* d, const T* w, T* sum) const {
+  template <int sign>
+  void add_products(const T* d, const T* w, T* sum) const {
     for (std::int64_t k = 0; k < npix_ * Lines::row_size; k += Lines::row_size) {
       for (std::int64_t b = k; b < k + batch; ++b) {
-        sum[b] += sign * (d[b] * w[b] - d[b + batch] * w[b + batch]);
-        sum[b + batch] += sign * (d[b] * w[b + batch] + d[b + batch] * w[b]);
+        sum[b] += T(sign) * (d[b] * w[b] - d[b + batch] * w[b + batch]);
+        sum[b + batch] += T(sign) * (d[b] * w[b + batch] + d[b + batch] * w[b]);
       }
     }
   }
@@ -173,7 +174,7 @@ class PanelFit::Passes {
       T* w = work_.data() + (m * panels_ + p) * distance_;
       const T* d = spectra_.data() + (m * panels_ + p) * distance_;
       lines_.forward_panel(w, transform_scratch(worker));
-      add_products(T(-1), d, w, left);
+      add_products<-1>(d, w, left);
     }
     for (std::int64_t k = 0; k < npix_; ++k) {
       const T* power = power_.data() + (p * npix_ + k) * batch;

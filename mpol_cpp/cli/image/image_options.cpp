@@ -14,7 +14,6 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/device/backends/backend.h>
-#include <mpol_cpp/objective/usual_units.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 
 namespace mpol::cli {
@@ -379,17 +378,6 @@ RegularizerOptions::RegularizerOptions() {
       automatic.insert(option_of(kind));
     }
     for (std::size_t i = 0; i < regularizer.settings.size(); ++i) settings_of(kind)[i] = regularizer.settings[i].value;
-  }
-}
-
-void take_usual_units(RegularizerOptions& r, double signal_to_noise) {
-  for (const auto kind : all_regularizers()) {
-    const auto name = option_of(kind);
-    const auto& regularizer = regularizer_of(kind);
-    const auto search = r.searched.find(name);
-    const bool begins_there = search != r.searched.end() && !search->second.range;
-    if (regularizer.automatic && (r.automatic.contains(name) || begins_there))
-      r.in_units[name] = usual_units(regularizer, signal_to_noise);
   }
 }
 

@@ -49,7 +49,7 @@ struct RegularizerOptions {
   /// Strengths in units of noise (objective/noise_unit.h) by the names of their options, in which the value above is then 0.
   std::map<std::string, double> in_units;
   std::set<std::string> given;                     ///< strengths that somebody set, by the names of their options
-  std::set<std::string> automatic;                 ///< those of in_units that nobody gave a number: see take_usual_units()
+  std::set<std::string> automatic;                 ///< those of in_units that nobody gave a number: the data will (weigh_terms)
   std::map<std::string, SearchedLambda> searched;  ///< those of in_units that cross-validation chooses
 
   RegularizerOptions();  ///< what a fit has where nothing is asked for
@@ -59,10 +59,6 @@ struct RegularizerOptions {
   auto& settings_of(TermKind kind) { return settings[static_cast<std::size_t>(kind)]; }
   const auto& settings_of(TermKind kind) const { return settings[static_cast<std::size_t>(kind)]; }
 };
-
-/// Gives strengths that nobody gave a number, and those where a search begins that was given none, what suits the data.
-/// @param signal_to_noise  peak_signal_to_noise()
-void take_usual_units(RegularizerOptions& regularizers, double signal_to_noise);
 
 /// The name of a regularizer's option, without its dashes: that of its term, with - for _.
 std::string option_of(std::string term);

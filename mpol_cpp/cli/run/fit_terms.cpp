@@ -16,9 +16,23 @@
 #include <mpol_cpp/gridding/peak_signal.h>
 #include <mpol_cpp/objective/guess_weights.h>
 #include <mpol_cpp/objective/noise_unit.h>
+#include <mpol_cpp/objective/usual_units.h>
 
 namespace mpol::cli {
 namespace {
+
+/// Gives strengths that nobody gave a number, and those where a search begins that was given none, what suits the data.
+/// @param signal_to_noise  peak_signal_to_noise()
+void take_usual_units(RegularizerOptions& r, double signal_to_noise) {
+  for (const auto kind : all_regularizers()) {
+    const auto name = option_of(kind);
+    const auto& regularizer = regularizer_of(kind);
+    const auto search = r.searched.find(name);
+    const bool begins_there = search != r.searched.end() && !search->second.range;
+    if (regularizer.automatic && (r.automatic.contains(name) || begins_there))
+      r.in_units[name] = usual_units(regularizer, signal_to_noise);
+  }
+}
 
 /// What a weight is where chi^2 is divided by other numbers, as in other programs.
 std::string conversion_words(const Term& term, const TermWeighing& with) {
