@@ -168,6 +168,7 @@
 #include <mpol_cpp/uncertainty/bootstrap.h>
 #include <mpol_cpp/uncertainty/dirty_noise.h>
 #include <mpol_cpp/uncertainty/error_maps.h>
+#include <mpol_cpp/uncertainty/fit_noise.h>
 #include <mpol_cpp/uncertainty/harmonic_fill.h>
 #include <mpol_cpp/uncertainty/structure_test.h>
 #include <mpol_cpp/visibilities/average_channels.h>

@@ -9,12 +9,12 @@
 
 namespace mpol {
 
-double usual_units(const Regularizer& regularizer, double signal_to_noise) {
+double usual_units(const Regularizer& regularizer, double signal_to_noise, double noise_factor) {
   if (!regularizer.automatic) throw ValueError(fmt::format("{} has no usual weight: give it one", regularizer.name));
   const auto& [bright, faint] = *regularizer.automatic;
-  const double share =
-      std::log(std::clamp(signal_to_noise, faint_signal, bright_signal) / faint_signal) / std::log(bright_signal / faint_signal);
-  return two_digits(faint * std::pow(bright / faint, share));
+  const double signal = std::clamp(signal_to_noise / noise_factor, faint_signal, bright_signal);
+  const double share = std::log(signal / faint_signal) / std::log(bright_signal / faint_signal);
+  return two_digits(faint * std::pow(bright / faint, share) * noise_factor);
 }
 
 }  // namespace mpol

@@ -11,7 +11,8 @@ inline constexpr double faint_signal = 10, bright_signal = 100;
 /// `automatic.bright` of bright ones, between them along the logarithms; two digits. Of regularizers that a fit has by itself.
 /// Source: docs/lambda.md, where such weights were compared with the best.
 /// @param signal_to_noise  peak_signal_to_noise() of the data
+/// @param noise_factor     by which the noise is larger than the weights say (FitNoise)
 /// @throws ValueError for a regularizer that no fit has by itself
-double usual_units(const Regularizer& regularizer, double signal_to_noise);
+double usual_units(const Regularizer& regularizer, double signal_to_noise, double noise_factor = 1);
 
 }  // namespace mpol

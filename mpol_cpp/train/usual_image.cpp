@@ -1,5 +1,7 @@
 #include <mpol_cpp/train/usual_image.h>
 
+#include <optional>
+
 #include <mpol_cpp/gridding/auto_start.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/gridding/peak_signal.h>
@@ -9,6 +11,7 @@
 #include <mpol_cpp/objective/objective.h>
 #include <mpol_cpp/objective/usual_units.h>
 #include <mpol_cpp/train/trainer.h>
+#include <mpol_cpp/uncertainty/fit_noise.h>
 
 namespace mpol {
 
@@ -19,18 +22,26 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
       DataAverager(coords, visibilities, DataAveragerOptions().channel_map(channels).scatter_check(ScatterCheck::off))
           .to_dataset();
   const double signal = peak_signal_to_noise(cells);
-  const auto units = [&](const std::optional<double>& given, TermKind kind) {
-    return given ? *given : usual_units(regularizer_of(kind), signal);
+  const auto unit = noise_unit(coords, visibilities, channels.nchan(), likelihood->normalizer());
+  const auto weight = [&](const std::optional<double>& given, TermKind kind, double noise) {
+    return unit.slope * (given ? *given : usual_units(regularizer_of(kind), signal, noise));
   };
-  const double unit = noise_unit(coords, visibilities, channels.nchan(), likelihood->normalizer()).slope;
+  const auto objective_for = [&](double noise) {
+    return Objective(likelihood, {terms::sparsity(weight(options.sparsity(), TermKind::sparsity, noise)),
+                                  terms::tv_image(weight(options.tv(), TermKind::tv_image, noise)),
+                                  terms::tv_slope(weight(options.tv_slope(), TermKind::tv_slope, noise))});
+  };
   GriddedNet model(
       GriddedNetOptions(coords).base_cube(auto_start(cells)).dtype(options.dtype()).pixel_mapping(nonnegative_mapping()));
-  const Objective objective(likelihood, {terms::sparsity(unit * units(options.sparsity(), TermKind::sparsity)),
-                                         terms::tv_image(unit * units(options.tv(), TermKind::tv_image)),
-                                         terms::tv_slope(unit * units(options.tv_slope(), TermKind::tv_slope))});
-  Trainer(model, objective,
-          TrainOptions().optimizer(OptimizerKind::pogm).tolerance(options.tolerance()).epochs(options.most_epochs()))
-      .fit();
+  const auto train = TrainOptions().optimizer(OptimizerKind::pogm).tolerance(options.tolerance()).epochs(options.most_epochs());
+  const auto objective = objective_for(1);
+  const auto fit = Trainer(model, objective, train).fit();
+  if (!options.sparsity() || !options.tv() || !options.tv_slope()) {
+    const double reduced = fit.loss.nll() * objective.normalizer() / static_cast<double>(likelihood->visibilities_count());
+    const auto draws = [&] { return DirtyNoise(coords, visibilities, channels); };
+    const auto noise = measure_fit_noise(model.ptr(), objective, unit, reduced, draws);
+    if (noise.is_off()) Trainer(model, objective_for(noise.factor()), train).fit();
+  }
   const torch::NoGradGuard no_grad;
   return model->make_sky().detach().to(torch::kCPU, torch::kFloat64);
 }

@@ -15,7 +15,8 @@ using torch::Tensor;
 
 /// Options of usual_image().
 struct UsualImageOptions {
-  /// Weights of the regularizers in units of the noise (lambda_unit); nothing: what suits the data (usual_units).
+  /// Weights of the regularizers in units of the noise (lambda_unit); nothing: what suits the data (usual_units), and the noise
+  /// that the fit finds (FitNoise).
   TORCH_ARG(std::optional<double>, sparsity) = std::nullopt;
   /// The same for total variation.
   TORCH_ARG(std::optional<double>, tv) = std::nullopt;
@@ -30,7 +31,8 @@ struct UsualImageOptions {
 };
 
 /// The image that `mpol image` makes of loose visibilities where nothing is said: exact likelihood, sparsity and total variation
-/// of images and slopes in units of the noise, positive pixels behind the Hann convolution, fitted by POGM until it stands still.
+/// of images and slopes in units of the noise, positive pixels behind the Hann convolution, fitted by POGM until it stands still;
+/// once more where the noise turns out to be another than the weights say.
 /// @param channels  which data channels feed which image channel
 /// @return          (nchan, npix, npix) float64 on the CPU, Jy/arcsec^2, sky orientation
 /// @throws DataError when baselines do not fit the grid; DivergedError

@@ -26,6 +26,77 @@ void check_bootstrap(const BootstrapOptions& options) {
     throw ValueError(fmt::format("{} iterations are too few for a fit: allow {} or more", options.most_iterations(), fewest));
 }
 
+/// Fits to data that are simulated of a fitted image.
+class SimulatedFits {
+ public:
+  SimulatedFits(std::shared_ptr<GriddedNetImpl> model, const Objective& objective, const BootstrapOptions& options)
+      : model_(std::move(model)),
+        objective_(objective),
+        options_(options),
+        before_(objective.likelihood().working_state()),
+        function_(model_, objective),
+        tilted_(function_),
+        fitted_(function_.images().clone()) {
+    // The fitted image itself first: for its dual image, and so that samples differ from an image of their own tolerance.
+    fit(fitted_);
+    dual_ = function_.map().dual();
+    state_ = likelihood().working_state();
+    slope_ = slope_at(fitted_);
+  }
+  SimulatedFits(const SimulatedFits&) = delete;
+  SimulatedFits& operator=(const SimulatedFits&) = delete;
+  ~SimulatedFits() { likelihood().load_working_state(before_); }
+
+  /// The slope of chi^2/(2 N) by the sky at the fitted image, (1, nchan, npix, npix).
+  const Tensor& slope() const { return slope_; }
+
+  /// Fits data of the fitted image and other noise. @return its base pixels
+  Tensor fit_to(const DirtyNoise& noise, std::int64_t number) {
+    // The data are moved to those of the fitted image: b - T x less.
+    const auto drawn =
+        noise.draw(options_.seed(), static_cast<std::uint64_t>(number)) * (options_.noise_factor() / objective_.normalizer());
+    moved_ = slope_ + drawn.to(slope_.options()).unsqueeze(0);
+    tilted_.set_tilt(model_->smoothed(moved_.contiguous()));
+    likelihood().load_working_state(state_);
+    function_.map().set_dual(dual_);
+    auto images = fitted_.clone();
+    fit(images);
+    return images;
+  }
+
+  /// The slope of chi^2/(2 N) of the data that were simulated last.
+  Tensor simulated_slope_at(const Tensor& images) { return slope_at(images) - moved_; }
+
+ private:
+  Likelihood& likelihood() const { return objective_.likelihood(); }
+
+  void fit(Tensor& images) {
+    Pogm pogm(tilted_, images, {.curvatures = curvatures_, .most_passes = passes_to_settle});
+    settle(pogm, options_.most_iterations(), options_.tolerance(),
+           [&] { return ConvexObjective::scales(function_.losses(), 1); });
+    curvatures_ = pogm.curvatures();
+  }
+
+  Tensor slope_at(const Tensor& images) {
+    const auto sky = model_->smoothed(images);
+    auto slope = at::empty_like(sky);
+    auto slope_of_model = slope.view(model_->base().sizes());
+    likelihood().value_and_gradient(sky.view(model_->base().sizes()), slope_of_model, Accumulate::overwrite);
+    return slope.div_(2 * objective_.normalizer());
+  }
+
+  std::shared_ptr<GriddedNetImpl> model_;
+  const Objective& objective_;
+  const BootstrapOptions& options_;
+  NamedTensors before_, state_;  // of the likelihood
+  ConvexObjective function_;
+  TiltedFunction tilted_;
+  std::vector<double> curvatures_;
+  Tensor fitted_, dual_, slope_, moved_;
+};
+
+double mean_square(const Tensor& values) { return values.to(torch::kFloat64).square().mean().item<double>(); }
+
 }  // namespace
 
 std::string Bootstrap::obstacle(ImageModel& model, const Objective& objective) {
@@ -43,42 +114,25 @@ Bootstrap::Bootstrap(std::shared_ptr<GriddedNetImpl> model, Objective objective,
 
 Tensor Bootstrap::sample(const DirtyNoise& noise) const {
   const torch::NoGradGuard no_grad;
-  auto& likelihood = objective_.likelihood();
-  const auto before = likelihood.working_state();
-  ConvexObjective function(model_, objective_);
-  TiltedFunction tilted(function);
-  std::vector<double> curvatures;
-  const auto fit = [&](Tensor& images) {
-    Pogm pogm(tilted, images, {.curvatures = curvatures, .most_passes = passes_to_settle});
-    settle(pogm, options_.most_iterations(), options_.tolerance(), [&] { return ConvexObjective::scales(function.losses(), 1); });
-    curvatures = pogm.curvatures();
-  };
-  // The fitted image itself first: for its dual image, and so that samples differ from an image of their own tolerance.
-  auto fitted = function.images().clone();
-  fit(fitted);
-  const auto dual = function.map().dual();
-  const auto state = likelihood.working_state();
-
-  // The data are moved to those of the fitted image: b - T x less.
-  const auto sky = model_->smoothed(fitted);
-  auto slope = at::empty_like(sky);
-  auto slope_of_model = slope.view(model_->base().sizes());
-  likelihood.value_and_gradient(sky.view(model_->base().sizes()), slope_of_model, Accumulate::overwrite);
-  slope.div_(2 * objective_.normalizer());
+  SimulatedFits fits(model_, objective_, options_);
+  const auto& sky = fits.slope();
   auto samples = at::empty({options_.samples(), sky.size(1), sky.size(2), sky.size(3)}, torch::kFloat32);
   for (std::int64_t i = 0; i < options_.samples(); ++i) {
-    const auto drawn =
-        noise.draw(options_.seed(), static_cast<std::uint64_t>(i)) * (options_.noise_factor() / objective_.normalizer());
-    tilted.set_tilt(model_->smoothed((slope + drawn.to(slope.options()).unsqueeze(0)).contiguous()));
-    likelihood.load_working_state(state);
-    function.map().set_dual(dual);
-    auto images = fitted.clone();
-    fit(images);
-    samples[i].copy_(model_->smoothed(images)[0]);
+    samples[i].copy_(model_->smoothed(fits.fit_to(noise, i))[0]);
     if (options_.on_sample()) options_.on_sample()(i);
   }
-  likelihood.load_working_state(before);
   return samples;
+}
+
+double Bootstrap::residual_ratio(const DirtyNoise& noise) const {
+  const torch::NoGradGuard no_grad;
+  SimulatedFits fits(model_, objective_, options_);
+  double simulated = 0;
+  for (std::int64_t i = 0; i < options_.samples(); ++i) {
+    simulated += mean_square(fits.simulated_slope_at(fits.fit_to(noise, i))) / static_cast<double>(options_.samples());
+    if (options_.on_sample()) options_.on_sample()(i);
+  }
+  return std::sqrt(mean_square(fits.slope()) / simulated);
 }
 
 }  // namespace mpol

@@ -50,6 +50,11 @@ class Bootstrap {
   /// (samples, nchan, npix, npix) float32 on the CPU, sky orientation, Jy/arcsec^2.
   Tensor sample(const DirtyNoise& noise) const;
 
+  /// How many times more the residual image of the fit (the slope of chi^2 at it: natural weights, the whole field) scatters than
+  /// those of the samples, root mean squares: above 1 where visibilities share errors, or show what the model cannot. What
+  /// priors leave in a residual is in both.
+  double residual_ratio(const DirtyNoise& noise) const;
+
  private:
   std::shared_ptr<GriddedNetImpl> model_;
   Objective objective_;

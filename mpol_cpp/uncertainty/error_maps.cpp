@@ -8,6 +8,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/fft_rfft2.h>
 #include <ATen/ops/fft_irfft2.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/quantile.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
@@ -15,6 +16,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/images/gauss_conv_image.h>
 #include <mpol_cpp/images/restore.h>
 
 namespace mpol {
@@ -70,6 +72,14 @@ double correlation_length(const Tensor& samples, double cell_size) {
   return width_of(at::fft_irfft2(power, {{npix, npix}}).to(torch::kFloat64), cell_size);
 }
 
+/// Means over a Gaussian twice as wide as a beam; of a field too small for that, of the beam.
+Tensor around(const Tensor& squares, const GridCoords& coords, const Beam& beam) {
+  const double field = coords.cell_size() * static_cast<double>(coords.npix());
+  const double times = 2 * beam.major < field / 2 ? 2 : 1;
+  auto convolution = GaussConvImage(coords, Beam{times * beam.major, times * beam.minor, beam.position_angle});
+  return convolution->forward(squares.unsqueeze(0)).squeeze(0);
+}
+
 void check_samples(const Tensor& sky, const Tensor& samples) {
   if (samples.dim() != 4 || sky.dim() != 3 || samples.sizes().slice(1) != sky.sizes()) {
     throw ShapeError(fmt::format("samples of shape {} of an image of shape {}: expected (samples, nchan, npix, npix)",
@@ -107,7 +117,8 @@ ErrorMaps error_maps(const Tensor& sky, const Tensor& samples, const GridCoords&
       squares.add_(difference.square_().sum(0) / static_cast<double>(count));
     }
     const double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
-    maps.error[channel].copy_(squares.sqrt());
+    maps.error[channel].copy_(
+        (beams.empty() ? squares : at::maximum(squares, around(squares, coords, beam_of().front()))).sqrt());
     maps.mean[channel].copy_(maps.image[channel] + mean);
     maps.spread[channel].copy_(((squares - mean.square()).clamp_min(0) * unbiased).sqrt());
     write_percentiles(differences, maps.image[channel], maps, channel);

@@ -15,8 +15,10 @@ using torch::Tensor;
 /// the resolution of the beams in Jy/beam, or of pixels in Jy/arcsec^2 where there are none. What data do not resolve no sample
 /// knows: errors are to be taken at the resolution of a beam.
 struct ErrorMaps {
-  Tensor image;         ///< the fitted one
-  Tensor error;         ///< root mean square of sample minus image: noise, and what the priors take away
+  Tensor image;  ///< the fitted one
+  /// Root mean square of sample minus image: noise, and what the priors take away; at the resolution of beams the larger of a
+  /// pixel's own and that of its surroundings (a Gaussian twice as wide as the beam), as where an image errs is as uncertain.
+  Tensor error;
   Tensor mean, spread;  ///< of the samples; the spread is their standard deviation: noise alone
   Tensor lower, upper;  ///< their 16th and 84th percentile: how they scatter; no interval of the sky, as they are biased
   /// Error and bias of each channel's flux, Jy: root mean square of the samples' difference, and their mean difference.

@@ -52,6 +52,21 @@ TEST_CASE("the usual image fits the data to their noise and finds the flux", "[t
   CHECK((stronger.sum() < sky.sum()).item<bool>());
 }
 
+TEST_CASE("the usual image hardly depends on the scale of the weights, as one does whose lambda believe them", "[train]") {
+  const auto visibilities = source_off_center(0.2, torch::kComplexDouble);
+  const auto channels = ChannelMap::cube(2);
+  const auto sky = usual_image(usual_grid, visibilities, channels);
+  const double scale = GENERATE(0.25, 4.0);
+  const Visibilities scaled(visibilities.baselines(), visibilities.data(), scale * visibilities.weights());
+  const double apart = relative_error(usual_image(usual_grid, scaled, channels), sky);
+  const auto given = UsualImageOptions().sparsity(0.5).tv(0.5).tv_slope(0.5);
+  const double believed =
+      relative_error(usual_image(usual_grid, scaled, channels, given), usual_image(usual_grid, visibilities, channels, given));
+  CAPTURE(scale, apart, believed);
+  CHECK(believed > 0.1);
+  CHECK(apart < 0.4 * believed);
+}
+
 TEMPLATE_TEST_CASE("residual visibilities are data minus model, in the dtype of the data", "[train][quick]", float, double) {
   auto visibilities = source_off_center(0.02, complex_dtype_of<TestType>());
   visibilities.set_frequencies(torch::tensor({2e11, 2.1e11}, torch::kFloat64));

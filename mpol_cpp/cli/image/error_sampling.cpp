@@ -1,12 +1,14 @@
 #include <mpol_cpp/cli/image/error_sampling.h>
 
-#include <cmath>
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/objective/noise_unit.h>
 #include <mpol_cpp/plot/figures/error_figure.h>
 #include <mpol_cpp/uncertainty/bootstrap.h>
 
@@ -21,23 +23,33 @@ DirtyNoise noise_of(const FitData& data) {
   return {data.coords(), data.visibilities, data.channels};
 }
 
+BootstrapOptions options_of_fits(const ImageOptions& options) {
+  BootstrapOptions how;
+  how.seed(static_cast<std::uint64_t>(options.seed))
+      .tolerance(std::max(tolerance_of_samples, options.tolerance.value_or(0)))
+      .most_iterations(most_iterations_of_samples)
+      .on_sample([](std::int64_t) { stop_if_requested(); });
+  return how;
+}
+
 }  // namespace
 
+FitNoise measured_noise(const ImageOptions& options, const FitData& data, GriddedNet model, const Objective& objective,
+                        double reduced_chi_squared, bool is_whole) {
+  const auto unit = noise_unit(data.coords(), data.visibilities, data.channels.nchan(), objective.normalizer());
+  const auto draws = is_whole ? std::function([&data] { return noise_of(data); }) : std::function<DirtyNoise()>();
+  return measure_fit_noise(model.ptr(), objective, unit, reduced_chi_squared, draws, options_of_fits(options));
+}
+
 std::optional<SampledErrors> sample_errors(const ImageOptions& options, const FitData& data, GriddedNet model,
-                                           const Objective& objective, double reduced_chi_squared) {
+                                           const Objective& objective, double noise_factor) {
   if (!options.samples) return std::nullopt;
   if (const auto why = Bootstrap::obstacle(*model, objective); !why.empty()) {
     throw UsageError(error_text("--samples", fmt::format("{}", *options.samples),
                                 "errors are sampled of convex fits alone: " + why, "leave --samples out"));
   }
-  SampledErrors errors{.samples = {}, .noise_factor = std::sqrt(reduced_chi_squared)};
-  const auto how = BootstrapOptions()
-                       .samples(*options.samples)
-                       .seed(static_cast<std::uint64_t>(options.seed))
-                       .noise_factor(errors.noise_factor)
-                       .tolerance(std::max(tolerance_of_samples, options.tolerance.value_or(0)))
-                       .most_iterations(most_iterations_of_samples)
-                       .on_sample([](std::int64_t) { stop_if_requested(); });
+  SampledErrors errors{.samples = {}, .noise_factor = noise_factor};
+  const auto how = options_of_fits(options).samples(*options.samples).noise_factor(noise_factor);
   errors.samples = Bootstrap(model.ptr(), objective, how).sample(noise_of(data));
   return errors;
 }

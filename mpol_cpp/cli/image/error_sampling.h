@@ -11,6 +11,7 @@
 #include <mpol_cpp/objective/objective.h>
 #include <mpol_cpp/plot/page.h>
 #include <mpol_cpp/uncertainty/error_maps.h>
+#include <mpol_cpp/uncertainty/fit_noise.h>
 
 namespace mpol::cli {
 
@@ -20,12 +21,18 @@ struct SampledErrors {
   double noise_factor = 1;
 };
 
+/// The noise that a fit shows (measure_fit_noise). A signal ends it as it ends a run that writes.
+/// @param reduced_chi_squared  chi^2/(2 N) of the fit over all visibilities
+/// @param is_whole             false where others fit other channels: then errors that visibilities share are not looked for
+FitNoise measured_noise(const ImageOptions& options, const FitData& data, GriddedNet model, const Objective& objective,
+                        double reduced_chi_squared, bool is_whole = true);
+
 /// Fits simulated data of the fitted model; nothing where no samples are asked for. A signal ends it as it ends a run that
 /// writes.
-/// @param reduced_chi_squared  chi^2/(2 N) of the fit over all visibilities, from which the noise follows
+/// @param noise_factor  by which the noise is larger than the weights say
 /// @throws UsageError where the fit is not convex
 std::optional<SampledErrors> sample_errors(const ImageOptions& options, const FitData& data, GriddedNet model,
-                                           const Objective& objective, double reduced_chi_squared);
+                                           const Objective& objective, double noise_factor);
 
 ErrorSummary summary_of(const SampledErrors& errors, const ErrorMaps& maps);
 

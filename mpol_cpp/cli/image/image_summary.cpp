@@ -241,6 +241,9 @@ std::string summary_json(const ImageSummary& summary) {
   if (summary.errors) json["errors"] = errors_of(*summary.errors);
   if (!summary.structures.empty()) json["structures"] = structures_of(summary.structures);
   json["peak_signal_to_noise"] = summary.signal_to_noise;
+  json["noise"] = nullptr;
+  if (const auto& noise = summary.noise)
+    json["noise"] = {{"factor", noise->factor()}, {"of_visibilities", noise->of_samples}, {"shared", noise->shared}};
   json["lambda"] = Json::object();
   for (const auto& lambda : summary.lambdas) {
     Json unit = nullptr;

@@ -14,6 +14,7 @@
 #include <mpol_cpp/crossval/scan.h>
 #include <mpol_cpp/gridding/cells/scatter.h>
 #include <mpol_cpp/train/trainer.h>
+#include <mpol_cpp/uncertainty/fit_noise.h>
 #include <mpol_cpp/visibilities/stokes.h>
 
 namespace mpol::cli {
@@ -98,6 +99,7 @@ struct ImageSummary {
   std::vector<double> flux;                ///< Jy, per channel
   std::vector<ResidualSummary> residuals;  ///< per channel
   std::vector<PartResiduals> parts;        ///< of the data, where there are several
+  std::optional<FitNoise> noise;           ///< where it was looked for, and another than the weights say, or errors sampled
   std::optional<ErrorSummary> errors;      ///< where they were sampled
   std::vector<StructureSummary> structures;
   std::string device;  ///< several with commas between them

@@ -1,11 +1,13 @@
 #include <mpol_cpp/cli/image/resumed_run.h>
 
 #include <charconv>
+#include <string_view>
 
 #include <mpol_cpp/cli/settings/config_file.h>
 #include <mpol_cpp/cli/program/option_set.h>
 #include <mpol_cpp/cli/output/unfinished_run.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/ops/simd/isa.h>
 #include <mpol_cpp/train/checkpoint.h>
 
@@ -16,6 +18,7 @@ constexpr const char* settings_key = "settings";
 constexpr const char* device_key = "device";
 constexpr const char* instruction_set_key = "instruction_set";
 constexpr const char* channels_at_once_key = "channels_at_once";
+constexpr const char* noise_key = "noise";  // of the samples, and how much more is shared
 
 std::string value_of(const Metadata& entries, const std::string& key) {
   const auto found = entries.find(key);
@@ -44,6 +47,19 @@ Notes notes_of_run(const ImageOptions& options, const RunRecord& record) {
 }
 
 void note_channels_at_once(Notes& notes, std::int64_t channels) { notes[channels_at_once_key] = fmt::format("{}", channels); }
+
+void note_noise(Notes& notes, const FitNoise& noise) {
+  notes[noise_key] = fmt::format("{:.17g} {:.17g}", noise.of_samples, noise.shared);
+}
+
+std::optional<FitNoise> noise_of_run(const std::filesystem::path& state) {
+  const auto header = read_checkpoint_header(state / checkpoint_name);
+  if (!header) return std::nullopt;
+  const auto noted = value_of(header->notes, noise_key);
+  std::string_view text = noted;
+  const auto of_samples = take_number<double>(text), shared = take_number<double>(text);
+  return of_samples && shared ? std::optional(FitNoise{*of_samples, *shared}) : std::nullopt;
+}
 
 bool ResumedRun::had_events() const { return settings.empty() || settings.find("\ntensorboard = true") != std::string::npos; }
 

@@ -14,6 +14,7 @@
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/cli/image/run_record.h>
 #include <mpol_cpp/train/options/train_options.h>
+#include <mpol_cpp/uncertainty/fit_noise.h>
 
 namespace mpol::cli {
 
@@ -23,6 +24,10 @@ namespace mpol::cli {
 Notes notes_of_run(const ImageOptions& options, const RunRecord& record);
 /// Adds to them how many channels are fitted at a time.
 void note_channels_at_once(Notes& notes, std::int64_t channels);
+/// Adds the noise that the weights of the regularizers were set anew for.
+void note_noise(Notes& notes, const FitNoise& noise);
+/// That noise, where the newest checkpoint in a run's folder of its state is of such a fit.
+std::optional<FitNoise> noise_of_run(const std::filesystem::path& state);
 
 /// What the newest checkpoint in OUT says of its run; nothing without one.
 struct ResumedRun {

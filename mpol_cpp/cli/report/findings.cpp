@@ -89,8 +89,18 @@ std::optional<Finding> heavy_tails(const FitFacts& facts) {
       "--noise student --likelihood loose makes little of such outliers; or flag them"};
 }
 
+std::optional<Finding> shared_errors(const FitFacts& facts) {
+  if (!facts.settled || !(facts.shared_noise > 1)) return std::nullopt;
+  return Finding{
+      fmt::format("the residual image scatters {:.2f} times more than errors of single visibilities explain, which LAMBDA "
+                  "by themselves were set for",
+                  facts.shared_noise),
+      "neighbours share errors (calibration, phases, averaging), or show what an image cannot: self-calibrate, or try "
+      "--fit-blocks"};
+}
+
 std::optional<Finding> structure_left(const FitFacts& facts) {
-  const double peak = facts.residual_peak / excess(facts);
+  const double peak = facts.residual_peak / (excess(facts) * facts.shared_noise);
   if (!facts.settled || !(peak > clear_peak) || flux_outside(facts)) return std::nullopt;
   const auto channel = facts.channels > 1 ? fmt::format(" of channel {}", facts.residual_channel) : std::string();
   return Finding{
@@ -144,7 +154,7 @@ std::optional<Finding> flux_not_measured(const FitFacts& facts) {
 
 std::vector<Finding> findings(const FitFacts& facts) {
   std::vector<Finding> all;
-  for (const auto rule : {flux_outside, touches_edge, structure_left, unequal_weights, wrong_weights, heavy_tails,
+  for (const auto rule : {flux_outside, touches_edge, shared_errors, structure_left, unequal_weights, wrong_weights, heavy_tails,
                           flux_not_measured, haze, coarse_cells}) {
     if (auto finding = rule(facts)) all.push_back(std::move(*finding));
   }

@@ -38,6 +38,7 @@ struct FitFacts {
 
   ResidualStatistics residuals;      ///< data minus model in units of sigma
   std::vector<PartResiduals> parts;  ///< the same of each spectral window or file, where there are several
+  double shared_noise = 1;           ///< how much more of their errors is in the image because they share them (FitNoise)
   bool of_cells = false;             ///< these are of cell averages, which an image follows more closely than samples
   double flux_seen = 1;              ///< amplitude of the model on the shortest baselines over its flux
   double shortest = 0;               ///< their mean length, wavelengths

@@ -132,9 +132,8 @@ std::string errors_section(const ReportContent& content) {
   if (!content.summary.errors) return {};
   const auto& errors = *content.summary.errors;
   auto text = fmt::format(
-      "<p>From {} fits of simulated data of this image, with {:.3g} times the noise that the weights say. What neighbouring "
-      "samples "
-      "share, and calibration errors, they do not know.</p>\n",
+      "<p>From {} fits of simulated data of this image, with {:.3g} times the noise that the weights say, as the residuals and "
+      "their image show it. What calibration errors do to single places they do not know.</p>\n",
       errors.samples, errors.noise_factor);
   if (const auto picture = picture_in(content.folder / "errors.png"); !picture.empty()) {
     const html::PanelSheet sheet("errors", 3, 1, report_panel_width, report_panel_height);

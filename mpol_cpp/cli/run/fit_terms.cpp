@@ -7,12 +7,13 @@
 
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
+#include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/run/bounded_weights.h>
 #include <mpol_cpp/cli/run/ranks.h>
 #include <mpol_cpp/cli/output/stopwatch.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
-#include <mpol_cpp/core/number_text.h>
+#include <mpol_cpp/core/two_digits.h>
 #include <mpol_cpp/gridding/peak_signal.h>
 #include <mpol_cpp/objective/guess_weights.h>
 #include <mpol_cpp/objective/noise_unit.h>
@@ -44,6 +45,8 @@ std::string conversion_words(const Term& term, const TermWeighing& with) {
       beside(0.5));
 }
 
+constexpr const char* automatic_words = "auto";
+
 /// How a weight came about.
 struct WeightSource {
   std::string how;
@@ -56,7 +59,7 @@ WeightSource source_of(const Term& term, const TermWeighing& with) {
   const auto option = option_of(term.name());
   if (with.summary.bound) return {fmt::format("bounded, {:.4g} times what was given", with.summary.bound->factor)};
   if (given.searched.contains(option)) return {words_of_choice(with.summary.scan->best().kind)};
-  if (given.automatic.contains(option)) return {"auto"};
+  if (given.automatic.contains(option)) return {automatic_words};
   return given.in_units.contains(option) ? WeightSource{"noise units"} : WeightSource{"given", true};
 }
 
@@ -121,6 +124,34 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
                 i < own || with.summary.bound ? source_of(terms[i], with) : WeightSource{"guessed"}, with);
   for (const auto& term : terms) log_info(conversion_words(term, with));
   return terms;
+}
+
+bool weights_follow_noise(const ImageOptions& options) {
+  const auto& given = options.regularizers;
+  return options.is_gaussian() && !options.chi2_bound && given.searched.empty() && !given.automatic.empty() &&
+         choose_optimizer(options).is_convex();
+}
+
+std::vector<Term> terms_for_noise(std::vector<Term> terms, const ImageOptions& options, double signal_to_noise,
+                                  const FitNoise& noise) {
+  for (auto& term : terms) {
+    if (!options.regularizers.automatic.contains(option_of(term.name()))) continue;
+    const auto& regularizer = regularizer_of(term.kind());
+    const double factor = regularizer.automatic ? usual_units(regularizer, signal_to_noise, noise.factor()) /
+                                                      usual_units(regularizer, signal_to_noise)
+                                                : two_digits(noise.factor());
+    term = term.with_weights({term.weights().front() * factor});
+  }
+  return terms;
+}
+
+void note_terms_anew(const std::vector<Term>& terms, const TermWeighing& with) {
+  const auto noise = noise_unit(with.data.coords(), with.data.visibilities, with.data.channels.nchan(), with.normalizer);
+  std::erase_if(with.summary.lambdas, [](const LambdaSummary& lambda) { return lambda.how == automatic_words; });
+  for (const auto& term : terms) {
+    if (const auto source = source_of(term, with); source.how == automatic_words)
+      note_lambda(term, lambda_unit(term, noise, with.data.coords()), source, with);
+  }
 }
 
 std::vector<Term> terms_of_first(const ImageOptions& options, std::vector<Term> weighed) {

@@ -38,6 +38,7 @@
 #include <mpol_cpp/cli/run/run_files.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
+#include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/device/precision.h>
 #include <mpol_cpp/distributed/communicator.h>
 #include <mpol_cpp/train/trainer.h>
@@ -204,26 +205,32 @@ class ImageRun {
     auto* devices = team != nullptr && devices_share_folds(options_) ? &team->group() : nullptr;
     const auto& size = data_.size();
     std::vector<Term> terms;
+    std::optional<TermWeighing> weighing;
     if (ranks()->is_first() || data_.shares_folds()) {
-      terms = weigh_terms({options_, data_.fit_data(), size.normalizer, size.visibilities, data_.likelihood(), data_.device(),
-                           state, data_.shares_folds() ? ranks() : nullptr, devices, *record_, summary_});
+      weighing.emplace(TermWeighing{options_, data_.fit_data(), size.normalizer, size.visibilities, data_.likelihood(),
+                                    data_.device(), state, data_.shares_folds() ? ranks() : nullptr, devices, *record_,
+                                    summary_});
+      terms = weigh_terms(*weighing);
     }
     if (summary_.scan && summary_.scan->interrupted) return;
+    auto signal_to_noise = weights_follow_noise(options_) ? std::optional(summary_.signal_to_noise) : std::nullopt;
     if (data_.sharding().shard == Shard::channels && !data_.shares_folds()) {
       terms = terms_of_first(options_, std::move(terms));
+      if (signal_to_noise) signal_to_noise = number_of<double>(text_of_first(fmt::format("{:.17g}", *signal_to_noise)));
       auto digest = text_of_first(ranks()->is_first() ? record_->data_digest() : std::string());
       if (!ranks()->is_first()) record_->set_data_digest(std::move(digest));
       data_.end_patience();
     }
-    FitPlan plan{options_, *record_, state, std::move(terms), size.normalizer, data_.chosen_grid().center};
+    FitPlan plan{options_, *record_, state, std::move(terms), signal_to_noise, size.normalizer, data_.chosen_grid().center};
     if (ranks()->is_first()) {
       for (auto& line : regridding_words(options_, data_.fit_data())) record_->note(std::move(line));
     }
-    if (data_.groups().are_several()) return fit_groups(std::move(plan));
+    if (data_.groups().are_several()) return fit_groups(std::move(plan), weighing);
     if (!has_work()) return;
     Stopwatch watch(summary_.seconds.training);
     auto fitted = fit_held_channels(plan);
     const bool is_written = has_results(fitted);
+    note_noise_of(fitted, weighing);
     summary_.fit = std::move(fitted.result);
     outcome_.sky = std::move(fitted.sky);
     watch.stop();
@@ -254,7 +261,7 @@ class ImageRun {
   }
 
   /// Fits groups of channels one after another, up to the first that does not reach its end.
-  void fit_groups(FitPlan plan) {
+  void fit_groups(FitPlan plan, const std::optional<TermWeighing>& weighing) {
     const auto& groups = data_.groups();
     const auto state = plan.state;
     const bool gathers = ranks()->is_first();
@@ -272,9 +279,12 @@ class ImageRun {
       if (has_work()) {
         auto fitted = fit_held_channels(plan);
         goes_on = has_results(fitted);
+        if (fitted.noise) plan.terms = fitted.objective->terms();
+        note_noise_of(fitted, weighing);
         if (gathers) outcome_.sky.slice(0, group.begin, group.end).copy_(fitted.sky);
         result.add(std::move(fitted.result));
       }
+      plan.signal_to_noise.reset();  // the first group's noise is that of all
       if (ranks()->any(!goes_on)) break;
     }
     if (!gathers) return;
@@ -283,14 +293,22 @@ class ImageRun {
     describe_fit();
   }
 
+  /// Tells of weights that were set anew for the noise that a fit has found.
+  void note_noise_of(const FittedPart& fitted, const std::optional<TermWeighing>& weighing) {
+    if (!fitted.noise || !weighing) return;
+    summary_.noise = fitted.noise;
+    note_terms_anew(fitted.objective->terms(), *weighing);
+  }
+
   /// Samples errors and judges structures, where that was asked for.
   void doubt(const GriddedNet& model, const Objective& objective) {
     if (!options_.samples && outcome_.structures.empty()) return;
     summary_.chi_squared_of_visibilities = chi_squared_of_visibilities(options_, data_, outcome_.sky, summary_);
     const double reduced = *summary_.chi_squared_of_visibilities / (2.0 * static_cast<double>(summary_.visibilities));
-    judge_structures(outcome_.structures, model, objective, reduced, summary_);
     const Stopwatch watch(summary_.seconds.errors);
-    outcome_.errors = sample_errors(options_, data_.fit_data(), model, objective, reduced);
+    summary_.noise = measured_noise(options_, data_.fit_data(), model, objective, reduced);
+    outcome_.errors = sample_errors(options_, data_.fit_data(), model, objective, summary_.noise->factor());
+    judge_structures(outcome_.structures, model, objective, summary_.noise->factor(), summary_);
   }
 
   void describe_fit() {

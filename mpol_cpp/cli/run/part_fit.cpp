@@ -4,22 +4,29 @@
 #include <numeric>
 #include <utility>
 
+#include <mpol_cpp/cli/image/error_sampling.h>
 #include <mpol_cpp/cli/image/fit_diagnostics.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/run/fit_events.h>
+#include <mpol_cpp/cli/run/fit_terms.h>
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/train/progress_report.h>
 
 namespace mpol::cli {
 namespace {
 
+bool speaks(const ImageOptions& options, const PartToFit& part) {
+  return options.output.speaks() && (!part.ranks || part.ranks->is_first());
+}
+
 ProgressReportOptions report_options(const ImageOptions& options, const PartToFit& part) {
   // stderr is for warnings and the one line of an error
-  const bool silent = !options.output.speaks() || (part.ranks && !part.ranks->is_first());
   return ProgressReportOptions()
-      .style(silent ? ReportStyle::silent : ReportStyle::automatic)
+      .style(speaks(options, part) ? ReportStyle::automatic : ReportStyle::silent)
       .stream(stdout)
       .open_end(choose_optimizer(options).tolerance.has_value());
 }
@@ -62,6 +69,36 @@ Tensor sky_of(ImageModel& model, const PartToFit& part) {
   return all.defined() ? all.to(torch::kCPU) : all;
 }
 
+/// The terms with weights that suit data of other noise.
+std::vector<Term> terms_for(const FitNoise& noise, const FitPlan& plan) {
+  return terms_for_noise(plan.terms, plan.options, *plan.signal_to_noise, noise);
+}
+
+/// What a fit that has ended leaves of the visibilities, chi^2/(2 N) over all ranks.
+double reduced_chi_squared(ImageModel& model, const PartToFit& part, const ImageOptions& options) {
+  const torch::NoGradGuard no_gradient;
+  const auto sky = model.make_sky().detach();
+  const double chi_squared = options.likelihood_kind().of_cells
+                                 ? losses::loose_chi_squared(part.data.coords(), sky.to(torch::kCPU, torch::kFloat64),
+                                                             part.data.visibilities, part.data.channels)
+                                 : part.likelihood->chi_squared(sky).sum().item<double>();
+  std::vector<double> sums{chi_squared, static_cast<double>(part.likelihood->visibilities_count())};
+  if (part.ranks) part.ranks->sum(sums);
+  return sums[0] / (2 * sums[1]);
+}
+
+FitNoise noise_of_fit(const FitPlan& plan, const PartToFit& part, FittedPart& fitted) {
+  const double reduced = reduced_chi_squared(*fitted.model, part, plan.options);
+  return measured_noise(plan.options, part.data, fitted.model, *fitted.objective, reduced, part.ranks == nullptr);
+}
+
+std::string refit_words(const FitNoise& noise) {
+  const auto shared =
+      noise.shared > 1 ? fmt::format(", {:.3g} of it because visibilities share errors", noise.shared) : std::string();
+  return fmt::format("the noise is {:.3g} times what the weights say{}: the fit goes on with lambda for that", noise.factor(),
+                     shared);
+}
+
 }  // namespace
 
 FitSize FitSize::of(const std::shared_ptr<Likelihood>& likelihood, const ImageOptions& options) {
@@ -73,8 +110,6 @@ bool FittedPart::ended() const { return result.stop_reason == StopReason::epochs
 FittedPart fit_part(const FitPlan& plan, const PartToFit& part) {
   const auto& options = plan.options;
   FittedPart fitted;
-  Objective objective(part.likelihood, plan.terms, options.normalize);
-  fitted.objective = part.ranks ? objective.divided_by(plan.normalizer) : objective;
   fitted.model = make_model(options, part.data, part.place);
   fitted.model->to(part.device, options.data.dtype);
   auto train = train_options(options, plan.record, plan.state);
@@ -82,13 +117,29 @@ FittedPart fit_part(const FitPlan& plan, const PartToFit& part) {
   if (plan.channels_at_once) note_channels_at_once(train.notes(), *plan.channels_at_once);
   train.interrupted([] { return stop_requested() != 0; });
   if (part.ranks) train.ranks(part.ranks);
-  ProgressReport report(report_options(options, part));
-  std::vector<Callback> callbacks{report.callback()};
-  Watchers watchers(plan, *fitted.objective, fitted.model, train, callbacks);
-  train.callbacks(std::move(callbacks));
-  fitted.result = Trainer(fitted.model, *fitted.objective, train).fit();
-  report.finish();
-  if (fitted.ended()) watchers.finish(*fitted.model);
+  const auto fit = [&] {
+    auto terms = fitted.noise ? terms_for(*fitted.noise, plan) : plan.terms;
+    const Objective objective(part.likelihood, std::move(terms), options.normalize);
+    fitted.objective = part.ranks ? objective.divided_by(plan.normalizer) : objective;
+    ProgressReport report(report_options(options, part));
+    std::vector<Callback> callbacks{report.callback()};
+    Watchers watchers(plan, *fitted.objective, fitted.model, train, callbacks);
+    train.callbacks(std::move(callbacks));
+    fitted.result = Trainer(fitted.model, *fitted.objective, train).fit();
+    report.finish();
+    if (fitted.ended()) watchers.finish(*fitted.model);
+  };
+  if (plan.signal_to_noise && options.resume) fitted.noise = noise_of_run(plan.state);
+  fit();
+  if (plan.signal_to_noise && !fitted.noise && fitted.ended()) {
+    if (const auto noise = noise_of_fit(plan, part, fitted); noise.is_off()) {
+      fitted.noise = noise;
+      if (speaks(options, part)) fmt::print("{}\n", refit_words(noise));
+      note_noise(train.notes(), noise);
+      train.resume(false);  // what is there to resume is of the first fit
+      fit();
+    }
+  }
   fitted.sky = sky_of(*fitted.model, part);
   return fitted;
 }

@@ -74,6 +74,7 @@ FitFacts RunFiles::judge(const DirtyProducts& dirty, const Tensor& sky) {
   if (summary_.blocks) judge_blocks(*summary_.blocks, data_.fit_data(), sky);
   auto facts = measure_fit(data_.fit_data(), sky, dirty);
   facts.noise = options_.noise;
+  if (summary_.noise) facts.shared_noise = summary_.noise->shared;
   facts.settled = summary_.fit.stop_reason == StopReason::converged ||
                   (summary_.fit.warnings.empty() && summary_.fit.epochs >= fewest_epochs_to_judge);
   facts.weights_were_doubted = data_.weights_are_doubted();

@@ -1,7 +1,5 @@
 #include <mpol_cpp/cli/run/structure_judging.h>
 
-#include <cmath>
-
 #include <mpol_cpp/cli/options/structure_regions.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/stop_request.h>
@@ -35,8 +33,8 @@ std::vector<JudgedRegion> marked_regions(const ImageOptions& options, const FitD
   return regions;
 }
 
-void judge_structures(std::vector<JudgedRegion>& regions, GriddedNet model, const Objective& objective,
-                      double reduced_chi_squared, ImageSummary& summary) {
+void judge_structures(std::vector<JudgedRegion>& regions, GriddedNet model, const Objective& objective, double noise_factor,
+                      ImageSummary& summary) {
   if (regions.empty()) return;
   const Stopwatch watch(summary.seconds.structures);
   if (const auto why = StructureTest::obstacle(*model, objective); !why.empty()) {
@@ -45,9 +43,7 @@ void judge_structures(std::vector<JudgedRegion>& regions, GriddedNet model, cons
   }
   const StructureTest test(
       model.ptr(), objective,
-      StructureTestOptions().level(level_of_structures).noise_factor(std::sqrt(reduced_chi_squared)).on_iteration([] {
-        stop_if_requested();
-      }));
+      StructureTestOptions().level(level_of_structures).noise_factor(noise_factor).on_iteration([] { stop_if_requested(); }));
   for (auto& region : regions) {
     region.judged = test.judge(region.region);
     summary.structures.push_back(region.summary());

@@ -26,10 +26,10 @@ struct JudgedRegion {
 std::vector<JudgedRegion> marked_regions(const ImageOptions& options, const FitData& data);
 
 /// Judges them in the fitted model, and tells it in the summary; a signal ends it as it ends a run that writes.
-/// @param reduced_chi_squared  chi^2/(2 N) of the fit over all visibilities, from which the noise follows
+/// @param noise_factor  by which the noise is larger than the weights say
 /// @throws UsageError where the fit is not convex
-void judge_structures(std::vector<JudgedRegion>& regions, GriddedNet model, const Objective& objective,
-                      double reduced_chi_squared, ImageSummary& summary);
+void judge_structures(std::vector<JudgedRegion>& regions, GriddedNet model, const Objective& objective, double noise_factor,
+                      ImageSummary& summary);
 
 /// A row for each: the image, the region filled, the cheapest image without the structure, and the image minus that one.
 plot::Page structure_page(const std::vector<JudgedRegion>& regions, const GridCoords& coords);

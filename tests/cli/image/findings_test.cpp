@@ -69,6 +69,8 @@ TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli]
       },
       "9.0 sigma, 1.50\" West and 0.50\" North");
   check_rule(
+      shared_errors, [](FitFacts& facts) { facts.shared_noise = 1.6; }, "scatters 1.60 times more than errors of single");
+  check_rule(
       touches_edge, [](FitFacts& facts) { facts.edge_peak = 0.5; }, "25 % of its peak at the edge of the field of 12.8\"");
   check_rule(
       flux_outside, [](FitFacts& facts) { facts.outside.value = -0.02; }, "20.0 sigma, 10.00\" East");
@@ -125,6 +127,11 @@ TEST_CASE("what one doubt explains is not told as another", "[cli][quick]") {
   CHECK(findings(noisy).size() == 1);
   noisy.weights_were_doubted = true;
   CHECK(findings(noisy).empty());
+  auto shared = good_fit();  // peaks are of errors that are shared
+  shared.shared_noise = 1.6;
+  shared.residual_peak = 9;
+  CHECK(findings(shared).size() == 1);
+  CHECK(shared_errors(shared));
   auto outside = good_fit();  // a source out there is in all residuals
   outside.outside.value = 0.02;
   outside.residuals.sigma_factor = 100;

@@ -1,0 +1,44 @@
+#include <mpol_cpp/uncertainty/fit_noise.h>
+
+#include <cmath>
+#include <utility>
+
+#include <ATen/ops/empty_like.h>
+
+namespace mpol {
+namespace {
+
+constexpr double lowest_right = 0.87, highest_right = 1.15;  // where findings about weights begin too
+constexpr double suspicious = 1.1, least_shared = 1.2;
+constexpr std::int64_t simulated_fits = 4;
+
+/// The root mean square of the slope of chi^2/(2 N), in units of what noise as the weights say gives it.
+double scatter_of_slope(ImageModel& model, const Objective& objective, const NoiseUnit& unit) {
+  auto& likelihood = objective.likelihood();
+  const auto before = likelihood.working_state();
+  const auto sky = model.make_sky();
+  auto slope = at::empty_like(sky);
+  likelihood.value_and_gradient(sky, slope, Accumulate::overwrite);
+  likelihood.load_working_state(before);
+  objective.normalize_gradient(slope);
+  return std::sqrt(slope.to(torch::kFloat64).square().mean().item<double>()) / unit.slope;
+}
+
+}  // namespace
+
+bool FitNoise::is_off() const { return factor() < lowest_right || factor() > highest_right; }
+
+FitNoise measure_fit_noise(const std::shared_ptr<GriddedNetImpl>& model, const Objective& objective, const NoiseUnit& unit,
+                           double reduced, const std::function<DirtyNoise()>& noise, BootstrapOptions options) {
+  const torch::NoGradGuard no_grad;
+  FitNoise found{.of_samples = std::sqrt(reduced)};
+  if (!(found.of_samples > 0) || !std::isfinite(found.of_samples)) return {};
+  if (!noise || !Bootstrap::obstacle(*model, objective).empty()) return found;
+  if (scatter_of_slope(*model, objective, unit) < suspicious * found.of_samples) return found;
+  options.samples(simulated_fits).noise_factor(found.of_samples);
+  const double ratio = Bootstrap(model, objective, std::move(options)).residual_ratio(noise());
+  if (ratio > least_shared) found.shared = ratio;
+  return found;
+}
+
+}  // namespace mpol

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include <mpol_cpp/models/gridded_net.h>
+#include <mpol_cpp/objective/noise_unit.h>
+#include <mpol_cpp/objective/objective.h>
+#include <mpol_cpp/uncertainty/bootstrap.h>
+#include <mpol_cpp/uncertainty/dirty_noise.h>
+
+namespace mpol {
+
+/// How much larger the noise of data is than their weights say, as what a converged fit leaves tells.
+struct FitNoise {
+  double of_samples = 1;  ///< of each visibility: the root of chi^2/(2 N)
+  double shared = 1;      ///< how much more of it is in the image because visibilities share errors; 1 where that is not seen
+
+  double factor() const { return of_samples * shared; }  ///< that of the image
+  /// Whether the weights are too far off to be taken at their word: below 0.87 or above 1.15.
+  bool is_off() const;
+};
+
+/// Measures it. Errors that visibilities share make the residual image scatter more than their own sizes say; where it does, by
+/// a tenth, four simulated fits (Bootstrap::residual_ratio) tell what of that is the priors' doing, and what is left counts from
+/// 1.2 on: independent noise came to 0.98 to 1.06 (docs/lambda.md).
+/// @param model    fitted; of one problem
+/// @param unit     of these data and this objective
+/// @param reduced  chi^2/(2 N) of the fit over all visibilities
+/// @param noise    makes what draws noise of these data, where it is needed; empty: `shared` stays 1
+/// @param options  of the simulated fits, but for their number and noise
+FitNoise measure_fit_noise(const std::shared_ptr<GriddedNetImpl>& model, const Objective& objective, const NoiseUnit& unit,
+                           double reduced, const std::function<DirtyNoise()>& noise, BootstrapOptions options = {});
+
+}  // namespace mpol
