@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What lambda by `auto` and by `mpol crossval` costs beside the best of a grid, on simulated skies of which the truth is known.
 
-usage: lambdas.py [--program build/release/bin/mpol] [--folder lambda_quality] [--cases N] [--scores]
+usage: lambdas.py [--program build/release/bin/mpol] [--folder lambda_quality] [--cases N] [--scores | --weights]
 
 Needs numpy and astropy (build/test-python/bin/python3 has them). Skies of 128 x 0.04" and 0.15 Jy, 25 antennas, 3300 visibilities at
 230 GHz: the disc of `mpol simulate`, two Gaussians with a ring, and a nebula that fills the field. Noise of three system temperatures, and at
@@ -9,6 +9,8 @@ some: weights four times too large, Student noise of three degrees of freedom, n
 from sample to sample). The error of an image is the geometric mean of two normalised root mean squares, per pixel and after a
 Gaussian of 0.2"; what is printed is that error over the least one of a grid (c of sparsity 0.1 ... 10, of tv 0.03 ... 9.5, of tv-slope 0 ... 1.6).
 --scores: instead the points of that grid, without tv-slope, which SURE, generalized cross-validation, the discrepancy and the L-curve take.
+--weights: instead, where weights are wrong or errors shared, what the default finds of the noise, and its error and flux beside those of the
+lambda that it would take if it believed the weights.
 """
 import argparse
 import csv
@@ -81,7 +83,7 @@ class Case:
         truth = folder / f"{sky}.fits"
         command = ["simulate", "-o", self.data, "--overwrite", "--antennas", 25, "--system-temperature", temperature, "--quiet"]
         command += ["--truth", truth, *grid_arguments] if sky == "disc" else ["--sky", truth]
-        if noise in ("white", "weights x 4"):
+        if noise in ("white", "weights x 4", "weights / 4"):
             self.mpol(*command, "--seed", 3)
         else:
             self.mpol(*command, "--no-noise")
@@ -93,8 +95,8 @@ class Case:
         arrays = dict(np.load(self.data))
         weight = arrays["weight"]
         rng = np.random.default_rng(7)
-        if noise == "weights x 4":
-            arrays["weight"] = 4 * weight
+        if noise.startswith("weights"):
+            arrays["weight"] = 4 * weight if noise == "weights x 4" else weight / 4
         else:
             shape = (weight.size // baselines, baselines)
             draw = (lambda: rng.standard_t(3, shape) / np.sqrt(3)) if noise == "Student" else (lambda: rng.standard_normal(shape))
@@ -136,6 +138,12 @@ class Case:
             picks[name] = place((summary["crossval"][key]["sparsity"], summary["crossval"][key]["tv"]))
         return picks
 
+    def believing(self):
+        """A fit with the lambda that the weights as they are ask for."""
+        text = self.mpol("image", self.data, *grid_arguments, "--dry-run", "--json")
+        wanted = {choice["option"]: choice["value"] for choice in json.loads(text)["choices"]}
+        return self.run("image", *[word for name in ("sparsity", "tv", "tv-slope") for word in (f"--{name}", wanted[name])])
+
     def error_at(self, c):
         return self.run("image", "--sparsity", f"{c[0]}U", "--tv", f"{c[1]}U", "--tv-slope", f"{c[2]}U" if c[2] else 0)[1]
 
@@ -154,14 +162,33 @@ def measured(case, least):
     return row, picks
 
 
+def print_weights(options):
+    print("| sky, K, noise | noise, by chi^2 | shared | error over that of believed weights | flux | flux with believed weights |\n|" + "---|" * 6)
+    ratios = []
+    wrong = [(sky, temperature, f"weights {by} 4") for sky, temperature, noise in cases if noise == "white" for by in "x/"]
+    for sky, temperature, noise in wrong + [case for case in cases if case[2] == "correlated"]:
+        case = Case(options.program, options.folder, sky, temperature, noise)
+        summary, error = case.run("image")
+        believing, error_before = case.believing()
+        found = summary["noise"] or {"of_visibilities": 1, "shared": 1}
+        ratios.append(error / error_before)
+        fluxes = " | ".join(f"{each['flux_jy'][0] / case.truth.sum():.2f}" for each in (summary, believing))
+        print(f"| {sky}, {temperature}, {noise} | {found['of_visibilities']:.2f} | {found['shared']:.2f} | {ratios[-1]:.2f} | {fluxes} |", flush=True)
+    print(f"| **median** | | | {np.median(ratios):.2f} | | |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="build/release/bin/mpol")
     parser.add_argument("--folder", type=Path, default=Path("lambda_quality"))
     parser.add_argument("--cases", type=int, default=len(cases))
     parser.add_argument("--scores", action="store_true")
+    parser.add_argument("--weights", action="store_true")
     options = parser.parse_args()
     write_skies(options.folder)
+    if options.weights:
+        print_weights(options)
+        return
     names = ["default"] + [f"c = {c}" for c in fixed] + ["cv, random cells", "cv, dartboard"]
     if options.scores:
         names = ["SURE", "GCV", "discrepancy", "L-curve"]

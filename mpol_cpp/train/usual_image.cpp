@@ -36,7 +36,8 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
   const auto train = TrainOptions().optimizer(OptimizerKind::pogm).tolerance(options.tolerance()).epochs(options.most_epochs());
   const auto objective = objective_for(1);
   const auto fit = Trainer(model, objective, train).fit();
-  if (!options.sparsity() || !options.tv() || !options.tv_slope()) {
+  const bool follows = !options.sparsity() || !options.tv() || !options.tv_slope();
+  if (follows && fit.stop_reason == StopReason::converged) {
     const double reduced = fit.loss.nll() * objective.normalizer() / static_cast<double>(likelihood->visibilities_count());
     const auto draws = [&] { return DirtyNoise(coords, visibilities, channels); };
     const auto noise = measure_fit_noise(model.ptr(), objective, unit, reduced, draws);

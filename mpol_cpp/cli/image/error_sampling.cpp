@@ -37,7 +37,8 @@ BootstrapOptions options_of_fits(const ImageOptions& options) {
 FitNoise measured_noise(const ImageOptions& options, const FitData& data, GriddedNet model, const Objective& objective,
                         double reduced_chi_squared, bool is_whole) {
   const auto unit = noise_unit(data.coords(), data.visibilities, data.channels.nchan(), objective.normalizer());
-  const auto draws = is_whole ? std::function([&data] { return noise_of(data); }) : std::function<DirtyNoise()>();
+  const bool looks = is_whole && !options.likelihood_kind().of_cells;  // averages of cells leave what they lose as well
+  const auto draws = looks ? std::function([&data] { return noise_of(data); }) : std::function<DirtyNoise()>();
   return measure_fit_noise(model.ptr(), objective, unit, reduced_chi_squared, draws, options_of_fits(options));
 }
 

@@ -203,6 +203,12 @@ Json memory_json(const ImageSummary& summary) {
 
 }  // namespace
 
+std::string noise_words(const FitNoise& noise) {
+  const auto text = fmt::format("{:.3g} times what the weights say", noise.factor());
+  if (noise.shared == 1) return text;
+  return text + fmt::format(": {:.3g} by chi^2, times {:.3g} because visibilities share errors", noise.of_samples, noise.shared);
+}
+
 std::string StructureSummary::verdict() const {
   const double jansky = std::accumulate(flux.begin(), flux.end(), 0.0);
   const auto what = fmt::format("{}, {:.3g} Jy: ", name, jansky);
@@ -300,6 +306,7 @@ std::string closing_words(const ImageSummary& summary, const std::string& folder
   text += channels == 1 ? fmt::format("flux        {:.4g} Jy{}\n", flux, flux_error_words(summary))
                         : fmt::format("flux        {:.4g} Jy{} in {} channels\n", flux, flux_error_words(summary), channels);
   text += remainder_words(summary);
+  if (summary.noise) text += fmt::format("noise       {}\n", noise_words(*summary.noise));
   for (const auto& structure : summary.structures) text += fmt::format("structure   {}\n", structure.verdict());
   const bool has_steps = !is_proximal(summary.optimizer);
   const auto step = !has_steps ? std::string() : fmt::format(", {} step", to_string(summary.fit.step));

@@ -117,6 +117,9 @@ struct ImageSummary {
   double reduced_chi_squared() const { return chi_squared / (2.0 * static_cast<double>(samples)); }
 };
 
+/// How much larger the noise is than the weights say, and why.
+std::string noise_words(const FitNoise& noise);
+
 /// What --dry-run prints with --json: the choices, and how the verb ran.
 std::string dry_summary(const ImageSummary& summary);
 

@@ -90,7 +90,7 @@ std::optional<Finding> heavy_tails(const FitFacts& facts) {
 }
 
 std::optional<Finding> shared_errors(const FitFacts& facts) {
-  if (!facts.settled || !(facts.shared_noise > 1)) return std::nullopt;
+  if (!facts.settled || !(facts.shared_noise > 1) || flux_outside(facts)) return std::nullopt;
   return Finding{
       fmt::format("the residual image scatters {:.2f} times more than errors of single visibilities explain, which LAMBDA "
                   "by themselves were set for",

@@ -314,7 +314,9 @@ std::string lambdas_section(const ImageSummary& summary) {
     rows.push_back({lambda.name, fmt::format("{:.4g}", lambda.value),
                     lambda.in_units ? fmt::format("{:.3g}", *lambda.in_units) : "-", lambda.how});
   if (rows.empty()) return html::section("Regularisers", "<p>None.</p>\n");
-  return html::section("Regularisers", html::table({"term", "λ", "λ in units of the noise", "how"}, rows));
+  auto text = html::table({"term", "λ", "λ in units of the noise", "how"}, rows);
+  if (summary.noise) text += fmt::format("<p>The noise of the image is {}.</p>\n", noise_words(*summary.noise));
+  return html::section("Regularisers", text);
 }
 
 std::string scan_section(const ReportContent& content) {

@@ -128,8 +128,8 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
 
 bool weights_follow_noise(const ImageOptions& options) {
   const auto& given = options.regularizers;
-  return options.is_gaussian() && !options.chi2_bound && given.searched.empty() && !given.automatic.empty() &&
-         choose_optimizer(options).is_convex();
+  return options.is_gaussian() && !options.likelihood_kind().of_cells && !options.chi2_bound && given.searched.empty() &&
+         !given.automatic.empty() && choose_optimizer(options).is_convex();
 }
 
 std::vector<Term> terms_for_noise(std::vector<Term> terms, const ImageOptions& options, double signal_to_noise,

@@ -41,7 +41,8 @@ std::vector<Term> weigh_terms(const TermWeighing& with);
 /// The terms that the first rank has weighed, on all. @param weighed  looked at on the first alone
 std::vector<Term> terms_of_first(const ImageOptions& options, std::vector<Term> weighed);
 
-/// Whether weights that nobody gave are to follow the noise that a convex fit of Gaussian noise finds.
+/// Whether weights that nobody gave are to follow the noise that a convex fit of Gaussian noise finds: one of visibilities, as
+/// what averages of cells leave is also what they lose.
 bool weights_follow_noise(const ImageOptions& options);
 /// The same terms where the noise is by a factor other than the weights of the data say: weights that nobody gave are set anew.
 /// @param signal_to_noise  peak_signal_to_noise(), by the weights of the data

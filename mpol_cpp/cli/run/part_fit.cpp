@@ -7,13 +7,13 @@
 #include <mpol_cpp/cli/image/error_sampling.h>
 #include <mpol_cpp/cli/image/fit_diagnostics.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
+#include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/run/fit_events.h>
 #include <mpol_cpp/cli/run/fit_terms.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/train/progress_report.h>
 
 namespace mpol::cli {
@@ -75,28 +75,17 @@ std::vector<Term> terms_for(const FitNoise& noise, const FitPlan& plan) {
 }
 
 /// What a fit that has ended leaves of the visibilities, chi^2/(2 N) over all ranks.
-double reduced_chi_squared(ImageModel& model, const PartToFit& part, const ImageOptions& options) {
+double reduced_chi_squared(ImageModel& model, const PartToFit& part) {
   const torch::NoGradGuard no_gradient;
-  const auto sky = model.make_sky().detach();
-  const double chi_squared = options.likelihood_kind().of_cells
-                                 ? losses::loose_chi_squared(part.data.coords(), sky.to(torch::kCPU, torch::kFloat64),
-                                                             part.data.visibilities, part.data.channels)
-                                 : part.likelihood->chi_squared(sky).sum().item<double>();
+  const double chi_squared = part.likelihood->chi_squared(model.make_sky().detach()).sum().item<double>();
   std::vector<double> sums{chi_squared, static_cast<double>(part.likelihood->visibilities_count())};
   if (part.ranks) part.ranks->sum(sums);
   return sums[0] / (2 * sums[1]);
 }
 
 FitNoise noise_of_fit(const FitPlan& plan, const PartToFit& part, FittedPart& fitted) {
-  const double reduced = reduced_chi_squared(*fitted.model, part, plan.options);
+  const double reduced = reduced_chi_squared(*fitted.model, part);
   return measured_noise(plan.options, part.data, fitted.model, *fitted.objective, reduced, part.ranks == nullptr);
-}
-
-std::string refit_words(const FitNoise& noise) {
-  const auto shared =
-      noise.shared > 1 ? fmt::format(", {:.3g} of it because visibilities share errors", noise.shared) : std::string();
-  return fmt::format("the noise is {:.3g} times what the weights say{}: the fit goes on with lambda for that", noise.factor(),
-                     shared);
 }
 
 }  // namespace
@@ -131,10 +120,10 @@ FittedPart fit_part(const FitPlan& plan, const PartToFit& part) {
   };
   if (plan.signal_to_noise && options.resume) fitted.noise = noise_of_run(plan.state);
   fit();
-  if (plan.signal_to_noise && !fitted.noise && fitted.ended()) {
+  if (plan.signal_to_noise && !fitted.noise && fitted.result.stop_reason == StopReason::converged) {
     if (const auto noise = noise_of_fit(plan, part, fitted); noise.is_off()) {
       fitted.noise = noise;
-      if (speaks(options, part)) fmt::print("{}\n", refit_words(noise));
+      if (speaks(options, part)) fmt::print("the noise is {}: the fit goes on with lambda for that\n", noise_words(noise));
       note_noise(train.notes(), noise);
       train.resume(false);  // what is there to resume is of the first fit
       fit();

@@ -137,6 +137,7 @@ TEST_CASE("what one doubt explains is not told as another", "[cli][quick]") {
   outside.residuals.sigma_factor = 100;
   outside.residuals.beyond_four = 0.04;
   outside.residual_peak = 12;
+  outside.shared_noise = 3;
   CHECK(flux_outside(outside));
   CHECK(findings(outside).size() == 1);
   auto wild = good_fit();  // factors from the median would make the mean square worse

@@ -73,6 +73,7 @@ TEST_CASE("summary.json has exactly the keys of the contract, and they agree wit
                                                   "memory_bytes",
                                                   "n_cells",
                                                   "n_visibilities",
+                                                  "noise",
                                                   "normalizer",
                                                   "optimizer",
                                                   "optimizer_reason",

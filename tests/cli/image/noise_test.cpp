@@ -1,0 +1,158 @@
+// Weights that nobody gave follow the noise that the fit finds.
+#include "catch.h"
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/train/checkpoint.h>
+
+#include "compare.h"
+#include "observation.h"
+#include "program.h"
+
+using namespace mpol;
+using namespace mpol::testing;
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The small observation, whose noise is twice what its weights say.
+std::string doubted_observation(const fs::path& path, std::int64_t nchan = 1) {
+  auto arrays = small_observation(nchan);
+  arrays["weight"] = arrays["weight"] * 4;
+  return write_observation(path, arrays);
+}
+
+Words fit_of(const std::string& data, const fs::path& out, const Words& more = {}) {
+  Words words = {"image", data, "-o", out.string(), "--cell-size", "0.1", "--npix", "32", "--threads", "1", "--json"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+Json summary_of(const Words& words) {
+  const auto run = run_mpol_here(words);
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  return Json::parse(run.out);
+}
+
+Tensor image_in(const fs::path& out) { return io::read_fits(out / "image.fits").cube; }
+
+double units_of(const Json& summary, const std::string& term) { return summary["lambda"][term]["unit_value"]; }
+
+/// Whether the newest checkpoint is of a fit whose weights were set anew.
+bool is_second_fit(const fs::path& out) {
+  const auto header = read_checkpoint_header(out / "checkpoint.safetensors");
+  return header && header->notes.contains("noise");
+}
+
+}  // namespace
+
+TEST_CASE("weights four times too large make the same image, with lambda of twice the unit", "[cli]") {
+  const Scratch scratch;
+  const std::string likelihood = GENERATE("exact", "loose");
+  const auto plain_data = write_observation(scratch / "plain.npz", small_observation());
+  const auto doubted_data = doubted_observation(scratch / "doubted.npz");
+  const Words how = {"--likelihood", likelihood, "--scatter-check", "off"};
+  const auto plain = summary_of(fit_of(plain_data, scratch / "plain", how));
+  CHECK(plain["noise"].is_null());
+  const auto doubted = summary_of(fit_of(doubted_data, scratch / "doubted", how));
+  CHECK(doubted["noise"]["of_visibilities"].get<double>() == Approx(2).epsilon(0.06));
+  CHECK(doubted["noise"]["shared"] == 1);
+  CHECK(doubted["noise"]["factor"] == doubted["noise"]["of_visibilities"]);
+  for (const auto* term : {"sparsity", "tv", "tv_slope"}) {
+    CHECK(units_of(doubted, term) == Approx(2 * units_of(plain, term)).epsilon(0.1));
+    CHECK(doubted["lambda"][term]["how"] == "auto");
+  }
+  CHECK(relative_error(image_in(scratch / "doubted"), image_in(scratch / "plain")) < 0.02);
+  CHECK(read_text(scratch / "doubted" / "run.toml").find("sparsity = \"auto\"  # auto: ") != std::string::npos);
+
+  auto given = how;  // a number of units is that number
+  for (const auto* option : {"--sparsity", "--tv", "--tv-slope"}) {
+    given.emplace_back(option);
+    given.emplace_back("1U");
+  }
+  const auto believed = summary_of(fit_of(doubted_data, scratch / "given", given));
+  CHECK(believed["noise"].is_null());
+  CHECK(units_of(believed, "tv") == Approx(1));
+  given.back() = "auto";
+  const auto mixed = summary_of(fit_of(doubted_data, scratch / "mixed", given));
+  CHECK(units_of(mixed, "tv") == Approx(1));
+  CHECK(units_of(mixed, "tv_slope") == Approx(units_of(doubted, "tv_slope")).epsilon(0.1));
+
+  // Averages of cells lose flux off centre, which is no noise.
+  const auto gridded =
+      summary_of(fit_of(doubted_data, scratch / "gridded", {"--likelihood", "gridded", "--scatter-check", "off"}));
+  CHECK(gridded["noise"].is_null());
+  CHECK(units_of(gridded, "tv") == Approx(units_of(plain, "tv")).epsilon(0.1));
+
+  // What is not at its end tells nothing of the noise.
+  auto short_of_it = how;
+  short_of_it.insert(short_of_it.end(), {"--epochs", "30"});
+  CHECK(summary_of(fit_of(doubted_data, scratch / "short", short_of_it))["noise"].is_null());
+}
+
+TEST_CASE("an interrupted second fit goes on as the second, bit for bit", "[cli]") {
+  const Scratch scratch;
+  const auto data = doubted_observation(scratch / "vis.npz");
+  const Words how = {"--tolerance", "1e-5", "--dtype", "float64", "--checkpoint-interval", "20"};
+  const auto whole = run_mpol(fit_of(data, scratch / "whole", how));
+  REQUIRE(whole.exit_code == 0);
+  CHECK(is_second_fit(scratch / "whole"));
+
+  Program program(fit_of(data, scratch / "out", how));
+  while (program.running() && !is_second_fit(scratch / "out")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  program.send(SIGTERM);
+  const auto ended = program.wait();
+  INFO(ended.err);
+  REQUIRE(ended.exit_code == 143);
+  const auto resumed = run_mpol({"image", "-o", (scratch / "out").string(), "--resume", "--json"});
+  INFO(resumed.err);
+  REQUIRE(resumed.exit_code == 0);
+  CHECK(Json::parse(resumed.out)["lambda"] == Json::parse(whole.out)["lambda"]);
+  CHECK(Json::parse(resumed.out)["noise"] == Json::parse(whole.out)["noise"]);
+  CHECK(read_text(scratch / "out" / "history.csv") == read_text(scratch / "whole" / "history.csv"));
+  CHECK(torch::equal(image_in(scratch / "out"), image_in(scratch / "whole")));
+}
+
+TEST_CASE("groups of channels share the weights for the noise of the first", "[cli]") {
+  const Scratch scratch;
+  const auto data = doubted_observation(scratch / "vis.npz", 4);
+  const auto whole = summary_of(fit_of(data, scratch / "whole", {"--mode", "cube"}));
+  const auto grouped = summary_of(fit_of(data, scratch / "grouped", {"--mode", "cube", "--channels-at-once", "2"}));
+  CHECK(grouped["noise"]["of_visibilities"].get<double>() ==
+        Approx(whole["noise"]["of_visibilities"].get<double>()).epsilon(0.05));
+  CHECK(units_of(grouped, "tv") == Approx(units_of(whole, "tv")).epsilon(0.1));
+  CHECK(relative_error(image_in(scratch / "grouped"), image_in(scratch / "whole")) < 0.02);
+}
+
+TEST_CASE("errors that visibilities share raise lambda and the errors of the image, and are told", "[cli]") {
+  const Scratch scratch;
+  auto arrays = small_observation();
+  for (auto& [name, array] : arrays) array = array.repeat({4});
+  arrays["uu"] = arrays["uu"] * (1 + 1e-4 * torch::arange(2400, torch::kFloat64) / 2400);  // near each other
+  const auto data = write_observation(scratch / "vis.npz", arrays);
+  const auto shared = summary_of(fit_of(data, scratch / "shared", {"--samples", "8"}));
+  CHECK(shared["noise"]["shared"].get<double>() > 1.4);
+  CHECK(shared["errors"]["noise_factor"] == shared["noise"]["factor"]);
+  CHECK(units_of(shared, "sparsity") > 1.2);
+  bool is_told = false;
+  for (const auto& warning : shared["warnings"]) {
+    const auto text = warning.get<std::string>();
+    is_told |= text.find("scatters") != std::string::npos && text.find("neighbours share errors") != std::string::npos;
+  }
+  CHECK(is_told);
+  const auto alone =
+      summary_of(fit_of(write_observation(scratch / "alone.npz", small_observation()), scratch / "alone", {"--samples", "8"}));
+  CHECK(alone["noise"]["shared"] == 1);
+  CHECK(shared["errors"]["flux_error_jy"][0].get<double>() > 0.5 * alone["errors"]["flux_error_jy"][0].get<double>());
+}
