@@ -9,8 +9,9 @@ namespace mpol {
 namespace {
 
 constexpr double lowest_right = 0.87, highest_right = 1.15;  // where findings about weights begin too
-constexpr double suspicious = 1.1, least_shared = 1.2;
-constexpr std::int64_t simulated_fits = 4;
+constexpr double suspicious = 1.1, least_shared = 1.15;
+constexpr std::int64_t simulated_fits = 2;
+constexpr int most_rounds = 2;
 
 /// The root mean square of the slope of chi^2/(2 N), in units of what noise as the weights say gives it.
 double scatter_of_slope(ImageModel& model, const Objective& objective, const NoiseUnit& unit) {
@@ -35,9 +36,13 @@ FitNoise measure_fit_noise(const std::shared_ptr<GriddedNetImpl>& model, const O
   if (!(found.of_samples > 0) || !std::isfinite(found.of_samples)) return {};
   if (!noise || !Bootstrap::obstacle(*model, objective).empty()) return found;
   if (scatter_of_slope(*model, objective, unit) < suspicious * found.of_samples) return found;
-  options.samples(simulated_fits).noise_factor(found.of_samples);
-  const double ratio = Bootstrap(model, objective, std::move(options)).residual_ratio(noise());
-  if (ratio > least_shared) found.shared = ratio;
+  const auto draws = noise();
+  options.samples(simulated_fits);
+  for (int round = 0; round < most_rounds; ++round) {
+    const double ratio = Bootstrap(model, objective, options.noise_factor(found.factor())).residual_ratio(draws);
+    if (ratio < least_shared) break;
+    found.shared *= ratio;
+  }
   return found;
 }
 

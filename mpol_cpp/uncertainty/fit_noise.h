@@ -22,8 +22,9 @@ struct FitNoise {
 };
 
 /// Measures it. Errors that visibilities share make the residual image scatter more than their own sizes say; where it does, by
-/// a tenth, four simulated fits (Bootstrap::residual_ratio) tell what of that is the priors' doing, and what is left counts from
-/// 1.2 on: independent noise came to 0.98 to 1.06 (docs/lambda.md).
+/// a tenth, fits to data that are simulated with independent noise (Bootstrap::residual_ratio) tell what of that is the priors'
+/// doing. What is left counts from 1.15 on (independent noise came to 0.98 to 1.06), and once more with noise that is larger by
+/// so much, as the fit has followed a part of it. More rounds would call all that an image cannot show noise: docs/lambda.md.
 /// @param model    fitted; of one problem
 /// @param unit     of these data and this objective
 /// @param reduced  chi^2/(2 N) of the fit over all visibilities
