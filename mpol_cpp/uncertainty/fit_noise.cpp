@@ -11,7 +11,6 @@ namespace {
 constexpr double lowest_right = 0.87, highest_right = 1.15;  // where findings about weights begin too
 constexpr double suspicious = 1.1, least_shared = 1.15;
 constexpr std::int64_t simulated_fits = 2;
-constexpr int most_rounds = 2;
 
 /// The root mean square of the slope of chi^2/(2 N), in units of what noise as the weights say gives it.
 double scatter_of_slope(ImageModel& model, const Objective& objective, const NoiseUnit& unit) {
@@ -30,7 +29,8 @@ double scatter_of_slope(ImageModel& model, const Objective& objective, const Noi
 bool FitNoise::is_off() const { return factor() < lowest_right || factor() > highest_right; }
 
 FitNoise measure_fit_noise(const std::shared_ptr<GriddedNetImpl>& model, const Objective& objective, const NoiseUnit& unit,
-                           double reduced, const std::function<DirtyNoise()>& noise, BootstrapOptions options) {
+                           double reduced, const std::function<DirtyNoise()>& noise, SharedErrors shared,
+                           BootstrapOptions options) {
   const torch::NoGradGuard no_grad;
   FitNoise found{.of_samples = std::sqrt(reduced)};
   if (!(found.of_samples > 0) || !std::isfinite(found.of_samples)) return {};
@@ -38,7 +38,8 @@ FitNoise measure_fit_noise(const std::shared_ptr<GriddedNetImpl>& model, const O
   if (scatter_of_slope(*model, objective, unit) < suspicious * found.of_samples) return found;
   const auto draws = noise();
   options.samples(simulated_fits);
-  for (int round = 0; round < most_rounds; ++round) {
+  const int rounds = shared == SharedErrors::once ? 1 : 2;
+  for (int round = 0; round < rounds; ++round) {
     const double ratio = Bootstrap(model, objective, options.noise_factor(found.factor())).residual_ratio(draws);
     if (ratio < least_shared) break;
     found.shared *= ratio;

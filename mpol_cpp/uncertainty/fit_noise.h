@@ -21,16 +21,22 @@ struct FitNoise {
   bool is_off() const;
 };
 
+/// How far measure_fit_noise goes after errors that are shared.
+enum class SharedErrors {
+  once,  ///< one round of simulated fits: for weights, as cross-validation of real data agrees with
+  twice  ///< and another with noise that is larger by what the first found, of which the fit has followed a part: for errors
+};
+
 /// Measures it. Errors that visibilities share make the residual image scatter more than their own sizes say; where it does, by
 /// a tenth, fits to data that are simulated with independent noise (Bootstrap::residual_ratio) tell what of that is the priors'
-/// doing. What is left counts from 1.15 on (independent noise came to 0.98 to 1.06), and once more with noise that is larger by
-/// so much, as the fit has followed a part of it. More rounds would call all that an image cannot show noise: docs/lambda.md.
+/// doing. What is left counts from 1.15 on: independent noise came to 0.98 to 1.06 (docs/lambda.md).
 /// @param model    fitted; of one problem
 /// @param unit     of these data and this objective
 /// @param reduced  chi^2/(2 N) of the fit over all visibilities
 /// @param noise    makes what draws noise of these data, where it is needed; empty: `shared` stays 1
 /// @param options  of the simulated fits, but for their number and noise
 FitNoise measure_fit_noise(const std::shared_ptr<GriddedNetImpl>& model, const Objective& objective, const NoiseUnit& unit,
-                           double reduced, const std::function<DirtyNoise()>& noise, BootstrapOptions options = {});
+                           double reduced, const std::function<DirtyNoise()>& noise, SharedErrors shared = SharedErrors::once,
+                           BootstrapOptions options = {});
 
 }  // namespace mpol

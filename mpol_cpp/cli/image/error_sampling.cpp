@@ -35,11 +35,12 @@ BootstrapOptions options_of_fits(const ImageOptions& options) {
 }  // namespace
 
 FitNoise measured_noise(const ImageOptions& options, const FitData& data, GriddedNet model, const Objective& objective,
-                        double reduced_chi_squared, bool is_whole) {
+                        double reduced_chi_squared, std::optional<SharedErrors> shared) {
   const auto unit = noise_unit(data.coords(), data.visibilities, data.channels.nchan(), objective.normalizer());
-  const bool looks = is_whole && !options.likelihood_kind().of_cells;  // averages of cells leave what they lose as well
+  const bool looks = shared && !options.likelihood_kind().of_cells;  // averages of cells leave what they lose as well
   const auto draws = looks ? std::function([&data] { return noise_of(data); }) : std::function<DirtyNoise()>();
-  return measure_fit_noise(model.ptr(), objective, unit, reduced_chi_squared, draws, options_of_fits(options));
+  return measure_fit_noise(model.ptr(), objective, unit, reduced_chi_squared, draws, shared.value_or(SharedErrors::once),
+                           options_of_fits(options));
 }
 
 std::optional<SampledErrors> sample_errors(const ImageOptions& options, const FitData& data, GriddedNet model,

@@ -306,7 +306,7 @@ class ImageRun {
     summary_.chi_squared_of_visibilities = chi_squared_of_visibilities(options_, data_, outcome_.sky, summary_);
     const double reduced = *summary_.chi_squared_of_visibilities / (2.0 * static_cast<double>(summary_.visibilities));
     const Stopwatch watch(summary_.seconds.errors);
-    summary_.noise = measured_noise(options_, data_.fit_data(), model, objective, reduced);
+    summary_.noise = measured_noise(options_, data_.fit_data(), model, objective, reduced, SharedErrors::twice);
     outcome_.errors = sample_errors(options_, data_.fit_data(), model, objective, summary_.noise->factor());
     judge_structures(outcome_.structures, model, objective, summary_.noise->factor(), summary_);
   }

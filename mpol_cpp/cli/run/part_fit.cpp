@@ -85,7 +85,8 @@ double reduced_chi_squared(ImageModel& model, const PartToFit& part) {
 
 FitNoise noise_of_fit(const FitPlan& plan, const PartToFit& part, FittedPart& fitted) {
   const double reduced = reduced_chi_squared(*fitted.model, part);
-  return measured_noise(plan.options, part.data, fitted.model, *fitted.objective, reduced, part.ranks == nullptr);
+  return measured_noise(plan.options, part.data, fitted.model, *fitted.objective, reduced,
+                        part.ranks ? std::nullopt : std::optional(SharedErrors::once));
 }
 
 }  // namespace
