@@ -100,8 +100,8 @@ std::optional<Finding> shared_errors(const FitFacts& facts) {
 }
 
 std::optional<Finding> structure_left(const FitFacts& facts) {
-  const double peak = facts.residual_peak / (excess(facts) * facts.shared_noise);
-  if (!facts.settled || !(peak > clear_peak) || flux_outside(facts)) return std::nullopt;
+  const double peak = facts.residual_peak / excess(facts);
+  if (!facts.settled || !(peak > clear_peak) || flux_outside(facts) || shared_errors(facts)) return std::nullopt;
   const auto channel = facts.channels > 1 ? fmt::format(" of channel {}", facts.residual_channel) : std::string();
   return Finding{
       fmt::format("the residual image{} still holds {:.1f} sigma, {}", channel, peak,

@@ -23,7 +23,7 @@ std::optional<Finding> heavy_tails(const FitFacts& facts);
 /// The residual image scatters more than the sizes of its samples' errors explain.
 std::optional<Finding> shared_errors(const FitFacts& facts);
 /// The residual image exceeds six times its noise, that of the residuals themselves where these scatter more than their weights
-/// say or share errors.
+/// say; not where shared errors explain it.
 std::optional<Finding> structure_left(const FitFacts& facts);
 /// The image has a twentieth of its peak at an edge of the field.
 std::optional<Finding> touches_edge(const FitFacts& facts);
