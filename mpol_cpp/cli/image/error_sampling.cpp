@@ -34,7 +34,7 @@ BootstrapOptions options_of_fits(const ImageOptions& options) {
 
 }  // namespace
 
-FitNoise measured_noise(const ImageOptions& options, const FitData& data, GriddedNet model, const Objective& objective,
+FitNoise measured_noise(const ImageOptions& options, const FitData& data, const GriddedNet& model, const Objective& objective,
                         double reduced_chi_squared, std::optional<SharedErrors> shared) {
   const auto unit = noise_unit(data.coords(), data.visibilities, data.channels.nchan(), objective.normalizer());
   const bool looks = shared && !options.likelihood_kind().of_cells;  // averages of cells leave what they lose as well

@@ -24,7 +24,7 @@ struct SampledErrors {
 /// The noise that a fit shows (measure_fit_noise). A signal ends it as it ends a run that writes.
 /// @param reduced_chi_squared  chi^2/(2 N) of the fit over all visibilities
 /// @param shared               how far it goes after errors that visibilities share; nothing: they are not looked for
-FitNoise measured_noise(const ImageOptions& options, const FitData& data, GriddedNet model, const Objective& objective,
+FitNoise measured_noise(const ImageOptions& options, const FitData& data, const GriddedNet& model, const Objective& objective,
                         double reduced_chi_squared, std::optional<SharedErrors> shared);
 
 /// Fits simulated data of the fitted model; nothing where no samples are asked for. A signal ends it as it ends a run that

@@ -185,6 +185,7 @@ std::string structures_section(const ReportContent& content) {
     text += "</div>\n";
   }
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(structures.size());
   for (const auto& each : structures) {
     rows.push_back({each.name, each.is_real ? "real" : "not proven", fmt::format("{:.1f}", each.sigma),
                     fmt::format("{:.4g}", each.filled_excess), fmt::format("{:.4g}", each.least_excess),

@@ -52,6 +52,7 @@ void judge_structures(std::vector<JudgedRegion>& regions, GriddedNet model, cons
 
 plot::Page structure_page(const std::vector<JudgedRegion>& regions, const GridCoords& coords) {
   std::vector<plot::StructureFigure> figures;
+  figures.reserve(regions.size());
   for (const auto& region : regions)
     figures.push_back({region.name, region.region, region.judged.image, region.judged.filled, region.judged.least});
   return plot::structure_page(figures, coords);

@@ -36,6 +36,7 @@ nlohmann::json sampled_run(const std::string& data, const std::filesystem::path&
 /// What error.fits says where samples differ so: the larger of the error of each place and of its surroundings.
 Tensor error_around(const Tensor& squares, const GridCoords& coords, const std::vector<Beam>& beams) {
   std::vector<Beam> twice;
+  twice.reserve(beams.size());
   for (const auto& beam : beams) twice.push_back({2 * beam.major, 2 * beam.minor, beam.position_angle});
   return at::maximum(squares, GaussConvImage(coords, twice)->forward(squares)).sqrt();
 }

@@ -43,7 +43,7 @@ void check_rule(Rule rule, const std::function<void(FitFacts&)>& change, const s
   REQUIRE(finding);
   CHECK(finding->text().find(words) != std::string::npos);
   CHECK(finding->text().find(": ") != std::string::npos);
-  CHECK(findings(facts).size() >= 1);
+  CHECK_FALSE(findings(facts).empty());
   if (rule == coarse_cells) return;
   facts.settled = false;
   CHECK_FALSE(rule(facts));
