@@ -95,7 +95,7 @@ class SimulatedFits {
   Tensor fitted_, dual_, slope_, moved_;
 };
 
-double mean_square(const Tensor& values) { return values.to(torch::kFloat64).square().mean().item<double>(); }
+double mean_square(const Tensor& values) { return values.to(torch::kCPU, torch::kFloat64).square().mean().item<double>(); }
 
 }  // namespace
 

@@ -21,7 +21,7 @@ double scatter_of_slope(ImageModel& model, const Objective& objective, const Noi
   likelihood.value_and_gradient(sky, slope, Accumulate::overwrite);
   likelihood.load_working_state(before);
   objective.normalize_gradient(slope);
-  return std::sqrt(slope.to(torch::kFloat64).square().mean().item<double>()) / unit.slope;
+  return std::sqrt(slope.to(torch::kCPU, torch::kFloat64).square().mean().item<double>()) / unit.slope;
 }
 
 }  // namespace
