@@ -115,8 +115,9 @@ Bootstrap::Bootstrap(std::shared_ptr<GriddedNetImpl> model, Objective objective,
 Tensor Bootstrap::sample(const DirtyNoise& noise) const {
   const torch::NoGradGuard no_grad;
   SimulatedFits fits(model_, objective_, options_);
-  const auto& sky = fits.slope();
-  auto samples = at::empty({options_.samples(), sky.size(1), sky.size(2), sky.size(3)}, torch::kFloat32);
+  auto shape = fits.slope().sizes().vec();
+  shape.front() = options_.samples();
+  auto samples = at::empty(shape, torch::kFloat32);
   for (std::int64_t i = 0; i < options_.samples(); ++i) {
     samples[i].copy_(model_->smoothed(fits.fit_to(noise, i))[0]);
     if (options_.on_sample()) options_.on_sample()(i);

@@ -52,7 +52,7 @@ class Bootstrap {
 
   /// How many times more the residual image of the fit (the slope of chi^2 at it: natural weights, the whole field) scatters than
   /// those of the samples, root mean squares: above 1 where visibilities share errors, or show what the model cannot. What
-  /// priors leave in a residual is in both.
+  /// priors leave in a residual is in both. Without a unit; as many samples are fitted as the options say.
   double residual_ratio(const DirtyNoise& noise) const;
 
  private:

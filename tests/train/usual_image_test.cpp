@@ -52,7 +52,7 @@ TEST_CASE("the usual image fits the data to their noise and finds the flux", "[t
   CHECK((stronger.sum() < sky.sum()).item<bool>());
 }
 
-TEST_CASE("the usual image hardly depends on the scale of the weights, as one does whose lambda believe them", "[train]") {
+TEST_CASE("the usual image hardly depends on the scale of the weights, unlike one whose lambda believe them", "[train]") {
   const auto visibilities = source_off_center(0.2, torch::kComplexDouble);
   const auto channels = ChannelMap::cube(2);
   const auto sky = usual_image(usual_grid, visibilities, channels);

@@ -99,8 +99,8 @@ struct ImageSummary {
   std::vector<double> flux;                ///< Jy, per channel
   std::vector<ResidualSummary> residuals;  ///< per channel
   std::vector<PartResiduals> parts;        ///< of the data, where there are several
-  std::optional<FitNoise> noise;           ///< where it was looked for, and another than the weights say, or errors sampled
-  std::optional<ErrorSummary> errors;      ///< where they were sampled
+  std::optional<FitNoise> noise;  ///< that the weights were set anew for, else that of the errors, where these were looked for
+  std::optional<ErrorSummary> errors;  ///< where they were sampled
   std::vector<StructureSummary> structures;
   std::string device;  ///< several with commas between them
   torch::Dtype dtype = torch::kFloat32;

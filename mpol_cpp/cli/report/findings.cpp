@@ -92,8 +92,8 @@ std::optional<Finding> heavy_tails(const FitFacts& facts) {
 std::optional<Finding> shared_errors(const FitFacts& facts) {
   if (!facts.settled || !(facts.shared_noise > 1) || flux_outside(facts)) return std::nullopt;
   return Finding{
-      fmt::format("the residual image scatters {:.2f} times more than errors of single visibilities explain, which LAMBDA "
-                  "by themselves were set for",
+      fmt::format("the residual image scatters {:.2f} times more than errors of single visibilities explain; LAMBDA that "
+                  "nobody gave are set for that",
                   facts.shared_noise),
       "neighbours share errors (calibration, phases, averaging), or show what an image cannot: self-calibrate, or try "
       "--fit-blocks"};

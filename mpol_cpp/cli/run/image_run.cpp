@@ -305,10 +305,12 @@ class ImageRun {
     if (!options_.samples && outcome_.structures.empty()) return;
     summary_.chi_squared_of_visibilities = chi_squared_of_visibilities(options_, data_, outcome_.sky, summary_);
     const double reduced = *summary_.chi_squared_of_visibilities / (2.0 * static_cast<double>(summary_.visibilities));
-    const Stopwatch watch(summary_.seconds.errors);
-    summary_.noise = measured_noise(options_, data_.fit_data(), model, objective, reduced, SharedErrors::twice);
-    outcome_.errors = sample_errors(options_, data_.fit_data(), model, objective, summary_.noise->factor());
-    judge_structures(outcome_.structures, model, objective, summary_.noise->factor(), summary_);
+    Stopwatch watch(summary_.seconds.errors);
+    const auto noise = measured_noise(options_, data_.fit_data(), model, objective, reduced, SharedErrors::twice);
+    if (!summary_.noise) summary_.noise = noise;  // else it is what the weights were set anew for
+    outcome_.errors = sample_errors(options_, data_.fit_data(), model, objective, noise.factor());
+    watch.stop();
+    judge_structures(outcome_.structures, model, objective, noise.factor(), summary_);
   }
 
   void describe_fit() {

@@ -74,17 +74,15 @@ std::vector<Term> terms_for(const FitNoise& noise, const FitPlan& plan) {
   return terms_for_noise(plan.terms, plan.options, *plan.signal_to_noise, noise);
 }
 
-/// What a fit that has ended leaves of the visibilities, chi^2/(2 N) over all ranks.
-double reduced_chi_squared(ImageModel& model, const PartToFit& part) {
-  const torch::NoGradGuard no_gradient;
-  const double chi_squared = part.likelihood->chi_squared(model.make_sky().detach()).sum().item<double>();
-  std::vector<double> sums{chi_squared, static_cast<double>(part.likelihood->visibilities_count())};
-  if (part.ranks) part.ranks->sum(sums);
-  return sums[0] / (2 * sums[1]);
+/// What a fit of visibilities that has ended leaves of them, chi^2/(2 N) over all ranks.
+double reduced_chi_squared(const FittedPart& fitted, const PartToFit& part) {
+  std::vector<double> visibilities{static_cast<double>(part.likelihood->visibilities_count())};
+  if (part.ranks) part.ranks->sum(visibilities);
+  return fitted.result.loss.nll() * fitted.objective->normalizer() / visibilities.front();
 }
 
-FitNoise noise_of_fit(const FitPlan& plan, const PartToFit& part, FittedPart& fitted) {
-  const double reduced = reduced_chi_squared(*fitted.model, part);
+FitNoise noise_of_fit(const FitPlan& plan, const PartToFit& part, const FittedPart& fitted) {
+  const double reduced = reduced_chi_squared(fitted, part);
   return measured_noise(plan.options, part.data, fitted.model, *fitted.objective, reduced,
                         part.ranks ? std::nullopt : std::optional(SharedErrors::once));
 }
