@@ -144,6 +144,20 @@ TEST_CASE("ranks that share channels make the image of one rank", "[cli][ranks]"
   for (const auto& run : runs) check_ranks(scratch, data, run, "channels");
 }
 
+TEST_CASE("ranks that share channels find the same noise, and set the same weights anew", "[cli][ranks]") {
+  const Scratch scratch;
+  auto arrays = small_observation(3);
+  arrays["weight"] = arrays["weight"] * 4;
+  const auto data = write_observation(scratch / "vis.npz", arrays);
+  const Words how = {"--dtype", "float64", "--mode", "cube"};
+  check_ranks(scratch, data, {"doubted", 2, how}, "channels");
+  const auto one = summary_of(scratch / "one doubted"), many = summary_of(scratch / "many doubted");
+  REQUIRE(one["noise"].is_object());
+  CHECK(one["noise"]["factor"].get<double>() == Approx(2).epsilon(0.1));  // of which the fit has followed a part
+  CHECK(many["noise"]["factor"].get<double>() == Approx(one["noise"]["factor"].get<double>()).epsilon(1e-9));
+  CHECK(many["lambda"] == one["lambda"]);
+}
+
 TEST_CASE("ranks share the channels of one group after another", "[cli][ranks]") {
   const Scratch scratch;
   const auto data = write_observation(scratch / "cube.npz", small_observation(5));
