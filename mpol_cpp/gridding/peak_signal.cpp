@@ -1,8 +1,12 @@
 #include <mpol_cpp/gridding/peak_signal.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include <ATen/ops/fft_fftfreq.h>
 #include <ATen/ops/fft_irfft2.h>
+#include <ATen/ops/fft_rfft2.h>
+#include <ATen/ops/fft_rfftfreq.h>
 #include <ATen/ops/floor_divide.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
@@ -29,26 +33,92 @@ ChannelCells brightest(const GriddedDataset& dataset) {
           weights};
 }
 
-/// The largest 2 Re sum w V exp(...) over the pixels; the image's orientation plays no part.
-double peak_of(const ChannelCells& cells, std::int64_t npix) {
+constexpr int most_tapers = 7;
+constexpr double fewest_cells = 10;  // of which an image is made
+
+/// The dirty image over its noise, 2 Re sum w V exp(...) / 2 sqrt(sum w); the image's orientation plays no part. With a taper t
+/// w V becomes t w V, and the noise that of its sum.
+Tensor image_over_noise(const ChannelCells& cells, std::int64_t npix, const Tensor& taper = {}) {
   const auto half = npix / 2;
   const auto row = at::floor_divide(cells.places, npix), column = cells.places % npix;
   const auto opposite_row = (npix - row) % npix;
   const auto is_right = column > half, is_twice = (column == 0).logical_or(column == half);
-  auto plane = at::zeros({npix, half + 1}, cells.sums.options());
+  const auto sums = taper.defined() ? cells.sums * taper : cells.sums;
+  const auto variance = taper.defined() ? cells.weights * taper.square() : cells.weights;
+  auto plane = at::zeros({npix, half + 1}, sums.options());
   plane.index_put_({at::where(is_right, opposite_row, row), at::where(is_right, npix - column, column)},
-                   at::where(is_right, cells.sums.conj(), cells.sums), true);
-  plane.index_put_({opposite_row.masked_select(is_twice), column.masked_select(is_twice)},
-                   cells.sums.masked_select(is_twice).conj(), true);
-  return at::fft_irfft2(plane, at::IntArrayRef{npix, npix}, {-2, -1}, "forward").max().item<double>();
+                   at::where(is_right, sums.conj(), sums), true);
+  plane.index_put_({opposite_row.masked_select(is_twice), column.masked_select(is_twice)}, sums.masked_select(is_twice).conj(),
+                   true);
+  const double noise = 2 * std::sqrt(variance.sum().item<double>());
+  auto image = at::fft_irfft2(plane, at::IntArrayRef{npix, npix}, {-2, -1}, "forward");
+  return noise > 0 ? image.div_(noise) : image.zero_();
+}
+
+/// Squares of places' distances from the origin of the uv plane, in cells.
+Tensor squared_distances(const Tensor& places, std::int64_t npix) {
+  const auto signed_index = [npix](const Tensor& index) { return at::where(index > npix / 2, index - npix, index); };
+  const auto row = signed_index(at::floor_divide(places, npix)), column = signed_index(places % npix);
+  return (row.square() + column.square()).to(torch::kFloat64);
+}
+
+/// How many cells of the same weight would make a sum as well.
+double count_of(const Tensor& weights) {
+  return std::pow(weights.sum().item<double>(), 2) / weights.square().sum().item<double>();
 }
 
 }  // namespace
 
 double peak_signal_to_noise(const GriddedDataset& dataset) {
+  return image_over_noise(brightest(dataset), dataset->coords().npix()).max().item<double>();
+}
+
+DirtyPeaks dirty_peaks(const GriddedDataset& dataset) {
   const auto cells = brightest(dataset);
-  const double noise = 2 * std::sqrt(cells.weights.sum().item<double>());
-  return noise > 0 ? peak_of(cells, dataset->coords().npix()) / noise : 0;
+  const auto npix = dataset->coords().npix();
+  DirtyPeaks peaks;
+  {
+    const auto natural = image_over_noise(cells, npix);  // an image less in memory below
+    peaks = {.brightest = natural.max().item<double>(), .darkest = -natural.min().item<double>()};
+  }
+  peaks.on_any_scale = std::max(peaks.brightest, peaks.darkest);
+  if (cells.places.numel() == 0) return peaks;
+  const auto squares = squared_distances(cells.places, npix);
+  double width = std::sqrt(squares.max().item<double>());
+  for (int taper = 0; taper < most_tapers; ++taper) {
+    width /= 2;
+    const auto factors = (squares / (-2 * width * width)).exp_();
+    if (!(count_of(cells.weights * factors) >= fewest_cells)) break;
+    peaks.on_any_scale = std::max(peaks.on_any_scale, image_over_noise(cells, npix, factors).abs().max().item<double>());
+  }
+  return peaks;
+}
+
+double filled_share(const Tensor& sky, const GriddedDataset& dataset, double noise_factor) {
+  constexpr double fringes = 1.2;
+  const auto& coords = dataset->coords();
+  const auto npix = coords.npix();
+  if (dataset->cells().numel() == 0) return 0;
+  const double longest = std::sqrt(squared_distances(dataset->cells() % (npix * npix), npix).max().item<double>());
+  if (!(longest > 0)) return 0;
+  const double sigma = fringes * static_cast<double>(npix) / longest / std::sqrt(8 * std::log(2.0));  // pixels
+  const auto squares = [&](const Tensor& frequencies) { return frequencies.square().mul_(-2 * std::pow(M_PI * sigma, 2)); };
+  const auto blur = squares(at::fft_fftfreq(npix, 1.0, torch::TensorOptions(torch::kFloat64)))
+                        .unsqueeze(1)
+                        .add(squares(at::fft_rfftfreq(npix, 1.0, torch::TensorOptions(torch::kFloat64))))
+                        .exp_()
+                        .mul_(2 * M_PI * sigma * sigma * coords.cell_area())
+                        .to(sky.scalar_type());
+  const auto weights = at::zeros({dataset->nchan()}, torch::kFloat64)
+                           .index_add(0, at::floor_divide(dataset->cells(), npix * npix), dataset->weights());
+  double share = 0;
+  for (std::int64_t channel = 0; channel < dataset->nchan(); ++channel) {
+    const double noise = noise_factor / std::sqrt(weights.select(0, channel).item<double>());  // infinite without data
+    const auto image = sky[channel].detach().to(torch::kCPU);
+    const auto blurred = at::fft_irfft2(at::fft_rfft2(image).mul_(blur), at::IntArrayRef{npix, npix});
+    share += (blurred > noise).sum().item<double>() / static_cast<double>(npix * npix);
+  }
+  return share / static_cast<double>(dataset->nchan());
 }
 
 }  // namespace mpol

@@ -10,4 +10,22 @@ namespace mpol {
 /// @param dataset  float64, on the CPU
 double peak_signal_to_noise(const GriddedDataset& dataset);
 
+/// What stands out of the noise before anything is fitted, in the channel of peak_signal_to_noise(); each peak of a dirty image
+/// over the standard deviation that the weights promise it.
+struct DirtyPeaks {
+  double brightest = 0, darkest = 0;  ///< with natural weights; the latter is how far it goes below zero
+  double on_any_scale = 0;            ///< the largest of either sign, also with Gaussian tapers, which show larger sources
+};
+
+/// Noise alone reaches 4 to 5 on any scale. Up to eight transforms of an image, on the CPU.
+/// @param dataset  float64, on the CPU
+DirtyPeaks dirty_peaks(const GriddedDataset& dataset);
+
+/// The share of the field in which an image, after a Gaussian of 1.2 fringes of the longest baseline, exceeds its noise: that of
+/// a point with natural weights. Mean over channels; 0 where there are no data.
+/// @param sky           (nchan, npix, npix), Jy/arcsec^2
+/// @param dataset       float64, on the CPU
+/// @param noise_factor  by which the noise is larger than the weights say
+double filled_share(const torch::Tensor& sky, const GriddedDataset& dataset, double noise_factor = 1);
+
 }  // namespace mpol

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <mpol_cpp/gridding/peak_signal.h>
 #include <mpol_cpp/regularizers/base/regularizer.h>
 
 namespace mpol {
@@ -7,12 +8,26 @@ namespace mpol {
 /// Up to here data are faint, and from there on bright: peaks of dirty images over their noise (gridding/peak_signal.h).
 inline constexpr double faint_signal = 10, bright_signal = 100;
 
+/// How much of its field a source fills as long as nothing else is known, and the least that counts: of filled_share().
+inline constexpr double usual_filled = 0.03, least_filled = 2e-3;
+
 /// The weight in units of noise (lambda_unit) that a fit takes where nobody says another: `automatic.faint` of faint data,
 /// `automatic.bright` of bright ones, between them along the logarithms; two digits. Of regularizers that a fit has by itself.
 /// Source: docs/lambda.md, where such weights were compared with the best.
 /// @param signal_to_noise  peak_signal_to_noise() of the data
 /// @param noise_factor     by which the noise is larger than the weights say (FitNoise)
+/// @param filled           share of the field that the source fills, as filled_to_follow() makes it
 /// @throws ValueError for a regularizer that no fit has by itself
-double usual_units(const Regularizer& regularizer, double signal_to_noise, double noise_factor = 1);
+double usual_units(const Regularizer& regularizer, double signal_to_noise, double noise_factor = 1, double filled = usual_filled);
+
+/// What usual weights take for the share of the field that the source fills, once there is an image: that share; the present one
+/// where no weight would change by more than a fifth; the usual one where the source is found on no map but those of larger
+/// scales, of which the share says nothing; the least where nothing stands out of the noise.
+/// @param filled   filled_share() of an image
+/// @param present  what the weights of that image took for it
+double filled_to_follow(const DirtyPeaks& peaks, double noise_factor, double filled, double present = usual_filled);
+
+/// Fits of an image at most, each with weights for what the last one shows.
+inline constexpr int most_usual_fits = 3;
 
 }  // namespace mpol

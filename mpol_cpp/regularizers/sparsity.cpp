@@ -21,7 +21,7 @@ const Regularizer& regularizers::Sparsity::descriptor() {
       .help = "Sum of |I|: few bright pixels; 0 where another LAMBDA is a number",
       .noise_scale = NoiseScale::slope,
       .convexity = Convexity::proximal,
-      .automatic = UsualWeight{.bright = 1, .faint = 0.3},
+      .automatic = UsualWeight{.bright = 1, .faint = 0.46, .bright_power = 0.5, .faint_power = 0.3},
       .searched_by_itself = true,
       .search_limit = 30,
       .recorded_when_off = true,

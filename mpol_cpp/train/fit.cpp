@@ -388,20 +388,38 @@ bool Fit::has_settled_within(double tolerance) {
   if (!change) return false;
   const double of_image = change->image / (image_tolerance * tolerance), of_flux = change->flux / (flux_tolerance * tolerance);
   forecast_.note(done_, std::max({of_image, of_flux, fall_of_loss(result_.history) / tolerance}));
+  if (has_vanished()) return true;
   if (of_image > 1 || of_flux > 1) return false;
   return is_proximal(options_.optimizer()) ? step_->has_converged() : has_settled(result_.history, tolerance);
 }
 
+/// The likelihood of images without any light; undefined for one of the user's own that takes none.
+Tensor Fit::empty_nll(const Tensor& sky) const {
+  try {
+    return objective_.nll(objective_.likelihood().chi_squared(at::zeros_like(sky))).to(torch::kCPU).contiguous();
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+/// Whether the image has shrunk until the data do not tell it from an empty one, and nothing changes that: both by less than a
+/// thousandth of chi^2/2. How small it is then does not matter.
+bool Fit::has_vanished() {
+  constexpr double negligible = 1e-3;
+  const double least = negligible / std::ranges::max(objective_.normalizers());
+  if (fall_of_total(result_.history) > least) return false;
+  const torch::NoGradGuard no_gradient;
+  auto empty = empty_nll(sky_beside_fit(*model_));
+  if (on_any_rank(!empty.defined())) return false;
+  sum_over_ranks(empty);
+  return std::abs(empty.sum().item<double>() - result_.history.back().nll()) < least;
+}
+
 void Fit::look_at_final(const ModelOutput& output, const Tensor& nll) {
   final_image_ = {.flux = flux_of(output.sky), .problems = nll.numel()};
-  Tensor empty;
-  try {
-    empty = objective_.nll(objective_.likelihood().chi_squared(at::zeros_like(output.sky)));
-  } catch (const std::exception&) {
-    return;  // a likelihood of the user's own that takes no empty image
-  }
+  auto empty = empty_nll(output.sky);
+  if (!empty.defined()) return;
   auto own = nll.detach().to(torch::kCPU, torch::kFloat64).contiguous();
-  empty = empty.to(torch::kCPU).contiguous();
   if (ranks_) own = own.clone();
   sum_over_ranks(own);
   sum_over_ranks(empty);

@@ -97,6 +97,8 @@ class Fit {
   double flux_of(const Tensor& sky) const;  ///< of all channels and problems, Jy
   std::int64_t next_image() const;          ///< after how many epochs somebody looks at the image again; < 0: nobody does
   void look_at_image_if_due();
+  Tensor empty_nll(const Tensor& sky) const;
+  bool has_vanished();
   bool has_settled_within(double tolerance);                         ///< at the newest image; notes what is lacking in forecast_
   void look_at_final(const ModelOutput& output, const Tensor& nll);  ///< fills final_image_
   StopReason verdict(StopReason reason);  ///< writes down what judge_fit says of a fit that ended for this reason

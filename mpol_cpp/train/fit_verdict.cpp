@@ -104,7 +104,12 @@ FitVerdict judge_fit(const TrainResult& fit, const FinalImage& image, const std:
         "rate than {:g}, or another optimiser",
         last, fit.epochs, first, fit.history.front().learning_rate));
   }
-  if (image.dead > 0) {
+  if (image.dead > 0 && fit.stop_reason == StopReason::converged && tolerance) {
+    verdict.warnings.push_back(
+        fmt::format("{} is empty (flux {:.3g} Jy): at these weights of the regularisers the data do not tell it from one "
+                    "without any source",
+                    words_of_dead(image), image.flux));
+  } else if (image.dead > 0) {
     verdict.warnings.push_back(
         fmt::format("{} has died: the data cannot tell it from an empty one (flux {:.3g} Jy); try smaller weights of the "
                     "regularisers, a smaller learning rate, or another start image",

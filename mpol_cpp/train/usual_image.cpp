@@ -21,27 +21,36 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
   const auto cells =
       DataAverager(coords, visibilities, DataAveragerOptions().channel_map(channels).scatter_check(ScatterCheck::off))
           .to_dataset();
-  const double signal = peak_signal_to_noise(cells);
+  const auto peaks = dirty_peaks(cells);
   const auto unit = noise_unit(coords, visibilities, channels.nchan(), likelihood->normalizer());
-  const auto weight = [&](const std::optional<double>& given, TermKind kind, double noise) {
-    return unit.slope * (given ? *given : usual_units(regularizer_of(kind), signal, noise));
+  const auto weight = [&](const std::optional<double>& given, TermKind kind, double noise, double filled) {
+    return unit.slope * (given ? *given : usual_units(regularizer_of(kind), peaks.brightest, noise, filled));
   };
-  const auto objective_for = [&](double noise) {
-    return Objective(likelihood, {terms::sparsity(weight(options.sparsity(), TermKind::sparsity, noise)),
-                                  terms::tv_image(weight(options.tv(), TermKind::tv_image, noise)),
-                                  terms::tv_slope(weight(options.tv_slope(), TermKind::tv_slope, noise))});
+  const auto objective_for = [&](double noise, double filled) {
+    return Objective(likelihood, {terms::sparsity(weight(options.sparsity(), TermKind::sparsity, noise, filled)),
+                                  terms::tv_image(weight(options.tv(), TermKind::tv_image, noise, filled)),
+                                  terms::tv_slope(weight(options.tv_slope(), TermKind::tv_slope, noise, filled))});
   };
   GriddedNet model(
       GriddedNetOptions(coords).base_cube(auto_start(cells)).dtype(options.dtype()).pixel_mapping(nonnegative_mapping()));
   const auto train = TrainOptions().optimizer(OptimizerKind::pogm).tolerance(options.tolerance()).epochs(options.most_epochs());
-  const auto objective = objective_for(1);
-  const auto fit = Trainer(model, objective, train).fit();
   const bool follows = !options.sparsity() || !options.tv() || !options.tv_slope();
-  if (follows && fit.stop_reason == StopReason::converged) {
-    const double reduced = fit.loss.nll() * objective.normalizer() / static_cast<double>(likelihood->visibilities_count());
-    const auto draws = [&] { return DirtyNoise(coords, visibilities, channels); };
-    const auto noise = measure_fit_noise(model.ptr(), objective, unit, reduced, draws);
-    if (noise.is_off()) Trainer(model, objective_for(noise.factor()), train).fit();
+  double noise_factor = 1, filled = usual_filled;
+  for (int fits = 1;; ++fits) {
+    const auto objective = objective_for(noise_factor, filled);
+    const auto fit = Trainer(model, objective, train).fit();
+    if (!follows || fits == most_usual_fits || fit.stop_reason != StopReason::converged) break;
+    const double noise_before = noise_factor, filled_before = filled;
+    if (fits == 1) {
+      const double reduced = fit.loss.nll() * objective.normalizer() / static_cast<double>(likelihood->visibilities_count());
+      const auto draws = [&] { return DirtyNoise(coords, visibilities, channels); };
+      const auto noise = measure_fit_noise(model.ptr(), objective, unit, reduced, draws);
+      if (noise.is_off()) noise_factor = noise.factor();
+    }
+    const torch::NoGradGuard no_grad;
+    const auto sky = model->make_sky();
+    if (sky.any().item<bool>()) filled = filled_to_follow(peaks, noise_factor, filled_share(sky, cells, noise_factor), filled);
+    if (noise_factor == noise_before && filled == filled_before) break;
   }
   const torch::NoGradGuard no_grad;
   return model->make_sky().detach().to(torch::kCPU, torch::kFloat64);

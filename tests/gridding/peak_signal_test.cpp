@@ -1,6 +1,7 @@
 #include "catch.h"
 
 #include <cmath>
+#include <numbers>
 
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/polar.h>
@@ -41,4 +42,45 @@ TEST_CASE("noise alone has a peak of a few times itself", "[gridding][quick]") {
   const double peak = peak_signal_to_noise(GriddedDataset(coords, 1, observed->cells(), noise, weights));
   CHECK(peak > 2);
   CHECK(peak < 5.5);
+}
+
+TEST_CASE("dirty peaks have a sign, and larger sources stand out on larger scales", "[gridding][quick]") {
+  const GridCoords coords(0.05, 64);
+  const auto observed = DataAverager(coords, random_observation(coords, 1, 6000, torch::kFloat64, 11), unchecked()).to_dataset();
+  const auto cells = observed->cells();
+  const auto index = [](const Tensor& all) { return torch::where(all > 32, all - 64, all).to(torch::kFloat64); };
+  const auto squares = index(cells.div(64, "floor")).square() + index(cells % 64).square();
+  const auto peaks_of = [&](double flux, double width) {  // of the Gaussian's transform, cells
+    const auto data = flux * torch::exp(squares / (-2 * width * width));
+    return dirty_peaks(GriddedDataset(coords, 1, cells, data.to(torch::kComplexDouble), observed->weights()));
+  };
+  const double root = std::sqrt(observed->weights().sum().item<double>());
+  const auto point = peaks_of(2, 1e6), hole = peaks_of(-2, 1e6), broad = peaks_of(2, 3);
+  CHECK(point.brightest == Approx(2 * root));
+  CHECK(point.on_any_scale == Approx(2 * root));
+  CHECK(point.darkest < 0.5 * point.brightest);
+  CHECK(hole.darkest == Approx(point.brightest));
+  CHECK(hole.brightest == Approx(point.darkest));
+  CHECK(hole.on_any_scale == Approx(point.on_any_scale));
+  CHECK(broad.on_any_scale > 1.3 * broad.brightest);
+}
+
+TEMPLATE_TEST_CASE("what a point fills is the area in which its beam exceeds the noise", "[gridding][quick]", float, double) {
+  const GridCoords coords(0.05, 64);
+  const auto all = DataAverager(coords, random_observation(coords, 2, 6000, torch::kFloat64, 11), unchecked()).to_dataset();
+  const auto signed_index = [](const Tensor& index) { return torch::where(index > 32, index - 64, index).to(torch::kFloat64); };
+  const auto squares = [&](const Tensor& cells) {
+    return signed_index((cells % (64 * 64)).div(64, "floor")).square() + signed_index(cells % 64).square();
+  };
+  const auto near = (squares(all->cells()) < 12 * 12).nonzero().squeeze(1);  // so that the beam has some pixels
+  const GriddedDataset observed(coords, 2, all->cells().index_select(0, near), all->visibilities().index_select(0, near),
+                                all->weights().index_select(0, near));
+  const double noise = 1 / std::sqrt(observed->weights().masked_select(observed->cells() < 64 * 64).sum().item<double>());
+  const double longest = squares(observed->cells()).max().sqrt().template item<double>();
+  const double sigma = 1.2 * 64 / longest / std::sqrt(8 * std::log(2.0));  // pixels
+  auto sky = torch::zeros({2, 64, 64}, c10::CppTypeToScalarType<TestType>::value);
+  sky[0][20][31] = 400 * noise / coords.cell_area();
+  const auto share = [&](double factor) { return std::numbers::pi * 2 * sigma * sigma * std::log(400 / factor) / (64 * 64); };
+  for (const double factor : {1.0, 8.0}) CHECK(filled_share(sky, observed, factor) == Approx(share(factor) / 2).epsilon(0.12));
+  CHECK(filled_share(sky * 0, observed) == 0);
 }

@@ -161,6 +161,9 @@ TEST_CASE("a loss above its beginning and a dead image are warnings", "[train][v
   REQUIRE(died.warnings.size() == 1);
   CHECK_THAT(died.warnings[0], ContainsSubstring("the image has died") && ContainsSubstring("flux 0 Jy"));
   CHECK(mpol::detail::judge_fit(fit_of({17, 16, 18}, StopReason::interrupted), dead_image, {}).warnings.empty());
+  const auto converged = mpol::detail::judge_fit(fit_of({17, 16, 15}, StopReason::converged), dead_image, {}, 1e-3);
+  REQUIRE(converged.warnings.size() == 1);  // the optimum is empty
+  CHECK_THAT(converged.warnings[0], ContainsSubstring("the image is empty"));
   // Rounding is no rise.
   CHECK(mpol::detail::judge_fit(fit_of({17, 17, 17 * (1 + 1e-7)}), bright_image, {}).warnings.empty());
 }

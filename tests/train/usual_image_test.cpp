@@ -67,6 +67,25 @@ TEST_CASE("the usual image hardly depends on the scale of the weights, unlike on
   CHECK(apart < 0.4 * believed);
 }
 
+TEST_CASE("the usual image of a faint point in a wide field has its flux, and one of negative data is empty", "[train]") {
+  const GridCoords wide(0.025, 160);
+  const auto random = random_visibilities(usual_grid, 1, 5);
+  const auto [u, v] = random.baselines().channel(0);
+  const double sigma = 0.1, flux = 20 * sigma / std::sqrt(static_cast<double>(random.nvis()));
+  const auto phase = -2 * units::pi * units::arcsec * (0.4 * u - 0.2 * v);
+  const auto point = at::polar(torch::full_like(phase, flux), phase).unsqueeze(0);
+  const auto noise = sigma * std::sqrt(2.0) * normal({1, random.nvis()}, torch::kComplexDouble, 8);
+  const auto weights = torch::full_like(random.weights(), 1 / (sigma * sigma));
+  const auto flux_of = [&](const Tensor& data, const UsualImageOptions& options = {}) {
+    const auto sky = usual_image(wide, {random.baselines(), data, weights}, ChannelMap::cube(1), options);
+    return (sky.sum() * wide.cell_area()).item<double>();
+  };
+  const double found = flux_of(point + noise);
+  CHECK(found == Approx(flux).epsilon(0.35));
+  CHECK(flux_of(point + noise, UsualImageOptions().sparsity(0.58).tv(0.7).tv_slope(1.1)) > 1.1 * found);
+  CHECK(flux_of(noise - 10 * point) < 0.02 * flux);
+}
+
 TEMPLATE_TEST_CASE("residual visibilities are data minus model, in the dtype of the data", "[train][quick]", float, double) {
   auto visibilities = source_off_center(0.02, complex_dtype_of<TestType>());
   visibilities.set_frequencies(torch::tensor({2e11, 2.1e11}, torch::kFloat64));

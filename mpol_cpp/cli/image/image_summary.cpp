@@ -209,6 +209,11 @@ std::string noise_words(const FitNoise& noise) {
   return text + fmt::format(": {:.3g} by chi^2, times {:.3g} because visibilities share errors", noise.of_samples, noise.shared);
 }
 
+std::string filled_words(double share) {
+  return share <= least_filled ? fmt::format("at most {:.2g} % of the field stands out of the noise", 100 * least_filled)
+                               : fmt::format("{:.2g} % of the field stands out of the noise", 100 * share);
+}
+
 std::string StructureSummary::verdict() const {
   const double jansky = std::accumulate(flux.begin(), flux.end(), 0.0);
   const auto what = fmt::format("{}, {:.3g} Jy: ", name, jansky);
@@ -246,7 +251,8 @@ std::string summary_json(const ImageSummary& summary) {
   if (!summary.parts.empty()) json["parts"] = parts_of(summary);
   if (summary.errors) json["errors"] = errors_of(*summary.errors);
   if (!summary.structures.empty()) json["structures"] = structures_of(summary.structures);
-  json["peak_signal_to_noise"] = summary.signal_to_noise;
+  json["peak_signal_to_noise"] = summary.peaks.brightest;
+  json["filled_share"] = summary.filled ? Json(*summary.filled) : Json();
   json["noise"] = nullptr;
   if (const auto& noise = summary.noise)
     json["noise"] = {{"factor", noise->factor()}, {"of_visibilities", noise->of_samples}, {"shared", noise->shared}};
@@ -307,6 +313,7 @@ std::string closing_words(const ImageSummary& summary, const std::string& folder
                         : fmt::format("flux        {:.4g} Jy{} in {} channels\n", flux, flux_error_words(summary), channels);
   text += remainder_words(summary);
   if (summary.noise) text += fmt::format("noise       {}\n", noise_words(*summary.noise));
+  if (summary.filled) text += fmt::format("source      {}: lambda are set for that\n", filled_words(*summary.filled));
   for (const auto& structure : summary.structures) text += fmt::format("structure   {}\n", structure.verdict());
   const bool has_steps = !is_proximal(summary.optimizer);
   const auto step = !has_steps ? std::string() : fmt::format(", {} step", to_string(summary.fit.step));

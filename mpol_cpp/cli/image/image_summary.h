@@ -14,6 +14,7 @@
 #include <mpol_cpp/crossval/scan.h>
 #include <mpol_cpp/gridding/cells/scatter.h>
 #include <mpol_cpp/train/trainer.h>
+#include <mpol_cpp/gridding/peak_signal.h>
 #include <mpol_cpp/uncertainty/fit_noise.h>
 #include <mpol_cpp/visibilities/stokes.h>
 
@@ -78,7 +79,7 @@ struct ImageSummary {
   OptimizerKind optimizer = OptimizerKind::pogm;
   std::string optimizer_reason;
   bool optimizer_is_asked_for = false;  ///< which is the reason
-  double signal_to_noise = 0;           ///< of the dirty image's peak
+  DirtyPeaks peaks;                     ///< of the data, before any fit
   std::vector<LambdaSummary> lambdas;
   SkyOffset center;                        ///< of the image from the phase centre
   Stokes stokes = Stokes::i;               ///< that data and image are of
@@ -100,6 +101,7 @@ struct ImageSummary {
   std::vector<ResidualSummary> residuals;  ///< per channel
   std::vector<PartResiduals> parts;        ///< of the data, where there are several
   std::optional<FitNoise> noise;  ///< that the weights were set anew for, else that of the errors, where these were looked for
+  std::optional<double> filled;   ///< share of the field, that the weights were set anew for
   std::optional<ErrorSummary> errors;  ///< where they were sampled
   std::vector<StructureSummary> structures;
   std::string device;  ///< several with commas between them
@@ -119,6 +121,8 @@ struct ImageSummary {
 
 /// How much larger the noise is than the weights say, and why.
 std::string noise_words(const FitNoise& noise);
+/// How much of its field the source fills.
+std::string filled_words(double share);
 
 /// What --dry-run prints with --json: the choices, and how the verb ran.
 std::string dry_summary(const ImageSummary& summary);

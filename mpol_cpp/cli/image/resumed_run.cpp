@@ -18,7 +18,7 @@ constexpr const char* settings_key = "settings";
 constexpr const char* device_key = "device";
 constexpr const char* instruction_set_key = "instruction_set";
 constexpr const char* channels_at_once_key = "channels_at_once";
-constexpr const char* noise_key = "noise";  // of the samples, and how much more is shared
+constexpr const char* traits_key = "noise";  // of the samples, how much more is shared, share of the field, and fits
 
 std::string value_of(const Metadata& entries, const std::string& key) {
   const auto found = entries.find(key);
@@ -48,17 +48,19 @@ Notes notes_of_run(const ImageOptions& options, const RunRecord& record) {
 
 void note_channels_at_once(Notes& notes, std::int64_t channels) { notes[channels_at_once_key] = fmt::format("{}", channels); }
 
-void note_noise(Notes& notes, const FitNoise& noise) {
-  notes[noise_key] = fmt::format("{:.17g} {:.17g}", noise.of_samples, noise.shared);
+void note_traits(Notes& notes, const FitTraits& traits) {
+  notes[traits_key] =
+      fmt::format("{:.17g} {:.17g} {:.17g} {}", traits.noise.of_samples, traits.noise.shared, traits.filled, traits.fits);
 }
 
-std::optional<FitNoise> noise_of_run(const std::filesystem::path& state) {
+std::optional<FitTraits> traits_of_run(const std::filesystem::path& state) {
   const auto header = read_checkpoint_header(state / checkpoint_name);
   if (!header) return std::nullopt;
-  const auto noted = value_of(header->notes, noise_key);
+  const auto noted = value_of(header->notes, traits_key);
   std::string_view text = noted;
-  const auto of_samples = take_number<double>(text), shared = take_number<double>(text);
-  return of_samples && shared ? std::optional(FitNoise{*of_samples, *shared}) : std::nullopt;
+  const auto of_samples = take_number<double>(text), shared = take_number<double>(text), filled = take_number<double>(text);
+  if (!of_samples || !shared) return std::nullopt;
+  return FitTraits{{*of_samples, *shared}, filled.value_or(usual_filled), take_number<int>(text).value_or(most_usual_fits)};
 }
 
 bool ResumedRun::had_events() const { return settings.empty() || settings.find("\ntensorboard = true") != std::string::npos; }

@@ -14,6 +14,7 @@
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/cli/image/run_record.h>
 #include <mpol_cpp/train/options/train_options.h>
+#include <mpol_cpp/objective/usual_units.h>
 #include <mpol_cpp/uncertainty/fit_noise.h>
 
 namespace mpol::cli {
@@ -24,10 +25,21 @@ namespace mpol::cli {
 Notes notes_of_run(const ImageOptions& options, const RunRecord& record);
 /// Adds to them how many channels are fitted at a time.
 void note_channels_at_once(Notes& notes, std::int64_t channels);
-/// Adds the noise that the weights of the regularizers were set anew for.
-void note_noise(Notes& notes, const FitNoise& noise);
-/// That noise, where the newest checkpoint in a run's folder of its state is of such a fit.
-std::optional<FitNoise> noise_of_run(const std::filesystem::path& state);
+/// What fits have shown of their data, for which weights of the regularizers that nobody gave are set anew.
+struct FitTraits {
+  FitNoise noise;                ///< 1 where that of the weights is right
+  double filled = usual_filled;  ///< share of the field, as filled_to_follow() says
+  int fits = 1;                  ///< up to those with these weights
+
+  bool ask_for_weights_of(const FitTraits& other) const {
+    return noise.factor() == other.noise.factor() && filled == other.filled;
+  }
+};
+
+/// Adds the traits that weights were set anew for.
+void note_traits(Notes& notes, const FitTraits& traits);
+/// These, where the newest checkpoint in a run's folder of its state is of such a fit.
+std::optional<FitTraits> traits_of_run(const std::filesystem::path& state);
 
 /// What the newest checkpoint in OUT says of its run; nothing without one.
 struct ResumedRun {

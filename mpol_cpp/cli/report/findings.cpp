@@ -27,15 +27,57 @@ std::string npix_words(const FitFacts& facts, double width) {
   return fmt::format("--npix {}", pixels_for(width, facts.cell_size));
 }
 
+/// Whether all residuals hold something that the image cannot: flux outside of the field, a negative source, a sharp one. Then
+/// nothing else is concluded from them.
+bool residuals_are_explained(const FitFacts& facts) {
+  return flux_outside(facts) || negative_source(facts) || too_sharp_source(facts);
+}
+
+/// How far the noise is from what the weights say, either way, as far as residuals tell.
+double noise_of_data(const FitFacts& facts) {
+  const bool tells = !facts.of_cells && facts.residuals.samples >= fewest_residuals && facts.residuals.sigma_factor > 0;
+  return tells ? facts.residuals.sigma_factor : 1;
+}
+
 }  // namespace
 
-// Flux outside of the field is in all residuals: where there is some, nothing else is concluded from these.
+std::optional<Finding> nothing_stands_out(const FitFacts& facts) {
+  constexpr double clear = 5;
+  const double noise = noise_of_data(facts), peak = facts.data.on_any_scale / noise;
+  if (!facts.settled || !(peak > 0) || peak >= clear || flux_outside(facts)) return std::nullopt;
+  return Finding{
+      fmt::format("no source stands out of the noise: the dirty image reaches {:.1f} times its noise on any scale, as noise "
+                  "alone does, so that this image shows noise",
+                  peak),
+      fmt::format("a point of {:.2g} Jy, five times the noise, would have been seen", clear * noise * facts.dirty_noise)};
+}
+
+std::optional<Finding> negative_source(const FitFacts& facts) {
+  const double least = facts.may_be_negative ? 0.5 : 1, depth = facts.data.darkest / excess(facts);
+  if (!facts.settled || !(depth > clear_peak) || facts.data.darkest < least * facts.data.brightest || flux_outside(facts))
+    return std::nullopt;
+  return Finding{
+      fmt::format("the data go below zero: the dirty image reaches -{:.1f} times its noise, and {:.1f} above zero, while "
+                  "no pixel of this image is negative",
+                  facts.data.darkest, facts.data.brightest),
+      "take absorption, or polarised brightness, from mpol dirty"};
+}
+
+std::optional<Finding> too_sharp_source(const FitFacts& facts) {
+  const double peak = facts.residual_peak / excess(facts);
+  if (!facts.settled || !facts.missed_for_sharpness || !(peak > clear_peak)) return std::nullopt;
+  return Finding{
+      fmt::format("the source {} is sharper than this image can be: {:.1f} sigma of it are left in the residual",
+                  place_words(facts, facts.residual_east, facts.residual_north), facts.residual_peak),
+      fmt::format("--cell-size {:.2g} leaves about a quarter, in many times the time; or subtract it from the visibilities",
+                  facts.cell_size / 2)};
+}
 
 std::optional<Finding> wrong_weights(const FitFacts& facts) {
   const double sigma = facts.residuals.sigma_factor, factor = sigma * sigma;
   if (!facts.settled || facts.of_cells || facts.residuals.samples < fewest_residuals) return std::nullopt;
   if (unequal_weights(facts)) return std::nullopt;  // which tells more
-  if (sigma > largest_sigma && !facts.weights_were_doubted && !flux_outside(facts)) {
+  if (sigma > largest_sigma && !facts.weights_were_doubted && !residuals_are_explained(facts)) {
     return Finding{fmt::format("the residuals scatter {:.2f} times more than the weights say, so that these look too large by a "
                                "factor of {:.2f}",
                                sigma, factor),
@@ -54,7 +96,7 @@ std::optional<Finding> wrong_weights(const FitFacts& facts) {
 
 std::optional<Finding> unequal_weights(const FitFacts& facts) {
   constexpr std::size_t most_named = 4;
-  if (!facts.settled || facts.of_cells || flux_outside(facts)) return std::nullopt;
+  if (!facts.settled || facts.of_cells || residuals_are_explained(facts)) return std::nullopt;
   std::vector<PartResiduals> parts;
   for (const auto& part : facts.parts)
     if (part.statistics.samples >= fewest_residuals) parts.push_back(part);
@@ -81,7 +123,7 @@ std::optional<Finding> unequal_weights(const FitFacts& facts) {
 std::optional<Finding> heavy_tails(const FitFacts& facts) {
   if (!facts.settled || facts.of_cells || facts.noise != NoiseModel::Kind::gaussian || !has_heavy_tails(facts.residuals))
     return std::nullopt;
-  if (flux_outside(facts)) return std::nullopt;
+  if (residuals_are_explained(facts)) return std::nullopt;
   return Finding{
       fmt::format("{:.2g} % of the residuals lie beyond four sigma, of which Gaussian noise has 0.006 %, so that their median "
                   "({:.2f} of what the weights say) and mean square ({:.2f}) disagree",
@@ -90,7 +132,7 @@ std::optional<Finding> heavy_tails(const FitFacts& facts) {
 }
 
 std::optional<Finding> shared_errors(const FitFacts& facts) {
-  if (!facts.settled || !(facts.shared_noise > 1) || flux_outside(facts)) return std::nullopt;
+  if (!facts.settled || !(facts.shared_noise > 1) || residuals_are_explained(facts)) return std::nullopt;
   return Finding{
       fmt::format("the residual image scatters {:.2f} times more than errors of single visibilities explain; LAMBDA that "
                   "nobody gave are set for that",
@@ -101,7 +143,7 @@ std::optional<Finding> shared_errors(const FitFacts& facts) {
 
 std::optional<Finding> structure_left(const FitFacts& facts) {
   const double peak = facts.residual_peak / excess(facts);
-  if (!facts.settled || !(peak > clear_peak) || flux_outside(facts) || shared_errors(facts)) return std::nullopt;
+  if (!facts.settled || !(peak > clear_peak) || residuals_are_explained(facts) || shared_errors(facts)) return std::nullopt;
   const auto channel = facts.channels > 1 ? fmt::format(" of channel {}", facts.residual_channel) : std::string();
   return Finding{
       fmt::format("the residual image{} still holds {:.1f} sigma, {}", channel, peak,
@@ -112,7 +154,8 @@ std::optional<Finding> structure_left(const FitFacts& facts) {
 
 std::optional<Finding> touches_edge(const FitFacts& facts) {
   constexpr double limit = 0.05;
-  if (!facts.settled || !(facts.peak > 0) || facts.edge_peak <= limit * facts.peak) return std::nullopt;
+  if (!facts.settled || !(facts.peak > 0) || facts.edge_peak <= limit * facts.peak || nothing_stands_out(facts))
+    return std::nullopt;
   const double width = facts.cell_size * static_cast<double>(facts.npix);
   return Finding{fmt::format("the image has {:.0f} % of its peak at the edge of the field of {:.3g}\"",
                              100 * facts.edge_peak / facts.peak, width),
@@ -131,6 +174,7 @@ std::optional<Finding> flux_outside(const FitFacts& facts) {
 std::optional<Finding> haze(const FitFacts& facts) {
   constexpr double limit = 0.15;
   if (!facts.settled || !(facts.flux_of_floor > 0) || facts.floor_flux <= limit * facts.flux_of_floor) return std::nullopt;
+  if (nothing_stands_out(facts)) return std::nullopt;
   return Finding{fmt::format("a haze of {:.2g} Jy/arcsec^2 over the whole field has {:.0f} % of the flux, {:.2g} Jy", facts.floor,
                              100 * facts.floor_flux / facts.flux_of_floor, facts.floor_flux),
                  "no baseline measures it: take the flux from the source alone (mpol profile), or a larger --sparsity"};
@@ -146,7 +190,7 @@ std::optional<Finding> coarse_cells(const FitFacts& facts) {
 
 std::optional<Finding> flux_not_measured(const FitFacts& facts) {
   constexpr double limit = 0.5;
-  if (!facts.settled || !(facts.flux_seen < limit)) return std::nullopt;
+  if (!facts.settled || !(facts.flux_seen < limit) || nothing_stands_out(facts)) return std::nullopt;
   return Finding{fmt::format("the shortest baselines, about {:.3g} lambda, see only {:.0f} % of the image's flux", facts.shortest,
                              100 * facts.flux_seen),
                  "the rest follows from the priors: shorter baselines would measure it"};
@@ -154,8 +198,8 @@ std::optional<Finding> flux_not_measured(const FitFacts& facts) {
 
 std::vector<Finding> findings(const FitFacts& facts) {
   std::vector<Finding> all;
-  for (const auto rule : {flux_outside, touches_edge, shared_errors, structure_left, unequal_weights, wrong_weights, heavy_tails,
-                          flux_not_measured, haze, coarse_cells}) {
+  for (const auto rule : {nothing_stands_out, flux_outside, negative_source, too_sharp_source, touches_edge, shared_errors,
+                          structure_left, unequal_weights, wrong_weights, heavy_tails, flux_not_measured, haze, coarse_cells}) {
     if (auto finding = rule(facts)) all.push_back(std::move(*finding));
   }
   return all;

@@ -16,6 +16,12 @@ struct Finding {
 
 // Each rule looks at the facts of one doubt; nothing where there is none.
 
+/// Nothing in the data exceeds five times the noise, on any scale.
+std::optional<Finding> nothing_stands_out(const FitFacts& facts);
+/// The dirty image goes further below zero than above, or half as far where brightness is polarised: no image here is negative.
+std::optional<Finding> negative_source(const FitFacts& facts);
+/// The residual is brightest where the image has a source that is as sharp as it can be.
+std::optional<Finding> too_sharp_source(const FitFacts& facts);
 /// The residuals scatter more than 1.15 or less than 0.87 times what the weights say; not less where outliers make up for it.
 std::optional<Finding> wrong_weights(const FitFacts& facts);
 /// Gaussian noise was taken, and more of the residuals are wild than it has.

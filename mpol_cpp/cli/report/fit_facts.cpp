@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <ATen/ops/avg_pool2d.h>
 
 #include <mpol_cpp/core/units.h>
+#include <mpol_cpp/uncertainty/sharp_source.h>
+#include <mpol_cpp/visibilities/stokes.h>
 
 namespace mpol::cli {
 namespace {
 
 constexpr double edge_part = 0.03, floor_part = 0.1;
 constexpr std::int64_t most_ranked = 256;  // pixels along an axis
+const std::set<Stokes> intensities = {Stokes::i, Stokes::rr, Stokes::ll, Stokes::xx, Stokes::yy};
 
 // The images may be as large as a fit has room for: nothing here makes another plane of their size.
 
@@ -50,7 +54,7 @@ void measure_image(FitFacts& facts, const Tensor& sky, const GridCoords& coords)
   facts.flux_of_floor = flux[brightest].item<double>();
 }
 
-void measure_residual_image(FitFacts& facts, const DirtyProducts& dirty, const GridCoords& coords) {
+void measure_residual_image(FitFacts& facts, const Tensor& sky, const DirtyProducts& dirty, const GridCoords& coords) {
   const auto npix = coords.npix();
   facts.channels = dirty.residual.size(0);
   for (std::int64_t channel = 0; channel < facts.channels; ++channel) {
@@ -61,6 +65,7 @@ void measure_residual_image(FitFacts& facts, const DirtyProducts& dirty, const G
     if (!(peak > facts.residual_peak)) continue;
     facts.residual_peak = peak;
     facts.residual_channel = channel;
+    facts.missed_for_sharpness = !negative && is_at_its_sharpest(sky[channel], pixel / npix, pixel % npix);
     const auto rows_north = pixel / npix - npix / 2, columns_west = pixel % npix - (npix / 2 - 1);
     facts.residual_north = static_cast<double>(rows_north) * coords.cell_size();
     facts.residual_east = -static_cast<double>(columns_west) * coords.cell_size();
@@ -89,7 +94,9 @@ FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts
   const double longest = dirty.data.q.empty() ? 0 : std::max({dirty.data.q.back(), baselines.max_abs_u(), baselines.max_abs_v()});
   facts.finest_fringe = longest > 0 ? 1 / (longest * units::arcsec) : 0;
   measure_image(facts, sky, coords);
-  measure_residual_image(facts, dirty, coords);
+  measure_residual_image(facts, sky, dirty, coords);
+  if (!dirty.noise.empty()) facts.dirty_noise = *std::min_element(dirty.noise.begin(), dirty.noise.end());
+  facts.may_be_negative = !intensities.contains(data.visibilities.observation().stokes);
   measure_surroundings(facts, dirty.remainder.wide, coords.cell_size() * static_cast<double>(coords.npix()));
   facts.residuals = dirty.remainder.statistics;
   facts.parts = dirty.remainder.parts;

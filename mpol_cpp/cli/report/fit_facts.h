@@ -10,6 +10,7 @@
 #include <mpol_cpp/analysis/field/wide_image.h>
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/gridding/peak_signal.h>
 #include <mpol_cpp/likelihoods/noise_model.h>
 
 namespace mpol::cli {
@@ -28,9 +29,14 @@ struct FitFacts {
   double floor_flux = 0;     ///< that floor over the whole field, Jy
   double flux_of_floor = 0;  ///< flux of that channel, Jy
 
+  DirtyPeaks data;               ///< of the dirty image
+  double dirty_noise = 0;        ///< that the weights promise it, Jy/beam, of the channel with the least
+  bool may_be_negative = false;  ///< polarised brightness, of either sign
+
   double residual_peak = 0;                      ///< of the residual image over the noise that the weights promise
   double residual_east = 0, residual_north = 0;  ///< where it is, arcsec
   std::int64_t residual_channel = 0, channels = 1;
+  bool missed_for_sharpness = false;  ///< there the image has a source as sharp as it can be, with more of it in the residual
 
   WidePeak outside, inside;  ///< brightest places of the residual beyond the field, and in it, on a map of wide_width
   double wide_noise = 0;     ///< of that map, Jy/beam
@@ -48,7 +54,7 @@ struct FitFacts {
   bool weights_were_doubted = false;  ///< before the fit, by the scatter in uv cells
 };
 
-/// What image and residual say, without what the fit itself says (settled, noise, …).
+/// What image and residual say, without what the data (data) and the fit itself say (settled, noise, …).
 /// @param sky  (nchan, npix, npix) float64 on the CPU, Jy/arcsec^2
 FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts& dirty);
 

@@ -316,6 +316,8 @@ std::string lambdas_section(const ImageSummary& summary) {
                     lambda.in_units ? fmt::format("{:.3g}", *lambda.in_units) : "-", lambda.how});
   if (rows.empty()) return html::section("Regularisers", "<p>None.</p>\n");
   auto text = html::table({"term", "λ", "λ in units of the noise", "how"}, rows);
+  if (summary.filled)
+    text += fmt::format("<p>Of the first image {}: λ that nobody gave are set for that.</p>\n", filled_words(*summary.filled));
   if (summary.noise) text += fmt::format("<p>The noise of the image is {}.</p>\n", noise_words(*summary.noise));
   return html::section("Regularisers", text);
 }

@@ -97,8 +97,8 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
   const auto noise = noise_unit(coords, with.data.visibilities, with.data.channels.nchan(), with.normalizer);
   auto options = with.options;
   auto& given = options.regularizers;
-  with.summary.signal_to_noise = peak_signal_to_noise(with.data.dataset);
-  take_usual_units(given, with.summary.signal_to_noise);
+  with.summary.peaks = dirty_peaks(with.data.dataset);
+  take_usual_units(given, with.summary.peaks.brightest);
   auto terms = regularizer_terms(with_units_as_numbers(given));
   for (auto& term : terms) {
     if (!given.in_units.contains(option_of(term.name()))) continue;
@@ -126,20 +126,21 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
   return terms;
 }
 
-bool weights_follow_noise(const ImageOptions& options) {
+bool weights_follow_fit(const ImageOptions& options) {
   const auto& given = options.regularizers;
   return options.is_gaussian() && !options.likelihood_kind().of_cells && !options.chi2_bound && given.searched.empty() &&
          !given.automatic.empty() && choose_optimizer(options).is_convex();
 }
 
-std::vector<Term> terms_for_noise(std::vector<Term> terms, const ImageOptions& options, double signal_to_noise,
-                                  const FitNoise& noise) {
+std::vector<Term> terms_for_traits(std::vector<Term> terms, const ImageOptions& options, double signal_to_noise,
+                                   const FitTraits& traits) {
+  const double noise = traits.noise.factor();
   for (auto& term : terms) {
     if (!options.regularizers.automatic.contains(option_of(term.name()))) continue;
     const auto& regularizer = regularizer_of(term.kind());
-    const double factor = regularizer.automatic ? usual_units(regularizer, signal_to_noise, noise.factor()) /
+    const double factor = regularizer.automatic ? usual_units(regularizer, signal_to_noise, noise, traits.filled) /
                                                       usual_units(regularizer, signal_to_noise)
-                                                : two_digits(noise.factor());
+                                                : two_digits(noise);
     term = term.with_weights({term.weights().front() * factor});
   }
   return terms;

@@ -15,7 +15,7 @@
 #include <mpol_cpp/distributed/device_group.h>
 #include <mpol_cpp/likelihoods/likelihood.h>
 #include <mpol_cpp/objective/term.h>
-#include <mpol_cpp/uncertainty/fit_noise.h>
+#include <mpol_cpp/cli/image/resumed_run.h>
 
 namespace mpol::cli {
 
@@ -41,13 +41,13 @@ std::vector<Term> weigh_terms(const TermWeighing& with);
 /// The terms that the first rank has weighed, on all. @param weighed  looked at on the first alone
 std::vector<Term> terms_of_first(const ImageOptions& options, std::vector<Term> weighed);
 
-/// Whether weights that nobody gave are to follow the noise that a convex fit of Gaussian noise finds: one of visibilities, as
-/// what averages of cells leave is also what they lose.
-bool weights_follow_noise(const ImageOptions& options);
-/// The same terms where the noise is by a factor other than the weights of the data say: weights that nobody gave are set anew.
+/// Whether weights that nobody gave are to follow what a convex fit of Gaussian noise shows of noise and source: one of
+/// visibilities, as what averages of cells leave is also what they lose.
+bool weights_follow_fit(const ImageOptions& options);
+/// The same terms for what a first fit has shown: weights that nobody gave are set anew.
 /// @param signal_to_noise  peak_signal_to_noise(), by the weights of the data
-std::vector<Term> terms_for_noise(std::vector<Term> terms, const ImageOptions& options, double signal_to_noise,
-                                  const FitNoise& noise);
+std::vector<Term> terms_for_traits(std::vector<Term> terms, const ImageOptions& options, double signal_to_noise,
+                                   const FitTraits& traits);
 /// Tells of the weights that were set anew, in the place of those before.
 void note_terms_anew(const std::vector<Term>& terms, const TermWeighing& with);
 

@@ -213,15 +213,15 @@ class ImageRun {
       terms = weigh_terms(*weighing);
     }
     if (summary_.scan && summary_.scan->interrupted) return;
-    auto signal_to_noise = weights_follow_noise(options_) ? std::optional(summary_.signal_to_noise) : std::nullopt;
+    auto peaks = weights_follow_fit(options_) ? std::optional(summary_.peaks) : std::nullopt;
     if (data_.sharding().shard == Shard::channels && !data_.shares_folds()) {
       terms = terms_of_first(options_, std::move(terms));
-      if (signal_to_noise) signal_to_noise = number_of<double>(text_of_first(fmt::format("{:.17g}", *signal_to_noise)));
+      if (peaks) peaks = peaks_of_first(*peaks);
       auto digest = text_of_first(ranks()->is_first() ? record_->data_digest() : std::string());
       if (!ranks()->is_first()) record_->set_data_digest(std::move(digest));
       data_.end_patience();
     }
-    FitPlan plan{options_, *record_, state, std::move(terms), signal_to_noise, size.normalizer, data_.chosen_grid().center};
+    FitPlan plan{options_, *record_, state, std::move(terms), peaks, size.normalizer, data_.chosen_grid().center};
     if (ranks()->is_first()) {
       for (auto& line : regridding_words(options_, data_.fit_data())) record_->note(std::move(line));
     }
@@ -230,7 +230,7 @@ class ImageRun {
     Stopwatch watch(summary_.seconds.training);
     auto fitted = fit_held_channels(plan);
     const bool is_written = has_results(fitted);
-    note_noise_of(fitted, weighing);
+    note_traits_of(fitted, weighing);
     summary_.fit = std::move(fitted.result);
     outcome_.sky = std::move(fitted.sky);
     watch.stop();
@@ -279,12 +279,12 @@ class ImageRun {
       if (has_work()) {
         auto fitted = fit_held_channels(plan);
         goes_on = has_results(fitted);
-        if (fitted.noise) plan.terms = fitted.objective->terms();
-        note_noise_of(fitted, weighing);
+        if (fitted.traits) plan.terms = fitted.objective->terms();
+        note_traits_of(fitted, weighing);
         if (gathers) outcome_.sky.slice(0, group.begin, group.end).copy_(fitted.sky);
         result.add(std::move(fitted.result));
       }
-      plan.signal_to_noise.reset();  // the first group's noise is that of all
+      plan.peaks.reset();  // what the first group shows is that of all
       if (ranks()->any(!goes_on)) break;
     }
     if (!gathers) return;
@@ -293,10 +293,19 @@ class ImageRun {
     describe_fit();
   }
 
-  /// Tells of weights that were set anew for the noise that a fit has found.
-  void note_noise_of(const FittedPart& fitted, const std::optional<TermWeighing>& weighing) {
-    if (!fitted.noise || !weighing) return;
-    summary_.noise = fitted.noise;
+  /// Those that the first rank has found, on all.
+  static DirtyPeaks peaks_of_first(const DirtyPeaks& peaks) {
+    const auto told = text_of_first(fmt::format("{:.17g} {:.17g} {:.17g}", peaks.brightest, peaks.darkest, peaks.on_any_scale));
+    std::string_view text = told;
+    const auto next = [&text] { return take_number<double>(text).value(); };
+    return {.brightest = next(), .darkest = next(), .on_any_scale = next()};
+  }
+
+  /// Tells of weights that were set anew for what a fit has shown.
+  void note_traits_of(const FittedPart& fitted, const std::optional<TermWeighing>& weighing) {
+    if (!fitted.traits || !weighing) return;
+    if (const auto& noise = fitted.traits->noise; noise.factor() != 1) summary_.noise = noise;
+    if (const double filled = fitted.traits->filled; filled != usual_filled) summary_.filled = filled;
     note_terms_anew(fitted.objective->terms(), *weighing);
   }
 

@@ -69,9 +69,9 @@ Tensor sky_of(ImageModel& model, const PartToFit& part) {
   return all.defined() ? all.to(torch::kCPU) : all;
 }
 
-/// The terms with weights that suit data of other noise.
-std::vector<Term> terms_for(const FitNoise& noise, const FitPlan& plan) {
-  return terms_for_noise(plan.terms, plan.options, *plan.signal_to_noise, noise);
+/// The terms with weights that suit what a first fit has shown.
+std::vector<Term> terms_for(const FitTraits& traits, const FitPlan& plan) {
+  return terms_for_traits(plan.terms, plan.options, plan.peaks->brightest, traits);
 }
 
 /// What a fit of visibilities that has ended leaves of them, chi^2/(2 N) over all ranks.
@@ -85,6 +85,36 @@ FitNoise noise_of_fit(const FitPlan& plan, const PartToFit& part, const FittedPa
   const double reduced = reduced_chi_squared(fitted, part);
   return measured_noise(plan.options, part.data, fitted.model, *fitted.objective, reduced,
                         part.ranks ? std::nullopt : std::optional(SharedErrors::once));
+}
+
+/// filled_share() over the channels of all ranks; nothing of an image without any light, for which weights need not grow.
+std::optional<double> filled_share_of(FittedPart& fitted, const PartToFit& part, double noise_factor) {
+  const auto sky = fitted.model->make_sky();
+  const auto channels = static_cast<double>(sky.size(0));
+  std::vector<double> sums{filled_share(sky, part.data.dataset, noise_factor) * channels, channels,
+                           sky.any().item<bool>() ? 1.0 : 0.0};
+  if (part.ranks) part.ranks->sum(sums);
+  return sums[2] > 0 ? std::optional(sums[0] / sums[1]) : std::nullopt;
+}
+
+/// What is known when a fit has ended that was made for what was known before. The noise is that which the first one shows.
+FitTraits traits_of_fit(const FitPlan& plan, const PartToFit& part, FittedPart& fitted, const FitTraits& before) {
+  const torch::NoGradGuard no_gradient;
+  auto traits = before;
+  if (traits.fits++ == 1) {
+    if (const auto noise = noise_of_fit(plan, part, fitted); noise.is_off()) traits.noise = noise;
+  }
+  const double factor = traits.noise.factor();
+  if (const auto share = filled_share_of(fitted, part, factor))
+    traits.filled = filled_to_follow(*plan.peaks, factor, *share, before.filled);
+  return traits;
+}
+
+std::string words_of(const FitTraits& traits) {
+  std::vector<std::string> words;
+  if (traits.noise.factor() != 1) words.push_back("the noise is " + noise_words(traits.noise));
+  if (traits.filled != usual_filled) words.push_back(filled_words(traits.filled));
+  return fmt::format("{}", fmt::join(words, "; "));
 }
 
 }  // namespace
@@ -106,7 +136,7 @@ FittedPart fit_part(const FitPlan& plan, const PartToFit& part) {
   train.interrupted([] { return stop_requested() != 0; });
   if (part.ranks) train.ranks(part.ranks);
   const auto fit = [&] {
-    auto terms = fitted.noise ? terms_for(*fitted.noise, plan) : plan.terms;
+    auto terms = fitted.traits ? terms_for(*fitted.traits, plan) : plan.terms;
     const Objective objective(part.likelihood, std::move(terms), options.normalize);
     fitted.objective = part.ranks ? objective.divided_by(plan.normalizer) : objective;
     ProgressReport report(report_options(options, part));
@@ -117,16 +147,18 @@ FittedPart fit_part(const FitPlan& plan, const PartToFit& part) {
     report.finish();
     if (fitted.ended()) watchers.finish(*fitted.model);
   };
-  if (plan.signal_to_noise && options.resume) fitted.noise = noise_of_run(plan.state);
+  if (plan.peaks && options.resume) fitted.traits = traits_of_run(plan.state);
   fit();
-  if (plan.signal_to_noise && !fitted.noise && fitted.result.stop_reason == StopReason::converged) {
-    if (const auto noise = noise_of_fit(plan, part, fitted); noise.is_off()) {
-      fitted.noise = noise;
-      if (speaks(options, part)) fmt::print("the noise is {}: the fit goes on with lambda for that\n", noise_words(noise));
-      note_noise(train.notes(), noise);
-      train.resume(false);  // what is there to resume is of the first fit
-      fit();
-    }
+  while (plan.peaks && fitted.result.stop_reason == StopReason::converged) {
+    const auto before = fitted.traits.value_or(FitTraits());
+    if (before.fits == most_usual_fits) break;
+    const auto traits = traits_of_fit(plan, part, fitted, before);
+    if (traits.ask_for_weights_of(before)) break;
+    fitted.traits = traits;
+    if (speaks(options, part)) fmt::print("{}: the fit goes on with lambda for that\n", words_of(traits));
+    note_traits(train.notes(), traits);
+    train.resume(false);  // what is there to resume is of the fit before
+    fit();
   }
   fitted.sky = sky_of(*fitted.model, part);
   return fitted;

@@ -17,7 +17,7 @@
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/objective/objective.h>
 #include <mpol_cpp/train/trainer.h>
-#include <mpol_cpp/uncertainty/fit_noise.h>
+#include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::cli {
@@ -37,7 +37,7 @@ struct FitPlan {
   const RunRecord& record;
   std::filesystem::path state;  ///< the folder in which the run keeps what it goes on from
   std::vector<Term> terms;
-  std::optional<double> signal_to_noise;              ///< where weights depend on it, and so on what noise the fit finds
+  std::optional<DirtyPeaks> peaks;                    ///< where weights depend on them, and so on what the fit shows
   double normalizer;                                  ///< of all channels
   SkyOffset center;                                   ///< of the image from the phase centre
   std::string label = {};                             ///< what its warnings begin with
@@ -58,14 +58,15 @@ struct FittedPart {
   TrainResult result;
   GriddedNet model{nullptr};
   std::optional<Objective> objective;
-  std::optional<FitNoise> noise;  ///< where the weights were set anew for it, and the fit was made again
+  std::optional<FitTraits> traits;  ///< where the weights were set anew for them, and the fit was made again
   Tensor sky;  ///< (nchan, npix, npix) float64, on the CPU, Jy/arcsec^2, of all channels; undefined on all ranks but the first
 
   bool ended() const;  ///< not by an interruption or a divergence
 };
 
-/// Makes the model and fits it. The first rank alone says how far it is. Where the plan has weights that depend on the noise,
-/// and what the fit leaves shows another noise than the data's weights say, it goes on with weights for that one.
+/// Makes the model and fits it. The first rank alone says how far it is. Where the plan has weights that depend on the data, and
+/// the fit shows another noise than the data's weights say, or a source that fills little or much of the field, it goes on with
+/// weights for these.
 FittedPart fit_part(const FitPlan& plan, const PartToFit& part);
 
 }  // namespace mpol::cli

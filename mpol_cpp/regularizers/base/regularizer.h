@@ -43,6 +43,9 @@ enum class NoiseScale {
 struct UsualWeight {
   double bright;  ///< where the source stands far out of the noise
   double faint;   ///< where it hardly does
+  /// How both grow where the source fills less of the field than usual_filled: the powers of how much less. That of bright data
+  /// does not fall where the source fills more.
+  double bright_power = 0, faint_power = 0;
 };
 
 /// What solvers by proximal maps make of a regularizer.

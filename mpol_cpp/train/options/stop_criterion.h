@@ -24,10 +24,9 @@ inline bool has_converged(const LossHistory& history, double relative, std::int6
   return true;
 }
 
-/// How far the total has fallen over the second half of the epochs, in what its regularizers have in the last epoch (in the total
-/// where there are none). Means over a twentieth of the epochs are compared, at the middle and at the end: losses of Adam swing.
-/// 0 where it has not.
-inline double fall_of_loss(const LossHistory& history) {
+/// How far the total has fallen over the second half of the epochs. Means over a twentieth of the epochs are compared, at the
+/// middle and at the end: losses of Adam swing. 0 where it has not.
+inline double fall_of_total(const LossHistory& history) {
   constexpr std::size_t windows = 20;
   const auto epochs = history.size();
   if (epochs < 2) return 0;
@@ -37,14 +36,19 @@ inline double fall_of_loss(const LossHistory& history) {
     for (auto epoch = end - window; epoch < end; ++epoch) sum += history.total(epoch);
     return sum / static_cast<double>(window);
   };
-  const auto last = history.back();
-  const double regularizers = last.total() - last.nll();
-  const double scale = regularizers > 0 ? regularizers : std::abs(last.total());
-  const double fallen = mean_before(epochs / 2) - mean_before(epochs);
-  return fallen > 0 ? fallen / scale : 0;
+  return std::max(mean_before(epochs / 2) - mean_before(epochs), 0.0);
 }
 
-/// Whether that is no more than `tolerance`, after 200 epochs or more; it looks at nothing but the loss history.
+/// The same in what its regularizers have in the last epoch (in the total where there are none).
+inline double fall_of_loss(const LossHistory& history) {
+  const double fallen = fall_of_total(history);
+  if (!(fallen > 0)) return 0;
+  const auto last = history.back();
+  const double regularizers = last.total() - last.nll();
+  return fallen / (regularizers > 0 ? regularizers : std::abs(last.total()));
+}
+
+/// Whether the loss falls no more than `tolerance`, after 200 epochs or more; it looks at nothing but the loss history.
 inline bool has_settled(const LossHistory& history, double tolerance) {
   constexpr std::size_t fewest = 200;
   return history.size() >= fewest && fall_of_loss(history) <= tolerance;

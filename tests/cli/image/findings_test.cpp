@@ -20,6 +20,8 @@ FitFacts good_fit() {
   facts.peak = 2;
   facts.edge_peak = 0.01;
   facts.flux = facts.flux_of_floor = 1;
+  facts.data = {.brightest = 80, .darkest = 20, .on_any_scale = 90};
+  facts.dirty_noise = 1e-4;
   facts.residual_peak = 4.5;
   facts.outside = {.east = 10, .north = 0, .value = 0.004};
   facts.inside = {.east = 1, .north = 0, .value = 0.003};
@@ -54,6 +56,26 @@ void check_rule(Rule rule, const std::function<void(FitFacts&)>& change, const s
 TEST_CASE("of a good fit there is nothing to say", "[cli][quick]") { CHECK(findings(good_fit()).empty()); }
 
 TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli][quick]") {
+  check_rule(
+      nothing_stands_out,
+      [](FitFacts& facts) {
+        facts.data = {4.4, 4.1, 4.6};
+      },
+      "reaches 4.6 times its noise on any scale");
+  check_rule(
+      negative_source,
+      [](FitFacts& facts) {
+        facts.data = {12, 40, 40};
+      },
+      "reaches -40.0 times its noise, and 12.0 above");
+  check_rule(
+      too_sharp_source,
+      [](FitFacts& facts) {
+        facts.missed_for_sharpness = true;
+        facts.residual_peak = 25;
+        facts.residual_east = 0.3;
+      },
+      "25.0 sigma of it are left in the residual: --cell-size 0.05");
   check_rule(
       wrong_weights, [](FitFacts& facts) { facts.residuals.sigma_factor = 1.5; }, "too large by a factor of 2.25");
   check_rule(
@@ -163,4 +185,45 @@ TEST_CASE("what one doubt explains is not told as another", "[cli][quick]") {
   few.residuals.sigma_factor = 2;
   few.residuals.beyond_four = 0.05;
   CHECK(findings(few).empty());
+}
+
+TEST_CASE("where nothing stands out, an image of noise is told as that alone", "[cli][quick]") {
+  auto noise = good_fit();
+  noise.data = {4.4, 4.1, 4.6};
+  noise.edge_peak = 2;
+  noise.flux_seen = 0.1;
+  noise.floor_flux = 0.5;
+  REQUIRE(findings(noise).size() == 1);
+  CHECK(findings(noise)[0].text().find("a point of 0.0005 Jy, five times the noise, would have been seen") != std::string::npos);
+  noise.data = {9, 9, 9};  // of noise that is twice what the weights say
+  noise.edge_peak = noise.flux_seen = noise.floor_flux = 0;
+  CHECK_FALSE(nothing_stands_out(noise));
+  noise.residuals.sigma_factor = 2;
+  CHECK(nothing_stands_out(noise));
+  noise.of_cells = true;  // whose residuals do not tell the noise
+  CHECK_FALSE(nothing_stands_out(noise));
+  auto large = good_fit();
+  large.data = {4, 4, 9};
+  CHECK_FALSE(nothing_stands_out(large));
+}
+
+TEST_CASE("what no image of positive pixels can hold explains what is left, and weights are not doubted for it", "[cli][quick]") {
+  auto fit = good_fit();
+  fit.residuals.sigma_factor = 2;
+  fit.residuals.beyond_four = 0.04;
+  fit.residual_peak = 60;
+  fit.shared_noise = 2;
+  auto sharp = fit, negative = fit;
+  sharp.missed_for_sharpness = true;
+  REQUIRE(findings(sharp).size() == 1);
+  CHECK(too_sharp_source(sharp));
+  negative.data = {12, 40, 40};
+  REQUIRE(findings(negative).size() == 1);
+  CHECK(negative_source(negative));
+  negative.data = {50, 40, 60};  // sidelobes of a bright source, but of polarised brightness both are real
+  CHECK_FALSE(negative_source(negative));
+  negative.may_be_negative = true;
+  CHECK(negative_source(negative));
+  negative.outside.value = 0.02;  // a source out there has sidelobes in here
+  CHECK_FALSE(negative_source(negative));
 }

@@ -64,6 +64,7 @@ TEST_CASE("summary.json has exactly the keys of the contract, and they agree wit
                                                   "device_reason",
                                                   "dtype",
                                                   "epochs",
+                                                  "filled_share",
                                                   "flux_jy",
                                                   "gap",
                                                   "instruction_set",

@@ -1,20 +1,29 @@
-// Weights that nobody gave follow the noise that the fit finds.
+// Weights that nobody gave follow the noise that the fit finds, and how much of the field the source fills.
 #include "catch.h"
 
+#include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <ATen/ops/complex.h>
+#include <ATen/ops/polar.h>
 #include <nlohmann/json.hpp>
 
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/units.h>
 #include <mpol_cpp/io/fits.h>
+#include <mpol_cpp/objective/usual_units.h>
+#include <mpol_cpp/regularizers/regularizers.h>
 #include <mpol_cpp/train/checkpoint.h>
 
 #include "compare.h"
 #include "observation.h"
 #include "program.h"
+#include "random.h"
 
 using namespace mpol;
 using namespace mpol::testing;
@@ -32,8 +41,23 @@ std::string doubted_observation(const fs::path& path, std::int64_t nchan = 1) {
   return write_observation(path, arrays);
 }
 
-Words fit_of(const std::string& data, const fs::path& out, const Words& more = {}) {
-  Words words = {"image", data, "-o", out.string(), "--cell-size", "0.1", "--npix", "32", "--threads", "1", "--json"};
+constexpr double flux_of_point = 0.008;  // 20 times the noise
+
+/// A faint point, on the baselines and with the weights of the small observation.
+std::string faint_point(const fs::path& path) {
+  auto arrays = small_observation();
+  const auto& weight = arrays["weight"];
+  const auto phase = (arrays["uu"] * 0.5 - arrays["vv"] * 0.3) * (-2 * units::pi * units::arcsec);
+  const auto noise = at::complex(normal(weight.sizes(), torch::kFloat64, 14), normal(weight.sizes(), torch::kFloat64, 15));
+  arrays["data"] = at::polar(torch::full_like(phase, flux_of_point), phase) + noise / weight.sqrt();
+  return write_observation(path, arrays);
+}
+
+const Words usual_grid = {"--cell-size", "0.1", "--npix", "32"}, wide_grid = {"--cell-size", "0.06", "--npix", "160"};
+
+Words fit_of(const std::string& data, const fs::path& out, const Words& more = {}, const Words& grid = usual_grid) {
+  Words words = {"image", data, "-o", out.string(), "--threads", "1", "--json"};
+  words.insert(words.end(), grid.begin(), grid.end());
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -101,15 +125,61 @@ TEST_CASE("weights four times too large make the same image, with lambda of twic
   CHECK(summary_of(fit_of(doubted_data, scratch / "short", short_of_it))["noise"].is_null());
 }
 
+TEST_CASE("a faint point in a wide field has its flux, not that of the noise around it", "[cli]") {
+  const Scratch scratch;
+  const auto data = faint_point(scratch / "point.npz");
+  const auto found = summary_of(fit_of(data, scratch / "found", {}, wide_grid));
+  CHECK(found["filled_share"].get<double>() < 0.01);
+  CHECK(found["noise"].is_null());
+  CHECK(units_of(found, "sparsity") > 0.9);
+  CHECK(found["flux_jy"][0].get<double>() == Approx(flux_of_point).epsilon(0.35));
+  Words before;  // as if the point filled as much as sources usually do
+  const double signal = found["peak_signal_to_noise"].get<double>();
+  for (const auto kind : {TermKind::sparsity, TermKind::tv_image, TermKind::tv_slope}) {
+    const auto& regularizer = regularizer_of(kind);
+    auto option = "--" + regularizer.name;
+    std::replace(option.begin(), option.end(), '_', '-');
+    before.insert(before.end(), {option, fmt::format("{}U", usual_units(regularizer, signal))});
+  }
+  const auto believed = summary_of(fit_of(data, scratch / "believed", before, wide_grid));
+  CHECK(believed["filled_share"].is_null());
+  CHECK(believed["flux_jy"][0].get<double>() > 1.3 * found["flux_jy"][0].get<double>());
+  CHECK(read_text(scratch / "found" / "report.html").find("of the field stands out of the noise") != std::string::npos);
+}
+
+TEST_CASE("of data below zero, and of noise alone, an image says so", "[cli]") {
+  const Scratch scratch;
+  auto arrays = small_observation();
+  arrays["data"] = -arrays["data"];
+  const auto has_warning = [](const Json& summary, const std::string& words) {
+    const auto& warnings = summary["warnings"];
+    return std::any_of(warnings.begin(), warnings.end(),
+                       [&](const Json& warning) { return warning.get<std::string>().find(words) != std::string::npos; });
+  };
+  const auto negative = summary_of(fit_of(write_observation(scratch / "negative.npz", arrays), scratch / "negative"));
+  CHECK(negative["converged"] == true);
+  CHECK(negative["epochs"].get<int>() < 2000);
+  CHECK(has_warning(negative, "the data go below zero"));
+  const auto& weight = arrays["weight"];
+  const auto noise = at::complex(normal(weight.sizes(), torch::kFloat64, 24), normal(weight.sizes(), torch::kFloat64, 25));
+  arrays["data"] = noise / weight.sqrt();
+  const auto empty = summary_of(fit_of(write_observation(scratch / "noise.npz", arrays), scratch / "noise"));
+  CHECK(has_warning(empty, "no source stands out of the noise"));
+  CHECK_FALSE(has_warning(empty, "edge"));
+  CHECK(empty["flux_jy"][0].get<double>() < 5 / std::sqrt(weight.sum().item<double>()));
+}
+
 TEST_CASE("an interrupted second fit goes on as the second, bit for bit", "[cli]") {
   const Scratch scratch;
-  const auto data = doubted_observation(scratch / "vis.npz");
-  const Words how = {"--tolerance", "1e-5", "--dtype", "float64", "--checkpoint-interval", "20"};
-  const auto whole = run_mpol(fit_of(data, scratch / "whole", how));
+  const bool is_point = GENERATE(false, true);
+  const auto data = is_point ? faint_point(scratch / "vis.npz") : doubted_observation(scratch / "vis.npz");
+  const Words how = {"--tolerance", is_point ? "1e-3" : "1e-5", "--dtype", "float64", "--checkpoint-interval", "20"};
+  const auto& grid = is_point ? wide_grid : usual_grid;
+  const auto whole = run_mpol(fit_of(data, scratch / "whole", how, grid));
   REQUIRE(whole.exit_code == 0);
   CHECK(is_second_fit(scratch / "whole"));
 
-  Program program(fit_of(data, scratch / "out", how));
+  Program program(fit_of(data, scratch / "out", how, grid));
   while (program.running() && !is_second_fit(scratch / "out")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   program.send(SIGTERM);
   const auto ended = program.wait();
@@ -120,6 +190,8 @@ TEST_CASE("an interrupted second fit goes on as the second, bit for bit", "[cli]
   REQUIRE(resumed.exit_code == 0);
   CHECK(Json::parse(resumed.out)["lambda"] == Json::parse(whole.out)["lambda"]);
   CHECK(Json::parse(resumed.out)["noise"] == Json::parse(whole.out)["noise"]);
+  CHECK(Json::parse(resumed.out)["filled_share"] == Json::parse(whole.out)["filled_share"]);
+  CHECK(Json::parse(whole.out)["filled_share"].is_null() == !is_point);
   CHECK(read_text(scratch / "out" / "history.csv") == read_text(scratch / "whole" / "history.csv"));
   CHECK(torch::equal(image_in(scratch / "out"), image_in(scratch / "whole")));
 }
