@@ -13,14 +13,11 @@ noise each, one thread a fit. Needs numpy and astropy (build/test-python/bin/pyt
 import argparse
 import json
 import os
-import shutil
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from astropy.io import fits
+from signals import SimulatedCase, distance
 
 star, gaussian = ["--rings", "0:0.08:1", "--no-crescent"], ["--rings", "0:1:1", "--no-crescent", "--inclination", "0"]
 skies = {
@@ -37,58 +34,34 @@ fringe = 0.2999792458 / 230 / longest * 206264.806
 sigma = 1.2 * fringe / np.sqrt(8 * np.log(2)) / cell  # pixels
 
 
-class Case:
+class Case(SimulatedCase):
     def __init__(self, options, sky, signal):
-        self.options, self.name = options, f"{sky}, {signal}"
+        super().__init__(options, f"{sky}, {signal}", ["--cell-size", str(cell), "--npix", str(npix)], sigma)
         self.sky_options, self.wanted = skies[sky], signal
-        stem = options.folder / f"{sky}_{signal}"
-        self.data, self.out, self.truth = f"{stem}.npz", f"{stem}.out", f"{stem}.fits"
 
-    def mpol(self, *words):
-        # Without a PATH there is no gnuplot, and no time for figures.
-        done = subprocess.run([self.options.program, *words], capture_output=True, text=True, env={**os.environ, "PATH": ""})
-        if done.returncode:
-            sys.exit(f"{self.name}: {' '.join(words)}: {done.stderr}")
-        return done.stdout
+    def observe(self, temperature):
+        self.simulate(["--cell-size", str(cell), "--npix", str(npix_of_sky)], "--longest-baseline", str(longest), "--integration", "600",
+                      "--system-temperature", str(temperature), "--seed", "5", *self.sky_options)
+        self.sky = np.pad(self.sky, (npix - npix_of_sky) // 2)
 
-    def simulate(self, temperature):
-        self.mpol("simulate", "-o", self.data, "--overwrite", "--truth", self.truth, "--cell-size", str(cell), "--npix", str(npix_of_sky),
-                  "--longest-baseline", str(longest), "--integration", "600", "--system-temperature", str(temperature), "--seed", "5",
-                  "--quiet", *self.sky_options)
-        sky = fits.getdata(self.truth).squeeze().astype("f8")
-        self.sky = np.pad(sky, (npix - npix_of_sky) // 2)
-
-    def blurred(self, image):
-        q2 = np.add.outer(np.fft.fftfreq(npix) ** 2, np.fft.fftfreq(npix) ** 2)
-        return np.fft.ifft2(np.fft.fft2(image) * np.exp(-2 * np.pi**2 * sigma**2 * q2)).real
+    def first_choices(self):
+        """What `mpol image` takes before it has seen an image: units of each weight, and the peak over the noise."""
+        choices = json.loads(self.mpol("image", self.data, "--dry-run", "--json", *self.grid))["choices"]
+        reasons = {choice["option"]: choice["reason"] for choice in choices}
+        units = [float(reasons[name].split()[0]) for name in ("sparsity", "tv", "tv-slope")]
+        return units, float(reasons["sparsity"].split("peak of ")[1].split()[0])
 
     def fit(self, c=None):
         """(error, flux over the sky's, summary) of an image with these weights, or the usual ones."""
-        weights = []
-        if c is not None:
-            for name, value in (("sparsity", c[0]), ("tv", c[1]), ("tv-slope", c[2] if len(c) > 2 else 1.6 * c[1])):
-                weights += [f"--{name}", f"{value:g}U"]
-        shutil.rmtree(self.out, ignore_errors=True)
-        summary = json.loads(self.mpol("image", self.data, "-o", self.out, "--scatter-check", "off", "--json", "--threads", "1",
-                                       "--epochs", "1500", "--cell-size", str(cell), "--npix", str(npix), *weights))
-        image = fits.getdata(f"{self.out}/image.fits").squeeze().astype("f8")
-        truth = self.blurred(self.sky)
-        error = np.sqrt(((self.blurred(image) - truth) ** 2).sum() / (truth**2).sum())
-        return error, image.sum() / self.sky.sum(), summary
+        image, summary = self.image(c, epochs=1500)
+        return distance(self.blurred(image), self.blurred(self.sky)), image.sum() / self.sky.sum(), summary
 
     def row(self):
-        self.simulate(first_temperature)
-        choices = json.loads(self.mpol("image", self.data, "--dry-run", "--json", "--cell-size", str(cell), "--npix",
-                                       str(npix)))["choices"]
-        reason = next(choice["reason"] for choice in choices if choice["option"] == "sparsity")
-        self.simulate(first_temperature * float(reason.split("peak of ")[1].split()[0]) / self.wanted)
-        errors = {c: self.fit(c)[0] for c in grid}
+        self.observe(first_temperature)
+        self.observe(first_temperature * self.first_choices()[1] / self.wanted)
+        errors = {(s, t): self.fit((s, t, 1.6 * t))[0] for s, t in grid}
         usual, flux, summary = self.fit()
-        choices = json.loads(self.mpol("image", self.data, "--dry-run", "--json", "--cell-size", str(cell), "--npix",
-                                       str(npix)))["choices"]
-        units = [float(choice["reason"].split()[0]) for name in ("sparsity", "tv", "tv-slope") for choice in choices
-                 if choice["option"] == name]
-        fixed, flux_fixed, _ = self.fit(units)
+        fixed, flux_fixed, _ = self.fit(self.first_choices()[0])
         best = min(errors, key=errors.get)
         return (self.name, best, errors[best], usual / errors[best], flux, summary["lambda"]["sparsity"]["unit_value"],
                 fixed / errors[best], flux_fixed)

@@ -39,18 +39,13 @@ observations = {
 }
 
 
-class Case:
-    def __init__(self, options, sky, observation, temperature):
-        self.options, self.name = options, f"{sky}, {observation}, {temperature} K"
-        cell, npix, longest, _, seed, more = observations[observation]
-        self.grid = ["--cell-size", str(cell), "--npix", str(npix)]
-        self.sigma = 1.2 * 0.2999792458 / 230 / longest * 206264.806 / np.sqrt(8 * np.log(2)) / cell  # pixels
-        stem = options.folder / self.name.replace(", ", "_").replace(" ", "")
-        self.data, self.out, truth = f"{stem}.npz", f"{stem}.out", f"{stem}.fits"
-        self.mpol("simulate", "-o", self.data, "--overwrite", "--truth", truth, "--scene", sky, "--longest-baseline", str(longest),
-                  "--system-temperature", str(temperature), "--quiet", *self.grid, *more,
-                  *([] if sky == "disc" else ["--scene-seed", str(seed)]))
-        self.sky = fits.getdata(truth).squeeze().astype("f8")
+class SimulatedCase:
+    """An observation of a sky that is known, its files, and images of it."""
+
+    def __init__(self, options, name, grid_options, sigma):
+        self.options, self.name, self.grid, self.sigma = options, name, grid_options, sigma  # sigma of the beam: pixels
+        stem = options.folder / name.replace(", ", "_").replace(" ", "")
+        self.data, self.out, self.truth = f"{stem}.npz", f"{stem}.out", f"{stem}.fits"
 
     def mpol(self, *words):
         # Without a PATH there is no gnuplot, and no time for figures.
@@ -59,21 +54,39 @@ class Case:
             sys.exit(f"{self.name}: {' '.join(words)}: {done.stderr}")
         return done.stdout
 
+    def simulate(self, grid_options, *more):
+        self.mpol("simulate", "-o", self.data, "--overwrite", "--truth", self.truth, "--quiet", *grid_options, *more)
+        self.sky = fits.getdata(self.truth).squeeze().astype("f8")
+
     def blurred(self, image):
         q2 = np.add.outer(np.fft.fftfreq(len(image)) ** 2, np.fft.fftfreq(len(image)) ** 2)
         return np.fft.ifft2(np.fft.fft2(image) * np.exp(-2 * np.pi**2 * self.sigma**2 * q2)).real
 
-    def fit(self, c=None):
-        """(error, flux over the sky's, signal) of an image with these weights, or the usual ones."""
-        weights = [] if c is None else [word for name, value in zip(("sparsity", "tv", "tv-slope"), c) for word in (f"--{name}", f"{value}U")]
+    def image(self, c=None, epochs=3000):
+        """An image with these weights, or the usual ones, and its summary."""
+        weights = [] if c is None else [word for name, value in zip(("sparsity", "tv", "tv-slope"), c) for word in (f"--{name}", f"{value:g}U")]
         shutil.rmtree(self.out, ignore_errors=True)
         summary = json.loads(self.mpol("image", self.data, "-o", self.out, "--scatter-check", "off", "--json", "--threads", "1",
-                                       "--epochs", "3000", *self.grid, *weights))
-        image = fits.getdata(f"{self.out}/image.fits").squeeze().astype("f8")
+                                       "--epochs", str(epochs), *self.grid, *weights))
+        return fits.getdata(f"{self.out}/image.fits").squeeze().astype("f8"), summary
 
-        def distance(a, b):
-            return np.sqrt(((a - b) ** 2).sum() / (b**2).sum())
 
+def distance(a, b):
+    return np.sqrt(((a - b) ** 2).sum() / (b**2).sum())
+
+
+class Case(SimulatedCase):
+    def __init__(self, options, sky, observation, temperature):
+        cell, npix, longest, _, seed, more = observations[observation]
+        sigma = 1.2 * 0.2999792458 / 230 / longest * 206264.806 / np.sqrt(8 * np.log(2)) / cell
+        grid_options = ["--cell-size", str(cell), "--npix", str(npix)]
+        super().__init__(options, f"{sky}, {observation}, {temperature} K", grid_options, sigma)
+        self.simulate(grid_options, "--scene", sky, "--longest-baseline", str(longest), "--system-temperature", str(temperature), *more,
+                      *([] if sky == "disc" else ["--scene-seed", str(seed)]))
+
+    def fit(self, c=None):
+        """(error, flux over the sky's, signal) of an image with these weights, or the usual ones."""
+        image, summary = self.image(c)
         error = np.sqrt(distance(image, self.sky) * distance(self.blurred(image), self.blurred(self.sky)))
         return error, image.sum() / self.sky.sum(), summary["peak_signal_to_noise"]
 
