@@ -13,6 +13,7 @@
 #include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/device_memory.h>
+#include <mpol_cpp/objective/usual_units.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 
 namespace mpol::cli {
