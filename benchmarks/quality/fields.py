@@ -8,7 +8,7 @@ imaged in 8.1", 48 fringes of the longest baseline, at four ratios of the dirty 
 is the normalised root mean square after a Gaussian as wide as 1.2 fringes; what is printed is that error over the least one of a
 grid (c of sparsity 0.3 ... 2.2, of tv 0.3 ... 1, tv-slope 1.6 times tv), and the flux over the sky's. `usual`: what `mpol image`
 takes by itself; `fixed`: what it takes without --sparsity auto following how much of the field the source fills. One draw of
-noise each, one thread a fit. Needs numpy and astropy (build/test-python/bin/python3 has them). Takes five minutes on two cores.
+noise each, one thread a fit. Needs numpy and astropy (build/test-python/bin/python3 has them). Takes a quarter of an hour on two cores.
 """
 import argparse
 import json

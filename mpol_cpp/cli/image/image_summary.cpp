@@ -211,8 +211,7 @@ std::string noise_words(const FitNoise& noise) {
 }
 
 std::string filled_words(double share) {
-  return share <= least_filled ? fmt::format("at most {:.2g} % of the field stands out of the noise", 100 * least_filled)
-                               : fmt::format("{:.2g} % of the field stands out of the noise", 100 * share);
+  return fmt::format("{}{:.2g} % of the field stands out of the noise", share <= least_filled ? "at most " : "", 100 * share);
 }
 
 std::string StructureSummary::verdict() const {

@@ -13,8 +13,8 @@
 #include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/crossval/scan.h>
 #include <mpol_cpp/gridding/cells/scatter.h>
-#include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/gridding/peak_signal.h>
+#include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/uncertainty/fit_noise.h>
 #include <mpol_cpp/visibilities/stokes.h>
 

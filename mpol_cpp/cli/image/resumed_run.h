@@ -13,8 +13,8 @@
 
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/cli/image/run_record.h>
-#include <mpol_cpp/train/options/train_options.h>
 #include <mpol_cpp/objective/usual_units.h>
+#include <mpol_cpp/train/options/train_options.h>
 #include <mpol_cpp/uncertainty/fit_noise.h>
 
 namespace mpol::cli {

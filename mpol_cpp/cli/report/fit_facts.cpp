@@ -95,7 +95,7 @@ FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts
   facts.finest_fringe = longest > 0 ? 1 / (longest * units::arcsec) : 0;
   measure_image(facts, sky, coords);
   measure_residual_image(facts, sky, dirty, coords);
-  if (!dirty.noise.empty()) facts.dirty_noise = *std::min_element(dirty.noise.begin(), dirty.noise.end());
+  if (!dirty.noise.empty()) facts.dirty_noise = *std::max_element(dirty.noise.begin(), dirty.noise.end());
   facts.may_be_negative = !intensities.contains(data.visibilities.observation().stokes);
   measure_surroundings(facts, dirty.remainder.wide, coords.cell_size() * static_cast<double>(coords.npix()));
   facts.residuals = dirty.remainder.statistics;

@@ -30,7 +30,7 @@ struct FitFacts {
   double flux_of_floor = 0;  ///< flux of that channel, Jy
 
   DirtyPeaks data;               ///< of the dirty image
-  double dirty_noise = 0;        ///< that the weights promise it, Jy/beam, of the channel with the least
+  double dirty_noise = 0;        ///< that the weights promise it, Jy/beam, of the channel with the most
   bool may_be_negative = false;  ///< polarised brightness, of either sign
 
   double residual_peak = 0;                      ///< of the residual image over the noise that the weights promise

@@ -10,12 +10,12 @@
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/image/image_options.h>
 #include <mpol_cpp/cli/image/image_summary.h>
+#include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/image/run_record.h>
 #include <mpol_cpp/distributed/communicator.h>
 #include <mpol_cpp/distributed/device_group.h>
 #include <mpol_cpp/likelihoods/likelihood.h>
 #include <mpol_cpp/objective/term.h>
-#include <mpol_cpp/cli/image/resumed_run.h>
 
 namespace mpol::cli {
 

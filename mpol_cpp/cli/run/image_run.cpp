@@ -216,7 +216,11 @@ class ImageRun {
     auto peaks = weights_follow_fit(options_) ? std::optional(summary_.peaks) : std::nullopt;
     if (data_.sharding().shard == Shard::channels && !data_.shares_folds()) {
       terms = terms_of_first(options_, std::move(terms));
-      if (peaks) peaks = peaks_of_first(*peaks);
+      if (peaks) {
+        const auto [brightest, darkest, on_any_scale] =
+            numbers_of_first<3>({peaks->brightest, peaks->darkest, peaks->on_any_scale});
+        peaks = DirtyPeaks{brightest, darkest, on_any_scale};
+      }
       auto digest = text_of_first(ranks()->is_first() ? record_->data_digest() : std::string());
       if (!ranks()->is_first()) record_->set_data_digest(std::move(digest));
       data_.end_patience();
@@ -291,14 +295,6 @@ class ImageRun {
     summary_.fit = result.whole();
     interrupted_after_ = fmt::format("{} epochs of {}", result.newest_epochs(), plan.label);
     describe_fit();
-  }
-
-  /// Those that the first rank has found, on all.
-  static DirtyPeaks peaks_of_first(const DirtyPeaks& peaks) {
-    const auto told = text_of_first(fmt::format("{:.17g} {:.17g} {:.17g}", peaks.brightest, peaks.darkest, peaks.on_any_scale));
-    std::string_view text = told;
-    const auto next = [&text] { return take_number<double>(text).value(); };
-    return {.brightest = next(), .darkest = next(), .on_any_scale = next()};
   }
 
   /// Tells of weights that were set anew for what a fit has shown.

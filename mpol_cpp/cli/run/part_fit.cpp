@@ -1,5 +1,6 @@
 #include <mpol_cpp/cli/run/part_fit.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <numeric>
 #include <utility>
@@ -74,6 +75,11 @@ std::vector<Term> terms_for(const FitTraits& traits, const FitPlan& plan) {
   return terms_for_traits(plan.terms, plan.options, plan.peaks->brightest, traits);
 }
 
+/// Whether whoever gave weights has left nothing to set anew.
+bool have_same_weights(const std::vector<Term>& some, const std::vector<Term>& others) {
+  return std::ranges::equal(some, others, [](const Term& a, const Term& b) { return a.weights() == b.weights(); });
+}
+
 /// What a fit of visibilities that has ended leaves of them, chi^2/(2 N) over all ranks.
 double reduced_chi_squared(const FittedPart& fitted, const PartToFit& part) {
   std::vector<double> visibilities{static_cast<double>(part.likelihood->visibilities_count())};
@@ -105,8 +111,11 @@ FitTraits traits_of_fit(const FitPlan& plan, const PartToFit& part, FittedPart& 
     if (const auto noise = noise_of_fit(plan, part, fitted); noise.is_off()) traits.noise = noise;
   }
   const double factor = traits.noise.factor();
-  if (const auto share = filled_share_of(fitted, part, factor))
-    traits.filled = filled_to_follow(*plan.peaks, factor, *share, before.filled);
+  if (const auto share = filled_share_of(fitted, part, factor)) {
+    auto filled = traits;
+    filled.filled = filled_to_follow(*plan.peaks, factor, *share, before.filled);
+    if (!have_same_weights(terms_for(filled, plan), terms_for(traits, plan))) traits = filled;
+  }
   return traits;
 }
 

@@ -11,13 +11,13 @@
 
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/image/image_options.h>
+#include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/image/run_record.h>
 #include <mpol_cpp/cli/options/sky_file.h>
 #include <mpol_cpp/distributed/communicator.h>
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/objective/objective.h>
 #include <mpol_cpp/train/trainer.h>
-#include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::cli {

@@ -1,11 +1,16 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/distributed/communicator.h>
 #include <mpol_cpp/distributed/rendezvous.h>
 
@@ -30,6 +35,15 @@ int run_on_ranks(const std::string& verb, bool shares, const std::function<int()
 
 /// A text of the first rank, on all. @param text  looked at on the first alone
 std::string text_of_first(const std::string& text);
+/// The same of some numbers.
+template <std::size_t count>
+std::array<double, count> numbers_of_first(const std::array<double, count>& numbers) {
+  const auto told = text_of_first(fmt::format("{:.17g}", fmt::join(numbers, " ")));
+  std::string_view text = told;
+  std::array<double, count> found{};
+  for (auto& number : found) number = take_number<double>(text).value();
+  return found;
+}
 
 /// A step that all ranks take or none: the first says which way, or leaves without a word, on which the others leave too.
 class Agreement {

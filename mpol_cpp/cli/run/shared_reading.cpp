@@ -2,8 +2,6 @@
 
 #include <array>
 #include <filesystem>
-#include <locale>
-#include <sstream>
 #include <string>
 #include <system_error>
 
@@ -40,18 +38,6 @@ double bytes_of_files(const DataOptions& data) {
     }
   }
   return bytes;
-}
-
-/// Numbers of the first rank, on all.
-template <std::size_t count>
-std::array<double, count> numbers_of_first(const std::array<double, count>& numbers) {
-  std::string text;
-  for (const double number : numbers) text += fmt::format("{:.17g} ", number);
-  std::istringstream words(text_of_first(text));
-  words.imbue(std::locale::classic());
-  std::array<double, count> told{};
-  for (auto& number : told) words >> number;
-  return told;
 }
 
 }  // namespace

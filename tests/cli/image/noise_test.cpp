@@ -144,6 +144,11 @@ TEST_CASE("a faint point in a wide field has its flux, not that of the noise aro
   const auto believed = summary_of(fit_of(data, scratch / "believed", before, wide_grid));
   CHECK(believed["filled_share"].is_null());
   CHECK(believed["flux_jy"][0].get<double>() > 1.3 * found["flux_jy"][0].get<double>());
+  // Whoever gives the weight that would follow gets that, in one fit.
+  const auto given = summary_of(fit_of(data, scratch / "given", {"--sparsity", "0.6U", "--tv", "auto"}, wide_grid));
+  CHECK(given["filled_share"].is_null());
+  CHECK(given["noise"].is_null());
+  CHECK(units_of(given, "sparsity") == Approx(0.6));
   CHECK(read_text(scratch / "found" / "report.html").find("of the field stands out of the noise") != std::string::npos);
 }
 
