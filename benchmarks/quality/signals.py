@@ -62,12 +62,12 @@ class SimulatedCase:
         q2 = np.add.outer(np.fft.fftfreq(len(image)) ** 2, np.fft.fftfreq(len(image)) ** 2)
         return np.fft.ifft2(np.fft.fft2(image) * np.exp(-2 * np.pi**2 * self.sigma**2 * q2)).real
 
-    def image(self, c=None, epochs=3000):
+    def image(self, c=None, epochs=3000, *more):
         """An image with these weights, or the usual ones, and its summary."""
         weights = [] if c is None else [word for name, value in zip(("sparsity", "tv", "tv-slope"), c) for word in (f"--{name}", f"{value:g}U")]
         shutil.rmtree(self.out, ignore_errors=True)
         summary = json.loads(self.mpol("image", self.data, "-o", self.out, "--scatter-check", "off", "--json", "--threads", "1",
-                                       "--epochs", str(epochs), *self.grid, *weights))
+                                       "--epochs", str(epochs), *self.grid, *weights, *more))
         return fits.getdata(f"{self.out}/image.fits").squeeze().astype("f8"), summary
 
 

@@ -116,7 +116,7 @@ double filled_share(const Tensor& sky, const GriddedDataset& dataset, double noi
     const double noise = noise_factor / std::sqrt(weights.select(0, channel).item<double>());  // infinite without data
     const auto image = sky[channel].detach().to(torch::kCPU);
     const auto blurred = at::fft_irfft2(at::fft_rfft2(image).mul_(blur), at::IntArrayRef{npix, npix});
-    share += (blurred > noise).sum().item<double>() / static_cast<double>(npix * npix);
+    share += (blurred.abs() > noise).sum().item<double>() / static_cast<double>(npix * npix);
   }
   return share / static_cast<double>(dataset->nchan());
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include <mpol_cpp/datasets/gridded_dataset.h>
 
 namespace mpol {
@@ -15,14 +17,17 @@ double peak_signal_to_noise(const GriddedDataset& dataset);
 struct DirtyPeaks {
   double brightest = 0, darkest = 0;  ///< with natural weights; the latter is how far it goes below zero
   double on_any_scale = 0;            ///< the largest of either sign, also with Gaussian tapers, which show larger sources
+
+  /// The same of a source that may be of either sign, for which both are `brightest`.
+  DirtyPeaks of_either_sign() const { return {std::max(brightest, darkest), darkest, on_any_scale}; }
 };
 
 /// Noise alone reaches 4 to 5 on any scale. Up to eight transforms of an image, on the CPU.
 /// @param dataset  float64, on the CPU
 DirtyPeaks dirty_peaks(const GriddedDataset& dataset);
 
-/// The share of the field in which an image, after a Gaussian of 1.2 fringes of the longest baseline, exceeds its noise: that of
-/// a point with natural weights. Mean over channels; 0 where there are no data.
+/// The share of the field in which the magnitude of an image, after a Gaussian of 1.2 fringes of the longest baseline, exceeds
+/// its noise: that of a point with natural weights. Mean over channels; 0 where there are no data.
 /// @param sky           (nchan, npix, npix), Jy/arcsec^2
 /// @param dataset       float64, on the CPU
 /// @param noise_factor  by which the noise is larger than the weights say

@@ -13,24 +13,34 @@
 #include <mpol_cpp/core/format.h>
 
 namespace mpol {
+namespace {
+
+Tensor masked(const Tensor& intensities, const Tensor& mask) {
+  return mask.defined() ? intensities * mask.to(intensities.options().requires_grad(false)) : intensities;
+}
+
+}  // namespace
+
+PixelSign natural_sign(Stokes stokes) { return is_intensity(stokes) ? PixelSign::positive : PixelSign::either; }
 
 PixelMapping softplus_mapping(const Tensor& mask) {
   constexpr double threshold = 20.0;  // at::softplus is the identity beyond it
-  const auto forward = [mask](const Tensor& base) {
-    const auto positive = at::softplus(base);
-    return mask.defined() ? positive * mask.to(base.options().requires_grad(false)) : positive;
-  };
+  const auto forward = [mask](const Tensor& base) { return masked(at::softplus(base), mask); };
   return {mask.defined() ? "softplus with a mask" : "softplus", forward, [](const Tensor& intensity) {
             return at::where(intensity > threshold, intensity, intensity + at::log(-at::expm1(-intensity)));
           }};
 }
 
 PixelMapping nonnegative_mapping(const Tensor& mask) {
-  const auto intensity = [mask](const Tensor& base) {
-    auto positive = base.clamp_min(0);
-    return mask.defined() ? positive * mask.to(base.options().requires_grad(false)) : positive;
-  };
+  const auto intensity = [mask](const Tensor& base) { return masked(base.clamp_min(0), mask); };
   return {mask.defined() ? "nonnegative with a mask" : "nonnegative", intensity, [](const Tensor& image) { return image; }};
+}
+
+PixelMapping either_sign_mapping(const Tensor& mask) {
+  return {.name = mask.defined() ? "either sign with a mask" : "either sign",
+          .forward = [mask](const Tensor& base) { return masked(base.clone(), mask); },
+          .inverse = [](const Tensor& image) { return image; },
+          .sign = PixelSign::either};
 }
 
 namespace {

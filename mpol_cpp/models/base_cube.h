@@ -8,15 +8,26 @@
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/device/module.h>
+#include <mpol_cpp/visibilities/stokes.h>
 
 namespace mpol {
 
+/// What base pixels become.
+enum class PixelSign {
+  positive,  ///< intensities that are not negative
+  either     ///< brightness of either sign: Stokes Q, U and V, absorption, differences
+};
+
+/// That of an image of a Stokes parameter or hand.
+PixelSign natural_sign(Stokes stokes);
+
 /// A differentiable, elementwise map from base pixels (any real number) to intensities, with its inverse.
 struct PixelMapping {
-  std::string name;  ///< "softplus" and "nonnegative…" are the library's own, which faster steps know
+  std::string name;  ///< "softplus", "nonnegative…" and "either sign…" are the library's own, which faster steps know
   /// From base pixels, of any shape, dtype and device; differentiable.
   std::function<Tensor(const Tensor&)> forward;
-  std::function<Tensor(const Tensor&)> inverse;  ///< of intensities > 0: where a start image comes from
+  std::function<Tensor(const Tensor&)> inverse;  ///< of intensities > 0 (PixelSign::either: any): where a start image comes from
+  PixelSign sign = PixelSign::positive;          ///< what it makes
 };
 
 /// I = softplus(b) M = ln(1 + e^b) M (beta 1, threshold 20); its inverse b = I + ln(1 - e^-I), I > 0.
@@ -27,6 +38,10 @@ PixelMapping softplus_mapping(const Tensor& mask = {});
 /// and the like, which walk along gradients, want softplus_mapping().
 /// @param mask  as above
 PixelMapping nonnegative_mapping(const Tensor& mask = {});
+
+/// I = b M: pixels of either sign. As nonnegative_mapping() makes them, the image is a convex function of them.
+/// @param mask  as above
+PixelMapping either_sign_mapping(const Tensor& mask = {});
 
 /// Options of a BaseCube, and of the models that have one.
 struct BaseCubeOptions {
@@ -46,7 +61,7 @@ struct BaseCubeOptions {
   TORCH_ARG(std::optional<torch::Dtype>, dtype) = std::nullopt;
 };
 
-/// The parameters of an image: base pixels that a mapping makes positive.
+/// The parameters of an image: base pixels that a mapping makes intensities.
 ///
 /// State dict: `base_cube` (…, nchan, npix, npix), sky orientation; leading dimensions are independent problems.
 class BaseCubeImpl : public Module<BaseCubeImpl> {

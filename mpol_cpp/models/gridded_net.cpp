@@ -25,6 +25,10 @@ Tensor GriddedNetImpl::make_sky() {
   return icube->forward(conv_layer.is_empty() ? cube : conv_layer->forward(cube));
 }
 
+Tensor GriddedNetImpl::signed_pixels() {
+  return options_.pixel_mapping().sign == PixelSign::either ? bcube->forward() : Tensor();
+}
+
 Tensor GriddedNetImpl::smoothed(const Tensor& intensities) const {
   const at::NoGradGuard no_grad;
   return smoothing_ == Smoothing::hann ? ops::hann(intensities) : intensities.clone();

@@ -21,7 +21,7 @@ enum class Smoothing {
   none,  ///< nothing: the pixels are free. Fits of them are further from the sky at the scale of a pixel, and settle sooner
 };
 
-/// The standard RML model: base pixels -> softplus -> Hann convolution -> image -> Fourier transform.
+/// The standard RML model: base pixels -> softplus (or another mapping) -> Hann convolution -> image -> Fourier transform.
 /// Names and defaults of MPoL v0.3 (base pixels start at -3). The convolution can be left out.
 ///
 /// State dict: `bcube.base_cube` (…, nchan, npix, npix), sky orientation. Leading dimensions are independent problems.
@@ -45,6 +45,7 @@ class GriddedNetImpl : public Module<GriddedNetImpl>, public ImageModel {
   Tensor make_sky() override;
   Tensor base() const override { return bcube->base_cube(); }
   const GriddedNetImpl* gridded_net() const override { return typeid(*this) == typeid(GriddedNetImpl) ? this : nullptr; }
+  Tensor signed_pixels() override;
   const GriddedNetOptions& options() const { return options_; }  ///< of the base cube
   Smoothing smoothing() const { return smoothing_; }             ///< what lies between the pixels' intensities and the image
   /// What the model makes of intensities (…, npix, npix) of its pixels, in memory of its own: a linear map that is its own

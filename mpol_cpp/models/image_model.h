@@ -28,6 +28,9 @@ class ImageModel : public LabeledState {
   /// The base pixels, for regularisers that act on them (ModelOutput::base); undefined when the model has none. They decide
   /// nothing else.
   virtual Tensor base() const { return {}; }
+  /// Where pixels may be of either sign, their brightness before anything smooths it, whose magnitudes sparsity sums: neighbors
+  /// of opposite signs that the image hardly shows are not free. Undefined elsewhere: of intensities sums are the image's.
+  virtual Tensor signed_pixels() { return {}; }
   /// This model as the GriddedNet that it is; null, the default, for every other one, also for a class derived from GriddedNet,
   /// which may make its image in another way. Steps that need no autograd ask for it.
   virtual const GriddedNetImpl* gridded_net() const { return nullptr; }

@@ -11,6 +11,7 @@ namespace mpol {
 
 Tensor base_of_image(const Tensor& sky, double floor, const PixelMapping& mapping) {
   const auto image = sky.to(torch::kCPU, torch::kFloat64);
+  if (mapping.sign == PixelSign::either) return mapping.inverse(image);
   const auto peak = at::amax(image, {-2, -1}, /*keepdim=*/true);  // (nchan, 1, 1)
   const double weakest = peak.min().item<double>();
   if (!(weakest > 0))

@@ -167,7 +167,7 @@ ObjectiveValue Objective::evaluate(const ModelOutput& output) const {
 
 ObjectiveValue Objective::evaluate(ImageModel& model) const {
   auto sky = model.make_sky();
-  return evaluate(ModelOutput(model.coords(), model.base(), std::move(sky)));
+  return evaluate(ModelOutput(model.coords(), model.base(), std::move(sky), model.signed_pixels()));
 }
 
 void Objective::check_grid(const GridCoords& coords) const {

@@ -17,12 +17,14 @@ namespace mpol {
 /// visibilities.
 class ModelOutput {
  public:
-  /// The output of a model in its present state; `base_cube` is undefined for one without base pixels.
-  ModelOutput(GridCoords coords, Tensor base_cube, Tensor sky_cube)
-      : base(std::move(base_cube)), sky(std::move(sky_cube)), coords_(coords) {}
+  /// The output of a model in its present state; `base_cube` is undefined for one without base pixels, `of_either_sign` for one
+  /// without ImageModel::signed_pixels().
+  ModelOutput(GridCoords coords, Tensor base_cube, Tensor sky_cube, Tensor of_either_sign = {})
+      : base(std::move(base_cube)), sky(std::move(sky_cube)), signed_pixels(std::move(of_either_sign)), coords_(coords) {}
 
-  Tensor base;  ///< (…, nchan, npix, npix), or undefined
-  Tensor sky;   ///< (…, nchan, npix, npix), Jy/arcsec^2, sky orientation
+  Tensor base;           ///< (…, nchan, npix, npix), or undefined
+  Tensor sky;            ///< (…, nchan, npix, npix), Jy/arcsec^2, sky orientation
+  Tensor signed_pixels;  ///< like the sky, ImageModel::signed_pixels(); or undefined
 
   /// Packed model visibilities (…, nchan, npix, npix), Jy.
   const Tensor& visibilities() const;

@@ -33,7 +33,8 @@ Term Term::known(TermKind kind, double weight, std::vector<double> settings) {
   }
   for (std::size_t i = 0; i < settings.size(); ++i) check_setting(regularizer, regularizer.settings[i], settings[i]);
   Term term(regularizer.name, weight, [function = regularizer.function(settings)](const ModelOutput& output) {
-    return function({output.sky, output.coords(), [&output]() -> const Tensor& { return output.visibilities(); }});
+    const auto& pixels = output.signed_pixels.defined() ? output.signed_pixels : output.sky;
+    return function({output.sky, output.coords(), [&output]() -> const Tensor& { return output.visibilities(); }, pixels});
   });
   term.kind_ = kind;
   term.settings_ = std::move(settings);

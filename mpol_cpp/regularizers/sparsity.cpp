@@ -25,7 +25,7 @@ const Regularizer& regularizers::Sparsity::descriptor() {
       .searched_by_itself = true,
       .search_limit = 30,
       .recorded_when_off = true,
-      .function = of_sky([](const at::Tensor& sky, const auto&) { return losses::sparsity(sky); }),
+      .function = [](const auto&) { return [](const RegularizerInput& input) { return losses::sparsity(input.pixels); }; },
   };
   return own;
 }

@@ -18,6 +18,7 @@ const Regularizer& regularizers::Wavelets::descriptor() {
       .help = "Sum of |I| in the bases of Dirac and Daubechies 1 to 8 together, as SARA of PURIFY: few features of any size",
       .noise_scale = NoiseScale::slope,
       .convexity = Convexity::proximal,
+      .needs_positive_pixels = true,
       .dual_images = ops::SaraBases::count,
       .asked_for = 1,
       .function = of_sky([](const at::Tensor& sky, const auto&) { return losses::wavelets(sky); }),

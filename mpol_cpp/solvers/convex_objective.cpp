@@ -52,6 +52,10 @@ std::vector<double> values_of(const Tensor& tensor) {
   return {own.const_data_ptr<double>(), own.const_data_ptr<double>() + own.numel()};
 }
 
+bool has_either_sign(const GriddedNetImpl& model) {
+  return model.options().pixel_mapping().name.starts_with(either_sign_mapping().name);
+}
+
 bool has_hann(const GriddedNetImpl& model) { return model.smoothing() == Smoothing::hann; }
 
 Tensor norms(const Tensor& images) { return images.square().sum({-2, -1}, /*keepdim=*/true, torch::kFloat64).sqrt(); }
@@ -60,13 +64,17 @@ Tensor norms(const Tensor& images) { return images.square().sum({-2, -1}, /*keep
 
 bool ConvexObjective::is_length(TermKind kind) { return std::find(lengths.begin(), lengths.end(), kind) != lengths.end(); }
 
+bool ConvexObjective::is_simple(TermKind kind) const { return is_length(kind) || (either_sign_ && kind == TermKind::sparsity); }
+
 std::string ConvexObjective::obstacle(ImageModel& model, const Objective& objective) {
   const auto* net = dynamic_cast<const GriddedNetImpl*>(&model);
   if (net == nullptr) return "the model is not a GriddedNet";
   const auto& mapping = net->options().pixel_mapping();
-  if (!mapping.name.starts_with(nonnegative_mapping().name)) {
-    return fmt::format("the pixel mapping is {}: the image must be a convex function of its base pixels (nonnegative_mapping())",
-                       mapping.name);
+  if (!mapping.name.starts_with(nonnegative_mapping().name) && !has_either_sign(*net)) {
+    return fmt::format(
+        "the pixel mapping is {}: the image must be a convex function of its base pixels (nonnegative_mapping(), "
+        "either_sign_mapping())",
+        mapping.name);
   }
   auto& likelihood = objective.likelihood();
   if (!likelihood.is_quadratic())
@@ -75,6 +83,8 @@ std::string ConvexObjective::obstacle(ImageModel& model, const Objective& object
   for (const auto& term : objective.terms()) {
     if (term.is_off()) continue;
     if (!is_known(term.kind())) return fmt::format("the term {} has no known proximal map", term.name());
+    if (has_either_sign(*net) && regularizer_of(term.kind()).needs_positive_pixels)
+      return fmt::format("the term {} has no known proximal map for pixels of either sign", term.name());
     if (is_length(term.kind()) && !term.settings().empty() && term.settings().front() > largest_epsilon) {
       return fmt::format("the epsilon of {} is {:g}, above {:g}", term.name(), term.settings().at(0), largest_epsilon);
     }
@@ -86,19 +96,21 @@ ConvexObjective::ConvexObjective(const std::shared_ptr<ImageModel>& model, Objec
     : model_(std::dynamic_pointer_cast<GriddedNetImpl>(model)), objective_(std::move(objective)), by_(by) {
   if (auto why = obstacle(*model, objective_); !why.empty()) throw ValueError(why);
   const torch::NoGradGuard no_grad;
+  either_sign_ = has_either_sign(*model_);
   const auto own = images().detach();
   const auto shining = model_->bcube->options().pixel_mapping().forward(at::ones_like(shaped_like_model(own))).view_as(own);
   if (shining.min().item<double>() < 1) mask_ = shining;
-  own.clamp_min_(0).mul_(shining);
-  std::vector<Tensor> weights, lengths;
+  if (!either_sign_) own.clamp_min_(0);
+  own.mul_(shining);
+  std::vector<Tensor> weights, simple;
   for (const auto& term : objective_.terms()) {
     device_weights_.push_back(at::tensor(term.weights(), torch::kFloat64).to(own.device()));
     weights.push_back(device_weights_.back().expand({own.size(0)}));
-    lengths.push_back(at::full({1}, is_length(term.kind()) ? 1.0 : 0.0, device_weights_.back().options()));
+    simple.push_back(at::full({1}, is_simple(term.kind()) ? 1.0 : 0.0, device_weights_.back().options()));
   }
-  if (!weights.empty()) term_weights_ = at::stack(weights), lengths_ = at::stack(lengths);
+  if (!weights.empty()) term_weights_ = at::stack(weights), simple_ = at::stack(simple);
   const auto linear = linear_weights();
-  if (std::any_of(linear.begin(), linear.end(), [](double weight) { return weight != 0; }))
+  if (!either_sign_ && std::any_of(linear.begin(), linear.end(), [](double weight) { return weight != 0; }))
     linear_ = at::tensor(linear, torch::kFloat64).to(own.device(), own.scalar_type()).view({-1, 1, 1, 1});
   map_ = new_map();
   sky_ = at::empty_like(own);
@@ -111,11 +123,10 @@ Tensor ConvexObjective::images() const {
 }
 
 std::unique_ptr<CubeProximal> ConvexObjective::new_map() const {
-  return std::make_unique<CubeProximal>(
-      images(), has_hann(*model_), mask_,
-      CubeProximal::Weights{weights_of(TermKind::tv_image), weights_of(TermKind::tv_channel),
-                            weights_of(TermKind::group_sparsity), weights_of(TermKind::tv_slope), weights_in_bases()},
-      by_, objective_.neighbors());
+  CubeProximal::Weights weights{weights_of(TermKind::tv_image), weights_of(TermKind::tv_channel),
+                                weights_of(TermKind::group_sparsity), weights_of(TermKind::tv_slope), weights_in_bases()};
+  if (either_sign_) weights.magnitude = linear_weights();
+  return std::make_unique<CubeProximal>(images(), has_hann(*model_), mask_, std::move(weights), by_, objective_.neighbors());
 }
 
 std::vector<double> ConvexObjective::weights_in_bases() const {
@@ -133,9 +144,9 @@ std::vector<double> ConvexObjective::linear_weights() const {
 
 double ConvexObjective::share_of_sum(TermKind kind) { return kind == TermKind::wavelets ? ops::SaraBases::share : 0; }
 
-void ConvexObjective::add_lengths(const Term& term, const std::vector<double>& values, const Tensor& sky,
-                                  std::vector<double>& simple) const {
-  if (term.is_off() || !is_length(term.kind())) return;
+void ConvexObjective::add_simple(const Term& term, const std::vector<double>& values, const Tensor& sky,
+                                 std::vector<double>& simple) const {
+  if (term.is_off() || !is_simple(term.kind())) return;
   for (std::size_t i = 0; i < simple.size(); ++i) simple[i] += values[i];
   const auto share = share_of_sum(term.kind());
   if (share == 0) return;
@@ -311,9 +322,9 @@ std::vector<double> ConvexObjective::evaluate(const Tensor& images, Tensor& grad
   std::vector<ops::PixelSums> known;
   if (sums_pixels()) known = ops::pixel_sums(sky_, used_epsilons());
   for (const auto& term : objective_.terms()) {
-    const auto values = term.is_off() ? std::vector<double>(problems, 0.0) : weighted(term, sky_, &known);
+    const auto values = term.is_off() ? std::vector<double>(problems, 0.0) : weighted(term, images, sky_, &known);
     for (std::size_t i = 0; i < problems; ++i) total[i] += values[i];
-    add_lengths(term, values, sky_, simple);
+    add_simple(term, values, sky_, simple);
     terms.insert(terms.end(), values.begin(), values.end());
   }
   losses_ = std::move(total);
@@ -333,23 +344,25 @@ std::vector<double> ConvexObjective::gaps() {
   };
   const auto factor = [&](const Tensor& numbers) { return numbers.to(base.scalar_type()).view({problems, -1, 1, 1}); };
   const auto sum = [](const Tensor& images) { return images.sum({-3, -2, -1}, false, torch::kFloat64); };
-  const auto smooth_part = [&](const Tensor& sky, Tensor& slopes) {  // f
+  const auto smooth_part = [&](const Tensor& images, const Tensor& sky, Tensor& slopes) {  // f
     auto own = shaped_like_model(slopes);
     auto value = objective_.nll(slopes_at(shaped_like_model(sky), own, Linear::left_out)).view({problems});
     for (const auto& term : objective_.terms()) {
-      if (!term.is_off() && is_quadratic(term.kind())) value = value + of_problem(weighted(term, sky));
+      if (!term.is_off() && is_quadratic(term.kind())) value = value + of_problem(weighted(term, images, sky));
     }
     return value;
   };
   const auto sky = model_->smoothed(base);
   auto slopes = at::empty_like(sky);
-  const auto constant = smooth_part(at::zeros_like(sky), slopes);  // c
-  const auto value = smooth_part(sky, slopes);
+  const auto constant = smooth_part(at::zeros_like(base), at::zeros_like(sky), slopes);  // c
+  const auto value = smooth_part(base, sky, slopes);
   const auto along = sum(slopes * sky);               // x.Ax - b.x
   const auto bends = 2 * (along - value + constant);  // x.Ax
   const auto data = bends - along;                    // b.x
   const auto slope = model_->smoothed(slopes);        // S(Ax - b)
-  const auto allowance = model_->smoothed(at::ones_like(base)) * factor(of_problem(linear));
+  const auto ones = at::ones_like(base);
+  const auto allowance = (either_sign_ ? ones : model_->smoothed(ones)) * factor(of_problem(linear));
+  const auto beside = either_sign_ ? slope : slope + allowance;  // the gradient of what is not in the map
 
   std::vector<double> steps;
   for (const double curvature : curvatures()) steps.push_back(1 / curvature);
@@ -369,8 +382,9 @@ std::vector<double> ConvexObjective::gaps() {
   Tensor bound;
   auto x = at::empty_like(base);
   for (int decade = 0; decade < decades_of_dual_points; ++decade) {
-    map->apply(base - (slope + allowance) * factor(at::tensor(steps, torch::kFloat64).to(base.device())), steps, passes, x);
-    const auto excess = -slope - map->slope();
+    map->apply(base - beside * factor(at::tensor(steps, torch::kFloat64).to(base.device())), steps, passes, x);
+    auto excess = -slope - map->slope();
+    if (either_sign_) excess = excess.abs();
     auto feasible = at::where(excess > allowance, allowance / excess, 1);
     if (mask_.defined()) feasible = at::where(mask_ > 0, feasible, 1);
     const auto t = of_problem(least_of(values_of(feasible.amin({-3, -2, -1}))));
@@ -383,9 +397,10 @@ std::vector<double> ConvexObjective::gaps() {
   }
   std::vector<double> simple(static_cast<std::size_t>(problems), 0.0);
   for (const auto& term : objective_.terms()) {
-    if (!term.is_off() && is_length(term.kind())) add_lengths(term, weighted(term, sky), sky, simple);
+    if (!term.is_off() && is_simple(term.kind())) add_simple(term, weighted(term, base, sky), sky, simple);
   }
-  auto total = (value + of_problem(linear) * sum(sky) + of_problem(simple)).contiguous();
+  const auto without_simple = either_sign_ ? value : value + of_problem(linear) * sum(sky);
+  auto total = (without_simple + of_problem(simple)).contiguous();
   if (neighbors) neighbors->sum(total);
   const double rounding = base.scalar_type() == torch::kFloat64 ? rounding_of_doubles : rounding_of_floats;
   return values_of((total - bound + rounding * total.abs()) / static_cast<double>(neighbors ? neighbors->ranks() : 1));
@@ -412,11 +427,11 @@ ops::LengthEpsilons ConvexObjective::used_epsilons() const {
 }
 
 bool ConvexObjective::sums_pixels() const {
-  return is_used(TermKind::sparsity) || is_used(TermKind::tv_image) || is_used(TermKind::tv_slope);
+  return (!either_sign_ && is_used(TermKind::sparsity)) || is_used(TermKind::tv_image) || is_used(TermKind::tv_slope);
 }
 
-std::optional<ConvexObjective::PixelSum> ConvexObjective::pixel_sum_of(TermKind kind) {
-  if (kind == TermKind::sparsity) return PixelSum::pixels;  // no pixel is negative
+std::optional<ConvexObjective::PixelSum> ConvexObjective::pixel_sum_of(TermKind kind) const {
+  if (kind == TermKind::sparsity && !either_sign_) return PixelSum::pixels;  // no pixel is negative
   if (kind == TermKind::tv_image) return PixelSum::variation;
   if (kind == TermKind::tv_slope) return PixelSum::curvature;
   return std::nullopt;
@@ -426,7 +441,11 @@ bool ConvexObjective::has_first_epsilon(const Term& term) const {
   return term.kind() == TermKind::sparsity || term.settings().at(0) == epsilon_of(term.kind());
 }
 
-std::vector<double> ConvexObjective::weighted(const Term& term, const Tensor& sky,
+ModelOutput ConvexObjective::output_of(const Tensor& images, const Tensor& sky) const {
+  return {model_->coords(), {}, shaped_like_model(sky), either_sign_ ? shaped_like_model(images) : Tensor()};
+}
+
+std::vector<double> ConvexObjective::weighted(const Term& term, const Tensor& images, const Tensor& sky,
                                               const std::vector<ops::PixelSums>* known) const {
   std::vector<double> values(static_cast<std::size_t>(sky.size(0)), 0.0);
   if (const auto sum = pixel_sum_of(term.kind())) {
@@ -441,7 +460,7 @@ std::vector<double> ConvexObjective::weighted(const Term& term, const Tensor& sk
                                                          : sums[i].curvature;
     }
   } else {
-    values = values_of(term.evaluate(ModelOutput(model_->coords(), {}, shaped_like_model(sky))));
+    values = values_of(term.evaluate(output_of(images, sky)));
   }
   for (std::size_t i = 0; i < values.size(); ++i) values[i] *= term.weight(i);
   return values;

@@ -17,23 +17,24 @@ struct LengthEpsilons;
 struct PixelSums;
 }  // namespace ops
 
-/// An objective as a convex function of the base pixels z >= 0 of a GriddedNet whose pixel mapping is nonnegative_mapping(), so
-/// that its image is x = S z, the Hann convolution of z or (Smoothing::none) z itself:
+/// An objective as a convex function of the base pixels z of a GriddedNet whose pixel mapping is nonnegative_mapping(), z >= 0,
+/// or either_sign_mapping(), so that its image is x = S z, the Hann convolution of z or (Smoothing::none) z itself:
 ///
 ///   F(z) = chi^2(x)/(2 N_norm) + lambda sum x + quadratic terms
 ///          `------------------- f -----------------------------'
 ///          + k_1 TV(x) + k_2 TV_channel(x) + k_3 L21(x) + k_4 TV_slope(x) + k_5 |W x|_1,
 ///            `-------------------------------- g --------------------------------'
 ///
-/// z >= 0. Of an objective over ranks that hold channels of one cube (Objective::over) it is this rank's part, and all ranks call
-/// the same functions. Terms that join channels may be among the quadratic ones. Of losses::wavelets the part in the basis of
-/// Dirac is linear where no pixel is negative, and in lambda; W are the other bases.
+/// Of pixels of either sign lambda sum x is not part of f: in its stead g has lambda sum |z|. Of an objective over ranks that
+/// hold channels of one cube (Objective::over) it is this rank's part, and all ranks call the same functions. Terms that join
+/// channels may be among the quadratic ones. Of losses::wavelets the part in the basis of Dirac is linear as no pixel is
+/// negative, and in lambda; W are the other bases.
 class ConvexObjective : public CompositeFunction {
  public:
   /// Why a model and an objective do not make such a function; empty when they do.
   static std::string obstacle(ImageModel& model, const Objective& objective);
 
-  /// Base pixels below 0 or outside of the mask become 0, which changes no image.
+  /// Base pixels below 0 that are mapped to 0, and those outside of the mask, become 0, which changes no image.
   /// @param by  who computes the proximal map, where the model is on the CPU
   /// @throws ValueError where there is an obstacle
   ConvexObjective(const std::shared_ptr<ImageModel>& model, Objective objective, CubeProximal::By by = CubeProximal::By::kernels);
@@ -68,7 +69,8 @@ class ConvexObjective : public CompositeFunction {
   /// How far F of each problem can at most be above its minimum, by a dual point near the images; empty where the objective has
   /// neither sparsity nor wavelets, without which no dual point is feasible; of an objective over ranks this rank's part of it. A
   /// few hundred dual steps of total variation; what rounding may take is added. With f(x) = x.Ax/2 - b.x + c, dual images |u_j|
-  /// <= 1 (CubeProximal) and any t in [0, 1] for which t (S(b - Ax) - S sum_j k_j D_j^T u_j) <= lambda S 1,
+  /// <= 1 (CubeProximal) and any t in [0, 1] for which t (S(b - Ax) - S sum_j k_j D_j^T u_j) <= lambda S 1, or, of pixels of
+  /// either sign, its magnitude <= lambda,
   ///
   ///   F >= c - ((1-t)^2 2c + 2t(1-t) b.x + t^2 x.Ax)/2 + sum_j k_j sqrt(epsilon_j) sum sqrt(1 - t^2 |u_j|^2)
   ///
@@ -79,7 +81,9 @@ class ConvexObjective : public CompositeFunction {
   const CubeProximal& map() const { return *map_; }  ///< the same
 
  private:
-  static bool is_length(TermKind kind);  // whether a term belongs to g
+  static bool is_length(TermKind kind);  // whether a term belongs to g, whatever the pixels' sign
+  /// Whether a term belongs to g.
+  bool is_simple(TermKind kind) const;
   /// Gives the share of the weight of a term that counts the sum of the pixels, which is not in g; 0 where there is none.
   static double share_of_sum(TermKind kind);
   /// The weight of a term in each problem; 0 where there is no such term.
@@ -88,7 +92,7 @@ class ConvexObjective : public CompositeFunction {
   std::vector<double> linear_weights() const;
   std::vector<double> weights_in_bases() const;  // k_5 of each problem
   /// Adds what of a term belongs to g to `simple`, of each problem. @param values  the term's own, weighted
-  void add_lengths(const Term& term, const std::vector<double>& values, const Tensor& sky, std::vector<double>& simple) const;
+  void add_simple(const Term& term, const std::vector<double>& values, const Tensor& sky, std::vector<double>& simple) const;
   /// S of the images into sky_, and the gradient behind it. @return chi^2, of each problem
   Tensor gradient_into(const Tensor& images, Tensor& gradient);
   /// The weights of a term on the device, float64: one, or (problems).
@@ -99,14 +103,19 @@ class ConvexObjective : public CompositeFunction {
   ops::LengthEpsilons used_epsilons() const;                ///< of the lengths that kernels sum
   /// Terms whose values are sums over pixels that kernels tell together.
   enum class PixelSum { pixels, variation, curvature };
-  static std::optional<PixelSum> pixel_sum_of(TermKind kind);  // none for other terms
-  bool sums_pixels() const;                                    ///< whether any term is one of them
+  std::optional<PixelSum> pixel_sum_of(TermKind kind) const;  // none for other terms
+  bool sums_pixels() const;                                   ///< whether any term is one of them
   /// Whether a term's epsilon is that of the first one of its kind, with which sums are told.
   bool has_first_epsilon(const Term& term) const;
   std::unique_ptr<CubeProximal> new_map() const;
-  /// A term's value at an image, weighted, of each problem. @param known  sums over the pixels of that image, if somebody has
-  /// them
-  std::vector<double> weighted(const Term& term, const Tensor& sky, const std::vector<ops::PixelSums>* known = nullptr) const;
+  /// A term's value at an image, weighted, of each problem.
+  /// @param images  base pixels
+  /// @param sky     S of them
+  /// @param known   sums over the pixels of the sky, if somebody has them
+  std::vector<double> weighted(const Term& term, const Tensor& images, const Tensor& sky,
+                               const std::vector<ops::PixelSums>* known = nullptr) const;
+  /// What a term sees of an image.
+  ModelOutput output_of(const Tensor& images, const Tensor& sky) const;
   void smooth_into(const Tensor& images, Tensor& out) const;  // S
   Tensor shaped_like_model(const Tensor& images) const { return images.view(model_->base().sizes()); }
   /// Whether the slope of linear terms is added, which is a constant of each problem.
@@ -124,8 +133,9 @@ class ConvexObjective : public CompositeFunction {
   std::shared_ptr<GriddedNetImpl> model_;
   Objective objective_;
   CubeProximal::By by_;
+  bool either_sign_ = false;
   std::vector<Tensor> device_weights_;  // of each term
-  Tensor term_weights_, lengths_;       // (terms, problems) and (terms, 1): 1 for a length, else 0; undefined without terms
+  Tensor term_weights_, simple_;        // (terms, problems) and (terms, 1): 1 for a term of g, else 0; undefined without terms
   Tensor linear_;                       // (problems, 1, 1, 1); undefined where no pixel has a linear weight
   Tensor mask_;                         // undefined: every pixel may shine
   std::unique_ptr<CubeProximal> map_;

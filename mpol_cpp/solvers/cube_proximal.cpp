@@ -63,6 +63,8 @@ CubeProximal::CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights w
   if (weights_.has_spectra()) problem_weights_.spectra = ops::spread(weights_.spectra, like);
   if (weights_.has_curvature()) problem_weights_.curvature = ops::spread(weights_.curvature, like);
   if (weights_.has_bases()) problem_weights_.bases = ops::spread(weights_.bases, like);
+  if (weights_.either_sign())
+    problem_weights_.magnitude = at::tensor(weights_.magnitude, torch::kFloat64).to(like.device()).view({problems, 1, 1, 1});
   if (!weights_.has_channels() && !weights_.has_spectra() && !weights_.has_curvature() && !weights_.has_bases()) {
     variation_.emplace(like, hann, mask_, by);
   } else if (!neighbors_ && !weights_.has_bases() && (by == By::gpu_kernels || (by == By::kernels && like.is_cuda()))) {
@@ -169,16 +171,23 @@ Tensor CubeProximal::smoothing(const std::vector<double>& epsilons, const Tensor
 }
 
 Tensor CubeProximal::primal(const Tensor& q, const Tensor& steps, const Tensor& dual) const {
-  const auto x = (q - seen(unsmoothed_slope(dual)) * steps).clamp_min(0);
+  const auto x = ops::cut_pixels(q - seen(unsmoothed_slope(dual)) * steps, thresholds(steps));
   return mask_.defined() ? x * mask_ : x;
+}
+
+Tensor CubeProximal::thresholds(const Tensor& steps) const {
+  if (!weights_.either_sign()) return {};
+  return steps.to(torch::kFloat64) * problem_weights_.magnitude;
 }
 
 void CubeProximal::apply(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes, Tensor& x) {
   if (variation_) {
-    std::vector<double> weights(steps.size());
-    for (std::size_t i = 0; i < steps.size(); ++i)
-      weights[i] = steps[i] * weights_.variation[i / static_cast<std::size_t>(nchan_)];
-    return variation_->apply(q, weights, passes, x);
+    const auto times_steps = [&](const std::vector<double>& weights) {
+      std::vector<double> products(weights.empty() ? 0 : steps.size());
+      for (std::size_t i = 0; i < products.size(); ++i) products[i] = steps[i] * weights[i / static_cast<std::size_t>(nchan_)];
+      return products;
+    };
+    return variation_->apply(q, times_steps(weights_.variation), passes, x, times_steps(weights_.magnitude));
   }
   if (!single_ && !double_) {
     const auto on_device = at::tensor(steps, torch::kFloat64).to(q.device());
@@ -204,11 +213,13 @@ void CubeProximal::apply(const Tensor& q, const Tensor& steps, const ops::Device
     return ascend(q, steps, ops::DualAscent(dual_, passes), x);
   }
   const auto& weights = weights_.variation;
+  const auto own_steps = steps.view({-1, nchan_, 1, 1});
   if (std::all_of(weights.begin(), weights.end(), [](double weight) { return weight == 0; })) {
-    const auto images = weights.size() * static_cast<std::size_t>(nchan_);
-    return variation_->apply(q, std::vector<double>(images, 0.0), std::vector<std::int64_t>(weights.size(), 0), x);
+    x.copy_(ops::cut_pixels(q, thresholds(own_steps)));
+    if (mask_.defined()) x.mul_(mask_);
+    return;
   }
-  variation_->apply(q, steps.view({-1, nchan_, 1, 1}) * problem_weights_.double_variation, passes, x);
+  variation_->apply(q, own_steps * problem_weights_.double_variation, passes, x, thresholds(own_steps));
 }
 
 void CubeProximal::ascend(const Tensor& q, const Tensor& steps, ops::DualAscent ascent, Tensor& x) {

@@ -19,27 +19,28 @@ class CubeDual;
 class GpuCubeDual;
 }  // namespace ops
 
-/// The proximal map of total variation of images and slopes, of what joins channels, of wavelets and of positivity, in one:
+/// The proximal map of total variation of images and slopes, of what joins channels, of wavelets and of pixels' signs, in one:
 ///
 ///   argmin_x sum_c |x_c - q_c|^2/(2 s_c) + k_1 TV(S x) + k_2 sum |E S x| + k_3 sum_pixels |S x|_2 + k_4 sum |B S x|
-///            + k_5 sum |W S x|,   x >= 0
+///            + k_5 sum |W S x|,   x >= 0   or   + k_0 sum |x|
 ///
 /// where TV, S and M are those of TvProximal, E x = x_{c+1} - x_c, |x|_2 the norm of a pixel's spectrum, B the second differences
 /// of losses::tv_slope and W the eight transforms of ops::SaraBases, by accelerated projected gradient steps on the dual problem
 /// of all together, u = (u_1, ..., u_5):
 ///
-///   x_c = max(q_c - s_c S (k_1 D^T v_1 + k_2 E^T v_2 + k_3 v_3 + k_4 B^T v_4 + k_5 W^T v_5)_c, 0) M
+///   x_c = cut(q_c - s_c S (k_1 D^T v_1 + k_2 E^T v_2 + k_3 v_3 + k_4 B^T v_4 + k_5 W^T v_5)_c) M
 ///   u_j' = v_j + sigma_j k_j (D S x, E S x, S x, B S x, W S x)_j, cut: |u_1|, |u_4| <= 1 each vector, |u_2| <= 1,
 ///          |u_3| <= 1 each spectrum, |u_5| <= 1
 ///   v'   = u' + (t-1)/t' (u' - u),  begun anew with t = 1, v' = u' where sum_j <v_j - u_j', u_j' - u_j>/sigma_j > 0
 ///
-/// with the sigma_j of ops::CubeDualSteps. Where no problem has k_2 to k_5 this is TvProximal, bit for bit. Every call begins
-/// with the dual images that the last one left. Without k_5 by ops::CubeDual on the CPU and by ops::GpuCubeDual on a GPU, else by
-/// LibTorch's operations, with the kernels of ops::wavelet_analysis. Source: Beck & Teboulle 2009; Condat 2013 (several duals).
+/// where cut(x) is max(x, 0) or, of pixels of either sign, x gone towards 0 by s_c k_0, and with the sigma_j of
+/// ops::CubeDualSteps. Where no problem has k_2 to k_5 this is TvProximal, bit for bit. Every call begins with the dual images
+/// that the last one left. Without k_5 by ops::CubeDual on the CPU and by ops::GpuCubeDual on a GPU, else by LibTorch's
+/// operations, with the kernels of ops::wavelet_analysis. Source: Beck & Teboulle 2009; Condat 2013 (several duals).
 class CubeProximal {
  public:
   using By = TvProximal::By;    ///< who computes it
-  using Weights = CubeWeights;  ///< k_1 to k_5 of each problem
+  using Weights = CubeWeights;  ///< k_0 to k_5 of each problem
   /// @param like     (problems, nchan, npix, npix): shape, dtype and device of the images
   /// @param mask       1 or 0, like the images; undefined: all may shine
   /// @param neighbors  who has the other channels of the same problems: all of them call the same functions with the same numbers
@@ -85,6 +86,8 @@ class CubeProximal {
   Tensor unsmoothed_slope(const Tensor& dual) const;
   Tensor primal(const Tensor& q, const Tensor& steps, const Tensor& dual) const;
   void ascend(const Tensor& q, const Tensor& steps, ops::DualAscent ascent, Tensor& x);
+  /// By how much pixels of either sign go towards 0, float64 like the steps; undefined: none is negative.
+  Tensor thresholds(const Tensor& steps) const;
 
   Weights weights_;
   bool hann_;
@@ -96,6 +99,7 @@ class CubeProximal {
   struct WeightTensors {
     Tensor variation, channels, spectra, curvature, bases;  // (problems, 1, 1, 1), like the images
     Tensor double_variation;                                // the same in float64
+    Tensor magnitude;                                       // float64; undefined: no pixel is negative
   } problem_weights_;
   Tensor counted_, curved_;  // curved_ undefined without second differences
   std::int64_t nchan_;

@@ -234,7 +234,8 @@ bool Fit::has_converged(std::int64_t done) {
 TrainingState Fit::present_state() const {
   auto state = capture_state(done_, *model_, objective_, *step_);
   if (flux_mark_) {
-    state.tensors[flux_name] = at::tensor({static_cast<double>(flux_mark_->epochs), flux_mark_->flux}, torch::kFloat64);
+    state.tensors[flux_name] =
+        at::tensor({static_cast<double>(flux_mark_->epochs), flux_mark_->flux, flux_mark_->magnitude}, torch::kFloat64);
   }
   for (const auto& [name, tensor] : trail_.state()) state.tensors[std::string(trail_prefix) + name] = tensor;
   if (!stops_) return state;
@@ -247,8 +248,10 @@ void Fit::go_to(const TrainingState& state) {
   flux_mark_.reset();
   if (const auto found = state.tensors.find(flux_name); found != state.tensors.end()) {
     const auto mark = found->second.to(torch::kCPU, torch::kFloat64);
-    if (mark.numel() != 2) throw FileError(fmt::format("the saved state has a {} of shape {}", flux_name, mark.sizes().vec()));
-    flux_mark_ = {static_cast<std::int64_t>(mark[0].item<double>()), mark[1].item<double>()};
+    if (mark.numel() != 2 && mark.numel() != 3)
+      throw FileError(fmt::format("the saved state has a {} of shape {}", flux_name, mark.sizes().vec()));
+    flux_mark_ = {static_cast<std::int64_t>(mark[0].item<double>()), mark[1].item<double>(),
+                  mark.numel() == 3 ? mark[2].item<double>() : 0};
   }
   trail_.load_state(part_of(state.tensors, trail_prefix));
   if (!stops_) return;
@@ -327,7 +330,7 @@ bool Fit::evaluate_final() {
   if (!options_.checkpoint().empty()) keep_present_state();  // before a random term draws the numbers of the next epoch
   const torch::NoGradGuard no_grad;
   auto sky = model_->make_sky();
-  const ModelOutput output(model_->coords(), model_->base(), std::move(sky));
+  const ModelOutput output(model_->coords(), model_->base(), std::move(sky), model_->signed_pixels());
   const auto value = objective_.evaluate(output);
   auto table = value.table().sum(1).to(torch::kCPU, torch::kFloat64).contiguous();
   sum_over_ranks(table);
@@ -380,7 +383,7 @@ void Fit::look_at_image_if_due() {
   if (done_ != next_image() || (flux_mark_ && flux_mark_->epochs == done_)) return;
   const auto sky = sky_beside_fit(*model_);
   if (options_.wanted_tolerance()) trail_.record(sky);
-  else flux_mark_ = {done_, flux_of(sky)};
+  else flux_mark_ = {done_, flux_of(sky), flux_of(sky.abs())};
 }
 
 bool Fit::has_settled_within(double tolerance) {
@@ -431,7 +434,7 @@ StopReason Fit::verdict(StopReason reason) {
   result_.stop_reason = reason;
   result_.epochs = done_;
   if (const auto change = change_of_image()) {
-    flux_mark_ = {change->since, change->flux_before * model_->coords().cell_area()};
+    flux_mark_ = {change->since, change->flux_before * model_->coords().cell_area(), 0};
     final_image_.change = change->image;
   }
   auto found = judge_fit(result_, final_image_, flux_mark_, options_.wanted_tolerance());

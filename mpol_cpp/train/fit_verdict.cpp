@@ -50,7 +50,10 @@ std::string change_in_words(const char* what, double before, double after, const
   return fmt::format("{} went from {:.4g} to {:.4g}{}{}", what, before, after, unit, percent);
 }
 
-bool moved(double before, double after, double part) { return std::abs(after - before) > part * std::abs(before); }
+/// Whether a number changed by more than a part of its size.
+bool moved(double before, double after, double part, double size = 0) {
+  return std::abs(after - before) > part * std::max(std::abs(before), size);
+}
 
 /// How a fit was still moving when its epochs ended; empty where it was not, or is too short to tell.
 std::string movement(const TrainResult& fit, const FinalImage& image, const std::optional<FluxMark>& mark) {
@@ -59,7 +62,7 @@ std::string movement(const TrainResult& fit, const FinalImage& image, const std:
   if (fit.stop_reason != StopReason::epochs || marked < 0 || done != fit.epochs) return {};
   const auto last = fit.epochs - marked;
   std::vector<std::string> changes;
-  if (mark && mark->epochs == marked && moved(mark->flux, image.flux, moving_flux)) {
+  if (mark && mark->epochs == marked && moved(mark->flux, image.flux, moving_flux, mark->magnitude)) {
     changes.push_back(change_in_words("the flux", mark->flux, image.flux, " Jy"));
   }
   // Means of tenths: the loss of a batch of visibilities, and of a step that is too long, swings.

@@ -28,6 +28,7 @@ std::int64_t marked_epochs(std::int64_t epochs);
 struct FluxMark {
   std::int64_t epochs = 0;
   double flux = 0;
+  double magnitude = 0;  ///< the flux of the pixels' magnitudes, beside which it is judged; of positive pixels it may be left out
 };
 
 /// What is known of a fit's last image beside its loss.

@@ -49,8 +49,10 @@ std::optional<ImageTrail::Change> ImageTrail::change(const std::function<void(st
     return at::tensor(numbers, torch::kFloat64);
   };
   const auto length = [&summed](const Tensor& images) { return summed(images.square().sum(1, false, torch::kFloat64)).sqrt(); };
-  const auto flux_before = summed(before.sum(1, false, torch::kFloat64)), flux = summed(now.sum(1, false, torch::kFloat64));
-  return Change{epochs_.front(), relative(length(now - before), length(now)), relative((flux - flux_before).abs(), flux),
+  const auto flux_of = [&summed](const Tensor& images) { return summed(images.sum(1, false, torch::kFloat64)); };
+  const auto flux_before = flux_of(before), flux = flux_of(now);
+  return Change{epochs_.front(), relative(length(now - before), length(now)),
+                relative((flux - flux_before).abs(), flux_of(now.abs())),  // pixels of either sign may have a flux of 0
                 flux_before.sum().item<double>()};
 }
 

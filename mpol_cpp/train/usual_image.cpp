@@ -3,6 +3,8 @@
 #include <array>
 #include <optional>
 
+#include <ATen/ops/zeros.h>
+
 #include <mpol_cpp/gridding/auto_start.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/gridding/peak_signal.h>
@@ -22,7 +24,8 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
   const auto cells =
       DataAverager(coords, visibilities, DataAveragerOptions().channel_map(channels).scatter_check(ScatterCheck::off))
           .to_dataset();
-  const auto peaks = dirty_peaks(cells);
+  const bool either_sign = options.sign().value_or(natural_sign(visibilities.observation().stokes)) == PixelSign::either;
+  const auto peaks = either_sign ? dirty_peaks(cells).of_either_sign() : dirty_peaks(cells);
   const auto unit = noise_unit(coords, visibilities, channels.nchan(), likelihood->normalizer());
   const auto weights_for = [&](double noise, double filled) {
     const auto weight = [&](const std::optional<double>& given, TermKind kind) {
@@ -31,8 +34,10 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
     return std::array{weight(options.sparsity(), TermKind::sparsity), weight(options.tv(), TermKind::tv_image),
                       weight(options.tv_slope(), TermKind::tv_slope)};
   };
-  GriddedNet model(
-      GriddedNetOptions(coords).base_cube(auto_start(cells)).dtype(options.dtype()).pixel_mapping(nonnegative_mapping()));
+  const auto start =
+      either_sign ? at::zeros({channels.nchan(), coords.npix(), coords.npix()}, torch::kFloat64) : auto_start(cells);
+  const auto mapping = either_sign ? either_sign_mapping() : nonnegative_mapping();
+  GriddedNet model(GriddedNetOptions(coords).base_cube(start).dtype(options.dtype()).pixel_mapping(mapping));
   const auto train = TrainOptions().optimizer(OptimizerKind::pogm).tolerance(options.tolerance()).epochs(options.most_epochs());
   double noise_factor = 1, filled = usual_filled;
   auto weights = weights_for(noise_factor, filled);

@@ -7,6 +7,7 @@
 #include <torch/types.h>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/models/base_cube.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol {
@@ -22,6 +23,8 @@ struct UsualImageOptions {
   TORCH_ARG(std::optional<double>, tv) = std::nullopt;
   /// The same for total variation of slopes.
   TORCH_ARG(std::optional<double>, tv_slope) = std::nullopt;
+  /// Whether pixels may be negative; nothing: those of Stokes Q, U, V and of cross hands (natural_sign).
+  TORCH_ARG(std::optional<PixelSign>, sign) = std::nullopt;
   /// The tolerance of the fit, as TrainOptions::tolerance.
   TORCH_ARG(double, tolerance) = 1e-3;
   /// Epochs after which the fit ends though it has not settled.
@@ -31,8 +34,8 @@ struct UsualImageOptions {
 };
 
 /// The image that `mpol image` makes of loose visibilities where nothing is said: exact likelihood, sparsity and total variation
-/// of images and slopes in units of the noise, positive pixels behind the Hann convolution, fitted by POGM until it stands still;
-/// once more where the noise turns out to be another than the weights say.
+/// of images and slopes in units of the noise, pixels behind the Hann convolution that are positive unless said otherwise, fitted
+/// by POGM until it stands still; once more where the noise turns out to be another than the weights say.
 /// @param channels  which data channels feed which image channel
 /// @return          (nchan, npix, npix) float64 on the CPU, Jy/arcsec^2, sky orientation
 /// @throws DataError when baselines do not fit the grid; DivergedError

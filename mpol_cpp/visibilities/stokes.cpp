@@ -33,6 +33,11 @@ std::string stokes_text(Stokes stokes) {
   return (parameter ? "Stokes " : "correlation ") + to_string(stokes);
 }
 
+bool is_intensity(Stokes stokes) {
+  constexpr std::array intensities = {Stokes::i, Stokes::rr, Stokes::ll, Stokes::xx, Stokes::yy};
+  return std::find(intensities.begin(), intensities.end(), stokes) != intensities.end();
+}
+
 Stokes stokes_from_name(std::string_view name) {
   for (const auto& [stokes, own] : stokes_names) {
     if (own == name) return stokes;

@@ -27,6 +27,9 @@ enum class Stokes : std::int8_t {
 std::string to_string(Stokes stokes);    ///< "I", …, "YX"
 std::string stokes_text(Stokes stokes);  ///< the same for people: "Stokes Q", "correlation XX"
 
+/// Whether brightness of it is never below 0: I, and hands with themselves; not Q, U, V and cross hands.
+bool is_intensity(Stokes stokes);
+
 /// The one of a name as to_string() gives it. @throws ValueError for other names
 Stokes stokes_from_name(std::string_view name);
 /// The one of a number of the FITS standard; nothing for numbers that name none.

@@ -63,19 +63,24 @@ void bind_choice(py::module_& module) {
   module.def(
       "image",
       [](const GridCoords& coords, const Visibilities& visibilities, std::optional<double> sparsity, std::optional<double> tv,
-         std::optional<double> tv_slope, double tolerance, const std::string& mode, const std::optional<at::ScalarType>& dtype) {
-        return usual_image(coords, visibilities, channel_map(visibilities, mode),
-                           UsualImageOptions().sparsity(sparsity).tv(tv).tv_slope(tv_slope).tolerance(tolerance).dtype(
-                               dtype.value_or(torch::kFloat32)));
+         std::optional<double> tv_slope, double tolerance, const std::string& mode, const std::optional<at::ScalarType>& dtype,
+         const std::optional<std::string>& sign) {
+        auto options = UsualImageOptions().sparsity(sparsity).tv(tv).tv_slope(tv_slope).tolerance(tolerance).dtype(
+            dtype.value_or(torch::kFloat32));
+        if (sign) {
+          options.sign(value_named<PixelSign>("sign", *sign, {{"positive", PixelSign::positive}, {"either", PixelSign::either}}));
+        }
+        return usual_image(coords, visibilities, channel_map(visibilities, mode), options);
       },
       py::arg("coords"), py::arg("visibilities"), py::arg("sparsity") = py::none(), py::arg("tv") = py::none(),
       py::arg("tv_slope") = py::none(), py::arg("tolerance") = 1e-3, py::arg("mode") = "cube", py::arg("dtype") = py::none(),
-      Unlocked(),
+      py::arg("sign") = py::none(), Unlocked(),
       "The image of `mpol image` where nothing is said: exact likelihood, sparsity and total variation of image and slopes in "
       "units of the "
       "noise, "
       "converged. (nchan, npix, "
-      "npix) float64, Jy/arcsec^2, sky orientation.");
+      "npix) float64, Jy/arcsec^2, sky orientation. sign: positive or either, whether pixels may be below 0; "
+      "by default those of Stokes Q, U and V.");
 
   module.def(
       "lambda_unit",

@@ -14,9 +14,10 @@ std::shared_ptr<GriddedNetImpl> make_net(const GridCoords& coords, std::int64_t 
                                          const std::optional<at::ScalarType>& dtype) {
   auto options = GriddedNetOptions(coords).nchan(nchan).start(start).dtype(dtype);
   if (base_cube) options.base_cube(*base_cube);
-  const bool nonnegative = value_named<bool>("pixel_mapping", pixel_mapping, {{"softplus", false}, {"nonnegative", true}});
-  if (mask && !nonnegative) throw ValueError("GriddedNet: mask has no meaning with softplus; take pixel_mapping=\"nonnegative\"");
-  if (nonnegative) options.pixel_mapping(nonnegative_mapping(mask.value_or(Tensor())));
+  const auto make_mapping = value_named<PixelMapping (*)(const Tensor&)>(
+      "pixel_mapping", pixel_mapping,
+      {{"softplus", softplus_mapping}, {"nonnegative", nonnegative_mapping}, {"either_sign", either_sign_mapping}});
+  options.pixel_mapping(make_mapping(mask.value_or(Tensor())));
   return std::make_shared<GriddedNetImpl>(
       options, value_named<Smoothing>("smoothing", smoothing, {{"hann", Smoothing::hann}, {"none", Smoothing::none}}));
 }
@@ -35,8 +36,8 @@ void bind_images(py::module_& module) {
           py::arg("base_cube") = py::none(), py::arg("pixel_mapping") = "softplus", py::arg("mask") = py::none(),
           py::arg("smoothing") = "hann", py::arg("dtype") = py::none(),
           "base_cube: start values (…, nchan, npix, npix); leading dimensions are problems of a batch. pixel_mapping: softplus, "
-          "or nonnegative for "
-          "optimizer=\"pogm\", which needs pixels that are intensities.")
+          "or nonnegative or either_sign for "
+          "optimizer=\"pogm\", which needs pixels that are intensities; either_sign: they may be below 0.")
       .def("forward", &GriddedNetImpl::forward, "Packed visibilities on the uv cells, (…, nchan, npix, npix) complex, Jy.")
       .def("__call__", &GriddedNetImpl::forward)
       .def_property_readonly("sky_cube", &GriddedNetImpl::sky_cube, "The image of the last forward() or make_sky().")

@@ -178,6 +178,7 @@ VerbRows image_rows(const std::string& verb) {
       {"--stop-relative", "0.9:1", base, history},
       {"--start", "base:-5", base, history},
       {"--mask", "{mask}", base, image},
+      {"--sign", "either", base, image},
       {"--no-hann", "", base, image},
       {"--samples", "2", base, "out/error.fits"},
       {"--keep-samples", "", added(base, {"--samples", "2"}), "out/samples_0000.fits"},

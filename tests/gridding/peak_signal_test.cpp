@@ -63,6 +63,8 @@ TEST_CASE("dirty peaks have a sign, and larger sources stand out on larger scale
   CHECK(hole.brightest == Approx(point.darkest));
   CHECK(hole.on_any_scale == Approx(point.on_any_scale));
   CHECK(broad.on_any_scale > 1.3 * broad.brightest);
+  CHECK(hole.of_either_sign().brightest == hole.darkest);
+  CHECK(point.of_either_sign().brightest == point.brightest);
 }
 
 TEMPLATE_TEST_CASE("what a point fills is the area in which its beam exceeds the noise", "[gridding][quick]", float, double) {

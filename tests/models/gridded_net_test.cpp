@@ -139,6 +139,20 @@ TEST_CASE("the state dict holds the base cube alone, under its documented name",
   CHECK(net->named_buffers().size() == 0);
 }
 
+TEMPLATE_TEST_CASE("pixels of either sign are the base pixels, and those of a mask", "[models][quick]", float, double) {
+  const GridCoords coords(0.05, 12);
+  const auto base = normal({2, 12, 12}, dtype_of<TestType>(), 3);
+  const auto mask = (base > 0.5).to(base.scalar_type());
+  auto free = GriddedNet(GriddedNetOptions(coords).base_cube(base).pixel_mapping(either_sign_mapping(mask)), Smoothing::none);
+  CHECK(same(free->make_sky(), base * mask));
+  CHECK(same(free->signed_pixels(), base * mask));
+  free->make_sky().sum().backward();
+  CHECK(same(free->base().grad(), mask));
+  CHECK(same(either_sign_mapping().inverse(base), base));
+  CHECK(natural_sign(Stokes::i) == PixelSign::positive);
+  CHECK(natural_sign(Stokes::u) == PixelSign::either);
+}
+
 TEST_CASE("a cloned network is independent of the original", "[models][quick]") {
   auto net = GriddedNet(GriddedNetOptions(GridCoords(0.05, 8)));
   const auto copy = std::dynamic_pointer_cast<GriddedNetImpl>(net->clone());

@@ -173,6 +173,17 @@ class Fits(unittest.TestCase):
             images.append(net.make_sky().detach())
         torch.testing.assert_close(*images, rtol=1e-9, atol=1e-12)
 
+    def test_pixels_of_either_sign(self):
+        dark = -torch.rand(1, 64, 64, dtype=torch.float64)
+        mask = torch.ones(64, 64, dtype=torch.float64)
+        mask[0] = 0
+        net = mpol.GriddedNet(COORDS, base_cube=dark, pixel_mapping="either_sign", mask=mask, smoothing="none")
+        torch.testing.assert_close(net.make_sky().detach(), dark * mask, rtol=0, atol=0)
+        value = self.objective(mpol.terms.sparsity(2.0)).evaluate(net).terms[0].item()
+        self.assertAlmostEqual(value, -2 * (dark * mask).sum().item(), places=9)
+        with self.assertRaisesRegex(ValueError, "either_sign"):
+            mpol.GriddedNet(COORDS, pixel_mapping="signed")
+
     def test_settings_of_priors_by_position_and_by_name(self):
         sky = torch.rand(1, 64, 64, dtype=torch.float64)
         net = mpol.GriddedNet(COORDS, base_cube=sky, pixel_mapping="nonnegative", smoothing="none")

@@ -86,6 +86,19 @@ TEST_CASE("the usual image of a faint point in a wide field has its flux, and on
   CHECK(flux_of(noise - 10 * point) < 0.02 * flux);
 }
 
+TEST_CASE("the usual image of Stokes Q is negative where the data are", "[train][quick]") {
+  auto visibilities = source_off_center(0.002, torch::kComplexDouble);
+  const auto channels = ChannelMap::cube(2);
+  const auto sky = usual_image(usual_grid, visibilities, channels, UsualImageOptions().sign(PixelSign::either));
+  auto observation = visibilities.observation();
+  observation.stokes = Stokes::q;
+  Visibilities turned(visibilities.baselines(), -visibilities.data(), visibilities.weights());
+  turned.set_observation(observation);
+  CHECK(relative_error(usual_image(usual_grid, turned, channels), -sky) < 1e-5);
+  const auto flux = sky.sum({-2, -1}) * usual_grid.cell_area();
+  CHECK(relative_error(flux, torch::ones({2}, torch::kFloat64)) < 0.03);
+}
+
 TEMPLATE_TEST_CASE("residual visibilities are data minus model, in the dtype of the data", "[train][quick]", float, double) {
   auto visibilities = source_off_center(0.02, complex_dtype_of<TestType>());
   visibilities.set_frequencies(torch::tensor({2e11, 2.1e11}, torch::kFloat64));

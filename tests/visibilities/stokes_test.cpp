@@ -5,6 +5,12 @@
 
 using namespace mpol;
 
+TEST_CASE("intensities are never negative, what differences of hands make may be", "[visibilities][quick]") {
+  for (const auto stokes : {Stokes::i, Stokes::rr, Stokes::ll, Stokes::xx, Stokes::yy}) CHECK(is_intensity(stokes));
+  for (const auto stokes : {Stokes::q, Stokes::u, Stokes::v, Stokes::rl, Stokes::lr, Stokes::xy, Stokes::yx})
+    CHECK_FALSE(is_intensity(stokes));
+}
+
 TEST_CASE("parts of polarised light have the names and numbers of the FITS standard", "[visibilities][quick]") {
   const std::vector<std::pair<std::string, double>> all = {{"I", 1},   {"Q", 2},   {"U", 3},   {"V", 4},
                                                            {"RR", -1}, {"LL", -2}, {"RL", -3}, {"LR", -4},

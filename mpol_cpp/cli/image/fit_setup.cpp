@@ -26,12 +26,12 @@ constexpr double default_degrees_of_freedom = 4;
 GriddedNet make_model(const ImageOptions& options, const FitData& data, const PlaceInCube& place) {
   const SkyTarget target{data.coords(), data.dataset->nchan(), data.visibilities.observation(), place};
   const bool convex = choose_optimizer(options).is_convex();
-  auto model =
-      start_options(options.start, target, options.data.dtype, data, convex ? nonnegative_mapping() : softplus_mapping());
-  if (!options.mask.empty()) {
-    const auto mask = read_mask(options.mask, target);
-    model.pixel_mapping(convex ? nonnegative_mapping(mask) : softplus_mapping(mask));
-  }
+  const auto mapping = [&](const Tensor& mask) {
+    if (options.sign == PixelSign::either) return either_sign_mapping(mask);
+    return convex ? nonnegative_mapping(mask) : softplus_mapping(mask);
+  };
+  auto model = start_options(options.start, target, options.data.dtype, data, mapping({}));
+  if (!options.mask.empty()) model.pixel_mapping(mapping(read_mask(options.mask, target)));
   return GriddedNet(model, options.no_hann ? Smoothing::none : Smoothing::hann);
 }
 

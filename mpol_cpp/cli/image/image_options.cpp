@@ -188,6 +188,8 @@ void declare_fit(OptionSet& options, ImageOptions& image) {
                  "Start from auto (scaled to the data), base:V (MPoL: base:-3), flat:JY_PER_ARCSEC2, dirty, or FILE.fits",
                  result);
   options.path("--mask", image.mask, "FITS image: pixels that are 0 stay empty", result);
+  options.choice("--sign", image.sign, sign_choices,
+                 "Whether pixels may be negative; auto: either of Stokes Q, U, V and of cross hands, else positive", result);
   options.flag("--no-hann", image.no_hann, "Fit free pixels, without the Hann convolution between them and the image", result);
   options.integer("--seed", image.seed, Range::between(0, 9e15), "Seed of whatever is random", result);
   options.flag("--deterministic", image.deterministic,
@@ -468,6 +470,15 @@ void check_settings_of_regularizers(const ImageOptions& image) {
   }
 }
 
+void check_sign(const ImageOptions& image) {
+  if (image.sign != PixelSign::either) return;
+  for (const auto kind : all_regularizers()) {
+    if (!regularizer_of(kind).least_pixel || !in_fit(image, kind)) continue;
+    throw UsageError(error_text("--" + option_of(kind), "given", "it is of pixels that are not negative, and these may be",
+                                "leave it out, or take --sign positive"));
+  }
+}
+
 /// Whether a given strength leaves it to the program: auto, or cv, of one that is in a fit by itself.
 bool leaves_it(const RegularizerOptions& r, const std::string& name) {
   const auto& kinds = all_regularizers();
@@ -509,6 +520,7 @@ void settle(ImageOptions& image) {
   TrainOptions update;
   apply(image.update, *image.epochs, update);
   check_settings_of_regularizers(image);
+  check_sign(image);
   image.data.parts = std::make_shared<DataParts>();
   if (!image.fit_blocks.empty() || (folds_are_blocks(image) && !image.data.blocks.empty())) {
     image.data.origins = std::make_shared<DataOrigins>();

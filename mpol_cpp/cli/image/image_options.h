@@ -60,6 +60,10 @@ struct RegularizerOptions {
   const auto& settings_of(TermKind kind) const { return settings[static_cast<std::size_t>(kind)]; }
 };
 
+struct ImageOptions;
+/// @throws UsageError where pixels may be negative and a regularizer has no value there
+void check_sign(const ImageOptions& image);
+
 /// The name of a regularizer's option, without its dashes: that of its term, with - for _.
 std::string option_of(std::string term);
 std::string option_of(TermKind kind);
@@ -104,6 +108,7 @@ struct ImageOptions {
   Start start;
   std::filesystem::path mask;
   bool no_hann = false;
+  std::optional<PixelSign> sign;  ///< nothing: what the data's Stokes parameter needs, once they are read
   std::int64_t seed = 0;
   StepKind step = StepKind::automatic;
 

@@ -25,8 +25,11 @@ std::string obstacle_to_pogm(const ImageOptions& options) {
   if (!options.is_gaussian()) return fmt::format("{} noise is not convex", choice_name(options.noise, noise_choices));
   if (options.batch_size) return "each step sees another batch";
   for (const auto kind : all_regularizers()) {
-    if (regularizer_of(kind).convexity != Convexity::unknown || !in_fit(options, kind)) continue;
-    return fmt::format("no proximal map is known of {}", option_of(kind));
+    if (!in_fit(options, kind)) continue;
+    if (regularizer_of(kind).convexity == Convexity::unknown)
+      return fmt::format("no proximal map is known of {}", option_of(kind));
+    if (options.sign == PixelSign::either && regularizer_of(kind).needs_positive_pixels)
+      return fmt::format("no proximal map is known of {} with pixels of either sign", option_of(kind));
   }
   return {};
 }

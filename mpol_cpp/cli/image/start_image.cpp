@@ -59,7 +59,10 @@ BaseCubeOptions start_options(const Start& start, const SkyTarget& target, torch
   return std::visit(
       Overloaded{
           of_base,
-          [&](const StartAuto&) { return start_at_image(options, auto_start(data.dataset), 0); },
+          [&](const StartAuto&) {
+            if (mapping.sign == PixelSign::either) return options.start(0);
+            return start_at_image(options, auto_start(data.dataset), 0);
+          },
           [&](const StartFlat& flat) { return start_at_intensity(options, flat.intensity); },
           [&](const StartDirty&) { return start_at_image(options, dirty_start(data), dirty_floor); },
           [&](const StartFile& file) { return start_at_image(options, read_sky(file.path, "--start", target), file_floor); },

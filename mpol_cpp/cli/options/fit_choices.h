@@ -10,6 +10,7 @@
 #include <mpol_cpp/crossval/scan.h>
 #include <mpol_cpp/datasets/visibility_sampler.h>
 #include <mpol_cpp/likelihoods/noise_model.h>
+#include <mpol_cpp/models/base_cube.h>
 #include <mpol_cpp/objective/objective.h>
 #include <mpol_cpp/train/options/train_options.h>
 
@@ -59,6 +60,10 @@ inline constexpr auto optimizer_choices =
                                                               {"adam", OptimizerKind::adam},
                                                               {"sgd", OptimizerKind::sgd},
                                                               {"lbfgs", OptimizerKind::lbfgs}});
+
+/// Nothing is what sign_of() finds.
+inline constexpr auto sign_choices = std::to_array<NamedChoice<std::optional<PixelSign>>>(
+    {{"auto", std::nullopt}, {"positive", PixelSign::positive}, {"either", PixelSign::either}});
 
 inline constexpr auto step_choices = std::to_array<NamedChoice<StepKind>>(
     {{"auto", StepKind::automatic}, {"eager", StepKind::eager}, {"captured", StepKind::captured}, {"fused", StepKind::fused}});

@@ -54,13 +54,14 @@ std::optional<Finding> nothing_stands_out(const FitFacts& facts) {
 
 std::optional<Finding> negative_source(const FitFacts& facts) {
   const double least = facts.may_be_negative ? 0.5 : 1, depth = facts.data.darkest / excess(facts);
-  if (!facts.settled || !(depth > clear_peak) || facts.data.darkest < least * facts.data.brightest || flux_outside(facts))
+  if (facts.sign == PixelSign::either || !facts.settled || !(depth > clear_peak) ||
+      facts.data.darkest < least * facts.data.brightest || flux_outside(facts))
     return std::nullopt;
   return Finding{
       fmt::format("the data go below zero: the dirty image reaches -{:.1f} times its noise, and {:.1f} above zero, while "
                   "no pixel of this image is negative",
                   facts.data.darkest, facts.data.brightest),
-      "take absorption, or polarised brightness, from mpol dirty"};
+      "--sign either fits pixels of both signs: absorption, polarised brightness, differences"};
 }
 
 std::optional<Finding> too_sharp_source(const FitFacts& facts) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include <ATen/ops/avg_pool2d.h>
 
@@ -15,7 +14,6 @@ namespace {
 
 constexpr double edge_part = 0.03, floor_part = 0.1;
 constexpr std::int64_t most_ranked = 256;  // pixels along an axis
-const std::set<Stokes> intensities = {Stokes::i, Stokes::rr, Stokes::ll, Stokes::xx, Stokes::yy};
 
 // The images may be as large as a fit has room for: nothing here makes another plane of their size.
 
@@ -40,7 +38,7 @@ double edge_peak(const Tensor& image) {
 
 void measure_image(FitFacts& facts, const Tensor& sky, const GridCoords& coords) {
   const auto npix = coords.npix();
-  const auto smooth = smoothed(sky, facts.finest_fringe / coords.cell_size());
+  const auto smooth = smoothed(sky, facts.finest_fringe / coords.cell_size()).abs_();
   facts.peak = smooth.max().item<double>();
   facts.edge_peak = edge_peak(smooth);
   const auto flux = sky.sum({-2, -1}) * coords.cell_area();
@@ -65,7 +63,9 @@ void measure_residual_image(FitFacts& facts, const Tensor& sky, const DirtyProdu
     if (!(peak > facts.residual_peak)) continue;
     facts.residual_peak = peak;
     facts.residual_channel = channel;
-    facts.missed_for_sharpness = !negative && is_at_its_sharpest(sky[channel], pixel / npix, pixel % npix);
+    const bool may_be = !negative || facts.sign == PixelSign::either;
+    facts.missed_for_sharpness =
+        may_be && is_at_its_sharpest(negative ? sky[channel].neg() : sky[channel], pixel / npix, pixel % npix);
     const auto rows_north = pixel / npix - npix / 2, columns_west = pixel % npix - (npix / 2 - 1);
     facts.residual_north = static_cast<double>(rows_north) * coords.cell_size();
     facts.residual_east = -static_cast<double>(columns_west) * coords.cell_size();
@@ -84,9 +84,10 @@ void measure_surroundings(FitFacts& facts, const WideMap& wide, double field) {
 
 }  // namespace
 
-FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts& dirty) {
+FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts& dirty, PixelSign sign) {
   const auto& coords = data.coords();
   FitFacts facts;
+  facts.sign = sign;
   facts.cell_size = coords.cell_size();
   facts.npix = coords.npix();
   facts.center = data.visibilities.observation().center;
@@ -96,12 +97,12 @@ FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts
   measure_image(facts, sky, coords);
   measure_residual_image(facts, sky, dirty, coords);
   if (!dirty.noise.empty()) facts.dirty_noise = *std::max_element(dirty.noise.begin(), dirty.noise.end());
-  facts.may_be_negative = !intensities.contains(data.visibilities.observation().stokes);
+  facts.may_be_negative = !is_intensity(data.visibilities.observation().stokes);
   measure_surroundings(facts, dirty.remainder.wide, coords.cell_size() * static_cast<double>(coords.npix()));
   facts.residuals = dirty.remainder.statistics;
   facts.parts = dirty.remainder.parts;
   facts.of_cells = data.imaging == Imaging::cells;
-  if (!dirty.model.q.empty() && facts.flux > 0) {
+  if (!dirty.model.q.empty() && facts.flux > 0 && sign == PixelSign::positive) {
     facts.shortest = dirty.model.q.front();
     facts.flux_seen = dirty.model.amplitude.front() / facts.flux;
   }

@@ -29,9 +29,10 @@ struct FitFacts {
   double floor_flux = 0;     ///< that floor over the whole field, Jy
   double flux_of_floor = 0;  ///< flux of that channel, Jy
 
-  DirtyPeaks data;               ///< of the dirty image
-  double dirty_noise = 0;        ///< that the weights promise it, Jy/beam, of the channel with the most
-  bool may_be_negative = false;  ///< polarised brightness, of either sign
+  DirtyPeaks data;                       ///< of the dirty image
+  double dirty_noise = 0;                ///< that the weights promise it, Jy/beam, of the channel with the most
+  PixelSign sign = PixelSign::positive;  ///< of the image's pixels
+  bool may_be_negative = false;          ///< polarised brightness, of either sign
 
   double residual_peak = 0;                      ///< of the residual image over the noise that the weights promise
   double residual_east = 0, residual_north = 0;  ///< where it is, arcsec
@@ -56,6 +57,6 @@ struct FitFacts {
 
 /// What image and residual say, without what the data (data) and the fit itself say (settled, noise, …).
 /// @param sky  (nchan, npix, npix) float64 on the CPU, Jy/arcsec^2
-FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts& dirty);
+FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts& dirty, PixelSign sign);
 
 }  // namespace mpol::cli

@@ -98,6 +98,7 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
   auto options = with.options;
   auto& given = options.regularizers;
   with.summary.peaks = dirty_peaks(with.data.dataset);
+  if (options.sign == PixelSign::either) with.summary.peaks = with.summary.peaks.of_either_sign();
   take_usual_units(given, with.summary.peaks.brightest);
   auto terms = regularizer_terms(with_units_as_numbers(given));
   for (auto& term : terms) {

@@ -78,7 +78,6 @@ class ImageRun {
     if (!options_.dry_run) exchange_on(data_.device());  // a dry run is that of the first rank alone
     if (!ranks()->is_first()) return assist();
     Agreement sharing;
-    summary_.choices = choices();
     if (options_.dry_run) return show_choices();
     if (options_.resume && options_.structures.empty() && is_finished(options_.output.out, *record_, *options_.epochs))
       return already_finished();
@@ -92,6 +91,8 @@ class ImageRun {
     }
     summary_.seconds.start = seconds_since_start();
     data_.read_and_share(sharing, before_ ? std::optional(before_->channels_at_once.value_or(0)) : std::nullopt);
+    summary_.choices = choices();
+    if (const auto& sign = data_.chosen_sign(); sign && options_.output.speaks()) fmt::print("{}", choice_words({*sign}));
     calibrate_data(folder);
     if (summary_.blocks && summary_.blocks->found.interrupted) return interrupted_before_fit();
     data_.average_and_make_likelihood();
@@ -133,6 +134,7 @@ class ImageRun {
   /// All that nobody asked for and that decides the result, but for the weights of the regularisers (weigh_terms).
   std::vector<Choice> choices() const {
     auto all = data_.chosen_grid().choices;
+    if (data_.chosen_sign()) all.push_back(*data_.chosen_sign());
     const auto optimizer = choose_optimizer(options_);
     if (!options_.optimizer) all.push_back({"optimizer", to_string(optimizer.kind), optimizer.reason});
     if (optimizer.tolerance && !options_.tolerance) {
@@ -147,6 +149,7 @@ class ImageRun {
   /// --dry-run: what a run would do, without doing or writing it.
   int show_choices() {
     data_.read();
+    summary_.choices = choices();
     data_.average_and_make_likelihood();
     for (auto& choice : lambda_choices(options_, data_.fit_data(), data_.size().normalizer))
       summary_.choices.push_back(std::move(choice));

@@ -78,8 +78,18 @@ void RunData::read() {
   check_grid_holds(*visibilities_, options_.data, coords_);
   check_representable(visibilities_->data(), visibilities_->weights(), options_.data.dtype);
   check_no_hermitian_pairs(*visibilities_);
+  choose_sign();
   if (const auto warning = field_warning(visibilities_->baselines(), coords_); !warning.empty()) log_warning(warning);
   stop_if_requested();
+}
+
+void RunData::choose_sign() {
+  if (options_.sign) return;
+  const auto stokes = visibilities_->observation().stokes;
+  options_.sign = natural_sign(stokes);
+  if (options_.sign == PixelSign::positive) return;
+  check_sign(options_);
+  chosen_sign_ = Choice{"sign", choice_name(options_.sign, sign_choices), stokes_text(stokes) + " may be negative"};
 }
 
 void RunData::read_and_share(Agreement& sharing, std::optional<std::int64_t> before) {
@@ -127,6 +137,7 @@ bool RunData::get_share() {
   } else if (const auto share = share_of_rank(ranks()->rank())) {
     visibilities_ = reading_.get(options_, grid_, *share);
     held_channels_ = share->channels;
+    choose_sign();
     if (!of_channels) own_samples_ = visibilities_;
   }
   return true;

@@ -71,6 +71,8 @@ class RunData {
 
   const ChosenGrid& chosen_grid() const { return grid_; }
   const GridCoords& coords() const { return coords_; }
+  /// Whether pixels may be negative, where nobody said so and they may; once the samples are read.
+  const std::optional<Choice>& chosen_sign() const { return chosen_sign_; }
   const ChosenDevice& chosen_device() const { return chosen_; }
   torch::Device device() const { return device_; }  ///< that does what one does alone
   Visibilities& visibilities() { return *visibilities_; }
@@ -95,6 +97,8 @@ class RunData {
   std::int64_t nchan_of_data() const { return reading_.size() ? reading_.size()->nchan : visibilities_->nchan(); }
   std::int64_t nvis_of_data() const { return reading_.size() ? reading_.size()->samples : visibilities_->nvis(); }
   void decide_shares(Agreement& sharing, std::optional<std::int64_t> before);
+  /// What --sign auto comes to.
+  void choose_sign();
   void take_own_samples();
   std::optional<VisibilityShare> share_of_rank(std::int64_t rank) const;
   Visibilities channels(const Share& wanted) const;
@@ -112,6 +116,7 @@ class RunData {
   ChosenGrid grid_;
   GridCoords coords_;
   ChosenDevice chosen_;
+  std::optional<Choice> chosen_sign_;
   torch::Device device_ = chosen_.device;
   MemoryEstimate estimate_;
   std::optional<double> free_;  // when the estimate was made, bytes

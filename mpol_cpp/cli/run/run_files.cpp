@@ -72,7 +72,7 @@ void RunFiles::describe_residuals(const DirtyProducts& dirty) {
 /// Measures the fit and warns of what speaks against it.
 FitFacts RunFiles::judge(const DirtyProducts& dirty, const Tensor& sky) {
   if (summary_.blocks) judge_blocks(*summary_.blocks, data_.fit_data(), sky);
-  auto facts = measure_fit(data_.fit_data(), sky, dirty);
+  auto facts = measure_fit(data_.fit_data(), sky, dirty, *options_.sign);
   facts.data = summary_.peaks;
   facts.noise = options_.noise;
   if (summary_.noise) facts.shared_noise = summary_.noise->shared;

@@ -108,7 +108,10 @@ DualWalk<T> CubeDual<T>::walk(const Piece& piece, std::int64_t channel, const Pa
   const bool has_next = channel + 1 < nchan_ || (neighbors_ && neighbors_->has_after());
   if (own.channels > 0 && has_next) add(plane_of_channels_, image, -own.channels);
   if (own.spectra > 0) add(plane_of_spectra_, image, own.spectra);
-  return DualWalk<T>(frame_, duals_, scratch_[worker], pass.q, pass.mask, image, static_cast<T>(step_of(piece, channel, pass)),
+  const double step = step_of(piece, channel, pass);
+  PixelCut<T> cut;
+  if (weights_.either_sign()) cut = {true, static_cast<T>(step * weights_.magnitude[piece.problem])};
+  return DualWalk<T>(frame_, duals_, scratch_[worker], pass.q, pass.mask, image, static_cast<T>(step), cut,
                      static_cast<T>(pass.momentum[piece.problem]), piece.first_row, others);
 }
 

@@ -31,7 +31,7 @@ struct CubeDualSteps {
   bool is_on() const { return variation > 0 || channels > 0 || spectra > 0 || curvature > 0; }
 };
 
-/// The proximal map of total variation, differences from channel to channel, norms of spectra and positivity on the CPU, as
+/// The proximal map of total variation, differences from channel to channel, norms of spectra and pixels' signs on the CPU, as
 /// TvDual works: the images of a few channels one after the other in blocks of rows, a pass over all dual images each. The duals
 /// of spectra are cut in a second pass over theirs. The same bits for any number of threads.
 template <typename T>

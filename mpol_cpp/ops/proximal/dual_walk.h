@@ -104,7 +104,7 @@ template <typename T>
 class DualWalk {
  public:
   DualWalk(const WalkFrame<T>& frame, const DualImages<T>& duals, const WalkScratch<T>& scratch, const T* q, const T* mask,
-           std::int64_t image, T weight, T momentum, std::int64_t first, const OtherSlopes<T>& others = {})
+           std::int64_t image, T weight, PixelCut<T> cut, T momentum, std::int64_t first, const OtherSlopes<T>& others = {})
       : frame_(frame),
         duals_(duals),
         scratch_(scratch),
@@ -115,6 +115,7 @@ class DualWalk {
         order_(duals.order_of(image)),
         first_rows_{first_row(0), first_row(1), first_row(2)},
         weight_(weight),
+        cut_(cut),
         momentum_(momentum),
         others_(others),
         reach_(frame.hann ? 1 : 0),
@@ -224,7 +225,7 @@ class DualWalk {
   const T* slope(std::int64_t row) const { return inside(row) ? scratch_.slope(row) : scratch_.zeros(); }
 
   void shrink(std::int64_t row) {
-    frame_.kernels.shrink(q_ + row * n_, {slope(row - 1), slope(row), slope(row + 1)}, weight_, frame_.hann,
+    frame_.kernels.shrink(q_ + row * n_, {slope(row - 1), slope(row), slope(row + 1)}, weight_, frame_.hann, cut_,
                           mask_ == nullptr ? nullptr : mask_ + row * n_, frame_.inside.data(), scratch_.primal(row), n_);
   }
 
@@ -236,7 +237,9 @@ class DualWalk {
   std::int64_t image_;
   std::array<int, 3> order_;
   std::array<DualRow<T>, 3> first_rows_;  // of now, before and next
-  T weight_, momentum_;
+  T weight_;
+  PixelCut<T> cut_;
+  T momentum_;
   OtherSlopes<T> others_;
   std::int64_t reach_;                              // rows that S needs on either side
   std::int64_t behind_;                             // rows that differences need on the side of the row before

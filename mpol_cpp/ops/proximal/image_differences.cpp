@@ -77,6 +77,12 @@ Tensor adjoint_channel_differences(const Tensor& dual) {
   return at::constant_pad_nd(dual.narrow(-3, 0, dual.size(-3) - 1), {0, 0, 0, 0, 1, 0}) - dual;
 }
 
+Tensor cut_pixels(const Tensor& images, const Tensor& thresholds) {
+  if (!thresholds.defined()) return images.clamp_min(0);
+  const auto own = thresholds.to(images.scalar_type());
+  return images - images.clamp_min(-own).minimum(own);
+}
+
 Tensor spread(const std::vector<double>& values, const Tensor& images) {
   return at::tensor(values, torch::kFloat64).to(images.device(), images.scalar_type()).view({images.size(0), -1, 1, 1});
 }

@@ -26,6 +26,9 @@ Tensor adjoint_second_differences(const Tensor& dual);
 Tensor channel_differences(const Tensor& cubes);
 /// The adjoint of channel_differences(), for a dual that is 0 in the last channel.
 Tensor adjoint_channel_differences(const Tensor& dual);
+/// What proximal maps leave of pixels: max(x, 0), or, given thresholds, what magnitudes are beyond them.
+/// @param thresholds  float64, broadcastable to the images; undefined: no pixel is negative
+Tensor cut_pixels(const Tensor& images, const Tensor& thresholds);
 /// One number for each image or problem, to multiply images with.
 Tensor spread(const std::vector<double>& values, const Tensor& images);
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include <mpol_cpp/ops/proximal/pixel_cut.h>
 #include <mpol_cpp/ops/simd/curvature_row.h>
 #include <mpol_cpp/ops/simd/isa.h>
 
@@ -51,9 +52,9 @@ struct ProximalKernels {
                      std::int64_t n);
   /// out: the Hann kernel on the rows. @param inside  1 up to the last pixel, then 0
   void (*smooth)(const RowAndNeighbors<T>& rows, const T* inside, T* out, std::int64_t n);
-  /// x = max(q - weight slope, 0) m, with the Hann kernel on the slopes first if they are to be smooth; m null: 1.
-  void (*shrink)(const T* q, const RowAndNeighbors<T>& slopes, T weight, bool smooth, const T* mask, const T* inside, T* x,
-                 std::int64_t n);
+  /// x = cut(q - weight slope) m, with the Hann kernel on the slopes first if they are to be smooth; m null: 1.
+  void (*shrink)(const T* q, const RowAndNeighbors<T>& slopes, T weight, bool smooth, PixelCut<T> cut, const T* mask,
+                 const T* inside, T* x, std::int64_t n);
   /// raised = v + step D y, each vector longer than 1 cut to length 1.
   /// @param p        of this row
   /// @param counted  1 where differences count, 0 from the last column on

@@ -58,26 +58,42 @@ void smooth(const RowAndNeighbors<T>& rows, const T* inside, T* out, std::int64_
   for (std::int64_t i = 0; i < n; i += lanes<T>) store<T>(out + i, hann.at(i) * load<T>(inside + i));
 }
 
+/// Towards 0 by a threshold; what is no number stays so.
+template <typename T>
+MPOL_INLINE Vector<T> towards_zero(Vector<T> x, Vector<T> threshold) {
+  return x - at_least<T>(-threshold, -at_least<T>(-threshold, -x));
+}
+
 template <typename T, typename SlopeAt>
-MPOL_INLINE void shrink_by(const T* q, T weight, const T* mask, const T* inside, T* x, std::int64_t n, const SlopeAt& slope_at) {
-  each_vector<T>(
-      n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
-        auto value = at_least_zero<T>(load_first<T>(q + i, count) - weight * slope_at(i));
-        if (mask != nullptr) value *= load_first<T>(mask + i, count);
-        store<T>(x + i, value * load<T>(inside + i));
-      });
+MPOL_INLINE void shrink_by(const T* q, T weight, PixelCut<T> cut, const T* mask, const T* inside, T* x, std::int64_t n,
+                           const SlopeAt& slope_at) {
+  const auto each = [&](const auto& cut_value) __attribute__((always_inline)) {
+    each_vector<T>(
+        n, [&](std::int64_t i, std::int64_t count) __attribute__((always_inline)) {
+          auto value = cut_value(load_first<T>(q + i, count) - weight * slope_at(i));
+          if (mask != nullptr) value *= load_first<T>(mask + i, count);
+          store<T>(x + i, value * load<T>(inside + i));
+        });
+  };
+  if (cut.either_sign) {
+    const auto threshold = broadcast<T>(cut.threshold);
+    each([=](Vector<T> value) __attribute__((always_inline)) { return towards_zero<T>(value, threshold); });
+  } else {
+    each([](Vector<T> value) __attribute__((always_inline)) { return at_least_zero<T>(value); });
+  }
 }
 
 template <typename T>
-void shrink(const T* q, const RowAndNeighbors<T>& slopes, T weight, bool smooth_slope, const T* mask, const T* inside, T* x,
-            std::int64_t n) {
+void shrink(const T* q, const RowAndNeighbors<T>& slopes, T weight, bool smooth_slope, PixelCut<T> cut, const T* mask,
+            const T* inside, T* x, std::int64_t n) {
   if (smooth_slope) {
     HannRow<T, decltype(blended_rows<T>(slopes))> hann(blended_rows<T>(slopes));
     shrink_by<T>(
-        q, weight, mask, inside, x, n, [&](std::int64_t i) __attribute__((always_inline)) { return hann.at(i); });
+        q, weight, cut, mask, inside, x, n, [&](std::int64_t i) __attribute__((always_inline)) { return hann.at(i); });
   } else {
     shrink_by<T>(
-        q, weight, mask, inside, x, n, [&](std::int64_t i) __attribute__((always_inline)) { return load<T>(slopes.own + i); });
+        q, weight, cut, mask, inside, x,
+        n, [&](std::int64_t i) __attribute__((always_inline)) { return load<T>(slopes.own + i); });
   }
 }
 

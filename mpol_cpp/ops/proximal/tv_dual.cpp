@@ -14,8 +14,12 @@ TvDual<T>::TvDual(std::int64_t problems, std::int64_t nchan, std::int64_t npix, 
     : problems_(problems), nchan_(nchan), frame_(npix, hann), duals_(2, problems, nchan, npix) {}
 
 template <typename T>
-void TvDual<T>::apply(const T* q, const T* mask, const std::vector<double>& weights, const std::vector<std::int64_t>& passes,
-                      T* x) {
+void TvDual<T>::apply(const T* q, const T* mask, const std::vector<double>& weights, const std::vector<double>& thresholds,
+                      const std::vector<std::int64_t>& passes, T* x) {
+  const auto cut_of = [&thresholds](std::int64_t image) -> PixelCut<T> {
+    if (thresholds.empty()) return {};
+    return {true, static_cast<T>(thresholds[static_cast<std::size_t>(image)])};
+  };
   while (static_cast<std::int64_t>(scratch_.size()) < at::get_num_threads()) scratch_.emplace_back(frame_.distance);
   const auto count = static_cast<std::size_t>(problems_);
   const auto npix = frame_.npix;
@@ -37,7 +41,7 @@ void TvDual<T>::apply(const T* q, const T* mask, const std::vector<double>& weig
       const auto block = going[static_cast<std::size_t>(i)], image = block / blocks;
       const double weight = weights[static_cast<std::size_t>(image)];
       DualWalk<T> walk(frame_, duals_, scratch_[static_cast<std::size_t>(worker)], q, mask, image, static_cast<T>(weight),
-                       static_cast<T>(momentum[static_cast<std::size_t>(image / nchan_)]), rows.first_row(block));
+                       cut_of(image), static_cast<T>(momentum[static_cast<std::size_t>(image / nchan_)]), rows.first_row(block));
       for (auto row = rows.first_row(block); row < rows.end_row(block); ++row) {
         turned[static_cast<std::size_t>(image * npix + row)] = walk.raise(row, static_cast<T>(1 / (8 * weight)));
       }
@@ -58,7 +62,7 @@ void TvDual<T>::apply(const T* q, const T* mask, const std::vector<double>& weig
     const FlushTiny flush;
     const auto image = block / blocks;
     DualWalk<T> walk(frame_, duals_, scratch_[static_cast<std::size_t>(worker)], q, mask, image,
-                     static_cast<T>(weights[static_cast<std::size_t>(image)]), 0, rows.first_row(block));
+                     static_cast<T>(weights[static_cast<std::size_t>(image)]), cut_of(image), 0, rows.first_row(block));
     for (auto row = rows.first_row(block); row < rows.end_row(block); ++row) {
       std::copy_n(walk.primal(row), npix, x + (image * npix + row) * npix);
     }

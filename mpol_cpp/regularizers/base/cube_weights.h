@@ -12,7 +12,10 @@ struct CubeWeights {
   std::vector<double> spectra;         ///< of the norm of each pixel's spectrum
   std::vector<double> curvature = {};  ///< of total variation of second order in each image; empty: none
   std::vector<double> bases = {};      ///< of coefficients in each of the bases ops::SaraBases; empty: none
+  /// Those of pixels' magnitudes where they may be of either sign; empty: none is negative.
+  std::vector<double> magnitude = {};
 
+  bool either_sign() const { return !magnitude.empty(); }           ///< whether pixels may be negative
   bool has_channels() const { return any_above_zero(channels); }    ///< whether any problem has such a weight
   bool has_spectra() const { return any_above_zero(spectra); }      ///< whether any problem has such a weight
   bool has_curvature() const { return any_above_zero(curvature); }  ///< whether any problem has such a weight

@@ -17,6 +17,7 @@ struct RegularizerInput {
   const torch::Tensor& sky;                            ///< (…, nchan, npix, npix), Jy/arcsec^2, sky orientation
   const GridCoords& coords;                            ///< the model's grid
   std::function<const torch::Tensor&()> visibilities;  ///< (…, nchan, npix, npix), packed, Jy
+  const torch::Tensor& pixels;  ///< whose magnitudes sparsity sums: the sky, or ImageModel::signed_pixels()
 };
 
 /// A setting of a regularizer besides its weight.
@@ -63,6 +64,7 @@ struct Regularizer {
   NoiseScale noise_scale = NoiseScale::none;      ///< the unit of its weight
   std::optional<std::size_t> scaled_by = {};      ///< the setting by which it is divided, and its unit multiplied
   Convexity convexity = Convexity::unknown;       ///< for POGM and its like
+  bool needs_positive_pixels = false;             ///< such a proximal map is that of pixels that are not negative
   std::int64_t dual_images = 0;                   ///< of its proximal map, of each image, beside the two of total variation
   bool joins_channels = false;                    ///< looks at several channels at once
   /// Where it joins channels, how far it looks from one to the next; 0: at the norm of all of them.

@@ -26,17 +26,17 @@ ConvexObjective::DeviceValues ConvexObjective::evaluate_on_device(const Tensor& 
     known = sums.size(2) == 1 ? sums.squeeze(2) : sums.sum(2);
   }
   std::vector<Tensor> values;
-  bool all_are_lengths = true;  // of those that are there
+  bool all_are_simple = true;  // of those that are there
   for (const auto& term : all) {
     const auto sum = pixel_sum_of(term.kind());
-    all_are_lengths = all_are_lengths && (term.is_off() || is_length(term.kind()));
+    all_are_simple = all_are_simple && (term.is_off() || is_simple(term.kind()));
     if (term.is_off()) values.push_back(at::zeros_like(nll));
     else if (known.defined() && sum && has_first_epsilon(term)) values.push_back(known[static_cast<std::int64_t>(*sum)]);
-    else values.push_back(of_problems(term.evaluate(ModelOutput(model_->coords(), {}, shaped_like_model(sky_)))));
+    else values.push_back(of_problems(term.evaluate(output_of(images, sky_))));
   }
   const auto weighted = at::stack(values) * term_weights_;
   const auto of_terms = weighted.sum(0);
-  auto simple = all_are_lengths ? of_terms : (weighted * lengths_).sum(0);
+  auto simple = all_are_simple ? of_terms : (weighted * simple_).sum(0);
   for (const auto& term : all) {
     const auto share = share_of_sum(term.kind());
     if (term.is_off() || share == 0) continue;

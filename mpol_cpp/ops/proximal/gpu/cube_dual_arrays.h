@@ -2,6 +2,7 @@
 
 // What the kernels of the dual steps of cubes on a GPU are given. C++17, no LibTorch: the CUDA compiler reads it.
 #include <mpol_cpp/ops/proximal/gpu/piece_sums.h>
+#include <mpol_cpp/ops/proximal/pixel_cut.h>
 
 namespace mpol::ops {
 
@@ -20,6 +21,7 @@ struct CubeDualArrays {
   DeviceArray<const T> q, mask;               // mask empty: all may shine
   DeviceArray<const std::int64_t> passes;     // (problems)
   DeviceArray<const double> weights, climbs;  // (cube_parts, problems): k_j, and k_j sigma_j where steps are 1
+  DeviceArray<const double> magnitudes;       // (problems): weights of pixels of either sign; empty: none is negative
   DeviceArray<const double> steps;            // (cube_parts, problems, nchan): s of the images that a part joins
   DeviceArray<const T> even, odd;             // the dual images after an even number of passes, and after an odd one
   DeviceArray<T> next;                        // where those of this pass go: over those before the last
@@ -37,6 +39,10 @@ struct CubeDualArrays {
   MPOL_DEVICE std::int64_t problem_of(std::int64_t image) const { return image / cut.nchan; }
   MPOL_DEVICE T weight(CubePart part, std::int64_t problem) const {
     return static_cast<T>(weights[part * std::int64_t{cut.problems} + problem]);
+  }
+  MPOL_DEVICE PixelCut<T> cut_of(std::int64_t image) const {
+    if (magnitudes.size == 0) return {false, T(0)};
+    return {true, static_cast<T>(step(variation_part, image) * magnitudes[problem_of(image)])};
   }
   MPOL_DEVICE double step(CubePart part, std::int64_t image) const { return steps[part * cut.images() + image]; }
 };

@@ -166,7 +166,7 @@ struct CubeGatherBody {
   }
 };
 
-/// x = max(q - s S slope, 0) M, of which S x is written, or, at last, x and the dual images.
+/// x = cut(q - s S slope) M, of which S x is written, or, at last, x and the dual images.
 /// @tparam alone  whether blocks add up what turned and gather slopes by themselves, without kernels for either
 template <typename T, typename Tile, bool last, bool alone>
 struct CubeLookBody {
@@ -214,9 +214,10 @@ struct CubeLookBody {
     }
     if constexpr (phase == 3) {
       const T step = static_cast<T>(arrays.step(variation_part, image));
+      const auto cut = arrays.cut_of(image);
       each<1, image_width, image_height>(corner, place.thread, [&](int k, const CubePixel& own, bool inside) {
         const int slope = (k / image_width + 1) * slope_width + k % image_width + 1;
-        shared.image[k] = inside ? primal(own.at, step, smoothed(shared.slope, slope, slope_width)) : T(0);
+        shared.image[k] = inside ? primal(cut, own.at, step, smoothed(shared.slope, slope, slope_width)) : T(0);
       });
     }
     if constexpr (phase == 4) {
@@ -272,8 +273,8 @@ struct CubeLookBody {
     return arrays.hann ? gpu_math::hann<T>(values, at, width) : values[at];
   }
 
-  MPOL_DEVICE T primal(std::int64_t at, T step, T slope) const {
-    const T value = arrays.q[at] - slope * step, shining = value < T(0) ? T(0) : value;
+  MPOL_DEVICE T primal(PixelCut<T> cut, std::int64_t at, T step, T slope) const {
+    const T shining = cut(arrays.q[at] - slope * step);
     return arrays.mask.size > 0 ? shining * arrays.mask[at] : shining;
   }
 };

@@ -81,6 +81,7 @@ GpuCubeDual::GpuCubeDual(const Tensor& like, bool hann, CubeWeights weights, std
   };
   weights_ = table(of_parts);
   climbs_ = table(climbs);
+  if (weights.either_sign()) magnitudes_ = at::tensor(weights.magnitude, torch::kFloat64).to(like.device());
   const auto numbers = torch::TensorOptions(torch::kFloat64).device(like.device());
   turns_ = at::zeros({pieces_of(like).blocks()}, numbers);
   momentum_ = at::zeros({problems}, numbers);
@@ -108,6 +109,7 @@ void GpuCubeDual::run(const Tensor& q, const Tensor& mask, const Tensor& steps, 
   arrays.passes = device_array<const std::int64_t>(passes.counts);
   arrays.weights = device_array<const double>(weights_);
   arrays.climbs = device_array<const double>(climbs_);
+  arrays.magnitudes = device_array<const double>(magnitudes_);
   arrays.steps = device_array<const double>(of_parts);
   arrays.even = device_array<const T>(dual_);
   arrays.odd = device_array<const T>(other_);

@@ -48,6 +48,7 @@ class GpuCubeDual {
   std::int32_t plane_[cube_parts];
   Tensor dual_, other_;          // after even and odd numbers of passes
   Tensor weights_, climbs_;      // (cube_parts, problems) float64
+  Tensor magnitudes_;            // (problems) float64; undefined: no pixel is negative
   Tensor slope_, seen_, cuts_;   // slope_ undefined for small images, cuts_ without norms of spectra
   Tensor turns_, t_, momentum_;  // float64
 };

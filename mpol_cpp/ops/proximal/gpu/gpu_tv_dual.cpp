@@ -46,15 +46,17 @@ GpuTvDual::GpuTvDual(const Tensor& like, bool hann, std::optional<TvDualCut> cut
   if (nchan * tiles > most_turns) group_turns_ = at::zeros({2, problems, turn_groups}, numbers);
 }
 
-void GpuTvDual::apply(const Tensor& q, const Tensor& mask, const Tensor& weights, const DevicePasses& passes, const Tensor& x) {
+void GpuTvDual::apply(const Tensor& q, const Tensor& mask, const Tensor& weights, const DevicePasses& passes, const Tensor& x,
+                      const Tensor& thresholds) {
   const torch::NoGradGuard no_grad;
   const c10::DeviceGuard guard(dual_.device());
-  if (dual_.scalar_type() == torch::kFloat64) run<double>(q, mask, weights, passes, x);
-  else run<float>(q, mask, weights, passes, x);
+  if (dual_.scalar_type() == torch::kFloat64) run<double>(q, mask, weights, passes, x, thresholds);
+  else run<float>(q, mask, weights, passes, x, thresholds);
 }
 
 template <typename T>
-void GpuTvDual::run(const Tensor& q, const Tensor& mask, const Tensor& weights, const DevicePasses& passes, const Tensor& x) {
+void GpuTvDual::run(const Tensor& q, const Tensor& mask, const Tensor& weights, const DevicePasses& passes, const Tensor& x,
+                    const Tensor& thresholds) {
   const auto problems = dual_.size(1);
   if (!t_.defined() || t_.size(0) < passes.most) t_ = at::empty({passes.most, problems}, block_turns_.options());
   TvDualArrays<T> arrays{};
@@ -65,6 +67,7 @@ void GpuTvDual::run(const Tensor& q, const Tensor& mask, const Tensor& weights, 
   arrays.q = device_array<const T>(q);
   arrays.mask = device_array<const T>(mask);
   arrays.weights = device_array<const double>(weights);
+  arrays.thresholds = device_array<const double>(thresholds);
   arrays.passes = device_array<const std::int64_t>(passes.counts);
   arrays.t = device_array<double>(t_);
   arrays.first = device_array<const T>(ring_[0]);

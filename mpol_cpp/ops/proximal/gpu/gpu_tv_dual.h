@@ -26,9 +26,11 @@ class GpuTvDual {
   /// Puts all passes into the current stream.
   /// @param q        (problems, nchan, npix, npix), contiguous
   /// @param mask     1 or 0, like q, contiguous; undefined: all may shine
-  /// @param weights  k of each image, >= 0, float64, on the device
-  /// @param x        like q, another tensor; overwritten
-  void apply(const Tensor& q, const Tensor& mask, const Tensor& weights, const DevicePasses& passes, const Tensor& x);
+  /// @param weights     k of each image, >= 0, float64, on the device
+  /// @param x           like q, another tensor; overwritten
+  /// @param thresholds  like weights: by which pixels of either sign go towards 0; undefined: none is negative
+  void apply(const Tensor& q, const Tensor& mask, const Tensor& weights, const DevicePasses& passes, const Tensor& x,
+             const Tensor& thresholds = {});
 
   /// The dual image (2, problems, nchan, npix, npix) of the last call; zeros before the first. What is written there is where the
   /// next call begins.
@@ -36,7 +38,8 @@ class GpuTvDual {
 
  private:
   template <typename T>
-  void run(const Tensor& q, const Tensor& mask, const Tensor& weights, const DevicePasses& passes, const Tensor& x);
+  void run(const Tensor& q, const Tensor& mask, const Tensor& weights, const DevicePasses& passes, const Tensor& x,
+           const Tensor& thresholds);
 
   TvDualCut cut_;
   EmulatedOrder order_;

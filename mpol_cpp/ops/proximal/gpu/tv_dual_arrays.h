@@ -2,6 +2,7 @@
 
 // What the kernels of the dual steps of total variation on a GPU are given. C++17, no LibTorch: the CUDA compiler reads it.
 #include <mpol_cpp/ops/gpu/block.h>
+#include <mpol_cpp/ops/proximal/pixel_cut.h>
 
 namespace mpol::ops {
 
@@ -26,6 +27,7 @@ struct TvDualArrays {
 
   DeviceArray<const T> q, mask;               // mask empty: all may shine
   DeviceArray<const double> weights;          // (problems, nchan): k
+  DeviceArray<const double> thresholds;       // the same of pixels of either sign; empty: none is negative
   DeviceArray<const std::int64_t> passes;     // (problems)
   DeviceArray<const T> now, before;           // p and the one before
   DeviceArray<T> next;                        // p'
@@ -47,6 +49,9 @@ struct TvDualArrays {
     return tiles_along<Tile>() * ((static_cast<std::uint32_t>(npix) + Tile::height - 1) / Tile::height);
   }
   MPOL_DEVICE std::int64_t turn_count() const { return turns.size / problems; }
+  MPOL_DEVICE PixelCut<T> cut(std::int64_t image) const {
+    return {thresholds.size > 0, thresholds.size > 0 ? static_cast<T>(thresholds[image]) : T(0)};
+  }
   MPOL_DEVICE bool is_on(std::int64_t problem) const { return passes[problem] > pass; }
 };
 

@@ -47,10 +47,9 @@ struct TvDualPatch {
     return (rows[at - width] - rows[at]) + (columns[at - 1] - columns[at]);
   }
 
-  /// max(q - k slope, 0) M
-  MPOL_DEVICE static T primal(const TvDualArrays<T>& arrays, std::int64_t at, T q, T weight, T slope) {
-    const T value = q - weight * slope;
-    const T shining = value > T(0) ? value : value < T(0) ? T(0) : value;  // what is no number stays so
+  /// cut(q - k slope) M
+  MPOL_DEVICE static T primal(const TvDualArrays<T>& arrays, PixelCut<T> cut, std::int64_t at, T q, T weight, T slope) {
+    const T shining = cut(q - weight * slope);
     return arrays.mask.size > 0 ? shining * arrays.mask[at] : shining;
   }
 };
@@ -239,10 +238,11 @@ struct TvRaiseBody {
   }
 
   MPOL_DEVICE void find_image(const Patch& patch, Place place, T weight, Shared& shared, const Local& local) const {
+    const auto cut = arrays.cut(patch.image);
     ImageRuns::template smooth<slope_width, T>(arrays.hann, shared.slope, place.thread, [&](int i, int row, int column, T slope) {
       const std::int32_t r = patch.row + row - 1, c = patch.column + column - 1;
       shared.image[row * image_width + column] =
-          patch.has(arrays, r, c) ? Patch::primal(arrays, patch.place(arrays, r, c), local.q[i], weight, slope) : T(0);
+          patch.has(arrays, r, c) ? Patch::primal(arrays, cut, patch.place(arrays, r, c), local.q[i], weight, slope) : T(0);
     });
   }
 
@@ -358,12 +358,14 @@ struct TvFinishBody {
 
   MPOL_DEVICE void write(const Patch& patch, Place place, T weight, std::int64_t count, Shared& shared) const {
     const std::int64_t plane = arrays.images() * std::int64_t{arrays.pixels()};
+    const auto cut = arrays.cut(patch.image);
     patch.template each<0, Tile::width, Tile::height>(
         arrays, place.thread, [&](int k, std::int32_t r, std::int32_t c, bool inside) {
           if (!inside) return;
           const std::int64_t at = patch.place(arrays, r, c);
           const int slope = (k / Tile::width + 1) * slope_width + k % Tile::width + 1;
-          arrays.x[at] = Patch::primal(arrays, at, arrays.q[at], weight, seen<T>(arrays.hann, shared.slope, slope, slope_width));
+          arrays.x[at] =
+              Patch::primal(arrays, cut, at, arrays.q[at], weight, seen<T>(arrays.hann, shared.slope, slope, slope_width));
           if (count == 0) return;
           const int own = (k / Tile::width + 2) * dual_width + k % Tile::width + 2;
           arrays.dual[at] = shared.rows[own], arrays.dual[plane + at] = shared.columns[own];
