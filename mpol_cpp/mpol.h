@@ -40,6 +40,9 @@
 #include <mpol_cpp/calibration/block_gain.h>
 #include <mpol_cpp/calibration/gain_fit.h>
 #include <mpol_cpp/calibration/shared_cells.h>
+#include <mpol_cpp/components/point_component.h>
+#include <mpol_cpp/components/point_fit.h>
+#include <mpol_cpp/components/point_likelihood.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/coordinates/loglinspace.h>
 #include <mpol_cpp/coordinates/optimal_grid.h>

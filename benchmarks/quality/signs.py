@@ -84,7 +84,7 @@ def main():
     options.folder.mkdir(parents=True, exist_ok=True)
     cases = [Case(options, sky, signal) for sky in skies for signal in signals]
     cases = [case for case in cases if options.only in case.name]
-    print("| sky, peak over noise | best c | its error | usual | flux | its c of sparsity | positive |\n|" + "---|" * 7, flush=True)
+    print("| sky, peak over noise | best c | its error | default | flux | its c of sparsity | positive |\n|" + "---|" * 7, flush=True)
     rows = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for row in pool.map(Case.row, cases):

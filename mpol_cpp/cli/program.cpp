@@ -14,7 +14,7 @@
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/settings/environment_options.h>
 #include <mpol_cpp/cli/program/messages.h>
-#include <mpol_cpp/cli/run/ranks.h>
+#include <mpol_cpp/cli/sharing/ranks.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
 #include <mpol_cpp/cli/output/result_files.h>
 #include <mpol_cpp/cli/settings/setting.h>

@@ -25,8 +25,22 @@ Tensor as_cube(const Tensor& sky_image, const GridCoords& coords) {
   return sky_image.detach().to(torch::kCPU, torch::kFloat64).reshape({-1, npix, npix});
 }
 
+namespace {
+
+Tensor finite_or_zero(const Tensor& values) { return at::where(at::isfinite(values), values, at::zeros_like(values)); }
+
+}  // namespace
+
+ColorScale suitable_scale(const Tensor& values) {
+  const auto finite = finite_or_zero(values);
+  const bool both = finite.min().item<double>() < -0.5 * finite.max().item<double>();
+  return both ? ColorScale::diverging : ColorScale::sequential;
+}
+
+ImagePanel panel_style(const Tensor& values) { return panel_style(values, suitable_scale(values)); }
+
 ImagePanel panel_style(const Tensor& values, ColorScale scale) {
-  const auto finite = at::where(at::isfinite(values), values, at::zeros_like(values));
+  const auto finite = finite_or_zero(values);
   const double least = finite.min().item<double>(), largest = finite.max().item<double>();
   ImagePanel panel;
   panel.scale = scale;

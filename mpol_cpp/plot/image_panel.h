@@ -11,9 +11,15 @@ namespace mpol::plot {
 /// An image of the grid's size as (nchan, npix, npix) float64 on the CPU. @throws ShapeError for anything else
 Tensor as_cube(const Tensor& sky_image, const GridCoords& coords);
 
+/// The colours that suit values: diverging where negative ones reach half as far as positive ones, as in Stokes Q, residuals and
+/// differences.
+ColorScale suitable_scale(const Tensor& values);
+
 /// A panel whose colour scale holds all finite values: from zero, or the least value if that is lower, to the largest for
 /// the sequential scale, symmetric about zero for the diverging one.
 ImagePanel panel_style(const Tensor& values, ColorScale scale);
+/// The same with suitable_scale().
+ImagePanel panel_style(const Tensor& values);
 
 /// Restricts a panel to the pixels whose middles lie within so many arcsec of the phase centre along both axes.
 /// @throws ValueError when that leaves none

@@ -25,4 +25,21 @@ bool is_at_its_sharpest(const Tensor& image, std::int64_t row, std::int64_t colu
   return pixels[y][x] > 0 && pixels[y][x] > contrast * around;
 }
 
+std::optional<MissedForSharpness> missed_for_sharpness(const Tensor& residual, const Tensor& sky, double threshold,
+                                                       const std::function<bool(const MissedForSharpness&)>& refused) {
+  constexpr std::int64_t most_places = 256;  // that are looked at
+  const auto npix = residual.size(-1);
+  const auto flat = residual.flatten();
+  const auto above = (flat > threshold).nonzero().squeeze(1);
+  const auto [values, order] = flat.index_select(0, above).sort(/*dim=*/0, /*descending=*/true);
+  const auto places = above.index_select(0, order);
+  const auto value = values.accessor<double, 1>();
+  const auto place = places.accessor<std::int64_t, 1>();
+  for (std::int64_t i = 0; i < std::min(most_places, places.size(0)); ++i) {
+    const MissedForSharpness found{place[i] / (npix * npix), place[i] / npix % npix, place[i] % npix, value[i]};
+    if (is_at_its_sharpest(sky[found.channel], found.row, found.column) && !(refused && refused(found))) return found;
+  }
+  return std::nullopt;
+}
+
 }  // namespace mpol

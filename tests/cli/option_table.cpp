@@ -166,6 +166,7 @@ VerbRows image_rows(const std::string& verb) {
       {"--mode", "continuum", base, image},
       {"--fit-blocks", "weight", added(added({verb, "{one}"}, rest), {"--more-data", "{more}"}), history},
       {"--blocks", "channel", added(base, {"--mode", "continuum", "--fit-blocks", "weight"}), "exit"},
+      {"--points", "0,0", base, "out/points.csv"},
       {"--scatter-check", "error", added(added({verb, "{scattered}"}, rest), {"--likelihood", "gridded"}), "exit"},
       {"--optimizer", "sgd", base, history},
       {"--learning-rate", "0.1", base, history},
@@ -248,6 +249,7 @@ VerbRows dirty_rows() {
                               {"--robust", "-1", base, dirty},
                               {"--taper", "0.4", base, dirty},
                               {"--unit", "Jy/arcsec2", base, dirty},
+                              {"--points", "0,0", base, "out/points.csv"},
                               {"--scatter-check", "error", added({"dirty", "{scattered}"}, rest), "exit"},
                               {"--split-channels", "", base, "out/dirty_0001.fits"}},
                              shared_rows(base, added({"dirty", "{vis}"}, small_grid), "out/summary.json#threads")});
@@ -474,6 +476,7 @@ VerbRows predict_rows() {
                                 {"--column", "MODEL_DATA", base, "exit"},
                                 {"--residual-column", "LEFT_OVER", base, "exit"},
                                 {"--gains", "{run}/missing.csv", base, "exit"},
+                                {"--points", "{run}/missing.csv", base, "exit"},
                                 {"--image", "{image}", added({"predict", "{vis}"}, to), "exit"}},
                                shared});
 }

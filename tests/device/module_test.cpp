@@ -14,6 +14,7 @@
 #include <mpol_cpp/analysis/sources/source_likelihood.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/core/error.h>
+#include <mpol_cpp/components/point_likelihood.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
 #include <mpol_cpp/fourier/fourier_cube.h>
 #include <mpol_cpp/fourier/gauss_conv_fourier.h>
@@ -179,6 +180,11 @@ std::vector<LibraryModule> library_modules() {
                                                                   LooseLikelihood(grid, data, channels).ptr()})
            .ptr(),
        {"problem_0.kernel", "problem_0.dirty", "problem_0.constant", "problem_1.data", "problem_1.weights"}},
+      {"PointLikelihood",
+       PointLikelihood(ExactLikelihood(grid, data, channels).ptr(), data, channels,
+                       std::vector<PointComponent>{{.east = 0.05, .north = 0.03, .flux = {}}})
+           .ptr(),
+       {"images", "products", "inverse", "image.kernel", "image.dirty", "image.constant"}},
       {"ChunkedLikelihood", ChunkedLikelihood(grid, data, channels).ptr()},
       {"MiniBatchLikelihood", MiniBatchLikelihood(grid, data, channels, VisibilitySamplerOptions()).ptr()},
   };

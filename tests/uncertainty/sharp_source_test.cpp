@@ -1,5 +1,6 @@
 #include "catch.h"
 
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/ops/hann/hann.h>
@@ -33,4 +34,20 @@ TEST_CASE("a source that is resolved is not as sharp as an image can be", "[quic
   const auto squares = (torch::arange(32, torch::kFloat64) - 16).square();
   const auto source = torch::exp((squares.unsqueeze(1) + squares) / (-2 * 2.5 * 2.5));
   CHECK_FALSE(is_at_its_sharpest(source, 16, 16));
+}
+
+TEST_CASE("what a fit misses for sharpness is the largest residual where the image is at its sharpest", "[quick]") {
+  const auto sky = at::stack({lone_pixel(12, 20), lone_pixel(5, 6) + 0.5});
+  auto residual = at::zeros({2, 32, 32}, torch::kFloat64);
+  residual[0][13][20] = 8;
+  residual[0][25][25] = 20;  // the image has nothing there
+  residual[1][5][6] = 9;     // nor anything sharp
+  const auto found = missed_for_sharpness(residual, sky, 5);
+  REQUIRE(found);
+  CHECK(found->channel == 0);
+  CHECK(found->row == 13);
+  CHECK(found->column == 20);
+  CHECK(found->residual == 8);
+  CHECK_FALSE(missed_for_sharpness(residual, sky, 8));
+  CHECK_FALSE(missed_for_sharpness(residual, sky, 5, [](const MissedForSharpness& place) { return place.row == 13; }));
 }

@@ -8,6 +8,7 @@
 
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
+#include <mpol_cpp/cli/options/number_lists.h>
 #include <mpol_cpp/cli/image/weight_check.h>
 #include <mpol_cpp/cli/options/structure_regions.h>
 #include <mpol_cpp/cli/program/ending.h>
@@ -222,6 +223,14 @@ void declare_blocks(OptionSet& options, ImageOptions& image) {
                  [&image] { return !image.fit_blocks.empty() || folds_are_blocks(image); });
 }
 
+void declare_points(OptionSet& options, ImageOptions& image) {
+  options.text("--points", image.points, "auto|EAST,NORTH[;EAST,NORTH...]",
+               "Fit point sources beside the image, and take them out of the data: at these places, arcsec from the phase "
+               "centre, or, auto, "
+               "where the image shows one that is too sharp for its pixels",
+               Record::result);
+}
+
 void declare_crossval(OptionSet& options, ImageOptions& image) {
   auto& crossval = image.crossval;
   constexpr const char* group = "Cross-validation";
@@ -313,6 +322,7 @@ void declare(OptionSet& options, ImageOptions& image) {
   declare_center(options, image.data);
   declare_likelihood(options, image);
   declare_blocks(options, image);
+  declare_points(options, image);
   declare_fit(options, image);
   declare_regularizers(options, image.regularizers);
   options
@@ -468,6 +478,13 @@ void check_settings_of_regularizers(const ImageOptions& image) {
                                   fmt::format("add --{} {}", settings[i].option, settings[i].unit)));
     }
   }
+}
+
+std::vector<SkyOffset> parse_points(const std::string& list) {
+  std::vector<SkyOffset> places;
+  if (list == "auto") return places;
+  for (const auto& item : list_items(list, ';')) places.push_back(parse_offset("points", item));
+  return places;
 }
 
 void check_sign(const ImageOptions& image) {

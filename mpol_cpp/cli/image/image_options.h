@@ -64,6 +64,9 @@ struct ImageOptions;
 /// @throws UsageError where pixels may be negative and a regularizer has no value there
 void check_sign(const ImageOptions& image);
 
+/// The places of a list "EAST,NORTH[;EAST,NORTH...]", arcsec from the phase centre; none for auto. @throws UsageError
+std::vector<SkyOffset> parse_points(const std::string& list);
+
 /// The name of a regularizer's option, without its dashes: that of its term, with - for _.
 std::string option_of(std::string term);
 std::string option_of(TermKind kind);
@@ -87,6 +90,7 @@ struct ImageOptions {
   CrossvalOptions crossval;
   bool searches_by_itself = false;  ///< `mpol crossval`: strengths that nobody gave are searched
   std::string fit_blocks;           ///< comma-separated of shift, amplitude, weight; empty: nothing
+  std::string points;               ///< auto, or places of point sources: see parse_points(); empty: none
   std::string guess_lambda;         ///< comma-separated names of regularisers
 
   std::string likelihood = all_likelihoods().front().name;

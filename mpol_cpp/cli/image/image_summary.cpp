@@ -32,6 +32,7 @@ Json seconds_of(const ImageSummary& summary) {
   Json json = {{"start", seconds.start},       {"reading", seconds.reading}, {"gridding", seconds.gridding},
                {"training", seconds.training}, {"writing", seconds.writing}, {"total", seconds.total}};
   if (summary.blocks) json["calibration"] = seconds.calibration;
+  if (summary.points) json["points"] = seconds.points;
   if (summary.scan) json["crossval"] = seconds.crossval;
   if (summary.errors) json["errors"] = seconds.errors;
   if (!summary.structures.empty()) json["structures"] = seconds.structures;
@@ -263,6 +264,7 @@ std::string summary_json(const ImageSummary& summary) {
     json["lambda"][lambda.name] = {{"value", lambda.value}, {"unit_value", unit}, {"how", lambda.how}};
   }
   if (summary.blocks) json["blocks"] = blocks_json(*summary.blocks);
+  if (summary.points) json["points"] = points_json(*summary.points);
   if (summary.scan) add_scan(json, *summary.scan);
   if (const auto& bound = summary.bound) {
     json["chi_squared_bound"] = {{"bound", bound->bound},

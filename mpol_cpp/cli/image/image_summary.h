@@ -9,6 +9,7 @@
 
 #include <mpol_cpp/cli/options/grid_choice.h>
 #include <mpol_cpp/cli/output/blocks_table.h>
+#include <mpol_cpp/cli/output/points_table.h>
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/crossval/scan.h>
@@ -23,8 +24,8 @@ namespace mpol::cli {
 /// Wall-clock seconds of the parts of a run.
 struct Timings {
   double start = 0;  ///< of the program, up to reading
-  double reading = 0, calibration = 0, gridding = 0, crossval = 0, training = 0, errors = 0, structures = 0, writing = 0,
-         total = 0;
+  double reading = 0, calibration = 0, points = 0, gridding = 0, crossval = 0, training = 0, errors = 0, structures = 0,
+         writing = 0, total = 0;
 };
 
 /// The weight of a regulariser in a fit.
@@ -85,6 +86,7 @@ struct ImageSummary {
   Stokes stokes = Stokes::i;               ///< that data and image are of
   std::vector<Choice> choices;             ///< of what nobody asked for
   std::optional<CalibratedBlocks> blocks;  ///< where gains were fitted
+  std::optional<FittedPoints> points;      ///< where point sources were
   std::optional<Scan> scan;                ///< where lambdas were cross-validated
   std::optional<SplitCheck> split_check;   ///< where another kind of folds was tried
   std::optional<BoundSummary> bound;       ///< where chi^2 was bounded

@@ -97,6 +97,12 @@ MemoryEstimate fit_memory(const ImageOptions& options, std::int64_t npix, FitCha
     constexpr double of_sample = 96;  // calibrated ones, and what gains are fitted to
     estimate.parts.push_back({"gains of blocks", of_sample * count});
   }
+  if (!options.points.empty() && samples) {
+    constexpr double of_sample = 48, of_pixel = 3 * 8;  // the data without them; what each shows in the image
+    const auto sources = std::max<std::size_t>(parse_points(options.points).size(), 4);
+    const auto pixels = static_cast<double>(npix * npix * nchan) * static_cast<double>(sources);
+    estimate.parts.push_back({"point sources", of_sample * count + of_pixel * pixels});
+  }
   if (options.samples) estimate.parts.push_back(memory_of_samples(*options.samples, npix, nchan));
   return estimate;
 }

@@ -58,8 +58,8 @@ bool leads_to(const fs::path& path, int descriptor) {
 
 /// Files that a run writes into OUT at once, not staged.
 bool is_written_at_once(const std::string& name) {
-  return name == checkpoint_name || name == scan_name || name == blocks_name || name == "history.csv" || name == "run.toml" ||
-         detail::is_history_block(checkpoint_name, name);
+  return name == checkpoint_name || name == scan_name || name == blocks_name || name == points_name || name == "history.csv" ||
+         name == "run.toml" || detail::is_history_block(checkpoint_name, name);
 }
 
 void remove_temporaries(const fs::path& out) {
@@ -319,7 +319,8 @@ void OutputFolder::move_state() const {
   const auto checkpoint = state_ / checkpoint_name;
   detail::remove_other_history_blocks(path_ / checkpoint_name, share_history_blocks(state_, path_));
   move_group_states();
-  for (const auto& from : {previous_checkpoint(checkpoint), checkpoint, state_ / scan_name, state_ / blocks_name}) {
+  for (const auto& from :
+       {previous_checkpoint(checkpoint), checkpoint, state_ / scan_name, state_ / blocks_name, state_ / points_name}) {
     if (fs::exists(from)) move_file(from, path_ / from.filename());
   }
 }

@@ -12,7 +12,8 @@ bool holds_checkpoint(const fs::path& folder) {
   std::error_code ignored;
   const auto checkpoint = folder / checkpoint_name;
   return fs::exists(checkpoint, ignored) || fs::exists(previous_checkpoint(checkpoint), ignored) ||
-         fs::exists(folder / scan_name, ignored) || fs::exists(folder / blocks_name, ignored);
+         fs::exists(folder / scan_name, ignored) || fs::exists(folder / blocks_name, ignored) ||
+         fs::exists(folder / points_name, ignored);
 }
 
 std::vector<fs::path> group_states(const fs::path& state) {

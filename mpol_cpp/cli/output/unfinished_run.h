@@ -13,8 +13,10 @@ inline constexpr const char* checkpoint_name = "checkpoint.safetensors";
 inline constexpr const char* group_states_name = "channels";      ///< a folder, with one for each further group of channels
 inline constexpr const char* scan_name = "scan.safetensors";      ///< what a cross-validation goes on from
 inline constexpr const char* blocks_name = "blocks.safetensors";  ///< what a calibration of blocks goes on from
+inline constexpr const char* points_name = "points.safetensors";  ///< what a fit of point sources goes on from
 
-/// True when a checkpoint, the one before, a cross-validation or a calibration of blocks is in the folder.
+/// True when a checkpoint, the one before, a cross-validation, a calibration of blocks or a fit of point sources is in the
+/// folder.
 bool holds_checkpoint(const std::filesystem::path& folder);
 
 /// The folders in which the groups of channels beside the first, which has that of the run, keep their checkpoints.

@@ -65,13 +65,10 @@ std::optional<Finding> negative_source(const FitFacts& facts) {
 }
 
 std::optional<Finding> too_sharp_source(const FitFacts& facts) {
-  const double peak = facts.residual_peak / excess(facts);
-  if (!facts.settled || !facts.missed_for_sharpness || !(peak > clear_peak)) return std::nullopt;
-  return Finding{
-      fmt::format("the source {} is sharper than this image can be: {:.1f} sigma of it are left in the residual",
-                  place_words(facts, facts.residual_east, facts.residual_north), facts.residual_peak),
-      fmt::format("--cell-size {:.2g} leaves about a quarter, in many times the time; or subtract it from the visibilities",
-                  facts.cell_size / 2)};
+  if (!facts.settled || !(facts.sharp_residual / excess(facts) > clear_peak)) return std::nullopt;
+  return Finding{fmt::format("the source {} is sharper than this image can be: {:.1f} sigma of it are left in the residual",
+                             place_words(facts, facts.sharp_east, facts.sharp_north), facts.sharp_residual),
+                 "--points auto fits it beside the image, at its own place between pixels"};
 }
 
 std::optional<Finding> wrong_weights(const FitFacts& facts) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 #include <ATen/ops/avg_pool2d.h>
 
@@ -52,23 +54,37 @@ void measure_image(FitFacts& facts, const Tensor& sky, const GridCoords& coords)
   facts.flux_of_floor = flux[brightest].item<double>();
 }
 
+/// Offsets of a pixel from the middle of the image, arcsec: to the East and to the North.
+std::pair<double, double> offsets_of(const GridCoords& coords, std::int64_t row, std::int64_t column) {
+  const auto rows_north = row - coords.npix() / 2, columns_west = column - (coords.npix() / 2 - 1);
+  return {-static_cast<double>(columns_west) * coords.cell_size(), static_cast<double>(rows_north) * coords.cell_size()};
+}
+
+/// The largest residual where a channel is at its sharpest. @param sign  1, or -1 for sources that are negative
+void measure_sharpness(FitFacts& facts, const Tensor& residual, const Tensor& sky, double noise, const GridCoords& coords,
+                       double sign) {
+  const auto turned = [sign](const Tensor& image) { return (sign > 0 ? image : image.neg()).unsqueeze(0); };
+  const auto missed = missed_for_sharpness(turned(residual), turned(sky), std::max(facts.sharp_residual, 1.0) * noise);
+  if (!missed) return;
+  facts.sharp_residual = missed->residual / noise;
+  std::tie(facts.sharp_east, facts.sharp_north) = offsets_of(coords, missed->row, missed->column);
+}
+
 void measure_residual_image(FitFacts& facts, const Tensor& sky, const DirtyProducts& dirty, const GridCoords& coords) {
   const auto npix = coords.npix();
   facts.channels = dirty.residual.size(0);
   for (std::int64_t channel = 0; channel < facts.channels; ++channel) {
     const auto residual = dirty.residual[channel].reshape({-1});
+    const double noise = dirty.noise[static_cast<std::size_t>(channel)];
     const bool negative = -residual.min().item<double>() > residual.max().item<double>();
     const auto pixel = (negative ? residual.argmin() : residual.argmax()).item<std::int64_t>();
-    const double peak = std::abs(residual[pixel].item<double>()) / dirty.noise[static_cast<std::size_t>(channel)];
+    const double peak = std::abs(residual[pixel].item<double>()) / noise;
+    measure_sharpness(facts, dirty.residual[channel], sky[channel], noise, coords, 1);
+    if (facts.sign == PixelSign::either) measure_sharpness(facts, dirty.residual[channel], sky[channel], noise, coords, -1);
     if (!(peak > facts.residual_peak)) continue;
     facts.residual_peak = peak;
     facts.residual_channel = channel;
-    const bool may_be = !negative || facts.sign == PixelSign::either;
-    facts.missed_for_sharpness =
-        may_be && is_at_its_sharpest(negative ? sky[channel].neg() : sky[channel], pixel / npix, pixel % npix);
-    const auto rows_north = pixel / npix - npix / 2, columns_west = pixel % npix - (npix / 2 - 1);
-    facts.residual_north = static_cast<double>(rows_north) * coords.cell_size();
-    facts.residual_east = -static_cast<double>(columns_west) * coords.cell_size();
+    std::tie(facts.residual_east, facts.residual_north) = offsets_of(coords, pixel / npix, pixel % npix);
   }
 }
 

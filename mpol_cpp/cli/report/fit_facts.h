@@ -37,7 +37,7 @@ struct FitFacts {
   double residual_peak = 0;                      ///< of the residual image over the noise that the weights promise
   double residual_east = 0, residual_north = 0;  ///< where it is, arcsec
   std::int64_t residual_channel = 0, channels = 1;
-  bool missed_for_sharpness = false;  ///< there the image has a source as sharp as it can be, with more of it in the residual
+  double sharp_residual = 0, sharp_east = 0, sharp_north = 0;  ///< sigma, largest where the image is at its sharpest, and where
 
   WidePeak outside, inside;  ///< brightest places of the residual beyond the field, and in it, on a map of wide_width
   double wide_noise = 0;     ///< of that map, Jy/beam

@@ -16,6 +16,7 @@
 #include <mpol_cpp/cli/program/run_environment.h>
 #include <mpol_cpp/cli/report/blocks_section.h>
 #include <mpol_cpp/cli/report/html.h>
+#include <mpol_cpp/cli/report/points_section.h>
 #include <mpol_cpp/cli/report/report_figures.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
@@ -387,8 +388,9 @@ std::string report_html(const ReportContent& content) {
                     "<h1>" + html::escaped(title) + "</h1>\n" + lead(content) + verdict(content) + figures_section(content) +
                         errors_section(content) + structures_section(content) + choices_section(content.summary) +
                         data_section(content) + (content.summary.blocks ? blocks_section(*content.summary.blocks) : "") +
-                        fit_section(content) + channels_section(content.summary) + lambdas_section(content.summary) +
-                        scan_section(content) + run_section(content) + settings_section(content));
+                        (content.summary.points ? points_section(*content.summary.points) : "") + fit_section(content) +
+                        channels_section(content.summary) + lambdas_section(content.summary) + scan_section(content) +
+                        run_section(content) + settings_section(content));
 }
 
 }  // namespace mpol::cli

@@ -2,22 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
-#include <optional>
-#include <utility>
 #include <vector>
 
-#include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/output/unfinished_run.h>
 #include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/program/stop_request.h>
-#include <mpol_cpp/cli/run/fit_terms.h>
-#include <mpol_cpp/cli/run/ranks.h>
+#include <mpol_cpp/cli/run/run_imager.h>
+#include <mpol_cpp/cli/sharing/ranks.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
-#include <mpol_cpp/gridding/data_averager.h>
-#include <mpol_cpp/train/trainer.h>
 
 namespace mpol::cli {
 namespace {
@@ -25,69 +18,6 @@ namespace {
 [[noreturn]] void refuse(const ImageOptions& options, const std::string& limit, const std::string& remedy) {
   throw UsageError(error_text("--fit-blocks", options.fit_blocks, limit, remedy));
 }
-
-ChannelMap channel_map(const ImageOptions& options, std::int64_t nchan) {
-  return options.mode == ImageMode::continuum ? ChannelMap::continuum(nchan) : ChannelMap::cube(nchan);
-}
-
-/// Images of the run's own likelihood, priors and solver, each from where the last one ended.
-class RunImager final : public CalibrationImager {
- public:
-  explicit RunImager(const BlockStage& stage) : stage_(stage), options_(stage.options) {
-    options_.regularizers.searched.clear();  // their weights are those that a search begins with
-    options_.chi2_bound.reset();             // which is for calibrated data
-    options_.output.quiet = true;
-  }
-
-  Tensor image_of(const Visibilities& data) override {
-    const auto channels = channel_map(options_, data.nchan());
-    const DataAverager averager(stage_.coords, data,
-                                DataAveragerOptions().channel_map(channels).scatter_check(ScatterCheck::off));
-    const auto cells = averager.to_dataset();
-    const FitData fit{data, channels, cells, imaging_of(options_)};
-    const auto likelihood = make_likelihood(options_, data, channels, cells, stage_.device);
-    const double normalizer = Objective(likelihood, {}, options_.normalize).normalizer();
-    ImageSummary unused;
-    auto record = stage_.record;
-    auto terms = weigh_terms({options_, fit, normalizer, likelihood->visibilities_count(), likelihood, stage_.device,
-                              stage_.state, nullptr, nullptr, record, unused});
-    if (!model_) begin(fit);
-    auto train = train_options(options_, stage_.record, stage_.state);
-    train.checkpoint({}).resume(false).interrupted([] { return stop_requested() != 0; });
-    const auto result = Trainer(*model_, Objective(likelihood, std::move(terms), options_.normalize), train).fit();
-    if (result.stop_reason == StopReason::interrupted) return {};
-    if (result.stop_reason == StopReason::diverged) throw DivergedError(result.diagnosis);
-    const torch::NoGradGuard no_gradient;
-    return (*model_)->make_sky().detach().to(torch::kCPU, torch::kFloat64);
-  }
-
-  NamedTensors state() const override {
-    NamedTensors state;
-    if (!model_) return state;
-    for (const auto& parameter : (*model_)->named_parameters()) state[parameter.key()] = parameter.value().detach();
-    return state;
-  }
-  void load_state(const NamedTensors& state) override { begin_from_ = state; }
-
- private:
-  void begin(const FitData& fit) {
-    model_ = make_model(options_, fit);
-    (*model_)->to(stage_.device, options_.data.dtype);
-    if (begin_from_.empty()) return;
-    const torch::NoGradGuard no_gradient;
-    for (auto& parameter : (*model_)->named_parameters()) {
-      const auto found = begin_from_.find(parameter.key());
-      if (found == begin_from_.end() || found->second.sizes() != parameter.value().sizes())
-        throw FileError(fmt::format("{} does not fit this run's image", (stage_.state / blocks_name).string()));
-      parameter.value().copy_(found->second);
-    }
-  }
-
-  const BlockStage& stage_;
-  ImageOptions options_;
-  std::optional<GriddedNet> model_;
-  NamedTensors begin_from_;
-};
 
 std::string round_words(const CalibrationRound& round, const SampleBlocks& blocks) {
   return fmt::format(
@@ -133,7 +63,7 @@ Choice blocks_choice(const ImageOptions& options) {
   return {"fit-blocks", options.fit_blocks, fmt::format("of {} blocks: {}", blocks.size(), fmt::join(blocks.names, "; "))};
 }
 
-CalibratedBlocks calibrate(const BlockStage& stage, Visibilities& visibilities) {
+CalibratedBlocks calibrate(const DataStage& stage, Visibilities& visibilities) {
   const auto& options = stage.options;
   CalibratedBlocks result{blocks_to_fit(options), parse_gain_kinds(options.fit_blocks), {}, {}};
   if (result.samples.indices.size(0) > 1 && options.mode != ImageMode::continuum)
@@ -141,7 +71,7 @@ CalibratedBlocks calibrate(const BlockStage& stage, Visibilities& visibilities) 
         error_text("--blocks", options.data.blocks, "a cube's channels show different skies", "add --mode continuum"));
   const auto bytes = static_cast<double>(visibilities.data().nbytes() + visibilities.weights().nbytes());
   const auto room = room_beside(visibilities, bytes);
-  RunImager imager(stage);
+  RunImager imager(stage, blocks_name);
   auto how = BlockCalibrationOptions()
                  .kinds(result.kinds)
                  .state(stage.state / blocks_name)

@@ -1,13 +1,10 @@
 #pragma once
 
-#include <filesystem>
-
 #include <mpol_cpp/cli/image/dirty_products.h>
 #include <mpol_cpp/cli/image/image_options.h>
-#include <mpol_cpp/cli/image/run_record.h>
 #include <mpol_cpp/cli/output/blocks_table.h>
 #include <mpol_cpp/cli/options/grid_choice.h>
-#include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/cli/run/run_imager.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol::cli {
@@ -21,19 +18,10 @@ SampleBlocks blocks_to_fit(const ImageOptions& options);
 /// What --dry-run says of them.
 Choice blocks_choice(const ImageOptions& options);
 
-/// What a calibration of blocks works on.
-struct BlockStage {
-  const ImageOptions& options;
-  RunRecord& record;  ///< gets a line for HISTORY
-  const GridCoords& coords;
-  torch::Device device;
-  std::filesystem::path state;  ///< the folder in which it is kept
-};
-
 /// --fit-blocks: fits gains and images by turns, says what each round came to, and, unless it was interrupted, replaces the
 /// visibilities by calibrated ones, from which all that follows is made. Regularizers whose weight is yet to be searched have 1
 /// U.
-CalibratedBlocks calibrate(const BlockStage& stage, Visibilities& visibilities);
+CalibratedBlocks calibrate(const DataStage& stage, Visibilities& visibilities);
 
 /// Compares the gains with those that the final image asks for (change_at_end), and warns of what is doubtful about them.
 /// @param data  calibrated  @param sky  (nchan, npix, npix) float64, Jy/arcsec^2

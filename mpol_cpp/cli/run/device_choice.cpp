@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <mpol_cpp/cli/program/ending.h>
-#include <mpol_cpp/cli/run/ranks.h>
+#include <mpol_cpp/cli/sharing/ranks.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/device/device_list.h>

@@ -9,7 +9,7 @@
 #include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/run/bounded_weights.h>
-#include <mpol_cpp/cli/run/ranks.h>
+#include <mpol_cpp/cli/sharing/ranks.h>
 #include <mpol_cpp/cli/output/stopwatch.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
@@ -23,7 +23,7 @@ namespace mpol::cli {
 namespace {
 
 /// Gives strengths that nobody gave a number, and those where a search begins that was given none, what suits the data.
-/// @param signal_to_noise  peak_signal_to_noise()
+/// @param signal_to_noise  DirtyPeaks::brightest
 void take_usual_units(RegularizerOptions& r, double signal_to_noise) {
   for (const auto kind : all_regularizers()) {
     const auto name = option_of(kind);
@@ -33,6 +33,11 @@ void take_usual_units(RegularizerOptions& r, double signal_to_noise) {
     if (regularizer.automatic && (r.automatic.contains(name) || begins_there))
       r.in_units[name] = usual_units(regularizer, signal_to_noise);
   }
+}
+
+DirtyPeaks peaks_of(const ImageOptions& options, const FitData& data) {
+  const auto peaks = dirty_peaks(data.dataset);
+  return options.sign == PixelSign::either ? peaks.of_either_sign() : peaks;
 }
 
 /// What a weight is where chi^2 is divided by other numbers, as in other programs.
@@ -97,8 +102,7 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
   const auto noise = noise_unit(coords, with.data.visibilities, with.data.channels.nchan(), with.normalizer);
   auto options = with.options;
   auto& given = options.regularizers;
-  with.summary.peaks = dirty_peaks(with.data.dataset);
-  if (options.sign == PixelSign::either) with.summary.peaks = with.summary.peaks.of_either_sign();
+  with.summary.peaks = peaks_of(options, with.data);
   take_usual_units(given, with.summary.peaks.brightest);
   auto terms = regularizer_terms(with_units_as_numbers(given));
   for (auto& term : terms) {
@@ -173,7 +177,7 @@ std::vector<Term> terms_of_first(const ImageOptions& options, std::vector<Term> 
 
 std::vector<Choice> lambda_choices(const ImageOptions& options, const FitData& data, double normalizer) {
   auto given = options.regularizers;
-  const double signal = peak_signal_to_noise(data.dataset);
+  const double signal = peaks_of(options, data).brightest;
   take_usual_units(given, signal);
   const auto noise = noise_unit(data.coords(), data.visibilities, data.channels.nchan(), normalizer);
   std::vector<Choice> choices;

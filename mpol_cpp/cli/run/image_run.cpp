@@ -33,7 +33,8 @@
 #include <mpol_cpp/cli/run/block_stage.h>
 #include <mpol_cpp/cli/run/fit_terms.h>
 #include <mpol_cpp/cli/run/part_fit.h>
-#include <mpol_cpp/cli/run/ranks.h>
+#include <mpol_cpp/cli/run/point_stage.h>
+#include <mpol_cpp/cli/sharing/ranks.h>
 #include <mpol_cpp/cli/run/run_data.h>
 #include <mpol_cpp/cli/run/run_files.h>
 #include <mpol_cpp/core/format.h>
@@ -95,6 +96,8 @@ class ImageRun {
     if (const auto& sign = data_.chosen_sign(); sign && options_.output.speaks()) fmt::print("{}", choice_words({*sign}));
     calibrate_data(folder);
     if (summary_.blocks && summary_.blocks->found.interrupted) return interrupted_before_fit();
+    take_points_out(folder);
+    if (summary_.points && summary_.points->found.interrupted) return interrupted_before_fit();
     data_.average_and_make_likelihood();
     outcome_.structures = marked_regions(options_, data_.fit_data());
     stop_if_requested();
@@ -154,6 +157,7 @@ class ImageRun {
     for (auto& choice : lambda_choices(options_, data_.fit_data(), data_.size().normalizer))
       summary_.choices.push_back(std::move(choice));
     if (!options_.fit_blocks.empty()) summary_.choices.push_back(blocks_choice(options_));
+    if (!options_.points.empty()) summary_.choices.push_back(points_choice(options_));
     summary_.choices.push_back(noise_choice(options_, statistics_without_source(data_.coords(), data_.visibilities())));
     if (options_.output.json) fmt::print("{}", dry_summary(summary_));
     else if (!options_.output.quiet) fmt::print("{}", choice_words(summary_.choices));
@@ -200,6 +204,14 @@ class ImageRun {
     const Stopwatch watch(summary_.seconds.calibration);
     summary_.blocks =
         calibrate({options_, *record_, data_.coords(), data_.device(), prepared_state(folder)}, data_.visibilities());
+  }
+
+  /// --points: from here on the data are without point sources.
+  void take_points_out(const OutputFolder& folder) {
+    if (options_.points.empty()) return;
+    const Stopwatch watch(summary_.seconds.points);
+    summary_.points =
+        fit_points_of({options_, *record_, data_.coords(), data_.device(), prepared_state(folder)}, data_.visibilities());
   }
 
   /// @param state  where the run keeps what it goes on from
@@ -361,8 +373,9 @@ class ImageRun {
   }
 
   int interrupted_before_fit() const {
-    const auto done = summary_.scan ? fmt::format("{} points of the cross-validation", summary_.scan->points.size())
-                                    : fmt::format("{} rounds of the calibration", summary_.blocks->found.rounds);
+    const auto done = summary_.scan     ? fmt::format("{} points of the cross-validation", summary_.scan->points.size())
+                      : summary_.points ? fmt::format("{} rounds of the point sources", summary_.points->found.rounds)
+                                        : fmt::format("{} rounds of the calibration", summary_.blocks->found.rounds);
     if (!options_.output.quiet)
       fmt::print(stderr, "mpol {}: interrupted after {}; the same command with --resume continues\n", verb_of(options_), done);
     return 128 + (stop_requested() != 0 ? stop_requested() : SIGTERM);
@@ -386,6 +399,7 @@ int run_image(ImageOptions& options, const OptionSet& settings) {
   settle(options);
   settings.check_meaning();
   check_fit_blocks(options);
+  check_points(options);
   if (!ranks()->is_first()) {
     options.output.quiet = true;
     options.output.json = false;

@@ -13,8 +13,8 @@
 #include <mpol_cpp/cli/run/device_choice.h>
 #include <mpol_cpp/cli/run/device_team.h>
 #include <mpol_cpp/cli/run/part_fit.h>
-#include <mpol_cpp/cli/run/ranks.h>
-#include <mpol_cpp/cli/run/shared_reading.h>
+#include <mpol_cpp/cli/sharing/ranks.h>
+#include <mpol_cpp/cli/sharing/shared_reading.h>
 #include <mpol_cpp/cli/sharing/channel_groups.h>
 #include <mpol_cpp/cli/sharing/channel_part.h>
 #include <mpol_cpp/cli/sharing/sharding.h>

@@ -4,6 +4,7 @@
 
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/output/blocks_table.h>
+#include <mpol_cpp/cli/output/points_table.h>
 #include <mpol_cpp/cli/output/diagnostics_files.h>
 #include <mpol_cpp/cli/output/unfinished_run.h>
 #include <mpol_cpp/cli/program/command_line.h>
@@ -49,6 +50,7 @@ void RunFiles::write(OutputFolder& folder, const FitOutcome& outcome) {
   const auto facts = judge(results.dirty, outcome.sky);
   stage_images(folder, results, summary_.fit, options_, record_);
   if (summary_.blocks) write_file_atomically(folder.staged("blocks.csv"), blocks_csv(*summary_.blocks));
+  if (summary_.points) write_file_atomically(folder.staged("points.csv"), points_csv(*summary_.points));
   summary_.seconds.writing += seconds_since_start() - begin;
   summary_.seconds.total = seconds_since_start();
   summary_.estimated_memory = data_.estimate().total();
@@ -105,6 +107,7 @@ void RunFiles::replace_earlier(OutputFolder& folder) const {
     for (const auto& name : earlier_files(folder.path())) folder.replaces(name);
     if (!summary_.scan) folder.replaces(scan_name);
     if (!summary_.blocks) folder.replaces(blocks_name);
+    if (!summary_.points) folder.replaces(points_name);
   }
   const bool figures = options_.diagnostics_interval || (before_ && before_->had_diagnostics());
   const bool events = options_.tensorboard || (before_ && before_->had_events());

@@ -16,6 +16,7 @@ std::string obstacle_to_groups(const ImageOptions& options, const GroupingCase& 
     return fmt::format("--shard {} is for all channels together", choice_name(std::optional(of.shard), shard_choices));
   if (!options.regularizers.searched.empty()) return "a search of weights makes likelihoods of all channels";
   if (!options.fit_blocks.empty()) return "--fit-blocks is for all channels together";
+  if (!options.points.empty()) return "--points is for all channels together";
   if (const auto term = joining_term(options); !term.empty()) return fmt::format("{} joins channels", term);
   return obstacle_to_channels(options, of.nchan);
 }

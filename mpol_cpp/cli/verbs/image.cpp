@@ -32,7 +32,7 @@ Verb as_fit(Verb verb) {
 Verb add_image(CLI::App& program) {
   return as_fit(add_verb<ImageOptions>(
       program, image_help, run_image,
-      {"run.toml", "image.fits", "image_0000.fits", checkpoint_name, scan_name, unfinished_name, blocks_name}));
+      {"run.toml", "image.fits", "image_0000.fits", checkpoint_name, scan_name, unfinished_name, blocks_name, points_name}));
 }
 
 /// Its results are those of an image.

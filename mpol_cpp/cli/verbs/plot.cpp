@@ -1,7 +1,6 @@
 #include <tuple>
 #include <utility>
 
-#include <ATen/ops/nan_to_num.h>
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/cli/options/figure_options.h>
@@ -30,12 +29,6 @@ constexpr VerbHelp plot_help = {"plot", "Draw images, visibilities, profiles, an
                                 "  mpol plot vis.npz -o vis.png\n  mpol plot disc -o training.png\n"
                                 "  mpol plot disc/image.fits again/image.fits -o comparison.png"};
 
-/// Whether negative values reach half as far as positive ones, as in residuals and differences.
-bool has_both_signs(const Tensor& image) {
-  const auto finite = at::nan_to_num(image, 0.0, 0.0, 0.0);
-  return finite.min().item<double>() < -0.5 * finite.max().item<double>();
-}
-
 plot::Page page_of_image(const PlotInput& input, const PlotOptions& options) {
   const auto image = read_sky_image(input.file, "INPUT", SkyUnit::as_written, SkyFrame::own);
   auto figure = figure_options(image.header, image.cube.size(0));
@@ -45,11 +38,8 @@ plot::Page page_of_image(const PlotInput& input, const PlotOptions& options) {
   figure.norm = options.color_norm();
   figure.lower = options.lower;
   figure.upper = options.upper;
-  if (options.norm == ColorChoice::symmetric ||
-      (options.norm == ColorChoice::automatic && !options.lower && has_both_signs(image.cube))) {
-    figure.scale = plot::ColorScale::diverging;
-    if (options.upper) figure.lower = -*options.upper;
-  }
+  if (options.norm == ColorChoice::symmetric) figure.scale = plot::ColorScale::diverging;
+  else if (options.norm != ColorChoice::automatic) figure.scale = plot::ColorScale::sequential;
   figure.half_width = options.half_width;
   figure.channels = parse_channels(options.data.channels);
   return plot::image_page(image.cube, image.coords, figure);

@@ -9,6 +9,7 @@
 #include <mpol_cpp/cli/options/data_options.h>
 #include <mpol_cpp/cli/options/sky_grid.h>
 #include <mpol_cpp/cli/output/blocks_table.h>
+#include <mpol_cpp/cli/output/points_table.h>
 #include <mpol_cpp/cli/output/summary.h>
 #include <mpol_cpp/cli/program/add_verb.h>
 #include <mpol_cpp/cli/program/ending.h>
@@ -38,6 +39,7 @@ struct PredictOptions {
   DataOptions data;
   std::filesystem::path image, positional_image;
   std::filesystem::path gains;          ///< blocks.csv
+  std::filesystem::path points;         ///< points.csv
   std::string column, residual_column;  ///< of a measurement set, to write
 
   bool writes_columns() const { return !column.empty() || !residual_column.empty(); }
@@ -57,6 +59,8 @@ void declare(OptionSet& options, PredictOptions& predict) {
                "blocks.csv of mpol image --fit-blocks: take the gains of its blocks out of the data first", Record::result);
   options.only({"--gains"}, "without --column and --residual-column: DATA of a set keep the gains of their blocks",
                [&predict] { return !predict.writes_columns(); });
+  options.path("--points", predict.points, "points.csv of mpol image --points: add its point sources to the model",
+               Record::result);
   options.describe("--cell-size", "Width of a pixel; default: the image's");
   options.describe("--npix", "Pixels along each axis, even; default: the image's");
   options.describe("--dtype", "Precision of model and residual");
@@ -136,6 +140,27 @@ void check_suits_columns(const PredictOptions& predict, const SkyImage& image) {
                              "give an image of Stokes I, or -o OUT.npz instead of --column and --residual-column"));
 }
 
+/// Adds point sources to visibilities of an image channel about the phase centre.
+void add_points(const std::vector<PointComponent>& points, std::size_t channel, const Tensor& u, const Tensor& v,
+                Tensor& values) {
+  for (const auto& point : points)
+    values = values + point.flux[point.flux.size() == 1 ? 0 : channel] * point_visibilities(point, u, v);
+}
+
+/// The point sources of a file, of as many channels as the image. @throws DataError for others
+std::vector<PointComponent> read_points(const PredictOptions& predict, const SkyImage& image) {
+  if (predict.points.empty()) return {};
+  auto points = read_points_csv(predict.points, {});
+  const auto nchan = image.cube.size(0);
+  for (const auto& point : points) {
+    if (static_cast<std::int64_t>(point.flux.size()) == nchan) continue;
+    throw DataError(error_text("--points", predict.points.string(),
+                               fmt::format("has sources of {} channels, the image {}", point.flux.size(), nchan),
+                               "give points.csv of the same run as the image"));
+  }
+  return points;
+}
+
 /// Image channel for a frequency: the only one, or that of the data's channels nearest to it.
 std::int64_t image_channel(const SkyImage& image, const Visibilities& visibilities, double frequency) {
   if (image.cube.size(0) == 1 || !visibilities.frequencies().defined()) return 0;
@@ -143,7 +168,8 @@ std::int64_t image_channel(const SkyImage& image, const Visibilities& visibiliti
 }
 
 /// Writes model and residual into the set. Points beyond the image's uv range, which only flagged data have, are 0.
-void write_columns(const PredictOptions& predict, const SkyImage& image, const Visibilities& visibilities) {
+void write_columns(const PredictOptions& predict, const SkyImage& image, const std::vector<PointComponent>& points,
+                   const Visibilities& visibilities) {
   const auto& data = predict.data;
   const auto phases = data.conjugate ? io::SetPhases::as_written : io::SetPhases::conjugated;
   auto set = library_options(data.set, data.channels, phases);
@@ -152,14 +178,16 @@ void write_columns(const PredictOptions& predict, const SkyImage& image, const V
     stop_if_requested();
     const double reach = image.coords.max_uv() * (1 - 1.0 / static_cast<double>(image.coords.npix()));
     const auto inside = (u.abs() < reach).logical_and(v.abs() < reach);
-    const auto points = inside.nonzero().flatten();
+    const auto known = inside.nonzero().flatten();
     auto values = torch::zeros({u.size(0)}, torch::kComplexDouble);
-    beyond += u.size(0) - points.size(0);
-    if (points.size(0) == 0) return values;
-    const auto sky = image.cube[image_channel(image, visibilities, frequency)];
-    const auto own_u = u.index_select(0, points), own_v = v.index_select(0, points);
-    values.index_put_({points},
-                      about_phase_center(losses::predicted_block(image.coords, sky, own_u, own_v), image, own_u, own_v));
+    beyond += u.size(0) - known.size(0);
+    if (known.size(0) == 0) return values;
+    const auto channel = image_channel(image, visibilities, frequency);
+    const auto own_u = u.index_select(0, known), own_v = v.index_select(0, known);
+    auto shown =
+        about_phase_center(losses::predicted_block(image.coords, image.cube[channel], own_u, own_v), image, own_u, own_v);
+    add_points(points, static_cast<std::size_t>(channel), own_u, own_v, shown);
+    values.index_put_({known}, shown);
     return values;
   };
   const auto written = io::write_model_columns(data.data, {predict.column, predict.residual_column, std::move(set)}, model);
@@ -197,6 +225,7 @@ int predict_visibilities(PredictOptions& predict, const OptionSet& settings) {
   const auto gains = predict.gains.empty() ? NamedGains() : read_blocks_csv(predict.gains);
   if (!gains.names.empty()) predict.data.origins = std::make_shared<DataOrigins>();
   const auto image = read_model(predict);
+  const auto points = read_points(predict, image);
   check_suits_columns(predict, image);
   auto visibilities = read_visibilities(predict.data, image.coords);
   check_grid_holds(visibilities, predict.data, image.coords);
@@ -215,14 +244,15 @@ int predict_visibilities(PredictOptions& predict, const OptionSet& settings) {
                               [&](std::int64_t channel, std::int64_t begin, const Tensor& turned) {
                                 stop_if_requested();
                                 const auto [u, v] = visibilities.baselines().block(channel, begin, begin + turned.size(0));
-                                const auto block = about_phase_center(turned, image, u, v);
+                                auto block = about_phase_center(turned, image, u, v);
+                                add_points(points, image.cube.size(0) == 1 ? 0 : static_cast<std::size_t>(channel), u, v, block);
                                 const auto part = [&](const Tensor& all) { return all[channel].narrow(0, begin, block.size(0)); };
                                 const auto difference = part(visibilities.data()).to(torch::kComplexDouble) - block;
                                 chi_squared += (difference.abs().square() * part(visibilities.weights())).sum().item<double>();
                                 part(model).copy_(block);
                                 part(residual).copy_(difference);
                               });
-  if (predict.writes_columns()) write_columns(predict, image, visibilities);
+  if (predict.writes_columns()) write_columns(predict, image, points, visibilities);
   arrays["model"] = model, arrays["residual"] = residual;
   if (!predict.output.out.empty()) io::write_npz(predict.output.out, visibilities, io::Compression::stored, arrays);
   const auto json = describe_prediction(predict, visibilities, chi_squared);

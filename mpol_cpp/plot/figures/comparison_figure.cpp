@@ -17,7 +17,9 @@ Page comparison_page(const Tensor& a, const Tensor& b, const GridCoords& coords,
   const auto channel = options.channel.value_or(difference.abs().amax({1, 2}).argmax().item<std::int64_t>());
   if (channel < 0 || channel >= nchan) throw ValueError(fmt::format("comparison of channel {}: there are {}", channel, nchan));
 
-  auto style = panel_style(at::stack({first[channel], second[channel]}), ColorScale::sequential);
+  const auto both = at::stack({first[channel], second[channel]});
+  auto style = panel_style(both, options.lower ? ColorScale::sequential : suitable_scale(both));
+  if (options.upper && style.scale == ColorScale::diverging) style.lower = -*options.upper;
   if (options.lower) style.lower = *options.lower;
   if (options.upper) style.upper = *options.upper;
   style.norm = options.norm;

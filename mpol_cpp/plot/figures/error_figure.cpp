@@ -1,5 +1,6 @@
 #include <mpol_cpp/plot/figures/error_figure.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,8 +21,8 @@ void add_structure(Page& page, const StructureFigure& figure, const GridCoords& 
              least = as_cube(figure.least, coords);
   const auto channel = (image - filled).abs().sum({-2, -1}).argmax().item<std::int64_t>();
   const auto region = as_cube(figure.region.ne(0).to(torch::kFloat64), coords)[channel];
-  const auto panel_of = [&](const Tensor& values, ColorScale scale, const std::string& words) {
-    auto panel = panel_style(values, scale);
+  const auto panel_of = [&](const Tensor& values, std::optional<ColorScale> scale, const std::string& words) {
+    auto panel = panel_style(values, scale.value_or(suitable_scale(values)));
     panel.values = values;
     panel.extent = coords.img_ext();
     panel.title = image.size(0) == 1 ? words : fmt::format("{}, channel {}", words, channel);
@@ -30,10 +31,10 @@ void add_structure(Page& page, const StructureFigure& figure, const GridCoords& 
     panel.contours = Contours{region, outline_level};
     return panel;
   };
-  const auto first = panel_of(image[channel], ColorScale::sequential, figure.name);
+  const auto first = panel_of(image[channel], std::nullopt, figure.name);
   page.panels.emplace_back(first);
   const auto like_first = [&](const Tensor& values, const std::string& words) {
-    auto panel = panel_of(values, ColorScale::sequential, words);
+    auto panel = panel_of(values, first.scale, words);
     panel.lower = first.lower;
     panel.upper = first.upper;
     page.panels.emplace_back(std::move(panel));
@@ -51,7 +52,7 @@ Page error_page(const ErrorFigure& figure) {
   const auto nchan = as_cube(figure.image, figure.coords).size(0), channel = nchan / 2;
   const auto panel_of = [&](const Tensor& map, const std::string& name, const std::string& unit) {
     const auto values = as_cube(map, figure.coords)[channel];
-    auto panel = panel_style(values, ColorScale::sequential);
+    auto panel = panel_style(values);
     panel.values = values;
     panel.extent = figure.coords.img_ext();
     panel.title = nchan == 1 ? name : fmt::format("{}, channel {} of 0…{}", name, channel, nchan - 1);
@@ -62,7 +63,7 @@ Page error_page(const ErrorFigure& figure) {
   };
   const std::string unit = figure.beam ? "Jy/beam" : "Jy/arcsec²";
   auto image = panel_of(figure.image, "image; contours: 3, 5, 10, 20 … times its error", unit);
-  image.contours = Contours{as_cube(figure.signal_to_noise, figure.coords)[channel], levels_of_errors};
+  image.contours = Contours{as_cube(figure.signal_to_noise, figure.coords)[channel].abs(), levels_of_errors};
   Page page;
   page.columns = 3;
   page.panel_width = 620;

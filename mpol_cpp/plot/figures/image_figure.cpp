@@ -57,8 +57,9 @@ Page image_page(const Tensor& sky_image, const GridCoords& coords, const ImageFi
     throw ShapeError(fmt::format("figure of {} channels with pixels of {}", channels.size(), shown.size(0)));
   if (!options.beams.empty() && options.beams.size() != static_cast<std::size_t>(nchan))
     throw ShapeError(fmt::format("figure of {} channels with {} beams: give one per channel", nchan, options.beams.size()));
-  auto style = panel_style(shown, options.scale);
+  auto style = panel_style(shown, options.scale.value_or(options.lower ? ColorScale::sequential : suitable_scale(shown)));
   style.norm = options.norm;
+  if (options.upper && style.scale == ColorScale::diverging) style.lower = -*options.upper;
   if (options.lower) style.lower = *options.lower;
   if (options.upper) style.upper = *options.upper;
   style.unit = options.unit;

@@ -70,7 +70,7 @@ Page polar_page(const Tensor& map, const PolarFigureOptions& options) {
   }
   auto shown = map.detach().to(torch::kCPU, torch::kFloat64);
   if (options.nchan == 0) shown = shown.index_select(0, torch::tensor(channels));
-  auto style = panel_style(shown, ColorScale::sequential);
+  auto style = panel_style(shown);
   style.unit = options.unit;
   style.extent = {options.first, options.last, options.inner, options.outer};
   style.x_label = "azimuth from the major axis, to the East (deg)";
@@ -99,7 +99,7 @@ Page match_page(const MatchFigure& match) {
   }
   const auto as_shown = [](const Tensor& map) { return map.detach().to(torch::kCPU, torch::kFloat64); };
   const auto image = as_shown(match.image), model = as_shown(match.model);
-  const auto style = panel_style(image, ColorScale::sequential);
+  const auto style = panel_style(image);
   const auto residual = image - model;
   CurvePanel scores;
   scores.title = "score of " + match.template_name;

@@ -158,7 +158,7 @@ Page gallery_page(const Scan& scan, const GridCoords& coords) {
   shown.resize(std::min(shown.size(), most_images));
   std::sort(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) { return scan.points[a].c < scan.points[b].c; });
 
-  auto style = panel_style(scan.best().image, ColorScale::sequential);
+  auto style = panel_style(scan.best().image);
   style.norm.stretch = Stretch::power;  // haze is what many images differ by
   const double half_width = shown_half_width(scan.best().image, coords);
   Page page;

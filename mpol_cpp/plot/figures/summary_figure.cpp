@@ -1,5 +1,6 @@
 #include <mpol_cpp/plot/figures/summary_figure.h>
 
+#include <optional>
 #include <utility>
 
 #include <mpol_cpp/core/format.h>
@@ -14,13 +15,13 @@ namespace {
 struct ImageRole {
   const char* name;
   const char* unit;
-  ColorScale scale;
+  std::optional<ColorScale> scale;  ///< unset: suitable_scale()
 };
 
 ImagePanel image_panel(const SummaryFigure& summary, const Tensor& image, const ImageRole& role) {
   const auto cube = as_cube(image, summary.coords);
   const auto nchan = cube.size(0), channel = nchan / 2;
-  auto panel = panel_style(cube[channel], role.scale);
+  auto panel = panel_style(cube[channel], role.scale.value_or(suitable_scale(cube[channel])));
   panel.values = cube[channel];
   panel.extent = summary.coords.img_ext();
   panel.title = nchan == 1 ? std::string(role.name) : fmt::format("{}, channel {} of 0…{}", role.name, channel, nchan - 1);
@@ -44,12 +45,12 @@ ImagePanel residual_panel(const SummaryFigure& summary) {
 
 void add_images(Page& page, const SummaryFigure& summary) {
   if (summary.dirty.defined()) {
-    auto panel = image_panel(summary, summary.dirty, {"dirty image", "Jy/beam", ColorScale::sequential});
+    auto panel = image_panel(summary, summary.dirty, {"dirty image", "Jy/beam", std::nullopt});
     panel.beam = summary.beam;
     page.panels.emplace_back(std::move(panel));
   }
   if (summary.model.defined())
-    page.panels.emplace_back(image_panel(summary, summary.model, {"model", "Jy/arcsec²", ColorScale::sequential}));
+    page.panels.emplace_back(image_panel(summary, summary.model, {"model", "Jy/arcsec²", std::nullopt}));
   if (summary.residual.defined()) page.panels.emplace_back(residual_panel(summary));
 }
 

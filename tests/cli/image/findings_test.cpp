@@ -71,11 +71,10 @@ TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli]
   check_rule(
       too_sharp_source,
       [](FitFacts& facts) {
-        facts.missed_for_sharpness = true;
-        facts.residual_peak = 25;
-        facts.residual_east = 0.3;
+        facts.sharp_residual = 25;
+        facts.sharp_east = 0.3;
       },
-      "25.0 sigma of it are left in the residual: --cell-size 0.05");
+      "25.0 sigma of it are left in the residual: --points auto");
   check_rule(
       wrong_weights, [](FitFacts& facts) { facts.residuals.sigma_factor = 1.5; }, "too large by a factor of 2.25");
   check_rule(
@@ -214,7 +213,7 @@ TEST_CASE("what no image of positive pixels can hold explains what is left, and 
   fit.residual_peak = 60;
   fit.shared_noise = 2;
   auto sharp = fit, negative = fit;
-  sharp.missed_for_sharpness = true;
+  sharp.sharp_residual = 30;
   REQUIRE(findings(sharp).size() == 1);
   CHECK(too_sharp_source(sharp));
   negative.data = {12, 40, 40};

@@ -55,20 +55,20 @@ void run_verb(const std::vector<std::string>& arguments) {
   REQUIRE(run.exit_code == 0);
 }
 
-std::vector<std::string> with(std::vector<std::string> arguments, const std::vector<std::string>& more) {
+std::vector<std::string> with_more(std::vector<std::string> arguments, const std::vector<std::string>& more) {
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
 
 void fit(const std::string& data, const std::filesystem::path& out, const std::vector<std::string>& more) {
-  run_verb(with(short_run(data, out, {"--npix", "96", "--epochs", "60"}), more));
+  run_verb(with_more(short_run(data, out, {"--npix", "96", "--epochs", "60"}), more));
 }
 
 /// Data minus the image of a run at the samples, from `mpol predict`.
 Visibilities predicted_residual(const Scratch& scratch, const std::string& data, const std::filesystem::path& out,
                                 const std::vector<std::string>& of_data) {
   const auto file = (scratch / "predicted.npz").string();
-  run_verb(with({"predict", data, (out / "image.fits").string(), "-o", file, "--dtype", "float64", "--overwrite"}, of_data));
+  run_verb(with_more({"predict", data, (out / "image.fits").string(), "-o", file, "--dtype", "float64", "--overwrite"}, of_data));
   const auto samples = io::read_npz(file);
   auto residual = io::read_npz_array(file, "residual");
   return {samples.baselines(), residual.view(samples.data().sizes()), samples.weights()};
@@ -98,7 +98,7 @@ TEST_CASE("the residual of a fit to samples is data minus model at the samples",
       GENERATE(std::vector<std::string>{"exact"}, std::vector<std::string>{"loose"},
                std::vector<std::string>{"loose", "--noise", "student"}, std::vector<std::string>{"loose", "--batch-size", "200"});
   const auto data = write_observation(scratch / "vis.npz", off_center_observation(2));
-  fit(data, scratch / "out", with({"--likelihood"}, likelihood));
+  fit(data, scratch / "out", with_more({"--likelihood"}, likelihood));
   const auto expected = dirty_image(scratch, predicted_residual(scratch, data, scratch / "out", {}));
   CHECK(relative_error(residual_of(scratch / "out"), expected) < 1e-5);
   const auto said = nlohmann::json::parse(read_text(scratch / "out" / "summary.json"))["residual"];
@@ -124,19 +124,19 @@ TEST_CASE("the residual is right for baselines in metres, a continuum of channel
     return DirtyImager(residual_grid, residual, DirtyImagerOptions().channel_map(ChannelMap::continuum(2))).image();
   };
   SECTION("cube") {
-    fit(data, scratch / "out", with(unit, exact));
+    fit(data, scratch / "out", with_more(unit, exact));
     const auto residual = predicted_residual(scratch, data, scratch / "out", unit);
     CHECK(residual.baselines().frequencies().defined());
     CHECK(relative_error(residual_of(scratch / "out"), dirty_image(scratch, residual)) < 1e-5);
   }
   SECTION("continuum") {
-    fit(data, scratch / "out", with(with(unit, exact), {"--mode", "continuum"}));
+    fit(data, scratch / "out", with_more(with_more(unit, exact), {"--mode", "continuum"}));
     const auto residual = predicted_residual(scratch, data, scratch / "out", unit);
     CHECK(relative_error(residual_of(scratch / "out"), continuum_of(residual)) < 1e-5);
   }
   SECTION("several files") {
     const std::vector<std::string> more = {"--uv-unit", "m", "--more-data", data};
-    fit(data, scratch / "out", with(more, exact));
+    fit(data, scratch / "out", with_more(more, exact));
     const auto residual = predicted_residual(scratch, data, scratch / "out", more);
     CHECK(residual.nvis() == 4 * 600);
     CHECK(relative_error(residual_of(scratch / "out"), dirty_image(scratch, residual)) < 1e-5);

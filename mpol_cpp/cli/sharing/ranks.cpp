@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/run/ranks.h>
+#include <mpol_cpp/cli/sharing/ranks.h>
 
 #include <sched.h>
 #include <unistd.h>

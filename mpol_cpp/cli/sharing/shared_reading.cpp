@@ -1,4 +1,4 @@
-#include <mpol_cpp/cli/run/shared_reading.h>
+#include <mpol_cpp/cli/sharing/shared_reading.h>
 
 #include <array>
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 #include <mpol_cpp/cli/image/memory.h>
 #include <mpol_cpp/cli/options/sample_room.h>
-#include <mpol_cpp/cli/run/ranks.h>
+#include <mpol_cpp/cli/sharing/ranks.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/visibilities/value_range.h>
 
