@@ -6,14 +6,12 @@
 #include <ATen/ops/tensor.h>
 
 #include <mpol_cpp/calibration/gain_steps.h>
+#include <mpol_cpp/calibration/saved_rounds.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/core/log.h>
 
 namespace mpol {
 namespace {
-
-constexpr const char* imager_prefix = "imager.";
 
 /// The rounds, and what is kept of them.
 class Rounds {
@@ -64,8 +62,6 @@ class Rounds {
     return sum / (2 * samples);
   }
 
-  std::string fingerprint() const { return fmt::format("{}", fmt::join(options_.fingerprint(), "\n")); }
-
   void save() const {
     if (options_.state().empty()) return;
     std::vector<double> fits;
@@ -76,25 +72,21 @@ class Rounds {
     const auto progress = std::vector<double>{static_cast<double>(found_.rounds), found_.change, found_.converged ? 1.0 : 0.0};
     std::vector<double> next;  // as they are, since logarithms and back would alter last bits
     for (const auto& gain : gains_) next.insert(next.end(), {gain.east, gain.north, gain.amplitude, gain.weight_scale});
-    NamedTensors tensors = {{"gains", at::tensor(next, torch::kFloat64)},
-                            {"from", steps_.from},
-                            {"to", steps_.to},
-                            {"blocks", at::tensor(fits, torch::kFloat64)},
-                            {"progress", at::tensor(progress, torch::kFloat64)}};
-    for (const auto& [name, tensor] : imager_.state()) tensors[imager_prefix + name] = tensor;
-    write_safetensors(options_.state(), tensors, {{"fingerprint", fingerprint()}});
+    const NamedTensors tensors = {{"gains", at::tensor(next, torch::kFloat64)},
+                                  {"from", steps_.from},
+                                  {"to", steps_.to},
+                                  {"blocks", at::tensor(fits, torch::kFloat64)},
+                                  {"progress", at::tensor(progress, torch::kFloat64)}};
+    write_rounds(options_.state(), {tensors, imager_.state()}, options_.fingerprint());
   }
 
   void load() {
-    if (options_.state().empty() || !std::filesystem::exists(options_.state())) return;
-    auto file = read_safetensors(options_.state());
-    if (file.metadata["fingerprint"] != fingerprint()) {
-      log_warning(fmt::format("{} is of a calibration with other settings or data: it begins anew", options_.state().string()));
-      return;
-    }
+    if (options_.state().empty()) return;
+    const auto saved = read_rounds(options_.state(), options_.fingerprint());
+    if (!saved) return;
     const auto find = [&](const std::string& name) {
-      const auto found = file.tensors.find(name);
-      if (found == file.tensors.end()) throw FileError(fmt::format("{} has no {}", options_.state().string(), name));
+      const auto found = saved->tensors.find(name);
+      if (found == saved->tensors.end()) throw FileError(fmt::format("{} has no {}", options_.state().string(), name));
       return found->second.contiguous();
     };
     const auto gains = find("gains"), fits = find("blocks"), progress = find("progress");
@@ -111,12 +103,7 @@ class Rounds {
     found_.converged = progress[2].item<double>() != 0;
     const auto* next = gains.const_data_ptr<double>();
     for (auto& gain : gains_) gain = {next[0], next[1], next[2], next[3]}, next += 4;
-    NamedTensors of_imager;
-    const std::string prefix = imager_prefix;
-    for (const auto& [name, tensor] : file.tensors) {
-      if (name.starts_with(prefix)) of_imager[name.substr(prefix.size())] = tensor;
-    }
-    imager_.load_state(of_imager);
+    imager_.load_state(saved->of_imager);
   }
 
   const GridCoords& coords_;

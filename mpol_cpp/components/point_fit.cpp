@@ -8,10 +8,10 @@
 
 #include <ATen/ops/tensor.h>
 
+#include <mpol_cpp/calibration/saved_rounds.h>
 #include <mpol_cpp/components/point_likelihood.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
-#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/gridding/dirty_imager.h>
 #include <mpol_cpp/likelihoods/prediction.h>
 #include <mpol_cpp/uncertainty/sharp_source.h>
@@ -19,7 +19,6 @@
 namespace mpol {
 namespace {
 
-constexpr const char* imager_prefix = "imager.";
 constexpr double largest_shift = 1;      // of a round, in units of PointLikelihood::shift_unit()
 constexpr double pixels_of_spot = 9;     // of the sharpest that an image shows
 constexpr std::size_t most_refused = 4;  // places, after which no more are tried
@@ -169,8 +168,6 @@ class PointRounds {
     return missed_for_sharpness(residual, sky, options_.clear_peak(), is_known) ? found : std::nullopt;
   }
 
-  std::string fingerprint() const { return fmt::format("{}", fmt::join(options_.fingerprint(), "\n")); }
-
   void save() const {
     if (options_.state().empty()) return;
     std::vector<double> numbers;
@@ -188,20 +185,16 @@ class PointRounds {
     NamedTensors tensors = {{"progress", at::tensor(progress, torch::kFloat64)}};
     if (!numbers.empty()) tensors["sources"] = at::tensor(numbers, torch::kFloat64);
     if (!refused.empty()) tensors["refused"] = at::tensor(refused, torch::kFloat64);
-    for (const auto& [name, tensor] : imager_.state()) tensors[imager_prefix + name] = tensor;
-    write_safetensors(options_.state(), tensors, {{"fingerprint", fingerprint()}});
+    write_rounds(options_.state(), {tensors, imager_.state()}, options_.fingerprint());
   }
 
   void load() {
-    if (options_.state().empty() || !std::filesystem::exists(options_.state())) return;
-    auto file = read_safetensors(options_.state());
-    if (file.metadata["fingerprint"] != fingerprint()) {
-      log_warning(fmt::format("{} is of a fit with other settings or data: it begins anew", options_.state().string()));
-      return;
-    }
+    if (options_.state().empty()) return;
+    const auto saved = read_rounds(options_.state(), options_.fingerprint());
+    if (!saved) return;
     const auto numbers_of = [&](const char* name) {
-      const auto found = file.tensors.find(name);
-      if (found == file.tensors.end()) return std::vector<double>();
+      const auto found = saved->tensors.find(name);
+      if (found == saved->tensors.end()) return std::vector<double>();
       const auto own = found->second.to(torch::kFloat64).contiguous();
       return std::vector<double>(own.const_data_ptr<double>(), own.const_data_ptr<double>() + own.numel());
     };
@@ -222,12 +215,7 @@ class PointRounds {
     refused_.clear();
     for (std::size_t i = 0; i < refused.size(); i += 2)
       refused_.push_back({.east = refused[i], .north = refused[i + 1], .flux = {}});
-    NamedTensors of_imager;
-    const std::string prefix = imager_prefix;
-    for (const auto& [name, tensor] : file.tensors) {
-      if (name.starts_with(prefix)) of_imager[name.substr(prefix.size())] = tensor;
-    }
-    imager_.load_state(of_imager);
+    imager_.load_state(saved->of_imager);
   }
 
   const GridCoords& coords_;

@@ -249,7 +249,6 @@ VerbRows dirty_rows() {
                               {"--robust", "-1", base, dirty},
                               {"--taper", "0.4", base, dirty},
                               {"--unit", "Jy/arcsec2", base, dirty},
-                              {"--points", "0,0", base, "out/points.csv"},
                               {"--scatter-check", "error", added({"dirty", "{scattered}"}, rest), "exit"},
                               {"--split-channels", "", base, "out/dirty_0001.fits"}},
                              shared_rows(base, added({"dirty", "{vis}"}, small_grid), "out/summary.json#threads")});

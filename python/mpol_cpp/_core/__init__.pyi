@@ -259,7 +259,7 @@ class GriddedNet(ImageModel):
         ...
     def __init__(self, coords: GridCoords, nchan: typing.SupportsInt = 1, start: typing.SupportsFloat = -3.0, base_cube: torch.Tensor | None = None, pixel_mapping: str = 'softplus', mask: torch.Tensor | None = None, smoothing: str = 'hann', dtype: torch.dtype | None = None) -> None:
         """
-        base_cube: start values (…, nchan, npix, npix); leading dimensions are problems of a batch. pixel_mapping: softplus, or nonnegative for optimizer="pogm", which needs pixels that are intensities.
+        base_cube: start values (…, nchan, npix, npix); leading dimensions are problems of a batch. pixel_mapping: softplus, or nonnegative or either_sign for optimizer="pogm", which needs pixels that are intensities; either_sign: they may be below 0.
         """
     def forward(self) -> torch.Tensor:
         """
@@ -792,9 +792,9 @@ def cross_validate(coords: GridCoords, visibilities: Visibilities, terms: collec
     """
     Chooses the weights of terms by the visibilities of held-out uv cells, as mpol crossval. on_point: called with the Scan after each.
     """
-def image(coords: GridCoords, visibilities: Visibilities, sparsity: typing.SupportsFloat | None = None, tv: typing.SupportsFloat | None = None, tv_slope: typing.SupportsFloat | None = None, tolerance: typing.SupportsFloat = 0.001, mode: str = 'cube', dtype: torch.dtype | None = None) -> torch.Tensor:
+def image(coords: GridCoords, visibilities: Visibilities, sparsity: typing.SupportsFloat | None = None, tv: typing.SupportsFloat | None = None, tv_slope: typing.SupportsFloat | None = None, tolerance: typing.SupportsFloat = 0.001, mode: str = 'cube', dtype: torch.dtype | None = None, sign: str | None = None) -> torch.Tensor:
     """
-    The image of `mpol image` where nothing is said: exact likelihood, sparsity and total variation of image and slopes in units of the noise, converged. (nchan, npix, npix) float64, Jy/arcsec^2, sky orientation.
+    The image of `mpol image` where nothing is said: exact likelihood, sparsity and total variation of image and slopes in units of the noise, converged. (nchan, npix, npix) float64, Jy/arcsec^2, sky orientation. sign: positive or either, whether pixels may be below 0; by default those of Stokes Q, U and V.
     """
 def lambda_unit(coords: GridCoords, visibilities: Visibilities, term: Term, likelihood: Likelihood, nchan: typing.SupportsInt = 1) -> float | None:
     """
