@@ -158,6 +158,7 @@ TEMPLATE_TEST_CASE("beside point sources chi^2 is the least over their fluxes an
     }
     const auto real_and_imaginary = [](const Tensor& z) { return at::cat({at::real(z), at::imag(z)}); };
     std::vector<Tensor> parts;
+    parts.reserve(columns.size());
     for (const auto& column : columns) parts.push_back(real_and_imaginary(column) / sigma);
     const auto matrix = at::stack(parts, 1), data = real_and_imaginary(residual.data()[c]) / sigma;
     const auto solution = std::get<0>(at::linalg_lstsq(matrix, data.unsqueeze(1)));

@@ -131,9 +131,9 @@ TEST_CASE("the map of pixels of either sign ends at the minimum: the duality gap
     const auto without_lengths = [&](const Tensor& y) {
       return ((y - q).square() / (2 * step) + magnitude * y.abs()).sum().item<double>();
     };
-    const auto least = x;  // of the Lagrangian at the dual images, as x is cut of q less their slope
     const double primal = without_lengths(x) + lengths.item<double>();
-    const double dual = without_lengths(least) + (map.slope() * least).sum().item<double>();
+    // x is cut of q less the slope of the dual images: the least of the Lagrangian there.
+    const double dual = without_lengths(x) + (map.slope() * x).sum().item<double>();
     const double size = (q.square() / step).sum().item<double>();
     CHECK((primal - dual) / size > -1e-12);
     CHECK((primal - dual) / size < 1e-7);

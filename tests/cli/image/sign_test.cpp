@@ -88,7 +88,7 @@ TEST_CASE("what may be negative is imaged so, by itself where the data are of St
 TEST_CASE("pixels of either sign go with other optimizers, masks, errors and cross-validation, and are resumed", "[cli]") {
   const Scratch scratch;
   const auto data = write_negative(scratch / "q.npz", Stokes::q);
-  const auto run = [&](const std::string& name, std::vector<std::string> more) {
+  const auto run = [&](const std::string& name, const std::vector<std::string>& more) {
     const auto outcome = run_mpol_here(image_of(data, scratch / name, more));
     INFO(outcome.err);
     REQUIRE(outcome.exit_code == 0);
