@@ -22,7 +22,7 @@ namespace {
 constexpr double largest_shift = 1;      // of a round, in units of PointLikelihood::shift_unit()
 constexpr double pixels_of_spot = 9;     // of the sharpest that an image shows
 constexpr std::size_t most_refused = 4;  // places, after which no more are tried
-constexpr double refused_around = 3;     // pixels about a place that turned out to be no point's
+constexpr double known_around = 3;       // pixels about a source, or a place that turned out to be no point's
 constexpr double clear_flux = 5;         // errors: a source that is fainter stays where it is
 
 /// The mean of the pixels that lie three away from a source's along rows or columns, Jy/arcsec^2: just beyond the Hann kernel.
@@ -111,7 +111,7 @@ class PointRounds {
         along_east += flux * own[1].item<double>() / of_shift;
         along_north += flux * own[2].item<double>() / of_shift;
         known += flux * flux / of_shift;
-        clear = std::max(clear, flux / error);
+        clear = std::max(clear, std::abs(flux) / error);
       }
       if (!(clear > clear_flux)) continue;
       source.place_error = unit / std::sqrt(known);
@@ -147,10 +147,12 @@ class PointRounds {
     return is_on_trial_ = true;
   }
 
-  bool is_refused(const PointComponent& source) const {
-    return std::any_of(refused_.begin(), refused_.end(), [&](const PointComponent& other) {
-      return std::hypot(source.east - other.east, source.north - other.north) <= refused_around * coords_.cell_size();
-    });
+  /// Whether a source is there already, or was refused.
+  bool is_known(const PointComponent& source) const {
+    const auto is_near = [&](const PointComponent& other) {
+      return std::hypot(source.east - other.east, source.north - other.north) <= known_around * coords_.cell_size();
+    };
+    return std::ranges::any_of(found_.sources, is_near) || std::ranges::any_of(refused_, is_near);
   }
 
   /// What the image cannot follow, where it is as sharp as it can be.
@@ -158,14 +160,19 @@ class PointRounds {
     const DirtyImager imager(coords_, losses::residual_visibilities(coords_, sky, rest, channels_),
                              DirtyImagerOptions().channel_map(channels_).weighting(Weighting::briggs).robust(0.5));
     const auto residual = imager.image() / imager.noise().view({-1, 1, 1});
-    std::optional<PointComponent> found;
-    const auto is_known = [&](const MissedForSharpness& place) {
-      found = PointComponent{.east = coords_.sky_x()[place.row][place.column].item<double>(),
-                             .north = coords_.sky_y()[place.row][place.column].item<double>(),
-                             .flux = std::vector<double>(static_cast<std::size_t>(channels_.nchan()), 0.0)};
-      return is_refused(*found);
+    const auto sky_x = coords_.sky_x(), sky_y = coords_.sky_y();
+    const auto source_at = [&](const MissedForSharpness& place) {
+      return PointComponent{.east = sky_x[place.row][place.column].item<double>(),
+                            .north = sky_y[place.row][place.column].item<double>(),
+                            .flux = std::vector<double>(static_cast<std::size_t>(channels_.nchan()), 0.0)};
     };
-    return missed_for_sharpness(residual, sky, options_.clear_peak(), is_known) ? found : std::nullopt;
+    const auto passed_over = [&](const MissedForSharpness& place) { return is_known(source_at(place)); };
+    auto missed = missed_for_sharpness(residual, sky, options_.clear_peak(), passed_over);
+    if (sky.min().item<double>() < 0) {  // pixels of either sign
+      const double least = missed ? missed->residual : options_.clear_peak();
+      if (const auto negative = missed_for_sharpness(-residual, -sky, least, passed_over)) missed = negative;
+    }
+    return missed ? std::optional(source_at(*missed)) : std::nullopt;
   }
 
   void save() const {

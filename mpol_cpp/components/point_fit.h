@@ -50,7 +50,7 @@ struct PointFitOptions {
   /// Sources at most, where they are looked for.
   TORCH_ARG(std::int64_t, most_sources) = 16;
   /// Rounds of an image and its sources, at most; > 0.
-  TORCH_ARG(std::int64_t, rounds) = 30;
+  TORCH_ARG(std::int64_t, rounds) = 100;
   /// It has converged when no flux and no place changes by more than this part of its error from one round to the next, > 0.
   TORCH_ARG(double, tolerance) = 0.1;
   /// After each round.

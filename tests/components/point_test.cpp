@@ -64,7 +64,8 @@ double flux_of(double signal) { return signal * sigma / std::sqrt(static_cast<do
 /// Images by POGM at the usual weights of bright data.
 class TestImager final : public PointImager {
  public:
-  explicit TestImager(std::int64_t nchan, std::int64_t images = 1000) : model_(options_of(nchan)), images_(images) {}
+  explicit TestImager(std::int64_t nchan, std::int64_t images = 1000, const PixelMapping& mapping = nonnegative_mapping())
+      : model_(options_of(nchan, mapping)), images_(images) {}
 
   Tensor image_of(const Visibilities& rest, const Beside& beside) override {
     if (images_-- == 0) return {};
@@ -83,10 +84,10 @@ class TestImager final : public PointImager {
   }
 
  private:
-  static GriddedNetOptions options_of(std::int64_t nchan) {
+  static GriddedNetOptions options_of(std::int64_t nchan, const PixelMapping& mapping) {
     return GriddedNetOptions(grid)
         .base_cube(at::full({nchan, grid.npix(), grid.npix()}, 0.1, torch::kFloat64))
-        .pixel_mapping(nonnegative_mapping());
+        .pixel_mapping(mapping);
   }
   GriddedNet model_;
   std::int64_t images_;  // until it is interrupted
@@ -212,6 +213,22 @@ TEST_CASE("no point is found where none is, nor in a spot that is wider than one
   const auto fit = fit_of(resolved, {}, PointFitOptions().searches(true));
   CHECK(fit.converged);
   CHECK(fit.sources.empty());
+}
+
+TEST_CASE("two stars, one of them negative, are found beside each other with pixels of either sign, and none twice",
+          "[components]") {
+  const auto visibilities = with_points(gaussian_with_noise(1), {{.east = 0.5137, .north = 0.3114, .flux = {flux_of(2000)}},
+                                                                 {.east = -0.4321, .north = -0.2345, .flux = {-flux_of(1500)}}});
+  TestImager imager(1, 1000, either_sign_mapping());
+  const auto fit = fit_points(grid, visibilities, ChannelMap::cube(1), {}, imager, PointFitOptions().searches(true));
+  CHECK(fit.converged);
+  REQUIRE(fit.sources.size() == 2);
+  for (const auto& source : fit.sources) {
+    const bool negative = source.flux[0] < 0;
+    CHECK(std::abs(source.flux[0] - (negative ? -flux_of(1500) : flux_of(2000))) < 4 * source.flux_error[0]);
+    CHECK(std::hypot(source.east - (negative ? -0.4321 : 0.5137), source.north - (negative ? -0.2345 : 0.3114)) < 0.005);
+  }
+  CHECK(fit.sources[0].flux[0] * fit.sources[1].flux[0] < 0);
 }
 
 TEST_CASE("a fit of point sources that was interrupted goes on to the same bits", "[components]") {

@@ -94,7 +94,7 @@ std::vector<std::string> points_warnings(const FittedPoints& points) {
   for (std::size_t s = 0; s < points.found.sources.size(); ++s) {
     const auto& source = points.found.sources[s];
     if (source.flux_error.empty()) continue;
-    if (mean_of(source.flux) > clear * error_of_mean(source.flux_error)) continue;
+    if (std::abs(mean_of(source.flux)) > clear * error_of_mean(source.flux_error)) continue;
     words.push_back(fmt::format("nothing stands out where {}: leave it out of --points", point_words(points, s)));
   }
   return words;
