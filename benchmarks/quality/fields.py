@@ -10,14 +10,10 @@ grid (c of sparsity 0.3 ... 2.2, of tv 0.3 ... 1, tv-slope 1.6 times tv), and th
 takes by itself; `fixed`: what it takes without --sparsity auto following how much of the field the source fills. One draw of
 noise each, one thread a fit. Needs numpy and astropy (build/test-python/bin/python3 has them). Takes a quarter of an hour on two cores.
 """
-import argparse
 import json
-import os
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
-from signals import SimulatedCase, distance
+from signals import SimulatedCase, distance, measured_rows
 
 star, gaussian = ["--rings", "0:0.08:1", "--no-crescent"], ["--rings", "0:1:1", "--no-crescent", "--inclination", "0"]
 skies = {
@@ -68,20 +64,9 @@ class Case(SimulatedCase):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default="build/release/bin/mpol", type=lambda text: str(Path(text).resolve()))
-    parser.add_argument("--folder", type=Path, default=Path("field_quality"))
-    parser.add_argument("--only", default="", help="cases whose name has this word")
-    options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    cases = [Case(options, sky, signal) for sky in skies for signal in signals]
-    cases = [case for case in cases if options.only in case.name]
-    print("| sky, peak over noise | best c | its error | usual | flux | its c of sparsity | fixed | flux |\n|" + "---|" * 8, flush=True)
-    rows = []
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for row in pool.map(Case.row, cases):
-            rows.append(row)
-            print("| {} | {} | {:.3f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} |".format(*row), flush=True)
+    rows = measured_rows(__doc__, "field_quality", lambda options: [Case(options, sky, signal) for sky in skies for signal in signals],
+                         "sky, peak over noise | best c | its error | usual | flux | its c of sparsity | fixed | flux",
+                         "{} | {} | {:.3f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f}")
     usual, fixed = (np.array([row[i] for row in rows]) for i in (3, 6))
     flux, flux_fixed = (np.array([row[i] for row in rows]) for i in (4, 7))
     print(f"\nusual: median {np.median(usual):.2f}, worst {usual.max():.2f}, flux off by {np.median(abs(flux - 1)):.2f} in the median"

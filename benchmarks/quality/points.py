@@ -9,14 +9,10 @@ one nearest to the truth less the truth in their errors, the peak of the residua
 image and points (after a Gaussian as wide as 1.2 fringes) without and with `--points`, over that of an image of data that have no point. Takes five minutes on two cores. Needs numpy and astropy
 (build/test-python/bin/python3 has them).
 """
-import argparse
-import os
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 
-from signals import SimulatedCase
+from signals import SimulatedCase, measured_rows
 
 spot = ["--rings", "0:0.1:1", "--no-crescent"]
 skies = {"spot": spot, "disc": [], **{scene: ["--scene", scene, "--scene-seed", "3"] for scene in ("blobs", "nebula")}}
@@ -78,22 +74,12 @@ class Case(SimulatedCase):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default="build/release/bin/mpol", type=lambda text: str(Path(text).resolve()))
-    parser.add_argument("--folder", type=Path, default=Path("point_quality"))
-    parser.add_argument("--only", default="", help="cases whose name has this word")
-    options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
     draws = {"disc": 2, "nebula": 2}
-    cases = [Case(options, sky, signal, draw) for sky in skies for signal in signals for draw in range(draws.get(sky, 1))]
-    cases = [case for case in cases if options.only in case.name]
-    print("| sky, point over noise, draw | found | flux off, errors | place off, errors | residual without | with points | error without | with points |"
-          "\n|" + "---|" * 8, flush=True)
-    rows = []
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for row in pool.map(Case.row, cases):
-            rows.append(row)
-            print("| {} | {} | {:+.2f} | {:.2f} | {:.1f} | {:.1f} | {:.2f} | {:.2f} |".format(*row), flush=True)
+    rows = measured_rows(
+        __doc__, "point_quality",
+        lambda options: [Case(options, sky, signal, draw) for sky in skies for signal in signals for draw in range(draws.get(sky, 1))],
+        "sky, point over noise, draw | found | flux off, errors | place off, errors | residual without | with points | error without | with points",
+        "{} | {} | {:+.2f} | {:.2f} | {:.1f} | {:.1f} | {:.2f} | {:.2f}")
     flux, place = (np.array([row[i] for row in rows if row[1]]) for i in (2, 3))
     if len(flux):
         print(f"\nroot mean square of flux off {np.sqrt((flux**2).mean()):.2f}, of place off {np.sqrt((place**2).mean()):.2f}, of {len(flux)} sources that were found")

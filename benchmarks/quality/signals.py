@@ -109,21 +109,29 @@ def print_summary(rows):
               f"{np.median(before):.2f}, {before.max():.2f} | {np.median(abs(flux_before - 1)):.3f} |")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def measured_rows(description, folder, make_cases, header, line):
+    """Reads the arguments of a study, and prints a row for each of its cases, as many at a time as there are CPUs. @return the rows"""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="build/release/bin/mpol", type=lambda text: str(Path(text).resolve()))
-    parser.add_argument("--folder", type=Path, default=Path("signal_quality"))
+    parser.add_argument("--folder", type=Path, default=Path(folder))
     parser.add_argument("--only", default="", help="cases whose name has this word")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    cases = [Case(options, sky, name, temperature) for name in observations for sky in skies for temperature in observations[name][3]]
-    cases = [case for case in cases if options.only in case.name]
-    print("| signal | case | best c | its error | usual | flux | fixed | flux |\n|" + "---|" * 8, flush=True)
+    cases = [case for case in make_cases(options) if options.only in case.name]
+    print(f"| {header} |\n|" + "---|" * (header.count("|") + 1), flush=True)
     rows = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for row in pool.map(Case.row, cases):
+        for row in pool.map(lambda case: case.row(), cases):
             rows.append(row)
-            print("| {:.1f} | {} | {} | {:.3f} | {:.2f} | {:.3f} | {:.2f} | {:.3f} |".format(*row), flush=True)
+            print("| " + line.format(*row) + " |", flush=True)
+    return rows
+
+
+def main():
+    rows = measured_rows(
+        __doc__, "signal_quality",
+        lambda options: [Case(options, sky, name, temperature) for name in observations for sky in skies for temperature in observations[name][3]],
+        "signal | case | best c | its error | usual | flux | fixed | flux", "{:.1f} | {} | {} | {:.3f} | {:.2f} | {:.3f} | {:.2f} | {:.3f}")
     print_summary(rows)
 
 

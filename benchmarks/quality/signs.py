@@ -8,16 +8,12 @@ of polarisation (radial for the disc, else a smooth random field), in a field tw
 columns as in signals.py, the flux being that of magnitudes after the Gaussian; `positive`: the error of an image without negative pixels over
 the same least one. Takes ten minutes on two cores. Needs numpy and astropy (build/test-python/bin/python3 has them).
 """
-import argparse
 import json
-import os
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 from astropy.io import fits
 
-from signals import SimulatedCase, distance
+from signals import SimulatedCase, distance, measured_rows
 
 skies = {"disc": [], **{scene: ["--scene", scene, "--scene-seed", "3"] for scene in ("blobs", "nebula", "galaxy")}}
 signals = (10, 25, 60, 200)
@@ -76,20 +72,9 @@ class Case(SimulatedCase):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default="build/release/bin/mpol", type=lambda text: str(Path(text).resolve()))
-    parser.add_argument("--folder", type=Path, default=Path("sign_quality"))
-    parser.add_argument("--only", default="", help="cases whose name has this word")
-    options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    cases = [Case(options, sky, signal) for sky in skies for signal in signals]
-    cases = [case for case in cases if options.only in case.name]
-    print("| sky, peak over noise | best c | its error | default | flux | its c of sparsity | positive |\n|" + "---|" * 7, flush=True)
-    rows = []
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for row in pool.map(Case.row, cases):
-            rows.append(row)
-            print("| {} | {} | {:.3f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} |".format(*row), flush=True)
+    rows = measured_rows(__doc__, "sign_quality", lambda options: [Case(options, sky, signal) for sky in skies for signal in signals],
+                         "sky, peak over noise | best c | its error | default | flux | its c of sparsity | positive",
+                         "{} | {} | {:.3f} | {:.2f} | {:.2f} | {:.2f} | {:.2f}")
     usual, positive = (np.array([row[i] for row in rows]) for i in (3, 6))
     flux = np.array([row[4] for row in rows])
     print(f"\nusual: median {np.median(usual):.2f}, worst {usual.max():.2f}, flux off by {np.median(abs(flux - 1)):.2f} in the median"

@@ -28,11 +28,7 @@ class Rounds {
 
   BlockCalibration run() {
     load();
-    while (!found_.converged && found_.rounds < options_.rounds()) {
-      if (take_round()) continue;
-      found_.interrupted = true;
-      break;
-    }
+    take_rounds(found_, options_.rounds(), [this] { return take_round(); });
     return std::move(found_);
   }
 

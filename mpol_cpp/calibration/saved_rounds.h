@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -14,6 +15,14 @@ struct SavedRounds {
   NamedTensors tensors;    ///< of that something
   NamedTensors of_imager;  ///< what the next image begins from
 };
+
+/// Takes rounds until they have converged, one was interrupted, or there are as many as allowed.
+/// @param fit         what they find: counts them, and knows whether they have converged or were interrupted
+/// @param take_round  takes one; gives whether it came to its end
+template <typename Fit, typename TakeRound>
+void take_rounds(Fit& fit, std::int64_t most, const TakeRound& take_round) {
+  while (!fit.interrupted && !fit.converged && fit.rounds < most) fit.interrupted = !take_round();
+}
 
 /// Writes it in the place of what was there. @param fingerprint  "key = value", of the settings and the data
 void write_rounds(const std::filesystem::path& path, const SavedRounds& rounds, const std::vector<std::string>& fingerprint);

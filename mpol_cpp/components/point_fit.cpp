@@ -44,6 +44,14 @@ double brightness_around(const Tensor& image, const PointComponent& source, cons
   return sum / count;
 }
 
+/// Gives chi^2 of what is left of data, over all channels.
+double chi_squared_of(const Visibilities& residual) {
+  double sum = 0;
+  for (std::int64_t channel = 0; channel < residual.nchan(); ++channel)
+    sum += (residual.weights()[channel] * residual.data()[channel].abs().square()).sum(torch::kFloat64).item<double>();
+  return sum;
+}
+
 /// The rounds, and what is kept of them.
 class PointRounds {
  public:
@@ -56,11 +64,7 @@ class PointRounds {
 
   PointFit run() {
     load();
-    while (!found_.converged && found_.rounds < options_.rounds()) {
-      if (take_round()) continue;
-      found_.interrupted = true;
-      break;
-    }
+    take_rounds(found_, options_.rounds(), [this] { return take_round(); });
     return std::move(found_);
   }
 
@@ -127,8 +131,9 @@ class PointRounds {
   /// Keeps the last source that was found only where chi^2 has fallen by it as it should, and looks for the next.
   /// @return whether there is one more source now
   bool search(const Tensor& sky) {
-    const auto rest = without_points(visibilities_, channels_, found_.sources, options_.room());
-    const double chi_squared = losses::loose_chi_squared(coords_, sky, rest, channels_);
+    const auto residual = losses::residual_visibilities(
+        coords_, sky, without_points(visibilities_, channels_, found_.sources, options_.room()), channels_);
+    const double chi_squared = chi_squared_of(residual);
     const double excess = std::max(1.0, chi_squared / (2 * static_cast<double>(visibilities_.nchan() * visibilities_.nvis())));
     if (is_on_trial_ && !(chi_squared_before_ - chi_squared > options_.clear_peak() * options_.clear_peak() * excess)) {
       refused_.push_back(found_.sources.back());
@@ -141,7 +146,7 @@ class PointRounds {
     chi_squared_before_ = chi_squared;
     if (static_cast<std::int64_t>(found_.sources.size()) >= options_.most_sources() || refused_.size() >= most_refused)
       return false;
-    const auto source = next_source(sky, rest);
+    const auto source = next_source(sky, residual);
     if (!source) return false;
     found_.sources.push_back(*source);
     return is_on_trial_ = true;
@@ -156,9 +161,9 @@ class PointRounds {
   }
 
   /// What the image cannot follow, where it is as sharp as it can be.
-  std::optional<PointComponent> next_source(const Tensor& sky, const Visibilities& rest) const {
-    const DirtyImager imager(coords_, losses::residual_visibilities(coords_, sky, rest, channels_),
-                             DirtyImagerOptions().channel_map(channels_).weighting(Weighting::briggs).robust(0.5));
+  /// @param left  data less image and sources
+  std::optional<PointComponent> next_source(const Tensor& sky, const Visibilities& left) const {
+    const DirtyImager imager(coords_, left, DirtyImagerOptions().channel_map(channels_).weighting(Weighting::briggs).robust(0.5));
     const auto residual = imager.image() / imager.noise().view({-1, 1, 1});
     const auto sky_x = coords_.sky_x(), sky_y = coords_.sky_y();
     const auto source_at = [&](const MissedForSharpness& place) {

@@ -94,7 +94,10 @@ void TvProximal::apply(const Tensor& q, const std::vector<double>& weights, cons
 
 void TvProximal::apply(const Tensor& q, const Tensor& weights, const ops::DevicePasses& passes, Tensor& x,
                        const Tensor& thresholds) {
-  if (on_gpu_) return on_gpu_->apply(q.contiguous(), mask_, weights.contiguous(), passes, x, thresholds);
+  if (on_gpu_) {
+    const auto own_thresholds = thresholds.defined() ? thresholds.contiguous() : thresholds;
+    return on_gpu_->apply(q.contiguous(), mask_, weights.contiguous(), passes, x, own_thresholds);
+  }
   if (!dual_.defined()) throw ValueError("kernels of the CPU compute this map: give it numbers of the host");
   ascend(q, weights, thresholds, ops::DualAscent(dual_, passes), x);
 }
