@@ -84,6 +84,18 @@ bool has_source(const std::string& program) {
   return in("examples/" + program + ".cpp") || in("benchmarks/" + program + ".cpp");
 }
 
+/// A program's source, and those of the scripts beside it that it imports: they may name its options for it.
+std::string source_with_imports(const fs::path& path) {
+  const auto own = read_text(path);
+  auto source = own;
+  static const std::regex import("(?:^|\\n)from ([a-z_]+) import ");
+  for (std::sregex_iterator found(own.begin(), own.end(), import), end; found != end; ++found) {
+    const auto module = path.parent_path() / (found->str(1) + ".py");
+    if (fs::exists(module)) source += read_text(module);
+  }
+  return source;
+}
+
 /// The words of a command that name what is not in the repository: scripts, programs, presets, options of benchmarks.
 std::vector<std::string> names_nothing(const std::string& command) {
   std::vector<std::string> wrong;
@@ -95,7 +107,7 @@ std::vector<std::string> names_nothing(const std::string& command) {
       is_there = has_source(word.substr(std::string("build/release/bin/").size()));
     } else if (std::regex_match(word, std::regex("(\\./(?!mpol-)|scripts/|benchmarks/|packaging/|requirements/|data/).+"))) {
       is_there = fs::exists(repository() / word);
-      if (word.starts_with("benchmarks/") && is_there) benchmark = read_text(repository() / word);
+      if (word.starts_with("benchmarks/") && is_there) benchmark = source_with_imports(repository() / word);
     } else if (before == "--preset") {
       is_there = read_text(repository() / "CMakePresets.json").find("\"" + word + "\"") != std::string::npos;
     } else if (before == "--target") {
