@@ -57,9 +57,10 @@ void fill_subtables(casacore::MeasurementSet& set) {
 
 }  // namespace
 
-std::int64_t read_columns(const std::string& path) {
+std::int64_t read_columns(const std::string& path, Rows at_once) {
   const casacore::Table set(path, casacore::TableLock(casacore::TableLock::UserNoReadLocking));
-  const auto rows = static_cast<std::int64_t>(set.nrow()), block = (std::int64_t{1} << 19) / (ncorr * nchan);
+  const auto rows = static_cast<std::int64_t>(set.nrow()),
+             block = at_once == Rows::all ? rows : (std::int64_t{1} << 19) / (ncorr * nchan);
   casacore::Array<casacore::Complex> data;
   casacore::Array<casacore::Bool> flags;
   casacore::Array<double> uvw;

@@ -12,6 +12,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/proximal/image_vectors.h>
+#include <mpol_cpp/ops/proximal/pogm_end.h>
 
 namespace mpol {
 namespace {
@@ -19,6 +20,9 @@ namespace {
 constexpr auto margin_of_curvature = PogmNumbers::margin_of_curvature, rounding_of_curvature = PogmNumbers::rounding_of_curvature;
 constexpr std::int64_t numbers_of_problem = 4;
 constexpr const char* fista_name = "fista";  // in the state of one
+
+/// z' = z where w is w' already: w' - (w' - y) + (z - y).
+constexpr ops::ExtrapolationFactors same_point(double step) { return {step, 0, -1, 1}; }
 
 }  // namespace
 
@@ -31,7 +35,7 @@ Pogm::Pogm(CompositeFunction& function, Tensor start, PogmOptions options)
       y_(std::move(start)) {
   const torch::NoGradGuard no_grad;
   problems_.resize(static_cast<std::size_t>(y_.size(0)));
-  for (auto& problem : problems_) problem.passes = PogmNumbers::first_passes;
+  for (auto& problem : problems_) problem = {.passes = PogmNumbers::first_passes, .end = ops::PogmEnd::began_anew};
   if (curvatures_.empty()) curvatures_ = function_.curvatures();
   w_ = y_.clone();
   z_ = y_.clone();
@@ -40,7 +44,7 @@ Pogm::Pogm(CompositeFunction& function, Tensor start, PogmOptions options)
 
 void Pogm::begin_anew(Problem& problem) const {
   problem.t = problem.c = 1;
-  problem.begun_anew = true;
+  problem.end = ops::PogmEnd::began_anew;
 }
 
 void Pogm::prepare() {
@@ -86,6 +90,7 @@ std::vector<bool> Pogm::iterate() {
       factors[image] = fista ? ops::ExtrapolationFactors{step, (problem.c - 1) / t, 0, 0}
                              : ops::ExtrapolationFactors{step, (t - 1) / next, t / next, (t - 1) / (problem.c * next)};
       steps[image] = fista ? step : next_c[i] * step;
+      if (problem.end == ops::PogmEnd::repeats) factors[image] = same_point(step);
     }
   }
   ops::extrapolate(y_, gradient_, factors, w_, z_);
@@ -123,9 +128,13 @@ std::vector<bool> Pogm::iterate() {
     const double rise = rises[i];
     if (problem.held) continue;
     const bool too_long = steps_too_long[i] > 0;
-    if (too_long || (rise > 0 && !problem.begun_anew)) {
+    if (!too_long && rise > 0 && problem.end == ops::PogmEnd::moved && problem.passes < most_passes_) {
+      problem.passes = ops::more_passes(problem.passes, most_passes_);
+      problem.end = ops::PogmEnd::repeats;
+      continue;
+    }
+    if (too_long || (rise > 0 && problem.end != ops::PogmEnd::began_anew)) {
       begin_anew(problem);
-      if (!too_long) problem.passes = std::min(2 * problem.passes, most_passes_);
       continue;
     }
     moved[i] = true;
@@ -133,7 +142,7 @@ std::vector<bool> Pogm::iterate() {
     regularizers_[i] = regularizers[i];
     problem.t = next_t[i];
     problem.c = next_c[i];
-    problem.begun_anew = false;
+    problem.end = ops::PogmEnd::moved;
   }
   decreases_.push_back(std::move(decreases));
   if (std::all_of(moved.begin(), moved.end(), [](bool is) { return is; })) {
@@ -146,7 +155,7 @@ std::vector<bool> Pogm::iterate() {
     if (moved[i]) {
       y_[problem].copy_(next_[problem]);
       gradient_[problem].copy_(next_gradient_[problem]);
-    } else {
+    } else if (problems_[i].held || problems_[i].end == ops::PogmEnd::began_anew) {
       w_[problem].copy_(y_[problem]);
       z_[problem].copy_(y_[problem]);
     }
@@ -204,7 +213,7 @@ NamedTensors Pogm::state() const {
     *number++ = problem.t;
     *number++ = problem.c;
     *number++ = static_cast<double>(problem.passes);
-    *number++ = problem.begun_anew ? 1 : 0;
+    *number++ = static_cast<double>(problem.end);
   }
   auto decreases = at::empty({iterations(), count}, torch::kFloat64);
   auto* decrease = decreases.mutable_data_ptr<double>();
@@ -269,7 +278,7 @@ void Pogm::load_state(const NamedTensors& state) {
     problem.t = *number++;
     problem.c = *number++;
     problem.passes = static_cast<std::int64_t>(*number++);
-    problem.begun_anew = *number++ != 0;
+    problem.end = static_cast<ops::PogmEnd>(*number++);
   }
   const auto count = static_cast<std::ptrdiff_t>(problems_.size());
   const auto decreases = values(read.decreases);

@@ -11,6 +11,7 @@ namespace mpol {
 
 namespace ops {
 struct PointSums;
+enum class PogmEnd : std::int64_t;
 }  // namespace ops
 
 /// How the next point is extrapolated from the last ones.
@@ -21,7 +22,7 @@ enum class Momentum {
 
 /// What the iterations of Pogm and DevicePogm have in common.
 struct PogmNumbers {
-  static constexpr std::int64_t first_passes = 4;         ///< of the proximal map, until an iteration begins anew
+  static constexpr std::int64_t first_passes = 4;         ///< of the proximal map, until F would rise
   static constexpr std::int64_t most_passes = 64;         ///< that doubling them ends at, unless an option says another number
   static constexpr std::int64_t fewest_iterations = 64;   ///< before anything counts as converged
   static constexpr double margin_of_curvature = 1.05;     ///< what is multiplied to a curvature that a step showed
@@ -43,7 +44,7 @@ struct PogmOptions {
 
 /// A saved state of either, on the CPU but for the images.
 struct PogmState {
-  Tensor problems;                ///< (problems, 4) float64: t, c, passes, whether the last iteration began anew
+  Tensor problems;                ///< (problems, 4) float64: t, c, passes, how the last iteration ended
   Tensor curvatures;              ///< (problems nchan) float64
   Tensor decreases;               ///< (iterations, problems) float64
   Tensor w, z;                    ///< like the images
@@ -62,9 +63,10 @@ struct PogmState {
 ///   z' = w' + (t-1)/t' (w' - w) + t/t' (w' - y) + (t-1)/(c t') (z - y),   c' = (2 t + t' - 1)/t'
 ///   y' = argmin_x L |x - z'|^2/(2 c') + g(x)
 ///
-/// One gradient and one proximal map an iteration. A problem whose F would rise keeps its y and begins anew with t = 1, c = 1 and
-/// twice the passes of the proximal map. Differences of F are taken as such, <y' - y, f'(y) + f'(y')>/2 for the quadratic f:
-/// F itself has too few digits in float32.
+/// One gradient and one proximal map an iteration. Where F would rise, either the map was found too coarsely, or momentum went
+/// too far: the problem keeps its y, and the next iteration goes on with the same map from where its passes ended, with twice as
+/// many from then on. Where F would rise still, it begins anew with t = 1, c = 1. Differences of F are taken as such, <y' - y,
+/// f'(y) + f'(y')>/2 for the quadratic f: F itself has too few digits in float32.
 ///
 /// FISTA differs in z' alone: its gradient at the extrapolated point y + b (y - y_-) is, for the quadratic f, that of the points
 /// themselves extrapolated, so that its argument of the proximal map is w' + b (w' - w).
@@ -105,7 +107,7 @@ class Pogm {
   struct Problem {
     double t = 1, c = 1;  // c of FISTA: the t before
     std::int64_t passes = 0;
-    bool begun_anew = true;  // in the last iteration, or there was none
+    ops::PogmEnd end{};  // of the last iteration
     bool held = false;
   };
 

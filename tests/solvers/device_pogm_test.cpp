@@ -34,6 +34,7 @@ struct HostRun {
       : model(positive_model(base)),
         function(model.ptr(), objective, CubeProximal::By::tensors),
         pogm(function, function.images(), {.momentum = momentum}) {}
+  void iterate() { pogm.iterate(); }
 };
 
 struct DeviceRun {
@@ -104,6 +105,40 @@ TEMPLATE_TEST_CASE("POGM on a device comes as near to the optimum as that of the
   const double own = device.pogm.losses()[0].item<double>(), expected = host.function.losses()[0];
   CAPTURE(terms, first, own, expected);
   CHECK(std::abs(own - expected) < 1e-4 * (first - expected));
+}
+
+TEMPLATE_TEST_CASE("where F would rise, its proximal map is gone on with before momentum is given up", "[solvers][device][quick]",
+                   HostRun, DeviceRun) {
+  const auto momentum = GENERATE(Momentum::optimized, Momentum::fista);
+  const Objective objective(likelihood_of("exact", torch::kFloat64), {terms::sparsity(1e-3), terms::tv_image(0.03)});
+  TestType run(base_image(torch::kFloat64, 5, {2}), objective, momentum);
+  enum : int { t, c, passes, end };
+  constexpr double moved = 0, repeats = 2;
+  int cured = 0;
+  for (int k = 0; k < 40; ++k) {
+    const auto before = run.pogm.state();
+    const auto images = run.pogm.images().clone();
+    run.iterate();
+    const auto after = run.pogm.state();
+    for (std::int64_t problem = 0; problem < 2; ++problem) {
+      const auto number = [&](const NamedTensors& state, int which) {
+        return state.at("problems")[problem][which].template item<double>();
+      };
+      if (number(after, end) == repeats) {
+        CHECK(number(before, end) == moved);
+        CHECK(torch::equal(run.pogm.images()[problem], images[problem]));
+        CHECK(number(after, t) == number(before, t));
+        CHECK(number(after, c) == number(before, c));
+        CHECK(number(after, passes) >= number(before, passes));
+        CHECK(after.at("decreases")[k][problem].template item<double>() == 0);
+      }
+      if (number(before, end) != repeats || number(after, end) != moved) continue;
+      CHECK(relative_error(after.at("z")[problem], before.at("z")[problem]) < 1e-12);
+      CHECK(number(after, t) > number(before, t));
+      ++cured;
+    }
+  }
+  CHECK(cured > 0);
 }
 
 TEST_CASE("POGM on a device goes on from its state bit for bit, whenever that was taken", "[solvers][device][quick]") {

@@ -18,6 +18,7 @@
 #include <mpol_cpp/ops/gpu/run_kernel.h>
 #include <mpol_cpp/ops/proximal/dual_ascent.h>
 #include <mpol_cpp/ops/proximal/gpu/pogm_launch.h>
+#include <mpol_cpp/ops/proximal/pogm_end.h>
 
 namespace mpol {
 namespace {
@@ -43,7 +44,7 @@ DevicePogm::DevicePogm(ConvexObjective& function, Momentum momentum)
   curvatures_ = at::tensor(function_.curvatures(), torch::kFloat64).to(y_.device()).view({problems, -1});
   passes_ = at::full({problems}, PogmNumbers::first_passes, numbers.dtype(torch::kInt64));
   in_force_ = passes_.clone();
-  begun_anew_ = at::ones({problems}, numbers.dtype(torch::kBool));
+  ends_ = at::full({problems}, static_cast<std::int64_t>(ops::PogmEnd::began_anew), numbers.dtype(torch::kInt64));
   decreases_ = at::empty({first_room, problems}, numbers);
   w_ = y_.clone();
   z_ = y_.clone();
@@ -103,7 +104,7 @@ ops::PogmArrays<T> DevicePogm::arrays(const ConvexObjective::DeviceValues& value
   arrays.curvatures = ops::device_array<double>(curvatures_);
   arrays.passes = ops::device_array<std::int64_t>(passes_);
   arrays.in_force = ops::device_array<const std::int64_t>(in_force_);
-  arrays.begun_anew = ops::device_array<bool>(begun_anew_);
+  arrays.ends = ops::device_array<std::int64_t>(ends_);
   arrays.next_t = ops::device_array<double>(next_t_);
   arrays.next_c = ops::device_array<double>(next_c_);
   arrays.steps = ops::device_array<double>(steps_);
@@ -153,11 +154,11 @@ bool DevicePogm::has_converged(double tolerance, const std::vector<double>& loss
 }
 
 std::vector<Tensor> DevicePogm::changed() const {
-  return {y_, w_, z_, gradient_, t_, c_, regularizers_, curvatures_, passes_, begun_anew_, losses_};
+  return {y_, w_, z_, gradient_, t_, c_, regularizers_, curvatures_, passes_, ends_, losses_};
 }
 
 NamedTensors DevicePogm::state() const {
-  const auto numbers = at::stack({t_, c_, passes_.to(torch::kFloat64), begun_anew_.to(torch::kFloat64)}, 1);
+  const auto numbers = at::stack({t_, c_, passes_.to(torch::kFloat64), ends_.to(torch::kFloat64)}, 1);
   PogmState state{
       numbers, curvatures_.flatten().clone(), decreases_.narrow(0, 0, iterations_).clone(), w_.clone(), z_.clone(), {}, {}};
   if (is_prepared_) {
@@ -179,7 +180,7 @@ void DevicePogm::load_state(const NamedTensors& state, const Tensor& losses) {
   t_.copy_(read.problems.select(1, 0));
   c_.copy_(read.problems.select(1, 1));
   passes_.copy_(read.problems.select(1, 2));
-  begun_anew_.copy_(read.problems.select(1, 3) != 0);
+  ends_.copy_(read.problems.select(1, 3));
   in_force_.copy_(found != state.end() ? found->second.flatten() : read.problems.select(1, 2));
   most_in_force_ = 0;
   curvatures_.copy_(read.curvatures.view_as(curvatures_));

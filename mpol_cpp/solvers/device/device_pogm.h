@@ -61,7 +61,7 @@ class DevicePogm {
   Tensor y_, w_, z_, gradient_, next_, next_gradient_;  // like the images
   Tensor t_, c_, regularizers_, curvatures_;            // float64, (problems); (problems, nchan)
   Tensor passes_, in_force_;                            // (problems) int64: wanted, and had
-  Tensor begun_anew_;                                   // (problems) bool
+  Tensor ends_;                                         // (problems) int64, of the last iteration: ops::PogmEnd
   Tensor losses_, report_;                              // report_: keep_report(), then the decreases of F (problems)
   Tensor next_t_, next_c_, steps_;                      // float64, of the step under way: (problems), and of each image
   Tensor piece_sums_, sums_, pixel_sums_;               // float64 (PogmArrays)

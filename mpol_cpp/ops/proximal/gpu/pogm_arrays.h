@@ -2,6 +2,7 @@
 
 // What the kernels of proximal gradient iterations on a GPU are given. C++17, no LibTorch: the CUDA compiler reads it.
 #include <mpol_cpp/ops/proximal/gpu/piece_sums.h>
+#include <mpol_cpp/ops/proximal/pogm_end.h>
 
 namespace mpol::ops {
 
@@ -23,13 +24,16 @@ struct PogmArrays {
   DeviceArray<double> curvatures;                            // (problems, nchan)
   DeviceArray<std::int64_t> passes;                          // (problems): wanted
   DeviceArray<const std::int64_t> in_force;                  // (problems): had
-  DeviceArray<bool> begun_anew;                              // (problems)
+  DeviceArray<std::int64_t> ends;                            // (problems): of the last iteration, PogmEnd
   DeviceArray<double> next_t, next_c, steps;                 // (problems), (problems), (problems, nchan): of the proximal map
   DeviceArray<double> piece_sums, sums;                      // (pogm_sums, images, pieces), (pogm_sums, images)
   DeviceArray<const double> next_regularizers, next_losses;  // (problems), (columns, problems): at next
   DeviceArray<double> losses;                                // (columns, problems)
   DeviceArray<double> report;      // the losses before the iteration, the sum of all pixels after it, decreases of F (problems)
   DeviceArray<double> pixel_sums;  // (problems): after the iteration
+
+  MPOL_DEVICE bool ended(std::int64_t problem, PogmEnd how) const { return ends[problem] == static_cast<std::int64_t>(how); }
+  MPOL_DEVICE void set_end(std::int64_t problem, PogmEnd how) const { ends[problem] = static_cast<std::int64_t>(how); }
 };
 
 enum class PogmKernel { advance, compare, sum_up, judge, choose };

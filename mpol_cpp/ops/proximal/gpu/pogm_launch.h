@@ -27,6 +27,7 @@ struct PogmAdvanceBody {
       arrays.steps[image] = arrays.fista ? step : next_c * step;
       if (image % arrays.cut.nchan == 0) arrays.next_t[problem] = next_t, arrays.next_c[problem] = next_c;
     }
+    if (arrays.ended(problem, PogmEnd::repeats)) return;  // w' and z' are there
     const T slope = static_cast<T>(step);
     const T w_factor = static_cast<T>(arrays.fista ? (c - 1.0) / t : (t - 1.0) / next_t);
     const T y_factor = static_cast<T>(arrays.fista ? 0.0 : t / next_t);
@@ -80,7 +81,7 @@ struct PogmCompareBody {
   }
 };
 
-/// One block a problem: raises curvatures where f shows more, and decides whether the problem moves or begins anew.
+/// One block a problem: raises curvatures where f shows more, and decides whether the problem moves, repeats or begins anew.
 template <typename T>
 struct PogmJudgeBody {
   static constexpr int threads = ImagePieces::threads, phases = 4;
@@ -143,27 +144,29 @@ struct PogmJudgeBody {
         arrays.mixes_images ? all_bends > all_allowed * arrays.rounding_of_curvature : shared.sums.total(raised) > 0;
     shared.factor = arrays.mixes_images && too_long ? arrays.margin_of_curvature * all_bends / all_allowed : 0.0;
     const double rise = arrays.next_regularizers[problem] - arrays.regularizers[problem] + shared.sums.total(along) / 2.0;
-    const bool again = too_long || (rise > 0 && !arrays.begun_anew[problem]);
-    if (again && !too_long && arrays.passes[problem] == arrays.in_force[problem]) {
-      const std::int64_t more = 2 * arrays.passes[problem];
-      arrays.passes[problem] = more < arrays.most_passes ? more : arrays.most_passes;
-    }
+    const bool rises = rise > 0 && !arrays.ended(problem, PogmEnd::began_anew);
+    const bool repeats =
+        !too_long && rises && arrays.ended(problem, PogmEnd::moved) && arrays.passes[problem] < arrays.most_passes;
+    if (repeats && arrays.passes[problem] == arrays.in_force[problem])
+      arrays.passes[problem] = more_passes(arrays.passes[problem], arrays.most_passes);
+    const bool stays = too_long || rises;
     const std::int64_t problems = arrays.cut.problems;
     for (std::int64_t column = 0; column < arrays.columns; ++column) {
       const std::int64_t at = column * problems + problem;
       arrays.report[at] = arrays.losses[at];
-      if (!again) arrays.losses[at] = arrays.next_losses[at];
+      if (!stays) arrays.losses[at] = arrays.next_losses[at];
     }
-    arrays.report[arrays.columns * problems + 1 + problem] = again ? 0.0 : -rise;
-    if (!again) arrays.regularizers[problem] = arrays.next_regularizers[problem];
-    arrays.t[problem] = again ? 1.0 : arrays.next_t[problem];
-    arrays.c[problem] = again ? 1.0 : arrays.next_c[problem];
-    arrays.begun_anew[problem] = again;
-    arrays.pixel_sums[problem] = shared.sums.total(again ? pixels : next_pixels);
+    arrays.report[arrays.columns * problems + 1 + problem] = stays ? 0.0 : -rise;
+    arrays.pixel_sums[problem] = shared.sums.total(stays ? pixels : next_pixels);
+    arrays.set_end(problem, repeats ? PogmEnd::repeats : stays ? PogmEnd::began_anew : PogmEnd::moved);
+    if (repeats) return;
+    if (!stays) arrays.regularizers[problem] = arrays.next_regularizers[problem];
+    arrays.t[problem] = stays ? 1.0 : arrays.next_t[problem];
+    arrays.c[problem] = stays ? 1.0 : arrays.next_c[problem];
   }
 };
 
-/// Problems that move take the next point, the others begin anew where they are.
+/// Problems that move take the next point; those that begin anew do so where they are.
 template <typename T>
 struct PogmChooseBody {
   static constexpr int threads = ImagePieces::threads, phases = 1;
@@ -182,10 +185,12 @@ struct PogmChooseBody {
       arrays.report[arrays.columns * arrays.cut.problems] = sum;
     }
     const std::int64_t image = arrays.cut.image_of(place.block);
-    const bool again = arrays.begun_anew[image / arrays.cut.nchan];
+    const std::int64_t problem = image / arrays.cut.nchan;
+    if (arrays.ended(problem, PogmEnd::repeats)) return;
+    const bool begins_anew = arrays.ended(problem, PogmEnd::began_anew);
     arrays.cut.each(place, [&](std::int64_t pixel) {
       const std::int64_t at = image * arrays.cut.pixels + pixel;
-      if (again) {
+      if (begins_anew) {
         arrays.w[at] = arrays.z[at] = arrays.y[at];
       } else {
         arrays.y[at] = arrays.next[at];
