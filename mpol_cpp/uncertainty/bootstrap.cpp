@@ -18,6 +18,10 @@ namespace {
 
 void check_bootstrap(const BootstrapOptions& options) {
   if (options.samples() < 2) throw ValueError(fmt::format("{} samples tell no spread: take at least 2", options.samples()));
+  if (options.refits() < 0 || options.refits() > options.samples()) {
+    throw ValueError(
+        fmt::format("{} refits of {} samples; there must be 0 to {}", options.refits(), options.samples(), options.samples()));
+  }
   if (!(options.noise_factor() > 0) || !std::isfinite(options.noise_factor()))
     throw ValueError(fmt::format("the noise factor is {}; it must be above 0", options.noise_factor()));
   if (!(options.tolerance() > 0)) throw ValueError(fmt::format("the tolerance is {}; it must be above 0", options.tolerance()));
@@ -51,24 +55,34 @@ class SimulatedFits {
   const Tensor& slope() const { return slope_; }
 
   /// Fits data of the fitted image and other noise. @return its base pixels
-  Tensor fit_to(const DirtyNoise& noise, std::int64_t number) {
-    // The data are moved to those of the fitted image: b - T x less.
-    const auto drawn =
-        noise.draw(options_.seed(), static_cast<std::uint64_t>(number)) * (options_.noise_factor() / objective_.normalizer());
-    moved_ = slope_ + drawn.to(slope_.options()).unsqueeze(0);
-    tilted_.set_tilt(model_->smoothed(moved_.contiguous()));
-    likelihood().load_working_state(state_);
-    function_.map().set_dual(dual_);
-    auto images = fitted_.clone();
-    fit(images);
-    return images;
+  Tensor fit_to(const DirtyNoise& noise, std::int64_t number) { return fit_to_data_of(fitted_, slope_, noise, number); }
+
+  /// The same of a sample as the sky. @param sample  its base pixels
+  Tensor refit(const Tensor& sample, const DirtyNoise& noise, std::int64_t number) {
+    return fit_to_data_of(sample, slope_at(sample), noise, first_of_refits + number);
   }
 
   /// The slope of chi^2/(2 N) of the data that were simulated last.
   Tensor simulated_slope_at(const Tensor& images) { return slope_at(images) - moved_; }
 
  private:
+  static constexpr std::int64_t first_of_refits = std::int64_t{1} << 32;  // number of their noise, whatever that of samples
+
   Likelihood& likelihood() const { return objective_.likelihood(); }
+
+  /// @param slope  of chi^2/(2 N) of the observed data at `sky`
+  Tensor fit_to_data_of(const Tensor& sky, const Tensor& slope, const DirtyNoise& noise, std::int64_t number) {
+    // The data are moved to those of the image: b - T x less.
+    const auto drawn =
+        noise.draw(options_.seed(), static_cast<std::uint64_t>(number)) * (options_.noise_factor() / objective_.normalizer());
+    moved_ = slope + drawn.to(slope.options()).unsqueeze(0);
+    tilted_.set_tilt(model_->smoothed(moved_.contiguous()));
+    likelihood().load_working_state(state_);
+    function_.map().set_dual(dual_);
+    auto images = sky.clone();
+    fit(images);
+    return images;
+  }
 
   void fit(Tensor& images) {
     Pogm pogm(tilted_, images, {.curvatures = curvatures_, .most_passes = passes_to_settle});
@@ -112,15 +126,25 @@ Bootstrap::Bootstrap(std::shared_ptr<GriddedNetImpl> model, Objective objective,
     throw ValueError(fmt::format("the errors of this fit cannot be sampled: {}", why));
 }
 
-Tensor Bootstrap::sample(const DirtyNoise& noise) const {
+BootstrapSamples Bootstrap::sample(const DirtyNoise& noise) const {
   const torch::NoGradGuard no_grad;
   SimulatedFits fits(model_, objective_, options_);
-  auto shape = fits.slope().sizes().vec();
-  shape.front() = options_.samples();
-  auto samples = at::empty(shape, torch::kFloat32);
+  const auto room = [&](std::int64_t count) {
+    auto shape = fits.slope().sizes().vec();
+    shape.front() = count;
+    return at::empty(shape, torch::kFloat32);
+  };
+  BootstrapSamples samples{room(options_.samples()), room(options_.refits())};
+  std::int64_t fitted = 0;
+  const auto keep = [&](const Tensor& images, Tensor place) {
+    place.copy_(model_->smoothed(images)[0]);
+    if (options_.on_sample()) options_.on_sample()(fitted);
+    ++fitted;
+  };
   for (std::int64_t i = 0; i < options_.samples(); ++i) {
-    samples[i].copy_(model_->smoothed(fits.fit_to(noise, i))[0]);
-    if (options_.on_sample()) options_.on_sample()(i);
+    const auto images = fits.fit_to(noise, i);
+    keep(images, samples.images[i]);
+    if (i < options_.refits()) keep(fits.refit(images, noise, i), samples.refits[i]);
   }
   return samples;
 }

@@ -17,6 +17,8 @@ namespace mpol {
 struct BootstrapOptions {
   /// How many images are fitted, >= 2: an error has one of about 1/sqrt(2 samples) of its own.
   TORCH_ARG(std::int64_t, samples) = 64;
+  /// How many of the samples are observed and fitted once more, 0 to `samples` (BootstrapSamples::refits).
+  TORCH_ARG(std::int64_t, refits) = 0;
   /// Seed of the noise: the same seed gives the same samples.
   TORCH_ARG(std::uint64_t, seed) = 0;
   /// How much larger the noise is than the weights say: the root of chi^2/(2 samples) of the fit, where it is to be trusted.
@@ -25,8 +27,16 @@ struct BootstrapOptions {
   TORCH_ARG(double, tolerance) = 5e-3;
   /// Iterations after which a fit ends though it has not settled.
   TORCH_ARG(std::int64_t, most_iterations) = 2000;
-  /// After each sample; what it throws ends all.
+  /// After each fit, with its number from 0 on; what it throws ends all.
   TORCH_ARG(std::function<void(std::int64_t sample)>, on_sample) = {};
+};
+
+/// What a Bootstrap gives: (…, nchan, npix, npix) float32 on the CPU, sky orientation, Jy/arcsec^2.
+struct BootstrapSamples {
+  Tensor images;  ///< (samples, …)
+  /// (refits, …): fits to simulated data of the first samples, as those are of the fitted image. An image that a fit has smoothed
+  /// loses less in the next one: by how much less tells how far the samples' errors fall short (error_maps).
+  Tensor refits;
 };
 
 /// Images that the same fit makes of other data: of the fitted image itself, observed with the same baselines and noise of the
@@ -37,7 +47,7 @@ struct BootstrapOptions {
 ///
 /// Data that differ tilt the objective by a linear term: kernels and curvature are shared, and each fit begins at the fitted
 /// image.
-/// Source: Efron & Tibshirani 1993, chapter 6.
+/// Source: Efron & Tibshirani 1993, chapter 6; Hall & Martin 1988 (the bootstrap of samples).
 class Bootstrap {
  public:
   /// Why the errors of a model's fit to an objective cannot be sampled; empty when they can: the fit must be convex.
@@ -47,8 +57,7 @@ class Bootstrap {
   /// @throws ValueError where there is an obstacle, and for options out of range
   Bootstrap(std::shared_ptr<GriddedNetImpl> model, Objective objective, BootstrapOptions options = {});
 
-  /// (samples, nchan, npix, npix) float32 on the CPU, sky orientation, Jy/arcsec^2.
-  Tensor sample(const DirtyNoise& noise) const;
+  BootstrapSamples sample(const DirtyNoise& noise) const;
 
   /// How many times more the residual image of the fit (the slope of chi^2 at it: natural weights, the whole field) scatters than
   /// those of the samples, root mean squares: above 1 where visibilities share errors, or show what the model cannot. What

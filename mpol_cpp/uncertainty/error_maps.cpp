@@ -80,7 +80,32 @@ Tensor around(const Tensor& squares, const GridCoords& coords, const Beam& beam)
   return convolution->forward(squares.unsqueeze(0)).squeeze(0);
 }
 
-void check_samples(const Tensor& sky, const Tensor& samples) {
+/// The sum of squares over some pixels of differences (count, npix, npix) of Jy/arcsec^2, at the resolution of beams.
+double squares_over(const Tensor& differences, const Tensor& pixels, const GridCoords& coords, const std::vector<Beam>& beam) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < differences.size(0); ++i) {
+    auto own = differences.narrow(0, i, 1).to(torch::kFloat64);
+    if (!beam.empty()) own = restore(own, coords, beam);
+    sum += (own[0].square() * pixels).sum().item<double>();
+  }
+  return sum;
+}
+
+/// ErrorMaps::error_factor of a channel. @param samples, refits  (…, npix, npix) of the channel
+double shortfall(const Tensor& image, const Tensor& samples, const Tensor& refits, const Tensor& pixels, const GridCoords& coords,
+                 const std::vector<Beam>& beam) {
+  if (!refits.defined() || refits.size(0) == 0) return 1;
+  const auto own = samples.narrow(0, 0, refits.size(0));
+  const double first = squares_over(own - image.to(own.scalar_type()), pixels, coords, beam),
+               second = squares_over(refits - own, pixels, coords, beam);
+  return second > 0 ? std::max(1.0, std::sqrt(first / second)) : 1;
+}
+
+void check_samples(const Tensor& sky, const Tensor& samples, const Tensor& refits) {
+  if (refits.defined() && (refits.dim() != 4 || refits.size(0) > samples.size(0) || refits.sizes().slice(1) != sky.sizes())) {
+    throw ShapeError(fmt::format("refits of shape {} of samples of shape {}: expected as many, or fewer", refits.sizes().vec(),
+                                 samples.sizes().vec()));
+  }
   if (samples.dim() != 4 || sky.dim() != 3 || samples.sizes().slice(1) != sky.sizes()) {
     throw ShapeError(fmt::format("samples of shape {} of an image of shape {}: expected (samples, nchan, npix, npix)",
                                  samples.sizes().vec(), sky.sizes().vec()));
@@ -92,9 +117,10 @@ void check_samples(const Tensor& sky, const Tensor& samples) {
 
 Tensor ErrorMaps::signal_to_noise() const { return at::where(error > 0, image / error, at::zeros_like(image)); }
 
-ErrorMaps error_maps(const Tensor& sky, const Tensor& samples, const GridCoords& coords, const std::vector<Beam>& beams) {
+ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& fits, const GridCoords& coords, const std::vector<Beam>& beams) {
   const torch::NoGradGuard no_grad;
-  check_samples(sky, samples);
+  const auto& samples = fits.images;
+  check_samples(sky, samples, fits.refits);
   const auto image = sky.detach().to(torch::kCPU, torch::kFloat64);
   const auto count = samples.size(0);
   ErrorMaps maps;
@@ -102,7 +128,7 @@ ErrorMaps error_maps(const Tensor& sky, const Tensor& samples, const GridCoords&
   for (auto* map : {&maps.error, &maps.mean, &maps.spread, &maps.lower, &maps.upper}) *map = at::empty_like(maps.image);
   for (std::int64_t channel = 0; channel < sky.size(0); ++channel) {
     const auto own = samples.select(1, channel);
-    const auto beam_of = [&] { return beams.size() == 1 ? beams : std::vector{beams[static_cast<std::size_t>(channel)]}; };
+    const auto beam_of = [&] { return beams.size() <= 1 ? beams : std::vector{beams[static_cast<std::size_t>(channel)]}; };
     auto differences = at::empty(own.sizes(), torch::kFloat32);
     auto flux = at::empty({count}, torch::kFloat64);
     auto mean = at::zeros_like(image[channel]), squares = at::zeros_like(mean);
@@ -119,6 +145,10 @@ ErrorMaps error_maps(const Tensor& sky, const Tensor& samples, const GridCoords&
     const double unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
     maps.error[channel].copy_(
         (beams.empty() ? squares : at::maximum(squares, around(squares, coords, beam_of().front()))).sqrt());
+    const auto refits = fits.refits.defined() ? fits.refits.select(1, channel) : Tensor();
+    const auto shown = maps.image[channel].abs() > maps.error[channel];
+    maps.error_factor.push_back(shortfall(image[channel], own, refits, shown, coords, beam_of()));
+    maps.error[channel].mul_(maps.error_factor.back());
     maps.mean[channel].copy_(maps.image[channel] + mean);
     maps.spread[channel].copy_(((squares - mean.square()).clamp_min(0) * unbiased).sqrt());
     write_percentiles(differences, maps.image[channel], maps, channel);

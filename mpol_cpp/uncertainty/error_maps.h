@@ -6,6 +6,7 @@
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/images/beam.h>
+#include <mpol_cpp/uncertainty/bootstrap.h>
 
 namespace mpol {
 
@@ -17,7 +18,8 @@ using torch::Tensor;
 struct ErrorMaps {
   Tensor image;  ///< the fitted one
   /// Root mean square of sample minus image: noise, and what the priors take away; at the resolution of beams the larger of a
-  /// pixel's own and that of its surroundings (a Gaussian twice as wide as the beam), as where an image errs is as uncertain.
+  /// pixel's own and that of its surroundings (a Gaussian twice as wide as the beam), as where an image errs is as uncertain;
+  /// times error_factor.
   Tensor error;
   Tensor mean, spread;  ///< of the samples; the spread is their standard deviation: noise alone
   Tensor lower, upper;  ///< their 16th and 84th percentile: how they scatter; no interval of the sky, as they are biased
@@ -26,15 +28,20 @@ struct ErrorMaps {
   /// Full width at half maximum of the errors' autocorrelation at the resolution of pixels in each channel, arcsec: pixels nearer
   /// than that err together. NaN where samples do not differ.
   std::vector<double> correlation_length;
+  /// By how much samples' errors fall short, in each channel: how samples differ from the image over how refits differ from their
+  /// samples, root mean squares over the pixels where the image exceeds its error; at least 1, and 1 without refits. An image has
+  /// less than its sky of what a fit takes away, a sample less than the image: the second is seen, and stands for the first.
+  std::vector<double> error_factor;
 
   /// image/error, 0 where nothing errs.
   Tensor signal_to_noise() const;
 };
 
 /// @param sky      (nchan, npix, npix), Jy/arcsec^2, sky orientation
-/// @param samples  (samples, nchan, npix, npix), at least two, on the CPU
+/// @param samples  at least two, on the CPU; refits as many as there are, or an undefined tensor
 /// @param beams    one, or one for each channel; none: at the resolution of pixels
 /// @throws ShapeError when shapes do not fit; ValueError for fewer than two samples
-ErrorMaps error_maps(const Tensor& sky, const Tensor& samples, const GridCoords& coords, const std::vector<Beam>& beams);
+ErrorMaps error_maps(const Tensor& sky, const BootstrapSamples& samples, const GridCoords& coords,
+                     const std::vector<Beam>& beams);
 
 }  // namespace mpol

@@ -80,14 +80,23 @@ TEST_CASE("a sample is the optimum for data of the fitted image and other noise"
   const auto fitted = sky_of(model);
   const DirtyNoise noise(boot_grid, visibilities, channels);
   constexpr double factor = 1.5;
-  const auto options = BootstrapOptions().samples(3).seed(4).noise_factor(factor).tolerance(1e-9).most_iterations(20000);
-  const auto samples = Bootstrap(model.ptr(), Objective(likelihood, boot_terms()), options).sample(noise);
+  const auto options =
+      BootstrapOptions().samples(3).refits(2).seed(4).noise_factor(factor).tolerance(1e-9).most_iterations(20000);
+  const auto [samples, refits] = Bootstrap(model.ptr(), Objective(likelihood, boot_terms()), options).sample(noise);
   REQUIRE(samples.sizes() == std::vector<std::int64_t>{3, boot_channels, 16, 16});
   for (std::uint64_t i = 0; i < 3; ++i) {
     const auto dirty = normal.apply(fitted) + factor * noise.draw(4, i);
     const auto expected = sky_of(optimum(std::make_shared<OtherData>(normal, dirty), smoothing));
     CHECK(relative_error(samples[static_cast<std::int64_t>(i)], expected) < 2e-3);
     CHECK(relative_error(expected, fitted) > 0.02);
+  }
+  REQUIRE(refits.sizes() == std::vector<std::int64_t>{2, boot_channels, 16, 16});
+  for (std::int64_t i = 0; i < 2; ++i) {
+    constexpr std::uint64_t first_of_refits = std::uint64_t{1} << 32;
+    const auto seen = normal.apply(samples[i].to(fitted.scalar_type()));
+    const auto dirty = seen + factor * noise.draw(4, first_of_refits + static_cast<std::uint64_t>(i));
+    CHECK(relative_error(refits[i], sky_of(optimum(std::make_shared<OtherData>(normal, dirty), smoothing))) < 2e-3);
+    CHECK(relative_error(refits[i], samples[i]) > 0.02);
   }
   CHECK(at::equal(sky_of(model), fitted));
 }
@@ -104,10 +113,13 @@ TEMPLATE_TEST_CASE("samples are the same each time, whatever their number", "[un
   Trainer(model, objective, TrainOptions().optimizer(OptimizerKind::pogm).tolerance(1e-3)).fit();
   const DirtyNoise noise(boot_grid, visibilities, channels);
   std::int64_t reported = 0;
-  const auto options = BootstrapOptions().samples(4).on_sample([&](std::int64_t) { ++reported; });
-  const auto four = Bootstrap(model.ptr(), objective, options).sample(noise);
-  CHECK(reported == 4);
-  CHECK(at::equal(Bootstrap(model.ptr(), objective, BootstrapOptions().samples(2)).sample(noise), four.narrow(0, 0, 2)));
+  const auto options =
+      BootstrapOptions().samples(4).refits(1).on_sample([&](std::int64_t number) { CHECK(number == reported++); });
+  const auto [four, refit] = Bootstrap(model.ptr(), objective, options).sample(noise);
+  CHECK(reported == 5);
+  const auto two = Bootstrap(model.ptr(), objective, BootstrapOptions().samples(2).refits(2)).sample(noise);
+  CHECK(at::equal(two.images, four.narrow(0, 0, 2)));
+  CHECK(at::equal(two.refits.narrow(0, 0, 1), refit));
   CHECK(four.min().template item<double>() >= 0);
   CHECK_FALSE(at::equal(four[0], four[1]));
 }
@@ -124,6 +136,7 @@ TEST_CASE("errors of fits that are not convex, and options without meaning, are 
                     ContainsSubstring("cannot be sampled"));
   CHECK_THROWS_WITH(Bootstrap(with(base.expand({3, boot_channels, 16, 16}).clone()), objective), ContainsSubstring("3 problems"));
   CHECK_THROWS_AS(Bootstrap(with(base), objective, BootstrapOptions().samples(1)), ValueError);
+  CHECK_THROWS_AS(Bootstrap(with(base), objective, BootstrapOptions().samples(4).refits(5)), ValueError);
   CHECK_THROWS_AS(Bootstrap(with(base), objective, BootstrapOptions().noise_factor(0)), ValueError);
   CHECK_THROWS_AS(Bootstrap(with(base), objective, BootstrapOptions().tolerance(NAN)), ValueError);
   CHECK_THROWS_AS(Bootstrap(with(base), objective, BootstrapOptions().most_iterations(3)), ValueError);

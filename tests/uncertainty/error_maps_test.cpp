@@ -20,13 +20,15 @@ namespace {
 
 const GridCoords map_grid(0.1, 32);
 
+BootstrapSamples only(const Tensor& images) { return {images, {}}; }
+
 }  // namespace
 
 TEST_CASE("error maps are moments and percentiles of the samples' differences", "[uncertainty][quick]") {
   const auto sky = random_image(map_grid, 2, torch::kFloat64, 3);
   const auto bias = 0.3 * normal({2, 32, 32}, torch::kFloat64, 4);
   const auto samples = (sky + bias + 0.2 * normal({40, 2, 32, 32}, torch::kFloat64, 5)).to(torch::kFloat32);
-  const auto maps = error_maps(sky, samples, map_grid, {});
+  const auto maps = error_maps(sky, only(samples), map_grid, {});
   const auto exact = samples.to(torch::kFloat64);
   CHECK(relative_error(maps.image, sky) == 0);
   CHECK(relative_error(maps.mean, exact.mean(0)) < 1e-6);
@@ -52,9 +54,9 @@ TEST_CASE("error maps at a beam's resolution are those of restored samples", "[u
   const auto sky = random_image(map_grid, 2, torch::kFloat64, 3);
   const auto samples = (sky + 0.2 * normal({10, 2, 32, 32}, torch::kFloat64, 5)).to(torch::kFloat32);
   const std::vector<Beam> beams = {{0.5, 0.3, 0.4}, {0.4, 0.4, 0}};
-  const auto maps = error_maps(sky, samples, map_grid, beams);
+  const auto maps = error_maps(sky, only(samples), map_grid, beams);
   const auto expected =
-      error_maps(restore(sky, map_grid, beams), restore(samples.to(torch::kFloat64), map_grid, beams), map_grid, {});
+      error_maps(restore(sky, map_grid, beams), only(restore(samples.to(torch::kFloat64), map_grid, beams)), map_grid, {});
   CHECK(relative_error(maps.image, expected.image) < 1e-12);
   const std::vector<Beam> twice = {{1.0, 0.6, 0.4}, {0.8, 0.8, 0}};
   const auto around = GaussConvImage(map_grid, twice)->forward(expected.error.square());
@@ -64,7 +66,23 @@ TEST_CASE("error maps at a beam's resolution are those of restored samples", "[u
   CHECK(relative_error(maps.spread, expected.spread) < 1e-6);
   CHECK(relative_error(maps.lower, expected.lower) < 1e-6);
   CHECK(relative_error(maps.upper, expected.upper) < 1e-6);
-  CHECK(relative_error(error_maps(sky, samples, map_grid, {beams[0]}).error[0], maps.error[0]) < 1e-12);
+  CHECK(relative_error(error_maps(sky, only(samples), map_grid, {beams[0]}).error[0], maps.error[0]) < 1e-12);
+}
+
+TEST_CASE("errors are larger by as much as samples differ more from the image than refits from samples", "[uncertainty][quick]") {
+  const auto sky = 3 + random_image(map_grid, 2, torch::kFloat64, 3);
+  const auto samples = sky + 0.3 * normal({40, 2, 32, 32}, torch::kFloat64, 5);
+  const auto times = torch::tensor({1.5, 0.5}, torch::kFloat64).view({2, 1, 1});  // of which the second would make errors less
+  const auto refits = samples.narrow(0, 0, 10) + 0.3 / times * normal({10, 2, 32, 32}, torch::kFloat64, 6);
+  const std::vector<Beam> beam = GENERATE(std::vector<Beam>{}, std::vector<Beam>{{0.5, 0.3, 0.4}});
+  const auto plain = error_maps(sky, only(samples), map_grid, beam), maps = error_maps(sky, {samples, refits}, map_grid, beam);
+  CHECK(plain.error_factor == std::vector<double>{1, 1});
+  CHECK(maps.error_factor[0] == Approx(1.5).epsilon(0.05));
+  CHECK(maps.error_factor[1] == 1);
+  CHECK(relative_error(maps.error[0], maps.error_factor[0] * plain.error[0]) < 1e-12);
+  CHECK(relative_error(maps.error[1], plain.error[1]) == 0);
+  CHECK(relative_error(maps.spread, plain.spread) == 0);
+  CHECK(error_maps(torch::zeros_like(sky), {samples - sky, refits - sky}, map_grid, beam).error_factor[1] == 1);
 }
 
 TEST_CASE("errors that are white noise seen through a beam are as wide as that asks for", "[uncertainty][quick]") {
@@ -72,14 +90,16 @@ TEST_CASE("errors that are white noise seen through a beam are as wide as that a
   const auto sky = torch::zeros({1, 128, 128}, torch::kFloat64);
   const auto white = normal({20, 1, 128, 128}, torch::kFloat64, 8);
   GaussConvImage blur(coords, std::vector<Beam>{{0.8, 0.8, 0}});
-  CHECK(error_maps(sky, blur->forward(white), coords, {}).correlation_length[0] == Approx(0.8 * std::sqrt(2)).epsilon(0.05));
-  CHECK(error_maps(sky, white, coords, {}).correlation_length[0] < 0.12);
-  CHECK(std::isnan(error_maps(sky, torch::zeros({2, 1, 128, 128}), coords, {}).correlation_length[0]));
+  CHECK(error_maps(sky, only(blur->forward(white)), coords, {}).correlation_length[0] ==
+        Approx(0.8 * std::sqrt(2)).epsilon(0.05));
+  CHECK(error_maps(sky, only(white), coords, {}).correlation_length[0] < 0.12);
+  CHECK(std::isnan(error_maps(sky, only(torch::zeros({2, 1, 128, 128})), coords, {}).correlation_length[0]));
 }
 
 TEST_CASE("error maps refuse samples that do not belong to the image", "[uncertainty][quick]") {
   const auto sky = random_image(map_grid, 2, torch::kFloat64, 3);
-  CHECK_THROWS_AS(error_maps(sky, torch::zeros({5, 1, 32, 32}), map_grid, {}), ShapeError);
-  CHECK_THROWS_AS(error_maps(sky, torch::zeros({2, 32, 32}), map_grid, {}), ShapeError);
-  CHECK_THROWS_AS(error_maps(sky, torch::zeros({1, 2, 32, 32}), map_grid, {}), ValueError);
+  CHECK_THROWS_AS(error_maps(sky, only(torch::zeros({5, 1, 32, 32})), map_grid, {}), ShapeError);
+  CHECK_THROWS_AS(error_maps(sky, only(torch::zeros({2, 32, 32})), map_grid, {}), ShapeError);
+  CHECK_THROWS_AS(error_maps(sky, only(torch::zeros({1, 2, 32, 32})), map_grid, {}), ValueError);
+  CHECK_THROWS_AS(error_maps(sky, {torch::zeros({2, 2, 32, 32}), torch::zeros({3, 2, 32, 32})}, map_grid, {}), ShapeError);
 }

@@ -10,13 +10,12 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/objective/noise_unit.h>
 #include <mpol_cpp/plot/figures/error_figure.h>
-#include <mpol_cpp/uncertainty/bootstrap.h>
 
 namespace mpol::cli {
 namespace {
 
 constexpr double tolerance_of_samples = 5e-3;
-constexpr std::int64_t most_iterations_of_samples = 2000;
+constexpr std::int64_t most_iterations_of_samples = 2000, samples_of_a_refit = 4;
 
 DirtyNoise noise_of(const FitData& data) {
   if (data.imaging == Imaging::cells) return DirtyNoise(data.dataset);
@@ -51,24 +50,26 @@ std::optional<SampledErrors> sample_errors(const ImageOptions& options, const Fi
                                 "errors are sampled of convex fits alone: " + why, "leave --samples out"));
   }
   SampledErrors errors{.samples = {}, .noise_factor = noise_factor};
-  const auto how = options_of_fits(options).samples(*options.samples).noise_factor(noise_factor);
+  const auto how =
+      options_of_fits(options).samples(*options.samples).refits(*options.samples / samples_of_a_refit).noise_factor(noise_factor);
   errors.samples = Bootstrap(model.ptr(), objective, how).sample(noise_of(data));
   return errors;
 }
 
 ErrorSummary summary_of(const SampledErrors& errors, const ErrorMaps& maps) {
-  return {.samples = errors.samples.size(0),
+  return {.samples = errors.samples.images.size(0),
           .noise_factor = errors.noise_factor,
           .flux_error = maps.flux_error,
           .flux_bias = maps.flux_bias,
-          .correlation_length = maps.correlation_length};
+          .correlation_length = maps.correlation_length,
+          .error_factor = maps.error_factor};
 }
 
 std::vector<ErrorFile> error_files(const ErrorMaps& maps, std::int64_t samples) {
   const auto of = [samples](const char* words) {
     return fmt::format("{} of {} fits to simulated data of the image (parametric bootstrap)", words, samples);
   };
-  return {{"error.fits", maps.error, of("error: root mean square difference from the image")},
+  return {{"error.fits", maps.error, of("error: root mean square difference from the image, times error_factor of summary.json")},
           {"std.fits", maps.spread, of("std: standard deviation")},
           {"mean.fits", maps.mean, of("mean: mean")},
           {"lower.fits", maps.lower, of("lower: 16th percentile")},

@@ -10,6 +10,7 @@
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/objective/objective.h>
 #include <mpol_cpp/plot/page.h>
+#include <mpol_cpp/uncertainty/bootstrap.h>
 #include <mpol_cpp/uncertainty/error_maps.h>
 #include <mpol_cpp/uncertainty/fit_noise.h>
 
@@ -17,7 +18,7 @@ namespace mpol::cli {
 
 /// What `--samples` gives.
 struct SampledErrors {
-  Tensor samples;  ///< (samples, nchan, npix, npix) float32 on the CPU, Jy/arcsec^2
+  BootstrapSamples samples;
   double noise_factor = 1;
 };
 

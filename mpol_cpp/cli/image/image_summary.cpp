@@ -125,7 +125,8 @@ Json errors_of(const ErrorSummary& errors) {
           {"noise_factor", errors.noise_factor},
           {"flux_error_jy", errors.flux_error},
           {"flux_bias_jy", errors.flux_bias},
-          {"correlation_length_arcsec", errors.correlation_length}};
+          {"correlation_length_arcsec", errors.correlation_length},
+          {"error_factor", errors.error_factor}};
 }
 
 Json structures_of(const std::vector<StructureSummary>& structures) {

@@ -56,6 +56,7 @@ struct ErrorSummary {
   double noise_factor = 1;         ///< by which the noise is larger than the weights say
   std::vector<double> flux_error;  ///< Jy, per channel
   std::vector<double> flux_bias, correlation_length;
+  std::vector<double> error_factor;  ///< by which the error map is larger than the samples differ, per channel
 };
 
 /// Whether a structure is real (StructureTest). F is -ln(posterior).

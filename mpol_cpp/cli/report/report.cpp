@@ -149,11 +149,12 @@ std::string errors_section(const ReportContent& content) {
   for (std::size_t channel = 0; channel < errors.flux_error.size(); ++channel) {
     rows.push_back({fmt::format("{}", channel), fmt::format("{:.4g}", content.summary.flux.at(channel)),
                     fmt::format("{:.2g}", errors.flux_error[channel]), fmt::format("{:+.2g}", errors.flux_bias[channel]),
-                    fmt::format("{:.2g}", errors.correlation_length[channel])});
+                    fmt::format("{:.2g}", errors.correlation_length[channel]),
+                    fmt::format("{:.3g}", errors.error_factor[channel])});
   }
-  return html::section(
-      "Errors",
-      text + html::table({"channel", "flux (Jy)", "its error (Jy)", "of it bias (Jy)", "errors alike within (″)"}, rows));
+  return html::section("Errors", text + html::table({"channel", "flux (Jy)", "its error (Jy)", "of it bias (Jy)",
+                                                     "errors alike within (″)", "map over how fits differ"},
+                                                    rows));
 }
 
 /// Where structures were judged.

@@ -105,8 +105,8 @@ void add_errors(const std::optional<SampledErrors>& errors, const ImageOptions& 
                 ImageSummary& summary) {
   if (!errors) return;
   results.errors = error_maps(results.sky, errors->samples, results.coords, results.dirty.beams);
-  results.samples = errors->samples.size(0);
-  if (options.keep_samples) results.kept_samples = errors->samples;
+  results.samples = errors->samples.images.size(0);
+  if (options.keep_samples) results.kept_samples = errors->samples.images;
   summary.errors = summary_of(*errors, *results.errors);
   if (results.dirty.beams.empty())
     log_warning("the dirty beam of a channel is no ellipse: the maps of errors are at the resolution of pixels, in Jy/pixel");
