@@ -23,7 +23,7 @@
 namespace mpol::cli {
 namespace {
 
-constexpr double tolerance_of_folds = 5e-3;
+constexpr double tolerance_of_folds = 7e-3;
 constexpr std::int64_t epochs_of_folds = 2000, blocks_of_fold = 4;
 constexpr double decades_of_compass = 0.5;
 
