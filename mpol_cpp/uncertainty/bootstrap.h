@@ -57,6 +57,7 @@ class Bootstrap {
   /// @throws ValueError where there is an obstacle, and for options out of range
   Bootstrap(std::shared_ptr<GriddedNetImpl> model, Objective objective, BootstrapOptions options = {});
 
+  /// The samples, and as many refits as the options say.
   BootstrapSamples sample(const DirtyNoise& noise) const;
 
   /// How many times more the residual image of the fit (the slope of chi^2 at it: natural weights, the whole field) scatters than
