@@ -59,6 +59,7 @@ class SimulatedFits {
 
   /// The same of a sample as the sky. @param sample  its base pixels
   Tensor refit(const Tensor& sample, const DirtyNoise& noise, std::int64_t number) {
+    likelihood().load_working_state(state_);
     return fit_to_data_of(sample, slope_at(sample), noise, first_of_refits + number);
   }
 

@@ -15,7 +15,7 @@ namespace mpol::cli {
 namespace {
 
 constexpr double tolerance_of_samples = 5e-3;
-constexpr std::int64_t most_iterations_of_samples = 2000, samples_of_a_refit = 4;
+constexpr std::int64_t most_iterations_of_samples = 2000;
 
 DirtyNoise noise_of(const FitData& data) {
   if (data.imaging == Imaging::cells) return DirtyNoise(data.dataset);
@@ -51,7 +51,7 @@ std::optional<SampledErrors> sample_errors(const ImageOptions& options, const Fi
   }
   SampledErrors errors{.samples = {}, .noise_factor = noise_factor};
   const auto how =
-      options_of_fits(options).samples(*options.samples).refits(*options.samples / samples_of_a_refit).noise_factor(noise_factor);
+      options_of_fits(options).samples(*options.samples).refits(refits_of(*options.samples)).noise_factor(noise_factor);
   errors.samples = Bootstrap(model.ptr(), objective, how).sample(noise_of(data));
   return errors;
 }

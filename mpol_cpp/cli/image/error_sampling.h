@@ -16,6 +16,9 @@
 
 namespace mpol::cli {
 
+/// How many of the samples are observed and fitted once more.
+constexpr std::int64_t refits_of(std::int64_t samples) { return samples / 4; }
+
 /// What `--samples` gives.
 struct SampledErrors {
   BootstrapSamples samples;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <mpol_cpp/cli/program/ending.h>
+#include <mpol_cpp/cli/image/error_sampling.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/core/format.h>
@@ -40,7 +41,9 @@ MemoryPart memory_of_samples(std::int64_t samples, std::int64_t npix, std::int64
   const auto pixels = static_cast<double>(npix * npix);
   const auto channels = static_cast<double>(nchan);
   return {"samples of the errors",
-          pixels * (4 * static_cast<double>(samples) * (channels + 1) + channels * (of_fits + of_maps)) + of_quantiles};
+          pixels * (4 * (static_cast<double>(samples) * (channels + 1) + static_cast<double>(refits_of(samples)) * channels) +
+                    channels * (of_fits + of_maps)) +
+              of_quantiles};
 }
 
 /// Planes of dual images in the fit, besides those of total variation.
