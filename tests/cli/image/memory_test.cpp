@@ -116,7 +116,7 @@ TEST_CASE("samples of errors take no more memory than their estimate says, and n
   const double idle = idle_program(scratch.path());
   const auto data = random_file(scratch / "vis.npz", 100'000, 512);
   auto more = kind_of("exact");
-  more.insert(more.end(), {"--samples", "100", "--optimizer", "auto"});
+  more.insert(more.end(), {"--samples", "48", "--optimizer", "auto"});
   const auto memory = memory_of(data, scratch / "out", 512, more);
   INFO("estimated " << memory.estimated << " MiB, peak " << memory.peak << " MiB, program " << idle);
   CHECK(memory.peak <= memory.estimated);
