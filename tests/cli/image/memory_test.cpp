@@ -1,6 +1,7 @@
 // What `mpol image` takes of memory: within its estimate, and at 10^7 visibilities within what docs/performance.md promises.
 #include "catch.h"
 
+#include <chrono>
 #include <cstdio>
 #include <functional>
 #include <new>
@@ -59,7 +60,9 @@ Memory memory_of(const std::string& data, const std::filesystem::path& out, std:
   Arguments arguments = {"image",           data,  "-o",          out.string(), "--npix", std::to_string(npix), "--device", "cpu",
                          "--scatter-check", "off", "--overwrite", "--quiet"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  const auto outcome = run_mpol(arguments);
+  RunOptions options;
+  options.timeout = std::chrono::seconds(400);  // 125 fits of 512^2, beside other tests
+  const auto outcome = run_mpol(arguments, options);
   INFO(outcome.err);
   REQUIRE(outcome.exit_code == 0);
   const auto memory = nlohmann::json::parse(read_text(out / "summary.json"))["memory_bytes"];
@@ -116,7 +119,7 @@ TEST_CASE("samples of errors take no more memory than their estimate says, and n
   const double idle = idle_program(scratch.path());
   const auto data = random_file(scratch / "vis.npz", 100'000, 512);
   auto more = kind_of("exact");
-  more.insert(more.end(), {"--samples", "48", "--optimizer", "auto"});
+  more.insert(more.end(), {"--samples", "100", "--optimizer", "auto"});
   const auto memory = memory_of(data, scratch / "out", 512, more);
   INFO("estimated " << memory.estimated << " MiB, peak " << memory.peak << " MiB, program " << idle);
   CHECK(memory.peak <= memory.estimated);
