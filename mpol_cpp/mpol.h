@@ -124,6 +124,7 @@
 #include <mpol_cpp/models/start_image.h>
 #include <mpol_cpp/proximal/linear_map.h>
 #include <mpol_cpp/proximal/norms.h>
+#include <mpol_cpp/proximal/nuclear_norm.h>
 #include <mpol_cpp/proximal/proximal_map.h>
 #include <mpol_cpp/proximal/sets.h>
 #include <mpol_cpp/proximal/total_variation.h>

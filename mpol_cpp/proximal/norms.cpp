@@ -3,8 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include <ATen/ops/linalg_eigh.h>
-#include <ATen/ops/linalg_svdvals.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/softshrink.h>
 #include <ATen/ops/where.h>
@@ -140,29 +138,6 @@ Tensor DifferenceNorm::apply(const Tensor& q, const Tensor& step) {
   const auto vectors = q.unflatten(-3, {2, q.size(-3) / 2});
   if (variation_ == Variation::anisotropic) return shrunk(vectors, threshold).flatten(-4, -3);
   return (vectors * shortening(lengths(q, variation_), threshold)).flatten(-4, -3);
-}
-
-NuclearNorm::NuclearNorm(double weight) : weight_(checked_weight(weight)) {}
-
-Tensor NuclearNorm::value(const Tensor& x) const {
-  return weight_ * at::linalg_svdvals(x.flatten(-2, -1)).sum(-1, /*keepdim=*/false, torch::kFloat64);
-}
-
-Tensor NuclearNorm::apply(const Tensor& q, const Tensor& step) {
-  // By the eigenvectors of the smaller of A A^T and A^T A, in float64: with s^2 of each, A loses the part min(1, t/s) along it.
-  // Several times faster than singular vectors; where s is above t the square has digits enough.
-  const auto matrix = q.flatten(-2, -1).to(torch::kFloat64);
-  const bool is_wide = matrix.size(-2) <= matrix.size(-1);
-  const auto [squares, vectors] = at::linalg_eigh(is_wide ? matrix.matmul(matrix.mT()) : matrix.mT().matmul(matrix));
-  auto threshold = (weight_ * step).to(torch::kFloat64);  // (…, 1, 1, 1) where it is not one for all
-  if (threshold.dim() >= 3) threshold = threshold.flatten(-3, -1);
-  const auto kept = shortening(squares.clamp_min(0).sqrt(), threshold);
-  const auto projector = vectors.mul(kept.unsqueeze(-2)).matmul(vectors.mT());
-  return (is_wide ? projector.matmul(matrix) : matrix.matmul(projector)).to(q.scalar_type()).view_as(q);
-}
-
-std::optional<Tensor> NuclearNorm::dual_norm(const Tensor& y) const {
-  return at::linalg_svdvals(y.flatten(-2, -1)).amax(-1).to(torch::kFloat64) / weight_;
 }
 
 }  // namespace mpol

@@ -98,19 +98,4 @@ class DifferenceNorm : public ProximalMap {
   Variation variation_;
 };
 
-/// w times the sum of the singular values of the matrix (channels, pixels) of each problem: few spectra make all channels. Its
-/// map moves the singular values by t w towards 0.
-class NuclearNorm : public ProximalMap {
- public:
-  /// @throws ValueError when the weight is below 0 or not finite
-  explicit NuclearNorm(double weight = 1);
-  using ProximalMap::apply;
-  Tensor value(const Tensor& x) const override;
-  Tensor apply(const Tensor& q, const Tensor& step) override;
-  std::optional<Tensor> dual_norm(const Tensor& y) const override;
-
- private:
-  double weight_;
-};
-
 }  // namespace mpol

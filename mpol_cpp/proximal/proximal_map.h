@@ -55,6 +55,8 @@ class StackedProximal : public ProximalMap {
   Tensor apply(const Tensor& q, const Tensor& step) override;
   NamedTensors state() const override;
   void load_state(const NamedTensors& state) override;
+  const std::vector<std::shared_ptr<ProximalMap>>& maps() const { return maps_; }  ///< in the order of the channels
+  const std::vector<std::int64_t>& channels() const { return channels_; }          ///< of each map
 
  private:
   std::vector<std::shared_ptr<ProximalMap>> maps_;

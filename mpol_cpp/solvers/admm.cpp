@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ATen/ops/add.h>
+#include <ATen/ops/sub.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -62,36 +63,29 @@ Admm::Admm(std::shared_ptr<AdmmModel> model, std::shared_ptr<ProximalMap> g, con
       rho_(count_, options_.rho) {
   check(options_);
   if (c_.defined()) c_ = c_.to(z_).expand_as(z_).contiguous();
+  blocks_ = blocks();
   constant_norms_ = c_.defined() ? norms(c_) : std::vector<double>(count_, 0.0);
 }
 
 std::vector<double> Admm::norms(const Tensor& x) const { return on_host(problem_norms(x, problem_dims())); }
 
-bool Admm::by_kernels(const Tensor& ax) const {
-  return ax.is_cpu() && ax.is_contiguous() && z_.is_contiguous() && u_.is_contiguous();
-}
-
 void Admm::iterate(IterationRecord& record, Objective objective) {
-  const auto shifted = c_.defined() ? z_ + c_ : z_;
   {
     const Stage stage(*this, "minimize");
-    x_ = model_->minimize(shifted - u_, factor(rho_, x_), x_);
+    auto v = z_ - u_;
+    for (const auto& block : blocks_) {
+      if (block.has_constant) part(v, block).add_(part(c_, block));
+    }
+    x_ = model_->minimize(v, factor(rho_, x_), x_);
     ++pairs_;
   }
   const auto& map = model_->map();
   const bool is_identity = dynamic_cast<const IdentityMap*>(&map) != nullptr;
-  const auto ax = is_identity ? x_ : map.apply(x_);
-  Squares squares;
+  const auto ax = is_identity ? x_ : model_->mapped(x_);
   {
     const Stage stage(*this, "proximal");
-    const auto* norm = dynamic_cast<const L1Norm*>(g_.get());
-    if (is_identity && !c_.defined() && norm != nullptr && norm->common_weight() && by_kernels(ax)) {
-      squares = shrink(ax, *norm->common_weight());
-    } else {
-      squares = update(ax, shifted, is_identity);
-    }
+    residuals(update(ax, is_identity), record);
   }
-  residuals(squares, record);
   record.rho = rho_;
   if (objective == Objective::take) {
     const Stage stage(*this, "objective");
@@ -100,61 +94,94 @@ void Admm::iterate(IterationRecord& record, Objective objective) {
   balance(record);
 }
 
-Admm::Squares Admm::shrink(const Tensor& ax, double weight) {
-  Squares squares;
-  // z may be shared with whoever asked for it: the kernel writes into its own.
+std::vector<Admm::Block> Admm::blocks() const {
+  std::vector<Block> blocks;
+  if (const auto* stacked = dynamic_cast<const StackedProximal*>(g_.get()); stacked != nullptr) {
+    std::int64_t first = 0;
+    for (std::size_t i = 0; i < stacked->maps().size(); ++i) {
+      blocks.push_back({stacked->maps()[i], first, stacked->channels()[i], false});
+      first += stacked->channels()[i];
+    }
+  } else {
+    blocks.push_back({g_, 0, 0, false});
+  }
+  for (auto& block : blocks) block.has_constant = c_.defined() && part(c_, block).any().item<bool>();
+  return blocks;
+}
+
+Tensor Admm::part(const Tensor& all, const Block& block) {
+  return block.channels == 0 ? all : all.narrow(-3, block.first, block.channels);
+}
+
+void Admm::Squares::add(std::size_t problem, const ops::AdmmSums& sums) {
+  primal[problem] += sums.primal;
+  change[problem] += sums.change;
+  constraint[problem] += sums.constraint;
+  auxiliary[problem] += sums.auxiliary;
+  multiplier[problem] += sums.multiplier;
+}
+
+Admm::Squares Admm::update(const Tensor& ax, bool is_identity) {
+  // They may be shared with whoever asked for them, and are written into.
   if (z_.storage().use_count() > 1) z_ = z_.clone();
   if (u_.storage().use_count() > 1) u_ = u_.clone();
-  const auto problems = static_cast<std::int64_t>(count_);
-  auto all_z = z_.view({problems, -1}), all_u = u_.view({problems, -1});
-  const auto all_a = ax.view({problems, -1});
-  for (std::size_t i = 0; i < count_; ++i) {
-    const auto k = static_cast<std::int64_t>(i);
-    auto z = all_z[k], u = all_u[k];
-    const auto sums = ops::shrink_update(all_a[k], options_.relaxation, weight / rho_[i], z, u);
-    squares.primal.push_back(sums.primal);
-    squares.constraint.push_back(sums.constraint);
-    squares.auxiliary.push_back(sums.auxiliary);
-    const bool by_change = options_.dual_residual == Options::DualResidual::change;
-    squares.dual.push_back(by_change ? sums.change : sums.multiplier);
-    squares.multiplier.push_back(sums.multiplier);
+  const bool by_change = options_.dual_residual == Options::DualResidual::change;
+  const auto last_z = by_change && !is_identity ? z_.clone() : Tensor();
+  Squares squares(count_);
+  for (const auto& block : blocks_) update_block(block, part(ax, block), squares);
+  if (is_identity) {
+    squares.dual = by_change ? squares.change : squares.multiplier;
+    return squares;
+  }
+  const auto& map = model_->map();
+  auto of_multiplier = squared_lengths(map.adjoint(u_));
+  if (by_change) {
+    squares.dual = squared_lengths(map.adjoint(z_ - last_z));
+    squares.multiplier = std::move(of_multiplier);
+  } else {
+    squares.dual = std::move(of_multiplier);
   }
   return squares;
 }
 
-Admm::Squares Admm::update(const Tensor& ax, const Tensor& shifted, bool is_identity) {
+void Admm::update_block(const Block& block, const Tensor& a, Squares& squares) {
   const double alpha = options_.relaxation;
-  auto v = alpha == 1 ? u_ + ax : at::add(u_, ax, alpha).add_(shifted, 1 - alpha);
-  if (c_.defined()) v.sub_(c_);
+  auto z = part(z_, block), u = part(u_, block);
+  const auto* norm = dynamic_cast<const L1Norm*>(block.map.get());
+  const bool is_whole = a.is_contiguous() && z.is_contiguous() && u.is_contiguous();
+  if (a.is_cpu() && norm != nullptr && norm->common_weight() && !block.has_constant && is_whole) {
+    const auto problems = static_cast<std::int64_t>(count_);
+    auto all_z = z.view({problems, -1}), all_u = u.view({problems, -1});
+    const auto all_a = a.view({problems, -1});
+    for (std::size_t i = 0; i < count_; ++i) {
+      const auto k = static_cast<std::int64_t>(i);
+      auto own_z = all_z[k], own_u = all_u[k];
+      squares.add(i, ops::shrink_update(all_a[k], alpha, *norm->common_weight() / rho_[i], own_z, own_u));
+    }
+    return;
+  }
+  const auto c = block.has_constant ? part(c_, block) : Tensor();
+  auto v = at::add(u, a, alpha);
+  if (alpha != 1) v.add_(z, 1 - alpha);
+  if (c.defined()) v.sub_(c, alpha);
   std::vector<double> steps;
   for (const double rho : rho_) steps.push_back(1 / rho);
-  const auto last_z = z_;
-  z_ = g_->apply(v, factor(steps, v));
-  if (z_.is_alias_of(v)) z_ = z_.clone();
-  Squares squares;
-  const auto& map = model_->map();
-  const bool by_change = options_.dual_residual == Options::DualResidual::change;
-  if (count_ == 1 && by_kernels(ax) && v.is_contiguous()) {
-    const auto sums = ops::multiplier_update(ax, last_z.contiguous(), z_.contiguous(), c_, v);
-    squares.primal = {sums.primal};
-    squares.constraint = {sums.constraint};
-    squares.auxiliary = {sums.auxiliary};
-    squares.multiplier = {sums.multiplier};
-    squares.dual = {by_change ? sums.change : sums.multiplier};
-    u_ = v;
-  } else {
-    u_ = v.sub_(z_);
-    squares.primal = sums(((c_.defined() ? ax - c_ : ax) - z_).square());
-    squares.constraint = sums(ax.square());
-    squares.auxiliary = sums(z_.square());
-    squares.multiplier = sums(u_.square());
-    if (is_identity) squares.dual = by_change ? sums((z_ - last_z).square()) : squares.multiplier;
+  const auto next = block.map->apply(v, factor(steps, v));
+  if (a.is_cpu() && count_ == 1 && is_whole && v.is_contiguous()) {
+    squares.add(0, ops::multiplier_update(a, next.contiguous(), c.defined() ? c.contiguous() : c, v, z, u));
+    return;
   }
-  if (is_identity) return squares;
-  if (by_change) squares.dual = sums(map.adjoint(z_ - last_z).square());
-  const auto of_multiplier = sums(map.adjoint(u_).square());
-  (by_change ? squares.multiplier : squares.dual) = of_multiplier;
-  return squares;
+  const auto left = c.defined() ? a - c : a;
+  const auto primal = sums((left - next).square()), change = sums((next - z).square());
+  z.copy_(next);
+  at::sub_out(u, v, next);
+  const auto constraint = sums(a.square()), auxiliary = sums(next.square()), multiplier = sums(u.square());
+  for (std::size_t i = 0; i < count_; ++i) squares.add(i, {primal[i], change[i], constraint[i], auxiliary[i], multiplier[i]});
+}
+
+std::vector<double> Admm::squared_lengths(const Tensor& x) const {
+  if (count_ == 1 && x.is_cpu() && x.is_contiguous()) return {ops::squared_length(x)};
+  return sums(x.square());
 }
 
 void Admm::residuals(const Squares& squares, IterationRecord& record) {

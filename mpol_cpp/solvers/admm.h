@@ -9,6 +9,10 @@
 
 namespace mpol {
 
+namespace ops {
+struct AdmmSums;
+}
+
 /// What ADMM needs to know of f and A: how to minimize f with the quadratic of the constraint.
 class AdmmModel {
  public:
@@ -21,6 +25,8 @@ class AdmmModel {
   virtual Tensor value(const Tensor& x) = 0;
   /// A; the identity unless something else is said.
   virtual const LinearMap& map() const;
+  /// A x of what minimize() has just given, for models that know it by then.
+  virtual Tensor mapped(const Tensor& x) { return map().apply(x); }
   /// What the next minimize() depends on besides its arguments: warm starts.
   virtual NamedTensors state() const { return {}; }
   virtual void load_state(const NamedTensors& /*state*/) {}  ///< takes up what state() gave
@@ -109,15 +115,25 @@ class Admm : public IterativeSolver {
 
  private:
   void balance(const IterationRecord& record);
+  /// Channels that one proximal map of g takes: all of them, or a range along dimension -3.
+  struct Block {
+    std::shared_ptr<ProximalMap> map;
+    std::int64_t first, channels;  // 0 channels: all
+    bool has_constant;             // c is not 0 there
+  };
+  std::vector<Block> blocks() const;
+  static Tensor part(const Tensor& all, const Block& block);
   /// Squared lengths in each problem, of what the residuals are made of.
   struct Squares {
-    std::vector<double> primal, dual, constraint, auxiliary, multiplier;
+    explicit Squares(std::size_t problems)
+        : primal(problems), change(problems), dual(problems), constraint(problems), auxiliary(problems), multiplier(problems) {}
+    void add(std::size_t problem, const ops::AdmmSums& sums);
+    std::vector<double> primal, change, dual, constraint, auxiliary, multiplier;
   };
-  bool by_kernels(const Tensor& ax) const;
-  /// z and u where A is the identity and g one L1 norm: in one pass.
-  Squares shrink(const Tensor& ax, double weight);
-  /// The same for any g.
-  Squares update(const Tensor& ax, const Tensor& shifted, bool is_identity);
+  /// z and u after A x. In one pass on the CPU, but for what a proximal map does; an L1 norm is part of that pass.
+  Squares update(const Tensor& ax, bool is_identity);
+  void update_block(const Block& block, const Tensor& a, Squares& squares);
+  std::vector<double> squared_lengths(const Tensor& x) const;
   void residuals(const Squares& squares, IterationRecord& record);
   std::vector<double> norms(const Tensor& x) const;
 
@@ -125,6 +141,7 @@ class Admm : public IterativeSolver {
   std::shared_ptr<AdmmModel> model_;
   std::shared_ptr<ProximalMap> g_;
   Tensor x_, z_, u_, c_;
+  std::vector<Block> blocks_;
   std::size_t count_;
   std::vector<double> rho_, constant_norms_;
   std::vector<double> primal_bounds_, dual_bounds_;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/fft_irfft2.h>
 #include <ATen/ops/fft_rfft2.h>
 #include <ATen/ops/ones.h>
@@ -118,13 +119,14 @@ class MaskedModel : public AdmmModel {
     const auto image = v.narrow(-3, 0, image_maps_).squeeze(bank_->channels() > 1 ? -4 : -3);
     if (panels_) {
       const std::vector<double> ones(static_cast<std::size_t>(image.numel() / (image.size(-1) * image.size(-2))), 1.0);
-      return panels_->fit(v.narrow(-3, image_maps_, bank_->filters_count()), image, ones);
+      return panels_->fit(v.narrow(-3, image_maps_, bank_->filters_count()), image, ones, &product_);
     }
     auto w = at::fft_rfft2(v.narrow(-3, image_maps_, bank_->filters_count())).contiguous();
     const auto s = at::fft_rfft2(image).contiguous();
     bank_->fit(w, s, at::ones({}, v.options()));
     return at::fft_irfft2(w, at::IntArrayRef{bank_->rows(), bank_->columns()});
   }
+  Tensor mapped(const Tensor& x) override { return panels_ ? at::cat({bank_->as_maps(product_), x}, -3) : stacked_->apply(x); }
   Tensor value(const Tensor& x) override { return problem_sums(x, 4) * 0; }
   const LinearMap& map() const override { return *stacked_; }
 
@@ -132,6 +134,7 @@ class MaskedModel : public AdmmModel {
   std::shared_ptr<const FilterBank> bank_;
   std::int64_t image_maps_;
   std::shared_ptr<PanelFit> panels_;
+  Tensor product_;  // D x of the last minimum, by panels
   std::shared_ptr<StackedMap> stacked_;
 };
 

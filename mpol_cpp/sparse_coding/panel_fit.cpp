@@ -47,11 +47,16 @@ class PanelFit::Passes {
     });
   }
 
-  void fit(const T* v, const T* image, T delta, T* x) {
+  /// @param product  null, or where D x goes
+  void fit(const T* v, const T* image, T delta, T* x, T* product) {
     rows_to_panels(v, filters_, work_.data());
     rows_to_panels(image, 1, image_.data());
-    ops::share_tasks(panels_, 1, [&](std::int64_t p, std::int64_t worker) { fit_panel(p, delta, worker); });
+    if (product != nullptr && product_.size() == 0) product_ = ops::AlignedArray<T>(panels_ * distance_);
+    ops::share_tasks(panels_, 1, [&](std::int64_t p, std::int64_t worker) {
+      fit_panel(p, delta, product == nullptr ? nullptr : product_.data() + p * distance_, worker);
+    });
     panels_to_rows(work_.data(), filters_, x);
+    if (product != nullptr) panels_to_rows(product_.data(), 1, product);
   }
 
   void apply(const T* x, T* image) {
@@ -166,10 +171,12 @@ class PanelFit::Passes {
     }
   }
 
-  /// w + conj(d) (s - sum d w) / (sum |d|^2 + delta), and the inverse transform of its columns.
-  void fit_panel(std::int64_t p, T delta, std::int64_t worker) {
+  /// w + conj(d) r with r = (s - sum d w) / (sum |d|^2 + delta), and the inverse transform of its columns. D of it is s - delta
+  /// r.
+  void fit_panel(std::int64_t p, T delta, T* product, std::int64_t worker) {
     T* left = image_.data() + p * distance_;
     lines_.forward_panel(left, transform_scratch(worker));
+    if (product != nullptr) std::copy_n(left, npix_ * Lines::row_size, product);
     for (std::int64_t m = 0; m < filters_; ++m) {
       T* w = work_.data() + (m * panels_ + p) * distance_;
       const T* d = spectra_.data() + (m * panels_ + p) * distance_;
@@ -199,6 +206,10 @@ class PanelFit::Passes {
       }
       lines_.inverse_panel(w, transform_scratch(worker));
     }
+    if (product == nullptr) return;
+    for (std::int64_t k = 0; k < npix_ * Lines::row_size; ++k) product[k] -= delta * left[k];
+    scale(product, p);
+    lines_.inverse_panel(product, transform_scratch(worker));
   }
 
   std::int64_t npix_, filters_;
@@ -208,6 +219,7 @@ class PanelFit::Passes {
   std::int64_t panels_, distance_;                            // of each filter; elements from one to the next
   ops::AlignedArray<T> spectra_, work_, image_;               // panels of filters, coefficients and the image
   ops::AlignedArray<T> power_;                                // (panels, npix, batch)
+  ops::AlignedArray<T> product_;                              // like image_, once asked for
   std::vector<ops::AlignedArray<T>> scratch_, line_scratch_;  // of each worker
 };
 
@@ -230,9 +242,10 @@ void PanelFit::run(const Function& function) {
   else function(*double_, 0.0);
 }
 
-Tensor PanelFit::fit(const Tensor& v, const Tensor& images, const std::vector<double>& deltas) {
+Tensor PanelFit::fit(const Tensor& v, const Tensor& images, const std::vector<double>& deltas, Tensor* product) {
   const auto from = v.contiguous(), own_images = images.contiguous();
   auto x = at::empty_like(from);
+  if (product != nullptr) *product = at::empty_like(own_images);
   const auto plane = images.size(-1) * images.size(-1), filters = v.size(-3);
   run([&](auto& passes, auto type) {
     using T = decltype(type);
@@ -241,7 +254,8 @@ Tensor PanelFit::fit(const Tensor& v, const Tensor& images, const std::vector<do
     auto* to = x.mutable_data_ptr<T>();
     for (std::size_t i = 0; i < deltas.size(); ++i) {
       const auto k = static_cast<std::int64_t>(i);
-      passes.fit(of_v + k * filters * plane, of_images + k * plane, static_cast<T>(deltas[i]), to + k * filters * plane);
+      passes.fit(of_v + k * filters * plane, of_images + k * plane, static_cast<T>(deltas[i]), to + k * filters * plane,
+                 product == nullptr ? nullptr : product->mutable_data_ptr<T>() + k * plane);
     }
   });
   return x;

@@ -30,8 +30,9 @@ class PanelFit {
   /// @param v       (…, M, npix, npix)
   /// @param images  s, (…, npix, npix)
   /// @param deltas  > 0, of each image
+  /// @param product if given, becomes D x, like images
   /// @return        x, like v
-  Tensor fit(const Tensor& v, const Tensor& images, const std::vector<double>& deltas);
+  Tensor fit(const Tensor& v, const Tensor& images, const std::vector<double>& deltas, Tensor* product = nullptr);
   /// FilterBank::apply, (…, M, npix, npix) to (…, npix, npix).
   Tensor apply(const Tensor& x);
   /// FilterBank::adjoint, (…, npix, npix) to (…, M, npix, npix).

@@ -7,6 +7,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/proximal/norms.h>
+#include <mpol_cpp/proximal/nuclear_norm.h>
 
 namespace mpol {
 

@@ -9,6 +9,7 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/proximal/norms.h>
+#include <mpol_cpp/proximal/nuclear_norm.h>
 #include <mpol_cpp/proximal/sets.h>
 #include <mpol_cpp/proximal/total_variation.h>
 
@@ -141,6 +142,52 @@ TEST_CASE("proximal maps have their closed forms", "[proximal][quick]") {
   options.tolerance = 1e-14;
   const auto pair = at::tensor({3.0, 1.0}, torch::kFloat64).view({1, 1, 2});
   CHECK(relative_error(TotalVariation(options).apply(pair, 1), at::tensor({2.75, 1.25}, torch::kFloat64).view({1, 1, 2})) < 1e-6);
+}
+
+TEMPLATE_TEST_CASE("singular values of a large matrix shrink as they do without the last step's vectors", "[proximal]", float,
+                   double) {
+  const auto dtype = c10::CppTypeToScalarType<TestType>::value;
+  const double accuracy = dtype == torch::kFloat64 ? 1e-11 : 1e-6;
+  torch::manual_seed(8);
+  const auto turned = [](std::int64_t rows, std::int64_t columns) {
+    return std::get<0>(at::linalg_qr(torch::randn({rows, columns}, torch::kFloat64)));
+  };
+  for (const bool is_wide : {true, false}) {
+    const std::int64_t n = 96, m = 150;
+    const auto left = turned(n, n), right = turned(m, n);
+    const auto of = [&](const Tensor& values) {
+      const auto matrix = left.mul(values).mm(right.mT());
+      return (is_wide ? matrix : matrix.mT()).to(dtype).contiguous().unsqueeze(-2);
+    };
+    auto values = torch::rand({n}, torch::kFloat64) * 0.9;
+    values.narrow(0, 0, 6).copy_(torch::tensor({40.0, 20.0, 9.0, 4.0, 1.05, 1.0001}, torch::kFloat64));
+    NuclearNorm warm;
+    const auto is_right = [&](const Tensor& matrix, double step) {
+      CHECK(relative_error(warm.apply(matrix, step), NuclearNorm().apply(matrix, step)) < accuracy);
+    };
+    is_right(of(values), 1);
+    REQUIRE(warm.state().count("block") == 1);
+    CHECK(warm.state().at("block").size(1) == 14);
+    for (int i = 0; i < 4; ++i) {  // what changes a little
+      values.mul_(1 + 0.02 * torch::randn({n}, torch::kFloat64));
+      is_right(of(values) + 1e-3 * torch::randn_like(of(values)), 1);
+    }
+    is_right(of(values), 3);    // fewer remain
+    is_right(of(values), 0.9);  // and more
+    // The state goes on like the map itself, bit for bit.
+    NuclearNorm resumed;
+    resumed.load_state(warm.state());
+    const auto next = of(values * 1.01);
+    CHECK(resumed.apply(next, 1).equal(warm.apply(next, 1)));
+    // A large one that the last block knows nothing of, with vectors at right angles to its.
+    values[90] = 30;
+    is_right(of(values), 1);
+    is_right(of(values), 1);
+    is_right(of(values), 50);   // nothing remains
+    is_right(of(values), 0.3);  // most do
+    is_right(of(values), 1);
+    CHECK(warm.apply(of(values) * 0, 1).abs().max().template item<double>() == 0);
+  }
 }
 
 TEST_CASE("each problem has its own step, and is what it is alone", "[proximal][quick]") {

@@ -86,21 +86,32 @@ AdmmSums shrink_update(const Tensor& a, double alpha, double threshold, Tensor& 
   return sums;
 }
 
-AdmmSums multiplier_update(const Tensor& a, const Tensor& last_z, const Tensor& z, const Tensor& constant, Tensor& v) {
+AdmmSums multiplier_update(const Tensor& a, const Tensor& next, const Tensor& constant, const Tensor& v, Tensor& z, Tensor& u) {
   AdmmSums sums;
   AT_DISPATCH_FLOATING_TYPES(a.scalar_type(), "multiplier_update", [&] {
-    const auto *from = a.const_data_ptr<scalar_t>(), *from_last = last_z.const_data_ptr<scalar_t>(),
-               *from_z = z.const_data_ptr<scalar_t>();
+    const auto *from = a.const_data_ptr<scalar_t>(), *from_next = next.const_data_ptr<scalar_t>(),
+               *from_v = v.const_data_ptr<scalar_t>();
     const auto* from_c = constant.defined() ? constant.const_data_ptr<scalar_t>() : nullptr;
-    auto* own = v.mutable_data_ptr<scalar_t>();
+    auto *own_z = z.mutable_data_ptr<scalar_t>(), *own_u = u.mutable_data_ptr<scalar_t>();
     sums = sum_up(a.numel(), [&](std::int64_t i, std::size_t lane, LaneSums& lane_sums) {
-      const auto x = from[i], next = from_z[i], next_u = own[i] - next;
-      own[i] = next_u;
-      add_squares<scalar_t>(lane_sums, lane, from_c == nullptr ? x - next : x - next - from_c[i], next - from_last[i], x, next,
-                            next_u);
+      const auto x = from[i], new_z = from_next[i], new_u = from_v[i] - new_z, old = own_z[i];
+      own_z[i] = new_z;
+      own_u[i] = new_u;
+      add_squares<scalar_t>(lane_sums, lane, from_c == nullptr ? x - new_z : x - new_z - from_c[i], new_z - old, x, new_z, new_u);
     });
   });
   return sums;
+}
+
+double squared_length(const Tensor& x) {
+  double sum = 0;
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "squared_length", [&] {
+    const auto* from = x.const_data_ptr<scalar_t>();
+    sum = sum_up(x.numel(), [&](std::int64_t i, std::size_t lane, LaneSums& lane_sums) {
+            lane_sums.primal[lane] += static_cast<double>(from[i] * from[i]);
+          }).primal;
+  });
+  return sum;
 }
 
 }  // namespace mpol::ops

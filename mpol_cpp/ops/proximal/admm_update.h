@@ -24,9 +24,13 @@ struct AdmmSums {
 /// @param z  overwritten with z', as u with u'
 AdmmSums shrink_update(const Tensor& a, double alpha, double threshold, Tensor& z, Tensor& u);
 
-/// u' = v - z' for a z' that some proximal map made of v. One problem.
+/// z' and u' = v - z' for a z' that some proximal map made of v. One problem.
+/// @param next      z'; it may be v itself
 /// @param constant  c, or undefined: 0
-/// @param v         overwritten with u'
-AdmmSums multiplier_update(const Tensor& a, const Tensor& last_z, const Tensor& z, const Tensor& constant, Tensor& v);
+/// @param z         overwritten with z', as u with u'
+AdmmSums multiplier_update(const Tensor& a, const Tensor& next, const Tensor& constant, const Tensor& v, Tensor& z, Tensor& u);
+
+/// sum x^2.
+double squared_length(const Tensor& x);
 
 }  // namespace mpol::ops
