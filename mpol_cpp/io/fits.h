@@ -45,6 +45,8 @@ struct FitsOptions {
   TORCH_ARG(std::vector<Beam>, beams) = {};
   /// HISTORY lines: the command line, the configuration. Long ones are wrapped, non-ASCII characters replaced by '?'.
   TORCH_ARG(std::vector<std::string>, history) = {};
+  /// Of samples alone: by how much errors are larger than samples differ from the image (ErrorMaps::error_factor), ERRFACT.
+  TORCH_ARG(std::optional<double>, error_factor) = std::nullopt;
 };
 
 /// Writes a cube in sky orientation as a FITS image: float32, axes RA, DEC, FREQ (or CHANNEL), STOKES; of samples SAMPLE, too.
@@ -81,7 +83,8 @@ struct FitsImage {
   /// Reference position, object, telescope, date, rest frequency as far as known; a position that HISTORY calls unknown, and
   /// 0, 0, which stands for that, are left out. The polarisation is that of the axis STOKES, without one Stokes I.
   Observation observation;
-  std::vector<std::string> history;  ///< the lines of HISTORY
+  std::vector<std::string> history;    ///< the lines of HISTORY
+  std::optional<double> error_factor;  ///< of samples, as FitsOptions has it
 };
 
 /// Reads the first image of a FITS file: 2 axes or more, RA and DEC (or L and M offsets) first, then any of frequency, channel,

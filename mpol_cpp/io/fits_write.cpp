@@ -77,7 +77,10 @@ void write_header(FitsHandle& file, SpectralAxis spectral, const GridCoords& coo
   write_sky_axes(header, coords, observation);
   write_spectral_axis(header, spectral, options.frequencies());
   write_stokes_axis(header, observation.stokes);
-  if (has_samples(options)) header.axis(axis_number(ImageAxis::sample), "SAMPLE", 1, 0, 1, nullptr);
+  if (has_samples(options)) {
+    header.axis(axis_number(ImageAxis::sample), "SAMPLE", 1, 0, 1, nullptr);
+    if (options.error_factor()) header.set("ERRFACT", *options.error_factor(), "of errors over differences of samples");
+  }
   if (observation.rest_frequency) header.set("RESTFRQ", *observation.rest_frequency, "[Hz] rest frequency");
   header.set_if_known("SPECSYS", observation.spectral_reference, nullptr);
   header.set_if_known("OBJECT", observation.object, nullptr);

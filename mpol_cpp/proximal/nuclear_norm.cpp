@@ -117,7 +117,7 @@ Tensor NuclearNorm::apply(const Tensor& q, const Tensor& step) {
   const bool is_large = gram.numel() == n * n && n >= least_size && threshold.numel() == 1;
   if (is_large && block_.defined() && block_.size(0) == n) {
     const auto own = gram.view({n, n});
-    const double accuracy = q.scalar_type() == torch::kFloat64 ? 1e-13 : 1e-9;
+    const double accuracy = q.scalar_type() == torch::kFloat64 ? 5e-13 : 1e-9;
     auto block = block_.to(own);
     Tensor squares;
     if (const auto wanted = converge(own, std::pow(threshold.item<double>(), 2), accuracy, block, squares)) {

@@ -95,6 +95,7 @@ void stage_samples(OutputFolder& folder, const ImageResults& results, io::FitsOp
   for (std::int64_t channel = 0; channel < nchan; ++channel) {
     const auto name = nchan == 1 ? std::string("samples.fits") : fmt::format("samples_{:04}.fits", channel);
     if (results.frequencies.defined()) header.frequencies(results.frequencies.narrow(0, channel, 1));
+    header.error_factor(results.errors->error_factor[static_cast<std::size_t>(channel)]);
     io::write_fits(folder.staged(name), results.kept_samples.select(1, channel), results.coords, header);
   }
 }

@@ -73,7 +73,7 @@ void declare(OptionSet& options, ProfileOptions& profile) {
   options.path(
       "--samples", profile.samples,
       "Fits of simulated data, from mpol image --keep-samples, of the image's one channel: errors are how their profiles "
-      "differ from the image's; default: from the scatter along rings",
+      "differ from the image's, times the error_factor in their header; default: from the scatter along rings",
       Record::result);
   declare_memory_limit(options, profile.memory_limit);
   declare(options, profile.visibilities);
@@ -115,7 +115,7 @@ std::string csv(const BrightnessProfile& profile) {
   return text;
 }
 
-/// Puts the samples' error in the place of the scatter's.
+/// Puts the samples' error, times the error_factor that their file has, in the place of the scatter's.
 void take_sampled_error(const ProfileOptions& options, const SkyImage& image, const RadialImageOptions& how,
                         BrightnessProfile& profile) {
   if (options.samples.empty()) return;
@@ -135,7 +135,11 @@ void take_sampled_error(const ProfileOptions& options, const SkyImage& image, co
   }
   if (samples.cube.size(0) < 2)
     throw UsageError(error_text("--samples", file, "has one plane, which tells no spread", "take the file of --keep-samples"));
-  profile.error = sampled_error(profile, radial_i(samples.cube, image.coords, options.geometry.geometry(), how));
+  const double factor = samples.header.error_factor().value_or(1);
+  if (!(factor >= 1 && std::isfinite(factor)))
+    throw UsageError(error_text("--samples", file, fmt::format("has ERRFACT {}: it must be finite, 1 or more", factor),
+                                "take the file of --keep-samples"));
+  profile.error = factor * sampled_error(profile, radial_i(samples.cube, image.coords, options.geometry.geometry(), how));
 }
 
 std::string summary_json(const ProfileOptions& options, const BrightnessProfile& profile, const SkyImage& image, double beam) {

@@ -117,12 +117,28 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   const auto ring = of_image.mean[0].argmax().item<std::int64_t>();
   const auto& peak = summary["channels"][0];
   CHECK(peak["peak"].get<double>() == Approx(of_image.mean[0][ring].item<double>()));
-  CHECK(peak["peak_error"].get<double>() == Approx(sampled_error(of_image, of_samples)[0][ring].item<double>()).epsilon(1e-6));
-  // A file of before counted its samples as channels.
+  CHECK(peak["peak_error"].get<double>() ==
+        Approx(factor * sampled_error(of_image, of_samples)[0][ring].item<double>()).epsilon(1e-6));
+  // The error follows the factor in the file.
+  CHECK(samples.error_factor == Approx(factor));
+  const auto with_factor = [&](const std::string& name, double own) {
+    io::write_fits(scratch / name, samples.cube / coords.cell_area(), coords,
+                   io::FitsOptions().planes(io::FitsPlanes::samples).error_factor(own));
+    return profile_of(name + ".profile", {"--samples", (scratch / name).string()});
+  };
+  const auto tripled = with_factor("tripled.fits", 3);
+  REQUIRE(tripled.exit_code == 0);
+  CHECK(nlohmann::json::parse(tripled.out)["channels"][0]["peak_error"].get<double>() ==
+        Approx(3 / factor * peak["peak_error"].get<double>()).epsilon(1e-6));
+  const auto wrong = with_factor("wrong.fits", 0.5);
+  CHECK(wrong.exit_code != 0);
+  CHECK(wrong.err.find("ERRFACT 0.5") != std::string::npos);
+  // A file of before counted its samples as channels, and knew no factor.
   io::write_fits(scratch / "before.fits", samples.cube / coords.cell_area(), coords);
   const auto before = profile_of("before", {"--samples", (scratch / "before.fits").string()});
   REQUIRE(before.exit_code == 0);
-  CHECK(nlohmann::json::parse(before.out)["channels"] == summary["channels"]);
+  CHECK(nlohmann::json::parse(before.out)["channels"][0]["peak_error"].get<double>() ==
+        Approx(peak["peak_error"].get<double>() / factor).epsilon(1e-6));
   // What is made of samples has them as they were.
   const auto seen = run_mpol_here({"convolve", (out / "samples.fits").string(), "-o", (scratch / "seen").string(), "--beam-of",
                                    (out / "dirty.fits").string()});
@@ -131,6 +147,7 @@ TEST_CASE("kept samples are what the maps of errors are made of, and give a prof
   const auto convolved = io::read_fits(scratch / "seen" / "convolved.fits");
   CHECK(convolved.planes == io::FitsPlanes::samples);
   CHECK(convolved.cube.size(0) == 6);
+  CHECK(convolved.error_factor == samples.error_factor);
   const auto scattered = profile_of("scattered", {});
   REQUIRE(scattered.exit_code == 0);
   CHECK(nlohmann::json::parse(scattered.out)["error"] == "scatter");
