@@ -45,7 +45,7 @@ struct FitsOptions {
   TORCH_ARG(std::vector<Beam>, beams) = {};
   /// HISTORY lines: the command line, the configuration. Long ones are wrapped, non-ASCII characters replaced by '?'.
   TORCH_ARG(std::vector<std::string>, history) = {};
-  /// Of samples alone: by how much errors are larger than samples differ from the image (ErrorMaps::error_factor), ERRFACT.
+  /// ERRFACT: by how much errors are larger than samples differ from the image (ErrorMaps::error_factor). Of samples alone.
   TORCH_ARG(std::optional<double>, error_factor) = std::nullopt;
 };
 

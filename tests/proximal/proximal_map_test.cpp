@@ -93,7 +93,7 @@ TEST_CASE("no point is better than the proximal point: subgradients", "[proximal
     const auto q = normal(shape, torch::kFloat64, 3) * 1.5;
     const double step = 0.6;
     const auto x = applied(*map, q, step);
-    const auto cost = [&](const Tensor& at) { return problem_sums((at - q).square()) / 2 + step * map->value(at); };
+    const auto cost = [&, &h = *map](const Tensor& at) { return problem_sums((at - q).square()) / 2 + step * h.value(at); };
     const auto least = cost(x);
     // (q - x)/t is a subgradient at x: h(z) >= h(x) + <q - x, z - x>/t for every z that h allows.
     for (std::uint64_t seed = 20; seed < 26; ++seed) {
