@@ -39,11 +39,6 @@ Tensor shrunk(const Tensor& q, const Tensor& threshold) {
   return q - q.clamp(-threshold, threshold);
 }
 
-/// Factors that shorten vectors by the threshold, or make them 0.
-Tensor shortening(const Tensor& lengths, const Tensor& threshold) {
-  return at::where(lengths > threshold, 1 - threshold / lengths, at::scalar_tensor(0, lengths.options()));
-}
-
 }  // namespace
 
 L1Norm::L1Norm(double weight) : weights_(scalar(checked_weight(weight))) {}

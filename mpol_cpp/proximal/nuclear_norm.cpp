@@ -11,8 +11,6 @@
 #include <ATen/ops/linalg_svdvals.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/scalar_tensor.h>
-#include <ATen/ops/where.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -83,12 +81,6 @@ std::optional<std::int64_t> converge(const Tensor& matrix, double limit, double 
   return std::nullopt;
 }
 
-/// What is left of each singular value beside it, max(0, 1 - t/s).
-Tensor left_of(const Tensor& squares, const Tensor& threshold) {
-  const auto values = squares.clamp_min(0).sqrt();
-  return at::where(values > threshold, 1 - threshold / values, at::scalar_tensor(0, values.options()));
-}
-
 }  // namespace
 
 NuclearNorm::NuclearNorm(double weight) : weight_(weight) {
@@ -124,12 +116,12 @@ Tensor NuclearNorm::apply(const Tensor& q, const Tensor& step) {
       const auto columns = block.size(1), kept = std::min(columns, *wanted + spare_columns);
       block_ = block.narrow(1, columns - kept, kept).clone();
       return like_q(block.narrow(1, columns - *wanted, *wanted),
-                    left_of(squares.narrow(0, columns - *wanted, *wanted), threshold));
+                    shortening(squares.narrow(0, columns - *wanted, *wanted).sqrt(), threshold));
     }
     block_ = Tensor();
   }
   const auto [squares, vectors] = at::linalg_eigh(gram);
-  const auto kept = left_of(squares, threshold);
+  const auto kept = shortening(squares.clamp_min(0).sqrt(), threshold);
   if (is_large) {
     const auto columns = kept.count_nonzero().item<std::int64_t>() + spare_columns;
     if (columns <= n / largest_fraction) block_ = vectors.view({n, n}).narrow(1, n - columns, columns).clone();

@@ -5,6 +5,7 @@
 
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -52,6 +53,10 @@ Tensor as_factor(const std::vector<double>& values, const Tensor& x, std::int64_
   // A scalar on the CPU goes with tensors of any device, and nobody waits for it.
   if (values.size() == 1) return at::scalar_tensor(values[0], torch::TensorOptions(x.scalar_type()));
   return as_factor(at::tensor(values, torch::kFloat64).view(problem_shape(x, problem_dims)), x, problem_dims);
+}
+
+Tensor shortening(const Tensor& lengths, const Tensor& threshold) {
+  return at::where(lengths > threshold, 1 - threshold / lengths, at::scalar_tensor(0, lengths.options()));
 }
 
 std::vector<double> on_host(const Tensor& values) {

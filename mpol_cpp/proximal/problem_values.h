@@ -22,6 +22,9 @@ Tensor problem_norms(const Tensor& x, std::int64_t problem_dims = 3);
 Tensor as_factor(const Tensor& values, const Tensor& x, std::int64_t problem_dims = 3);
 /// The same of numbers on the host, in the order of the problems.
 Tensor as_factor(const std::vector<double>& values, const Tensor& x, std::int64_t problem_dims = 3);
+/// What is left of each length when the threshold is taken away, beside it: 1 - threshold / length, or 0. Of the lengths' shape.
+/// @param threshold  >= 0, broadcastable to the lengths
+Tensor shortening(const Tensor& lengths, const Tensor& threshold);
 /// Numbers of each problem on the host; waits for the device.
 std::vector<double> on_host(const Tensor& values);
 /// How many problems there are.

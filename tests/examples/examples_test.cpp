@@ -199,6 +199,7 @@ TEST_CASE("the examples of sparse coding bring images nearer to the truth and dr
   };
   CHECK(gain("noise: ", denoised) > 8);
   CHECK(gain("outliers: ", denoised) > 8);
+  CHECK(number_after("denoiser of one's own: ", denoised) > number_after("noise: ", denoised) + 8);
   CHECK(is_drawn(in_folder("tv.png")));
 
   const auto learned = run_example("learn_dictionary", {truth, in_folder("learned.png"), in_folder("filters.safetensors"), "10"});
