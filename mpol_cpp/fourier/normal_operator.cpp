@@ -175,25 +175,14 @@ void NormalOperator::check_same_grid(const NormalOperator& other) const {
                   coords_.npix(), coords_.cell_size(), other.nchan_, other.coords_.npix(), other.coords_.cell_size()));
 }
 
-NormalOperator& NormalOperator::operator+=(const NormalOperator& other) {
+NormalOperator& NormalOperator::add_signed(const NormalOperator& other, int sign) {
   check_same_grid(other);
   own_tensors();
-  kernel_.add_(other.kernel_);
-  dirty_.add_(other.dirty_);
-  constant_.add_(other.constant_);
-  cell_counts_.add_(other.cell_counts_);
-  nvis_ += other.nvis_;
-  return *this;
-}
-
-NormalOperator& NormalOperator::operator-=(const NormalOperator& other) {
-  check_same_grid(other);
-  own_tensors();
-  kernel_.sub_(other.kernel_);
-  dirty_.sub_(other.dirty_);
-  constant_.sub_(other.constant_);
-  cell_counts_.sub_(other.cell_counts_);
-  nvis_ -= other.nvis_;
+  kernel_.add_(other.kernel_, sign);
+  dirty_.add_(other.dirty_, sign);
+  constant_.add_(other.constant_, sign);
+  cell_counts_.add_(other.cell_counts_, sign);
+  nvis_ += sign * other.nvis_;
   return *this;
 }
 

@@ -36,8 +36,8 @@ class NormalOperator {
   void add(const Visibilities& visibilities, const ChannelMap& channels);
 
   /// @throws ShapeError for another grid or number of channels
-  NormalOperator& operator+=(const NormalOperator& other);
-  NormalOperator& operator-=(const NormalOperator& other);  ///< takes a block of data away again
+  NormalOperator& operator+=(const NormalOperator& other) { return add_signed(other, 1); }
+  NormalOperator& operator-=(const NormalOperator& other) { return add_signed(other, -1); }  ///< takes a block of data away again
   /// The operator of both blocks of data together.
   friend NormalOperator operator+(NormalOperator a, const NormalOperator& b) { return a += b; }
   /// The operator of the data of `a` without those of `b`.
@@ -91,6 +91,7 @@ class NormalOperator {
  private:
   void add_channel(std::int64_t image_channel, const Visibilities& visibilities, std::int64_t channel);
   void check_same_grid(const NormalOperator& other) const;
+  NormalOperator& add_signed(const NormalOperator& other, int sign);
   void own_tensors();
 
   GridCoords coords_;

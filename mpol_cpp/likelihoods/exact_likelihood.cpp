@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <ATen/ops/empty_like.h>
-
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/fourier/sample_strips.h>
@@ -82,15 +80,7 @@ Tensor ExactLikelihoodImpl::chi_squared(const Tensor& sky) {
 
 Tensor ExactLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
   check(sky);
-  losses::detail::check_gradient(sky, gradient);
-  const torch::NoGradGuard no_grad;
-  const auto image = sky.contiguous();
-  if (accumulate == Accumulate::overwrite && gradient.is_contiguous()) return form_->evaluate(image, gradient);
-  auto slope = at::empty_like(image);
-  const auto value = form_->evaluate(image, slope);
-  if (accumulate == Accumulate::add) gradient.add_(slope);
-  else gradient.copy_(slope);
-  return value;
+  return losses::detail::form_value_and_gradient(*form_, sky, gradient, accumulate);
 }
 
 NamedTensors ExactLikelihoodImpl::working_state() const {

@@ -4,8 +4,6 @@
 #include <string>
 #include <utility>
 
-#include <ATen/ops/empty_like.h>
-
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/likelihoods/chunked_likelihood.h>
@@ -93,15 +91,7 @@ Tensor LooseLikelihoodImpl::chi_squared(const Tensor& sky) {
 
 Tensor LooseLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
   check(sky);
-  losses::detail::check_gradient(sky, gradient);
-  const torch::NoGradGuard no_grad;
-  const auto image = sky.contiguous();
-  if (gradient.is_contiguous()) return form_->evaluate(image, gradient, accumulate);
-  auto slope = at::empty_like(image);
-  const auto value = form_->evaluate(image, slope);
-  if (accumulate == Accumulate::add) gradient.add_(slope);
-  else gradient.copy_(slope);
-  return value;
+  return losses::detail::form_value_and_gradient(*form_, sky, gradient, accumulate);
 }
 
 Tensor LooseLikelihoodImpl::model_visibilities(const Tensor& sky) const {

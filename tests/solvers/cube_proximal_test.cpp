@@ -98,13 +98,19 @@ TEST_CASE("norms of spectra alone shrink spectra, as their closed form does", "[
   CHECK(relative_error(x, positive * (1 - 0.6 / lengths).clamp_min(0)) < 1e-6);
 }
 
+std::vector<Weights> mixed_weights() {
+  return {{{0.3, 0}, {0.4, 0.2}, {0, 0}},
+          {{0.3, 0.1}, {0, 0}, {0.5, 0.2}},
+          {{0.3, 0.1}, {0.2, 0}, {0.5, 0.7}},
+          {{0, 0}, {0, 0}, {0, 0}, {0.2, 0.3}},
+          {{0.3, 0}, {0.2, 0.1}, {0, 0.4}, {0.2, 0.3}}};
+}
+
 TEMPLATE_TEST_CASE("the kernels of the map of cubes equal its tensor operations, on every instruction set", "[solvers][quick]",
                    float, double) {
   const auto dtype = dtype_of<TestType>();
   const auto hann = GENERATE(false, true);
-  const auto weights = GENERATE(Weights{{0.3, 0}, {0.4, 0.2}, {0, 0}}, Weights{{0.3, 0.1}, {0, 0}, {0.5, 0.2}},
-                                Weights{{0.3, 0.1}, {0.2, 0}, {0.5, 0.7}}, Weights{{0, 0}, {0, 0}, {0, 0}, {0.2, 0.3}},
-                                Weights{{0.3, 0}, {0.2, 0.1}, {0, 0.4}, {0.2, 0.3}});
+  const auto weights = GENERATE(from_range(mixed_weights()));
   for (const auto isa : instruction_sets()) {
     const ForcedIsa forced(to_string(isa));
     for (const std::int64_t n : {2, 9, 17, 40}) {
@@ -129,9 +135,7 @@ TEMPLATE_TEST_CASE("a GPU's kernels of the map of cubes equal its tensor operati
                    float, double) {
   const auto dtype = dtype_of<TestType>();
   const auto hann = GENERATE(false, true);
-  const auto weights = GENERATE(Weights{{0.3, 0}, {0.4, 0.2}, {0, 0}}, Weights{{0.3, 0.1}, {0, 0}, {0.5, 0.2}},
-                                Weights{{0.3, 0.1}, {0.2, 0}, {0.5, 0.7}}, Weights{{0, 0}, {0, 0}, {0, 0}, {0.2, 0.3}},
-                                Weights{{0.3, 0}, {0.2, 0.1}, {0, 0.4}, {0.2, 0.3}});
+  const auto weights = GENERATE(from_range(mixed_weights()));
   using ops::CubeDualCut, ops::EmulatedOrder;
   for (const std::int64_t n : {2, 3, 9, 38}) {
     CAPTURE(n, hann);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <mpol_cpp/analysis/disc_fit/disc_plane.h>
 #include <mpol_cpp/analysis/disc_fit/sample_sums.h>
 #include <mpol_cpp/core/units.h>
 
@@ -16,16 +17,9 @@ namespace {
 using Vector = NormalEquations::Vector;
 namespace place = geometry_parameter;
 
-constexpr double radians = 2 * units::pi * units::arcsec;  // of phase for each wavelength and arcsec
-
 Tilt tilt_of(const Vector& at) { return {at[place::along], at[place::across]}; }
 
-/// A visibility multiplied by exp(2 pi i (u East + v North)).
-std::pair<double, double> turned_to_center(const Sample& sample, const Vector& at) {
-  const double phase = radians * (sample.u * at[place::east] + sample.v * at[place::north]);
-  const double c = std::cos(phase), s = std::sin(phase);
-  return {sample.real * c - sample.imag * s, sample.real * s + sample.imag * c};
-}
+CenteredVisibility centered(const Sample& sample, const Vector& at) { return {sample, at[place::east], at[place::north]}; }
 
 NormalEquations nothing_there(std::size_t parameters) {
   return {.parameters = parameters, .chi_squared = std::numeric_limits<double>::infinity()};
@@ -33,7 +27,7 @@ NormalEquations nothing_there(std::size_t parameters) {
 
 /// The part of the equations that imaginary parts make: they tell the centre.
 void add_center(NormalEquations& sums, const Sample& sample, double model, double imag) {
-  const double by_east = -radians * sample.u * model, by_north = -radians * sample.v * model;
+  const double by_east = -phase_of_arcsec * sample.u * model, by_north = -phase_of_arcsec * sample.v * model;
   sums.matrix[place::east][place::east] += sample.weight * by_east * by_east;
   sums.matrix[place::east][place::north] += sample.weight * by_east * by_north;
   sums.matrix[place::north][place::north] += sample.weight * by_north * by_north;
@@ -101,7 +95,7 @@ SlopeSums slope_sums(const Visibilities& visibilities, const Vector& at, const R
   const std::vector<double> none(spline.coefficients.size());
   const SlopeSums zero{.geometry = {.parameters = place::of_geometry}, .shared = {none, none}};
   return sum_over_samples(visibilities, zero, [&](SlopeSums& sums, const Sample& sample) {
-    const auto [real, imag] = turned_to_center(sample, at);
+    const auto [real, imag] = centered(sample, at);
     const auto q = length.at(sample.u, sample.v);
     const auto basis = spline.basis(q.q);
     const auto model = spline.at(basis);
@@ -183,7 +177,7 @@ NormalEquations shape_equations(const Visibilities& visibilities, DiscShape shap
   const TiltedLength length(tilt_of(at));
   const NormalEquations zero{.parameters = parameters};
   auto equations = sum_over_samples(visibilities, zero, [&](NormalEquations& sums, const Sample& sample) {
-    const auto [real, imag] = turned_to_center(sample, at);
+    const auto [real, imag] = centered(sample, at);
     const auto q = length.at(sample.u, sample.v);
     const auto unit = shape_value(shape, q.q, at[place::size], at[place::width]);
     const double flux = at[place::flux], model = flux * unit.value, residual = real - model;
@@ -208,7 +202,7 @@ FittedProfile fit_profile(const Visibilities& visibilities, const Vector& at, co
   profile.spline = {.spacing = knots.spacing, .coefficients = std::vector<double>(knots.precisions.size())};
   const ProfileSums zero{.matrix = BandMatrix(knots.count()), .right = profile.spline.coefficients};
   auto sums = sum_over_samples(visibilities, zero, [&](ProfileSums& own, const Sample& sample) {
-    const auto [real, imag] = turned_to_center(sample, at);
+    const auto [real, imag] = centered(sample, at);
     const auto basis = profile.spline.basis(length.at(sample.u, sample.v).q);
     own.data += sample.weight * (real * real + imag * imag);
     for (std::size_t i = 0; i < 4; ++i) {

@@ -9,6 +9,7 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <mpol_cpp/analysis/disc_fit/disc_plane.h>
 #include <mpol_cpp/analysis/disc_fit/sample_sums.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -16,24 +17,6 @@
 
 namespace mpol {
 namespace {
-
-/// Where a baseline lies in the plane of a disc, by length and direction.
-class DiscPlane {
- public:
-  explicit DiscPlane(const DiscGeometry& geometry)
-      : cosine_(std::cos(geometry.position_angle)),
-        sine_(std::sin(geometry.position_angle)),
-        foreshortening_(std::cos(geometry.inclination)) {}
-
-  struct Place {
-    double minor, major;  // wavelengths
-    double length() const { return std::hypot(minor, major); }
-  };
-  Place at(double u, double v) const { return {(u * cosine_ - v * sine_) * foreshortening_, u * sine_ + v * cosine_}; }
-
- private:
-  double cosine_, sine_, foreshortening_;
-};
 
 struct Longest {
   double length = 0;
@@ -110,14 +93,13 @@ double residual_structure(const Visibilities& visibilities, const GeometryFit& f
   const double longest = longest_deprojected(visibilities, fit.geometry);
   const DiscPlane plane(fit.geometry);
   const auto sums = sum_over_samples(visibilities, CellSums(), [&](CellSums& own, const Sample& sample) {
-    const double phase =
-        2 * units::pi * units::arcsec * (sample.u * fit.geometry.offset_east + sample.v * fit.geometry.offset_north);
+    const CenteredVisibility centered(sample, fit.geometry.offset_east, fit.geometry.offset_north);
     const auto at = plane.at(sample.u, sample.v);
-    const double c = std::cos(phase), s = std::sin(phase), conjugation = at.major < 0 ? -1 : 1;
+    const double conjugation = at.major < 0 ? -1 : 1;
     const auto cell = cell_of(at, longest);
     own.weight[cell] += sample.weight;
-    own.real[cell] += sample.weight * (sample.real * c - sample.imag * s - fit.model_at(at.length()));
-    own.imag[cell] += sample.weight * conjugation * (sample.real * s + sample.imag * c);
+    own.real[cell] += sample.weight * (centered.real - fit.model_at(at.length()));
+    own.imag[cell] += sample.weight * conjugation * centered.imag;
   });
   double chi_squared = 0, means = 0;
   for (std::size_t i = 0; i < sums.weight.size(); ++i) {

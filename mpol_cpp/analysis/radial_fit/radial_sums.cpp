@@ -6,6 +6,7 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <mpol_cpp/analysis/disc_fit/disc_plane.h>
 #include <mpol_cpp/analysis/disc_fit/sample_sums.h>
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -13,29 +14,6 @@
 
 namespace mpol {
 namespace {
-
-/// Lengths of baselines in the plane of a disc, and the turn of its centre to the phase centre.
-class DiscFrame {
- public:
-  explicit DiscFrame(const DiscGeometry& geometry)
-      : cos_angle_(std::cos(geometry.position_angle)),
-        sin_angle_(std::sin(geometry.position_angle)),
-        cos_inclination_(std::cos(geometry.inclination)),
-        east_(2 * units::pi * units::arcsec * geometry.offset_east),
-        north_(2 * units::pi * units::arcsec * geometry.offset_north) {}
-
-  double length(double u, double v) const {
-    return std::hypot((u * cos_angle_ - v * sin_angle_) * cos_inclination_, u * sin_angle_ + v * cos_angle_);
-  }
-  /// The real part of V exp(2 pi i (u East + v North)).
-  double real(const Sample& sample) const {
-    const double phase = sample.u * east_ + sample.v * north_;
-    return sample.real * std::cos(phase) - sample.imag * std::sin(phase);
-  }
-
- private:
-  double cos_angle_, sin_angle_, cos_inclination_, east_, north_;
-};
 
 struct SplineSums {
   BandMatrix band;
@@ -52,8 +30,10 @@ struct SplineSums {
   }
 };
 
-void add_sample(SplineSums& sums, const RadialSpline& knots, const DiscFrame& frame, const Sample& sample) {
-  const double q = frame.length(sample.u, sample.v), weighted = sample.weight * frame.real(sample);
+/// @param q     length of the sample's baseline in the plane of the disc
+/// @param real  part of the visibility, with the disc in the middle
+void add_sample(SplineSums& sums, const RadialSpline& knots, double q, double real, const Sample& sample) {
+  const double weighted = sample.weight * real;
   const auto basis = knots.basis(q);
   sums.squares += sample.weight * (sample.real * sample.real + sample.imag * sample.imag);
   sums.weight += sample.weight;
@@ -81,12 +61,14 @@ RadialSums::RadialSums(const FourierBesselSeries& series, const DiscGeometry& ge
 
 void RadialSums::add(const Visibilities& visibilities) {
   const RadialSpline knots{.spacing = spline_.spacing, .coefficients = std::vector<double>(right_.size())};
-  const DiscFrame frame(geometry_);
+  const DiscPlane plane(geometry_);
   const SplineSums zero{.band = BandMatrix(band_.size()), .right = knots.coefficients};
   const double limit = spline_.longest * (1 + 1e-9);
   const auto sums = sum_over_samples(visibilities, zero, [&](SplineSums& own, const Sample& sample) {
-    if (frame.length(sample.u, sample.v) <= limit) add_sample(own, knots, frame, sample);
-    else own.longest = std::max(own.longest, frame.length(sample.u, sample.v));
+    const double q = plane.at(sample.u, sample.v).length();
+    if (q <= limit)
+      add_sample(own, knots, q, CenteredVisibility(sample, geometry_.offset_east, geometry_.offset_north).real, sample);
+    else own.longest = std::max(own.longest, q);
   });
   if (sums.longest > limit) {
     throw DataError(

@@ -6,6 +6,8 @@
 #include <torch/autograd.h>
 
 #include <mpol_cpp/device/kept_in_graph.h>
+#include <mpol_cpp/likelihoods/forms/sky_checks.h>
+#include <mpol_cpp/likelihoods/likelihood.h>
 
 namespace mpol::losses::detail {
 
@@ -34,5 +36,22 @@ struct FormChiSquared : torch::autograd::Function<FormChiSquared<Form>> {
     return {gradients[0].unsqueeze(-1).unsqueeze(-1).unsqueeze(-1) * slope, at::Tensor()};
   }
 };
+
+/// Likelihood::value_and_gradient() by a form; one that can add to a gradient takes `accumulate` as a third argument of evaluate().
+template <typename Form>
+at::Tensor form_value_and_gradient(Form& form, const at::Tensor& sky, at::Tensor& gradient, Accumulate accumulate) {
+  check_gradient(sky, gradient);
+  const torch::NoGradGuard no_grad;
+  const auto image = sky.contiguous();
+  if (gradient.is_contiguous()) {
+    if constexpr (requires { form.evaluate(image, gradient, accumulate); }) return form.evaluate(image, gradient, accumulate);
+    else if (accumulate == Accumulate::overwrite) return form.evaluate(image, gradient);
+  }
+  auto slope = at::empty_like(image);
+  const auto value = form.evaluate(image, slope);
+  if (accumulate == Accumulate::add) gradient.add_(slope);
+  else gradient.copy_(slope);
+  return value;
+}
 
 }  // namespace mpol::losses::detail

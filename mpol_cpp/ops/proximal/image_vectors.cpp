@@ -38,6 +38,15 @@ void each_piece(const Pieces& pieces, const Task& task) {
       pieces.count(), 1, [&](std::int64_t piece, std::int64_t) { task(piece); }, WorkerPool::Order::near);
 }
 
+/// What the pieces of each image come to, in their order.
+template <typename Sums>
+std::vector<Sums> joined(const Pieces& pieces, const std::vector<Sums>& parts) {
+  std::vector<Sums> sums(static_cast<std::size_t>(pieces.images_count));
+  for (std::int64_t piece = 0; piece < pieces.count(); ++piece)
+    sums[static_cast<std::size_t>(pieces.image(piece))] += parts[static_cast<std::size_t>(piece)];
+  return sums;
+}
+
 /// The sum of each image, in float64.
 std::vector<double> sums_of_images(const Tensor& images) {
   const auto sums = images.sum({-2, -1}, /*keepdim=*/false, torch::kFloat64).to(torch::kCPU).contiguous();
@@ -141,7 +150,7 @@ void copy_images(const Tensor& from, Tensor& to) {
 std::vector<PointSums> compare_points(const Tensor& y, const Tensor& gradient, const Tensor& next, const Tensor& next_gradient) {
   if (!y.is_cpu()) return compare_by_tensors(y, gradient, next, next_gradient);
   const Pieces pieces(y);
-  std::vector<PointSums> parts(static_cast<std::size_t>(pieces.count())), sums(static_cast<std::size_t>(pieces.images_count));
+  std::vector<PointSums> parts(static_cast<std::size_t>(pieces.count()));
   AT_DISPATCH_FLOATING_TYPES(y.scalar_type(), "compare_points", [&] {
     const auto kernels = proximal_kernels<scalar_t>(selected_isa());
     const auto *from_y = y.const_data_ptr<scalar_t>(), *from_gradient = gradient.const_data_ptr<scalar_t>(),
@@ -152,14 +161,7 @@ std::vector<PointSums> compare_points(const Tensor& y, const Tensor& gradient, c
           kernels.compare(from_y + at, from_gradient + at, from_next + at, from_slope + at, pieces.pixels(piece));
     });
   });
-  for (std::int64_t piece = 0; piece < pieces.count(); ++piece) {
-    auto& sum = sums[static_cast<std::size_t>(pieces.image(piece))];
-    const auto& part = parts[static_cast<std::size_t>(piece)];
-    sum.along += part.along;
-    sum.bends += part.bends;
-    sum.lengths += part.lengths;
-  }
-  return sums;
+  return joined(pieces, parts);
 }
 
 double sum_of_pixels(const Tensor& images) {
@@ -178,7 +180,7 @@ double sum_of_pixels(const Tensor& images) {
 std::vector<PixelSums> pixel_sums(const Tensor& images, const LengthEpsilons& epsilons) {
   if (!images.is_cpu()) return pixel_sums_by_tensors(images, epsilons);
   const Pieces pieces(images);
-  std::vector<PixelSums> parts(static_cast<std::size_t>(pieces.count())), sums(static_cast<std::size_t>(pieces.images_count));
+  std::vector<PixelSums> parts(static_cast<std::size_t>(pieces.count()));
   AT_DISPATCH_FLOATING_TYPES(images.scalar_type(), "pixel_sums", [&] {
     const auto kernels = proximal_kernels<scalar_t>(selected_isa());
     const auto* from = images.const_data_ptr<scalar_t>();
@@ -194,14 +196,7 @@ std::vector<PixelSums> pixel_sums(const Tensor& images, const LengthEpsilons& ep
       }
     });
   });
-  for (std::int64_t piece = 0; piece < pieces.count(); ++piece) {
-    auto& sum = sums[static_cast<std::size_t>(pieces.image(piece))];
-    const auto& part = parts[static_cast<std::size_t>(piece)];
-    sum.pixels += part.pixels;
-    sum.variation += part.variation;
-    sum.curvature += part.curvature;
-  }
-  return sums;
+  return joined(pieces, parts);
 }
 
 }  // namespace mpol::ops

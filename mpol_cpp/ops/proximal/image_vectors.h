@@ -37,6 +37,12 @@ struct LengthEpsilons {
 /// The sum of an image's pixels, its total variation, and that of its slopes.
 struct PixelSums {
   double pixels = 0, variation = 0, curvature = 0;
+  PixelSums& operator+=(const PixelSums& other) {
+    pixels += other.pixels;
+    variation += other.variation;
+    curvature += other.curvature;
+    return *this;
+  }
 };
 std::vector<PixelSums> pixel_sums(const Tensor& images, const LengthEpsilons& epsilons);
 

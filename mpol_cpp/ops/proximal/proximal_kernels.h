@@ -38,6 +38,12 @@ struct PointSums {
   double along = 0;    ///< (y' - y) (g + g')
   double bends = 0;    ///< (y' - y) (g' - g)
   double lengths = 0;  ///< |y' - y|^2
+  PointSums& operator+=(const PointSums& other) {
+    along += other.along;
+    bends += other.bends;
+    lengths += other.lengths;
+    return *this;
+  }
 };
 
 /// Coefficients of POGM's extrapolation (solvers/pogm.h).

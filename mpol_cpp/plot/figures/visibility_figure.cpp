@@ -68,11 +68,16 @@ std::vector<double> in_kilo(const std::vector<double>& values) {
   return result;
 }
 
-CurvePanel binned_amplitude_panel(const VisibilityBins& data, const std::optional<VisibilityBins>& model) {
+CurvePanel panel_of_baselines(const std::string& title, const std::string& y_label) {
   CurvePanel panel;
-  panel.title = "amplitude";
+  panel.title = title;
   panel.x_label = "baseline (kλ)";
-  panel.y_label = "|V| (Jy)";
+  panel.y_label = y_label;
+  return panel;
+}
+
+CurvePanel binned_amplitude_panel(const VisibilityBins& data, const std::optional<VisibilityBins>& model) {
+  auto panel = panel_of_baselines("amplitude", "|V| (Jy)");
   panel.y_scale = AxisScale::logarithmic;
   panel.curves.push_back({model ? "data" : "", CurveStyle::points, in_kilo(data.q), data.amplitude, data.amplitude_error});
   if (model) panel.curves.push_back({"model", CurveStyle::line, in_kilo(model->q), model->amplitude});
@@ -80,10 +85,7 @@ CurvePanel binned_amplitude_panel(const VisibilityBins& data, const std::optiona
 }
 
 CurvePanel binned_phase_panel(const VisibilityBins& data, const std::optional<VisibilityBins>& model) {
-  CurvePanel panel;
-  panel.title = "phase";
-  panel.x_label = "baseline (kλ)";
-  panel.y_label = "phase, v > 0 (°)";
+  auto panel = panel_of_baselines("phase", "phase, v > 0 (°)");
   panel.y_range = {-180.0, 180.0};
   const auto q = in_kilo(data.q);
   panel.curves.push_back({"", CurveStyle::guide, {q.front(), q.back()}, {0, 0}});
