@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/tensor.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -73,6 +74,27 @@ Term Term::with_weights(std::vector<double> weights) const {
   Term term(*this);
   term.weights_ = std::move(weights);
   return term;
+}
+
+Term Term::with_channel_factors(std::vector<double> factors) const {
+  if (kind_ == TermKind::custom || joins_channels()) {
+    throw ValueError(fmt::format("term {} has no weights of channels: {}", name_,
+                                 kind_ == TermKind::custom ? "it may look at several of them at once" : "it joins them"));
+  }
+  check_weights(name_, factors);
+  Term term(*this);
+  term.channel_factors_ = std::move(factors);
+  return term;
+}
+
+Tensor Term::of_channels(const ModelOutput& output) const {
+  const auto nchan = output.sky.size(-3);
+  if (nchan != std::ssize(channel_factors_)) {
+    throw ShapeError(fmt::format("term {} has weights of {} channels, the image {}", name_, channel_factors_.size(), nchan));
+  }
+  const auto apart = [](const Tensor& cube) { return cube.defined() ? cube.unsqueeze(-3) : cube; };  // a problem each
+  const auto values = function_({output.coords(), apart(output.base), apart(output.sky), apart(output.signed_pixels)});
+  return (values * at::tensor(channel_factors_, values.options())).sum({-1});
 }
 
 Term Term::over(const std::shared_ptr<ChannelNeighbors>& neighbors) const {

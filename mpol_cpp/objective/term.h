@@ -50,19 +50,30 @@ class Term {
   /// The same term with a weight for each problem of a batch, in the order of its leading dimensions.
   /// @throws ValueError unless there is one at least, and all are finite and >= 0
   Term with_weights(std::vector<double> weights) const;
+  /// The same term of a cube with a weight for each channel: the value of each counts so many times. For channels of other noise,
+  /// or sources of other brightness, in one objective.
+  /// @throws ValueError for a term that joins channels or is not the library's own, for none, and unless all are finite and >= 0
+  Term with_channel_factors(std::vector<double> factors) const;
 
   const std::string& name() const { return name_; }  ///< of its column in reports
   /// One for all problems, or one for each.
   const std::vector<double>& weights() const { return weights_; }
   /// Its weight in one problem.
   double weight(std::size_t problem) const { return weights_.size() == 1 ? weights_.front() : weights_.at(problem); }
+  /// What each channel's value counts; empty: 1.
+  const std::vector<double>& channel_factors() const { return channel_factors_; }
+  /// Its weight in one channel of a problem.
+  double weight(std::size_t problem, std::size_t channel) const {
+    return weight(problem) * (channel_factors_.empty() ? 1 : channel_factors_.at(channel));
+  }
   /// Whether it has no weight in any problem: it is then not computed.
   bool is_off() const;
   TermKind kind() const { return kind_; }  ///< custom unless it is the library's own
   /// Settings of the library's own terms (epsilon, prior intensity, …), in the order of Regularizer::settings.
   const std::vector<double>& settings() const { return settings_; }
-  /// The unweighted value, (…).
-  Tensor evaluate(const ModelOutput& output) const { return function_(output); }
+  /// The value without its weights, but for those of channels, (…).
+  /// @throws ShapeError where there are channel_factors() for another number of channels
+  Tensor evaluate(const ModelOutput& output) const { return channel_factors_.empty() ? function_(output) : of_channels(output); }
 
   /// Whether it looks at several channels at once; of a function of the user's own that is not known.
   bool joins_channels() const { return kind_ != TermKind::custom && regularizer_of(kind_).joins_channels; }
@@ -74,8 +85,10 @@ class Term {
   static Term known(TermKind kind, double weight, std::vector<double> settings = {});
 
  private:
+  Tensor of_channels(const ModelOutput& output) const;
+
   std::string name_;
-  std::vector<double> weights_;
+  std::vector<double> weights_, channel_factors_;
   Function function_;
   TermKind kind_ = TermKind::custom;
   std::vector<double> settings_;

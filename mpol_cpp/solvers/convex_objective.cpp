@@ -58,6 +58,19 @@ bool has_either_sign(const GriddedNetImpl& model) {
 
 bool has_hann(const GriddedNetImpl& model) { return model.smoothing() == Smoothing::hann; }
 
+/// Why terms that weigh channels cannot be minimized; what joins channels would need a bound of all their weights.
+std::string obstacle_of_channels(const std::vector<Term>& terms, std::int64_t nchan) {
+  const auto weighs = std::find_if(terms.begin(), terms.end(), [](const Term& term) { return !term.channel_factors().empty(); });
+  if (weighs == terms.end()) return {};
+  for (const auto& term : terms) {
+    if (!term.is_off() && term.joins_channels())
+      return fmt::format("the term {} has weights of channels, which {} joins", weighs->name(), term.name());
+    if (const auto own = std::ssize(term.channel_factors()); own > 0 && own != nchan)
+      return fmt::format("the term {} has weights of {} channels, the model {}", term.name(), own, nchan);
+  }
+  return {};
+}
+
 Tensor norms(const Tensor& images) { return images.square().sum({-2, -1}, /*keepdim=*/true, torch::kFloat64).sqrt(); }
 
 }  // namespace
@@ -80,6 +93,7 @@ std::string ConvexObjective::obstacle(ImageModel& model, const Objective& object
   if (!likelihood.is_quadratic())
     return fmt::format("the {} likelihood is no quadratic function of the image", likelihood.name());
   if (trained_parameters(model, objective).size() != 1) return "the likelihood has parameters of its own to train";
+  if (const auto why = obstacle_of_channels(objective.terms(), model.base().size(-3)); !why.empty()) return why;
   for (const auto& term : objective.terms()) {
     if (term.is_off()) continue;
     if (!is_known(term.kind())) return fmt::format("the term {} has no known proximal map", term.name());
@@ -104,6 +118,10 @@ ConvexObjective::ConvexObjective(const std::shared_ptr<ImageModel>& model, Objec
   own.mul_(shining);
   std::vector<Tensor> weights, simple;
   for (const auto& term : objective_.terms()) {
+    weighs_channels_ = weighs_channels_ || !term.channel_factors().empty();
+    device_factors_.push_back(term.channel_factors().empty()
+                                  ? Tensor()
+                                  : at::tensor(term.channel_factors(), torch::kFloat64).to(own.device()));
     device_weights_.push_back(at::tensor(term.weights(), torch::kFloat64).to(own.device()));
     weights.push_back(device_weights_.back().expand({own.size(0)}));
     simple.push_back(at::full({1}, is_simple(term.kind()) ? 1.0 : 0.0, device_weights_.back().options()));
@@ -111,7 +129,7 @@ ConvexObjective::ConvexObjective(const std::shared_ptr<ImageModel>& model, Objec
   if (!weights.empty()) term_weights_ = at::stack(weights), simple_ = at::stack(simple);
   const auto linear = linear_weights();
   if (!either_sign_ && std::any_of(linear.begin(), linear.end(), [](double weight) { return weight != 0; }))
-    linear_ = at::tensor(linear, torch::kFloat64).to(own.device(), own.scalar_type()).view({-1, 1, 1, 1});
+    linear_ = beside_images(linear).to(own.scalar_type());
   map_ = new_map();
   sky_ = at::empty_like(own);
   slopes_ = at::empty_like(own);
@@ -120,6 +138,13 @@ ConvexObjective::ConvexObjective(const std::shared_ptr<ImageModel>& model, Objec
 Tensor ConvexObjective::images() const {
   const auto base = model_->base();
   return base.detach().view({-1, base.size(-3), base.size(-2), base.size(-1)});
+}
+
+bool ConvexObjective::waits_for_device() const {
+  const auto& terms = objective_.terms();
+  return std::any_of(terms.begin(), terms.end(), [this](const Term& term) {
+    return !term.is_off() && !term.channel_factors().empty() && !(pixel_sum_of(term.kind()) && has_first_epsilon(term));
+  });
 }
 
 std::unique_ptr<CubeProximal> ConvexObjective::new_map() const {
@@ -152,7 +177,8 @@ void ConvexObjective::add_simple(const Term& term, const std::vector<double>& va
   if (share == 0) return;
   const auto sums = ops::pixel_sums(sky, {});
   const auto nchan = static_cast<std::size_t>(sky.size(1));
-  for (std::size_t i = 0; i < sums.size(); ++i) simple[i / nchan] -= share * term.weight(i / nchan) * sums[i].pixels;
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    simple[i / nchan] -= share * term.weight(i / nchan, i % nchan) * sums[i].pixels;
 }
 
 bool ConvexObjective::mixes_images() const {
@@ -167,12 +193,19 @@ void ConvexObjective::smooth_into(const Tensor& images, Tensor& out) const {
 }
 
 std::vector<double> ConvexObjective::weights_of(TermKind kind) const {
-  std::vector<double> weights(static_cast<std::size_t>(images().size(0)), 0.0);
+  const auto shape = images().sizes();
+  const auto nchan = static_cast<std::size_t>(weighs_channels_ ? shape[1] : 1);
+  std::vector<double> weights(static_cast<std::size_t>(shape[0]) * nchan, 0.0);
   for (const auto& term : objective_.terms()) {
     if (term.kind() != kind) continue;
-    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] += term.weight(i);
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] += term.weight(i / nchan, i % nchan);
   }
   return weights;
+}
+
+Tensor ConvexObjective::beside_images(const std::vector<double>& weights) const {
+  const auto own = images();
+  return at::tensor(weights, torch::kFloat64).to(own.device()).view({own.size(0), -1, 1, 1});
 }
 
 Tensor ConvexObjective::slopes_at(const Tensor& sky, Tensor& gradient, Linear linear) const {
@@ -199,10 +232,11 @@ void ConvexObjective::normalize(Tensor& gradient, Linear linear) const {
   const auto normalizers = objective_.normalizers();
   const auto weights = linear_weights();
   std::vector<double> factors, shifts;
-  for (std::size_t problem = 0; problem < weights.size(); ++problem) {
-    const auto nchan = static_cast<std::size_t>(gradient.size(1));
-    factors.insert(factors.end(), nchan, 1 / (2 * normalizers[normalizers.size() == 1 ? 0 : problem]));
-    shifts.insert(shifts.end(), nchan, is_shifted ? weights[problem] : 0);
+  const auto nchan = static_cast<std::size_t>(gradient.size(1));
+  for (std::size_t image = 0; image < static_cast<std::size_t>(gradient.size(0)) * nchan; ++image) {
+    const auto problem = image / nchan;
+    factors.push_back(1 / (2 * normalizers[normalizers.size() == 1 ? 0 : problem]));
+    shifts.push_back(is_shifted ? weights[weighs_channels_ ? image : problem] : 0);
   }
   ops::scale_and_shift(gradient, factors, shifts);
 }
@@ -361,7 +395,8 @@ std::vector<double> ConvexObjective::gaps() {
   const auto data = bends - along;                    // b.x
   const auto slope = model_->smoothed(slopes);        // S(Ax - b)
   const auto ones = at::ones_like(base);
-  const auto allowance = (either_sign_ ? ones : model_->smoothed(ones)) * factor(of_problem(linear));
+  const auto of_pixels = beside_images(linear);
+  const auto allowance = (either_sign_ ? ones : model_->smoothed(ones)) * of_pixels.to(base.scalar_type());
   const auto beside = either_sign_ ? slope : slope + allowance;  // the gradient of what is not in the map
 
   std::vector<double> steps;
@@ -399,7 +434,8 @@ std::vector<double> ConvexObjective::gaps() {
   for (const auto& term : objective_.terms()) {
     if (!term.is_off() && is_simple(term.kind())) add_simple(term, weighted(term, base, sky), sky, simple);
   }
-  const auto without_simple = either_sign_ ? value : value + of_problem(linear) * sum(sky);
+  const auto of_channels = sky.sum({-2, -1}, false, torch::kFloat64) * of_pixels.flatten(1);
+  const auto without_simple = either_sign_ ? value : value + of_channels.sum(1);
   auto total = (without_simple + of_problem(simple)).contiguous();
   if (neighbors) neighbors->sum(total);
   const double rounding = base.scalar_type() == torch::kFloat64 ? rounding_of_doubles : rounding_of_floats;
@@ -454,10 +490,12 @@ std::vector<double> ConvexObjective::weighted(const Term& term, const Tensor& im
     if (*sum == PixelSum::curvature) own.curvature = term.settings().at(0);
     const auto sums = known != nullptr && has_first_epsilon(term) ? *known : ops::pixel_sums(sky, own);
     const auto nchan = static_cast<std::size_t>(sky.size(1));
+    const auto& factors = term.channel_factors();
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      values[i / nchan] += *sum == PixelSum::pixels      ? sums[i].pixels
-                           : *sum == PixelSum::variation ? sums[i].variation
-                                                         : sums[i].curvature;
+      const double of_image = *sum == PixelSum::pixels      ? sums[i].pixels
+                              : *sum == PixelSum::variation ? sums[i].variation
+                                                            : sums[i].curvature;
+      values[i / nchan] += factors.empty() ? of_image : factors[i % nchan] * of_image;
     }
   } else {
     values = values_of(term.evaluate(output_of(images, sky)));

@@ -55,6 +55,8 @@ class ConvexObjective : public CompositeFunction {
   };
   /// The same as evaluate(), without waiting for a device: the values stay there, and losses() is left alone.
   DeviceValues evaluate_on_device(const Tensor& images, Tensor& gradient);
+  /// Whether it waits for a device even so: for terms whose weights of channels come from the host.
+  bool waits_for_device() const;
 
   /// What bend() needs, once. The objective is evaluated where the image is 0, which a likelihood's working state may show.
   void prepare_bend();
@@ -86,17 +88,21 @@ class ConvexObjective : public CompositeFunction {
   bool is_simple(TermKind kind) const;
   /// Gives the share of the weight of a term that counts the sum of the pixels, which is not in g; 0 where there is none.
   static double share_of_sum(TermKind kind);
-  /// The weight of a term in each problem; 0 where there is no such term.
+  /// The weight of a term in each problem, or in each image where terms have weights of channels; 0 where there is no such term.
   std::vector<double> weights_of(TermKind kind) const;
+  /// Those of weights_of() as the images have them, (problems, nchan or 1, 1, 1) float64.
+  Tensor beside_images(const std::vector<double>& weights) const;
   /// Those of the sum of the pixels: sparsity's, and the part of the wavelets in the basis of Dirac.
   std::vector<double> linear_weights() const;
-  std::vector<double> weights_in_bases() const;  // k_5 of each problem
+  std::vector<double> weights_in_bases() const;  // k_5, as weights_of()
   /// Adds what of a term belongs to g to `simple`, of each problem. @param values  the term's own, weighted
   void add_simple(const Term& term, const std::vector<double>& values, const Tensor& sky, std::vector<double>& simple) const;
   /// S of the images into sky_, and the gradient behind it. @return chi^2, of each problem
   Tensor gradient_into(const Tensor& images, Tensor& gradient);
   /// The weights of a term on the device, float64: one, or (problems).
   const Tensor& device_weights(const Term& term) const;
+  /// Sums of images, (problems, nchan) float64 on the device, over the channels of each problem, as the term counts them.
+  Tensor counted(const Term& term, const Tensor& sums) const;
   bool is_used(TermKind kind) const;                        ///< whether a term of this kind has a weight
   double epsilon_of(TermKind kind) const;                   ///< the first one's, should there be several; 0 where there is none
   std::optional<double> used_epsilon(TermKind kind) const;  // nothing where there is none
@@ -134,9 +140,10 @@ class ConvexObjective : public CompositeFunction {
   Objective objective_;
   CubeProximal::By by_;
   bool either_sign_ = false;
-  std::vector<Tensor> device_weights_;  // of each term
+  bool weighs_channels_ = false;                         // whether terms have weights of channels
+  std::vector<Tensor> device_weights_, device_factors_;  // of each term; factors of channels undefined where it has none
   Tensor term_weights_, simple_;        // (terms, problems) and (terms, 1): 1 for a term of g, else 0; undefined without terms
-  Tensor linear_;                       // (problems, 1, 1, 1); undefined where no pixel has a linear weight
+  Tensor linear_;                       // beside_images(); undefined where no pixel has a linear weight
   Tensor mask_;                         // undefined: every pixel may shine
   std::unique_ptr<CubeProximal> map_;
   Tensor sky_, slopes_;              // room

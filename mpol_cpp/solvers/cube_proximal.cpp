@@ -46,12 +46,31 @@ Tensor on_each(const std::vector<Climb>& climbs, Tensor Climb::*part) {
   return at::cat(all);
 }
 
+/// Images (problems, nchan, npix, npix) as a problem each.
+Tensor each_alone(const Tensor& images) { return images.reshape({-1, 1, images.size(-2), images.size(-1)}); }
+
+/// Whether weights are of the images of problems. @throws ValueError where they are, and something joins channels
+bool are_of_images(const CubeWeights& weights, const Tensor& like, bool has_neighbors) {
+  const auto problems = like.size(0), images = problems * like.size(1), count = std::ssize(weights.variation);
+  if (count == problems) return false;
+  if (count != images)
+    throw ValueError(fmt::format("there are weights for {} of {} images in {} problems", count, images, problems));
+  if (has_neighbors || weights.has_channels() || weights.has_spectra())
+    throw ValueError("images have weights of their own, and others join channels: give each problem one");
+  return true;
+}
+
 }  // namespace
 
 CubeProximal::CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights weights, By by,
                            std::shared_ptr<ChannelNeighbors> neighbors)
     : weights_(std::move(weights)), hann_(hann), mask_(std::move(mask)), nchan_(like.size(1)), neighbors_(std::move(neighbors)) {
   if (mask_.defined()) mask_ = mask_.to(like.options()).expand(like.sizes()).contiguous();
+  if (are_of_images(weights_, like, neighbors_ != nullptr)) {
+    const auto mask_of_images = mask_.defined() ? each_alone(mask_) : Tensor();
+    apart_ = std::make_shared<CubeProximal>(each_alone(like), hann, mask_of_images, std::move(weights_), by);
+    return;
+  }
   if (nchan_ == 1 && !neighbors_) std::fill(weights_.channels.begin(), weights_.channels.end(), 0.0);  // there are no differences
   weights_.curvature.resize(weights_.variation.size(), 0.0);
   counted_ = ops::counted_block(like);
@@ -80,6 +99,10 @@ CubeProximal::CubeProximal(const Tensor& like, bool hann, Tensor mask, Weights w
 }
 
 Tensor CubeProximal::dual() const {
+  if (apart_) {
+    const auto own = apart_->dual();
+    return own.view({own.size(0), -1, nchan_, own.size(-2), own.size(-1)});
+  }
   if (variation_) return variation_->dual();
   if (single_) return single_->dual();
   if (on_gpu_) return on_gpu_->dual().clone();
@@ -87,6 +110,7 @@ Tensor CubeProximal::dual() const {
 }
 
 void CubeProximal::set_dual(const Tensor& dual) {
+  if (apart_) return apart_->set_dual(dual.reshape({dual.size(0), -1, 1, dual.size(-2), dual.size(-1)}));
   if (variation_) return variation_->set_dual(dual);
   const auto own = this->dual();
   if (dual.sizes() != own.sizes() || dual.scalar_type() != own.scalar_type()) {
@@ -141,11 +165,16 @@ Tensor CubeProximal::unsmoothed_slope(const Tensor& dual) const {
 }
 
 Tensor CubeProximal::slope() const {
+  if (apart_) {
+    const auto own = apart_->slope();
+    return own.view({-1, nchan_, own.size(-2), own.size(-1)});
+  }
   if (variation_) return variation_->slope() * ops::spread(weights_.variation, counted_.expand_as(variation_->dual()[0]));
   return seen(unsmoothed_slope(dual()));
 }
 
 Tensor CubeProximal::smoothing(const std::vector<double>& epsilons, const Tensor& t) const {
+  if (apart_) return apart_->smoothing(epsilons, of_each_image(t)).view({-1, nchan_}).sum(1);
   const auto own = dual();
   const auto n = own.size(-1), problems = own.size(1);
   const auto squared = t.square().to(own.scalar_type()).view({problems, 1, 1, 1});
@@ -180,7 +209,17 @@ Tensor CubeProximal::thresholds(const Tensor& steps) const {
   return steps.to(torch::kFloat64) * problem_weights_.magnitude;
 }
 
+Tensor CubeProximal::of_each_image(const Tensor& of_problems) const {
+  return of_problems.unsqueeze(1).expand({-1, nchan_}).reshape({-1});
+}
+
 void CubeProximal::apply(const Tensor& q, const std::vector<double>& steps, const std::vector<std::int64_t>& passes, Tensor& x) {
+  if (apart_) {
+    std::vector<std::int64_t> of_images;
+    for (const auto count : passes) of_images.insert(of_images.end(), static_cast<std::size_t>(nchan_), count);
+    auto images = x.view({-1, 1, x.size(-2), x.size(-1)});
+    return apart_->apply(each_alone(q), steps, of_images, images);
+  }
   if (variation_) {
     const auto times_steps = [&](const std::vector<double>& weights) {
       std::vector<double> products(weights.empty() ? 0 : steps.size());
@@ -207,6 +246,10 @@ void CubeProximal::apply(const Tensor& q, const std::vector<double>& steps, cons
 }
 
 void CubeProximal::apply(const Tensor& q, const Tensor& steps, const ops::DevicePasses& passes, Tensor& x) {
+  if (apart_) {
+    auto images = x.view({-1, 1, x.size(-2), x.size(-1)});
+    return apart_->apply(each_alone(q), steps.reshape({-1, 1}), {of_each_image(passes.counts), passes.most}, images);
+  }
   if (on_gpu_) return on_gpu_->apply(q.contiguous(), mask_, steps.contiguous(), passes, x);
   if (!variation_) {
     if (!dual_.defined()) throw ValueError("kernels of the CPU compute this map: give it numbers of the host");

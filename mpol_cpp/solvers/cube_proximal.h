@@ -40,7 +40,7 @@ class GpuCubeDual;
 class CubeProximal {
  public:
   using By = TvProximal::By;    ///< who computes it
-  using Weights = CubeWeights;  ///< k_0 to k_5 of each problem
+  using Weights = CubeWeights;  ///< k_0 to k_5 of each problem; or of each image, which are then problems of their own
   /// @param like     (problems, nchan, npix, npix): shape, dtype and device of the images
   /// @param mask       1 or 0, like the images; undefined: all may shine
   /// @param neighbors  who has the other channels of the same problems: all of them call the same functions with the same numbers
@@ -77,6 +77,7 @@ class CubeProximal {
   std::int64_t plane_of_spectra() const { return weights_.has_channels() ? 3 : 2; }
   std::int64_t plane_of_curvature() const { return plane_of_spectra() + (weights_.has_spectra() ? 1 : 0); }
   std::int64_t plane_of_bases() const { return plane_of_curvature() + (weights_.has_curvature() ? 3 : 0); }
+  Tensor of_each_image(const Tensor& of_problems) const;
   Tensor seen(const Tensor& images) const;
   /// E^T of duals between channels, and E of images, with the neighbors' nearest ones.
   Tensor adjoint_between(const Tensor& dual) const;
@@ -90,6 +91,7 @@ class CubeProximal {
   Tensor thresholds(const Tensor& steps) const;
 
   Weights weights_;
+  std::shared_ptr<CubeProximal> apart_;  // of images with weights of their own, each a problem: it does everything
   bool hann_;
   Tensor mask_, dual_;                   // dual_ undefined where others keep it
   std::optional<TvProximal> variation_;  // where nothing else has a weight; else one of those below, or dual_

@@ -67,7 +67,9 @@ Metadata run_settings(ImageModel& model, const Objective& objective, const Train
   if (options.stop_scope() != StopScope::sum) settings["stop_scope"] = to_string(options.stop_scope());
   if (!options.rate_factors().empty()) settings["rate_factors"] = fmt::format("{}", fmt::join(options.rate_factors(), ", "));
   for (const auto& term : objective.terms()) {
-    settings["term " + term.name()] = fmt::format("lambda {} settings {}", fmt::join(term.weights(), ", "), term.settings());
+    auto& text = settings["term " + term.name()];
+    text = fmt::format("lambda {} settings {}", fmt::join(term.weights(), ", "), term.settings());
+    if (!term.channel_factors().empty()) text += fmt::format(" channels {}", fmt::join(term.channel_factors(), ", "));
   }
   for (const auto& parameter : trained_parameters(model, objective)) {
     settings["parameter " + parameter.name] = shape_and_dtype(parameter.tensor, nchan_of_all);

@@ -109,9 +109,13 @@ DualWalk<T> CubeDual<T>::walk(const Piece& piece, std::int64_t channel, const Pa
   if (own.channels > 0 && has_next) add(plane_of_channels_, image, -own.channels);
   if (own.spectra > 0) add(plane_of_spectra_, image, own.spectra);
   const double step = step_of(piece, channel, pass);
+  // Rows of the slope are multiplied by factors where several are added; D^T v alone stays as it is.
+  const bool is_single = others.count == 0 && others.curvature_factor == 0;
+  if (is_single && own.variation > 0) others.variation_factor = 1;
+  const double weight = is_single ? step * own.variation : step;
   PixelCut<T> cut;
   if (weights_.either_sign()) cut = {true, static_cast<T>(step * weights_.magnitude[piece.problem])};
-  return DualWalk<T>(frame_, duals_, scratch_[worker], pass.q, pass.mask, image, static_cast<T>(step), cut,
+  return DualWalk<T>(frame_, duals_, scratch_[worker], pass.q, pass.mask, image, static_cast<T>(weight), cut,
                      static_cast<T>(pass.momentum[piece.problem]), piece.first_row, others);
 }
 

@@ -92,7 +92,7 @@ struct OtherSlopes {
   static constexpr int most = 3;
   std::array<DualTerm<T>, most> terms{};  // of row 0
   int count = 0;
-  T variation_factor = 1;               // the factor of D^T v; 0: it is not looked at
+  T variation_factor = 1;               // the factor of D^T v where others are added; 0: it is not looked at
   T curvature_factor = 0;               // likewise of E^T v, the dual of second order
   std::int64_t plane_of_curvature = 0;  // the first of three
 
@@ -222,7 +222,8 @@ class DualWalk {
                           scratch_.slope(row), n_);
   }
 
-  const T* slope(std::int64_t row) const { return inside(row) ? scratch_.slope(row) : scratch_.zeros(); }
+  bool has_slope() const { return others_.variation_factor != 0 || others_.curvature_factor != 0 || others_.count > 0; }
+  const T* slope(std::int64_t row) const { return inside(row) && has_slope() ? scratch_.slope(row) : scratch_.zeros(); }
 
   void shrink(std::int64_t row) {
     frame_.kernels.shrink(q_ + row * n_, {slope(row - 1), slope(row), slope(row + 1)}, weight_, frame_.hann, cut_,

@@ -5,7 +5,8 @@
 
 namespace mpol {
 
-/// Weights of the parts of a proximal map that looks at cubes (solvers/cube_proximal.h), of each problem, >= 0.
+/// Weights of the parts of a proximal map that looks at cubes (solvers/cube_proximal.h), of each problem, >= 0. Those of
+/// CubeProximal may be of each image where none joins channels.
 struct CubeWeights {
   std::vector<double> variation;       ///< of total variation in each image
   std::vector<double> channels;        ///< of differences from channel to channel

@@ -13,25 +13,34 @@ const Tensor& ConvexObjective::device_weights(const Term& term) const {
   return device_weights_[static_cast<std::size_t>(&term - objective_.terms().data())];
 }
 
+Tensor ConvexObjective::counted(const Term& term, const Tensor& sums) const {
+  const auto& factors = device_factors_[static_cast<std::size_t>(&term - objective_.terms().data())];
+  return factors.defined() ? (sums * factors).sum(1) : sums.sum(1);
+}
+
 ConvexObjective::DeviceValues ConvexObjective::evaluate_on_device(const Tensor& images, Tensor& gradient) {
   const auto problems = images.size(0);
   const auto of_problems = [problems](const Tensor& values) { return values.to(torch::kFloat64).reshape({problems}); };
   const auto nll = of_problems(objective_.nll(gradient_into(images, gradient)));
   const auto& all = objective_.terms();
   if (all.empty()) return {at::zeros_like(nll), at::stack({nll, nll})};
-  Tensor known;  // of each problem, in the order of PixelSum, where kernels tell them
+  Tensor of_images, known;  // of each image and of each problem, in the order of PixelSum, where kernels tell them
   const bool has_kernels = !images.is_cpu() || by_ == CubeProximal::By::gpu_kernels;
   if (has_kernels && sums_pixels()) {
-    const auto sums = ops::gpu_pixel_sums(sky_, used_epsilons());
-    known = sums.size(2) == 1 ? sums.squeeze(2) : sums.sum(2);
+    of_images = ops::gpu_pixel_sums(sky_, used_epsilons());
+    known = of_images.size(2) == 1 ? of_images.squeeze(2) : of_images.sum(2);
   }
+  const auto known_of = [&](const Term& term, PixelSum sum) {
+    const auto i = static_cast<std::int64_t>(sum);
+    return term.channel_factors().empty() ? known[i] : counted(term, of_images[i]);
+  };
   std::vector<Tensor> values;
   bool all_are_simple = true;  // of those that are there
   for (const auto& term : all) {
     const auto sum = pixel_sum_of(term.kind());
     all_are_simple = all_are_simple && (term.is_off() || is_simple(term.kind()));
     if (term.is_off()) values.push_back(at::zeros_like(nll));
-    else if (known.defined() && sum && has_first_epsilon(term)) values.push_back(known[static_cast<std::int64_t>(*sum)]);
+    else if (known.defined() && sum && has_first_epsilon(term)) values.push_back(known_of(term, *sum));
     else values.push_back(of_problems(term.evaluate(output_of(images, sky_))));
   }
   const auto weighted = at::stack(values) * term_weights_;
@@ -40,7 +49,8 @@ ConvexObjective::DeviceValues ConvexObjective::evaluate_on_device(const Tensor& 
   for (const auto& term : all) {
     const auto share = share_of_sum(term.kind());
     if (term.is_off() || share == 0) continue;
-    const auto pixels = known.defined() ? known[0] : sky_.sum({-3, -2, -1}, /*keepdim=*/false, torch::kFloat64);
+    const auto pixels = known.defined() ? known_of(term, PixelSum::pixels)
+                                        : counted(term, sky_.sum({-2, -1}, /*keepdim=*/false, torch::kFloat64));
     simple = simple - share * device_weights(term) * pixels;
   }
   const auto total_and_nll = at::stack({nll + of_terms, nll});

@@ -35,7 +35,7 @@ DevicePogmStep::DevicePogmStep(std::shared_ptr<ImageModel> model, const Objectiv
       function_(convex_function(model, objective, name_, kernels_of(*model))),
       pogm_(function_, momentum_of(options.optimizer())),
       tolerance_(options.wanted_tolerance().value()),
-      is_recordable_(none_waits(objective)) {
+      is_recordable_(none_waits(objective) && !function_.waits_for_device()) {
   places_.add("model.", model->as_module());
   places_.add("likelihood.", objective.likelihood().as_module());
 }

@@ -38,6 +38,7 @@ std::string obstacle_of_terms(const std::vector<Term>& terms, std::int64_t probl
     if (term.weights().size() > 1 && static_cast<std::int64_t>(term.weights().size()) != problems) {
       return fmt::format("term {} has weights for {} problems, the model {}", term.name(), term.weights().size(), problems);
     }
+    if (!term.channel_factors().empty()) return fmt::format("term {} has weights of channels", term.name());
     if (auto reason = obstacle_of_settings(term, dtype); !reason.empty()) return reason;
     if (!kinds.insert(term.kind()).second) return fmt::format("term {} is a second one of its kind", term.name());
   }
