@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include <ATen/ops/argsort.h>
+#include <ATen/ops/bincount.h>
 #include <ATen/ops/fft_fftfreq.h>
 #include <ATen/ops/fft_irfft2.h>
 #include <ATen/ops/fft_rfft2.h>
@@ -20,18 +23,37 @@ struct ChannelCells {
   Tensor sums, weights;  ///< of w V and w
 };
 
-/// The channel with the most signal.
-ChannelCells brightest(const GriddedDataset& dataset) {
-  const auto pixels = dataset->coords().npix() * dataset->coords().npix();
-  const auto channel_of = at::floor_divide(dataset->cells(), pixels);
-  const auto excess = dataset->weights() * dataset->visibilities().abs().square() - 2;  // of noise alone its mean is 0
-  const auto of_channel = at::zeros({dataset->nchan()}, excess.options()).index_add(0, channel_of, excess);
-  const auto channel = of_channel.argmax().item<std::int64_t>();
-  const auto own = (channel_of == channel).nonzero().squeeze(1);
-  const auto weights = dataset->weights().index_select(0, own);
-  return {dataset->cells().index_select(0, own) - channel * pixels, dataset->visibilities().index_select(0, own) * weights,
-          weights};
-}
+/// The cells of each channel.
+class CellsByChannel {
+ public:
+  explicit CellsByChannel(const GriddedDataset& dataset)
+      : dataset_(dataset),
+        pixels_(dataset->coords().npix() * dataset->coords().npix()),
+        channel_of_(at::floor_divide(dataset->cells(), pixels_)),
+        order_(channel_of_.argsort(/*stable=*/true)) {
+    const auto counts = at::bincount(channel_of_, {}, dataset->nchan());
+    ends_ = counts.cumsum(0);
+  }
+
+  /// The channel with the most signal.
+  std::int64_t brightest() const {
+    const auto excess = dataset_->weights() * dataset_->visibilities().abs().square() - 2;  // of noise alone its mean is 0
+    return at::zeros({dataset_->nchan()}, excess.options()).index_add(0, channel_of_, excess).argmax().item<std::int64_t>();
+  }
+
+  ChannelCells of(std::int64_t channel) const {
+    const auto begin = channel > 0 ? ends_[channel - 1].item<std::int64_t>() : 0;
+    const auto own = order_.slice(0, begin, ends_[channel].item<std::int64_t>());
+    const auto weights = dataset_->weights().index_select(0, own);
+    return {dataset_->cells().index_select(0, own) - channel * pixels_, dataset_->visibilities().index_select(0, own) * weights,
+            weights};
+  }
+
+ private:
+  const GriddedDataset& dataset_;
+  std::int64_t pixels_;
+  Tensor channel_of_, order_, ends_;
+};
 
 constexpr int most_tapers = 7;
 constexpr double fewest_cells = 10;  // of which an image is made
@@ -67,15 +89,13 @@ double count_of(const Tensor& weights) {
   return std::pow(weights.sum().item<double>(), 2) / weights.square().sum().item<double>();
 }
 
-}  // namespace
-
-double peak_signal_to_noise(const GriddedDataset& dataset) {
-  return image_over_noise(brightest(dataset), dataset->coords().npix()).max().item<double>();
+ChannelCells brightest_cells(const GriddedDataset& dataset) {
+  const CellsByChannel cells(dataset);
+  return cells.of(cells.brightest());
 }
 
-DirtyPeaks dirty_peaks(const GriddedDataset& dataset) {
-  const auto cells = brightest(dataset);
-  const auto npix = dataset->coords().npix();
+/// @param enough  on some scale, of which larger ones tell no more
+DirtyPeaks peaks_of(const ChannelCells& cells, std::int64_t npix, double enough) {
   DirtyPeaks peaks;
   {
     const auto natural = image_over_noise(cells, npix);  // an image less in memory below
@@ -85,7 +105,7 @@ DirtyPeaks dirty_peaks(const GriddedDataset& dataset) {
   if (cells.places.numel() == 0) return peaks;
   const auto squares = squared_distances(cells.places, npix);
   double width = std::sqrt(squares.max().item<double>());
-  for (int taper = 0; taper < most_tapers; ++taper) {
+  for (int taper = 0; taper < most_tapers && peaks.on_any_scale < enough; ++taper) {
     width /= 2;
     const auto factors = (squares / (-2 * width * width)).exp_();
     if (!(count_of(cells.weights * factors) >= fewest_cells)) break;
@@ -94,13 +114,33 @@ DirtyPeaks dirty_peaks(const GriddedDataset& dataset) {
   return peaks;
 }
 
-double filled_share(const Tensor& sky, const GriddedDataset& dataset, double noise_factor) {
+}  // namespace
+
+double peak_signal_to_noise(const GriddedDataset& dataset) {
+  return image_over_noise(brightest_cells(dataset), dataset->coords().npix()).max().item<double>();
+}
+
+DirtyPeaks dirty_peaks(const GriddedDataset& dataset) {
+  return peaks_of(brightest_cells(dataset), dataset->coords().npix(), std::numeric_limits<double>::infinity());
+}
+
+std::vector<DirtyPeaks> dirty_peaks_of_channels(const GriddedDataset& dataset) {
+  constexpr double enough = 20;
+  const CellsByChannel cells(dataset);
+  std::vector<DirtyPeaks> peaks;
+  for (std::int64_t channel = 0; channel < dataset->nchan(); ++channel)
+    peaks.push_back(peaks_of(cells.of(channel), dataset->coords().npix(), enough));
+  return peaks;
+}
+
+std::vector<double> filled_shares(const Tensor& sky, const GriddedDataset& dataset, double noise_factor) {
   constexpr double fringes = 1.2;
   const auto& coords = dataset->coords();
   const auto npix = coords.npix();
-  if (dataset->cells().numel() == 0) return 0;
+  std::vector<double> shares(static_cast<std::size_t>(dataset->nchan()), 0.0);
+  if (dataset->cells().numel() == 0) return shares;
   const double longest = std::sqrt(squared_distances(dataset->cells() % (npix * npix), npix).max().item<double>());
-  if (!(longest > 0)) return 0;
+  if (!(longest > 0)) return shares;
   const double sigma = fringes * static_cast<double>(npix) / longest / std::sqrt(8 * std::log(2.0));  // pixels
   const auto squares = [&](const Tensor& frequencies) { return frequencies.square().mul_(-2 * std::pow(M_PI * sigma, 2)); };
   const auto blur = squares(at::fft_fftfreq(npix, 1.0, torch::TensorOptions(torch::kFloat64)))
@@ -111,14 +151,19 @@ double filled_share(const Tensor& sky, const GriddedDataset& dataset, double noi
                         .to(sky.scalar_type());
   const auto weights = at::zeros({dataset->nchan()}, torch::kFloat64)
                            .index_add(0, at::floor_divide(dataset->cells(), npix * npix), dataset->weights());
-  double share = 0;
   for (std::int64_t channel = 0; channel < dataset->nchan(); ++channel) {
     const double noise = noise_factor / std::sqrt(weights.select(0, channel).item<double>());  // infinite without data
     const auto image = sky[channel].detach().to(torch::kCPU);
     const auto blurred = at::fft_irfft2(at::fft_rfft2(image).mul_(blur), at::IntArrayRef{npix, npix});
-    share += (blurred.abs() > noise).sum().item<double>() / static_cast<double>(npix * npix);
+    shares[static_cast<std::size_t>(channel)] = (blurred.abs() > noise).sum().item<double>() / static_cast<double>(npix * npix);
   }
-  return share / static_cast<double>(dataset->nchan());
+  return shares;
+}
+
+double filled_share(const Tensor& sky, const GriddedDataset& dataset, double noise_factor) {
+  double sum = 0;
+  for (const double share : filled_shares(sky, dataset, noise_factor)) sum += share;
+  return sum / static_cast<double>(dataset->nchan());
 }
 
 }  // namespace mpol

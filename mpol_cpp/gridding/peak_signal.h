@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include <mpol_cpp/datasets/gridded_dataset.h>
 
@@ -26,11 +27,17 @@ struct DirtyPeaks {
 /// @param dataset  float64, on the CPU
 DirtyPeaks dirty_peaks(const GriddedDataset& dataset);
 
+/// The same of each channel. Where one scale shows a source at 20 times the noise or more, no others are looked at.
+/// @param dataset  float64, on the CPU
+std::vector<DirtyPeaks> dirty_peaks_of_channels(const GriddedDataset& dataset);
+
 /// The share of the field in which the magnitude of an image, after a Gaussian of 1.2 fringes of the longest baseline, exceeds
 /// its noise: that of a point with natural weights. Mean over channels; 0 where there are no data.
 /// @param sky           (nchan, npix, npix), Jy/arcsec^2
 /// @param dataset       float64, on the CPU
 /// @param noise_factor  by which the noise is larger than the weights say
 double filled_share(const torch::Tensor& sky, const GriddedDataset& dataset, double noise_factor = 1);
+/// The same of each channel.
+std::vector<double> filled_shares(const torch::Tensor& sky, const GriddedDataset& dataset, double noise_factor = 1);
 
 }  // namespace mpol

@@ -32,6 +32,17 @@ NoiseUnit noise_unit(const GridCoords& coords, const Visibilities& visibilities,
   return {.slope = slope, .curvature = slope * slope * normalizer, .nchan = nchan};
 }
 
+std::vector<double> noise_units_of_channels(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
+                                            double normalizer) {
+  std::vector<double> units;
+  for (const auto& sources : channels.sources) {
+    double weights = 0;
+    for (const auto source : sources) weights += sum_in_float64(visibilities.weights()[source]);
+    units.push_back(coords.cell_area() * std::sqrt(weights) / normalizer);
+  }
+  return units;
+}
+
 std::optional<double> lambda_unit(const Term& term, const NoiseUnit& noise, const GridCoords& coords) {
   if (term.kind() == TermKind::custom) return std::nullopt;
   const auto& regularizer = regularizer_of(term.kind());

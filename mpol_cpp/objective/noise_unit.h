@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/objective/term.h>
@@ -23,6 +24,10 @@ struct NoiseUnit {
 /// @param normalizer  N, by which chi^2/2 is divided (Objective::normaliser())
 /// @throws ValueError for a normalizer that is not above 0
 NoiseUnit noise_unit(const GridCoords& coords, const Visibilities& visibilities, std::int64_t nchan, double normalizer);
+
+/// U of each channel of a cube, NoiseUnit::slope of its data alone. @param normalizer  N, of all channels together
+std::vector<double> noise_units_of_channels(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
+                                            double normalizer);
 
 /// The natural unit of a term's weight lambda, in which the best weight stays about where it is while coverage, noise, cells and
 /// fields change lambda by hundreds:

@@ -94,6 +94,11 @@ class Term {
   std::vector<double> settings_;
 };
 
+/// Whether two terms have the same weights, of problems and of channels.
+inline bool weigh_alike(const Term& a, const Term& b) {
+  return a.weights() == b.weights() && a.channel_factors() == b.channel_factors();
+}
+
 /// The library's regularizers as terms, one function of each name of regularizers/list.h: terms::tsv(weight),
 /// terms::entropy(weight, prior_intensity, total_flux), ... Settings come in the order of the regularizer's descriptor; those
 /// left out at the end have its values. Lengths in arcsec, q_max in wavelengths, intensities in Jy/arcsec^2, fluxes in Jy.

@@ -1,7 +1,12 @@
 #pragma once
 
+#include <vector>
+
+#include <mpol_cpp/datasets/gridded_dataset.h>
 #include <mpol_cpp/gridding/peak_signal.h>
+#include <mpol_cpp/objective/term.h>
 #include <mpol_cpp/regularizers/base/regularizer.h>
+#include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol {
 
@@ -26,6 +31,28 @@ double usual_units(const Regularizer& regularizer, double signal_to_noise, doubl
 /// @param filled   filled_share() of an image
 /// @param present  what the weights of that image took for it
 double filled_to_follow(const DirtyPeaks& peaks, double noise_factor, double filled, double present = usual_filled);
+
+/// What the usual weights of a channel of a cube follow, where each has its own.
+struct ChannelSignal {
+  DirtyPeaks peaks;
+  double unit = 0;  ///< U of its data (noise_units_of_channels)
+};
+
+/// Of each channel of a cube. @param cells  averages of the visibilities, float64, on the CPU
+std::vector<ChannelSignal> channel_signals(const GriddedDataset& cells, const Visibilities& visibilities,
+                                           const ChannelMap& channels, double normalizer, bool either_sign = false);
+
+/// A term of a cube with a weight lambda for each channel. @throws ValueError as Term::with_channel_factors()
+Term with_channel_weights(const Term& term, std::vector<double> weights);
+/// A term of a cube with the usual weight of each channel, lambda = usual_units() times its U.
+/// @param filled  of each channel, as filled_to_follow() makes it
+/// @throws ValueError as usual_units(), and for a term that joins channels
+Term with_usual_weights(const Term& term, const std::vector<ChannelSignal>& channels, double noise_factor,
+                        const std::vector<double>& filled);
+
+/// filled_to_follow() of each channel; of one without any light what is present. @param sky  (nchan, npix, npix)
+std::vector<double> filled_to_follow(const std::vector<ChannelSignal>& channels, double noise_factor, const Tensor& sky,
+                                     const GriddedDataset& cells, const std::vector<double>& present);
 
 /// Fits of an image at most, each with weights for what the last one shows.
 inline constexpr int most_usual_fits = 3;

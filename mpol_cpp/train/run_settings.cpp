@@ -1,6 +1,8 @@
 #include <mpol_cpp/train/run_settings.h>
 
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include <mpol_cpp/core/error.h>
@@ -27,6 +29,18 @@ void add_fingerprint(const std::vector<std::string>& fingerprint, Metadata& sett
     }
     settings.emplace(line.substr(0, at), line.substr(at + separator.size()));
   }
+}
+
+/// The weights of channels by their sums over all ranks, which do not depend on who has which.
+std::string text_of_factors(const Term& term, const std::shared_ptr<Communicator>& ranks) {
+  std::vector<double> sums(3);
+  for (const double factor : term.channel_factors()) {
+    sums[0] += 1;
+    sums[1] += factor;
+    sums[2] += factor * factor;
+  }
+  if (ranks) ranks->sum(sums);
+  return fmt::format("of {} channels {:.9g} {:.9g}", sums[0], sums[1], sums[2]);
 }
 
 }  // namespace
@@ -69,7 +83,7 @@ Metadata run_settings(ImageModel& model, const Objective& objective, const Train
   for (const auto& term : objective.terms()) {
     auto& text = settings["term " + term.name()];
     text = fmt::format("lambda {} settings {}", fmt::join(term.weights(), ", "), term.settings());
-    if (!term.channel_factors().empty()) text += fmt::format(" channels {}", fmt::join(term.channel_factors(), ", "));
+    if (!term.channel_factors().empty()) text += " " + text_of_factors(term, options.ranks());
   }
   for (const auto& parameter : trained_parameters(model, objective)) {
     settings["parameter " + parameter.name] = shape_and_dtype(parameter.tensor, nchan_of_all);

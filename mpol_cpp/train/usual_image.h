@@ -8,6 +8,7 @@
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/models/base_cube.h>
+#include <mpol_cpp/train/options/train_options.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
 namespace mpol {
@@ -33,9 +34,14 @@ struct UsualImageOptions {
   TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;
 };
 
+/// A callback of a fit that only shows what the usual weights of a cube's channels should be: ends it after 64 epochs, if it has
+/// not converged before. Up to most_usual_fits of them come before the one that converges.
+CallbackAction end_look(const Progress& progress);
+
 /// The image that `mpol image` makes of loose visibilities where nothing is said: exact likelihood, sparsity and total variation
 /// of images and slopes in units of the noise, pixels behind the Hann convolution that are positive unless said otherwise, fitted
-/// by POGM until it stands still; once more where the noise turns out to be another than the weights say.
+/// by POGM until it stands still; once more where the noise turns out to be another than the weights say. Channels of a cube have
+/// weights of their own, by what each shows.
 /// @param channels  which data channels feed which image channel
 /// @return          (nchan, npix, npix) float64 on the CPU, Jy/arcsec^2, sky orientation
 /// @throws DataError when baselines do not fit the grid; DivergedError

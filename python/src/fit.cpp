@@ -146,6 +146,9 @@ void bind_terms(py::module_& parent) {
       .def_property_readonly("name", &Term::name, "Of its column in reports.")
       .def_property_readonly("weights", &Term::weights, "One for all problems, or one for each.")
       .def("with_weights", &Term::with_weights, py::arg("weights"), "The same with a weight for each problem of a batch.")
+      .def("with_channel_factors", &Term::with_channel_factors, py::arg("factors"),
+           "The same of a cube in which the value of each channel counts so many times.")
+      .def_property_readonly("channel_factors", &Term::channel_factors, "What each channel's value counts; empty: 1.")
       .def("evaluate", &Term::evaluate, py::arg("output"), "The value without its weight.");
   auto module = parent.def_submodule("terms", "The priors of the library: lambda is the first argument. Formulas: losses.");
 #define MPOL_EACH(name, Type) bind_term(module, #name, TermKind::name);

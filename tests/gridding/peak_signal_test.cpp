@@ -86,3 +86,32 @@ TEMPLATE_TEST_CASE("what a point fills is the area in which its beam exceeds the
   for (const double factor : {1.0, 8.0}) CHECK(filled_share(sky, observed, factor) == Approx(share(factor) / 2).epsilon(0.12));
   CHECK(filled_share(sky * 0, observed) == 0);
 }
+
+TEST_CASE("peaks and shares of channels are those of each channel by itself", "[gridding][quick]") {
+  const GridCoords coords(0.05, 32);
+  const auto observed = DataAverager(coords, random_observation(coords, 3, 4000, torch::kFloat64, 11), unchecked()).to_dataset();
+  constexpr std::int64_t pixels = 32 * 32;
+  const auto channel_of = observed->cells().div(pixels, "floor");
+  const auto weights = observed->weights() * (channel_of + 1).to(torch::kFloat64);
+  const auto data = at::full_like(weights, 0.05) / (channel_of * 3 + 1).to(torch::kFloat64);
+  const GriddedDataset all(coords, 3, observed->cells(), data.to(torch::kComplexDouble), weights);
+  const auto peaks = dirty_peaks_of_channels(all);
+  const auto sky = at::rand({3, 32, 32}, torch::kFloat64) * 0.02;
+  const auto shares = filled_shares(sky, all);
+  REQUIRE(peaks.size() == 3);
+  REQUIRE(shares.size() == 3);
+  for (std::int64_t c = 0; c < 3; ++c) {
+    const auto own = (channel_of == c).nonzero().squeeze(1);
+    const GriddedDataset alone(coords, 1, observed->cells().index_select(0, own) - c * pixels,
+                               data.index_select(0, own).to(torch::kComplexDouble), weights.index_select(0, own));
+    const auto expected = dirty_peaks(alone);
+    const auto& found = peaks[static_cast<std::size_t>(c)];
+    CHECK(found.brightest == Approx(expected.brightest));
+    CHECK(found.darkest == Approx(expected.darkest));
+    // Where one scale shows enough, no others are looked at.
+    if (expected.on_any_scale < 20) CHECK(found.on_any_scale == Approx(expected.on_any_scale));
+    else CHECK(found.on_any_scale >= 20);
+    CHECK(shares[static_cast<std::size_t>(c)] == filled_share(sky.narrow(0, c, 1), alone));
+  }
+  CHECK(filled_share(sky, all) == Approx((shares[0] + shares[1] + shares[2]) / 3));
+}

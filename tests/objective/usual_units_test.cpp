@@ -61,3 +61,25 @@ TEST_CASE("the share that is followed is that of a source that is seen, where it
   CHECK(filled_to_follow({.brightest = 12, .darkest = 4, .on_any_scale = 18}, 3, 0) == usual_filled);
   CHECK(filled_to_follow({.brightest = 4, .darkest = 4, .on_any_scale = 4.5}, 1, 0.02) == least_filled);  // noise
 }
+
+TEST_CASE("usual weights of channels are those of each channel's own signal and noise", "[objective][quick]") {
+  const std::vector<ChannelSignal> signals = {{{.brightest = 300, .darkest = 4, .on_any_scale = 300}, 2e-3},
+                                              {{.brightest = 4, .darkest = 4, .on_any_scale = 4.5}, 1e-3},
+                                              {{.brightest = 30, .darkest = 4, .on_any_scale = 40}, 4e-3}};
+  const std::vector<double> filled = {usual_filled, least_filled, 0.1};
+  for (const auto kind : all_regularizers()) {
+    const auto& regularizer = regularizer_of(kind);
+    if (!regularizer.automatic) continue;
+    CAPTURE(regularizer.name);
+    const auto term = with_usual_weights(Term::known(kind, 0), signals, 1.5, filled);
+    for (std::size_t c = 0; c < signals.size(); ++c) {
+      const double units = usual_units(regularizer, signals[c].peaks.brightest, 1.5, filled[c]);
+      CHECK(term.weight(0, c) == Approx(units * signals[c].unit));
+    }
+  }
+  CHECK_THROWS_AS(with_channel_weights(terms::tv_channel(1), {1, 2}), ValueError);
+  const auto dark = with_channel_weights(terms::tsv(1), {0, 0});
+  CHECK(dark.weight(0, 1) == 0);
+  CHECK(weigh_alike(dark, terms::tsv(0).with_channel_factors({0, 0})));
+  CHECK_FALSE(weigh_alike(dark, terms::tsv(0)));
+}

@@ -19,6 +19,7 @@
 #include "cli/observation.h"
 #include "cli/program.h"
 #include "free_port.h"
+#include "random.h"
 #include "ranks/run_checks.h"
 #include "set_of_visibilities.h"
 
@@ -156,6 +157,24 @@ TEST_CASE("ranks that share channels find the same noise, and set the same weigh
   CHECK(one["noise"]["factor"].get<double>() == Approx(2).epsilon(0.1));  // of which the fit has followed a part
   CHECK(many["noise"]["factor"].get<double>() == Approx(one["noise"]["factor"].get<double>()).epsilon(1e-9));
   CHECK(many["lambda"] == one["lambda"]);
+}
+
+TEST_CASE("ranks that share channels give each the same weights of its own", "[cli][ranks]") {
+  const Scratch scratch;
+  auto arrays = small_observation(3);
+  arrays["weight"] = arrays["weight"] * 1e-3;  // noise that is as the weights say, and a source in one channel
+  const at::Tensor noise = mpol::testing::normal(arrays["data"].sizes(), torch::kComplexDouble, 5);
+  const auto line = at::tensor({0.0, 1.0, 0.1}, torch::kFloat64).view({3, 1});
+  arrays["data"] = arrays["data"] * line + noise * (2 / arrays["weight"]).sqrt();
+  const auto data = write_observation(scratch / "line.npz", arrays);
+  const Words how = {"--dtype", "float64", "--mode", "cube"};
+  check_ranks(scratch, data, {"line", 2, how}, "channels");
+  const auto one = summary_of(scratch / "one line"), many = summary_of(scratch / "many line");
+  CHECK(many["lambda"] == one["lambda"]);
+  const auto units = one["lambda"]["tv"]["channels"]["unit_value"].get<std::vector<double>>();
+  REQUIRE(units.size() == 3);
+  CHECK(units[1] < units[0]);
+  CHECK(one["lambda"]["tv"]["unit_value"].get<double>() >= units[1]);
 }
 
 TEST_CASE("ranks share the channels of one group after another", "[cli][ranks]") {

@@ -113,3 +113,28 @@ TEMPLATE_TEST_CASE("residual visibilities are data minus model, in the dtype of 
   CHECK(losses::loose_chi_squared(usual_grid, sky, visibilities, continuum) ==
         Approx((residual.weights() * residual.data().abs().square()).sum().template item<double>()).epsilon(1e-5));
 }
+
+TEST_CASE("in the usual image of a line each channel is nearly as it would be alone", "[train]") {
+  const auto random = random_visibilities(usual_grid, 3, 5);
+  const auto& uv = random.baselines();
+  constexpr double noise = 0.2;
+  std::vector<Tensor> rows;
+  for (std::int64_t channel = 0; channel < 3; ++channel) {  // faint, bright, dark
+    const auto [u, v] = uv.channel(channel);
+    const auto envelope = at::exp((u.square() + v.square()) * (-12 / std::pow(uv.max_abs_u(), 2)));
+    const double flux = channel == 1 ? 8 : channel == 0 ? 1 : 0;
+    rows.push_back(at::polar(flux * envelope, -2 * units::pi * units::arcsec * (0.4 * u - 0.2 * v)));
+  }
+  const auto data = at::stack(rows) + noise * std::sqrt(2.0) * normal({3, random.nvis()}, torch::kComplexDouble, 8);
+  const Visibilities line(uv, data, torch::full_like(random.weights(), 1 / (noise * noise)));
+  const auto sky = usual_image(usual_grid, line, ChannelMap::cube(3));
+  const auto one = usual_image(usual_grid, line, ChannelMap::cube(3), UsualImageOptions().sparsity(1).tv(0.3).tv_slope(0.5));
+  const double largest = sky[1].abs().max().item<double>();
+  for (std::int64_t channel = 0; channel < 3; ++channel) {
+    const auto alone = usual_image(usual_grid, line.select_channels({channel}), ChannelMap::cube(1))[0];
+    const auto apart = [&](const Tensor& other) { return (other - alone).abs().max().item<double>() / largest; };
+    CAPTURE(channel);
+    CHECK(apart(sky[channel]) < 0.01);
+    if (channel == 0) CHECK(apart(sky[channel]) < 0.5 * apart(one[channel]));
+  }
+}

@@ -204,6 +204,13 @@ Json memory_json(const ImageSummary& summary) {
   return json;
 }
 
+/// A number, or that of channels from the least to the largest.
+std::string range_words(double one, const std::vector<double>& all) {
+  if (all.empty()) return fmt::format("{:.3g}", one);
+  const auto [least, most] = std::minmax_element(all.begin(), all.end());
+  return *least == *most ? fmt::format("{:.3g}", *least) : fmt::format("{:.3g} to {:.3g}", *least, *most);
+}
+
 }  // namespace
 
 std::string noise_words(const FitNoise& noise) {
@@ -212,8 +219,17 @@ std::string noise_words(const FitNoise& noise) {
   return text + fmt::format(": {:.3g} by chi^2, times {:.3g} because visibilities share errors", noise.of_samples, noise.shared);
 }
 
-std::string filled_words(double share) {
-  return fmt::format("{}{:.2g} % of the field stands out of the noise", share <= least_filled ? "at most " : "", 100 * share);
+std::string filled_words(const std::vector<double>& shares) {
+  const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+  const auto begin = *least <= least_filled ? "at most " : "";
+  if (*least == *most) return fmt::format("{}{:.2g} % of the field stands out of the noise", begin, 100 * *least);
+  return fmt::format("{}{:.2g} to {:.2g} % of the field stands out of the noise, by channel", begin, 100 * *least, 100 * *most);
+}
+
+std::string value_words(const LambdaSummary& lambda) { return range_words(lambda.value, lambda.of_channels); }
+
+std::string units_words(const LambdaSummary& lambda) {
+  return lambda.in_units ? range_words(*lambda.in_units, lambda.units_of_channels) : std::string();
 }
 
 std::string StructureSummary::verdict() const {
@@ -254,7 +270,9 @@ std::string summary_json(const ImageSummary& summary) {
   if (summary.errors) json["errors"] = errors_of(*summary.errors);
   if (!summary.structures.empty()) json["structures"] = structures_of(summary.structures);
   json["peak_signal_to_noise"] = summary.peaks.brightest;
-  json["filled_share"] = summary.filled ? Json(*summary.filled) : Json();
+  json["filled_share"] = nullptr;
+  if (const auto& filled = summary.filled; !filled.empty())
+    json["filled_share"] = std::accumulate(filled.begin(), filled.end(), 0.0) / static_cast<double>(filled.size());
   json["noise"] = nullptr;
   if (const auto& noise = summary.noise)
     json["noise"] = {{"factor", noise->factor()}, {"of_visibilities", noise->of_samples}, {"shared", noise->shared}};
@@ -262,7 +280,9 @@ std::string summary_json(const ImageSummary& summary) {
   for (const auto& lambda : summary.lambdas) {
     Json unit = nullptr;
     if (lambda.in_units) unit = *lambda.in_units;
-    json["lambda"][lambda.name] = {{"value", lambda.value}, {"unit_value", unit}, {"how", lambda.how}};
+    auto& own = json["lambda"][lambda.name] = {{"value", lambda.value}, {"unit_value", unit}, {"how", lambda.how}};
+    if (!lambda.of_channels.empty())
+      own["channels"] = {{"value", lambda.of_channels}, {"unit_value", lambda.units_of_channels}};
   }
   if (summary.blocks) json["blocks"] = blocks_json(*summary.blocks);
   if (summary.points) json["points"] = points_json(*summary.points);
@@ -316,7 +336,7 @@ std::string closing_words(const ImageSummary& summary, const std::string& folder
                         : fmt::format("flux        {:.4g} Jy{} in {} channels\n", flux, flux_error_words(summary), channels);
   text += remainder_words(summary);
   if (summary.noise) text += fmt::format("noise       {}\n", noise_words(*summary.noise));
-  if (summary.filled) text += fmt::format("source      {}: lambda are set for that\n", filled_words(*summary.filled));
+  if (!summary.filled.empty()) text += fmt::format("source      {}: lambda are set for that\n", filled_words(summary.filled));
   for (const auto& structure : summary.structures) text += fmt::format("structure   {}\n", structure.verdict());
   const bool has_steps = !is_proximal(summary.optimizer);
   const auto step = !has_steps ? std::string() : fmt::format(", {} step", to_string(summary.fit.step));

@@ -14,7 +14,7 @@
 #include <mpol_cpp/cli/image/lambda_search.h>
 #include <mpol_cpp/crossval/scan.h>
 #include <mpol_cpp/gridding/cells/scatter.h>
-#include <mpol_cpp/gridding/peak_signal.h>
+#include <mpol_cpp/objective/usual_units.h>
 #include <mpol_cpp/train/trainer.h>
 #include <mpol_cpp/uncertainty/fit_noise.h>
 #include <mpol_cpp/visibilities/stokes.h>
@@ -35,7 +35,14 @@ struct LambdaSummary {
   std::optional<double> in_units;  ///< of noise, where it has that unit
   std::string how;                 ///< "given", "auto", "noise units", "guessed", "cross-validated" or "bounded"
   bool is_given = false;           ///< the first of these
+  /// Of each channel, where they have their own: the value above is their median.
+  std::vector<double> of_channels = {}, units_of_channels = {};
 };
+
+/// "2e-06", or "2e-06 to 5e-06" of channels.
+std::string value_words(const LambdaSummary& lambda);
+/// The same in units of noise, without their sign; empty where it has none.
+std::string units_words(const LambdaSummary& lambda);
 
 /// What chi^2 was bounded by, and the weights for it.
 struct BoundSummary {
@@ -104,7 +111,8 @@ struct ImageSummary {
   std::vector<ResidualSummary> residuals;  ///< per channel
   std::vector<PartResiduals> parts;        ///< of the data, where there are several
   std::optional<FitNoise> noise;  ///< that the weights were set anew for, else that of the errors, where these were looked for
-  std::optional<double> filled;   ///< share of the field, that the weights were set anew for
+  std::vector<double> filled;  ///< share of the field, that the weights were set anew for, of all channels or each; or empty
+  std::vector<ChannelSignal> signals;  ///< of each channel, where they have weights of their own
   std::optional<ErrorSummary> errors;  ///< where they were sampled
   std::vector<StructureSummary> structures;
   std::string device;  ///< several with commas between them
@@ -124,8 +132,8 @@ struct ImageSummary {
 
 /// How much larger the noise is than the weights say, and why.
 std::string noise_words(const FitNoise& noise);
-/// How much of its field the source fills.
-std::string filled_words(double share);
+/// How much of its field the source fills, of all channels or each.
+std::string filled_words(const std::vector<double>& shares);
 
 /// What --dry-run prints with --json: the choices, and how the verb ran.
 std::string dry_summary(const ImageSummary& summary);

@@ -19,6 +19,8 @@ constexpr const char* device_key = "device";
 constexpr const char* instruction_set_key = "instruction_set";
 constexpr const char* channels_at_once_key = "channels_at_once";
 constexpr const char* traits_key = "noise";  // of the samples, how much more is shared, share of the field, and fits
+constexpr const char* looks_key = "looks";
+constexpr const char* filled_key = "filled";  // shares of the field of each channel, where there are several
 
 std::string value_of(const Metadata& entries, const std::string& key) {
   const auto found = entries.find(key);
@@ -50,7 +52,10 @@ void note_channels_at_once(Notes& notes, std::int64_t channels) { notes[channels
 
 void note_traits(Notes& notes, const FitTraits& traits) {
   notes[traits_key] =
-      fmt::format("{:.17g} {:.17g} {:.17g} {}", traits.noise.of_samples, traits.noise.shared, traits.filled, traits.fits);
+      fmt::format("{:.17g} {:.17g} {:.17g} {}", traits.noise.of_samples, traits.noise.shared, traits.filled.front(), traits.fits);
+  if (traits.looks) notes[looks_key] = "1";
+  else notes.erase(looks_key);
+  if (traits.filled.size() > 1) notes[filled_key] = fmt::format("{:.17g}", fmt::join(traits.filled, " "));
 }
 
 std::optional<FitTraits> traits_of_run(const std::filesystem::path& state) {
@@ -60,7 +65,13 @@ std::optional<FitTraits> traits_of_run(const std::filesystem::path& state) {
   std::string_view text = noted;
   const auto of_samples = take_number<double>(text), shared = take_number<double>(text), filled = take_number<double>(text);
   if (!of_samples || !shared) return std::nullopt;
-  return FitTraits{{*of_samples, *shared}, filled.value_or(usual_filled), take_number<int>(text).value_or(most_usual_fits)};
+  FitTraits traits{{*of_samples, *shared}, {filled.value_or(usual_filled)}, take_number<int>(text).value_or(most_usual_fits)};
+  traits.looks = !value_of(header->notes, looks_key).empty();
+  const auto of_channels = value_of(header->notes, filled_key);
+  text = of_channels;
+  if (!text.empty()) traits.filled.clear();
+  while (const auto share = take_number<double>(text)) traits.filled.push_back(*share);
+  return traits;
 }
 
 bool ResumedRun::had_events() const { return settings.empty() || settings.find("\ntensorboard = true") != std::string::npos; }

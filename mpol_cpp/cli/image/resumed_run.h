@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -27,10 +28,17 @@ Notes notes_of_run(const ImageOptions& options, const RunRecord& record);
 void note_channels_at_once(Notes& notes, std::int64_t channels);
 /// What fits have shown of their data, for which weights of the regularizers that nobody gave are set anew.
 struct FitTraits {
-  FitNoise noise;                ///< 1 where that of the weights is right
-  double filled = usual_filled;  ///< share of the field, as filled_to_follow() says
-  int fits = 1;                  ///< up to those with these weights
+  FitNoise noise;  ///< 1 where that of the weights is right
+  /// Share of the field, as filled_to_follow() says; of each channel where they have weights of their own.
+  std::vector<double> filled = {usual_filled};
+  int fits = 1;  ///< up to those with these weights
+  /// Whether the fit only shows what the data are like, and another one follows that goes on until it has converged.
+  bool looks = false;
 
+  /// Whether the source fills another share, of any channel, than is usual.
+  bool follows_source() const {
+    return std::any_of(filled.begin(), filled.end(), [](double share) { return share != usual_filled; });
+  }
   bool ask_for_weights_of(const FitTraits& other) const {
     return noise.factor() == other.noise.factor() && filled == other.filled;
   }

@@ -207,8 +207,8 @@ std::string choices_section(const ImageSummary& summary) {
     auto option = lambda.name;
     std::replace(option.begin(), option.end(), '_', '-');
     rows.push_back(
-        {"--" + option, fmt::format("{:.4g}", lambda.value),
-         lambda.in_units ? fmt::format("{}, {:.3g} U in units of the noise", lambda.how, *lambda.in_units) : lambda.how});
+        {"--" + option, value_words(lambda),
+         lambda.in_units ? fmt::format("{}, {} U in units of the noise", lambda.how, units_words(lambda)) : lambda.how});
   }
   if (rows.empty()) return {};
   return html::section("What was chosen", html::table({"option", "value", "why"}, rows));
@@ -314,12 +314,11 @@ std::string channels_section(const ImageSummary& summary) {
 std::string lambdas_section(const ImageSummary& summary) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& lambda : summary.lambdas)
-    rows.push_back({lambda.name, fmt::format("{:.4g}", lambda.value),
-                    lambda.in_units ? fmt::format("{:.3g}", *lambda.in_units) : "-", lambda.how});
+    rows.push_back({lambda.name, value_words(lambda), lambda.in_units ? units_words(lambda) : "-", lambda.how});
   if (rows.empty()) return html::section("Regularisers", "<p>None.</p>\n");
   auto text = html::table({"term", "λ", "λ in units of the noise", "how"}, rows);
-  if (summary.filled)
-    text += fmt::format("<p>Of the first image {}: λ that nobody gave are set for that.</p>\n", filled_words(*summary.filled));
+  if (!summary.filled.empty())
+    text += fmt::format("<p>Of the first image {}: λ that nobody gave are set for that.</p>\n", filled_words(summary.filled));
   if (summary.noise) text += fmt::format("<p>The noise of the image is {}.</p>\n", noise_words(*summary.noise));
   return html::section("Regularisers", text);
 }

@@ -1,5 +1,6 @@
 #include <mpol_cpp/cli/run/fit_terms.h>
 
+#include <algorithm>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -10,6 +11,7 @@
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/run/bounded_weights.h>
 #include <mpol_cpp/cli/sharing/ranks.h>
+#include <mpol_cpp/cli/sharing/sharding.h>
 #include <mpol_cpp/cli/output/stopwatch.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
@@ -52,6 +54,22 @@ std::string conversion_words(const Term& term, const TermWeighing& with) {
 
 constexpr const char* automatic_words = "auto";
 
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::vector<ChannelSignal> signals_of(const ImageOptions& options, const FitData& data, double normalizer) {
+  if (!weighs_channels(options, data.channels.nchan())) return {};
+  return channel_signals(data.dataset, data.visibilities, data.channels, normalizer, options.sign == PixelSign::either);
+}
+
+/// Whether a term has the usual weights, each channel its own where there are signals of them.
+bool has_usual_weight(const Term& term, const ImageOptions& options) {
+  return options.regularizers.automatic.contains(option_of(term.name())) && regularizer_of(term.kind()).automatic.has_value();
+}
+
 /// How a weight came about.
 struct WeightSource {
   std::string how;
@@ -84,15 +102,36 @@ void take_chosen(std::vector<Term>& terms, const TermWeighing& with) {
   if (const auto words = diagnostic_words(scan); with.options.output.speaks() && !words.empty()) fmt::print("{}\n", words);
 }
 
+/// Of a term of which each channel has a weight of its own.
+LambdaSummary lambda_of_channels(const Term& term, const std::vector<ChannelSignal>& signals, const std::string& how) {
+  LambdaSummary lambda{term.name(), 0, std::nullopt, how};
+  for (std::size_t c = 0; c < signals.size(); ++c) {
+    lambda.of_channels.push_back(term.weight(0, c));
+    lambda.units_of_channels.push_back(term.weight(0, c) / signals[c].unit);
+  }
+  lambda.value = median(lambda.of_channels);
+  lambda.in_units = median(lambda.units_of_channels);
+  return lambda;
+}
+
 void note_lambda(const Term& term, std::optional<double> unit, const WeightSource& source, const TermWeighing& with) {
   const double value = term.weights().front();
   const auto in_units = unit && *unit > 0 ? std::optional(value / *unit) : std::nullopt;
-  with.summary.lambdas.push_back({term.name(), value, in_units, source.how, source.is_given});
+  const auto lambda = term.channel_factors().empty()
+                          ? LambdaSummary{term.name(), value, in_units, source.how, source.is_given}
+                          : lambda_of_channels(term, with.summary.signals, source.how);
+  with.summary.lambdas.push_back(lambda);
   if (source.is_given) return;
-  with.record.note_lambda(term.name(), value, in_units, source.how);
+  with.record.note_lambda(term.name(), lambda.value, lambda.in_units, source.how);
   if (!with.options.output.speaks()) return;
-  const auto words = in_units ? fmt::format("{}, {:.3g} U", source.how, *in_units) : source.how;
-  fmt::print("lambda of {}: {:.3g} ({})\n", term.name(), value, words);
+  const auto words = in_units ? fmt::format("{}, {} U", source.how, units_words(lambda)) : source.how;
+  fmt::print("lambda of {}: {} ({})\n", term.name(), value_words(lambda), words);
+}
+
+double next_number(std::istream& numbers) {
+  std::string word;
+  numbers >> word;
+  return number_of<double>(word).value();
 }
 
 }  // namespace
@@ -108,6 +147,13 @@ std::vector<Term> weigh_terms(const TermWeighing& with) {
   for (auto& term : terms) {
     if (!given.in_units.contains(option_of(term.name()))) continue;
     term = term.with_weights({term.weights().front() * lambda_unit(term, noise, coords).value()});
+  }
+  with.summary.signals = signals_of(with.options, with.data, with.normalizer);
+  if (const auto& signals = with.summary.signals; !signals.empty()) {
+    for (auto& term : terms) {
+      if (has_usual_weight(term, with.options))
+        term = with_usual_weights(term, signals, 1, std::vector(signals.size(), usual_filled));
+    }
   }
   const auto own = terms.size();
   for (const auto& term : guess_weights(regularizer_terms(guessed_regularizers(with.options)), with.data.dataset))
@@ -137,18 +183,40 @@ bool weights_follow_fit(const ImageOptions& options) {
          !given.automatic.empty() && choose_optimizer(options).is_convex();
 }
 
+bool weighs_channels(const ImageOptions& options, std::int64_t nchan) {
+  const auto& given = options.regularizers;
+  return nchan > 1 && !given.automatic.empty() && given.searched.empty() && !options.chi2_bound &&
+         choose_optimizer(options).is_convex() && joining_term(options).empty();
+}
+
 std::vector<Term> terms_for_traits(std::vector<Term> terms, const ImageOptions& options, double signal_to_noise,
-                                   const FitTraits& traits) {
+                                   const std::vector<ChannelSignal>& signals, const FitTraits& traits) {
   const double noise = traits.noise.factor();
   for (auto& term : terms) {
     if (!options.regularizers.automatic.contains(option_of(term.name()))) continue;
+    if (!signals.empty() && has_usual_weight(term, options)) {
+      auto filled = traits.filled;
+      filled.resize(signals.size(), usual_filled);
+      term = with_usual_weights(term, signals, noise, filled);
+      continue;
+    }
     const auto& regularizer = regularizer_of(term.kind());
-    const double factor = regularizer.automatic ? usual_units(regularizer, signal_to_noise, noise, traits.filled) /
+    const double factor = regularizer.automatic ? usual_units(regularizer, signal_to_noise, noise, traits.filled.front()) /
                                                       usual_units(regularizer, signal_to_noise)
                                                 : two_digits(noise);
     term = term.with_weights({term.weights().front() * factor});
   }
   return terms;
+}
+
+Term with_channels_of(const Term& term, const Term& other, const Share& channels) {
+  if (other.channel_factors().empty()) return term;
+  std::vector<double> weights;
+  for (std::size_t c = 0; c < other.channel_factors().size(); ++c) {
+    const bool is_other = static_cast<std::int64_t>(c) >= channels.begin && static_cast<std::int64_t>(c) < channels.end;
+    weights.push_back((is_other ? other : term).weight(0, c));
+  }
+  return with_channel_weights(term, std::move(weights));
 }
 
 void note_terms_anew(const std::vector<Term>& terms, const TermWeighing& with) {
@@ -162,17 +230,33 @@ void note_terms_anew(const std::vector<Term>& terms, const TermWeighing& with) {
 
 std::vector<Term> terms_of_first(const ImageOptions& options, std::vector<Term> weighed) {
   std::string text;
-  for (const auto& term : weighed) text += fmt::format("{:.17g} ", term.weights().front());
-  std::istringstream weights(text_of_first(text));
+  for (const auto& term : weighed) {
+    const auto& factors = term.channel_factors();
+    text += fmt::format("{:.17g} {} {:.17g} ", term.weights().front(), factors.size(), fmt::join(factors, " "));
+  }
+  std::istringstream numbers(text_of_first(text));
   if (ranks()->is_first()) return weighed;
   auto terms = regularizer_terms(with_units_as_numbers(options.regularizers));
   for (const auto& term : regularizer_terms(guessed_regularizers(options))) terms.push_back(term);
   for (auto& term : terms) {
-    std::string weight;
-    weights >> weight;
-    term = term.with_weights({number_of<double>(weight).value()});
+    term = term.with_weights({next_number(numbers)});
+    std::vector<double> factors(static_cast<std::size_t>(next_number(numbers)));
+    for (auto& factor : factors) factor = next_number(numbers);
+    if (!factors.empty()) term = term.with_channel_factors(std::move(factors));
   }
   return terms;
+}
+
+std::vector<ChannelSignal> signals_of_first(const std::vector<ChannelSignal>& known) {
+  std::string text = fmt::format("{}", known.size());
+  for (const auto& [peaks, unit] : known)
+    text += fmt::format(" {:.17g} {:.17g} {:.17g} {:.17g}", peaks.brightest, peaks.darkest, peaks.on_any_scale, unit);
+  std::istringstream numbers(text_of_first(text));
+  std::vector<ChannelSignal> signals(static_cast<std::size_t>(next_number(numbers)));
+  for (auto& [peaks, unit] : signals) {
+    for (auto* number : {&peaks.brightest, &peaks.darkest, &peaks.on_any_scale, &unit}) *number = next_number(numbers);
+  }
+  return signals;
 }
 
 std::vector<Choice> lambda_choices(const ImageOptions& options, const FitData& data, double normalizer) {
@@ -180,12 +264,22 @@ std::vector<Choice> lambda_choices(const ImageOptions& options, const FitData& d
   const double signal = peaks_of(options, data).brightest;
   take_usual_units(given, signal);
   const auto noise = noise_unit(data.coords(), data.visibilities, data.channels.nchan(), normalizer);
+  const auto signals = signals_of(options, data, normalizer);
   std::vector<Choice> choices;
   for (const auto& term : regularizer_terms(with_units_as_numbers(given))) {
     const auto option = option_of(term.name());
     if (!given.in_units.contains(option)) continue;
     if (given.searched.contains(option)) {
       choices.push_back({option, given.searched.at(option).text, "to be cross-validated"});
+      continue;
+    }
+    if (!signals.empty() && has_usual_weight(term, options)) {
+      const auto weighed = with_usual_weights(term, signals, 1, std::vector(signals.size(), usual_filled));
+      const auto lambda = lambda_of_channels(weighed, signals, automatic_words);
+      choices.push_back({option, value_words(lambda),
+                         fmt::format("{} U, in units of the noise, each channel's own, for a peak of {:.3g} times the noise in the "
+                                     "brightest",
+                                     units_words(lambda), signal)});
       continue;
     }
     const double units = given.in_units.at(option), unit = lambda_unit(term, noise, data.coords()).value();

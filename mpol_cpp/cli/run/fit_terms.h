@@ -14,6 +14,7 @@
 #include <mpol_cpp/cli/image/run_record.h>
 #include <mpol_cpp/distributed/communicator.h>
 #include <mpol_cpp/distributed/device_group.h>
+#include <mpol_cpp/distributed/shares.h>
 #include <mpol_cpp/likelihoods/likelihood.h>
 #include <mpol_cpp/objective/term.h>
 
@@ -44,10 +45,18 @@ std::vector<Term> terms_of_first(const ImageOptions& options, std::vector<Term> 
 /// Whether weights that nobody gave are to follow what a convex fit of Gaussian noise shows of noise and source: one of
 /// visibilities, as what averages of cells leave is also what they lose.
 bool weights_follow_fit(const ImageOptions& options);
+/// Whether each channel of a cube has the weights, of those that nobody gave, which suit it: in a convex fit in which none joins
+/// channels.
+bool weighs_channels(const ImageOptions& options, std::int64_t nchan);
 /// The same terms for what a first fit has shown: weights that nobody gave are set anew.
 /// @param signal_to_noise  peak_signal_to_noise(), by the weights of the data
+/// @param signals          of each channel, where they have weights of their own
 std::vector<Term> terms_for_traits(std::vector<Term> terms, const ImageOptions& options, double signal_to_noise,
-                                   const FitTraits& traits);
+                                   const std::vector<ChannelSignal>& signals, const FitTraits& traits);
+/// What the first rank knows of the signal in each channel, on all. @param known  looked at on the first alone
+std::vector<ChannelSignal> signals_of_first(const std::vector<ChannelSignal>& known);
+/// A term of a cube in which some channels have the weights of another one.
+Term with_channels_of(const Term& term, const Term& other, const Share& channels);
 /// Tells of the weights that were set anew, in the place of those before.
 void note_terms_anew(const std::vector<Term>& terms, const TermWeighing& with);
 

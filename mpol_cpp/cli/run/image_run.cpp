@@ -236,11 +236,12 @@ class ImageRun {
             numbers_of_first<3>({peaks->brightest, peaks->darkest, peaks->on_any_scale});
         peaks = DirtyPeaks{brightest, darkest, on_any_scale};
       }
+      summary_.signals = signals_of_first(summary_.signals);
       auto digest = text_of_first(ranks()->is_first() ? record_->data_digest() : std::string());
       if (!ranks()->is_first()) record_->set_data_digest(std::move(digest));
       data_.end_patience();
     }
-    FitPlan plan{options_, *record_, state, std::move(terms), peaks, size.normalizer, data_.chosen_grid().center};
+    FitPlan plan{options_, *record_, state, std::move(terms), peaks, summary_.signals, size.normalizer, data_.chosen_grid().center};
     if (ranks()->is_first()) {
       for (auto& line : regridding_words(options_, data_.fit_data())) record_->note(std::move(line));
     }
@@ -286,6 +287,8 @@ class ImageRun {
     const bool gathers = ranks()->is_first();
     if (gathers) outcome_.sky = at::zeros({groups.nchan(), data_.coords().npix(), data_.coords().npix()}, torch::kFloat64);
     GroupedResult result;
+    FittedPart whole;  // its terms and what fits have shown, where channels have weights of their own
+    whole.terms = plan.terms;
     plan.channels_at_once = groups.at_once();
     for (const auto& group : groups.all()) {
       data_.hold_group(group);
@@ -298,15 +301,20 @@ class ImageRun {
       if (has_work()) {
         auto fitted = fit_held_channels(plan);
         goes_on = has_results(fitted);
-        if (fitted.traits) plan.terms = fitted.objective->terms();
-        note_traits_of(fitted, weighing);
+        if (plan.signals.empty()) {
+          if (fitted.traits) plan.terms = fitted.terms;
+          note_traits_of(fitted, weighing);
+        } else {
+          gather_weights_of(fitted, group, whole);
+        }
         if (gathers) outcome_.sky.slice(0, group.begin, group.end).copy_(fitted.sky);
         result.add(std::move(fitted.result));
       }
-      plan.peaks.reset();  // what the first group shows is that of all
+      if (plan.signals.empty()) plan.peaks.reset();  // what the first group shows is that of all
       if (ranks()->any(!goes_on)) break;
     }
     if (!gathers) return;
+    note_traits_of(whole, weighing);
     summary_.fit = result.whole();
     interrupted_after_ = fmt::format("{} epochs of {}", result.newest_epochs(), plan.label);
     describe_fit();
@@ -314,10 +322,21 @@ class ImageRun {
 
   /// Tells of weights that were set anew for what a fit has shown.
   void note_traits_of(const FittedPart& fitted, const std::optional<TermWeighing>& weighing) {
-    if (!fitted.traits || !weighing) return;
+    if (!fitted.traits || fitted.traits->ask_for_weights_of(FitTraits()) || !weighing) return;
     if (const auto& noise = fitted.traits->noise; noise.factor() != 1) summary_.noise = noise;
-    if (const double filled = fitted.traits->filled; filled != usual_filled) summary_.filled = filled;
-    note_terms_anew(fitted.objective->terms(), *weighing);
+    if (fitted.traits->follows_source()) summary_.filled = fitted.traits->filled;
+    note_terms_anew(fitted.terms, *weighing);
+  }
+
+  /// Puts together, channel by channel, what the fits of groups were weighed by, and have shown.
+  void gather_weights_of(const FittedPart& fitted, const Share& group, FittedPart& whole) const {
+    for (std::size_t i = 0; i < whole.terms.size(); ++i) whole.terms[i] = with_channels_of(whole.terms[i], fitted.terms[i], group);
+    if (!fitted.traits) return;
+    if (!whole.traits) whole.traits.emplace().filled.assign(summary_.signals.size(), usual_filled);
+    whole.traits->noise = fitted.traits->noise;
+    const auto& filled = fitted.traits->filled;
+    for (auto c = static_cast<std::size_t>(group.begin); c < std::min(static_cast<std::size_t>(group.end), filled.size()); ++c)
+      whole.traits->filled[c] = filled[c];
   }
 
   /// Samples errors and judges structures, where that was asked for.

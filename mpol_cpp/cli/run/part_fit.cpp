@@ -16,6 +16,7 @@
 #include <mpol_cpp/cli/run/fit_terms.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/train/progress_report.h>
+#include <mpol_cpp/train/usual_image.h>
 
 namespace mpol::cli {
 namespace {
@@ -72,12 +73,22 @@ Tensor sky_of(ImageModel& model, const PartToFit& part) {
 
 /// The terms with weights that suit what a first fit has shown.
 std::vector<Term> terms_for(const FitTraits& traits, const FitPlan& plan) {
-  return terms_for_traits(plan.terms, plan.options, plan.peaks->brightest, traits);
+  return terms_for_traits(plan.terms, plan.options, plan.peaks->brightest, plan.signals, traits);
 }
 
 /// Whether whoever gave weights has left nothing to set anew.
 bool have_same_weights(const std::vector<Term>& some, const std::vector<Term>& others) {
-  return std::ranges::equal(some, others, [](const Term& a, const Term& b) { return a.weights() == b.weights(); });
+  return std::ranges::equal(some, others, weigh_alike);
+}
+
+/// Those of a part's channels.
+std::vector<Term> terms_of_part(std::vector<Term> terms, const PartToFit& part) {
+  const auto begin = part.place.first, end = begin + part.data.channels.nchan();
+  for (auto& term : terms) {
+    if (const auto& all = term.channel_factors(); !all.empty())
+      term = term.with_channel_factors({all.begin() + begin, all.begin() + end});
+  }
+  return terms;
 }
 
 /// What a fit of visibilities that has ended leaves of them, chi^2/(2 N) over all ranks.
@@ -103,26 +114,46 @@ std::optional<double> filled_share_of(FittedPart& fitted, const PartToFit& part,
   return sums[2] > 0 ? std::optional(sums[0] / sums[1]) : std::nullopt;
 }
 
-/// What is known when a fit has ended that was made for what was known before. The noise is that which the first one shows.
+/// What each channel's share of its field is from now on, over the channels of all ranks.
+std::vector<double> filled_channels(const FitPlan& plan, const PartToFit& part, FittedPart& fitted, double noise_factor,
+                                    std::vector<double> present) {
+  const auto begin = part.place.first, end = begin + part.data.channels.nchan();
+  present.resize(plan.signals.size(), usual_filled);
+  const auto own = filled_to_follow({plan.signals.begin() + begin, plan.signals.begin() + end}, noise_factor,
+                                    fitted.model->make_sky(), part.data.dataset, {present.begin() + begin, present.begin() + end});
+  std::vector<double> sums(2 * present.size());  // shares, and of which channels
+  for (auto c = begin; c < end; ++c) {
+    sums[static_cast<std::size_t>(c)] = own[static_cast<std::size_t>(c - begin)];
+    sums[static_cast<std::size_t>(c) + present.size()] = 1;
+  }
+  if (part.ranks) part.ranks->sum(sums);
+  for (std::size_t c = 0; c < present.size(); ++c) {
+    if (sums[c + present.size()] > 0) present[c] = sums[c];
+  }
+  return present;
+}
+
+/// What is known when a fit has ended that was made for what was known before. The noise is that which the first one shows, or the
+/// last that looks.
 FitTraits traits_of_fit(const FitPlan& plan, const PartToFit& part, FittedPart& fitted, const FitTraits& before) {
   const torch::NoGradGuard no_gradient;
   auto traits = before;
-  if (traits.fits++ == 1) {
-    if (const auto noise = noise_of_fit(plan, part, fitted); noise.is_off()) traits.noise = noise;
+  if (traits.fits++ == 1 || before.looks) {
+    const auto noise = noise_of_fit(plan, part, fitted);
+    traits.noise = noise.is_off() ? noise : FitNoise();
   }
   const double factor = traits.noise.factor();
-  if (const auto share = filled_share_of(fitted, part, factor)) {
-    auto filled = traits;
-    filled.filled = filled_to_follow(*plan.peaks, factor, *share, before.filled);
-    if (!have_same_weights(terms_for(filled, plan), terms_for(traits, plan))) traits = filled;
-  }
-  return traits;
+  auto filled = traits;
+  if (!plan.signals.empty()) filled.filled = filled_channels(plan, part, fitted, factor, before.filled);
+  else if (const auto share = filled_share_of(fitted, part, factor))
+    filled.filled = {filled_to_follow(*plan.peaks, factor, *share, before.filled.front())};
+  return have_same_weights(terms_for(filled, plan), terms_for(traits, plan)) ? traits : filled;
 }
 
 std::string words_of(const FitTraits& traits) {
   std::vector<std::string> words;
   if (traits.noise.factor() != 1) words.push_back("the noise is " + noise_words(traits.noise));
-  if (traits.filled != usual_filled) words.push_back(filled_words(traits.filled));
+  if (traits.follows_source()) words.push_back(filled_words(traits.filled));
   return fmt::format("{}", fmt::join(words, "; "));
 }
 
@@ -144,27 +175,37 @@ FittedPart fit_part(const FitPlan& plan, const PartToFit& part) {
   if (plan.channels_at_once) note_channels_at_once(train.notes(), *plan.channels_at_once);
   train.interrupted([] { return stop_requested() != 0; });
   if (part.ranks) train.ranks(part.ranks);
+  // Of a cube all channels wait for the slowest: fits that only show what weights should be need not converge.
+  const bool is_limited = *options.epochs < choose_optimizer(options).usual_epochs();
+  const bool looks_first = plan.peaks && !plan.signals.empty() && !is_limited;
   const auto fit = [&] {
-    auto terms = fitted.traits ? terms_for(*fitted.traits, plan) : plan.terms;
-    const Objective objective(part.likelihood, std::move(terms), options.normalize);
+    fitted.terms = fitted.traits ? terms_for(*fitted.traits, plan) : plan.terms;
+    const Objective objective(part.likelihood, terms_of_part(fitted.terms, part), options.normalize);
     fitted.objective = part.ranks ? objective.divided_by(plan.normalizer) : objective;
     ProgressReport report(report_options(options, part));
     std::vector<Callback> callbacks{report.callback()};
     Watchers watchers(plan, *fitted.objective, fitted.model, train, callbacks);
+    if (fitted.traits && fitted.traits->looks) callbacks.emplace_back(end_look);
     train.callbacks(std::move(callbacks));
     fitted.result = Trainer(fitted.model, *fitted.objective, train).fit();
     report.finish();
     if (fitted.ended()) watchers.finish(*fitted.model);
   };
   if (plan.peaks && options.resume) fitted.traits = traits_of_run(plan.state);
+  if (looks_first && !fitted.traits) {
+    fitted.traits.emplace().looks = true;
+    note_traits(train.notes(), *fitted.traits);
+  }
   fit();
-  while (plan.peaks && fitted.result.stop_reason == StopReason::converged) {
+  while (plan.peaks && (fitted.result.stop_reason == StopReason::converged || fitted.result.stop_reason == StopReason::callback)) {
     const auto before = fitted.traits.value_or(FitTraits());
-    if (before.fits == most_usual_fits) break;
-    const auto traits = traits_of_fit(plan, part, fitted, before);
-    if (traits.ask_for_weights_of(before)) break;
+    if (looks_first ? !before.looks : before.fits == most_usual_fits) break;
+    auto traits = traits_of_fit(plan, part, fitted, before);
+    const bool stay_the_same = traits.ask_for_weights_of(before);
+    if (stay_the_same && !before.looks) break;
+    traits.looks = before.looks && !stay_the_same && before.fits < most_usual_fits;
     fitted.traits = traits;
-    if (speaks(options, part)) fmt::print("{}: the fit goes on with lambda for that\n", words_of(traits));
+    if (!stay_the_same && speaks(options, part)) fmt::print("{}: the fit goes on with lambda for that\n", words_of(traits));
     note_traits(train.notes(), traits);
     train.resume(false);  // what is there to resume is of the fit before
     fit();

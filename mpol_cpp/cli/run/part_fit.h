@@ -38,6 +38,7 @@ struct FitPlan {
   std::filesystem::path state;  ///< the folder in which the run keeps what it goes on from
   std::vector<Term> terms;
   std::optional<DirtyPeaks> peaks;                    ///< where weights depend on them, and so on what the fit shows
+  std::vector<ChannelSignal> signals;                 ///< of all channels, where each has weights of its own
   double normalizer;                                  ///< of all channels
   SkyOffset center;                                   ///< of the image from the phase centre
   std::string label = {};                             ///< what its warnings begin with
@@ -58,6 +59,7 @@ struct FittedPart {
   TrainResult result;
   GriddedNet model{nullptr};
   std::optional<Objective> objective;
+  std::vector<Term> terms;  ///< of all channels, those of the objective
   std::optional<FitTraits> traits;  ///< where the weights were set anew for them, and the fit was made again
   Tensor sky;  ///< (nchan, npix, npix) float64, on the CPU, Jy/arcsec^2, of all channels; undefined on all ranks but the first
 
