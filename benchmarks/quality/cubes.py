@@ -91,10 +91,11 @@ def main():
     run(options.program, "simulate", "--sky", sky_file, "-o", data, "--overwrite", "--seed", 3, "--frequency-ghz",
         ",".join(f"{f / 1e9:.9f}" for f in frequencies), "--channel-width-mhz", 0.318, "--hour-angle-start", -30, "--hour-angle-end", 30)
     grid = ["--cell-size", cell, "--npix", options.npix]
-    choices = json.loads(run(options.program, "image", data, "-o", options.folder / "choices", "--dry-run", "--json", *grid))["choices"]
-    # The least in units of noise are those of the brightest channel.
-    least = {c["option"]: c["reason"].split(" ")[0] for c in choices if c["option"] in ("sparsity", "tv", "tv-slope")}
-    methods = {"default": [], "one": [word for name, units in least.items() for word in (f"--{name}", f"{units}U")]}
+    choices = json.loads(run(options.program, "image", data, "--dry-run", "--json", *grid))["choices"]
+    units = {c["option"]: c["reason"].split(" ")[:3:2] for c in choices if c["option"] in ("sparsity", "tv", "tv-slope")}
+    # "0.46 to 0.83 U, …": of bright channels sparsity is the most, and the others are the least.
+    brightest = {"sparsity": units["sparsity"][-1], "tv": units["tv"][0], "tv-slope": units["tv-slope"][0]}
+    methods = {"default": [], "one": [word for name, unit in brightest.items() for word in (f"--{name}", f"{unit}U")]}
     flux = sky.sum((1, 2)) * cell**2
     dark, bright, shown = flux < 0.01, flux >= 0.01, flux >= 0.05
     print("| weights | dark, Jy | bright | at beam | seconds |\n|---|---|---|---|---|")

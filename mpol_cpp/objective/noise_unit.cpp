@@ -32,8 +32,8 @@ NoiseUnit noise_unit(const GridCoords& coords, const Visibilities& visibilities,
   return {.slope = slope, .curvature = slope * slope * normalizer, .nchan = nchan};
 }
 
-std::vector<double> noise_units_of_channels(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
-                                            double normalizer) {
+std::vector<double> noise_units_of_channels(const GridCoords& coords, const Visibilities& visibilities,
+                                            const ChannelMap& channels, double normalizer) {
   std::vector<double> units;
   for (const auto& sources : channels.sources) {
     double weights = 0;

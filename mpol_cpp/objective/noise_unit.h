@@ -26,8 +26,8 @@ struct NoiseUnit {
 NoiseUnit noise_unit(const GridCoords& coords, const Visibilities& visibilities, std::int64_t nchan, double normalizer);
 
 /// U of each channel of a cube, NoiseUnit::slope of its data alone. @param normalizer  N, of all channels together
-std::vector<double> noise_units_of_channels(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
-                                            double normalizer);
+std::vector<double> noise_units_of_channels(const GridCoords& coords, const Visibilities& visibilities,
+                                            const ChannelMap& channels, double normalizer);
 
 /// The natural unit of a term's weight lambda, in which the best weight stays about where it is while coverage, noise, cells and
 /// fields change lambda by hundreds:

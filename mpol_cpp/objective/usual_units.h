@@ -34,11 +34,11 @@ double filled_to_follow(const DirtyPeaks& peaks, double noise_factor, double fil
 
 /// What the usual weights of a channel of a cube follow, where each has its own.
 struct ChannelSignal {
-  DirtyPeaks peaks;
-  double unit = 0;  ///< U of its data (noise_units_of_channels)
+  DirtyPeaks peaks;  ///< of its dirty image
+  double unit = 0;   ///< U of its data (noise_units_of_channels)
 };
 
-/// Of each channel of a cube. @param cells  averages of the visibilities, float64, on the CPU
+/// Looks at each channel of a cube. @param cells  averages of the visibilities, float64, on the CPU
 std::vector<ChannelSignal> channel_signals(const GriddedDataset& cells, const Visibilities& visibilities,
                                            const ChannelMap& channels, double normalizer, bool either_sign = false);
 

@@ -119,9 +119,8 @@ ConvexObjective::ConvexObjective(const std::shared_ptr<ImageModel>& model, Objec
   std::vector<Tensor> weights, simple;
   for (const auto& term : objective_.terms()) {
     weighs_channels_ = weighs_channels_ || !term.channel_factors().empty();
-    device_factors_.push_back(term.channel_factors().empty()
-                                  ? Tensor()
-                                  : at::tensor(term.channel_factors(), torch::kFloat64).to(own.device()));
+    device_factors_.push_back(
+        term.channel_factors().empty() ? Tensor() : at::tensor(term.channel_factors(), torch::kFloat64).to(own.device()));
     device_weights_.push_back(at::tensor(term.weights(), torch::kFloat64).to(own.device()));
     weights.push_back(device_weights_.back().expand({own.size(0)}));
     simple.push_back(at::full({1}, is_simple(term.kind()) ? 1.0 : 0.0, device_weights_.back().options()));
@@ -177,8 +176,7 @@ void ConvexObjective::add_simple(const Term& term, const std::vector<double>& va
   if (share == 0) return;
   const auto sums = ops::pixel_sums(sky, {});
   const auto nchan = static_cast<std::size_t>(sky.size(1));
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    simple[i / nchan] -= share * term.weight(i / nchan, i % nchan) * sums[i].pixels;
+  for (std::size_t i = 0; i < sums.size(); ++i) simple[i / nchan] -= share * term.weight(i / nchan, i % nchan) * sums[i].pixels;
 }
 
 bool ConvexObjective::mixes_images() const {

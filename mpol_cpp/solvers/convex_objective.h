@@ -142,9 +142,9 @@ class ConvexObjective : public CompositeFunction {
   bool either_sign_ = false;
   bool weighs_channels_ = false;                         // whether terms have weights of channels
   std::vector<Tensor> device_weights_, device_factors_;  // of each term; factors of channels undefined where it has none
-  Tensor term_weights_, simple_;        // (terms, problems) and (terms, 1): 1 for a term of g, else 0; undefined without terms
-  Tensor linear_;                       // beside_images(); undefined where no pixel has a linear weight
-  Tensor mask_;                         // undefined: every pixel may shine
+  Tensor term_weights_, simple_;  // (terms, problems) and (terms, 1): 1 for a term of g, else 0; undefined without terms
+  Tensor linear_;                 // beside_images(); undefined where no pixel has a linear weight
+  Tensor mask_;                   // undefined: every pixel may shine
   std::unique_ptr<CubeProximal> map_;
   Tensor sky_, slopes_;              // room
   Tensor origin_, slope_at_origin_;  // of f, with its graph

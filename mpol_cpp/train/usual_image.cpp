@@ -57,7 +57,7 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
       either_sign ? at::zeros({channels.nchan(), coords.npix(), coords.npix()}, torch::kFloat64) : auto_start(cells);
   const auto mapping = either_sign ? either_sign_mapping() : nonnegative_mapping();
   GriddedNet model(GriddedNetOptions(coords).base_cube(start).dtype(options.dtype()).pixel_mapping(mapping));
-  // Of a cube all channels wait for the slowest: the fits that only show what weights should be need not converge.
+  // All channels of a cube wait for the slowest: the fits that only show what weights should be need not converge.
   bool looks = weighs_channels;
   const auto train = [&] {
     const auto usual = TrainOptions().optimizer(OptimizerKind::pogm).tolerance(options.tolerance()).epochs(options.most_epochs());

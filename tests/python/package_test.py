@@ -278,6 +278,12 @@ class Fits(unittest.TestCase):
         fluxes = nets.make_sky().sum((-3, -2, -1))
         self.assertTrue(bool(fluxes[0] > fluxes[1] > fluxes[2]))
 
+    def test_channels_have_weights_of_their_own(self):
+        term = mpol.terms.tv_image(1.0).with_channel_factors([1.0, 0.25])
+        self.assertEqual((term.weights, term.channel_factors), ([1.0], [1.0, 0.25]))
+        with self.assertRaises(ValueError):
+            mpol.terms.tv_channel(1.0).with_channel_factors([1.0, 0.25])
+
     def test_cross_validation_takes_the_least_score(self):
         seen = []
         scan = mpol.cross_validate(

@@ -47,8 +47,7 @@ struct End {
 End end_of(const std::shared_ptr<Likelihood>& likelihood, std::vector<Term> terms, Tensor base, double normalizer) {
   auto model = positive_model(base.clone());
   const auto objective = Objective(likelihood, std::move(terms)).divided_by(normalizer);
-  auto result =
-      Trainer(model, objective, TrainOptions().optimizer(OptimizerKind::pogm).tolerance(1e-7).epochs(20000)).fit();
+  auto result = Trainer(model, objective, TrainOptions().optimizer(OptimizerKind::pogm).tolerance(1e-7).epochs(20000)).fit();
   const torch::NoGradGuard no_grad;
   return {std::move(result), model->make_sky().detach().clone()};
 }
@@ -146,8 +145,8 @@ TEST_CASE("the optimum with weights of channels is that of each channel by itsel
   CHECK(relative_error(uniform.sky, together.sky) > 0.01);  // the weights are not without effect
 }
 
-TEMPLATE_TEST_CASE("weights of images in the proximal map: kernels, a GPU's and tensor operations agree", "[solvers][quick]", float,
-                   double) {
+TEMPLATE_TEST_CASE("weights of images in the proximal map: kernels, a GPU's and tensor operations agree", "[solvers][quick]",
+                   float, double) {
   const auto dtype = dtype_of<TestType>();
   const auto hann = GENERATE(false, true), bent = GENERATE(false, true), either = GENERATE(false, true);
   CubeProximal::Weights weights{{0.3, 0.1, 0, 0.2, 0.4, 0.1}, {0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}};

@@ -281,8 +281,7 @@ std::string summary_json(const ImageSummary& summary) {
     Json unit = nullptr;
     if (lambda.in_units) unit = *lambda.in_units;
     auto& own = json["lambda"][lambda.name] = {{"value", lambda.value}, {"unit_value", unit}, {"how", lambda.how}};
-    if (!lambda.of_channels.empty())
-      own["channels"] = {{"value", lambda.of_channels}, {"unit_value", lambda.units_of_channels}};
+    if (!lambda.of_channels.empty()) own["channels"] = {{"value", lambda.of_channels}, {"unit_value", lambda.units_of_channels}};
   }
   if (summary.blocks) json["blocks"] = blocks_json(*summary.blocks);
   if (summary.points) json["points"] = points_json(*summary.points);

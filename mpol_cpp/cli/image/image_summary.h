@@ -35,7 +35,7 @@ struct LambdaSummary {
   std::optional<double> in_units;  ///< of noise, where it has that unit
   std::string how;                 ///< "given", "auto", "noise units", "guessed", "cross-validated" or "bounded"
   bool is_given = false;           ///< the first of these
-  /// Of each channel, where they have their own: the value above is their median.
+  /// Those of each channel, where they have their own: the value above is their median.
   std::vector<double> of_channels = {}, units_of_channels = {};
 };
 
@@ -111,7 +111,7 @@ struct ImageSummary {
   std::vector<ResidualSummary> residuals;  ///< per channel
   std::vector<PartResiduals> parts;        ///< of the data, where there are several
   std::optional<FitNoise> noise;  ///< that the weights were set anew for, else that of the errors, where these were looked for
-  std::vector<double> filled;  ///< share of the field, that the weights were set anew for, of all channels or each; or empty
+  std::vector<double> filled;     ///< share of the field, that the weights were set anew for, of all channels or each; or empty
   std::vector<ChannelSignal> signals;  ///< of each channel, where they have weights of their own
   std::optional<ErrorSummary> errors;  ///< where they were sampled
   std::vector<StructureSummary> structures;

@@ -102,7 +102,7 @@ void take_chosen(std::vector<Term>& terms, const TermWeighing& with) {
   if (const auto words = diagnostic_words(scan); with.options.output.speaks() && !words.empty()) fmt::print("{}\n", words);
 }
 
-/// Of a term of which each channel has a weight of its own.
+/// The summary of a term of which each channel has a weight of its own.
 LambdaSummary lambda_of_channels(const Term& term, const std::vector<ChannelSignal>& signals, const std::string& how) {
   LambdaSummary lambda{term.name(), 0, std::nullopt, how};
   for (std::size_t c = 0; c < signals.size(); ++c) {
@@ -117,9 +117,8 @@ LambdaSummary lambda_of_channels(const Term& term, const std::vector<ChannelSign
 void note_lambda(const Term& term, std::optional<double> unit, const WeightSource& source, const TermWeighing& with) {
   const double value = term.weights().front();
   const auto in_units = unit && *unit > 0 ? std::optional(value / *unit) : std::nullopt;
-  const auto lambda = term.channel_factors().empty()
-                          ? LambdaSummary{term.name(), value, in_units, source.how, source.is_given}
-                          : lambda_of_channels(term, with.summary.signals, source.how);
+  const auto lambda = term.channel_factors().empty() ? LambdaSummary{term.name(), value, in_units, source.how, source.is_given}
+                                                     : lambda_of_channels(term, with.summary.signals, source.how);
   with.summary.lambdas.push_back(lambda);
   if (source.is_given) return;
   with.record.note_lambda(term.name(), lambda.value, lambda.in_units, source.how);
@@ -276,10 +275,11 @@ std::vector<Choice> lambda_choices(const ImageOptions& options, const FitData& d
     if (!signals.empty() && has_usual_weight(term, options)) {
       const auto weighed = with_usual_weights(term, signals, 1, std::vector(signals.size(), usual_filled));
       const auto lambda = lambda_of_channels(weighed, signals, automatic_words);
-      choices.push_back({option, value_words(lambda),
-                         fmt::format("{} U, in units of the noise, each channel's own, for a peak of {:.3g} times the noise in the "
-                                     "brightest",
-                                     units_words(lambda), signal)});
+      choices.push_back(
+          {option, value_words(lambda),
+           fmt::format("{} U, in units of the noise, each channel's own, for a peak of {:.3g} times the noise in the "
+                       "brightest",
+                       units_words(lambda), signal)});
       continue;
     }
     const double units = given.in_units.at(option), unit = lambda_unit(term, noise, data.coords()).value();

@@ -241,7 +241,8 @@ class ImageRun {
       if (!ranks()->is_first()) record_->set_data_digest(std::move(digest));
       data_.end_patience();
     }
-    FitPlan plan{options_, *record_, state, std::move(terms), peaks, summary_.signals, size.normalizer, data_.chosen_grid().center};
+    FitPlan plan{options_, *record_,         state,           std::move(terms),
+                 peaks,    summary_.signals, size.normalizer, data_.chosen_grid().center};
     if (ranks()->is_first()) {
       for (auto& line : regridding_words(options_, data_.fit_data())) record_->note(std::move(line));
     }
@@ -330,7 +331,8 @@ class ImageRun {
 
   /// Puts together, channel by channel, what the fits of groups were weighed by, and have shown.
   void gather_weights_of(const FittedPart& fitted, const Share& group, FittedPart& whole) const {
-    for (std::size_t i = 0; i < whole.terms.size(); ++i) whole.terms[i] = with_channels_of(whole.terms[i], fitted.terms[i], group);
+    for (std::size_t i = 0; i < whole.terms.size(); ++i)
+      whole.terms[i] = with_channels_of(whole.terms[i], fitted.terms[i], group);
     if (!fitted.traits) return;
     if (!whole.traits) whole.traits.emplace().filled.assign(summary_.signals.size(), usual_filled);
     whole.traits->noise = fitted.traits->noise;

@@ -119,8 +119,9 @@ std::vector<double> filled_channels(const FitPlan& plan, const PartToFit& part, 
                                     std::vector<double> present) {
   const auto begin = part.place.first, end = begin + part.data.channels.nchan();
   present.resize(plan.signals.size(), usual_filled);
-  const auto own = filled_to_follow({plan.signals.begin() + begin, plan.signals.begin() + end}, noise_factor,
-                                    fitted.model->make_sky(), part.data.dataset, {present.begin() + begin, present.begin() + end});
+  const auto own =
+      filled_to_follow({plan.signals.begin() + begin, plan.signals.begin() + end}, noise_factor, fitted.model->make_sky(),
+                       part.data.dataset, {present.begin() + begin, present.begin() + end});
   std::vector<double> sums(2 * present.size());  // shares, and of which channels
   for (auto c = begin; c < end; ++c) {
     sums[static_cast<std::size_t>(c)] = own[static_cast<std::size_t>(c - begin)];
@@ -133,8 +134,8 @@ std::vector<double> filled_channels(const FitPlan& plan, const PartToFit& part, 
   return present;
 }
 
-/// What is known when a fit has ended that was made for what was known before. The noise is that which the first one shows, or the
-/// last that looks.
+/// What is known when a fit has ended that was made for what was known before. The noise is that which the first one shows, or
+/// the last that looks.
 FitTraits traits_of_fit(const FitPlan& plan, const PartToFit& part, FittedPart& fitted, const FitTraits& before) {
   const torch::NoGradGuard no_gradient;
   auto traits = before;
@@ -175,7 +176,7 @@ FittedPart fit_part(const FitPlan& plan, const PartToFit& part) {
   if (plan.channels_at_once) note_channels_at_once(train.notes(), *plan.channels_at_once);
   train.interrupted([] { return stop_requested() != 0; });
   if (part.ranks) train.ranks(part.ranks);
-  // Of a cube all channels wait for the slowest: fits that only show what weights should be need not converge.
+  // All channels of a cube wait for the slowest: fits that only show what weights should be need not converge.
   const bool is_limited = *options.epochs < choose_optimizer(options).usual_epochs();
   const bool looks_first = plan.peaks && !plan.signals.empty() && !is_limited;
   const auto fit = [&] {
@@ -197,7 +198,8 @@ FittedPart fit_part(const FitPlan& plan, const PartToFit& part) {
     note_traits(train.notes(), *fitted.traits);
   }
   fit();
-  while (plan.peaks && (fitted.result.stop_reason == StopReason::converged || fitted.result.stop_reason == StopReason::callback)) {
+  while (plan.peaks &&
+         (fitted.result.stop_reason == StopReason::converged || fitted.result.stop_reason == StopReason::callback)) {
     const auto before = fitted.traits.value_or(FitTraits());
     if (looks_first ? !before.looks : before.fits == most_usual_fits) break;
     auto traits = traits_of_fit(plan, part, fitted, before);

@@ -59,7 +59,7 @@ struct FittedPart {
   TrainResult result;
   GriddedNet model{nullptr};
   std::optional<Objective> objective;
-  std::vector<Term> terms;  ///< of all channels, those of the objective
+  std::vector<Term> terms;          ///< of all channels, those of the objective
   std::optional<FitTraits> traits;  ///< where the weights were set anew for them, and the fit was made again
   Tensor sky;  ///< (nchan, npix, npix) float64, on the CPU, Jy/arcsec^2, of all channels; undefined on all ranks but the first
 

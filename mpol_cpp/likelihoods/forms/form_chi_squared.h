@@ -5,9 +5,9 @@
 #include <ATen/ops/empty_like.h>
 #include <torch/autograd.h>
 
+#include <mpol_cpp/core/accumulate.h>
 #include <mpol_cpp/device/kept_in_graph.h>
 #include <mpol_cpp/likelihoods/forms/sky_checks.h>
-#include <mpol_cpp/likelihoods/likelihood.h>
 
 namespace mpol::losses::detail {
 
@@ -37,7 +37,8 @@ struct FormChiSquared : torch::autograd::Function<FormChiSquared<Form>> {
   }
 };
 
-/// Likelihood::value_and_gradient() by a form; one that can add to a gradient takes `accumulate` as a third argument of evaluate().
+/// Likelihood::value_and_gradient() by a form; one that can add to a gradient takes `accumulate` as a third argument of
+/// evaluate().
 template <typename Form>
 at::Tensor form_value_and_gradient(Form& form, const at::Tensor& sky, at::Tensor& gradient, Accumulate accumulate) {
   check_gradient(sky, gradient);

@@ -19,8 +19,8 @@ constexpr int warm_up_steps = 3;
 
 /// Some regularizers look at values on the host or make tensors there, and weights of problems come from there.
 bool needs_host(const Term& term) {
-  return !term.is_off() &&
-         (term.weights().size() > 1 || !term.channel_factors().empty() || (term.kind() != TermKind::custom && regularizer_of(term.kind()).waits_for_device));
+  return !term.is_off() && (term.weights().size() > 1 || !term.channel_factors().empty() ||
+                            (term.kind() != TermKind::custom && regularizer_of(term.kind()).waits_for_device));
 }
 
 /// What no recording can do, on whatever device.

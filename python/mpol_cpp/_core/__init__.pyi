@@ -549,9 +549,18 @@ class Term:
         """
         The value without its weight.
         """
+    def with_channel_factors(self, factors: collections.abc.Sequence[typing.SupportsFloat]) -> Term:
+        """
+        The same of a cube in which the value of each channel counts so many times.
+        """
     def with_weights(self, weights: collections.abc.Sequence[typing.SupportsFloat]) -> Term:
         """
         The same with a weight for each problem of a batch.
+        """
+    @property
+    def channel_factors(self) -> list[float]:
+        """
+        What each channel's value counts; empty: 1.
         """
     @property
     def name(self) -> str:

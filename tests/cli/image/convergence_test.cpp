@@ -209,9 +209,8 @@ TEST_CASE("weights of regularisers in units of noise, or none at all, become num
       CHECK(own["how"] == "auto");
       const auto units = own["channels"]["unit_value"].get<std::vector<double>>();
       REQUIRE(units.size() == 2);
-      const auto brightest = std::find_if(units.begin(), units.end(), [&](double each) {
-        return each == Approx(usual_units(regularizer_of(kind), signal));
-      });
+      const auto brightest = std::find_if(units.begin(), units.end(),
+                                          [&](double each) { return each == Approx(usual_units(regularizer_of(kind), signal)); });
       CHECK(brightest != units.end());
     }
     return signal;
@@ -222,8 +221,8 @@ TEST_CASE("weights of regularisers in units of noise, or none at all, become num
   const double unit = 0.01 * std::sqrt(all_weights.sum().item<double>() / 2) / plain["normalizer"].get<double>();
   const double sparsity = regularizer_of(TermKind::sparsity).automatic->bright;
   for (std::size_t c = 0; c < 2; ++c) {
-    const double own = 0.01 * std::sqrt(all_weights[static_cast<std::int64_t>(c)].sum().item<double>()) /
-                       plain["normalizer"].get<double>();
+    const double own =
+        0.01 * std::sqrt(all_weights[static_cast<std::int64_t>(c)].sum().item<double>()) / plain["normalizer"].get<double>();
     CHECK(lambda["sparsity"]["channels"]["value"][c].get<double>() == Approx(sparsity * own).epsilon(1e-6));
   }
   const auto toml = read_text(scratch / "plain" / "run.toml");
