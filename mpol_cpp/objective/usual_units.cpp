@@ -7,6 +7,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/two_digits.h>
+#include <mpol_cpp/objective/noise_unit.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 
 namespace mpol {
