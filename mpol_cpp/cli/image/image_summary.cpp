@@ -221,9 +221,11 @@ std::string noise_words(const FitNoise& noise) {
 
 std::string filled_words(const std::vector<double>& shares) {
   const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
-  const auto begin = *least <= least_filled ? "at most " : "";
-  if (*least == *most) return fmt::format("{}{:.2g} % of the field stands out of the noise", begin, 100 * *least);
-  return fmt::format("{}{:.2g} to {:.2g} % of the field stands out of the noise, by channel", begin, 100 * *least, 100 * *most);
+  const bool is_least = *least <= least_filled;
+  if (*least == *most)
+    return fmt::format("{}{:.2g} % of the field stands out of the noise", is_least ? "at most " : "", 100 * *least);
+  return fmt::format("{:.2g} %{} to {:.2g} % of the field stands out of the noise, by channel", 100 * *least,
+                     is_least ? " or less" : "", 100 * *most);
 }
 
 std::string value_words(const LambdaSummary& lambda) { return range_words(lambda.value, lambda.of_channels); }

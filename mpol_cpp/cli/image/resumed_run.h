@@ -40,7 +40,8 @@ struct FitTraits {
     return std::any_of(filled.begin(), filled.end(), [](double share) { return share != usual_filled; });
   }
   bool ask_for_weights_of(const FitTraits& other) const {
-    return noise.factor() == other.noise.factor() && filled == other.filled;
+    const bool are_usual = !follows_source() && !other.follows_source();  // of one share or of many
+    return noise.factor() == other.noise.factor() && (are_usual || filled == other.filled);
   }
 };
 
