@@ -135,12 +135,21 @@ Tensor PointLikelihoodImpl::chi_squared(const Tensor& sky) {
 }
 
 Tensor PointLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  const auto value = image_->value_and_gradient(sky, gradient, accumulate);
+  return value - take_sources(sky, gradient).sum(-1).view(value.sizes());
+}
+
+Tensor PointLikelihoodImpl::channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  const auto values = image_->channel_values_and_gradient(sky, gradient, accumulate);
+  return values - take_sources(sky, gradient).view(values.sizes());
+}
+
+Tensor PointLikelihoodImpl::take_sources(const Tensor& sky, Tensor& gradient) const {
   const torch::NoGradGuard no_grad;
   const auto left = rest(sky), fitted = at::matmul(inverse_, left);
-  const auto value = image_->value_and_gradient(sky, gradient, accumulate);
   const auto slopes = at::matmul(images_.transpose(-2, -1), fitted).mul_(2);
   gradient.add_(slopes.view(sky.sizes()).to(gradient.scalar_type()));
-  return value - (left * fitted).sum({-3, -2, -1}).view(value.sizes());
+  return (left * fitted).sum({-2, -1});
 }
 
 }  // namespace mpol

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include <mpol_cpp/components/point_component.h>
@@ -36,6 +37,8 @@ class PointLikelihoodImpl : public Module<PointLikelihoodImpl>, public Likelihoo
 
   Tensor chi_squared(const Tensor& sky) override;
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
+  bool tells_channels() const override { return image_->tells_channels() && typeid(*this) == typeid(PointLikelihoodImpl); }
+  Tensor channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
   double normalizer() const override { return image_->normalizer(); }
   std::int64_t samples() const override { return image_->samples(); }
   std::int64_t visibilities_count() const override { return image_->visibilities_count(); }
@@ -57,6 +60,8 @@ class PointLikelihoodImpl : public Module<PointLikelihoodImpl>, public Likelihoo
   /// a, (problems, nchan, J, 1), float64.
   Tensor amplitudes_of(const Tensor& sky) const;
   Tensor rest(const Tensor& sky) const;  // c - D I, like a
+  /// Adds the slopes of the sources' part to the gradient. @return  how much lower chi^2 is by them, (problems, nchan)
+  Tensor take_sources(const Tensor& sky, Tensor& gradient) const;
 
   std::shared_ptr<Likelihood> image_;
   Tensor images_, products_, inverse_;  // (nchan, J, npix^2), (nchan, J, 1), (nchan, J, J)

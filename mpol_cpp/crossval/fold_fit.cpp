@@ -61,11 +61,11 @@ std::vector<FoldFit::End> FoldFit::fit_convex(const Objective& objective) {
   const torch::NoGradGuard no_grad;
   if (const auto why = ConvexObjective::obstacle(*model_, objective); !why.empty())
     throw ValueError(fmt::format("{} needs a convex objective, but {}: use adam", to_string(options_.optimizer()), why));
-  ConvexObjective function(model_, objective);
+  ConvexObjective function(model_, objective, CubeProximal::By::kernels, Parts::images);
   Pogm pogm(function, function.images(),
             {.curvatures = curvatures_, .most_passes = passes_to_settle, .momentum = momentum_of(options_.optimizer())});
-  const auto problems = static_cast<std::size_t>(function.images().size(0));
-  const auto scales = [&] { return ConvexObjective::scales(function.losses(), problems); };
+  const auto problems = static_cast<std::size_t>(c10::multiply_integers(problem_shape(*model_)));
+  const auto scales = [&] { return function.scales(); };
   const auto stop = [&] { return !all_are_finite(function.losses()) || (options_.interrupted() && options_.interrupted()()); };
   const auto settled = settle(pogm, options_.epochs(), options_.wanted_tolerance().value(), scales, stop);
   if (settled.end == Settled::told_to_stop) {
@@ -73,10 +73,12 @@ std::vector<FoldFit::End> FoldFit::fit_convex(const Objective& objective) {
     return std::vector(problems, End{pogm.iterations(), reason});
   }
   curvatures_ = pogm.curvatures();
-  std::vector<End> ends;
-  for (const auto iterations : settled.iterations) {
-    if (iterations >= 0) ends.push_back({iterations, StopReason::converged});
-    else ends.push_back({pogm.iterations(), StopReason::epochs});
+  std::vector<End> ends(problems, End{0, StopReason::converged});
+  for (std::size_t part = 0; part < settled.iterations.size(); ++part) {
+    auto& end = ends[part * problems / settled.iterations.size()];
+    const bool has_settled = settled.iterations[part] >= 0;
+    end.epochs = std::max(end.epochs, has_settled ? settled.iterations[part] : pogm.iterations());
+    if (!has_settled) end.reason = StopReason::epochs;
   }
   return ends;
 }

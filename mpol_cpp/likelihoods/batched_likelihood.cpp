@@ -1,6 +1,7 @@
 #include <mpol_cpp/likelihoods/batched_likelihood.h>
 
 #include <algorithm>
+#include <typeinfo>
 #include <utility>
 
 #include <ATen/ops/stack.h>
@@ -74,16 +75,35 @@ Tensor BatchedLikelihoodImpl::chi_squared(const Tensor& sky) {
   return at::stack(values).view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - dimensions_of_problem)));
 }
 
-Tensor BatchedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+Tensor BatchedLikelihoodImpl::of_each(const Tensor& sky, Tensor& gradient,
+                                      const std::function<Tensor(Likelihood&, const Tensor&, Tensor&)>& evaluate) const {
   losses::detail::check_gradient(sky, gradient);
   const auto images = apart(sky.contiguous()), slopes = apart(gradient);
   std::vector<Tensor> values;
   for (std::size_t k = 0; k < problems_.size(); ++k) {
     auto slope = slopes[static_cast<std::int64_t>(k)];
-    values.push_back(
-        problems_[k]->value_and_gradient(images[static_cast<std::int64_t>(k)], slope, accumulate).to(torch::kFloat64));
+    values.push_back(evaluate(*problems_[k], images[static_cast<std::int64_t>(k)], slope).to(torch::kFloat64));
   }
-  return at::stack(values).view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - dimensions_of_problem)));
+  return at::stack(values);
+}
+
+Tensor BatchedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  const auto values = of_each(sky, gradient, [&](Likelihood& own, const Tensor& image, Tensor& slope) {
+    return own.value_and_gradient(image, slope, accumulate);
+  });
+  return values.view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - dimensions_of_problem)));
+}
+
+bool BatchedLikelihoodImpl::tells_channels() const {
+  return typeid(*this) == typeid(BatchedLikelihoodImpl) &&
+         std::all_of(problems_.begin(), problems_.end(), [](const auto& each) { return each->tells_channels(); });
+}
+
+Tensor BatchedLikelihoodImpl::channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  const auto values = of_each(sky, gradient, [&](Likelihood& own, const Tensor& image, Tensor& slope) {
+    return own.channel_values_and_gradient(image, slope, accumulate);
+  });
+  return values.view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 2)));
 }
 
 std::vector<const Likelihood*> BatchedLikelihoodImpl::of_problems() const {

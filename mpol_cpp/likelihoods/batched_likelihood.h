@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ class BatchedLikelihoodImpl : public Module<BatchedLikelihoodImpl>, public Likel
   /// @throws ShapeError for an image of another number of problems
   Tensor chi_squared(const Tensor& sky) override;
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
+  bool tells_channels() const override;
+  Tensor channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
   std::vector<const Likelihood*> of_problems() const override;
   double normalizer() const override;                  ///< the sum over problems
@@ -44,6 +47,9 @@ class BatchedLikelihoodImpl : public Module<BatchedLikelihoodImpl>, public Likel
  private:
   /// The images as (problems, nchan, npix, npix).
   Tensor apart(const Tensor& sky) const;
+  /// What an evaluation of each problem's likelihood gives, side by side.
+  Tensor of_each(const Tensor& sky, Tensor& gradient,
+                 const std::function<Tensor(Likelihood&, const Tensor& image, Tensor& slope)>& evaluate) const;
   void add_modules();
 
   std::vector<std::shared_ptr<Likelihood>> problems_;

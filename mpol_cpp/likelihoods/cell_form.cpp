@@ -15,7 +15,7 @@ bool CellForm::has(const Tensor& sky) {
   return sky.is_cpu() || (sky.is_cuda() && ops::GpuCellChiSquared::has(sky.size(-1), sky.scalar_type(), sky.device()));
 }
 
-Tensor CellForm::value_and_gradient(const CellData& data, double cell_area, const Tensor& sky, const Tensor& gradient) {
+Tensor CellForm::values_and_gradient(const CellData& data, double cell_area, const Tensor& sky, const Tensor& gradient) {
   const Marks marks{mark_of(data.cells), mark_of(data.data), mark_of(data.weights)};
   if (made_of_ != marks) {
     single_.reset(), double_.reset(), on_gpu_.clear();
@@ -35,7 +35,7 @@ Tensor CellForm::run_on_gpu(const CellData& data, double cell_area, const Tensor
                                                     sky.device());
   }
   const auto values = form->run(sky.contiguous().view({-1, data.nchan, npix, npix}), gradient.view({-1, data.nchan, npix, npix}));
-  return values.view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3)));
+  return values.view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 2)));
 }
 
 template <typename T>
@@ -50,7 +50,7 @@ Tensor CellForm::run(Passes<T>& passes, const CellData& data, double cell_area, 
   const auto images = sky.contiguous();
   const auto problems = sky.numel() / (data.nchan * npix * npix);
   const auto values = passes->run(images.template const_data_ptr<T>(), problems, gradient.template mutable_data_ptr<T>());
-  return at::tensor(values, torch::kFloat64).view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3)));
+  return at::tensor(values, torch::kFloat64).view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 2)));
 }
 
 }  // namespace mpol::losses::detail

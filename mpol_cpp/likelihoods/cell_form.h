@@ -23,8 +23,8 @@ class CellForm {
   /// @param data      of as many channels as the images have
   /// @param sky       (…, nchan, npix, npix) on their device
   /// @param gradient  like it, contiguous; overwritten
-  /// @return          one value per problem, (…), float64
-  Tensor value_and_gradient(const CellData& data, double cell_area, const Tensor& sky, const Tensor& gradient);
+  /// @return          one value per channel, (…, nchan), float64
+  Tensor values_and_gradient(const CellData& data, double cell_area, const Tensor& sky, const Tensor& gradient);
 
  private:
   /// Tells a tensor from others: by its memory, whose name no other memory gets while this is held, and by how often it was

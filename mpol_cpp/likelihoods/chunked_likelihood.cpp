@@ -145,6 +145,19 @@ void ChunkedLikelihoodImpl::for_each_part(const SkyKind& kind, const Use& use) {
 }
 
 Tensor ChunkedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  return sum_of_parts(sky, gradient, accumulate, [&](Likelihood& part, const Tensor& image, Tensor& slope) {
+    return part.value_and_gradient(image, slope, Accumulate::overwrite);
+  });
+}
+
+Tensor ChunkedLikelihoodImpl::channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  return sum_of_parts(sky, gradient, accumulate, [&](Likelihood& part, const Tensor& image, Tensor& slope) {
+    return part.channel_values_and_gradient(image, slope, Accumulate::overwrite);
+  });
+}
+
+Tensor ChunkedLikelihoodImpl::sum_of_parts(const Tensor& sky, Tensor& gradient, Accumulate accumulate,
+                                           const Evaluate& evaluate) {
   losses::detail::check_sky_shape(sky, channels_.nchan(), coords().npix());
   losses::detail::check_gradient(sky, gradient);
   const torch::NoGradGuard no_grad;
@@ -152,11 +165,12 @@ Tensor ChunkedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& grad
   if (accumulate == Accumulate::overwrite) gradient.zero_();
   const auto image = sky.contiguous();
   auto slope = at::empty_like(image);
-  auto sum = at::zeros(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3)), sky.options().dtype(torch::kFloat64));
+  Tensor sum;
   for_each_part(SkyKind::of(sky), [&](Likelihood& part) {
-    const auto value = part.value_and_gradient(image, slope, Accumulate::overwrite);
+    const auto value = evaluate(part, image, slope);
     gradient.add_(slope);  // nothing is added before all of the chunk is known
-    sum.add_(value);
+    if (sum.defined()) sum.add_(value);
+    else sum = value.clone();
   });
   return sum;
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <typeinfo>
 #include <utility>
 
 #include <torch/arg.h>
@@ -66,6 +67,8 @@ class ChunkedLikelihoodImpl : public Module<ChunkedLikelihoodImpl>, public Likel
   Tensor chi_squared(const Tensor& sky) override;
   /// @throws DeviceError when not even a few samples fit into memory
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
+  bool tells_channels() const override { return is_quadratic() && typeid(*this) == typeid(ChunkedLikelihoodImpl); }
+  Tensor channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
   double normalizer() const override { return normalizer_; }
   std::int64_t samples() const override { return samples_; }
@@ -93,6 +96,7 @@ class ChunkedLikelihoodImpl : public Module<ChunkedLikelihoodImpl>, public Likel
   using Staged = losses::detail::StagedLikelihood;
   using SkyKind = losses::detail::SkyKind;
   using Use = std::function<void(Likelihood& part)>;
+  using Evaluate = std::function<Tensor(Likelihood& part, const Tensor& image, Tensor& slope)>;
 
   /// What is kept on the device, of images of one kind; a copy of the module makes its own.
   struct Kept {
@@ -106,6 +110,7 @@ class ChunkedLikelihoodImpl : public Module<ChunkedLikelihoodImpl>, public Likel
     std::shared_ptr<const SkyKind> kind;
   };
 
+  Tensor sum_of_parts(const Tensor& sky, Tensor& gradient, Accumulate accumulate, const Evaluate& evaluate);
   void choose_chunk(const Tensor& sky);
   double bytes_per_sample(const Tensor& sky) const;
   Range range_from(std::int64_t begin) const;

@@ -79,8 +79,12 @@ Tensor ExactLikelihoodImpl::chi_squared(const Tensor& sky) {
 }
 
 Tensor ExactLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  return ExactLikelihoodImpl::channel_values_and_gradient(sky, gradient, accumulate).sum(-1);
+}
+
+Tensor ExactLikelihoodImpl::channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
   check(sky);
-  return losses::detail::form_value_and_gradient(*form_, sky, gradient, accumulate);
+  return losses::detail::form_values_and_gradient(*form_, sky, gradient, accumulate);
 }
 
 NamedTensors ExactLikelihoodImpl::working_state() const {

@@ -47,6 +47,8 @@ class ExactLikelihoodImpl : public Module<ExactLikelihoodImpl>, public Likelihoo
   /// Differentiable to any order; float32 or float64.
   Tensor chi_squared(const Tensor& sky) override;
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
+  bool tells_channels() const override { return typeid(*this) == typeid(ExactLikelihoodImpl); }
+  Tensor channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
   double normalizer() const override { return static_cast<double>(cells_.value()); }
   std::int64_t samples() const override { return nvis_.value(); }

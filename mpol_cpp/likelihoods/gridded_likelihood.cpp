@@ -93,6 +93,10 @@ Tensor GriddedLikelihoodImpl::chi_squared(const Tensor& sky) {
 }
 
 Tensor GriddedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  return GriddedLikelihoodImpl::channel_values_and_gradient(sky, gradient, accumulate).sum(-1);
+}
+
+Tensor GriddedLikelihoodImpl::channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
   check(sky);
   losses::detail::check_gradient(sky, gradient);
   const torch::NoGradGuard no_grad;
@@ -100,22 +104,24 @@ Tensor GriddedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& grad
     auto slope = accumulate == Accumulate::overwrite && gradient.is_contiguous()
                      ? gradient
                      : at::empty_like(sky, at::MemoryFormat::Contiguous);
-    auto value = form_->value_and_gradient({cells_, data_, weights_, nchan_}, coords().cell_area(), sky, slope);
+    auto values = form_->values_and_gradient({cells_, data_, weights_, nchan_}, coords().cell_area(), sky, slope);
     if (accumulate == Accumulate::add) gradient.add_(slope);
     else if (!slope.is_same(gradient)) gradient.copy_(slope);
-    return value;
+    return values;
   }
   const auto half_plane = ops::half_plane_fft(sky);
   const auto difference = residual(half_plane);
   const auto weighted = difference * weights_.to(sky.scalar_type());
-  const auto value = losses::detail::sum_last((at::view_as_real(difference) * at::view_as_real(weighted)).sum({-1}));
+  auto values = at::zeros(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 2)), sky.options().dtype(torch::kFloat64));
+  const auto of_cells = (at::view_as_real(difference) * at::view_as_real(weighted)).sum({-1});
+  values.index_add_(-1, at::floor_divide(cells_, half_plane.size(-2) * half_plane.size(-1)), of_cells.to(torch::kFloat64));
 
   auto spectrum = at::zeros_like(half_plane);
   spectrum.flatten(-3).index_add_(-1, cells_, weighted * (2.0 * coords().cell_area()));
   const auto image = ops::half_plane_adjoint(spectrum);
   if (accumulate == Accumulate::add) gradient.add_(image);
   else gradient.copy_(image);
-  return value;
+  return values;
 }
 
 std::optional<CellData> GriddedLikelihoodImpl::cells() const {

@@ -34,6 +34,8 @@ class GriddedLikelihoodImpl : public Module<GriddedLikelihoodImpl>, public Likel
   /// Differentiable to any order; float32 or float64.
   Tensor chi_squared(const Tensor& sky) override;
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
+  bool tells_channels() const override { return typeid(*this) == typeid(GriddedLikelihoodImpl); }
+  Tensor channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
   double normalizer() const override { return static_cast<double>(data_.size(0)); }
   std::int64_t samples() const override { return data_.size(0); }

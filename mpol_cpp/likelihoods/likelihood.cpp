@@ -21,6 +21,10 @@ Tensor Likelihood::value_and_gradient(const Tensor& sky, Tensor& gradient, Accum
   return value.detach().to(torch::kFloat64);
 }
 
+Tensor Likelihood::channel_values_and_gradient(const Tensor&, Tensor&, Accumulate) {
+  throw ValueError(fmt::format("the {} likelihood tells no chi^2 of each channel: ask for value_and_gradient()", name()));
+}
+
 std::int64_t Likelihood::samples() const { return static_cast<std::int64_t>(normalizer()); }
 
 std::int64_t Likelihood::visibilities_count() const { return samples(); }

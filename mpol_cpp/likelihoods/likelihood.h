@@ -47,6 +47,13 @@ class Likelihood : public LabeledState {
   /// @param gradient  same shape as sky; overwritten or added to
   /// @return          one value per problem, (…), float64, on the sky's device; nothing waits for the device
   virtual Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate);
+  /// Whether channel_values_and_gradient() tells chi^2 of each channel, so that solvers can minimize channels by themselves. The
+  /// default is no; a class that says yes does not say so for one derived from it.
+  virtual bool tells_channels() const { return false; }
+  /// The same as value_and_gradient(), channel by channel. The default throws.
+  /// @return  chi^2 of each channel, (…, nchan), float64, on the sky's device; nothing waits for the device
+  /// @throws ValueError unless tells_channels()
+  virtual Tensor channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate);
 
   /// N_norm of this likelihood: the occupied cells of its grid, so that lambda means the same for all likelihoods.
   virtual double normalizer() const = 0;

@@ -90,8 +90,12 @@ Tensor LooseLikelihoodImpl::chi_squared(const Tensor& sky) {
 }
 
 Tensor LooseLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  return LooseLikelihoodImpl::channel_values_and_gradient(sky, gradient, accumulate).sum(-1);
+}
+
+Tensor LooseLikelihoodImpl::channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
   check(sky);
-  return losses::detail::form_value_and_gradient(*form_, sky, gradient, accumulate);
+  return losses::detail::form_values_and_gradient(*form_, sky, gradient, accumulate);
 }
 
 Tensor LooseLikelihoodImpl::model_visibilities(const Tensor& sky) const {

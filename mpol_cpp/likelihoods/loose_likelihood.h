@@ -39,6 +39,8 @@ class LooseLikelihoodImpl : public Module<LooseLikelihoodImpl>, public Likelihoo
   /// Differentiable to any order; float32 or float64.
   Tensor chi_squared(const Tensor& sky) override;
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
+  bool tells_channels() const override { return typeid(*this) == typeid(LooseLikelihoodImpl); }
+  Tensor channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
   double normalizer() const override { return normalizer_; }
   std::int64_t samples() const override { return data_.numel(); }

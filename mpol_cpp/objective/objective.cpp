@@ -112,11 +112,13 @@ Tensor Objective::nll(const Tensor& chi_squared) const {
   const auto each = normalizers();
   const auto precise = chi_squared.to(torch::kFloat64);
   if (each.size() == 1) return precise / (2.0 * each.front());
-  if (static_cast<std::int64_t>(each.size()) != precise.numel()) {
+  const auto problems = std::ssize(each);
+  if (precise.numel() % problems != 0) {
     throw ShapeError(fmt::format("chi^2 of {} problems, whose likelihood has data of {}: give one value for each",
-                                 precise.numel(), each.size()));
+                                 precise.numel(), problems));
   }
-  return precise / (2.0 * at::tensor(each, torch::kFloat64)).to(precise.device()).view(precise.sizes());
+  const auto divisors = (2.0 * at::tensor(each, torch::kFloat64)).to(precise.device()).unsqueeze(1);
+  return (precise.reshape({problems, -1}) / divisors).view(precise.sizes());
 }
 
 void Objective::normalize_gradient(Tensor& gradient) const {

@@ -82,7 +82,7 @@ class Objective {
   /// The one of all problems. @throws ValueError where they have their own
   double normalizer() const;
 
-  /// chi^2 / (2 N_norm) as float64. @param chi_squared  one value per problem, (…)
+  /// chi^2 / (2 N_norm) as float64. @param chi_squared  one value per problem, (…), or as many for each, (…, nchan)
   Tensor nll(const Tensor& chi_squared) const;
   /// Makes a gradient of chi^2 that of chi^2 / (2 N_norm), in place. @param gradient  (…, nchan, npix, npix)
   void normalize_gradient(Tensor& gradient) const;

@@ -87,14 +87,14 @@ Term Term::with_channel_factors(std::vector<double> factors) const {
   return term;
 }
 
-Tensor Term::of_channels(const ModelOutput& output) const {
+Tensor Term::evaluate_channels(const ModelOutput& output) const {
   const auto nchan = output.sky.size(-3);
-  if (nchan != std::ssize(channel_factors_)) {
+  if (!channel_factors_.empty() && nchan != std::ssize(channel_factors_)) {
     throw ShapeError(fmt::format("term {} has weights of {} channels, the image {}", name_, channel_factors_.size(), nchan));
   }
   const auto apart = [](const Tensor& cube) { return cube.defined() ? cube.unsqueeze(-3) : cube; };  // a problem each
   const auto values = function_({output.coords(), apart(output.base), apart(output.sky), apart(output.signed_pixels)});
-  return (values * at::tensor(channel_factors_, values.options())).sum({-1});
+  return channel_factors_.empty() ? values : values * at::tensor(channel_factors_, values.options());
 }
 
 Term Term::over(const std::shared_ptr<ChannelNeighbors>& neighbors) const {

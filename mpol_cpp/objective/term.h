@@ -73,7 +73,12 @@ class Term {
   const std::vector<double>& settings() const { return settings_; }
   /// The value without its weights, but for those of channels, (…).
   /// @throws ShapeError where there are channel_factors() for another number of channels
-  Tensor evaluate(const ModelOutput& output) const { return channel_factors_.empty() ? function_(output) : of_channels(output); }
+  Tensor evaluate(const ModelOutput& output) const {
+    return channel_factors_.empty() ? function_(output) : evaluate_channels(output).sum({-1});
+  }
+  /// The same of each channel by itself, (…, nchan), of a term that joins none.
+  /// @throws ShapeError where there are channel_factors() for another number of channels
+  Tensor evaluate_channels(const ModelOutput& output) const;
 
   /// Whether it looks at several channels at once; of a function of the user's own that is not known.
   bool joins_channels() const { return kind_ != TermKind::custom && regularizer_of(kind_).joins_channels; }
@@ -85,8 +90,6 @@ class Term {
   static Term known(TermKind kind, double weight, std::vector<double> settings = {});
 
  private:
-  Tensor of_channels(const ModelOutput& output) const;
-
   std::string name_;
   std::vector<double> weights_, channel_factors_;
   Function function_;

@@ -106,11 +106,15 @@ std::string ConvexObjective::obstacle(ImageModel& model, const Objective& object
   return {};
 }
 
-ConvexObjective::ConvexObjective(const std::shared_ptr<ImageModel>& model, Objective objective, CubeProximal::By by)
+ConvexObjective::ConvexObjective(const std::shared_ptr<ImageModel>& model, Objective objective, CubeProximal::By by, Parts parts)
     : model_(std::dynamic_pointer_cast<GriddedNetImpl>(model)), objective_(std::move(objective)), by_(by) {
   if (auto why = obstacle(*model, objective_); !why.empty()) throw ValueError(why);
   const torch::NoGradGuard no_grad;
   either_sign_ = has_either_sign(*model_);
+  channels_ = model_->base().size(-3);
+  images_apart_ = parts == Parts::images && objective_.likelihood().tells_channels() &&
+                  std::none_of(objective_.terms().begin(), objective_.terms().end(),
+                               [](const Term& term) { return !term.is_off() && term.joins_channels(); });
   const auto own = images().detach();
   const auto shining = model_->bcube->options().pixel_mapping().forward(at::ones_like(shaped_like_model(own))).view_as(own);
   if (shining.min().item<double>() < 1) mask_ = shining;
@@ -122,7 +126,9 @@ ConvexObjective::ConvexObjective(const std::shared_ptr<ImageModel>& model, Objec
     device_factors_.push_back(
         term.channel_factors().empty() ? Tensor() : at::tensor(term.channel_factors(), torch::kFloat64).to(own.device()));
     device_weights_.push_back(at::tensor(term.weights(), torch::kFloat64).to(own.device()));
-    weights.push_back(device_weights_.back().expand({own.size(0)}));
+    const auto& of_problems = device_weights_.back();
+    weights.push_back(of_problems.numel() == 1 ? of_problems.expand({own.size(0)})
+                                               : of_problems.repeat_interleave(own.size(0) / of_problems.numel()));
     simple.push_back(at::full({1}, is_simple(term.kind()) ? 1.0 : 0.0, device_weights_.back().options()));
   }
   if (!weights.empty()) term_weights_ = at::stack(weights), simple_ = at::stack(simple);
@@ -136,8 +142,18 @@ ConvexObjective::ConvexObjective(const std::shared_ptr<ImageModel>& model, Objec
 
 Tensor ConvexObjective::images() const {
   const auto base = model_->base();
-  return base.detach().view({-1, base.size(-3), base.size(-2), base.size(-1)});
+  return base.detach().view({-1, images_apart_ ? 1 : base.size(-3), base.size(-2), base.size(-1)});
 }
+
+Tensor ConvexObjective::of_problems(const Tensor& of_parts) const {
+  return images_apart_ ? of_parts.unflatten(-1, {-1, channels_}).sum(-1) : of_parts;
+}
+
+std::size_t ConvexObjective::problem_of(std::size_t part) const {
+  return images_apart_ ? part / static_cast<std::size_t>(channels_) : part;
+}
+
+std::size_t ConvexObjective::channel_of(std::size_t image) const { return image % static_cast<std::size_t>(channels_); }
 
 bool ConvexObjective::waits_for_device() const {
   const auto& terms = objective_.terms();
@@ -176,7 +192,8 @@ void ConvexObjective::add_simple(const Term& term, const std::vector<double>& va
   if (share == 0) return;
   const auto sums = ops::pixel_sums(sky, {});
   const auto nchan = static_cast<std::size_t>(sky.size(1));
-  for (std::size_t i = 0; i < sums.size(); ++i) simple[i / nchan] -= share * term.weight(i / nchan, i % nchan) * sums[i].pixels;
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    simple[i / nchan] -= share * term.weight(problem_of(i / nchan), channel_of(i)) * sums[i].pixels;
 }
 
 bool ConvexObjective::mixes_images() const {
@@ -196,7 +213,8 @@ std::vector<double> ConvexObjective::weights_of(TermKind kind) const {
   std::vector<double> weights(static_cast<std::size_t>(shape[0]) * nchan, 0.0);
   for (const auto& term : objective_.terms()) {
     if (term.kind() != kind) continue;
-    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] += term.weight(i / nchan, i % nchan);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      weights[i] += weighs_channels_ ? term.weight(problem_of(i / nchan), channel_of(i)) : term.weight(problem_of(i));
   }
   return weights;
 }
@@ -207,7 +225,9 @@ Tensor ConvexObjective::beside_images(const std::vector<double>& weights) const 
 }
 
 Tensor ConvexObjective::slopes_at(const Tensor& sky, Tensor& gradient, Linear linear) const {
-  auto chi_squared = objective_.likelihood().value_and_gradient(sky, gradient, Accumulate::overwrite);
+  auto& likelihood = objective_.likelihood();
+  auto chi_squared = images_apart_ ? likelihood.channel_values_and_gradient(sky, gradient, Accumulate::overwrite)
+                                   : likelihood.value_and_gradient(sky, gradient, Accumulate::overwrite);
   auto own = gradient.view(sky_.sizes());
   normalize(own, linear);
   add_slopes(sky, Quadratic::of_images, gradient);
@@ -223,7 +243,8 @@ void ConvexObjective::normalize(Tensor& gradient, Linear linear) const {
       at::add_out(gradient, linear_, gradient, 1 / (2 * factors.front()));
       return;
     }
-    objective_.normalize_gradient(gradient);
+    auto of_model = shaped_like_model(gradient);
+    objective_.normalize_gradient(of_model);
     if (is_shifted) gradient.add_(linear_);
     return;
   }
@@ -233,7 +254,7 @@ void ConvexObjective::normalize(Tensor& gradient, Linear linear) const {
   const auto nchan = static_cast<std::size_t>(gradient.size(1));
   for (std::size_t image = 0; image < static_cast<std::size_t>(gradient.size(0)) * nchan; ++image) {
     const auto problem = image / nchan;
-    factors.push_back(1 / (2 * normalizers[normalizers.size() == 1 ? 0 : problem]));
+    factors.push_back(1 / (2 * normalizers[normalizers.size() == 1 ? 0 : problem_of(problem)]));
     shifts.push_back(is_shifted ? weights[weighs_channels_ ? image : problem] : 0);
   }
   ops::scale_and_shift(gradient, factors, shifts);
@@ -479,6 +500,10 @@ ModelOutput ConvexObjective::output_of(const Tensor& images, const Tensor& sky) 
   return {model_->coords(), {}, shaped_like_model(sky), either_sign_ ? shaped_like_model(images) : Tensor()};
 }
 
+Tensor ConvexObjective::value_of(const Term& term, const Tensor& images, const Tensor& sky) const {
+  return images_apart_ ? term.evaluate_channels(output_of(images, sky)) : term.evaluate(output_of(images, sky));
+}
+
 std::vector<double> ConvexObjective::weighted(const Term& term, const Tensor& images, const Tensor& sky,
                                               const std::vector<ops::PixelSums>* known) const {
   std::vector<double> values(static_cast<std::size_t>(sky.size(0)), 0.0);
@@ -493,20 +518,20 @@ std::vector<double> ConvexObjective::weighted(const Term& term, const Tensor& im
       const double of_image = *sum == PixelSum::pixels      ? sums[i].pixels
                               : *sum == PixelSum::variation ? sums[i].variation
                                                             : sums[i].curvature;
-      values[i / nchan] += factors.empty() ? of_image : factors[i % nchan] * of_image;
+      values[i / nchan] += factors.empty() ? of_image : factors[channel_of(i)] * of_image;
     }
   } else {
-    values = values_of(term.evaluate(output_of(images, sky)));
+    values = values_of(value_of(term, images, sky));
   }
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] *= term.weight(i);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] *= term.weight(problem_of(i));
   return values;
 }
 
-std::vector<double> ConvexObjective::scales(const std::vector<double>& losses, std::size_t problems) {
-  std::vector<double> scales(problems);
-  for (std::size_t i = 0; i < problems; ++i) {
-    const double total = losses[i], nll = losses[problems + i];
-    scales[i] = total > nll ? total - nll : nll;
+std::vector<double> ConvexObjective::scales(const std::vector<double>& losses) const {
+  std::vector<double> scales(static_cast<std::size_t>(sky_.size(0)));
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    const double total = losses[i], nll = losses[scales.size() + i];
+    scales[i] = total > nll ? std::max(total - nll, images_apart_ ? least_share_of_images * nll : 0.0) : nll;
   }
   return scales;
 }

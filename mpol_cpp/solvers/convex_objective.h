@@ -17,6 +17,12 @@ struct LengthEpsilons;
 struct PixelSums;
 }  // namespace ops
 
+/// What a ConvexObjective minimizes by itself.
+enum class Parts {
+  problems,  ///< each problem
+  images,    ///< each image, where no term joins channels and the likelihood tells chi^2 of each (Likelihood::tells_channels)
+};
+
 /// An objective as a convex function of the base pixels z of a GriddedNet whose pixel mapping is nonnegative_mapping(), z >= 0,
 /// or either_sign_mapping(), so that its image is x = S z, the Hann convolution of z or (Smoothing::none) z itself:
 ///
@@ -29,18 +35,26 @@ struct PixelSums;
 /// hold channels of one cube (Objective::over) it is this rank's part, and all ranks call the same functions. Terms that join
 /// channels may be among the quadratic ones. Of losses::wavelets the part in the basis of Dirac is linear as no pixel is
 /// negative, and in lambda; W are the other bases.
+///
+/// Where images are parts, they are problems of their own with one channel each, to whoever minimizes it.
 class ConvexObjective : public CompositeFunction {
  public:
   /// Why a model and an objective do not make such a function; empty when they do.
   static std::string obstacle(ImageModel& model, const Objective& objective);
 
   /// Base pixels below 0 that are mapped to 0, and those outside of the mask, become 0, which changes no image.
-  /// @param by  who computes the proximal map, where the model is on the CPU
+  /// @param by     who computes the proximal map, where the model is on the CPU
+  /// @param parts  what is minimized by itself, where it can be
   /// @throws ValueError where there is an obstacle
-  ConvexObjective(const std::shared_ptr<ImageModel>& model, Objective objective, CubeProximal::By by = CubeProximal::By::kernels);
+  ConvexObjective(const std::shared_ptr<ImageModel>& model, Objective objective, CubeProximal::By by = CubeProximal::By::kernels,
+                  Parts parts = Parts::problems);
 
-  /// The base pixels as (problems, nchan, npix, npix), in the model's storage.
+  /// What is minimized by itself: the problems below.
+  Parts parts() const { return images_apart_ ? Parts::images : Parts::problems; }
+  /// The base pixels as (problems, nchan, npix, npix), in the model's storage; (problems nchan, 1, npix, npix) of images apart.
   Tensor images() const;
+  /// Sums over parts, (…, parts), as those over the model's problems.
+  Tensor of_problems(const Tensor& of_parts) const;
 
   /// By power steps: in each image what it curves by itself, and in all of a problem what quadratic terms that join channels add.
   std::vector<double> curvatures() override;
@@ -65,8 +79,11 @@ class ConvexObjective : public CompositeFunction {
 
   /// The columns of Objective::columns() at the images of the last call of evaluate(), of each problem: columns problems values.
   const std::vector<double>& losses() const { return losses_; }
-  /// The regularizers' part of F in such losses, of each problem; chi^2/(2 N_norm) where there are none.
-  static std::vector<double> scales(const std::vector<double>& losses, std::size_t problems);
+  /// The regularizers' part of F in such losses, of each problem; chi^2/(2 N_norm) where there are none. Of images apart it is no
+  /// less than a hundredth of that, for channels of next to nothing.
+  std::vector<double> scales(const std::vector<double>& losses) const;
+  std::vector<double> scales() const { return scales(losses_); }  ///< those at the images of the last call of evaluate()
+  Tensor device_scales(const Tensor& losses) const;               ///< the same of DeviceValues::losses, (problems) on the device
 
   /// How far F of each problem can at most be above its minimum, by a dual point near the images; empty where the objective has
   /// neither sparsity nor wavelets, without which no dual point is feasible; of an objective over ranks this rank's part of it. A
@@ -83,11 +100,15 @@ class ConvexObjective : public CompositeFunction {
   const CubeProximal& map() const { return *map_; }  ///< the same
 
  private:
+  static constexpr double least_share_of_images = 0.01;  // of scales() beside chi^2/(2 N_norm)
   static bool is_length(TermKind kind);  // whether a term belongs to g, whatever the pixels' sign
   /// Whether a term belongs to g.
   bool is_simple(TermKind kind) const;
   /// Gives the share of the weight of a term that counts the sum of the pixels, which is not in g; 0 where there is none.
   static double share_of_sum(TermKind kind);
+  /// The model's problem of a part, and the model's channel of an image, (problems, nchan).
+  std::size_t problem_of(std::size_t part) const;
+  std::size_t channel_of(std::size_t image) const;
   /// The weight of a term in each problem, or in each image where terms have weights of channels; 0 where there is no such term.
   std::vector<double> weights_of(TermKind kind) const;
   /// Those of weights_of() as the images have them, (problems, nchan or 1, 1, 1) float64.
@@ -120,6 +141,8 @@ class ConvexObjective : public CompositeFunction {
   /// @param known   sums over the pixels of the sky, if somebody has them
   std::vector<double> weighted(const Term& term, const Tensor& images, const Tensor& sky,
                                const std::vector<ops::PixelSums>* known = nullptr) const;
+  /// A term's value at an image, without its weights but those of channels, of each problem.
+  Tensor value_of(const Term& term, const Tensor& images, const Tensor& sky) const;
   /// What a term sees of an image.
   ModelOutput output_of(const Tensor& images, const Tensor& sky) const;
   void smooth_into(const Tensor& images, Tensor& out) const;  // S
@@ -141,6 +164,8 @@ class ConvexObjective : public CompositeFunction {
   CubeProximal::By by_;
   bool either_sign_ = false;
   bool weighs_channels_ = false;                         // whether terms have weights of channels
+  bool images_apart_ = false;
+  std::int64_t channels_ = 0;  // of the model
   std::vector<Tensor> device_weights_, device_factors_;  // of each term; factors of channels undefined where it has none
   Tensor term_weights_, simple_;  // (terms, problems) and (terms, 1): 1 for a term of g, else 0; undefined without terms
   Tensor linear_;                 // beside_images(); undefined where no pixel has a linear weight

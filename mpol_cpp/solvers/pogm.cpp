@@ -42,9 +42,27 @@ Pogm::Pogm(CompositeFunction& function, Tensor start, PogmOptions options)
   for (auto* room : {&gradient_, &next_, &next_gradient_}) *room = at::empty_like(y_);
 }
 
-void Pogm::begin_anew(Problem& problem) const {
+void Pogm::begin_anew(Problem& problem) {
   problem.t = problem.c = 1;
   problem.end = ops::PogmEnd::began_anew;
+}
+
+void Pogm::hold(std::size_t problem) { problems_[problem].end = ops::PogmEnd::held; }
+
+bool Pogm::is_held(std::size_t problem) const { return problems_[problem].end == ops::PogmEnd::held; }
+
+void Pogm::hold_settled(double tolerance, const std::vector<double>& scales) {
+  if (iterations() < PogmNumbers::fewest_iterations || iterations() % PogmNumbers::between_looks != 0) return;
+  for (std::size_t i = 0; i < problems_.size(); ++i) {
+    if (has_settled(i, tolerance, scales[i])) hold(i);
+  }
+}
+
+void Pogm::release() {
+  for (std::size_t i = 0; i < problems_.size(); ++i) {
+    if (is_held(i)) begin_anew(problems_[i]);
+  }
+  decreases_.clear();
 }
 
 void Pogm::prepare() {
@@ -64,7 +82,7 @@ std::vector<bool> Pogm::raise_curvatures_together(const std::vector<ops::PointSu
   std::vector<bool> raised(count, false);
   for (std::size_t i = 0; i < count; ++i) {
     const double bends = both[i], allowed = both[count + i];
-    if (problems_[i].held || !(bends > allowed * rounding_of_curvature)) continue;
+    if (is_held(i) || !(bends > allowed * rounding_of_curvature)) continue;
     for (auto image = i * nchan; image < (i + 1) * nchan; ++image) curvatures_[image] *= margin_of_curvature * bends / allowed;
     raised[i] = true;
   }
@@ -84,7 +102,7 @@ std::vector<bool> Pogm::iterate() {
     next_t[i] = next;
     const bool fista = momentum_ == Momentum::fista;
     next_c[i] = fista ? t : (2 * t + next - 1) / next;
-    passes[i] = problem.passes;
+    passes[i] = is_held(i) ? 0 : problem.passes;
     for (auto image = i * nchan; image < (i + 1) * nchan; ++image) {
       const double step = 1 / curvatures_[image];
       factors[image] = fista ? ops::ExtrapolationFactors{step, (problem.c - 1) / t, 0, 0}
@@ -95,6 +113,9 @@ std::vector<bool> Pogm::iterate() {
   }
   ops::extrapolate(y_, gradient_, factors, w_, z_);
   function_.proximal(z_, steps, passes, next_);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (is_held(i)) next_[static_cast<std::int64_t>(i)].copy_(y_[static_cast<std::int64_t>(i)]);
+  }
   const auto regularizers = function_.evaluate(next_, next_gradient_);
   const auto sums = ops::compare_points(y_, gradient_, next_, next_gradient_);
   std::vector<double> decreases(count, 0.0), rises(count), steps_too_long(count, 0.0);
@@ -102,7 +123,7 @@ std::vector<bool> Pogm::iterate() {
   const bool mixes_images = function_.mixes_images();
   const auto raised = mixes_images ? raise_curvatures_together(sums) : std::vector<bool>(count, false);
   for (std::size_t i = 0; i < count; ++i) {
-    if (problems_[i].held) continue;
+    if (is_held(i)) continue;
     double rise = regularizers[i] - regularizers_[i];
     if (raised[i]) steps_too_long[i] = 1;
     for (auto image = i * nchan; image < (i + 1) * nchan; ++image) {
@@ -126,7 +147,7 @@ std::vector<bool> Pogm::iterate() {
   for (std::size_t i = 0; i < count; ++i) {
     auto& problem = problems_[i];
     const double rise = rises[i];
-    if (problem.held) continue;
+    if (is_held(i)) continue;
     const bool too_long = steps_too_long[i] > 0;
     if (!too_long && rise > 0 && problem.end == ops::PogmEnd::moved && problem.passes < most_passes_) {
       problem.passes = ops::more_passes(problem.passes, most_passes_);
@@ -155,7 +176,7 @@ std::vector<bool> Pogm::iterate() {
     if (moved[i]) {
       y_[problem].copy_(next_[problem]);
       gradient_[problem].copy_(next_gradient_[problem]);
-    } else if (problems_[i].held || problems_[i].end == ops::PogmEnd::began_anew) {
+    } else if (is_held(i) || problems_[i].end == ops::PogmEnd::began_anew) {
       w_[problem].copy_(y_[problem]);
       z_[problem].copy_(y_[problem]);
     }
@@ -175,6 +196,7 @@ bool Pogm::has_settled(double tolerance, const std::vector<double>& scales) cons
 }
 
 bool Pogm::has_settled(std::size_t problem, double tolerance, double scale) const {
+  if (is_held(problem)) return true;
   double fallen = 0;
   for (auto k = decreases_.size() / 2; k < decreases_.size(); ++k) fallen += decreases_[k][problem];
   return fallen <= tolerance * scale;

@@ -25,6 +25,7 @@ struct PogmNumbers {
   static constexpr std::int64_t first_passes = 4;         ///< of the proximal map, until F would rise
   static constexpr std::int64_t most_passes = 64;         ///< that doubling them ends at, unless an option says another number
   static constexpr std::int64_t fewest_iterations = 64;   ///< before anything counts as converged
+  static constexpr std::int64_t between_looks = 8;        ///< iterations from one look at what has settled to the next
   static constexpr double margin_of_curvature = 1.05;     ///< what is multiplied to a curvature that a step showed
   static constexpr double rounding_of_curvature = 1.001;  ///< a step's curvature above the known one by less is rounding
 };
@@ -81,8 +82,13 @@ class Pogm {
   void prepare();
   /// One iteration. @return which problems moved, one for each
   std::vector<bool> iterate();
-  /// A problem stands still from now on: its image stays, whatever others do. A saved state does not tell.
-  void hold(std::size_t problem) { problems_[problem].held = true; }
+  /// A problem stands still from now on: its image stays, whatever others do.
+  void hold(std::size_t problem);
+  bool is_held(std::size_t problem) const;  ///< whether it does
+  /// Holds problems that have settled (has_settled), at every eighth iteration of 64 or more.
+  void hold_settled(double tolerance, const std::vector<double>& scales);
+  /// Those that stand still begin anew where they are, and what was known of all problems' settling is forgotten.
+  void release();
 
   /// The images, in the storage of `start`.
   const Tensor& images() const { return y_; }
@@ -93,7 +99,7 @@ class Pogm {
   bool has_converged(double tolerance, const std::vector<double>& scales) const;
   /// The same after any number of iterations, for whoever asks for less.
   bool has_settled(double tolerance, const std::vector<double>& scales) const;
-  /// The same of one problem. @param scale  its own
+  /// The same of one problem; one that is held has. @param scale  its own
   bool has_settled(std::size_t problem, double tolerance, double scale) const;
   /// The curvature of f in each image, as far as it is known by now.
   const std::vector<double>& curvatures() const { return curvatures_; }
@@ -108,10 +114,9 @@ class Pogm {
     double t = 1, c = 1;  // c of FISTA: the t before
     std::int64_t passes = 0;
     ops::PogmEnd end{};  // of the last iteration
-    bool held = false;
   };
 
-  void begin_anew(Problem& problem) const;
+  static void begin_anew(Problem& problem);
   /// Where f curves more than allowed, of images that mix. @return in which problems
   std::vector<bool> raise_curvatures_together(const std::vector<ops::PointSums>& sums);
 

@@ -38,9 +38,9 @@ class SimulatedFits {
         objective_(objective),
         options_(options),
         before_(objective.likelihood().working_state()),
-        function_(model_, objective),
+        function_(model_, objective, CubeProximal::By::kernels, Parts::images),
         tilted_(function_),
-        fitted_(function_.images().clone()) {
+        fitted_(function_.images().clone().view({1, -1, function_.images().size(-2), function_.images().size(-1)})) {
     // The fitted image itself first: for its dual image, and so that samples differ from an image of their own tolerance.
     fit(fitted_);
     dual_ = function_.map().dual();
@@ -86,9 +86,9 @@ class SimulatedFits {
   }
 
   void fit(Tensor& images) {
-    Pogm pogm(tilted_, images, {.curvatures = curvatures_, .most_passes = passes_to_settle});
+    Pogm pogm(tilted_, images.view(function_.images().sizes()), {.curvatures = curvatures_, .most_passes = passes_to_settle});
     settle(pogm, options_.most_iterations(), options_.tolerance(),
-           [&] { return ConvexObjective::scales(function_.losses(), 1); });
+           [&] { return function_.scales(); });
     curvatures_ = pogm.curvatures();
   }
 

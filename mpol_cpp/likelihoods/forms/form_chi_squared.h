@@ -13,7 +13,7 @@ namespace mpol::losses::detail {
 
 /// chi^2 of a sky as a differentiable function, of a form that works out value and gradient at once. A form has
 ///
-///   Tensor evaluate(image, gradient)         one value per problem, (…), float64; writes the gradient
+///   Tensor evaluate(image, gradient)         one value per channel, (…, nchan), float64; writes the gradient
 ///   Tensor differentiable(sky, gradient)     the gradient at the sky, differentiable with respect to it, given its value there
 template <typename Form>
 struct FormChiSquared : torch::autograd::Function<FormChiSquared<Form>> {
@@ -23,7 +23,7 @@ struct FormChiSquared : torch::autograd::Function<FormChiSquared<Form>> {
   static at::Tensor forward(Context* context, const at::Tensor& sky, const std::shared_ptr<Form>& form) {
     const auto image = sky.contiguous();
     auto gradient = at::empty_like(image);
-    const auto value = form->evaluate(image, gradient);
+    const auto value = form->evaluate(image, gradient).sum(-1);
     context->save_for_backward({sky, gradient});
     context->saved_data["form"] = mpol::detail::keep_in_graph(form);
     return value.to(sky.scalar_type());
@@ -37,10 +37,10 @@ struct FormChiSquared : torch::autograd::Function<FormChiSquared<Form>> {
   }
 };
 
-/// Likelihood::value_and_gradient() by a form; one that can add to a gradient takes `accumulate` as a third argument of
+/// Likelihood::channel_values_and_gradient() by a form; one that can add to a gradient takes `accumulate` as a third argument of
 /// evaluate().
 template <typename Form>
-at::Tensor form_value_and_gradient(Form& form, const at::Tensor& sky, at::Tensor& gradient, Accumulate accumulate) {
+at::Tensor form_values_and_gradient(Form& form, const at::Tensor& sky, at::Tensor& gradient, Accumulate accumulate) {
   check_gradient(sky, gradient);
   const torch::NoGradGuard no_grad;
   const auto image = sky.contiguous();
@@ -49,10 +49,10 @@ at::Tensor form_value_and_gradient(Form& form, const at::Tensor& sky, at::Tensor
     else if (accumulate == Accumulate::overwrite) return form.evaluate(image, gradient);
   }
   auto slope = at::empty_like(image);
-  const auto value = form.evaluate(image, slope);
+  const auto values = form.evaluate(image, slope);
   if (accumulate == Accumulate::add) gradient.add_(slope);
   else gradient.copy_(slope);
-  return value;
+  return values;
 }
 
 }  // namespace mpol::losses::detail

@@ -41,7 +41,7 @@ class LooseForm {
 
   /// @param sky       (…, nchan, npix, npix) contiguous
   /// @param gradient  same, overwritten or added to
-  /// @return          (…) float64
+  /// @return          chi^2 of each channel, (…, nchan), float64
   Tensor evaluate(const Tensor& sky, Tensor& gradient, Accumulate accumulate = Accumulate::overwrite) {
     if (nufft_plans(*nufft_).uses_gpu_kernels(sky.device())) {
       return sky.scalar_type() == torch::kFloat32 ? evaluate_on_gpu<float>(sky, gradient, accumulate)
@@ -95,7 +95,7 @@ class LooseForm {
     if (accumulate == Accumulate::overwrite) gradient.zero_();
     channels_->add(nufft_->adjoint(residual * weights * 2), gradient);
     const auto squares = at::view_as_real(residual).square().sum({-1}) * weights;
-    return squares.sum({-1}, false, torch::kFloat64).sum({-1});
+    return of_image_channels(squares.sum({-1}, false, torch::kFloat64), sky);
   }
 
   template <typename T>
@@ -158,8 +158,8 @@ class LooseForm {
   Tensor evaluate_in(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
     const auto& data = sorted_data<T>();
     const auto npix = nufft_->coords().npix(), pixels = npix * npix;
-    const auto problems = sky.numel() / (channels_->nchan() * pixels);
-    auto values = at::zeros({problems}, torch::kFloat64);
+    const auto nchan = channels_->nchan(), problems = sky.numel() / (nchan * pixels);
+    auto values = at::zeros(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 2)), torch::kFloat64);
     auto* value = values.template mutable_data_ptr<double>();
     const auto channels = data.size(), together = nufft_->baselines().shared() ? channels : 1;
     for (std::size_t first = 0; first < channels; first += together) {
@@ -167,15 +167,16 @@ class LooseForm {
       comparisons.reserve(static_cast<std::size_t>(problems) * together);
       for (std::int64_t problem = 0; problem < problems; ++problem) {
         for (auto channel = first; channel < first + together; ++channel) {
-          const auto at = (problem * channels_->nchan() + (*channels_)[channel]) * pixels;
+          const auto at = (problem * nchan + (*channels_)[channel]) * pixels;
           comparisons.push_back({sky.const_data_ptr<T>() + at, data[channel].get(), gradient.mutable_data_ptr<T>() + at});
         }
       }
       const auto& plan = nufft_plans(*nufft_).template plan<T>(static_cast<std::int64_t>(first));
       const auto sums = plan.fused(comparisons, nufft_->coords().cell_area(), accumulate);
-      for (std::size_t i = 0; i < sums.size(); ++i) value[i / together] += sums[i];
+      for (std::size_t i = 0; i < sums.size(); ++i)
+        value[static_cast<std::int64_t>(i / together) * nchan + (*channels_)[first + i % together]] += sums[i];
     }
-    return values.view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3)));
+    return values;
   }
 
   /// By the plans of a GPU: all channels in one stack where they share their baselines, else one after the other.
@@ -206,7 +207,17 @@ class LooseForm {
       if (accumulate == Accumulate::overwrite) gradient.zero_();
       channels_->add(slopes.view(channel_shape(sky)), gradient);
     }
-    return values.sum({1}).view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3)));
+    return of_image_channels(values, sky);
+  }
+
+  /// Sums of data channels, (…, data channels), as those of image channels, (…, nchan).
+  Tensor of_image_channels(const Tensor& values, const Tensor& sky) const {
+    const auto shape = sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 2));
+    if (channels_->one_to_one()) return values.view(shape);
+    auto sums = at::zeros(shape, values.options());
+    auto pixels = sums.unsqueeze(-1).unsqueeze(-1);
+    channels_->add(values.reshape(channel_shape(pixels)), pixels);
+    return sums;
   }
 
   /// The sky's shape with data channels in the place of image channels.

@@ -45,7 +45,7 @@ class NormalForm : public std::enable_shared_from_this<NormalForm> {
 
   /// @param sky       (…, nchan, npix, npix) contiguous
   /// @param gradient  same, overwritten
-  /// @return          (…) float64
+  /// @return          chi^2 of each channel, (…, nchan), float64
   Tensor evaluate(const Tensor& sky, Tensor& gradient) {
     const std::lock_guard lock(mutex_);
     follow();
@@ -67,7 +67,7 @@ class NormalForm : public std::enable_shared_from_this<NormalForm> {
             evaluate_single(sky.const_data_ptr<float>() + i * pixels(), i, gradient.mutable_data_ptr<float>() + i * pixels());
       }
     }
-    return values.view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 2))).sum(-1);
+    return values.view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 2)));
   }
 
   /// 2 T x for the images of every problem.

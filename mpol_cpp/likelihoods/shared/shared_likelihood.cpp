@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <typeinfo>
 #include <utility>
 
 #include <ATen/ops/arange.h>
@@ -66,6 +67,14 @@ Tensor SharedLikelihoodImpl::chi_squared(const Tensor& sky) {
 }
 
 Tensor SharedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  return sum_of_parts(sky, gradient, accumulate, &Likelihood::value_and_gradient);
+}
+
+Tensor SharedLikelihoodImpl::channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  return sum_of_parts(sky, gradient, accumulate, &Likelihood::channel_values_and_gradient);
+}
+
+Tensor SharedLikelihoodImpl::sum_of_parts(const Tensor& sky, Tensor& gradient, Accumulate accumulate, Evaluate evaluate) {
   losses::detail::check_sky_shape(sky, channels_.nchan(), coords().npix());
   losses::detail::check_gradient(sky, gradient);
   const torch::NoGradGuard no_gradient;
@@ -81,7 +90,7 @@ Tensor SharedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradi
     follow(is_given, place);
     const auto own = image.to(device).contiguous();
     auto own_gradient = at::empty_like(own);
-    values[rank] = parts_[rank]->value_and_gradient(own, own_gradient, Accumulate::overwrite).to(place);
+    values[rank] = (*parts_[rank].*evaluate)(own, own_gradient, Accumulate::overwrite).to(place);
     gradients[rank] = own_gradient.to(place);
     done[rank] = mark_of(place);
   });
@@ -100,6 +109,11 @@ std::int64_t SharedLikelihoodImpl::memory_bytes() const {
   std::int64_t bytes = 0;
   for (const auto& part : parts_) bytes += part ? part->memory_bytes() : 0;
   return bytes;
+}
+
+bool SharedLikelihoodImpl::tells_channels() const {
+  return typeid(*this) == typeid(SharedLikelihoodImpl) &&
+         std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return !part || part->tells_channels(); });
 }
 
 bool SharedLikelihoodImpl::is_quadratic() const {

@@ -39,6 +39,8 @@ class SharedLikelihoodImpl : public Module<SharedLikelihoodImpl>, public Likelih
   /// Differentiable once; float32 or float64.
   Tensor chi_squared(const Tensor& sky) override;
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
+  bool tells_channels() const override;
+  Tensor channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
   double normalizer() const override { return normalizer_; }
   std::int64_t samples() const override { return samples_; }
@@ -51,6 +53,10 @@ class SharedLikelihoodImpl : public Module<SharedLikelihoodImpl>, public Likelih
   const std::vector<Share>& shares() const { return shares_; }
 
  private:
+  using Evaluate = Tensor (Likelihood::*)(const Tensor& sky, Tensor& gradient, Accumulate accumulate);
+  /// What an evaluation of each part gives, added up.
+  Tensor sum_of_parts(const Tensor& sky, Tensor& gradient, Accumulate accumulate, Evaluate evaluate);
+
   std::shared_ptr<DeviceGroup> devices_;
   ChannelMap channels_;
   std::vector<Share> shares_;

@@ -12,6 +12,7 @@ enum class PogmEnd : std::int64_t {
   moved = 0,       ///< F fell, or it was the first iteration since the problem began anew
   began_anew = 1,  ///< F would have risen: it stays where it is, without momentum; or there was no iteration yet
   repeats = 2,     ///< F would have risen: the next iteration goes on with the proximal map of this one
+  held = 3,        ///< it stands still, whatever others do
 };
 
 /// The passes of the proximal map that follow `passes`: twice as many, but no more than `most`.

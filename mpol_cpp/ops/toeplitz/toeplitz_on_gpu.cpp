@@ -96,10 +96,10 @@ Tensor ToeplitzOnGpu::product(const Tensor& images, const Tensor& kernel, Emulat
 Tensor ToeplitzOnGpu::quadratic(const Tensor& images, const Tensor& kernel, const Tensor& linear, const Tensor& constant,
                                 Tensor& gradient, Accumulate accumulate, EmulatedOrder order) {
   const torch::NoGradGuard no_grad;
-  const auto npix = images.size(-1), nchan = images.size(-3), count = images.numel() / (npix * npix);
+  const auto npix = images.size(-1), count = images.numel() / (npix * npix);
   const auto sums = at::empty({count, npix / 2}, constant.options());
   run(images, kernel, linear.contiguous(), gradient, sums, accumulate, order);
-  return sums.view({-1, nchan * npix / 2}).sum(1).view(images.sizes().slice(0, images.dim() - 3)) + constant.sum();
+  return sums.sum(1).view(images.sizes().slice(0, images.dim() - 2)) + constant;
 }
 
 }  // namespace mpol::ops

@@ -27,7 +27,7 @@ struct ToeplitzOnGpu {
   /// @param linear    (nchan, npix, npix) float64
   /// @param constant  (nchan) float64
   /// @param gradient  like the images, contiguous
-  /// @return          (…) float64
+  /// @return          one value per channel, (…, nchan), float64
   static Tensor quadratic(const Tensor& images, const Tensor& kernel, const Tensor& linear, const Tensor& constant,
                           Tensor& gradient, Accumulate accumulate, EmulatedOrder order = EmulatedOrder::ascending);
 };

@@ -50,7 +50,7 @@ Tensor quadratic_by_tensors(const Tensor& images, const Tensor& kernel, const Te
   const auto x = images.to(torch::kFloat64);
   const auto product = product_by_tensors(x, kernel);
   const auto half_slope = linear + product;
-  auto values = (x * half_slope).sum({-3, -2, -1}) + constant.sum();
+  auto values = (x * half_slope).sum({-2, -1}) + constant;
   const auto slope = half_slope + product;
   if (accumulate == Accumulate::add) gradient.add_(slope);
   else gradient.copy_(slope);

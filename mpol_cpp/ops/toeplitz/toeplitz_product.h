@@ -20,12 +20,12 @@ using torch::Tensor;
 /// @param kernel  (nchan, npix + 1, 2 npix) float64: transform of t divided by 4 npix^2, for each column of the half plane
 Tensor toeplitz_product(const Tensor& images, const Tensor& kernel);
 
-/// x^T (linear + T x) + sum of `constant`, and its gradient linear + 2 T x, computed in float64.
+/// x^T (linear + T x) + `constant` of each channel, and its gradient linear + 2 T x, computed in float64.
 /// @param images    (…, nchan, npix, npix) float32 or float64
 /// @param linear    (nchan, npix, npix) float64
 /// @param constant  (nchan) float64
 /// @param gradient  like the images
-/// @return          (…) float64
+/// @return          one value per channel, (…, nchan), float64
 Tensor toeplitz_quadratic(const Tensor& images, const Tensor& kernel, const Tensor& linear, const Tensor& constant,
                           Tensor& gradient, Accumulate accumulate);
 

@@ -75,10 +75,26 @@ void DevicePogm::set_losses(const Tensor& losses) {
   report_ = at::empty({losses_.numel() + 1 + y_.size(0)}, losses_.options());
 }
 
-std::int64_t DevicePogm::passes() {
+Tensor DevicePogm::have_settled(double tolerance) const {
+  const auto half = iterations_ / 2;
+  const auto fallen = decreases_.narrow(0, half, iterations_ - half).sum(0);
+  return (ends_ == static_cast<std::int64_t>(ops::PogmEnd::held)).logical_or(fallen <= function_.device_scales(losses_) * tolerance);
+}
+
+void DevicePogm::release() {
+  ends_.masked_fill_(ends_ == static_cast<std::int64_t>(ops::PogmEnd::held), static_cast<std::int64_t>(ops::PogmEnd::began_anew));
+  t_.masked_fill_(ends_ == static_cast<std::int64_t>(ops::PogmEnd::began_anew), 1);
+  c_.masked_fill_(ends_ == static_cast<std::int64_t>(ops::PogmEnd::began_anew), 1);
+  iterations_ = 0;
+}
+
+std::int64_t DevicePogm::passes(std::optional<double> tolerance) {
+  const torch::NoGradGuard no_grad;
   const bool asks = iterations_ % between_looks == 0;
-  if (asks) in_force_.copy_(passes_);
-  if (asks || most_in_force_ == 0) most_in_force_ = in_force_.max().item<std::int64_t>();
+  if (asks && tolerance && iterations_ >= PogmNumbers::fewest_iterations)
+    ends_.masked_fill_(have_settled(*tolerance), static_cast<std::int64_t>(ops::PogmEnd::held));
+  if (asks) in_force_.copy_(passes_.masked_fill(ends_ == static_cast<std::int64_t>(ops::PogmEnd::held), 0));
+  if (asks || most_in_force_ == not_asked) most_in_force_ = in_force_.max().item<std::int64_t>();
   return most_in_force_;
 }
 
@@ -144,13 +160,9 @@ Tensor DevicePogm::keep_report() {
   return report_.narrow(0, 0, own).clone();
 }
 
-bool DevicePogm::has_converged(double tolerance, const std::vector<double>& losses) const {
-  if (iterations_ < PogmNumbers::fewest_iterations) return false;
-  const auto half = iterations_ / 2;
-  const auto fallen = decreases_.narrow(0, half, iterations_ - half).sum(0).to(torch::kCPU);
-  const auto scales = ConvexObjective::scales(losses, static_cast<std::size_t>(y_.size(0)));
-  const auto* own = fallen.const_data_ptr<double>();
-  return std::all_of(scales.begin(), scales.end(), [&](double scale) { return *own++ <= tolerance * scale; });
+bool DevicePogm::has_converged(double tolerance) const {
+  const torch::NoGradGuard no_grad;
+  return iterations_ >= PogmNumbers::fewest_iterations && have_settled(tolerance).all().item<bool>();
 }
 
 std::vector<Tensor> DevicePogm::changed() const {
@@ -182,7 +194,7 @@ void DevicePogm::load_state(const NamedTensors& state, const Tensor& losses) {
   passes_.copy_(read.problems.select(1, 2));
   ends_.copy_(read.problems.select(1, 3));
   in_force_.copy_(found != state.end() ? found->second.flatten() : read.problems.select(1, 2));
-  most_in_force_ = 0;
+  most_in_force_ = not_asked;
   curvatures_.copy_(read.curvatures.view_as(curvatures_));
   iterations_ = read.decreases.size(0);
   decreases_ = at::empty({std::max(first_room, 2 * iterations_), y_.size(0)}, t_.options());

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <vector>
 
 #include <mpol_cpp/ops/proximal/gpu/pogm_arrays.h>
@@ -20,7 +21,7 @@ namespace mpol {
 /// `between_looks` iterations on, for only then the host asks. All that follows from the state alone.
 class DevicePogm {
  public:
-  static constexpr std::int64_t between_looks = 8;
+  static constexpr std::int64_t between_looks = PogmNumbers::between_looks;
 
   /// @param function  without kernels: on a device, or made with CubeProximal::By::tensors; its images are overwritten
   DevicePogm(ConvexObjective& function, Momentum momentum);
@@ -28,7 +29,10 @@ class DevicePogm {
   /// Evaluates the function at the images, unless that was done.
   void prepare();
   /// The passes of the next iteration's proximal map in any problem; now and then it waits for the device.
-  std::int64_t passes();
+  /// @param tolerance  to which images apart are held once they have settled (Pogm::hold_settled); nothing: none is
+  std::int64_t passes(std::optional<double> tolerance = {});
+  /// Those that stand still begin anew where they are, and what was known of all problems' settling is forgotten.
+  void release();
   /// One iteration after prepare(), to be followed by keep_report(). @param passes  what passes() gave
   void iterate(std::int64_t passes);
   /// What the last iteration tells, in a tensor that later ones leave alone: the losses before it (columns problems), then the
@@ -38,8 +42,8 @@ class DevicePogm {
   const Tensor& images() const { return y_; }
   Tensor losses() const { return losses_; }  ///< (columns, problems) float64 on the device, of the present images
   std::int64_t iterations() const { return iterations_; }
-  /// Pogm::has_converged() with the scales of the present losses. Waits for the device. @param losses  on the host, as losses()
-  bool has_converged(double tolerance, const std::vector<double>& losses) const;
+  /// Pogm::has_converged() with the scales of the present losses. Waits for the device.
+  bool has_converged(double tolerance) const;
   /// Everything that iterate() changes.
   std::vector<Tensor> changed() const;
 
@@ -54,6 +58,8 @@ class DevicePogm {
   ops::PogmArrays<T> arrays(const ConvexObjective::DeviceValues& values) const;
   void run(std::initializer_list<ops::PogmKernel> kernels, const ConvexObjective::DeviceValues& values) const;
   void set_losses(const Tensor& losses);
+  /// Which problems have settled, on the device: Pogm::has_settled() with the scales of the present losses.
+  Tensor have_settled(double tolerance) const;
 
   ConvexObjective& function_;
   Momentum momentum_;
@@ -66,7 +72,8 @@ class DevicePogm {
   Tensor next_t_, next_c_, steps_;                      // float64, of the step under way: (problems), and of each image
   Tensor piece_sums_, sums_, pixel_sums_;               // float64 (PogmArrays)
   Tensor decreases_;                                    // (room, problems), of each iteration
-  std::int64_t iterations_ = 0, most_in_force_ = 0;     // most_in_force_ 0: not asked for yet
+  static constexpr std::int64_t not_asked = -1;
+  std::int64_t iterations_ = 0, most_in_force_ = not_asked;
   bool is_prepared_ = false;
 };
 

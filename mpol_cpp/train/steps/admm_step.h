@@ -13,7 +13,7 @@ class AdmmStep : public ConvexStep {
  public:
   /// @throws ValueError unless the objective is convex in the model's base pixels (ConvexObjective)
   AdmmStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options)
-      : ConvexStep(model, objective, options), admm_(function(), function().images()) {}
+      : ConvexStep(model, objective, options, Parts::problems), admm_(function(), function().images()) {}
 
  private:
   void prepare() override { admm_.prepare(); }

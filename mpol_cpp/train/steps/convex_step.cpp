@@ -13,16 +13,24 @@
 namespace mpol {
 
 ConvexObjective convex_function(const std::shared_ptr<ImageModel>& model, const Objective& objective,
-                                const std::string& optimizer, CubeProximal::By by) {
+                                const std::string& optimizer, Parts parts, CubeProximal::By by) {
   if (const auto why = ConvexObjective::obstacle(*model, objective); !why.empty()) {
     throw ValueError(fmt::format("{} needs a convex objective, but {}: use adam", optimizer, why));
   }
-  return {model, objective, by};
+  return {model, objective, by, parts};
 }
 
-ConvexStep::ConvexStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options)
+std::optional<double> detail::held_tolerance(const NamedTensors& state) {
+  const auto found = state.find(tolerance_name);
+  if (found == state.end()) return std::nullopt;
+  if (found->second.numel() != 1) throw FileError("the saved state has a tolerance that is no number");
+  return found->second.to(torch::kFloat64).item<double>();
+}
+
+ConvexStep::ConvexStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options,
+                       Parts parts)
     : name_(to_string(options.optimizer())),
-      function_(std::make_unique<ConvexObjective>(convex_function(model, objective, name_))),
+      function_(std::make_unique<ConvexObjective>(convex_function(model, objective, name_, parts))),
       tolerance_(options.wanted_tolerance().value()),
       ranks_(options.ranks()) {}
 
@@ -33,12 +41,13 @@ StepReport ConvexStep::take(double) {
     losses_ = function_->losses();
   }
   const auto images = function_->images();
-  auto before = at::tensor(losses_, torch::kFloat64).view({-1, images.size(0)});
+  auto before = function_->of_problems(at::tensor(losses_, torch::kFloat64).view({-1, images.size(0)}));
   const auto moved = iterate();
   const auto& next = function_->losses();
   for (std::size_t i = 0; i < losses_.size(); ++i) {
     if (moved[i % moved.size()]) losses_[i] = next[i];
   }
+  if (function_->parts() == Parts::images) hold_settled(tolerance_, function_->scales(losses_));
   auto sum = images.is_cpu() ? at::scalar_tensor(ops::sum_of_pixels(images), torch::kFloat64)
                              : images.sum(torch::kFloat64).to(torch::kCPU);
   return {std::move(before), std::move(sum)};
@@ -49,11 +58,15 @@ void ConvexStep::set_stopped(const std::vector<bool>&) {
 }
 
 bool ConvexStep::has_converged() const {
-  const auto problems = static_cast<std::size_t>(function_->images().size(0));
   if (losses_.empty()) return false;
+  if (function_->parts() == Parts::images) {  // each rank has its own
+    std::vector<double> unsettled = {has_settled(tolerance_, function_->scales(losses_)) ? 0.0 : 1.0};
+    if (ranks_) ranks_->sum(unsettled);
+    return unsettled.front() == 0;
+  }
   auto losses = losses_;
   if (ranks_) ranks_->sum(losses);
-  return has_settled(tolerance_, ConvexObjective::scales(losses, problems));
+  return has_settled(tolerance_, function_->scales(losses));
 }
 
 std::optional<double> ConvexStep::gap() {
@@ -68,6 +81,7 @@ NamedTensors ConvexStep::state() const {
   auto state = solver_state();
   if (!losses_.empty()) state[detail::losses_name] = at::tensor(losses_, torch::kFloat64);
   state[detail::dual_name] = function_->map().dual();
+  if (function_->parts() == Parts::images) state[detail::tolerance_name] = at::tensor({tolerance_}, torch::kFloat64);
   return state;
 }
 
@@ -80,7 +94,9 @@ void ConvexStep::load_state(const NamedTensors& state) {
   }
   if (!find(detail::dual_name).defined())
     throw FileError(fmt::format("the saved state is none of {}: it has no dual image", name_));
+  const auto tolerance = detail::held_tolerance(state);
   load_solver_state(state);
+  if (tolerance && *tolerance != tolerance_) release();
   function_->map().set_dual(find(detail::dual_name));
   losses_.clear();
   if (losses.defined()) losses_.assign(losses.const_data_ptr<double>(), losses.const_data_ptr<double>() + losses.numel());

@@ -14,12 +14,16 @@ namespace detail {
 /// Names in the state of such a step, beside those of its solver.
 inline constexpr const char* losses_name = "losses";
 inline constexpr const char* dual_name = "tv_dual";
+inline constexpr const char* tolerance_name = "tolerance";
+
+/// The tolerance to which images of a saved state were held; nothing where none could be. @throws FileError where it is no number
+std::optional<double> held_tolerance(const NamedTensors& state);
 }  // namespace detail
 
 /// A model and an objective as such a function. @param optimizer  which wants it
 /// @throws ValueError unless the objective is convex in the model's base pixels
 ConvexObjective convex_function(const std::shared_ptr<ImageModel>& model, const Objective& objective,
-                                const std::string& optimizer, CubeProximal::By by = CubeProximal::By::kernels);
+                                const std::string& optimizer, Parts parts, CubeProximal::By by = CubeProximal::By::kernels);
 
 /// An iteration of a solver of convex objectives as a step: an epoch. The learning rate is not looked at.
 class ConvexStep : public Step {
@@ -36,7 +40,7 @@ class ConvexStep : public Step {
 
  protected:
   /// @throws ValueError unless the objective is convex in the model's base pixels (ConvexObjective)
-  ConvexStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options);
+  ConvexStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options, Parts parts);
 
   ConvexObjective& function() { return *function_; }
 
@@ -46,6 +50,9 @@ class ConvexStep : public Step {
   /// One iteration, which evaluates the function at its new images last. @return which problems have taken these
   virtual std::vector<bool> iterate() = 0;
   virtual bool has_settled(double tolerance, const std::vector<double>& scales) const = 0;
+  /// Images apart that have settled are held from now on; after release() none is.
+  virtual void hold_settled(double, const std::vector<double>&) {}
+  virtual void release() {}
   virtual NamedTensors solver_state() const = 0;
   virtual void load_solver_state(const NamedTensors& state) = 0;
 

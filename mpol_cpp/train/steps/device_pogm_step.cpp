@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
+
+#include <ATen/ops/tensor.h>
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
@@ -32,7 +35,7 @@ CubeProximal::By kernels_of(const ImageModel& model) {
 
 DevicePogmStep::DevicePogmStep(std::shared_ptr<ImageModel> model, const Objective& objective, const TrainOptions& options)
     : name_(to_string(options.optimizer())),
-      function_(convex_function(model, objective, name_, kernels_of(*model))),
+      function_(convex_function(model, objective, name_, Parts::images, kernels_of(*model))),
       pogm_(function_, momentum_of(options.optimizer())),
       tolerance_(options.wanted_tolerance().value()),
       is_recordable_(none_waits(objective) && !function_.waits_for_device()) {
@@ -44,10 +47,10 @@ StepReport DevicePogmStep::take(double) {
   const torch::NoGradGuard no_grad;
   places_.check();
   pogm_.prepare();
-  iterate(pogm_.passes());
+  iterate(pogm_.passes(function_.parts() == Parts::images ? std::optional(tolerance_) : std::nullopt));
   const auto report = pogm_.keep_report();
   const auto values = report.numel() - 1;
-  return {report.narrow(0, 0, values).view({-1, pogm_.images().size(0)}), report.select(0, values)};
+  return {function_.of_problems(report.narrow(0, 0, values).view({-1, pogm_.images().size(0)})), report.select(0, values)};
 }
 
 void DevicePogmStep::iterate(std::int64_t passes) {
@@ -95,9 +98,7 @@ void DevicePogmStep::set_stopped(const std::vector<bool>&) {
 }
 
 bool DevicePogmStep::has_converged() const {
-  if (!pogm_.losses().defined()) return false;
-  const auto losses = pogm_.losses().to(torch::kCPU).contiguous();
-  return pogm_.has_converged(tolerance_, {losses.const_data_ptr<double>(), losses.const_data_ptr<double>() + losses.numel()});
+  return pogm_.losses().defined() && pogm_.has_converged(tolerance_);
 }
 
 std::optional<double> DevicePogmStep::gap() {
@@ -110,6 +111,7 @@ NamedTensors DevicePogmStep::state() const {
   auto state = pogm_.state();
   if (pogm_.losses().defined()) state[detail::losses_name] = pogm_.losses().flatten().clone();
   state[detail::dual_name] = function_.map().dual();
+  if (function_.parts() == Parts::images) state[detail::tolerance_name] = at::tensor({tolerance_}, torch::kFloat64);
   return state;
 }
 
@@ -120,7 +122,9 @@ void DevicePogmStep::load_state(const NamedTensors& state) {
     throw FileError(fmt::format("the saved state of {} has losses of shape {}", name_, losses->second.sizes().vec()));
   }
   if (dual == state.end()) throw FileError(fmt::format("the saved state is none of {}: it has no dual image", name_));
+  const auto tolerance = detail::held_tolerance(state);
   pogm_.load_state(state, losses == state.end() ? Tensor() : losses->second.to(torch::kFloat64));
+  if (tolerance && *tolerance != tolerance_) pogm_.release();
   function_.map().set_dual(dual->second);
 }
 

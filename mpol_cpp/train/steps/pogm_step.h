@@ -23,9 +23,10 @@ class PogmStep : public ConvexStep {
  public:
   /// @throws ValueError unless the objective is convex in the model's base pixels (ConvexObjective)
   PogmStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options)
-      : ConvexStep(model, objective, options),
+      : ConvexStep(model, objective, options, Parts::images),
         pogm_(function(), function().images(),
-              {.momentum = momentum_of(options.optimizer()), .sum_over_ranks = sum_over(options.ranks())}) {}
+              {.momentum = momentum_of(options.optimizer()),
+               .sum_over_ranks = function().parts() == Parts::problems ? sum_over(options.ranks()) : nullptr}) {}
 
  private:
   void prepare() override { pogm_.prepare(); }
@@ -33,6 +34,8 @@ class PogmStep : public ConvexStep {
   bool has_settled(double tolerance, const std::vector<double>& scales) const override {
     return pogm_.has_converged(tolerance, scales);
   }
+  void hold_settled(double tolerance, const std::vector<double>& scales) override { pogm_.hold_settled(tolerance, scales); }
+  void release() override { pogm_.release(); }
   NamedTensors solver_state() const override { return pogm_.state(); }
   void load_solver_state(const NamedTensors& state) override { pogm_.load_state(state); }
 

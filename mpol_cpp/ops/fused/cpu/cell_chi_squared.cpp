@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include <mpol_cpp/ops/fft/line_transforms.h>
@@ -72,11 +73,12 @@ class CellChiSquared<T>::Passes {
       for (std::int64_t r = 0; r < rows; ++r)
         std::copy_n(scratch.lines.data() + r * geometry_.row_distance, npix_, pixels + r * npix_);
     });
-    std::vector<double> values(static_cast<std::size_t>(problems), 0.0);
-    for (std::int64_t problem = 0; problem < problems; ++problem) {
-      auto& value = values[static_cast<std::size_t>(problem)];
-      for (const auto& own : cells_) value += own.constant;
-      for (auto i = problem * panels; i < (problem + 1) * panels; ++i) value += sums_[static_cast<std::size_t>(i)];
+    std::vector<double> values;
+    values.reserve(static_cast<std::size_t>(problems * nchan));
+    for (std::int64_t image = 0; image < problems * nchan; ++image) {
+      const auto channel = static_cast<std::size_t>(image % nchan);
+      const auto begin = sums_.begin() + image / nchan * panels;
+      values.push_back(std::accumulate(begin + first_panel_[channel], begin + first_panel_[channel + 1], cells_[channel].constant));
     }
     return values;
   }

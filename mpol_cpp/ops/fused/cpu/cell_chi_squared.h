@@ -25,7 +25,7 @@ class CellChiSquared {
   /// One call at a time works; others wait for it.
   /// @param sky       (problems, channels, npix, npix), contiguous
   /// @param gradient  like it; overwritten
-  /// @return          one value for each problem
+  /// @return          one value for each image
   std::vector<double> run(const T* sky, std::int64_t problems, T* gradient);
 
  private:

@@ -11,6 +11,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
@@ -53,13 +54,15 @@ class CellTables {
     cells_.real = at::empty_like(cells_.weight);
     cells_.imag = at::empty_like(cells_.weight);
     cells_.cell_of = at::full({static_cast<std::int64_t>(channels.size()), npix, half_}, -1, torch::kInt32);
-    cells_.constant = at::zeros({1}, torch::kFloat64);
     auto* cell_of = cells_.cell_of.template mutable_data_ptr<std::int32_t>();
+    std::vector<double> constants;
     for (const auto& channel : channels) {
       add(channel, cell_of);
       cell_of += npix * half_;
-      cells_.constant.add_(channel.constant);
+      constants.push_back(channel.constant);
     }
+    cells_.channel_constants = at::tensor(constants, torch::kFloat64);
+    cells_.constant = cells_.channel_constants.sum(0, /*keepdim=*/true);
   }
   GpuCells take() { return std::move(cells_); }
 
@@ -106,15 +109,16 @@ GpuCells gpu_cells(const Tensor& cells, const Tensor& data, const Tensor& weight
 
 GpuCells joined_cells(const std::vector<GpuCells>& problems) {
   if (problems.size() == 1) return problems.front();
-  std::vector<Tensor> cell_of, weight, real, imag, constant;
+  std::vector<Tensor> cell_of, weight, real, imag, constant, channel_constants;
   std::int64_t count = 0;
   for (const auto& cells : problems) {
     cell_of.push_back(at::where(cells.cell_of < 0, cells.cell_of, cells.cell_of + count));
     weight.push_back(cells.weight), real.push_back(cells.real), imag.push_back(cells.imag);
     constant.push_back(cells.constant);
+    channel_constants.push_back(cells.channel_constants);
     check_cell_count(count += cells.weight.numel());
   }
-  return {at::cat(cell_of), at::cat(weight), at::cat(real), at::cat(imag), at::cat(constant)};
+  return {at::cat(cell_of), at::cat(weight), at::cat(real), at::cat(imag), at::cat(constant), at::cat(channel_constants)};
 }
 
 GpuColumns columns_of(const GpuCells& cells, bool all) {
@@ -133,6 +137,7 @@ GpuColumns columns_of(const GpuCells& cells, bool all) {
   columns.cells.real = cells.real.index_select(0, order);
   columns.cells.imag = cells.imag.index_select(0, order);
   columns.cells.constant = cells.constant;
+  columns.cells.channel_constants = cells.channel_constants;
   return columns;
 }
 

@@ -15,6 +15,7 @@ struct GpuCells {
   Tensor cell_of;             // (nchan, npix, npix/2 + 1) int32, -1 where there are no data; several of them joined
   Tensor weight, real, imag;  // (n), Jy^-2, Jy, Jy; in the order of their places
   Tensor constant;            // (1) float64, of chi^2; (problems) joined
+  Tensor channel_constants;   // (nchan) float64, whose sum it is; those of all problems joined
 };
 
 /// @param cells    (ncells) int64, flat indices into the half plane (nchan, npix, npix/2 + 1)

@@ -51,7 +51,8 @@ bool GpuCellChiSquared::agrees(torch::Dtype dtype, torch::Device device) {
     const auto difference = half_plane.flatten(-3).index_select(-1, places) * area - data.to(device);
     auto spectrum = at::zeros_like(half_plane);
     spectrum.flatten(-3).index_add_(-1, places, difference * weight * (2 * area));
-    if (differ(value, (difference.abs().square() * weight).sum(-1)) || differ(gradient, half_plane_adjoint(spectrum)))
+    const auto of_problems = (difference.abs().square() * weight).sum(-1);
+    if (differ(value.sum(1), of_problems) || differ(gradient, half_plane_adjoint(spectrum)))
       return false;
   }
   return true;
@@ -79,10 +80,10 @@ Tensor GpuCellChiSquared::run(const Tensor& images, const Tensor& gradient) cons
   const auto problems = images.size(0), nchan = images.size(1);
   const auto shape = shape_of(images.size(2), problems * nchan);
   const auto cut = cut_.for_images(shape);
-  const auto sums = at::empty({half_plane_sums, problems, nchan * cut.pieces().of_plane}, scale_.options());
+  const auto sums = at::empty({half_plane_sums, problems, nchan, cut.pieces().of_plane}, scale_.options());
   if (images.scalar_type() == torch::kFloat64) launch<double>(images, gradient, shape, cut, sums);
   else launch<float>(images, gradient, shape, cut, sums);
-  return sums.select(0, 0).sum(1) + cut.cells().constant;
+  return sums.select(0, 0).sum(2) + cut.cells().channel_constants;
 }
 
 template <typename T>

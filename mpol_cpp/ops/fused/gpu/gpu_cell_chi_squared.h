@@ -26,7 +26,7 @@ class GpuCellChiSquared {
   /// Puts its work into the current stream and waits for nothing.
   /// @param images    (problems, nchan, npix, npix), contiguous
   /// @param gradient  the same, overwritten
-  /// @return          (problems) float64
+  /// @return          (problems, nchan) float64
   Tensor run(const Tensor& images, const Tensor& gradient) const;
 
  private:

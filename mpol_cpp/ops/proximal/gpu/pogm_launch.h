@@ -131,7 +131,8 @@ struct PogmJudgeBody {
       sums.of[allowed] += own_allowed;
       sums.of[pixels] += sum_of(pixels_sum, image);
       sums.of[next_pixels] += sum_of(next_pixels_sum, image);
-      if (arrays.mixes_images || !(own_bends > own_allowed * arrays.rounding_of_curvature)) return;
+      if (arrays.mixes_images || arrays.ended(place.block, PogmEnd::held)) return;
+      if (!(own_bends > own_allowed * arrays.rounding_of_curvature)) return;
       arrays.curvatures[image] = arrays.margin_of_curvature * own_bends / lengths;
       sums.of[raised] += 1;
     });
@@ -140,16 +141,17 @@ struct PogmJudgeBody {
 
   MPOL_DEVICE void decide(std::int64_t problem, Shared& shared) const {
     const double all_bends = shared.sums.total(bends), all_allowed = shared.sums.total(allowed);
+    const bool held = arrays.ended(problem, PogmEnd::held);
     const bool too_long =
         arrays.mixes_images ? all_bends > all_allowed * arrays.rounding_of_curvature : shared.sums.total(raised) > 0;
-    shared.factor = arrays.mixes_images && too_long ? arrays.margin_of_curvature * all_bends / all_allowed : 0.0;
+    shared.factor = arrays.mixes_images && too_long && !held ? arrays.margin_of_curvature * all_bends / all_allowed : 0.0;
     const double rise = arrays.next_regularizers[problem] - arrays.regularizers[problem] + shared.sums.total(along) / 2.0;
     const bool rises = rise > 0 && !arrays.ended(problem, PogmEnd::began_anew);
     const bool repeats =
         !too_long && rises && arrays.ended(problem, PogmEnd::moved) && arrays.passes[problem] < arrays.most_passes;
     if (repeats && arrays.passes[problem] == arrays.in_force[problem])
       arrays.passes[problem] = more_passes(arrays.passes[problem], arrays.most_passes);
-    const bool stays = too_long || rises;
+    const bool stays = too_long || rises || held;
     const std::int64_t problems = arrays.cut.problems;
     for (std::int64_t column = 0; column < arrays.columns; ++column) {
       const std::int64_t at = column * problems + problem;
@@ -158,6 +160,7 @@ struct PogmJudgeBody {
     }
     arrays.report[arrays.columns * problems + 1 + problem] = stays ? 0.0 : -rise;
     arrays.pixel_sums[problem] = shared.sums.total(stays ? pixels : next_pixels);
+    if (held) return;
     arrays.set_end(problem, repeats ? PogmEnd::repeats : stays ? PogmEnd::began_anew : PogmEnd::moved);
     if (repeats) return;
     if (!stays) arrays.regularizers[problem] = arrays.next_regularizers[problem];
@@ -187,10 +190,10 @@ struct PogmChooseBody {
     const std::int64_t image = arrays.cut.image_of(place.block);
     const std::int64_t problem = image / arrays.cut.nchan;
     if (arrays.ended(problem, PogmEnd::repeats)) return;
-    const bool begins_anew = arrays.ended(problem, PogmEnd::began_anew);
+    const bool stays = arrays.ended(problem, PogmEnd::began_anew) || arrays.ended(problem, PogmEnd::held);
     arrays.cut.each(place, [&](std::int64_t pixel) {
       const std::int64_t at = image * arrays.cut.pixels + pixel;
-      if (begins_anew) {
+      if (stays) {
         arrays.w[at] = arrays.z[at] = arrays.y[at];
       } else {
         arrays.y[at] = arrays.next[at];
