@@ -1,5 +1,6 @@
 #include <mpol_cpp/fourier/slab_operator.h>
 
+#include <numeric>
 #include <utility>
 
 #include <ATen/ops/_fft_c2c.h>
@@ -7,6 +8,7 @@
 #include <ATen/ops/_fft_r2c.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <mpol_cpp/core/format.h>
 
@@ -49,7 +51,7 @@ SlabOperator::SlabOperator(const NormalOperator& whole, std::shared_ptr<Communic
       nvis_(whole.nvis()),
       occupied_cells_(whole.occupied_cells()),
       dirty_(slabs_.slab_of(whole.dirty()).clone()),
-      constant_(slabs_.ranks().is_first() ? whole.constant().sum().item<double>() : 0) {
+      constant_(slabs_.ranks().is_first() ? whole.constant().clone() : at::zeros_like(whole.constant())) {
   const auto columns = share_of(whole.kernel().size(1), slabs_.ranks().rank(), slabs_.ranks().size());
   kernel_ = whole.kernel().narrow(1, columns.begin, columns.size()).clone();
 }
@@ -64,10 +66,16 @@ Tensor SlabOperator::apply(const Tensor& slab) const {
 }
 
 double SlabOperator::value_and_gradient(const Tensor& slab, Tensor& gradient) const {
+  const auto values = channel_values_and_gradient(slab, gradient);
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+std::vector<double> SlabOperator::channel_values_and_gradient(const Tensor& slab, Tensor& gradient) const {
   const torch::NoGradGuard no_gradient;
   const auto product = apply(slab);
   gradient.copy_((product - dirty_) * 2);
-  return (slab * (product - dirty_ * 2)).sum().item<double>() + constant_;
+  const auto values = ((slab * (product - dirty_ * 2)).sum({1, 2}) + constant_).contiguous();
+  return {values.const_data_ptr<double>(), values.const_data_ptr<double>() + values.numel()};
 }
 
 }  // namespace mpol

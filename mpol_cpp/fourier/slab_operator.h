@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include <mpol_cpp/distributed/row_slabs.h>
 #include <mpol_cpp/fourier/normal_operator.h>
@@ -31,6 +32,8 @@ class SlabOperator {
   /// @param slab      as of apply()
   /// @param gradient  same shape, overwritten
   double value_and_gradient(const Tensor& slab, Tensor& gradient) const;
+  /// The same with chi^2 of each channel.
+  std::vector<double> channel_values_and_gradient(const Tensor& slab, Tensor& gradient) const;
 
  private:
   GridCoords coords_;
@@ -38,7 +41,7 @@ class SlabOperator {
   std::int64_t nchan_, nvis_, occupied_cells_;
   Tensor kernel_;    // (nchan, own columns, 2 npix)
   Tensor dirty_;     // (nchan, rows, npix)
-  double constant_;  // of all channels on the first rank, 0 elsewhere
+  Tensor constant_;  // (nchan), 0 but on the first rank
 };
 
 }  // namespace mpol

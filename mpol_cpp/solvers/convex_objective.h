@@ -51,6 +51,7 @@ class ConvexObjective : public CompositeFunction {
 
   /// What is minimized by itself: the problems below.
   Parts parts() const { return images_apart_ ? Parts::images : Parts::problems; }
+  std::int64_t channels() const { return channels_; }  ///< of the model
   /// The base pixels as (problems, nchan, npix, npix), in the model's storage; (problems nchan, 1, npix, npix) of images apart.
   Tensor images() const;
   /// Sums over parts, (…, parts), as those over the model's problems.

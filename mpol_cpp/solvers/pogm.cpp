@@ -58,13 +58,6 @@ void Pogm::hold_settled(double tolerance, const std::vector<double>& scales) {
   }
 }
 
-void Pogm::release() {
-  for (std::size_t i = 0; i < problems_.size(); ++i) {
-    if (is_held(i)) begin_anew(problems_[i]);
-  }
-  decreases_.clear();
-}
-
 void Pogm::prepare() {
   const torch::NoGradGuard no_grad;
   if (!regularizers_.empty()) return;

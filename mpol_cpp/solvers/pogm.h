@@ -87,8 +87,6 @@ class Pogm {
   bool is_held(std::size_t problem) const;  ///< whether it does
   /// Holds problems that have settled (has_settled), at every eighth iteration of 64 or more.
   void hold_settled(double tolerance, const std::vector<double>& scales);
-  /// Those that stand still begin anew where they are, and what was known of all problems' settling is forgotten.
-  void release();
 
   /// The images, in the storage of `start`.
   const Tensor& images() const { return y_; }

@@ -284,13 +284,15 @@ TEST_CASE("the state of ranks with channels is that of one rank, and comes apart
   const std::int64_t nchan = 5, npix = 4;
   const auto images = normal({nchan, npix, npix}, torch::kFloat64, 1),
              duals = normal({2, 1, nchan, npix, npix}, torch::kFloat32, 2);
-  const auto curvatures = normal({nchan}, torch::kFloat64, 3), moves = normal({7}, torch::kFloat64, 4);
+  const auto curvatures = normal({nchan}, torch::kFloat64, 3), moves = normal({7}, torch::kFloat64, 4),
+             falls = normal({6, 1, nchan}, torch::kFloat64, 5);
   run_as_threads(3, [&](Communicator& ranks) {
     const auto share = share_of(nchan, ranks.rank(), ranks.size());
     const mpol::detail::ChannelState state(ranks, share.size(), npix);
     const NamedTensors own = {{"model.cube", images.narrow(0, share.begin, share.size())},
                               {"optimizer.dual", duals.narrow(2, share.begin, share.size())},
                               {"optimizer.curvatures", curvatures.narrow(0, share.begin, share.size())},
+                              {"optimizer.decreases_of_channels", falls.narrow(2, share.begin, share.size())},
                               {"optimizer.losses", at::arange(3, torch::kFloat64) + static_cast<double>(ranks.rank())},
                               {"random", moves}};
     auto all = state.gather(own);
@@ -298,11 +300,13 @@ TEST_CASE("the state of ranks with channels is that of one rank, and comes apart
     if (ranks.is_first()) {
       const bool right = all.at("model.cube").equal(images) && all.at("optimizer.dual").equal(duals) &&
                          all.at("optimizer.curvatures").equal(curvatures) && all.at("random").equal(moves) &&
+                         all.at("optimizer.decreases_of_channels").equal(falls) &&
                          all.at("optimizer.losses").equal(at::arange(3, torch::kFloat64) * 3 + 3);
       if (!right) throw DataError("another state");
     }
     const NamedTensors whole = {
-        {"model.cube", images}, {"optimizer.dual", duals}, {"optimizer.curvatures", curvatures}, {"random", moves}};
+        {"model.cube", images}, {"optimizer.dual", duals}, {"optimizer.curvatures", curvatures},
+        {"optimizer.decreases_of_channels", falls}, {"random", moves}};
     for (const auto& [name, tensor] : state.part(whole)) {
       if (!tensor.equal(own.at(name))) throw DataError("another part: " + name);
     }

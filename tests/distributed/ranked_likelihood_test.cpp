@@ -69,6 +69,12 @@ TEMPLATE_TEST_CASE("ranks with shares of the samples have the likelihood of all"
     demand(gap_between(gradient, wanted) < tolerance, "another gradient");
     own->value_and_gradient(sky, gradient, Accumulate::add);
     demand(gap_between(gradient, 2 * wanted) < tolerance, "another sum of gradients");
+    demand(own->tells_channels() == whole->tells_channels(), "tells other things");
+    if (own->tells_channels()) {
+      const auto of_channels = own->channel_values_and_gradient(sky, gradient, Accumulate::overwrite);
+      demand(of_channels.sizes() == at::IntArrayRef{3, 1} && gap_between(of_channels.squeeze(1), values) < tolerance,
+             "other values of channels");
+    }
     auto leaf = sky[1].clone().requires_grad_();  // one problem, and the other dtype
     own->chi_squared(leaf).backward();
     demand(gap_between(leaf.grad(), wanted[1]) < tolerance, "another gradient by autograd");

@@ -183,7 +183,8 @@ TEMPLATE_TEST_CASE("the likelihood of slabs serves the fit of one rank", "[distr
   const auto sky = problem.base.abs();
   ExactLikelihood exact(problem.whole);
   auto wanted = at::zeros_like(sky);
-  const auto value = exact->value_and_gradient(sky, wanted, Accumulate::overwrite).template item<double>();
+  const auto of_channels = exact->channel_values_and_gradient(sky, wanted, Accumulate::overwrite);
+  const auto value = of_channels.sum().template item<double>();
   run_as_threads(3, [&](Communicator& ranks) {
     const auto own = std::make_shared<SlabOperator>(problem.whole, as_shared(ranks));
     if (!ranks.is_first()) return serve_slabs(*own);
@@ -193,6 +194,9 @@ TEMPLATE_TEST_CASE("the likelihood of slabs serves the fit of one rank", "[distr
     const auto twice = likelihood->value_and_gradient(sky, gradient, Accumulate::add).template item<double>();
     auto leaf = sky.clone().requires_grad_();
     likelihood->chi_squared(leaf).sum().backward();
+    auto again = at::zeros_like(sky);
+    const auto own_values = likelihood->channel_values_and_gradient(sky, again, Accumulate::overwrite);
+    demand(likelihood->tells_channels() && gap_between(own_values, of_channels) < tolerance, "other values of channels");
     likelihood->release();
     demand(std::abs(twice - value) <= tolerance * std::abs(value), "another chi squared");
     demand(gap_between(gradient, 2 * wanted) < tolerance && gap_between(leaf.grad(), wanted) < tolerance, "another gradient");

@@ -17,6 +17,7 @@ namespace mpol {
 namespace {
 
 constexpr std::int64_t most_letters = 32;  // of a likelihood's name
+constexpr std::uint8_t quadratic = 1, told_channels = 2;  // what a likelihood says of itself
 
 /// Cells of the grid that hold samples of any rank, in all image channels.
 std::int64_t occupied_cells(Communicator& ranks, const GridCoords& coords, const std::optional<Visibilities>& share,
@@ -62,21 +63,23 @@ void RankedLikelihoodImpl::agree_on_kind() {
   auto* letters = words.mutable_data_ptr<std::uint8_t>();
   if (own_) {
     const auto name = own_->name();
-    letters[0] = own_->is_quadratic() ? 1 : 0;
+    letters[0] = (own_->is_quadratic() ? quadratic : 0) | (own_->tells_channels() ? told_channels : 0);
     std::copy_n(name.begin(), std::min<std::size_t>(name.size(), most_letters), letters + 1);
   }
   ranks_->broadcast(words, owner);
-  is_quadratic_ = letters[0] != 0;
+  is_quadratic_ = (letters[0] & quadratic) != 0;
+  tells_channels_ = (letters[0] & told_channels) != 0;
   name_ = std::string(letters + 1, std::find(letters + 1, letters + 1 + most_letters, 0));
 }
 
 Tensor RankedLikelihoodImpl::evaluate(Tensor& images) {
   ranks_->broadcast(images);
-  auto values = at::zeros({images.size(0)}, images.options().dtype(torch::kFloat64));
+  auto values = at::zeros({images.size(0), nchan_}, images.options().dtype(torch::kFloat64));
   if (own_) {
     const auto sky = images.to(device_);
     auto gradient = at::empty_like(sky);
-    values.copy_(own_->value_and_gradient(sky, gradient, Accumulate::overwrite));
+    if (tells_channels_) values.copy_(own_->channel_values_and_gradient(sky, gradient, Accumulate::overwrite));
+    else values.select(1, 0).copy_(own_->value_and_gradient(sky, gradient, Accumulate::overwrite));
     images.copy_(gradient);
   } else {
     images.zero_();
@@ -91,6 +94,15 @@ Tensor RankedLikelihoodImpl::chi_squared(const Tensor& sky) {
 }
 
 Tensor RankedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  return evaluate_with_all(sky, gradient, accumulate).sum(-1);
+}
+
+Tensor RankedLikelihoodImpl::channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  if (!tells_channels()) return Likelihood::channel_values_and_gradient(sky, gradient, accumulate);
+  return evaluate_with_all(sky, gradient, accumulate);
+}
+
+Tensor RankedLikelihoodImpl::evaluate_with_all(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
   losses::detail::check_sky_on(device_, sky, nchan_, coords().npix(), name_);
   losses::detail::check_gradient(sky, gradient);
   const torch::NoGradGuard no_gradient;
@@ -102,7 +114,7 @@ Tensor RankedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradi
   const auto found = images.to(sky.device()).view(sky.sizes());
   if (accumulate == Accumulate::add) gradient.add_(found);
   else gradient.copy_(found);
-  return values.to(sky.device()).view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3)));
+  return values.to(sky.device()).view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 2)));
 }
 
 void RankedLikelihoodImpl::serve() {

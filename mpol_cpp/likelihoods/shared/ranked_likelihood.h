@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <typeinfo>
 
 #include <mpol_cpp/device/module.h>
 #include <mpol_cpp/distributed/rank_service.h>
@@ -38,6 +39,8 @@ class RankedLikelihoodImpl : public Module<RankedLikelihoodImpl>, public Likelih
   /// Differentiable once; float32 or float64. By the first rank.
   Tensor chi_squared(const Tensor& sky) override;
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
+  bool tells_channels() const override { return tells_channels_ && typeid(*this) == typeid(RankedLikelihoodImpl); }
+  Tensor channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
 
   /// Gives the cells of all ranks, the same on each.
   double normalizer() const override { return normalizer_; }
@@ -55,8 +58,11 @@ class RankedLikelihoodImpl : public Module<RankedLikelihoodImpl>, public Likelih
 
  private:
   /// By all ranks together. @param images  (problems, nchan, npix, npix) of the first rank, overwritten elsewhere, where they
-  /// are exchanged; its gradient takes their place  @return  the value of each problem, float64, likewise
+  /// are exchanged; its gradient takes their place  @return  (problems, nchan) float64, likewise: what
+  /// each channel's value is, or where that is not told the problem's as the first channel's
   Tensor evaluate(Tensor& images);
+  /// The same for the first rank's caller, (…, nchan).
+  Tensor evaluate_with_all(const Tensor& sky, Tensor& gradient, Accumulate accumulate);
   /// Takes what the first rank's likelihood says of itself to all.
   void agree_on_kind();
 
@@ -68,7 +74,7 @@ class RankedLikelihoodImpl : public Module<RankedLikelihoodImpl>, public Likelih
   std::shared_ptr<Likelihood> own_;  // empty where this rank has no sample
   std::int64_t samples_ = 0;
   double normalizer_ = 0;
-  bool is_quadratic_ = false;
+  bool is_quadratic_ = false, tells_channels_ = false;
   std::string name_;
 };
 

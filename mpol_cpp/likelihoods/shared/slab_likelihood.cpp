@@ -3,8 +3,9 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/ops/empty.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/core/error.h>
@@ -15,16 +16,16 @@ namespace mpol {
 namespace {
 
 /// By all ranks together. @param sky  (nchan, npix, npix) float64, of the first rank  @param gradient  of the first rank
-/// @return  chi^2
-double evaluate(const SlabOperator& normal, const Tensor& sky, Tensor& gradient) {
+/// @return  chi^2 of each channel
+std::vector<double> evaluate(const SlabOperator& normal, const Tensor& sky, Tensor& gradient) {
   const auto& slabs = normal.slabs();
   const auto npix = slabs.npix();
   const auto slab = slabs.scatter(sky, at::zeros({normal.nchan(), slabs.rows().size(), npix}, torch::kFloat64));
   auto slope = at::empty_like(slab);
-  std::vector<double> value = {normal.value_and_gradient(slab, slope)};
-  slabs.ranks().sum(value);
+  auto values = normal.channel_values_and_gradient(slab, slope);
+  slabs.ranks().sum(values);
   gradient = slabs.gather(slope);
-  return value.front();
+  return values;
 }
 
 }  // namespace
@@ -39,23 +40,26 @@ Tensor SlabLikelihoodImpl::chi_squared(const Tensor& sky) {
 }
 
 Tensor SlabLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
+  return SlabLikelihoodImpl::channel_values_and_gradient(sky, gradient, accumulate).sum(-1);
+}
+
+Tensor SlabLikelihoodImpl::channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
   const auto npix = coords().npix();
   losses::detail::check_sky_on(torch::kCPU, sky, normal_->nchan(), npix, "exact");
   losses::detail::check_gradient(sky, gradient);
   const torch::NoGradGuard no_gradient;
-  const auto problems = sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 3));
   const auto images = sky.detach().to(torch::kFloat64).reshape({-1, normal_->nchan(), npix, npix});
-  auto values = at::empty({images.size(0)}, torch::kFloat64);
+  std::vector<Tensor> values;
   auto slopes = at::empty_like(images);
   for (std::int64_t problem = 0; problem < images.size(0); ++problem) {
     service_.ask();
     Tensor slope;
-    values[problem].fill_(evaluate(*normal_, images[problem], slope));
+    values.push_back(at::tensor(evaluate(*normal_, images[problem], slope), torch::kFloat64));
     slopes[problem].copy_(slope);
   }
   if (accumulate == Accumulate::add) gradient.add_(slopes.view(sky.sizes()));
   else gradient.copy_(slopes.view(sky.sizes()));
-  return values.view(problems);
+  return at::cat(values).view(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 2)));
 }
 
 void serve_slabs(const SlabOperator& normal) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <typeinfo>
 
 #include <mpol_cpp/device/module.h>
 #include <mpol_cpp/distributed/rank_service.h>
@@ -24,6 +25,8 @@ class SlabLikelihoodImpl : public Module<SlabLikelihoodImpl>, public Likelihood 
   /// Differentiable once; float32 or float64.
   Tensor chi_squared(const Tensor& sky) override;
   Tensor value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
+  bool tells_channels() const override { return typeid(*this) == typeid(SlabLikelihoodImpl); }
+  Tensor channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) override;
   double normalizer() const override { return static_cast<double>(normal_->occupied_cells()); }
   std::int64_t samples() const override { return normal_->nvis(); }
   std::string name() const override { return "exact"; }

@@ -81,13 +81,6 @@ Tensor DevicePogm::have_settled(double tolerance) const {
   return (ends_ == static_cast<std::int64_t>(ops::PogmEnd::held)).logical_or(fallen <= function_.device_scales(losses_) * tolerance);
 }
 
-void DevicePogm::release() {
-  ends_.masked_fill_(ends_ == static_cast<std::int64_t>(ops::PogmEnd::held), static_cast<std::int64_t>(ops::PogmEnd::began_anew));
-  t_.masked_fill_(ends_ == static_cast<std::int64_t>(ops::PogmEnd::began_anew), 1);
-  c_.masked_fill_(ends_ == static_cast<std::int64_t>(ops::PogmEnd::began_anew), 1);
-  iterations_ = 0;
-}
-
 std::int64_t DevicePogm::passes(std::optional<double> tolerance) {
   const torch::NoGradGuard no_grad;
   const bool asks = iterations_ % between_looks == 0;

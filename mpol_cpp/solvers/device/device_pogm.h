@@ -31,8 +31,6 @@ class DevicePogm {
   /// The passes of the next iteration's proximal map in any problem; now and then it waits for the device.
   /// @param tolerance  to which images apart are held once they have settled (Pogm::hold_settled); nothing: none is
   std::int64_t passes(std::optional<double> tolerance = {});
-  /// Those that stand still begin anew where they are, and what was known of all problems' settling is forgotten.
-  void release();
   /// One iteration after prepare(), to be followed by keep_report(). @param passes  what passes() gave
   void iterate(std::int64_t passes);
   /// What the last iteration tells, in a tensor that later ones leave alone: the losses before it (columns problems), then the

@@ -26,7 +26,7 @@ ChannelState::ChannelState(Communicator& ranks, std::int64_t nchan, std::int64_t
 
 ChannelState::Kind ChannelState::kind_of(const std::string& name, const Tensor& tensor, std::int64_t channels) const {
   if (name.ends_with(".losses") || name.ends_with(".regularizers")) return Kind::sum;
-  if (name.ends_with(".curvatures")) return Kind::per_channel;
+  if (name.ends_with(".curvatures") || name.ends_with("_of_channels")) return Kind::per_channel;
   const bool images = tensor.dim() >= dimensions_of_images && tensor.size(-1) == npix_ && tensor.size(-2) == npix_ &&
                       tensor.size(channel_dimension) == channels;
   return images ? Kind::images : Kind::common;
@@ -46,7 +46,8 @@ NamedTensors ChannelState::gather(const NamedTensors& own) const {
         if (whole.defined()) whole = whole.movedim(0, channel_dimension).contiguous();
         break;
       case Kind::per_channel:
-        whole = ranks_.gather(tensor.to(torch::kCPU).contiguous());
+        whole = ranks_.gather(tensor.to(torch::kCPU).movedim(-1, 0).contiguous());
+        if (whole.defined()) whole = whole.movedim(0, -1).contiguous();
         break;
       case Kind::sum:
         whole = tensor.to(torch::kCPU).clone();
@@ -68,7 +69,7 @@ NamedTensors ChannelState::part(const NamedTensors& all) const {
         own[name] = tensor.narrow(channel_dimension, begin_, own_).contiguous();
         break;
       case Kind::per_channel:
-        own[name] = tensor.narrow(0, begin_, own_).clone();
+        own[name] = tensor.narrow(-1, begin_, own_).contiguous();
         break;
       case Kind::sum:
         own[name] = ranks_.is_first() ? tensor : at::zeros_like(tensor);

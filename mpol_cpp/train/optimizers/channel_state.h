@@ -11,10 +11,10 @@ namespace mpol::detail {
 /// Joins the states of ranks that fit other channels of one cube into that of one rank that fits them all, and back, so that any
 /// number of ranks goes on from a checkpoint. What a tensor of a state holds follows from its shape and name:
 ///
-///   (…, nchan, npix, npix)   images: side by side along channels
-///   …curvatures              one number for each channel: side by side
-///   …losses, …regularizers   sums over channels: added; taken apart, the first rank has all and the others nothing
-///   all else                 what all ranks know alike
+///   (…, nchan, npix, npix)       images: side by side along channels
+///   …curvatures, …_of_channels   numbers of each channel, (…, nchan): side by side
+///   …losses, …regularizers       sums over channels: added; taken apart, the first rank has all and the others nothing
+///   all else                     what all ranks know alike
 class ChannelState {
  public:
   /// Called by every rank. @param nchan  channels of this rank

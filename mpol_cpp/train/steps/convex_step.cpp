@@ -1,6 +1,9 @@
 #include <mpol_cpp/train/steps/convex_step.h>
 
+#include <algorithm>
+#include <array>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include <ATen/ops/scalar_tensor.h>
@@ -11,6 +14,20 @@
 #include <mpol_cpp/ops/proximal/image_vectors.h>
 
 namespace mpol {
+namespace {
+
+constexpr std::string_view of_channels = "_of_channels", problems_name = "problems";
+
+/// Whether a tensor of a solver's state, or of losses, has numbers of each part.
+bool is_of_parts(std::string_view name) {
+  constexpr std::array<std::string_view, 5> names = {problems_name, "decreases", "regularizers", "passes_in_force",
+                                                     detail::losses_name};
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_of_images(const Tensor& tensor) { return tensor.dim() >= 4; }
+
+}  // namespace
 
 ConvexObjective convex_function(const std::shared_ptr<ImageModel>& model, const Objective& objective,
                                 const std::string& optimizer, Parts parts, CubeProximal::By by) {
@@ -20,11 +37,38 @@ ConvexObjective convex_function(const std::shared_ptr<ImageModel>& model, const 
   return {model, objective, by, parts};
 }
 
-std::optional<double> detail::held_tolerance(const NamedTensors& state) {
-  const auto found = state.find(tolerance_name);
-  if (found == state.end()) return std::nullopt;
-  if (found->second.numel() != 1) throw FileError("the saved state has a tolerance that is no number");
-  return found->second.to(torch::kFloat64).item<double>();
+NamedTensors detail::cube_state(const ConvexObjective& function, const NamedTensors& state) {
+  if (function.parts() == Parts::problems) return state;
+  const auto nchan = function.channels();
+  NamedTensors cubes;
+  for (const auto& [name, tensor] : state) {
+    if (is_of_parts(name)) {
+      const auto parts_last = name == problems_name ? tensor.t() : tensor.view({-1, function.images().size(0)});
+      cubes[name + std::string(of_channels)] = parts_last.unflatten(-1, {-1, nchan}).contiguous();
+    } else if (is_of_images(tensor)) {
+      cubes[name] = tensor.squeeze(-3).unflatten(-3, {-1, nchan});
+    } else {
+      cubes[name] = tensor;
+    }
+  }
+  return cubes;
+}
+
+NamedTensors detail::part_state(const ConvexObjective& function, const NamedTensors& state) {
+  if (function.parts() == Parts::problems) return state;
+  NamedTensors parts;
+  for (const auto& [name, tensor] : state) {
+    if (name.ends_with(of_channels) && tensor.dim() > 1) {
+      const auto own = name.substr(0, name.size() - of_channels.size());
+      const auto parts_last = tensor.flatten(-2);
+      parts[own] = own == problems_name ? parts_last.t().contiguous() : parts_last;
+    } else if (is_of_images(tensor)) {
+      parts[name] = tensor.flatten(-4, -3).unsqueeze(-3);
+    } else {
+      parts[name] = tensor;
+    }
+  }
+  return parts;
 }
 
 ConvexStep::ConvexStep(const std::shared_ptr<ImageModel>& model, const Objective& objective, const TrainOptions& options,
@@ -81,11 +125,11 @@ NamedTensors ConvexStep::state() const {
   auto state = solver_state();
   if (!losses_.empty()) state[detail::losses_name] = at::tensor(losses_, torch::kFloat64);
   state[detail::dual_name] = function_->map().dual();
-  if (function_->parts() == Parts::images) state[detail::tolerance_name] = at::tensor({tolerance_}, torch::kFloat64);
-  return state;
+  return detail::cube_state(*function_, state);
 }
 
-void ConvexStep::load_state(const NamedTensors& state) {
+void ConvexStep::load_state(const NamedTensors& saved) {
+  const auto state = detail::part_state(*function_, saved);
   const auto find = [&](const char* name) { return state.contains(name) ? state.at(name) : Tensor(); };
   const auto losses =
       find(detail::losses_name).defined() ? find(detail::losses_name).to(torch::kCPU, torch::kFloat64).contiguous() : Tensor();
@@ -94,9 +138,7 @@ void ConvexStep::load_state(const NamedTensors& state) {
   }
   if (!find(detail::dual_name).defined())
     throw FileError(fmt::format("the saved state is none of {}: it has no dual image", name_));
-  const auto tolerance = detail::held_tolerance(state);
   load_solver_state(state);
-  if (tolerance && *tolerance != tolerance_) release();
   function_->map().set_dual(find(detail::dual_name));
   losses_.clear();
   if (losses.defined()) losses_.assign(losses.const_data_ptr<double>(), losses.const_data_ptr<double>() + losses.numel());

@@ -14,10 +14,13 @@ namespace detail {
 /// Names in the state of such a step, beside those of its solver.
 inline constexpr const char* losses_name = "losses";
 inline constexpr const char* dual_name = "tv_dual";
-inline constexpr const char* tolerance_name = "tolerance";
 
-/// The tolerance to which images of a saved state were held; nothing where none could be. @throws FileError where it is no number
-std::optional<double> held_tolerance(const NamedTensors& state);
+/// The state of a solver whose parts are images as that of their cubes, so that ranks with other channels can join theirs
+/// (ChannelState): images are (…, problems, nchan, npix, npix), and numbers of each part become NAME_of_channels, (…, problems,
+/// nchan). As it is where parts are problems.
+NamedTensors cube_state(const ConvexObjective& function, const NamedTensors& state);
+/// The inverse.
+NamedTensors part_state(const ConvexObjective& function, const NamedTensors& state);
 }  // namespace detail
 
 /// A model and an objective as such a function. @param optimizer  which wants it
@@ -50,9 +53,8 @@ class ConvexStep : public Step {
   /// One iteration, which evaluates the function at its new images last. @return which problems have taken these
   virtual std::vector<bool> iterate() = 0;
   virtual bool has_settled(double tolerance, const std::vector<double>& scales) const = 0;
-  /// Images apart that have settled are held from now on; after release() none is.
+  /// Images apart that have settled are held from now on.
   virtual void hold_settled(double, const std::vector<double>&) {}
-  virtual void release() {}
   virtual NamedTensors solver_state() const = 0;
   virtual void load_solver_state(const NamedTensors& state) = 0;
 

@@ -5,8 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include <ATen/ops/tensor.h>
-
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
@@ -111,20 +109,18 @@ NamedTensors DevicePogmStep::state() const {
   auto state = pogm_.state();
   if (pogm_.losses().defined()) state[detail::losses_name] = pogm_.losses().flatten().clone();
   state[detail::dual_name] = function_.map().dual();
-  if (function_.parts() == Parts::images) state[detail::tolerance_name] = at::tensor({tolerance_}, torch::kFloat64);
-  return state;
+  return detail::cube_state(function_, state);
 }
 
-void DevicePogmStep::load_state(const NamedTensors& state) {
+void DevicePogmStep::load_state(const NamedTensors& saved) {
   const torch::NoGradGuard no_grad;
+  const auto state = detail::part_state(function_, saved);
   const auto losses = state.find(detail::losses_name), dual = state.find(detail::dual_name);
   if (losses != state.end() && losses->second.numel() % pogm_.images().size(0) != 0) {
     throw FileError(fmt::format("the saved state of {} has losses of shape {}", name_, losses->second.sizes().vec()));
   }
   if (dual == state.end()) throw FileError(fmt::format("the saved state is none of {}: it has no dual image", name_));
-  const auto tolerance = detail::held_tolerance(state);
   pogm_.load_state(state, losses == state.end() ? Tensor() : losses->second.to(torch::kFloat64));
-  if (tolerance && *tolerance != tolerance_) pogm_.release();
   function_.map().set_dual(dual->second);
 }
 

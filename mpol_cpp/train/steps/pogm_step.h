@@ -35,7 +35,6 @@ class PogmStep : public ConvexStep {
     return pogm_.has_converged(tolerance, scales);
   }
   void hold_settled(double tolerance, const std::vector<double>& scales) override { pogm_.hold_settled(tolerance, scales); }
-  void release() override { pogm_.release(); }
   NamedTensors solver_state() const override { return pogm_.state(); }
   void load_solver_state(const NamedTensors& state) override { pogm_.load_state(state); }
 
