@@ -26,7 +26,7 @@ using Filled = std::vector<double>;  // shares of the field, of each channel or 
 }  // namespace
 
 CallbackAction end_look(const Progress& progress) {
-  constexpr std::int64_t epochs_of_looks = 64;
+  constexpr std::int64_t epochs_of_looks = 32;
   return progress.loss.epoch + 1 < epochs_of_looks ? CallbackAction::proceed : CallbackAction::stop;
 }
 

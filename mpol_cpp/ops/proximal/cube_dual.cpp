@@ -18,6 +18,18 @@ namespace {
 constexpr std::int64_t channels_per_chunk = 16;  // whose next channel is made once more
 constexpr std::int64_t rows_of_level = 64;       // of two channels that stay in the second cache
 
+/// Runs body(i, worker) for i of [0, tasks).
+template <typename Body>
+void share_pieces(std::int64_t tasks, const Body& body, WorkerPool::Order order = WorkerPool::Order::near) {
+  share_tasks(
+      tasks, 1,
+      [&](std::int64_t i, std::int64_t worker) {
+        const FlushTiny flush;
+        body(i, static_cast<std::size_t>(worker));
+      },
+      order);
+}
+
 }  // namespace
 
 CubeDualSteps::CubeDualSteps(const CubeWeights& weights, std::size_t problem)
@@ -183,6 +195,7 @@ template <typename T>
 void CubeDual<T>::cut(const Piece& piece, const Pass& pass, std::size_t worker) {
   const auto n = frame_.npix;
   const auto& own = dual_steps_[piece.problem];
+  if (own.spectra <= 0) return;
   const double climb = own.spectra_climb / pass.largest_step[piece.problem];
   T* factor = level(worker, 0, 0);
   for (auto row = piece.first_row; row < piece.end_row; ++row) {
@@ -323,59 +336,92 @@ void CubeDual<T>::apply(const T* q, const T* mask, const std::vector<double>& st
     levels_.emplace_back(weights_.has_channels() ? 2 * rows_of_level * frame_.distance : frame_.distance);
   }
   const auto count = static_cast<std::size_t>(problems_);
-  const RowBlocks blocks(frame_.npix, problems_ * chunks_, weights_.has_channels() ? rows_of_level : frame_.npix);
-  const auto per_problem = chunks_ * blocks.count;
   std::vector<double> largest;
   for (auto first = steps.begin(); first != steps.end(); first += nchan_)
     largest.push_back(*std::max_element(first, first + nchan_));
-  const std::vector<double> zeros(count, 0.0);
-  Pass pass{q, mask, steps, std::move(largest), zeros, zeros, zeros, blocks};
+  const std::vector<double> zeros(count, 0.0), ones(count, 1.0);
+  const auto apart = problems_apart(passes);
+  const auto images_at_once = apart.empty() ? problems_ * chunks_ : sharing_threads();
+  const RowBlocks blocks(frame_.npix, images_at_once, weights_.has_channels() ? rows_of_level : frame_.npix);
+  Pass pass{q, mask, steps, passes, std::move(largest), zeros, zeros, ones, zeros, blocks};
   ask_for_steps(pass);
-  std::vector<double> t(count, 1.0);
+  if (apart.empty()) {
+    climb_together(pass);
+    std::fill(pass.momentum.begin(), pass.momentum.end(), 0.0);
+    share_pieces(problems_ * chunks_ * blocks.count, [&](std::int64_t task, std::size_t worker) { finish(task, pass, worker, x); });
+    return;
+  }
+  const auto climb = [&](std::int64_t i, std::size_t worker) { climb_alone(apart[static_cast<std::size_t>(i)], pass, worker, x); };
+  share_pieces(problems_, climb, WorkerPool::Order::numbers);
+}
+
+template <typename T>
+void CubeDual<T>::climb_together(Pass& pass) {
+  const auto per_problem = chunks_ * pass.blocks.count;
   std::vector<std::int64_t> going;  // pieces
-  const auto each = [](std::int64_t tasks, const auto& body) {
-    share_tasks(
-        tasks, 1,
-        [&](std::int64_t i, std::int64_t worker) {
-          const FlushTiny flush;
-          body(i, static_cast<std::size_t>(worker));
-        },
-        WorkerPool::Order::near);
-  };
-  const auto most = *std::max_element(passes.begin(), passes.end());
+  const auto most = *std::max_element(pass.passes.begin(), pass.passes.end());
   for (std::int64_t done = 0; done < most; ++done) {
-    const auto goes_on = [&](std::size_t problem) { return passes[problem] > done && dual_steps_[problem].is_on(); };
     going.clear();
     for (std::int64_t task = 0; task < problems_ * per_problem; ++task) {
-      if (goes_on(static_cast<std::size_t>(task / per_problem))) going.push_back(task);
+      if (goes_on(static_cast<std::size_t>(task / per_problem), pass, done)) going.push_back(task);
     }
     const auto tasks = static_cast<std::int64_t>(going.size());
-    const auto task_of = [&](std::int64_t i) { return going[static_cast<std::size_t>(i)]; };
+    const auto piece = [&](std::int64_t i) { return piece_of(going[static_cast<std::size_t>(i)], pass.blocks); };
     if (duals_before_) exchange_ends(pass);
-    each(tasks, [&](std::int64_t i, std::size_t worker) { raise(piece_of(task_of(i), blocks), pass, worker); });
+    share_pieces(tasks, [&](std::int64_t i, std::size_t worker) { raise(piece(i), pass, worker); });
     if (plane_of_spectra_ >= 0) {
       if (neighbors_) join_squares();
-      each(tasks, [&](std::int64_t i, std::size_t worker) {
-        const auto piece = piece_of(task_of(i), blocks);
-        if (dual_steps_[piece.problem].spectra > 0) cut(piece, pass, worker);
-      });
+      share_pieces(tasks, [&](std::int64_t i, std::size_t worker) { cut(piece(i), pass, worker); });
     }
     std::vector<double> sums;
-    for (auto begin = turned_.begin(); begin != turned_.end(); begin += nchan_ * frame_.npix)
-      sums.push_back(std::accumulate(begin, begin + nchan_ * frame_.npix, 0.0));
+    for (std::size_t problem = 0; problem < static_cast<std::size_t>(problems_); ++problem) sums.push_back(sum_of_turned(problem));
     if (neighbors_) neighbors_->sum(sums);
-    for (std::size_t problem = 0; problem < count; ++problem) {
-      if (!goes_on(problem)) continue;
-      const double sum = sums[problem];
-      const double next = sum > 0 ? 1 : (1 + std::sqrt(1 + 4 * t[problem] * t[problem])) / 2;
-      pass.momentum[problem] = sum > 0 ? 0 : (t[problem] - 1) / next;
-      t[problem] = next;
-      duals_.turn(problem);
-      if (duals_before_) duals_before_->turn(problem);
+    for (std::size_t problem = 0; problem < sums.size(); ++problem) {
+      if (goes_on(problem, pass, done)) turn(problem, sums[problem], pass);
     }
   }
-  std::fill(pass.momentum.begin(), pass.momentum.end(), 0.0);
-  each(problems_ * per_problem, [&](std::int64_t task, std::size_t worker) { finish(task, pass, worker, x); });
+}
+
+template <typename T>
+void CubeDual<T>::climb_alone(std::size_t problem, Pass& pass, std::size_t worker, T* x) {
+  const auto per_problem = chunks_ * pass.blocks.count, first = static_cast<std::int64_t>(problem) * per_problem;
+  const auto each_piece = [&](const auto& body) {
+    for (auto task = first; task < first + per_problem; ++task) body(piece_of(task, pass.blocks));
+  };
+  for (std::int64_t done = 0; goes_on(problem, pass, done); ++done) {
+    each_piece([&](const Piece& piece) { raise(piece, pass, worker); });
+    if (plane_of_spectra_ >= 0) each_piece([&](const Piece& piece) { cut(piece, pass, worker); });
+    turn(problem, sum_of_turned(problem), pass);
+  }
+  pass.momentum[problem] = 0;
+  for (auto task = first; task < first + per_problem; ++task) finish(task, pass, worker, x);
+}
+
+template <typename T>
+bool CubeDual<T>::goes_on(std::size_t problem, const Pass& pass, std::int64_t done) const {
+  return pass.passes[problem] > done && dual_steps_[problem].is_on();
+}
+
+template <typename T>
+std::vector<std::size_t> CubeDual<T>::problems_apart(const std::vector<std::int64_t>& passes) const {
+  if (neighbors_) return {};
+  return most_work_first(passes);
+}
+
+template <typename T>
+double CubeDual<T>::sum_of_turned(std::size_t problem) const {
+  const auto of_problem = nchan_ * frame_.npix, begin = static_cast<std::int64_t>(problem) * of_problem;
+  return std::accumulate(turned_.begin() + begin, turned_.begin() + begin + of_problem, 0.0);
+}
+
+template <typename T>
+void CubeDual<T>::turn(std::size_t problem, double sum, Pass& pass) {
+  auto& t = pass.t[problem];
+  const double next = sum > 0 ? 1 : (1 + std::sqrt(1 + 4 * t * t)) / 2;
+  pass.momentum[problem] = sum > 0 ? 0 : (t - 1) / next;
+  t = next;
+  duals_.turn(problem);
+  if (duals_before_) duals_before_->turn(problem);
 }
 
 template class CubeDual<float>;

@@ -33,7 +33,8 @@ struct CubeDualSteps {
 
 /// The proximal map of total variation, differences from channel to channel, norms of spectra and pixels' signs on the CPU, as
 /// TvDual works: the images of a few channels one after the other in blocks of rows, a pass over all dual images each. The duals
-/// of spectra are cut in a second pass over theirs. The same bits for any number of threads.
+/// of spectra are cut in a second pass over theirs. Where there are problems enough each is one worker's for all of its passes, so
+/// that its images stay in the cache. The same bits for any number of threads.
 template <typename T>
 class CubeDual {
  public:
@@ -66,9 +67,10 @@ class CubeDual {
   struct Pass {
     const T *q, *mask;
     const std::vector<double>& steps;   // of each image
+    const std::vector<std::int64_t>& passes;  // of each problem
     std::vector<double> largest_step;   // of each problem
     std::vector<double> before, after;  // the steps of the neighbors' nearest channels in each problem; 0: there is none
-    std::vector<double> momentum;       // of each problem
+    std::vector<double> t, momentum;    // of each problem
     RowBlocks blocks;
   };
 
@@ -86,6 +88,16 @@ class CubeDual {
   /// Raises the duals between this rank's channels and the neighbors'.
   void raise_to_before(const Piece& piece, std::int64_t row, const Pass& pass, const T* own);
   void raise_to_after(const Piece& piece, std::int64_t row, const Pass& pass, const T* own);
+  /// Whether a problem has more passes to come, and something to climb.
+  bool goes_on(std::size_t problem, const Pass& pass, std::int64_t done) const;
+  /// All problems, where each is one worker's (most_work_first); empty where all workers share each pass.
+  std::vector<std::size_t> problems_apart(const std::vector<std::int64_t>& passes) const;
+  /// The passes of all problems, one after the other, and those of one of them by one worker, who finishes it, too.
+  void climb_together(Pass& pass);
+  void climb_alone(std::size_t problem, Pass& pass, std::size_t worker, T* x);
+  /// What all rows of a problem say of turning, and what follows.
+  double sum_of_turned(std::size_t problem) const;
+  void turn(std::size_t problem, double sum, Pass& pass);
   /// Raises the duals of a piece.
   void raise(const Piece& piece, const Pass& pass, std::size_t worker);
   void raise_channel(const Piece& piece, std::int64_t channel, const Pass& pass, std::size_t worker);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <numeric>
+#include <vector>
 
 #include <mpol_cpp/ops/memory/aligned_array.h>
 #include <mpol_cpp/ops/memory/share_tasks.h>
@@ -32,6 +33,18 @@ struct RowBlocks {
 
   std::int64_t npix, rows, count;  // count: of an image
 };
+
+/// The problems in the order in which workers take them, each with all of its passes: those with most work first. Empty where too
+/// few have any, so that all workers do better to share each pass.
+inline std::vector<std::size_t> most_work_first(const std::vector<std::int64_t>& passes) {
+  constexpr std::int64_t fewest_of_worker = 2;
+  const auto going = std::count_if(passes.begin(), passes.end(), [](std::int64_t own) { return own > 0; });
+  if (going < fewest_of_worker * sharing_threads()) return {};
+  std::vector<std::size_t> order(passes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return passes[a] > passes[b]; });
+  return order;
+}
 
 /// What all walks of a map have in common.
 template <typename T>
