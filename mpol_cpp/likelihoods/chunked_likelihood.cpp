@@ -156,8 +156,7 @@ Tensor ChunkedLikelihoodImpl::channel_values_and_gradient(const Tensor& sky, Ten
   });
 }
 
-Tensor ChunkedLikelihoodImpl::sum_of_parts(const Tensor& sky, Tensor& gradient, Accumulate accumulate,
-                                           const Evaluate& evaluate) {
+Tensor ChunkedLikelihoodImpl::sum_of_parts(const Tensor& sky, Tensor& gradient, Accumulate accumulate, const Evaluate& evaluate) {
   losses::detail::check_sky_shape(sky, channels_.nchan(), coords().npix());
   losses::detail::check_gradient(sky, gradient);
   const torch::NoGradGuard no_grad;

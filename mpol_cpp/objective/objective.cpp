@@ -114,8 +114,8 @@ Tensor Objective::nll(const Tensor& chi_squared) const {
   if (each.size() == 1) return precise / (2.0 * each.front());
   const auto problems = std::ssize(each);
   if (precise.numel() % problems != 0) {
-    throw ShapeError(fmt::format("chi^2 of {} problems, whose likelihood has data of {}: give one value for each",
-                                 precise.numel(), problems));
+    throw ShapeError(
+        fmt::format("chi^2 of {} problems, whose likelihood has data of {}: give one value for each", precise.numel(), problems));
   }
   const auto divisors = (2.0 * at::tensor(each, torch::kFloat64)).to(precise.device()).unsqueeze(1);
   return (precise.reshape({problems, -1}) / divisors).view(precise.sizes());

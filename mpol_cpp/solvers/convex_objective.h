@@ -102,7 +102,7 @@ class ConvexObjective : public CompositeFunction {
 
  private:
   static constexpr double least_share_of_images = 0.01;  // of scales() beside chi^2/(2 N_norm)
-  static bool is_length(TermKind kind);  // whether a term belongs to g, whatever the pixels' sign
+  static bool is_length(TermKind kind);                  // whether a term belongs to g, whatever the pixels' sign
   /// Whether a term belongs to g.
   bool is_simple(TermKind kind) const;
   /// Gives the share of the weight of a term that counts the sum of the pixels, which is not in g; 0 where there is none.
@@ -164,9 +164,9 @@ class ConvexObjective : public CompositeFunction {
   Objective objective_;
   CubeProximal::By by_;
   bool either_sign_ = false;
-  bool weighs_channels_ = false;                         // whether terms have weights of channels
+  bool weighs_channels_ = false;  // whether terms have weights of channels
   bool images_apart_ = false;
-  std::int64_t channels_ = 0;  // of the model
+  std::int64_t channels_ = 0;                            // of the model
   std::vector<Tensor> device_weights_, device_factors_;  // of each term; factors of channels undefined where it has none
   Tensor term_weights_, simple_;  // (terms, problems) and (terms, 1): 1 for a term of g, else 0; undefined without terms
   Tensor linear_;                 // beside_images(); undefined where no pixel has a linear weight

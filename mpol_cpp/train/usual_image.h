@@ -34,7 +34,7 @@ struct UsualImageOptions {
   TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;
 };
 
-/// A callback of a fit that only shows what the usual weights of a cube's channels should be: ends it after 64 epochs, if it has
+/// A callback of a fit that only shows what the usual weights of a cube's channels should be: ends it after 32 epochs, if it has
 /// not converged before. Up to most_usual_fits of them come before the one that converges.
 CallbackAction end_look(const Progress& progress);
 

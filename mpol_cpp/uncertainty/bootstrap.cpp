@@ -87,8 +87,7 @@ class SimulatedFits {
 
   void fit(Tensor& images) {
     Pogm pogm(tilted_, images.view(function_.images().sizes()), {.curvatures = curvatures_, .most_passes = passes_to_settle});
-    settle(pogm, options_.most_iterations(), options_.tolerance(),
-           [&] { return function_.scales(); });
+    settle(pogm, options_.most_iterations(), options_.tolerance(), [&] { return function_.scales(); });
     curvatures_ = pogm.curvatures();
   }
 

@@ -304,9 +304,11 @@ TEST_CASE("the state of ranks with channels is that of one rank, and comes apart
                          all.at("optimizer.losses").equal(at::arange(3, torch::kFloat64) * 3 + 3);
       if (!right) throw DataError("another state");
     }
-    const NamedTensors whole = {
-        {"model.cube", images}, {"optimizer.dual", duals}, {"optimizer.curvatures", curvatures},
-        {"optimizer.decreases_of_channels", falls}, {"random", moves}};
+    const NamedTensors whole = {{"model.cube", images},
+                                {"optimizer.dual", duals},
+                                {"optimizer.curvatures", curvatures},
+                                {"optimizer.decreases_of_channels", falls},
+                                {"random", moves}};
     for (const auto& [name, tensor] : state.part(whole)) {
       if (!tensor.equal(own.at(name))) throw DataError("another part: " + name);
     }

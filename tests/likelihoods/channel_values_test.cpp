@@ -74,13 +74,13 @@ std::shared_ptr<Likelihood> likelihood_named(const std::string& name, std::optio
 }  // namespace
 
 TEMPLATE_TEST_CASE("values of channels are those of likelihoods of one channel, and add up", "[losses][quick]", float, double) {
-  const std::string name =
-      GENERATE("gridded", "exact", "loose", "loose with shared baselines", "chunks", "shared", "points");
+  const std::string name = GENERATE("gridded", "exact", "loose", "loose with shared baselines", "chunks", "shared", "points");
   CAPTURE(name);
   const auto likelihood = likelihood_named(name), other = likelihood_named(name);
   REQUIRE(likelihood->tells_channels());
   const auto bound = tolerance<TestType>(1e-9, 1e-5);
-  for (const auto& shape : {std::vector<std::int64_t>{channel_count, 16, 16}, std::vector<std::int64_t>{2, channel_count, 16, 16}}) {
+  for (const auto& shape :
+       {std::vector<std::int64_t>{channel_count, 16, 16}, std::vector<std::int64_t>{2, channel_count, 16, 16}}) {
     const auto sky = uniform(shape, torch::kFloat64, 5).to(dtype_of<TestType>());
     auto gradient = at::full_like(sky, 7), added = at::full_like(sky, 0.5), of_whole = at::full_like(sky, 7);
     const auto values = likelihood->channel_values_and_gradient(sky, gradient, Accumulate::overwrite);
@@ -115,8 +115,8 @@ TEST_CASE("a batch tells the channels of each problem where all of its likelihoo
   }
   CHECK(same(gradient, own));
   CHECK(values.sizes() == at::IntArrayRef{2, channel_count});
-  const auto noise =
-      NoiseLikelihood(channel_grid, random_visibilities(channel_grid, channel_count, 7), ChannelMap::cube(channel_count), NoiseModel::student(4));
+  const auto noise = NoiseLikelihood(channel_grid, random_visibilities(channel_grid, channel_count, 7),
+                                     ChannelMap::cube(channel_count), NoiseModel::student(4));
   CHECK_FALSE(BatchedLikelihood(std::vector<std::shared_ptr<Likelihood>>{exact, noise.ptr()})->tells_channels());
 }
 

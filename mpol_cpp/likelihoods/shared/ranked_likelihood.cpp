@@ -16,7 +16,7 @@
 namespace mpol {
 namespace {
 
-constexpr std::int64_t most_letters = 32;  // of a likelihood's name
+constexpr std::int64_t most_letters = 32;                 // of a likelihood's name
 constexpr std::uint8_t quadratic = 1, told_channels = 2;  // what a likelihood says of itself
 
 /// Cells of the grid that hold samples of any rank, in all image channels.

@@ -348,10 +348,13 @@ void CubeDual<T>::apply(const T* q, const T* mask, const std::vector<double>& st
   if (apart.empty()) {
     climb_together(pass);
     std::fill(pass.momentum.begin(), pass.momentum.end(), 0.0);
-    share_pieces(problems_ * chunks_ * blocks.count, [&](std::int64_t task, std::size_t worker) { finish(task, pass, worker, x); });
+    share_pieces(problems_ * chunks_ * blocks.count,
+                 [&](std::int64_t task, std::size_t worker) { finish(task, pass, worker, x); });
     return;
   }
-  const auto climb = [&](std::int64_t i, std::size_t worker) { climb_alone(apart[static_cast<std::size_t>(i)], pass, worker, x); };
+  const auto climb = [&](std::int64_t i, std::size_t worker) {
+    climb_alone(apart[static_cast<std::size_t>(i)], pass, worker, x);
+  };
   share_pieces(problems_, climb, WorkerPool::Order::numbers);
 }
 
@@ -374,7 +377,8 @@ void CubeDual<T>::climb_together(Pass& pass) {
       share_pieces(tasks, [&](std::int64_t i, std::size_t worker) { cut(piece(i), pass, worker); });
     }
     std::vector<double> sums;
-    for (std::size_t problem = 0; problem < static_cast<std::size_t>(problems_); ++problem) sums.push_back(sum_of_turned(problem));
+    for (std::size_t problem = 0; problem < static_cast<std::size_t>(problems_); ++problem)
+      sums.push_back(sum_of_turned(problem));
     if (neighbors_) neighbors_->sum(sums);
     for (std::size_t problem = 0; problem < sums.size(); ++problem) {
       if (goes_on(problem, pass, done)) turn(problem, sums[problem], pass);

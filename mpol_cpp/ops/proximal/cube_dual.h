@@ -33,8 +33,8 @@ struct CubeDualSteps {
 
 /// The proximal map of total variation, differences from channel to channel, norms of spectra and pixels' signs on the CPU, as
 /// TvDual works: the images of a few channels one after the other in blocks of rows, a pass over all dual images each. The duals
-/// of spectra are cut in a second pass over theirs. Where there are problems enough each is one worker's for all of its passes, so
-/// that its images stay in the cache. The same bits for any number of threads.
+/// of spectra are cut in a second pass over theirs. Where there are problems enough each is one worker's for all of its passes,
+/// so that its images stay in the cache. The same bits for any number of threads.
 template <typename T>
 class CubeDual {
  public:
@@ -66,11 +66,11 @@ class CubeDual {
   /// What all pieces of a pass are told.
   struct Pass {
     const T *q, *mask;
-    const std::vector<double>& steps;   // of each image
+    const std::vector<double>& steps;         // of each image
     const std::vector<std::int64_t>& passes;  // of each problem
-    std::vector<double> largest_step;   // of each problem
-    std::vector<double> before, after;  // the steps of the neighbors' nearest channels in each problem; 0: there is none
-    std::vector<double> t, momentum;    // of each problem
+    std::vector<double> largest_step;         // of each problem
+    std::vector<double> before, after;        // the steps of the neighbors' nearest channels in each problem; 0: there is none
+    std::vector<double> t, momentum;          // of each problem
     RowBlocks blocks;
   };
 

@@ -78,7 +78,8 @@ void DevicePogm::set_losses(const Tensor& losses) {
 Tensor DevicePogm::have_settled(double tolerance) const {
   const auto half = iterations_ / 2;
   const auto fallen = decreases_.narrow(0, half, iterations_ - half).sum(0);
-  return (ends_ == static_cast<std::int64_t>(ops::PogmEnd::held)).logical_or(fallen <= function_.device_scales(losses_) * tolerance);
+  return (ends_ == static_cast<std::int64_t>(ops::PogmEnd::held))
+      .logical_or(fallen <= function_.device_scales(losses_) * tolerance);
 }
 
 std::int64_t DevicePogm::passes(std::optional<double> tolerance) {

@@ -95,9 +95,7 @@ void DevicePogmStep::set_stopped(const std::vector<bool>&) {
   throw ValueError(fmt::format("the problems of {} end together", name_));
 }
 
-bool DevicePogmStep::has_converged() const {
-  return pogm_.losses().defined() && pogm_.has_converged(tolerance_);
-}
+bool DevicePogmStep::has_converged() const { return pogm_.losses().defined() && pogm_.has_converged(tolerance_); }
 
 std::optional<double> DevicePogmStep::gap() {
   const auto gaps = function_.gaps();

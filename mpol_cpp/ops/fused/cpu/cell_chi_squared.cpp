@@ -78,7 +78,8 @@ class CellChiSquared<T>::Passes {
     for (std::int64_t image = 0; image < problems * nchan; ++image) {
       const auto channel = static_cast<std::size_t>(image % nchan);
       const auto begin = sums_.begin() + image / nchan * panels;
-      values.push_back(std::accumulate(begin + first_panel_[channel], begin + first_panel_[channel + 1], cells_[channel].constant));
+      values.push_back(
+          std::accumulate(begin + first_panel_[channel], begin + first_panel_[channel + 1], cells_[channel].constant));
     }
     return values;
   }

@@ -92,8 +92,7 @@ GpuRowCut::GpuRowCut(TileKind kind, const GpuShape& shape, torch::Dtype dtype, t
       columns_(columns_of(cells, all)),
       columns_of_block_(suitable_columns(shape.images(), columns(), plan_, dtype, shared_memory_of_block(device))) {
   for (auto* table : {&columns_.column, &columns_.number, &columns_.cells.cell_of, &columns_.cells.weight, &columns_.cells.real,
-                      &columns_.cells.imag, &columns_.cells.constant,
-                      &columns_.cells.channel_constants}) {
+                      &columns_.cells.imag, &columns_.cells.constant, &columns_.cells.channel_constants}) {
     *table = table->to(device);
   }
   roots_ = line_roots(npix_).to(device, c10::toComplexType(dtype));

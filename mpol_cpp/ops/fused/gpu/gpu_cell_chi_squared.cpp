@@ -52,8 +52,7 @@ bool GpuCellChiSquared::agrees(torch::Dtype dtype, torch::Device device) {
     auto spectrum = at::zeros_like(half_plane);
     spectrum.flatten(-3).index_add_(-1, places, difference * weight * (2 * area));
     const auto of_problems = (difference.abs().square() * weight).sum(-1);
-    if (differ(value.sum(1), of_problems) || differ(gradient, half_plane_adjoint(spectrum)))
-      return false;
+    if (differ(value.sum(1), of_problems) || differ(gradient, half_plane_adjoint(spectrum))) return false;
   }
   return true;
 }
