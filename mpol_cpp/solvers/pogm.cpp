@@ -51,10 +51,10 @@ void Pogm::hold(std::size_t problem) { problems_[problem].end = ops::PogmEnd::he
 
 bool Pogm::is_held(std::size_t problem) const { return problems_[problem].end == ops::PogmEnd::held; }
 
-void Pogm::hold_settled(double tolerance, const std::vector<double>& scales) {
-  if (iterations() < PogmNumbers::fewest_iterations || iterations() % PogmNumbers::between_looks != 0) return;
+void Pogm::hold_settled(double tolerance, const std::vector<double>& scales, const std::vector<bool>& still) {
+  if (iterations() < PogmNumbers::fewest_iterations) return;
   for (std::size_t i = 0; i < problems_.size(); ++i) {
-    if (has_settled(i, tolerance, scales[i])) hold(i);
+    if (still[i] && has_settled(i, tolerance, scales[i])) hold(i);
   }
 }
 

@@ -25,7 +25,6 @@ struct PogmNumbers {
   static constexpr std::int64_t first_passes = 4;         ///< of the proximal map, until F would rise
   static constexpr std::int64_t most_passes = 64;         ///< that doubling them ends at, unless an option says another number
   static constexpr std::int64_t fewest_iterations = 64;   ///< before anything counts as converged
-  static constexpr std::int64_t between_looks = 8;        ///< iterations from one look at what has settled to the next
   static constexpr double margin_of_curvature = 1.05;     ///< what is multiplied to a curvature that a step showed
   static constexpr double rounding_of_curvature = 1.001;  ///< a step's curvature above the known one by less is rounding
 };
@@ -85,8 +84,8 @@ class Pogm {
   /// A problem stands still from now on: its image stays, whatever others do.
   void hold(std::size_t problem);
   bool is_held(std::size_t problem) const;  ///< whether it does
-  /// Holds problems that have settled (has_settled), at every eighth iteration of 64 or more.
-  void hold_settled(double tolerance, const std::vector<double>& scales);
+  /// Holds problems that have settled (has_settled), of 64 iterations or more. @param still  which may be held
+  void hold_settled(double tolerance, const std::vector<double>& scales, const std::vector<bool>& still);
 
   /// The images, in the storage of `start`.
   const Tensor& images() const { return y_; }

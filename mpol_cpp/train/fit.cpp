@@ -382,8 +382,12 @@ std::int64_t Fit::next_image() const { return options_.wanted_tolerance() ? trai
 void Fit::look_at_image_if_due() {
   if (done_ != next_image() || (flux_mark_ && flux_mark_->epochs == done_)) return;
   const auto sky = sky_beside_fit(*model_);
-  if (options_.wanted_tolerance()) trail_.record(sky);
-  else flux_mark_ = {done_, flux_of(sky), flux_of(sky.abs())};
+  if (const auto tolerance = options_.wanted_tolerance()) {
+    trail_.record(sky);
+    step_->hold_settled(trail_.still_images(image_tolerance * *tolerance, flux_tolerance * *tolerance));
+  } else {
+    flux_mark_ = {done_, flux_of(sky), flux_of(sky.abs())};
+  }
 }
 
 bool Fit::has_settled_within(double tolerance) {

@@ -56,6 +56,19 @@ std::optional<ImageTrail::Change> ImageTrail::change(const std::function<void(st
                 flux_before.sum().item<double>()};
 }
 
+std::vector<bool> ImageTrail::still_images(double most_of_image, double most_of_flux) const {
+  if (images_.size() <= images_of_octave) return {};
+  const auto apart = [](const Tensor& sky) { return sky.reshape({-1, sky.size(-2) * sky.size(-1)}); };
+  const auto before = apart(images_.front()), now = apart(images_.back());
+  const auto length = [](const Tensor& images) { return images.square().sum(1, false, torch::kFloat64).sqrt(); };
+  const auto flux_of = [](const Tensor& images) { return images.sum(1, false, torch::kFloat64); };
+  const auto image_is_still = length(now - before) <= length(now) * most_of_image;
+  const auto flux_is_still = (flux_of(now) - flux_of(before)).abs() <= flux_of(now.abs()) * most_of_flux;
+  const auto still = image_is_still.logical_and(flux_is_still).to(torch::kCPU);
+  const auto* values = still.const_data_ptr<bool>();
+  return std::vector<bool>(values, values + still.numel());
+}
+
 NamedTensors ImageTrail::state() const {
   NamedTensors state;
   if (epochs_.empty()) return state;

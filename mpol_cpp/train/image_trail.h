@@ -29,6 +29,9 @@ class ImageTrail {
   /// Up to the newest image; nothing while there are too few.
   /// @param sum  over ranks that hold other channels of the same images; empty: there are none
   std::optional<Change> change(const std::function<void(std::vector<double>&)>& sum = {}) const;
+  /// Which images (problems, nchan) changed by no more than these parts of themselves, and their fluxes of theirs, from about
+  /// half the epochs on; empty while there are too few to tell.
+  std::vector<bool> still_images(double most_of_image, double most_of_flux) const;
   /// How many epochs the newest image is of; 0: there is none.
   std::int64_t newest() const { return epochs_.empty() ? 0 : epochs_.back(); }
 

@@ -105,7 +105,11 @@ TEST_CASE("the trail of a fit tells how its image moved over the second half of 
   CHECK(change.image == Approx(moved / peak).epsilon(1e-4));
   CHECK(change.flux == Approx(moved / peak).epsilon(1e-4));
   CHECK(change.flux_before == Approx(32 - 4 / static_cast<double>(change.since)).epsilon(1e-6));
+  CHECK(trail.still_images(1.01 * moved / peak, 1.01 * moved / peak) == std::vector{true, true});
+  CHECK(trail.still_images(0.99 * moved / peak, 1.01 * moved / peak) == std::vector{true, false});
+  CHECK(trail.still_images(1.01 * moved / peak, 0.99 * moved / peak) == std::vector{true, false});
   mpol::detail::ImageTrail other;
+  CHECK(other.still_images(1, 1).empty());
   other.load_state(trail.state());
   CHECK(other.next() == trail.next());
   CHECK(other.change()->image == change.image);

@@ -82,11 +82,16 @@ Tensor DevicePogm::have_settled(double tolerance) const {
       .logical_or(fallen <= function_.device_scales(losses_) * tolerance);
 }
 
-std::int64_t DevicePogm::passes(std::optional<double> tolerance) {
+void DevicePogm::hold_settled(double tolerance, const std::vector<bool>& still) {
+  const torch::NoGradGuard no_grad;
+  if (iterations_ < PogmNumbers::fewest_iterations) return;
+  const auto may_be = at::tensor(std::vector<std::int64_t>(still.begin(), still.end()), torch::kInt64).to(y_.device()) != 0;
+  ends_.masked_fill_(have_settled(tolerance).logical_and(may_be), static_cast<std::int64_t>(ops::PogmEnd::held));
+}
+
+std::int64_t DevicePogm::passes() {
   const torch::NoGradGuard no_grad;
   const bool asks = iterations_ % between_looks == 0;
-  if (asks && tolerance && iterations_ >= PogmNumbers::fewest_iterations)
-    ends_.masked_fill_(have_settled(*tolerance), static_cast<std::int64_t>(ops::PogmEnd::held));
   if (asks) in_force_.copy_(passes_.masked_fill(ends_ == static_cast<std::int64_t>(ops::PogmEnd::held), 0));
   if (asks || most_in_force_ == not_asked) most_in_force_ = in_force_.max().item<std::int64_t>();
   return most_in_force_;

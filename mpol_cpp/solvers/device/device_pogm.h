@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <optional>
 #include <vector>
 
 #include <mpol_cpp/ops/proximal/gpu/pogm_arrays.h>
@@ -21,7 +20,7 @@ namespace mpol {
 /// `between_looks` iterations on, for only then the host asks. All that follows from the state alone.
 class DevicePogm {
  public:
-  static constexpr std::int64_t between_looks = PogmNumbers::between_looks;
+  static constexpr std::int64_t between_looks = 8;
 
   /// @param function  without kernels: on a device, or made with CubeProximal::By::tensors; its images are overwritten
   DevicePogm(ConvexObjective& function, Momentum momentum);
@@ -29,8 +28,9 @@ class DevicePogm {
   /// Evaluates the function at the images, unless that was done.
   void prepare();
   /// The passes of the next iteration's proximal map in any problem; now and then it waits for the device.
-  /// @param tolerance  to which images apart are held once they have settled (Pogm::hold_settled); nothing: none is
-  std::int64_t passes(std::optional<double> tolerance = {});
+  std::int64_t passes();
+  /// Pogm::hold_settled() with the scales of the present losses, without waiting for the device. @param still  on the host
+  void hold_settled(double tolerance, const std::vector<bool>& still);
   /// One iteration after prepare(), to be followed by keep_report(). @param passes  what passes() gave
   void iterate(std::int64_t passes);
   /// What the last iteration tells, in a tensor that later ones leave alone: the losses before it (columns problems), then the

@@ -91,7 +91,6 @@ StepReport ConvexStep::take(double) {
   for (std::size_t i = 0; i < losses_.size(); ++i) {
     if (moved[i % moved.size()]) losses_[i] = next[i];
   }
-  if (function_->parts() == Parts::images) hold_settled(tolerance_, function_->scales(losses_));
   auto sum = images.is_cpu() ? at::scalar_tensor(ops::sum_of_pixels(images), torch::kFloat64)
                              : images.sum(torch::kFloat64).to(torch::kCPU);
   return {std::move(before), std::move(sum)};
@@ -99,6 +98,11 @@ StepReport ConvexStep::take(double) {
 
 void ConvexStep::set_stopped(const std::vector<bool>&) {
   throw ValueError(fmt::format("the problems of {} end together", name_));
+}
+
+void ConvexStep::hold_settled(const std::vector<bool>& still) {
+  if (function_->parts() == Parts::problems || still.empty()) return;
+  hold(tolerance_, function_->scales(losses_), still);
 }
 
 bool ConvexStep::has_converged() const {

@@ -33,6 +33,7 @@ class ConvexStep : public Step {
  public:
   StepReport take(double learning_rate) override;
   void set_stopped(const std::vector<bool>& stopped) override;
+  void hold_settled(const std::vector<bool>& still) override;
   bool has_converged() const override;
   bool waits_for_device() const override { return true; }
   std::optional<double> gap() override;
@@ -53,8 +54,8 @@ class ConvexStep : public Step {
   /// One iteration, which evaluates the function at its new images last. @return which problems have taken these
   virtual std::vector<bool> iterate() = 0;
   virtual bool has_settled(double tolerance, const std::vector<double>& scales) const = 0;
-  /// Images apart that have settled are held from now on.
-  virtual void hold_settled(double, const std::vector<double>&) {}
+  /// Holds images apart that stand still and have settled.
+  virtual void hold(double, const std::vector<double>&, const std::vector<bool>&) {}
   virtual NamedTensors solver_state() const = 0;
   virtual void load_solver_state(const NamedTensors& state) = 0;
 

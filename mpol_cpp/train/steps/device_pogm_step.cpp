@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include <mpol_cpp/core/error.h>
@@ -45,7 +44,7 @@ StepReport DevicePogmStep::take(double) {
   const torch::NoGradGuard no_grad;
   places_.check();
   pogm_.prepare();
-  iterate(pogm_.passes(function_.parts() == Parts::images ? std::optional(tolerance_) : std::nullopt));
+  iterate(pogm_.passes());
   const auto report = pogm_.keep_report();
   const auto values = report.numel() - 1;
   return {function_.of_problems(report.narrow(0, 0, values).view({-1, pogm_.images().size(0)})), report.select(0, values)};
@@ -93,6 +92,10 @@ std::int64_t DevicePogmStep::launches() const { return recorded_ ? recorded_->la
 
 void DevicePogmStep::set_stopped(const std::vector<bool>&) {
   throw ValueError(fmt::format("the problems of {} end together", name_));
+}
+
+void DevicePogmStep::hold_settled(const std::vector<bool>& still) {
+  if (function_.parts() == Parts::images && !still.empty()) pogm_.hold_settled(tolerance_, still);
 }
 
 bool DevicePogmStep::has_converged() const { return pogm_.losses().defined() && pogm_.has_converged(tolerance_); }

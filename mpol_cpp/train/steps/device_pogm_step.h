@@ -26,6 +26,7 @@ class DevicePogmStep : public Step {
   StepReport take(double learning_rate) override;
   /// @throws ValueError always: problems end together
   void set_stopped(const std::vector<bool>& stopped) override;
+  void hold_settled(const std::vector<bool>& still) override;
   bool has_converged() const override;
   std::optional<double> gap() override;
   StepKind kind() const override { return StepKind::eager; }

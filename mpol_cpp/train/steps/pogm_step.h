@@ -34,7 +34,9 @@ class PogmStep : public ConvexStep {
   bool has_settled(double tolerance, const std::vector<double>& scales) const override {
     return pogm_.has_converged(tolerance, scales);
   }
-  void hold_settled(double tolerance, const std::vector<double>& scales) override { pogm_.hold_settled(tolerance, scales); }
+  void hold(double tolerance, const std::vector<double>& scales, const std::vector<bool>& still) override {
+    pogm_.hold_settled(tolerance, scales, still);
+  }
   NamedTensors solver_state() const override { return pogm_.state(); }
   void load_solver_state(const NamedTensors& state) override { pogm_.load_state(state); }
 

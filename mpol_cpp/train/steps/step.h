@@ -34,6 +34,9 @@ class Step {
   /// What the criterion of such a step goes on from. @param totals (epochs, problems), of the last ones that were done
   /// @throws ValueError for a step that does not stop problems by itself
   virtual void set_totals(const Tensor& totals);
+  /// Images that stand still are held from now on, where each has an end of its own and has come to it.
+  /// @param still  of each image, (problems, nchan); empty: none is known to
+  virtual void hold_settled(const std::vector<bool>&) {}
   /// Whether it has come to the end by a criterion of its own.
   virtual bool has_converged() const { return false; }
   /// How far the objective, summed over problems, can at most be above its minimum; nothing where that is not known.
