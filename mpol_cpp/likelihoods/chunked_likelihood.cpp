@@ -20,6 +20,11 @@
 namespace mpol {
 namespace {
 
+/// The value where there are no samples. @param dimensions  of the sky, at its end, that it sums over
+Tensor no_samples(const Tensor& sky, std::int64_t dimensions) {
+  return at::zeros(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - dimensions)), sky.options().dtype(torch::kFloat64));
+}
+
 /// The same visibilities with each array put where `put` puts it.
 template <typename Put>
 Visibilities with_arrays(const Visibilities& all, const Put& put) {
@@ -145,15 +150,17 @@ void ChunkedLikelihoodImpl::for_each_part(const SkyKind& kind, const Use& use) {
 }
 
 Tensor ChunkedLikelihoodImpl::value_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
-  return sum_of_parts(sky, gradient, accumulate, [&](Likelihood& part, const Tensor& image, Tensor& slope) {
+  const auto sum = sum_of_parts(sky, gradient, accumulate, [&](Likelihood& part, const Tensor& image, Tensor& slope) {
     return part.value_and_gradient(image, slope, Accumulate::overwrite);
   });
+  return sum.defined() ? sum : no_samples(sky, 3);
 }
 
 Tensor ChunkedLikelihoodImpl::channel_values_and_gradient(const Tensor& sky, Tensor& gradient, Accumulate accumulate) {
-  return sum_of_parts(sky, gradient, accumulate, [&](Likelihood& part, const Tensor& image, Tensor& slope) {
+  const auto sum = sum_of_parts(sky, gradient, accumulate, [&](Likelihood& part, const Tensor& image, Tensor& slope) {
     return part.channel_values_and_gradient(image, slope, Accumulate::overwrite);
   });
+  return sum.defined() ? sum : no_samples(sky, 2);
 }
 
 Tensor ChunkedLikelihoodImpl::sum_of_parts(const Tensor& sky, Tensor& gradient, Accumulate accumulate, const Evaluate& evaluate) {

@@ -112,9 +112,10 @@ Tensor GriddedLikelihoodImpl::channel_values_and_gradient(const Tensor& sky, Ten
   const auto half_plane = ops::half_plane_fft(sky);
   const auto difference = residual(half_plane);
   const auto weighted = difference * weights_.to(sky.scalar_type());
-  auto values = at::zeros(sky.sizes().slice(0, static_cast<std::size_t>(sky.dim() - 2)), sky.options().dtype(torch::kFloat64));
+  auto squares = at::zeros(half_plane.sizes(), sky.options().dtype(torch::kFloat64));
   const auto of_cells = (at::view_as_real(difference) * at::view_as_real(weighted)).sum({-1});
-  values.index_add_(-1, at::floor_divide(cells_, half_plane.size(-2) * half_plane.size(-1)), of_cells.to(torch::kFloat64));
+  squares.flatten(-3).index_add_(-1, cells_, of_cells.to(torch::kFloat64));  // at their places: sums in an order that is fixed
+  auto values = squares.sum({-2, -1});
 
   auto spectrum = at::zeros_like(half_plane);
   spectrum.flatten(-3).index_add_(-1, cells_, weighted * (2.0 * coords().cell_area()));

@@ -29,7 +29,7 @@ class DevicePogm {
   void prepare();
   /// The passes of the next iteration's proximal map in any problem; now and then it waits for the device.
   std::int64_t passes();
-  /// Pogm::hold_settled() with the scales of the present losses, without waiting for the device. @param still  on the host
+  /// Pogm::hold_settled() with the scales of the present losses. @param still  on the host
   void hold_settled(double tolerance, const std::vector<bool>& still);
   /// One iteration after prepare(), to be followed by keep_report(). @param passes  what passes() gave
   void iterate(std::int64_t passes);

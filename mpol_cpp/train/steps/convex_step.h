@@ -23,7 +23,7 @@ NamedTensors cube_state(const ConvexObjective& function, const NamedTensors& sta
 NamedTensors part_state(const ConvexObjective& function, const NamedTensors& state);
 }  // namespace detail
 
-/// A model and an objective as such a function. @param optimizer  which wants it
+/// A model and an objective as such a function. @param optimizer  which wants it  @param parts  as in ConvexObjective
 /// @throws ValueError unless the objective is convex in the model's base pixels
 ConvexObjective convex_function(const std::shared_ptr<ImageModel>& model, const Objective& objective,
                                 const std::string& optimizer, Parts parts, CubeProximal::By by = CubeProximal::By::kernels);
