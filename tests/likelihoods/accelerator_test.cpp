@@ -7,6 +7,7 @@
 #include <mpol_cpp/device/select.h>
 #include <mpol_cpp/fourier/nufft.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
+#include <mpol_cpp/likelihoods/gridded_likelihood.h>
 #include <mpol_cpp/likelihoods/loose_likelihood.h>
 #include <mpol_cpp/likelihoods/noise_likelihood.h>
 
@@ -29,6 +30,7 @@ std::shared_ptr<Likelihood> likelihood_on(torch::Device device, const std::strin
     likelihood->to(device);
     return likelihood.ptr();
   };
+  if (name == "gridded") return moved(GriddedLikelihood(random_dataset(accelerator_grid, 1, 7)));
   if (name == "exact") return moved(ExactLikelihood(accelerator_grid, data, channels));
   if (name == "loose") return moved(LooseLikelihood(accelerator_grid, data, channels, NufftOptions{1e-6}));
   const auto noise = name == "student" ? NoiseModel::student(3)
@@ -55,7 +57,7 @@ TEMPLATE_TEST_CASE("likelihoods have the CPU's values and gradients on any accel
                    double) {
   constexpr auto dtype = c10::CppTypeToScalarType<TestType>::value;
   constexpr double tolerance = std::is_same_v<TestType, float> ? 2e-5 : 1e-10;
-  const auto name = GENERATE(as<std::string>(), "exact", "loose", "student", "huber", "amplitude");
+  const auto name = GENERATE(as<std::string>(), "gridded", "exact", "loose", "student", "huber", "amplitude");
   CAPTURE(name);
   const auto device = stand_in_device();
   const auto sky = uniform({2, 1, 16, 16}, dtype, 5), there = sky.to(device);
@@ -72,6 +74,12 @@ TEMPLATE_TEST_CASE("likelihoods have the CPU's values and gradients on any accel
   CHECK(relative_error(gradient.cpu(), expected_gradient) < 10 * tolerance);
   own->value_and_gradient(there, gradient, Accumulate::add);
   CHECK(relative_error(gradient.cpu(), 2 * expected_gradient) < 10 * tolerance);
+  CHECK(own->tells_channels() == cpu->tells_channels());
+  if (own->tells_channels()) {
+    const auto of_channels = own->channel_values_and_gradient(there, gradient, Accumulate::overwrite);
+    CHECK(of_channels.device() == device);
+    CHECK(relative_error(of_channels.cpu().squeeze(1), expected) < tolerance);
+  }
   const auto leaf = there.clone().set_requires_grad(true);
   own->chi_squared(leaf).sum().backward();
   CHECK(relative_error(leaf.grad().cpu(), expected_gradient) < 10 * tolerance);

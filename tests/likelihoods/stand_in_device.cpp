@@ -139,6 +139,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("record_stream", TORCH_FN(record_stream));
 }
 
+/// What is conjugated when it is looked at goes to copy_from as it is: it would be copied to be resolved, without end.
+TORCH_LIBRARY_IMPL(aten, Conjugate, library) { library.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
+
 }  // namespace
 
 torch::Device stand_in_device() { return the_device(); }
