@@ -3,14 +3,15 @@
 //
 // usage: device_benchmark [--device cuda:0] [--npix N,N…] [--nchan C,C…] [--problems P,P…] [--dtype float32,float64]
 //                         [--likelihood gridded,exact,loose] [--step
-//                         fused,fused8,trainer,captured,eager,pogm,lbfgs,lbfgs-eager,tiles,rows2,rows4,rows8]
+//                         fused,fused8,trainer,captured,eager,pogm,lbfgs,lbfgs-eager,tiles,rows2,rows4,rows8,one2,one4]
 //                         [--steps K]
 //        device_benchmark --transform type2,type1,fused [--points K,K…] [--tolerance E] [--npix …] [--nchan …] [--dtype …]
 //        device_benchmark --copy MIB [--device cuda:0]
 //
 // fused8 takes eight fused steps in a graph; trainer is a fit by the Trainer, whose progress is watched; pogm is an iteration of
 // the proximal gradient that mpol image takes by itself; lbfgs is an epoch of 20 iterations, by our kernels or by LibTorch. tiles
-// is fused8 with the transforms of a library, rows2 to rows8 with kernels that transform so many rows by themselves.
+// is fused8 with the transforms of a library, rows2 to rows8 with kernels that transform so many rows by themselves; one2 and
+// one4 are those with all eight steps in one kernel.
 // --copy times a copy from the device's memory to itself: the bytes that it reads and writes in a second are the ceiling of all
 // that only moves memory. A case that fails has a row with its error; the others are timed all the same, and the program ends
 // with 1.
@@ -197,17 +198,24 @@ class Likelihoods {
   std::shared_ptr<mpol::Likelihood> latest_;
 };
 
-std::optional<mpol::ops::TileKind> tile_of(const std::string& kind) {
-  using mpol::ops::TileKind;
-  if (kind == "tiles") return TileKind::low;
-  if (kind == "rows2") return TileKind::two_rows;
-  if (kind == "rows4") return TileKind::four_rows;
-  if (kind == "rows8") return TileKind::eight_rows;
-  return std::nullopt;
+/// How a step is cut, and launched.
+struct Cut {
+  mpol::ops::TileKind tile;
+  mpol::ops::StepKernels kernels;
+};
+
+std::optional<Cut> cut_of(const std::string& kind) {
+  using mpol::ops::StepKernels, mpol::ops::TileKind;
+  const std::map<std::string, Cut> cuts{
+      {"tiles", {TileKind::low, StepKernels::several}},       {"rows2", {TileKind::two_rows, StepKernels::several}},
+      {"rows4", {TileKind::four_rows, StepKernels::several}}, {"rows8", {TileKind::eight_rows, StepKernels::several}},
+      {"one2", {TileKind::two_rows, StepKernels::one}},       {"one4", {TileKind::four_rows, StepKernels::one}}};
+  const auto found = cuts.find(kind);
+  return found == cuts.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// Eight steps in a graph, cut as `tile` says, without a model or a Trainer around them.
-json cut_case(const Settings& settings, const Case& which, const mpol::Likelihood& likelihood, mpol::ops::TileKind tile) {
+/// Eight steps in a graph, cut as `cut` says, without a model or a Trainer around them.
+json cut_case(const Settings& settings, const Case& which, const mpol::Likelihood& likelihood, const Cut& cut) {
   const auto cells = mpol::detail::cells_of(likelihood);
   if (cells.size() != 1) throw mpol::ValueError("tiles and rows are for gridded likelihoods");
   constexpr int at_once = 8;
@@ -218,8 +226,8 @@ json cut_case(const Settings& settings, const Case& which, const mpol::Likelihoo
   own.cell_area = 0.005 * 0.005, own.likelihood_scale = 1e-6;
   own.terms.weight(mpol::TermKind::sparsity) = own.terms.weight(mpol::TermKind::tv_image) = 1e-3;
   own.columns = {mpol::TermKind::sparsity, mpol::TermKind::tv_image};
-  own.dtype = dtype_of(which), own.device = settings.device, own.tile = tile;
-  if (tile == mpol::ops::TileKind::low && pixels >= pixels_of_high_tiles) own.tile = mpol::ops::TileKind::high;
+  own.dtype = dtype_of(which), own.device = settings.device, own.tile = cut.tile, own.kernels = cut.kernels;
+  if (cut.tile == mpol::ops::TileKind::low && pixels >= pixels_of_high_tiles) own.tile = mpol::ops::TileKind::high;
   mpol::ops::FusedGpuPipeline pipeline(own, cells[0].cells, cells[0].data, cells[0].weights);
   const auto base = at::full({which.problems, which.nchan, which.npix, which.npix}, -3.0,
                              torch::TensorOptions(own.dtype).device(settings.device));
@@ -257,8 +265,8 @@ json step_case(const Settings& settings, const Case& which, Likelihoods& likelih
     row.update(timed_in_trainer(model.ptr(), objective, settings));
     return row;
   }
-  if (const auto tile = tile_of(kind)) {
-    row.update(cut_case(settings, which, *likelihood, *tile));
+  if (const auto cut = cut_of(kind)) {
+    row.update(cut_case(settings, which, *likelihood, *cut));
     return row;
   }
   const bool is_lbfgs = kind.starts_with("lbfgs");

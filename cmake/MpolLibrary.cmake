@@ -60,6 +60,7 @@ function(mpol_compile_settings target)
     ${target}
     PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion>
             $<$<AND:$<BOOL:${MPOL_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror> # not for kernels of the CUDA compiler
+            $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr> # kernels call constexpr functions, for what is known when they are compiled
             $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # GCC 12 sees overlaps in "text" + std::string that are not there (its bug 105651).

@@ -95,6 +95,36 @@ TEMPLATE_TEST_CASE("rows and tiles give the same on a GPU at every size", "[gpu]
   CHECK(relative_error(rows.gradient, tiles.gradient) < tolerance<TestType>(1e-12, 1e-5));
 }
 
+TEMPLATE_TEST_CASE("steps in one kernel on a GPU are those in several", "[gpu][fused][small]", float, double) {
+  const auto device = required_gpu();
+  const std::int64_t npix = GENERATE(18, 64, 180), nchan = GENERATE(1, 3);
+  const auto rows = GENERATE(ops::TileKind::two_rows, ops::TileKind::four_rows);
+  auto settings = settings_for(npix, nchan, all_terms());
+  settings.problems = npix < 64 ? 2 : 1;
+  const Samples samples(npix, nchan, 0.3, 5);
+  const auto start = (normal({settings.problems, nchan, npix, npix}, torch::kFloat64, 17) * 3 - 1).to(dtype_of<TestType>());
+  const auto steps_by = [&](ops::StepKernels kernels) {
+    ops::FusedGpuSettings own{settings};
+    own.columns = fused_regularizers();
+    own.dtype = start.scalar_type(), own.device = device, own.tile = rows, own.kernels = kernels;
+    ops::FusedGpuPipeline pipeline(own, samples.cells, samples.data, samples.weights);
+    const auto base = start.to(device);
+    pipeline.set_learning_rate(0.1);
+    for (int i = 0; i < 3; ++i) {
+      pipeline.make_room(5);
+      pipeline.enqueue(base, 5);
+    }
+    for (int i = 0; i < 14; ++i) pipeline.next_losses();
+    return std::pair(pipeline.next_losses().losses.cpu(), base.cpu());
+  };
+  const auto several = steps_by(ops::StepKernels::several), one = steps_by(ops::StepKernels::one),
+             faster = steps_by(ops::StepKernels::faster);
+  for (const auto& own : {one, faster}) {
+    CHECK(relative_error(own.first, several.first) < tolerance<TestType>(1e-10, 1e-4));
+    CHECK(relative_error(own.second, several.second) < tolerance<TestType>(1e-8, 1e-3));
+  }
+}
+
 TEMPLATE_TEST_CASE("fused kernels on a GPU are right without any data", "[gpu][fused][small]", float, double) {
   const auto device = required_gpu();
   Samples samples(40, 2, 0.3, 8);

@@ -17,7 +17,7 @@ using ops::TvDualCut, ops::EmulatedOrder;
 
 namespace {
 
-const std::vector<double> weights = {0.3, 0.2, 1, 0, 0.05, 0.1};
+const std::vector<double> term_weights = {0.3, 0.2, 1, 0, 0.05, 0.1};
 
 Tensor noisy(std::int64_t n, torch::Dtype dtype, std::uint64_t seed) {
   return (normal({3, 2, n, n}, torch::kFloat64, seed) + 0.3).to(dtype);
@@ -31,7 +31,7 @@ TEMPLATE_TEST_CASE("dual steps of a GPU are those of LibTorch's operations, howe
   const auto hann = GENERATE(false, true);
   const auto cut = GENERATE(TvDualCut::low, TvDualCut::high, TvDualCut::odd);
   const auto order = GENERATE(EmulatedOrder::ascending, EmulatedOrder::descending);
-  const auto own_weights = at::tensor(weights, torch::kFloat64);
+  const auto own_weights = at::tensor(term_weights, torch::kFloat64);
   for (const std::int64_t n : {2, 3, 8, 34, 70}) {
     CAPTURE(n, hann, static_cast<int>(cut));
     const auto mask = n == 8 ? (uniform({3, 2, n, n}, torch::kFloat64, 2) < 0.8).to(dtype) : Tensor();
@@ -42,7 +42,7 @@ TEMPLATE_TEST_CASE("dual steps of a GPU are those of LibTorch's operations, howe
       const auto q = noisy(n, dtype, static_cast<std::uint64_t>(passes[2]));
       auto x = torch::full_like(q, std::nan("")), reference = at::empty_like(q);
       kernels.apply(q, mask, own_weights, {at::tensor(passes, torch::kInt64), passes[2] + 3}, x);
-      tensors.apply(q, weights, passes, reference);
+      tensors.apply(q, term_weights, passes, reference);
       CHECK(relative_error(x, reference) < tolerance<TestType>(1e-13, 2e-5));
       CHECK((kernels.dual() - tensors.dual()).abs().max().template item<double>() < tolerance<TestType>(1e-12, 1e-3));
     }
@@ -65,10 +65,10 @@ TEST_CASE("a proximal map by a GPU's kernels takes numbers of either side, and g
   TvProximal map(q, true, {}, TvProximal::By::gpu_kernels), other(q, true, {}, TvProximal::By::gpu_kernels);
   auto x = at::empty_like(q), same_x = at::empty_like(q);
   const std::vector<std::int64_t> passes = {6, 6, 6};
-  map.apply(q, weights, passes, x);
+  map.apply(q, term_weights, passes, x);
   other.set_dual(map.dual());
-  map.apply(q, weights, passes, x);
-  other.apply(q, at::tensor(weights, torch::kFloat64).view({3, 2, 1, 1}), {at::tensor(passes, torch::kInt64), 6}, same_x);
+  map.apply(q, term_weights, passes, x);
+  other.apply(q, at::tensor(term_weights, torch::kFloat64).view({3, 2, 1, 1}), {at::tensor(passes, torch::kInt64), 6}, same_x);
   CHECK(torch::equal(x, same_x));
   CHECK(torch::equal(map.dual(), other.dual()));
 }

@@ -12,6 +12,13 @@
 //   std::int64_t scratch_bytes() const                     shared memory, which Place::scratch gives
 // Within a phase no thread reads what another one writes. The CUDA compiler reads this in C++17: neither LibTorch nor
 // C++20 belongs in here.
+//
+// Stages are bodies that one kernel runs one after the other, all its blocks waiting for each other between stages:
+//   static constexpr int threads, least_blocks;            of a block: as many as any body has; that a processor holds
+//   int stages() const                                     how many
+//   template <typename Run> void with_bodies(int stage, const Run& run) const
+//                                                          calls run(body) with each body of a stage, whose blocks() are callable
+//                                                          on the device; no body reads what another one of its stage writes
 #include <cstdint>
 #include <stdexcept>
 #include <string>

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -65,10 +67,28 @@ void emulate_body(const Body& body, EmulatedOrder order) {
   for (std::int64_t i = 0; i < blocks; ++i) emulated.run(body, order == EmulatedOrder::ascending ? i : blocks - 1 - i);
 }
 
+/// All stages of a kernel, and in a descending order the bodies of each the other way round, too.
+/// @throws std::out_of_range likewise
+template <typename Stages>
+void emulate_stages(const Stages& stages, EmulatedOrder order) {
+  for (int stage = 0; stage < stages.stages(); ++stage) {
+    std::vector<std::function<void()>> bodies;
+    stages.with_bodies(stage, [&](const auto& body) { bodies.emplace_back([body, order] { emulate_body(body, order); }); });
+    if (order == EmulatedOrder::descending) std::reverse(bodies.begin(), bodies.end());
+    for (const auto& run : bodies) run();
+  }
+}
+
 /// A kernel of a family (ops/gpu/run_kernel.h), at once, on the CPU. @throws std::out_of_range likewise
 template <typename Kernel, typename Arrays>
 void emulate(Kernel kernel, const Arrays& arrays, EmulatedOrder order) {
   with_body(kernel, arrays, [order](const auto& body) { emulate_body(body, order); });
+}
+
+/// Stages of a family, likewise.
+template <typename Kernel, typename Arrays>
+void emulate_all_stages(Kernel kernel, const Arrays& arrays, EmulatedOrder order) {
+  with_stages(kernel, arrays, [order](const auto& stages) { emulate_stages(stages, order); });
 }
 
 }  // namespace mpol::ops

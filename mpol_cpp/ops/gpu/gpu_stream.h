@@ -18,4 +18,8 @@ void* current_gpu_stream(torch::Device device);
 /// What builds without CUDA say when work for a GPU is asked of them.
 inline constexpr const char* no_cuda = "this build of mpol_cpp has no CUDA: configure one with -DMPOL_CUDA=ON";
 
+/// What builds without emulation say when kernels of a GPU are asked of the CPU.
+inline constexpr const char* no_emulation =
+    "this build of mpol_cpp cannot run kernels of GPUs on the CPU: configure one with -DMPOL_EMULATE_GPU=ON";
+
 }  // namespace mpol::ops

@@ -12,13 +12,32 @@
 
 namespace mpol::ops {
 
-template <int phase, int end, typename Body>
+/// @tparam threads  of the block, of which those that the body does not have wait beside its own
+template <int phase, int end, int threads, typename Body>
 __device__ __forceinline__ void run_phases(const Body& body, Place place, typename Body::Shared& shared,
                                            typename Body::Local& local) {
   if constexpr (phase < end) {
-    body.template run<phase>(place, shared, local);
+    if constexpr (threads == Body::threads) body.template run<phase>(place, shared, local);
+    else if (place.thread < Body::threads) body.template run<phase>(place, shared, local);
     if constexpr (phase + 1 < Body::phases) __syncthreads();
-    run_phases<phase + 1, end>(body, place, shared, local);
+    run_phases<phase + 1, end, threads>(body, place, shared, local);
+  }
+}
+
+/// All phases of one block, likewise.
+template <int threads, typename Body>
+__device__ __forceinline__ void run_all_phases(const Body& body, Place place, typename Body::Shared& shared,
+                                               typename Body::Local& local) {
+  using Rounds = BodyRounds<Body>;
+  run_phases<0, Rounds::begin, threads>(body, place, shared, local);
+  if constexpr (Rounds::begin < Rounds::end) {
+    const std::int64_t rounds = Rounds::count(body, place.block);
+    for (std::int64_t round = 0; round < rounds; ++round) {
+      place.round = round;
+      run_phases<Rounds::begin, Rounds::end, threads>(body, place, shared, local);
+    }
+    place.round = 0;
+    run_phases<Rounds::end, Body::phases, threads>(body, place, shared, local);
   }
 }
 
@@ -34,7 +53,6 @@ struct BodyBlocks<Body, std::void_t<decltype(Body::least_blocks)>> {
 
 template <typename Body>
 __global__ void __launch_bounds__(Body::threads, BodyBlocks<Body>::least) run_body(const __grid_constant__ Body body) {
-  using Rounds = BodyRounds<Body>;
   __shared__ typename Body::Shared shared;
   typename Body::Local local;
   Place place{static_cast<std::int64_t>(blockIdx.x), static_cast<int>(threadIdx.x), 0};
@@ -42,16 +60,7 @@ __global__ void __launch_bounds__(Body::threads, BodyBlocks<Body>::least) run_bo
     extern __shared__ __align__(16) unsigned char scratch[];
     place.memory = scratch;
   }
-  run_phases<0, Rounds::begin>(body, place, shared, local);
-  if constexpr (Rounds::begin < Rounds::end) {
-    const std::int64_t rounds = Rounds::count(body, place.block);
-    for (std::int64_t round = 0; round < rounds; ++round) {
-      place.round = round;
-      run_phases<Rounds::begin, Rounds::end>(body, place, shared, local);
-    }
-    place.round = 0;
-    run_phases<Rounds::end, Body::phases>(body, place, shared, local);
-  }
+  run_all_phases<Body::threads>(body, place, shared, local);
 }
 
 /// Lets a kernel have all the scratch memory that the present device gives: never less again, since recordings may hold launches

@@ -66,7 +66,7 @@ struct SquareBody {
   GpuArrays<T> arrays;
 
   MPOL_DEVICE std::int64_t pieces() const { return (arrays.shape.pixels() + Tile::places - 1) / Tile::places; }
-  std::int64_t blocks() const { return arrays.shape.problems * pieces(); }
+  MPOL_DEVICE std::int64_t blocks() const { return arrays.shape.problems * pieces(); }
 
   template <int phase>
   MPOL_DEVICE void run(Place place, Shared&, Local&) const {
@@ -115,7 +115,7 @@ struct CurveBody {
   GpuArrays<T> arrays;
 
   MPOL_DEVICE std::int64_t piece_count() const { return arrays.shape.images() * arrays.template tiles<Tile>(); }
-  std::int64_t blocks() const { return piece_count(); }
+  MPOL_DEVICE std::int64_t blocks() const { return piece_count(); }
 
   template <int phase>
   MPOL_DEVICE void run(Place place, Shared& shared, Local& local) const {

@@ -30,7 +30,7 @@ struct CollectBody {
 
   GpuArrays<T> arrays;
 
-  std::int64_t blocks() const { return arrays.shape.problems; }
+  MPOL_DEVICE std::int64_t blocks() const { return arrays.shape.problems; }
 
   template <int phase>
   MPOL_DEVICE void run(Place place, Shared& shared, Local&) const {

@@ -5,7 +5,9 @@
 #include <limits>
 #include <utility>
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -15,10 +17,13 @@
 
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
+#include <mpol_cpp/device/device_timer.h>
+#include <mpol_cpp/device/recorded_work.h>
 #include <mpol_cpp/device/streams.h>
 #include <mpol_cpp/ops/gpu/device_array.h>
 #include <mpol_cpp/ops/gpu/run_kernel.h>
-#include <mpol_cpp/ops/fused/gpu/fused_gpu_launch.h>
+#include <mpol_cpp/ops/fused/gpu/fused_gpu_steps.h>
 #include <mpol_cpp/regularizers/regularizers.h>
 
 namespace mpol::ops {
@@ -79,6 +84,73 @@ FusedGpuPipeline::FusedGpuPipeline(const FusedGpuSettings& settings, const std::
         device_.is_cpu() ? aten_image_transforms() : cufft_image_transforms(shape_.images(), shape_.npix, dtype_, device_);
   }
   if (!device_.is_cpu()) beside_ = mpol::detail::side_stream(device_);
+  choose_kernels(settings.kernels);
+}
+
+/// The tiles of square and curve, where those are needed, are low ones in one kernel.
+bool FusedGpuPipeline::can_be_one_kernel() const {
+  const bool has_tiles = uses<regularizers::Driver::spectra>() || uses<regularizers::Driver::curvatures>();
+  return cut_ && StepsKernel::has(tile_) && !(has_tiles && image_tile_ == TileKind::high);
+}
+
+void FusedGpuPipeline::choose_kernels(StepKernels wanted) {
+  constexpr std::int64_t busy_blocks = 1024;  // keep every device busy: nothing is tried
+  const bool possible = can_be_one_kernel();
+  if (wanted == StepKernels::one && !possible)
+    throw ValueError("steps in one kernel are for images that are cut into two or four rows: take several kernels");
+  const bool is_small = possible && shape_.images() * cut_->pieces().of_image < busy_blocks;
+  const bool tries = wanted == StepKernels::faster || (wanted == StepKernels::usual && !device_.is_cpu());
+  one_kernel_ = wanted == StepKernels::one || (tries && is_small && is_one_kernel_faster());
+}
+
+/// Times recordings of steps that update nothing, so that all stays as it was, and compares their gradients.
+bool FusedGpuPipeline::is_one_kernel_faster() {
+  constexpr int steps = 8, runs = 3;
+  constexpr double worthwhile = 0.95;  // of the time of several kernels
+  const double same = dtype_ == torch::kFloat64 ? 1e-10 : 1e-4;
+  const torch::NoGradGuard no_grad;
+  const c10::DeviceGuard guard(device_);
+  const auto entries = std::exchange(entries_, std::max<std::int64_t>(entries_, steps));
+  const auto put_back = [&] {
+    entries_ = entries;
+    one_kernel_ = false;
+    new_history();
+  };
+  const auto refused = [&](const char* why) {
+    log_info(fmt::format("steps are launched in several kernels, not in one: {}", why));
+    put_back();
+    return false;
+  };
+  double seconds[2];
+  try {
+    const auto base = at::arange(image_.numel(), image_.options().dtype(torch::kFloat64)).sin_().to(dtype_).view_as(image_);
+    const Tensor gradients[] = {at::empty_like(image_), at::empty_like(image_)};
+    new_history();
+    for (const bool one : {false, true}) {
+      one_kernel_ = one;
+      const auto& gradient = gradients[one];
+      make_room(1);
+      run(base, gradient, FusedUpdate::none, 1);  // loads kernels, which a recording could not
+      RecordedWork work(
+          device_, [&] { run(base, gradient, FusedUpdate::none, steps); }, /*warm_ups=*/0);
+      seconds[one] = std::numeric_limits<double>::infinity();
+      for (int i = 0; i < runs; ++i) {
+        make_room(steps);
+        DeviceTimer timer(device_);
+        work.replay();
+        timer.stop();
+        seconds[one] = std::min(seconds[one], timer.seconds());
+      }
+    }
+    const auto difference = (gradients[1] - gradients[0]).abs().max() / gradients[0].abs().max();
+    if (!(difference.item<double>() <= same)) return refused("its gradient differs from theirs");
+  } catch (const c10::Error& error) {
+    return refused(error.what_without_backtrace());
+  } catch (const Error& error) {
+    return refused(error.what());
+  }
+  put_back();
+  return seconds[1] < worthwhile * seconds[0];
 }
 
 void FusedGpuPipeline::choose_tile(const FusedGpuSettings& settings) {
@@ -345,6 +417,7 @@ void FusedGpuPipeline::evaluate_likelihood() {
 
 template <typename T>
 void FusedGpuPipeline::launch(const GpuArrays<T>& arrays, std::int64_t steps) {
+  if (one_kernel_) return run_stages(StepsKernel{tile_, static_cast<int>(steps)}, arrays, device_, order_);
   const auto kernel = [&](GpuKernel which) {
     const bool of_tiles = which == GpuKernel::square || which == GpuKernel::curve || which == GpuKernel::collect;
     run_kernel(TiledKernel{which, of_tiles ? image_tile_ : tile_}, arrays, device_, order_);

@@ -34,6 +34,7 @@ struct FusedGpuSettings : FusedSettings {
   torch::Device device = torch::kCPU;  // a GPU; on the CPU the kernels are emulated, which is slow
   std::int64_t history_entries = 64;   // steps between two small allocations
   std::optional<TileKind> tile = {};   // chosen by what there is to do unless given
+  StepKernels kernels = StepKernels::usual;
   EmulatedOrder order = EmulatedOrder::ascending;
 };
 
@@ -49,11 +50,12 @@ struct FusedGpuSettings : FusedSettings {
 ///   finish   regularizers, Hann, derivative of softplus, update
 ///   collect  losses into the history; beside the first kernels of the next step where it is known
 /// Where lines of npix points have a LinePlan and fit into the memory of a block, map, weigh and finish work on rows, columns and
-/// rows, and transform them by themselves. Else they work on tiles, with the transforms of a library between them.
-/// A likelihood of the images takes the place of the cells: transforms and weigh are then for the power spectrum alone.
-/// What changes between steps (learning rate, lambda, counters, stop flags) lies on the device: a step is the same
-/// launches each time, reads nothing back and allocates nothing, so that it can be recorded as a CUDA graph. Sums are
-/// taken in a fixed order.
+/// rows, and transform them by themselves: then all steps that are enqueued at once can also be one kernel, whose blocks wait for
+/// each other, with the same results. It saves the starts of kernels, and has fewer threads at work: which is faster, small
+/// images try. Else they work on tiles, with the transforms of a library between them. A likelihood of the images takes the place
+/// of the cells: transforms and weigh are then for the power spectrum alone. What changes between steps (learning rate, lambda,
+/// counters, stop flags) lies on the device: a step is the same launches each time, reads nothing back and allocates nothing, so
+/// that it can be recorded as a CUDA graph. Sums are taken in a fixed order.
 class FusedGpuPipeline {
  public:
   /// Cells as in gpu_cells, shared by all problems. @throws ValueError where settings or cells do not fit
@@ -101,12 +103,16 @@ class FusedGpuPipeline {
   Tensor first() const { return first_; }          ///< (problems, nchan, npix, npix); undefined where there is none
   Tensor second() const { return second_; }        ///< likewise
   Tensor image() const { return image_; }          ///< (problems, nchan, npix, npix) of the last step, before its update
+  bool one_kernel() const { return one_kernel_; }  ///< whether steps that are enqueued at once are one
 
   std::int64_t memory_bytes() const;
 
  private:
   FusedGpuPipeline(const FusedGpuSettings& settings, const std::vector<ProblemCells>& cells, ImageLikelihood likelihood);
   void choose_tile(const FusedGpuSettings& settings);
+  bool can_be_one_kernel() const;
+  void choose_kernels(StepKernels wanted);
+  bool is_one_kernel_faster();
   void place_cells(const FusedGpuSettings& settings, const std::vector<ProblemCells>& cells);
   void check(const FusedGpuSettings& settings) const;
   void allocate(const FusedGpuSettings& settings);
@@ -133,6 +139,7 @@ class FusedGpuPipeline {
   GpuConstants constants_{};
   TileKind tile_, image_tile_{};  // the latter for kernels that cut into tiles whatever the others do
   EmulatedOrder order_;
+  bool one_kernel_ = false;
   std::unique_ptr<ImageTransforms> transforms_;
   GpuCells cells_;
   std::optional<GpuRowCut> cut_;      // where rows are cut

@@ -42,7 +42,7 @@ struct MapRowsBody {
 
   GpuArrays<T> arrays;
 
-  std::int64_t blocks() const { return arrays.shape.images() * arrays.image_pieces; }
+  MPOL_DEVICE std::int64_t blocks() const { return arrays.shape.images() * arrays.image_pieces; }
   MPOL_DEVICE std::int64_t rounds(std::int64_t) const { return arrays.kept.plan.passes; }
   std::int64_t scratch_bytes() const { return LineTransform<T>::bytes(arrays.kept.plan, lines); }
 
@@ -139,7 +139,7 @@ struct WeighColumnsBody {
 
   GpuArrays<T> arrays;
 
-  std::int64_t blocks() const { return arrays.shape.images() * arrays.plane_pieces; }
+  MPOL_DEVICE std::int64_t blocks() const { return arrays.shape.images() * arrays.plane_pieces; }
   /// Passes there, what is at the places, passes back.
   MPOL_DEVICE std::int64_t rounds(std::int64_t) const { return 2 * arrays.kept.plan.passes + 1; }
   std::int64_t scratch_bytes() const {
@@ -257,7 +257,7 @@ struct GradientRowsBody {
 
   GpuArrays<T> arrays;
 
-  std::int64_t blocks() const { return arrays.shape.images() * arrays.image_pieces; }
+  MPOL_DEVICE std::int64_t blocks() const { return arrays.shape.images() * arrays.image_pieces; }
   MPOL_DEVICE std::int64_t rounds(std::int64_t) const { return arrays.kept.plan.passes; }
   std::int64_t scratch_bytes() const { return LineTransform<T>::bytes(arrays.kept.plan, lines); }
 
@@ -304,7 +304,7 @@ struct FinishRowsBody {
 
   GpuArrays<T> arrays;
 
-  std::int64_t blocks() const { return arrays.shape.images() * arrays.image_pieces; }
+  MPOL_DEVICE std::int64_t blocks() const { return arrays.shape.images() * arrays.image_pieces; }
   MPOL_DEVICE std::int64_t rounds(std::int64_t) const { return arrays.kept.plan.passes; }
   std::int64_t scratch_bytes() const {
     return std::max(LineTransform<T>::bytes(arrays.kept.plan, lines), static_cast<std::int64_t>(sizeof(Sums)));
