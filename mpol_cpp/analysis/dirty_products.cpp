@@ -32,8 +32,53 @@ DirtyImager imager_of(const FitData& data, ImageUnit unit) {
 }
 
 FitRemainder remainder_of(const ResidualSums& sums) {
-  return {.statistics = sums.statistics(), .parts = {}, .histogram = sums.histogram(), .wide = sums.wide()};
+  return {.statistics = sums.statistics(), .parts = {}, .histogram = sums.histogram(), .wide = sums.wide(), .slope = {}};
 }
+
+/// Calls visit(index, first, last) with the ranges that have samples of [begin, end), and which these are, counted from `begin`.
+template <typename Visit>
+void each_range(const std::vector<SampleRange>& ranges, std::int64_t begin, std::int64_t end, const Visit& visit) {
+  auto range = std::partition_point(ranges.begin(), ranges.end(), [&](const SampleRange& all) { return all.end <= begin; });
+  for (; range != ranges.end() && range->begin < end; ++range)
+    visit(static_cast<std::size_t>(range - ranges.begin()), std::max(begin, range->begin) - begin,
+          std::min(end, range->end) - begin);
+}
+
+/// Amplitudes of samples of several frequencies that make one image: of the channels of the data, or of its parts.
+class FrequencySums {
+ public:
+  explicit FrequencySums(const FitData& fit)
+      : parts_(fit.parts), by_parts_(fit.visibilities.nchan() == 1), amplitudes_(groups_of(fit)) {}
+
+  void add(std::int64_t channel, std::int64_t begin, const Tensor& model, const VisibilityBlock& samples) {
+    if (!amplitudes_) return;
+    if (!by_parts_) return amplitudes_->add(static_cast<std::size_t>(channel), model, samples.data, samples.weights);
+    each_range(parts_, begin, begin + model.numel(), [&](std::size_t part, std::int64_t first, std::int64_t last) {
+      amplitudes_->add(part, model.slice(0, first, last), samples.data.slice(0, first, last),
+                       samples.weights.slice(0, first, last));
+    });
+  }
+  std::optional<SpectralSlope> slope() const { return amplitudes_ ? amplitudes_->slope() : std::nullopt; }
+
+ private:
+  /// Nothing where there is one frequency, or each makes its own image.
+  static std::optional<FrequencyAmplitudes> groups_of(const FitData& fit) {
+    if (fit.channels.nchan() != 1) return std::nullopt;
+    std::vector<FrequencyAmplitudes::Group> groups;
+    const auto& visibilities = fit.visibilities;
+    if (visibilities.nchan() == 1) {
+      for (const auto& part : fit.parts) groups.push_back({part.frequency, part.end - part.begin});
+    } else if (visibilities.frequencies().defined()) {
+      for (std::int64_t c = 0; c < visibilities.nchan(); ++c)
+        groups.push_back({visibilities.frequencies()[c].item<double>(), visibilities.nvis()});
+    }
+    return groups.size() > 1 ? std::optional<FrequencyAmplitudes>(groups) : std::nullopt;
+  }
+
+  const std::vector<SampleRange>& parts_;
+  bool by_parts_;
+  std::optional<FrequencyAmplitudes> amplitudes_;
+};
 
 /// Residuals of each part of the data. Each sample is of one part, or of none; parts of one name are one.
 class PartSums {
@@ -50,16 +95,13 @@ class PartSums {
 
   /// @param begin  of the samples among those of their channel
   void add(std::int64_t begin, const Tensor& residual, const Tensor& weights) {
-    const auto end = begin + residual.numel();
-    auto range = std::partition_point(ranges_.begin(), ranges_.end(), [&](const SampleRange& all) { return all.end <= begin; });
-    for (; range != ranges_.end() && range->begin < end; ++range) {
-      auto& part = parts_[place_[static_cast<std::size_t>(range - ranges_.begin())]];
-      const auto first = std::max(begin, range->begin) - begin, last = std::min(end, range->end) - begin;
+    each_range(ranges_, begin, begin + residual.numel(), [&](std::size_t range, std::int64_t first, std::int64_t last) {
+      auto& part = parts_[place_[range]];
       const auto own = weights.slice(0, first, last);
       part.counts.add(residual.slice(0, first, last), own);
       part.weight += own.sum().item<double>();
       part.seen += last - first;
-    }
+    });
   }
   void add_to(ResidualSums& sums) const {
     for (const auto& part : parts_) sums.add_counted(part.counts);
@@ -88,10 +130,12 @@ class PartSums {
 
 /// What products are made of beside their images: sums over the samples of all channels.
 struct ProductSums {
-  explicit ProductSums(const ProductFrame& frame) : data(frame.longest), model(frame.longest), residuals(frame.wide) {}
+  ProductSums(const ProductFrame& frame, const FitData& fit)
+      : data(frame.longest), model(frame.longest), residuals(frame.wide), frequencies(fit) {}
 
   AmplitudeSums data, model;
   ResidualSums residuals;
+  FrequencySums frequencies;  // not of several ranks, which make an image of each channel
 
   void sum_over(Communicator& ranks) {
     const auto visit_all = [this](const auto& visit) {
@@ -160,6 +204,7 @@ Tensor residual_of_samples(ProductSums& sums, PartSums& of_parts, const DirtyIma
       const auto q = at::hypot(samples.u, samples.v);
       sums.data.add(q, samples.data, samples.weights);
       sums.model.add(q, model, samples.weights);
+      sums.frequencies.add(channel, first, model, samples);
       const auto rest = samples.data - model;
       if (data.parts.empty()) {
         sums.residuals.add(samples.u, samples.v, rest, samples.weights);
@@ -232,18 +277,20 @@ ProductFrame product_frame(const FitData& data) {
 }
 
 DirtyProducts dirty_products(const FitData& data, const Tensor& sky) {
-  ProductSums sums(product_frame(data));
+  ProductSums sums(product_frame(data), data);
   PartSums of_parts(data.parts);
   const auto images = product_images(sums, of_parts, data, sky);
   of_parts.add_to(sums.residuals);
   auto products = products_of(images, sums);
-  if (data.imaging != Imaging::cells) products.remainder.parts = of_parts.residuals(data.visibilities.nchan());
+  if (data.imaging == Imaging::cells) return products;
+  products.remainder.parts = of_parts.residuals(data.visibilities.nchan());
+  products.remainder.slope = sums.frequencies.slope();
   return products;
 }
 
 std::optional<DirtyProducts> dirty_products(const FitData& own, const Tensor& sky, const ProductFrame& frame,
                                             Communicator& ranks) {
-  ProductSums sums(frame);
+  ProductSums sums(frame, own);
   const std::vector<SampleRange> no_parts;
   PartSums of_parts(no_parts);
   auto images = product_images(sums, of_parts, own, sky);

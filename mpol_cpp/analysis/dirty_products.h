@@ -7,6 +7,7 @@
 
 #include <mpol_cpp/analysis/amplitude_bins.h>
 #include <mpol_cpp/analysis/residual_sums.h>
+#include <mpol_cpp/analysis/spectral_slope.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
 #include <mpol_cpp/distributed/communicator.h>
@@ -43,6 +44,7 @@ struct FitRemainder {
   std::vector<PartResiduals> parts;  ///< the same of FitData::parts; none of cell averages
   ResidualHistogram histogram;       ///< of all data
   WideMap wide;                      ///< twice as wide as the field or as far as flux may reach (widest_field), whichever is more
+  std::optional<SpectralSlope> slope = {};  ///< of samples of several channels in one image; none of cell averages
 };
 
 /// What shows how a model fits: dirty images, Briggs weighting with robust 0.5, and amplitudes against baseline length.

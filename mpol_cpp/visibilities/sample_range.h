@@ -9,6 +9,7 @@ namespace mpol {
 struct SampleRange {
   std::string name;                 ///< what that is: "spw 3", "evening.ms, spw 3"
   std::int64_t begin = 0, end = 0;  ///< of the samples
+  double frequency = 0;             ///< their mean, Hz; 0: it is not known
 };
 
 }  // namespace mpol

@@ -140,10 +140,10 @@ TEST_CASE("dirty images and sums that ranks make of their channels are those of 
     });
     if (all.has_value() != ranks.is_first()) throw DataError("products on another rank than the first");
     if (!all) return;
-    const auto& [statistics, parts, histogram, wide] = all->remainder;
+    const auto& [statistics, parts, histogram, wide, slope] = all->remainder;
     const auto& wanted = whole.remainder;
     const bool same = all->dirty.equal(whole.dirty) && all->residual.equal(whole.residual) && all->beams == whole.beams &&
-                      all->noise == whole.noise && all->data.q.size() == whole.data.q.size() && parts.empty() &&
+                      all->noise == whole.noise && all->data.q.size() == whole.data.q.size() && parts.empty() && !slope &&
                       statistics.samples == wanted.statistics.samples &&
                       statistics.sigma_factor == wanted.statistics.sigma_factor &&
                       histogram.density.equal(wanted.histogram.density) && wide.coords == wanted.wide.coords &&

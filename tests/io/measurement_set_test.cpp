@@ -96,6 +96,9 @@ TEST_CASE("windows of different shapes become samples at their own u, v, with co
   CHECK(datum(visibilities, 0, 3) == c10::complex<double>(8, 2));
   CHECK(weight_of(visibilities, 3) == 4);
   CHECK(read.windows.equal(torch::tensor({0, 0, 0, 1}, torch::kInt32)));
+  REQUIRE(read.ranges.size() == 2);
+  CHECK(read.ranges[0].frequency == 2e9);
+  CHECK(read.ranges[1].frequency == 5e9);
   CHECK(read.observations.equal(torch::tensor({0, 0, 0, 4}, torch::kInt32)));
   CHECK(read.dropped == io::DroppedSamples{});
   CHECK_THAT(visibilities.frequencies()[0].item<double>(), WithinRel((1e9 + 2e9 + 3e9 + 5e9) / 4, 1e-12));

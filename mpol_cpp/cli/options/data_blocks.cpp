@@ -166,7 +166,7 @@ SampleBlocks blocks_of(const DataOrigins& origins, const std::string& kinds, std
 void DataParts::note(std::size_t file, const std::string& name, const std::vector<io::WindowRange>& ranges,
                      const Visibilities& visibilities) {
   if (file == 0) files_.clear();
-  files_.push_back({name, ranges, visibilities.nchan(), visibilities.nvis()});
+  files_.push_back({name, ranges, visibilities.nchan(), visibilities.nvis(), visibilities.frequencies()});
 }
 
 std::vector<SampleRange> DataParts::ranges(std::int64_t samples) const {
@@ -175,14 +175,15 @@ std::vector<SampleRange> DataParts::ranges(std::int64_t samples) const {
   std::int64_t begin = 0;
   for (const auto& file : files_) {
     const auto copies = several ? file.nchan : 1;  // channels of joined files lie behind each other
-    if (file.ranges.empty()) parts.push_back({file.name, begin, begin + copies * file.nvis});
-    for (std::int64_t channel = 0; channel < (file.ranges.empty() ? 0 : copies); ++channel) {
+    for (std::int64_t channel = 0; channel < copies; ++channel, begin += file.nvis) {
+      const bool alone = copies == file.nchan && file.frequencies.defined();
+      const double frequency = alone ? file.frequencies[channel].item<double>() : 0;
+      if (file.ranges.empty()) parts.push_back({file.name, begin, begin + file.nvis, frequency});
       for (const auto& range : file.ranges) {
         auto name = several ? fmt::format("{}, spw {}", file.name, range.window) : fmt::format("spw {}", range.window);
-        parts.push_back({std::move(name), begin + channel * file.nvis + range.begin, begin + channel * file.nvis + range.end});
+        parts.push_back({std::move(name), begin + range.begin, begin + range.end, range.frequency});
       }
     }
-    begin += copies * file.nvis;
   }
   return begin == samples && parts.size() > 1 ? parts : std::vector<SampleRange>();
 }

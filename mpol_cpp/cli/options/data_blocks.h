@@ -66,6 +66,7 @@ class DataParts {
     std::string name;
     std::vector<io::WindowRange> ranges;
     std::int64_t nchan, nvis;
+    Tensor frequencies;  // (nchan) Hz, or undefined
   };
   std::vector<File> files_;
 };

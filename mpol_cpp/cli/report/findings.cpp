@@ -30,7 +30,7 @@ std::string npix_words(const FitFacts& facts, double width) {
 /// Whether all residuals hold something that the image cannot: flux outside of the field, a negative source, a sharp one. Then
 /// nothing else is concluded from them.
 bool residuals_are_explained(const FitFacts& facts) {
-  return flux_outside(facts) || negative_source(facts) || too_sharp_source(facts);
+  return flux_outside(facts) || negative_source(facts) || channels_differ(facts) || too_sharp_source(facts);
 }
 
 /// How far the noise is from what the weights say, either way, as far as residuals tell.
@@ -64,7 +64,30 @@ std::optional<Finding> negative_source(const FitFacts& facts) {
       "--sign either fits pixels of both signs: absorption, polarised brightness, differences"};
 }
 
+std::optional<Finding> channels_differ(const FitFacts& facts) {
+  constexpr double clear = 5, least_share = 0.2;
+  const auto& slope = facts.slope;
+  if (!facts.settled || !slope || !(std::abs(slope->index) > clear * slope->error * excess(facts))) return std::nullopt;
+  const bool shows = facts.shared_noise > 1 || facts.residuals.sigma_factor > largest_sigma || facts.residual_peak > clear_peak;
+  if (!shows || flux_outside(facts) || negative_source(facts)) return std::nullopt;
+  // Whatever an image misses shows a little of a slope: what counts is how much of it a slope would take away.
+  const double explained = std::pow(slope->index / slope->error, 2);
+  const double too_much =
+      2 * static_cast<double>(facts.residuals.samples) * (std::pow(facts.residuals.standard_deviation, 2) - 1);
+  if (explained < least_share * too_much) return std::nullopt;
+  constexpr double hz_of_ghz = 1e9;
+  const double ratio = std::pow(slope->highest / slope->lowest, std::abs(slope->index));
+  const auto change = ratio < 2 ? fmt::format("{:.2g} %", 100 * (ratio - 1)) : fmt::format("a factor of {:.2g}", ratio);
+  return Finding{
+      fmt::format("the brightness goes as frequency^{:.2f}, +- {:.2g}: by {} between {:.5g} and {:.5g} GHz, which one "
+                  "image of all of them cannot show",
+                  slope->index, slope->error * excess(facts), change, slope->lowest / hz_of_ghz, slope->highest / hz_of_ghz),
+      fmt::format("--fit-blocks amplitude{} takes it out of the data, and tells how bright each is",
+                  facts.parts.empty() ? " --blocks channel" : "")};
+}
+
 std::optional<Finding> too_sharp_source(const FitFacts& facts) {
+  if (channels_differ(facts)) return std::nullopt;  // which is in all residuals
   if (!facts.settled || !(facts.sharp_residual / excess(facts) > clear_peak)) return std::nullopt;
   return Finding{fmt::format("the source {} is sharper than this image can be: {:.1f} sigma of it are left in the residual",
                              place_words(facts, facts.sharp_east, facts.sharp_north), facts.sharp_residual),
@@ -196,8 +219,9 @@ std::optional<Finding> flux_not_measured(const FitFacts& facts) {
 
 std::vector<Finding> findings(const FitFacts& facts) {
   std::vector<Finding> all;
-  for (const auto rule : {nothing_stands_out, flux_outside, negative_source, too_sharp_source, touches_edge, shared_errors,
-                          structure_left, unequal_weights, wrong_weights, heavy_tails, flux_not_measured, haze, coarse_cells}) {
+  for (const auto rule :
+       {nothing_stands_out, flux_outside, negative_source, channels_differ, too_sharp_source, touches_edge, shared_errors,
+        structure_left, unequal_weights, wrong_weights, heavy_tails, flux_not_measured, haze, coarse_cells}) {
     if (auto finding = rule(facts)) all.push_back(std::move(*finding));
   }
   return all;

@@ -22,6 +22,9 @@ std::optional<Finding> nothing_stands_out(const FitFacts& facts);
 std::optional<Finding> negative_source(const FitFacts& facts);
 /// The residual is brightest where the image has a source that is as sharp as it can be.
 std::optional<Finding> too_sharp_source(const FitFacts& facts);
+/// One image shows channels whose brightness goes with frequency so far that the residuals show it, and a fifth at least of what
+/// is too much in their chi^2 comes from that.
+std::optional<Finding> channels_differ(const FitFacts& facts);
 /// The residuals scatter more than 1.15 or less than 0.87 times what the weights say; not less where outliers make up for it.
 std::optional<Finding> wrong_weights(const FitFacts& facts);
 /// Gaussian noise was taken, and more of the residuals are wild than it has.

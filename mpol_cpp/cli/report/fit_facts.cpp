@@ -117,6 +117,7 @@ FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts
   measure_surroundings(facts, dirty.remainder.wide, coords.cell_size() * static_cast<double>(coords.npix()));
   facts.residuals = dirty.remainder.statistics;
   facts.parts = dirty.remainder.parts;
+  facts.slope = dirty.remainder.slope;
   facts.of_cells = data.imaging == Imaging::cells;
   if (!dirty.model.q.empty() && facts.flux > 0 && sign == PixelSign::positive) {
     facts.shortest = dirty.model.q.front();

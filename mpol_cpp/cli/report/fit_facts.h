@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,12 +44,13 @@ struct FitFacts {
   double wide_noise = 0;     ///< of that map, Jy/beam
   double wide_width = 0;     ///< arcsec
 
-  ResidualStatistics residuals;      ///< data minus model in units of sigma
-  std::vector<PartResiduals> parts;  ///< the same of each spectral window or file, where there are several
-  double shared_noise = 1;           ///< how much more of their errors is in the image because they share them (FitNoise)
-  bool of_cells = false;             ///< these are of cell averages, which an image follows more closely than samples
-  double flux_seen = 1;              ///< amplitude of the model on the shortest baselines over its flux
-  double shortest = 0;               ///< their mean length, wavelengths
+  ResidualStatistics residuals;        ///< data minus model in units of sigma
+  std::vector<PartResiduals> parts;    ///< the same of each spectral window or file, where there are several
+  double shared_noise = 1;             ///< how much more of their errors is in the image because they share them (FitNoise)
+  std::optional<SpectralSlope> slope;  ///< of the data's brightness beside the image, where that is one of several channels
+  bool of_cells = false;               ///< these are of cell averages, which an image follows more closely than samples
+  double flux_seen = 1;                ///< amplitude of the model on the shortest baselines over its flux
+  double shortest = 0;                 ///< their mean length, wavelengths
 
   NoiseModel::Kind noise = NoiseModel::Kind::gaussian;  ///< that the fit took for the data's
   bool settled = true;                ///< the fit is at its end; nothing is said of how one fits that is still moving

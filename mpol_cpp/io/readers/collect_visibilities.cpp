@@ -54,11 +54,12 @@ class SampleStore {
   void set_kept(std::int64_t kept) { kept_ = kept; }
 
   /// Says where samples [begin, kept) came from.
-  void note_origin(std::int64_t begin, std::int64_t window) {
+  void note_origin(std::int64_t begin, const ReaderWindow& window) {
     if (kept_ == begin) return;
-    if (!ranges_.empty() && ranges_.back().window == window) ranges_.back().end = kept_;
-    else ranges_.push_back({window, begin, kept_});
-    if (windows_.defined()) windows_.narrow(0, begin, kept_ - begin).fill_(window);
+    const double frequency = window.frequencies.defined() ? window.frequencies.mean().item<double>() : 0;
+    if (!ranges_.empty() && ranges_.back().window == window.id) ranges_.back().end = kept_;
+    else ranges_.push_back({window.id, begin, kept_, frequency});
+    if (windows_.defined()) windows_.narrow(0, begin, kept_ - begin).fill_(window.id);
   }
   /// Null where they are not wanted.
   std::int32_t* observations() { return observations_.defined() ? observations_.mutable_data_ptr<std::int32_t>() : nullptr; }
@@ -178,7 +179,7 @@ void append_samples(SampleStore& store, const BlockView& block, const ReaderWind
     std::transform(counts.begin(), counts.end(), own.begin(), counts.begin(), std::plus<>());
   });
   store.set_kept(begin + kept.back());
-  store.note_origin(begin, window.id);
+  store.note_origin(begin, window);
 }
 
 /// What u and v of a block are multiplied by to be metres: exactly 1 where they are.
@@ -209,7 +210,7 @@ std::int64_t append_rows(SampleStore& store, const BlockView& block, const Reade
     if (auto* times = store.times(block.times); times != nullptr) times[kept] = block.times[row];
     store.set_kept(kept + 1);
   }
-  store.note_origin(begin, window.id);
+  store.note_origin(begin, window);
   return incomplete;
 }
 

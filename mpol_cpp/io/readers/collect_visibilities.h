@@ -12,6 +12,7 @@ namespace mpol::io {
 struct WindowRange {
   std::int64_t window = 0;          ///< its id
   std::int64_t begin = 0, end = 0;  ///< of the samples (nvis)
+  double frequency = 0;             ///< the mean of its channels, Hz; 0: it is not known
 };
 
 /// What a reader gave, and which of it was left out.

@@ -278,3 +278,34 @@ TEST_CASE("folds are whole blocks, and folds of the other kind check the choice"
   CHECK(few.exit_code == 1);
   CHECK(few.error_names("makes 1 blocks for 3 folds"));
 }
+
+TEST_CASE("an image of channels that differ in brightness says so, and what it advises makes them alike", "[cli]") {
+  const Scratch scratch;
+  const auto simulated = [&](const std::string& index) {
+    const auto data = (scratch / (index + ".npz")).string();
+    const auto run = run_mpol_here({"simulate", "-o", data, "--antennas", "20", "--integration", "900", "--frequency-ghz",
+                                    "217,219,231,233", "--spectral-index", index, "--flux", "1", "--quiet"});
+    REQUIRE(run.exit_code == 0);
+    return data;
+  };
+  const auto warnings_of = [&](const std::string& data, const Words& more) {
+    Words words = {"image",       data,     "-o",        (scratch / "out").string(),
+                   "--overwrite", "--mode", "continuum", "--json",
+                   "--cell-size", "0.05",   "--npix",    "96"};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto run = run_mpol_here(words);
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    return std::pair(run.err, json::parse(run.out));
+  };
+  const auto steep = simulated("3");
+  const auto [told, wrong] = warnings_of(steep, {});
+  CHECK(told.find("the brightness goes as frequency^") != std::string::npos);
+  CHECK(told.find("between 217 and 233 GHz") != std::string::npos);
+  CHECK(told.find("--fit-blocks amplitude --blocks channel takes it out") != std::string::npos);
+  CHECK(wrong["chi_squared_per_visibility"].get<double>() > 2);
+  const auto [after, right] = warnings_of(steep, {"--fit-blocks", "amplitude", "--blocks", "channel"});
+  CHECK(after.find("frequency^") == std::string::npos);
+  CHECK(right["chi_squared_per_visibility"].get<double>() < 1.2);
+  CHECK(warnings_of(simulated("0"), {}).first.find("frequency^") == std::string::npos);
+}

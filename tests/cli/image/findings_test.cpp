@@ -76,6 +76,13 @@ TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli]
       },
       "25.0 sigma of it are left in the residual: --points auto");
   check_rule(
+      channels_differ,
+      [](FitFacts& facts) {
+        facts.slope = {.index = 3, .error = 0.1, .lowest = 217e9, .highest = 233e9};
+        facts.residual_peak = 9;
+      },
+      "frequency^3.00, +- 0.1: by 24 % between 217 and 233 GHz");
+  check_rule(
       wrong_weights, [](FitFacts& facts) { facts.residuals.sigma_factor = 1.5; }, "too large by a factor of 2.25");
   check_rule(
       wrong_weights, [](FitFacts& facts) { facts.residuals.sigma_factor = 0.5; }, "too small by a factor of 4.00");
@@ -184,6 +191,32 @@ TEST_CASE("what one doubt explains is not told as another", "[cli][quick]") {
   few.residuals.sigma_factor = 2;
   few.residuals.beyond_four = 0.05;
   CHECK(findings(few).empty());
+}
+
+TEST_CASE("channels that differ are told where residuals show it, and explain what else these show", "[cli][quick]") {
+  auto facts = good_fit();
+  facts.slope = {.index = -3, .error = 0.1, .lowest = 90e9, .highest = 340e9};
+  CHECK(findings(facts).empty());  // nothing shows it
+  facts.shared_noise = 2;
+  facts.residual_peak = 30;
+  facts.sharp_residual = 40;
+  facts.residuals.sigma_factor = 5;
+  facts.residuals.beyond_four = 0.05;
+  REQUIRE(findings(facts).size() == 1);
+  const auto text = channels_differ(facts)->text();
+  CHECK(text.find("frequency^-3.00, +- 0.5: by a factor of 54") != std::string::npos);
+  CHECK(text.find(": --fit-blocks amplitude --blocks channel takes") != std::string::npos);
+  facts.parts.resize(2);
+  CHECK(channels_differ(facts)->text().find(": --fit-blocks amplitude takes") != std::string::npos);
+  facts.residuals.standard_deviation = 2;  // chi^2 is larger by 3e4 than it should be, of which a slope explains 900
+  CHECK_FALSE(channels_differ(facts));
+  CHECK(too_sharp_source(facts));
+  facts.slope->error = 0.03;
+  CHECK(channels_differ(facts));
+  facts.slope->error = 0.2;  // five times that for the noise there is
+  CHECK_FALSE(channels_differ(facts));
+  facts.slope.reset();
+  CHECK_FALSE(channels_differ(facts));
 }
 
 TEST_CASE("where nothing stands out, an image of noise is told as that alone", "[cli][quick]") {

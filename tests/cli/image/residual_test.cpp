@@ -6,6 +6,8 @@
 #include <ATen/ops/fft_fft2.h>
 #include <ATen/ops/hypot.h>
 #include <ATen/ops/polar.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/tensor.h>
 #include <nlohmann/json.hpp>
 
 #include <mpol_cpp/analysis/dirty_products.h>
@@ -18,6 +20,7 @@
 #include <mpol_cpp/io/sky_unit.h>
 #include <mpol_cpp/io/visibilities_npz.h>
 #include <mpol_cpp/simulation/direct_visibilities.h>
+#include <mpol_cpp/visibilities/join_samples.h>
 
 #include "binned_amplitudes.h"
 #include "compare.h"
@@ -187,6 +190,36 @@ TEST_CASE("amplitudes are those of the samples, not of cell averages", "[cli]") 
     CHECK_THAT(products.data.amplitude[i], WithinAbs(data.amplitude[i], 1e-9));
     CHECK_THAT(products.model.amplitude[i], WithinRel(model.amplitude[i], 1e-6));
   }
+}
+
+TEST_CASE("products tell how brightness goes with the frequency of channels, or of parts of the samples", "[cli]") {
+  const auto arrays = off_center_observation(3);
+  const auto scales = at::pow(at::tensor({0.9, 1.0, 1.1}, torch::kFloat64), 2.5).unsqueeze(1);
+  const auto sky = random_image(residual_grid, 1, torch::kFloat64, 8);
+  const auto baselines = Baselines::in_lambda(arrays.at("uu"), arrays.at("vv"));
+  const auto model = direct_visibilities(sky.expand({3, 96, 96}).contiguous(), residual_grid, baselines, 3);
+  const auto slope_of = [&](const Visibilities& samples, const ChannelMap& channels, std::vector<SampleRange> parts) {
+    const auto options = DataAveragerOptions().scatter_check(ScatterCheck::off).channel_map(channels);
+    const auto dataset = DataAverager(residual_grid, samples, options).to_dataset();
+    const auto cube = sky.expand({channels.nchan(), 96, 96}).contiguous();
+    return dirty_products({samples, channels, dataset, Imaging::exact, std::move(parts)}, cube).remainder.slope;
+  };
+  Visibilities samples(baselines, model * scales, arrays.at("weight"));
+  CHECK_FALSE(slope_of(samples, ChannelMap::continuum(3), {}));  // of no known frequencies
+  samples.set_frequencies(at::tensor({207e9, 230e9, 253e9}, torch::kFloat64));
+  const auto of_channels = slope_of(samples, ChannelMap::continuum(3), {});
+  REQUIRE(of_channels);
+  CHECK_THAT(of_channels->index, WithinAbs(2.5, 1e-6));
+  CHECK_THAT(of_channels->highest, WithinRel(253e9, 1e-12));
+  CHECK_FALSE(slope_of(samples, ChannelMap::cube(3), {}));  // each makes its own image
+  const auto joined = join_samples({samples});
+  const auto n = samples.nvis();
+  const std::vector<SampleRange> parts = {
+      {"spw 0", 0, n, 207e9}, {"spw 1", n, 2 * n - 7, 230e9}, {"spw 1", 2 * n - 7, 2 * n, 230e9}, {"spw 2", 2 * n, 3 * n, 253e9}};
+  const auto of_parts = slope_of(joined, ChannelMap::continuum(1), parts);
+  REQUIRE(of_parts);
+  CHECK_THAT(of_parts->index, WithinAbs(2.5, 1e-6));
+  CHECK_THAT(of_parts->error, WithinRel(of_channels->error, 1e-6));
 }
 
 TEST_CASE("a fit restored with its residual has the flux of the source and the dirty beam", "[cli]") {
