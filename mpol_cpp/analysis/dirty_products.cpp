@@ -67,8 +67,10 @@ class FrequencySums {
     std::vector<FrequencyAmplitudes::Group> groups;
     const auto& visibilities = fit.visibilities;
     if (visibilities.nchan() == 1) {
+      groups.reserve(fit.parts.size());
       for (const auto& part : fit.parts) groups.push_back({part.frequency, part.end - part.begin});
     } else if (visibilities.frequencies().defined()) {
+      groups.reserve(static_cast<std::size_t>(visibilities.nchan()));
       for (std::int64_t c = 0; c < visibilities.nchan(); ++c)
         groups.push_back({visibilities.frequencies()[c].item<double>(), visibilities.nvis()});
     }

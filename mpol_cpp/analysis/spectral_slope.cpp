@@ -64,6 +64,7 @@ std::optional<SpectralSlope> FrequencyAmplitudes::slope() const {
   if (known.size() < 2 || !(highest->frequency > lowest->frequency)) return std::nullopt;
   const double middle = std::log(lowest->frequency * highest->frequency) / 2;
   std::vector<Point> points;
+  points.reserve(known.size());
   for (const auto& group : known) {
     const double passes = static_cast<double>(group.seen) / static_cast<double>(group.samples);
     points.push_back({std::log(group.frequency) - middle, group.product / group.power, group.power / passes});

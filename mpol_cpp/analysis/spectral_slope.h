@@ -26,6 +26,7 @@ class FrequencyAmplitudes {
     std::int64_t samples = 0;  ///< each once
   };
 
+  /// Sums of these groups, each of which add() names by its place.
   explicit FrequencyAmplitudes(const std::vector<Group>& groups) : sums_(groups.begin(), groups.end()) {}
 
   /// @param model, data  (n) complex128, Jy, of one group
@@ -38,7 +39,7 @@ class FrequencyAmplitudes {
 
  private:
   struct Sums : Group {
-    Sums(const Group& group) : Group(group) {}
+    explicit Sums(const Group& group) : Group(group) {}
     double product = 0, power = 0;  // sum w Re(conj(m) d), sum w |m|^2
     std::int64_t seen = 0;
   };

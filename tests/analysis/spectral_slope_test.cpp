@@ -20,6 +20,7 @@ constexpr std::int64_t samples_of_window = 500;
 /// Amplitudes of data that are (frequency / 225 GHz)^index times the model, and noise of weight 4 times `noise`.
 FrequencyAmplitudes amplitudes_of(double index, double noise, std::uint64_t seed, int passes = 1) {
   std::vector<FrequencyAmplitudes::Group> groups;
+  groups.reserve(four_windows.size());
   for (const double frequency : four_windows) groups.push_back({frequency, samples_of_window});
   FrequencyAmplitudes amplitudes(groups);
   const auto weights = at::full({samples_of_window}, 4.0, torch::kFloat64);

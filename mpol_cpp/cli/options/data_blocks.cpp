@@ -176,8 +176,8 @@ std::vector<SampleRange> DataParts::ranges(std::int64_t samples) const {
   for (const auto& file : files_) {
     const auto copies = several ? file.nchan : 1;  // channels of joined files lie behind each other
     for (std::int64_t channel = 0; channel < copies; ++channel, begin += file.nvis) {
-      const bool alone = copies == file.nchan && file.frequencies.defined();
-      const double frequency = alone ? file.frequencies[channel].item<double>() : 0;
+      const bool is_known = copies == file.nchan && file.frequencies.defined();  // else samples are of all channels
+      const double frequency = is_known ? file.frequencies[channel].item<double>() : 0;
       if (file.ranges.empty()) parts.push_back({file.name, begin, begin + file.nvis, frequency});
       for (const auto& range : file.ranges) {
         auto name = several ? fmt::format("{}, spw {}", file.name, range.window) : fmt::format("spw {}", range.window);
