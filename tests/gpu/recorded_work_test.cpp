@@ -48,6 +48,7 @@ TEST_CASE("a recording that fails leaves nothing behind on a GPU", "[gpu][captur
 
 TEMPLATE_TEST_CASE("steps recorded under one stream are taken under another", "[gpu][fused][captured]", float, double) {
   const auto device = required_gpu();
+  const SameBits same_bits;
   const auto problem = of_dtype(dtype_of<TestType>());
   Placed usual(problem, device), other(problem, device);
   FusedStep usual_step(usual.model.ptr(), usual.objective, TrainOptions(), "tested");
@@ -98,6 +99,7 @@ TEMPLATE_TEST_CASE("problems with weights, rates and ends of their own on a GPU 
 TEMPLATE_TEST_CASE("L-BFGS on a GPU goes on from its state bit for bit, when its history is full", "[gpu][fused]", float,
                    double) {
   const auto device = required_gpu();
+  const SameBits same_bits;
   const auto problem = of_dtype(dtype_of<TestType>());
   const auto options = TrainOptions().optimizer(OptimizerKind::lbfgs);
   Placed whole(problem, device), resumed(problem, device);

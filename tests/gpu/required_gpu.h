@@ -2,6 +2,7 @@
 
 #include "catch.h"
 
+#include <mpol_cpp/device/precision.h>
 #include <mpol_cpp/device/select.h>
 
 namespace mpol::testing {
@@ -12,5 +13,14 @@ inline torch::Device required_gpu() {
   REQUIRE(cuda_device_count() > 0);
   return torch::Device(torch::kCUDA, 0);
 }
+
+/// While it lives nothing is chosen by how fast it is, so that two steps of one kind may be compared to the bit.
+class SameBits {
+ public:
+  SameBits() { set_deterministic(true); }
+  ~SameBits() { set_deterministic(false); }
+  SameBits(const SameBits&) = delete;
+  SameBits& operator=(const SameBits&) = delete;
+};
 
 }  // namespace mpol::testing

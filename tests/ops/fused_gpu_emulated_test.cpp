@@ -32,11 +32,6 @@ FusedGpuSettings device_settings(const ops::FusedSettings& settings, torch::Dtyp
   return device;
 }
 
-Tensor random_base(const FusedGpuSettings& settings) {
-  return (normal({settings.problems, settings.nchan, settings.npix, settings.npix}, torch::kFloat64, 17) * 3 - 1)
-      .to(settings.dtype);
-}
-
 struct Emulated {
   Tensor losses, gradient, image;
 };
@@ -58,7 +53,7 @@ Emulated emulated_gradient(const FusedGpuSettings& settings, const Samples& samp
 template <typename T>
 void check_emulation(const Samples& samples, const ops::FusedSettings& settings, TileKind tile) {
   const auto device = device_settings(settings, dtype_of<T>(), tile);
-  const auto base = random_base(device), precise = base.to(torch::kFloat64);
+  const auto base = random_base(device, device.dtype), precise = base.to(torch::kFloat64);
   const auto gradient = gradient_of([&](const Tensor& x) { return reference(x, samples, settings); }, precise);
   const auto emulated = emulated_gradient(device, samples, base);
   CHECK(relative_error(emulated.losses[0], reference(precise, samples, settings)) < tolerance<T>(1e-12, 1e-5));
@@ -199,7 +194,7 @@ TEMPLATE_TEST_CASE("emulated GPU steps are those of the CPU", "[ops][fused][cuda
   auto device = device_settings(settings, dtype_of<TestType>(), TileKind::odd);
   device.update = update, device.momentum = momentum, device.history_entries = 3;
   const Samples samples(npix, 2, 0.3, 9);
-  const auto start = random_base(device);
+  const auto start = random_base(device, device.dtype);
   const auto own = emulated_steps(device, samples, start), expected = cpu_steps<TestType>(settings, device, samples, start);
   CHECK(relative_error(own.losses, expected.losses) < tolerance<TestType>(1e-11, 1e-5));
   CHECK(relative_error(own.base, expected.base) < tolerance<TestType>(1e-9, 1e-4));
@@ -212,7 +207,7 @@ TEMPLATE_TEST_CASE("no order of blocks and threads changes what emulated GPU ker
   settings.problems = 2;
   const Samples samples(38, 2, 0.3, 10);
   auto device = device_settings(settings, dtype_of<TestType>(), tile);
-  const auto start = random_base(device);
+  const auto start = random_base(device, device.dtype);
   const auto ascending = emulated_steps(device, samples, start);
   device.order = EmulatedOrder::descending;
   const auto descending = emulated_steps(device, samples, start);
@@ -226,7 +221,7 @@ TEMPLATE_TEST_CASE("an emulated problem is the same alone and among others, each
   auto settings = settings_for(14, 2, all_terms());
   settings.problems = 3;
   auto device = device_settings(settings, dtype_of<TestType>(), TileKind::odd);
-  const auto start = random_base(device);
+  const auto start = random_base(device, device.dtype);
   const auto scale = [](std::int64_t problem) { return 0.5 + static_cast<double>(problem); };
 
   FusedGpuPipeline together(device, samples.cells, samples.data, samples.weights);
@@ -261,7 +256,7 @@ TEMPLATE_TEST_CASE("an emulated problem with cells of its own is the same alone 
   auto settings = settings_for(14, 2, all_terms());
   settings.problems = 3;
   auto device = device_settings(settings, dtype_of<TestType>(), TileKind::odd);
-  const auto start = random_base(device);
+  const auto start = random_base(device, device.dtype);
   // Folds: one has no data at all, one no column 0.
   std::vector<ops::ProblemCells> folds;
   for (const std::int64_t fold : {0, 1, 2}) {
@@ -319,7 +314,7 @@ TEST_CASE("a stopped problem stays where it is, its neighbours go on", "[ops][fu
   const auto device = device_settings(settings, torch::kFloat64, TileKind::odd);
   FusedGpuPipeline pipeline(device, samples.cells, samples.data, samples.weights);
   pipeline.set_learning_rate(0.1);
-  const auto base = random_base(device);
+  const auto base = random_base(device, device.dtype);
   const auto step = [&] {
     pipeline.make_room(1);
     pipeline.enqueue(base);
@@ -343,7 +338,7 @@ TEST_CASE("losses stay what they were when later steps begin a new history", "[o
   device.history_entries = 2;
   FusedGpuPipeline pipeline(device, samples.cells, samples.data, samples.weights);
   pipeline.set_learning_rate(0.2);
-  const auto base = random_base(device);
+  const auto base = random_base(device, device.dtype);
   std::vector<Tensor> kept, copies;
   for (int i = 0; i < 7; ++i) {
     pipeline.make_room(1);
@@ -367,7 +362,7 @@ TEST_CASE("the emulation finds an element that is not there", "[ops][fused][cuda
   auto device = device_settings(settings_for(6, 1, all_terms()), torch::kFloat64, TileKind::odd);
   device.history_entries = 1;
   FusedGpuPipeline pipeline(device, samples.cells, samples.data, samples.weights);
-  const auto base = random_base(device);
+  const auto base = random_base(device, device.dtype);
   pipeline.enqueue(base);
   CHECK_THROWS_AS(pipeline.enqueue(base), std::out_of_range);
 }
@@ -375,7 +370,7 @@ TEST_CASE("the emulation finds an element that is not there", "[ops][fused][cuda
 TEST_CASE("a pixel that is not a number shows in the emulated losses", "[ops][fused][cuda][quick]") {
   const Samples samples(12, 1, 0.2, 15);
   const auto device = device_settings(settings_for(12, 1, {}), torch::kFloat64, TileKind::odd);
-  auto base = random_base(device);
+  auto base = random_base(device, device.dtype);
   base[0][0][5][11] = std::nan("");
   FusedGpuPipeline pipeline(device, samples.cells, samples.data, samples.weights);
   pipeline.make_room(1);

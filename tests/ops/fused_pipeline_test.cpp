@@ -51,7 +51,7 @@ Evaluation evaluate(const Tensor& base, const Samples& samples, const ops::Fused
 template <typename T>
 void check_against_autograd(const Samples& samples, const ops::FusedSettings& settings,
                             LikelihoodOf likelihood = LikelihoodOf::cells) {
-  const auto base = normal({settings.problems, settings.nchan, settings.npix, settings.npix}, torch::kFloat64, 17) * 3 - 1;
+  const auto base = random_base(settings, torch::kFloat64);
   const auto rounded = base.to(dtype_of<T>()).to(torch::kFloat64);
   const auto expected = reference(rounded, samples, settings);
   const auto gradient = gradient_of([&](const Tensor& x) { return reference(x, samples, settings); }, rounded);

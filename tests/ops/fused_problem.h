@@ -38,6 +38,11 @@ struct Samples {
 
 inline constexpr double cell_area = 0.3;
 
+/// Base pixels of which some are far below 0, and some far above.
+inline Tensor random_base(const ops::FusedSettings& settings, torch::Dtype dtype) {
+  return (normal({settings.problems, settings.nchan, settings.npix, settings.npix}, torch::kFloat64, 17) * 3 - 1).to(dtype);
+}
+
 /// chi^2 of each problem at the cells.
 inline Tensor chi_squared_of(const Tensor& image, const Samples& samples) {
   const auto model = ops::half_plane_fft(image).flatten(-3).index_select(-1, samples.cells) * cell_area;

@@ -29,11 +29,6 @@ FusedGpuSettings steps_settings(const ops::FusedSettings& settings, torch::Dtype
   return device;
 }
 
-Tensor start_of(const FusedGpuSettings& settings) {
-  return (normal({settings.problems, settings.nchan, settings.npix, settings.npix}, torch::kFloat64, 23) * 3 - 1)
-      .to(settings.dtype);
-}
-
 /// All that steps leave behind.
 struct After {
   Tensor losses, parameters, base, image, first, second, steps, stopped, totals;
@@ -87,7 +82,7 @@ TEMPLATE_TEST_CASE("steps in one emulated kernel are those in several to the bit
   const Samples samples(npix, nchan, 0.3, 9);
   auto device = steps_settings(settings, dtype_of<TestType>(), rows, StepKernels::several);
   device.update = update, device.momentum = 0.7, device.history_entries = 7;
-  const auto start = start_of(device);
+  const auto start = random_base(device, device.dtype);
   FusedGpuPipeline several(device, samples.cells, samples.data, samples.weights);
   REQUIRE_FALSE(several.one_kernel());
   const auto expected = taken(several, start);
@@ -116,7 +111,7 @@ TEMPLATE_TEST_CASE("problems of one emulated kernel have cells and weights of th
   auto without = settings.terms;
   for (double& weight : without.weights) weight = 0;
   device.own = {{1e-2, settings.terms}, {3e-2, without}, {2e-3, settings.terms}};
-  const auto start = start_of(device);
+  const auto start = random_base(device, device.dtype);
   FusedGpuPipeline several(device, folds);
   const auto expected = taken(several, start);
   CHECK(expected.stopped.sum().template item<std::int64_t>() > 0);
@@ -129,7 +124,7 @@ TEMPLATE_TEST_CASE("problems of one emulated kernel have cells and weights of th
 TEMPLATE_TEST_CASE("the gradient by one emulated kernel is that by several", "[ops][fused][cuda][quick]", float, double) {
   const Samples samples(18, 3, 0.3, 12);
   auto device = steps_settings(settings_for(18, 3, all_terms()), dtype_of<TestType>(), TileKind::four_rows, StepKernels::several);
-  const auto base = start_of(device);
+  const auto base = random_base(device, device.dtype);
   const auto gradient_by = [&](StepKernels kernels) {
     device.kernels = kernels;
     FusedGpuPipeline pipeline(device, samples.cells, samples.data, samples.weights);
@@ -149,7 +144,7 @@ TEST_CASE("a trial of which kernels are faster leaves no trace in the steps", "[
   const Samples samples(12, 1, 0.4, 13);
   auto device = steps_settings(settings_for(12, 1, all_terms()), torch::kFloat64, TileKind::two_rows, StepKernels::several);
   device.history_entries = 6, device.stop_relative = 1e-3, device.stop_window = 3;  // fewer than a trial takes
-  const auto start = start_of(device);
+  const auto start = random_base(device, device.dtype);
   FusedGpuPipeline several(device, samples.cells, samples.data, samples.weights);
   const auto expected = taken(several, start);
   device.kernels = StepKernels::faster;

@@ -83,7 +83,7 @@ std::optional<Finding> channels_differ(const FitFacts& facts) {
                   "image of all of them cannot show",
                   slope->index, slope->error * excess(facts), change, slope->lowest / hz_of_ghz, slope->highest / hz_of_ghz),
       fmt::format("--fit-blocks amplitude{} takes it out of the data, and tells how bright each is",
-                  facts.parts.empty() ? " --blocks channel" : "")};
+                  facts.slope_of_channels ? " --blocks channel" : "")};
 }
 
 std::optional<Finding> too_sharp_source(const FitFacts& facts) {

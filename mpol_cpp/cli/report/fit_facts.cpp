@@ -118,6 +118,7 @@ FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts
   facts.residuals = dirty.remainder.statistics;
   facts.parts = dirty.remainder.parts;
   facts.slope = dirty.remainder.slope;
+  facts.slope_of_channels = data.visibilities.nchan() > 1;
   facts.of_cells = data.imaging == Imaging::cells;
   if (!dirty.model.q.empty() && facts.flux > 0 && sign == PixelSign::positive) {
     facts.shortest = dirty.model.q.front();

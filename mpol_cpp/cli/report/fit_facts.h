@@ -47,7 +47,8 @@ struct FitFacts {
   ResidualStatistics residuals;        ///< data minus model in units of sigma
   std::vector<PartResiduals> parts;    ///< the same of each spectral window or file, where there are several
   double shared_noise = 1;             ///< how much more of their errors is in the image because they share them (FitNoise)
-  std::optional<SpectralSlope> slope;  ///< of the data's brightness beside the image, where that is one of several channels
+  std::optional<SpectralSlope> slope;  ///< of the data's brightness beside the image, where that is one of several frequencies
+  bool slope_of_channels = false;      ///< these are the data's channels, not their windows or files
   bool of_cells = false;               ///< these are of cell averages, which an image follows more closely than samples
   double flux_seen = 1;                ///< amplitude of the model on the shortest baselines over its flux
   double shortest = 0;                 ///< their mean length, wavelengths

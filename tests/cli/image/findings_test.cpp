@@ -196,6 +196,7 @@ TEST_CASE("what one doubt explains is not told as another", "[cli][quick]") {
 TEST_CASE("channels that differ are told where residuals show it, and explain what else these show", "[cli][quick]") {
   auto facts = good_fit();
   facts.slope = {.index = -3, .error = 0.1, .lowest = 90e9, .highest = 340e9};
+  facts.slope_of_channels = true;
   CHECK(findings(facts).empty());  // nothing shows it
   facts.shared_noise = 2;
   facts.residual_peak = 30;
@@ -206,7 +207,7 @@ TEST_CASE("channels that differ are told where residuals show it, and explain wh
   const auto text = channels_differ(facts)->text();
   CHECK(text.find("frequency^-3.00, +- 0.5: by a factor of 54") != std::string::npos);
   CHECK(text.find(": --fit-blocks amplitude --blocks channel takes") != std::string::npos);
-  facts.parts.resize(2);
+  facts.slope_of_channels = false;
   CHECK(channels_differ(facts)->text().find(": --fit-blocks amplitude takes") != std::string::npos);
   facts.residuals.standard_deviation = 2;  // chi^2 is larger by 3e4 than it should be, of which a slope explains 900
   CHECK_FALSE(channels_differ(facts));

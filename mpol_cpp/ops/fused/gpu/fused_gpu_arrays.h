@@ -193,7 +193,8 @@ enum class TileKind { low, high, odd, two_rows, four_rows, eight_rows, odd_rows 
 constexpr bool is_of_rows(TileKind kind) { return kind >= TileKind::two_rows; }
 
 /// How steps are launched: each in several kernels; all that are enqueued at once in one kernel; as is faster, by a trial; or as
-/// is usual, which is that on a GPU, and several kernels in the emulation.
+/// is usual, which is that on a GPU, and several kernels in the emulation and where the same bits are asked for
+/// (is_deterministic).
 enum class StepKernels { usual, several, one, faster };
 
 enum class GpuKernel { map, square, weigh, curve, finish, collect, transform, gradient };  // the last two: rows alone

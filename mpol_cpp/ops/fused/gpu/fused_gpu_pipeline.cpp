@@ -19,6 +19,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/device/device_timer.h>
+#include <mpol_cpp/device/precision.h>
 #include <mpol_cpp/device/recorded_work.h>
 #include <mpol_cpp/device/streams.h>
 #include <mpol_cpp/ops/gpu/device_array.h>
@@ -96,10 +97,15 @@ bool FusedGpuPipeline::can_be_one_kernel() const {
 void FusedGpuPipeline::choose_kernels(StepKernels wanted) {
   constexpr std::int64_t busy_blocks = 1024;  // keep every device busy: nothing is tried
   const bool possible = can_be_one_kernel();
-  if (wanted == StepKernels::one && !possible)
-    throw ValueError("steps in one kernel are for images that are cut into two or four rows: take several kernels");
+  if (wanted == StepKernels::one && !possible) {
+    throw ValueError(fmt::format(
+        "{} images of {} x {} pixels, as they are cut: steps in one kernel are for those that are cut into two or four "
+        "rows, and into low tiles where regularizers need tiles; take several kernels",
+        shape_.images(), shape_.npix, shape_.npix));
+  }
   const bool is_small = possible && shape_.images() * cut_->pieces().of_image < busy_blocks;
-  const bool tries = wanted == StepKernels::faster || (wanted == StepKernels::usual && !device_.is_cpu());
+  const bool is_usual = !device_.is_cpu() && !is_deterministic();  // compilers may round alike expressions otherwise in each
+  const bool tries = wanted == StepKernels::faster || (wanted == StepKernels::usual && is_usual);
   one_kernel_ = wanted == StepKernels::one || (tries && is_small && is_one_kernel_faster());
 }
 

@@ -51,11 +51,11 @@ struct FusedGpuSettings : FusedSettings {
 ///   collect  losses into the history; beside the first kernels of the next step where it is known
 /// Where lines of npix points have a LinePlan and fit into the memory of a block, map, weigh and finish work on rows, columns and
 /// rows, and transform them by themselves: then all steps that are enqueued at once can also be one kernel, whose blocks wait for
-/// each other, with the same results. It saves the starts of kernels, and has fewer threads at work: which is faster, small
-/// images try. Else they work on tiles, with the transforms of a library between them. A likelihood of the images takes the place
-/// of the cells: transforms and weigh are then for the power spectrum alone. What changes between steps (learning rate, lambda,
-/// counters, stop flags) lies on the device: a step is the same launches each time, reads nothing back and allocates nothing, so
-/// that it can be recorded as a CUDA graph. Sums are taken in a fixed order.
+/// each other, with the same results but for rounding. It saves the starts of kernels, and has fewer threads at work: which is
+/// faster, small images try. Else they work on tiles, with the transforms of a library between them. A likelihood of the images
+/// takes the place of the cells: transforms and weigh are then for the power spectrum alone. What changes between steps (learning
+/// rate, lambda, counters, stop flags) lies on the device: a step is the same launches each time, reads nothing back and
+/// allocates nothing, so that it can be recorded as a CUDA graph. Sums are taken in a fixed order.
 class FusedGpuPipeline {
  public:
   /// Cells as in gpu_cells, shared by all problems. @throws ValueError where settings or cells do not fit

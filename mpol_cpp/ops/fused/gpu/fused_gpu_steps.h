@@ -12,7 +12,8 @@ namespace mpol::ops {
 ///   map, and collect of the step before
 ///   weigh, square, curve
 ///   finish
-/// The results are those of the kernels one by one.
+/// The results are those of the kernels one by one: in the emulation to the bit, on a GPU as far as the compiler joins products
+/// and sums alike in both.
 /// @tparam Tile     of square and curve
 /// @tparam Joining  as PixelTerms has them
 template <typename T, typename Rows, typename Tile, typename Joining>
