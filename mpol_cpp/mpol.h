@@ -102,6 +102,7 @@
 #include <mpol_cpp/images/image_axes.h>
 #include <mpol_cpp/models/hann_conv_cube.h>
 #include <mpol_cpp/models/image_cube.h>
+#include <mpol_cpp/images/primary_beam.h>
 #include <mpol_cpp/images/regrid.h>
 #include <mpol_cpp/images/reproject.h>
 #include <mpol_cpp/images/restore.h>

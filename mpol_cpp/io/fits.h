@@ -22,6 +22,7 @@ enum class FitsUnit {
   jy_per_pixel,    ///< Jy/pixel: the given cube is in Jy/arcsec^2 and is multiplied by the cell's area
   jy_per_arcsec2,  ///< Jy/arcsec2: the given cube as it is
   jy_per_beam,     ///< Jy/beam: the given cube, in Jy/beam, as it is
+  none,            ///< a number, such as the power of a primary beam: the given cube as it is
 };
 
 /// What the planes of a cube in a FITS file are.

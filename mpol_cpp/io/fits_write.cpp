@@ -53,6 +53,8 @@ const char* name_of(FitsUnit unit) {
       return "Jy/arcsec2";
     case FitsUnit::jy_per_beam:
       return "Jy/beam";
+    case FitsUnit::none:
+      return "";
     default:
       return "Jy/pixel";
   }

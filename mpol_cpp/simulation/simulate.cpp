@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 
 #include <mpol_cpp/core/error.h>
@@ -35,6 +37,18 @@ Pointing point(const ArrayConfiguration& array, const SimulationOptions& options
           thermal_noise_sigma(tracks.elevation, array.diameter, options.tracks().integration_time(), options.receiver())};
 }
 
+/// The sky as the antennas see it. @param sky  (1 or nchan, npix, npix)
+Tensor as_seen(const Tensor& sky, const GridCoords& grid, const SimulationOptions& options) {
+  const auto nchan = options.frequencies().size();
+  const bool fits = sky.dim() == 3 && sky.size(1) == grid.npix() && sky.size(2) == grid.npix() &&
+                    (sky.size(0) == 1 || sky.size(0) == static_cast<std::int64_t>(nchan));
+  if (!options.primary_beam() || !fits) return sky;  // what does not fit is refused when it is transformed
+  std::vector<Tensor> beams;
+  beams.reserve(nchan);
+  for (const double frequency : options.frequencies()) beams.push_back(options.primary_beam()->power(grid, {}, frequency));
+  return sky * at::stack(beams).to(sky.scalar_type());
+}
+
 /// Adds noise and weights to the visibilities of the sky.
 Visibilities observe(const ArrayConfiguration& array, const Pointing& pointing, const Tensor& sky_visibilities,
                      const SimulationOptions& options) {
@@ -51,6 +65,7 @@ Visibilities observe(const ArrayConfiguration& array, const Pointing& pointing, 
   observation.declination = options.tracks().declination();
   observation.object = "simulated";
   observation.telescope = array.name;
+  if (!options.primary_beam() && PrimaryBeam::of_telescope(array.name)) observation.telescope += " without its primary beam";
   visibilities.set_observation(std::move(observation));
   return visibilities;
 }
@@ -61,7 +76,7 @@ Visibilities simulate_observation(const ArrayConfiguration& array, const RingedD
   const auto pointing = point(array, options);
   const auto longest = std::max(pointing.baselines.max_abs_u(), pointing.baselines.max_abs_v());
   const auto grid = sampling_grid(disc, longest);
-  const auto sky = render(disc, grid, options.frequencies(), /*oversample=*/1);
+  const auto sky = as_seen(render(disc, grid, options.frequencies(), /*oversample=*/1), grid, options);
   const auto nchan = static_cast<std::int64_t>(options.frequencies().size());
   return observe(array, pointing, direct_visibilities(sky, grid, pointing.baselines, nchan), options);
 }
@@ -72,7 +87,7 @@ Visibilities simulate_observation(const ArrayConfiguration& array, const Tensor&
     throw DataError("the sky image has pixels that are not finite: replace them by 0");
   const auto pointing = point(array, options);
   const auto nchan = static_cast<std::int64_t>(options.frequencies().size());
-  const auto cube = sky_image.dim() == 2 ? sky_image.unsqueeze(0) : sky_image;
+  const auto cube = as_seen(sky_image.dim() == 2 ? sky_image.unsqueeze(0) : sky_image, coords, options);
   return observe(array, pointing, direct_visibilities(cube, coords, pointing.baselines, nchan, PixelShape::square), options);
 }
 

@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/images/primary_beam.h>
 #include <mpol_cpp/simulation/array_configuration.h>
 #include <mpol_cpp/simulation/direct_visibilities.h>
 #include <mpol_cpp/simulation/sky_model.h>
@@ -30,8 +31,11 @@ struct SimulationOptions {
   TORCH_ARG(std::vector<double>, frequencies) = {230e9};             ///< Hz, one per channel
   TORCH_ARG(std::optional<double>, right_ascension) = std::nullopt;  ///< radian, only written down
   TORCH_ARG(SimulatedNoise, noise) = SimulatedNoise::thermal;        ///< whether the data have it
-  TORCH_ARG(std::uint64_t, seed) = 0;                                ///< of the noise
-  TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;                  ///< of u, v, weights and the parts of the data
+  /// It dims the sky, of antennas that point at the phase centre. Without it they see all directions alike, and a telescope
+  /// whose beam is known (PrimaryBeam::of_telescope) is named "… without its primary beam".
+  TORCH_ARG(std::optional<PrimaryBeam>, primary_beam) = std::nullopt;
+  TORCH_ARG(std::uint64_t, seed) = 0;                ///< of the noise
+  TORCH_ARG(torch::Dtype, dtype) = torch::kFloat32;  ///< of u, v, weights and the parts of the data
 };
 
 /// Observes a disc: visibilities from its own Fourier transform (samples fine enough for 1e-12 of the flux, whatever

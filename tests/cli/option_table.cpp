@@ -406,6 +406,24 @@ VerbRows deproject_rows() {
                                  shared_rows(base, {"deproject", "{image}"}, "out/summary.json#threads")});
 }
 
+VerbRows pbcor_rows() {
+  const Words base = {"pbcor", "{image}", "-o", "{out}", "--antenna-diameter", "6000", "--frequency-ghz", "100"};
+  const Words dish = {"pbcor", "{image}", "-o", "{out}", "--frequency-ghz", "100"};
+  const std::string corrected = "out/pbcor.fits";
+  return verb_rows("pbcor",
+                   {{{"--image", "{image}", {"pbcor", "-o", "{out}", "--fwhm", "0.5"}, "exit"},
+                     {"--mode", "multiply", base, "out/primary_beam.fits"},
+                     {"--antenna-diameter", "6000", dish, "exit"},
+                     {"--fwhm", "0.5", dish, "exit"},
+                     {"--frequency-ghz", "100", {"pbcor", "{image}", "-o", "{out}", "--antenna-diameter", "6000"}, "exit"},
+                     {"--offset-east", "0.1", base, corrected},
+                     {"--offset-north", "0.1", base, corrected},
+                     {"--limit", "0.6", base, corrected},
+                     {"--channels", "1", base, corrected},
+                     {"--memory-limit", "1e-9", base, "exit"}},
+                    shared_rows(base, {"pbcor", "{image}", "--fwhm", "0.5"}, "out/summary.json#threads")});
+}
+
 VerbRows convolve_rows() {
   const Words base = {"convolve", "{image}", "-o", "{out}", "--bmaj", "0.5", "--bmin", "0.4"};
   const std::string convolved = "out/convolved.fits";
@@ -497,6 +515,7 @@ VerbRows simulate_rows() {
                                  {"--sky", "{single}", base, made},
                                  {"--scene", "blobs", base, made},
                                  {"--scene-seed", "1", added(base, {"--scene", "nebula", "--npix", "16"}), made},
+                                 {"--primary-beam", "", added(base, {"--dish-diameter", "1000"}), made},
                                  {"--no-noise", "", base, made},
                                  {"--no-crescent", "", base, made}};
   const std::vector<std::pair<std::string, std::string>> values = {{"--uv-unit", "m"},
@@ -575,6 +594,7 @@ std::vector<VerbRows> option_table() {
           radial_rows(),
           spectrum_rows(),
           deproject_rows(),
+          pbcor_rows(),
           convolve_rows(),
           compare_rows(),
           plot_rows(),
@@ -645,6 +665,7 @@ std::vector<RefusedRow> refused_options() {
       {added(dirty, {"--taper", "0.4", "--scatter-check", "error"}), "--scatter-check"},
       {{"inspect", "{vis}", "--overwrite"}, "--overwrite"},
       {{"convolve", "{image}", "-o", "{out}", "--beam-of", "{beamed}", "--bpa", "20"}, "--bpa"},
+      {{"pbcor", "{image}", "-o", "{out}", "--antenna-diameter", "12", "--fwhm", "20"}, "--fwhm"},
       {{"convolve", "{image}", "-o", "{out}", "--bmaj", "0.5", "--beam-of", "{beamed}"}, "--beam-of"},
       {{"profile", "{vis}", "-o", "{out}", "--ring-width", "0.1"}, "--ring-width"},
       {{"profile", "{vis}", "-o", "{out}", "--rings", "exact"}, "--rings"},

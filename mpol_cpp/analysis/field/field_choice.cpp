@@ -1,9 +1,6 @@
 #include <mpol_cpp/analysis/field/field_choice.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
-#include <utility>
 
 #include <mpol_cpp/analysis/field/wide_image.h>
 #include <mpol_cpp/core/format.h>
@@ -14,25 +11,8 @@ namespace mpol {
 namespace {
 
 constexpr std::int64_t pixels_of_look = 256;
-constexpr double to_tenth_of_beam = 1.8;  // full width at a tenth of a Gaussian, in FWHM
 constexpr double margin = 1.5;
 constexpr double worthwhile_gain = 1.5;  // in width, for which a field leaves the phase centre
-
-// Antennas of one size; the longer names first, of which others are the beginning.
-constexpr std::array<std::pair<const char*, double>, 14> dishes = {{{"ALMA", 12},
-                                                                    {"EVLA", 25},
-                                                                    {"JVLA", 25},
-                                                                    {"VLA", 25},
-                                                                    {"NOEMA", 15},
-                                                                    {"IRAM_PDB", 15},
-                                                                    {"IRAM PDB", 15},
-                                                                    {"SMA", 6},
-                                                                    {"ATCA", 22},
-                                                                    {"MEERKAT", 13.5},
-                                                                    {"ASKAP", 12},
-                                                                    {"GMRT", 45},
-                                                                    {"UGMRT", 45},
-                                                                    {"WSRT", 25}}};
 
 double frequency_of(const Visibilities& visibilities) {
   return visibilities.frequencies().defined() ? visibilities.frequencies().min().item<double>() : 0;
@@ -52,22 +32,21 @@ FieldChoice field_for(double flux, double recovered, const FieldChoice& widest) 
 
 }  // namespace
 
-std::optional<double> dish_diameter(const std::string& telescope, double shortest) {
-  std::string name = telescope;
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  const auto* known = std::find_if(dishes.begin(), dishes.end(), [&](const auto& dish) { return name == dish.first; });
-  if (known == dishes.end()) return std::nullopt;
-  return name == "ALMA" && shortest > 0 && shortest < 12 ? 7 : known->second;
+std::optional<KnownBeam> known_beam(const Visibilities& visibilities, const UvSummary& uv) {
+  const double frequency = frequency_of(visibilities);
+  if (!(frequency > 0)) return std::nullopt;
+  const double shortest = uv.shortest * units::speed_of_light / frequency;
+  const auto beam = PrimaryBeam::of_telescope(visibilities.observation().telescope, shortest);
+  if (!beam) return std::nullopt;
+  return KnownBeam{*beam, frequency};
 }
 
 FieldChoice widest_field(const Visibilities& visibilities, const UvSummary& uv) {
-  const double frequency = frequency_of(visibilities);
-  if (frequency > 0) {
-    const double wavelength = units::speed_of_light / frequency;
-    if (const auto diameter = dish_diameter(visibilities.observation().telescope, uv.shortest * wavelength)) {
-      const double beam = 1.13 * wavelength / *diameter / units::arcsec;
-      return {to_tenth_of_beam * beam, fmt::format("the primary beam of {:.3g}\" of {} m antennas, to a tenth", beam, *diameter)};
-    }
+  constexpr double least_power = 0.1;
+  if (const auto known = known_beam(visibilities, uv)) {
+    const double fwhm = known->beam.fwhm(known->frequency);
+    return {2 * known->beam.radius(least_power, known->frequency),
+            fmt::format("the primary beam of {:.3g}\" of {}, to a tenth", fwhm, known->beam.words())};
   }
   if (!(uv.shortest > 0)) return {};
   return {2 / (uv.shortest * units::arcsec), "twice the scale of the shortest baseline"};

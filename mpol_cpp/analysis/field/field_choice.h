@@ -4,6 +4,7 @@
 #include <string>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
+#include <mpol_cpp/images/primary_beam.h>
 #include <mpol_cpp/visibilities/grid_suggestion.h>
 #include <mpol_cpp/visibilities/visibilities.h>
 
@@ -23,13 +24,17 @@ enum class FieldPlace {
   around_flux,   ///< the middle of the flux, where a field about it is less than two thirds as wide as about the phase centre
 };
 
-/// Diameter of a telescope's antennas in metres, from the name that headers have; nothing for an unknown one, or one whose
-/// antennas differ. An ALMA whose shortest baseline is below 12 m is that of 7 m antennas.
-/// @param shortest  baseline, metres; 0: unknown
-std::optional<double> dish_diameter(const std::string& telescope, double shortest);
+/// The primary beam of the antennas that took data.
+struct KnownBeam {
+  PrimaryBeam beam;  ///< of any frequency
+  double frequency;  ///< the lowest of the data, Hz
+};
 
-/// How far flux may reach at most: to a tenth of the antennas' primary beam (1.8 times its FWHM of 1.13 lambda/D) where telescope
-/// and frequency are known, else twice the scale of the shortest baseline, 2/q_min.
+/// The primary beam of the data's antennas, where telescope and frequencies are known.
+std::optional<KnownBeam> known_beam(const Visibilities& visibilities, const UvSummary& uv);
+
+/// How far flux may reach at most: to a tenth of the antennas' primary beam where that is known, else twice the scale of the
+/// shortest baseline, 2/q_min.
 FieldChoice widest_field(const Visibilities& visibilities, const UvSummary& uv);
 
 /// The grid of a wide image, of 256 pixels along an axis: twice the field of `coords`, or the widest field where that is more.

@@ -275,6 +275,9 @@ std::string summary_json(const ImageSummary& summary) {
   json["filled_share"] = nullptr;
   if (const auto& filled = summary.filled; !filled.empty())
     json["filled_share"] = std::accumulate(filled.begin(), filled.end(), 0.0) / static_cast<double>(filled.size());
+  json["primary_beam"] = nullptr;
+  if (const auto& beam = summary.primary_beam)
+    json["primary_beam"] = {{"antennas", beam->antennas}, {"fwhm_arcsec", beam->fwhm}, {"power_at_flux", beam->at_flux}};
   json["noise"] = nullptr;
   if (const auto& noise = summary.noise)
     json["noise"] = {{"factor", noise->factor()}, {"of_visibilities", noise->of_samples}, {"shared", noise->shared}};

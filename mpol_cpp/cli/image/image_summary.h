@@ -66,6 +66,13 @@ struct ErrorSummary {
   std::vector<double> error_factor;  ///< by which the error map is larger than the samples differ, per channel
 };
 
+/// The antennas' primary beam, which the image's brightness has in it.
+struct BeamSummary {
+  std::string antennas;  ///< whose it is
+  double fwhm = 0;       ///< arcsec
+  double at_flux = 1;    ///< its power, averaged over the image's flux
+};
+
 /// Whether a structure is real (StructureTest). F is -ln(posterior).
 struct StructureSummary {
   std::string name, region;  ///< for people, and as the option takes it
@@ -107,9 +114,10 @@ struct ImageSummary {
   double normalizer = 0;
   std::int64_t visibilities = 0, cells = 0;  ///< summed over channels
   Scatter scatter;
-  std::vector<double> flux;                ///< Jy, per channel
-  std::vector<ResidualSummary> residuals;  ///< per channel
-  std::vector<PartResiduals> parts;        ///< of the data, where there are several
+  std::vector<double> flux;                 ///< Jy, per channel
+  std::vector<ResidualSummary> residuals;   ///< per channel
+  std::vector<PartResiduals> parts;         ///< of the data, where there are several
+  std::optional<BeamSummary> primary_beam;  ///< of the antennas, where it is known
   std::optional<FitNoise> noise;  ///< that the weights were set anew for, else that of the errors, where these were looked for
   std::vector<double> filled;     ///< share of the field, that the weights were set anew for, of all channels or each; or empty
   std::vector<ChannelSignal> signals;  ///< of each channel, where they have weights of their own

@@ -74,6 +74,8 @@ void declare_observation(OptionSet& options, SimulateSettings& s) {
   options.number("--correlator-efficiency", s.correlator_efficiency, Range::between(1e-6, 1), "SHARE", "Of the signal",
                  Record::none);
   options.integer("--polarizations", s.polarizations, Range::between(1, 2), "Averaged hands, 1 or 2", Record::none);
+  options.flag("--primary-beam", s.primary_beam,
+               "The antennas' primary beam dims what is off the phase centre, but not in the file of --truth", Record::none);
   options.flag("--no-noise", s.no_noise, "Only the weights, not the data, know of noise", Record::none);
   options.integer("--seed", s.seed, Range::not_negative(), "Of the noise: the same seed gives the same file", Record::none);
 }

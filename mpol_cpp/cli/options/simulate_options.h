@@ -35,6 +35,7 @@ struct SimulateSettings {
   double channel_width_mhz = 2000, system_temperature = 100, opacity = 0, antenna_efficiency = 0.7;
   double correlator_efficiency = 0.88;
   std::int64_t polarizations = 2, seed = 0;
+  bool primary_beam = false;
   bool no_noise = false;
 
   std::optional<Scene> scene;  ///< nothing: the disc

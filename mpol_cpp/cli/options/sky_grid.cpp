@@ -129,9 +129,21 @@ GridPlace place_of(const io::FitsImage& image, std::int64_t rows, std::int64_t c
   return place;
 }
 
-void check_finite(const Tensor& pixels, const std::filesystem::path& path, const std::string& option) {
-  if (pixels.isfinite().all().item<bool>()) return;
-  refuse_image(option, path, "holds pixels that are not finite", "give a whole image");
+/// Blank pixels (NaN; infinite ones are read as such), as beyond the primary beam of CASA's images, become 0, which is said once
+/// of a file.
+/// @param said  whether it was
+Tensor without_blanks(const Tensor& pixels, const std::filesystem::path& path, const std::string& option, bool& said) {
+  const auto blank = pixels.isfinite().logical_not();
+  if (!blank.any().item<bool>()) return pixels;
+  if (!std::exchange(said, true)) {
+    const auto count = blank.sum().item<std::int64_t>();
+    log_warning(error_text(option, path.string(),
+                           fmt::format("has blank pixels (NaN), {:.2g} % of {}",
+                                       100.0 * static_cast<double>(count) / static_cast<double>(pixels.numel()),
+                                       pixels.dim() > 2 && pixels.size(0) > 1 ? "all" : "a channel"),
+                           "they are taken as 0, so that what overlaps them is too faint"));
+  }
+  return pixels.masked_fill(blank, 0);
 }
 
 Tensor on_grid(const Tensor& pixels, std::int64_t half, std::int64_t row, std::int64_t column) {
@@ -147,6 +159,12 @@ io::FitsOptions header_of(const io::FitsImage& image, const SkyOffset& center) {
   header.error_factor(image.error_factor);
   if (image.frequencies.defined()) header.frequencies(image.frequencies);
   return header;
+}
+
+/// Whether HISTORY says that mpol pbcor has divided an image.
+bool is_divided(const io::FitsImage& image) {
+  return std::any_of(image.history.begin(), image.history.end(),
+                     [](const std::string& line) { return line.find(divided_by_beam) != std::string::npos; });
 }
 
 void check_channels(const std::vector<std::int64_t>& channels, std::int64_t there) {
@@ -180,8 +198,12 @@ SkyImage lattice_grid(const io::FitsImage& image, const PixelLattice& lattice, s
   const auto footprint = footprint_of(lattice, rows, columns, cells, frame);
   if (footprint.half > most_half_pixels)
     refuse_image(option, path, fmt::format("reaches {} cells of {:.6g} arcsec", footprint.half, cells.size), "crop or regrid it");
-  SkyImage sky{
-      {}, GridCoords(cells.size, 2 * footprint.half), image.unit, header_of(image, footprint.center), pixel_words(lattice)};
+  SkyImage sky{{},
+               GridCoords(cells.size, 2 * footprint.half),
+               image.unit,
+               header_of(image, footprint.center),
+               pixel_words(lattice),
+               is_divided(image)};
   log_info(fmt::format("{}: {} has {}", option, path.string(), reprojection_words(sky)));
   return sky;
 }
@@ -205,8 +227,8 @@ SkyImage read_sky_image(const std::filesystem::path& path, const std::string& op
                         const std::optional<SkyCells>& cells) {
   const auto read = io::read_any_fits(path);
   const auto& image = read.image;
-  const auto pixels = pixels_of(image, unit, path);
-  check_finite(pixels, path, option);
+  bool said = false;
+  const auto pixels = without_blanks(pixels_of(image, unit, path), path, option, said);
   const auto named = unit == SkyUnit::brightness ? "Jy/arcsec2" : image.unit;
   if (!read.lattice) {
     const auto place = place_of(image, pixels.size(1), pixels.size(2), frame, path, option);
@@ -214,7 +236,8 @@ SkyImage read_sky_image(const std::filesystem::path& path, const std::string& op
             GridCoords(image.cell_size, 2 * place.half),
             named,
             header_of(image, place.center),
-            {}};
+            {},
+            is_divided(image)};
   }
   auto sky = lattice_grid(image, *read.lattice, pixels.size(1), pixels.size(2), cells.value_or(narrower_cells(*read.lattice)),
                           frame, path, option);
@@ -239,7 +262,9 @@ SkyCube::SkyCube(const std::filesystem::path& path, const std::string& option, c
         const auto place = place_of(header, file_.rows(), file_.columns(), frame, path, option);
         row_ = place.row;
         column_ = place.column;
-        return {{}, GridCoords(header.cell_size, 2 * place.half), header.unit, header_of(header, place.center), {}};
+        return {{},          GridCoords(header.cell_size, 2 * place.half),
+                header.unit, header_of(header, place.center),
+                {},          is_divided(header)};
       }()) {
   choose_channels(image_.header, channels_, file_.nchan());
   if (unit != SkyUnit::brightness) return;
@@ -261,7 +286,7 @@ Tensor SkyCube::read(std::int64_t begin, std::int64_t end) {
   for (auto channel = begin; channel < end; ++channel) {
     const auto number = channels_[static_cast<std::size_t>(channel)];
     auto pixels = file_.read(number, number + 1)[0];
-    check_finite(pixels, path_, option_);
+    pixels = without_blanks(pixels, path_, option_, said_blank_);
     if (area_.defined()) pixels.div_(area_[area_.size(0) == 1 ? 0 : number]);
     if (lattice) {
       const auto written = area_.defined() ? 1.0 : for_area(image_.unit, file_.header().cell_size, image_.coords.cell_size());

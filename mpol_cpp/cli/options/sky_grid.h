@@ -12,6 +12,9 @@
 
 namespace mpol::cli {
 
+/// What HISTORY says of an image that mpol pbcor has made.
+inline constexpr const char* divided_by_beam = "divided by the primary beam";
+
 /// An image from a FITS file on a grid of this library.
 struct SkyImage {
   Tensor cube;             ///< (nchan, npix, npix) float64, sky orientation, in `unit`
@@ -19,6 +22,7 @@ struct SkyImage {
   std::string unit;        ///< of the pixels
   io::FitsOptions header;  ///< frequencies, observation and beams as far as they are known, to write the same with
   std::string pixels;      ///< of the file, in words, where they were not square with North up and the image is reprojected
+  bool is_divided_by_beam = false;  ///< HISTORY says that the primary beam is taken out
 
   const SkyOffset& center() const { return header.observation().center; }  ///< of the grid from the phase centre
 };
@@ -46,7 +50,8 @@ struct SkyCells {
 /// is reprojected by exact area to square ones with North up, which is said.
 /// @param option  that named the file, for messages
 /// @param cells   such an image is brought to; none: as wide as the narrower side of its pixels
-/// @throws mpol::Error when it cannot be read, a pixel is not finite, or the unit cannot be converted; about the phase centre
+/// Blank pixels (NaN) are 0, which is warned of.
+/// @throws mpol::Error when it cannot be read, or the unit cannot be converted; about the phase centre
 ///         also where that lies between pixels or far outside
 SkyImage read_sky_image(const std::filesystem::path& path, const std::string& option, SkyUnit unit = SkyUnit::brightness,
                         SkyFrame frame = SkyFrame::phase_center, const std::optional<SkyCells>& cells = {});
@@ -72,8 +77,8 @@ class SkyCube {
   std::int64_t nchan() const { return static_cast<std::int64_t>(channels_.size()); }  ///< channels that are read
   double bytes_of_channel() const;                                                    ///< that reading one takes at its peak
 
-  /// The channels [begin, end) of those that are read, (end - begin, npix, npix) float64.
-  /// @throws mpol::Error when they cannot be read, or a pixel is not finite
+  /// The channels [begin, end) of those that are read, (end - begin, npix, npix) float64; blank pixels (NaN) are 0.
+  /// @throws mpol::Error when they cannot be read
   Tensor read(std::int64_t begin, std::int64_t end);
 
  private:
@@ -82,7 +87,8 @@ class SkyCube {
   std::string option_;
   std::int64_t row_ = 0, column_ = 0;  // where the file's pixels lie on the grid
   std::vector<std::int64_t> channels_;
-  Tensor area_;  // of brightness: what pixels are divided by, (1) or one of each channel of the file
+  bool said_blank_ = false;  // that there are blank pixels
+  Tensor area_;              // of brightness: what pixels are divided by, (1) or one of each channel of the file
   SkyImage image_;
 };
 

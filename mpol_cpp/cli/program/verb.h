@@ -23,10 +23,10 @@ struct Verb {
 
 /// The verbs, in the order of `mpol --help`. Each is a file in cli/verbs with `Verb add_NAME(CLI::App& program)`, which adds its
 /// subcommand, with options, help and an example, to the program, and says by which files its results are known.
-#define MPOL_VERBS(verb)                                                                                                        \
-  verb(image) verb(crossval) verb(dirty) verb(inspect) verb(weights) verb(profile) verb(polar) verb(match) verb(geometry)       \
-      verb(radial) verb(spectrum) verb(deproject) verb(convolve) verb(compare) verb(plot) verb(show) verb(predict) verb(filter) \
-          verb(export) verb(simulate) verb(devices)
+#define MPOL_VERBS(verb)                                                                                                       \
+  verb(image) verb(crossval) verb(dirty) verb(inspect) verb(weights) verb(profile) verb(polar) verb(match) verb(geometry)      \
+      verb(radial) verb(spectrum) verb(deproject) verb(convolve) verb(pbcor) verb(compare) verb(plot) verb(show) verb(predict) \
+          verb(filter) verb(export) verb(simulate) verb(devices)
 
 #define MPOL_DECLARE_VERB(name) Verb add_##name(CLI::App& program);
 MPOL_VERBS(MPOL_DECLARE_VERB)

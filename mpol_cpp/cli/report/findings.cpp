@@ -173,6 +173,17 @@ std::optional<Finding> structure_left(const FitFacts& facts) {
       "the field"};
 }
 
+std::optional<Finding> dimmed_by_antennas(const FitFacts& facts) {
+  constexpr double limit = 0.95;
+  const auto& beam = facts.primary_beam;
+  if (!facts.settled || !beam || beam->at_flux >= limit || nothing_stands_out(facts)) return std::nullopt;
+  return Finding{
+      fmt::format("the antennas see this source at {:.0f} % of its brightness, as it is off the middle of their primary "
+                  "beam, {:.3g}\" wide at half power ({})",
+                  100 * beam->at_flux, beam->fwhm, beam->antennas),
+      "mpol pbcor of image.fits and error maps takes that out, for antennas that pointed at the phase centre"};
+}
+
 std::optional<Finding> touches_edge(const FitFacts& facts) {
   constexpr double limit = 0.05;
   if (!facts.settled || !(facts.peak > 0) || facts.edge_peak <= limit * facts.peak || nothing_stands_out(facts))
@@ -221,7 +232,7 @@ std::vector<Finding> findings(const FitFacts& facts) {
   std::vector<Finding> all;
   for (const auto rule :
        {nothing_stands_out, flux_outside, negative_source, channels_differ, too_sharp_source, touches_edge, shared_errors,
-        structure_left, unequal_weights, wrong_weights, heavy_tails, flux_not_measured, haze, coarse_cells}) {
+        structure_left, unequal_weights, wrong_weights, heavy_tails, flux_not_measured, haze, dimmed_by_antennas, coarse_cells}) {
     if (auto finding = rule(facts)) all.push_back(std::move(*finding));
   }
   return all;

@@ -34,6 +34,8 @@ std::optional<Finding> shared_errors(const FitFacts& facts);
 /// The residual image exceeds six times its noise, that of the residuals themselves where these scatter more than their weights
 /// say; not where shared errors explain it.
 std::optional<Finding> structure_left(const FitFacts& facts);
+/// The primary beam dims the image's flux by 5 % or more.
+std::optional<Finding> dimmed_by_antennas(const FitFacts& facts);
 /// The image has a twentieth of its peak at an edge of the field.
 std::optional<Finding> touches_edge(const FitFacts& facts);
 /// The residual has its brightest place, of more than six times the noise, outside of the field.

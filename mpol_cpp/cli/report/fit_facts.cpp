@@ -5,8 +5,11 @@
 #include <tuple>
 #include <utility>
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/avg_pool2d.h>
+#include <ATen/ops/hypot.h>
 
+#include <mpol_cpp/analysis/field/field_choice.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/uncertainty/sharp_source.h>
 #include <mpol_cpp/visibilities/stokes.h>
@@ -38,11 +41,30 @@ double edge_peak(const Tensor& image) {
   return peak;
 }
 
-void measure_image(FitFacts& facts, const Tensor& sky, const GridCoords& coords) {
+/// @param smooth  (nchan, n, n), means of the image's magnitude over squares of some pixels
+void measure_beam(FitFacts& facts, const Tensor& smooth, const Visibilities& visibilities, const GridCoords& coords) {
+  const auto known = known_beam(visibilities, summarize_uv(visibilities.baselines()));
+  if (!known) return;
+  const double frequency = visibilities.frequencies().mean(torch::kFloat64).item<double>();
+  const auto n = smooth.size(-1), width = coords.npix() / n;                                         // pixels of a square
+  const double first = static_cast<double>(width - 1) / 2 - static_cast<double>(coords.npix() / 2);  // from the middle, pixels
+  const auto offset = (at::arange(n, torch::kFloat64) * static_cast<double>(width) + first) * coords.cell_size();
+  const auto north = (offset + facts.center.north).unsqueeze(1);
+  const auto east = facts.center.east - offset - coords.cell_size();  // column npix/2 - 1 is in the middle
+  const auto power = known->beam.power(at::hypot(north, east), frequency);
+  const auto flux = smooth.sum(0).to(torch::kFloat64);
+  const double total = flux.sum().item<double>();
+  facts.primary_beam = {.antennas = known->beam.words(),
+                        .fwhm = known->beam.fwhm(frequency),
+                        .at_flux = total > 0 ? (flux * power).sum().item<double>() / total : 1};
+}
+
+void measure_image(FitFacts& facts, const Tensor& sky, const Visibilities& visibilities, const GridCoords& coords) {
   const auto npix = coords.npix();
   const auto smooth = smoothed(sky, facts.finest_fringe / coords.cell_size()).abs_();
   facts.peak = smooth.max().item<double>();
   facts.edge_peak = edge_peak(smooth);
+  measure_beam(facts, smooth, visibilities, coords);
   const auto flux = sky.sum({-2, -1}) * coords.cell_area();
   facts.flux = flux.mean().item<double>();
   const auto brightest = flux.argmax().item<std::int64_t>();
@@ -110,7 +132,7 @@ FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts
   const auto& baselines = data.visibilities.baselines();
   const double longest = dirty.data.q.empty() ? 0 : std::max({dirty.data.q.back(), baselines.max_abs_u(), baselines.max_abs_v()});
   facts.finest_fringe = longest > 0 ? 1 / (longest * units::arcsec) : 0;
-  measure_image(facts, sky, coords);
+  measure_image(facts, sky, data.visibilities, coords);
   measure_residual_image(facts, sky, dirty, coords);
   if (!dirty.noise.empty()) facts.dirty_noise = *std::max_element(dirty.noise.begin(), dirty.noise.end());
   facts.may_be_negative = !is_intensity(data.visibilities.observation().stokes);

@@ -10,6 +10,7 @@
 #include <mpol_cpp/analysis/residuals.h>
 #include <mpol_cpp/analysis/field/wide_image.h>
 #include <mpol_cpp/cli/image/dirty_products.h>
+#include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/gridding/peak_signal.h>
 #include <mpol_cpp/likelihoods/noise_model.h>
@@ -29,6 +30,8 @@ struct FitFacts {
   double floor = 0;          ///< what nine of ten pixels of the channel with the most flux exceed, Jy/arcsec^2
   double floor_flux = 0;     ///< that floor over the whole field, Jy
   double flux_of_floor = 0;  ///< flux of that channel, Jy
+
+  std::optional<BeamSummary> primary_beam;  ///< of the antennas, where it is known
 
   DirtyPeaks data;                       ///< of the dirty image
   double dirty_noise = 0;                ///< that the weights promise it, Jy/beam, of the channel with the most

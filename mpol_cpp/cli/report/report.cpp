@@ -250,6 +250,12 @@ std::string data_section(const ReportContent& content) {
   add_readings(rows, content.readings);
   if (!observation.object.empty()) rows.emplace_back("object", observation.object);
   if (!observation.telescope.empty()) rows.emplace_back("telescope", observation.telescope);
+  if (const auto& beam = content.facts.primary_beam) {
+    rows.emplace_back("primary beam",
+                      fmt::format("{:.3g}″ wide at half power ({}), at the image's flux {:.3g} of its middle; the image "
+                                  "is of the sky times it (mpol pbcor takes it out)",
+                                  beam->fwhm, beam->antennas, beam->at_flux));
+  }
   if (!observation.date.empty()) rows.emplace_back("date", observation.date);
   if (observation.stokes != Stokes::i) rows.emplace_back("polarisation", stokes_text(observation.stokes));
   rows.emplace_back("visibilities",

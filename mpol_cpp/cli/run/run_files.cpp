@@ -76,6 +76,7 @@ FitFacts RunFiles::judge(const DirtyProducts& dirty, const Tensor& sky) {
   if (summary_.blocks) judge_blocks(*summary_.blocks, data_.fit_data(), sky);
   auto facts = measure_fit(data_.fit_data(), sky, dirty, *options_.sign);
   facts.data = summary_.peaks;
+  summary_.primary_beam = facts.primary_beam;
   facts.noise = options_.noise;
   if (summary_.noise) facts.shared_noise = summary_.noise->shared;
   facts.settled = summary_.fit.stop_reason == StopReason::converged ||

@@ -109,6 +109,10 @@ std::map<std::string, Tensor> take_gains(const PredictOptions& predict, const Na
 
 /// The image on its own grid, or on the one that was asked for.
 SkyImage read_model(const PredictOptions& predict) {
+  if (SkyCube(predict.image, "IMAGE", {}, SkyUnit::as_written, SkyFrame::own).image().is_divided_by_beam) {
+    throw DataError(error_text("IMAGE", predict.image.string(), "has the primary beam taken out, data are of the sky times it",
+                               "give the image that mpol pbcor was given, or have that back with its --mode multiply"));
+  }
   auto image = read_sky_image(predict.image, "IMAGE", SkyUnit::brightness, SkyFrame::own);
   const GridCoords coords(predict.data.cell_size.value_or(image.coords.cell_size()),
                           predict.data.npix.value_or(image.coords.npix()));

@@ -127,7 +127,8 @@ int simulate(const SimulateSettings& settings, const OptionSet& given) {
   begin_verb(given, settings.output);
   use_threads(settings.threads);
   const auto array = from_options([&] { return array_of(settings); });
-  const auto options = from_options([&] { return observation_of(settings); });
+  auto options = from_options([&] { return observation_of(settings); });
+  if (settings.primary_beam) options.primary_beam(PrimaryBeam::of_antennas(array.diameter, array.name));
   const auto disc = from_options([&] { return disc_of(settings); });
   std::optional<Sky> sky;
   if (!settings.sky.empty()) sky = read_sky_model(settings.sky);

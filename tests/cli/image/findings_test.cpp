@@ -69,6 +69,11 @@ TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli]
       },
       "reaches -40.0 times its noise, and 12.0 above");
   check_rule(
+      dimmed_by_antennas,
+      [](FitFacts& facts) { facts.primary_beam = {.antennas = "12 m antennas of ALMA", .fwhm = 16.9, .at_flux = 0.784}; },
+      "at 78 % of its brightness, as it is off the middle of their primary beam, 16.9\" wide at half power (12 m antennas of "
+      "ALMA)");
+  check_rule(
       too_sharp_source,
       [](FitFacts& facts) {
         facts.sharp_residual = 25;

@@ -79,6 +79,7 @@ TEST_CASE("summary.json has exactly the keys of the contract, and they agree wit
                                                   "optimizer",
                                                   "optimizer_reason",
                                                   "peak_signal_to_noise",
+                                                  "primary_beam",
                                                   "reduced_chi_squared",
                                                   "residual",
                                                   "scatter",

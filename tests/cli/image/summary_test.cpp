@@ -49,6 +49,7 @@ TEST_CASE("every summary.json says how the verb ran", "[cli]") {
       {"polar", {image}},
       {"match", {image, "--generate", "disc:0.3"}},
       {"deproject", {image}},
+      {"pbcor", {image, "--fwhm", "20"}},
       {"convolve", {image, "--bmaj", "0.5"}},
       {"compare", {image, image}}};
   REQUIRE(run_mpol_here(short_run(data, out("image"), {"--threads", "1", "--quiet"})).exit_code == 0);
