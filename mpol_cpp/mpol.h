@@ -51,6 +51,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/log.h>
 #include <mpol_cpp/core/accumulate.h>
+#include <mpol_cpp/core/octave_falls.h>
 #include <mpol_cpp/core/units.h>
 #include <mpol_cpp/core/version.h>
 #include <mpol_cpp/crossval/bounded_fit.h>

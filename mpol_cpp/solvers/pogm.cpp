@@ -13,6 +13,7 @@
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/ops/proximal/image_vectors.h>
 #include <mpol_cpp/ops/proximal/pogm_end.h>
+#include <mpol_cpp/core/octave_falls.h>
 
 namespace mpol {
 namespace {
@@ -54,7 +55,7 @@ bool Pogm::is_held(std::size_t problem) const { return problems_[problem].end ==
 void Pogm::hold_settled(double tolerance, const std::vector<double>& scales, const std::vector<bool>& still) {
   if (iterations() < PogmNumbers::fewest_iterations) return;
   for (std::size_t i = 0; i < problems_.size(); ++i) {
-    if (still[i] && has_settled(i, tolerance, scales[i])) hold(i);
+    if (still[i] && has_settled(i, tolerance, scales[i]) && !may_fall_far(i, tolerance * scales[i])) hold(i);
   }
 }
 
@@ -189,10 +190,18 @@ bool Pogm::has_settled(double tolerance, const std::vector<double>& scales) cons
 }
 
 bool Pogm::has_settled(std::size_t problem, double tolerance, double scale) const {
-  if (is_held(problem)) return true;
+  return is_held(problem) || fall(problem, decreases_.size() / 2, decreases_.size()) <= tolerance * scale;
+}
+
+double Pogm::fall(std::size_t problem, std::size_t from, std::size_t to) const {
   double fallen = 0;
-  for (auto k = decreases_.size() / 2; k < decreases_.size(); ++k) fallen += decreases_[k][problem];
-  return fallen <= tolerance * scale;
+  for (auto k = from; k < to; ++k) fallen += decreases_[k][problem];
+  return fallen;
+}
+
+bool Pogm::may_fall_far(std::size_t problem, double allowed) const {
+  const auto quarter = decreases_.size() / 4, half = decreases_.size() / 2;
+  return mpol::may_fall_far(fall(problem, half, decreases_.size()), fall(problem, quarter, half), allowed);
 }
 
 SettledProblems settle(Pogm& pogm, std::int64_t most_iterations, double tolerance,

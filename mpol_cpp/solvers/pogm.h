@@ -84,7 +84,9 @@ class Pogm {
   /// A problem stands still from now on: its image stays, whatever others do.
   void hold(std::size_t problem);
   bool is_held(std::size_t problem) const;  ///< whether it does
-  /// Holds problems that have settled (has_settled), of 64 iterations or more. @param still  which may be held
+  /// Holds problems that have settled (has_settled), of 64 iterations or more, unless F may still have far to fall, as it may
+  /// while momentum grows.
+  /// @param still  which may be held
   void hold_settled(double tolerance, const std::vector<double>& scales, const std::vector<bool>& still);
 
   /// The images, in the storage of `start`.
@@ -114,6 +116,10 @@ class Pogm {
   };
 
   static void begin_anew(Problem& problem);
+  /// How far F of a problem has fallen in iterations from..to - 1.
+  double fall(std::size_t problem, std::size_t from, std::size_t to) const;
+  /// mpol::may_fall_far() of F of a problem.
+  bool may_fall_far(std::size_t problem, double allowed) const;
   /// Where f curves more than allowed, of images that mix. @return in which problems
   std::vector<bool> raise_curvatures_together(const std::vector<ops::PointSums>& sums);
 

@@ -397,7 +397,8 @@ bool Fit::has_settled_within(double tolerance) {
   forecast_.note(done_, std::max({of_image, of_flux, fall_of_loss(result_.history) / tolerance}));
   if (has_vanished()) return true;
   if (of_image > 1 || of_flux > 1) return false;
-  return is_proximal(options_.optimizer()) ? step_->has_converged() : has_settled(result_.history, tolerance);
+  if (!is_proximal(options_.optimizer())) return has_settled(result_.history, tolerance);
+  return step_->has_converged() && !may_fall_far(result_.history, tolerance);
 }
 
 /// The likelihood of images without any light; undefined for one of the user's own that takes none.

@@ -56,8 +56,10 @@ Visibilities with_center(const Visibilities& visibilities, double east, double n
 }
 
 std::string offset_text(const SkyOffset& offset) {
-  return fmt::format("{:.2f}\" {} and {:.2f}\" {}", std::abs(offset.east), offset.east < 0 ? "West" : "East",
-                     std::abs(offset.north), offset.north < 0 ? "South" : "North");
+  const double larger = std::max(std::abs(offset.east), std::abs(offset.north));
+  const int decimals = larger > 0 ? std::max(2, 1 - static_cast<int>(std::floor(std::log10(larger)))) : 2;
+  return fmt::format("{:.{}f}\" {} and {:.{}f}\" {}", std::abs(offset.east), decimals, offset.east < 0 ? "West" : "East",
+                     std::abs(offset.north), decimals, offset.north < 0 ? "South" : "North");
 }
 
 }  // namespace mpol

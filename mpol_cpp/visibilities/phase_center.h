@@ -21,7 +21,7 @@ std::string phase_center_text(const Observation& observation);
 /// @param room  for the data
 Visibilities with_center(const Visibilities& visibilities, double east, double north, const ArrayRoom& room = {});
 
-/// "1.5\" East and 0.2\" South".
+/// "1.50\" East and 0.20\" South"; below 0.1 arcsec with two digits of the larger.
 std::string offset_text(const SkyOffset& offset);
 
 }  // namespace mpol

@@ -297,3 +297,27 @@ TEST_CASE("taking the flux leaves the random numbers of a fit alone", "[train][v
   longer.resize(30);
   CHECK(same_history(fit(30), longer));
 }
+
+TEST_CASE("a loss whose falls shrink too slowly may still have far to fall", "[train][verdict][quick]") {
+  const auto far_after = [](auto total, std::int64_t epochs, double tolerance) {
+    LossHistory history;
+    for (std::int64_t epoch = 0; epoch <= epochs; ++epoch) {
+      const double value = total(static_cast<double>(epoch));
+      history.push_back({epoch, 0.3, {value, value - 1}});  // the regularizers have 1
+    }
+    return may_fall_far(history, tolerance);
+  };
+  // Of 1/k the last octave's fall is what is left: at k = 100 a hundredth.
+  const auto harmonic = [](double k) { return 3 + 1 / std::max(k, 1.0); };
+  CHECK(far_after(harmonic, 100, 0.0099));
+  CHECK_FALSE(far_after(harmonic, 100, 0.0101));
+  // Of k^(-1/4) more is left than fell: 0.32 at k = 100, of which the last octave had 0.06.
+  const auto slow = [](double k) { return 3 + std::pow(std::max(k, 1.0), -0.25); };
+  CHECK(far_after(slow, 100, 0.3));
+  CHECK_FALSE(far_after(slow, 100, 0.33));
+  // One that falls the faster the longer it goes on: unless that is nothing beside the tolerance.
+  const auto faster = [](double k) { return 3 - 1e-6 * k * k; };
+  CHECK(far_after(faster, 100, 0.07));
+  CHECK_FALSE(far_after(faster, 100, 0.08));
+  CHECK_FALSE(far_after([](double) { return 3.0; }, 100, 1e-9));
+}

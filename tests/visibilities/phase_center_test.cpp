@@ -36,3 +36,10 @@ TEST_CASE("what is unknown of a phase centre is called so", "[visibilities][quic
   CHECK(phase_center_text(center(180.25, -30)) == "RA 180.25, Dec -30 degrees");
   CHECK(phase_center_text(center(std::nullopt, -30)) == "RA unknown, Dec -30 degrees");
 }
+
+TEST_CASE("places in words have digits enough for what is small", "[visibilities][quick]") {
+  CHECK(offset_text({.east = 1.5, .north = -0.2}) == "1.50\" East and 0.20\" South");
+  CHECK(offset_text({.east = -0.05, .north = 0.004}) == "0.050\" West and 0.004\" North");
+  CHECK(offset_text({.east = 4e-6, .north = -2e-5}) == "0.000004\" East and 0.000020\" South");
+  CHECK(offset_text({}) == "0.00\" East and 0.00\" North");
+}

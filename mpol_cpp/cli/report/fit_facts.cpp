@@ -46,8 +46,8 @@ void measure_beam(FitFacts& facts, const Tensor& smooth, const Visibilities& vis
   const auto known = known_beam(visibilities, summarize_uv(visibilities.baselines()));
   if (!known) return;
   const double frequency = visibilities.frequencies().mean(torch::kFloat64).item<double>();
-  const auto n = smooth.size(-1), width = coords.npix() / n;                                         // pixels of a square
-  const double first = static_cast<double>(width - 1) / 2 - static_cast<double>(coords.npix() / 2);  // from the middle, pixels
+  const auto n = smooth.size(-1), width = coords.npix() / n, middle = coords.npix() / 2;  // width of a square, pixels
+  const double first = static_cast<double>(width - 1) / 2 - static_cast<double>(middle);
   const auto offset = (at::arange(n, torch::kFloat64) * static_cast<double>(width) + first) * coords.cell_size();
   const auto north = (offset + facts.center.north).unsqueeze(1);
   const auto east = facts.center.east - offset - coords.cell_size();  // column npix/2 - 1 is in the middle

@@ -19,6 +19,7 @@
 #include <mpol_cpp/ops/proximal/dual_ascent.h>
 #include <mpol_cpp/ops/proximal/gpu/pogm_launch.h>
 #include <mpol_cpp/ops/proximal/pogm_end.h>
+#include <mpol_cpp/core/octave_falls.h>
 
 namespace mpol {
 namespace {
@@ -75,18 +76,26 @@ void DevicePogm::set_losses(const Tensor& losses) {
   report_ = at::empty({losses_.numel() + 1 + y_.size(0)}, losses_.options());
 }
 
+Tensor DevicePogm::fall(std::int64_t from, std::int64_t to) const { return decreases_.narrow(0, from, to - from).sum(0); }
+
 Tensor DevicePogm::have_settled(double tolerance) const {
-  const auto half = iterations_ / 2;
-  const auto fallen = decreases_.narrow(0, half, iterations_ - half).sum(0);
   return (ends_ == static_cast<std::int64_t>(ops::PogmEnd::held))
-      .logical_or(fallen <= function_.device_scales(losses_) * tolerance);
+      .logical_or(fall(iterations_ / 2, iterations_) <= function_.device_scales(losses_) * tolerance);
+}
+
+Tensor DevicePogm::may_fall_far(double tolerance) const {
+  const auto half = iterations_ / 2;
+  const auto last = fall(half, iterations_), before = fall(iterations_ / 4, half);
+  const auto allowed = function_.device_scales(losses_) * tolerance;
+  return (last > negligible_fall * allowed).logical_and(last.square() > allowed * (before - last));
 }
 
 void DevicePogm::hold_settled(double tolerance, const std::vector<bool>& still) {
   const torch::NoGradGuard no_grad;
   if (iterations_ < PogmNumbers::fewest_iterations) return;
   const auto may_be = at::tensor(std::vector<std::int64_t>(still.begin(), still.end()), torch::kInt64).to(y_.device()) != 0;
-  ends_.masked_fill_(have_settled(tolerance).logical_and(may_be), static_cast<std::int64_t>(ops::PogmEnd::held));
+  ends_.masked_fill_(have_settled(tolerance).logical_and(may_be).logical_and(may_fall_far(tolerance).logical_not()),
+                     static_cast<std::int64_t>(ops::PogmEnd::held));
 }
 
 std::int64_t DevicePogm::passes() {

@@ -58,6 +58,9 @@ class DevicePogm {
   void set_losses(const Tensor& losses);
   /// Which problems have settled, on the device: Pogm::has_settled() with the scales of the present losses.
   Tensor have_settled(double tolerance) const;
+  Tensor fall(std::int64_t from, std::int64_t to) const;  // of problems in iterations from..to - 1
+  /// Which problems mpol::may_fall_far(), on the device.
+  Tensor may_fall_far(double tolerance) const;
 
   ConvexObjective& function_;
   Momentum momentum_;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <mpol_cpp/core/octave_falls.h>
 #include <mpol_cpp/train/options/loss_history.h>
 
 namespace mpol {
@@ -39,13 +40,25 @@ inline double fall_of_total(const LossHistory& history) {
   return std::max(mean_before(epochs / 2) - mean_before(epochs), 0.0);
 }
 
-/// The same in what its regularizers have in the last epoch (in the total where there are none).
-inline double fall_of_loss(const LossHistory& history) {
-  const double fallen = fall_of_total(history);
-  if (!(fallen > 0)) return 0;
+/// What a fall of the loss is a part of: what the regularizers have in the last epoch, the total where there are none.
+inline double scale_of_fall(const LossHistory& history) {
   const auto last = history.back();
   const double regularizers = last.total() - last.nll();
-  return fallen / (regularizers > 0 ? regularizers : std::abs(last.total()));
+  return regularizers > 0 ? regularizers : std::abs(last.total());
+}
+
+/// How far the loss has fallen over the second half of the epochs, as a part of that.
+inline double fall_of_loss(const LossHistory& history) {
+  const double fallen = fall_of_total(history);
+  return fallen > 0 ? fallen / scale_of_fall(history) : 0;
+}
+
+/// Whether a loss that does not swing may still have far to fall, beside `tolerance`, although it has not fallen far over the
+/// second half of its epochs: a fit whose momentum still grows falls the faster the longer it goes on.
+inline bool may_fall_far(const LossHistory& history, double tolerance) {
+  const auto last = history.size() - 1, half = last / 2, quarter = last / 4;
+  return may_fall_far(history.total(half) - history.total(last), history.total(quarter) - history.total(half),
+                      tolerance * scale_of_fall(history));
 }
 
 /// Whether the loss falls no more than `tolerance`, after 200 epochs or more; it looks at nothing but the loss history.
