@@ -398,7 +398,8 @@ bool Fit::has_settled_within(double tolerance) {
   if (has_vanished()) return true;
   if (of_image > 1 || of_flux > 1) return false;
   if (!is_proximal(options_.optimizer())) return has_settled(result_.history, tolerance);
-  return step_->has_converged() && !may_fall_far(result_.history, tolerance);
+  const bool has_momentum = options_.optimizer() != OptimizerKind::admm;
+  return step_->has_converged() && !(has_momentum && may_fall_far(result_.history, tolerance));
 }
 
 /// The likelihood of images without any light; undefined for one of the user's own that takes none.
