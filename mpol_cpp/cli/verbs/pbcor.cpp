@@ -125,6 +125,7 @@ PrimaryBeam beam_of(const PbcorOptions& options, const SkyCube& cube, const std:
 struct Pbcor {
   SkyCube cube;
   std::vector<double> frequencies;
+  bool knows_frequencies;  ///< else they stand for any, of a beam whose width was given
   PrimaryBeam beam;
   io::FitsUnit unit;  ///< of image and result
 
@@ -147,7 +148,8 @@ Pbcor read(const PbcorOptions& options) {
   const auto unit = written == "Jy/beam"    ? io::FitsUnit::jy_per_beam
                     : written == "Jy/pixel" ? io::FitsUnit::jy_per_pixel
                                             : io::FitsUnit::jy_per_arcsec2;
-  return {std::move(cube), std::move(frequencies), std::move(beam), unit};
+  const bool knows_frequencies = cube.image().header.frequencies().defined() || options.frequency;
+  return {std::move(cube), std::move(frequencies), knows_frequencies, std::move(beam), unit};
 }
 
 /// What the plan makes of each channel: the result, the beam, and the flux (of Jy/beam: times the beam's area) before and after.
@@ -181,7 +183,8 @@ nlohmann::ordered_json describe(const Pbcor& pbcor, const ChannelPlan::Block& bl
   const auto i = static_cast<std::size_t>(channel);
   const double area = pbcor.per_beam() && !beams.empty() ? beam_area(beams[beams.size() == 1 ? 0 : i]) : 1;
   const auto row = channel - block.begin;
-  return {{"frequency_hz", pbcor.frequencies[i]},
+  const nlohmann::ordered_json frequency = pbcor.frequencies[i];
+  return {{"frequency_hz", pbcor.knows_frequencies ? frequency : nullptr},
           {"fwhm_arcsec", pbcor.beam.fwhm(pbcor.frequencies[i])},
           {"flux_before_jy", block.results[2][row].item<double>() / area},
           {"flux_after_jy", block.results[3][row].item<double>() / area},

@@ -102,6 +102,7 @@ TEST_CASE("pbcor says what it lacks", "[cli][quick]") {
   check_refusal({"pbcor", write_sky(scratch), "-o", out.string(), "--fwhm", "20", "--antenna-diameter", "7"}, 2, "--fwhm", out);
   const auto summary = summary_of("pbcor", {write_sky(scratch, io::FitsOptions()), "--fwhm", "20"}, out);
   CHECK(summary["channels"][0]["fwhm_arcsec"].get<double>() == Approx(20));
+  CHECK(summary["channels"][0]["frequency_hz"].is_null());
 }
 
 TEST_CASE("predict takes no image whose primary beam is taken out", "[cli][quick]") {
