@@ -136,7 +136,7 @@ TEST_CASE("an observation that antennas dim is told, and pbcor has the flux agai
   write_text(file, array);
   const std::vector<std::string> observed = {
       "simulate", "-o", vis, "--array", file, "--offset-east", "6", "--offset-north", "3", "--frequency-ghz", "345", "--quiet"};
-  const auto image_of = [&](std::vector<std::string> simulate, const std::string& out) {
+  const auto image_of = [&](const std::vector<std::string>& simulate, const std::string& out) {
     REQUIRE(run_mpol_here(simulate).exit_code == 0);
     return run_mpol_here({"image", vis, "-o", (scratch / out).string(), "--json"});
   };
