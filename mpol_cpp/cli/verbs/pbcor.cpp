@@ -226,8 +226,8 @@ int make_pbcor(PbcorOptions& options, const OptionSet& settings) {
   const auto& image = pbcor.cube.image();
   CubeFiles files(folder, options.mode == PbcorMode::divide ? "pbcor" : "apparent", image.coords, pbcor.cube.nchan(),
                   header_of(options, pbcor, settings));
-  auto beam_header = header_of(options, pbcor, settings);
-  beam_header.unit(io::FitsUnit::none).beams({});
+  auto beam_header = image.header;
+  beam_header.unit(io::FitsUnit::none).beams({}).history({"mpol pbcor: power of the primary beam, " + pbcor.beam.words()});
   io::FitsCubeWriter beams(folder.staged("primary_beam.fits"), image.coords, pbcor.cube.nchan(), beam_header);
   nlohmann::ordered_json channels = nlohmann::ordered_json::array();
   run_plan(pbcor_plan(options, pbcor), {.memory_limit = options.memory_limit}, [&](const ChannelPlan::Block& block) {

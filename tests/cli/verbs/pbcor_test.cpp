@@ -58,6 +58,9 @@ TEST_CASE("pbcor divides each channel by the beam of the header's telescope, and
   CHECK(image.cube.isnan().equal(known.logical_not()));
   CHECK(relative_error(image.cube.masked_select(known), (sky() * coords.cell_area() / beams).masked_select(known)) < 1e-6);
   CHECK(relative_error(io::read_fits(scratch / "out" / "primary_beam.fits").cube, beams) < 1e-6);
+  const auto of_beam = io::read_fits(scratch / "out" / "primary_beam.fits").history;
+  REQUIRE(of_beam.size() == 2);  // the first says that the phase centre is unknown
+  CHECK(of_beam[1] == "mpol pbcor: power of the primary beam, 12 m antennas of ALMA");
   CHECK(summary["beam"] == "12 m antennas of ALMA");
   const auto& channel = summary["channels"][1];
   CHECK(channel["frequency_hz"] == 345e9);
