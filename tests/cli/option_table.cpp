@@ -412,7 +412,7 @@ VerbRows pbcor_rows() {
   const std::string corrected = "out/pbcor.fits";
   return verb_rows("pbcor",
                    {{{"--image", "{image}", {"pbcor", "-o", "{out}", "--fwhm", "0.5"}, "exit"},
-                     {"--mode", "multiply", base, "out/primary_beam.fits"},
+                     {"--mode", "multiply", base, "out/apparent.fits"},
                      {"--antenna-diameter", "6000", dish, "exit"},
                      {"--fwhm", "0.5", dish, "exit"},
                      {"--frequency-ghz", "100", {"pbcor", "{image}", "-o", "{out}", "--antenna-diameter", "6000"}, "exit"},
