@@ -30,6 +30,7 @@
 #include <mpol_cpp/analysis/sources/visibility_model.h>
 #include <mpol_cpp/analysis/radial_profile.h>
 #include <mpol_cpp/analysis/residual_sums.h>
+#include <mpol_cpp/analysis/length_slope.h>
 #include <mpol_cpp/analysis/spectral_slope.h>
 #include <mpol_cpp/analysis/residuals.h>
 #include <mpol_cpp/simulation/direct_visibilities.h>

@@ -32,7 +32,12 @@ DirtyImager imager_of(const FitData& data, ImageUnit unit) {
 }
 
 FitRemainder remainder_of(const ResidualSums& sums) {
-  return {.statistics = sums.statistics(), .parts = {}, .histogram = sums.histogram(), .wide = sums.wide(), .slope = {}};
+  return {.statistics = sums.statistics(),
+          .parts = {},
+          .histogram = sums.histogram(),
+          .wide = sums.wide(),
+          .slope = {},
+          .lengths = {}};
 }
 
 /// Calls visit(index, first, last) with the ranges that have samples of [begin, end), and which these are, counted from `begin`.
@@ -133,17 +138,23 @@ class PartSums {
 /// What products are made of beside their images: sums over the samples of all channels.
 struct ProductSums {
   ProductSums(const ProductFrame& frame, const FitData& fit)
-      : data(frame.longest), model(frame.longest), residuals(frame.wide), frequencies(fit) {}
+      : data(frame.longest),
+        model(frame.longest),
+        residuals(frame.wide),
+        frequencies(fit),
+        lengths(frame.longest, fit.visibilities.nchan() * fit.visibilities.nvis()) {}
 
   AmplitudeSums data, model;
   ResidualSums residuals;
   FrequencySums frequencies;  // not of several ranks, which make an image of each channel
+  LengthAmplitudes lengths;
 
   void sum_over(Communicator& ranks) {
     const auto visit_all = [this](const auto& visit) {
       data.visit_sums(visit);
       model.visit_sums(visit);
       residuals.visit_sums(visit);
+      lengths.visit_sums(visit);
     };
     std::vector<double> numbers;
     visit_all([&](const double* sums, std::size_t count) { numbers.insert(numbers.end(), sums, sums + count); });
@@ -159,6 +170,7 @@ struct ProductSums {
     products.data = data.bins(NoiseBias::subtract);
     products.model = model.bins(NoiseBias::keep);
     products.remainder = remainder_of(residuals);
+    products.remainder.lengths = lengths.slope();
   }
 };
 
@@ -207,6 +219,7 @@ Tensor residual_of_samples(ProductSums& sums, PartSums& of_parts, const DirtyIma
       sums.data.add(q, samples.data, samples.weights);
       sums.model.add(q, model, samples.weights);
       sums.frequencies.add(channel, first, model, samples);
+      sums.lengths.add(q, model, samples.data, samples.weights);
       const auto rest = samples.data - model;
       if (data.parts.empty()) {
         sums.residuals.add(samples.u, samples.v, rest, samples.weights);

@@ -7,6 +7,7 @@
 
 #include <mpol_cpp/analysis/amplitude_bins.h>
 #include <mpol_cpp/analysis/residual_sums.h>
+#include <mpol_cpp/analysis/length_slope.h>
 #include <mpol_cpp/analysis/spectral_slope.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>
@@ -45,6 +46,7 @@ struct FitRemainder {
   ResidualHistogram histogram;       ///< of all data
   WideMap wide;                      ///< twice as wide as the field or as far as flux may reach (widest_field), whichever is more
   std::optional<SpectralSlope> slope = {};  ///< of samples of several channels in one image; none of cell averages
+  std::optional<LengthSlope> lengths = {};  ///< none of cell averages
 };
 
 /// What shows how a model fits: dirty images, Briggs weighting with robust 0.5, and amplitudes against baseline length.

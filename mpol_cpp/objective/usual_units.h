@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include <mpol_cpp/datasets/gridded_dataset.h>
@@ -56,5 +57,10 @@ std::vector<double> filled_to_follow(const std::vector<ChannelSignal>& channels,
 
 /// Fits of an image at most, each with weights for what the last one shows.
 inline constexpr int most_usual_fits = 3;
+
+/// After how many epochs somebody looks at what weights should be, of fits that are made for nothing else, as of a cube whose
+/// channels all wait for the slowest, and of a first fit that has not converged by then: data that leave much open take thousands
+/// with weights for a source of usual size. The latter look sets that size alone: noise is misread from such an image.
+inline constexpr std::int64_t epochs_of_look = 32, epochs_of_early_look = 256;
 
 }  // namespace mpol

@@ -11,6 +11,7 @@
 #include <mpol_cpp/core/error.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/log.h>
+#include <mpol_cpp/core/number_text.h>
 #include <mpol_cpp/core/version.h>
 #include <mpol_cpp/serialize/atomic_file.h>
 #include <mpol_cpp/train/history_files.h>
@@ -204,7 +205,8 @@ std::optional<CheckpointHeader> read_checkpoint_header(const fs::path& path) {
     try {
       const auto metadata = read_safetensors_metadata(candidate);
       check_format(metadata);
-      return CheckpointHeader{part(metadata, setting_prefix), part(metadata, note_prefix)};
+      const auto epochs = number_of<std::int64_t>(entry(metadata, "epochs"));
+      return CheckpointHeader{part(metadata, setting_prefix), part(metadata, note_prefix), epochs.value_or(0)};
     } catch (const FileError&) {  // whoever goes on from it will say so
     }
   }

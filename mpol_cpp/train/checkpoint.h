@@ -57,6 +57,7 @@ std::optional<Checkpoint> read_checkpoint(const std::filesystem::path& path, tor
 /// What a checkpoint says of its run, without its state. The newest whose header can be read.
 struct CheckpointHeader {
   Metadata settings, notes;  ///< as in Checkpoint
+  std::int64_t epochs = 0;   ///< as in Checkpoint
 };
 /// @return  nothing when neither file exists or can be read
 std::optional<CheckpointHeader> read_checkpoint_header(const std::filesystem::path& path);

@@ -384,7 +384,8 @@ void Fit::look_at_image_if_due() {
   const auto sky = sky_beside_fit(*model_);
   if (const auto tolerance = options_.wanted_tolerance()) {
     trail_.record(sky);
-    step_->hold_settled(trail_.still_images(image_tolerance * *tolerance, flux_tolerance * *tolerance));
+    if (done_ >= options_.fewest_epochs())
+      step_->hold_settled(trail_.still_images(image_tolerance * *tolerance, flux_tolerance * *tolerance));
   } else {
     flux_mark_ = {done_, flux_of(sky), flux_of(sky.abs())};
   }
@@ -395,6 +396,7 @@ bool Fit::has_settled_within(double tolerance) {
   if (!change) return false;
   const double of_image = change->image / (image_tolerance * tolerance), of_flux = change->flux / (flux_tolerance * tolerance);
   forecast_.note(done_, std::max({of_image, of_flux, fall_of_loss(result_.history) / tolerance}));
+  if (done_ < options_.fewest_epochs()) return false;
   if (has_vanished()) return true;
   if (of_image > 1 || of_flux > 1) return false;
   if (!is_proximal(options_.optimizer())) return has_settled(result_.history, tolerance);

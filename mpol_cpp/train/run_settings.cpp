@@ -72,6 +72,7 @@ Metadata run_settings(ImageModel& model, const Objective& objective, const Train
     nchan_of_all = static_cast<std::int64_t>(numbers[2]);
   }
   if (const auto tolerance = options.wanted_tolerance()) settings["tolerance"] = fmt::format("{}", *tolerance);
+  if (options.fewest_epochs() > 0) settings["fewest_epochs"] = fmt::format("{}", options.fewest_epochs());
   const Betas usual;
   if (options.betas().first != usual.first || options.betas().second != usual.second) {
     settings["betas"] = fmt::format("{}, {}", options.betas().first, options.betas().second);

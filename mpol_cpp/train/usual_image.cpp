@@ -7,6 +7,7 @@
 
 #include <ATen/ops/zeros.h>
 
+#include <mpol_cpp/analysis/length_slope.h>
 #include <mpol_cpp/gridding/auto_start.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/gridding/peak_signal.h>
@@ -26,8 +27,7 @@ using Filled = std::vector<double>;  // shares of the field, of each channel or 
 }  // namespace
 
 CallbackAction end_look(const Progress& progress) {
-  constexpr std::int64_t epochs_of_looks = 32;
-  return progress.loss.epoch + 1 < epochs_of_looks ? CallbackAction::proceed : CallbackAction::stop;
+  return progress.loss.epoch + 1 < epochs_of_look ? CallbackAction::proceed : CallbackAction::stop;
 }
 
 Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, const ChannelMap& channels,
@@ -59,34 +59,65 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
   GriddedNet model(GriddedNetOptions(coords).base_cube(start).dtype(options.dtype()).pixel_mapping(mapping));
   // All channels of a cube wait for the slowest: the fits that only show what weights should be need not converge.
   bool looks = weighs_channels;
-  const auto train = [&] {
-    const auto usual = TrainOptions().optimizer(OptimizerKind::pogm).tolerance(options.tolerance()).epochs(options.most_epochs());
-    return looks ? TrainOptions(usual).callbacks({end_look}) : usual;
-  };
   double noise_factor = 1;
   Filled filled(weighs_channels ? signals.size() : 1, usual_filled);
   auto terms = terms_for(noise_factor, filled);
+  const auto filled_of_sky = [&](const Tensor& sky) {
+    if (weighs_channels) return filled_to_follow(signals, noise_factor, sky, cells, filled);
+    if (!sky.any().item<bool>()) return filled;
+    return Filled{filled_to_follow(peaks, noise_factor, filled_share(sky, cells, noise_factor), filled.front())};
+  };
+  // true where there is something to set anew
+  const auto set_weights_of = [&](const Filled& next_filled) {
+    filled = next_filled;
+    auto next = terms_for(noise_factor, filled);
+    const bool differ = !std::equal(next.begin(), next.end(), terms.begin(), weigh_alike);
+    terms = std::move(next);
+    return differ;
+  };
+  bool is_slow = false;
+  const auto end_slow_fit = [&](const Progress& progress) {
+    if (progress.loss.epoch + 1 != epochs_of_early_look) return CallbackAction::proceed;
+    const torch::NoGradGuard no_grad;
+    is_slow = set_weights_of(filled_of_sky(progress.model.make_sky()));
+    return is_slow ? CallbackAction::stop : CallbackAction::proceed;
+  };
+  const auto train = [&](bool is_first) {
+    auto usual = TrainOptions().optimizer(OptimizerKind::pogm).tolerance(options.tolerance()).epochs(options.most_epochs());
+    if (looks) usual.callbacks({end_look});
+    else if (is_first && !given) usual.callbacks({end_slow_fit}).model_interval(epochs_of_early_look);
+    return is_slow ? usual.fewest_epochs(epochs_of_early_look) : usual;
+  };
+  const auto noise_of = [&](const Objective& objective, double reduced) {
+    const auto noise =
+        measure_fit_noise(model.ptr(), objective, unit, reduced, [&] { return DirtyNoise(coords, visibilities, channels); });
+    if (!noise.is_off()) return 1.0;
+    const auto lengths = noise.factor() > 1 ? length_slope(coords, model->make_sky(), visibilities, channels) : std::nullopt;
+    return lengths && lengths->tells_sharp_source() ? 1.0 : noise.factor();
+  };
+  double reduced_of_noise = 0;  // chi^2/(2 N) of the fit that showed it
   for (int fits = 1;; ++fits) {
-    const Objective objective(likelihood, terms);
-    const auto fit = Trainer(model, objective, train()).fit();
+    std::optional<Objective> objective(std::in_place, likelihood, terms);
+    auto fit = Trainer(model, *objective, train(fits == 1)).fit();
+    if (is_slow && fits == 1) fit = Trainer(model, objective.emplace(likelihood, terms), train(false)).fit();
     const bool ended = fit.stop_reason == StopReason::converged || fit.stop_reason == StopReason::callback;
-    if (given || !ended || (weighs_channels ? !looks : fits == most_usual_fits)) break;
+    if (given || !ended) break;
+    const double reduced = fit.loss.nll() * objective->normalizer() / static_cast<double>(likelihood->visibilities_count());
+    if (noise_factor > 1 && !looks && refutes_noise(reduced, reduced_of_noise)) {
+      noise_factor = 1;
+      set_weights_of(filled);
+      Trainer(model, Objective(likelihood, terms), train(false)).fit();
+      break;
+    }
+    if (weighs_channels ? !looks : fits == most_usual_fits) break;
     if (fits == 1 || looks) {
-      const double reduced = fit.loss.nll() * objective.normalizer() / static_cast<double>(likelihood->visibilities_count());
-      const auto draws = [&] { return DirtyNoise(coords, visibilities, channels); };
-      const auto noise = measure_fit_noise(model.ptr(), objective, unit, reduced, draws);
-      noise_factor = noise.is_off() ? noise.factor() : 1;
+      noise_factor = noise_of(*objective, reduced);
+      reduced_of_noise = reduced;
     }
     const torch::NoGradGuard no_grad;
-    const auto sky = model->make_sky();
-    if (weighs_channels) filled = filled_to_follow(signals, noise_factor, sky, cells, filled);
-    else if (sky.any().item<bool>())
-      filled = {filled_to_follow(peaks, noise_factor, filled_share(sky, cells, noise_factor), filled.front())};
-    auto next = terms_for(noise_factor, filled);
-    const bool stay_the_same = std::equal(next.begin(), next.end(), terms.begin(), weigh_alike);
-    if (stay_the_same && !looks) break;
-    looks = looks && !stay_the_same && fits < most_usual_fits;
-    terms = std::move(next);
+    const bool change = set_weights_of(filled_of_sky(model->make_sky()));
+    if (!change && !looks) break;
+    looks = looks && change && fits < most_usual_fits;
   }
   const torch::NoGradGuard no_grad;
   return model->make_sky().detach().to(torch::kCPU, torch::kFloat64);

@@ -21,6 +21,14 @@ struct FitNoise {
   bool is_off() const;
 };
 
+/// Whether a fit with weights for a noise refutes that noise: its chi^2/(2 N) is twice that of the fit that showed it. Where data
+/// are noisier than their weights say, weights for that leave chi^2 nearly what it was; where priors and pixels keep the image
+/// from a source, it grows with them.
+inline bool refutes_noise(double reduced, double reduced_before) {
+  constexpr double too_much = 2;
+  return reduced_before > 0 && reduced > too_much * reduced_before;
+}
+
 /// How far measure_fit_noise goes after errors that are shared.
 enum class SharedErrors {
   once,  ///< one round of simulated fits: for weights, as cross-validation of real data agrees with

@@ -34,6 +34,20 @@ class LengthHistogram {
     }
     return 0;
   }
+  /// Where the lengths go on above the last gap of such a factor that no more than a share of them lies below; 0: there is none.
+  double above_gap(double factor, double most_below) const {
+    const auto widest = static_cast<std::size_t>(std::ceil(bins_per_e_fold * std::log(factor)));
+    double below = 0, found = 0;
+    std::size_t since = 0;  // the last bin that is not empty
+    for (std::size_t bin = 0; bin < counts_.size(); ++bin) {
+      if (counts_[bin] == 0) continue;
+      if (below > most_below * static_cast<double>(total_)) break;
+      if (below > 0 && bin - since > widest) found = std::exp((static_cast<double>(bin) - offset) / bins_per_e_fold);
+      below += static_cast<double>(counts_[bin]);
+      since = bin;
+    }
+    return found;
+  }
   bool empty() const { return total_ == 0; }
 
  private:
@@ -80,16 +94,6 @@ void for_each_sample(const Baselines& baselines, const Visit& visit) {
   }
 }
 
-/// Smallest sqrt(u^2 + v^2) > 0, wavelengths; 0 when there is none.
-double shortest_baseline(const Baselines& baselines) {
-  double least = std::numeric_limits<double>::infinity();
-  for_each_sample(baselines, [&](double u, double v) {
-    const double square = u * u + v * v;
-    if (square > 0) least = std::min(least, square);
-  });
-  return std::isfinite(least) ? std::sqrt(least) : 0;
-}
-
 }  // namespace
 
 UvSummary summarize_uv(const Baselines& baselines) {
@@ -104,21 +108,23 @@ UvSummary summarize_uv(const Baselines& baselines) {
     uv.shortest = std::min(uv.shortest, q);
     lengths.add(q);
   });
-  if (lengths.empty()) uv.shortest = 0;
-  else uv.short_end = lengths.percentile(0.05);
+  if (lengths.empty()) {
+    uv.shortest = 0;
+    return uv;
+  }
+  constexpr double gap = 10, most_below = 0.2;
+  uv.short_end = lengths.percentile(0.05);
+  uv.shortest_of_array = std::max(uv.shortest, lengths.above_gap(gap, most_below));
   return uv;
 }
 
-std::string field_warning(const Baselines& baselines, const GridCoords& coords) {
-  constexpr double recovered = 0.6;  // of a fringe; the rule of the ALMA technical handbook
-  const double shortest = shortest_baseline(baselines);
-  if (!(shortest > 0)) return {};
-  const double scale = recovered / (shortest * units::arcsec), field = coords.cell_size() * static_cast<double>(coords.npix());
-  if (field >= scale) return {};
-  return fmt::format(
-      "the field of {:.3g}\" is smaller than the scales of up to {:.3g}\" that the shortest baseline, {:.4g} lambda, sees: what "
-      "lies outside cannot be fitted; --npix {} holds them",
-      field, scale, shortest, transform_size(scale / coords.cell_size()));
+double shortest_baseline(const Baselines& baselines) {
+  double least = std::numeric_limits<double>::infinity();
+  for_each_sample(baselines, [&](double u, double v) {
+    const double square = u * u + v * v;
+    if (square > 0) least = std::min(least, square);
+  });
+  return std::isfinite(least) ? std::sqrt(least) : 0;
 }
 
 double suggested_cell_size(const UvSummary& uv) {

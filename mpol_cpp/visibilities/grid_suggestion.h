@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/visibilities/visibilities.h>
@@ -14,14 +13,16 @@ struct UvSummary {
   double shortest = 0;                  ///< smallest sqrt(u^2 + v^2) > 0
   double longest = 0;                   ///< largest sqrt(u^2 + v^2)
   double short_end = 0;                 ///< 5 % of the samples lie below it (to 2 %)
+  /// The shortest (to 2 %) of an array whose stations have antennas beside each other, without the baselines between these: those
+  /// of up to a fifth of the samples that are ten times as short as all others. The shortest of all where there are none.
+  double shortest_of_array = 0;
 };
 
 /// One pass over the baselines, block by block.
 UvSummary summarize_uv(const Baselines& baselines);
 
-/// A warning when a field cannot hold the scales that the data see, empty else: the shortest baseline is sensitive to scales
-/// of up to 0.6/q_min.
-std::string field_warning(const Baselines& baselines, const GridCoords& coords);
+/// Smallest sqrt(u^2 + v^2) > 0, wavelengths; 0 when there is none. Faster than summarize_uv().
+double shortest_baseline(const Baselines& baselines);
 
 /// Cells of a fifth of the finest fringe, 1/(5 q_max), rounded down to a number with a short name, and always below the
 /// limit (1 - 1/npix)/(2 max(|u|, |v|)), arcsec. The longest baseline must have a length.

@@ -4,9 +4,11 @@
 #include <optional>
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/rand.h>
+#include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/analysis/field/field_choice.h>
 #include <mpol_cpp/analysis/field/grid_choice.h>
@@ -57,6 +59,75 @@ TEST_CASE("a field goes to flux far off the phase centre, and stays for flux abo
   const auto near = place(source_at(0.5, -0.3));
   CHECK(near.center == SkyOffset());
   CHECK(near.center_reason.empty());
+}
+
+namespace {
+
+/// Baselines in all directions, of such lengths.
+Baselines baselines_of(const torch::Tensor& lengths) {
+  auto random = at::detail::createCPUGenerator(9);
+  const auto angle = at::rand(lengths.sizes(), random, torch::kFloat64) * 6.283185307179586;
+  return Baselines::in_lambda(lengths * angle.cos(), lengths * angle.sin());
+}
+
+torch::Tensor lengths_between(double low, double high, std::int64_t count) {
+  return at::exp(at::linspace(std::log(low), std::log(high), count, torch::kFloat64));
+}
+
+/// A Gaussian of 1 Jy at the phase centre, 1.7e5/q arcsec wide at half maximum, as all of these baselines see it.
+Visibilities gaussian(const Baselines& baselines, double q, double weight) {
+  const auto [u, v] = baselines.channel(0);
+  const auto data = (-(u.square() + v.square()) / (q * q)).exp().to(torch::kComplexDouble);
+  return {baselines, data, at::full(data.sizes(), weight, torch::kFloat64)};
+}
+
+}  // namespace
+
+TEST_CASE("the field of a bright source goes by its size, that of a faint one by the shortest baseline", "[analysis]") {
+  const auto baselines = baselines_of(lengths_between(5e3, 1e6, 1500));
+  const auto uv = summarize_uv(baselines);
+  const double recovered = 0.6 * 206264.8 / 5e3;
+  const auto bright = choose_field(gaussian(baselines, 3e5, 1e4), uv);
+  CHECK(bright.reason.find("six times") != std::string::npos);
+  CHECK(bright.width > 3);  // six times about the width at half maximum
+  CHECK(bright.width < 0.4 * recovered);
+  const auto faint = choose_field(gaussian(baselines, 3e5, 0.1), uv);
+  CHECK(faint.width == Approx(recovered).epsilon(0.03));
+  // A source as large as what the shortest baseline sees.
+  const auto large = choose_field(gaussian(baselines, 1.2e4, 1e4), uv);
+  CHECK(large.width >= 0.97 * recovered);
+
+  const auto data = gaussian(baselines, 3e5, 1e4);
+  const auto field_of = [](double width) { return GridCoords(width / 256, 256); };
+  CHECK(field_warning(data, field_of(bright.width)).empty());
+  CHECK(field_warning(data, field_of(0.5 * bright.width)).find("shortest baseline") != std::string::npos);
+  CHECK_FALSE(field_warning(gaussian(baselines, 3e5, 0.1), field_of(bright.width)).empty());
+  CHECK(field_warning(gaussian(baselines, 3e5, 0.1), field_of(1.1 * recovered)).empty());
+}
+
+TEST_CASE("a few baselines between antennas of one station do not make the field of an array wide", "[analysis][quick]") {
+  const auto stations = lengths_between(1e9, 8e9, 800);
+  const auto few = summarize_uv(baselines_of(at::cat({lengths_between(5e4, 6e4, 60), stations})));
+  CHECK(few.shortest == Approx(5e4));
+  CHECK(few.shortest_of_array == Approx(1e9).epsilon(0.03));
+  const auto many = summarize_uv(baselines_of(at::cat({lengths_between(5e4, 6e4, 600), stations})));
+  CHECK(many.shortest_of_array == many.shortest);
+  const auto dense = summarize_uv(baselines_of(lengths_between(5e4, 8e9, 800)));
+  CHECK(dense.shortest_of_array == dense.shortest);
+  CHECK(summarize_uv(baselines_of(at::zeros({3}, torch::kFloat64))).shortest_of_array == 0);
+
+  auto data = gaussian(baselines_of(at::cat({lengths_between(5e4, 6e4, 60), stations})), 4e9, 1e4);
+  const auto field = choose_field(data, few);
+  CHECK(field.width < 2.1 * 206264.8 / 1e9);
+  CHECK(field.reason.find("without the few baselines far below") != std::string::npos);
+  CHECK(field_warning(data, GridCoords(field.width / 128, 128)).empty());
+  // The antennas' beam is of no use where no baseline shows anything on its scale.
+  data = gaussian(baselines_of(stations), 4e9, 1e4);
+  data.set_frequencies(torch::tensor({230e9}, torch::kFloat64));
+  Observation observation;
+  observation.telescope = "ALMA";
+  data.set_observation(observation);
+  CHECK(choose_field(data, summarize_uv(data.baselines())).width < 2.1 * 206264.8 / 1e9);
 }
 
 TEST_CASE("a grid is chosen with reasons, and keeps what is given", "[analysis]") {

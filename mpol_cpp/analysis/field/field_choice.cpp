@@ -1,6 +1,7 @@
 #include <mpol_cpp/analysis/field/field_choice.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include <mpol_cpp/analysis/field/wide_image.h>
 #include <mpol_cpp/core/format.h>
@@ -12,22 +13,60 @@ namespace {
 
 constexpr std::int64_t pixels_of_look = 256;
 constexpr double margin = 1.5;
+constexpr double recovered_part = 0.6;   // of a fringe of the shortest baseline; the rule of the ALMA technical handbook
 constexpr double worthwhile_gain = 1.5;  // in width, for which a field leaves the phase centre
 
 double frequency_of(const Visibilities& visibilities) {
   return visibilities.frequencies().defined() ? visibilities.frequencies().min().item<double>() : 0;
 }
 
-/// The field for flux of such a width, arcsec.
-FieldChoice field_for(double flux, double recovered, const FieldChoice& widest) {
-  const double wanted = std::max(recovered, margin * flux);
-  if (wanted >= widest.width) return widest;
-  if (wanted > recovered) {
-    return {wanted, fmt::format("1.5 times the {:.3g}\" within which the dirty image holds flux (looked at over {:.3g}\": {})",
-                                flux, widest.width, widest.reason)};
+/// Baselines between antennas of one station, where there are any, in words.
+std::string short_of_array(const UvSummary& uv) {
+  if (!(uv.shortest_of_array > uv.shortest)) return {};
+  return fmt::format("; without the few baselines far below {:.3g} lambda, which see the whole flux of any field",
+                     uv.shortest_of_array);
+}
+
+FieldChoice field_of_shortest(const UvSummary& uv) {
+  return {2 / (uv.shortest_of_array * units::arcsec), "twice the scale of the shortest baseline" + short_of_array(uv)};
+}
+
+/// What a dirty image of the widest field says of the field that is needed.
+struct Look {
+  FieldChoice widest;
+  double recovered;            ///< scale that the shortest baseline of the array sees, arcsec
+  std::optional<double> size;  ///< of the flux, arcsec, where it stands out so far that it is no larger than it looks
+  std::string left_out;        ///< which baselines say nothing of the field, in words; empty: all do
+};
+
+Look look_at(const WideMap& map, const FluxSquare& square, const FieldChoice& widest, const UvSummary& uv) {
+  constexpr double clear_signal = 50;
+  const bool is_clear = square.half_width > 0 && map.image.abs().max().item<double>() > clear_signal * map.noise;
+  return {.widest = widest,
+          .recovered = recovered_part / (uv.shortest_of_array * units::arcsec),
+          .size = is_clear ? std::optional(2 * square.half_width) : std::nullopt,
+          .left_out = short_of_array(uv)};
+}
+
+/// The field about a place. @param flux  width about it within which there is flux, arcsec
+/// @param offset  of the flux' middle from it, arcsec
+FieldChoice field_for(double flux, double offset, const Look& look) {
+  constexpr double compact = 6;  // beside what large scales may hide
+  const double of_size = look.size ? compact * *look.size + 2 * offset : look.recovered;
+  const double of_scales = std::min(look.recovered, of_size), of_flux = margin * flux;
+  if (std::max(of_scales, of_flux) >= look.widest.width) return look.widest;
+  if (of_flux > of_scales) {
+    return {of_flux, fmt::format("1.5 times the {:.3g}\" within which the dirty image holds flux (looked at over {:.3g}\": {})",
+                                 flux, look.widest.width, look.widest.reason)};
   }
-  return {wanted,
-          fmt::format("the scales that the shortest baseline recovers; the flux of the dirty image lies within {:.3g}\"", flux)};
+  const auto reason =
+      of_size < look.recovered
+          ? fmt::format(
+                "six times the {:.3g}\" within which the dirty image holds all that stands far out of its noise; the "
+                "shortest baseline sees scales of up to {:.3g}\"",
+                *look.size, look.recovered)
+          : fmt::format("the scales that the shortest baseline recovers; the flux of the dirty image lies within {:.3g}\"", flux);
+  return {of_scales, reason + look.left_out};
 }
 
 }  // namespace
@@ -49,7 +88,7 @@ FieldChoice widest_field(const Visibilities& visibilities, const UvSummary& uv) 
             fmt::format("the primary beam of {:.3g}\" of {}, to a tenth", fwhm, known->beam.words())};
   }
   if (!(uv.shortest > 0)) return {};
-  return {2 / (uv.shortest * units::arcsec), "twice the scale of the shortest baseline"};
+  return field_of_shortest(uv);
 }
 
 GridCoords look_around(const GridCoords& coords, const Visibilities& visibilities, const UvSummary& uv) {
@@ -58,20 +97,39 @@ GridCoords look_around(const GridCoords& coords, const Visibilities& visibilitie
 }
 
 FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv, FieldPlace place) {
-  const auto widest = widest_field(visibilities, uv);
+  auto widest = widest_field(visibilities, uv);
   if (!(uv.shortest > 0)) return widest;
-  const double recovered = 0.6 / (uv.shortest * units::arcsec);
-  const GridCoords look(widest.width / static_cast<double>(pixels_of_look), pixels_of_look);
-  const auto map = wide_map(look, visibilities);
-  auto choice = field_for(2 * extent_of_flux(map), recovered, widest);
-  if (place == FieldPlace::phase_center) return choice;
+  const auto coords_over = [](double width) { return GridCoords(width / static_cast<double>(pixels_of_look), pixels_of_look); };
+  auto map = wide_map(coords_over(widest.width), visibilities);
+  if (!(map.noise > 0)) {  // all baselines are too long for pixels as wide as that
+    widest = field_of_shortest(uv);
+    map = wide_map(coords_over(widest.width), visibilities);
+  }
   const auto square = square_of_flux(map);
-  auto moved = field_for(2 * square.half_width, recovered, widest);
+  const auto look = look_at(map, square, widest, uv);
+  auto choice = field_for(2 * extent_of_flux(map), std::max(std::abs(square.east), std::abs(square.north)), look);
+  if (place == FieldPlace::phase_center) return choice;
+  auto moved = field_for(2 * square.half_width, 0, look);
   if (!(moved.width < choice.width / worthwhile_gain)) return choice;
   moved.center = {square.east, square.north};
   moved.center_reason = fmt::format("the flux lies about {} of the phase centre: a field around it is {:.1f} times narrower",
                                     offset_text(moved.center), choice.width / moved.width);
   return moved;
+}
+
+std::string field_warning(const Visibilities& visibilities, const GridCoords& coords) {
+  constexpr double far = 0.8;
+  const double field = coords.cell_size() * static_cast<double>(coords.npix());
+  const auto scale_of = [](double shortest) { return recovered_part / (shortest * units::arcsec); };
+  const double shortest = shortest_baseline(visibilities.baselines());
+  if (!(shortest > 0) || field >= scale_of(shortest)) return {};
+  const auto uv = summarize_uv(visibilities.baselines());
+  const double scale = scale_of(uv.shortest_of_array);
+  if (field >= scale || field >= far * choose_field(visibilities, uv).width) return {};
+  return fmt::format(
+      "the field of {:.3g}\" is smaller than the scales of up to {:.3g}\" that the shortest baseline, {:.4g} lambda, sees: what "
+      "lies outside cannot be fitted; --npix {} holds them",
+      field, scale, uv.shortest_of_array, pixels_for(scale, coords.cell_size()));
 }
 
 }  // namespace mpol

@@ -34,14 +34,19 @@ struct KnownBeam {
 std::optional<KnownBeam> known_beam(const Visibilities& visibilities, const UvSummary& uv);
 
 /// How far flux may reach at most: to a tenth of the antennas' primary beam where that is known, else twice the scale of the
-/// shortest baseline, 2/q_min.
+/// shortest baseline of the array, 2/q_min.
 FieldChoice widest_field(const Visibilities& visibilities, const UvSummary& uv);
 
 /// The grid of a wide image, of 256 pixels along an axis: twice the field of `coords`, or the widest field where that is more.
 GridCoords look_around(const GridCoords& coords, const Visibilities& visibilities, const UvSummary& uv);
 
 /// The field that holds what the data see: one and a half times the flux in a dirty image of the widest field, but not less than
-/// the scales of 0.6/q_min that the shortest baseline recovers, nor more than the widest field.
+/// the scales of 0.6/q_min that the shortest baseline of the array recovers, or than six times the flux where that is less and
+/// the source stands out of the noise by 50 times, nor more than the widest field.
 FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv, FieldPlace place = FieldPlace::phase_center);
+
+/// A warning where a field is far too narrow: narrower than the scales that the shortest baseline of the array recovers, and than
+/// four fifths of what choose_field() takes; empty else.
+std::string field_warning(const Visibilities& visibilities, const GridCoords& coords);
 
 }  // namespace mpol

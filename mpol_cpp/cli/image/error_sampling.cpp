@@ -4,6 +4,8 @@
 #include <functional>
 #include <utility>
 
+#include <mpol_cpp/analysis/length_slope.h>
+#include <mpol_cpp/cli/image/noise_choice.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/program/ending.h>
 #include <mpol_cpp/cli/program/stop_request.h>
@@ -34,12 +36,15 @@ BootstrapOptions options_of_fits(const ImageOptions& options) {
 }  // namespace
 
 FitNoise measured_noise(const ImageOptions& options, const FitData& data, const GriddedNet& model, const Objective& objective,
-                        double reduced_chi_squared, std::optional<SharedErrors> shared) {
+                        double reduced_chi_squared, std::optional<SharedErrors> shared, Communicator* ranks) {
   const auto unit = noise_unit(data.coords(), data.visibilities, data.channels.nchan(), objective.normalizer());
   const bool looks = shared && !options.likelihood_kind().of_cells;  // averages of cells leave what they lose as well
   const auto draws = looks ? std::function([&data] { return noise_of(data); }) : std::function<DirtyNoise()>();
-  return measure_fit_noise(model.ptr(), objective, unit, reduced_chi_squared, draws, shared.value_or(SharedErrors::once),
-                           options_of_fits(options));
+  const auto noise = measure_fit_noise(model.ptr(), objective, unit, reduced_chi_squared, draws,
+                                       shared.value_or(SharedErrors::once), options_of_fits(options));
+  if (noise.factor() <= largest_sigma || options.likelihood_kind().of_cells) return noise;
+  const auto lengths = length_slope(data.coords(), model.ptr()->make_sky(), data.visibilities, data.channels, ranks);
+  return lengths && lengths->tells_sharp_source() ? FitNoise() : noise;
 }
 
 std::optional<SampledErrors> sample_errors(const ImageOptions& options, const FitData& data, GriddedNet model,

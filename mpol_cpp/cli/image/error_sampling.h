@@ -25,11 +25,13 @@ struct SampledErrors {
   double noise_factor = 1;
 };
 
-/// The noise that a fit shows (measure_fit_noise). A signal ends it as it ends a run that writes.
+/// The noise that a fit shows (measure_fit_noise); that of the weights where what seems to be more comes from pixels that are too
+/// coarse for the source (LengthSlope). A signal ends it as it ends a run that writes.
 /// @param reduced_chi_squared  chi^2/(2 N) of the fit over all visibilities
 /// @param shared               how far it goes after errors that visibilities share; nothing: they are not looked for
+/// @param ranks                that have other channels; empty: these are all
 FitNoise measured_noise(const ImageOptions& options, const FitData& data, const GriddedNet& model, const Objective& objective,
-                        double reduced_chi_squared, std::optional<SharedErrors> shared);
+                        double reduced_chi_squared, std::optional<SharedErrors> shared, Communicator* ranks = nullptr);
 
 /// Fits simulated data of the fitted model; nothing where no samples are asked for. A signal ends it as it ends a run that
 /// writes.

@@ -1,6 +1,5 @@
 #include <mpol_cpp/cli/image/resumed_run.h>
 
-#include <charconv>
 #include <string_view>
 
 #include <mpol_cpp/cli/settings/config_file.h>
@@ -20,17 +19,13 @@ constexpr const char* instruction_set_key = "instruction_set";
 constexpr const char* channels_at_once_key = "channels_at_once";
 constexpr const char* traits_key = "noise";  // of the samples, how much more is shared, share of the field, and fits
 constexpr const char* looks_key = "looks";
+constexpr const char* slow_key = "slow";
+constexpr const char* reduced_key = "reduced";
 constexpr const char* filled_key = "filled";  // shares of the field of each channel, where there are several
 
 std::string value_of(const Metadata& entries, const std::string& key) {
   const auto found = entries.find(key);
   return found == entries.end() ? std::string() : found->second;
-}
-
-std::optional<std::int64_t> number_of(const std::string& text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
 /// True for an option of the verb that was given.
@@ -53,8 +48,13 @@ void note_channels_at_once(Notes& notes, std::int64_t channels) { notes[channels
 void note_traits(Notes& notes, const FitTraits& traits) {
   notes[traits_key] =
       fmt::format("{:.17g} {:.17g} {:.17g} {}", traits.noise.of_samples, traits.noise.shared, traits.filled.front(), traits.fits);
-  if (traits.looks) notes[looks_key] = "1";
-  else notes.erase(looks_key);
+  const auto flag = [&](const char* key, bool is_set) {
+    if (is_set) notes[key] = "1";
+    else notes.erase(key);
+  };
+  flag(looks_key, traits.looks);
+  flag(slow_key, traits.slow);
+  notes[reduced_key] = fmt::format("{:.17g}", traits.reduced);
   if (traits.filled.size() > 1) notes[filled_key] = fmt::format("{:.17g}", fmt::join(traits.filled, " "));
 }
 
@@ -65,8 +65,11 @@ std::optional<FitTraits> traits_of_run(const std::filesystem::path& state) {
   std::string_view text = noted;
   const auto of_samples = take_number<double>(text), shared = take_number<double>(text), filled = take_number<double>(text);
   if (!of_samples || !shared) return std::nullopt;
-  FitTraits traits{{*of_samples, *shared}, {filled.value_or(usual_filled)}, take_number<int>(text).value_or(most_usual_fits)};
+  FitTraits traits{.noise = {*of_samples, *shared}, .filled = {filled.value_or(usual_filled)}};
+  traits.fits = take_number<int>(text).value_or(most_usual_fits);
   traits.looks = !value_of(header->notes, looks_key).empty();
+  traits.slow = !value_of(header->notes, slow_key).empty();
+  traits.reduced = number_of<double>(value_of(header->notes, reduced_key)).value_or(0);
   const auto of_channels = value_of(header->notes, filled_key);
   text = of_channels;
   if (!text.empty()) traits.filled.clear();
@@ -83,11 +86,11 @@ bool ResumedRun::had_diagnostics() const {
 std::optional<ResumedRun> run_to_resume(const std::filesystem::path& out) {
   const auto header = read_checkpoint_header(state_folder(out) / checkpoint_name);
   if (!header) return std::nullopt;
-  return ResumedRun{.threads = number_of(value_of(header->settings, "threads")),
+  return ResumedRun{.threads = number_of<std::int64_t>(value_of(header->settings, "threads")),
                     .settings = value_of(header->notes, settings_key),
                     .device = value_of(header->notes, device_key),
                     .instruction_set = value_of(header->notes, instruction_set_key),
-                    .channels_at_once = number_of(value_of(header->notes, channels_at_once_key))};
+                    .channels_at_once = number_of<std::int64_t>(value_of(header->notes, channels_at_once_key))};
 }
 
 std::vector<std::string> changes_since(const ResumedRun& before, const ImageOptions& options) {

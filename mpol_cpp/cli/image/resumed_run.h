@@ -28,12 +28,15 @@ Notes notes_of_run(const ImageOptions& options, const RunRecord& record);
 void note_channels_at_once(Notes& notes, std::int64_t channels);
 /// What fits have shown of their data, for which weights of the regularizers that nobody gave are set anew.
 struct FitTraits {
-  FitNoise noise;  ///< 1 where that of the weights is right
+  FitNoise noise;      ///< 1 where that of the weights is right
+  double reduced = 0;  ///< chi^2/(2 N) of the fit that showed it
   /// Share of the field, as filled_to_follow() says; of each channel where they have weights of their own.
   std::vector<double> filled = {usual_filled};
   int fits = 1;  ///< up to those with these weights
   /// Whether the fit only shows what the data are like, and another one follows that goes on until it has converged.
   bool looks = false;
+  /// Whether the first fit was slow, so that its image was looked at before it had converged (epochs_of_early_look).
+  bool slow = false;
 
   /// Whether the source fills another share, of any channel, than is usual.
   bool follows_source() const {

@@ -30,7 +30,17 @@ std::string npix_words(const FitFacts& facts, double width) {
 /// Whether all residuals hold something that the image cannot: flux outside of the field, a negative source, a sharp one. Then
 /// nothing else is concluded from them.
 bool residuals_are_explained(const FitFacts& facts) {
-  return flux_outside(facts) || negative_source(facts) || channels_differ(facts) || too_sharp_source(facts);
+  return flux_outside(facts) || negative_source(facts) || channels_differ(facts) || too_sharp_source(facts) ||
+         sharper_than_pixels(facts);
+}
+
+/// Half as wide cells.
+std::string finer_words(const FitFacts& facts) {
+  return fmt::format("--cell-size {:.3g} --npix {}", facts.cell_size / 2, 2 * facts.npix);
+}
+
+bool residuals_stand_out(const FitFacts& facts) {
+  return facts.shared_noise > 1 || facts.residuals.sigma_factor > largest_sigma || facts.residual_peak > clear_peak;
 }
 
 /// How far the noise is from what the weights say, either way, as far as residuals tell.
@@ -68,8 +78,7 @@ std::optional<Finding> channels_differ(const FitFacts& facts) {
   constexpr double clear = 5, least_share = 0.2;
   const auto& slope = facts.slope;
   if (!facts.settled || !slope || !(std::abs(slope->index) > clear * slope->error * excess(facts))) return std::nullopt;
-  const bool shows = facts.shared_noise > 1 || facts.residuals.sigma_factor > largest_sigma || facts.residual_peak > clear_peak;
-  if (!shows || flux_outside(facts) || negative_source(facts)) return std::nullopt;
+  if (!residuals_stand_out(facts) || flux_outside(facts) || negative_source(facts)) return std::nullopt;
   // Whatever an image misses shows a little of a slope: what counts is how much of it a slope would take away.
   const double explained = std::pow(slope->index / slope->error, 2);
   const double too_much =
@@ -91,7 +100,22 @@ std::optional<Finding> too_sharp_source(const FitFacts& facts) {
   if (!facts.settled || !(facts.sharp_residual / excess(facts) > clear_peak)) return std::nullopt;
   return Finding{fmt::format("the source {} is sharper than this image can be: {:.1f} sigma of it are left in the residual",
                              place_words(facts, facts.sharp_east, facts.sharp_north), facts.sharp_residual),
-                 "--points auto fits it beside the image, at its own place between pixels"};
+                 "--points auto fits it beside the image, at its own place between pixels" +
+                     (facts.lengths && facts.lengths->tells_sharp_source()
+                          ? fmt::format("; if it is no point, {} follows it further", finer_words(facts))
+                          : std::string())};
+}
+
+std::optional<Finding> sharper_than_pixels(const FitFacts& facts) {
+  const auto& lengths = facts.lengths;
+  if (!facts.settled || !lengths || !lengths->tells_sharp_source() || !residuals_stand_out(facts)) return std::nullopt;
+  if (flux_outside(facts) || negative_source(facts) || channels_differ(facts) || too_sharp_source(facts)) return std::nullopt;
+  return Finding{
+      fmt::format(
+          "the source is sharper than pixels of {:.3g}\" show: the longest baselines see {:.2g} % more than the image, and "
+          "chi^2/(2N) is {:.2f}; LAMBDA were not set for that",
+          facts.cell_size, 100 * lengths->slope, lengths->chi_squared / lengths->samples),
+      finer_words(facts) + " follows it further"};
 }
 
 std::optional<Finding> wrong_weights(const FitFacts& facts) {
@@ -184,6 +208,16 @@ std::optional<Finding> dimmed_by_antennas(const FitFacts& facts) {
       "mpol pbcor of image.fits and error maps takes that out, for antennas that pointed at the phase centre"};
 }
 
+std::optional<Finding> sky_not_flat(const FitFacts& facts) {
+  constexpr double limit = 0.05;
+  if (!facts.settled || facts.flux_beyond_flat <= limit || nothing_stands_out(facts)) return std::nullopt;
+  return Finding{
+      fmt::format("{:.0f} % of the flux is more than {:.3g}\" from the phase centre, where w terms, which are not corrected, may "
+                  "turn phases of the longest baselines by more than a radian: sources there may be blurred or shifted",
+                  100 * facts.flux_beyond_flat, facts.flat_radius),
+      "shift the data's phase centre to the source (phaseshift of CASA), or image what is nearer"};
+}
+
 std::optional<Finding> touches_edge(const FitFacts& facts) {
   constexpr double limit = 0.05;
   if (!facts.settled || !(facts.peak > 0) || facts.edge_peak <= limit * facts.peak || nothing_stands_out(facts))
@@ -230,9 +264,9 @@ std::optional<Finding> flux_not_measured(const FitFacts& facts) {
 
 std::vector<Finding> findings(const FitFacts& facts) {
   std::vector<Finding> all;
-  for (const auto rule :
-       {nothing_stands_out, flux_outside, negative_source, channels_differ, too_sharp_source, touches_edge, shared_errors,
-        structure_left, unequal_weights, wrong_weights, heavy_tails, flux_not_measured, haze, dimmed_by_antennas, coarse_cells}) {
+  for (const auto rule : {nothing_stands_out, flux_outside, negative_source, channels_differ, too_sharp_source,
+                          sharper_than_pixels, touches_edge, shared_errors, structure_left, unequal_weights, wrong_weights,
+                          heavy_tails, flux_not_measured, haze, dimmed_by_antennas, sky_not_flat, coarse_cells}) {
     if (auto finding = rule(facts)) all.push_back(std::move(*finding));
   }
   return all;

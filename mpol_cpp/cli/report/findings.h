@@ -22,6 +22,9 @@ std::optional<Finding> nothing_stands_out(const FitFacts& facts);
 std::optional<Finding> negative_source(const FitFacts& facts);
 /// The residual is brightest where the image has a source that is as sharp as it can be.
 std::optional<Finding> too_sharp_source(const FitFacts& facts);
+/// The data exceed the model the more the longer their baselines are (LengthSlope), and the residuals show it: pixels are too
+/// coarse for the source.
+std::optional<Finding> sharper_than_pixels(const FitFacts& facts);
 /// One image shows channels whose brightness goes with frequency so far that the residuals show it, and a fifth at least of what
 /// is too much in their chi^2 comes from that.
 std::optional<Finding> channels_differ(const FitFacts& facts);
@@ -36,6 +39,8 @@ std::optional<Finding> shared_errors(const FitFacts& facts);
 std::optional<Finding> structure_left(const FitFacts& facts);
 /// The primary beam dims the image's flux by 5 % or more.
 std::optional<Finding> dimmed_by_antennas(const FitFacts& facts);
+/// A twentieth of the flux is so far from the phase centre that w terms may turn its phases by a radian.
+std::optional<Finding> sky_not_flat(const FitFacts& facts);
 /// The image has a twentieth of its peak at an edge of the field.
 std::optional<Finding> touches_edge(const FitFacts& facts);
 /// The residual has its brightest place, of more than six times the noise, outside of the field.

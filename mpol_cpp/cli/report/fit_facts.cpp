@@ -41,19 +41,28 @@ double edge_peak(const Tensor& image) {
   return peak;
 }
 
+/// How far squares of pixels are from the phase centre, arcsec: (n, n).
+Tensor distances_of_squares(const GridCoords& coords, const SkyOffset& center, std::int64_t n) {
+  const auto width = coords.npix() / n, middle = coords.npix() / 2;  // width of a square, pixels
+  const double first = static_cast<double>(width - 1) / 2 - static_cast<double>(middle);
+  const auto offset = (at::arange(n, torch::kFloat64) * static_cast<double>(width) + first) * coords.cell_size();
+  const auto north = (offset + center.north).unsqueeze(1);
+  const auto east = center.east - offset - coords.cell_size();  // column npix/2 - 1 is in the middle
+  return at::hypot(north, east);
+}
+
+/// What the flux's distance from the phase centre makes of it.
 /// @param smooth  (nchan, n, n), means of the image's magnitude over squares of some pixels
-void measure_beam(FitFacts& facts, const Tensor& smooth, const Visibilities& visibilities, const GridCoords& coords) {
+void measure_distance(FitFacts& facts, const Tensor& smooth, const Visibilities& visibilities, const GridCoords& coords) {
+  const auto flux = smooth.sum(0).to(torch::kFloat64);
+  const double total = flux.sum().item<double>();
+  const auto distances = distances_of_squares(coords, facts.center, smooth.size(-1));
+  facts.flat_radius = std::sqrt(facts.finest_fringe / (units::pi * units::arcsec));
+  if (total > 0) facts.flux_beyond_flat = (flux * (distances > facts.flat_radius)).sum().item<double>() / total;
   const auto known = known_beam(visibilities, summarize_uv(visibilities.baselines()));
   if (!known) return;
   const double frequency = visibilities.frequencies().mean(torch::kFloat64).item<double>();
-  const auto n = smooth.size(-1), width = coords.npix() / n, middle = coords.npix() / 2;  // width of a square, pixels
-  const double first = static_cast<double>(width - 1) / 2 - static_cast<double>(middle);
-  const auto offset = (at::arange(n, torch::kFloat64) * static_cast<double>(width) + first) * coords.cell_size();
-  const auto north = (offset + facts.center.north).unsqueeze(1);
-  const auto east = facts.center.east - offset - coords.cell_size();  // column npix/2 - 1 is in the middle
-  const auto power = known->beam.power(at::hypot(north, east), frequency);
-  const auto flux = smooth.sum(0).to(torch::kFloat64);
-  const double total = flux.sum().item<double>();
+  const auto power = known->beam.power(distances, frequency);
   facts.primary_beam = {.antennas = known->beam.words(),
                         .fwhm = known->beam.fwhm(frequency),
                         .at_flux = total > 0 ? (flux * power).sum().item<double>() / total : 1};
@@ -64,7 +73,7 @@ void measure_image(FitFacts& facts, const Tensor& sky, const Visibilities& visib
   const auto smooth = smoothed(sky, facts.finest_fringe / coords.cell_size()).abs_();
   facts.peak = smooth.max().item<double>();
   facts.edge_peak = edge_peak(smooth);
-  measure_beam(facts, smooth, visibilities, coords);
+  measure_distance(facts, smooth, visibilities, coords);
   const auto flux = sky.sum({-2, -1}) * coords.cell_area();
   facts.flux = flux.mean().item<double>();
   const auto brightest = flux.argmax().item<std::int64_t>();
@@ -140,6 +149,7 @@ FitFacts measure_fit(const FitData& data, const Tensor& sky, const DirtyProducts
   facts.residuals = dirty.remainder.statistics;
   facts.parts = dirty.remainder.parts;
   facts.slope = dirty.remainder.slope;
+  facts.lengths = dirty.remainder.lengths;
   facts.slope_of_channels = data.visibilities.nchan() > 1;
   facts.of_cells = data.imaging == Imaging::cells;
   if (!dirty.model.q.empty() && facts.flux > 0 && sign == PixelSign::positive) {

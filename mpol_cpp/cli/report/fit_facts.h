@@ -32,6 +32,9 @@ struct FitFacts {
   double flux_of_floor = 0;  ///< flux of that channel, Jy
 
   std::optional<BeamSummary> primary_beam;  ///< of the antennas, where it is known
+  double flat_radius =
+      0;  ///< arcsec from the phase centre at which pi theta^2 q_max is 1 radian: what w terms may turn phases by
+  double flux_beyond_flat = 0;  ///< share of the flux that is further away
 
   DirtyPeaks data;                       ///< of the dirty image
   double dirty_noise = 0;                ///< that the weights promise it, Jy/beam, of the channel with the most
@@ -51,6 +54,7 @@ struct FitFacts {
   std::vector<PartResiduals> parts;    ///< the same of each spectral window or file, where there are several
   double shared_noise = 1;             ///< how much more of their errors is in the image because they share them (FitNoise)
   std::optional<SpectralSlope> slope;  ///< of the data's brightness beside the image, where that is one of several frequencies
+  std::optional<LengthSlope> lengths;  ///< how the data exceed the model with the length of their baselines
   bool slope_of_channels = false;      ///< these are the data's channels, not their windows or files
   bool of_cells = false;               ///< these are of cell averages, which an image follows more closely than samples
   double flux_seen = 1;                ///< amplitude of the model on the shortest baselines over its flux

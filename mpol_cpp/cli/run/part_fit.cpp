@@ -15,6 +15,7 @@
 #include <mpol_cpp/cli/run/fit_events.h>
 #include <mpol_cpp/cli/run/fit_terms.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/progress_report.h>
 #include <mpol_cpp/train/usual_image.h>
 
@@ -98,10 +99,9 @@ double reduced_chi_squared(const FittedPart& fitted, const PartToFit& part) {
   return fitted.result.loss.nll() * fitted.objective->normalizer() / visibilities.front();
 }
 
-FitNoise noise_of_fit(const FitPlan& plan, const PartToFit& part, const FittedPart& fitted) {
-  const double reduced = reduced_chi_squared(fitted, part);
+FitNoise noise_of_fit(const FitPlan& plan, const PartToFit& part, const FittedPart& fitted, double reduced) {
   return measured_noise(plan.options, part.data, fitted.model, *fitted.objective, reduced,
-                        part.ranks ? std::nullopt : std::optional(SharedErrors::once));
+                        part.ranks ? std::nullopt : std::optional(SharedErrors::once), part.ranks.get());
 }
 
 /// filled_share() over the channels of all ranks; nothing of an image without any light, for which weights need not grow.
@@ -140,7 +140,8 @@ FitTraits traits_of_fit(const FitPlan& plan, const PartToFit& part, FittedPart& 
   const torch::NoGradGuard no_gradient;
   auto traits = before;
   if (traits.fits++ == 1 || before.looks) {
-    const auto noise = noise_of_fit(plan, part, fitted);
+    traits.reduced = reduced_chi_squared(fitted, part);
+    const auto noise = noise_of_fit(plan, part, fitted, traits.reduced);
     traits.noise = noise.is_off() ? noise : FitNoise();
   }
   const double factor = traits.noise.factor();
@@ -151,12 +152,143 @@ FitTraits traits_of_fit(const FitPlan& plan, const PartToFit& part, FittedPart& 
   return have_same_weights(terms_for(filled, plan), terms_for(traits, plan)) ? traits : filled;
 }
 
+/// What the image of a slow fit shows; nothing where weights stay what they are.
+std::optional<FitTraits> early_traits(const FitPlan& plan, const PartToFit& part, FittedPart& fitted) {
+  const torch::NoGradGuard no_gradient;
+  FitTraits traits;
+  traits.slow = true;
+  const auto share = filled_share_of(fitted, part, traits.noise.factor());
+  if (!share) return std::nullopt;
+  traits.filled = {filled_to_follow(*plan.peaks, traits.noise.factor(), *share)};
+  return have_same_weights(terms_for(traits, plan), plan.terms) ? std::nullopt : std::optional(traits);
+}
+
+/// How many epochs a checkpoint in the folder of a run's state has done; 0 without one.
+std::int64_t epochs_done(const std::filesystem::path& state) {
+  const auto header = read_checkpoint_header(state / checkpoint_name);
+  return header ? header->epochs : 0;
+}
+
 std::string words_of(const FitTraits& traits) {
   std::vector<std::string> words;
   if (traits.noise.factor() != 1) words.push_back("the noise is " + noise_words(traits.noise));
   if (traits.follows_source()) words.push_back(filled_words(traits.filled));
   return fmt::format("{}", fmt::join(words, "; "));
 }
+
+/// The fits of one part: the first, and those with weights for what it has shown.
+class PartFits {
+ public:
+  PartFits(const FitPlan& plan, const PartToFit& part)
+      : plan_(plan), part_(part), options_(plan.options), train_(train_options(plan.options, plan.record, plan.state)) {
+    fitted_.model = make_model(options_, part.data, part.place);
+    fitted_.model->to(part.device, options_.data.dtype);
+    train_.label(plan.label);
+    if (plan.channels_at_once) note_channels_at_once(train_.notes(), *plan.channels_at_once);
+    train_.interrupted([] { return stop_requested() != 0; });
+    if (part.ranks) train_.ranks(part.ranks);
+    const bool may_look = plan.peaks && *options_.epochs >= choose_optimizer(options_).usual_epochs();  // without a limit
+    looks_first_ = may_look && !plan.signals.empty();
+    looks_early_ = may_look && plan.signals.empty() && train_.wanted_tolerance();
+  }
+
+  FittedPart run() {
+    if (plan_.peaks && options_.resume) fitted_.traits = traits_of_run(plan_.state);
+    if (looks_first_ && !fitted_.traits) {
+      fitted_.traits.emplace().looks = true;
+      note_traits(train_.notes(), *fitted_.traits);
+    }
+    if (train_.resume() && epochs_until_look() > 0 && epochs_done(plan_.state) == epochs_until_look()) look_again();
+    else fit();
+    if (early_) go_on_for(*early_, true);
+    while (plan_.peaks && has_something_to_show()) {
+      const auto before = fitted_.traits.value_or(FitTraits());
+      if (before.noise.factor() > 1 && !before.looks && refutes_noise(reduced_chi_squared(fitted_, part_), before.reduced)) {
+        go_on_without_noise(before);
+        break;
+      }
+      if (looks_first_ ? !before.looks : before.fits >= most_usual_fits) break;
+      auto traits = traits_of_fit(plan_, part_, fitted_, before);
+      const bool stay_the_same = traits.ask_for_weights_of(before);
+      if (stay_the_same && !before.looks) break;
+      traits.looks = before.looks && !stay_the_same && before.fits < most_usual_fits;
+      go_on_for(traits, !stay_the_same);
+    }
+    fitted_.sky = sky_of(*fitted_.model, part_);
+    return std::move(fitted_);
+  }
+
+ private:
+  bool has_something_to_show() const {
+    const auto reason = fitted_.result.stop_reason;
+    return reason == StopReason::converged || reason == StopReason::callback;
+  }
+  bool is_slow() const { return fitted_.traits && fitted_.traits->slow; }
+  bool looks() const { return fitted_.traits && fitted_.traits->looks; }
+  bool may_end_early() const { return looks_early_ && !fitted_.traits; }
+  /// After how many epochs the next fit ends, or may end, for a look; 0: after none.
+  std::int64_t epochs_until_look() const { return looks() ? epochs_of_look : may_end_early() ? epochs_of_early_look : 0; }
+
+  void fit() { fit_up_to(*options_.epochs); }
+  void fit_up_to(std::int64_t epochs) {
+    train_.epochs(epochs);
+    fitted_.terms = fitted_.traits ? terms_for(*fitted_.traits, plan_) : plan_.terms;
+    const Objective objective(part_.likelihood, terms_of_part(fitted_.terms, part_), options_.normalize);
+    fitted_.objective = part_.ranks ? objective.divided_by(plan_.normalizer) : objective;
+    ProgressReport report(report_options(options_, part_));
+    std::vector<Callback> callbacks{report.callback()};
+    Watchers watchers(plan_, *fitted_.objective, fitted_.model, train_, callbacks);
+    if (looks()) callbacks.emplace_back(end_look);
+    if (may_end_early()) {
+      callbacks.emplace_back([this](const Progress& progress) { return look_early(progress); });
+      train_.model_interval(std::gcd(train_.model_interval(), epochs_of_early_look));
+    }
+    train_.fewest_epochs(is_slow() ? epochs_of_early_look : 0);
+    train_.callbacks(std::move(callbacks));
+    fitted_.result = Trainer(fitted_.model, *fitted_.objective, train_).fit();
+    report.finish();
+    if (fitted_.ended() && epochs == *options_.epochs) watchers.finish(*fitted_.model);
+  }
+
+  CallbackAction look_early(const Progress& progress) {
+    if (progress.loss.epoch + 1 == epochs_of_early_look) early_ = early_traits(plan_, part_, fitted_);
+    return early_ ? CallbackAction::stop : CallbackAction::proceed;
+  }
+  /// Goes on from a checkpoint of after the last epoch before a look, which may have ended the fit.
+  void look_again() {
+    fit_up_to(epochs_until_look());
+    fitted_.result.stop_reason = StopReason::callback;
+    if (looks()) return;
+    early_ = early_traits(plan_, part_, fitted_);
+    if (!early_) fit();
+  }
+  void go_on_without_noise(FitTraits traits) {
+    if (speaks(options_, part_))
+      fmt::print("with lambda for that noise chi^2 is {:.1f} times what it was: the priors leave it, and lambda are set back\n",
+                 reduced_chi_squared(fitted_, part_) / traits.reduced);
+    traits.noise = {};
+    ++traits.fits;
+    go_on_with(traits);
+  }
+  void go_on_for(const FitTraits& traits, bool weights_differ) {
+    if (weights_differ && speaks(options_, part_)) fmt::print("{}: the fit goes on with lambda for that\n", words_of(traits));
+    go_on_with(traits);
+  }
+  void go_on_with(const FitTraits& traits) {
+    fitted_.traits = traits;
+    note_traits(train_.notes(), traits);
+    train_.resume(false);  // what is there to resume is of the fit before
+    fit();
+  }
+
+  const FitPlan& plan_;
+  const PartToFit& part_;
+  const ImageOptions& options_;
+  TrainOptions train_;
+  FittedPart fitted_;
+  bool looks_first_ = false, looks_early_ = false;
+  std::optional<FitTraits> early_;  ///< what a first fit showed that was slow
+};
 
 }  // namespace
 
@@ -166,54 +298,6 @@ FitSize FitSize::of(const std::shared_ptr<Likelihood>& likelihood, const ImageOp
 
 bool FittedPart::ended() const { return result.stop_reason == StopReason::epochs || result.stop_reason == StopReason::converged; }
 
-FittedPart fit_part(const FitPlan& plan, const PartToFit& part) {
-  const auto& options = plan.options;
-  FittedPart fitted;
-  fitted.model = make_model(options, part.data, part.place);
-  fitted.model->to(part.device, options.data.dtype);
-  auto train = train_options(options, plan.record, plan.state);
-  train.label(plan.label);
-  if (plan.channels_at_once) note_channels_at_once(train.notes(), *plan.channels_at_once);
-  train.interrupted([] { return stop_requested() != 0; });
-  if (part.ranks) train.ranks(part.ranks);
-  // All channels of a cube wait for the slowest: fits that only show what weights should be need not converge.
-  const bool is_limited = *options.epochs < choose_optimizer(options).usual_epochs();
-  const bool looks_first = plan.peaks && !plan.signals.empty() && !is_limited;
-  const auto fit = [&] {
-    fitted.terms = fitted.traits ? terms_for(*fitted.traits, plan) : plan.terms;
-    const Objective objective(part.likelihood, terms_of_part(fitted.terms, part), options.normalize);
-    fitted.objective = part.ranks ? objective.divided_by(plan.normalizer) : objective;
-    ProgressReport report(report_options(options, part));
-    std::vector<Callback> callbacks{report.callback()};
-    Watchers watchers(plan, *fitted.objective, fitted.model, train, callbacks);
-    if (fitted.traits && fitted.traits->looks) callbacks.emplace_back(end_look);
-    train.callbacks(std::move(callbacks));
-    fitted.result = Trainer(fitted.model, *fitted.objective, train).fit();
-    report.finish();
-    if (fitted.ended()) watchers.finish(*fitted.model);
-  };
-  if (plan.peaks && options.resume) fitted.traits = traits_of_run(plan.state);
-  if (looks_first && !fitted.traits) {
-    fitted.traits.emplace().looks = true;
-    note_traits(train.notes(), *fitted.traits);
-  }
-  fit();
-  while (plan.peaks &&
-         (fitted.result.stop_reason == StopReason::converged || fitted.result.stop_reason == StopReason::callback)) {
-    const auto before = fitted.traits.value_or(FitTraits());
-    if (looks_first ? !before.looks : before.fits == most_usual_fits) break;
-    auto traits = traits_of_fit(plan, part, fitted, before);
-    const bool stay_the_same = traits.ask_for_weights_of(before);
-    if (stay_the_same && !before.looks) break;
-    traits.looks = before.looks && !stay_the_same && before.fits < most_usual_fits;
-    fitted.traits = traits;
-    if (!stay_the_same && speaks(options, part)) fmt::print("{}: the fit goes on with lambda for that\n", words_of(traits));
-    note_traits(train.notes(), traits);
-    train.resume(false);  // what is there to resume is of the fit before
-    fit();
-  }
-  fitted.sky = sky_of(*fitted.model, part);
-  return fitted;
-}
+FittedPart fit_part(const FitPlan& plan, const PartToFit& part) { return PartFits(plan, part).run(); }
 
 }  // namespace mpol::cli

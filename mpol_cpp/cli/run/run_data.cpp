@@ -23,7 +23,7 @@
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/likelihoods/prediction.h>
-#include <mpol_cpp/visibilities/grid_suggestion.h>
+#include <mpol_cpp/analysis/field/field_choice.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
 #include <mpol_cpp/visibilities/value_range.h>
 
@@ -79,7 +79,7 @@ void RunData::read() {
   check_representable(visibilities_->data(), visibilities_->weights(), options_.data.dtype);
   check_no_hermitian_pairs(*visibilities_);
   choose_sign();
-  if (const auto warning = field_warning(visibilities_->baselines(), coords_); !warning.empty()) log_warning(warning);
+  if (const auto warning = field_warning(*visibilities_, coords_); !warning.empty()) log_warning(warning);
   stop_if_requested();
 }
 

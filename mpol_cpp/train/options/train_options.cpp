@@ -83,6 +83,7 @@ void TrainOptions::validate() const {
   require(epochs_ >= 1, "epochs", epochs_, "at least 1");
   require(stop_relative_ >= 0 && std::isfinite(stop_relative_), "stop_relative", stop_relative_, "finite and >= 0");
   if (tolerance_) require(*tolerance_ > 0 && *tolerance_ < 1, "tolerance", *tolerance_, "above 0 and below 1");
+  require(fewest_epochs_ >= 0, "fewest_epochs", fewest_epochs_, ">= 0");
   require(stop_window_ >= 1, "stop_window", stop_window_, "at least 1");
   require(model_interval_ >= 0, "model_interval", model_interval_, ">= 0");
   require(checkpoint_interval_ >= 0, "checkpoint_interval", checkpoint_interval_, ">= 0");

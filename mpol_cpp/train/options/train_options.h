@@ -135,6 +135,9 @@ struct TrainOptions {
   /// may rise, within that part and from 32 on; of adam and sgd, whose losses swing, in the mean of twentieths of the epochs, and
   /// from 200 on. Unset: 1e-3 for pogm, fista and admm, and the others take exactly `epochs`. Not for L-BFGS.
   TORCH_ARG(std::optional<double>, tolerance) = std::nullopt;
+  /// Epochs that a fit takes at least before it has converged within its tolerance: for one that begins near its optimum where
+  /// fits are slow, as its loss hardly falls until momentum has grown.
+  TORCH_ARG(std::int64_t, fewest_epochs) = 0;
   /// Move model, objective and optimiser state there first; nothing is moved when unset.
   TORCH_ARG(std::optional<torch::Device>, device) = std::nullopt;
   /// Cast the model to it first. The likelihood stays as it is: it takes images of float32 and of float64.

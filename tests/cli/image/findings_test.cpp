@@ -74,12 +74,26 @@ TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli]
       "at 78 % of its brightness, as it is off the middle of their primary beam, 16.9\" wide at half power (12 m antennas of "
       "ALMA)");
   check_rule(
+      sky_not_flat,
+      [](FitFacts& facts) {
+        facts.flat_radius = 320;
+        facts.flux_beyond_flat = 0.12;
+      },
+      "12 % of the flux is more than 320\" from the phase centre, where w terms, which are not corrected");
+  check_rule(
       too_sharp_source,
       [](FitFacts& facts) {
         facts.sharp_residual = 25;
         facts.sharp_east = 0.3;
       },
       "25.0 sigma of it are left in the residual: --points auto");
+  check_rule(
+      sharper_than_pixels,
+      [](FitFacts& facts) {
+        facts.lengths = {.slope = 0.16, .error = 0.01, .explained = 900, .chi_squared = 4000, .samples = 1700};
+        facts.residual_peak = 9;
+      },
+      "sharper than pixels of 0.1\" show: the longest baselines see 16 % more than the image, and chi^2/(2N) is 2.35");
   check_rule(
       channels_differ,
       [](FitFacts& facts) {
