@@ -11,8 +11,9 @@
 namespace mpol {
 
 bool LengthSlope::tells_sharp_source() const {
-  constexpr double clear = 5, least_share = 0.2;
+  constexpr double clear = 5, least_share = 0.2, most_missed = 0.1;
   const double too_much = chi_squared - samples;
+  if (too_much > most_missed * (of_empty - samples)) return false;
   return slope > clear * error * std::sqrt(std::max(1.0, chi_squared / samples)) && too_much > 0 &&
          explained >= least_share * too_much;
 }
@@ -47,6 +48,7 @@ std::optional<LengthSlope> LengthAmplitudes::slope() const {
                      .error = std::sqrt(passes * powers_[0] / determinant),
                      .explained = (factor * products_[0] + slope * products_[1] - by_factor) / passes,
                      .chi_squared = chi_squared_ / passes,
+                     .of_empty = (powers_[0] + 2 * products_[0] + chi_squared_) / passes,
                      .samples = 2 * samples_};
 }
 

@@ -21,10 +21,11 @@ struct LengthSlope {
   double slope = 0, error = 0;  ///< and its standard error, by the weights
   double explained = 0;         ///< how much less chi^2 is with it than with one factor `a` for all
   double chi_squared = 0;       ///< of the model as it is
+  double of_empty = 0;          ///< chi^2 of an image without any light
   double samples = 0;           ///< 2 N numbers
 
   /// Whether the data exceed the model on long baselines by more than their errors and scatter let happen, and a fifth of what
-  /// is too much in chi^2, or more, comes from that.
+  /// is too much in chi^2, or more, comes from that; of a model that shows nine tenths of what is in the data.
   bool tells_sharp_source() const;
 };
 

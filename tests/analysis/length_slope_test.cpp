@@ -37,6 +37,7 @@ TEST_CASE("the slope with baseline length is that of the data beside the model",
     REQUIRE(found);
     CHECK(found->slope == Approx(slope).margin(1e-12));
     CHECK(found->samples == 2 * samples);
+    if (slope == 0) CHECK(found->of_empty > 100 * found->chi_squared);
   }
   const auto exact = amplitudes_of(0.5, 0, 1).slope();
   CHECK(exact->explained < exact->chi_squared);  // a factor for all has some of it
@@ -66,6 +67,9 @@ TEST_CASE("only data that exceed their model on long baselines tell a source tha
   CHECK_FALSE(amplitudes_of(-0.5, 1, 11).slope()->tells_sharp_source());
   CHECK_FALSE(amplitudes_of(0, 3, 11).slope()->tells_sharp_source());     // noise larger than the weights say
   CHECK_FALSE(amplitudes_of(0.05, 3, 11).slope()->tells_sharp_source());  // of which a slope explains little
+  auto missed = *amplitudes_of(0.5, 1, 11).slope();
+  missed.of_empty = missed.chi_squared;  // a model that shows nothing of the data
+  CHECK_FALSE(missed.tells_sharp_source());
   CHECK_FALSE(LengthAmplitudes(longest, 0).slope().has_value());
   LengthAmplitudes one_length(longest, 2);
   const auto ones = torch::ones({2}, torch::kFloat64);

@@ -140,7 +140,7 @@ TEST_CASE("dirty images and sums that ranks make of their channels are those of 
     });
     if (all.has_value() != ranks.is_first()) throw DataError("products on another rank than the first");
     if (!all) return;
-    const auto& [statistics, parts, histogram, wide, slope] = all->remainder;
+    const auto& [statistics, parts, histogram, wide, slope, lengths] = all->remainder;
     const auto& wanted = whole.remainder;
     const bool same = all->dirty.equal(whole.dirty) && all->residual.equal(whole.residual) && all->beams == whole.beams &&
                       all->noise == whole.noise && all->data.q.size() == whole.data.q.size() && parts.empty() && !slope &&
@@ -155,6 +155,14 @@ TEST_CASE("dirty images and sums that ranks make of their channels are those of 
       if (!(std::abs(value - expected) <= 1e-12 * scale))
         throw DataError(fmt::format("{}: {} instead of {}", what, value, expected));
     };
+    const bool has_lengths = imaging == Imaging::exact;  // of samples alone
+    if (lengths.has_value() != has_lengths || wanted.lengths.has_value() != has_lengths)
+      throw DataError("another slope with baseline length");
+    if (has_lengths) {
+      check("slope", lengths->slope, wanted.lengths->slope, 1);
+      check("its error", lengths->error, wanted.lengths->error, 1);
+      check("chi^2", lengths->chi_squared, wanted.lengths->chi_squared, wanted.lengths->chi_squared);
+    }
     for (std::size_t ring = 0; ring < whole.data.q.size(); ++ring) {
       const double of_data = whole.data.amplitude[ring], of_model = whole.model.amplitude[ring];
       check("q", all->data.q[ring], whole.data.q[ring], whole.data.q[ring]);

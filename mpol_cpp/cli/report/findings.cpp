@@ -43,6 +43,12 @@ bool residuals_stand_out(const FitFacts& facts) {
   return facts.shared_noise > 1 || facts.residuals.sigma_factor > largest_sigma || facts.residual_peak > clear_peak;
 }
 
+/// Whether data exceed the model towards long baselines, and not for one sharp place of the image alone.
+bool pixels_blur_all(const FitFacts& facts) {
+  constexpr double main_part = 0.7;
+  return facts.lengths && facts.lengths->tells_sharp_source() && facts.sharp_residual < main_part * facts.residual_peak;
+}
+
 /// How far the noise is from what the weights say, either way, as far as residuals tell.
 double noise_of_data(const FitFacts& facts) {
   const bool tells = !facts.of_cells && facts.residuals.samples >= fewest_residuals && facts.residuals.sigma_factor > 0;
@@ -97,7 +103,7 @@ std::optional<Finding> channels_differ(const FitFacts& facts) {
 
 std::optional<Finding> too_sharp_source(const FitFacts& facts) {
   if (channels_differ(facts)) return std::nullopt;  // which is in all residuals
-  if (!facts.settled || !(facts.sharp_residual / excess(facts) > clear_peak)) return std::nullopt;
+  if (!facts.settled || !(facts.sharp_residual / excess(facts) > clear_peak) || pixels_blur_all(facts)) return std::nullopt;
   return Finding{fmt::format("the source {} is sharper than this image can be: {:.1f} sigma of it are left in the residual",
                              place_words(facts, facts.sharp_east, facts.sharp_north), facts.sharp_residual),
                  "--points auto fits it beside the image, at its own place between pixels" +
@@ -108,8 +114,8 @@ std::optional<Finding> too_sharp_source(const FitFacts& facts) {
 
 std::optional<Finding> sharper_than_pixels(const FitFacts& facts) {
   const auto& lengths = facts.lengths;
-  if (!facts.settled || !lengths || !lengths->tells_sharp_source() || !residuals_stand_out(facts)) return std::nullopt;
-  if (flux_outside(facts) || negative_source(facts) || channels_differ(facts) || too_sharp_source(facts)) return std::nullopt;
+  if (!facts.settled || !pixels_blur_all(facts) || !residuals_stand_out(facts)) return std::nullopt;
+  if (flux_outside(facts) || negative_source(facts) || channels_differ(facts)) return std::nullopt;
   return Finding{
       fmt::format(
           "the source is sharper than pixels of {:.3g}\" show: the longest baselines see {:.2g} % more than the image, and "

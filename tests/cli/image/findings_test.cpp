@@ -90,7 +90,7 @@ TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli]
   check_rule(
       sharper_than_pixels,
       [](FitFacts& facts) {
-        facts.lengths = {.slope = 0.16, .error = 0.01, .explained = 900, .chi_squared = 4000, .samples = 1700};
+        facts.lengths = {.slope = 0.16, .error = 0.01, .explained = 900, .chi_squared = 4000, .of_empty = 1e6, .samples = 1700};
         facts.residual_peak = 9;
       },
       "sharper than pixels of 0.1\" show: the longest baselines see 16 % more than the image, and chi^2/(2N) is 2.35");
@@ -132,6 +132,25 @@ TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli]
       coarse_cells, [](FitFacts& facts) { facts.cell_size = 0.22; }, "only 2.3 across");
   check_rule(
       flux_not_measured, [](FitFacts& facts) { facts.flux_seen = 0.2; }, "see only 20 % of");
+}
+
+TEST_CASE("a sharp place is told as a point where the residual is brightest there, else as pixels that are too coarse",
+          "[cli][quick]") {
+  auto facts = good_fit();
+  facts.lengths = {.slope = 0.16, .error = 0.01, .explained = 900, .chi_squared = 4000, .of_empty = 1e6, .samples = 1700};
+  facts.sharp_residual = 20;
+  facts.residual_peak = 22;
+  CHECK(too_sharp_source(facts));
+  CHECK(too_sharp_source(facts)->remedy.find("--cell-size 0.05 --npix 256") != std::string::npos);
+  CHECK_FALSE(sharper_than_pixels(facts));
+  facts.residual_peak = 45;
+  CHECK_FALSE(too_sharp_source(facts));
+  CHECK(sharper_than_pixels(facts));
+  facts.residuals.sigma_factor = 1.8;
+  CHECK_FALSE(wrong_weights(facts));
+  facts.lengths->explained = 100;  // little of what is too much
+  CHECK_FALSE(sharper_than_pixels(facts));
+  CHECK(too_sharp_source(facts));
 }
 
 TEST_CASE("weights that are wrong in parts are told with the factor of each, instead of one for all", "[cli][quick]") {

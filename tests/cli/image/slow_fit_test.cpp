@@ -1,6 +1,7 @@
-// What a fit shows before it has converged, where that sets the weights of the one after it.
+// What a slow fit shows before it has converged, and what fits of bright sharp sources show that is no noise.
 #include "catch.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -35,8 +36,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A small ring on the baselines of seven antennas, which leave so much open that a fit takes long.
-std::string ring_of_few_antennas(const fs::path& path) {
-  constexpr double sigma = 0.05;
+std::string ring_of_few_antennas(const fs::path& path, double radius = 0.25, double sigma = 0.05) {
   const auto turn = at::linspace(-0.8, 0.8, 40, torch::kFloat64);
   const auto places =
       at::tensor({306.1, -383.3, 62.7, -85.2, -67.9, -32.3, -303.0, -34.8, -129.8, 498.4, 33.9, -52.9, -42.2, -100.2},
@@ -53,7 +53,7 @@ std::string ring_of_few_antennas(const fs::path& path) {
   }
   const auto u = at::cat(us), v = at::cat(vs);
   const auto angle = at::linspace(0, 2 * units::pi, 61, torch::kFloat64).slice(0, 0, 60).unsqueeze(1);
-  const auto phase = (u * angle.cos() + v * angle.sin()) * (-2 * units::pi * 0.25 * units::arcsec);
+  const auto phase = (u * angle.cos() + v * angle.sin()) * (-2 * units::pi * radius * units::arcsec);
   const auto ring = at::polar(((1 + 0.5 * angle.cos()) / 60).expand_as(phase).contiguous(), phase).sum(0);
   const auto noise = at::complex(normal(u.sizes(), torch::kFloat64, 34), normal(u.sizes(), torch::kFloat64, 35));
   return write_observation(
@@ -131,4 +131,36 @@ TEST_CASE("a cube that was killed at the look of its channels goes on from there
   summary_of(how("at_look", {"--epochs", "32"}));
   summary_of(how("at_look", {"--epochs", "20000", "--resume"}));
   check_same_run(scratch / "at_look", scratch / "whole");
+}
+
+TEST_CASE("what pixels and priors leave of a thin bright ring is not taken for noise", "[cli]") {
+  const Scratch scratch;
+  const auto fit = [&](const std::string& name, double radius, double sigma, const Words& more) {
+    const auto data = ring_of_few_antennas(scratch / (name + ".npz"), radius, sigma);
+    Words words = {"image", data, "-o", (scratch / name).string(), "--threads", "1", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return summary_of(words);
+  };
+  const auto warns_of = [](const Json& summary, const std::string& words) {
+    const auto& warnings = summary["warnings"];
+    return std::any_of(warnings.begin(), warnings.end(),
+                       [&](const Json& warning) { return warning.get<std::string>().find(words) != std::string::npos; });
+  };
+  const auto chosen = [](const Json& summary, const std::string& option) {
+    for (const auto& choice : summary["choices"])
+      if (choice["option"] == option) return std::stod(choice["value"].get<std::string>());
+    return 0.0;
+  };
+  const auto coarse = fit("coarse", 0.35, 0.005, {});
+  CHECK(coarse["noise"].is_null());
+  CHECK(warns_of(coarse, "is sharper than pixels of"));
+  CHECK_FALSE(warns_of(coarse, "the weights say"));
+  const auto cell_size = fmt::format("{}", chosen(coarse, "cell-size") / 2);
+  const auto npix = fmt::format("{}", static_cast<int>(2 * chosen(coarse, "npix")));
+  const auto fine = fit("fine", 0.35, 0.005, {"--cell-size", cell_size, "--npix", npix});
+  CHECK(fine["chi_squared_per_visibility"].get<double>() < 0.6 * coarse["chi_squared_per_visibility"].get<double>());
+  // A ring of a third of the finest fringe, which the priors blur: weights for the noise that this looks like are given up.
+  const auto blurred = fit("blurred", 0.1, 0.005, {});
+  CHECK(blurred["noise"].is_null());
+  CHECK_FALSE(warns_of(blurred, "share errors"));
 }
