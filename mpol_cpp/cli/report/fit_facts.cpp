@@ -58,7 +58,8 @@ void measure_distance(FitFacts& facts, const Tensor& smooth, const Visibilities&
   const double total = flux.sum().item<double>();
   const auto distances = distances_of_squares(coords, facts.center, smooth.size(-1));
   facts.flat_radius = std::sqrt(facts.finest_fringe / (units::pi * units::arcsec));
-  if (total > 0) facts.flux_beyond_flat = (flux * (distances > facts.flat_radius)).sum().item<double>() / total;
+  if (total > 0 && facts.flat_radius > 0)
+    facts.flux_beyond_flat = (flux * (distances > facts.flat_radius)).sum().item<double>() / total;
   const auto known = known_beam(visibilities, summarize_uv(visibilities.baselines()));
   if (!known) return;
   const double frequency = visibilities.frequencies().mean(torch::kFloat64).item<double>();

@@ -7,6 +7,9 @@
 
 #include <mpol_cpp/cli/report/findings.h>
 
+#include "observation.h"
+#include "program.h"
+
 using namespace mpol::cli;
 
 namespace {
@@ -132,6 +135,22 @@ TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli]
       coarse_cells, [](FitFacts& facts) { facts.cell_size = 0.22; }, "only 2.3 across");
   check_rule(
       flux_not_measured, [](FitFacts& facts) { facts.flux_seen = 0.2; }, "see only 20 % of");
+}
+
+TEST_CASE("a run whose source is far from the phase centre, for its baselines, warns of w terms", "[cli]") {
+  const mpol::testing::Scratch scratch;
+  const auto warns = [&](const std::string& name, double scale) {  // of the sky
+    auto arrays = mpol::testing::small_observation();
+    for (const auto* axis : {"uu", "vv"}) arrays[axis] = arrays[axis] / scale;
+    const auto data = mpol::testing::write_observation(scratch / (name + ".npz"), arrays);
+    const auto run = mpol::testing::run_mpol_here(
+        {"image", data, "-o", (scratch / name).string(), "--npix", "32", "--cell-size", std::to_string(0.1 * scale)});
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    return run.err.find("w terms, which are not corrected") != std::string::npos;
+  };
+  CHECK(warns("wide", 5e4));
+  CHECK_FALSE(warns("narrow", 10));
 }
 
 TEST_CASE("a sharp place is told as a point where the residual is brightest there, else as pixels that are too coarse",
