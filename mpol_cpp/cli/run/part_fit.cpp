@@ -11,6 +11,7 @@
 #include <mpol_cpp/cli/image/image_summary.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/image/resumed_run.h>
+#include <mpol_cpp/cli/output/unfinished_run.h>
 #include <mpol_cpp/cli/program/stop_request.h>
 #include <mpol_cpp/cli/run/fit_events.h>
 #include <mpol_cpp/cli/run/fit_terms.h>
