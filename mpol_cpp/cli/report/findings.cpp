@@ -43,10 +43,13 @@ bool residuals_stand_out(const FitFacts& facts) {
   return facts.shared_noise > 1 || facts.residuals.sigma_factor > largest_sigma || facts.residual_peak > clear_peak;
 }
 
-/// Whether data exceed the model towards long baselines, and not for one sharp place of the image alone.
+/// Whether data exceed the model towards long baselines, and not for one sharp place of the image alone, at which or beside
+/// which the residual would be brightest.
 bool pixels_blur_all(const FitFacts& facts) {
-  constexpr double main_part = 0.7;
-  return facts.lengths && facts.lengths->tells_sharp_source() && facts.sharp_residual < main_part * facts.residual_peak;
+  constexpr double main_part = 0.7, beside = 3;  // cells
+  if (!facts.lengths || !facts.lengths->tells_sharp_source()) return false;
+  const double apart = std::hypot(facts.sharp_east - facts.residual_east, facts.sharp_north - facts.residual_north);
+  return facts.sharp_residual < main_part * facts.residual_peak && apart > beside * facts.cell_size;
 }
 
 /// How far the noise is from what the weights say, either way, as far as residuals tell.
@@ -121,7 +124,11 @@ std::optional<Finding> sharper_than_pixels(const FitFacts& facts) {
           "the source is sharper than pixels of {:.3g}\" show: the longest baselines see {:.2g} % more than the image, and "
           "chi^2/(2N) is {:.2f}; LAMBDA were not set for that",
           facts.cell_size, 100 * lengths->slope, lengths->chi_squared / lengths->samples),
-      finer_words(facts) + " follows it further"};
+      finer_words(facts) + " follows it further" +
+          (facts.sharp_residual / excess(facts) > clear_peak
+               ? fmt::format("; if it is a point, as {} may be, --points auto fits it beside the image",
+                             place_words(facts, facts.sharp_east, facts.sharp_north))
+               : std::string())};
 }
 
 std::optional<Finding> wrong_weights(const FitFacts& facts) {

@@ -95,6 +95,7 @@ TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli]
       [](FitFacts& facts) {
         facts.lengths = {.slope = 0.16, .error = 0.01, .explained = 900, .chi_squared = 4000, .of_empty = 1e6, .samples = 1700};
         facts.residual_peak = 9;
+        facts.residual_east = -1;
       },
       "sharper than pixels of 0.1\" show: the longest baselines see 16 % more than the image, and chi^2/(2N) is 2.35");
   check_rule(
@@ -162,9 +163,12 @@ TEST_CASE("a sharp place is told as a point where the residual is brightest ther
   CHECK(too_sharp_source(facts));
   CHECK(too_sharp_source(facts)->remedy.find("--cell-size 0.05 --npix 256") != std::string::npos);
   CHECK_FALSE(sharper_than_pixels(facts));
-  facts.residual_peak = 45;
+  facts.residual_peak = 45;  // beside it
+  CHECK(too_sharp_source(facts));
+  facts.residual_east = 0.4;
   CHECK_FALSE(too_sharp_source(facts));
-  CHECK(sharper_than_pixels(facts));
+  REQUIRE(sharper_than_pixels(facts));
+  CHECK(sharper_than_pixels(facts)->remedy.find("if it is a point") != std::string::npos);
   facts.residuals.sigma_factor = 1.8;
   CHECK_FALSE(wrong_weights(facts));
   facts.lengths->explained = 100;  // little of what is too much

@@ -71,6 +71,7 @@ TEST_CASE("a star beside a wider source is found, said, and out of the image", "
   const Scratch scratch;
   const auto data = write_star(scratch / "star.npz");
   const auto without = run_points(data, scratch / "without", {});
+  INFO(without.err);
   REQUIRE(without.exit_code == 0);
   CHECK(without.err.find("--points auto fits it") != std::string::npos);
   const auto found = run_points(data, scratch / "found", {"--points", "auto"});
