@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <mpol_cpp/analysis/amplitude_bins.h>
-#include <mpol_cpp/analysis/residual_sums.h>
 #include <mpol_cpp/analysis/length_slope.h>
+#include <mpol_cpp/analysis/residual_sums.h>
 #include <mpol_cpp/analysis/spectral_slope.h>
 #include <mpol_cpp/coordinates/grid_coords.h>
 #include <mpol_cpp/datasets/gridded_dataset.h>

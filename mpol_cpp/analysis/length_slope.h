@@ -61,6 +61,7 @@ class LengthAmplitudes {
 /// That of visibilities beside an image of them.
 /// @param sky    (nchan, npix, npix) Jy/arcsec^2, sky orientation
 /// @param ranks  that have other channels; empty: these are all
+/// @throws ShapeError for another image; DataError when baselines do not fit the grid
 std::optional<LengthSlope> length_slope(const GridCoords& coords, const Tensor& sky, const Visibilities& visibilities,
                                         const ChannelMap& channels, Communicator* ranks = nullptr);
 

@@ -74,12 +74,6 @@ bool has_small_factors(std::int64_t n) {
   return n == 1;
 }
 
-std::int64_t transform_size(double at_least) {
-  auto n = static_cast<std::int64_t>(std::ceil(at_least / 2)) * 2;
-  while (!has_small_factors(n)) n += 2;
-  return n;
-}
-
 /// Calls visit(u, v) with each sample of each channel, wavelengths.
 template <typename Visit>
 void for_each_sample(const Baselines& baselines, const Visit& visit) {
@@ -130,6 +124,12 @@ double shortest_baseline(const Baselines& baselines) {
 double suggested_cell_size(const UvSummary& uv) {
   const double fringe = 1 / (uv.longest * units::arcsec);
   return round_down(std::min(fringe / 5, 0.95 * maximum_cell_size(std::max(uv.max_abs_u, uv.max_abs_v), fewest_pixels)));
+}
+
+std::int64_t transform_size(double at_least) {
+  auto n = static_cast<std::int64_t>(std::ceil(at_least / 2)) * 2;
+  while (!has_small_factors(n)) n += 2;
+  return n;
 }
 
 std::int64_t pixels_for(double width, double cell_size) {

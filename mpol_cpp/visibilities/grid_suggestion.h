@@ -28,6 +28,9 @@ double shortest_baseline(const Baselines& baselines);
 /// limit (1 - 1/npix)/(2 max(|u|, |v|)), arcsec. The longest baseline must have a length.
 double suggested_cell_size(const UvSummary& uv);
 
+/// The least even number of pixels with factors 2, 3 and 5 only that is not below a number.
+std::int64_t transform_size(double at_least);
+
 /// Pixels for a field of that width, arcsec: at least 64 and at most 4096, even with factors 2, 3 and 5 only.
 std::int64_t pixels_for(double width, double cell_size);
 

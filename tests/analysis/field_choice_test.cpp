@@ -101,6 +101,8 @@ TEST_CASE("the field of a bright source goes by its size, that of a faint one by
   const auto field_of = [](double width) { return GridCoords(width / 256, 256); };
   CHECK(field_warning(data, field_of(bright.width)).empty());
   CHECK(field_warning(data, field_of(0.5 * bright.width)).find("shortest baseline") != std::string::npos);
+  // The pixels that it names hold those scales, also where they are more than are chosen.
+  CHECK(field_warning(data, GridCoords(0.005, 128)).find("--npix 5000 holds") != std::string::npos);
   CHECK_FALSE(field_warning(gaussian(baselines, 3e5, 0.1), field_of(bright.width)).empty());
   CHECK(field_warning(gaussian(baselines, 3e5, 0.1), field_of(1.1 * recovered)).empty());
 }

@@ -129,7 +129,7 @@ std::string field_warning(const Visibilities& visibilities, const GridCoords& co
   return fmt::format(
       "the field of {:.3g}\" is smaller than the scales of up to {:.3g}\" that the shortest baseline, {:.4g} lambda, sees: what "
       "lies outside cannot be fitted; --npix {} holds them",
-      field, scale, uv.shortest_of_array, pixels_for(scale, coords.cell_size()));
+      field, scale, uv.shortest_of_array, transform_size(scale / coords.cell_size()));
 }
 
 }  // namespace mpol

@@ -204,9 +204,12 @@ class PartFits {
     if (early_) go_on_for(*early_, true);
     while (plan_.peaks && has_something_to_show()) {
       const auto before = fitted_.traits.value_or(FitTraits());
-      if (before.noise.factor() > 1 && !before.looks && refutes_noise(reduced_chi_squared(fitted_, part_), before.reduced)) {
-        go_on_without_noise(before);
-        break;
+      if (before.noise.factor() > 1 && !before.looks) {
+        const double reduced = reduced_chi_squared(fitted_, part_);  // which all ranks sum up
+        if (refutes_noise(reduced, before.reduced)) {
+          go_on_without_noise(before, reduced);
+          break;
+        }
       }
       if (looks_first_ ? !before.looks : before.fits >= most_usual_fits) break;
       auto traits = traits_of_fit(plan_, part_, fitted_, before);
@@ -263,10 +266,10 @@ class PartFits {
     early_ = early_traits(plan_, part_, fitted_);
     if (!early_) fit();
   }
-  void go_on_without_noise(FitTraits traits) {
+  void go_on_without_noise(FitTraits traits, double reduced) {
     if (speaks(options_, part_))
       fmt::print("with lambda for that noise chi^2 is {:.1f} times what it was: the priors leave it, and lambda are set back\n",
-                 reduced_chi_squared(fitted_, part_) / traits.reduced);
+                 reduced / traits.reduced);
     traits.noise = {};
     ++traits.fits;
     go_on_with(traits);
@@ -287,7 +290,8 @@ class PartFits {
   const ImageOptions& options_;
   TrainOptions train_;
   FittedPart fitted_;
-  bool looks_first_ = false, looks_early_ = false;
+  bool looks_first_ = false;  ///< all channels of a cube wait for the slowest: fits that only show weights need not converge
+  bool looks_early_ = false;  ///< at a first fit that is slow
   std::optional<FitTraits> early_;  ///< what a first fit showed that was slow
 };
 

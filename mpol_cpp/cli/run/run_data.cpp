@@ -10,6 +10,7 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
+#include <mpol_cpp/analysis/field/field_choice.h>
 #include <mpol_cpp/cli/image/fit_setup.h>
 #include <mpol_cpp/cli/image/optimizer_choice.h>
 #include <mpol_cpp/cli/image/weight_check.h>
@@ -23,7 +24,6 @@
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/likelihoods/exact_likelihood.h>
 #include <mpol_cpp/likelihoods/prediction.h>
-#include <mpol_cpp/analysis/field/field_choice.h>
 #include <mpol_cpp/visibilities/hermitian_pairs.h>
 #include <mpol_cpp/visibilities/value_range.h>
 
