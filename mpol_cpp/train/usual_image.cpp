@@ -95,7 +95,7 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
     const auto lengths = noise.factor() > 1 ? length_slope(coords, model->make_sky(), visibilities, channels) : std::nullopt;
     return lengths && lengths->tells_sharp_source() ? 1.0 : noise.factor();
   };
-  double reduced_of_noise = 0;  // chi^2/(2 N) of the fit that showed it
+  double reduced_of_noise = 0;  // chi^2/(2 N) of the first fit that converged, which shows it
   for (int fits = 1;; ++fits) {
     std::optional<Objective> objective(std::in_place, likelihood, terms);
     auto fit = Trainer(model, *objective, train(fits == 1)).fit();
@@ -103,17 +103,19 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
     const bool ended = fit.stop_reason == StopReason::converged || fit.stop_reason == StopReason::callback;
     if (given || !ended) break;
     const double reduced = fit.loss.nll() * objective->normalizer() / static_cast<double>(likelihood->visibilities_count());
-    if (noise_factor > 1 && !looks && refutes_noise(reduced, reduced_of_noise)) {
+    if (noise_factor > 1 && refutes_noise(reduced, reduced_of_noise)) {
       noise_factor = 1;
       set_weights_of(filled);
       Trainer(model, Objective(likelihood, terms), train(false)).fit();
       break;
     }
-    if (weighs_channels ? !looks : fits == most_usual_fits) break;
-    if (fits == 1 || looks) {
+    if (weighs_channels ? reduced_of_noise > 0 : fits == most_usual_fits) break;
+    const bool tells_noise_alone = weighs_channels && !looks;
+    if (!looks && !(reduced_of_noise > 0)) {
       noise_factor = noise_of(*objective, reduced);
       reduced_of_noise = reduced;
     }
+    if (tells_noise_alone && noise_factor == 1) break;
     const torch::NoGradGuard no_grad;
     const bool change = set_weights_of(filled_of_sky(model->make_sky()));
     if (!change && !looks) break;

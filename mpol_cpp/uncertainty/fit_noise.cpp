@@ -28,6 +28,16 @@ double scatter_of_slope(ImageModel& model, const Objective& objective, const Noi
 
 bool FitNoise::is_off() const { return factor() < lowest_right || factor() > highest_right; }
 
+FitNoise pooled_noise(const std::vector<FitNoise>& parts) {
+  if (parts.empty()) return {};
+  double of_samples = 0, of_image = 0;
+  for (const auto& part : parts) {
+    of_samples += part.of_samples * part.of_samples;
+    of_image += part.factor() * part.factor();
+  }
+  return {.of_samples = std::sqrt(of_samples / static_cast<double>(parts.size())), .shared = std::sqrt(of_image / of_samples)};
+}
+
 FitNoise measure_fit_noise(const std::shared_ptr<GriddedNetImpl>& model, const Objective& objective, const NoiseUnit& unit,
                            double reduced, const std::function<DirtyNoise()>& noise, SharedErrors shared,
                            BootstrapOptions options) {

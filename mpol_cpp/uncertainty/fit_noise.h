@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include <mpol_cpp/models/gridded_net.h>
 #include <mpol_cpp/objective/noise_unit.h>
@@ -20,6 +21,10 @@ struct FitNoise {
   /// Whether the weights are too far off to be taken at their word: below 0.87 or above 1.15.
   bool is_off() const;
 };
+
+/// The noise of data of which parts of one size were fitted apart: the root mean square of their factors and of their visibilities'.
+/// That of no parts is 1.
+FitNoise pooled_noise(const std::vector<FitNoise>& parts);
 
 /// Whether a fit with weights for a noise refutes that noise: its chi^2/(2 N) is twice that of the fit that showed it. Where data
 /// are noisier than their weights say, weights for that leave chi^2 nearly what it was; where priors and pixels keep the image

@@ -113,3 +113,11 @@ TEST_CASE("where no noise can be simulated, or none is doubted, chi^2 alone tell
   fit.reduced = NAN;
   CHECK(fit.measured().factor() == 1);
 }
+
+TEST_CASE("the noise of parts is the root mean square of theirs") {
+  const auto pooled = pooled_noise({{2, 1}, {1, 3}});
+  CHECK(pooled.of_samples == Approx(std::sqrt((4 + 1) / 2.0)));
+  CHECK(pooled.factor() == Approx(std::sqrt((4 + 9) / 2.0)));
+  CHECK(pooled_noise({{1.5, 1.2}}).shared == Approx(1.2));
+  CHECK(pooled_noise({}).factor() == 1);
+}

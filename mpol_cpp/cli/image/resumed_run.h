@@ -29,7 +29,7 @@ void note_channels_at_once(Notes& notes, std::int64_t channels);
 /// What fits have shown of their data, for which weights of the regularizers that nobody gave are set anew.
 struct FitTraits {
   FitNoise noise;      ///< 1 where that of the weights is right
-  double reduced = 0;  ///< chi^2/(2 N) of the fit that showed it
+  double reduced = 0;  ///< chi^2/(2 N) of the fit that showed it; 0 as long as none has
   /// Share of the field, as filled_to_follow() says; of each channel where they have weights of their own.
   std::vector<double> filled = {usual_filled};
   int fits = 1;  ///< up to those with these weights
@@ -42,6 +42,7 @@ struct FitTraits {
   bool follows_source() const {
     return std::any_of(filled.begin(), filled.end(), [](double share) { return share != usual_filled; });
   }
+  bool knows_noise() const { return reduced > 0; }
   bool ask_for_weights_of(const FitTraits& other) const {
     const bool are_usual = !follows_source() && !other.follows_source();  // of one share or of many
     return noise.factor() == other.noise.factor() && (are_usual || filled == other.filled);

@@ -290,6 +290,7 @@ class ImageRun {
     GroupedResult result;
     FittedPart whole;  // its terms and what fits have shown, where channels have weights of their own
     whole.terms = plan.terms;
+    std::vector<FitNoise> noises;  // of each channel that has been fitted
     plan.channels_at_once = groups.at_once();
     for (const auto& group : groups.all()) {
       data_.hold_group(group);
@@ -307,6 +308,7 @@ class ImageRun {
           note_traits_of(fitted, weighing);
         } else {
           gather_weights_of(fitted, group, whole);
+          noises.insert(noises.end(), static_cast<std::size_t>(group.size()), fitted.traits ? fitted.traits->noise : FitNoise());
         }
         if (gathers) outcome_.sky.slice(0, group.begin, group.end).copy_(fitted.sky);
         result.add(std::move(fitted.result));
@@ -315,6 +317,7 @@ class ImageRun {
       if (ranks()->any(!goes_on)) break;
     }
     if (!gathers) return;
+    if (whole.traits) whole.traits->noise = pooled_noise(noises);
     note_traits_of(whole, weighing);
     summary_.fit = result.whole();
     interrupted_after_ = fmt::format("{} epochs of {}", result.newest_epochs(), plan.label);
@@ -335,7 +338,6 @@ class ImageRun {
       whole.terms[i] = with_channels_of(whole.terms[i], fitted.terms[i], group);
     if (!fitted.traits) return;
     if (!whole.traits) whole.traits.emplace().filled.assign(summary_.signals.size(), usual_filled);
-    whole.traits->noise = fitted.traits->noise;
     const auto& filled = fitted.traits->filled;
     for (auto c = static_cast<std::size_t>(group.begin); c < std::min(static_cast<std::size_t>(group.end), filled.size()); ++c)
       whole.traits->filled[c] = filled[c];

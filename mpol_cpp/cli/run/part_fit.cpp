@@ -135,12 +135,13 @@ std::vector<double> filled_channels(const FitPlan& plan, const PartToFit& part, 
   return present;
 }
 
-/// What is known when a fit has ended that was made for what was known before. The noise is that which the first one shows, or
-/// the last that looks.
+/// What is known when a fit has ended that was made for what was known before. The noise is that which the first one shows that
+/// has converged.
 FitTraits traits_of_fit(const FitPlan& plan, const PartToFit& part, FittedPart& fitted, const FitTraits& before) {
   const torch::NoGradGuard no_gradient;
   auto traits = before;
-  if (traits.fits++ == 1 || before.looks) {
+  ++traits.fits;
+  if (!before.looks && !before.knows_noise()) {
     traits.reduced = reduced_chi_squared(fitted, part);
     const auto noise = noise_of_fit(plan, part, fitted, traits.reduced);
     traits.noise = noise.is_off() ? noise : FitNoise();
@@ -204,16 +205,17 @@ class PartFits {
     if (early_) go_on_for(*early_, true);
     while (plan_.peaks && has_something_to_show()) {
       const auto before = fitted_.traits.value_or(FitTraits());
-      if (before.noise.factor() > 1 && !before.looks) {
+      if (before.noise.factor() > 1) {
         const double reduced = reduced_chi_squared(fitted_, part_);  // which all ranks sum up
         if (refutes_noise(reduced, before.reduced)) {
           go_on_without_noise(before, reduced);
           break;
         }
       }
-      if (looks_first_ ? !before.looks : before.fits >= most_usual_fits) break;
+      if (looks_first_ ? before.knows_noise() : before.fits >= most_usual_fits) break;
       auto traits = traits_of_fit(plan_, part_, fitted_, before);
-      const bool stay_the_same = traits.ask_for_weights_of(before);
+      const bool tells_noise_alone = looks_first_ && !before.looks;
+      const bool stay_the_same = tells_noise_alone ? traits.noise.factor() == 1 : traits.ask_for_weights_of(before);
       if (stay_the_same && !before.looks) break;
       traits.looks = before.looks && !stay_the_same && before.fits < most_usual_fits;
       go_on_for(traits, !stay_the_same);
@@ -271,7 +273,7 @@ class PartFits {
       fmt::print("with lambda for that noise chi^2 is {:.1f} times what it was: the priors leave it, and lambda are set back\n",
                  reduced / traits.reduced);
     traits.noise = {};
-    ++traits.fits;
+    traits.fits = most_usual_fits;  // it is the last
     go_on_with(traits);
   }
   void go_on_for(const FitTraits& traits, bool weights_differ) {
