@@ -99,7 +99,7 @@ FitVerdict judge_fit(const TrainResult& fit, const FinalImage& image, const std:
   if (fit.history.empty() || fit.stop_reason == StopReason::interrupted) return verdict;
   verdict.diagnosis = explosion(fit, image);
   verdict.diverged = !verdict.diagnosis.empty();
-  if (verdict.diverged) return verdict;
+  if (verdict.diverged || fit.stop_reason == StopReason::callback) return verdict;  // which has not come to its end
   const double first = fit.history.front().total(), last = fit.loss.total();
   if (rose(first, last)) {
     verdict.warnings.push_back(fmt::format(

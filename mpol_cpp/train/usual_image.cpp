@@ -59,18 +59,18 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
   GriddedNet model(GriddedNetOptions(coords).base_cube(start).dtype(options.dtype()).pixel_mapping(mapping));
   // All channels of a cube wait for the slowest: the fits that only show what weights should be need not converge.
   bool looks = weighs_channels;
-  double noise_factor = 1;
+  FitNoise noise;
   Filled filled(weighs_channels ? signals.size() : 1, usual_filled);
-  auto terms = terms_for(noise_factor, filled);
+  auto terms = terms_for(noise.factor(), filled);
   const auto filled_of_sky = [&](const Tensor& sky) {
-    if (weighs_channels) return filled_to_follow(signals, noise_factor, sky, cells, filled);
+    if (weighs_channels) return filled_to_follow(signals, noise.factor(), sky, cells, filled);
     if (!sky.any().item<bool>()) return filled;
-    return Filled{filled_to_follow(peaks, noise_factor, filled_share(sky, cells, noise_factor), filled.front())};
+    return Filled{filled_to_follow(peaks, noise.factor(), filled_share(sky, cells, noise.factor()), filled.front())};
   };
   // true where there is something to set anew
   const auto set_weights_of = [&](const Filled& next_filled) {
     filled = next_filled;
-    auto next = terms_for(noise_factor, filled);
+    auto next = terms_for(noise.factor(), filled);
     const bool differ = !std::equal(next.begin(), next.end(), terms.begin(), weigh_alike);
     terms = std::move(next);
     return differ;
@@ -89,37 +89,41 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
     return is_slow ? usual.fewest_epochs(epochs_of_early_look) : usual;
   };
   const auto noise_of = [&](const Objective& objective, double reduced) {
-    const auto noise =
+    const auto found =
         measure_fit_noise(model.ptr(), objective, unit, reduced, [&] { return DirtyNoise(coords, visibilities, channels); });
-    if (!noise.is_off()) return 1.0;
-    const auto lengths = noise.factor() > 1 ? length_slope(coords, model->make_sky(), visibilities, channels) : std::nullopt;
-    return lengths && lengths->tells_sharp_source() ? 1.0 : noise.factor();
+    if (found.factor() <= 1 || !found.is_off()) return found;
+    const auto lengths = length_slope(coords, model->make_sky(), visibilities, channels);
+    return lengths && lengths->tells_sharp_source() ? FitNoise() : found;
   };
   double reduced_of_noise = 0;  // chi^2/(2 N) of the first fit that converged, which shows it
-  for (int fits = 1;; ++fits) {
+  for (int fits = 1, looks_done = 0;; ++fits) {
     std::optional<Objective> objective(std::in_place, likelihood, terms);
     auto fit = Trainer(model, *objective, train(fits == 1)).fit();
     if (is_slow && fits == 1) fit = Trainer(model, objective.emplace(likelihood, terms), train(false)).fit();
     const bool ended = fit.stop_reason == StopReason::converged || fit.stop_reason == StopReason::callback;
     if (given || !ended) break;
     const double reduced = fit.loss.nll() * objective->normalizer() / static_cast<double>(likelihood->visibilities_count());
-    if (noise_factor > 1 && refutes_noise(reduced, reduced_of_noise)) {
-      noise_factor = 1;
+    if (noise.factor() > 1 && !looks && refutes_noise(reduced, reduced_of_noise)) {
+      noise = {};
       set_weights_of(filled);
       Trainer(model, Objective(likelihood, terms), train(false)).fit();
       break;
     }
-    if (weighs_channels ? reduced_of_noise > 0 : fits == most_usual_fits) break;
-    const bool tells_noise_alone = weighs_channels && !looks;
-    if (!looks && !(reduced_of_noise > 0)) {
-      noise_factor = noise_of(*objective, reduced);
+    const bool tells_noise = reduced_of_noise == 0 && !looks;
+    if (weighs_channels ? !looks && !tells_noise : fits == most_usual_fits) break;
+    if (tells_noise) {
+      const double before = noise.factor();
+      noise = noise_to_follow(noise_of(*objective, reduced), noise);
       reduced_of_noise = reduced;
+      if (weighs_channels && noise.factor() == before) break;
+    } else if (reduced_of_noise == 0) {
+      noise = noise_of_look(reduced);
     }
-    if (tells_noise_alone && noise_factor == 1) break;
     const torch::NoGradGuard no_grad;
     const bool change = set_weights_of(filled_of_sky(model->make_sky()));
     if (!change && !looks) break;
-    looks = looks && change && fits < most_usual_fits;
+    looks_done = looks ? looks_done + 1 : 0;  // with a new noise they begin anew
+    looks = weighs_channels && (tells_noise || (change && looks_done < most_usual_fits));
   }
   const torch::NoGradGuard no_grad;
   return model->make_sky().detach().to(torch::kCPU, torch::kFloat64);

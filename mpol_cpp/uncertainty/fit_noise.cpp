@@ -26,7 +26,17 @@ double scatter_of_slope(ImageModel& model, const Objective& objective, const Noi
 
 }  // namespace
 
-bool FitNoise::is_off() const { return factor() < lowest_right || factor() > highest_right; }
+bool FitNoise::differs_from(double other) const { return factor() < lowest_right * other || factor() > highest_right * other; }
+
+FitNoise noise_to_follow(const FitNoise& found, const FitNoise& present) {
+  if (!found.differs_from(present.factor())) return present;
+  return found.is_off() ? found : FitNoise();
+}
+
+FitNoise noise_of_look(double reduced) {
+  const FitNoise most{.of_samples = std::sqrt(reduced)};
+  return most.factor() > 0 && most.factor() < lowest_right ? most : FitNoise();
+}
 
 FitNoise pooled_noise(const std::vector<FitNoise>& parts) {
   if (parts.empty()) return {};

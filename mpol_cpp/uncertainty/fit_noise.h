@@ -19,8 +19,17 @@ struct FitNoise {
 
   double factor() const { return of_samples * shared; }  ///< that of the image
   /// Whether the weights are too far off to be taken at their word: below 0.87 or above 1.15.
-  bool is_off() const;
+  bool is_off() const { return differs_from(1); }
+  /// Whether it is so far from a factor for which weights of regularizers were set that they are to be set anew.
+  bool differs_from(double other) const;
 };
+
+/// What weights of regularizers are to follow: `found`, or what they follow at present where that is near it, or 1 where that is.
+FitNoise noise_to_follow(const FitNoise& found, const FitNoise& present);
+
+/// What a fit that has not converged tells: noise above chi^2 there is none, as it leaves more than its end will; so that below 1,
+/// without errors that are shared, and else nothing. @param reduced  its chi^2/(2 N)
+FitNoise noise_of_look(double reduced);
 
 /// The noise of data of which parts of one size were fitted apart: the root mean square of their factors and of their visibilities'.
 /// That of no parts is 1.

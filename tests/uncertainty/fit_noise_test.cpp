@@ -121,3 +121,14 @@ TEST_CASE("the noise of parts is the root mean square of theirs") {
   CHECK(pooled_noise({{1.5, 1.2}}).shared == Approx(1.2));
   CHECK(pooled_noise({}).factor() == 1);
 }
+
+TEST_CASE("noise that is near what weights follow is not followed, and a look tells none above chi^2") {
+  const FitNoise half{.of_samples = 0.5}, nearly_half{.of_samples = 0.52, .shared = 1}, twice{.of_samples = 1.5, .shared = 1.4};
+  CHECK(noise_to_follow(nearly_half, half).of_samples == 0.5);
+  CHECK(noise_to_follow(twice, half).shared == 1.4);
+  CHECK(noise_to_follow({.of_samples = 1.1}, half).factor() == 1);
+  CHECK(noise_of_look(0.25).factor() == 0.5);
+  CHECK(noise_of_look(0.9).factor() == 1);
+  CHECK(noise_of_look(4).factor() == 1);
+  CHECK(noise_of_look(0).factor() == 1);
+}

@@ -141,10 +141,14 @@ FitTraits traits_of_fit(const FitPlan& plan, const PartToFit& part, FittedPart& 
   const torch::NoGradGuard no_gradient;
   auto traits = before;
   ++traits.fits;
-  if (!before.looks && !before.knows_noise()) {
-    traits.reduced = reduced_chi_squared(fitted, part);
-    const auto noise = noise_of_fit(plan, part, fitted, traits.reduced);
-    traits.noise = noise.is_off() ? noise : FitNoise();
+  if (!before.knows_noise()) {
+    const double reduced = reduced_chi_squared(fitted, part);
+    if (before.looks) {
+      traits.noise = noise_of_look(reduced);
+    } else {
+      traits.reduced = reduced;
+      traits.noise = noise_to_follow(noise_of_fit(plan, part, fitted, reduced), before.noise);
+    }
   }
   const double factor = traits.noise.factor();
   auto filled = traits;
@@ -205,19 +209,20 @@ class PartFits {
     if (early_) go_on_for(*early_, true);
     while (plan_.peaks && has_something_to_show()) {
       const auto before = fitted_.traits.value_or(FitTraits());
-      if (before.noise.factor() > 1) {
+      if (before.noise.factor() > 1 && !before.looks) {
         const double reduced = reduced_chi_squared(fitted_, part_);  // which all ranks sum up
         if (refutes_noise(reduced, before.reduced)) {
           go_on_without_noise(before, reduced);
           break;
         }
       }
-      if (looks_first_ ? before.knows_noise() : before.fits >= most_usual_fits) break;
+      const bool tells_noise = looks_first_ && !before.looks;
+      if (tells_noise ? before.knows_noise() : before.fits >= most_usual_fits && !before.looks) break;
       auto traits = traits_of_fit(plan_, part_, fitted_, before);
-      const bool tells_noise_alone = looks_first_ && !before.looks;
-      const bool stay_the_same = tells_noise_alone ? traits.noise.factor() == 1 : traits.ask_for_weights_of(before);
+      const bool stay_the_same = tells_noise ? traits.noise.factor() == before.noise.factor() : traits.ask_for_weights_of(before);
       if (stay_the_same && !before.looks) break;
-      traits.looks = before.looks && !stay_the_same && before.fits < most_usual_fits;
+      if (tells_noise) traits.fits = 1;  // what fills the field is looked at anew, with that noise
+      traits.looks = tells_noise || (before.looks && !stay_the_same && before.fits < most_usual_fits);
       go_on_for(traits, !stay_the_same);
     }
     fitted_.sky = sky_of(*fitted_.model, part_);
