@@ -54,6 +54,12 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
+/// From a point of a compass to a neighbour.
+struct CompassStep {
+  std::size_t axis;
+  double factor;
+};
+
 bool is_same(const std::vector<double>& a, const std::vector<double>& b) {
   constexpr double rounding = 1e-9;
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -146,23 +152,34 @@ void CrossValidator::search_compass() {
   const double factor = std::pow(10.0, options_.search().decades());
   std::vector<double> center;
   for (const auto& axis : scan_.axes) center.push_back(std::clamp(axis.start, axis.low, axis.high));
-  auto best = evaluate(center);
-  while (best) {
-    const auto before = *best;
-    for (std::size_t axis = 0; axis < center.size(); ++axis) {
-      for (const double step : {factor, 1 / factor}) {
-        auto c = center;
-        c[axis] = std::clamp(c[axis] * step, scan_.axes[axis].low, scan_.axes[axis].high);
-        if (is_same(c, center)) continue;  // at the bound
-        scan_.exhausted = !tried(c) && static_cast<std::int64_t>(scan_.points.size()) >= options_.search().most_points();
-        if (scan_.exhausted) return;
-        const auto point = evaluate(c);
-        if (!point) return;
-        if (scan_.points[*point].score() < scan_.points[*best].score()) best = point;
-      }
+  // Larger weights first, whose fits converge faster. The last axes, which are those of variation, decide most often.
+  std::vector<CompassStep> steps;
+  for (std::size_t axis = center.size(); axis-- > 0;) {
+    for (const double by : {factor, 1 / factor}) steps.push_back({axis, by});
+  }
+  const auto begin = evaluate(center);
+  if (!begin) return;
+  auto best = *begin;
+  for (auto step = steps.begin(); step != steps.end();) {
+    const auto& axis = scan_.axes[step->axis];
+    auto c = center;
+    c[step->axis] = std::clamp(c[step->axis] * step->factor, axis.low, axis.high);
+    if (is_same(c, center)) {  // at the bound
+      ++step;
+      continue;
     }
-    if (*best == before) return;
-    center = scan_.points[*best].c;
+    scan_.exhausted = !tried(c) && static_cast<std::int64_t>(scan_.points.size()) >= options_.search().most_points();
+    if (scan_.exhausted) return;
+    const auto point = evaluate(c);
+    if (!point) return;
+    if (scan_.points[*point].score() < scan_.points[best].score()) {
+      best = *point;
+      center = std::move(c);
+      std::rotate(steps.begin(), step, step + 1);  // what has helped is tried first again
+      step = steps.begin();
+    } else {
+      ++step;
+    }
   }
 }
 

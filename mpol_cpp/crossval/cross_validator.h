@@ -31,8 +31,9 @@ class Search {
     random    ///< points drawn at random
   };
 
-  /// From the axes' starts: the neighbours one step away along each axis, on to the best, until none is better or so many points
-  /// were tried. @param decades  the step, > 0
+  /// From the axes' starts: on to the first neighbour, one step away along an axis, that is better, in the direction that was
+  /// better last before others, until none is or so many points were tried. The last axis comes first, and larger weights.
+  /// Source: Kolda, Lewis & Torczon 2003 (opportunistic compass search). @param decades  the step, > 0
   static Search compass(double decades = 0.5, std::int64_t most_points = 16);
   /// All combinations of the axes' values.
   static Search grid();

@@ -122,8 +122,9 @@ std::optional<Finding> sharper_than_pixels(const FitFacts& facts) {
   return Finding{
       fmt::format(
           "the source is sharper than pixels of {:.3g}\" show: the longest baselines see {:.2g} % more than the image, and "
-          "chi^2/(2N) is {:.2f}; LAMBDA were not set for that",
-          facts.cell_size, 100 * lengths->slope, lengths->chi_squared / lengths->samples),
+          "chi^2/(2N) is {:.2f}{}",
+          facts.cell_size, 100 * lengths->slope, lengths->chi_squared / lengths->samples,
+          facts.shared_noise == 1 ? "; LAMBDA were not set for that" : ""),
       finer_words(facts) + " follows it further" +
           (facts.sharp_residual / excess(facts) > clear_peak
                ? fmt::format("; if it is a point, as {} may be, --points auto fits it beside the image",
