@@ -25,7 +25,7 @@ struct LengthSlope {
   double samples = 0;           ///< 2 N numbers
 
   /// Whether the data exceed the model on long baselines by more than their errors and scatter let happen, and a fifth of what
-  /// is too much in chi^2, or more, comes from that; of a model that shows nine tenths of what is in the data.
+  /// is too much in chi^2, or more, comes from that, where anything is; of a model that shows nine tenths of what is in the data.
   bool tells_sharp_source() const;
 };
 

@@ -93,7 +93,7 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
         measure_fit_noise(model.ptr(), objective, unit, reduced, [&] { return DirtyNoise(coords, visibilities, channels); });
     if (found.factor() <= 1 || !found.is_off()) return found;
     const auto lengths = length_slope(coords, model->make_sky(), visibilities, channels);
-    return lengths && lengths->tells_sharp_source() ? FitNoise() : found;
+    return lengths && lengths->tells_sharp_source() ? found.without_misfit() : found;
   };
   double reduced_of_noise = 0;  // chi^2/(2 N) of the first fit that converged, which shows it
   for (int fits = 1, looks_done = 0;; ++fits) {

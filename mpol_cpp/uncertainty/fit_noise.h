@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -22,6 +23,8 @@ struct FitNoise {
   bool is_off() const { return differs_from(1); }
   /// Whether it is so far from a factor for which weights of regularizers were set that they are to be set anew.
   bool differs_from(double other) const;
+  /// What is left of it where a misfit of the image is known to be in both factors: no more than the weights say, nor than chi^2.
+  FitNoise without_misfit() const { return {.of_samples = std::min(of_samples, 1.0)}; }
 };
 
 /// What weights of regularizers are to follow: `found`, or what they follow at present where that is near it, or 1 where that is.

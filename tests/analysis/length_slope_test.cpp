@@ -41,7 +41,7 @@ TEST_CASE("the slope with baseline length is that of the data beside the model",
   }
   const auto exact = amplitudes_of(0.5, 0, 1).slope();
   CHECK(exact->explained < exact->chi_squared);  // a factor for all has some of it
-  CHECK(exact->tells_sharp_source() == (exact->chi_squared > exact->samples));
+  CHECK(exact->tells_sharp_source() == (exact->slope > 5 * exact->error));
 }
 
 TEST_CASE("the error of a slope with length is as far as noise moves it, however often samples come by", "[analysis][quick]") {

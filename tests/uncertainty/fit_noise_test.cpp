@@ -127,6 +127,8 @@ TEST_CASE("noise that is near what weights follow is not followed, and a look te
   CHECK(noise_to_follow(nearly_half, half).of_samples == 0.5);
   CHECK(noise_to_follow(twice, half).shared == 1.4);
   CHECK(noise_to_follow({.of_samples = 1.1}, half).factor() == 1);
+  CHECK(twice.without_misfit().factor() == 1);
+  CHECK(half.without_misfit().factor() == 0.5);
   CHECK(noise_of_look(0.25).factor() == 0.5);
   CHECK(noise_of_look(0.9).factor() == 1);
   CHECK(noise_of_look(4).factor() == 1);

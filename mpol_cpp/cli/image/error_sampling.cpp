@@ -44,7 +44,7 @@ FitNoise measured_noise(const ImageOptions& options, const FitData& data, const 
                                        shared.value_or(SharedErrors::once), options_of_fits(options));
   if (noise.factor() <= largest_sigma || options.likelihood_kind().of_cells) return noise;
   const auto lengths = length_slope(data.coords(), model.ptr()->make_sky(), data.visibilities, data.channels, ranks);
-  return lengths && lengths->tells_sharp_source() ? FitNoise() : noise;
+  return lengths && lengths->tells_sharp_source() ? noise.without_misfit() : noise;
 }
 
 std::optional<SampledErrors> sample_errors(const ImageOptions& options, const FitData& data, GriddedNet model,

@@ -38,7 +38,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A small ring on the baselines of seven antennas, which leave so much open that a fit takes long; the same in each channel.
-std::string ring_of_few_antennas(const fs::path& path, double radius = 0.25, double sigma = 0.05, std::int64_t nchan = 1) {
+/// @param promised  by how much the weights say more noise than there is
+std::string ring_of_few_antennas(const fs::path& path, double radius = 0.25, double sigma = 0.05, std::int64_t nchan = 1,
+                                 double promised = 1) {
   const auto turn = at::linspace(-0.8, 0.8, 40, torch::kFloat64);
   const auto places =
       at::tensor({306.1, -383.3, 62.7, -85.2, -67.9, -32.3, -303.0, -34.8, -129.8, 498.4, 33.9, -52.9, -42.2, -100.2},
@@ -54,20 +56,21 @@ std::string ring_of_few_antennas(const fs::path& path, double radius = 0.25, dou
     }
   }
   const auto u = at::cat(us), v = at::cat(vs);
+  const double weight = 1 / (sigma * sigma * promised * promised);
   const auto angle = at::linspace(0, 2 * units::pi, 61, torch::kFloat64).slice(0, 0, 60).unsqueeze(1);
   const auto phase = (u * angle.cos() + v * angle.sin()) * (-2 * units::pi * radius * units::arcsec);
   const auto ring = at::polar(((1 + 0.5 * angle.cos()) / 60).expand_as(phase).contiguous(), phase).sum(0);
   if (nchan == 1) {
     const auto noise = at::complex(normal(u.sizes(), torch::kFloat64, 34), normal(u.sizes(), torch::kFloat64, 35));
     return write_observation(
-        path, {{"uu", u}, {"vv", v}, {"data", ring + sigma * noise}, {"weight", torch::full_like(u, 1 / (sigma * sigma))}});
+        path, {{"uu", u}, {"vv", v}, {"data", ring + sigma * noise}, {"weight", torch::full_like(u, weight)}});
   }
   const std::vector<std::int64_t> shape = {nchan, u.numel()};
   const auto noise = at::complex(normal(shape, torch::kFloat64, 34), normal(shape, torch::kFloat64, 35));
   return write_observation(path, {{"uu", u.repeat({nchan, 1})},
                                   {"vv", v.repeat({nchan, 1})},
                                   {"data", ring + sigma * noise},
-                                  {"weight", at::full(shape, 1 / (sigma * sigma), torch::kFloat64)},
+                                  {"weight", at::full(shape, weight, torch::kFloat64)},
                                   {"frequency", 2.3e11 + 1e6 * at::arange(nchan, torch::kFloat64)}});
 }
 
@@ -146,8 +149,9 @@ TEST_CASE("a cube that was killed at the look of its channels goes on from there
 
 TEST_CASE("what pixels and priors leave of a thin bright ring is not taken for noise", "[cli]") {
   const Scratch scratch;
-  const auto fit = [&](const std::string& name, double radius, double sigma, const Words& more, std::int64_t nchan = 1) {
-    const auto data = ring_of_few_antennas(scratch / (name + ".npz"), radius, sigma, nchan);
+  const auto fit = [&](const std::string& name, double radius, double sigma, const Words& more, std::int64_t nchan = 1,
+                       double promised = 1) {
+    const auto data = ring_of_few_antennas(scratch / (name + ".npz"), radius, sigma, nchan, promised);
     Words words = {"image", data, "-o", (scratch / name).string(), "--threads", "1", "--json"};
     words.insert(words.end(), more.begin(), more.end());
     return summary_of(words);
@@ -174,6 +178,13 @@ TEST_CASE("what pixels and priors leave of a thin bright ring is not taken for n
   const auto blurred = fit("blurred", 0.1, 0.005, {});
   CHECK(blurred["noise"].is_null());
   CHECK_FALSE(warns_of(blurred, "share errors"));
+  // Nor where the weights say twice the noise, of which chi^2 tells a part.
+  const auto promised = fit("promised", 0.1, 0.02, {}, 1, 2);
+  CHECK(promised["noise"]["shared"] == 1);
+  CHECK(promised["noise"]["of_visibilities"].get<double>() < 0.87);
+  CHECK(promised["chi_squared_per_visibility"].get<double>() < 0.75);
+  CHECK(warns_of(promised, "is sharper than pixels of"));
+  CHECK(warns_of(promised, "too small by a factor"));
   // Nor of a cube, whose first looks fall short of it anyway.
   const auto cube = fit("cube", 0.35, 0.005, {"--mode", "cube"}, 2);
   CHECK(cube["noise"].is_null());
