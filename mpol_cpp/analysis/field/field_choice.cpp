@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <mpol_cpp/analysis/field/confined_flux.h>
 #include <mpol_cpp/analysis/field/wide_image.h>
 #include <mpol_cpp/core/format.h>
 #include <mpol_cpp/core/units.h>
@@ -39,12 +40,13 @@ struct Look {
   std::string left_out;        ///< which baselines say nothing of the field, in words; empty: all do
 };
 
-Look look_at(const WideMap& map, const FluxSquare& square, const FieldChoice& widest, const UvSummary& uv) {
+/// @param half_width  of the square about all of the flux
+Look look_at(const WideMap& map, double half_width, const FieldChoice& widest, const UvSummary& uv) {
   constexpr double clear_signal = 50;
-  const bool is_clear = square.half_width > 0 && map.image.abs().max().item<double>() > clear_signal * map.noise;
+  const bool is_clear = half_width > 0 && map.image.abs().max().item<double>() > clear_signal * map.noise;
   return {.widest = widest,
           .recovered = recovered_part / (uv.shortest_of_array * units::arcsec),
-          .size = is_clear ? std::optional(2 * square.half_width) : std::nullopt,
+          .size = is_clear ? std::optional(2 * half_width) : std::nullopt,
           .left_out = short_of_array(uv)};
 }
 
@@ -106,10 +108,12 @@ FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv, 
     map = wide_map(coords_over(widest.width), visibilities);
   }
   const auto square = square_of_flux(map);
-  const auto look = look_at(map, square, widest, uv);
-  auto choice = field_for(2 * extent_of_flux(map), std::max(std::abs(square.east), std::abs(square.north)), look);
+  const double about_center = confining_half_width(map, 0, 0, extent_of_flux(map));
+  const double about_flux = confining_half_width(map, square.east, square.north, square.half_width);
+  const auto look = look_at(map, std::min(about_center, about_flux), widest, uv);
+  auto choice = field_for(2 * about_center, std::max(std::abs(square.east), std::abs(square.north)), look);
   if (place == FieldPlace::phase_center) return choice;
-  auto moved = field_for(2 * square.half_width, 0, look);
+  auto moved = field_for(2 * about_flux, 0, look);
   if (!(moved.width < choice.width / worthwhile_gain)) return choice;
   moved.center = {square.east, square.north};
   moved.center_reason = fmt::format("the flux lies about {} of the phase centre: a field around it is {:.1f} times narrower",

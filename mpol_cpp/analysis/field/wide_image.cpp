@@ -15,9 +15,6 @@ namespace mpol {
 namespace {
 
 constexpr std::int64_t samples_of_block = 1 << 16;
-constexpr std::int64_t most_components = 500;
-constexpr double loop_gain = 0.3, part_of_peak = 0.02, noise_levels = 5;
-constexpr double sigma_of_median = 1.4826;  // of |x|, for Gaussian noise
 
 /// Real part of sum_k s_k exp(2 pi i (u_k l + v_k m)) of sums in packed cells.
 Tensor packed_image(std::vector<c10::complex<double>> sums, std::int64_t npix) {
@@ -36,7 +33,7 @@ void subtract_beam(double* residual, const double* beam, std::int64_t npix, std:
   }
 }
 
-double noise_of(const WideMap& map) { return std::max(map.noise, sigma_of_median * map.image.abs().median().item<double>()); }
+double noise_of(const WideMap& map) { return std::max(map.noise, median_noise(map.image)); }
 
 /// Where a short CLEAN finds flux above five times the noise and 2 % of the peak: (npix, npix) bool, packed.
 Tensor found_flux(const WideMap& map) {
@@ -47,17 +44,22 @@ Tensor found_flux(const WideMap& map) {
   auto* values = residual.mutable_data_ptr<double>();
   const auto brighter = [](double a, double b) { return std::abs(a) < std::abs(b); };
   const auto peak = [&] { return std::max_element(values, values + npix * npix, brighter) - values; };
-  const double level = std::max(noise_levels * noise_of(map), part_of_peak * std::abs(values[peak()]));
-  for (std::int64_t i = 0; i < most_components; ++i) {
+  const double level = std::max(ShortClean::noise_levels * noise_of(map), ShortClean::part_of_peak * std::abs(values[peak()]));
+  for (std::int64_t i = 0; i < ShortClean::most_components; ++i) {
     const auto pixel = peak();
     if (std::abs(values[pixel]) < level) break;
     found.mutable_data_ptr<bool>()[pixel] = true;
-    subtract_beam(values, beam.const_data_ptr<double>(), npix, pixel, loop_gain * values[pixel]);
+    subtract_beam(values, beam.const_data_ptr<double>(), npix, pixel, ShortClean::loop_gain * values[pixel]);
   }
   return found;
 }
 
 }  // namespace
+
+double median_noise(const Tensor& image) {
+  constexpr double sigma_of_median = 1.4826;  // of |x|, for Gaussian noise
+  return sigma_of_median * image.abs().median().item<double>();
+}
 
 WideImage::WideImage(const GridCoords& coords)
     : coords_(coords),
@@ -77,6 +79,8 @@ void WideImage::add(const Tensor& u, const Tensor& v, const Tensor& data, const 
     weights_[cell] += ws[i];
     sums_[cell] += ws[i] * value[i];
     total_ += ws[i];
+    power_ += ws[i] * std::norm(value[i]);
+    ++samples_;
   }
 }
 
@@ -85,9 +89,23 @@ WideMap WideImage::map() const {
   WideMap map{.coords = coords_, .image = {}, .beam = {}};
   const double scale = total_ > 0 ? 1 / total_ : 0;
   map.noise = std::sqrt(scale);
+  map.scatter = scatter();
   map.image = packed_to_sky(packed_image(sums_, npix) * scale);
   map.beam = packed_image({weights_.begin(), weights_.end()}, npix) * scale;
   return map;
+}
+
+std::optional<double> WideImage::scatter() const {
+  constexpr double fewest = 100;
+  double cells = 0, of_means = 0;
+  for (std::size_t cell = 0; cell < weights_.size(); ++cell) {
+    if (!(weights_[cell] > 0)) continue;
+    ++cells;
+    of_means += std::norm(sums_[cell]) / weights_[cell];
+  }
+  const double freedom = 2 * (samples_ - cells);
+  if (!(freedom >= fewest)) return std::nullopt;
+  return std::sqrt(std::max(0.0, power_ - of_means) / freedom);
 }
 
 WideMap wide_map(const GridCoords& coords, const Visibilities& visibilities) {

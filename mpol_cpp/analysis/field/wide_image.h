@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <torch/types.h>
@@ -17,6 +18,9 @@ struct WideMap {
   Tensor image;                          ///< (npix, npix) float64, sky orientation, Jy/beam
   Tensor beam;       ///< (npix, npix) float64, packed: 1 at [0][0]; the image is the sky convolved with it periodically
   double noise = 0;  ///< that the weights promise, Jy/beam; 0 without samples
+  /// By how much more samples of one uv cell scatter than their weights say; nothing where few cells have several. Too much where
+  /// bright sources lie far off the phase centre, whose phases go round within a cell.
+  std::optional<double> scatter = {};
 };
 
 /// Sums for such an image, to which samples are added in blocks. Samples beyond what its pixels can show are passed over, and
@@ -35,20 +39,31 @@ class WideImage {
   void visit_sums(const Visit& visit) {
     visit(weights_.data(), weights_.size());
     visit(reinterpret_cast<double*>(sums_.data()), 2 * sums_.size());
-    visit(&total_, std::size_t{1});
+    for (double* sum : {&total_, &power_, &samples_}) visit(sum, std::size_t{1});
   }
 
   WideMap map() const;  ///< the image of the samples so far
 
  private:
+  std::optional<double> scatter() const;
+
   GridCoords coords_;
   std::vector<double> weights_;             // of each packed cell
   std::vector<c10::complex<double>> sums_;  // of weight times data
-  double total_ = 0;
+  double total_ = 0, power_ = 0, samples_ = 0;  // sum w, sum w |V|^2, how many
 };
 
 /// The image of all channels of an observation.
 WideMap wide_map(const GridCoords& coords, const Visibilities& visibilities);
+
+/// How far a short CLEAN of a map goes.
+struct ShortClean {
+  static constexpr std::int64_t most_components = 500;                            ///< it ends after these
+  static constexpr double loop_gain = 0.3, part_of_peak = 0.02, noise_levels = 5;  ///< and at 2 % of the peak, or five times the noise
+};
+
+/// What the median of |image| says of Gaussian noise in it, in its unit.
+double median_noise(const Tensor& image);
 
 /// The largest |offset| along either axis, arcsec, of what a short CLEAN finds above five times the noise and 2 % of the peak;
 /// the noise is what the weights promise, or what the map's median says where that is more. 0 where there is nothing.
