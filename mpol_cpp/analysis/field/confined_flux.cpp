@@ -21,9 +21,9 @@ struct Rest {
   bool ends_at_noise;             // all above it was found, and what is left is no sidelobes
 
   bool is_confined(double peak) const {
-    const double hardly_more = ends_at_noise ? 1.4 : 2, symmetric = ends_at_noise ? 1.1 : 1.3;
-    constexpr double small = 0.5;
-    return outside <= hardly_more * std::max(inside, level) || (outside <= symmetric * outside_below && outside <= small * peak);
+    if (outside <= (ends_at_noise ? 1.4 : 2) * std::max(inside, level)) return true;
+    const bool is_small = outside <= peak / 4, is_tiny = outside <= peak / 20;
+    return (is_small && outside <= 1.1 * outside_below) || (is_tiny && outside <= 1.3 * outside_below);
   }
 };
 

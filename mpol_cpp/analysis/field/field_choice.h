@@ -40,7 +40,8 @@ FieldChoice widest_field(const Visibilities& visibilities, const UvSummary& uv);
 /// The grid of a wide image, of 256 pixels along an axis: twice the field of `coords`, or the widest field where that is more.
 GridCoords look_around(const GridCoords& coords, const Visibilities& visibilities, const UvSummary& uv);
 
-/// The field that holds what the data see: one and a half times the flux in a dirty image of the widest field, but not less than
+/// The field that holds what the data see: one and a half times the least square that confines the flux in a dirty image of the
+/// widest field (analysis/field/confined_flux.h), but not less than
 /// the scales of 0.6/q_min that the shortest baseline of the array recovers, or than six times the flux where that is less and
 /// the source stands out of the noise by 50 times, nor more than the widest field.
 FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv, FieldPlace place = FieldPlace::phase_center);

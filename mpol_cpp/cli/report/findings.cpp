@@ -73,7 +73,8 @@ std::optional<Finding> nothing_stands_out(const FitFacts& facts) {
 
 std::optional<Finding> negative_source(const FitFacts& facts) {
   const double least = facts.may_be_negative ? 0.5 : 1, depth = facts.data.darkest / excess(facts);
-  if (facts.sign == PixelSign::either || !facts.settled || !(depth > clear_peak) ||
+  // Dark rings about what short baselines would see are no negative source: an image without one leaves nothing of them.
+  if (facts.sign == PixelSign::either || !facts.settled || !(depth > clear_peak) || !residuals_stand_out(facts) ||
       facts.data.darkest < least * facts.data.brightest || flux_outside(facts))
     return std::nullopt;
   return Finding{

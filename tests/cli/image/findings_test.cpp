@@ -69,8 +69,12 @@ TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli]
       negative_source,
       [](FitFacts& facts) {
         facts.data = {12, 40, 40};
+        facts.residual_peak = 20;
       },
       "reaches -40.0 times its noise, and 12.0 above");
+  auto dark_rings = good_fit();  // which an image without negative pixels explains
+  dark_rings.data = {12, 40, 40};
+  CHECK_FALSE(negative_source(dark_rings));
   check_rule(
       dimmed_by_antennas,
       [](FitFacts& facts) { facts.primary_beam = {.antennas = "12 m antennas of ALMA", .fwhm = 16.9, .at_flux = 0.784}; },
