@@ -14,8 +14,7 @@ bool LengthSlope::tells_sharp_source() const {
   constexpr double clear = 5, least_share = 0.2, most_missed = 0.1;
   const double too_much = chi_squared - samples;
   if (too_much > most_missed * (of_empty - samples)) return false;
-  return slope > clear * error * std::sqrt(std::max(1.0, chi_squared / samples)) &&
-         explained >= least_share * too_much;
+  return slope > clear * error * std::sqrt(std::max(1.0, chi_squared / samples)) && explained >= least_share * too_much;
 }
 
 void LengthAmplitudes::add(const Tensor& q, const Tensor& model, const Tensor& data, const Tensor& weights) {

@@ -30,12 +30,12 @@ struct FitNoise {
 /// What weights of regularizers are to follow: `found`, or what they follow at present where that is near it, or 1 where that is.
 FitNoise noise_to_follow(const FitNoise& found, const FitNoise& present);
 
-/// What a fit that has not converged tells: noise above chi^2 there is none, as it leaves more than its end will; so that below 1,
-/// without errors that are shared, and else nothing. @param reduced  its chi^2/(2 N)
+/// What a fit that has not converged tells: noise above chi^2 there is none, as it leaves more than its end will; so that below
+/// 1, without errors that are shared, and else nothing. @param reduced  its chi^2/(2 N)
 FitNoise noise_of_look(double reduced);
 
-/// The noise of data of which parts of one size were fitted apart: the root mean square of their factors and of their visibilities'.
-/// That of no parts is 1.
+/// The noise of data of which parts of one size were fitted apart: the root mean square of their factors and of their
+/// visibilities'. That of no parts is 1.
 FitNoise pooled_noise(const std::vector<FitNoise>& parts);
 
 /// Whether a fit with weights for a noise refutes that noise: its chi^2/(2 N) is twice that of the fit that showed it. Where data

@@ -16,7 +16,7 @@ namespace {
 
 /// The largest residuals of such a CLEAN. Sidelobes and errors leave as much of one sign as of the other, a source does not.
 struct Rest {
-  double inside, level;          // both signs
+  double inside, level;           // both signs
   double outside, outside_below;  // of the sign that the map's peak has, and of the other
   bool ends_at_noise;             // all above it was found, and what is left is no sidelobes
 
@@ -121,10 +121,9 @@ double confining_half_width(const WideMap& map, double east, double north, doubl
   if (!(map.noise > 0)) return 0;
   const BoxedClean clean(map);
   if (clean.is_empty()) return 0;
-  for (double half = std::max(least, map.coords.cell_size()); half < nearly_all * half_map; half *= growth) {
-    if (clean.within(east, north, half).is_confined(clean.peak())) return half;
-  }
-  return half_map;
+  double half = std::max(least, map.coords.cell_size());
+  while (half < nearly_all * half_map && !clean.within(east, north, half).is_confined(clean.peak())) half *= growth;
+  return half < nearly_all * half_map ? half : half_map;
 }
 
 }  // namespace mpol

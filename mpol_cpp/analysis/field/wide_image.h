@@ -48,8 +48,8 @@ class WideImage {
   std::optional<double> scatter() const;
 
   GridCoords coords_;
-  std::vector<double> weights_;             // of each packed cell
-  std::vector<c10::complex<double>> sums_;  // of weight times data
+  std::vector<double> weights_;                 // of each packed cell
+  std::vector<c10::complex<double>> sums_;      // of weight times data
   double total_ = 0, power_ = 0, samples_ = 0;  // sum w, sum w |V|^2, how many
 };
 
@@ -58,8 +58,9 @@ WideMap wide_map(const GridCoords& coords, const Visibilities& visibilities);
 
 /// How far a short CLEAN of a map goes.
 struct ShortClean {
-  static constexpr std::int64_t most_components = 500;                            ///< it ends after these
-  static constexpr double loop_gain = 0.3, part_of_peak = 0.02, noise_levels = 5;  ///< and at 2 % of the peak, or five times the noise
+  static constexpr std::int64_t most_components = 500;  ///< it ends after these
+  static constexpr double loop_gain = 0.3, part_of_peak = 0.02,
+                          noise_levels = 5;  ///< and at 2 % of the peak, or five times the noise
 };
 
 /// What the median of |image| says of Gaussian noise in it, in its unit.

@@ -185,7 +185,9 @@ TEST_CASE("an interrupted second fit goes on as the second, bit for bit", "[cli]
   const auto data = is_point ? faint_point(scratch / "vis.npz") : doubted_observation(scratch / "vis.npz", is_cube ? 3 : 1);
   Words how = {"--tolerance", is_point ? "1e-3" : "1e-5", "--dtype", "float64", "--checkpoint-interval", "20"};
   if (is_cube) how.insert(how.end(), {"--mode", "cube"});
-  const auto is_last_fit = [&](const char* out) { return is_point ? is_second_fit(scratch / out) : is_fit_for_noise(scratch / out); };
+  const auto is_last_fit = [&](const char* out) {
+    return is_point ? is_second_fit(scratch / out) : is_fit_for_noise(scratch / out);
+  };
   const auto& grid = is_point ? wide_grid : usual_grid;
   const auto whole = run_mpol(fit_of(data, scratch / "whole", how, grid));
   REQUIRE(whole.exit_code == 0);

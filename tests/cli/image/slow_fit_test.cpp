@@ -62,8 +62,8 @@ std::string ring_of_few_antennas(const fs::path& path, double radius = 0.25, dou
   const auto ring = at::polar(((1 + 0.5 * angle.cos()) / 60).expand_as(phase).contiguous(), phase).sum(0);
   if (nchan == 1) {
     const auto noise = at::complex(normal(u.sizes(), torch::kFloat64, 34), normal(u.sizes(), torch::kFloat64, 35));
-    return write_observation(
-        path, {{"uu", u}, {"vv", v}, {"data", ring + sigma * noise}, {"weight", torch::full_like(u, weight)}});
+    return write_observation(path,
+                             {{"uu", u}, {"vv", v}, {"data", ring + sigma * noise}, {"weight", torch::full_like(u, weight)}});
   }
   const std::vector<std::int64_t> shape = {nchan, u.numel()};
   const auto noise = at::complex(normal(shape, torch::kFloat64, 34), normal(shape, torch::kFloat64, 35));
