@@ -58,9 +58,10 @@ WideMap wide_map(const GridCoords& coords, const Visibilities& visibilities);
 
 /// How far a short CLEAN of a map goes.
 struct ShortClean {
-  static constexpr std::int64_t most_components = 500;  ///< it ends after these
-  static constexpr double loop_gain = 0.3, part_of_peak = 0.02,
-                          noise_levels = 5;  ///< and at 2 % of the peak, or five times the noise
+  static constexpr std::int64_t most_components = 500;  ///< after which it ends
+  static constexpr double loop_gain = 0.3;              ///< share of a peak that a component is
+  static constexpr double part_of_peak = 0.02;          ///< of the map's peak, below which nothing is looked at
+  static constexpr double noise_levels = 5;             ///< times the noise, likewise
 };
 
 /// What the median of |image| says of Gaussian noise in it, in its unit.
