@@ -105,9 +105,9 @@ TEST_CASE("the example of cross-validation takes the point of least score, as mp
     if (score < least) least = score, sparsity = c;
   }
   INFO(text);
-  CHECK(points == 6);
+  CHECK(points == 5);  // the best one and its neighbours; it may try 6
   CHECK(first == 1);
-  CHECK(number_after("chosen after ", text) == 30);
+  CHECK(number_after("chosen after ", text) == 25);
   const auto visibilities = io::read_npz(observation);
   const GridCoords coords(0.08, 128);
   const auto likelihood = ExactLikelihood(coords, visibilities, ChannelMap::cube(1));
