@@ -60,7 +60,8 @@ inline constexpr int most_usual_fits = 3;
 
 /// After how many epochs somebody looks at what weights should be, of fits that are made for nothing else, as of a cube whose
 /// channels all wait for the slowest, and of a first fit that has not converged by then: data that leave much open take thousands
-/// with weights for a source of usual size. The latter look sets that size alone: noise is misread from such an image.
+/// with weights for a source of usual size. Noise above the weights' is misread
+/// from such images: they set the size of sources, and of cubes noise below (noise_of_look).
 inline constexpr std::int64_t epochs_of_look = 32, epochs_of_early_look = 256;
 
 }  // namespace mpol

@@ -14,7 +14,8 @@
 namespace mpol {
 namespace {
 
-/// The largest residuals of such a CLEAN. Sidelobes and errors leave as much of one sign as of the other, a source does not.
+/// The largest residuals that a CLEAN of a square leaves. Sidelobes and errors leave as much of one sign as of the other, a
+/// source does not.
 struct Rest {
   double inside, level;           // both signs
   double outside, outside_below;  // of the sign that the map's peak has, and of the other

@@ -41,9 +41,9 @@ FieldChoice widest_field(const Visibilities& visibilities, const UvSummary& uv);
 GridCoords look_around(const GridCoords& coords, const Visibilities& visibilities, const UvSummary& uv);
 
 /// The field that holds what the data see: one and a half times the least square that confines the flux in a dirty image of the
-/// widest field (analysis/field/confined_flux.h), but not less than
-/// the scales of 0.6/q_min that the shortest baseline of the array recovers, or than six times the flux where that is less and
-/// the source stands out of the noise by 50 times, nor more than the widest field.
+/// widest field (confining_half_width), but not less than the scales of 0.6/q_min that the shortest baseline of the array
+/// recovers, or than six times the flux where that is less and the source stands out of the noise by 50 times, nor more than the
+/// widest field.
 FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv, FieldPlace place = FieldPlace::phase_center);
 
 /// A warning where a field is far too narrow: narrower than the scales that the shortest baseline of the array recovers, and than

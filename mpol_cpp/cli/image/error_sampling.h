@@ -25,8 +25,8 @@ struct SampledErrors {
   double noise_factor = 1;
 };
 
-/// The noise that a fit shows (measure_fit_noise); that of the weights where what seems to be more comes from pixels that are too
-/// coarse for the source (LengthSlope). A signal ends it as it ends a run that writes.
+/// The noise that a fit shows (measure_fit_noise); where pixels are too coarse for the source (LengthSlope), no more than the
+/// weights say, nor than chi^2 (FitNoise::without_misfit). A signal ends it as it ends a run that writes.
 /// @param reduced_chi_squared  chi^2/(2 N) of the fit over all visibilities
 /// @param shared               how far it goes after errors that visibilities share; nothing: they are not looked for
 /// @param ranks                that have other channels; empty: these are all
