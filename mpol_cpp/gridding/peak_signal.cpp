@@ -94,14 +94,18 @@ ChannelCells brightest_cells(const GriddedDataset& dataset) {
   return cells.of(cells.brightest());
 }
 
+/// What a map of one scale shows of itself alone. @param image  over its noise
+DirtyPeaks peaks_on_scale(const Tensor& image) {
+  constexpr double part = 0.7;
+  const double brightest = image.max().item<double>(), darkest = -image.min().item<double>();
+  const auto seen = brightest >= darkest ? image > part * brightest : image < -part * darkest;
+  const double share = seen.sum().item<double>() / static_cast<double>(image.numel());
+  return {brightest, darkest, std::max(brightest, darkest), share};
+}
+
 /// @param enough  on some scale, of which larger ones tell no more
 DirtyPeaks peaks_of(const ChannelCells& cells, std::int64_t npix, double enough) {
-  DirtyPeaks peaks;
-  {
-    const auto natural = image_over_noise(cells, npix);  // an image less in memory below
-    peaks = {.brightest = natural.max().item<double>(), .darkest = -natural.min().item<double>()};
-  }
-  peaks.on_any_scale = std::max(peaks.brightest, peaks.darkest);
+  auto peaks = peaks_on_scale(image_over_noise(cells, npix));
   if (cells.places.numel() == 0) return peaks;
   const auto squares = squared_distances(cells.places, npix);
   double width = std::sqrt(squares.max().item<double>());
@@ -109,7 +113,10 @@ DirtyPeaks peaks_of(const ChannelCells& cells, std::int64_t npix, double enough)
     width /= 2;
     const auto factors = (squares / (-2 * width * width)).exp_();
     if (!(count_of(cells.weights * factors) >= fewest_cells)) break;
-    peaks.on_any_scale = std::max(peaks.on_any_scale, image_over_noise(cells, npix, factors).abs().max().item<double>());
+    const auto larger = peaks_on_scale(image_over_noise(cells, npix, factors));
+    if (!(larger.on_any_scale > peaks.on_any_scale)) continue;
+    peaks.on_any_scale = larger.on_any_scale;
+    peaks.share_on_scale = larger.share_on_scale;
   }
   return peaks;
 }

@@ -18,9 +18,10 @@ double peak_signal_to_noise(const GriddedDataset& dataset);
 struct DirtyPeaks {
   double brightest = 0, darkest = 0;  ///< with natural weights; the latter is how far it goes below zero
   double on_any_scale = 0;            ///< the largest of either sign, also with Gaussian tapers, which show larger sources
+  double share_on_scale = 0;          ///< of the field, within which the map with that largest one exceeds 0.7 of it
 
   /// The same of a source that may be of either sign, for which both are `brightest`.
-  DirtyPeaks of_either_sign() const { return {std::max(brightest, darkest), darkest, on_any_scale}; }
+  DirtyPeaks of_either_sign() const { return {std::max(brightest, darkest), darkest, on_any_scale, share_on_scale}; }
 };
 
 /// Noise alone reaches 4 to 5 on any scale. Up to eight transforms of an image, on the CPU.

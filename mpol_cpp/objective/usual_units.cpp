@@ -65,7 +65,7 @@ std::vector<double> filled_to_follow(const std::vector<ChannelSignal>& channels,
 double filled_to_follow(const DirtyPeaks& peaks, double noise_factor, double filled, double present) {
   constexpr double clear_peak = 5, least_change = 1.2;
   if (peaks.on_any_scale < clear_peak * noise_factor) return least_filled;
-  if (peaks.brightest < clear_peak * noise_factor) return usual_filled;
+  if (peaks.brightest < clear_peak * noise_factor) filled = std::clamp(peaks.share_on_scale, least_filled, usual_filled);
   for (const auto kind : all_regularizers()) {
     const auto& regularizer = regularizer_of(kind);
     if (!regularizer.automatic) continue;

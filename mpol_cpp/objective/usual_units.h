@@ -27,8 +27,8 @@ inline constexpr double usual_filled = 0.03, least_filled = 2e-3;
 double usual_units(const Regularizer& regularizer, double signal_to_noise, double noise_factor = 1, double filled = usual_filled);
 
 /// What usual weights take for the share of the field that the source fills, once there is an image: that share; the present one
-/// where no weight would change by more than a fifth; the usual one where the source is found on no map but those of larger
-/// scales, of which the share says nothing; the least where nothing stands out of the noise.
+/// where no weight would change by more than a fifth; that of the dirty image, or the usual one if less, where the source is
+/// found on no map but those of larger scales, of which the share says nothing; the least where nothing stands out of the noise.
 /// @param filled   filled_share() of an image
 /// @param present  what the weights of that image took for it
 double filled_to_follow(const DirtyPeaks& peaks, double noise_factor, double filled, double present = usual_filled);

@@ -101,7 +101,8 @@ FitVerdict judge_fit(const TrainResult& fit, const FinalImage& image, const std:
   verdict.diverged = !verdict.diagnosis.empty();
   if (verdict.diverged || fit.stop_reason == StopReason::callback) return verdict;  // which has not come to its end
   const double first = fit.history.front().total(), last = fit.loss.total();
-  if (rose(first, last)) {
+  // Proximal steps minimise the variation itself, and of faint images the loss has that of its smoothed form.
+  if (fit.stop_reason != StopReason::converged && rose(first, last)) {
     verdict.warnings.push_back(fmt::format(
         "the loss ended above where it began: {:.6g} after {} epochs, {:.6g} before the first; try a smaller learning "
         "rate than {:g}, or another optimiser",

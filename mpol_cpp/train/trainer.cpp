@@ -38,7 +38,9 @@ TrainResult Trainer::fit() {
     if (!result.diagnosis.empty()) result.diagnosis = label + ": " + result.diagnosis;
     for (auto& warning : result.warnings) warning.insert(0, label + ": ");
   }
-  for (const auto& warning : result.warnings) log_warning(warning);
+  if (options_.logs_warnings()) {
+    for (const auto& warning : result.warnings) log_warning(warning);
+  }
   if (result.stop_reason != StopReason::diverged) return result;
   if (options_.on_divergence() == OnDivergence::error) throw DivergedError(result.diagnosis);
   if (options_.on_divergence() == OnDivergence::warn) log_warning("the fit has diverged: " + result.diagnosis);

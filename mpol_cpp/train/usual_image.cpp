@@ -8,6 +8,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <mpol_cpp/analysis/length_slope.h>
+#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/gridding/auto_start.h>
 #include <mpol_cpp/gridding/data_averager.h>
 #include <mpol_cpp/gridding/peak_signal.h>
@@ -84,6 +85,7 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
   };
   const auto train = [&](bool is_first) {
     auto usual = TrainOptions().optimizer(OptimizerKind::pogm).tolerance(options.tolerance()).epochs(options.most_epochs());
+    usual.logs_warnings(false);
     if (looks) usual.callbacks({end_look});
     else if (is_first && !given) usual.callbacks({end_slow_fit}).model_interval(epochs_of_early_look);
     return is_slow ? usual.fewest_epochs(epochs_of_early_look) : usual;
@@ -96,9 +98,10 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
     return lengths && lengths->tells_sharp_source() ? found.without_misfit() : found;
   };
   double reduced_of_noise = 0;  // chi^2/(2 N) of the first fit that converged, which shows it
+  TrainResult fit;
   for (int fits = 1, looks_done = 0;; ++fits) {
     std::optional<Objective> objective(std::in_place, likelihood, terms);
-    auto fit = Trainer(model, *objective, train(fits == 1)).fit();
+    fit = Trainer(model, *objective, train(fits == 1)).fit();
     if (is_slow && fits == 1) fit = Trainer(model, objective.emplace(likelihood, terms), train(false)).fit();
     const bool ended = fit.stop_reason == StopReason::converged || fit.stop_reason == StopReason::callback;
     if (given || !ended) break;
@@ -106,7 +109,7 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
     if (noise.factor() > 1 && !looks && refutes_noise(reduced, reduced_of_noise)) {
       noise = {};
       set_weights_of(filled);
-      Trainer(model, Objective(likelihood, terms), train(false)).fit();
+      fit = Trainer(model, Objective(likelihood, terms), train(false)).fit();
       break;
     }
     const bool tells_noise = reduced_of_noise == 0 && !looks;
@@ -125,6 +128,7 @@ Tensor usual_image(const GridCoords& coords, const Visibilities& visibilities, c
     looks_done = looks ? looks_done + 1 : 0;  // with a new noise they begin anew
     looks = weighs_channels && (tells_noise || (change && looks_done < most_usual_fits));
   }
+  for (const auto& warning : fit.warnings) log_warning(warning);
   const torch::NoGradGuard no_grad;
   return model->make_sky().detach().to(torch::kCPU, torch::kFloat64);
 }

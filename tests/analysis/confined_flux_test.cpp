@@ -104,6 +104,25 @@ TEST_CASE("noise alone, also more than the weights say, confines nothing, and wh
   CHECK(confining_half_width(full, 0, 0, 0) == half_of(full));
 }
 
+TEST_CASE("where no beam bounds the field, a look goes as far as there is flux, and no further for noise", "[analysis][quick]") {
+  const auto uv = summarize_uv(few_tracks());
+  const auto widest_of = [&](const Visibilities& data) { return widest_field(data, uv).width; };
+  const double half = widest_of(blobs_of({})) / 2;
+  const auto wide = blobs_of({{1.3 * half, 0.2 * half, 0.05}, {-1.3 * half, -0.4 * half, 0.06, 0.8}});
+  const auto field = choose_field(wide, uv);
+  CHECK(field.width > 2.6 * half);
+  CHECK(field.width < 8 * half);
+  CHECK(field.reason.find("times the scale of the shortest baseline") != std::string::npos);
+  CHECK(choose_field(blobs_of({}), uv).width <= 2 * half);
+  CHECK(choose_field(blobs_of({{0.1 * half, 0, 0.05}}), uv).width <= 2 * half);
+  auto known = wide;  // an antenna that sees less
+  known.set_frequencies(torch::tensor({230e9}, torch::kFloat64));
+  Observation observation;
+  observation.telescope = "ALMA";
+  known.set_observation(observation);
+  CHECK(choose_field(known, uv).width <= widest_of(known));
+}
+
 TEST_CASE("the field of few antennas holds a source that is larger than what they see of it", "[analysis][quick]") {
   const std::vector<Blob> blobs = {{0.2, 0.1, 0.05}, {-1.1, 0.6, 0.08, 0.15}, {0.9, -1.2, 0.1, 0.15}};
   for (const double factor : {1.0, 20.0}) {

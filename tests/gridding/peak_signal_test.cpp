@@ -63,6 +63,13 @@ TEST_CASE("dirty peaks have a sign, and larger sources stand out on larger scale
   CHECK(hole.brightest == Approx(point.darkest));
   CHECK(hole.on_any_scale == Approx(point.on_any_scale));
   CHECK(broad.on_any_scale > 1.3 * broad.brightest);
+  CHECK(hole.share_on_scale == Approx(point.share_on_scale));
+  CHECK(hole.of_either_sign().share_on_scale == hole.share_on_scale);
+  CHECK(point.share_on_scale < 0.01);
+  // A taper of the source's own shape shows it best, sqrt(2) times as wide: above 0.7 of the peak within 0.84 of its sigma.
+  const double area = std::numbers::pi * std::pow(0.84 * std::sqrt(2.0) / (2 * std::numbers::pi * 3), 2);  // of the field
+  CHECK(broad.share_on_scale > 0.5 * area);
+  CHECK(broad.share_on_scale < 2 * area);
   CHECK(hole.of_either_sign().brightest == hole.darkest);
   CHECK(point.of_either_sign().brightest == point.brightest);
 }

@@ -57,8 +57,13 @@ TEST_CASE("the share that is followed is that of a source that is seen, where it
   CHECK(filled_to_follow(bright, 1, 0.3) == usual_filled);  // no weight of bright data falls
   CHECK(filled_to_follow(bright, 1, 0.006) == 0.006);
   // Large and faint: a map of points does not show how far it reaches.
-  CHECK(filled_to_follow({.brightest = 4, .darkest = 4, .on_any_scale = 9}, 1, 0) == usual_filled);
-  CHECK(filled_to_follow({.brightest = 12, .darkest = 4, .on_any_scale = 18}, 3, 0) == usual_filled);
+  DirtyPeaks large{.brightest = 4, .darkest = 4, .on_any_scale = 9, .share_on_scale = 0.006};
+  CHECK(filled_to_follow(large, 1, 0) == 0.006);
+  CHECK(filled_to_follow({.brightest = 12, .darkest = 4, .on_any_scale = 18, .share_on_scale = 0.006}, 3, 0) == 0.006);
+  large.share_on_scale = 0.4;
+  CHECK(filled_to_follow(large, 1, 0) == usual_filled);
+  large.share_on_scale = 1e-4;
+  CHECK(filled_to_follow(large, 1, 0) == least_filled);
   CHECK(filled_to_follow({.brightest = 4, .darkest = 4, .on_any_scale = 4.5}, 1, 0.02) == least_filled);  // noise
 }
 

@@ -168,6 +168,7 @@ TEST_CASE("a loss above its beginning and a dead image are warnings", "[train][v
   const auto converged = mpol::detail::judge_fit(fit_of({17, 16, 15}, StopReason::converged), dead_image, {}, 1e-3);
   REQUIRE(converged.warnings.size() == 1);  // the optimum is empty
   CHECK_THAT(converged.warnings[0], ContainsSubstring("the image is empty"));
+  CHECK(mpol::detail::judge_fit(fit_of({17, 16, 18}, StopReason::converged), bright_image, {}, 1e-3).warnings.empty());
   // Rounding is no rise.
   CHECK(mpol::detail::judge_fit(fit_of({17, 17, 17 * (1 + 1e-7)}), bright_image, {}).warnings.empty());
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <mpol_cpp/analysis/field/confined_flux.h>
 #include <mpol_cpp/analysis/field/wide_image.h>
@@ -71,6 +72,41 @@ FieldChoice field_for(double flux, double offset, const Look& look) {
   return {of_scales, reason + look.left_out};
 }
 
+/// A look at a field, and how far the flux reaches that it shows.
+struct LookedAt {
+  FieldChoice field;
+  WideMap map;
+  FluxSquare square;
+  double about_center, about_flux;  ///< half the width, arcsec, of the squares about the phase centre and the flux that hold it
+
+  double half_width() const { return std::min(about_center, about_flux); }
+  bool holds_flux() const { return margin * half_width() < field.width / 2; }
+};
+
+LookedAt look_over(FieldChoice field, const Visibilities& visibilities) {
+  const GridCoords coords(field.width / static_cast<double>(pixels_of_look), pixels_of_look);
+  auto map = wide_map(coords, visibilities);
+  const auto square = square_of_flux(map);
+  const double about_center = confining_half_width(map, 0, 0, extent_of_flux(map));
+  const double about_flux = confining_half_width(map, square.east, square.north, square.half_width);
+  return {std::move(field), std::move(map), square, about_center, about_flux};
+}
+
+/// A look at the widest field: where no beam bounds that, and flux fills it, up to eight times as wide, as far as one holds it.
+LookedAt look_at_widest(const Visibilities& visibilities, const UvSummary& uv) {
+  constexpr double first = 4, most = 16;  // times the scale of the shortest baseline
+  auto look = look_over(widest_field(visibilities, uv), visibilities);
+  if (!(look.map.noise > 0)) look = look_over(field_of_shortest(uv), visibilities);  // all baselines are too long for such pixels
+  if (known_beam(visibilities, uv)) return look;
+  for (double wider = first; !look.holds_flux() && wider <= most; wider *= 2) {
+    auto next = look_over({wider / (uv.shortest_of_array * units::arcsec),
+                           fmt::format("{:g} times the scale of the shortest baseline", wider) + short_of_array(uv)},
+                          visibilities);
+    if (next.map.noise > 0 && next.holds_flux()) return next;
+  }
+  return look;
+}
+
 }  // namespace
 
 std::optional<KnownBeam> known_beam(const Visibilities& visibilities, const UvSummary& uv) {
@@ -99,21 +135,13 @@ GridCoords look_around(const GridCoords& coords, const Visibilities& visibilitie
 }
 
 FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv, FieldPlace place) {
-  auto widest = widest_field(visibilities, uv);
-  if (!(uv.shortest > 0)) return widest;
-  const auto coords_over = [](double width) { return GridCoords(width / static_cast<double>(pixels_of_look), pixels_of_look); };
-  auto map = wide_map(coords_over(widest.width), visibilities);
-  if (!(map.noise > 0)) {  // all baselines are too long for pixels as wide as that
-    widest = field_of_shortest(uv);
-    map = wide_map(coords_over(widest.width), visibilities);
-  }
-  const auto square = square_of_flux(map);
-  const double about_center = confining_half_width(map, 0, 0, extent_of_flux(map));
-  const double about_flux = confining_half_width(map, square.east, square.north, square.half_width);
-  const auto look = look_at(map, std::min(about_center, about_flux), widest, uv);
-  auto choice = field_for(2 * about_center, std::max(std::abs(square.east), std::abs(square.north)), look);
+  if (!(uv.shortest > 0)) return widest_field(visibilities, uv);
+  const auto seen = look_at_widest(visibilities, uv);
+  const auto& square = seen.square;
+  const auto look = look_at(seen.map, seen.half_width(), seen.field, uv);
+  auto choice = field_for(2 * seen.about_center, std::max(std::abs(square.east), std::abs(square.north)), look);
   if (place == FieldPlace::phase_center) return choice;
-  auto moved = field_for(2 * about_flux, 0, look);
+  auto moved = field_for(2 * seen.about_flux, 0, look);
   if (!(moved.width < choice.width / worthwhile_gain)) return choice;
   moved.center = {square.east, square.north};
   moved.center_reason = fmt::format("the flux lies about {} of the phase centre: a field around it is {:.1f} times narrower",

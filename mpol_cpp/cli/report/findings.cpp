@@ -234,9 +234,11 @@ std::optional<Finding> sky_not_flat(const FitFacts& facts) {
 }
 
 std::optional<Finding> touches_edge(const FitFacts& facts) {
-  constexpr double limit = 0.05;
+  constexpr double limit = 0.05, clear = 3;  // times what the noise makes of a fringe
+  const double in_fringe = facts.edge_peak * std::pow(facts.finest_fringe, 2);
   if (!facts.settled || !(facts.peak > 0) || facts.edge_peak <= limit * facts.peak || nothing_stands_out(facts))
     return std::nullopt;
+  if (in_fringe <= clear * facts.dirty_noise * excess(facts)) return std::nullopt;
   const double width = facts.cell_size * static_cast<double>(facts.npix);
   return Finding{fmt::format("the image has {:.0f} % of its peak at the edge of the field of {:.3g}\"",
                              100 * facts.edge_peak / facts.peak, width),

@@ -249,11 +249,13 @@ std::vector<Term> terms_of_first(const ImageOptions& options, std::vector<Term> 
 std::vector<ChannelSignal> signals_of_first(const std::vector<ChannelSignal>& known) {
   std::string text = fmt::format("{}", known.size());
   for (const auto& [peaks, unit] : known)
-    text += fmt::format(" {:.17g} {:.17g} {:.17g} {:.17g}", peaks.brightest, peaks.darkest, peaks.on_any_scale, unit);
+    text += fmt::format(" {:.17g} {:.17g} {:.17g} {:.17g} {:.17g}", peaks.brightest, peaks.darkest, peaks.on_any_scale,
+                        peaks.share_on_scale, unit);
   std::istringstream numbers(text_of_first(text));
   std::vector<ChannelSignal> signals(static_cast<std::size_t>(next_number(numbers)));
   for (auto& [peaks, unit] : signals) {
-    for (auto* number : {&peaks.brightest, &peaks.darkest, &peaks.on_any_scale, &unit}) *number = next_number(numbers);
+    for (auto* number : {&peaks.brightest, &peaks.darkest, &peaks.on_any_scale, &peaks.share_on_scale, &unit})
+      *number = next_number(numbers);
   }
   return signals;
 }

@@ -232,9 +232,9 @@ class ImageRun {
     if (data_.sharding().shard == Shard::channels && !data_.shares_folds()) {
       terms = terms_of_first(options_, std::move(terms));
       if (peaks) {
-        const auto [brightest, darkest, on_any_scale] =
-            numbers_of_first<3>({peaks->brightest, peaks->darkest, peaks->on_any_scale});
-        peaks = DirtyPeaks{brightest, darkest, on_any_scale};
+        const auto [brightest, darkest, on_any_scale, share] =
+            numbers_of_first<4>({peaks->brightest, peaks->darkest, peaks->on_any_scale, peaks->share_on_scale});
+        peaks = DirtyPeaks{brightest, darkest, on_any_scale, share};
       }
       summary_.signals = signals_of_first(summary_.signals);
       auto digest = text_of_first(ranks()->is_first() ? record_->data_digest() : std::string());

@@ -16,6 +16,7 @@
 #include <mpol_cpp/cli/run/fit_events.h>
 #include <mpol_cpp/cli/run/fit_terms.h>
 #include <mpol_cpp/core/format.h>
+#include <mpol_cpp/core/log.h>
 #include <mpol_cpp/train/checkpoint.h>
 #include <mpol_cpp/train/progress_report.h>
 #include <mpol_cpp/train/usual_image.h>
@@ -189,7 +190,7 @@ class PartFits {
       : plan_(plan), part_(part), options_(plan.options), train_(train_options(plan.options, plan.record, plan.state)) {
     fitted_.model = make_model(options_, part.data, part.place);
     fitted_.model->to(part.device, options_.data.dtype);
-    train_.label(plan.label);
+    train_.label(plan.label).logs_warnings(false);
     if (plan.channels_at_once) note_channels_at_once(train_.notes(), *plan.channels_at_once);
     train_.interrupted([] { return stop_requested() != 0; });
     if (part.ranks) train_.ranks(part.ranks);
@@ -225,6 +226,7 @@ class PartFits {
       traits.looks = tells_noise || (before.looks && !stay_the_same && before.fits < most_usual_fits);
       go_on_for(traits, !stay_the_same);
     }
+    for (const auto& warning : fitted_.result.warnings) log_warning(warning);
     fitted_.sky = sky_of(*fitted_.model, part_);
     return std::move(fitted_);
   }

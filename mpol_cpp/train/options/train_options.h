@@ -138,6 +138,8 @@ struct TrainOptions {
   /// Epochs that a fit takes at least before it has converged within its tolerance: for one that begins near its optimum where
   /// fits are slow, as its loss hardly falls until momentum has grown.
   TORCH_ARG(std::int64_t, fewest_epochs) = 0;
+  /// Whether warnings of the result are logged, too; not of a fit that others may follow.
+  TORCH_ARG(bool, logs_warnings) = true;
   /// Move model, objective and optimiser state there first; nothing is moved when unset.
   TORCH_ARG(std::optional<torch::Device>, device) = std::nullopt;
   /// Cast the model to it first. The likelihood stays as it is: it takes images of float32 and of float64.

@@ -1,5 +1,6 @@
 #include "catch.h"
 
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <string>
@@ -127,6 +128,10 @@ TEST_CASE("each doubt about a fit has a rule that says it with a number", "[cli]
       shared_errors, [](FitFacts& facts) { facts.shared_noise = 1.6; }, "scatters 1.60 times more than errors of single");
   check_rule(
       touches_edge, [](FitFacts& facts) { facts.edge_peak = 0.5; }, "25 % of its peak at the edge of the field of 12.8\"");
+  auto noisy = good_fit();
+  noisy.edge_peak = 0.5;
+  noisy.dirty_noise = 0.5 * std::pow(noisy.finest_fringe, 2) / 2.9;  // of which an edge holds 2.9 times as much in a fringe
+  CHECK_FALSE(touches_edge(noisy));
   check_rule(
       flux_outside, [](FitFacts& facts) { facts.outside.value = -0.02; }, "20.0 sigma, 10.00\" East");
   check_rule(
