@@ -141,7 +141,7 @@ std::vector<DirtyPeaks> dirty_peaks_of_channels(const GriddedDataset& dataset) {
 }
 
 std::vector<double> filled_shares(const Tensor& sky, const GriddedDataset& dataset, double noise_factor) {
-  constexpr double fringes = 1.2;
+  constexpr double fringes = 1.2, clear = 3;
   const auto& coords = dataset->coords();
   const auto npix = coords.npix();
   std::vector<double> shares(static_cast<std::size_t>(dataset->nchan()), 0.0);
@@ -161,8 +161,12 @@ std::vector<double> filled_shares(const Tensor& sky, const GriddedDataset& datas
   for (std::int64_t channel = 0; channel < dataset->nchan(); ++channel) {
     const double noise = noise_factor / std::sqrt(weights.select(0, channel).item<double>());  // infinite without data
     const auto image = sky[channel].detach().to(torch::kCPU);
-    const auto blurred = at::fft_irfft2(at::fft_rfft2(image).mul_(blur), at::IntArrayRef{npix, npix});
-    shares[static_cast<std::size_t>(channel)] = (blurred.abs() > noise).sum().item<double>() / static_cast<double>(npix * npix);
+    const auto blurred = at::fft_irfft2(at::fft_rfft2(image).mul_(blur), at::IntArrayRef{npix, npix}).abs_();
+    const auto above = [&](double level) { return (blurred > level).sum().item<double>() / static_cast<double>(npix * npix); };
+    auto& share = shares[static_cast<std::size_t>(channel)];
+    share = above(noise);
+    const double peak = blurred.max().item<double>() / noise;
+    if (peak > clear) share = std::min(share, above(clear * noise) * std::log(peak) / std::log(peak / clear));
   }
   return shares;
 }

@@ -31,7 +31,8 @@ std::string explosion(const TrainResult& fit, const FinalImage& image) {
   const double empty = image.empty_nll.value_or(first);
   const bool exploded = largest > explosion_factor * std::max(std::abs(first), std::abs(empty));
   const bool recovered = image.dead == 0 && last < recovered_part * std::min(first, empty);
-  if (!(exploded && !recovered) && !(image.dead > 0 && rose(first, last))) return {};
+  const bool died = image.dead > 0 && rose(first, last) && fit.stop_reason != StopReason::converged;
+  if (!(exploded && !recovered) && !died) return {};
   std::string how =
       fmt::format("the loss was {:.4g} at first, {:.4g} at epoch {} and {:.4g} in the end", first, largest, epoch, last);
   if (image.dead > 0) how += fmt::format(", where {} is empty (flux {:.3g} Jy)", words_of_dead(image), image.flux);
