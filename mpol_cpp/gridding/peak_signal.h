@@ -33,7 +33,9 @@ DirtyPeaks dirty_peaks(const GriddedDataset& dataset);
 std::vector<DirtyPeaks> dirty_peaks_of_channels(const GriddedDataset& dataset);
 
 /// The share of the field in which the magnitude of an image, after a Gaussian of 1.2 fringes of the longest baseline, exceeds
-/// its noise: that of a point with natural weights. Mean over channels; 0 where there are no data.
+/// its noise: that of a point with natural weights. Not more than what it exceeds three times tells, of which noise makes little:
+/// a Gaussian of s times the noise has ln(s)/ln(s/3) times that share above once the noise. Mean over channels; 0 where there are
+/// no data.
 /// @param sky           (nchan, npix, npix), Jy/arcsec^2
 /// @param dataset       float64, on the CPU
 /// @param noise_factor  by which the noise is larger than the weights say
