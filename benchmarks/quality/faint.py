@@ -9,8 +9,6 @@ wide as 1.2 fringes: 1 of an empty one. `usual`: what `mpol image` takes by itse
 data as long as nothing is known of how much of the field the source fills. One draw of noise each, one thread a fit. Needs numpy and
 astropy (build/test-python/bin/python3 has them). Takes six minutes on two cores.
 """
-import json
-
 import numpy as np
 from signals import SimulatedCase, distance, measured_rows
 
@@ -38,18 +36,12 @@ class Case(SimulatedCase):
                       "--system-temperature", str(temperature), *self.track, *sky)
         self.sky = np.pad(self.sky, (npix - self.npix_of_sky) // 2)
 
-    def peak(self):
-        choices = json.loads(self.mpol("image", self.data, "--dry-run", "--json", *self.grid))["choices"]
-        reason = next(choice["reason"] for choice in choices if choice["option"] == "sparsity")
-        return float(reason.split("peak of ")[1].split()[0])
-
     def row(self):
-        self.observe(bright_temperature)
-        self.observe(bright_temperature * self.peak() / self.wanted)
+        self.observe_peak(self.wanted, bright_temperature)
         usual, summary = self.image()
         before, _ = self.image(fixed)
         found = [(distance(self.blurred(image), self.blurred(self.sky)), image.sum() / self.sky.sum()) for image in (usual, before)]
-        return self.name, self.peak(), summary["lambda"]["sparsity"]["unit_value"], *found[0], *found[1]
+        return self.name, summary["peak_signal_to_noise"], summary["lambda"]["sparsity"]["unit_value"], *found[0], *found[1]
 
 
 def main():

@@ -10,8 +10,6 @@ grid (c of sparsity 0.3 ... 2.2, of tv 0.3 ... 1, tv-slope 1.6 times tv), and th
 takes by itself; `fixed`: what it takes without --sparsity auto following how much of the field the source fills. One draw of
 noise each, one thread a fit. Needs numpy and astropy (build/test-python/bin/python3 has them). Takes a quarter of an hour on two cores.
 """
-import json
-
 import numpy as np
 from signals import SimulatedCase, distance, measured_rows
 
@@ -40,21 +38,13 @@ class Case(SimulatedCase):
                       "--system-temperature", str(temperature), "--seed", "5", *self.sky_options)
         self.sky = np.pad(self.sky, (npix - npix_of_sky) // 2)
 
-    def first_choices(self):
-        """What `mpol image` takes before it has seen an image: units of each weight, and the peak over the noise."""
-        choices = json.loads(self.mpol("image", self.data, "--dry-run", "--json", *self.grid))["choices"]
-        reasons = {choice["option"]: choice["reason"] for choice in choices}
-        units = [float(reasons[name].split()[0]) for name in ("sparsity", "tv", "tv-slope")]
-        return units, float(reasons["sparsity"].split("peak of ")[1].split()[0])
-
     def fit(self, c=None):
         """(error, flux over the sky's, summary) of an image with these weights, or the usual ones."""
         image, summary = self.image(c, epochs=1500)
         return distance(self.blurred(image), self.blurred(self.sky)), image.sum() / self.sky.sum(), summary
 
     def row(self):
-        self.observe(first_temperature)
-        self.observe(first_temperature * self.first_choices()[1] / self.wanted)
+        self.observe_peak(self.wanted, first_temperature)
         errors = {(s, t): self.fit((s, t, 1.6 * t))[0] for s, t in grid}
         usual, flux, summary = self.fit()
         fixed, flux_fixed, _ = self.fit(self.first_choices()[0])

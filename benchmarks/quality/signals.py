@@ -58,6 +58,18 @@ class SimulatedCase:
         self.mpol("simulate", "-o", self.data, "--overwrite", "--truth", self.truth, "--quiet", *grid_options, *more)
         self.sky = fits.getdata(self.truth).squeeze().astype("f8")
 
+    def first_choices(self):
+        """What `mpol image` takes before it has seen an image: units of each weight, and the peak over the noise."""
+        choices = json.loads(self.mpol("image", self.data, "--dry-run", "--json", *self.grid))["choices"]
+        reasons = {choice["option"]: choice["reason"] for choice in choices}
+        units = [float(reasons[name].split()[0]) for name in ("sparsity", "tv", "tv-slope")]
+        return units, float(reasons["sparsity"].split("peak of ")[1].split()[0])
+
+    def observe_peak(self, wanted, temperature):
+        """Observes at the system temperature at which the peak is so many times the noise, by what another one shows."""
+        self.observe(temperature)
+        self.observe(temperature * self.first_choices()[1] / wanted)
+
     def blurred(self, image):
         q2 = np.add.outer(np.fft.fftfreq(len(image)) ** 2, np.fft.fftfreq(len(image)) ** 2)
         return np.fft.ifft2(np.fft.fft2(image) * np.exp(-2 * np.pi**2 * self.sigma**2 * q2)).real

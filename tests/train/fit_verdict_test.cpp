@@ -169,6 +169,10 @@ TEST_CASE("a loss above its beginning and a dead image are warnings", "[train][v
   REQUIRE(converged.warnings.size() == 1);  // the optimum is empty
   CHECK_THAT(converged.warnings[0], ContainsSubstring("the image is empty"));
   CHECK(mpol::detail::judge_fit(fit_of({17, 16, 18}, StopReason::converged), bright_image, {}, 1e-3).warnings.empty());
+  const auto nothing = mpol::detail::judge_fit(fit_of({17, 16, 18}, StopReason::converged), dead_image, {}, 1e-3);
+  CHECK_FALSE(nothing.diverged);  // noise alone
+  CHECK(nothing.warnings == converged.warnings);
+  CHECK(mpol::detail::judge_fit(fit_of({17, 16, 18}), dead_image, {}).diverged);
   // Rounding is no rise.
   CHECK(mpol::detail::judge_fit(fit_of({17, 17, 17 * (1 + 1e-7)}), bright_image, {}).warnings.empty());
 }
