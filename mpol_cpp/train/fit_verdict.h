@@ -49,9 +49,9 @@ struct FitVerdict {
 
 /// Judges a fit by its losses and its last image:
 ///   diverged: the loss exploded and did not recover, or ended with a dead image; or the image died and the loss is above that
-///             at the start;
-///   warnings: the loss ended above the start; an image died; flux or loss were still moving when the epochs ended; a fit that
-///             was to converge did not. None of a fit that a callback ended before its end.
+///             at the start, unless it converged;
+///   warnings: the loss of a fit that did not converge ended above the start; an image died; flux or loss were still moving when
+///             the epochs ended; a fit that was to converge did not. None of a fit that a callback ended before its end.
 /// @param fit        with its history, final loss and reason to stop
 /// @param mark       the flux after marked_epochs(fit.epochs), or where a fit that was to converge had done half its epochs
 /// @param tolerance  within which the fit was to converge, if it was

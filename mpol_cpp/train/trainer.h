@@ -54,13 +54,15 @@ struct TrainResult {
 ///
 /// It has also diverged when its loss exploded without leaving the finite numbers: beyond 1000 times its first value and that
 /// of an empty image, and in the end not below 0.9 of either, or with an image that died (the data cannot tell it from an
-/// empty one, to 1e-9 of chi^2); or when the image died and the loss is above the first. The model then holds its last state.
+/// empty one, to 1e-9 of chi^2); or when the image died and the loss is above the first, unless the fit converged. The model then
+/// holds its last state.
 ///
-/// Less than that are warnings, in the result and in the log: a final loss above the first, an image that died, and a fit of 20
-/// epochs or more that was still moving when its epochs ended (not when it converged): over their last tenth the flux changed
-/// by more than 2 %, or the mean loss, beside the tenth before, by more than 1 %; of a fit that is to converge, that its epochs
-/// ended before. They cost one evaluation of the image after nine tenths of the epochs (of a fit that is to converge four in each
-/// doubling of them, and five images of memory) and one of the likelihood at an empty image, and are the same for a resumed fit.
+/// Less than that are warnings, in the result and in the log: a final loss above the first (not when it converged), an image that
+/// died, and a fit of 20 epochs or more that was still moving when its epochs ended (not when it converged): over their last
+/// tenth the flux changed by more than 2 %, or the mean loss, beside the tenth before, by more than 1 %; of a fit that is to
+/// converge, that its epochs ended before. They cost one evaluation of the image after nine tenths of the epochs (of a fit that
+/// is to converge four in each doubling of them, and five images of memory) and one of the likelihood at an empty image, and are
+/// the same for a resumed fit.
 ///
 /// A checkpoint that cannot be written is a warning and tried again at its next time; TrainResult::checkpoint_failure tells
 /// whether the last one is missing.

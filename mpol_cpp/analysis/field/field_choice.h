@@ -43,7 +43,8 @@ GridCoords look_around(const GridCoords& coords, const Visibilities& visibilitie
 /// The field that holds what the data see: one and a half times the least square that confines the flux in a dirty image of the
 /// widest field (confining_half_width), but not less than the scales of 0.6/q_min that the shortest baseline of the array
 /// recovers, or than six times the flux where that is less and the source stands out of the noise by 50 times, nor more than the
-/// widest field.
+/// widest field. Where no beam is known and the flux fills the widest field, the look is 4, 8 or 16 times as wide as the scale of
+/// the shortest baseline, the first that holds the flux, and takes its place; none does: the widest field.
 FieldChoice choose_field(const Visibilities& visibilities, const UvSummary& uv, FieldPlace place = FieldPlace::phase_center);
 
 /// A warning where a field is far too narrow: narrower than the scales that the shortest baseline of the array recovers, and than
